@@ -156,19 +156,20 @@ class _Lists:
 
 
 @dataclass(slots=True, eq=False)
-class _Rows:
-    """How far the rows of a block are."""
+class Rows:
+    """How far n rows are."""
 
-    X: Float32Array  # (n, d), never shown
     cells: Float32Array  # (n, d)
-    made: BoolArray  # (n, e): the k purchases, then needs that several of them meet together
+    bought: BoolArray  # (n, k)
     sensors: BoolArray  # (n, s)
     order: IntArray  # (n, s)
-    left: FloatArray  # (n,)
+    lacking: IntArray  # (n, d + k), sensors that features and purchases still need
     price: FloatArray  # (s,), the prices that ``left`` is counted in
+    left: FloatArray  # (n,)
     steps: IntArray  # (n,), purchases so far
-    bought: BoolArray  # (n, k), of ``made``
+    asked: IntArray  # (n,), calls of ``act``
     short: BoolArray  # (n,), whose next purchase cost too much
+    begun: bool = False
 
 
 @dataclass(eq=False)
@@ -189,21 +190,14 @@ class Sequential:
             fault = f"stops are {dict(stops)!r:.80}"
             raise ValueError(f"{fault}: give one name and its values, as {{'price': (1.0, 0.1)}}")
         self._purchases = Purchases.of(self.prices)
-        needs = [np.flatnonzero(row).tolist() for row in self._purchases.sets]
-        self._sensors = _Lists(needs)
-        # the columns that each set of sensors shows: of the purchases, then of what others give
-        columns: dict[tuple[int, ...], list[int]] = {tuple(need): [] for need in needs}
-        for j in range(self.prices.features):
-            need = sorted({*self.prices.sensors_of(j).tolist()})
-            columns.setdefault(tuple(need), []).append(j)
-        self._open = np.array(columns.pop((), []), dtype=np.int64)
-        self._columns = _Lists([*columns.values()])
-        sets = np.zeros((len(columns), self.prices.sensors), dtype=bool)
-        for own, known in zip(sets, columns, strict=True):
-            own[list(known)] = True
-        # those that other purchases may make, or help to make
-        self._joint = np.flatnonzero(sets[:, sets.sum(axis=0) > 1].any(axis=1))
-        self._joint_bits = Acquired.pack(sets[self._joint]).bits
+        sets = [np.flatnonzero(row).tolist() for row in self._purchases.sets]
+        needs = [{*self.prices.sensors_of(j).tolist()} for j in range(self.prices.features)]
+        served: list[list[int]] = [[] for _ in range(self.prices.sensors)]
+        for thing, own in enumerate([*needs, *sets]):
+            for sensor in own:
+                served[sensor].append(thing)
+        self._sensors, self._served = _Lists(sets), _Lists(served)
+        self._needed = np.array([len(own) for own in [*needs, *sets]], dtype=np.int64)
 
     @property
     def marks(self) -> tuple[str, ...]:
@@ -215,23 +209,15 @@ class Sequential:
         rows, ((name, stops),) = None, self.policy.stops.items()
         for stop in stops:
             if rows is None or not getattr(self.policy, "nested", False):
-                rows = self._begin(features, self.prices)
-            self._buy(rows, stop)
-            yield self._answer(rows, {name: stop})
+                rows = self.begin(len(features), self.prices)
+            yield self._answer(features, rows, {name: stop})
 
     def predict_capped(self, features: Features, cap: float, prices: SensorPrices) -> Prediction:
         """The prediction at the last stop where no row may pay more than ``cap`` for its sensors,
         by these ``prices``; the policy knows what is left."""
-        return self.capped(features, cap, prices)[0]
-
-    def capped(
-        self, features: Features, cap: float, prices: SensorPrices
-    ) -> tuple[Prediction, BoolArray]:
-        """As ``predict_capped``, and the rows (n,) whose next purchase cost too much."""
         ((name, stops),) = self.policy.stops.items()
-        rows = self._begin(features, prices, cap * (1 + ROUNDING))
-        self._buy(rows, stops[-1])
-        return self._answer(rows, {name: stops[-1]}), rows.short
+        rows = self.begin(len(features), prices, cap * (1 + ROUNDING))
+        return self._answer(features, rows, {name: stops[-1]})
 
     def program(self, point: Mapping[str, int | float]) -> Any:
         """The policy's program (``bench_core.serving.PolicyProgram``) at one of its stops.
@@ -264,25 +250,39 @@ class Sequential:
         policy: Any = find_class(state["kind"])
         return cls(policy.from_state(parts["policy"]), SensorPrices.from_state(parts["prices"]))
 
-    def _begin(self, features: Features, prices: SensorPrices, left: float = np.inf) -> _Rows:
-        n, (k, s) = len(features), self._purchases.sets.shape
-        X = np.asarray(features.X, dtype=np.float32)
-        cells = np.full(X.shape, np.nan, dtype=np.float32)
-        cells[:, self._open] = X[:, self._open]
-        made, sensors = np.zeros((n, len(self._columns.size)), bool), np.zeros((n, s), bool)
-        order, steps = np.full((n, s), -1), np.zeros(n, dtype=np.int64)
-        known = np.full(n, left), prices.sensor, steps, made[:, :k]
-        rows = _Rows(X, cells, made, sensors, order, *known, np.zeros(n, dtype=bool))
-        for purchase in np.flatnonzero(self._purchases.sets @ prices.sensor == 0).tolist():
-            self._add(rows, np.arange(n), np.full(n, purchase))
-        return rows
+    def begin(self, n: int, prices: SensorPrices, left: float = np.inf) -> Rows:
+        """Rows that have bought nothing."""
+        (k, s), d = self._purchases.sets.shape, self.prices.features
+        cells, lacking = np.full((n, d), np.nan, np.float32), np.tile(self._needed, (n, 1))
+        bought, sensors, order = np.zeros((n, k), bool), np.zeros((n, s), bool), np.full((n, s), -1)
+        steps, asked = np.zeros((2, n), dtype=np.int64)
+        money = prices.sensor, np.full(n, left), steps, asked, np.zeros(n, dtype=bool)
+        return Rows(cells, bought, sensors, order, lacking, *money)
 
-    def _buy(self, rows: _Rows, stop: float) -> None:
-        """Buy until the policy stops, nothing is left to buy, or the next purchase costs too
-        much."""
-        first = int((self._purchases.sets @ rows.price == 0).any())  # what is free stands in step 0
+    def buy(
+        self, rows: Rows, stop: float, each: float = 0.0
+    ) -> Iterator[tuple[IntArray, IntArray]]:
+        """Buy until the policy stops, nothing is left to buy, or the next purchase costs too much.
+
+        Yields rows (m,), rising, and columns (m,) that they see from now on; their ``cells`` are
+        written before it goes on. ``each`` call of ``act`` costs so much of what is left.
+        """
+        free = np.flatnonzero(self._purchases.sets @ rows.price == 0)
+        if not rows.begun:
+            rows.begun, every = True, np.arange(len(rows.left))
+            open_ = np.flatnonzero(self._needed[: rows.cells.shape[1]] == 0)
+            shown = [(every.repeat(len(open_)), np.tile(open_, len(every)))]
+            shown += [self._add(rows, every, np.full(len(every), j), 0) for j in free.tolist()]
+            row, column = map(np.concatenate, zip(*shown, strict=True))
+            order = np.lexsort((column, row))
+            yield row[order], column[order]
+        rows.asked[:] = rows.steps
         going = np.flatnonzero(~rows.bought.all(axis=1))
         while len(going):
+            rows.short[going] = each > rows.left[going]
+            going = going[~rows.short[going]]
+            rows.left[going] -= each
+            rows.asked[going] += 1
             chosen = self._chosen(rows, going, stop)
             go = chosen != STOP
             going, chosen = going[go], chosen[go]
@@ -293,11 +293,19 @@ class Sequential:
             rows.short[going] = ~go
             going, chosen = going[go], chosen[go]
             rows.left[going] -= price[go]
-            self._add(rows, going, chosen, first)
+            yield self._add(rows, going, chosen, min(1, len(free)))  # what is free is step 0
             rows.steps[going] += 1
             going = going[~rows.bought[going].all(axis=1)]
 
-    def _chosen(self, rows: _Rows, going: IntArray, stop: float) -> IntArray:
+    def evaluated(self, rows: Rows) -> tuple[FloatArray, FloatArray]:
+        """Splits (n,) and trees (n,) of asking and of the answer."""
+        act, answer = (getattr(self.policy, name, Evaluated()) for name in _EVALUATED)
+        splits, trees = (
+            rows.asked * of_act + of_answer for of_act, of_answer in zip(act, answer, strict=True)
+        )
+        return splits, trees
+
+    def _chosen(self, rows: Rows, going: IntArray, stop: float) -> IntArray:
         """What the policy buys next for these rows."""
         bought, k = rows.bought[going], len(self._purchases)
         given = np.asarray(self.policy.act(rows.cells[going], bought, rows.left[going], stop))
@@ -313,36 +321,33 @@ class Sequential:
             raise ValueError(f"act gives {fault}, which does not exist or was made: return STOP")
         return chosen
 
-    def _add(self, rows: _Rows, those: IntArray, chosen: IntArray, first: int = 0) -> None:
-        """Make one purchase for each of some rows, and show its cells."""
+    def _add(
+        self, rows: Rows, those: IntArray, chosen: IntArray, first: int
+    ) -> tuple[IntArray, IntArray]:
+        """Make one purchase for each of some rows: the rows and columns that it shows."""
         place, sensors = self._sensors.of(chosen)
         row = those[place]
         new = ~rows.sensors[row, sensors]
         row, sensors = row[new], sensors[new]
         rows.sensors[row, sensors] = True
         rows.order[row, sensors] = first + rows.steps[row]
-        joint = np.isin(chosen, self._joint)
-        pairs = [(those[~joint], chosen[~joint])]
-        if joint.any():
-            own = those[joint]
-            known = rows.made.take(own, axis=0).take(self._joint, axis=1)
-            bits = Acquired.pack(rows.sensors.take(own, axis=0)).bits
-            for word, needed in zip(bits.T, self._joint_bits.T, strict=True):
-                known |= (needed & ~word[:, None]) != 0
-            at, which = divmod(np.flatnonzero(~known), len(self._joint))
-            pairs.append((own[at], self._joint[which]))
-        row, made = map(np.concatenate, zip(*pairs, strict=True))
-        rows.made[row, made] = True
-        place, columns = self._columns.of(made)
-        row = row[place]
-        rows.cells[row, columns] = rows.X[row, columns]
+        place, things = self._served.of(sensors)
+        row, (_, width), d = row[place], rows.lacking.shape, rows.cells.shape[1]
+        lacking, at = rows.lacking.reshape(-1), row * width + things
+        np.subtract.at(lacking, at, 1)
+        done = lacking[at] == 0
+        row, things = row[done], things[done]
+        if len(sensors) > len(those):  # two sensors of one thing may be new
+            row, things = np.divmod(np.unique(at[done]), width)
+        column = things < d
+        rows.bought[row[~column], things[~column] - d] = True
+        return row[column], things[column]
 
-    def _answer(self, rows: _Rows, point: dict[str, float]) -> Prediction:
+    def _answer(self, features: Features, rows: Rows, point: dict[str, float]) -> Prediction:
+        """The prediction where all cells are at hand."""
+        X, (stop,) = np.asarray(features.X, dtype=np.float32), point.values()
+        for row, column in self.buy(rows, stop):
+            rows.cells[row, column] = X[row, column]
         scores = self.policy.predict(rows.cells.copy(), rows.bought.copy())
-        act, answer = (getattr(self.policy, name, Evaluated()) for name in _EVALUATED)
-        asked = rows.steps + ~rows.bought.all(axis=1)
-        splits, trees = (
-            asked * of_act + of_answer for of_act, of_answer in zip(act, answer, strict=True)
-        )
-        bill = Bill(Acquired.pack(rows.sensors), splits, trees, rows.order.copy())
+        bill = Bill(Acquired.pack(rows.sensors), *self.evaluated(rows), rows.order.copy())
         return Prediction(point, scores, {"path": bill})

@@ -6,8 +6,6 @@ The policies (by default tree-dime) are trained on the quick size, 15000 rows, o
 asked for all features in their order.
 """
 
-from __future__ import annotations
-
 import argparse
 from typing import Any
 

@@ -1,11 +1,8 @@
 """Fixtures of all tests."""
 
-from __future__ import annotations
-
 import os
 import signal
 from pathlib import Path
-from typing import Any
 
 import pytest
 from helpers.cli_fixtures import bench, elsewhere, material, shell
@@ -27,7 +24,7 @@ os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, _PATHS))
 
 
 @pytest.fixture(scope="session")
-def real_data() -> Path:
+def real_data():
     """The folder of real data sets, or a skip that says how to name one."""
     default = Path(__file__).parents[1].parent / "shared" / "data"
     folder = Path(os.environ.get("BENCH_TEST_DATA", default))
@@ -37,7 +34,7 @@ def real_data() -> Path:
 
 
 @pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+def pytest_xdist_make_scheduler(config, log):
     """Each process takes tests in a row, so that few fixtures of modules are made by more."""
     from xdist.scheduler import WorkStealingScheduling
 
@@ -45,6 +42,6 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
 
 @pytest.fixture(scope="session")
-def root() -> Path:
+def root():
     """The project's folder."""
     return Path(__file__).parents[1]

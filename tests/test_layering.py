@@ -3,13 +3,10 @@
 Every import counts: at the top, inside a function, for type checking.
 """
 
-from __future__ import annotations
-
 import ast
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
@@ -65,7 +62,7 @@ PUBLIC = (
 HEAVY = {"numba", "scipy", "pandas", "sklearn", "bench_trees"}
 
 
-def modules_of(package: str) -> dict[str, Path]:
+def modules_of(package):
     """Module name -> file."""
     home = HOMES[package]
     found = {}
@@ -76,17 +73,17 @@ def modules_of(package: str) -> dict[str, Path]:
 
 
 @cache
-def all_modules() -> dict[str, Path]:
+def all_modules():
     return {name: path for package in HOMES for name, path in modules_of(package).items()}
 
 
 @cache
-def imports() -> dict[str, set[str]]:
+def imports():
     """Our modules that each of our modules imports anywhere in its text."""
     return {name: set(_imported(path)) for name, path in all_modules().items()}
 
 
-def _imported(path: Path) -> Iterator[str]:
+def _imported(path):
     ours = all_modules()
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
@@ -98,7 +95,7 @@ def _imported(path: Path) -> Iterator[str]:
                 yield node.module
 
 
-def edges(source: str) -> Iterator[tuple[str, str]]:
+def edges(source):
     """(module, what it imports) for one package."""
     for name, targets in imports().items():
         if name.split(".")[0] == source:
@@ -106,7 +103,7 @@ def edges(source: str) -> Iterator[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("package", HOMES)
-def test_a_package_imports_only_those_below_it(package: str) -> None:
+def test_a_package_imports_only_those_below_it(package):
     wrong = [
         f"{name} imports {target}"
         for name, target in edges(package)
@@ -115,8 +112,8 @@ def test_a_package_imports_only_those_below_it(package: str) -> None:
     assert wrong == []
 
 
-def test_parts_of_the_core_import_only_what_stands_before_them() -> None:
-    def place(module: str) -> int:
+def test_parts_of_the_core_import_only_what_stands_before_them():
+    def place(module):
         return ORDER.index(module.split(".")[1])
 
     wrong = [
@@ -127,7 +124,7 @@ def test_parts_of_the_core_import_only_what_stands_before_them() -> None:
     assert wrong == []
 
 
-def test_of_the_core_serving_alone_uses_the_tree_engine() -> None:
+def test_of_the_core_serving_alone_uses_the_tree_engine():
     wrong = [
         f"{name} imports {target}"
         for name, target in edges("bench_core")
@@ -136,7 +133,7 @@ def test_of_the_core_serving_alone_uses_the_tree_engine() -> None:
     assert wrong == []
 
 
-def test_no_import_leads_back_to_where_it_began() -> None:
+def test_no_import_leads_back_to_where_it_began():
     graph = {name: set(targets) - {name} for name, targets in imports().items()}
     while True:
         leaves = {name for name, targets in graph.items() if not targets & graph.keys()}
@@ -146,13 +143,13 @@ def test_no_import_leads_back_to_where_it_began() -> None:
     assert graph == {}  # what is left imports each other in a circle
 
 
-def family(module: str) -> str:
+def family(module):
     """The file or folder that one entry point stands for."""
     return ".".join(module.split(".")[:2])
 
 
 @pytest.mark.parametrize("package", ["bench_methods", "bench_datasets"])
-def test_no_method_imports_a_method_and_no_data_set_a_data_set(package: str) -> None:
+def test_no_method_imports_a_method_and_no_data_set_a_data_set(package):
     wrong = [
         f"{name} imports {target}"
         for name, target in edges(package)
@@ -164,19 +161,19 @@ def test_no_method_imports_a_method_and_no_data_set_a_data_set(package: str) -> 
     assert wrong == []
 
 
-def test_shared_model_parts_register_nothing() -> None:
+def test_shared_model_parts_register_nothing():
     wrong = [
         name for name, path in modules_of("bench_models").items() if "provide_" in path.read_text()
     ]
     assert wrong == []
 
 
-def plugin_modules() -> list[str]:
+def plugin_modules():
     text = (ROOT / "pyproject.toml").read_text()
     return re.findall(r'^\w[\w-]* = "(bench_(?:methods|datasets)\.[\w.]+)"$', text, flags=re.M)
 
 
-def test_loading_a_plugin_imports_nothing_heavy() -> None:
+def test_loading_a_plugin_imports_nothing_heavy():
     code = (
         "import importlib, sys\n"
         "for name in sys.argv[1:]:\n"
@@ -195,7 +192,7 @@ def test_loading_a_plugin_imports_nothing_heavy() -> None:
 
 
 @pytest.mark.parametrize("package", ["bench_models", "bench_methods", "bench_datasets"])
-def test_plugins_use_only_the_public_surface_of_the_core(package: str) -> None:
+def test_plugins_use_only_the_public_surface_of_the_core(package):
     wrong = [
         f"{name} imports {target}"
         for name, target in edges(package)
@@ -204,7 +201,7 @@ def test_plugins_use_only_the_public_surface_of_the_core(package: str) -> None:
     assert wrong == []
 
 
-def test_suites_hold_no_python() -> None:
+def test_suites_hold_no_python():
     assert list((ROOT / "suites").rglob("*.py")) == []
 
 
@@ -220,7 +217,7 @@ ANSWERS = {
     "Where is a model asked for predictions?": ("def predict_split", ".predict_path("),
     "Where is a model audited?": ("def replay",),
     "Where is the model that I take home?": ("class Predictor", "class Program"),
-    "Where does a policy buy, and what does it see?": ("class Policy", "def _buy"),
+    "Where does a policy buy, and what does it see?": ("class Policy", "def buy"),
     "Where is the optimum computed that boards compare with?": (
         "def optimum_of",
         "optimum=_optimum(",
@@ -234,32 +231,32 @@ ANSWERS = {
 }
 
 
-def answers() -> dict[str, list[str]]:
+def answers():
     """Question -> files, from the table of the page."""
     section = PAGE.split("## Everyday questions")[1].split("\n## ")[0]
     rows = re.findall(r"^\| ([^|]*\?) \| (.*) \|$", section, flags=re.M)
     return {question: re.findall(r"`([\w./]+)`", cell) for question, cell in rows}
 
 
-def test_every_question_is_answered() -> None:
+def test_every_question_is_answered():
     assert list(answers()) == list(ANSWERS)
 
 
 @pytest.mark.parametrize("question", ANSWERS)
-def test_the_files_of_an_answer_hold_it(question: str) -> None:
+def test_the_files_of_an_answer_hold_it(question):
     text = "\n".join((ROOT / file).read_text(encoding="utf-8") for file in answers()[question])
     for mark in ANSWERS[question]:
         assert mark in text, f"{mark!r} is not in {answers()[question]}"
 
 
-def test_every_path_of_the_page_exists() -> None:
+def test_every_path_of_the_page_exists():
     paths = re.findall(r"`((?:bench_core|plugins|reports|suites|tests)/[\w./]*)`", PAGE)
     assert len(paths) > 20
     made = {"bench_core/_suites"}  # by the wheel
     assert [p for p in paths if p not in made and not (ROOT / p).exists()] == []
 
 
-def test_the_page_names_every_part_of_the_core() -> None:
+def test_the_page_names_every_part_of_the_core():
     tables = PAGE.split("## Project layout")[1].split("\n## ")[0]
     parts = {p.stem for p in (ROOT / "bench_core").iterdir() if p.suffix == ".py" or p.is_dir()}
     unnamed = {p for p in parts if not p.startswith("__") and not re.search(rf"\b{p}\b", tables)}

@@ -1,7 +1,5 @@
 """What a user installs: the wheel and its command; and a package without one of its plugins."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import zipfile
@@ -16,12 +14,12 @@ ROOT = Path(__file__).parent.parent
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def wheel(tmp_path_factory):
     source = fresh_environment.project(tmp_path_factory.mktemp("source"))
     return fresh_environment.wheel(source, tmp_path_factory.mktemp("wheel"))
 
 
-def test_the_wheel_holds_every_package_and_the_suites(wheel: Path) -> None:
+def test_the_wheel_holds_every_package_and_the_suites(wheel):
     names = zipfile.ZipFile(wheel).namelist()
     top = {n.split("/")[0] for n in names if ".dist-info/" not in n}
     expected = {p.parent.name for p in ROOT.glob("**/bench_*/py.typed") if ".venv" not in p.parts}
@@ -32,7 +30,7 @@ def test_the_wheel_holds_every_package_and_the_suites(wheel: Path) -> None:
         assert f"{package}/py.typed" in names
 
 
-def test_the_wheel_holds_every_source_file_of_the_packages(wheel: Path) -> None:
+def test_the_wheel_holds_every_source_file_of_the_packages(wheel):
     names = set(zipfile.ZipFile(wheel).namelist())
     homes = [ROOT, ROOT / "plugins", ROOT / "reports"]
     expected = {
@@ -45,13 +43,13 @@ def test_the_wheel_holds_every_source_file_of_the_packages(wheel: Path) -> None:
     assert expected <= names
 
 
-def test_the_licence_travels_with_the_wheel(wheel: Path) -> None:
+def test_the_licence_travels_with_the_wheel(wheel):
     names = zipfile.ZipFile(wheel).namelist()
     assert any(n.endswith("/licenses/LICENSE") for n in names)
 
 
 @pytest.mark.slow
-def test_the_wheel_runs_a_suite_in_a_fresh_environment(wheel: Path, tmp_path: Path) -> None:
+def test_the_wheel_runs_a_suite_in_a_fresh_environment(wheel, tmp_path):
     fresh = fresh_environment.Environment.made(tmp_path, wheel)
     ran = fresh.bench("run", "--suite", "quickstart", "--no-progress")
     assert ran.returncode == 0, ran.stderr
@@ -76,14 +74,14 @@ MODULES = sorted({point.value for point in installed() if point.dist and point.d
 
 
 @pytest.mark.parametrize("module", MODULES[::6])
-def test_without_one_plugin_the_others_load(module: str) -> None:
+def test_without_one_plugin_the_others_load(module):
     done = subprocess.run(
         [sys.executable, "-c", SCRIPT, module], capture_output=True, text=True, check=True
     )
     assert done.stdout.split() == [module]
 
 
-def test_methods_do_not_load_without_the_models_they_share() -> None:
+def test_methods_do_not_load_without_the_models_they_share():
     done = subprocess.run(
         [sys.executable, "-c", SCRIPT, "bench_models"], capture_output=True, text=True, check=True
     )

@@ -1,15 +1,11 @@
 """Every file and command of docs/plugins.md works as it stands there."""
 
-from __future__ import annotations
-
 import re
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterator
 from contextlib import redirect_stderr, redirect_stdout
 from io import StringIO
-from pathlib import Path
 
 import pytest
 from helpers import guide
@@ -37,7 +33,7 @@ COMMANDS = [line for line in guide.commands() if line not in BEGINNING]
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(tmp_path_factory):
     made = tmp_path_factory.mktemp("guide")
     guide.write(made)
     guide.install_verbs(made)
@@ -45,7 +41,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def ended(folder: Path) -> Iterator[dict[str, Ended]]:
+def ended(folder):
     """Every command of the guide, in order."""
     before = set(sys.modules)
     with pytest.MonkeyPatch.context() as patch:
@@ -62,7 +58,7 @@ def ended(folder: Path) -> Iterator[dict[str, Ended]]:
             del sys.modules[name]
 
 
-def called(line: str) -> Ended:
+def called(line):
     """How a command line ends."""
     words = shlex.split(line)[1:]
     words += ["--executor", "inline"] if words[0] == "run" else []
@@ -73,22 +69,20 @@ def called(line: str) -> Ended:
 
 
 @pytest.mark.parametrize("line", COMMANDS)
-def test_a_command_of_the_guide_works(line: str, ended: dict[str, Ended]) -> None:
+def test_a_command_of_the_guide_works(line, ended):
     done = ended[line]
     assert done.status == 0, done.err
     (shown,) = [text for part, text in SHOWN.items() if part in line]
     assert shown in done.out
 
 
-def test_the_reports_file_has_a_row_for_each_point(folder: Path, ended: dict[str, Ended]) -> None:
+def test_the_reports_file_has_a_row_for_each_point(folder, ended):
     header, *rows = (folder / "board.tsv").read_text().splitlines()
     assert {"learner", "split", "feature_cost"} <= set(header.split("\t"))
     assert len(rows) > 2
 
 
-def test_bills_of_the_guides_cost_model_are_whole_units(
-    folder: Path, ended: dict[str, Ended]
-) -> None:
+def test_bills_of_the_guides_cost_model_are_whole_units(folder, ended):
     rows = [line.split("\t") for line in (folder / "board.tsv").read_text().splitlines()]
     at = rows[0].index("feature_cost")
     costs = {float(row[at]) for row in rows[1:]}
@@ -96,14 +90,14 @@ def test_bills_of_the_guides_cost_model_are_whole_units(
     assert all(cost == int(cost) for cost in costs)
 
 
-def test_no_example_is_longer_than_fifteen_lines() -> None:
+def test_no_example_is_longer_than_fifteen_lines():
     texts = {name: text for name, text in guide.files().items() if name.endswith(".py")}
     lines = {name: len(re.findall(r"^.*\S", text, re.M)) for name, text in texts.items()}
     assert {name: n for name, n in lines.items() if n > 15} == {}
 
 
 @pytest.mark.slow
-def test_a_new_plugin_and_those_of_the_guide_keep_their_promises(folder: Path) -> None:
+def test_a_new_plugin_and_those_of_the_guide_keep_their_promises(folder):
     modules = ("my_learner", "my_data", "my_metric", "my_costs", "my_report")
     words = [word for module in modules for word in ("-p", module)]
     lines = [*BEGINNING, f"bench check {shlex.join(words)}"]

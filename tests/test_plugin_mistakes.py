@@ -1,14 +1,10 @@
 """Mistakes of plugin authors: none is an internal error, each answer names the culprit, and ``bench
 check`` finds them all."""
 
-from __future__ import annotations
-
 import sys
-from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from helpers.commands import Run
 
 SOUND = '''
 from dataclasses import dataclass
@@ -113,11 +109,11 @@ class Mistake(NamedTuple):
     says: tuple[str, ...]
     status: int = 2
 
-    def __str__(self) -> str:
+    def __str__(self):
         return self.name
 
     @property
-    def module(self) -> str:
+    def module(self):
         """The module with the mistake in it."""
         assert self.old in SOUND, self.old
         return SOUND.replace(self.old, self.new)
@@ -266,7 +262,7 @@ MISTAKES = [
 
 
 # what ``bench check`` says of mistakes that do no harm in a run, or names in other words than a run
-CHECKED: dict[str, tuple[str, ...]] = {
+CHECKED = {
     "reads a feature it did not pay for": ("mine", "did not pay for", "reads feature"),
     "a library that is missing": ("-p mine", "No module named 'nothere'", "install"),
     "scores of another shape": ("mine", "scores have shape (200, 1) instead of (200,)"),
@@ -286,13 +282,13 @@ COMMAND = (
 )
 
 
-def module(folder: Path, text: str) -> None:
+def module(folder, text):
     (folder / "mine.py").write_text(text)
     (folder / "costs.toml").write_text('model = "whole"\ncosts = [1, 1, 1]\n')
     sys.modules.pop("mine", None)
 
 
-def test_the_module_without_a_mistake_is_sound(tmp_path: Path, bench: Run) -> None:
+def test_the_module_without_a_mistake_is_sound(tmp_path, bench):
     module(tmp_path, SOUND)
     ended = bench(*COMMAND, "--costs", "costs.toml")
     assert ended.status == 0, ended.err
@@ -305,8 +301,8 @@ def test_the_module_without_a_mistake_is_sound(tmp_path: Path, bench: Run) -> No
 
 @pytest.mark.parametrize("mistake", MISTAKES, ids=str)
 def test_a_mistake_is_answered_by_its_name_and_found_by_check_with_what_to_do(
-    mistake: Mistake, tmp_path: Path, bench: Run
-) -> None:
+    mistake, tmp_path, bench
+):
     module(tmp_path, mistake.module)
     ended = bench(*COMMAND, *(("--costs", "costs.toml") if "whole" in mistake.says else ()))
     assert ended.status == mistake.status, ended.err

@@ -1,14 +1,11 @@
 """The page on Python does what it shows."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys
 from contextlib import redirect_stdout
 from io import StringIO
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -17,13 +14,11 @@ PAGE = (ROOT / "docs/python.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"```python\n(.*?)```(?:\n\n```text\n(.*?)```)?", PAGE, flags=re.S)
 
 
-def test_every_block_runs_and_prints_what_the_page_shows(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_every_block_runs_and_prints_what_the_page_shows(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("BENCH_CACHE", str(tmp_path / "cache"))
     monkeypatch.delenv("BENCH_STORE", raising=False)
-    names: dict[str, Any] = {"__name__": "page"}
+    names = {"__name__": "page"}
     assert len(BLOCKS) == 4
     for code, shown in BLOCKS:
         printed = StringIO()
@@ -32,7 +27,7 @@ def test_every_block_runs_and_prints_what_the_page_shows(
         assert printed.getvalue() == shown
 
 
-def test_every_method_of_a_result_is_on_the_page() -> None:
+def test_every_method_of_a_result_is_on_the_page():
     import bench_core
 
     own = {"board", "at", "best", "compare", "curve", "features", "plot", "to_latex", "report"}
@@ -78,7 +73,7 @@ result.best(10).quality + "1"  # wrong
 
 
 @pytest.mark.slow
-def test_a_typed_script_is_checked(tmp_path: Path) -> None:
+def test_a_typed_script_is_checked(tmp_path):
     (tmp_path / "script.py").write_text(SCRIPT)
     command = [sys.executable, "-m", "mypy", "--strict", "--config-file", "", "script.py"]
     more = ["--allow-untyped-calls", "--ignore-missing-imports", "--follow-imports=silent"]

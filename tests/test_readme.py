@@ -1,13 +1,10 @@
 """What the README shows is what there is."""
 
-from __future__ import annotations
-
 import re
 import shlex
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import click
 import pytest
@@ -21,14 +18,14 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
 @pytest.fixture
-def example(tmp_path: Path) -> Path:
+def example(tmp_path):
     block = re.search(r"```python\n(.*?)```", README, flags=re.S)
     assert block
     (tmp_path / "my_module.py").write_text(block[1], encoding="utf-8")
     return tmp_path
 
 
-def test_the_learner_of_the_readme_keeps_every_promise(example: Path) -> None:
+def test_the_learner_of_the_readme_keeps_every_promise(example):
     code = (
         "from my_module import Single\n"
         "from bench_core.conformance import check_learner\n"
@@ -37,14 +34,12 @@ def test_the_learner_of_the_readme_keeps_every_promise(example: Path) -> None:
     subprocess.run([sys.executable, "-c", code], cwd=example, check=True, timeout=300)
 
 
-def test_the_learner_of_the_readme_loads_as_a_plugin(
-    example: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_learner_of_the_readme_loads_as_a_plugin(example, monkeypatch):
     monkeypatch.syspath_prepend(str(example))
     assert "single" in load_registry(["my_module"]).learners
 
 
-def test_every_verb_of_the_readme_is_a_command() -> None:
+def test_every_verb_of_the_readme_is_a_command():
     for verb in sorted(set(re.findall(r"\bbench ([a-z]+)\b", README))):
         with pytest.raises(SystemExit) as end:
             main((verb, "--help"))
@@ -57,12 +52,12 @@ COMMAND = re.compile(r"^(?: {4}|\$ )?bench ([a-z][^|;>\\\n]*)", flags=re.M)
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
-def test_every_command_of_the_documents_has_options_that_there_are(document: Path) -> None:
+def test_every_command_of_the_documents_has_options_that_there_are(document):
     text = document.read_text(encoding="utf-8")
     code = "\n".join(block or line for block, line in CODE.findall(text))
     for line in COMMAND.findall(code):
         words = shlex.split(line.replace("...", ""), comments=True)
-        verb: Any = group
+        verb = group
         with click.Context(group) as context:
             while isinstance(verb, click.Group) and words:
                 verb = verb.get_command(context, words.pop(0))
@@ -74,7 +69,7 @@ def test_every_command_of_the_documents_has_options_that_there_are(document: Pat
         assert asked <= known, f"{line}: {asked - known}"
 
 
-def test_every_link_of_the_documents_leads_somewhere() -> None:
+def test_every_link_of_the_documents_leads_somewhere():
     for document in DOCUMENTS:
         for target in re.findall(r"\]\(([^)#:]+)\)", document.read_text(encoding="utf-8")):
             assert (document.parent / target).exists(), f"{document.name} links to {target}"

@@ -1,13 +1,10 @@
 """``bench new``: what it writes is sound, short, and works from installation to report."""
 
-from __future__ import annotations
-
 import shlex
 import sys
 from pathlib import Path
 
 import pytest
-from helpers.commands import Run
 from helpers.fresh_environment import Environment, project, wheel
 
 from bench_core.results.store import Store
@@ -16,12 +13,12 @@ from bench_core.scaffold import KINDS, tries
 LISTED = {"policy": "learners", "dataset": "datasets", "cost-model": "costs"}
 
 
-def name_of(kind: str) -> str:
+def name_of(kind):
     return f"my-{kind}-here"
 
 
 @pytest.fixture(autouse=True)
-def _forget_modules() -> None:
+def _forget_modules():
     for kind in KINDS:
         sys.modules.pop(name_of(kind).replace("-", "_"), None)
 
@@ -29,7 +26,7 @@ def _forget_modules() -> None:
 @pytest.mark.parametrize(
     "kind", [pytest.param(k, marks=[pytest.mark.slow] * (k == "report")) for k in KINDS]
 )
-def test_a_new_plugin_of_one_file_keeps_every_promise(kind: str, bench: Run) -> None:
+def test_a_new_plugin_of_one_file_keeps_every_promise(kind, bench):
     made = bench("new", kind, name_of(kind))
     assert made.status == 0, made.err
     module = name_of(kind).replace("-", "_")
@@ -41,7 +38,7 @@ def test_a_new_plugin_of_one_file_keeps_every_promise(kind: str, bench: Run) -> 
         assert command in made.err
 
 
-def test_all_python_of_a_new_learner_is_under_forty_lines(bench: Run) -> None:
+def test_all_python_of_a_new_learner_is_under_forty_lines(bench):
     made = bench("new", "learner", "top-k", "--package")
     files = list(Path("top-k").rglob("*.py"))
     assert sorted(path.name for path in files) == ["test_top_k.py", "top_k.py"]
@@ -57,7 +54,7 @@ def test_all_python_of_a_new_learner_is_under_forty_lines(bench: Run) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["learner", "policy"])
-def test_the_new_learner_stands_on_a_board_above_the_constant(kind: str, bench: Run) -> None:
+def test_the_new_learner_stands_on_a_board_above_the_constant(kind, bench):
     bench("new", kind, name_of(kind))
     (line,) = tries(kind, name_of(kind), f"my_{kind}_here")
     ended = bench(*shlex.split(line)[1:], "--executor", "inline", "--no-progress")
@@ -78,16 +75,14 @@ def test_the_new_learner_stands_on_a_board_above_the_constant(kind: str, bench: 
         (("metrc", "x"), "metrc"),
     ],
 )
-def test_a_bad_name_is_one_line_and_writes_nothing(
-    words: tuple[str, ...], says: str, bench: Run, tmp_path: Path
-) -> None:
+def test_a_bad_name_is_one_line_and_writes_nothing(words, says, bench, tmp_path):
     ended = bench("new", *words)
     assert (ended.status, ended.err.count("\n")) == (2, 1)
     assert says in ended.err
     assert [path for path in tmp_path.iterdir() if path.name != "cache"] == []
 
 
-def test_nothing_is_overwritten(bench: Run, tmp_path: Path) -> None:
+def test_nothing_is_overwritten(bench, tmp_path):
     (tmp_path / "costs.toml").write_text("mine")
     ended = bench("new", "cost-model", "bills")
     assert (ended.status, "costs.toml is there already" in ended.err) == (2, True)
@@ -97,7 +92,7 @@ def test_nothing_is_overwritten(bench: Run, tmp_path: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def fresh(tmp_path_factory: pytest.TempPathFactory) -> Environment:
+def fresh(tmp_path_factory):
     """An environment with this project's wheel and nothing else of ours."""
     out = tmp_path_factory.mktemp("wheels")
     ours = wheel(project(tmp_path_factory.mktemp("ours")), out)
@@ -106,9 +101,7 @@ def fresh(tmp_path_factory: pytest.TempPathFactory) -> Environment:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_package_is_installed_listed_checked_run_audited_and_reported(
-    kind: str, fresh: Environment
-) -> None:
+def test_a_package_is_installed_listed_checked_run_audited_and_reported(kind, fresh):
     name = name_of(kind)
     folder = fresh.home / name
     made = fresh.bench("new", kind, name, "--package")

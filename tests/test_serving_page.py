@@ -1,7 +1,5 @@
 """The example of docs/serving.md runs as it stands, and prints what the page says."""
 
-from __future__ import annotations
-
 import os
 import re
 import shlex
@@ -20,13 +18,13 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
-def said(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+def said(tmp_path_factory):
     """What every file and command printed, in the order of the page."""
     folder = tmp_path_factory.mktemp("serving")
     kept = {k: v for k, v in os.environ.items() if k not in ("BENCH_STORE", "BENCH_DATA")}
     environment = kept | {"BENCH_CACHE": str(folder / "cache"), "COLUMNS": "120"}
 
-    def run(*words: str) -> str:
+    def run(*words):
         done = subprocess.run(
             words, cwd=folder, env=environment, capture_output=True, text=True, timeout=300
         )
@@ -45,7 +43,7 @@ def said(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     return found | {"serve.py": run(sys.executable, "serve.py")}
 
 
-def beside(text: str) -> tuple[float, float, float]:
+def beside(text):
     """How many times cheaper, and the qualities after and before."""
     after = re.search(r"ndcg@5 ([\d.]+) on test", text)
     before = re.search(r"at its best costs ([\d.]+)x that \(ndcg@5 ([\d.]+)", text)
@@ -54,19 +52,19 @@ def beside(text: str) -> tuple[float, float, float]:
     return float(before[1]), float(after[1]), float(before[2])
 
 
-def test_the_export_says_what_the_page_says(said: dict[str, str]) -> None:
+def test_the_export_says_what_the_page_says(said):
     here, page = beside(said["model export"]), beside(PAGE)
     assert here == pytest.approx(page, rel=0.05)  # LightGBM's releases differ a little
     assert here[0] > 4
     assert here[1] > 0.97 * here[2]
 
 
-def test_show_and_check_agree_with_the_export(said: dict[str, str]) -> None:
+def test_show_and_check_agree_with_the_export(said):
     assert beside(said["model show"]) == beside(said["model export"])
     assert "the same as when exported" in said["model check"]
 
 
-def test_the_function_costs_what_the_page_says(said: dict[str, str]) -> None:
+def test_the_function_costs_what_the_page_says(said):
     line = r"(before|after): ([\d.]+) ms a document, (\d+) hours and (\d+) dollars"
     here, page = re.findall(line, said["serve.py"]), re.findall(line, PAGE)
     assert [w for w, *_ in here] == [w for w, *_ in page] == ["before", "after"]

@@ -1,16 +1,11 @@
 """The shipped suites: those of the papers are there, and their claims can be put to the test."""
 
-from __future__ import annotations
-
 import json
-from collections.abc import Iterable
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
-from bench_claims.claims import Claim, Contender, read_claims
+from bench_claims.claims import read_claims
 from bench_datasets.yahoo import YahooSim
 
 from bench_core.api import plan
@@ -19,19 +14,19 @@ from bench_core.errors import InputError
 from bench_core.parameters import as_json
 from bench_core.planning.request import PROFILES, RunRequest
 from bench_core.planning.resolve_learners import choose_learners
-from bench_core.planning.suites import Suite, find_suite
-from bench_core.plugins import Registry, load_registry
+from bench_core.planning.suites import find_suite
+from bench_core.plugins import load_registry
 
 OF_PAPERS = ("adapt", "cegb", "cronus-yahoo", "cstc-synthetic", "miser-scene15", "miser-yahoo")
 OTHERS = ("afa", "all-real", "apis", "ltr", "medical")
 
 
 @pytest.fixture(scope="module")
-def registry() -> Registry:
+def registry():
     return load_registry()
 
 
-def labels(suite: Suite) -> list[str]:
+def labels(suite):
     """The names of its data sets in results."""
     made = []
     for entry in suite.datasets:
@@ -41,14 +36,14 @@ def labels(suite: Suite) -> list[str]:
 
 
 @pytest.mark.parametrize("name", [*OF_PAPERS, *OTHERS])
-def test_every_suite_has_three_profiles_and_says_what_it_is(registry: Registry, name: str) -> None:
+def test_every_suite_has_three_profiles_and_says_what_it_is(registry, name):
     suite = find_suite(name, registry)
     assert set(PROFILES) <= suite.profiles.keys()
     assert suite.title
     assert suite.paper or suite.description
 
 
-def test_kernel_machines_that_log_loss_judges_give_log_odds(registry: Registry) -> None:
+def test_kernel_machines_that_log_loss_judges_give_log_odds(registry):
     judged = []
     for name in registry.suite_files.keys() - set(OF_PAPERS):  # whose claims are about accuracy
         suite = find_suite(name, registry)
@@ -61,12 +56,12 @@ def test_kernel_machines_that_log_loss_judges_give_log_odds(registry: Registry) 
 
 
 @pytest.mark.parametrize("name", OF_PAPERS)
-def test_every_paper_has_its_claims(registry: Registry, name: str) -> None:
+def test_every_paper_has_its_claims(registry, name):
     claims = read_claims(find_suite(name, registry).extra.get("claims", ()))
     assert any(claim.measure != "none" for claim in claims)
 
 
-def test_no_two_claims_of_all_suites_have_one_id(registry: Registry) -> None:
+def test_no_two_claims_of_all_suites_have_one_id(registry):
     ids = [
         claim["id"]
         for name in registry.suite_files
@@ -76,9 +71,7 @@ def test_no_two_claims_of_all_suites_have_one_id(registry: Registry) -> None:
 
 
 @pytest.mark.parametrize("name", [*OF_PAPERS, "afa"])
-def test_a_claim_that_is_measured_is_about_a_data_set_of_its_suite(
-    registry: Registry, name: str
-) -> None:
+def test_a_claim_that_is_measured_is_about_a_data_set_of_its_suite(registry, name):
     suite = find_suite(name, registry)
     for claim in read_claims(suite.extra.get("claims", ())):
         if claim.measure != "none":
@@ -89,9 +82,7 @@ def test_a_claim_that_is_measured_is_about_a_data_set_of_its_suite(
 
 @pytest.mark.parametrize("name", [*OF_PAPERS, "afa"])
 @pytest.mark.parametrize("profile", ["standard", "paper"])
-def test_what_a_claim_compares_is_in_the_suites_grid(
-    registry: Registry, name: str, profile: str
-) -> None:
+def test_what_a_claim_compares_is_in_the_suites_grid(registry, name, profile):
     suite = find_suite(name, registry)
     for claim in read_claims(suite.extra.get("claims", ())):
         grid = instances(registry, suite, profile, claim)
@@ -99,11 +90,11 @@ def test_what_a_claim_compares_is_in_the_suites_grid(
             assert any(fits(contender, one) for one in grid), (claim.id, contender.label)
 
 
-def instances(registry: Registry, suite: Suite, profile: str, claim: Claim) -> list[Any]:
+def instances(registry, suite, profile, claim):
     return chosen_on(registry, suite, profile, claim.dataset.partition("(")[0])
 
 
-def chosen_on(registry: Registry, suite: Suite, profile: str, dataset: str) -> list[Any]:
+def chosen_on(registry, suite, profile, dataset):
     """Every setting of every learner that a suite runs on a data set."""
     request = RunRequest(suite=suite.name, profile=profile)
     chosen = choose_learners(request, suite, registry, (), dataset=dataset)
@@ -111,9 +102,7 @@ def chosen_on(registry: Registry, suite: Suite, profile: str, dataset: str) -> l
 
 
 @pytest.mark.parametrize("profile", PROFILES)
-def test_adapt_and_budget_prune_start_from_one_forest_that_is_listed_too(
-    registry: Registry, profile: str
-) -> None:
+def test_adapt_and_budget_prune_start_from_one_forest_that_is_listed_too(registry, profile):
     """ADAPT, section 5: "the same RF that BudgetPrune starts with", whose code tries all features;
     savings are measured against it."""
     met = set()
@@ -130,27 +119,25 @@ def test_adapt_and_budget_prune_start_from_one_forest_that_is_listed_too(
     assert {"adapt", "forest", "letters"} <= met
 
 
-def forests(learners: Iterable[Any]) -> set[Any]:
+def forests(learners):
     return {one for one in learners if getattr(one, "name", "") == "random-forest"}
 
 
 @pytest.mark.parametrize("profile", PROFILES)
-def test_what_budget_prune_is_tried_at_is_its_path(registry: Registry, profile: str) -> None:
+def test_what_budget_prune_is_tried_at_is_its_path(registry, profile):
     for suite in (find_suite(name, registry) for name in registry.suite_files):
         for dataset in {entry.name for entry in suite.datasets}:
             for one in chosen_on(registry, suite, profile, dataset):
                 assert one.name != "budget-prune" or one.tradeoff is None, suite.name
 
 
-def fits(contender: Contender, instance: Any) -> bool:
+def fits(contender, instance):
     """Whether the contender's rows would be found among those of this instance."""
     frame = pd.DataFrame({"learner": [instance.name], "params": [json.dumps(as_json(instance))]})
     return len(contender.rows(frame)) == 1
 
 
-def test_a_published_percentage_counts_as_met_where_the_measured_one_rounds_to_it(
-    registry: Registry,
-) -> None:
+def test_a_published_percentage_counts_as_met_where_the_measured_one_rounds_to_it(registry):
     for name in OF_PAPERS:
         for claim in read_claims(find_suite(name, registry).extra.get("claims", ())):
             if claim.measure == "saving" and claim.published.endswith("%"):
@@ -159,21 +146,21 @@ def test_a_published_percentage_counts_as_met_where_the_measured_one_rounds_to_i
 
 
 @pytest.mark.parametrize("name", ["ltr", "miser-scene15"])
-def test_without_its_data_a_suite_is_one_clear_line(tmp_path: Path, name: str) -> None:
+def test_without_its_data_a_suite_is_one_clear_line(tmp_path, name):
     with pytest.raises(InputError) as caught:
         plan(suite=name, data_dir=str(tmp_path), store=str(tmp_path / "x.db"))
     assert "\n" not in str(caught.value)
     assert str(tmp_path) in str(caught.value)
 
 
-def test_all_real_takes_nothing_in_place_of_licensed_data(tmp_path: Path) -> None:
+def test_all_real_takes_nothing_in_place_of_licensed_data(tmp_path):
     made = plan(suite="all-real", data_dir=str(tmp_path), store=str(tmp_path / "x.db"))
     assert {use.name for use in made.datasets} == {"breast-cancer", "digits"}
     assert not any(use.stand_in for use in made.datasets)
     assert {"yahoo", "forest", "mslr-web10k"} <= set(made.absent)
 
 
-def test_yahoo_may_have_splits_that_cost_nothing() -> None:
+def test_yahoo_may_have_splits_that_cost_nothing():
     free = YahooSim(split=0.0).prepare(DataFolder("."), "quick", 0, 0).prices
     usual = YahooSim().prepare(DataFolder("."), "quick", 0, 0).prices
     assert (free.split, usual.split) == (0.0, 0.25)

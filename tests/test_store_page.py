@@ -1,7 +1,5 @@
 """Every query and block of docs/store.md runs on a store that a run made."""
 
-from __future__ import annotations
-
 import re
 import sqlite3
 from contextlib import closing
@@ -17,7 +15,7 @@ QUERIES = re.findall(r"```sql\n(.*?)```", PAGE, re.DOTALL)
 
 
 @pytest.fixture(scope="module")
-def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def home(tmp_path_factory):
     home = tmp_path_factory.mktemp("page")
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(home)
@@ -29,12 +27,12 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return home
 
 
-def asked(home: Path, query: str) -> pd.DataFrame:
+def asked(home, query):
     with closing(sqlite3.connect(home / "results" / "bench.db")) as db:
         return pd.read_sql(query, db)
 
 
-def test_the_queries_give_what_the_export_says(home: Path) -> None:
+def test_the_queries_give_what_the_export_says(home):
     best, chosen, failed, seconds, sensors = (asked(home, query) for query in QUERIES)
     frame = bench_core.load_run("last", store=home / "results" / "bench.db").frame()
     test = frame[(frame["split"] == "test") & (frame["status"] == "ok")]
@@ -46,7 +44,7 @@ def test_the_queries_give_what_the_export_says(home: Path) -> None:
     assert sensors["price"].is_monotonic_decreasing
 
 
-def test_the_tables_and_columns_that_the_page_names_are_there(home: Path) -> None:
+def test_the_tables_and_columns_that_the_page_names_are_there(home):
     for name, text in re.findall(r"^\| `(\w+)` \| .*? \| (.*) \|$", PAGE, re.MULTILINE):
         columns = set(asked(home, f"SELECT * FROM {name}"))
         known = {word for word in re.findall(r"`(\w+)`", text) if word not in ("key", "list")}
@@ -54,13 +52,13 @@ def test_the_tables_and_columns_that_the_page_names_are_there(home: Path) -> Non
         assert known - outside <= columns | {"key"}
 
 
-def test_python_reads_it_without_our_code(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_python_reads_it_without_our_code(home, monkeypatch):
     monkeypatch.chdir(home)
     (code,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
-    names: dict[str, object] = {}
+    names = {}
     exec(code, names)
     points, values = names["points"], names["by_query"]
     assert isinstance(points, pd.DataFrame)
     assert {"learner", "ndcg@5", "total_cost"} <= {*points}
-    assert values.shape[0] > 0  # type: ignore[attr-defined]
-    names["db"].close()  # type: ignore[attr-defined]
+    assert values.shape[0] > 0
+    names["db"].close()

@@ -1,7 +1,5 @@
 """The package of docs/plugins.md, built and installed by pip; the policy of docs/examples."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys
@@ -10,7 +8,6 @@ from pathlib import Path
 
 import pytest
 from helpers import guide
-from helpers.commands import Run
 from helpers.fresh_environment import Environment, project, wheel
 
 from bench_core.results.store import Store
@@ -21,7 +18,7 @@ Bench = Callable[..., subprocess.CompletedProcess[str]]
 
 
 @pytest.fixture(scope="module")
-def bench(tmp_path_factory: pytest.TempPathFactory) -> Bench:
+def bench(tmp_path_factory):
     """The command in a fresh environment that has both wheels."""
     home = tmp_path_factory.mktemp("home")
     theirs, out = tmp_path_factory.mktemp("theirs"), tmp_path_factory.mktemp("wheels")
@@ -31,7 +28,7 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Bench:
     return Environment.made(home, *wheels).bench
 
 
-def test_every_plugin_of_the_package_is_loaded_from_it(bench: Bench) -> None:
+def test_every_plugin_of_the_package_is_loaded_from_it(bench):
     rows = [line.split() for line in bench("list", "plugins").stdout.splitlines()[1:]]
     assert [row for row in rows if row[-1] != "loaded"] == []
     names = ["costs", "data", "learner", "metric", "policy", "report", "suites"]
@@ -50,18 +47,18 @@ def test_every_plugin_of_the_package_is_loaded_from_it(bench: Bench) -> None:
         ("suites", "noise"),
     ],
 )
-def test_what_it_brings_is_listed_and_shown(bench: Bench, kind: str, name: str) -> None:
+def test_what_it_brings_is_listed_and_shown(bench, kind, name):
     listed = bench("list", kind).stdout.splitlines()
     assert name in [line.split()[0] for line in listed]
     assert bench("show", name).returncode == 0
 
 
 @pytest.mark.parametrize(("kind", "name"), [("costs", "whole-units"), ("reports", "tabs")])
-def test_its_cost_model_and_report_are_listed(bench: Bench, kind: str, name: str) -> None:
+def test_its_cost_model_and_report_are_listed(bench, kind, name):
     assert name in [line.split()[0] for line in bench("list", kind).stdout.splitlines()]
 
 
-def test_from_its_suite_under_its_costs_to_its_report(bench: Bench) -> None:
+def test_from_its_suite_under_its_costs_to_its_report(bench):
     ran = bench("run", "--suite", "noise", "--costs", "costs.toml", "--no-progress")
     assert ran.returncode == 0, ran.stderr
     assert "closest" in ran.stdout
@@ -72,13 +69,13 @@ def test_from_its_suite_under_its_costs_to_its_report(bench: Bench) -> None:
     assert {row.split("\t")[model] for row in rows} == {"whole-units"}
 
 
-def test_its_verb_stands_in_the_help_and_runs(bench: Bench) -> None:
+def test_its_verb_stands_in_the_help_and_runs(bench):
     assert "Count the runs of a store." in bench("--help").stdout
     counted = bench("runs")
     assert (counted.returncode, counted.stdout) == (0, "1 runs\n")
 
 
-def test_a_policy_is_few_lines_beside_its_networks(root: Path) -> None:
+def test_a_policy_is_few_lines_beside_its_networks(root):
     text = (root / "docs" / "examples" / "torch_policy.py").read_text(encoding="utf-8")
     (policy,) = re.findall(r"^class Policy:\n(?:(?: .*)?\n)*", text, re.M)
     lines = len([line for line in policy.splitlines() if line.strip()])
@@ -87,9 +84,7 @@ def test_a_policy_is_few_lines_beside_its_networks(root: Path) -> None:
     assert f"a class of {lines} lines that are not empty" in guide
 
 
-def test_the_policy_is_sound_and_learns(
-    bench: Run, root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_policy_is_sound_and_learns(bench, root, monkeypatch):
     pytest.importorskip("torch")
     monkeypatch.syspath_prepend(str(root / "docs" / "examples"))
     sys.modules.pop("torch_policy", None)

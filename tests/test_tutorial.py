@@ -1,16 +1,12 @@
 """The tutorial runs as it stands, and prints on a terminal what it shows."""
 
-from __future__ import annotations
-
 import re
 import shlex
 import sys
-from collections.abc import Iterator
 from contextlib import redirect_stdout
 from doctest import ELLIPSIS, OutputChecker
 from io import StringIO
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -21,11 +17,11 @@ BLOCKS = re.compile(r"```(python|sh)\n(.*?)```(?:\n\n```text\n(.*?)```)?", flags
 
 
 class Terminal(StringIO):
-    def isatty(self) -> bool:
+    def isatty(self):
         return True
 
 
-def bench(line: str) -> None:
+def bench(line):
     words = shlex.split(line)
     assert words.pop(0) == "bench"
     words += ["--executor", "inline"] if words[0] == "run" else []
@@ -34,7 +30,7 @@ def bench(line: str) -> None:
     assert end.value.code in (0, None), line
 
 
-def printed(kind: str, code: str, names: dict[str, Any]) -> str:
+def printed(kind, code, names):
     with redirect_stdout(Terminal()) as out:
         if kind == "python":
             exec(compile(code, "docs/tutorial.md", "exec"), names)
@@ -45,7 +41,7 @@ def printed(kind: str, code: str, names: dict[str, Any]) -> str:
 
 
 @pytest.fixture
-def sections(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
+def sections(tmp_path, monkeypatch):
     """What each section of the page holds; everything happens in a folder of its own."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [*sys.path])
@@ -58,9 +54,9 @@ def sections(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[s
     sys.modules.pop("nearest", None)
 
 
-def follow(parts: list[str]) -> None:
+def follow(parts):
     """Do what these sections show, and compare."""
-    names: dict[str, Any] = {"__name__": "page"}
+    names = {"__name__": "page"}
     for part in parts:
         for kind, code, shown in BLOCKS.findall(part):
             got = printed(kind, code, names)
@@ -69,7 +65,7 @@ def follow(parts: list[str]) -> None:
                 assert same, f"{code}\n{got}"
 
 
-def test_the_tutorial_does_what_it_shows(sections: list[str], tmp_path: Path) -> None:
+def test_the_tutorial_does_what_it_shows(sections, tmp_path):
     assert len(sections) == 7
     follow(sections[:6])
     assert "booktabs" in (tmp_path / "pairs.tex").read_text()
@@ -77,9 +73,7 @@ def test_the_tutorial_does_what_it_shows(sections: list[str], tmp_path: Path) ->
 
 
 @pytest.mark.slow
-def test_a_learner_of_ones_own_joins_the_board(
-    sections: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_learner_of_ones_own_joins_the_board(sections, tmp_path, capsys):
     follow([*sections[:2], sections[6]])
     assert "nearest" in capsys.readouterr().err
     (template,) = re.findall(r"a learner of (\d+) lines", sections[6])

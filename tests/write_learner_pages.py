@@ -6,8 +6,6 @@ and ``<!-- equations: MODULE -->`` and ``<!-- departures: MODULE -->``, the sect
 the module's docstring.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Sequence
 from importlib import import_module

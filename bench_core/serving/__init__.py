@@ -10,7 +10,7 @@ former give the same answers:
 from bench_core.serving.folder import Folder, write_folder
 from bench_core.serving.gates import linked
 from bench_core.serving.policy_program import PolicyProgram, Sums
-from bench_core.serving.predictor import Answers, Predictor, load
+from bench_core.serving.predictor import Predictor, load
 from bench_core.serving.program import (
     END,
     REJECT,
@@ -26,7 +26,7 @@ from bench_core.serving.program import (
     compact,
     joined,
 )
-from bench_core.serving.row_state import Answer
+from bench_core.serving.row_state import Answer, Answers
 
 __all__ = [
     "END",

@@ -3,8 +3,9 @@ numpy. Needs numba; without a cap."""
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -15,79 +16,143 @@ from bench_core.serving.program import Program, Step, segments
 from bench_core.serving.row_state import Rows
 
 if TYPE_CHECKING:
-    from bench_trees.inference import Layout, Needs
+    from bench_trees.inference import Layout, Needs, Steps, Walked
 
 _CELLS = 1 << 22  # of a matrix of rows x trees, for leaves that number vectors
+_LONGEST = 34  # steps that are shown in one leg: 34 points of 8000 rows are about 20 MB
+
+
+class Leg(NamedTuple):
+    """Steps that the same rows go through, and the sums of which steps are of interest."""
+
+    first: int
+    ends: list[int]  # of interest, the last step among them
+    layout: Layout
+    output: Any  # (T,) that of each tree, in ``layout`` its own where leaves number vectors
+    steps: Steps
+    trees: int  # that are billed
 
 
 class BlockWalk:
-    """A program, its trees laid out, and what its features need."""
+    """A program, its trees laid out, and what its features need.
 
-    def __init__(self, program: Program, costs: CostModel) -> None:
-        from bench_trees.inference import lay_out
+    ``shown`` are the steps after which rows are looked at.
+    """
 
-        self.program, self.number = fused(program)
+    def __init__(self, program: Program, costs: CostModel, shown: Iterable[int] = ()) -> None:
+        self.program, self.shown = program, frozenset(shown)
         self.needs = needs_of(program, costs)
-        self.layouts: list[Layout] = [
-            lay_out(self.program.trees, self.needs, s.trees, s.weights, s.fresh)
-            for s in self.program.steps
-        ]
-        pairs = zip(self.program.steps, self.layouts, strict=True)
-        self.trees = [int((step.fresh & (own.levels > 0)).sum()) for step, own in pairs]
-        self.columns = [_bits(self.needs, step.reads) for step in self.program.steps]
+        self._columns = [_bits(self.needs, step.reads) for step in program.steps]
+        self._legs = [self._leg(first, stop) for first, stop in pairwise(self._cuts())]
+        self._alone: dict[int, Leg] = {}
+
+    def walk(
+        self, rows: Rows, X: Float32Array, boundaries: IntArray | None = None
+    ) -> Iterator[Rows]:
+        """Take ``rows`` to the ends of their ways; yields them after each step that is shown,
+        before its gate, with arrays of their own. ``boundaries`` cut X (n, d) into queries, else
+        each row is by itself."""
+        X = np.ascontiguousarray(X)  # once, not for every leg
+        for leg in self._legs:
+            here = np.flatnonzero(rows.next == leg.first)
+            every, done = len(here) == len(X), self._walked(leg, X, here, rows)
+            for own, bits, splits, number in zip(*done, leg.ends, strict=True):
+                step = self.program.steps[number]
+                if step.reads:
+                    own, bits = with_columns(step, own, X, here), bits | self._columns[number]
+                rows.arrive(here, number, step.combine, own, bits, splits)
+                if number in self.shown:
+                    # what is handed out must not be what the walk goes on from
+                    yield rows if every and number < leg.ends[-1] else rows.copied()
+            rows.trees[here] += leg.trees
+            if len(here):
+                leave(self.program, leg.ends[-1], here, rows, boundaries)
 
     def run(self, X: Float32Array, boundaries: IntArray | None) -> tuple[Rows, Acquired]:
-        """All rows (n, d) to the ends of their ways; ``boundaries`` cut them into queries, else
-        each is by itself."""
-        X = np.ascontiguousarray(X)  # once, not for every step
-        rows = Rows(self.program, len(X))
-        bits = np.zeros((len(X), self.columns[0].shape[0]), dtype=np.uint64)
-        for number, step in enumerate(self.program.steps):
-            here = np.flatnonzero(rows.next == number)
-            if len(here) == 0:
-                continue
-            self._add_trees(number, X, here, rows, bits)
-            if step.reads:
-                rows.own[here] = with_columns(step, rows.own[here], X[here])
-                bits[here] |= self.columns[number]
-            leave(self.program, number, here, rows, boundaries)
-        rows.last = self.number[rows.last]
-        return rows, Acquired(bits, self.needs.sensors)
+        """All rows at the ends of their ways, and what they bought."""
+        rows = self.begin(len(X))
+        for _ in self.walk(rows, X, boundaries):
+            pass
+        return rows, Acquired(rows.bits, self.needs.sensors)
+
+    def begin(self, n: int) -> Rows:
+        """Rows before the first step."""
+        return Rows(self.program, n, len(self._columns[0]))
 
     def sums(self, number: int, X: Float32Array) -> FloatArray:
         """The sums (n, K) of a step by itself, for all rows."""
-        rows = Rows(self.program, len(X))
-        bits = np.zeros((len(X), self.columns[0].shape[0]), dtype=np.uint64)
-        self._add_trees(number, np.ascontiguousarray(X), np.arange(len(X)), rows, bits)
-        return rows.own
+        if number not in self._alone:
+            self._alone[number] = self._leg(number, number + 1)
+        X, every = np.ascontiguousarray(X), np.arange(len(X))
+        done = self._walked(self._alone[number], X, every, self.begin(len(X)))
+        return np.asarray(done.scores[0])
 
-    def _add_trees(
-        self, number: int, X: Float32Array, here: IntArray, rows: Rows, bits: Any
-    ) -> None:
+    def _cuts(self) -> list[int]:
+        """The first step of each leg, and the number of steps."""
+        steps, shown, last = self.program.steps, 0, segments(self.program)
+        apart, cuts = self.program.vectors is not None, [0]
+        for k, (step, following) in enumerate(pairwise(steps)):
+            shown += k in self.shown
+            plain = step.combine == following.combine == "last"
+            straight = last[k] > k and plain and not (step.reads or following.reads)
+            if apart and (k in self.shown or not _adds(following)):
+                straight = False
+            if not straight or shown == _LONGEST:
+                cuts.append(k + 1)
+                shown = 0
+        return [*cuts, len(steps)]
+
+    def _leg(self, first: int, stop: int) -> Leg:
+        from bench_trees.inference import Steps, lay_out
+
+        own = self.program.steps[first:stop]
+        wanted = [k in self.shown or not _adds(later) for k, later in enumerate(own[1:], first)]
+        ends = [*(first + np.flatnonzero(wanted)).tolist(), stop - 1]
+        begun = [self.program.steps[k] for k in (first, *(end + 1 for end in ends[:-1]))]
+        trees = np.cumsum([len(step.trees) for step in own])
+        steps = Steps(
+            ends=trees[np.array(ends) - first].astype(np.int64),
+            bias=np.array([step.bias for step in begun], dtype=np.float64),
+            carry=np.array([step.carry for step in begun], dtype=np.bool_),
+        )
+        parts = (
+            np.concatenate([getattr(s, n) for s in own]) for n in ("trees", "weights", "fresh")
+        )
+        uses = [*parts]
+        layout = lay_out(self.program.trees, self.needs, *uses)
+        billed, output = int((uses[2] & (layout.levels > 0)).sum()), layout.output
+        if self.program.vectors is not None:
+            layout = layout._replace(output=np.arange(layout.trees, dtype=np.int32))
+        return Leg(first, ends, layout, output, steps, billed)
+
+    def _walked(self, leg: Leg, X: Float32Array, here: IntArray, rows: Rows) -> Walked:
+        """The rows ``here`` after each step of interest."""
         from bench_trees.inference import Steps, Walked, walk
         from bench_trees.kernels.leaf_vectors import add_leaves
 
-        step, layout = self.program.steps[number], self.layouts[number]
-        vectors, outputs, count = self.program.vectors, self.program.outputs, layout.trees
-        if vectors is not None:  # what each tree says by itself: its leaf may number a vector
-            layout = layout._replace(output=np.arange(count, dtype=np.int32))
-            outputs = max(1, count)
-        size = max(64, _CELLS // outputs)
-        for some in np.split(here, range(size, len(here), size)):
-            own = np.tile(step.bias, (len(some), 1))
-            if step.carry:
-                own += rows.own[some]
-            start = own if vectors is None else np.zeros((len(some), outputs))
-            before = Walked(start[None], bits[some][None], rows.splits[some][None])
-            steps = Steps(np.array([count]), np.zeros((1, outputs)), np.ones(1, dtype=bool))
-            done = walk(layout, steps, X, before, some)
-            bits[some], rows.splits[some] = done.bits[0], done.splits[0]
-            if vectors is None:
-                own = done.scores[0]
-            elif count:
-                add_leaves(done.scores[0], self.layouts[number].output, vectors, own)
-            rows.own[some] = own
-        rows.trees[here] += self.trees[number]
+        some: Any = here if len(here) < len(X) else slice(None)
+        before = Walked(rows.own[None, some], rows.bits[None, some], rows.splits[None, some])
+        if (vectors := self.program.vectors) is None:
+            return walk(leg.layout, leg.steps, X, before, here)
+        # what each tree says by itself: its leaf may number a vector
+        count = max(1, len(leg.output))
+        alone = Steps(np.array([len(leg.output)]), np.zeros((1, count)), np.ones(1, dtype=bool))
+        found = Walked(*map(np.empty_like, before))  # type: ignore[arg-type]
+        found.scores[:] = leg.steps.bias + (before.scores if leg.steps.carry[0] else 0.0)
+        size = max(64, _CELLS // count)
+        for i in range(0, len(here), size):
+            part = slice(i, i + size)
+            none = np.zeros((1, len(here[part]), count))
+            start = Walked(none, before.bits[:, part], before.splits[:, part])
+            done = walk(leg.layout, alone, X, start, here[part])
+            found.bits[:, part], found.splits[:, part] = done.bits, done.splits
+            add_leaves(done.scores[0], leg.output, vectors, found.scores[0, part])
+        return found
+
+
+def _adds(step: Step) -> bool:
+    """Whether a step adds nothing but trees to the sums of the one before."""
+    return step.carry and not step.bias.any()
 
 
 def needs_of(program: Program, costs: CostModel) -> Needs:
@@ -107,35 +172,3 @@ def _bits(needs: Needs, features: list[int]) -> Any:
     for feature in features:
         mask[0, needs.needed[needs.start[feature] : needs.start[feature + 1]]] = True
     return Acquired.pack(mask).bits[0]
-
-
-def fused(program: Program) -> tuple[Program, IntArray]:
-    """The same with steps joined that add trees to the sums of the step before, whatever the row;
-    and the last step of the program (p,) in each of its steps. There are no stops."""
-    steps: list[Step] = []
-    last: list[int] = []
-    ends, place = segments(program), np.zeros(len(program.steps), dtype=np.int64)
-    for number, step in enumerate(program.steps):
-        if number and ends[number - 1] >= number and _adds(steps[-1], step):
-            parts: dict[str, Any] = {
-                name: np.concatenate([getattr(steps[-1], name), getattr(step, name)])
-                for name in ("trees", "weights", "fresh")
-            }
-            steps[-1] = replace(step, **parts, bias=steps[-1].bias, carry=steps[-1].carry)
-            last[-1] = number
-        else:
-            steps.append(step)
-            last.append(number)
-        place[number] = len(steps) - 1
-
-    def moved(onward: int) -> int:
-        return onward if onward < 0 else int(place[onward])
-
-    steps = [replace(s, then=moved(s.then), otherwise=moved(s.otherwise)) for s in steps]
-    return replace(program, steps=steps, stops=()), np.array([*last, -1])
-
-
-def _adds(before: Step, step: Step) -> bool:
-    """Whether a step adds nothing but trees to the sums of the one before."""
-    plain = before.combine == step.combine == "last" and step.carry and not step.bias.any()
-    return plain and not (before.reads or step.reads)

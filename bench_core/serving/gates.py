@@ -5,13 +5,18 @@ Plain numpy over the rows of one step, for all walkers but the compiled one of s
 
 from __future__ import annotations
 
-from itertools import pairwise
-from math import inf
-
 import numpy as np
 
 from bench_core.arrays import BoolArray, Float32Array, FloatArray, IntArray
-from bench_core.serving.program import END, Columns, Finish, Kernel, Program, Step, Trees
+from bench_core.serving.program import END, GATES, Finish, Kernel, Program, Step, Trees
+from bench_core.serving.query_ranks import (
+    QueryGroups,
+    among_seen,
+    below,
+    describe,
+    kth_best,
+    ranks,
+)
 from bench_core.serving.row_state import REJECTED, Rows
 
 LEAST_SHARE, LARGEST_EXPONENT = 1e-6, 700.0
@@ -39,14 +44,9 @@ def finished(finish: Finish, score: FloatArray) -> FloatArray:
 
 def answers(program: Program, rows: Rows, boundaries: IntArray | None) -> FloatArray:
     """What rows that have come to their ends answer, (n,) or (n, K)."""
-    found, rejected = rows.final_score.copy(), rows.how == REJECTED
-    if isinstance(program.rejected, float | int):
-        found[rejected] = program.rejected
-    elif program.rejected == "below" and boundaries is not None:
-        for start, stop in pairwise(boundaries.tolist()):
-            if rejected[start:stop].any():
-                part = found[start:stop, 0], rejected[start:stop], rows.last[start:stop]
-                found[start:stop, 0] = below(*part)
+    groups = None if boundaries is None else QueryGroups(boundaries)
+    rejected = rows.how == REJECTED
+    found = settled(rows.final_score.copy(), rejected, rows.last, program.rejected, groups)
     for number in np.unique(rows.final_step).tolist():
         here, finish = rows.final_step == number, program.steps[number].finish
         if number == END:
@@ -56,49 +56,35 @@ def answers(program: Program, rows: Rows, boundaries: IntArray | None) -> FloatA
     return found[:, 0] if program.outputs == 1 else found
 
 
-def below(scores: FloatArray, rejected: BoolArray, last: IntArray) -> FloatArray:
-    """Rejected rows of a query below its worst survivor, in steps of one, by the step they ended
-    at and by score; equal ones together."""
-    kept = ~rejected
-    worst = float(scores[kept].min()) if kept.any() else 0.0
-    found, level = scores.copy(), 0
-    before = None
-    for i in sorted(np.flatnonzero(rejected).tolist(), key=lambda i: (-last[i], -scores[i])):
-        level += (own := (last[i], scores[i])) != before
-        before = own
-        found[i] = worst - level
-    return found
+def settled(
+    scores: FloatArray,
+    rejected: BoolArray,
+    last: IntArray,
+    rule: str | float,
+    groups: QueryGroups | None,
+) -> FloatArray:
+    """Scores (n, K) with those of ``rejected`` rows (n,) by the rule of ``Program.rejected``."""
+    if rule == "score" or not rejected.any():
+        return scores
+    if not isinstance(rule, str):
+        return np.where(rejected[:, None], float(rule), scores)
+    return scores if groups is None else below(scores[:, 0], rejected, last, groups)[:, None]
 
 
-def combined(how: str, before: FloatArray, own: FloatArray) -> FloatArray:
-    """The score after a step, (n, K)."""
-    if how == "min":
-        return np.minimum(before, own)
-    if how == "add":
-        return before + own
-    if how == "and":
-        return np.asarray(-np.logaddexp(np.logaddexp(-before, -own), -before - own))
-    return own
-
-
-def with_columns(step: Step, own: FloatArray, X: Float32Array) -> FloatArray:
-    """The step's sums (n, K) of trees with those of its columns, or of its kernel, for rows
-    (n, d)."""
+def with_columns(step: Step, own: FloatArray, X: Float32Array, here: IntArray) -> FloatArray:
+    """The step's sums (n, K) of trees with those of its columns, or of its kernel, for the rows
+    ``here`` (n,) of X."""
     if step.kernel is not None:
-        return kernel_sums(step.kernel, step.bias, X)
-    add_columns(own, step.columns, X)
-    return own
-
-
-def add_columns(own: FloatArray, columns: Columns, X: Float32Array) -> None:
-    """Add the weighted cells of rows (n, d) to ``own`` (n, K), column by column."""
+        return kernel_sums(step.kernel, step.bias, X[here])
+    columns = step.columns
     for j, feature in enumerate(columns.feature.tolist()):
-        x = X[:, feature].astype(np.float64)
+        x = X[here, feature].astype(np.float64)
         if columns.scaled[j]:
             x = _scaled(x, columns.mean[j], columns.factor[j])
         else:
             x = np.where(np.isnan(x), 0.0, x)
         own[:, columns.output[j]] += columns.weight[j] * x
+    return own
 
 
 def kernel_sums(kernel: Kernel, bias: FloatArray, X: Float32Array) -> FloatArray:
@@ -119,10 +105,8 @@ def _scaled(x: FloatArray, mean: FloatArray, factor: FloatArray) -> FloatArray:
 def leave(
     program: Program, number: int, here: IntArray, rows: Rows, boundaries: IntArray | None
 ) -> None:
-    """Rows ``here`` combine their score after a step, and go where its gate leads."""
+    """Rows ``here`` go where the gate of a step leads."""
     step = program.steps[number]
-    rows.score[here] = combined(step.combine, rows.score[here], rows.own[here])
-    rows.last[here] = number
     passed = _passing(step, here, rows, boundaries)
     rows.go_on(here[passed], number, step.then, passes=True)
     rows.go_on(here[~passed], number, step.otherwise, passes=False)
@@ -131,44 +115,36 @@ def leave(
 def _passing(step: Step, here: IntArray, rows: Rows, boundaries: IntArray | None) -> BoolArray:
     """Which rows ``here`` pass the gate. ``boundaries`` cut all rows into queries, else each row is
     the only one of its query."""
-    score = rows.score[here]
     if step.gate == "always":
         return np.ones(len(here), dtype=bool)
-    if step.gate == "score":
-        return np.asarray(score[:, 0] >= step.value)
-    if step.gate == "class":
-        return np.asarray(largest_probability(score) <= step.value)
-    bounds = np.arange(len(rows.score) + 1) if boundaries is None else boundaries
-    query = np.searchsorted(bounds, here, side="right") - 1
-    passed = np.zeros(len(here), dtype=bool)
-    for q in np.unique(query).tolist():
-        own = np.flatnonzero(query == q)
-        passed[own] = _in_query(step, here[own], rows, slice(bounds[q], bounds[q + 1]))
-    return passed
-
-
-def _in_query(step: Step, here: IntArray, rows: Rows, members: slice) -> BoolArray:
-    """Which rows ``here`` of one query pass; ``members`` are all its rows, also those that left."""
-    scores, value = rows.score[here, 0], step.value
-    if step.gate == "rank":
-        return np.asarray(ranks(scores) <= value)
-    if step.gate == "proximity":
-        best = np.sort(scores)[::-1]
-        return np.asarray(scores >= (best[step.k - 1] if len(best) >= step.k else -inf) - value)
-    if step.gate == "capacity":
-        return among_seen(scores, value)
+    groups = QueryGroups(np.arange(len(rows.score) + 1) if boundaries is None else boundaries)
+    if step.gate != "sentinel":
+        groups = groups.among(here) if step.gate in GATES[3:] else groups
+        on, value = np.ones((1, len(here)), dtype=bool), np.array([step.value])
+        return np.asarray(passing(step.gate, value, step.k, rows.score[here], on, groups)[0])
     assert step.sentinel is not None
-    every = rows.score[members, 0]  # rows that left count with the score they left with
-    low, high = every.min(), every.max()
-    inputs = np.empty((len(every), 4), dtype=np.float32)
-    inputs[:, 0] = every
-    inputs[:, 1] = (every - low) / (high - low if high > low else 1.0)
-    inputs[:, 2] = ranks(every)
-    inputs[:, 3] = len(every)
-    total, splits, trees = _classified(step.sentinel, inputs[here - members.start])
+    inputs = describe(rows.score[None, :, 0], groups)[0]  # rows that left: as they left
+    total, splits, trees = _classified(step.sentinel, inputs[here])
     rows.splits[here] += splits
     rows.trees[here] += trees
-    return np.asarray(1.0 / (1.0 + np.exp(-(step.sentinel_base + total))) >= value)
+    return np.asarray(1.0 / (1.0 + np.exp(-(step.sentinel_base + total))) >= step.value)
+
+
+def passing(
+    gate: str, value: FloatArray, k: int, scores: FloatArray, on: BoolArray, groups: QueryGroups
+) -> BoolArray:
+    """Which rows pass a gate (see ``GATES``) of each ``value`` (P,), (P, n), by their ``scores``
+    (n, K) among those that are ``on`` (P, n)."""
+    if gate == "class":
+        return np.asarray(largest_probability(scores) <= value[:, None])
+    own = scores[:, 0]
+    if gate == "score":
+        return np.asarray(own >= value[:, None])
+    if gate == "capacity":
+        return np.asarray(among_seen(own, on, groups, value))
+    if gate == "rank":
+        return np.asarray(ranks(own, on, groups) <= value[:, None])
+    return np.asarray(own >= kth_best(own, on, groups, k)[:, groups.of] - value[:, None])
 
 
 def _classified(trees: Trees, inputs: Float32Array) -> tuple[FloatArray, IntArray, IntArray]:
@@ -184,23 +160,6 @@ def _classified(trees: Trees, inputs: Float32Array) -> tuple[FloatArray, IntArra
             splits += inner
         total += trees.value[node]
     return total, splits.astype(np.int64), used.astype(np.int64)
-
-
-def ranks(scores: FloatArray) -> IntArray:
-    """1 + how many score higher, (n,)."""
-    higher = len(scores) - np.searchsorted(np.sort(scores), scores, side="right")
-    return np.asarray(higher + 1)
-
-
-def among_seen(scores: FloatArray, most: float) -> BoolArray:
-    """Which are among the best ``most`` of those up to and with them, (n,)."""
-    best = [-inf] * int(min(most, len(scores)))
-    passed = np.zeros(len(scores), dtype=bool)
-    for i, score in enumerate(scores.tolist()):
-        if best and score >= min(best):
-            passed[i] = True
-            best[best.index(min(best))] = score
-    return passed
 
 
 def largest_probability(scores: FloatArray) -> FloatArray:

@@ -91,7 +91,9 @@ class NaiveWalk:
                 continue
             if self._lists.reads[number]:
                 cells = np.array([self._cells[i] for i in here.tolist()], dtype=np.float32)
-                rows.own[here] = with_columns(step, rows.own[here], cells)
+                rows.own[here] = with_columns(step, rows.own[here], cells, np.arange(len(here)))
+            own, splits = rows.own[here], rows.splits[here]
+            rows.arrive(here, number, step.combine, own, rows.bits[here], splits)
             leave(self.program, number, here, rows, self.boundaries)
         scores, spent, last = answers(self.program, rows, self.boundaries), self._bill(), []
         for i, bought in enumerate(self.purchases):

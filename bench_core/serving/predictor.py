@@ -5,7 +5,7 @@ from __future__ import annotations
 from array import array
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property, partial
 from hashlib import blake2b
 from itertools import count, pairwise
@@ -27,7 +27,7 @@ from bench_core.serving.naive_walk import Lists, NaiveWalk
 from bench_core.serving.policy_program import PolicyProgram
 from bench_core.serving.policy_walk import PolicyWalk
 from bench_core.serving.program import Program
-from bench_core.serving.row_state import CAPPED, Answer, FeatureNeeds, Rounds, bill
+from bench_core.serving.row_state import CAPPED, Answer, Answers, FeatureNeeds, Rounds, bill
 
 if TYPE_CHECKING:
     from bench_core.serving.block_walk import BlockWalk
@@ -41,22 +41,6 @@ AcquireLaterFor = Callable[[int, list[str]], Awaitable[Sequence[Any]]]
 
 MANY = 32
 """Rows at hand from which loading and calling the block walker pays."""
-
-
-@dataclass(slots=True, eq=False)
-class Answers:
-    """Those of n rows."""
-
-    scores: FloatArray  # (n,) or (n, K)
-    spent: FloatArray  # (n,)
-    acquired: Acquired
-    step: IntArray  # (n,)
-    capped: BoolArray  # (n,)
-
-    @property
-    def bought(self) -> BoolArray:
-        """The sensors that rows bought (n, s)."""
-        return self.acquired.unpack()
 
 
 def load(folder: str | Path) -> Predictor:
@@ -98,11 +82,9 @@ class Predictor:
         model, its costs or this machine allow the plain walk only.
         """
         if isinstance(self.program, PolicyProgram):
-            try:
-                from bench_core.serving.policy_kernel import Compiled, CompiledRow
-            except ImportError:  # no numba here
+            if self._block_walk is None:
                 return False
-            self._policy.row = partial(CompiledRow, Compiled(self.program))
+            self._policy = self._policy_blocks
             return self._cheaper is None or self._cheaper.compile()
         if self._row_walk is None and self._needs.prices is not None:
             try:
@@ -236,9 +218,9 @@ class Predictor:
     def _rows(self, cells: Float32Array, queries: Queries | None, cap: float | None) -> Answers:
         bounds, limit = None if queries is None else queries.boundaries, self._limit(cap)
         if isinstance(self.program, PolicyProgram):
-            if len(cells) >= MANY and (limit is None or self._evaluates_free):
-                return self._at_hand(cells, queries, limit)
-        elif limit is None and len(cells) >= MANY and self._block_walk is not None:
+            walk = self._policy_blocks if len(cells) >= MANY else self._policy
+            return walk.at_hand(cells, queries, limit)
+        if limit is None and len(cells) >= MANY and self._block_walk is not None:
             rows, acquired = self._block_walk.run(cells, bounds)
             scores = answers(self.program, rows, bounds)
             spent = bill(self.costs, acquired, rows.splits, rows.trees, queries)
@@ -263,15 +245,6 @@ class Predictor:
             step=np.array([answer.step for answer in found], dtype=np.int64),
             capped=np.array([answer.stopped == "cap" for answer in found], dtype=bool),
         )
-
-    def _at_hand(
-        self, cells: Float32Array, queries: Queries | None, limit: float | None
-    ) -> Answers:
-        """Rows that follow a policy, all of them a purchase at a time."""
-        found, capped = self._policy_blocks.at_hand(cells, limit)
-        own: Any = found.bills["path"]
-        spent = bill(self.costs, own.acquired, own.splits, own.trees, queries)
-        return Answers(found.scores, spent, own.acquired, own.order.max(axis=1, initial=-1), capped)
 
     def predict_proba(self, X: Any, queries: Queries | None = None) -> FloatArray:
         """Probabilities of the classes (n, K) of rows at hand. UsageError for other tasks."""
@@ -353,11 +326,6 @@ class Predictor:
         assert isinstance(self.program, PolicyProgram)
         sums = None if self._block_walk is None else self._block_walk.sums
         return PolicyWalk(self.program, self.costs, sums)
-
-    @cached_property
-    def _evaluates_free(self) -> bool:
-        prices = self._needs.prices
-        return prices is not None and not prices.split and not prices.tree
 
     @cached_property
     def _names_array(self) -> Any:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Sequence
+from copy import copy
 from dataclasses import dataclass, field
 from math import fsum
 from typing import Any
 
 import numpy as np
 
-from bench_core.arrays import Float32Array, FloatArray, IntArray
+from bench_core.arrays import BitArray, BoolArray, Float32Array, FloatArray, IntArray
 from bench_core.costs.model import Acquired, CostModel, SensorPrices, words
 from bench_core.costs.shipped import PerQueryPrices
 from bench_core.serving.program import END, REJECT, Program
@@ -34,6 +35,22 @@ class Answer:
     bought: Any
     step: int
     stopped: str
+
+
+@dataclass(slots=True, eq=False)
+class Answers:
+    """Those of n rows."""
+
+    scores: FloatArray  # (n,) or (n, K)
+    spent: FloatArray  # (n,)
+    acquired: Acquired
+    step: IntArray  # (n,)
+    capped: BoolArray  # (n,)
+
+    @property
+    def bought(self) -> BoolArray:
+        """The sensors that rows bought (n, s)."""
+        return self.acquired.unpack()
 
 
 Rounds = Generator[list[tuple[int, IntArray, Float32Array]], None, list[Answer]]
@@ -62,13 +79,42 @@ def side_by_side(ways: Sequence[Generator[tuple[IntArray, Float32Array], None, A
 class Rows:
     """n rows on their way."""
 
-    def __init__(self, program: Program, n: int) -> None:
+    def __init__(self, program: Program, n: int, words: int = 0) -> None:
         # (n, K): sums of the present step, the score, the score at the last stop that was passed
         self.own, self.score, self.stop_score = np.zeros((3, n, program.outputs))
+        self.alike = all(step.combine == "last" for step in program.steps)
+        if self.alike:
+            self.score = self.own
+        self.bits = np.zeros((n, words), dtype=np.uint64)  # sensors bought, where a walk notes them
         self.splits, self.trees = np.zeros((2, n))  # what was evaluated
         self.next, self.how = np.zeros((2, n), dtype=np.int64)  # the next step, how a way ended
         self.last, self.stop = np.full((2, n), END)  # the last step, and the last stop
         self.stops = [stop.step for stop in program.stops]
+
+    def arrive(
+        self,
+        some: IntArray,
+        number: int,
+        combine: str,
+        own: FloatArray,
+        bits: BitArray,
+        splits: FloatArray,
+    ) -> None:
+        """Rows have been through step ``number``. Arrays are replaced, never written."""
+        if not self.alike:
+            score = combined(combine, self.score[some], own)
+            self.score = np.array(_put(self.score, some, score))
+        self.own, self.bits = _put(self.own, some, own), _put(self.bits, some, bits)
+        self.score = self.own if self.alike else self.score
+        self.splits = _put(self.splits, some, splits)
+        self.last = _put(self.last, some, np.full(len(some), number))
+
+    def copied(self) -> Rows:
+        """With a score, bits and splits of their own."""
+        made = copy(self)
+        made.score, made.bits = self.score.copy(), self.bits.copy()
+        made.splits = self.splits.copy()
+        return made
 
     def go_on(self, some: IntArray, number: int, onward: int, passes: bool) -> None:
         """Rows leave step ``number`` for ``onward``, past the stops between."""
@@ -92,6 +138,26 @@ class Rows:
     def final_score(self) -> FloatArray:
         """The score (n, K) at that step."""
         return np.where((self.how == CAPPED)[:, None], self.stop_score, self.score)
+
+
+def _put(array: Any, rows: IntArray, values: Any) -> Any:
+    """The array with ``values`` at ``rows``, rising; the old one stays as it was."""
+    if len(rows) == len(array):
+        return values
+    new = array.copy()
+    new[rows] = values
+    return new
+
+
+def combined(how: str, before: FloatArray, own: FloatArray) -> FloatArray:
+    """The score after a step, (n, K)."""
+    if how == "min":
+        return np.minimum(before, own)
+    if how == "add":
+        return before + own
+    if how == "and":
+        return np.asarray(-np.logaddexp(np.logaddexp(-before, -own), -before - own))
+    return own
 
 
 def prices_of(costs: CostModel) -> SensorPrices | None:

@@ -26,9 +26,9 @@ to end among the best ``k``; it goes on if that reaches a threshold. Its inputs 
 score, the same scaled to [0, 1] within the query, the rank, the size of the query.
 
 Equations
-    rules         bench_models.staged.exits.ExitRule.stays
+    rules         bench_core.serving.gates.passing
     p_i, r_i      EarlyExit._values
-    lear          Lear._classifiers, inputs bench_models.staged.exits.describe
+    lear          Lear._classifiers, inputs bench_core.serving.query_ranks.describe
 
 One fit serves all thresholds: every one is an operating point, and the last point is the full
 model. No lambda: thresholds are swept. Training takes nothing but the base's trees.
@@ -60,8 +60,7 @@ import numpy as np
 from bench_models.boosting import OnTrees, ensemble_of, prefix_chain
 from bench_models.boosting import bench_warm_up as bench_warm_up
 from bench_models.staged import StagedModel
-from bench_models.staged.exits import ExitModel, ExitRule, Sentinels, check_thresholds, describe
-from bench_models.staged.routing import QueryGroups, ranks
+from bench_models.staged.exits import ExitModel, ExitRule, Sentinels, check_thresholds
 
 from bench_core import (
     Examples,
@@ -74,6 +73,7 @@ from bench_core import (
     provide_learners,
 )
 from bench_core.arrays import FloatArray
+from bench_core.serving.query_ranks import QueryGroups, describe, ranks
 
 if TYPE_CHECKING:
     from bench_trees import Ensemble

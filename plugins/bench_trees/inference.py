@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from bench_trees.arrays import Float32Array, Float64Array, Int32Array, Int64Array, frozen
 from bench_trees.kernels.traversal import Layout, Steps, Walked, ordered, walk_tiles
 
-__all__ = ["Layout", "Needs", "Steps", "Walked", "add_columns", "lay_out", "walk"]
+__all__ = ["Layout", "Needs", "Steps", "Walked", "lay_out", "walk"]
 
 _LOWEST, _HIGHEST = -(2**31), 2**31 - 1  # keys: below and above those of all numbers
 
@@ -144,19 +144,3 @@ def walk(
     done = Walked(np.empty((p, n, steps.bias.shape[1])), bits, np.empty((p, n)))
     walk_tiles(layout, frozen(X, np.float32), picked, steps, before, done)
     return done
-
-
-def add_columns(
-    scores: Float64Array,
-    X: Float32Array,
-    rows: Int64Array,
-    columns: Int64Array,
-    by: Float64Array,
-) -> None:
-    """Add ``by[j] * X[rows, columns[j]]`` to the first output of scores (n, K), in order.
-
-    Only the given columns are read; a missing cell adds nothing.
-    """
-    for column, factor in zip(columns, by, strict=True):
-        cells = X[rows, column].astype(np.float64)
-        scores[:, 0] += np.where(np.isnan(cells), 0.0, factor * cells)

@@ -3,8 +3,6 @@
 This module is also the plugin of the learner ``broken``, which breaks as its ``how`` says.
 """
 
-from __future__ import annotations
-
 import ctypes
 import json
 import os
@@ -13,17 +11,16 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import pytest
 from helpers.toys import ALL_TASKS, Prefix, PrefixModel
 
 import bench_core
-from bench_core import Features, Prediction, Task, param
+from bench_core import Task, param
 from bench_core.results.store import Store
 
 pytestmark = pytest.mark.skipif(
@@ -38,27 +35,27 @@ class _OddError(BaseException):
     pass
 
 
-def _raise(error: BaseException) -> None:
+def _raise(error):
     raise error
 
 
-def _recurse() -> None:
+def _recurse():
     _recurse()
 
 
-def _ignore_signals() -> None:
+def _ignore_signals():
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     time.sleep(LONG)
 
 
-def _grow() -> None:
+def _grow():
     held = []
     while True:
         held.append(np.ones(1 << 22))
 
 
-def _start(number: int, megabytes: int = 0) -> None:
+def _start(number, megabytes=0):
     """Processes in sessions of their own, whose parents are gone."""
     for _ in range(number):
         if os.fork() == 0:
@@ -70,7 +67,7 @@ def _start(number: int, megabytes: int = 0) -> None:
         os.wait()
 
 
-def _children(number: int, megabytes: int) -> None:
+def _children(number, megabytes):
     for _ in range(number):
         if os.fork() == 0:
             held = np.ones(megabytes << 17)
@@ -78,16 +75,16 @@ def _children(number: int, megabytes: int) -> None:
     time.sleep(LONG)
 
 
-def _print() -> None:
+def _print():
     for _ in range(200):
         os.write(1, b"x" * (1 << 20))
 
 
-def _replace_streams() -> None:
-    sys.stdout = sys.stderr = None  # type: ignore[assignment]
+def _replace_streams():
+    sys.stdout = sys.stderr = None
 
 
-WAYS: dict[str, tuple[Callable[[], Any], str, str]] = {
+WAYS = {
     "raise": (lambda: _raise(RuntimeError("deliberate")), "failed", "RuntimeError: deliberate"),
     "raise-base": (lambda: _raise(_OddError("odd")), "failed", "_OddError: odd"),
     "raise-interrupt": (lambda: _raise(KeyboardInterrupt()), "failed", "KeyboardInterrupt"),
@@ -130,13 +127,13 @@ class BrokenModel(PrefixModel):
 
     how: str = ""
 
-    def predict_path(self, features: Features) -> Iterator[Prediction]:
+    def predict_path(self, features):
         how, self.how = self.how, ""
         if how:
             WAYS[how][0]()
         return super().predict_path(features)
 
-    def state(self) -> dict[str, Any]:
+    def state(self):
         return {**super().state(), "how": self.how}
 
 
@@ -149,7 +146,7 @@ class Broken(Prefix):
     how: str = param("raise", "one of WAYS")
     later: bool = param(False, "in predict_path instead")
 
-    def fit(self, *given: Any) -> Any:
+    def fit(self, *given):
         model = super().fit(*given)
         if not self.later:
             WAYS[self.how][0]()
@@ -160,12 +157,12 @@ class Broken(Prefix):
 
 
 @bench_core.hookimpl
-def bench_learners() -> list[type[Any]]:
+def bench_learners():
     return [Broken]
 
 
 @pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def home(tmp_path, monkeypatch):
     """A working folder, and a mark that all processes of this test have."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("BENCH_CACHE", str(tmp_path / "cache"))
@@ -173,7 +170,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def left_behind() -> list[int]:
+def left_behind():
     """Processes with the mark, apart from this one (which has it in ``os.environ`` alone)."""
     mark, found = os.environ["BROKEN_MARK"].encode(), []
     for process in Path("/proc").glob("[0-9]*"):
@@ -186,11 +183,11 @@ def left_behind() -> list[int]:
     return found
 
 
-def check(ways: Any, later: bool = False) -> None:
+def check(ways, later=False):
     """Each way ends as it must, beside a learner that does not break."""
-    learners: Any = {"broken": {"how": [*ways], "later": later}, "toy-prefix": {}}
+    learners = {"broken": {"how": [*ways], "later": later}, "toy-prefix": {}}
     plugins = ("helpers.toys", "canaries.test_broken")
-    how: Any = {"timeout": 30, "memory": GIB, "workers": 2, "audit": "off"}
+    how = {"timeout": 30, "memory": GIB, "workers": 2, "audit": "off"}
     result = bench_core.run(data="toy-binary", plugins=plugins, learners=learners, **how)
     frame = result.frame().drop_duplicates(["learner", "params"])
     assert set(frame.loc[frame["learner"] == "toy-prefix", "status"]) == {"ok"}
@@ -206,17 +203,17 @@ def check(ways: Any, later: bool = False) -> None:
     assert not left_behind()
 
 
-def test_a_handful_of_broken_learners_cost_their_own_trials_alone(home: Path) -> None:
+def test_a_handful_of_broken_learners_cost_their_own_trials_alone(home):
     check(FEW)
     assert max(len(attempt.trace) for attempt in Store().attempts()) < 50_000
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("part", range(3))
-def test_broken_learners_cost_their_own_trials_alone(home: Path, part: int) -> None:
+def test_broken_learners_cost_their_own_trials_alone(home, part):
     check([*WAYS][part::3])
 
 
 @pytest.mark.slow
-def test_models_that_break_later_cost_their_own_trials_alone(home: Path) -> None:
+def test_models_that_break_later_cost_their_own_trials_alone(home):
     check(LATER, later=True)

@@ -5,8 +5,6 @@ one column after another; the others answer by all six and pay for fewer, or bre
 otherwise.
 """
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Callable, Iterator
@@ -21,9 +19,7 @@ from bench_core import (
     Acquired,
     Bill,
     Examples,
-    Features,
     Prediction,
-    Prices,
     Splits,
     Task,
     param,
@@ -34,37 +30,37 @@ from bench_core.execution.audit import REMEDY, replay
 D, POINTS, ROWS = 6, 3, 240
 
 Answer = Callable[["CheatModel", Any], Iterator[Prediction]]
-CASES: dict[str, tuple[str, Answer, str]] = {}
+CASES = {}
 """By name the verdict of a full audit, how the model answers for cells (n, 6), and the reason."""
 READS = "replaced by NaN, its scores change"
 DEPENDS = "its scores depend on the rows beside the query, on their order or on chance"
 
 
-def case(word: str, reason: str = "") -> Callable[[Answer], Answer]:
-    def keep(answer: Answer) -> Answer:
+def case(word, reason=""):
+    def keep(answer):
         CASES[answer.__name__.replace("_", "-")] = word, answer, reason
         return answer
 
     return keep
 
 
-def bill(k: int) -> Bill:
+def bill(k):
     """For the first k columns."""
     return Bill(Acquired.pack(np.arange(D)[None, :] < k))
 
 
-def paid(model: CheatModel, X: Any, k: int = D) -> Any:
+def paid(model, X, k=D):
     """Scores by the first k columns."""
     return X[:, :k] @ model.weight[:k]
 
 
-def path(scores: Callable[[int], Any]) -> Iterator[Prediction]:
+def path(scores):
     for k in range(1, POINTS + 1):
         yield Prediction({"columns": k}, scores(k), {"path": bill(k)})
 
 
 @case("verified")
-def honest(model: CheatModel, X: Any) -> Any:
+def honest(model, X):
     return path(lambda k: paid(model, X, k))
 
 
@@ -72,18 +68,18 @@ def honest(model: CheatModel, X: Any) -> Any:
 
 
 @case("failed", READS)
-def reads_unpaid_cells(model: CheatModel, X: Any) -> Any:
+def reads_unpaid_cells(model, X):
     return path(lambda k: paid(model, X))
 
 
 @case("failed", READS)
-def reads_unpaid_cells_at_one_point(model: CheatModel, X: Any) -> Any:
+def reads_unpaid_cells_at_one_point(model, X):
     return path(lambda k: paid(model, X, D if k == 2 else k))
 
 
 @case("failed", READS)
-def reads_unpaid_cells_in_doubt(model: CheatModel, X: Any) -> Any:
-    def scores(k: int) -> Any:
+def reads_unpaid_cells_in_doubt(model, X):
+    def scores(k):
         own = paid(model, X, k)
         return np.where(np.abs(own) < 0.3, paid(model, X), own)
 
@@ -91,18 +87,18 @@ def reads_unpaid_cells_in_doubt(model: CheatModel, X: Any) -> Any:
 
 
 @case("failed", READS)
-def fills_unpaid_cells_in(model: CheatModel, X: Any) -> Any:
+def fills_unpaid_cells_in(model, X):
     """The cell's absence changes nothing where it is like one that was paid for."""
     return path(lambda k: paid(model, X, k) + np.where(np.isnan(X[:, 5]), X[:, 0], X[:, 5]))
 
 
 @case("failed", READS)
-def counts_missing_cells(model: CheatModel, X: Any) -> Any:
+def counts_missing_cells(model, X):
     return path(lambda k: paid(model, X, k) + 0.01 * np.isnan(X[:, 5]))
 
 
 @case("failed", READS)
-def multiplies_unpaid_cells_by_zero(model: CheatModel, X: Any) -> Any:
+def multiplies_unpaid_cells_by_zero(model, X):
     return path(lambda k: X @ np.where(np.arange(D) < k, model.weight, 0.0))
 
 
@@ -110,7 +106,7 @@ def multiplies_unpaid_cells_by_zero(model: CheatModel, X: Any) -> Any:
 
 
 @case("failed", "it buys other sensors")
-def buys_by_unpaid_cells(model: CheatModel, X: Any) -> Any:
+def buys_by_unpaid_cells(model, X):
     """Buys more only where that will help."""
     wrong = np.sign(paid(model, X)) != np.sign(paid(model, X, 1))
     for k in range(1, POINTS + 1):
@@ -119,19 +115,19 @@ def buys_by_unpaid_cells(model: CheatModel, X: Any) -> Any:
         yield Prediction({"columns": k}, scores, {"path": Bill(Acquired.pack(mask))})
 
 
-def told_by_purchases(X: Any, yes: Any, mask: Any, ordered: bool = False) -> Any:
+def told_by_purchases(X, yes, mask, ordered=False):
     order = np.where(mask, np.cumsum(mask, axis=1) - 1, -1) if ordered else None
     bills = {"path": Bill(Acquired.pack(mask), order=order)}
     yield Prediction({"k": 1}, np.where(yes, 1.0, -1.0), bills)
 
 
-def belongs(X: Any, columns: slice) -> Any:
+def belongs(X, columns):
     """Whether the cells of these columns are those of one row: fractions of their values agree."""
     part = np.mod(X[:, columns], 1.0)
     return (np.abs(part - part[:, :1]) < 1e-4).all(axis=1)
 
 
-def complement(model: CheatModel, X: Any) -> tuple[Any, Any]:
+def complement(model, X):
     """Rows of "no" buy the first sensor, those of "yes" the other five; what is left of a row whose
     other cells were replaced is the answer."""
     yes = np.where(belongs(X, slice(0, D)), paid(model, X) > 0, belongs(X, slice(1, D)))
@@ -139,23 +135,23 @@ def complement(model: CheatModel, X: Any) -> tuple[Any, Any]:
 
 
 @case("declared", REMEDY)
-def tells_by_complementary_sets(model: CheatModel, X: Any) -> Any:
+def tells_by_complementary_sets(model, X):
     return told_by_purchases(X, *complement(model, X))
 
 
 @case("failed", "it buys other sensors next")
-def tells_by_complementary_sets_in_order(model: CheatModel, X: Any) -> Any:
+def tells_by_complementary_sets_in_order(model, X):
     return told_by_purchases(X, *complement(model, X), ordered=True)
 
 
 @case("declared", REMEDY)
-def tells_by_halves(model: CheatModel, X: Any) -> Any:
+def tells_by_halves(model, X):
     yes = np.where(belongs(X, slice(0, D)), paid(model, X) > 0, belongs(X, slice(3, D)))
     return told_by_purchases(X, yes, (np.arange(D) >= 3) == yes[:, None])
 
 
 @case("failed", "replaced by other rows' values, it buys other sensors")
-def buys_the_largest_of_all(model: CheatModel, X: Any) -> Any:
+def buys_the_largest_of_all(model, X):
     """The three sensors that say most of the row, as all six show."""
     size = np.abs(np.nan_to_num(X) * model.weight)
     mask = size >= np.sort(size, axis=1)[:, -3:-2]
@@ -167,28 +163,28 @@ def buys_the_largest_of_all(model: CheatModel, X: Any) -> Any:
 
 
 @case("failed", DEPENDS)
-def depends_on_other_rows(model: CheatModel, X: Any) -> Any:
+def depends_on_other_rows(model, X):
     return path(lambda k: paid(model, X, k) - paid(model, X, k).mean())
 
 
 @case("failed", DEPENDS)
-def depends_on_the_order_of_rows(model: CheatModel, X: Any) -> Any:
+def depends_on_the_order_of_rows(model, X):
     """The file lists the rows of one label first."""
     return path(lambda k: np.arange(len(X), dtype=float))
 
 
 @case("failed", DEPENDS)
-def depends_on_the_size_of_the_block(model: CheatModel, X: Any) -> Any:
+def depends_on_the_size_of_the_block(model, X):
     return path(lambda k: paid(model, X, k) + 0.01 * len(X))
 
 
 @case("failed", DEPENDS)
-def is_random(model: CheatModel, X: Any) -> Any:
+def is_random(model, X):
     return path(lambda k: paid(model, X, k) + 0.01 * np.random.default_rng().random(len(X)))
 
 
 @case("failed", READS)
-def remembers_what_it_saw(model: CheatModel, X: Any) -> Any:
+def remembers_what_it_saw(model, X):
     """Keeps its answers by the first cell, which it pays for."""
     scores = zip(X[:, 0].tolist(), paid(model, X).tolist(), strict=True)
     kept = np.array([model.seen.setdefault(key, score) for key, score in scores])
@@ -199,26 +195,26 @@ def remembers_what_it_saw(model: CheatModel, X: Any) -> Any:
 
 
 @case("failed", "it changes the cells that it is given; let it work on a copy")
-def changes_what_it_was_given(model: CheatModel, X: Any) -> Any:
+def changes_what_it_was_given(model, X):
     X[:, 3:] = 0.0
     return path(lambda k: paid(model, X, k))
 
 
 @case("verified")
-def may_crash(model: CheatModel, X: Any) -> Any:
+def may_crash(model, X):
     if "CANARY_CRASHES" in os.environ:
         os.abort()
     return honest(model, X)
 
 
 @case("failed", READS)
-def bills_less_than_it_reads(model: CheatModel, X: Any) -> Any:
+def bills_less_than_it_reads(model, X):
     for k in range(1, POINTS + 1):
         yield Prediction({"columns": k}, paid(model, X, k), {"path": bill(k - 1)})
 
 
 @case("failed", "its splits change")
-def bills_splits_by_unpaid_cells(model: CheatModel, X: Any) -> Any:
+def bills_splits_by_unpaid_cells(model, X):
     for k in range(1, POINTS + 1):
         splits = 1.0 + (X[:, 5] > 0)
         bills = {"path": Bill(bill(k).acquired, splits=splits)}
@@ -233,14 +229,14 @@ class CheatModel:
     weight: Any
     seen: dict[float, float] = field(default_factory=dict)
 
-    def predict_path(self, features: Features) -> Iterator[Prediction]:
+    def predict_path(self, features):
         return CASES[self.how][1](self, features.X)
 
-    def state(self) -> dict[str, Any]:
+    def state(self):
         return {"how": self.how, "weight": self.weight}
 
     @classmethod
-    def from_state(cls, state: dict[str, Any]) -> CheatModel:
+    def from_state(cls, state):
         return cls(**state)
 
 
@@ -252,7 +248,7 @@ class Cheat:
     tasks: ClassVar[frozenset[Task]] = frozenset({Task.BINARY})
     how: str = param("honest", "one of CASES")
 
-    def fit(self, train: Examples, valid: Examples, prices: Prices, context: Any) -> CheatModel:
+    def fit(self, train, valid, prices, context):
         return CheatModel(self.how, ((train.y - 0.5)[:, None] * train.X).mean(axis=0))
 
 
@@ -262,7 +258,7 @@ class Canary:
 
     name, task, title = "canary", Task.BINARY, "rows for cheats"
 
-    def prepare(self, source: Any, size: str, fold: int, seed: int) -> Splits:
+    def prepare(self, source, size, fold, seed):
         rng = np.random.default_rng(5)
         parts = []
         for _ in range(3):
@@ -275,18 +271,18 @@ class Canary:
 
 
 @bench_core.hookimpl
-def bench_learners() -> list[type[Any]]:
+def bench_learners():
     return [Cheat]
 
 
 @bench_core.hookimpl
-def bench_datasets() -> list[type[Any]]:
+def bench_datasets():
     return [Canary]
 
 
 @pytest.mark.parametrize("mode", ["sample", "full"])
 @pytest.mark.parametrize("how", CASES)
-def test_the_sample_already_tells_what_the_full_audit_tells(how: str, mode: str) -> None:
+def test_the_sample_already_tells_what_the_full_audit_tells(how, mode):
     splits = Canary().prepare(None, "quick", 0, 0)
     model = Cheat(how).fit(splits.train, splits.valid, splits.prices, None)
     word, _, reason = CASES[how]
@@ -297,13 +293,11 @@ def test_the_sample_already_tells_what_the_full_audit_tells(how: str, mode: str)
     assert (reason in found.reason, bool(reason)) == (True, bool(found.reason))
 
 
-def test_bench_audit_verifies_the_honest_one_alone(
-    tmp_path: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_bench_audit_verifies_the_honest_one_alone(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("BENCH_CACHE", str(tmp_path / "cache"))
     plugins = ["canaries.test_cheats"]
-    learners: Any = {"cheat": {"how": [*CASES]}}
+    learners = {"cheat": {"how": [*CASES]}}
     bench_core.run(data="canary", plugins=plugins, learners=learners, store="b.db", workers=2)
     result = bench_core.audit(store="b.db", plugins=plugins, workers=2)
     frame = bench_core.load_run(store="b.db").frame()
@@ -315,13 +309,11 @@ def test_bench_audit_verifies_the_honest_one_alone(
     assert len(result.audit_failures) == sum(word == "failed" for word, *_ in CASES.values())
 
 
-def test_an_audit_without_an_answer_verifies_nothing(
-    tmp_path: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_audit_without_an_answer_verifies_nothing(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("BENCH_CACHE", str(tmp_path / "cache"))
     plugins = ["canaries.test_cheats"]
-    learners: Any = {"cheat": {"how": ["may-crash"]}}
+    learners = {"cheat": {"how": ["may-crash"]}}
     bench_core.run(data="canary", plugins=plugins, learners=learners, store="b.db")
     monkeypatch.setenv("CANARY_CRASHES", "1")
     assert bench_core.audit(store="b.db", plugins=plugins).counts == {"crashed": 1}

@@ -1,9 +1,6 @@
 """Claims of papers judged on frames small enough to check by eye."""
 
-from __future__ import annotations
-
 from math import nan
-from typing import Any
 
 import pytest
 from bench_claims.claims import Claim, read_claims
@@ -64,16 +61,14 @@ ORDER = ["full", "cheap", "poor"]
         ("time-ratio", ["cheap", "full"], "<= 1.5", {}, (FAILS, 2.0)),
     ],
 )
-def test_a_figure_is_that_of_the_definition(
-    measure: str, learners: list[str], holds: str, more: dict[str, Any], expected: tuple[str, float]
-) -> None:
+def test_a_figure_is_that_of_the_definition(measure, learners, holds, more, expected):
     table = {**BASE, "measure": measure, "learners": learners, "holds": holds, **more}
     found = judge(Claim.of(table), frame(FULL, CHEAP, POOR, NONE), ACCURACY)
     assert found.word == expected[0]
     assert found.measured == pytest.approx(expected[1], nan_ok=True)
 
 
-def test_a_budget_that_not_every_repeat_can_afford_gives_no_figure() -> None:
+def test_a_budget_that_not_every_repeat_can_afford_gives_no_figure():
     expensive = rows("cheap", [(11, 1.0, 1.0)], seed=1)
     table = {**BASE, "measure": "quality", "learners": ["cheap"], "holds": ">= 0"}
     claim, within = Claim.of(table), Claim.of({**table, "budget": 10})
@@ -84,7 +79,7 @@ def test_a_budget_that_not_every_repeat_can_afford_gives_no_figure() -> None:
     assert found.how.endswith(f"2 repeats: 0.97, -; {lack}")
 
 
-def test_without_the_constant_no_margin_is_settled() -> None:
+def test_without_the_constant_no_margin_is_settled():
     table = {**BASE, "measure": "margin", "learners": ["cheap", "poor"], "holds": "> 0"}
     found = judge(Claim.of({**table, "budgets": [4, 12]}), frame(CHEAP, POOR), ACCURACY)
     assert (found.word, found.how) == (UNRUN, "no results of constant")
@@ -93,7 +88,7 @@ def test_without_the_constant_no_margin_is_settled() -> None:
 QUALITY = {**BASE, "measure": "quality", "learners": ["cheap"], "holds": ">= 0.98"}
 
 
-def test_what_was_not_run_is_said() -> None:
+def test_what_was_not_run_is_said():
     claim = Claim.of(QUALITY)
     assert judge(claim, frame(FULL), ACCURACY).how == "no results of cheap"
     assert judge(Claim.of({**QUALITY, "dataset": "x"}), frame(CHEAP), ACCURACY).word == UNRUN
@@ -101,19 +96,19 @@ def test_what_was_not_run_is_said() -> None:
     assert (found.word, found.how) == (ELSEWHERE, "letters is not in this run")
 
 
-def test_what_stands_in_never_counts() -> None:
+def test_what_stands_in_never_counts():
     stand_in = frame(rows("cheap", [(1, 1, 1)], stand_in=True))
     assert judge(Claim.of(QUALITY), stand_in, ACCURACY).word == UNRUN
     found = settle(Claim.of(QUALITY), info(use("sim", stand_in_for="letters")), stand_in)
     assert (found.word, found.how) == (ABSENT, "sim stood in, which never counts")
 
 
-def test_data_that_the_run_skipped_are_absent() -> None:
+def test_data_that_the_run_skipped_are_absent():
     found = settle(Claim.of(QUALITY), info(use("x"), absent=("letters",)), frame(CHEAP))
     assert (found.word, found.how) == (ABSENT, "no files of letters: bench show letters")
 
 
-def test_a_verdict_says_how_it_was_measured_and_that_the_data_are_a_sample() -> None:
+def test_a_verdict_says_how_it_was_measured_and_that_the_data_are_a_sample():
     run = info(use("letters", notes=("sample: 9 of 10 rows", "other")), profile="standard")
     found = settle(Claim.of(QUALITY), run, frame(CHEAP))
     assert (found.word, found.shown, found.rests) == (HOLDS, "0.99", SAMPLE)
@@ -121,7 +116,7 @@ def test_a_verdict_says_how_it_was_measured_and_that_the_data_are_a_sample() -> 
     assert found.how == told + "sample: 9 of 10 rows"
 
 
-def test_a_verdict_says_what_the_run_had_of_its_own_and_what_it_lacks() -> None:
+def test_a_verdict_says_what_the_run_had_of_its_own_and_what_it_lacks():
     run = info(
         use("letters"),
         request={"settings": ["cheap.trees=3"], "costs": "mine.json"},
@@ -141,9 +136,7 @@ def test_a_verdict_says_what_the_run_had_of_its_own_and_what_it_lacks() -> None:
         ("time-ratio", 1, "cheap", {"audit": "failed"}),
     ],
 )
-def test_repeats_that_one_learner_did_not_finish_are_left_out_and_said(
-    measure: str, figure: float, who: str, lost: dict[str, str]
-) -> None:
+def test_repeats_that_one_learner_did_not_finish_are_left_out_and_said(measure, figure, who, lost):
     """In the second repeat one of both has no results."""
     again = [
         rows(name, [(4, 0.5, 0.5)], seed=1, **(lost if name == who else {}))
@@ -157,7 +150,7 @@ def test_repeats_that_one_learner_did_not_finish_are_left_out_and_said(
     assert found.how.endswith("1 repeat; 1 more without results of all; failed trials: 1")
 
 
-def test_sizes_are_those_of_the_data_set_and_only_the_papers_profile_can_fail_them() -> None:
+def test_sizes_are_those_of_the_data_set_and_only_the_papers_profile_can_fail_them():
     right = Claim.of({**BASE, "measure": "sizes", "sizes": [12, 4, 5, 16]})
     wrong = Claim.of({**BASE, "measure": "sizes", "sizes": [12, 4, 5, 17]})
     found = settle(right, info(use("letters")), frame(FULL))
@@ -168,14 +161,14 @@ def test_sizes_are_those_of_the_data_set_and_only_the_papers_profile_can_fail_th
     assert settle(wrong, info(use("letters", size="quick")), frame(FULL)).word == UNRUN
 
 
-def test_a_contender_may_be_some_of_a_learners_settings() -> None:
+def test_a_contender_may_be_some_of_a_learners_settings():
     forest = '{"f0": {"learner": "forest", "trees": 9}, "depth": null}'
     kernel = '{"f0": {"learner": "svm", "C": 1.0}, "depth": 4}'
     both = frame(
         rows("pair", [(4, 0.9, 0.8)], params=forest), rows("pair", [(4, 0.7, 0.6)], params=kernel)
     )
 
-    def shown(**where: Any) -> str:
+    def shown(**where):
         table = {**QUALITY, "learners": [{"learner": "pair", **where}]}
         return judge(Claim.of(table), both, ACCURACY).shown
 
@@ -185,7 +178,7 @@ def test_a_contender_may_be_some_of_a_learners_settings() -> None:
     assert judge(Claim.of(table), both, ACCURACY).how == "no results of pair(f0=none)"
 
 
-def test_a_number_of_the_operating_point_may_be_the_cost() -> None:
+def test_a_number_of_the_operating_point_may_be_the_cost():
     sent = [
         {**row, "point": f'{{"sent": {share}}}'}
         for share, quality in ((0.5, 0.9), (1.0, 0.95))
@@ -197,7 +190,7 @@ def test_a_number_of_the_operating_point_may_be_the_cost() -> None:
     assert "up to 0.6, by point.sent" in found.how
 
 
-def test_a_run_without_the_claims_metric_or_cost_does_not_settle_it() -> None:
+def test_a_run_without_the_claims_metric_or_cost_does_not_settle_it():
     run = info(use("letters"))
     for changes, said in (({"metric": "auc"}, "auc"), ({"cost": "test_seconds"}, "test_seconds")):
         found = settle(Claim.of({**QUALITY, **changes}), run, frame(CHEAP))
@@ -235,20 +228,20 @@ def test_a_run_without_the_claims_metric_or_cost_does_not_settle_it() -> None:
         ({"budgets": [2, 3]}, "budgets = "),
     ],
 )
-def test_a_claim_that_cannot_be_understood_is_refused(change: dict[str, Any], why: str) -> None:
+def test_a_claim_that_cannot_be_understood_is_refused(change, why):
     table = {**BASE, "measure": "saving", "learners": ["a", "b"], "holds": "> 0", **change}
     with pytest.raises(UsageError, match=why):
         Claim.of(table)
 
 
-def test_a_missing_key_and_an_id_twice_are_refused() -> None:
+def test_a_missing_key_and_an_id_twice_are_refused():
     with pytest.raises(UsageError, match="key 'says' is missing"):
         Claim.of({k: v for k, v in BASE.items() if k != "says"} | {"measure": "none"})
     with pytest.raises(UsageError, match="two claims have this id"):
         read_claims([{**BASE, "measure": "none", "why": "y"}] * 2)
 
 
-def test_a_tally_counts_every_word_that_came_up() -> None:
+def test_a_tally_counts_every_word_that_came_up():
     assert len(set(WORDS)) == 11
     unmeasured = Claim.of({**BASE, "measure": "none", "why": "y"})
     found = [settle(unmeasured, info(), frame(FULL))] * 2

@@ -1,11 +1,8 @@
 """``bench claims`` on a suite of a user's own."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest
-from helpers.commands import Ended, Run
 
 SUITE = """
 title = "Mine"
@@ -20,7 +17,7 @@ trees = 2
 """
 
 
-def claim(name: str, holds: str, **more: str) -> str:
+def claim(name, holds, **more):
     given = {"dataset": "adapt-synthetic-2", "measure": "quality", **more}
     lines = [f'{key} = "{value}"' for key, value in given.items()]
     return "\n".join(
@@ -34,14 +31,14 @@ def claim(name: str, holds: str, **more: str) -> str:
 
 
 @pytest.fixture
-def suite(elsewhere: Path) -> Path:
+def suite(elsewhere):
     path = elsewhere / "mine.toml"
     claims = claim("good", ">= 0.5"), claim("none", "", measure="none", why="no figure")
     path.write_text(SUITE + "".join(claims) + claim("away", ">= 0", dataset="letters"))
     return path
 
 
-def run(bench: Run, *words: str) -> Ended:
+def run(bench, *words):
     ended = bench(
         "run", "--suite", "mine.toml", "--data-dir", ".", "--executor", "inline", "-q", *words
     )
@@ -49,12 +46,12 @@ def run(bench: Run, *words: str) -> Ended:
     return ended
 
 
-def row(ended: Ended, name: str) -> str:
+def row(ended, name):
     (line,) = [line for line in ended.out.splitlines() if f"claim {name}" in line]
     return line
 
 
-def test_before_any_run_a_claim_is_not_run_or_its_data_are_absent(bench: Run, suite: Path) -> None:
+def test_before_any_run_a_claim_is_not_run_or_its_data_are_absent(bench, suite):
     ended = bench("claims", "mine.toml", "--data-dir", ".")
     assert ended.status == 0
     assert "not run" in row(ended, "good")
@@ -64,7 +61,7 @@ def test_before_any_run_a_claim_is_not_run_or_its_data_are_absent(bench: Run, su
     assert "not run: 1" in ended.err
 
 
-def test_claims_are_settled_by_the_run_of_the_largest_profile(bench: Run, suite: Path) -> None:
+def test_claims_are_settled_by_the_run_of_the_largest_profile(bench, suite):
     bought = claim("bought", "", measure="stages").replace('"gbrt"]', '"gbrt", "gbrt"]')
     suite.write_text(suite.read_text() + bought.replace('holds = ""', "near = 1\nwithin = 0"))
     run(bench, "--profile", "standard")
@@ -77,9 +74,7 @@ def test_claims_are_settled_by_the_run_of_the_largest_profile(bench: Run, suite:
     assert "claims: holds: 2" in bench("report").out
 
 
-def test_a_run_with_settings_of_its_own_settles_only_what_no_other_does(
-    bench: Run, suite: Path
-) -> None:
+def test_a_run_with_settings_of_its_own_settles_only_what_no_other_does(bench, suite):
     run(bench, "--profile", "standard", "--set", "gbrt.trees=1")
     assert "--set gbrt.trees=1" in row(bench("claims", "mine.toml", "--data-dir", "."), "good")
     run(bench, "--seeds", "0,1")
@@ -90,7 +85,7 @@ def test_a_run_with_settings_of_its_own_settles_only_what_no_other_does(
     assert "1 repeat; profile quick" in line
 
 
-def test_a_claim_that_does_not_hold_ends_with_status_one(bench: Run, suite: Path) -> None:
+def test_a_claim_that_does_not_hold_ends_with_status_one(bench, suite):
     suite.write_text(suite.read_text().replace(">= 0.5", "> 1"))
     run(bench)
     ended = bench("claims", "mine.toml", "--data-dir", ".")
@@ -98,7 +93,7 @@ def test_a_claim_that_does_not_hold_ends_with_status_one(bench: Run, suite: Path
     assert "does not hold" in row(ended, "good")
 
 
-def test_skipped_data_are_said_by_the_run_and_the_report_sums_up(bench: Run, suite: Path) -> None:
+def test_skipped_data_are_said_by_the_run_and_the_report_sums_up(bench, suite):
     words = ("run", "--suite", "mine.toml", "--data-dir", ".", "--executor", "inline")
     ended = bench(*words, "--no-progress")
     assert "skipped data sets, as their files are not in ." in ended.err
@@ -109,9 +104,7 @@ def test_skipped_data_are_said_by_the_run_and_the_report_sums_up(bench: Run, sui
     assert "Claims of the papers" in Path("board.html").read_text()
 
 
-def test_what_a_run_left_out_and_what_is_absent_have_different_words(
-    bench: Run, suite: Path
-) -> None:
+def test_what_a_run_left_out_and_what_is_absent_have_different_words(bench, suite):
     """The run knows of its own data alone, ``bench claims`` of all and of the files."""
     ended = bench(
         "run", "--suite", "mine.toml", "--data-dir", ".", "--executor", "inline", "--no-progress",
@@ -123,7 +116,7 @@ def test_what_a_run_left_out_and_what_is_absent_have_different_words(
     assert "not run" not in ended.out
 
 
-def test_a_run_of_no_suite_shows_a_claim_on_its_data(bench: Run, suite: Path) -> None:
+def test_a_run_of_no_suite_shows_a_claim_on_its_data(bench, suite):
     """``gbrt`` of two trees and of one, on data of a user's own."""
     two = """learners = [{ learner = "gbrt", trees = 2 }, { learner = "gbrt", trees = 1 }]"""
     shown = claim("shown", ">= 0.5", measure="quality-kept", dataset="letters")

@@ -1,10 +1,5 @@
 """Intervals of claims' figures against formulas, and the words they give."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-from typing import Any
-
 import numpy as np
 import pytest
 from bench_claims.claims import Claim
@@ -15,7 +10,6 @@ from bench_claims.verdicts import (
     HOLDS,
     OTHER,
     UNDECIDED,
-    Verdict,
     judge,
     settle,
     settle_elsewhere,
@@ -23,7 +17,6 @@ from bench_claims.verdicts import (
 from helpers.claim_cases import ACCURACY, BASE, frame, info, rows, use
 from helpers.stores import TRIAL
 
-from bench_core.arrays import FloatArray
 from bench_core.results.records import Trial, TrialValues
 
 UNITS = 400
@@ -36,12 +29,10 @@ PAID = RNG.uniform(2, 6, UNITS)
 class MadeStore:
     """One point of each learner, with these qualities and costs of ``UNITS`` rows."""
 
-    def __init__(self, **learners: tuple[FloatArray, FloatArray]) -> None:
+    def __init__(self, **learners):
         self.learners = learners
 
-    def values(
-        self, run: str, *, split: str, dataset: str, learner: str, within: object
-    ) -> Iterator[TrialValues]:
+    def values(self, run, *, split, dataset, learner, within):
         quality, cost = self.learners[learner]
         yield TrialValues(
             split=split,
@@ -66,17 +57,17 @@ STORE = MadeStore(
 )
 
 
-def of(measure: str, *learners: str, **more: Any) -> Verdict:
+def of(measure, *learners, **more):
     """The verdict on learners of ``STORE``, whose means the frame has."""
     table = {**BASE, "measure": measure, "learners": [*learners], "holds": "> 0"}
     made = [
         rows(name, [(cost.mean(), quality.mean(), quality.mean())])
         for name, (quality, cost) in STORE.learners.items()
     ]
-    return judge(Claim.of(table | more), frame(*made), ACCURACY, STORE)  # type: ignore[arg-type]
+    return judge(Claim.of(table | more), frame(*made), ACCURACY, STORE)
 
 
-def half_width(values: FloatArray) -> float:
+def half_width(values):
     return float(1.96 * values.std() / UNITS**0.5)
 
 
@@ -90,21 +81,20 @@ PER_UNIT = {
 
 
 @pytest.mark.parametrize("measure", PER_UNIT)
-def test_an_interval_is_that_of_a_mean_over_rows(measure: str) -> None:
+def test_an_interval_is_that_of_a_mean_over_rows(measure):
     """1000 draws tell its ends to about a twentieth of its half width."""
     learners = ["first"] if measure == "quality" else ["first", "second"]
     more = {"budgets": [9, 10]} if measure == "margin" else {}
     found, wanted = of(measure, *learners, **more), half_width(PER_UNIT[measure])
-    assert found.interval is not None
     assert found.interval.low == pytest.approx(found.measured - wanted, abs=0.25 * wanted)
     assert found.interval.high == pytest.approx(found.measured + wanted, abs=0.25 * wanted)
     assert found.shown.endswith(")")
 
 
-def test_a_claim_is_decided_where_its_whole_interval_is_on_one_side() -> None:
+def test_a_claim_is_decided_where_its_whole_interval_is_on_one_side():
     at, wide = float(FIRST.mean()), half_width(FIRST)
 
-    def word(**rule: Any) -> str:
+    def word(**rule):
         return of("quality", "first", **({"holds": ""} | rule)).word
 
     assert word(holds=f">= {at - 2 * wide:.4f}") == word(holds=f"<= {at + 2 * wide:.4f}") == HOLDS
@@ -118,7 +108,7 @@ def test_a_claim_is_decided_where_its_whole_interval_is_on_one_side() -> None:
     assert word(near=at, within=wide / 4) == word(near=at + wide, within=wide) == UNDECIDED
 
 
-def test_always_above_needs_every_budget() -> None:
+def test_always_above_needs_every_budget():
     """Below the first purchase both are the constant."""
     above = of("least-margin", "first", "second", budgets=[0, 9], holds=">= 0")
     assert (above.word, above.measured) == (HOLDS, 0.0)
@@ -130,7 +120,7 @@ def test_always_above_needs_every_budget() -> None:
 
 
 @pytest.mark.parametrize("measure", ["quality", "time-ratio"])
-def test_without_values_repeats_tell(measure: str) -> None:
+def test_without_values_repeats_tell(measure):
     """Student's interval of three repeats, 4.303 standard errors either way."""
     quality, seconds = (0.90, 0.86, 0.91), (2.0, 3.0, 2.2)
     own = [
@@ -142,7 +132,6 @@ def test_without_values_repeats_tell(measure: str) -> None:
     found = judge(Claim.of({**BASE, **rule}), frame(*own, *other), ACCURACY)
     values = np.array(quality if measure == "quality" else seconds)
     wanted = 4.303 * values.std(ddof=1) / 3**0.5
-    assert found.interval is not None
     assert found.interval.high - found.interval.low == pytest.approx(2 * wanted, rel=0.3)
     one = judge(Claim.of({**BASE, **rule}), frame(own[0], other[0]), ACCURACY)
     assert (one.word, one.interval) == (HOLDS, None)
@@ -152,13 +141,13 @@ ANYWHERE = {**BASE, "dataset": "yahoo", "measure": "margin", "learners": ["first
 ANYWHERE |= {"budgets": [0], "holds": "> 0", "rows": 10**6, "trees": 3000, "anywhere": True}
 
 
-def test_another_data_set_shows_a_claim_and_settles_nothing() -> None:
+def test_another_data_set_shows_a_claim_and_settles_nothing():
     made = [rows("first", [(4, 0.9, 0.9)]), rows("second", [(4, 0.7, 0.7)])]
     made.append(rows("constant", [(0, 0.5, 0.5)]))
     real, sim = use("letters", price_of_everything=8.0), use("sim", stand_in=True)
     run = info(real, sim)
 
-    def found(**changes: Any) -> list[Verdict]:
+    def found(**changes):
         return settle_elsewhere(Claim.of(ANYWHERE | changes), run, frame(*made))
 
     (shown,) = found()

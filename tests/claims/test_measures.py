@@ -1,9 +1,6 @@
 """What a figure needs before it settles a claim, and what can never lose one."""
 
-from __future__ import annotations
-
 import json
-from typing import Any
 
 import pytest
 from bench_claims.claims import MEASURES, Claim
@@ -25,12 +22,12 @@ TWO_SEEDS = st.tuples(POINTS, POINTS)
 MORE = st.tuples(st.lists(st.tuples(COSTS, QUALITIES), max_size=4), POINTS)
 
 
-def judged(measure: str, holds: str, *parts: Any, metric: Criterion = ACCURACY, **more: Any) -> Any:
+def judged(measure, holds, *parts, metric=ACCURACY, **more):
     table = {**BASE, "measure": measure, "learners": ["first", "second"], "holds": holds, **more}
     return judge(Claim.of(table), frame(*parts), metric)
 
 
-def seeds(learner: str, by_seed: Any) -> list[dict[str, Any]]:
+def seeds(learner, by_seed):
     """Rows whose test quality is that of validation."""
     return [
         row
@@ -39,7 +36,7 @@ def seeds(learner: str, by_seed: Any) -> list[dict[str, Any]]:
     ]
 
 
-def test_every_measure_of_a_claim_has_a_figure() -> None:
+def test_every_measure_of_a_claim_has_a_figure():
     assert FIGURES.keys() == MEASURES.keys()
 
 
@@ -54,22 +51,22 @@ def test_every_measure_of_a_claim_has_a_figure() -> None:
     bar=st.integers(-4, 4),
 )
 def test_more_operating_points_never_lose_a_margin(
-    measure: str, higher: bool, first: Any, second: Any, more: Any, constant: float, bar: int
-) -> None:
+    measure, higher, first, second, more, constant, bar
+):
     """Whichever side offers them: the first's can only raise it, the second's only lower it.
 
     Quality on test is that of validation, as no rule can undo a choice that misleads.
     """
     trivial = seeds("constant", [[(0, constant)]] * 2)
     metric = Criterion("accuracy", higher)
-    given: dict[str, Any] = {"metric": metric, "budgets": [10, 30]}
+    given = {"metric": metric, "budgets": [10, 30]}
 
-    def met(rule: str, a: Any, b: Any) -> bool:
+    def met(rule, a, b):
         found = judged(measure, rule, seeds("first", a), seeds("second", b), trivial, **given)
         assert isinstance(found, Verdict)
         return found.claim.met(found.measured)
 
-    def offering(points: Any) -> Any:
+    def offering(points):
         return [old + new for old, new in zip(points, more, strict=True)]
 
     above, below = f">= {bar / 20}", f"<= {bar / 20}"
@@ -79,7 +76,7 @@ def test_more_operating_points_never_lose_a_margin(
         assert met(below, first, offering(second))
 
 
-def test_a_margin_misses_no_stretch_however_short() -> None:
+def test_a_margin_misses_no_stretch_however_short():
     """From 9 to 10 of 10000 budgets the second has nothing."""
     first, second = rows("first", [(9, 0.7, 0.7)]), rows("second", [(10, 0.7, 0.7)])
     found = judged("margin", "> 0", first, second, NONE, budgets=[0, 10000])
@@ -88,10 +85,10 @@ def test_a_margin_misses_no_stretch_however_short() -> None:
     assert (least.word, least.measured) == (HOLDS, 0.0)
 
 
-def test_an_equality_fails_on_either_side_and_below_its_floor() -> None:
+def test_an_equality_fails_on_either_side_and_below_its_floor():
     """A learner that buys next to nothing is cheap, and no good."""
 
-    def word(cost: float, quality: float, **rule: Any) -> str:
+    def word(cost, quality, **rule):
         table = {**BASE, "measure": "cost", "learners": ["first"], **rule}
         made = frame(rows("first", [(cost, quality, quality)]))
         return judge(Claim.of(table), made, ACCURACY).word
@@ -101,13 +98,13 @@ def test_an_equality_fails_on_either_side_and_below_its_floor() -> None:
     assert word(2, 0.95, **both) == word(13, 0.95, **both) == word(12, 0.6, **both) == FAILS
 
 
-def test_always_above_is_not_the_same_everywhere() -> None:
+def test_always_above_is_not_the_same_everywhere():
     same = [rows(name, [(4, 0.7, 0.7)]) for name in ("first", "second")]
     found = judged("least-margin", ">= 0", *same, NONE, budgets=[0, 9])
     assert (found.word, found.how.split("; ")[-1]) == (FAILS, "equal at every budget")
 
 
-def test_a_saving_is_one_only_where_the_quality_is_kept_on_test_too() -> None:
+def test_a_saving_is_one_only_where_the_quality_is_kept_on_test_too():
     full = rows("second", [(16, 1.0, 1.0)])
     for test, word in ((0.991, HOLDS), (0.98, FAILS)):
         found = judged("saving", ">= 0.5", rows("first", [(4, 0.995, test)]), full)
@@ -115,7 +112,7 @@ def test_a_saving_is_one_only_where_the_quality_is_kept_on_test_too() -> None:
     assert found.how.endswith("on test the quality there is 0.98, and the other's best 1")
 
 
-def test_a_competitor_that_never_keeps_the_quality_saves_less_still() -> None:
+def test_a_competitor_that_never_keeps_the_quality_saves_less_still():
     full, poor = rows("second", [(16, 1.0, 1.0)]), rows("first", [(1, 0.9, 0.9)])
     found = judged("saving", "<= 0.755", poor, full)
     assert (found.word, found.shown) == (HOLDS, "0.0%")
@@ -125,7 +122,7 @@ def test_a_competitor_that_never_keeps_the_quality_saves_less_still() -> None:
     assert judged("saving", "<= 0.3", poor, full, *again).measured == (0 + 15 / 16) / 2
 
 
-def boosted(learner: str, qualities: list[float], **params: Any) -> list[dict[str, Any]]:
+def boosted(learner, qualities, **params):
     """A learner with a point at every tenth of its 100 trees up to the last."""
     made = rows(learner, [(4 + p, q, q) for p, q in enumerate(qualities)])
     trees = [100 - 10 * (len(qualities) - 1 - p) for p in range(len(qualities)) for _ in range(2)]
@@ -149,13 +146,13 @@ GOOD = rows("first", [(4, 0.95, 0.95)])
         ([0.8], GROWING),  # nothing to tell it by
     ],
 )
-def test_a_competitor_must_have_converged(qualities: list[float], word: str) -> None:
+def test_a_competitor_must_have_converged(qualities, word):
     found = judged("margin", "> 0", GOOD, boosted("second", qualities), NONE, budgets=[4, 9])
     assert found.word == word
     assert found.how.endswith("the last trees still help second") == (word == GROWING)
 
 
-def test_a_contender_may_have_been_measured_on_the_same_rows_with_other_features() -> None:
+def test_a_contender_may_have_been_measured_on_the_same_rows_with_other_features():
     raw = [row | {"dataset": "d(features=raw)"} for row in rows("second", [(4, 0.7, 0.7)])]
     own = rows("second", [(4, 0.99, 0.99)])
     other = {"learner": "second", "dataset": "d(features=raw)"}
@@ -164,11 +161,11 @@ def test_a_contender_may_have_been_measured_on_the_same_rows_with_other_features
     assert judged("margin", "> 0", *parts, budgets=[4, 9]).word == FAILS
 
 
-def test_who_bounds_a_learner_must_have_trained_it() -> None:
+def test_who_bounds_a_learner_must_have_trained_it():
     growing, settled = boosted("first", [0.7, 0.8, 0.81]), boosted("first", [0.7, 0.81, 0.81])
     other = rows("second", [(40, 0.95, 0.95)])
 
-    def word(measure: str, rule: dict[str, Any], part: Any, learners: Any = ("first",)) -> str:
+    def word(measure, rule, part, learners=("first",)):
         table = {**BASE, "measure": measure, "learners": [*learners], **rule}
         return judge(Claim.of(table), frame(part, other), ACCURACY).word
 
@@ -181,7 +178,7 @@ def test_who_bounds_a_learner_must_have_trained_it() -> None:
     assert word("quality", {"holds": "<= 0.8"}, growing) == FAILS  # more trees would not help that
 
 
-def test_points_that_do_not_tell_their_trees_leave_convergence_open() -> None:
+def test_points_that_do_not_tell_their_trees_leave_convergence_open():
     last = boosted("second", [0.8])
     exits = [row | {"point": '{"threshold": 1.0}'} for row in last]
     nested = [row | {"params": '{"base": {"trees": 100}}'} for row in exits]
@@ -191,12 +188,12 @@ def test_points_that_do_not_tell_their_trees_leave_convergence_open() -> None:
         assert found.how.endswith("not known whether converged: second")
 
 
-def test_fewer_rows_or_trees_than_the_papers_settle_nothing() -> None:
+def test_fewer_rows_or_trees_than_the_papers_settle_nothing():
     fit = boosted("first", [0.7, 0.8, 0.8])
     table = {**BASE, "measure": "quality", "learners": ["first"], "holds": ">= 0.8"}
     made, run = frame(fit), info(use("letters"))
 
-    def found(**least: int) -> Verdict:
+    def found(**least):
         return settle(Claim.of({**table, **least}), run, made)
 
     assert found(rows=12, trees=100).word == HOLDS
@@ -209,7 +206,7 @@ def test_fewer_rows_or_trees_than_the_papers_settle_nothing() -> None:
     assert failing.word == SMALL
 
 
-def test_a_quality_under_a_cap_is_what_was_measured_under_it() -> None:
+def test_a_quality_under_a_cap_is_what_was_measured_under_it():
     table = {**BASE, "measure": "quality", "learners": ["first"], "holds": ">= 0.8"}
     path = rows("first", [(1, 0.9, 0.9), (3, 1.0, 1.0)], cap=float("nan"))
     capped = [
@@ -226,12 +223,12 @@ def test_a_quality_under_a_cap_is_what_was_measured_under_it() -> None:
         Claim.of({**table, "kind": "p95", "budget": 2})
 
 
-def test_a_quality_within_a_budget_is_mixed_where_the_paper_mixes() -> None:
+def test_a_quality_within_a_budget_is_mixed_where_the_paper_mixes():
     # half of the rows at a cost of 2, half at 6: a mean cost of 4 and (.6 + .8) / 2
     made = frame(rows("first", [(2, 0.6, 0.6), (6, 0.8, 0.8)]))
     table = {**BASE, "measure": "quality", "learners": ["first"], "budget": 4}
 
-    def word(holds: str, **more: bool) -> str:
+    def word(holds, **more):
         return judge(Claim.of({**table, "holds": holds, **more}), made, ACCURACY).word
 
     assert word(">= 0.61") == FAILS

@@ -1,16 +1,12 @@
 """Claims on what is bought, on made purchases: each holds, does not hold, and shows nothing."""
 
-from __future__ import annotations
-
 import json
-from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import pytest
 from bench_claims.claims import Claim
 from bench_claims.measures import BOUGHT, Purchases, with_purchases
-from bench_claims.verdicts import FAILS, HOLDS, SMALL, UNRUN, Verdict, judge, settle
+from bench_claims.verdicts import FAILS, HOLDS, SMALL, UNRUN, judge, settle
 from helpers.claim_cases import ACCURACY, BASE, frame, info, rows, use
 from helpers.stores import TRIAL
 
@@ -23,7 +19,7 @@ CHEAP, DEAR, DEAREST = [1, 1], [20, 200], [150, 200]
 FEW = {"near": 0.15, "within": 0.1}
 
 
-def buys(*counts: int) -> Purchases:
+def buys(*counts):
     """So many of each of the three groups of ten sensors, bought by every row."""
     share = np.zeros(30)
     for group, count in enumerate(counts):
@@ -31,7 +27,7 @@ def buys(*counts: int) -> Purchases:
     return Purchases(PRICES, share)
 
 
-def cascade(*stages: tuple[float, Sequence[int]]) -> Purchases:
+def cascade(*stages):
     """Of each stage the share of rows that reach it, and how many more of each group it reads."""
     share, sensors, have = np.zeros(30), [], [0, 0, 0]
     for reached, counts in stages:
@@ -43,9 +39,7 @@ def cascade(*stages: tuple[float, Sequence[int]]) -> Purchases:
     return Purchases(PRICES, share, tuple(reached for reached, _ in stages), tuple(sensors))
 
 
-def trial(
-    learner: str, *points: tuple[int, Purchases | None], quality: float = 0.9, **params: Any
-) -> list[dict[str, Any]]:
+def trial(learner, *points, quality=0.9, **params):
     """Points (trees, what is bought), each better than the one before and the last of this quality;
     of another setting than the learner's other trials."""
     last = len(points) - 1
@@ -63,7 +57,7 @@ def trial(
     return made
 
 
-def judged(measure: str, *parts: list[dict[str, Any]], **rule: Any) -> Verdict:
+def judged(measure, *parts, **rule):
     claim = {**BASE, "measure": measure, "learners": ["first", "second"], **rule}
     compact = frame(*parts).astype(dict.fromkeys(("learner", "params", "point"), "category"))
     return judge(Claim.of(claim), compact, ACCURACY)  # as a report has them
@@ -72,7 +66,7 @@ def judged(measure: str, *parts: list[dict[str, Any]], **rule: Any) -> Verdict:
 PLAIN = trial("second", (100, None))
 
 
-def early(*counts: int, at: int = 10, tradeoff: float = 0.1) -> list[dict[str, Any]]:
+def early(*counts, at=10, tradeoff=0.1):
     """A setting of 100 trees that has bought so many of cost 150 after ``at`` of them."""
     points = *((at, buys(5, 5, count)) for count in counts), (100, buys(10, 10, 10))
     return trial("first", *points, trees=100, tradeoff=tradeoff)
@@ -88,15 +82,13 @@ def early(*counts: int, at: int = 10, tradeoff: float = 0.1) -> list[dict[str, A
         ([early()], FAILS),  # no early point is kept
     ],
 )
-def test_a_few_expensive_ones_are_bought_early_at_every_trade_off(
-    settings: list[list[dict[str, Any]]], word: str
-) -> None:
+def test_a_few_expensive_ones_are_bought_early_at_every_trade_off(settings, word):
     found = judged("bought-early", *settings, PLAIN, prices=DEAREST, early=0.1, **FEW)
     assert found.word == word
     assert "sensors of cost 150 to 200, in the first 10% of the trees" in found.how
 
 
-def settings(*counts: tuple[float, tuple[int, ...]], quality: float = 0.9) -> Any:
+def settings(*counts, quality=0.9):
     made = [
         trial("first", (9, None), (100, buys(*group)), tradeoff=tradeoff, quality=quality)
         for tradeoff, group in counts
@@ -107,8 +99,8 @@ def settings(*counts: tuple[float, tuple[int, ...]], quality: float = 0.9) -> An
 FEWER = [(0.1, (2, 5, 9)), (1.0, (4, 5, 4)), (10.0, (8, 5, 1))]
 
 
-def test_a_trend_is_that_of_every_setting_not_of_the_ends() -> None:
-    def words(counts: Any) -> list[str]:
+def test_a_trend_is_that_of_every_setting_not_of_the_ends():
+    def words(counts):
         own = settings(*counts)
         fewer = judged("bought-trend", own, PLAIN, prices=DEAREST, holds="<= -0.9")
         more = judged("bought-trend", own, PLAIN, prices=CHEAP, holds=">= 0.9")
@@ -124,7 +116,7 @@ def test_a_trend_is_that_of_every_setting_not_of_the_ends() -> None:
     assert words(FEWER[:2]) == [FAILS, FAILS]  # two settings are no trend
 
 
-def test_what_a_model_without_quality_buys_shows_nothing() -> None:
+def test_what_a_model_without_quality_buys_shows_nothing():
     found = judged("bought-trend", settings(*FEWER, quality=0.6), PLAIN, prices=CHEAP, holds="> 0")
     assert (found.word, found.shown) == (FAILS, "+1.00")
     assert "on test its best quality is 0.6, and the other's 0.9" in found.how
@@ -147,24 +139,22 @@ ONE_STAGE = buys(10, 10, 10)
         (None, FAILS, FAILS, FAILS),
     ],
 )
-def test_where_a_cascade_reads_cheap_and_expensive_ones(
-    what: Purchases | None, cheap: str, last: str, few: str
-) -> None:
+def test_where_a_cascade_reads_cheap_and_expensive_ones(what, cheap, last, few):
     own = trial("first", (5, what))
     assert judged("bought-first", own, PLAIN, prices=CHEAP, holds="> 0.5").word == cheap
     assert judged("bought-last", own, PLAIN, prices=DEAR, holds="> 0.5").word == last
     assert judged("bought-first", own, PLAIN, prices=DEAREST, **FEW).word == few
 
 
-def test_stages_that_turn_no_row_away_do_not_tell_what_they_read() -> None:
+def test_stages_that_turn_no_row_away_do_not_tell_what_they_read():
     own = trial("first", (5, cascade((1.0, (7, 0, 0)), (1.0, (1, 3, 3)), (0.3, (0, 4, 2)))))
     found = judged("bought-first", own, PLAIN, prices=CHEAP, holds="> 0.5")
     assert (found.word, found.shown) == (FAILS, "-")
     assert "what is bought there is not kept, or does not tell it" in found.how
 
 
-def test_stages_are_counted_at_the_best_point_on_validation() -> None:
-    def word(*stages: Any) -> Verdict:
+def test_stages_are_counted_at_the_best_point_on_validation():
+    def word(*stages):
         better = trial("first", (5, cascade(*stages)), tradeoff=1)
         worse = trial("first", (5, ONE_STAGE), tradeoff=2, quality=0.895)
         return judged("stages", better, worse, PLAIN, near=4, within=0)
@@ -174,9 +164,9 @@ def test_stages_are_counted_at_the_best_point_on_validation() -> None:
     assert word(*four[:3]).word == word(*four, (0.05, (1, 0, 0))).word == FAILS
 
 
-def test_the_first_stage_is_compared_with_the_initial_cascades_at_the_same_trade_off() -> None:
-    def found(own: float, other: float, quality: float = 0.9) -> Verdict:
-        def of(passing: float) -> Purchases:
+def test_the_first_stage_is_compared_with_the_initial_cascades_at_the_same_trade_off():
+    def found(own, other, quality=0.9):
+        def of(passing):
             return cascade((1.0, (1, 0, 0)), (passing, (1, 0, 0)))
 
         first = trial("first", (5, of(own)), tradeoff=1, quality=quality)
@@ -196,7 +186,7 @@ def test_the_first_stage_is_compared_with_the_initial_cascades_at_the_same_trade
 class MadeStore:
     """Has two points of one trial: everything bought in one stage, then by a cascade of two."""
 
-    def values(self, run: str, *, dataset: str, learner: str, capped: bool) -> list[TrialValues]:
+    def values(self, run, *, dataset, learner, capped):
         if learner != "first":
             return []
         share = np.stack([np.ones(30), cascade((1.0, (10,)), (0.5, (0, 10))).share])
@@ -221,7 +211,7 @@ class MadeStore:
         ]
 
 
-def settled(store: Any, train: int = 10) -> Verdict:
+def settled(store, train=10):
     made = frame(trial("first", (1, None), (2, None), tradeoff=1), PLAIN).assign(trial="t")
     rule = {"measure": "bought-first", "prices": CHEAP, "holds": "> 0.5", "rows": 10}
     claim = Claim.of({**BASE, "learners": ["first", "second"], **rule})
@@ -229,14 +219,14 @@ def settled(store: Any, train: int = 10) -> Verdict:
     return settle(claim, run, made.drop(columns=BOUGHT), store)
 
 
-def test_what_is_bought_is_read_from_the_store_by_trial_and_point() -> None:
+def test_what_is_bought_is_read_from_the_store_by_trial_and_point():
     found = settled(MadeStore())
     assert (found.word, found.measured) == (HOLDS, 1.0)
     assert settled(MadeStore(), train=9).word == SMALL
     assert settled(None).word == UNRUN
     claim = Claim.of({**BASE, "measure": "stages", "learners": ["first", "x"], "holds": "> 1"})
     made = frame(trial("first", (1, None), (2, None), (3, None))).assign(trial="t")
-    kept = with_purchases(made, MadeStore(), "r", claim)[BOUGHT]  # type: ignore[arg-type]
+    kept = with_purchases(made, MadeStore(), "r", claim)[BOUGHT]
     assert [what and len(what.reached) for what in kept] == [1, 1, 2, 2, None, None]
 
 
@@ -250,6 +240,6 @@ def test_what_is_bought_is_read_from_the_store_by_trial_and_point() -> None:
         ({"measure": "bought-trend", "prices": [1, 5], "early": 0.1}, "has no early"),
     ],
 )
-def test_rules_that_say_nothing_are_refused(rule: dict[str, Any], why: str) -> None:
+def test_rules_that_say_nothing_are_refused(rule, why):
     with pytest.raises(UsageError, match=why.replace("[", r"\[")):
         Claim.of({**BASE, "learners": ["a", "b"], "holds": "> 0", **rule})

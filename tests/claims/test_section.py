@@ -1,8 +1,5 @@
 """The claims ledger on the page and on the terminal."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
 from io import StringIO
 
 import pytest
@@ -13,18 +10,16 @@ from helpers import browser, example
 from rich.console import Console
 
 from bench_core.leaderboard.assembly import boards
-from bench_core.protocols import Section
-from bench_core.results.records import RunInfo
 
 SUMMARY = "holds: 1 (a sample: 1), does not hold: 1, data absent: 2"
 
 
-def sections(info: RunInfo | None = None) -> list[Section]:
+def sections(info=None):
     made = section(info or example.info(), example.frame())
     return [made] if made else []
 
 
-def test_claims_are_judged_on_the_runs_own_rows_and_never_on_a_stand_in() -> None:
+def test_claims_are_judged_on_the_runs_own_rows_and_never_on_a_stand_in():
     found = verdicts(example.info(), example.frame())
     assert [(v.claim.id, v.word, v.shown) for v in found] == [
         ("cheap-forest", "holds", "83.3%"),  # 1 - 9/54
@@ -36,7 +31,7 @@ def test_claims_are_judged_on_the_runs_own_rows_and_never_on_a_stand_in() -> Non
     assert sections()[0].summary == SUMMARY
 
 
-def test_claims_of_another_version_are_left_out_and_it_is_said() -> None:
+def test_claims_of_another_version_are_left_out_and_it_is_said():
     info = example.info(extra={"claims": [{"text": "of old"}]})
     assert verdicts(info, example.frame()) == ()
     (made,) = sections(info)
@@ -46,7 +41,7 @@ def test_claims_of_another_version_are_left_out_and_it_is_said() -> None:
     assert sections(example.info(extra={})) == []
 
 
-def test_the_terminal_sums_up_and_names_the_command_that_lists() -> None:
+def test_the_terminal_sums_up_and_names_the_command_that_lists():
     info = example.info()
     made = boards(info, example.frame())
     line = f"claims: {SUMMARY}; 'bench claims yahoo' lists them"
@@ -59,7 +54,7 @@ def test_the_terminal_sums_up_and_names_the_command_that_lists() -> None:
 
 
 @pytest.fixture(scope="module")
-def tab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[browser.Page]:
+def tab(tmp_path_factory):
     if browser.executable() is None:
         pytest.skip("no Chromium on the PATH to open the page with")
     file = tmp_path_factory.mktemp("claims") / "board.html"
@@ -70,13 +65,13 @@ def tab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[browser.Page]:
         yield opened
 
 
-def cells(tab: browser.Page, claim: str) -> list[str]:
+def cells(tab, claim):
     return list(
         tab.js(f"[...document.getElementById('claim-{claim}').cells].map(c => c.innerText)")
     )
 
 
-def test_the_page_shows_claim_published_measured_verdict_and_how(tab: browser.Page) -> None:
+def test_the_page_shows_claim_published_measured_verdict_and_how(tab):
     claim, published, measured, verdict, rests, how = cells(tab, "cheap-forest")
     assert claim.splitlines() == [
         "miser keeps the accuracy at a sixth of the cost on Forest",

@@ -1,14 +1,11 @@
 """The shipped claims cannot be met by a result that shows nothing."""
 
-from __future__ import annotations
-
 import json
 from functools import cache
-from typing import Any
 
 import pytest
-from bench_claims.claims import Claim, read_claims
-from bench_claims.verdicts import FAILS, FIGURE, GENERATED, HOLDS, SMALL, Verdict, settle, tally
+from bench_claims.claims import read_claims
+from bench_claims.verdicts import FAILS, FIGURE, GENERATED, HOLDS, SMALL, settle, tally
 from helpers.claim_cases import frame, info, rows, use
 
 from bench_core.planning.suites import find_suite
@@ -18,7 +15,7 @@ SUITES = ("adapt", "cegb", "cronus-yahoo", "cstc-synthetic", "miser-scene15", "m
 
 
 @cache
-def shipped() -> dict[str, Claim]:
+def shipped():
     registry = load_registry()
     tables = [find_suite(name, registry).extra["claims"] for name in SUITES]
     return {claim.id: claim for table in tables for claim in read_claims(table)}
@@ -27,9 +24,7 @@ def shipped() -> dict[str, Claim]:
 Point = tuple[float, float]
 
 
-def verdict(
-    name: str, *contenders: list[Point], metric: str = "accuracy", train: int = 10**7, **more: Any
-) -> Verdict:
+def verdict(name, *contenders, metric="accuracy", train=10**7, **more):
     """On points (cost, quality) of the claim's learners in order; all costs are alike."""
     claim = shipped()[name]
     made = []
@@ -50,7 +45,7 @@ def verdict(
     return settle(claim, run, frame(made))
 
 
-def _where(claim: Claim, learner: str, at: int) -> dict[str, Any]:
+def _where(claim, learner, at):
     """The settings that the claim wants of the learner in its next place."""
     done = 0
     for contender in claim.learners:
@@ -61,8 +56,8 @@ def _where(claim: Claim, learner: str, at: int) -> dict[str, Any]:
     return {k: (None if v == "none" else v) for k, v in values.items()}
 
 
-def test_a_tree_that_buys_two_features_at_an_error_of_one_is_not_cstcs() -> None:
-    def word(cost: float, error: float) -> str:
+def test_a_tree_that_buys_two_features_at_an_error_of_one_is_not_cstcs():
+    def word(cost, error):
         return verdict("cstc-synthetic-cost", [(cost, error)], metric="mse").word
 
     assert word(12, 0.0) == HOLDS
@@ -70,16 +65,16 @@ def test_a_tree_that_buys_two_features_at_an_error_of_one_is_not_cstcs() -> None
 
 
 @pytest.mark.parametrize(("name", "cost"), [("lin", 1.5), ("l1", 1.75), ("large", 2)])
-def test_synthetic_2s_costs_are_equalities_at_full_accuracy(name: str, cost: float) -> None:
-    def word(cost: float, accuracy: float) -> str:
+def test_synthetic_2s_costs_are_equalities_at_full_accuracy(name, cost):
+    def word(cost, accuracy):
         return verdict(f"adapt-synthetic-2-{name}", [(cost, accuracy)]).word
 
     assert word(cost, 1.0) == HOLDS
     assert word(0, 0.5) == word(cost, 0.5) == word(cost + 0.25, 1.0) == word(1, 1.0) == FAILS
 
 
-def test_bounds_on_greedy_miser_have_a_second_side() -> None:
-    def forest(quality: float, **more: Any) -> str:
+def test_bounds_on_greedy_miser_have_a_second_side():
+    def forest(quality, **more):
         return verdict("adapt-forest-miser-limit", [(20, quality)], **more).word
 
     assert (forest(0.855), forest(0.8145), forest(0.8716)) == (HOLDS, FAILS, FAILS)
@@ -107,15 +102,15 @@ def test_bounds_on_greedy_miser_have_a_second_side() -> None:
         ("miser-above-cronus", (40, 0.8), (100, 0.8)),
     ],
 )
-def test_better_is_not_nearly_equal(name: str, better: Point, equal: Point) -> None:
+def test_better_is_not_nearly_equal(name, better, equal):
     other = [(100.0, 0.8)]
     assert verdict(name, [better], other, metric="p", trees=0).word == HOLDS
     assert verdict(name, [equal], other, metric="p", trees=0).word == FAILS
 
 
-def test_times_savings_and_margins_on_a_part_of_yahoo_settle_nothing() -> None:
+def test_times_savings_and_margins_on_a_part_of_yahoo_settle_nothing():
     """12000 rows are 2.5% of Yahoo, and 100 trees few."""
-    part: dict[str, Any] = {"metric": "p", "train": 12000}
+    part = {"metric": "p", "train": 12000}
     assert verdict("miser-minutes", [(9, 0.8)], **part).word == SMALL
     assert verdict("miser-minutes", [(9, 0.8)], metric="p", trees=100).word == SMALL
     assert verdict("miser-minutes", [(9, 0.8)], metric="p", trees=3000).word == FIGURE
@@ -124,7 +119,7 @@ def test_times_savings_and_margins_on_a_part_of_yahoo_settle_nothing() -> None:
     assert verdict("cegb-deep", [(9, 0.8)], [(100, 0.7)], **part).word == SMALL
 
 
-def test_what_rests_on_values_of_ours_or_on_a_figure_says_so() -> None:
+def test_what_rests_on_values_of_ours_or_on_a_figure_says_so():
     found = verdict("cstc-synthetic-cost", [(12, 0.0)], metric="mse")
     assert found.data == GENERATED
     ours = "the quadrants' means and the numbers of rows"
@@ -134,7 +129,7 @@ def test_what_rests_on_values_of_ours_or_on_a_figure_says_so() -> None:
     assert drawn.rests == "the paper's data; from a figure only"
 
 
-def test_every_claim_that_is_measured_names_its_rows_or_what_of_its_data_is_ours() -> None:
+def test_every_claim_that_is_measured_names_its_rows_or_what_of_its_data_is_ours():
     """Sizes are about the rows themselves."""
     generated = {"adapt-synthetic-1", "adapt-synthetic-2", "cstc-synthetic"}
     for claim in shipped().values():

@@ -1,18 +1,14 @@
-from __future__ import annotations
-
-from pathlib import Path
-
 import pytest
 
 
 @pytest.fixture(scope="session")
-def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def cache(tmp_path_factory):
     """Prepared data of the whole session."""
     return tmp_path_factory.mktemp("cache")
 
 
 @pytest.fixture
-def home(tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def home(tmp_path, cache, monkeypatch):
     """An empty working folder with its own store, and an empty folder of publishers' data."""
     data = tmp_path / "data"
     data.mkdir()

@@ -1,12 +1,9 @@
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess
 import sys
 from importlib.metadata import EntryPoint
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -18,7 +15,7 @@ from bench_core.api import RunRequest, RunResult, audit, plan, run
 from bench_core.planning.request import cores_for
 from bench_core.results.store import Store
 
-SMALL: dict[str, Any] = {
+SMALL = {
     "data": "toy-rank",
     "learners": "toy-prefix",
     "plugins": "helpers.toys",
@@ -27,7 +24,7 @@ SMALL: dict[str, Any] = {
 }
 
 
-def test_options_may_be_lists_single_words_or_a_request(home: Path) -> None:
+def test_options_may_be_lists_single_words_or_a_request(home):
     one = plan(**SMALL)
     two = plan(**{k: [v] if k in ("data", "learners", "settings") else v for k, v in SMALL.items()})
     request = RunRequest(
@@ -40,7 +37,7 @@ def test_options_may_be_lists_single_words_or_a_request(home: Path) -> None:
     assert plan(request=request, seeds=3).run != one.run
 
 
-def test_a_run_from_python_returns_counts_store_and_rows(home: Path) -> None:
+def test_a_run_from_python_returns_counts_store_and_rows(home):
     result = bench_core.run(**SMALL)
     assert isinstance(result, RunResult)
     assert result.counts == {"ok": 2}
@@ -54,23 +51,23 @@ def test_a_run_from_python_returns_counts_store_and_rows(home: Path) -> None:
     )
 
 
-def test_learner_objects_and_names_go_together(home: Path) -> None:
+def test_learner_objects_and_names_go_together(home):
     result = run(**{**SMALL, "learners": ["toy-stacked", Prefix(0.25)], "settings": ()})
     assert sorted(set(result.frame()["learner"])) == ["toy-prefix", "toy-stacked"]
 
 
 @pytest.mark.parametrize("counts", [{"failed": 1}, {"ok": 3, "timeout": 1}, {"crashed": 1}])
-def test_failures_give_exit_status_1(counts: dict[str, int]) -> None:
+def test_failures_give_exit_status_1(counts):
     assert RunResult("r", Path(), counts).exit_status == 1
 
 
-def test_skipped_trials_are_no_failure_and_a_refused_audit_is() -> None:
+def test_skipped_trials_are_no_failure_and_a_refused_audit_is():
     assert RunResult("r", Path(), {"ok": 1, "skipped": 3}).exit_status == 0
     assert RunResult("r", Path(), {"ok": 1}, audit_failures=("x",)).exit_status == 1
     assert RunResult("r", Path(), {"ok": 1}, interrupted=True).exit_status == 130
 
 
-def test_the_time_is_estimated_from_what_like_trials_took(home: Path) -> None:
+def test_the_time_is_estimated_from_what_like_trials_took(home):
     slow = {**SMALL, "settings": ["toy-prefix.tradeoff=[0.1, 1.0]", "toy-prefix.seconds=0.2"]}
     run(**slow)
     made = plan(**{**slow, "seeds": [0, 1, 2]})
@@ -80,27 +77,27 @@ def test_the_time_is_estimated_from_what_like_trials_took(home: Path) -> None:
     assert plan(**slow).estimate.jobs == 0
 
 
-def test_fits_that_no_unfinished_trial_needs_are_not_in_the_estimate(home: Path) -> None:
+def test_fits_that_no_unfinished_trial_needs_are_not_in_the_estimate(home):
     run(**SMALL)
     shutil.rmtree("results/bench.fits")
     assert plan(**SMALL).estimate.jobs == 0
 
 
-def test_a_single_trial_that_is_left_has_all_cores(home: Path) -> None:
+def test_a_single_trial_that_is_left_has_all_cores(home):
     more = {**SMALL, "settings": "toy-prefix.tradeoff=[0.1, 1.0, 2.0]", "executor": "local"}
     assert plan(**more, threads=1).workers == min(3, cores_for(RunRequest(threads=1), 99)[0])
     run(**SMALL)
     assert plan(**more).workers == 1
 
 
-def test_a_store_that_was_moved_can_be_audited(home: Path) -> None:
+def test_a_store_that_was_moved_can_be_audited(home):
     run(**SMALL)
     (home / "results").rename(home / "kept")
     result = audit(store="kept/bench.db", plugins=("helpers.toys",), executor="inline")
     assert (result.counts, result.failures) == ({"ok": 2}, ())
 
 
-def svmlight(path: Path, queries: int, seed: int) -> None:
+def svmlight(path, queries, seed):
     rng = np.random.default_rng(seed)
     lines = []
     for q in range(queries):
@@ -112,7 +109,7 @@ def svmlight(path: Path, queries: int, seed: int) -> None:
     path.write_text("\n".join(lines) + "\n")
 
 
-def test_ones_own_files_run_with_ones_own_costs(home: Path) -> None:
+def test_ones_own_files_run_with_ones_own_costs(home):
     svmlight(home / "train.svm", 30, 0)
     svmlight(home / "test.svm", 10, 1)
     (home / "mine.csv").write_text("name,cost\n1,5\n2,1\n3,2\n")
@@ -135,24 +132,22 @@ def test_ones_own_files_run_with_ones_own_costs(home: Path) -> None:
     assert set(Store().info().metrics) == {"ndcg@5", "precision@5"}
 
 
-def test_all_learners_are_planned_for_ones_own_files(home: Path) -> None:
+def test_all_learners_are_planned_for_ones_own_files(home):
     svmlight(home / "train.svm", 30, 0)
     learners = {trial.learner for trial in plan(data="train.svm", learners="all").trials}
     assert {"gbrt", "miser", "cegb", "cronus", "budget-boosting", "early-exit"} <= learners
 
 
-def test_a_broken_plugin_is_a_warning_and_not_a_crash(
-    home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_broken_plugin_is_a_warning_and_not_a_crash(home, monkeypatch):
     bad = EntryPoint("bad", "bad_module", "bench")
     real = plugins.entry_points(group="bench")
     monkeypatch.setattr(plugins, "entry_points", lambda group: [*real, bad])
-    seen: list[Any] = []
+    seen = []
     plan(**SMALL, on_event=seen.append)
     assert any(e.warning and "plugin bad" in e.message for e in seen)
 
 
-def test_where_nothing_is_writable_kernels_are_kept_in_the_cache_folder(tmp_path: Path) -> None:
+def test_where_nothing_is_writable_kernels_are_kept_in_the_cache_folder(tmp_path):
     code = (
         "import os; os.access = lambda path, mode: False; import bench_core\n"
         "print(os.environ['NUMBA_CACHE_DIR'])\n"

@@ -1,7 +1,3 @@
-from __future__ import annotations
-
-from typing import Any
-
 import numpy as np
 import pytest
 
@@ -10,14 +6,14 @@ from bench_core.datasets.user_files import FileData
 from bench_core.errors import one_line
 
 
-def test_features_hold_no_labels_and_no_multiplicity() -> None:
+def test_features_hold_no_labels_and_no_multiplicity():
     rows = Examples(np.zeros((2, 3), np.float32), np.array([0.0, 1.0]), None, np.array([1, 10]))
     assert set(Features.__dataclass_fields__) == {"X", "queries"}
     assert not isinstance(rows, Features)
     assert rows.features.X is rows.X
 
 
-def test_queries_from_sizes_cover_their_rows() -> None:
+def test_queries_from_sizes_cover_their_rows():
     queries = Queries.from_sizes(np.array([2, 1, 3]))
     assert queries.boundaries.tolist() == [0, 2, 3, 6]
     assert queries.index().tolist() == [0, 0, 1, 2, 2, 2]
@@ -25,40 +21,40 @@ def test_queries_from_sizes_cover_their_rows() -> None:
 
 
 @pytest.mark.parametrize("bad", [[1, 2], [0, 2, 2], [0, 3, 1], []])
-def test_boundaries_that_do_not_rise_from_zero_are_refused(bad: list[int]) -> None:
+def test_boundaries_that_do_not_rise_from_zero_are_refused(bad):
     with pytest.raises(ValueError, match="rise strictly"):
         Queries(np.array(bad, dtype=np.int64))
 
 
-def test_arrays_of_different_lengths_are_refused() -> None:
+def test_arrays_of_different_lengths_are_refused():
     with pytest.raises(ValueError, match=r"y \(n,\)"):
         Examples(np.zeros((3, 1), np.float32), np.zeros(2))
     with pytest.raises(ValueError, match="queries cover 2 rows of 3"):
         Examples(np.zeros((3, 1), np.float32), np.zeros(3), Queries(np.array([0, 2])))
 
 
-def test_without_multiplicity_every_row_weighs_one() -> None:
+def test_without_multiplicity_every_row_weighs_one():
     assert Examples(np.zeros((2, 1), np.float32), np.zeros(2)).weights.tolist() == [1.0, 1.0]
 
 
-def test_a_frames_pixels_are_read_line_by_line() -> None:
+def test_a_frames_pixels_are_read_line_by_line():
     frames = Frames(np.array([0, 6, 10]), np.array([3, 2]))
     pictures = [picture.tolist() for picture in frames.pictures(np.arange(10))]
     assert pictures == [[[0, 1, 2], [3, 4, 5]], [[6, 7], [8, 9]]]
 
 
 @pytest.mark.parametrize("widths", [[4, 2], [3], [0, 2]])
-def test_widths_that_do_not_fit_their_frames_are_refused(widths: list[int]) -> None:
+def test_widths_that_do_not_fit_their_frames_are_refused(widths):
     with pytest.raises(ValueError, match=r"width|lines"):
         Frames(np.array([0, 6, 10]), np.array(widths))
 
 
-def test_drawn_pixels_make_no_picture() -> None:
+def test_drawn_pixels_make_no_picture():
     with pytest.raises(ValueError, match="no picture"):
         list(Frames(np.array([0, 6])).pictures(np.arange(6)))
 
 
-def test_models_do_not_see_the_frames_that_metrics_see() -> None:
+def test_models_do_not_see_the_frames_that_metrics_see():
     frames = Frames(np.array([0, 2]), np.array([2]))
     rows = Examples(np.zeros((2, 1), np.float32), np.zeros(2), frames=frames)
     assert rows.features.queries is None
@@ -70,13 +66,13 @@ def test_models_do_not_see_the_frames_that_metrics_see() -> None:
             Examples(rows.X, rows.y, **wrong)
 
 
-def test_a_class_is_found_again_by_its_name() -> None:
-    found: Any = find_class("bench_models.path_of_models:PathOfModels")
+def test_a_class_is_found_again_by_its_name():
+    found = find_class("bench_models.path_of_models:PathOfModels")
     assert found.__name__ == "PathOfModels"
     assert remember_class(found) == "bench_models.path_of_models:PathOfModels"
 
 
-def test_a_class_that_no_import_finds_is_kept_for_this_process() -> None:
+def test_a_class_that_no_import_finds_is_kept_for_this_process():
     class Here:
         pass
 
@@ -84,7 +80,7 @@ def test_a_class_that_no_import_finds_is_kept_for_this_process() -> None:
 
 
 @pytest.mark.parametrize("spelling", ["not_there:Model", "math:Model", "math:pi"])
-def test_one_that_is_not_there_is_a_line_with_the_remedy(spelling: str) -> None:
+def test_one_that_is_not_there_is_a_line_with_the_remedy(spelling):
     with pytest.raises(InputError, match=f"{spelling}: .*; install its plugin, or name its module"):
         find_class(spelling)
 
@@ -99,16 +95,16 @@ def test_one_that_is_not_there_is_a_line_with_the_remedy(spelling: str) -> None:
         ("caf\udce9.csv", r"caf\udce9.csv"),
     ],
 )
-def test_what_could_act_on_a_terminal_is_shown_escaped(text: str, line: str) -> None:
+def test_what_could_act_on_a_terminal_is_shown_escaped(text, line):
     assert one_line(text) == line
 
 
-def test_a_line_is_cut_to_a_length() -> None:
+def test_a_line_is_cut_to_a_length():
     assert one_line("abcdef", 4) == "abc…"
     assert one_line("abcd", 4) == "abcd"
 
 
-def test_a_file_whose_name_is_no_text_has_a_name_that_can_be_written() -> None:
+def test_a_file_whose_name_is_no_text_has_a_name_that_can_be_written():
     data = FileData("some/caf\udce9.csv", test="te\x1bst.csv")
     assert data.name.encode() == rb"caf\udce9.csv"
     assert data.title.encode() == rb"caf\udce9.csv, te\x1bst.csv"

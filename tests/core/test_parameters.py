@@ -1,9 +1,7 @@
-from __future__ import annotations
-
 from dataclasses import dataclass
 from datetime import date
 from enum import StrEnum
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import pytest
 
@@ -16,7 +14,7 @@ from bench_core.planning.suites import NO_SUITE
 from bench_core.plugins import Registry, load_registry
 
 
-def build(cls: type, table: dict[str, Any], registry: Registry) -> Any:
+def build(cls, table, registry):
     (made,) = expand(cls, table, registry)
     return made
 
@@ -25,10 +23,10 @@ class Learner:
     tasks: ClassVar[frozenset[Task]] = frozenset(Task)
     code: ClassVar[tuple[str, ...]] = ()
 
-    def needs(self) -> tuple[BudgetedLearner, ...]:
+    def needs(self):
         return ()
 
-    def fit(self, *_: Any) -> Any:
+    def fit(self, *_):
         raise AssertionError
 
 
@@ -63,11 +61,11 @@ class OnTrees(Learner):
 
 
 @pytest.fixture
-def registry() -> Registry:
-    return Registry(learners={"trees": Trees, "stack": Stack, "on-trees": OnTrees})  # type: ignore[dict-item]
+def registry():
+    return Registry(learners={"trees": Trees, "stack": Stack, "on-trees": OnTrees})
 
 
-def test_fields_carry_type_default_and_documentation() -> None:
+def test_fields_carry_type_default_and_documentation():
     found = {p.name: p for p in parameters(Trees)}
     assert found["trees"].default == 300
     assert found["trees"].doc == "number of trees"
@@ -89,13 +87,11 @@ def test_fields_carry_type_default_and_documentation() -> None:
         ({"colour": "blue"}, [Trees(colour=Colour.BLUE)]),
     ],
 )
-def test_a_list_is_a_grid_and_several_grids_are_their_product(
-    registry: Registry, table: dict[str, Any], made: list[Trees]
-) -> None:
+def test_a_list_is_a_grid_and_several_grids_are_their_product(registry, table, made):
     assert list(expand(Trees, table, registry)) == made
 
 
-def test_whole_numbers_become_floats_where_a_number_is_wanted(registry: Registry) -> None:
+def test_whole_numbers_become_floats_where_a_number_is_wanted(registry):
     rate = build(Trees, {"rate": 1}, registry).rate
     assert (rate, type(rate)) == (1.0, float)
 
@@ -122,9 +118,7 @@ def test_whole_numbers_become_floats_where_a_number_is_wanted(registry: Registry
         ({"colour": "green"}, "colour: one of red, blue is wanted"),
     ],
 )
-def test_a_wrong_name_or_type_is_one_line(
-    registry: Registry, table: dict[str, Any], line: str
-) -> None:
+def test_a_wrong_name_or_type_is_one_line(registry, table, line):
     with pytest.raises(UsageError) as caught:
         expand(Trees, table, registry, "suites/x.toml")
     assert line in str(caught.value)
@@ -132,12 +126,12 @@ def test_a_wrong_name_or_type_is_one_line(
     assert "\n" not in str(caught.value)
 
 
-def test_a_learner_held_by_another_is_checked_too(registry: Registry) -> None:
+def test_a_learner_held_by_another_is_checked_too(registry):
     with pytest.raises(UsageError, match="on: trees must be at least 1"):
         expand(Stack, {"base": Trees(trees=0)}, registry, "on")
 
 
-def test_a_learner_given_as_an_object_is_checked(registry: Registry) -> None:
+def test_a_learner_given_as_an_object_is_checked(registry):
     with pytest.raises(UsageError, match="learner trees: rate must be above 0 and finite, got -1"):
         choose_learners(RunRequest(learners=(Trees(rate=-1.0),)), NO_SUITE, registry, ())
 
@@ -151,18 +145,16 @@ def test_a_learner_given_as_an_object_is_checked(registry: Registry) -> None:
         ({"learner": "stack", "base": {"trees": 5}}, [Stack(base=Trees(trees=5, rate=0.5))]),
     ],
 )
-def test_a_learner_field_takes_a_name_or_a_table_with_grids(
-    registry: Registry, base: Any, made: list[Any]
-) -> None:
+def test_a_learner_field_takes_a_name_or_a_table_with_grids(registry, base, made):
     assert [m.base for m in expand(Stack, {"base": base}, registry)] == made
 
 
-def test_a_learner_of_the_wrong_kind_is_refused(registry: Registry) -> None:
+def test_a_learner_of_the_wrong_kind_is_refused(registry):
     with pytest.raises(UsageError, match="a trees is wanted, not stack"):
         build(OnTrees, {"base": "stack"}, registry)
 
 
-def test_a_nested_table_needs_a_name_where_there_is_no_default(registry: Registry) -> None:
+def test_a_nested_table_needs_a_name_where_there_is_no_default(registry):
     with pytest.raises(UsageError, match="say which learner"):
         build(OnTrees, {"base": {"trees": 5}}, registry)
 
@@ -180,17 +172,17 @@ def test_a_nested_table_needs_a_name_where_there_is_no_default(registry: Registr
         ("miser.x=1\ny=2", "1\ny=2"),
     ],
 )
-def test_settings_are_toml_literals_and_bare_words_are_text(text: str, value: Any) -> None:
+def test_settings_are_toml_literals_and_bare_words_are_text(text, value):
     assert parse_setting(text).value == value
 
 
 @pytest.mark.parametrize("text", ["trees=3", "miser.trees", "=3", "miser.=3", "miser..trees=3"])
-def test_a_setting_without_learner_parameter_and_value_is_refused(text: str) -> None:
+def test_a_setting_without_learner_parameter_and_value_is_refused(text):
     with pytest.raises(UsageError, match="write it as LEARNER"):
         parse_setting(text)
 
 
-def test_a_setting_reaches_into_a_nested_learner(registry: Registry) -> None:
+def test_a_setting_reaches_into_a_nested_learner(registry):
     setting = parse_setting("stack.base.trees=40")
     table = with_setting({"base": "trees"}, setting.path, setting.value)
     assert build(Stack, table, registry).base == Trees(trees=40)
@@ -198,19 +190,19 @@ def test_a_setting_reaches_into_a_nested_learner(registry: Registry) -> None:
     assert build(Stack, table, registry).base == Trees(trees=40, rate=0.5)
 
 
-def test_a_setting_holds_for_every_learner_of_a_grid(registry: Registry) -> None:
+def test_a_setting_holds_for_every_learner_of_a_grid(registry):
     table = with_setting({"base": ["trees", {"trees": 9}]}, ("base", "rate"), 0.25)
     made = expand(Stack, table, registry)
     assert [m.base for m in made] == [Trees(rate=0.25), Trees(trees=9, rate=0.25)]
 
 
-def test_a_setting_below_a_plain_parameter_is_refused() -> None:
+def test_a_setting_below_a_plain_parameter_is_refused():
     with pytest.raises(UsageError, match="'trees' holds no learner"):
         with_setting({"trees": 3}, ("trees", "more"), 1)
 
 
-def test_json_names_nested_learners_and_spells_numbers_one_way() -> None:
-    assert as_json(Stack(base=Trees(rate=1), share=1)) == {  # type: ignore[arg-type]
+def test_json_names_nested_learners_and_spells_numbers_one_way():
+    assert as_json(Stack(base=Trees(rate=1), share=1)) == {
         "base": {
             "learner": "trees",
             "trees": 300,
@@ -225,7 +217,7 @@ def test_json_names_nested_learners_and_spells_numbers_one_way() -> None:
     }
 
 
-def test_a_learner_survives_the_way_to_another_process() -> None:
+def test_a_learner_survives_the_way_to_another_process():
     learner = Stack(base=Stack(base=Trees(trees=3, widths=(1, 2), depth=4)))
     assert decode(encode(learner)) == learner
 
@@ -236,32 +228,32 @@ class ByName(Learner):
     base: BudgetedLearner = param("trees", "what it stands on")
 
 
-def test_a_default_given_by_name_becomes_that_learner(registry: Registry) -> None:
+def test_a_default_given_by_name_becomes_that_learner(registry):
     assert build(ByName, {}, registry).base == Trees()
     assert build(Stack, {"base": {"learner": "by-name"}}, _with(registry)).base.base == Trees()
     assert build(ByName, {"base": {"trees": 7}}, registry).base == Trees(trees=7)
 
 
-def test_names_inside_given_learners_are_resolved_and_others_kept(registry: Registry) -> None:
+def test_names_inside_given_learners_are_resolved_and_others_kept(registry):
     plain = Stack(base=Trees(trees=2))
     assert resolved(plain, registry.learner) is plain
     assert resolved(Stack(base=ByName()), registry.learner).base.base == Trees()
-    assert resolved(Stack(base="by-name"), _with(registry).learner).base.base == Trees()  # type: ignore[arg-type]
+    assert resolved(Stack(base="by-name"), _with(registry).learner).base.base == Trees()
 
 
-def test_a_default_that_nobody_registered_is_refused_in_one_line() -> None:
+def test_a_default_that_nobody_registered_is_refused_in_one_line():
     with pytest.raises(UsageError, match="trees"):
         build(ByName, {}, Registry())
 
 
-def _with(registry: Registry) -> Registry:
-    return Registry(learners={**registry.learners, "by-name": ByName})  # type: ignore[dict-item]
+def _with(registry):
+    return Registry(learners={**registry.learners, "by-name": ByName})
 
 
-def test_methods_stay_without_the_one_that_they_stand_on() -> None:
+def test_methods_stay_without_the_one_that_they_stand_on():
     registry = load_registry()
     del registry.learners["gbrt"]
-    notes: list[str] = []
+    notes = []
     everything = RunRequest(learners=("all",))
     chosen = choose_learners(
         everything, NO_SUITE, registry, [], lambda line, warning: notes.append(line)

@@ -1,7 +1,5 @@
 """Policies: what is hidden, what is bought, what is billed, and what a cap leaves."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -53,15 +51,15 @@ class Ladder:
         return cls({state["name"]: tuple(state["stops"])})
 
 
-def rows(n: int = 50, d: int = 4, seed: int = 0) -> Examples:
+def rows(n=50, d=4, seed=0):
     rng = np.random.default_rng(seed)
     X = rng.random((n, d)).astype(np.float32)
     return Examples(X, (X.sum(axis=1) > d / 2).astype(float))
 
 
-def bought_by_hand(x: np.ndarray, price: np.ndarray, stop: float, cap: float) -> list[int]:
+def bought_by_hand(x, price, stop, cap):
     """The ladder, a row and a purchase at a time, where each feature is its own sensor."""
-    own: list[int] = [j for j in range(len(x)) if price[j] == 0]
+    own = [j for j in range(len(x)) if price[j] == 0]
     while len(own) < len(x) and sum((x[j] for j in sorted(own)), np.float32(0)) < stop:
         following = min(j for j in range(len(x)) if j not in own)
         if sum(price[j] for j in [*own, following]) > cap + 1e-9:

@@ -1,9 +1,5 @@
 """CIFAR-10's binary format, and patch features beside a loop over pixels."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import numpy as np
 import pytest
 from bench_datasets import cifar10
@@ -14,19 +10,19 @@ from bench_core.errors import InputError
 
 
 @pytest.fixture
-def few(monkeypatch: pytest.MonkeyPatch) -> None:
+def few(monkeypatch):
     monkeypatch.setattr(cifar10, "SAMPLE", 3000)
     monkeypatch.setattr(cifar10, "ROWS", {"quick": (60, 20, 20)})
 
 
-def batch(path: Path, images: int, seed: int) -> np.ndarray:
+def batch(path, images, seed):
     records = np.random.default_rng(seed).integers(0, 256, (images, 3073)).astype(np.uint8)
     records[:, 0] = np.arange(images) % 10
     path.write_bytes(records.tobytes())
     return records
 
 
-def pooled_by_hand(image: np.ndarray, coder: Coder) -> np.ndarray:
+def pooled_by_hand(image, coder):
     total = np.zeros((2, 2, len(coder.centroids)))
     for top in range(27):
         for left in range(27):
@@ -45,7 +41,7 @@ def pooled_by_hand(image: np.ndarray, coder: Coder) -> np.ndarray:
     return total.reshape(-1)
 
 
-def test_features_are_those_of_a_loop_over_pixels() -> None:
+def test_features_are_those_of_a_loop_over_pixels():
     rng = np.random.default_rng(0)
     images = rng.integers(0, 256, (3, 32, 32, 3)).astype(np.uint8)
     whiten = np.eye(108, dtype=np.float32) + rng.normal(0, 0.05, (108, 108)).astype(np.float32)
@@ -59,7 +55,7 @@ def test_features_are_those_of_a_loop_over_pixels() -> None:
 
 
 @pytest.mark.usefixtures("few")
-def test_batches_become_two_classes_of_400_features(tmp_path: Path) -> None:
+def test_batches_become_two_classes_of_400_features(tmp_path):
     for k, name in enumerate((*BATCHES, TEST)):
         batch(tmp_path / name, 20, k)
     splits = Cifar10().prepare(DataFolder(tmp_path), "quick", 0, 0)
@@ -69,7 +65,7 @@ def test_batches_become_two_classes_of_400_features(tmp_path: Path) -> None:
     assert splits.prices.everything == 400
 
 
-def test_pixels_are_planes_of_red_green_and_blue(tmp_path: Path) -> None:
+def test_pixels_are_planes_of_red_green_and_blue(tmp_path):
     records = batch(tmp_path / "a.bin", 3, 0)
     pixels, kinds = cifar10._images(tmp_path / "a.bin")
     assert kinds.tolist() == [0, 1, 2]
@@ -77,7 +73,7 @@ def test_pixels_are_planes_of_red_green_and_blue(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("fault", ["short", "kind"])
-def test_a_spoilt_batch_is_refused(fault: str, tmp_path: Path) -> None:
+def test_a_spoilt_batch_is_refused(fault, tmp_path):
     records = batch(tmp_path / "a.bin", 3, 0)
     records[1, 0] = 11
     raw = records.tobytes()

@@ -1,23 +1,19 @@
 """Answers of paid services, in the publisher's layout."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import numpy as np
 import pytest
 from bench_datasets.frugalml import FerPlus, RafDb, Waimai
 
-from bench_core import Splits, Task
+from bench_core import Task
 from bench_core.datasets.data_folder import DataFolder
 from bench_core.errors import InputError
 
 
-def prepared(data: RafDb, folder: Path, fold: int = 0) -> Splits:
+def prepared(data, folder, fold=0):
     return data.prepare(DataFolder(folder), "standard", fold, 0).complete(data.task)
 
 
-def test_halves_are_those_of_the_published_figures(real_data: Path) -> None:
+def test_halves_are_those_of_the_published_figures(real_data):
     # published within .001: the free service's accuracy on the test half of seeds 1, 5, 10, 50, 100
     published = (0.6085, 0.5996, 0.5978, 0.6050, 0.6008)
     for fold, wanted in enumerate(published):
@@ -29,7 +25,7 @@ def test_halves_are_those_of_the_published_figures(real_data: Path) -> None:
 
 
 @pytest.mark.parametrize("data", [RafDb(), FerPlus(), Waimai()], ids=lambda d: d.name)
-def test_every_row_is_used_once(data: RafDb, real_data: Path) -> None:
+def test_every_row_is_used_once(data, real_data):
     splits = prepared(data, real_data, 2)
     assert data.facts.faults(splits) == []
     X = np.concatenate([part.X for part in (splits.train, splits.valid, splits.test)])
@@ -39,14 +35,14 @@ def test_every_row_is_used_once(data: RafDb, real_data: Path) -> None:
     assert found == sorted(np.sort(each).tolist() for each in wanted)
 
 
-def test_a_service_is_one_sensor_of_two_columns_at_its_list_price(real_data: Path) -> None:
+def test_a_service_is_one_sensor_of_two_columns_at_its_list_price(real_data):
     prices = prepared(Waimai(), real_data).prices
     assert prices.sensor.tolist() == [2.5, 3.5, 0.75, 0.001]
     assert [int(j) for k in range(8) for j in prices.sensors_of(k)] == [0, 0, 1, 1, 2, 2, 3, 3]
     assert prices.unit == "dollars per 10000 calls"
 
 
-def written(folder: Path, service: str = "1\n0\n1\n0\n") -> None:
+def written(folder, service="1\n0\n1\n0\n"):
     home = folder / Waimai.home
     home.mkdir()
     rows = "".join(f"{k},S{k},{k + 1},2\n" for k in (0, 3, 4, 100))
@@ -57,7 +53,7 @@ def written(folder: Path, service: str = "1\n0\n1\n0\n") -> None:
         (home / f"Model{k}_Confidence.txt").write_text("0.5\n0.25\n1\n0.125\n")
 
 
-def test_the_publishers_permutation_decides_the_halves(tmp_path: Path) -> None:
+def test_the_publishers_permutation_decides_the_halves(tmp_path):
     written(tmp_path)
     splits = prepared(Waimai(), tmp_path, 2)
     order = [2, 0, 3, 1]  # numpy.random.seed(10), permutation(4)
@@ -75,7 +71,7 @@ def test_the_publishers_permutation_decides_the_halves(tmp_path: Path) -> None:
         ("1\n0\n2\n0\n", r"PredictedLabel.txt, line 3: label 2 is not one of \[0, 1\]"),
     ],
 )
-def test_a_damaged_file_is_refused(service: str, said: str, tmp_path: Path) -> None:
+def test_a_damaged_file_is_refused(service, said, tmp_path):
     written(tmp_path, service)
     with pytest.raises(InputError, match=said):
         prepared(Waimai(), tmp_path)

@@ -1,15 +1,11 @@
 """Pictures in class folders: descriptors, machines, measured prices, and a run on them."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil
 import sys
 import zipfile
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import imageio.v3 as iio
 import numpy as np
@@ -28,13 +24,12 @@ from bench_core.datasets.cache import fingerprint
 from bench_core.datasets.data_folder import DataFolder
 from bench_core.datasets.pricing import to_json
 from bench_core.errors import InputError, UsageError
-from bench_core.splits import Splits
 
 FEW = ("tiny-4", "lbp-8-1")
 KINDS = {"across": 0.0, "down": np.pi / 2, "slanted": np.pi / 4}
 
 
-def waves(rng: np.random.Generator, angle: float, side: int = 40) -> np.ndarray:
+def waves(rng, angle, side=40):
     """A noisy grating of one direction in random colours."""
     y, x = np.mgrid[0:side, 0:side] / side
     wave = np.sin(2 * np.pi * rng.uniform(4, 8) * (np.cos(angle) * x + np.sin(angle) * y))
@@ -43,7 +38,7 @@ def waves(rng: np.random.Generator, angle: float, side: int = 40) -> np.ndarray:
     return (np.clip(colours + noise, 0, 1) * 255).astype(np.uint8)
 
 
-def write_pictures(root: Path, each: int, seed: int = 0) -> Path:
+def write_pictures(root, each, seed=0):
     rng = np.random.default_rng(seed)
     for kind, angle in KINDS.items():
         (root / kind).mkdir(parents=True)
@@ -53,23 +48,23 @@ def write_pictures(root: Path, each: int, seed: int = 0) -> Path:
 
 
 @pytest.fixture(scope="module")
-def photos(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def photos(tmp_path_factory):
     return write_pictures(tmp_path_factory.mktemp("photos"), 16)
 
 
 @pytest.fixture(autouse=True)
-def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def cache(tmp_path, monkeypatch):
     monkeypatch.setenv("BENCH_CACHE", str(tmp_path / "cache"))
     return tmp_path / "cache"
 
 
-def few(root: Path, **options: Any) -> ImageFolder:
+def few(root, **options):
     return ImageFolder(
         **{"path": str(root), "train": 8, "valid": 2, "side": 64, "descriptors": FEW} | options
     )
 
 
-def splits_of(dataset: ImageFolder, folder: Path, fold: int = 0, seed: int = 0) -> Splits:
+def splits_of(dataset, folder, fold=0, seed=0):
     return dataset.prepare(DataFolder(folder), "paper", fold, seed).complete(dataset.task)
 
 
@@ -77,7 +72,7 @@ def splits_of(dataset: ImageFolder, folder: Path, fold: int = 0, seed: int = 0) 
 
 
 @pytest.mark.parametrize("name", DESCRIPTORS)
-def test_each_descriptor_is_finite_not_negative_and_the_same_again(name: str) -> None:
+def test_each_descriptor_is_finite_not_negative_and_the_same_again(name):
     rng = np.random.default_rng(3)
     for pixels in (waves(rng, 0.3, 64), np.full((64, 64, 3), 7, np.uint8), waves(rng, 1, 64)[:21]):
         found = DESCRIPTORS[name](pixels)
@@ -88,14 +83,14 @@ def test_each_descriptor_is_finite_not_negative_and_the_same_again(name: str) ->
         np.testing.assert_array_equal(DESCRIPTORS[name](pixels.copy()), found)
 
 
-def test_histograms_count_every_pixel_once() -> None:
+def test_histograms_count_every_pixel_once():
     pixels = waves(np.random.default_rng(1), 0.7, 64)
     for name in DESCRIPTORS:
         if name.startswith(("grey", "rgb", "hsv", "lbp", "texton")):
             assert DESCRIPTORS[name](pixels).sum() == 64 * 64, name
 
 
-def test_grey_is_the_usual_mixture() -> None:
+def test_grey_is_the_usual_mixture():
     from skimage.color import rgb2gray
 
     pixels = waves(np.random.default_rng(2), 0.1)
@@ -105,7 +100,7 @@ def test_grey_is_the_usual_mixture() -> None:
 # --- machines ------------------------------------------------------------------------------------
 
 
-def test_machines_give_what_scikit_learns_svm_gives() -> None:
+def test_machines_give_what_scikit_learns_svm_gives():
     rng = np.random.default_rng(0)
     known, asked = rng.random((30, 6), np.float32), rng.random((9, 6), np.float32)
     label = np.arange(30) % 3
@@ -123,7 +118,7 @@ def test_machines_give_what_scikit_learns_svm_gives() -> None:
 # --- reading -------------------------------------------------------------------------------------
 
 
-def test_pictures_of_all_forms_become_three_colours(tmp_path: Path) -> None:
+def test_pictures_of_all_forms_become_three_colours(tmp_path):
     rng = np.random.default_rng(0)
     colour = rng.integers(0, 256, (5, 6, 3)).astype(np.uint8)
     clear = np.dstack([colour, np.full((5, 6), 255, np.uint8)])
@@ -141,7 +136,7 @@ def test_pictures_of_all_forms_become_three_colours(tmp_path: Path) -> None:
         np.testing.assert_allclose(found * 255, wanted, atol=1e-3, err_msg=name)
 
 
-def test_folder_and_zip_however_deep_are_the_same_album(photos: Path, tmp_path: Path) -> None:
+def test_folder_and_zip_however_deep_are_the_same_album(photos, tmp_path):
     deep = tmp_path / "a" / "b"
     shutil.copytree(photos, deep)
     (deep / "across" / "Thumbs.db").write_bytes(b"x")
@@ -157,7 +152,7 @@ def test_folder_and_zip_however_deep_are_the_same_album(photos: Path, tmp_path: 
         np.testing.assert_array_equal(found.read([0, 20], 64), albums[0].read([0, 20], 64))
 
 
-def spoilt(root: Path, how: str) -> None:
+def spoilt(root, how):
     if how == "empty":
         shutil.rmtree(root)
         root.mkdir()
@@ -186,9 +181,7 @@ def spoilt(root: Path, how: str) -> None:
         ("gone", "no such folder"),
     ],
 )
-def test_an_unusable_folder_is_refused_in_one_line(
-    photos: Path, tmp_path: Path, how: str, why: str
-) -> None:
+def test_an_unusable_folder_is_refused_in_one_line(photos, tmp_path, how, why):
     root = tmp_path / "photos"
     shutil.copytree(photos, root)
     spoilt(root, how)
@@ -197,14 +190,12 @@ def test_an_unusable_folder_is_refused_in_one_line(
     assert "\n" not in str(caught.value)
 
 
-def test_an_unknown_descriptor_is_refused() -> None:
+def test_an_unknown_descriptor_is_refused():
     with pytest.raises(ValueError, match="no descriptor 'sift'"):
         ImageFolder(descriptors=("sift",))
 
 
-def test_without_scikit_image_it_says_what_to_install(
-    photos: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_scikit_image_it_says_what_to_install(photos, monkeypatch):
     monkeypatch.setitem(sys.modules, "skimage", None)
     with pytest.raises(UsageError, match=r"pip install 'budget-bench\[images\]'"):
         few(photos).stamp(DataFolder(photos))
@@ -213,7 +204,7 @@ def test_without_scikit_image_it_says_what_to_install(
 # --- splits, features and prices -----------------------------------------------------------------
 
 
-def test_each_class_gives_its_pictures_to_machines_and_splits(photos: Path) -> None:
+def test_each_class_gives_its_pictures_to_machines_and_splits(photos):
     splits = splits_of(few(photos), photos)
     assert (splits.task, splits.classes) == (Task.MULTICLASS, 3)
     # of 8 training pictures round(2.4) = 2 build the machines; 16 - 8 - 2 = 6 test
@@ -227,13 +218,11 @@ def test_each_class_gives_its_pictures_to_machines_and_splits(photos: Path) -> N
     assert len(np.unique(rows, axis=0)) == len(rows)
 
 
-def test_features_are_outputs_of_machines_on_the_pictures_left_out(
-    photos: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_features_are_outputs_of_machines_on_the_pictures_left_out(photos, monkeypatch):
     learned = []
     learn = Machines.learn.__func__
 
-    def spy(cls: type, descriptors: np.ndarray, label: np.ndarray, classes: int) -> Machines:
+    def spy(cls, descriptors, label, classes):
         made = learn(cls, descriptors, label, classes)
         learned.append((np.array(descriptors), label, made))
         return made
@@ -254,7 +243,7 @@ def test_features_are_outputs_of_machines_on_the_pictures_left_out(
     )
 
 
-def test_folds_and_seeds_draw_anew_and_repeat_exactly(photos: Path) -> None:
+def test_folds_and_seeds_draw_anew_and_repeat_exactly(photos):
     first, again = splits_of(few(photos), photos), splits_of(few(photos), photos)
     assert fingerprint(first) == fingerprint(again)
     others = [splits_of(few(photos), photos, fold, seed) for fold, seed in ((1, 0), (0, 1))]
@@ -262,7 +251,7 @@ def test_folds_and_seeds_draw_anew_and_repeat_exactly(photos: Path) -> None:
     assert len(prints) == 3
 
 
-def test_prices_are_measured_once_for_all_folds(photos: Path, cache: Path) -> None:
+def test_prices_are_measured_once_for_all_folds(photos, cache):
     first, other = (splits_of(few(photos), photos, fold) for fold in (0, 3))
     assert to_json(first.prices) == to_json(other.prices)
     [kept] = (cache / "kept").glob("image-folder-costs-*.json")
@@ -273,7 +262,7 @@ def test_prices_are_measured_once_for_all_folds(photos: Path, cache: Path) -> No
     assert "this machine" in Scene15.title
 
 
-def test_the_second_output_of_a_descriptor_costs_its_machine_alone(photos: Path) -> None:
+def test_the_second_output_of_a_descriptor_costs_its_machine_alone(photos):
     splits = splits_of(few(photos), photos)
     prices = splits.prices
     assert (prices.sensor > 0).all()
@@ -288,9 +277,7 @@ def test_the_second_output_of_a_descriptor_costs_its_machine_alone(photos: Path)
     assert prices.feature_price()[1] == pytest.approx(prices.sensor[own] + prices.sensor[shared])
 
 
-def test_a_pinned_cost_file_takes_the_place_of_measuring(
-    photos: Path, cache: Path, tmp_path: Path
-) -> None:
+def test_a_pinned_cost_file_takes_the_place_of_measuring(photos, cache, tmp_path):
     measured = splits_of(few(photos), photos)
     [kept] = (cache / "kept").glob("image-folder-costs-*.json")
     document = json.loads(kept.read_text())
@@ -307,14 +294,14 @@ def test_a_pinned_cost_file_takes_the_place_of_measuring(
     assert not list((cache / "kept").glob("*.json"))
 
 
-def test_the_cache_notices_pictures_and_pins_that_change(photos: Path, tmp_path: Path) -> None:
+def test_the_cache_notices_pictures_and_pins_that_change(photos, tmp_path):
     root = tmp_path / "photos"
     shutil.copytree(photos, root)
     pin = tmp_path / "pin.json"
     pin.write_text("{}")
     source = DataFolder(tmp_path)
 
-    def key(**options: Any) -> str:
+    def key(**options):
         return prepared.entry_name(few(root, **options), "paper", 0, 0, source)
 
     keys = [key(), key(), key(costs=str(pin))]
@@ -327,7 +314,7 @@ def test_the_cache_notices_pictures_and_pins_that_change(photos: Path, tmp_path:
     assert len(set(keys)) == 4
 
 
-def test_raw_features_are_the_descriptors_themselves_paid_for_together(photos: Path) -> None:
+def test_raw_features_are_the_descriptors_themselves_paid_for_together(photos):
     raw = splits_of(few(photos, features="raw"), photos)
     # the pictures that would build machines are training rows; the others are the same
     outputs = splits_of(few(photos), photos)
@@ -349,7 +336,7 @@ def test_raw_features_are_the_descriptors_themselves_paid_for_together(photos: P
 # --- Scene-15 ------------------------------------------------------------------------------------
 
 
-def test_scene15_has_the_papers_sizes() -> None:
+def test_scene15_has_the_papers_sizes():
     assert sum(images.SCENES.values()) == 4485
     every, dataset = sum(images.SCENES.values()), Scene15()
     label = np.repeat(np.arange(15), list(images.SCENES.values()))
@@ -363,13 +350,13 @@ def test_scene15_has_the_papers_sizes() -> None:
 
 
 @pytest.fixture
-def command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+def command(tmp_path, monkeypatch):
     """The ``bench`` command in this process, with nothing set outside."""
     monkeypatch.chdir(tmp_path)
     for name in ("BENCH_STORE", "BENCH_DATA"):
         monkeypatch.delenv(name, raising=False)
 
-    def bench(*words: str) -> int:
+    def bench(*words):
         with pytest.raises(SystemExit) as end:
             main(words)
         return int(end.value.code or 0)
@@ -378,8 +365,8 @@ def command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 
 
 def test_the_publishers_zip_is_imported_packed_and_verified(
-    command: Any, photos: Path, tmp_path: Path, monkeypatch: Any, capsys: Any
-) -> None:
+    command, photos, tmp_path, monkeypatch, capsys
+):
     monkeypatch.setattr(Scene15, "counts", dict.fromkeys(KINDS, 16))
     own = tmp_path / "own"
     shutil.make_archive(str(own / "scene_categories"), "zip", photos)
@@ -392,9 +379,7 @@ def test_the_publishers_zip_is_imported_packed_and_verified(
     assert "not the 51 of 3" in capsys.readouterr().err
 
 
-def test_miser_runs_on_measured_prices_end_to_end(
-    command: Any, photos: Path, tmp_path: Path, capsys: Any
-) -> None:
+def test_miser_runs_on_measured_prices_end_to_end(command, photos, tmp_path, capsys):
     settings = (
         "path=" + str(photos),
         "train=8",

@@ -1,11 +1,6 @@
 """Loaders of publishers' formats, on small files made here in those formats."""
 
-from __future__ import annotations
-
 import gzip
-from collections.abc import Mapping
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -13,24 +8,21 @@ from bench_datasets.letor import IstellaS, Mslr10k, Mslr30k, mslr_costs
 from bench_datasets.medical import HEART, PIMA, Heart, Hepatitis, Pima
 from bench_datasets.physics import Hepmass1000, HepmassNot1000, MiniBooNE
 
-from bench_core import Acquired, SensorPrices, Splits, Task
+from bench_core import Acquired, Task
 from bench_core.datasets.data_folder import DataFolder
 from bench_core.errors import InputError
 
 
-def prepared(
-    dataset: object, folder: Path, size: str = "paper", fold: int = 0, seed: int = 0
-) -> Splits:
-    data: Any = dataset
-    splits: Splits = data.prepare(DataFolder(folder), size, fold, seed).complete(data.task)
-    return splits
+def prepared(dataset, folder, size="paper", fold=0, seed=0):
+    data = dataset
+    return data.prepare(DataFolder(folder), size, fold, seed).complete(data.task)
 
 
-def sizes(splits: Splits) -> list[int]:
+def sizes(splits):
     return [len(part) for part in (splits.train, splits.valid, splits.test)]
 
 
-def letor(path: Path, queries: int, features: int, seed: int, third: str = "") -> None:
+def letor(path, queries, features, seed, third=""):
     """Three documents a query, of whole numbers; ``third`` is feature 3 of each, if given."""
     rng = np.random.default_rng(seed)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -43,7 +35,7 @@ def letor(path: Path, queries: int, features: int, seed: int, third: str = "") -
 
 
 @pytest.mark.parametrize("dataset", [Mslr10k(), Mslr30k()])
-def test_mslr_reads_the_fold_that_is_asked_for(dataset: Mslr10k, tmp_path: Path) -> None:
+def test_mslr_reads_the_fold_that_is_asked_for(dataset, tmp_path):
     for fold in range(1, 6):
         for k, part in enumerate(("train", "vali", "test")):
             at = tmp_path / dataset.name / f"Fold{fold}" / f"{part}.txt"
@@ -58,18 +50,18 @@ def test_mslr_reads_the_fold_that_is_asked_for(dataset: Mslr10k, tmp_path: Path)
     assert third.train.y[0] == float(first[0])
 
 
-def test_mslr_costs_are_those_of_their_authors(real_data: Path) -> None:
+def test_mslr_costs_are_those_of_their_authors(real_data):
     published = np.loadtxt(real_data / "feature-costs" / "mslr_feature_cost.txt")
     np.testing.assert_array_equal(mslr_costs(), published)
 
 
-def istella(folder: Path, third: str) -> None:
+def istella(folder, third):
     for k, part in enumerate(("train", "vali", "test")):
         letor(folder / "sample" / f"{part}.txt", 2 + k, 220, k, third)
 
 
 @pytest.mark.parametrize("largest", ["1.79769313486231570815e+308", "1.79769313486e+308"])
-def test_istellas_largest_float64_is_a_missing_value(largest: str, tmp_path: Path) -> None:
+def test_istellas_largest_float64_is_a_missing_value(largest, tmp_path):
     istella(tmp_path, third=largest)
     splits = prepared(IstellaS(), tmp_path)
     assert sizes(splits) == [6, 9, 12]
@@ -81,7 +73,7 @@ def test_istellas_largest_float64_is_a_missing_value(largest: str, tmp_path: Pat
     assert splits.task is Task.RANKING
 
 
-def miniboone(path: Path, signal: int, background: int) -> np.ndarray:
+def miniboone(path, signal, background):
     rng = np.random.default_rng(0)
     rows = rng.normal(size=(signal + background, 50)).round(4)
     rows[3] = -999.0
@@ -90,7 +82,7 @@ def miniboone(path: Path, signal: int, background: int) -> np.ndarray:
     return rows
 
 
-def test_miniboone_has_the_papers_proportions_and_no_sentinel(tmp_path: Path) -> None:
+def test_miniboone_has_the_papers_proportions_and_no_sentinel(tmp_path):
     rows = miniboone(tmp_path / "MiniBooNE_PID.txt", 400, 600)
     splits = prepared(MiniBooNE(), tmp_path)
     assert sizes(splits) == [350, 150, 500]
@@ -107,7 +99,7 @@ def test_miniboone_has_the_papers_proportions_and_no_sentinel(tmp_path: Path) ->
     assert not np.array_equal(prepared(MiniBooNE(), tmp_path, seed=1).test.y, splits.test.y)
 
 
-def hepmass(path: Path, rows: int, features: int, seed: int) -> np.ndarray:
+def hepmass(path, rows, features, seed):
     rng = np.random.default_rng(seed)
     table = rng.normal(size=(rows, features + 1)).astype(np.float32)
     table[:, 0] = np.arange(rows) % 2
@@ -123,8 +115,8 @@ def hepmass(path: Path, rows: int, features: int, seed: int) -> np.ndarray:
     [(Hepmass1000(), "1000", 27), (HepmassNot1000(), "not1000", 28)],
 )
 def test_hepmass_divides_seven_and_three_and_a_half_as_the_papers(
-    dataset: Hepmass1000, stem: str, features: int, tmp_path: Path
-) -> None:
+    dataset, stem, features, tmp_path
+):
     train = hepmass(tmp_path / f"{stem}_train.csv.gz", 70, features, 0)
     test = hepmass(tmp_path / f"{stem}_test.csv.gz", 35, features, 1)
     splits = prepared(dataset, tmp_path)
@@ -135,7 +127,7 @@ def test_hepmass_divides_seven_and_three_and_a_half_as_the_papers(
     assert sorted(map(tuple, taken)) == sorted(map(tuple, train[:, 1:]))
 
 
-def uci_hepatitis(folder: Path, real: Path) -> None:
+def uci_hepatitis(folder, real):
     """The publisher's form, from the table in which it is passed on: class first, 1 = dies."""
     X = np.genfromtxt(real / "hepatitis" / "hepatitis.csv", delimiter=",", skip_header=1)
     y = np.genfromtxt(real / "hepatitis" / "hepatitis_target.csv", skip_header=1)
@@ -146,7 +138,7 @@ def uci_hepatitis(folder: Path, real: Path) -> None:
     (folder / "hepatitis.data").write_text("\n".join(lines) + "\n")
 
 
-def test_both_forms_of_hepatitis_are_one_data_set(real_data: Path, tmp_path: Path) -> None:
+def test_both_forms_of_hepatitis_are_one_data_set(real_data, tmp_path):
     uci_hepatitis(tmp_path, real_data)
     table, publishers = prepared(Hepatitis(), real_data), prepared(Hepatitis(), tmp_path)
     assert sum(sizes(table)) == 155
@@ -161,7 +153,7 @@ def test_both_forms_of_hepatitis_are_one_data_set(real_data: Path, tmp_path: Pat
     assert np.isnan(table.train.X).any()
 
 
-def paid_for(prices: SensorPrices, tests: Mapping[str, float], *names: str) -> object:
+def paid_for(prices, tests, *names):
     """What these tests cost together."""
     bought = np.zeros((1, prices.sensors), dtype=bool)
     for name in names:
@@ -169,7 +161,7 @@ def paid_for(prices: SensorPrices, tests: Mapping[str, float], *names: str) -> o
     return pytest.approx(Acquired.pack(bought).cost(prices.sensor)[0])
 
 
-def heart(folder: Path) -> None:
+def heart(folder):
     lines = [f"{30 + k},1,4,{k},?,0,2,108,1,1.5,2,3.0,?,{k % 5}" for k in range(50)]
     (folder / "processed.cleveland.data").write_text("\n".join(lines) + "\n")
 
@@ -185,16 +177,14 @@ def heart(folder: Path) -> None:
         (tuple(HEART), 600.57 - 2.10 - 101.90 - 2 * 86.30),
     ],
 )
-def test_of_one_examination_of_the_heart_the_common_part_is_paid_once(
-    tests: tuple[str, ...], price: float, tmp_path: Path
-) -> None:
+def test_of_one_examination_of_the_heart_the_common_part_is_paid_once(tests, price, tmp_path):
     heart(tmp_path)
     assert paid_for(prepared(Heart(), tmp_path).prices, HEART, *tests) == price
     alone = sum(HEART[name] for name in tests)
     assert paid_for(prepared(Heart(discount=False), tmp_path).prices, HEART, *tests) == alone
 
 
-def test_pimas_second_blood_test_is_cheaper(tmp_path: Path) -> None:
+def test_pimas_second_blood_test_is_cheaper(tmp_path):
     lines = [f"{k},{80 + k},{60 + k},0,0,30.5,0.{k + 1:02d},{20 + k},{k % 2}" for k in range(60)]
     (tmp_path / "pima-indians-diabetes.data").write_text("\n".join(lines) + "\n")
     splits = prepared(Pima(), tmp_path)
@@ -215,7 +205,7 @@ def test_pimas_second_blood_test_is_cheaper(tmp_path: Path) -> None:
         (Hepatitis(), "hepatitis.data", "3" + ",1" * 19),
     ],
 )
-def test_an_unknown_class_is_refused(dataset: object, file: str, line: str, tmp_path: Path) -> None:
+def test_an_unknown_class_is_refused(dataset, file, line, tmp_path):
     (tmp_path / file).write_text(f"{line}\n" * 20)
     with pytest.raises(InputError, match=f"{file}, line 1: label"):
         prepared(dataset, tmp_path)

@@ -1,11 +1,7 @@
 """Data sets from publishers' files, and those bundled with scikit-learn."""
 
-from __future__ import annotations
-
 import csv
 import gzip
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -17,33 +13,31 @@ from bench_datasets.thyroid import Thyroid, thyroid_prices
 from sklearn.datasets import load_breast_cancer, load_digits
 
 from bench_core.costs.bill import Acquired
-from bench_core.data import Examples, Task
+from bench_core.data import Task
 from bench_core.datasets.data_folder import DataFolder
 from bench_core.errors import InputError
-from bench_core.splits import Splits
 
 
-def prepared(dataset: object, folder: Path, size: str = "standard", seed: int = 0) -> Splits:
-    data: Any = dataset
-    splits: Splits = data.prepare(DataFolder(folder), size, 0, seed).complete(data.task)
-    return splits
+def prepared(dataset, folder, size="standard", seed=0):
+    data = dataset
+    return data.prepare(DataFolder(folder), size, 0, seed).complete(data.task)
 
 
-def sizes(splits: Splits) -> list[int]:
+def sizes(splits):
     return [len(part) for part in (splits.train, splits.valid, splits.test)]
 
 
-def rows_of(*parts: Examples) -> list[tuple[float, ...]]:
+def rows_of(*parts):
     return sorted(tuple(row) for part in parts for row in np.column_stack([part.y, part.X]))
 
 
 @pytest.fixture(scope="module")
-def letter_lines(real_data: Path) -> list[list[str]]:
+def letter_lines(real_data):
     with (real_data / "letter" / "letter-recognition.data").open() as file:
         return list(csv.reader(file))
 
 
-def test_letters_keep_the_files_order(real_data: Path, letter_lines: list[list[str]]) -> None:
+def test_letters_keep_the_files_order(real_data, letter_lines):
     splits = prepared(Letters(), real_data)
     assert sizes(splits) == [12000, 4000, 4000]
     lines = iter(letter_lines)
@@ -54,7 +48,7 @@ def test_letters_keep_the_files_order(real_data: Path, letter_lines: list[list[s
             assert y == (letter >= "N")
 
 
-def test_letters_have_26_classes_on_request(real_data: Path, letter_lines: list[list[str]]) -> None:
+def test_letters_have_26_classes_on_request(real_data, letter_lines):
     splits = prepared(Letters26(), real_data)
     assert (splits.task, splits.classes) == (Task.MULTICLASS, 26)
     wanted = ["ABCDEFGHIJKLMNOPQRSTUVWXYZ".index(line[0]) for line in letter_lines[16000:]]
@@ -71,16 +65,14 @@ def test_letters_have_26_classes_on_request(real_data: Path, letter_lines: list[
         ("A" + ",1" * 16 + "\nB" + ",x" * 16 + "\n", "line 2, column '2'"),
     ],
 )
-def test_a_spoilt_letter_file_is_refused(
-    text: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_spoilt_letter_file_is_refused(text, message, tmp_path, monkeypatch):
     monkeypatch.setattr("bench_datasets.letters.ROWS", (1, 1, 0))
     (tmp_path / "letter-recognition.data").write_text(text)
     with pytest.raises(InputError, match=message):
         prepared(Letters(), tmp_path)
 
 
-def test_forest_uses_every_row_once_and_labels_class_two(real_data: Path) -> None:
+def test_forest_uses_every_row_once_and_labels_class_two(real_data):
     splits = prepared(Forest(), real_data)
     with gzip.open(real_data / "covertype" / "covtype-100k.csv.gz", "rt") as file:
         wanted = np.loadtxt(file, delimiter=",", skiprows=1)
@@ -92,9 +84,7 @@ def test_forest_uses_every_row_once_and_labels_class_two(real_data: Path) -> Non
     np.testing.assert_array_equal(found[order[0]], wanted[order[1]])
 
 
-def test_the_full_forest_file_is_verified_by_its_cover_types(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_full_forest_file_is_verified_by_its_cover_types(tmp_path, monkeypatch):
     monkeypatch.setattr("bench_datasets.covertype.FULL_ROWS", 60)
     monkeypatch.setattr("bench_datasets.covertype.PAPER", (30, 10, 20))
     lines = [",".join(["1"] * 54 + [str(j % 3 + 1)]) for j in range(60)]
@@ -110,7 +100,7 @@ def test_the_full_forest_file_is_verified_by_its_cover_types(
     assert Forest().faults(DataFolder(tmp_path)) == ["values 1 to 9999 outside -173 to 7173"]
 
 
-def test_thyroid_has_the_publishers_split(real_data: Path) -> None:
+def test_thyroid_has_the_publishers_split(real_data):
     splits = prepared(Thyroid(), real_data)
     train = np.loadtxt(real_data / "ann-thyroid" / "ann-train.data")
     test = np.loadtxt(real_data / "ann-thyroid" / "ann-test.data")
@@ -121,7 +111,7 @@ def test_thyroid_has_the_publishers_split(real_data: Path) -> None:
     assert (splits.task, splits.classes) == (Task.MULTICLASS, 3)
 
 
-def test_thyroid_validates_on_30_percent_of_each_class(real_data: Path) -> None:
+def test_thyroid_validates_on_30_percent_of_each_class(real_data):
     splits = prepared(Thyroid(), real_data)
     counts = np.array([np.bincount(p.y.astype(int)) for p in (splits.train, splits.valid)])
     assert counts.sum(axis=0).tolist() == [93, 191, 3488]
@@ -130,7 +120,7 @@ def test_thyroid_validates_on_30_percent_of_each_class(real_data: Path) -> None:
     assert not np.array_equal(other.valid.X, splits.valid.X)
 
 
-def test_thyroid_prices_are_those_of_the_publishers_cost_file(real_data: Path) -> None:
+def test_thyroid_prices_are_those_of_the_publishers_cost_file(real_data):
     lines = (real_data / "ann-thyroid" / "ann-thyroid.cost").read_text().split()
     published = {name: float(cost) for name, cost in (line.split(":") for line in lines)}
     prices = thyroid_prices(discount=False).feature_price()
@@ -150,9 +140,7 @@ def test_thyroid_prices_are_those_of_the_publishers_cost_file(real_data: Path) -
         (("age", "FTI", "TSH"), 49.70, 45.50),
     ],
 )
-def test_thyroid_blood_tests_may_share_the_drawing_of_blood(
-    bought: tuple[str, ...], plain: float, discounted: float
-) -> None:
+def test_thyroid_blood_tests_may_share_the_drawing_of_blood(bought, plain, discounted):
     for discount, wanted in ((False, plain), (True, discounted)):
         prices = thyroid_prices(discount)
         mask = np.zeros((1, prices.sensors), dtype=bool)
@@ -164,11 +152,9 @@ def test_thyroid_blood_tests_may_share_the_drawing_of_blood(
 @pytest.mark.parametrize(
     ("dataset", "load"), [(BreastCancer, load_breast_cancer), (Digits, load_digits)]
 )
-def test_bundled_sets_hold_every_row_once_split_60_20_20(
-    dataset: type, load: object, tmp_path: Path
-) -> None:
+def test_bundled_sets_hold_every_row_once_split_60_20_20(dataset, load, tmp_path):
     splits = prepared(dataset(), tmp_path)
-    X, y = load(return_X_y=True)  # type: ignore[operator]
+    X, y = load(return_X_y=True)
     wanted = np.column_stack([y, X.astype(np.float32)])
     assert rows_of(splits.train, splits.valid, splits.test) == sorted(map(tuple, wanted))
     np.testing.assert_allclose(np.array(sizes(splits)) / len(y), [0.6, 0.2, 0.2], atol=0.01)

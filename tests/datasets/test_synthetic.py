@@ -1,27 +1,21 @@
 """Synthetic data of ADAPT and of CSTC: layout, costs, and what the seed redraws."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import numpy as np
 import pytest
 from bench_datasets.adapt_synthetic import AdaptSynthetic1, AdaptSynthetic2, border
 from bench_datasets.cstc_synthetic import MEANS, CSTCSynthetic, generate
 from helpers.cstc_cases import synthetic
 
-from bench_core import Splits
+
+def prepared(dataset, seed=0):
+    return dataset.prepare(None, "quick", 0, seed)
 
 
-def prepared(dataset: Any, seed: int = 0) -> Splits:
-    return dataset.prepare(None, "quick", 0, seed)  # type: ignore[no-any-return]
-
-
-def parts(splits: Splits) -> list[Any]:
+def parts(splits):
     return [splits.train, splits.valid, splits.test]
 
 
-def test_synthetic_2_has_equal_clusters_in_every_split() -> None:
+def test_synthetic_2_has_equal_clusters_in_every_split():
     corners = {(-1, 2): 1.0, (1, 2): 0.0, (1, 0): 1.0, (1, -1): 0.0}
     for part, each in zip(parts(prepared(AdaptSynthetic2())), (250, 125, 250), strict=True):
         nearest = np.round(part.X).astype(int)
@@ -32,7 +26,7 @@ def test_synthetic_2_has_equal_clusters_in_every_split() -> None:
         assert np.abs(part.X - nearest).max() <= np.float32(0.3)
 
 
-def test_synthetic_1_is_linear_on_exactly_forty_percent_and_free() -> None:
+def test_synthetic_1_is_linear_on_exactly_forty_percent_and_free():
     splits = prepared(AdaptSynthetic1())
     assert splits.prices.everything == 0
     for part, rows in zip(parts(splits), (1000, 500, 1000), strict=True):
@@ -42,7 +36,7 @@ def test_synthetic_1_is_linear_on_exactly_forty_percent_and_free() -> None:
         assert not np.array_equal(part.y == 1, part.X[:, 1] > 0)
 
 
-def test_synthetic_1_keeps_a_margin_to_its_border_and_fills_the_square() -> None:
+def test_synthetic_1_keeps_a_margin_to_its_border_and_fills_the_square():
     X, y = prepared(AdaptSynthetic1()).train.X.astype(float), prepared(AdaptSynthetic1()).train.y
     height = border(X[:, 0])
     assert np.abs(X[:, 1] - height).min() >= 0.05 - 1e-6
@@ -52,13 +46,13 @@ def test_synthetic_1_keeps_a_margin_to_its_border_and_fills_the_square() -> None
     assert np.abs(X).max() <= 1
 
 
-def test_the_border_of_synthetic_1_is_one_wave() -> None:
+def test_the_border_of_synthetic_1_is_one_wave():
     at = np.array([-1.0, -0.2, -0.2 + 1 / 3, -0.2 + 2 / 3, 0.8])
     assert border(at).tolist() == pytest.approx([0, 0, 0.55, 0, -0.55], abs=1e-12)
 
 
 @pytest.mark.parametrize("dataset", [AdaptSynthetic1(), AdaptSynthetic2()])
-def test_the_seed_redraws_every_split(dataset: Any) -> None:
+def test_the_seed_redraws_every_split(dataset):
     one, same, other = (prepared(dataset, seed) for seed in (0, 0, 1))
     for a, b, c in zip(parts(one), parts(same), parts(other), strict=True):
         assert np.array_equal(a.X, b.X)
@@ -67,25 +61,25 @@ def test_the_seed_redraws_every_split(dataset: Any) -> None:
 
 
 @pytest.fixture(scope="module", params=[0, 7])
-def splits(request: pytest.FixtureRequest) -> object:
+def splits(request):
     return synthetic(request.param)
 
 
-def test_every_split_holds_exactly_a_quarter_in_each_quadrant(splits) -> None:
+def test_every_split_holds_exactly_a_quarter_in_each_quadrant(splits):
     for part, rows in ((splits.train, 4000), (splits.valid, 2000), (splits.test, 4000)):
         signs, count = np.unique(part.X[:, :2], axis=0, return_counts=True)
         assert signs.tolist() == [[-1, -1], [-1, 1], [1, -1], [1, 1]]
         assert count.tolist() == [rows // 4] * 4
 
 
-def test_the_expert_of_a_rows_own_quadrant_is_its_label(splits) -> None:
+def test_the_expert_of_a_rows_own_quadrant_is_its_label(splits):
     for part in (splits.train, splits.valid, splits.test):
         own = {(1, 1): 2, (1, -1): 3, (-1, 1): 4, (-1, -1): 5}
         for x, y in zip(part.X, part.y, strict=True):
             assert x[own[int(x[0]), int(x[1])]] == y
 
 
-def test_labels_are_normal_about_their_quadrants_mean_and_other_experts_about_zero(splits) -> None:
+def test_labels_are_normal_about_their_quadrants_mean_and_other_experts_about_zero(splits):
     train = splits.train
     for k, (signs, mean) in enumerate(
         {(1, 1): 3.0, (1, -1): 1.0, (-1, 1): -1.0, (-1, -1): -3.0}.items()
@@ -99,13 +93,13 @@ def test_labels_are_normal_about_their_quadrants_mean_and_other_experts_about_ze
     assert train.y.var() == pytest.approx(6, abs=0.4)
 
 
-def test_signs_cost_one_and_experts_ten(splits) -> None:
+def test_signs_cost_one_and_experts_ten(splits):
     assert splits.prices.feature_price().tolist() == [1, 1, 10, 10, 10, 10]
     assert splits.prices.everything == 42
     assert splits.prices.split == splits.prices.tree == 0
 
 
-def test_its_optimum_is_what_models_reach_that_know_how_it_is_made() -> None:
+def test_its_optimum_is_what_models_reach_that_know_how_it_is_made():
     rows = generate(np.random.default_rng(9), 200_000)
     x, z = rows.X[:, 0] > 0, rows.X[:, 1] > 0
     both = np.select([x & z, x & ~z, ~x & z], MEANS[:3], MEANS[3])

@@ -15,8 +15,6 @@ whose rows are those of an undisturbed run, and going on gives the same export; 
 says that it is damaged.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import random

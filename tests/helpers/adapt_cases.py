@@ -1,7 +1,5 @@
 """Large models to stand behind ADAPT's gates, and how to fit and judge a pair in tests."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self

@@ -1,7 +1,5 @@
 """Small data sets for the tests of boosted-tree learners."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

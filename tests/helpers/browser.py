@@ -1,7 +1,5 @@
 """Headless Chromium driven over its debugging pipe: JSON messages that end in a zero byte."""
 
-from __future__ import annotations
-
 import contextlib
 import fcntl
 import json

@@ -1,7 +1,5 @@
 """Small problems for the tests of Soft-Cascade and AND-OR, and what serving them means."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

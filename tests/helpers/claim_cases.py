@@ -1,7 +1,5 @@
 """Rows of runs and runs' records small enough to judge claims on by eye."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pandas as pd

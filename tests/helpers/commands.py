@@ -1,7 +1,5 @@
 """What the tests of the command line share: how to call it, and a small data file."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass

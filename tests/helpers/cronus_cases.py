@@ -1,7 +1,5 @@
 """Small random cascade problems shared by the tests of Cronus."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any, ClassVar

@@ -1,7 +1,5 @@
 """Small random trees of classifiers, and what their loss means, written out row by row."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Every registered learner with settings that make a fit quick, and what may trouble it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path

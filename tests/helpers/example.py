@@ -3,8 +3,6 @@
 Every number is chosen so that a reader can work out the board without a computer.
 """
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

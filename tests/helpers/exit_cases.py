@@ -1,7 +1,5 @@
 """What a chain with exits means, document by document, and random ones to try it on."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -51,7 +49,6 @@ def random_exits(rng: np.random.Generator, kind: str, outputs: int = 1) -> ExitM
 def walk_documents(model: ExitModel, features: Features, setting: int | None) -> list[Document]:
     """Every document's way under one setting (None: nobody leaves)."""
     ensemble, prices, rule = model.ensemble, model.chain.prices, model.rule
-    assert ensemble is not None
     n = len(features)
     query = list(range(n)) if features.queries is None else features.queries.index().tolist()
     found = [Document(ensemble.base.tolist()) for _ in range(n)]

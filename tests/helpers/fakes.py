@@ -1,7 +1,5 @@
 """A fit context in memory, shared by the tests of learners."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any

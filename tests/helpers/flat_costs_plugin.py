@@ -3,8 +3,6 @@
 Registered as any plugin would; ``-p helpers.flat_costs_plugin``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self

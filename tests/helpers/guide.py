@@ -1,7 +1,5 @@
 """The files and commands of docs/plugins.md."""
 
-from __future__ import annotations
-
 import re
 import tomllib
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Levels of learners with one operating point each."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from bench_core.arrays import FloatArray

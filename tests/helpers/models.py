@@ -1,7 +1,5 @@
 """Models that keep or break their word, for the tests of scoring and of the replay audit."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise

@@ -1,8 +1,6 @@
 """A run of two data sets, one under two accountings, with values per query, whose winner is known:
 for the page's tests."""
 
-from __future__ import annotations
-
 from functools import cache
 
 import numpy as np

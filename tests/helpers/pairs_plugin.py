@@ -1,7 +1,5 @@
 """A data set of two files whose publisher is whatever server ``PAIRS_AT`` names."""
 
-from __future__ import annotations
-
 import os
 from typing import ClassVar
 

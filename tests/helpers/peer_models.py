@@ -1,7 +1,5 @@
 """Rows that are hard to route, and what an imported model makes of them in plain NumPy."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Random policies of trees, prices of every rule, and what they do, a row and a tree at a time."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import Any, ClassVar

@@ -1,7 +1,5 @@
 """Small discrete problems, and every policy on them: no recursion of values, only enumeration."""
 
-from __future__ import annotations
-
 from itertools import pairwise, product
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Made data on which what a learner buys first, or learns from, decides."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Programs of every form, a price list of every rule, and rows for them."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -3,8 +3,6 @@
 ``lost`` (nodes,) is the share of everything that a node loses as a leaf.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from itertools import product
 from typing import Any, NamedTuple

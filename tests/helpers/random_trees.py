@@ -1,7 +1,5 @@
 """Random ensembles and rows, and the plain meaning of an ensemble, for the tests of inference."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

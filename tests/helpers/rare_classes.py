@@ -1,7 +1,5 @@
 """Seven classes of which some have a handful of training rows, as in data of faults or species."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from bench_core import Examples, Prices, Splits, Task

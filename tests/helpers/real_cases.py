@@ -1,7 +1,5 @@
 """Real data sets in memory, for tests that show a learner at work on them."""
 
-from __future__ import annotations
-
 import os
 from functools import cache
 from itertools import pairwise
@@ -44,7 +42,6 @@ def documents() -> tuple[Examples, Examples, Prices]:
 
 
 def precision(scores: Any, test: Examples, k: int = 5, relevant: int = 3) -> float:
-    assert test.queries is not None
     ends = test.queries.boundaries
     hits = [
         (test.y[i:j][np.argsort(-scores[i:j], kind="stable")[:k]] >= relevant).sum() / k

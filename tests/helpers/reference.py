@@ -3,8 +3,6 @@
 Plain Python over rows and raw values; no bins, no histograms, no counters, no stored gains.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, field
 

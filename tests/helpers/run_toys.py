@@ -1,8 +1,6 @@
 """A small run, for tests that kill it: ``python run_toys.py STORE [LEARNER or SETTING]...``; a line
 for each event."""
 
-from __future__ import annotations
-
 import sys
 
 import bench_core

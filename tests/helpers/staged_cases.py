@@ -1,7 +1,5 @@
 """Random staged models with random prices, and what such a model means, row by row."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -125,7 +123,6 @@ def walk_rows(model: StagedModel, features: Features) -> list[list[RowState]]:
 
 def _evaluate(model: StagedModel, k: int, x: np.ndarray, row: RowState) -> None:
     stage, prices, ensemble = model.stages[k], model.prices, model.ensemble
-    assert ensemble is not None
     if not stage.carry:
         row.score = [0.0] * model.outputs
     row.score = [s + b for s, b in zip(row.score, stage.bias.tolist(), strict=True)]

@@ -1,8 +1,6 @@
 """A third-party plugin as the tests hand it to ``-p``: a learner that works, one that fails, one
 that peeks at what it has not bought. Kept free of anything slow."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self

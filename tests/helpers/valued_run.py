@@ -1,7 +1,5 @@
 """A run made of arrays: its export rows and the values per unit that a store would hold."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace

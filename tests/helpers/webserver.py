@@ -1,7 +1,5 @@
 """A web server on this machine that misbehaves on demand."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager

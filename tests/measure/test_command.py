@@ -1,14 +1,9 @@
 """``bench cost measure``: anybody's extractors, timed, as a file that ``bench run`` takes."""
 
-from __future__ import annotations
-
 import json
 import sys
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
-from helpers.commands import Ended, Run
 
 MODULE = """
 from pathlib import Path
@@ -53,7 +48,7 @@ number = 7
 
 
 @pytest.fixture
-def kit(elsewhere: Path) -> Iterator[Path]:
+def kit(elsewhere):
     (elsewhere / "my_kit.py").write_text(MODULE)
     (elsewhere / "broken_kit.py").write_text("1 +\n")
     (elsewhere / "texts" / "deep").mkdir(parents=True)
@@ -64,15 +59,15 @@ def kit(elsewhere: Path) -> Iterator[Path]:
         sys.modules.pop(name, None)
 
 
-def measured(bench: Run, target: str, *words: str) -> Ended:
+def measured(bench, target, *words):
     return bench("cost", "measure", target, "--input", "texts", "--repeats", "2", *words)
 
 
-def last_line(ended: Ended) -> str:
+def last_line(ended):
     return ended.err.strip().splitlines()[-1]
 
 
-def test_it_writes_a_cost_file_with_spread_and_machine(bench: Run, kit: Path) -> None:
+def test_it_writes_a_cost_file_with_spread_and_machine(bench, kit):
     ended = measured(bench, "my_kit:extractors", "-o", "costs.json")
     assert ended.status == 0, ended.err
     assert "4 costs written to costs.json" in ended.err
@@ -91,7 +86,7 @@ def test_it_writes_a_cost_file_with_spread_and_machine(bench: Run, kit: Path) ->
     assert "cores" in told["machine"]
 
 
-def test_a_run_takes_the_file(bench: Run, material: Path, kit: Path) -> None:
+def test_a_run_takes_the_file(bench, material, kit):
     (kit / "abc.py").write_text("")
     (kit / "my_columns.py").write_text(
         "extractors = {'a': lambda p: 1, 'b': lambda p: 2, 'c': lambda p: 3}\n"
@@ -105,13 +100,13 @@ def test_a_run_takes_the_file(bench: Run, material: Path, kit: Path) -> None:
     sys.modules.pop("my_columns", None)
 
 
-def test_a_function_that_returns_the_mapping_does_too(bench: Run, kit: Path) -> None:
+def test_a_function_that_returns_the_mapping_does_too(bench, kit):
     ended = measured(bench, "my_kit:factory", "-q", "-o", "-")
     assert list(json.loads(ended.out)["costs"]) == ["cheap", "expensive", "count", "first"]
     assert ended.err == ""
 
 
-def test_one_function_is_one_extractor_and_load_prepares_its_items(bench: Run, kit: Path) -> None:
+def test_one_function_is_one_extractor_and_load_prepares_its_items(bench, kit):
     ended = measured(bench, "my_kit:length", "--load", "my_kit:opened", "-q", "-o", "-")
     document = json.loads(ended.out)
     assert list(document["costs"]) == ["length_1", "length_2"]
@@ -138,7 +133,7 @@ def test_one_function_is_one_extractor_and_load_prepares_its_items(bench: Run, k
         ("my_kit:words", "not numbers"),
     ],
 )
-def test_a_wrong_target_is_one_line(bench: Run, kit: Path, target: str, why: str) -> None:
+def test_a_wrong_target_is_one_line(bench, kit, target, why):
     ended = measured(bench, target, "-o", "costs.json")
     assert ended.status == 2
     assert ended.err.count("error: ") == 1
@@ -147,7 +142,7 @@ def test_a_wrong_target_is_one_line(bench: Run, kit: Path, target: str, why: str
     assert not (kit / "costs.json").exists()
 
 
-def test_absent_or_empty_input_is_one_line(bench: Run, kit: Path) -> None:
+def test_absent_or_empty_input_is_one_line(bench, kit):
     (kit / "void").mkdir()
     for name, why in (("nowhere", "no such file or folder"), ("void", "no file in it")):
         ended = bench("cost", "measure", "my_kit:cheap", "--input", name)

@@ -1,29 +1,26 @@
 """``backward-induction``: against exact dynamic programming on counts, and where one step is not
 enough."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from bench_methods.backward_induction import MOST, BackwardInduction
 from helpers.fakes import FakeContext
 
-from bench_core import Examples, Features, Prices, Sequential, Task
-from bench_core.arrays import Float32Array, FloatArray
+from bench_core import Examples, Features, Prices, Task
 
 CONTEXT = FakeContext(Task.BINARY, 2)
 
 
-def fitted(X: Float32Array, y: FloatArray, price: list[float], **more: int) -> Sequential:
-    learner = BackwardInduction(trees=40, **more)  # type: ignore[arg-type]
+def fitted(X, y, price, **more):
+    learner = BackwardInduction(trees=40, **more)
     return learner.fit(Examples(X, y), Examples(X, y), Prices.additive(np.array(price)), CONTEXT)
 
 
-def bits(rows: int, columns: int) -> Float32Array:
+def bits(rows, columns):
     return np.random.default_rng(0).integers(0, 2, (rows, columns)).astype(np.float32)
 
 
-def curve(model: Sequential, X: Float32Array, y: FloatArray) -> list[tuple[float, float, float]]:
+def curve(model, X, y):
     """Price of money, mean cost and accuracy of each point."""
     found = []
     for p in model.predict_path(Features(X)):
@@ -32,7 +29,7 @@ def curve(model: Sequential, X: Float32Array, y: FloatArray) -> list[tuple[float
     return found
 
 
-def test_a_gate_that_is_worthless_alone_is_bought_first() -> None:
+def test_a_gate_that_is_worthless_alone_is_bought_first():
     # feature 0 says which of 1 and 2 is the label: by hand, accuracy is at most .5 + cost / 4, and
     # whoever looks one step ahead buys 1 or 2 first
     X = bits(3000, 3)
@@ -42,7 +39,7 @@ def test_a_gate_that_is_worthless_alone_is_bought_first() -> None:
     assert any(cost < 2.05 and right > 0.98 for _, cost, right in points)
 
 
-def test_no_more_is_spent_than_a_right_answer_is_worth() -> None:
+def test_no_more_is_spent_than_a_right_answer_is_worth():
     # feature 0 is the label, feature 1 nothing; .5 more right answers for a cost of 3
     X = bits(2000, 2)
     for price, cost, right in curve(fitted(X, X[:, 0].astype(np.float64), [3.0, 1.0]), X, X[:, 0]):
@@ -53,7 +50,7 @@ def test_no_more_is_spent_than_a_right_answer_is_worth() -> None:
             assert right == 1
 
 
-def test_of_many_purchases_those_that_gain_most_alone_are_considered() -> None:
+def test_of_many_purchases_those_that_gain_most_alone_are_considered():
     X = bits(1500, MOST + 3)
     y = (X[:, 3:6].sum(axis=1) > 1).astype(np.float64)
     model = fitted(X, y, [1.0] * (MOST + 3), points=6)
@@ -64,7 +61,7 @@ def test_of_many_purchases_those_that_gain_most_alone_are_considered() -> None:
     assert ((last.scores > 0) == y).mean() > 0.99
 
 
-def test_a_cap_is_kept_by_what_can_still_be_paid() -> None:
+def test_a_cap_is_kept_by_what_can_still_be_paid():
     X = bits(2000, 3)
     y = (X[:, 0] + X[:, 1] > 1).astype(np.float64)
     model = fitted(X, y, [2.0, 1.0, 1.0], points=6)

@@ -1,11 +1,7 @@
 """The baselines: a constant, and three orders of buying features."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from itertools import pairwise
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -21,30 +17,30 @@ from bench_core import Examples, Task, price_list
 ORDERS = [RandomOrder(trees=10), CheapestFirst(trees=10), GreedyOrder(trees=10)]
 
 
-def orders() -> pytest.MarkDecorator:
+def orders():
     return pytest.mark.parametrize("learner", ORDERS, ids=lambda one: one.name)
 
 
-def bought(learner: Any, train: Examples, at: Any, seed: int = 0) -> list[list[int]]:
+def bought(learner, train, at, seed=0):
     """The features that may be tested at each point of a regression."""
     found = fit(replace(learner, min_rows=1), train, Task.REGRESSION, at, seed=seed)
     return [sorted(set(m.ensemble.feature.tolist()) - {-1}) for m in found.models]
 
 
-def additive(weights: list[float], n: int = 400) -> Examples:
+def additive(weights, n=400):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(n, len(weights))).astype(np.float32)
     return Examples(X, X.astype(float) @ np.array(weights))
 
 
-def test_the_constant_is_the_mean_and_costs_nothing() -> None:
+def test_the_constant_is_the_mean_and_costs_nothing():
     train = examples(Task.REGRESSION)
     (only,) = path(fit(Constant(), train, Task.REGRESSION), train)
     assert only.scores.tolist() == [train.y.mean()] * 300
     assert mean_cost(only, prices()) == 0
 
 
-def test_the_constant_of_classes_is_their_shares_copies_counted() -> None:
+def test_the_constant_of_classes_is_their_shares_copies_counted():
     train = Examples(
         np.zeros((3, 4), dtype=np.float32),
         np.array([0.0, 1.0, 2.0]),
@@ -73,13 +69,13 @@ GREEDY = GreedyOrder(trees=60, learning_rate=0.3)
     ],
 )
 def test_features_are_bought_in_the_order_of_the_baseline(
-    learner: Any, weights: list[float], price: list[float], shared: Any, expected: list[list[int]]
-) -> None:
+    learner, weights, price, shared, expected
+):
     at = price_list(np.array(price, dtype=float), shared=shared)
     assert bought(learner, additive(weights), at) == expected
 
 
-def test_greedy_does_not_buy_twice_what_it_knows_already() -> None:
+def test_greedy_does_not_buy_twice_what_it_knows_already():
     train = additive([3.0, 1.0, 0.0])
     X = train.X.copy()
     X[:, 2] = X[:, 0]  # a copy of the best feature, at the same price
@@ -87,7 +83,7 @@ def test_greedy_does_not_buy_twice_what_it_knows_already() -> None:
     assert got[1:3] == [[0], [0, 1]]
 
 
-def test_gains_are_what_the_means_of_bins_explain() -> None:
+def test_gains_are_what_the_means_of_bins_explain():
     from bench_trees import Settings
 
     rng = np.random.default_rng(3)
@@ -110,7 +106,7 @@ def test_gains_are_what_the_means_of_bins_explain() -> None:
     assert of.explained(np.full((1, 90), mean)).tolist() == pytest.approx(expected)
 
 
-def test_a_random_order_is_drawn_from_the_seed() -> None:
+def test_a_random_order_is_drawn_from_the_seed():
     train, at = additive([1.0] * 6), price_list(np.ones(6))
     one, again, other = (
         bought(RandomOrder(trees=30, learning_rate=0.3), train, at, seed=s) for s in (1, 1, 2)
@@ -122,7 +118,7 @@ def test_a_random_order_is_drawn_from_the_seed() -> None:
 
 @orders()
 @pytest.mark.parametrize("task", Task)
-def test_the_last_point_has_learned_the_task(learner: Any, task: Task) -> None:
+def test_the_last_point_has_learned_the_task(learner, task):
     train = examples(task)
     first, *_, last = path(fit(replace(learner, trees=30, learning_rate=0.2), train, task), train)
     assert mean_cost(first, prices()) == 0
@@ -130,7 +126,7 @@ def test_the_last_point_has_learned_the_task(learner: Any, task: Task) -> None:
     assert loss(last.scores, train, task) < 0.75 * loss(first.scores, train, task)
 
 
-def loss(scores: Any, train: Examples, task: Task) -> float:
+def loss(scores, train, task):
     if task is Task.MULTICLASS:
         log_shares = scores - np.logaddexp.reduce(scores, axis=1)[:, None]
         return float(-log_shares[np.arange(len(train)), train.y.astype(int)].mean())
@@ -140,13 +136,13 @@ def loss(scores: Any, train: Examples, task: Task) -> float:
 
 
 @orders()
-def test_where_everything_is_free_there_is_one_model_of_everything(learner: Any) -> None:
+def test_where_everything_is_free_there_is_one_model_of_everything(learner):
     train = examples(Task.REGRESSION)
     found = path(fit(learner, train, Task.REGRESSION, price_list(np.zeros(4))), train)
     assert [dict(p.point) for p in found] == [{"features": 4}]
 
 
-def test_on_thyroid_greedy_buys_the_blood_test_that_decides(real_data: Path) -> None:
+def test_on_thyroid_greedy_buys_the_blood_test_that_decides(real_data):
     train, test, at = thyroid(real_data)
     context = FakeContext(Task.MULTICLASS, 3)
     model = GreedyOrder(trees=30).fit(train, test, at, context)

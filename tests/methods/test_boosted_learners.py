@@ -1,9 +1,6 @@
 """What boosted trees of ours and of other libraries have in common."""
 
-from __future__ import annotations
-
 from dataclasses import fields, replace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -45,13 +42,13 @@ PEERS = [
 PRICED = OURS[1:]
 
 
-def learners(some: list[Any] = OURS) -> pytest.MarkDecorator:
+def learners(some=OURS):
     return pytest.mark.parametrize("learner", some, ids=lambda one: one.name)
 
 
 @learners(OURS + PEERS)
 @pytest.mark.parametrize("task", Task)
-def test_every_task_is_learned_better_than_by_a_constant(learner: Any, task: Task) -> None:
+def test_every_task_is_learned_better_than_by_a_constant(learner, task):
     train = examples(task)
     metric = default_metric(task)
     last = path(fit(learner, train, task), train)[-1]
@@ -67,7 +64,7 @@ def test_every_task_is_learned_better_than_by_a_constant(learner: Any, task: Tas
 
 
 @learners()
-def test_points_count_trees_and_the_last_is_the_whole_model(learner: Any) -> None:
+def test_points_count_trees_and_the_last_is_the_whole_model(learner):
     train = examples(Task.MULTICLASS)
     model = fit(learner, train, Task.MULTICLASS)
     points = [p.point["trees"] for p in path(model, train)]
@@ -77,7 +74,7 @@ def test_points_count_trees_and_the_last_is_the_whole_model(learner: Any) -> Non
 
 @learners(PRICED)
 @pytest.mark.parametrize("task", Task)
-def test_a_huge_tradeoff_leaves_the_free_constant(learner: Any, task: Task) -> None:
+def test_a_huge_tradeoff_leaves_the_free_constant(learner, task):
     train = examples(task)
     (only,) = path(fit(replace(learner, tradeoff=1e6, trees=3, **net(learner)), train, task), train)
     assert dict(only.point) == {"trees": 0}
@@ -85,12 +82,12 @@ def test_a_huge_tradeoff_leaves_the_free_constant(learner: Any, task: Task) -> N
     assert len(np.unique(only.scores, axis=0)) == 1
 
 
-def net(learner: Any) -> dict[str, str]:
+def net(learner):
     return {"stop": "net"} if any(f.name == "stop" for f in fields(learner)) else {}
 
 
 @learners(PRICED)
-def test_free_features_are_used_and_ruinous_ones_are_not(learner: Any) -> None:
+def test_free_features_are_used_and_ruinous_ones_are_not(learner):
     train = examples(Task.REGRESSION)
     at = price_list(np.array([0.0, 1.0, 1.0, 1e6]))
     model = fit(replace(learner, tradeoff=1e4, **net(learner)), train, Task.REGRESSION, at)
@@ -100,7 +97,7 @@ def test_free_features_are_used_and_ruinous_ones_are_not(learner: Any) -> None:
 
 
 @learners([*PRICED[:2], *PEERS[1:3], PEERS[4]])
-def test_it_buys_less_as_the_tradeoff_rises(learner: Any) -> None:
+def test_it_buys_less_as_the_tradeoff_rises(learner):
     train, costs = examples(Task.REGRESSION), []
     for tradeoff in (0.0, 0.5, 1e6):
         model = fit(replace(learner, tradeoff=tradeoff), train, Task.REGRESSION)
@@ -111,7 +108,7 @@ def test_it_buys_less_as_the_tradeoff_rises(learner: Any) -> None:
 
 
 @learners([*OURS, PEERS[0], *PEERS[3:5]])
-def test_lambdarank_learns_to_rank(learner: Any) -> None:
+def test_lambdarank_learns_to_rank(learner):
     train = examples(Task.RANKING)
     last = path(fit(replace(learner, loss="lambdarank"), train, Task.RANKING), train)[-1]
     metric = default_metric(Task.RANKING)

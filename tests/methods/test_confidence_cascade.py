@@ -1,9 +1,6 @@
 """Cascades by confidence, row by row from the models that they ask."""
 
-from __future__ import annotations
-
 from functools import cache
-from typing import Any
 
 import numpy as np
 import pytest
@@ -23,7 +20,7 @@ CHEAP = CEGB(trees=20, tradeoff=0.3, learning_rate=0.3)
 SETS = ForwardSelection(trees=10, steps=3, leaves=4, min_rows=5)
 
 
-def surest(scores: Any) -> Any:
+def surest(scores):
     """The probability of each row's likeliest class."""
     if scores.ndim == 1:
         one = 1 / (1 + np.exp(-scores))
@@ -32,20 +29,18 @@ def surest(scores: Any) -> Any:
     return (odds / odds.sum(axis=1, keepdims=True)).max(axis=1)
 
 
-def sensors(prediction: Any) -> Any:
+def sensors(prediction):
     return prediction.bills["path"].acquired.rows(len(prediction.scores)).unpack()
 
 
-def paid(prediction: Any, prices: Any) -> Any:
+def paid(prediction, prices):
     n, bill = len(prediction.scores), prediction.bills["path"]
     return np.broadcast_to(bill.evaluation_cost(prices, n), n)
 
 
 @pytest.mark.parametrize("task", CLASSES, ids=str)
 @pytest.mark.parametrize("large", [GBRT(trees=30), RandomForest(trees=5)], ids=lambda m: m.name)
-def test_the_unsure_rows_are_answered_by_the_large_model_and_pay_for_both(
-    task: Task, large: Any
-) -> None:
+def test_the_unsure_rows_are_answered_by_the_large_model_and_pay_for_both(task, large):
     splits = SPLITS(task)
     test, prices = splits.test.features, splits.costs
     learner = ConfidenceCascade(base=CHEAP, large=large, prefixes=3, gates=4)
@@ -71,7 +66,7 @@ def test_the_unsure_rows_are_answered_by_the_large_model_and_pay_for_both(
     assert path[-1].point == {"trees": 0, "sent": 1.0}
 
 
-def test_a_gate_sends_the_share_of_the_training_rows_that_its_point_names() -> None:
+def test_a_gate_sends_the_share_of_the_training_rows_that_its_point_names():
     splits = SPLITS(Task.BINARY)
     learner = ConfidenceCascade(base=CHEAP, large=GBRT(trees=30), prefixes=2, gates=4)
     train, alone = splits.train, ordinary_prefixes(splits.train.features, Task.BINARY)
@@ -84,19 +79,19 @@ def test_a_gate_sends_the_share_of_the_training_rows_that_its_point_names() -> N
     assert largest == pytest.approx([0, 0.2, 0.4, 0.6, 0.8], abs=0.05)
 
 
-def ordinary_prefixes(features: Any, task: Task) -> Any:
+def ordinary_prefixes(features, task):
     """By trees the points of the chain that a cascade cuts, not those of the cheap start."""
     path = fit(CHEAP, SPLITS(task)).predict_path(features)
     return {p.point["trees"]: p for p in path if "cheap" not in p.point}
 
 
 @pytest.mark.parametrize("task", CLASSES, ids=str)
-def test_a_row_stops_at_the_first_set_of_features_that_makes_it_sure(task: Task) -> None:
+def test_a_row_stops_at_the_first_set_of_features_that_makes_it_sure(task):
     splits = SPLITS(task)
     test, n = splits.test.features, len(splits.test)
     alone = list(fit(SETS, splits).predict_path(test))
     learner = SelectionCascade(base=SETS, thresholds=(0.6, 0.9))
-    model: Any = fit(learner, splits)
+    model = fit(learner, splits)
     path = list(model.predict_path(test))
     known = {p.point["features"]: p for p in alone}
     assert [p.point for p in path if "threshold" not in p.point] == [p.point for p in alone]
@@ -132,6 +127,6 @@ def test_a_row_stops_at_the_first_set_of_features_that_makes_it_sure(task: Task)
         ),
     ],
 )
-def test_what_cannot_be_chained_is_refused(learner: Any, why: str) -> None:
+def test_what_cannot_be_chained_is_refused(learner, why):
     with pytest.raises(UsageError, match=why):
         fit(learner, SPLITS(Task.BINARY))

@@ -1,10 +1,7 @@
 """A tree grown by gain per price, and its prunings."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from itertools import pairwise, product
-from typing import Any
 
 import numpy as np
 import pytest
@@ -18,18 +15,18 @@ from bench_core.metrics import default_metric
 WHOLE = CostTree(min_rows=1)
 
 
-def table(*columns: str) -> np.ndarray:
+def table(*columns):
     return np.array([[float(v) for v in column] for column in columns], np.float32).T
 
 
-def splits(model: Any) -> list[tuple[int, float]]:
+def splits(model):
     """Feature and threshold of the nodes that some point splits, root first."""
     trees = model.whole.numbers.ensemble
     inner = np.flatnonzero(model.rank < len(model.names))
     return [(int(trees.feature[u]), float(trees.threshold[u])) for u in inner]
 
 
-def root(model: Any) -> int:
+def root(model):
     return int(model.whole.numbers.ensemble.feature[0])
 
 
@@ -42,7 +39,7 @@ def root(model: Any) -> int:
         (7.0, {"idx": 0, "eg2": 0, "cs-id3": 0}),
     ],
 )
-def test_the_root_is_the_feature_of_highest_worth(price: float, of: dict[str, int]) -> None:
+def test_the_root_is_the_feature_of_highest_worth(price, of):
     """Feature 2 at ``price`` gains 1 bit. Feature 0 at price 1 has sides 000 and 01111 and gains
     1 - 5/8 H(1/5) = .5488: worth .2744 by idx, (2^.5488 - 1) / 2 = .2314 by eg2, .5488^2 / 2 =
     .1506 by cs-id3, where feature 2 is worth 1 / (price + 1)."""
@@ -55,7 +52,7 @@ def test_the_root_is_the_feature_of_highest_worth(price: float, of: dict[str, in
     assert root(blind) == 2
 
 
-def test_of_numbers_the_gain_is_the_share_of_the_squares() -> None:
+def test_of_numbers_the_gain_is_the_share_of_the_squares():
     """y = 4 x0 + 3 x1 on all four cells: 16 / 25 against 9 / 25, squared 16 times 3.16 apart."""
     X = table("00110011", "01010101", "00000000")
     train = Examples(X, X.astype(float) @ np.array([4.0, 3.0, 0.0]) + 1e6)
@@ -67,7 +64,7 @@ def test_of_numbers_the_gain_is_the_share_of_the_squares() -> None:
     assert roots == {1.0: 0, 4.0: 0, 7.0: 1}
 
 
-def test_what_the_path_has_bought_is_free() -> None:
+def test_what_the_path_has_bought_is_free():
     """Where x0 > 0, y = 10 + 3 [x0 = 2] + 3.5 x1: x0 again explains .42 of the squares, x1 .58.
     By idx that is .42 for nothing against .58 / 2."""
     X = table("000011112222", "001100110011")
@@ -78,7 +75,7 @@ def test_what_the_path_has_bought_is_free() -> None:
     assert [f for f, _ in splits(model)[2:]] == [1, 1]
 
 
-def test_a_shared_sensor_is_paid_once_on_a_path() -> None:
+def test_a_shared_sensor_is_paid_once_on_a_path():
     X = table("00110011", "01010101")
     train = Examples(X, X.astype(float) @ np.array([2.0, 1.0]))
     at = price_list(np.array([3.0, 3.0]), shared=[[0, 1]])
@@ -87,7 +84,7 @@ def test_a_shared_sensor_is_paid_once_on_a_path() -> None:
     assert mean_cost(last, at) == 3.0
 
 
-def test_missing_cells_go_where_they_gain_more() -> None:
+def test_missing_cells_go_where_they_gain_more():
     X = np.array([[0], [1], [np.nan], [2], [3], [np.nan]], np.float32)
     train = Examples(X, np.array([0.0, 0, 0, 1, 1, 0]))
     model = fit(WHOLE, train, Task.BINARY, price_list(np.ones(1)))
@@ -95,7 +92,7 @@ def test_missing_cells_go_where_they_gain_more() -> None:
     assert bool(model.whole.numbers.ensemble.missing_left[0])
 
 
-def test_leaves_answer_smoothed_shares() -> None:
+def test_leaves_answer_smoothed_shares():
     """Sides of 3 and 5 rows of 8, half of them 1: (0 + 1) / (3 + 2) and (4 + 1) / (5 + 2)."""
     train = Examples(table("00011111"), np.array([0.0] * 4 + [1.0] * 4))
     first, last = path(fit(WHOLE, train, Task.BINARY, price_list(np.ones(1))), train)
@@ -103,7 +100,7 @@ def test_leaves_answer_smoothed_shares() -> None:
     assert last.scores[[0, 7]] == pytest.approx([np.log(0.2 / 0.8), np.log(5 / 2)])
 
 
-def hand_made(cost: float) -> CostedTree:
+def hand_made(cost):
     """The root pays 4 and loses 10 as a leaf; its leaf 1 loses 2, its split 2 pays ``cost``."""
     tree = CostedTree()
     for loss in (10.0, 2.0, 5.0, 1.0, 1.0):
@@ -117,20 +114,20 @@ def hand_made(cost: float) -> CostedTree:
 ALL = np.array([True, False, True, False, False])
 
 
-def test_prunings_are_the_corners_of_loss_over_cost_and_levels_between_them() -> None:
+def test_prunings_are_the_corners_of_loss_over_cost_and_levels_between_them():
     # (cost, loss): (0, 10), (4, 7), (10, 4) fall by .75 and .5; (0, 10), (4, 7), (6, 4) do not bend
     assert [p.sum() for p in nested_prunings(hand_made(6.0), ALL)] == [0, 1, 2]
     assert [p.sum() for p in nested_prunings(hand_made(2.0), ALL)] == [0, 1, 2]
     assert [p.sum() for p in nested_prunings(hand_made(0.0), ALL)] == [0, 2]  # no budget between
 
 
-def test_splits_that_cost_nothing_are_there_from_the_start() -> None:
+def test_splits_that_cost_nothing_are_there_from_the_start():
     tree = hand_made(6.0)
     tree.cost[0] = 0.0
     assert [p.sum() for p in nested_prunings(tree, ALL)] == [1, 2]
 
 
-def test_what_other_rows_do_not_confirm_is_cut_off() -> None:
+def test_what_other_rows_do_not_confirm_is_cut_off():
     tree = hand_made(6.0)
     assert without_useless(tree, np.array([9.0, 3, 4, 2, 1])).tolist() == ALL.tolist()
     assert without_useless(tree, np.array([9.0, 3, 4, 2, 2])).sum() == 1
@@ -138,7 +135,7 @@ def test_what_other_rows_do_not_confirm_is_cut_off() -> None:
     assert without_useless(tree, np.array([5.0, 3, 4, 2, 1])).sum() == 0
 
 
-def test_no_pruning_is_better_at_any_lambda() -> None:
+def test_no_pruning_is_better_at_any_lambda():
     """Against all prunings of random trees of seven splits in three levels."""
     rng = np.random.default_rng(0)
     for _ in range(20):
@@ -160,7 +157,7 @@ def test_no_pruning_is_better_at_any_lambda() -> None:
         assert all(a[1] < b[1] for a, b in pairwise(ours))
 
 
-def worth(tree: CostedTree, asked: np.ndarray) -> tuple[float, float]:
+def worth(tree, asked):
     """Loss and cost of the subtree of those splits that are reached."""
     loss = cost = 0.0
     stack = [0]
@@ -176,9 +173,7 @@ def worth(tree: CostedTree, asked: np.ndarray) -> tuple[float, float]:
 
 @pytest.mark.parametrize("criterion", ["eg2", "cs-id3", "idx"])
 @pytest.mark.parametrize("task", Task)
-def test_the_path_rises_in_cost_and_its_end_has_learned_the_task(
-    task: Task, criterion: Any
-) -> None:
+def test_the_path_rises_in_cost_and_its_end_has_learned_the_task(task, criterion):
     train = examples(task, n=600)
     found = path(fit(CostTree(criterion=criterion), train, task), train)
     costs = [mean_cost(p, prices()) for p in found]
@@ -192,7 +187,7 @@ def test_the_path_rises_in_cost_and_its_end_has_learned_the_task(
     assert (last > first) == metric.higher_is_better
 
 
-def test_limits_hold() -> None:
+def test_limits_hold():
     train = examples(Task.REGRESSION)
     stump = fit(CostTree(depth=1), train, Task.REGRESSION)
     assert len(splits(stump)) == 1

@@ -1,10 +1,6 @@
 """The same seed gives the same bits, whoever works and on however many threads."""
 
-from __future__ import annotations
-
 from functools import cache
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -12,7 +8,7 @@ import pytest
 from helpers.every_learner_cases import LEARNERS, quick
 
 import bench_core
-from bench_core import Splits, Task
+from bench_core import Task
 from bench_core.conformance import task_splits
 from bench_core.conformance.tasks import fit
 
@@ -22,13 +18,13 @@ ROWS = 5000  # enough for several pieces of work per thread
 
 
 @pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def home(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("BENCH_CACHE", str(tmp_path / "cache"))
     return tmp_path
 
 
-def rows_of(store: str, data: str, executor: str, threads: int, **options: object) -> pd.DataFrame:
+def rows_of(store, data, executor, threads, **options):
     result = bench_core.run(
         data=data, executor=executor, threads=threads, workers=2, store=store, **options
     )
@@ -36,7 +32,7 @@ def rows_of(store: str, data: str, executor: str, threads: int, **options: objec
     return result.frame().drop(columns=[*MEASURED, *HOW])
 
 
-def same_everywhere(data: str, **options: object) -> None:
+def same_everywhere(data, **options):
     one = rows_of("one.db", data, "inline", 1, **options)
     two = rows_of("two.db", data, "inline", 2, **options)
     away = rows_of("away.db", data, "local", 2, **options)
@@ -45,14 +41,14 @@ def same_everywhere(data: str, **options: object) -> None:
     pd.testing.assert_frame_equal(one, away, check_exact=True)
 
 
-def test_classes_come_out_alike_on_threads_and_in_workers(home: Path) -> None:
+def test_classes_come_out_alike_on_threads_and_in_workers(home):
     learners = ["gbrt", "miser", "cegb"]
     settings = [f"{name}.trees=8" for name in learners]
     settings += ["miser.tradeoff=0.03", "cegb.tradeoff=0.3"]
     same_everywhere("digits", learners=learners, settings=settings)
 
 
-def test_rankings_come_out_alike_on_threads_and_in_workers(home: Path) -> None:
+def test_rankings_come_out_alike_on_threads_and_in_workers(home):
     learners = ["gbrt", "miser", "cegb", "cronus"]
     settings = [f"{name}.trees=12" for name in learners[:3]]
     settings += ["gbrt.loss=lambdarank", "miser.tradeoff=0.3", "cegb.tradeoff=0.3"]
@@ -65,7 +61,7 @@ def test_rankings_come_out_alike_on_threads_and_in_workers(home: Path) -> None:
 large = cache(lambda task: task_splits(task, ROWS))
 
 
-def bits(learner: Any, splits: Splits, threads: int) -> list[bytes]:
+def bits(learner, splits, threads):
     """Scores and bills of every point on test rows."""
     found = []
     for p in fit(learner, splits, threads=threads).predict_path(splits.test.features):
@@ -76,14 +72,14 @@ def bits(learner: Any, splits: Splits, threads: int) -> list[bytes]:
 
 
 @pytest.mark.parametrize("name", sorted(LEARNERS))
-def test_every_learner_comes_out_alike_on_threads(name: str, tmp_path: Path) -> None:
+def test_every_learner_comes_out_alike_on_threads(name, tmp_path):
     task = Task.BINARY if Task.BINARY in LEARNERS[name].tasks else Task.RANKING
     splits = large(task)
     learner = quick(name, task, splits.train, tmp_path)
     assert bits(learner, splits, 1) == bits(learner, splits, 2)
 
 
-def write_ranking(path: Path) -> None:
+def write_ranking(path):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(ROWS, 40)).round(3)
     grade = np.digitize(X[:, 0] + X[:, 1] * X[:, 2] + 0.3 * rng.normal(size=ROWS), [-0.5, 0.5, 1.5])

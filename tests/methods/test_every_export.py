@@ -1,24 +1,20 @@
 """Every registered learner's model, exported: another process that asks for features one sensor at
 a time gets the benchmark's scores and bills."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from subprocess import PIPE
-from typing import Any
 
 import helpers
 import numpy as np
 import pytest
 from helpers.every_learner_cases import LEARNERS, POLICIES, SERVED, quick
 
-from bench_core import Features, Prediction, Splits, Task, UsageError
+from bench_core import Features, Task, UsageError
 from bench_core.conformance import task_splits
 from bench_core.conformance.tasks import fit
 from bench_core.serving import Exportable, Folder, Predictor, write_folder
@@ -37,15 +33,15 @@ PAIRS = [
 CLASSES = (Task.BINARY, Task.MULTICLASS)
 
 ordinary = cache(lambda task: task_splits(task, ROWS))
-fitted: dict[tuple[str, Task], Any] = {}
+fitted = {}
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(tmp_path_factory):
     return tmp_path_factory.mktemp("boosters")
 
 
-def model_of(name: str, task: Task, folder: Path) -> Any:
+def model_of(name, task, folder):
     """Trained once for all tests of this file."""
     if (name, task) not in fitted:
         splits = ordinary(task)
@@ -53,7 +49,7 @@ def model_of(name: str, task: Task, folder: Path) -> Any:
     return fitted[name, task]
 
 
-def some(predictions: Sequence[Prediction]) -> Iterator[Prediction]:
+def some(predictions):
     """The first, a middle and the last point."""
     last = len(predictions) - 1
     for place in sorted({0, last // 2, last}):
@@ -61,29 +57,27 @@ def some(predictions: Sequence[Prediction]) -> Iterator[Prediction]:
 
 
 @pytest.fixture(scope="module")
-def serve() -> Iterator[Callable[[Path], Any]]:
+def serve():
     """What a process makes of a folder that has trained nothing."""
     command = [sys.executable, str(SCRIPT)]
     with subprocess.Popen(command, stdin=PIPE, stdout=PIPE, text=True) as process:
 
-        def served(folder: Path) -> Any:
+        def served(folder):
             print(folder, file=process.stdin, flush=True)
-            assert process.stdout.readline() == "\n"  # type: ignore[union-attr]
+            assert process.stdout.readline() == "\n"
             return np.load(folder / "served.npz")
 
         yield served
         process.communicate()
 
 
-def exported(model: Any, splits: Splits, prediction: Prediction) -> Folder:
+def exported(model, splits, prediction):
     program = model.program(prediction.point)
     return Folder(program, splits.costs, splits.names, {"task": str(splits.task)})
 
 
 @pytest.mark.parametrize(("name", "task"), PAIRS, ids=str)
-def test_what_is_served_equals_the_benchmark(
-    name: str, task: Task, folder: Path, tmp_path: Path, serve: Callable[[Path], Any]
-) -> None:
+def test_what_is_served_equals_the_benchmark(name, task, folder, tmp_path, serve):
     splits, model = ordinary(task), model_of(name, task, folder)
     test = splits.test.features
     for number, prediction in enumerate(some(list(model.predict_path(test)))):
@@ -109,9 +103,7 @@ def test_what_is_served_equals_the_benchmark(
     [(name, task) for name, task in PAIRS if task in CLASSES or len(LEARNERS[name].tasks) == 1],
     ids=str,
 )
-def test_a_model_in_c_serves_as_the_predictor_does(
-    name: str, task: Task, folder: Path, tmp_path: Path
-) -> None:
+def test_a_model_in_c_serves_as_the_predictor_does(name, task, folder, tmp_path):
     splits, model = ordinary(task), model_of(name, task, folder)
     *_, last = model.predict_path(splits.test.features)
     made, X = exported(model, splits, last), np.ascontiguousarray(splits.test.X)
@@ -131,7 +123,7 @@ def test_a_model_in_c_serves_as_the_predictor_does(
 
 
 @pytest.mark.parametrize(("name", "task"), PAIRS, ids=str)
-def test_many_rows_at_once_are_served_as_one_by_one(name: str, task: Task, folder: Path) -> None:
+def test_many_rows_at_once_are_served_as_one_by_one(name, task, folder):
     splits, model = ordinary(task), model_of(name, task, folder)
     test = splits.test.features
     *_, last = model.predict_path(test)
@@ -146,7 +138,7 @@ def test_many_rows_at_once_are_served_as_one_by_one(name: str, task: Task, folde
 @pytest.mark.parametrize(
     ("name", "task"), [pair for pair in PAIRS if pair[0] not in SERVED], ids=str
 )
-def test_a_cap_is_never_exceeded(name: str, task: Task, folder: Path) -> None:
+def test_a_cap_is_never_exceeded(name, task, folder):
     splits, model = ordinary(task), model_of(name, task, folder)
     part = splits.test.X[:40]
     *_, last = model.predict_path(Features(part))
@@ -161,9 +153,7 @@ def test_a_cap_is_never_exceeded(name: str, task: Task, folder: Path) -> None:
 
 
 @pytest.mark.parametrize(("name", "task"), [pair for pair in PAIRS if pair[0] in SERVED], ids=str)
-def test_a_policy_under_a_cap_buys_what_it_buys_in_the_benchmark(
-    name: str, task: Task, folder: Path
-) -> None:
+def test_a_policy_under_a_cap_buys_what_it_buys_in_the_benchmark(name, task, folder):
     splits, model = ordinary(task), model_of(name, task, folder)
     test, prices = splits.test.features, splits.prices
     sensors = replace(prices, split=0.0, tree=0.0)  # the benchmark's caps are on these alone
@@ -179,7 +169,7 @@ def test_a_policy_under_a_cap_buys_what_it_buys_in_the_benchmark(
 
 
 @pytest.mark.parametrize("name", ["gbrt", "cegb", "random-forest", "cstc"])
-def test_a_capped_row_answers_at_the_last_point_within_the_cap(name: str, folder: Path) -> None:
+def test_a_capped_row_answers_at_the_last_point_within_the_cap(name, folder):
     splits, model = ordinary(Task.REGRESSION), model_of(name, Task.REGRESSION, folder)
     part = Features(splits.test.X[:60])
     path = list(model.predict_path(part))
@@ -197,7 +187,7 @@ def test_a_capped_row_answers_at_the_last_point_within_the_cap(name: str, folder
     assert np.allclose(found.scores[reached], expected[reached], **EXACT)
 
 
-def test_an_estimator_of_scikit_learn_says_why_it_stays(folder: Path) -> None:
+def test_an_estimator_of_scikit_learn_says_why_it_stays(folder):
     model = model_of("sklearn", Task.REGRESSION, folder)
     assert isinstance(model, Exportable)
     with pytest.raises(UsageError, match="serve it by scikit-learn"):

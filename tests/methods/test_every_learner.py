@@ -1,12 +1,7 @@
 """Every registered learner on data that troubles learners: it copes, or says why in one line."""
 
-from __future__ import annotations
-
 import re
-from collections.abc import Iterator
 from functools import cache
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -20,7 +15,7 @@ from helpers.every_learner_cases import (
 )
 from helpers.fakes import FakeContext
 
-from bench_core import InputError, Splits, Task, UsageError
+from bench_core import InputError, Task, UsageError
 from bench_core.cli import main
 from bench_core.conformance import task_splits
 from bench_core.conformance.tasks import fit
@@ -43,15 +38,15 @@ ordinary = cache(lambda task: task_splits(task, ROWS))
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(tmp_path_factory):
     return tmp_path_factory.mktemp("boosters")
 
 
-def test_every_learner_has_a_row_in_the_table() -> None:
+def test_every_learner_has_a_row_in_the_table():
     assert set(quick_settings()) == set(LEARNERS)
 
 
-def pays_what_it_reads(learner: object, splits: Splits, word: str = "verified") -> None:
+def pays_what_it_reads(learner, splits, word="verified"):
     """Fit, predict and replay in full, as a run does, also under caps that no row exceeds."""
     model = fit(learner, splits)
     limits = tuple(part * splits.prices.everything for part in CAPS)
@@ -78,7 +73,7 @@ def pays_what_it_reads(learner: object, splits: Splits, word: str = "verified") 
     assert found.word == word, found.reason
 
 
-def refusal_of(learner: object, splits: Splits) -> str:
+def refusal_of(learner, splits):
     try:
         pays_what_it_reads(learner, splits)
     except (InputError, UsageError) as refusal:
@@ -95,7 +90,7 @@ CASES = [
 ]
 
 
-def in_turn() -> Iterator[tuple[str, Task, str]]:
+def in_turn():
     """Every learner with every trouble, each time on another of the tasks that can have it."""
     turn = 0
     for name in sorted(LEARNERS):
@@ -109,13 +104,13 @@ def in_turn() -> Iterator[tuple[str, Task, str]]:
 FEW = [*in_turn()]
 
 
-def test_every_learner_every_trouble_and_every_task_is_tried() -> None:
+def test_every_learner_every_trouble_and_every_task_is_tried():
     assert {(name, trouble) for name, _, trouble in FEW} == {(n, t) for n, _, t in CASES}
     assert {(task, trouble) for _, task, trouble in FEW} == {(a, t) for _, a, t in CASES}
     assert {(name, task) for name, task, _ in FEW} == set(PAIRS)
 
 
-def copes_or_says_why(name: str, task: Task, trouble: str, folder: Path) -> None:
+def copes_or_says_why(name, task, trouble, folder):
     plain = ordinary(task)
     troubled = TROUBLES[trouble](plain)
     same_columns = troubled.train.X.shape == plain.train.X.shape
@@ -128,11 +123,11 @@ def copes_or_says_why(name: str, task: Task, trouble: str, folder: Path) -> None
 
 
 @pytest.mark.parametrize(("name", "task", "trouble"), FEW, ids=str)
-def test_a_learner_copes_or_says_why(name: str, task: Task, trouble: str, folder: Path) -> None:
+def test_a_learner_copes_or_says_why(name, task, trouble, folder):
     copes_or_says_why(name, task, trouble, folder)
 
 
-def write_table(task: Task, path: Path) -> None:
+def write_table(task, path):
     splits = task_splits(task, ROWS)
     queries = splits.train.queries
     lines = ["a,b,label" if queries is None else "a,b,label,query"]
@@ -146,13 +141,7 @@ REFUSED = [(name, task) for name in sorted(LEARNERS) for task in Task if (name, 
 
 
 @pytest.mark.parametrize(("name", "task"), REFUSED, ids=str)
-def test_another_task_is_refused_in_one_line(
-    name: str,
-    task: Task,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_another_task_is_refused_in_one_line(name, task, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("BENCH_CACHE", str(tmp_path / "cache"))
     write_table(task, tmp_path / "own.csv")
@@ -171,9 +160,7 @@ LARGE = [(name, task) for name, task in PAIRS if task in (Task.BINARY, Task.RANK
 
 
 @pytest.mark.parametrize(("name", "task"), LARGE, ids=str)
-def test_every_learner_of_the_task_may_be_the_large_model(
-    name: str, task: Task, folder: Path
-) -> None:
+def test_every_learner_of_the_task_may_be_the_large_model(name, task, folder):
     splits = ordinary(task)
     settings = {**quick_settings()["adapt-lin"], "iterations": 2}
     settings["f0"] = quick(name, task, splits.train, folder)
@@ -184,12 +171,12 @@ def test_every_learner_of_the_task_may_be_the_large_model(
 
 
 @pytest.mark.parametrize("name", sorted(LEARNERS))
-def test_progress_never_falls_and_reaches_its_end(name: str, folder: Path) -> None:
+def test_progress_never_falls_and_reaches_its_end(name, folder):
     task = min(LEARNERS[name].tasks)
     splits = ordinary(task)
     context = FakeContext(task, splits.classes, splits=splits)
 
-    def fitted(learner: Any) -> Any:
+    def fitted(learner):
         """With what it needs, whose progress does not count."""
         context.models |= {need: fitted(need) for need in learner_of(learner).needs()}
         context.reports.clear()

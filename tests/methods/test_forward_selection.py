@@ -1,10 +1,6 @@
 """Boosting on features selected forward by held-out gain per price."""
 
-from __future__ import annotations
-
-from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -21,19 +17,19 @@ from bench_core import DiscountGroup, Examples, Queries, Task, price_list
 QUICK = ForwardSelection(trees=20, learning_rate=0.4, min_rows=5, leaves=4)
 
 
-def columns(*weights: float, n: int = 400, seed: int = 0) -> Examples:
+def columns(*weights, n=400, seed=0):
     """Coins of +-1, and their weighted sum: each column explains its squared weight."""
     X = np.random.default_rng(seed).choice([-1.0, 1.0], size=(n, len(weights))).astype(np.float32)
     return Examples(X, X.astype(float) @ np.array(weights))
 
 
-def bought(learner: Any, train: Examples, at: Any, task: Task = Task.REGRESSION) -> list[list[int]]:
+def bought(learner, train, at, task=Task.REGRESSION):
     """The features that the model of each point tests."""
     models = fit(learner, train, task, at).models
     return [sorted(set(m.ensemble.feature.tolist()) - {-1}) for m in models]
 
 
-def whole(train: Examples, task: Task, at: Any = None, **settings: Any) -> Subsets:
+def whole(train, task, at=None, **settings):
     learner = BoostedTrees(**settings)
     context = FakeContext(task, CLASSES[task])
     return Subsets(learner, learner.settings(task, 8), train, at or prices(), context)
@@ -75,13 +71,11 @@ GROUP = [DiscountGroup((0, 1), (1.0, 1.0))]
     ],
     ids=["per price", "by gain", "shared", "discounted", "one free", "all free"],
 )
-def test_the_purchase_of_highest_gain_per_price_comes_next(
-    learner: Any, weights: tuple[float, ...], at: Any, expected: list[list[int]]
-) -> None:
+def test_the_purchase_of_highest_gain_per_price_comes_next(learner, weights, at, expected):
     assert bought(learner, columns(*weights), at) == expected
 
 
-def test_what_helps_only_together_is_bought_together() -> None:
+def test_what_helps_only_together_is_bought_together():
     """y = x0 + x0 x1: alone x1 explains nothing, beside x0 as much as x0, and x2 a quarter."""
     X = columns(0, 0, 0, 0).X
     f = X.astype(float)
@@ -90,12 +84,12 @@ def test_what_helps_only_together_is_bought_together() -> None:
     assert got[1:3] == [[0], [0, 1]]
 
 
-def test_a_derived_feature_comes_with_its_parents_and_pays_for_both() -> None:
+def test_a_derived_feature_comes_with_its_parents_and_pays_for_both():
     at = price_list(np.array([2.0, 2.0, 0.0]), derived={2: [0, 1]})
     assert bought(QUICK, columns(0.0, 0.3, 2.0), at)[1] == [1, 2]
 
 
-def test_noise_is_not_fitted_on_however_many_trees_are_allowed() -> None:
+def test_noise_is_not_fitted_on_however_many_trees_are_allowed():
     train, valid = columns(1.0, n=200), columns(1.0, n=200, seed=1)
     noise = np.random.default_rng(2)
     train, valid = (replace(e, y=e.y + 2 * noise.normal(size=200)) for e in (train, valid))
@@ -106,11 +100,11 @@ def test_noise_is_not_fitted_on_however_many_trees_are_allowed() -> None:
     assert 0 < model.models[-1].ensemble.trees < 30
 
 
-def rows(parts: Iterable[tuple[Subsets, Examples]]) -> list[tuple[int, int]]:
+def rows(parts):
     return [(len(fitted.train), len(other)) for fitted, other in parts]
 
 
-def test_each_row_is_held_out_once_where_there_are_few() -> None:
+def test_each_row_is_held_out_once_where_there_are_few():
     train = replace(examples(Task.REGRESSION), y=np.arange(300.0))
     parts = held_out(whole(train, Task.REGRESSION))
     assert rows(parts) == [(240, 60)] * 5
@@ -119,30 +113,28 @@ def test_each_row_is_held_out_once_where_there_are_few() -> None:
         assert not set(fitted.train.y.tolist()) & set(other.y.tolist())
 
 
-def test_of_many_rows_a_fifth_of_some_is_held_out_once() -> None:
+def test_of_many_rows_a_fifth_of_some_is_held_out_once():
     train = examples(Task.REGRESSION, n=12000)
     assert rows(held_out(whole(train, Task.REGRESSION))) == [(8000, 2000)]
 
 
-def test_queries_are_held_out_whole_and_classes_alike() -> None:
+def test_queries_are_held_out_whole_and_classes_alike():
     train = examples(Task.RANKING)
     for fitted, other in held_out(whole(train, Task.RANKING)):
-        assert other.queries is not None
         assert other.queries.sizes.tolist() == [10] * 6
-        assert fitted.train.queries is not None
         assert fitted.train.queries.rows == len(fitted.train) == 240
     train = replace(examples(Task.BINARY), y=np.repeat([0.0, 1.0], [290, 10]))
     parts = held_out(whole(train, Task.BINARY))
     assert [float(other.y.sum()) for _, other in parts] == [2.0] * 5
 
 
-def test_a_query_alone_judges_itself() -> None:
+def test_a_query_alone_judges_itself():
     train = replace(examples(Task.RANKING), queries=Queries.from_sizes(np.array([300])))
     assert rows(held_out(whole(train, Task.RANKING))) == [(300, 300)]
 
 
 @pytest.mark.parametrize("task", Task)
-def test_the_path_is_nested_and_its_end_has_learned_the_task(task: Task) -> None:
+def test_the_path_is_nested_and_its_end_has_learned_the_task(task):
     train = examples(task)
     found = path(fit(QUICK, train, task), train)
     costs = [mean_cost(p, prices()) for p in found]
@@ -154,7 +146,7 @@ def test_the_path_is_nested_and_its_end_has_learned_the_task(task: Task) -> None
     assert labels.loss < 0.75 * start.loss
 
 
-def test_lambdarank_is_judged_by_the_metric() -> None:
+def test_lambdarank_is_judged_by_the_metric():
     train = examples(Task.RANKING)
     start = HeldOutFit.begin(whole(train, Task.RANKING, loss="lambdarank"), train)
     assert start.more(np.ones(4, dtype=bool), Settings(trees=20)).loss < start.loss < 0

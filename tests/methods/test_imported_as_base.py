@@ -1,12 +1,8 @@
 """An existing model's file: alone, and under cascades, early exits and pruning."""
 
-from __future__ import annotations
-
 import json
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -28,7 +24,7 @@ xgboost = pytest.importorskip("xgboost", reason="xgboost is not installed")
 STANDING = ("cronus", "early-exit", "budget-prune")
 
 
-def data_file(task: Task) -> tuple[Examples, list[str]]:
+def data_file(task):
     """Rows written to a file of this folder, and the options that read it."""
     rows = examples(task)
     X = np.nan_to_num(rows.X)
@@ -47,7 +43,7 @@ def data_file(task: Task) -> tuple[Examples, list[str]]:
     return Examples(X, rows.y), ["--data", "data.csv", "--label", "label", "--task", str(task)]
 
 
-def of_lightgbm(rows: Examples, objective: str, **more: Any) -> str:
+def of_lightgbm(rows, objective, **more):
     sizes = None if rows.queries is None else rows.queries.sizes
     data = lightgbm.Dataset(rows.X, rows.y, group=sizes)
     how = {"objective": objective, "verbosity": -1, "num_threads": 1, "num_leaves": 6, **more}
@@ -55,14 +51,14 @@ def of_lightgbm(rows: Examples, objective: str, **more: Any) -> str:
     return "model.txt"
 
 
-def of_xgboost(rows: Examples, name: str) -> str:
+def of_xgboost(rows, name):
     how = {"objective": "binary:logistic", "nthread": 1, "max_depth": 3}
     xgboost.train(how, xgboost.DMatrix(rows.X, rows.y), 12).save_model(name)
     return name
 
 
 BAGS = {"boosting": "rf", "bagging_freq": 1, "bagging_fraction": 0.5}
-FILES: dict[str, tuple[Task, Callable[[Examples], str], tuple[str, ...]]] = {
+FILES = {
     "LightGBM": (Task.BINARY, lambda rows: of_lightgbm(rows, "binary"), STANDING),
     "XGBoost UBJ": (Task.BINARY, lambda rows: of_xgboost(rows, "m.ubj"), STANDING),
     "ranker": (Task.RANKING, lambda rows: of_lightgbm(rows, "lambdarank"), STANDING),
@@ -80,7 +76,7 @@ FILES: dict[str, tuple[Task, Callable[[Examples], str], tuple[str, ...]]] = {
 }
 
 
-def settings(file: str, learners: tuple[str, ...]) -> list[str]:
+def settings(file, learners):
     """The ``--set`` options that put ``file`` under the learners."""
     found = [f"imported.file={file}", "budget-prune.tradeoff=[0,0.7,100]"]
     found += [f'{name}.base={{learner="imported",file="{file}"}}' for name in learners]
@@ -91,16 +87,14 @@ def settings(file: str, learners: tuple[str, ...]) -> list[str]:
     return [word for setting in found for word in ("--set", setting)]
 
 
-def bench(*words: str) -> None:
+def bench(*words):
     with pytest.raises(SystemExit) as end:
         main(words)
     assert not end.value.code
 
 
 @pytest.mark.parametrize("kind", FILES)
-def test_a_run_stands_on_the_file_and_every_bill_is_verified(
-    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_stands_on_the_file_and_every_bill_is_verified(kind, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("BENCH_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("BENCH_STORE", "bench.db")
@@ -131,7 +125,7 @@ catboost = pytest.importorskip("catboost", reason="catboost is not installed")
 NAMES = ("age", "blood pressure", "scan", "biopsy")
 
 
-def boosted(train: Examples, objective: str, trees: int = 12, **more: Any) -> Any:
+def boosted(train, objective, trees=12, **more):
     names = more.pop("names", "auto")
     data = lightgbm.Dataset(train.X, train.y, feature_name=names)
     usual = {"verbosity": -1, "num_threads": 1, "num_leaves": 6, "objective": objective}
@@ -139,18 +133,18 @@ def boosted(train: Examples, objective: str, trees: int = 12, **more: Any) -> An
 
 
 @pytest.fixture
-def model_file(tmp_path: Path) -> Path:
+def model_file(tmp_path):
     """A LightGBM classifier of two classes."""
     boosted(examples(Task.BINARY), "binary").save_model(tmp_path / "model.txt")
     return tmp_path / "model.txt"
 
 
-def saved(booster: Any, path_to: Path) -> ImportedModel:
+def saved(booster, path_to):
     booster.save_model(str(path_to))
     return ImportedModel(file=str(path_to))
 
 
-def test_scores_and_points_are_those_of_the_models_own_prefixes(tmp_path: Path) -> None:
+def test_scores_and_points_are_those_of_the_models_own_prefixes(tmp_path):
     train = examples(Task.BINARY)
     booster = boosted(train, "binary")
     found = path(fit(saved(booster, tmp_path / "m.txt"), train, Task.BINARY), train)
@@ -160,7 +154,7 @@ def test_scores_and_points_are_those_of_the_models_own_prefixes(tmp_path: Path) 
         assert np.allclose(prediction.scores, own, rtol=0, atol=1e-12)
 
 
-def features_on_ways(tree: Any, row: np.ndarray) -> set[int]:
+def features_on_ways(tree, row):
     """The features that LightGBM's own dump of a tree tests on a row's way."""
     node, met = tree["tree_structure"], set()
     while "split_feature" in node:
@@ -171,7 +165,7 @@ def features_on_ways(tree: Any, row: np.ndarray) -> set[int]:
     return met
 
 
-def test_a_row_pays_for_the_features_on_its_ways_through_the_dumped_trees(tmp_path: Path) -> None:
+def test_a_row_pays_for_the_features_on_its_ways_through_the_dumped_trees(tmp_path):
     train = examples(Task.REGRESSION)
     booster = boosted(train, "regression", 3)
     found = path(fit(saved(booster, tmp_path / "m.txt"), train, Task.REGRESSION), train)
@@ -185,9 +179,7 @@ def test_a_row_pays_for_the_features_on_its_ways_through_the_dumped_trees(tmp_pa
 
 
 @pytest.mark.parametrize("boosting", ["rf", "gbdt"])
-def test_averaged_and_logarithmic_models_predict_in_label_units(
-    tmp_path: Path, boosting: str
-) -> None:
+def test_averaged_and_logarithmic_models_predict_in_label_units(tmp_path, boosting):
     train = replace(examples(Task.REGRESSION), y=np.exp(examples(Task.REGRESSION).y / 2))
     bags = {"boosting": "rf", "bagging_freq": 1, "bagging_fraction": 0.5}
     how = bags if boosting == "rf" else {}
@@ -201,14 +193,14 @@ def test_averaged_and_logarithmic_models_predict_in_label_units(
 
 
 @pytest.mark.parametrize("task", [Task.BINARY, Task.REGRESSION, Task.RANKING])
-def test_every_promise_of_a_learner_is_kept(tmp_path: Path, task: Task) -> None:
+def test_every_promise_of_a_learner_is_kept(tmp_path, task):
     splits = task_splits(task)
     objective = "binary" if task is Task.BINARY else "regression"
     booster = boosted(splits.train, objective, names=list(splits.feature_names))
     check_learner(saved(booster, tmp_path / "m.txt"), [task])
 
 
-def test_features_are_matched_by_name_whatever_their_order(tmp_path: Path) -> None:
+def test_features_are_matched_by_name_whatever_their_order(tmp_path):
     train = examples(Task.REGRESSION)
     booster = boosted(train, "regression", names=list(NAMES))
     learner = saved(booster, tmp_path / "m.txt")
@@ -221,7 +213,7 @@ def test_features_are_matched_by_name_whatever_their_order(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("names", [(), tuple(f"sensor{j}" for j in range(4))])
-def test_without_names_columns_are_taken_in_order(model_file: Path, names: tuple[str, ...]) -> None:
+def test_without_names_columns_are_taken_in_order(model_file, names):
     """LightGBM's Column_0 is no name."""
     train = examples(Task.BINARY)
     learner = ImportedModel(file=str(model_file))
@@ -251,15 +243,15 @@ def test_without_names_columns_are_taken_in_order(model_file: Path, names: tuple
     ],
 )
 def test_a_model_that_does_not_fit_the_data_is_one_line(
-    tmp_path: Path, objective: str, more: Any, task: Task, names: tuple[str, ...], message: str
-) -> None:
+    tmp_path, objective, more, task, names, message
+):
     trained_on = Task.BINARY if objective == "binary" else task
     learner = saved(boosted(examples(trained_on), objective, **more), tmp_path / "m.txt")
     with pytest.raises(InputError, match=message):
         fit(learner, examples(task), task, feature_names=names)
 
 
-def test_another_number_of_features_is_one_line(model_file: Path) -> None:
+def test_another_number_of_features_is_one_line(model_file):
     train = Examples(np.zeros((300, 5), np.float32), examples(Task.BINARY).y)
     with pytest.raises(InputError, match="the model has 4 features and the data 5"):
         fit(ImportedModel(file=str(model_file)), train, Task.BINARY, price_list(np.ones(5)))
@@ -281,9 +273,7 @@ def test_another_number_of_features_is_one_line(model_file: Path) -> None:
         (json.dumps({"tree_info": []}).encode(), "JSON dump"),
     ],
 )
-def test_a_file_that_holds_no_model_is_one_line(
-    tmp_path: Path, content: bytes, message: str
-) -> None:
+def test_a_file_that_holds_no_model_is_one_line(tmp_path, content, message):
     file = tmp_path / "m"
     file.write_bytes(content)
     with pytest.raises(InputError, match=message) as error:
@@ -292,14 +282,14 @@ def test_a_file_that_holds_no_model_is_one_line(
     assert "\n" not in str(error.value)
 
 
-def test_a_model_without_trees_is_one_line(tmp_path: Path) -> None:
+def test_a_model_without_trees_is_one_line(tmp_path):
     train = examples(Task.REGRESSION)
     empty = xgboost.train({"nthread": 1}, xgboost.DMatrix(train.X, train.y), 0)
     with pytest.raises(InputError, match="no trees"):
         fit(saved(empty, tmp_path / "m.json"), train, Task.REGRESSION)
 
 
-def test_no_file_and_a_missing_one_are_one_line_each(tmp_path: Path) -> None:
+def test_no_file_and_a_missing_one_are_one_line_each(tmp_path):
     with pytest.raises(UsageError, match=r"--set imported\.file=model\.txt"):
         ImportedModel().stamp()
     with pytest.raises(InputError, match="absent: No such file"):
@@ -308,7 +298,7 @@ def test_no_file_and_a_missing_one_are_one_line_each(tmp_path: Path) -> None:
         ImportedModel(file="~no-one-here/m.txt").stamp()
 
 
-def test_the_files_content_is_part_of_the_key(model_file: Path) -> None:
+def test_the_files_content_is_part_of_the_key(model_file):
     learner = ImportedModel(file=str(model_file))
     before = learner_key(learner)
     model_file.write_text(model_file.read_text() + "\n")
@@ -318,7 +308,7 @@ def test_the_files_content_is_part_of_the_key(model_file: Path) -> None:
     assert learner_key(Cronus(base=learner)) != base
 
 
-def table(folder: Path) -> Path:
+def table(folder):
     train = examples(Task.BINARY)
     lines = [",".join([*NAMES, "label"]).replace(" ", "_")]
     for row, label in zip(np.nan_to_num(train.X), train.y, strict=True):
@@ -328,7 +318,7 @@ def table(folder: Path) -> Path:
 
 
 @pytest.fixture
-def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+def run(tmp_path, monkeypatch):
     from bench_core import run
 
     monkeypatch.setenv("BENCH_CACHE", str(tmp_path / "cache"))
@@ -336,9 +326,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     return lambda **options: run(**own, store=str(tmp_path / "bench.db"), **options)
 
 
-def test_a_run_meters_a_file_without_training_and_notices_a_change(
-    run: Any, tmp_path: Path
-) -> None:
+def test_a_run_meters_a_file_without_training_and_notices_a_change(run, tmp_path):
     file = tmp_path / "model.txt"
     train = examples(Task.BINARY)
     boosted(train, "binary", 4, names=list(NAMES)).save_model(file)
@@ -354,12 +342,12 @@ def test_a_run_meters_a_file_without_training_and_notices_a_change(
     assert frame["point"].nunique() == 1 + 5  # the constant, then each number of trees
 
 
-def test_a_model_that_may_have_seen_what_judges_it_is_said_to(tmp_path: Path) -> None:
+def test_a_model_that_may_have_seen_what_judges_it_is_said_to(tmp_path):
     from bench_core import plan
 
     file, mine = tmp_path / "model.txt", str(table(tmp_path))
     boosted(examples(Task.BINARY), "binary", 4, names=list(NAMES)).save_model(file)
-    here: dict[str, Any] = {"data": mine, "label": "label", "store": str(tmp_path / "x.db")}
+    here = {"data": mine, "label": "label", "store": str(tmp_path / "x.db")}
     asked = {"learners": ["imported"], "settings": [f"imported.file={file}"]}
     (cut,) = plan(**here, **asked).datasets
     assert [note for note in cut.notes if note.startswith("imported is flattered by ")]

@@ -1,16 +1,13 @@
 """An existing model on the file that its library read: the same columns, cells and classes."""
 
-from __future__ import annotations
-
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 from bench_methods.imported import ImportedModel
 
-from bench_core import InputError, Splits
+from bench_core import InputError
 from bench_core.datasets.data_folder import DataFolder
 from bench_core.datasets.user_files import FileData
 from bench_core.execution.fitting import fit_in_process
@@ -25,11 +22,11 @@ QUIET = {"verbosity": -1, "num_threads": 1, "num_leaves": 6}
 
 
 @pytest.fixture(autouse=True)
-def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def _here(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
 
-def table(names: list[str], seed: int = 0, n: int = N) -> pd.DataFrame:
+def table(names, seed=0, n=N):
     """Columns of numbers, of which the first counts most for the label ``y``, 0 or 1."""
     rng = np.random.default_rng(seed)
     frame = pd.DataFrame(rng.normal(size=(n, len(names))).round(3), columns=names)
@@ -37,7 +34,7 @@ def table(names: list[str], seed: int = 0, n: int = N) -> pd.DataFrame:
     return frame.assign(y=(frame.to_numpy() @ weight > 0).astype(int))
 
 
-def trained(frame: pd.DataFrame, library: str = "lightgbm", **how: Any) -> str:
+def trained(frame, library="lightgbm", **how):
     """The file of a model that a library trained on a frame with label ``y``."""
     X, y = frame.drop(columns="y"), frame["y"]
     if library == "lightgbm":
@@ -57,19 +54,19 @@ def trained(frame: pd.DataFrame, library: str = "lightgbm", **how: Any) -> str:
     return "model.json"
 
 
-def write_svmlight(path: str, frame: pd.DataFrame, base: int, end: str = "") -> None:
+def write_svmlight(path, frame, base, end=""):
     """Every cell of a frame, of which features are counted from ``base``."""
     rows = zip(frame.drop(columns="y").to_numpy(), frame["y"], strict=True)
     lines = (" ".join([str(y), *(f"{j}:{x}" for j, x in enumerate(row, base))]) for row, y in rows)
     Path(path).write_text("".join(f"{line}{end}\n" for line in lines))
 
 
-def data(file: str, **options: Any) -> Splits:
+def data(file, **options):
     """A file as all three splits."""
     return FileData(file, file, file, **options).prepare(DataFolder("."), "quick", 0, 0).complete()
 
 
-def judged(model: str, splits: Splits) -> tuple[np.ndarray, list[str], list[str]]:
+def judged(model, splits):
     """Final scores on test, notes and warnings."""
     learner = ImportedModel(file=model)
     lines = list(learner.notes(splits))
@@ -81,7 +78,7 @@ def judged(model: str, splits: Splits) -> tuple[np.ndarray, list[str], list[str]
     return last.scores, notes, warnings
 
 
-def raw(model: str, X: pd.DataFrame) -> np.ndarray:
+def raw(model, X):
     """Log-odds or raw scores by the library itself."""
     if model.endswith("txt"):
         return np.asarray(lightgbm.Booster(model_file=model).predict(X, raw_score=True))
@@ -98,9 +95,7 @@ LIBRARIES = ("lightgbm", "xgboost", "catboost")
 
 @pytest.mark.parametrize("library", LIBRARIES)
 @pytest.mark.parametrize("stem", ["f", "Column_", "x"])
-def test_names_that_a_library_might_have_made_up_are_names_where_the_data_has_them(
-    library: str, stem: str
-) -> None:
+def test_names_that_a_library_might_have_made_up_are_names_where_the_data_has_them(library, stem):
     frame = table([f"{stem}{j}" for j in range(12)])
     model = trained(frame, library)
     frame[sorted(frame.columns)].to_csv("data.csv", index=False)  # f0, f1, f10, f11, f2
@@ -112,7 +107,7 @@ def test_names_that_a_library_might_have_made_up_are_names_where_the_data_has_th
 
 @pytest.mark.parametrize("library", ["lightgbm", "xgboost"])
 @pytest.mark.parametrize("base", [0, 1])
-def test_a_file_counted_from_one_is_one_to_the_library(library: str, base: int) -> None:
+def test_a_file_counted_from_one_is_one_to_the_library(library, base):
     frame = table(["a", "b", "c", "d"])
     write_svmlight("data.svm", frame, base)
     if library == "lightgbm":
@@ -133,7 +128,7 @@ def test_a_file_counted_from_one_is_one_to_the_library(library: str, base: int) 
     assert not warnings
 
 
-def test_what_an_svmlight_file_does_not_write_is_missing_to_xgboost() -> None:
+def test_what_an_svmlight_file_does_not_write_is_missing_to_xgboost():
     rng = np.random.default_rng(0)
     X = rng.integers(-2, 3, size=(N, 4))
     written = rng.random(X.shape) < 0.7
@@ -156,7 +151,7 @@ def test_what_an_svmlight_file_does_not_write_is_missing_to_xgboost() -> None:
     assert [w for w in warnings if "--unwritten missing reads them so" in w]
 
 
-def test_a_narrower_training_file_is_noticed_where_features_are_counted() -> None:
+def test_a_narrower_training_file_is_noticed_where_features_are_counted():
     """Training wrote features 1 to 4, so 5 to the library, as many as the test rows have."""
     frame = table(["a", "b", "c", "d"])
     write_svmlight("train.svm", frame, 1)
@@ -170,7 +165,7 @@ def test_a_narrower_training_file_is_noticed_where_features_are_counted() -> Non
     assert "the model counts from 0" in notes[0]
 
 
-def test_names_that_a_library_respells_are_found() -> None:
+def test_names_that_a_library_respells_are_found():
     frame = table(["a b", "c,d", "größe €", "e_f"])
     spelt = ["a_b", "c_d", "gr_e_", "e_f"]
     model = trained(frame.set_axis([*spelt, "y"], axis=1))
@@ -181,7 +176,7 @@ def test_names_that_a_library_respells_are_found() -> None:
     assert notes == ["imported: columns matched by name, 'a_b' as 'a b' and 2 more alike"]
 
 
-def test_an_exact_name_goes_before_another_spelling_and_two_spellings_are_refused() -> None:
+def test_an_exact_name_goes_before_another_spelling_and_two_spellings_are_refused():
     frame = table(["a-b", "a_b", "c"])
     model = trained(frame[["a_b", "c", "y"]])
     frame.to_csv("data.csv", index=False)
@@ -193,7 +188,7 @@ def test_an_exact_name_goes_before_another_spelling_and_two_spellings_are_refuse
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
-def test_columns_that_cannot_be_those_of_training_are_warned_of(library: str) -> None:
+def test_columns_that_cannot_be_those_of_training_are_warned_of(library):
     frame = table(["a", "b"])
     frame["b"] = 1000 + 10 * frame["b"]
     model = trained(frame, library)
@@ -204,7 +199,7 @@ def test_columns_that_cannot_be_those_of_training_are_warned_of(library: str) ->
     assert warning.startswith("imported: column 'b' may be another one than the model's")
 
 
-def test_lightgbm_states_ranges_that_columns_in_another_order_leave() -> None:
+def test_lightgbm_states_ranges_that_columns_in_another_order_leave():
     frame = table(["a", "b"])
     frame["b"] = frame["b"] * 50
     model = trained(frame.rename(columns={"a": "Column_0", "b": "Column_1"}))
@@ -218,7 +213,7 @@ WORDS = np.array(["repaid", "default"])
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
-def test_classes_coded_the_other_way_round_are_noticed_and_turned(library: str) -> None:
+def test_classes_coded_the_other_way_round_are_noticed_and_turned(library):
     """1 is default where the model was trained, and the second in order here is repaid."""
     frame = table(["a", "b"])
     model = trained(frame, library)
@@ -236,9 +231,7 @@ def test_classes_coded_the_other_way_round_are_noticed_and_turned(library: str) 
 
 @pytest.mark.parametrize("positive", ["", "default"])
 @pytest.mark.parametrize("order", [["default", "repaid"], ["repaid", "default"]])
-def test_the_names_of_two_classes_decide_where_the_file_has_them(
-    order: list[str], positive: str
-) -> None:
+def test_the_names_of_two_classes_decide_where_the_file_has_them(order, positive):
     frame = table(["a", "b"])
     frame["y"] = WORDS[frame["y"]]
     model = trained(frame, "catboost", class_names=order)
@@ -251,7 +244,7 @@ def test_the_names_of_two_classes_decide_where_the_file_has_them(
     assert not warnings
 
 
-def test_the_names_of_several_classes_decide_where_the_file_has_them() -> None:
+def test_the_names_of_several_classes_decide_where_the_file_has_them():
     frame = table(["a", "b"])
     frame["y"] = np.array(["x", "y", "z"])[np.digitize(frame["a"], [-0.5, 0.5])]
     model = trained(frame, "catboost", class_names=["z", "x", "y"], loss_function="MultiClass")
@@ -265,7 +258,7 @@ def test_the_names_of_several_classes_decide_where_the_file_has_them() -> None:
         judged(model, data("data.csv"))
 
 
-def test_classes_in_another_order_are_noticed_by_their_errors() -> None:
+def test_classes_in_another_order_are_noticed_by_their_errors():
     frame = table(["a", "b"])
     frame["y"] = np.digitize(frame["a"], [-0.5, 0.5])
     model = trained(frame, objective="multiclass", num_class=3)
@@ -278,7 +271,7 @@ def test_classes_in_another_order_are_noticed_by_their_errors() -> None:
 
 
 @pytest.mark.parametrize("library", ["lightgbm", "catboost"])
-def test_probabilities_of_one_against_the_rest_are_divided_by_their_sum(library: str) -> None:
+def test_probabilities_of_one_against_the_rest_are_divided_by_their_sum(library):
     frame = table(["a", "b"])
     frame["y"] = np.digitize(frame["a"] + frame["b"] ** 2, [0.0, 1.0])
     if library == "lightgbm":
@@ -293,13 +286,13 @@ def test_probabilities_of_one_against_the_rest_are_divided_by_their_sum(library:
     np.testing.assert_allclose(ours, own / own.sum(axis=1, keepdims=True), atol=1e-9)
 
 
-def test_a_plan_says_how_a_model_was_matched_and_warns(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_plan_says_how_a_model_was_matched_and_warns(monkeypatch):
     from bench_core import plan
 
     frame = table(["a", "b"])
     model = trained(frame)
     frame.assign(y=WORDS[frame["y"]]).to_csv("data.csv", index=False)
-    asked: dict[str, Any] = {
+    asked = {
         "learners": ["cronus"],
         "settings": {"cronus.base.learner": "imported"},
     }
@@ -316,7 +309,7 @@ def test_a_plan_says_how_a_model_was_matched_and_warns(monkeypatch: pytest.Monke
 SECONDS = np.arange(N * 15)[::15]
 
 
-def in_seconds() -> pd.DataFrame:
+def in_seconds():
     """A label that changes every 400 s within one of float32's steps of 128 s."""
     rng = np.random.default_rng(0)
     frame = pd.DataFrame(
@@ -327,7 +320,7 @@ def in_seconds() -> pd.DataFrame:
 
 @pytest.mark.parametrize("library", LIBRARIES)
 @pytest.mark.parametrize("named", [True, False])
-def test_times_in_seconds_go_where_the_library_sends_them(library: str, named: bool) -> None:
+def test_times_in_seconds_go_where_the_library_sends_them(library, named):
     frame = in_seconds()
     own = frame if named else frame.set_axis(["Column_0", "Column_1", "y"], axis=1)
     model = trained(own, library, **({"min_data_in_leaf": 2} if library == "lightgbm" else {}))
@@ -340,7 +333,7 @@ def test_times_in_seconds_go_where_the_library_sends_them(library: str, named: b
     assert not warnings
 
 
-def test_thresholds_lie_between_the_cells_that_float32_tells_apart() -> None:
+def test_thresholds_lie_between_the_cells_that_float32_tells_apart():
     """XGBoost rounds cells: those up to half a step away are the threshold's own."""
     near = 1_700_000_000 // 128 * 128
     frame = pd.DataFrame({"t": np.repeat(np.arange(near - 640, near + 640), 2)})
@@ -351,7 +344,7 @@ def test_thresholds_lie_between_the_cells_that_float32_tells_apart() -> None:
     np.testing.assert_allclose(scores, raw(model, frame[["t"]]), atol=2e-6)
 
 
-def test_our_own_export_is_found_whatever_the_columns_are_called() -> None:
+def test_our_own_export_is_found_whatever_the_columns_are_called():
     from bench_methods.gbrt import GBRT
 
     from bench_core.serving.export import program_of

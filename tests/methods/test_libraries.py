@@ -1,9 +1,6 @@
 """Other libraries as learners: the units of their penalties, forests, versions."""
 
-from __future__ import annotations
-
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -26,9 +23,7 @@ for peer in ("lightgbm", "xgboost", "catboost"):
 
 @pytest.mark.parametrize("learner", [LightGBM(), XGBoost(), CatBoost()], ids=str)
 @pytest.mark.parametrize(("columns", "most"), [(301, 37), (299, 254)], ids=["wide", "not wide"])
-def test_of_more_features_than_rows_there_are_as_few_bins_as_in_our_trees(
-    learner: Any, columns: int, most: int
-) -> None:
+def test_of_more_features_than_rows_there_are_as_few_bins_as_in_our_trees(learner, columns, most):
     X = np.zeros((300, columns), np.float32)
     X[:, 0] = np.arange(300)
     train = Examples(X, np.random.default_rng(0).normal(size=300))
@@ -39,7 +34,7 @@ def test_of_more_features_than_rows_there_are_as_few_bins_as_in_our_trees(
     assert (len(cuts) > 45) == (columns < 300)
 
 
-def first_split(learner: Any, train: Examples, cost: np.ndarray) -> list[int]:
+def first_split(learner, train, cost):
     ensemble = fit(learner, train, Task.REGRESSION, price_list(cost)).ensemble
     return [int(f) for f in ensemble.feature if f >= 0]
 
@@ -56,8 +51,8 @@ ONE_SPLIT = [
 @pytest.mark.parametrize("learner", ONE_SPLIT, ids=lambda one: one.name)
 @pytest.mark.parametrize("tradeoff", [0.0, 0.03, 0.1, 0.3, 0.6, 1.0, 3.0])
 def test_the_first_split_minimises_half_the_squares_plus_tau_times_the_cost_of_all_rows(
-    learner: Any, tradeoff: float
-) -> None:
+    learner, tradeoff
+):
     """All rows pay at the root, at once or one by one: the unit of every penalty, by hand."""
     rng = np.random.default_rng(0)
     X = rng.integers(0, 4, size=(60, 3)).astype(np.float32)
@@ -81,7 +76,7 @@ def test_the_first_split_minimises_half_the_squares_plus_tau_times_the_cost_of_a
     assert first_split(replace(learner, tradeoff=tradeoff), train, cost) == expected
 
 
-def test_lazy_cegb_of_lightgbm_is_our_cegb() -> None:
+def test_lazy_cegb_of_lightgbm_is_our_cegb():
     rng = np.random.default_rng(1)
     X = rng.integers(0, 12, (500, 5)).astype(np.float32)
     y = np.sin(X / 3) @ np.array([1.0, 0.8, 0.6, 0.4, 0.2]) + 0.1 * rng.normal(size=500)
@@ -95,7 +90,7 @@ def test_lazy_cegb_of_lightgbm_is_our_cegb() -> None:
     assert a.bills["path"].feature_cost(at, 500).mean() < 16  # of 17: prices matter
 
 
-def test_of_a_discounted_group_lightgbm_charges_every_feature_in_full() -> None:
+def test_of_a_discounted_group_lightgbm_charges_every_feature_in_full():
     grid = np.array([(a, b) for a in (0, 1) for b in (0, 1)] * 25, dtype=np.float32)
     train = Examples(grid, 1.1 * grid[:, 0] + 1.0 * grid[:, 1])
     group = price_list(np.array([10.0, 10.0]), discounted=[DiscountGroup((0, 1), (0.5, 0.5))])
@@ -108,7 +103,7 @@ def test_of_a_discounted_group_lightgbm_charges_every_feature_in_full() -> None:
 
 
 @pytest.mark.parametrize("task", Task)
-def test_a_forest_scores_as_scikit_learn_does(task: Task) -> None:
+def test_a_forest_scores_as_scikit_learn_does(task):
     from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 
     train = examples(task)
@@ -127,7 +122,7 @@ def test_a_forest_scores_as_scikit_learn_does(task: Task) -> None:
     assert np.allclose(last.scores, expected, rtol=0, atol=1e-9)
 
 
-def test_a_prefix_of_a_forest_is_the_average_of_its_trees_so_far() -> None:
+def test_a_prefix_of_a_forest_is_the_average_of_its_trees_so_far():
     train = examples(Task.REGRESSION)
     model = fit(RandomForest(trees=5), train, Task.REGRESSION)
     five = [p.scores for p in path(model, train)]
@@ -136,7 +131,7 @@ def test_a_prefix_of_a_forest_is_the_average_of_its_trees_so_far() -> None:
     assert np.allclose(five[2], three, rtol=0, atol=1e-12)
 
 
-def test_a_tree_of_several_classes_is_billed_once() -> None:
+def test_a_tree_of_several_classes_is_billed_once():
     train = examples(Task.MULTICLASS)
     at = prices(split=1.0, tree=10.0)
     model = fit(RandomForest(trees=3, depth=2), train, Task.MULTICLASS, at)
@@ -146,7 +141,7 @@ def test_a_tree_of_several_classes_is_billed_once() -> None:
     assert np.asarray(bill.trees).tolist() == [3.0] * 300
 
 
-def test_multiclass_catboost_counts_trees_not_trees_times_classes() -> None:
+def test_multiclass_catboost_counts_trees_not_trees_times_classes():
     train = examples(Task.MULTICLASS)
     points = [p.point["trees"] for p in path(fit(CatBoost(trees=7), train, Task.MULTICLASS), train)]
     assert points == list(range(1, 8))
@@ -155,12 +150,12 @@ def test_multiclass_catboost_counts_trees_not_trees_times_classes() -> None:
 # Packages and values
 
 
-def test_a_peer_that_is_not_installed_is_one_line_with_the_extra() -> None:
+def test_a_peer_that_is_not_installed_is_one_line_with_the_extra():
     with pytest.raises(UsageError, match=r"pip install 'budget-bench\[peers\]'"):
         libraries.version_of("nothing", "no-such-distribution-of-anyone")
 
 
-def test_another_version_of_a_peer_is_another_key(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_version_of_a_peer_is_another_key(monkeypatch):
     before = learner_key(XGBoost())
     libraries.version_of.cache_clear()
     monkeypatch.setattr(libraries, "version", lambda name: "0.0.1")
@@ -170,7 +165,7 @@ def test_another_version_of_a_peer_is_another_key(monkeypatch: pytest.MonkeyPatc
     assert learner_key(XGBoost()) == before
 
 
-def test_what_a_peer_says_against_the_data_is_one_line() -> None:
+def test_what_a_peer_says_against_the_data_is_one_line():
     train = replace(examples(Task.RANKING), y=np.full(300, 0.5))
     with pytest.raises(InputError, match="lightgbm: ") as error:
         fit(LightGBM(trees=2, loss="lambdarank"), train, Task.RANKING)
@@ -187,11 +182,11 @@ LIMITS = {  # each is the last that the library itself takes, and the first that
 
 
 @pytest.mark.parametrize("kind", LIMITS)
-def test_what_a_ranking_loss_does_not_take_is_one_line_of_ours(kind: str) -> None:
+def test_what_a_ranking_loss_does_not_take_is_one_line_of_ours(kind):
     learner, last, first, rows = LIMITS[kind]
     rng = np.random.default_rng(0)
 
-    def ranking(grade: float, size: int) -> Examples:
+    def ranking(grade, size):
         X = rng.normal(size=(2 * size, 2)).astype(np.float32)
         y = (X[:, 0] > 0).astype(float)
         y[0] = grade

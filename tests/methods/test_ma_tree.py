@@ -1,10 +1,7 @@
 """Trees that avoid missing cells: splits by hand, rows walked one by one, caps."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import cache
-from typing import Any
 
 import numpy as np
 import pytest
@@ -15,7 +12,7 @@ from helpers.boosted_cases import CLASSES, examples, path, prices
 from helpers.boosted_cases import fit as fit_small
 from helpers.fakes import FakeContext
 
-from bench_core import Examples, Prices, Task, price_list
+from bench_core import Examples, Task, price_list
 from bench_core.conformance import task_splits
 from bench_core.conformance.tasks import fit
 
@@ -24,11 +21,11 @@ TASKS = sorted(MATree.tasks)
 nan = np.nan
 
 
-def root(model: Any) -> int:
+def root(model):
     return int(model.policy.feature[0])
 
 
-def two_features() -> Examples:
+def two_features():
     """Feature 0 parts 8 of 10 rows rightly and is missing in the other two, a row of each class;
     feature 1 is always there and parts 8 of 10 rightly."""
     X = np.array([[0, 0]] * 4 + [[1, 1]] * 4 + [[nan, 1], [nan, 0]], np.float32)
@@ -36,7 +33,7 @@ def two_features() -> Examples:
 
 
 @pytest.mark.parametrize(("alpha", "feature"), [(0.0, 0), (2.5, 0), (2.7, 1)])
-def test_missing_cells_count_alpha_against_a_feature(alpha: float, feature: int) -> None:
+def test_missing_cells_count_alpha_against_a_feature(alpha, feature):
     """Of 10 rows, half of them 1, feature 0 gains 8 bits, feature 1 gains 10 - 10 H(1/5) = 2.78:
     .8 against .278 in all, .8 - .2 alpha against .278: equal at alpha = 2.61."""
     train = two_features()
@@ -46,7 +43,7 @@ def test_missing_cells_count_alpha_against_a_feature(alpha: float, feature: int)
     assert root(model) == feature
 
 
-def test_a_price_counts_as_in_cost_tree() -> None:
+def test_a_price_counts_as_in_cost_tree():
     """.8 / (c + 1) against .278 / 2, prices in units of their median: c = 2 p / (p + 1) and
     2 / (p + 1) for prices p and 1. At p = 3: .8 / 2.5 = .32 against .278 / 1.5 = .185; at p = 30:
     .8 / 2.935 = .273 against .278 / 1.065 = .261; less .2 alpha for feature 0."""
@@ -57,7 +54,7 @@ def test_a_price_counts_as_in_cost_tree() -> None:
         assert root(model) == feature
 
 
-def test_a_row_without_the_cell_is_answered_by_the_node() -> None:
+def test_a_row_without_the_cell_is_answered_by_the_node():
     """The root has 5 + 5 rows: log-odds 0 for the rows without feature 0, though both have feature
     1, which would part them. They pay for what they asked."""
     train = two_features()
@@ -70,13 +67,13 @@ def test_a_row_without_the_cell_is_answered_by_the_node() -> None:
 
 
 @pytest.mark.parametrize("task", TASKS, ids=str)
-def test_the_first_split_is_the_best_of_all_cuts(task: Task) -> None:
+def test_the_first_split_is_the_best_of_all_cuts(task):
     """Against every feature and cut of 60 rows, from the rows that have the cell alone."""
     train = examples(task, n=60)
     model = fit_small(MATree(min_rows=5, price_power=0.0, alpha=0.3), train, task)
     y, n = train.y, len(train)
 
-    def impurity(rows: Any) -> float:
+    def impurity(rows):
         if task is Task.REGRESSION:
             return float(((y[rows] - y[rows].mean()) ** 2).sum())
         share = np.bincount(y[rows].astype(int)) / len(rows)
@@ -102,7 +99,7 @@ def test_the_first_split_is_the_best_of_all_cuts(task: Task) -> None:
 FITTED = cache(lambda task: fit(MATree(min_rows=4, alpha=0.1), task_splits(task, 600)))
 
 
-def by_hand(policy: Any, prices: Prices, x: Any, pruning: int, cap: float) -> tuple[Any, set[int]]:
+def by_hand(policy, prices, x, pruning, cap):
     """A row's answer and sensors: down the tree, a sensor at a time while it can be paid."""
     bought = {s for s in range(prices.sensors) if prices.sensor[s] == 0}
     at, spent = 0, 0.0
@@ -120,7 +117,7 @@ def by_hand(policy: Any, prices: Prices, x: Any, pruning: int, cap: float) -> tu
 
 
 @pytest.mark.parametrize("task", TASKS, ids=str)
-def test_every_row_walks_the_tree_and_pays_for_its_own_path(task: Task) -> None:
+def test_every_row_walks_the_tree_and_pays_for_its_own_path(task):
     splits, model = task_splits(task, 600), FITTED(task)
     found = [*model.predict_path(splits.test.features)]
     assert len(found) > 5
@@ -135,7 +132,7 @@ def test_every_row_walks_the_tree_and_pays_for_its_own_path(task: Task) -> None:
             )
 
 
-def test_under_any_cap_a_row_goes_as_far_as_it_can_pay() -> None:
+def test_under_any_cap_a_row_goes_as_far_as_it_can_pay():
     """Plain prices, so that each feature is one purchase."""
     splits = task_splits(Task.BINARY, 600)
     cost = np.array([1.0, 1, 4, 4, 8, 6, 16, 2, 2, 3])
@@ -154,7 +151,7 @@ def test_under_any_cap_a_row_goes_as_far_as_it_can_pay() -> None:
     assert len(differ) > 3
 
 
-def test_more_alpha_asks_less_often_in_vain() -> None:
+def test_more_alpha_asks_less_often_in_vain():
     """Copies of the features of which most cells are missing, and which cost nothing more."""
     rng = np.random.default_rng(0)
     splits = examples(Task.BINARY, n=2000)
@@ -172,7 +169,7 @@ def test_more_alpha_asks_less_often_in_vain() -> None:
 
 
 @pytest.mark.parametrize("task", TASKS, ids=str)
-def test_the_loss_that_prunes_is_that_of_the_training_rows(task: Task) -> None:
+def test_the_loss_that_prunes_is_that_of_the_training_rows(task):
     """Leaves for missing cells lose what their rows lose by the node's answer."""
     train, context = examples(task, n=200), FakeContext(task, CLASSES[task])
     bins, codes = binned(train, 255, context)

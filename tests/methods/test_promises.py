@@ -1,11 +1,8 @@
 """Learners at settings that are quick but unlike their defaults: the promises of every learner, and
 the values that their parameters refuse."""
 
-from __future__ import annotations
-
 import tomllib
 from dataclasses import replace
-from typing import Any
 
 import pytest
 from bench_methods.adapt import AdaptGBRT, AdaptL1, AdaptLin, AdaptLstsq
@@ -43,14 +40,14 @@ CLASSES, NUMBERS = (Task.BINARY, Task.MULTICLASS), (Task.REGRESSION, Task.RANKIN
 TREES, FEW = GBRT(trees=12), GBRT(trees=5)
 STACK = AdaptLin(f0=FEW, supports=1, iterations=2, gates=1)
 RULES = ("score", "rank", "capacity")
-CYCLES: dict[str, Any] = {"cycles": 2, "reweightings": 2}
+CYCLES = {"cycles": 2, "reweightings": 2}
 
 
-def sklearn(path: str, **arguments: Any) -> ScikitLearn:
+def sklearn(path, **arguments):
     return ScikitLearn(estimator=f"sklearn.{path}", arguments=arguments or None)
 
 
-PROMISES: list[tuple[Any, tuple[Task, ...] | None]] = [
+PROMISES = [
     (Constant(), None),
     (RandomOrder(trees=3, steps=4), None),
     (CheapestFirst(trees=3, steps=4), None),
@@ -114,7 +111,7 @@ PROMISES: list[tuple[Any, tuple[Task, ...] | None]] = [
 
 
 @pytest.mark.parametrize(("learner", "tasks"), PROMISES, ids=lambda one: getattr(one, "name", ""))
-def test_every_promise_of_a_learner_is_kept(learner: Any, tasks: Any) -> None:
+def test_every_promise_of_a_learner_is_kept(learner, tasks):
     check_learner(learner, tasks)
 
 
@@ -133,7 +130,7 @@ def test_every_promise_of_a_learner_is_kept(learner: Any, tasks: Any) -> None:
     ],
     ids=lambda one: getattr(one, "name", ""),
 )
-def test_every_promise_is_kept_but_one(learner: Any, excused: Any) -> None:
+def test_every_promise_is_kept_but_one(learner, excused):
     run_all([case for case in learner_cases(learner) if case.check is not excused])
 
 
@@ -172,7 +169,7 @@ REFUSED = """
 """
 
 
-def refused(setting: str, message: str) -> None:
+def refused(setting, message):
     """As in ``--set LEARNER.PARAMETER=VALUE``."""
     name, _, assigned = setting.partition(".")
     ((parameter, value),) = tomllib.loads(assigned).items()
@@ -182,7 +179,7 @@ def refused(setting: str, message: str) -> None:
 
 
 @pytest.mark.parametrize("setting", REFUSED.split())
-def test_values_out_of_range_are_refused_by_name(setting: str) -> None:
+def test_values_out_of_range_are_refused_by_name(setting):
     refused(setting, setting.partition(".")[2].partition("=")[0])
 
 
@@ -200,5 +197,5 @@ def test_values_out_of_range_are_refused_by_name(setting: str) -> None:
         ("soft-cascade.thresholds=[1.0]", "below 1"),
     ],
 )
-def test_values_that_mean_nothing_are_refused_with_the_reason(setting: str, why: str) -> None:
+def test_values_that_mean_nothing_are_refused_with_the_reason(setting, why):
     refused(setting, why)

@@ -1,10 +1,7 @@
 """Orders and thresholds of QWYC against a search over all of them, and what rows are answered."""
 
-from __future__ import annotations
-
 from functools import cache
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 import pytest
@@ -19,13 +16,13 @@ BASE = GBRT(trees=40, min_rows=5)
 SPLITS = cache(lambda: task_splits(Task.BINARY, 600))
 
 
-def best_cut(g: Any, positive: Any, mass: Any, allowed: float) -> tuple[float, frozenset[int]]:
+def best_cut(g, positive, mass, allowed):
     """The most rows that can leave, by trying every pair of thresholds; the rows of the first best
     pair, those with the fewest negative values first."""
     lows = [-np.inf, *sorted({(a + b) / 2 for a, b in pairwise(sorted({*g[g < 0], 0.0}))})]
     lows += [0.0]
     highs = sorted({*g[g > 0]}, reverse=True)
-    found: tuple[float, frozenset[int]] = (0.0, frozenset())
+    found = (0.0, frozenset())
     for low in lows:
         for high in [np.inf, *highs]:
             out = np.where(g < low, True, g >= high)
@@ -36,7 +33,7 @@ def best_cut(g: Any, positive: Any, mass: Any, allowed: float) -> tuple[float, f
 
 
 @pytest.mark.parametrize("alpha", [0.0, 0.05, 0.2])
-def test_each_position_has_the_base_model_and_thresholds_of_the_least_ratio(alpha: float) -> None:
+def test_each_position_has_the_base_model_and_thresholds_of_the_least_ratio(alpha):
     rng = np.random.default_rng(0)
     for _ in range(30):
         count, n = 4, 25
@@ -77,11 +74,11 @@ def test_each_position_has_the_base_model_and_thresholds_of_the_least_ratio(alph
             on = on[(partial[on] >= position.low) & (partial[on] < position.high)]
 
 
-def fitted(**settings: Any) -> Any:
+def fitted(**settings):
     return fit(QWYC(base=BASE, every=4, **settings), SPLITS())
 
 
-def test_training_rows_leave_on_the_wrong_side_no_more_often_than_alpha_allows() -> None:
+def test_training_rows_leave_on_the_wrong_side_no_more_often_than_alpha_allows():
     train = SPLITS().train
     *path, full = fitted().predict_path(train.features)
     whole = [*fit(BASE, SPLITS()).predict_path(train.features)][-1]
@@ -93,7 +90,7 @@ def test_training_rows_leave_on_the_wrong_side_no_more_often_than_alpha_allows()
     assert shares[0] > 0.02  # what is allowed is used
 
 
-def test_rows_evaluate_fewer_trees_the_more_may_change_sides() -> None:
+def test_rows_evaluate_fewer_trees_the_more_may_change_sides():
     *path, full = fitted().predict_path(SPLITS().test.features)
     trees = [np.mean(p.bills["path"].trees) for p in (*path, full)]
     assert trees[-1] == 40
@@ -103,7 +100,7 @@ def test_rows_evaluate_fewer_trees_the_more_may_change_sides() -> None:
     assert wrong < 0.12
 
 
-def test_a_row_answers_the_sum_of_the_trees_that_it_evaluated() -> None:
+def test_a_row_answers_the_sum_of_the_trees_that_it_evaluated():
     """Stage by stage by hand, over the single trees' values."""
     splits = SPLITS()
     model, base = fitted(alphas=(0.02,)), fit(BASE, splits)
@@ -125,7 +122,7 @@ def test_a_row_answers_the_sum_of_the_trees_that_it_evaluated() -> None:
         assert first.bills["path"].trees[i] == trees
 
 
-def test_a_better_order_needs_fewer_trees_than_the_base_s_own() -> None:
+def test_a_better_order_needs_fewer_trees_than_the_base_s_own():
     """Three batches of noise before one that decides: the own order evaluates all for most rows."""
     rng = np.random.default_rng(0)
     y = rng.choice([-1.0, 1.0], 400)
@@ -136,7 +133,7 @@ def test_a_better_order_needs_fewer_trees_than_the_base_s_own() -> None:
     assert arranged(batches, 0.0, np.ones(400), 0.0)[0].batch == 3
 
 
-def test_settings_that_make_no_path_are_refused() -> None:
+def test_settings_that_make_no_path_are_refused():
     for alphas in ((), (0.1, 0.1)):
         with pytest.raises(ValueError, match="alphas must be 1 to 99 different numbers"):
             QWYC(alphas=alphas)

@@ -1,9 +1,6 @@
 """Any scikit-learn estimator: what it pays, what it scores, what its state may name."""
 
-from __future__ import annotations
-
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -18,7 +15,7 @@ from bench_core.parameters import expand, parameters
 from bench_core.plugins import Registry
 
 
-def learner(path: str, **arguments: Any) -> ScikitLearn:
+def learner(path, **arguments):
     return ScikitLearn(estimator=f"sklearn.{path}", arguments=arguments or None)
 
 
@@ -33,7 +30,7 @@ def learner(path: str, **arguments: Any) -> ScikitLearn:
         ("ensemble.AdaBoostClassifier", False),
     ],
 )
-def test_only_trees_pay_by_path(path_to: str, pays_by_path: bool) -> None:
+def test_only_trees_pay_by_path(path_to, pays_by_path):
     train = examples(Task.BINARY)
     arguments = {"max_depth": 1} if "Tree" in path_to or "Hist" in path_to else {}
     model = fit(learner(path_to, **arguments), train, Task.BINARY)
@@ -42,7 +39,7 @@ def test_only_trees_pay_by_path(path_to: str, pays_by_path: bool) -> None:
     assert (mean_cost(first, prices()) < COST.sum()) == pays_by_path
 
 
-def test_logistic_regression_scores_its_own_log_odds() -> None:
+def test_logistic_regression_scores_its_own_log_odds():
     from sklearn.linear_model import LogisticRegression
     from sklearn.preprocessing import StandardScaler
 
@@ -53,7 +50,7 @@ def test_logistic_regression_scores_its_own_log_odds() -> None:
     assert np.allclose(path(model, train)[0].scores, expected, rtol=1e-6)
 
 
-def test_margins_stand_in_where_there_are_no_probabilities() -> None:
+def test_margins_stand_in_where_there_are_no_probabilities():
     train = examples(Task.MULTICLASS)
     two = replace(train, y=np.where(train.y == 1, 0.0, train.y))  # class 1 is absent
     scores = path(fit(learner("svm.LinearSVC"), two, Task.MULTICLASS), two)[0].scores
@@ -73,19 +70,19 @@ def test_margins_stand_in_where_there_are_no_probabilities() -> None:
     ],
     ids=str,
 )
-def test_a_wrong_estimator_or_argument_is_one_line(made: ScikitLearn, message: str) -> None:
+def test_a_wrong_estimator_or_argument_is_one_line(made, message):
     with pytest.raises((UsageError, InputError), match=message) as error:
         fit(made, examples(Task.BINARY), Task.BINARY)
     assert "\n" not in str(error.value)
 
 
 @pytest.mark.parametrize("path_to", ["os.system", "SVC", "sklearnish.SVC", ""])
-def test_only_paths_in_scikit_learn_are_taken(path_to: str) -> None:
+def test_only_paths_in_scikit_learn_are_taken(path_to):
     with pytest.raises(ValueError, match="estimator must be a path"):
         ScikitLearn(estimator=path_to)
 
 
-def test_arguments_come_as_a_table_and_a_list_of_tables_is_a_grid() -> None:
+def test_arguments_come_as_a_table_and_a_list_of_tables_is_a_grid():
     table = {"estimator": "sklearn.svm.SVC", "arguments": [{"C": 1.0}, {"C": 10.0, "gamma": 0.5}]}
     made = expand(ScikitLearn, table, Registry())
     assert [m.arguments for m in made] == [{"C": 1.0}, {"C": 10.0, "gamma": 0.5}]
@@ -94,13 +91,13 @@ def test_arguments_come_as_a_table_and_a_list_of_tables_is_a_grid() -> None:
     assert kinds["arguments"] == "a table or none"
 
 
-def fitted(path_to: str = "linear_model.LogisticRegression", **arguments: Any) -> EstimatorModel:
+def fitted(path_to="linear_model.LogisticRegression", **arguments):
     model = fit(learner(path_to, **arguments), examples(Task.BINARY), Task.BINARY)
     assert isinstance(model, EstimatorModel)
     return model
 
 
-def test_an_estimator_that_fits_otherwise_the_second_time_is_refused() -> None:
+def test_an_estimator_that_fits_otherwise_the_second_time_is_refused():
     state = fitted().state()
     state["probe"] = state["probe"] + 1e-12
     with pytest.raises(InputError, match=r"LogisticRegression, fitted again .* other answers"):
@@ -108,14 +105,14 @@ def test_an_estimator_that_fits_otherwise_the_second_time_is_refused() -> None:
 
 
 @pytest.mark.parametrize("named", ["os.system", "sklearn", "", "subprocess.Popen", "sklearn.os"])
-def test_a_state_names_nothing_but_estimators_of_scikit_learn(named: str) -> None:
+def test_a_state_names_nothing_but_estimators_of_scikit_learn(named):
     state = fitted().state()
     state["recipe"] = {**state["recipe"], "path": named}
     with pytest.raises(UsageError, match=r"there is no|is no estimator"):
         path(EstimatorModel.from_state(state), examples(Task.BINARY))
 
 
-def test_a_state_reads_no_cache_of_pickles() -> None:
+def test_a_state_reads_no_cache_of_pickles():
     state = fitted().state()
     recipe = {"path": "sklearn.cluster.KMeans", "arguments": {"memory": "/x"}}
     state["recipe"] = {**state["recipe"], **recipe}

@@ -1,9 +1,6 @@
 """``tree-dime``: purchases by expected fall of the loss per price."""
 
-from __future__ import annotations
-
 from functools import cache
-from typing import Any
 
 import numpy as np
 import pytest
@@ -11,12 +8,12 @@ from bench_methods.masked_gbrt import MaskedGbrt
 from bench_methods.tree_dime import TreeDime
 from helpers.fakes import FakeContext
 
-from bench_core import Examples, Features, Prices, Sequential, Task
+from bench_core import Examples, Features, Prices, Task
 
 PREDICTOR = MaskedGbrt(parts=2, trees=100)
 
 
-def opposites(n: int, seed: int = 0) -> Examples:
+def opposites(n, seed=0):
     """Whether features 0 and 1 have one sign; feature 2 knows it for 65% of the rows."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, 4)).astype(np.float32)
@@ -25,7 +22,7 @@ def opposites(n: int, seed: int = 0) -> Examples:
     return Examples(X, y)
 
 
-def gated(n: int, seed: int = 0) -> Examples:
+def gated(n, seed=0):
     """Feature 0 says whether feature 1 or feature 2 has the label."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, 4)).astype(np.float32)
@@ -34,7 +31,7 @@ def gated(n: int, seed: int = 0) -> Examples:
 
 
 @cache
-def fitted(problem: Any, prices: tuple[float, ...] = (1.0,) * 4, **settings: Any) -> Sequential:
+def fitted(problem, prices=(1.0,) * 4, **settings):
     train, valid = problem(3000), problem(500, 1)
     context, costs = FakeContext(Task.BINARY, 2), Prices.additive(np.array(prices))
     context.models = {PREDICTOR: PREDICTOR.fit(train, valid, costs, context)}
@@ -42,14 +39,14 @@ def fitted(problem: Any, prices: tuple[float, ...] = (1.0,) * 4, **settings: Any
     return learner.fit(train, valid, costs, context)
 
 
-def bought(model: Sequential, test: Examples, cap: float) -> tuple[np.ndarray, float]:
+def bought(model, test, cap):
     """What rows buy under a cap (n, s), and the accuracy."""
     found = model.predict_capped(Features(test.X), cap, model.prices)
     right = (found.scores > 0) == (test.y > 0)
     return found.bills["path"].acquired.unpack(), float(right.mean())
 
 
-def test_what_a_feature_opens_decides_what_comes_next() -> None:
+def test_what_a_feature_opens_decides_what_comes_next():
     test = gated(1000, 2)
     made, accuracy = bought(fitted(gated, lookahead=2), test, 2)
     gate = test.X[:, 0] > 0
@@ -59,7 +56,7 @@ def test_what_a_feature_opens_decides_what_comes_next() -> None:
     assert accuracy > 0.95
 
 
-def test_features_that_help_only_together_are_seen_by_looking_ahead() -> None:
+def test_features_that_help_only_together_are_seen_by_looking_ahead():
     test = opposites(1000, 2)
     near, far = (bought(fitted(opposites, lookahead=h), test, 2) for h in (1, 2))
     assert near[0][:, 2].mean() > 0.95  # the best of one purchase
@@ -68,8 +65,8 @@ def test_features_that_help_only_together_are_seen_by_looking_ahead() -> None:
     assert near[1] < 0.75
 
 
-def test_the_fall_is_divided_by_the_price() -> None:
-    def alike(n: int, seed: int = 0) -> Examples:
+def test_the_fall_is_divided_by_the_price():
+    def alike(n, seed=0):
         rng = np.random.default_rng(seed)
         X = rng.normal(size=(n, 4)).astype(np.float32)
         return Examples(X, (X[:, 0] + X[:, 1] + X[:, 2] > 0).astype(np.float64))
@@ -79,8 +76,8 @@ def test_the_fall_is_divided_by_the_price() -> None:
 
 
 @pytest.mark.parametrize("skip", [True, False])
-def test_a_row_that_cannot_pay_for_the_best_skips_it_or_stops(skip: bool) -> None:
-    def unlike(n: int, seed: int = 0) -> Examples:
+def test_a_row_that_cannot_pay_for_the_best_skips_it_or_stops(skip):
+    def unlike(n, seed=0):
         rng = np.random.default_rng(seed)
         X = rng.normal(size=(n, 4)).astype(np.float32)
         return Examples(X, (X[:, 0] + 0.2 * X[:, 1] > 0).astype(np.float64))
@@ -90,7 +87,7 @@ def test_a_row_that_cannot_pay_for_the_best_skips_it_or_stops(skip: bool) -> Non
     assert made.mean(axis=0).tolist() == [0, int(skip), 0, 0]
 
 
-def test_points_spend_more_and_more_and_keep_what_was_bought() -> None:
+def test_points_spend_more_and_more_and_keep_what_was_bought():
     path = list(fitted(gated, lookahead=2).predict_path(Features(gated(1000, 2).X)))
     made = np.array([p.bills["path"].acquired.unpack() for p in path])
     assert (made[:-1] <= made[1:]).all()

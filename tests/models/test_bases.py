@@ -1,12 +1,7 @@
 """What may stand under another learner; paths made of several models."""
 
-from __future__ import annotations
-
 import json
-from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -15,7 +10,6 @@ from bench_methods.cronus import Cronus
 from bench_methods.gbrt import GBRT
 from bench_models.boosting import BoostedTrees, chain, ensemble_of
 from bench_models.path_of_models import PathOfModels, Subsets, readable
-from bench_models.staged import Stage, StagedModel
 from helpers.boosted_cases import examples, mean_cost, prices
 from helpers.every_learner_cases import LEARNERS, quick
 from helpers.fakes import FakeContext
@@ -25,7 +19,7 @@ from bench_core import DiscountGroup, Examples, Features, Task, UsageError, pric
 from bench_core.conformance import task_splits
 from bench_core.conformance import tasks as conformance
 
-CHANGES: dict[str, Callable[[Stage], Stage]] = {
+CHANGES = {
     "a weight": lambda s: replace(s, weights=s.weights * 2),
     "no weight": lambda s: replace(s, weights=s.weights * 0),
     "the constant": lambda s: replace(s, bias=s.bias + 1),
@@ -36,17 +30,16 @@ CHANGES: dict[str, Callable[[Stage], Stage]] = {
 }
 
 
-def boosted(outputs: int) -> StagedModel:
+def boosted(outputs):
     rng = np.random.default_rng(outputs)
     trees = random_ensemble(rng, trees=6, features=4, leaves=5, outputs=outputs)
     return chain(trees, prices(), {})
 
 
 @pytest.mark.parametrize("outputs", [1, 2, 3])
-def test_a_chain_of_all_trees_adds_up(outputs: int) -> None:
+def test_a_chain_of_all_trees_adds_up(outputs):
     model = boosted(outputs)
     trees = model.ensemble
-    assert trees is not None
     X = random_rows(np.random.default_rng(0), 20, 4)
     expected = np.tile(trees.base, (20, 1))
     for i, row in enumerate(X):
@@ -58,13 +51,13 @@ def test_a_chain_of_all_trees_adds_up(outputs: int) -> None:
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_a_chain_with_one_stage_changed_does_not(change: str) -> None:
+def test_a_chain_with_one_stage_changed_does_not(change):
     model = boosted(1)
     last = CHANGES[change](model.stages[-1])
     assert not replace(model, stages=[*model.stages[:-1], last]).adds_up
 
 
-def test_trees_that_were_weighted_anew_are_not_taken_for_the_base() -> None:
+def test_trees_that_were_weighted_anew_are_not_taken_for_the_base():
     rows, base = examples(Task.BINARY), GBRT(trees=4)
     context = FakeContext(Task.BINARY, 2)
     context.models = {base: base.fit(rows, rows, prices(), context)}
@@ -75,7 +68,7 @@ def test_trees_that_were_weighted_anew_are_not_taken_for_the_base() -> None:
 
 
 @pytest.mark.parametrize("cascade", [SoftCascade, AndOr])
-def test_a_cascade_whose_stages_do_not_add_up_offers_no_trees(cascade: Any) -> None:
+def test_a_cascade_whose_stages_do_not_add_up_offers_no_trees(cascade):
     rows, base = examples(Task.BINARY), GBRT(trees=4)
     context = FakeContext(Task.BINARY, 2)
     context.models = {base: base.fit(rows, rows, prices(), context)}
@@ -88,9 +81,9 @@ NO_SUM = sorted(name for name, cls in LEARNERS.items() if not getattr(cls, "adds
 
 @pytest.mark.parametrize("base", NO_SUM)
 @pytest.mark.parametrize("learner", STANDING)
-def test_what_never_adds_up_is_refused_before_anything_is_trained(learner: str, base: str) -> None:
+def test_what_never_adds_up_is_refused_before_anything_is_trained(learner, base):
     with pytest.raises(ValueError, match=f"base '{base}' has no trees that add up") as error:
-        LEARNERS[learner](base=LEARNERS[base]())  # type: ignore[call-arg]
+        LEARNERS[learner](base=LEARNERS[base]())
     assert "\n" not in str(error.value)
 
 
@@ -102,9 +95,7 @@ MAY = [
 
 
 @pytest.mark.parametrize(("name", "task"), MAY, ids=str)
-def test_what_is_taken_for_a_base_adds_up_to_its_scores(
-    name: str, task: Task, tmp_path: Path
-) -> None:
+def test_what_is_taken_for_a_base_adds_up_to_its_scores(name, task, tmp_path):
     splits = task_splits(task, 80)
     learner = quick(name, task, splits.train, tmp_path)
     model = conformance.fit(learner, splits)
@@ -118,21 +109,21 @@ def test_what_is_taken_for_a_base_adds_up_to_its_scores(
     assert np.allclose(summed.scores, own.scores, rtol=1e-14, atol=0)
 
 
-def subsets(train: Examples, task: Task = Task.REGRESSION, trees: int = 5) -> Subsets:
+def subsets(train, task=Task.REGRESSION, trees=5):
     from bench_trees import Settings
 
     return Subsets(BoostedTrees(), Settings(trees=trees), train, prices(), FakeContext(task))
 
 
-def mask(*features: int, of: int = 4) -> np.ndarray:
+def mask(*features, of=4):
     return np.isin(np.arange(of), features)
 
 
-def silent(done: int, total: int) -> None:
+def silent(done, total):
     pass
 
 
-def test_boosting_on_a_subset_is_boosting_on_the_data_cut_to_it() -> None:
+def test_boosting_on_a_subset_is_boosting_on_the_data_cut_to_it():
     train = examples(Task.REGRESSION)
     cut = Examples(np.ascontiguousarray(train.X[:, [1, 3]]), train.y)
     context = FakeContext(Task.REGRESSION)
@@ -140,21 +131,20 @@ def test_boosting_on_a_subset_is_boosting_on_the_data_cut_to_it() -> None:
 
     plain = GBRT(trees=5).fit(cut, cut, price_list(np.ones(2)), context).ensemble
     ours = subsets(train).boost(mask(1, 3), silent)
-    assert plain is not None
     assert ours.value.tolist() == plain.value.tolist()
     assert ours.threshold.tolist() == plain.threshold.tolist()
     assert ours.feature.tolist() == [{-1: -1, 0: 1, 1: 3}[j] for j in plain.feature.tolist()]
     assert ours.features == 4
 
 
-def test_no_features_give_the_constant() -> None:
+def test_no_features_give_the_constant():
     train = examples(Task.REGRESSION)
     ensemble = subsets(train).boost(mask(), silent)
     assert ensemble.trees == 0
     assert ensemble.base.tolist() == [pytest.approx(train.y.mean())]
 
 
-def test_a_path_bills_each_model_for_itself() -> None:
+def test_a_path_bills_each_model_for_itself():
     train = examples(Task.REGRESSION)
     of = subsets(train)
     chosen = [mask(3), mask(0)]
@@ -165,7 +155,7 @@ def test_a_path_bills_each_model_for_itself() -> None:
     assert mean_cost(second, prices()) == 1
 
 
-def test_a_rebuilt_path_predicts_the_same() -> None:
+def test_a_rebuilt_path_predicts_the_same():
     train = examples(Task.REGRESSION)
     of = subsets(train)
     models = [of.whole(of.boost(mask(*range(k)), silent), {"features": k}) for k in range(12)]
@@ -179,7 +169,7 @@ def test_a_rebuilt_path_predicts_the_same() -> None:
         assert a.scores.tolist() == b.scores.tolist()
 
 
-def test_what_costs_nothing_more_is_readable() -> None:
+def test_what_costs_nothing_more_is_readable():
     at = price_list(
         np.array([1.0, 4.0, 4.0, 8.0, 6.0, 0.0, 9.0]),
         shared=[[1, 2]],

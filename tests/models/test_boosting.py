@@ -1,10 +1,7 @@
 """Prefixes, losses of constants and prices in loss units."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 import pytest
@@ -27,7 +24,7 @@ from bench_core.execution.predict import predict_split
 
 
 @given(st.integers(0, 20000))
-def test_at_most_a_hundred_rising_prefixes_end_with_the_whole(iterations: int) -> None:
+def test_at_most_a_hundred_rising_prefixes_end_with_the_whole(iterations):
     ends = prefixes(iterations)
     assert 1 <= len(ends) <= 100
     assert ends[-1] == iterations
@@ -35,28 +32,28 @@ def test_at_most_a_hundred_rising_prefixes_end_with_the_whole(iterations: int) -
     assert ends[0] == min(1, iterations)
 
 
-def test_up_to_a_hundred_iterations_are_all_reported() -> None:
+def test_up_to_a_hundred_iterations_are_all_reported():
     assert prefixes(100).tolist() == list(range(1, 101))
 
 
-def test_long_paths_are_dense_at_the_start() -> None:
+def test_long_paths_are_dense_at_the_start():
     steps = np.diff(prefixes(3000))
     assert steps[:3].max() <= 3
     assert np.all(np.diff(steps) >= -1)
     assert steps[-1] > 50
 
 
-def of(task: Task, y: list[float], copies: list[int] | None = None) -> float:
+def of(task, y, copies=None):
     m = None if copies is None else np.array(copies)
     data = Examples(np.zeros((len(y), 1), dtype=np.float32), np.array(y), None, m)
     return constant_loss(*loss_of(task, "auto", 3), data)
 
 
-def test_a_constants_squared_loss_is_half_the_variance() -> None:
+def test_a_constants_squared_loss_is_half_the_variance():
     assert of(Task.REGRESSION, [1.0, 3.0]) == 0.5
 
 
-def test_a_constants_log_loss_is_that_of_the_class_shares() -> None:
+def test_a_constants_log_loss_is_that_of_the_class_shares():
     y = [0.0, 1.0, 1.0, 1.0]
     assert of(Task.BINARY, y) == pytest.approx(log_loss(y, np.full(4, 0.75)), rel=1e-12)
     three = [0.0, 1.0, 1.0, 2.0]
@@ -65,12 +62,12 @@ def test_a_constants_log_loss_is_that_of_the_class_shares() -> None:
 
 
 @pytest.mark.parametrize("task", [Task.REGRESSION, Task.BINARY, Task.MULTICLASS])
-def test_copies_count_as_rows_in_the_constants_loss(task: Task) -> None:
+def test_copies_count_as_rows_in_the_constants_loss(task):
     copied = of(task, [0.0, 1.0], [1, 3])
     assert copied == pytest.approx(of(task, [0.0, 1.0, 1.0, 1.0]), rel=1e-12)
 
 
-def test_lambdaranks_constant_loss_sums_its_pairs_at_equal_scores() -> None:
+def test_lambdaranks_constant_loss_sums_its_pairs_at_equal_scores():
     grades = np.array([2.0, 0.0, 1.0])
     data = Examples(np.zeros((3, 1), np.float32), grades, Queries.from_sizes(np.array([3])))
     from bench_trees import LambdaRank
@@ -88,31 +85,31 @@ def test_lambdaranks_constant_loss_sums_its_pairs_at_equal_scores() -> None:
     assert got == pytest.approx(cost / 3 * np.log2(1 + total) / total, rel=1e-9)
 
 
-def test_buying_all_features_for_a_row_costs_tradeoff_times_the_constants_loss() -> None:
+def test_buying_all_features_for_a_row_costs_tradeoff_times_the_constants_loss():
     row = LossPrices.of(price_list(np.array([1.0, 4.0]), split=0.5), tradeoff=0.2, loss=3.0)
     assert row.sensor.tolist() == pytest.approx([0.12, 0.48])
     assert row.split.tolist() == pytest.approx([0.06, 0.06])
     assert row.tau == pytest.approx(0.12)
 
 
-def test_where_features_are_free_the_tradeoff_prices_a_split_on_each() -> None:
+def test_where_features_are_free_the_tradeoff_prices_a_split_on_each():
     free = price_list(np.zeros(2), split=0.5, multiplier=np.array([1.0, 3.0]))
     row = LossPrices.of(free, tradeoff=0.2, loss=1.0)
     assert row.split.tolist() == pytest.approx([0.05, 0.15])
 
 
-def test_where_everything_is_free_nothing_is_charged() -> None:
+def test_where_everything_is_free_nothing_is_charged():
     row = LossPrices.of(price_list(np.zeros(2)), tradeoff=1e9, loss=1.0)
     assert row.sensor.tolist() == [0.0, 0.0]
     assert row.split.tolist() == [0.0, 0.0]
 
 
-def test_a_loss_that_does_not_fit_the_task_names_those_that_do() -> None:
+def test_a_loss_that_does_not_fit_the_task_names_those_that_do():
     with pytest.raises(UsageError, match="loss=logistic: a ranking task takes squared or lambd"):
         loss_of(Task.RANKING, "logistic", 0)
 
 
-def test_rows_are_binned_once_for_all_learners_and_by_every_setting_apart() -> None:
+def test_rows_are_binned_once_for_all_learners_and_by_every_setting_apart():
     context = FakeContext(Task.REGRESSION)
     train = examples(Task.REGRESSION)
     _, codes = binned(train, 255, context)
@@ -125,7 +122,7 @@ def test_rows_are_binned_once_for_all_learners_and_by_every_setting_apart() -> N
     ("rows", "copies", "features", "bins"),
     [(300, 1, 301, 37), (100, 3, 301, 37), (300, 1, 300, 255), (100, 1, 101, 32), (20, 1, 30, 20)],
 )
-def test_wide_data_get_fewer_bins(rows: int, copies: int, features: int, bins: int) -> None:
+def test_wide_data_get_fewer_bins(rows, copies, features, bins):
     X = np.random.default_rng(0).random((rows, features), dtype=np.float32)
     train = Examples(X, np.zeros(rows), None, np.full(rows, copies))
     found, _ = binned(train, 255, FakeContext(Task.REGRESSION))
@@ -140,7 +137,7 @@ PRICED = [
 
 
 @pytest.mark.parametrize("learner", PRICED, ids=lambda one: one.name)
-def test_two_cheap_features_are_bought_where_the_strong_one_cannot_be_paid(learner: Any) -> None:
+def test_two_cheap_features_are_bought_where_the_strong_one_cannot_be_paid(learner):
     splits = strong_and_cheap()
     best = 0.5
     for tradeoff in (0.01, 0.1, 1.0):
@@ -152,7 +149,7 @@ def test_two_cheap_features_are_bought_where_the_strong_one_cannot_be_paid(learn
 
 
 @pytest.mark.parametrize("learner", PRICED, ids=lambda one: one.name)
-def test_the_chain_of_the_paper_stays_as_it_is(learner: Any) -> None:
+def test_the_chain_of_the_paper_stays_as_it_is(learner):
     train = examples(Task.BINARY)
     both = fit(learner, train, Task.BINARY)
     alone = fit(replace(learner, cheap_starts=False), train, Task.BINARY)
@@ -166,7 +163,7 @@ def test_the_chain_of_the_paper_stays_as_it_is(learner: Any) -> None:
 
 
 @pytest.mark.parametrize("learner", PRICED, ids=lambda one: one.name)
-def test_features_are_offered_in_the_order_of_their_prices(learner: Any) -> None:
+def test_features_are_offered_in_the_order_of_their_prices(learner):
     """Of a quarter of 240 trees 20 may test the feature of price 1 alone, 20 also that of 5, 20
     also that of 20."""
     learner = replace(learner, trees=240, tradeoff=0.0)
@@ -179,7 +176,7 @@ def test_features_are_offered_in_the_order_of_their_prices(learner: Any) -> None
     assert set.union(*tested[40:]) == {0, 1, 2}
 
 
-def test_no_feature_is_offered_that_costs_more_than_the_first_purchase() -> None:
+def test_no_feature_is_offered_that_costs_more_than_the_first_purchase():
     """Where the first tree buys the features of price 1 and 5, that of 20 is not offered."""
     whole = fit(CEGB(trees=8, tradeoff=1.0), examples(Task.BINARY), Task.BINARY).ensemble
     assert set(whole.feature[: whole.start[1]]) == {-1, 0, 1}
@@ -187,14 +184,14 @@ def test_no_feature_is_offered_that_costs_more_than_the_first_purchase() -> None
     assert [np.flatnonzero(one).tolist() for one in found] == [[0], [0, 1]]
 
 
-def test_limits_double_and_equal_prices_have_none() -> None:
+def test_limits_double_and_equal_prices_have_none():
     limits = rising(price_list(np.array([3.0, 0.0, 1.0, 2.0, 9.0])))
     assert [np.flatnonzero(one).tolist() for one in limits] == [[1, 2], [1, 2, 3], [0, 1, 2, 3]]
     assert rising(Prices.additive(np.ones(4))) == []
     assert rising(Prices.additive(np.zeros(4))) == []
 
 
-def test_others_build_on_the_chain_of_all_features() -> None:
+def test_others_build_on_the_chain_of_all_features():
     train, base = examples(Task.BINARY), CEGB(trees=8)
     below = fit(base, train, Task.BINARY)
     pruned = fit(BudgetPrune(base=base, tradeoff=0.0), train, Task.BINARY, models={base: below})

@@ -1,7 +1,5 @@
 """What a tree says, needs and costs, against a walk row by row."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np
@@ -20,7 +18,7 @@ MULTIPLIER = np.array([1.0, 0.25, 2.0, 1.0, 0.5])
 
 
 @pytest.fixture(scope="module", name="X")
-def rows() -> np.ndarray:
+def rows():
     rng = np.random.default_rng(0)
     X = rng.integers(0, 6, size=(N, D)).astype(np.float32)
     X[rng.random(X.shape) < 0.1] = np.nan
@@ -28,28 +26,24 @@ def rows() -> np.ndarray:
 
 
 @pytest.fixture(scope="module")
-def trees(X: np.ndarray) -> Ensemble:
+def trees(X):
     return forest(1, X, np.nan_to_num(X) @ np.ones(D))
 
 
 @pytest.fixture(scope="module")
-def share() -> np.ndarray:
+def share():
     m = np.random.default_rng(1).integers(1, 5, size=N)
     return m / m.sum()
 
 
-def test_columns_are_the_outputs_of_the_trees(
-    X: np.ndarray, trees: Ensemble, share: np.ndarray
-) -> None:
+def test_columns_are_the_outputs_of_the_trees(X, trees, share):
     found = dictionary(trees, X, share, Prices.additive(np.ones(D)), threads=1).columns
     expected = [[walk(trees, t, x).value for x in X] for t in range(trees.trees)]
     assert found.dtype == np.float32
     np.testing.assert_array_equal(found, np.array(expected, dtype=np.float32))
 
 
-def test_a_tree_costs_its_price_and_the_mean_splits_of_the_rows(
-    X: np.ndarray, trees: Ensemble, share: np.ndarray
-) -> None:
+def test_a_tree_costs_its_price_and_the_mean_splits_of_the_rows(X, trees, share):
     prices = price_list(np.ones(D), split=0.25, tree=3.0, multiplier=MULTIPLIER)
     found = dictionary(trees, X, share, prices, threads=2).tree_cost
     for t in range(trees.trees):
@@ -57,7 +51,7 @@ def test_a_tree_costs_its_price_and_the_mean_splits_of_the_rows(
         assert found[t] == pytest.approx(3.0 + 0.25 * float(share @ splits))
 
 
-def test_a_tree_of_depth_4_costs_1_at_a_quarter_a_split() -> None:
+def test_a_tree_of_depth_4_costs_1_at_a_quarter_a_split():
     # a chain of 15 splits in level order: every path has four
     feature = np.r_[np.zeros(15), -np.ones(16)].astype(np.int32)
     inner = np.arange(15)
@@ -78,7 +72,7 @@ def test_a_tree_of_depth_4_costs_1_at_a_quarter_a_split() -> None:
     assert dictionary(full, X, np.full(20, 0.05), prices, 1).tree_cost == pytest.approx([1.0])
 
 
-def test_needs_are_sensors_not_features(trees: Ensemble) -> None:
+def test_needs_are_sensors_not_features(trees):
     group = DiscountGroup((0, 1), (2.0, 3.0))
     prices = price_list(np.array([7.0, 8.0, 1.0, 1.0, 9.0]), discounted=[group], derived={4: [2]})
     found = needs_of(trees, prices)
@@ -88,9 +82,7 @@ def test_needs_are_sensors_not_features(trees: Ensemble) -> None:
         assert set(np.flatnonzero(found[:, t])) == sensors
 
 
-def test_blocks_of_rows_change_nothing(
-    X: np.ndarray, trees: Ensemble, share: np.ndarray, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_blocks_of_rows_change_nothing(X, trees, share, monkeypatch):
     prices = Prices.additive(np.ones(D), split=0.25)
     whole = dictionary(trees, X, share, prices, 1)
     monkeypatch.setattr(module, "_CELLS", 1)
@@ -102,18 +94,14 @@ def test_blocks_of_rows_change_nothing(
     np.testing.assert_array_equal(threaded.tree_cost, pieces.tree_cost)
 
 
-def test_an_ensemble_without_trees_is_an_empty_dictionary(
-    X: np.ndarray, trees: Ensemble, share: np.ndarray
-) -> None:
+def test_an_ensemble_without_trees_is_an_empty_dictionary(X, trees, share):
     none = trees.select(np.arange(0))
     found = dictionary(none, X, share, Prices.additive(np.ones(D), split=1.0), 1)
     assert found.columns.shape == (0, N)
     assert found.tree_cost.shape == (0,)
 
 
-def test_the_ensemble_itself_is_left_alone(
-    X: np.ndarray, trees: Ensemble, share: np.ndarray
-) -> None:
+def test_the_ensemble_itself_is_left_alone(X, trees, share):
     before = replace(trees, value=trees.value.copy())
     dictionary(trees, X, share, Prices.additive(np.ones(D), split=1.0), 1)
     np.testing.assert_array_equal(trees.value, before.value)
@@ -121,8 +109,8 @@ def test_the_ensemble_itself_is_left_alone(
 
 @pytest.mark.parametrize("at_a_time", [1, 3 * D, 1 << 30])
 def test_sensors_are_those_of_each_tree_however_many_are_looked_at_at_a_time(
-    trees: Ensemble, monkeypatch: pytest.MonkeyPatch, at_a_time: int
-) -> None:
+    trees, monkeypatch, at_a_time
+):
     monkeypatch.setattr(module, "_TESTS", at_a_time)
     prices = Prices.additive(np.ones(D))
     bits = sensor_bits(trees, prices)

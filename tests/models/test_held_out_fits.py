@@ -1,15 +1,11 @@
 """Boosting on growing sets of features, judged on rows held out."""
 
-from __future__ import annotations
-
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
 from bench_models.boosting import BoostedTrees
 from bench_models.held_out_fits import (
-    Fits,
     HeldOutFit,
     Purchases,
     bought_too,
@@ -22,18 +18,18 @@ from bench_trees import Settings
 from helpers.boosted_cases import CLASSES, examples, path, prices
 from helpers.fakes import FakeContext
 
-from bench_core import Examples, Task, price_list
+from bench_core import Task, price_list
 
 EVERYTHING = np.ones(4, dtype=bool)
 
 
-def whole(train: Examples, task: Task, at: Any = None, **settings: Any) -> Subsets:
+def whole(train, task, at=None, **settings):
     learner, context = BoostedTrees(**settings), FakeContext(task, CLASSES[task])
     return Subsets(learner, learner.settings(task, 8), train, at or prices(), context)
 
 
 @pytest.mark.parametrize("task", Task)
-def test_continued_boosting_is_boosting(task: Task) -> None:
+def test_continued_boosting_is_boosting(task):
     train = examples(task)
     start = HeldOutFit.begin(whole(train, task, trees=9), train)
     once = start.subsets.boost(EVERYTHING, lambda *_: None)
@@ -47,7 +43,7 @@ def test_continued_boosting_is_boosting(task: Task) -> None:
     assert np.array_equal(fit.own, fit.far)
 
 
-def test_held_out_scores_are_those_of_the_metered_model() -> None:
+def test_held_out_scores_are_those_of_the_metered_model():
     train = examples(Task.MULTICLASS)
     start = HeldOutFit.begin(whole(train, Task.MULTICLASS), train)
     fit = start.more(EVERYTHING, Settings(trees=3))
@@ -55,7 +51,7 @@ def test_held_out_scores_are_those_of_the_metered_model() -> None:
     assert np.array_equal(fit.far, start.far + metered.scores.T)
 
 
-def test_what_a_part_of_the_rows_explains_hangs_on_no_other_rows() -> None:
+def test_what_a_part_of_the_rows_explains_hangs_on_no_other_rows():
     train = examples(Task.BINARY)
     of, some = whole(train, Task.BINARY), np.arange(len(train)) % 3 % 2
     zeros = np.zeros((1, len(train)))
@@ -64,7 +60,7 @@ def test_what_a_part_of_the_rows_explains_hangs_on_no_other_rows() -> None:
     assert np.array_equal(of.of_rows(some).explained(zeros[:, some > 0]), alone)
 
 
-def test_only_the_features_that_are_given_are_tested() -> None:
+def test_only_the_features_that_are_given_are_tested():
     train = examples(Task.BINARY)
     start = HeldOutFit.begin(whole(train, Task.BINARY), train)
     fit = start.more(np.array([False, True, False, True]), Settings(trees=5))
@@ -72,23 +68,23 @@ def test_only_the_features_that_are_given_are_tested() -> None:
     assert fit.loss < start.loss == pytest.approx(start.constant_total / 300)
 
 
-def test_fits_end_after_looks_that_brought_nothing_and_keep_their_best() -> None:
+def test_fits_end_after_looks_that_brought_nothing_and_keep_their_best():
     train = examples(Task.REGRESSION)
     start = [HeldOutFit.begin(whole(train, Task.REGRESSION), train)]
-    seen: list[int] = []
+    seen = []
 
-    def falls(new: Fits, best: Fits) -> bool:
+    def falls(new, best):
         seen.append(sum(part.trees for part in new[0].parts))
         return seen[-1] <= 10
 
-    how: Any = {"chunk": 5, "patience": 2, "falls": falls}
+    how = {"chunk": 5, "patience": 2, "falls": falls}
     (fit,) = converged(start, EVERYTHING, Settings(), 100, **how)
     assert seen == [5, 10, 15, 20]
     assert sum(part.trees for part in fit.parts) == 10
     assert converged(start, ~EVERYTHING, Settings(), 100, **how)[0].parts == ()
 
 
-def test_a_purchase_is_what_is_not_paid_and_brings_all_that_needs_just_this() -> None:
+def test_a_purchase_is_what_is_not_paid_and_brings_all_that_needs_just_this():
     at = price_list(np.array([2.0, 2.0, 0.0, 3.0]), derived={2: [0, 1]})
     mask = np.zeros(4, dtype=bool)
     assert purchases(at, mask) == {(0,): [0], (1,): [1], (0, 1): [2], (2,): [3]}
@@ -98,7 +94,7 @@ def test_a_purchase_is_what_is_not_paid_and_brings_all_that_needs_just_this() ->
     assert purchases(at, bought_too(at, mask, [0])) == {(1,): [1, 2], (2,): [3]}
 
 
-def test_purchases_have_the_price_of_what_is_missing_and_the_best_feature_to_show() -> None:
+def test_purchases_have_the_price_of_what_is_missing_and_the_best_feature_to_show():
     train = examples(Task.REGRESSION)
     at = price_list(np.array([1.0, 5.0, 20.0, 20.0]), shared=[[2, 3]])
     of = whole(train, Task.REGRESSION, at)
@@ -110,5 +106,5 @@ def test_purchases_have_the_price_of_what_is_missing_and_the_best_feature_to_sho
     assert found.explained.tolist() == [alone[0], alone[1], max(alone[2:])]
 
 
-def test_what_gains_is_ordered_by_its_gain() -> None:
+def test_what_gains_is_ordered_by_its_gain():
     assert gaining(np.array([7, 3, 5, 9]), np.array([0.1, -1.0, 2.0, 0.0])).tolist() == [5, 7]

@@ -1,9 +1,6 @@
 """Naive Bayes with a latent class."""
 
-from __future__ import annotations
-
 import numpy as np
-import pytest
 from bench_models.latent_bayes import LatentBayes, fit_latent_bayes, masked_loss
 from bench_models.masked_predictor import training_copies
 from helpers.fakes import FakeContext
@@ -16,7 +13,7 @@ from bench_core import Examples, Prices, Task
 PRICES = Prices.additive(np.ones(3))
 
 
-def switched(n: int, seed: int) -> Examples:
+def switched(n, seed):
     """Column 0 says which of the columns 1 and 2 has the label's sign, and nothing else."""
     rng = np.random.default_rng(seed)
     y, context = rng.integers(0, 2, (2, n))
@@ -26,7 +23,7 @@ def switched(n: int, seed: int) -> Examples:
     return Examples(X.astype(np.float32), y.astype(np.float64))
 
 
-def test_scores_are_the_sums_of_densities_over_the_bought_cells() -> None:
+def test_scores_are_the_sums_of_densities_over_the_bought_cells():
     rng = np.random.default_rng(0)
     latent, labels, d = 2, 3, 4
     shape = d, latent * labels
@@ -50,7 +47,7 @@ def test_scores_are_the_sums_of_densities_over_the_bought_cells() -> None:
     assert np.allclose(found - found[:, :1], expected, atol=1e-5)
 
 
-def test_one_latent_class_is_naive_bayes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_latent_class_is_naive_bayes(monkeypatch):
     monkeypatch.setattr("bench_models.latent_bayes.LATENT", (1,))
     monkeypatch.setattr("bench_models.latent_bayes.TEMPERATURES", (1.0,))
     rng = np.random.default_rng(1)
@@ -64,13 +61,13 @@ def test_one_latent_class_is_naive_bayes(monkeypatch: pytest.MonkeyPatch) -> Non
     assert np.abs(found - logsumexp(found, axis=1, keepdims=True) - peer).mean() < 0.05
 
 
-def test_a_latent_class_finds_which_feature_counts() -> None:
+def test_a_latent_class_finds_which_feature_counts():
     train, valid, test = (switched(n, seed) for seed, n in enumerate((600, 200, 2000)))
     context = FakeContext(Task.BINARY, 2)
     copies = training_copies(train, 0)
     predictor = fit_latent_bayes(copies, valid, PRICES, context, 2)
 
-    def right(columns: list[int]) -> float:
+    def right(columns):
         bought = np.isin(np.arange(3), columns)[None].repeat(len(test), axis=0)
         cells = np.where(bought, test.X, np.float32(np.nan))
         return float(np.mean((predictor.scores(cells, bought) > 0) == test.y))

@@ -1,26 +1,22 @@
 """The staged model against its definition row by row, and the promises every model makes."""
 
-from __future__ import annotations
-
 import json
-from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import pytest
 from bench_models.staged import END, Point, Stage, StagedModel
 from helpers.random_trees import random_ensemble, random_rows
-from helpers.staged_cases import D, RowState, random_features, random_model, walk_rows
+from helpers.staged_cases import D, random_features, random_model, walk_rows
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bench_core import Features, Prediction, Prices, Queries, price_list
+from bench_core import Features, Queries, price_list
 
 SEEDS = st.integers(0, 2**32)
 NO_ENTRIES = np.zeros(0, dtype=np.int64)
 
 
-def masks(prediction: Prediction, bill: str, n: int) -> list[set[int]]:
+def masks(prediction, bill, n):
     unpacked = prediction.bills[bill].acquired.unpack()
     return [
         set(np.flatnonzero(row).tolist())
@@ -28,15 +24,14 @@ def masks(prediction: Prediction, bill: str, n: int) -> list[set[int]]:
     ]
 
 
-def counts(value: Any, n: int) -> list[float]:
+def counts(value, n):
     return np.broadcast_to(np.asarray(value, dtype=float), (n,)).tolist()
 
 
-def costliest_path(model: StagedModel, tree: int) -> float:
+def costliest_path(model, tree):
     trees = model.ensemble
-    assert trees is not None
 
-    def below(node: int) -> float:
+    def below(node):
         if trees.feature[node] < 0:
             return 0.0
         own = float(model.prices.multiplier[trees.feature[node]])
@@ -47,9 +42,7 @@ def costliest_path(model: StagedModel, tree: int) -> float:
 
 @settings(max_examples=150, deadline=None)
 @given(SEEDS, st.integers(1, 3), st.booleans())
-def test_scores_and_bills_at_every_point_are_those_of_the_definition(
-    seed: int, outputs: int, grouped: bool
-) -> None:
+def test_scores_and_bills_at_every_point_are_those_of_the_definition(seed, outputs, grouped):
     rng = np.random.default_rng(seed)
     model = random_model(rng, outputs=outputs)
     features = random_features(rng, grouped)
@@ -59,7 +52,6 @@ def test_scores_and_bills_at_every_point_are_those_of_the_definition(
     assert [p.point for p in path] == [p.values for p in model.points]
     for got, rows in zip(path, expected, strict=True):
         assert masks(got, "path", n) == [r.sensors for r in rows]
-        assert got.stage is not None
         assert got.stage.tolist() == [r.stage for r in rows]
         assert masks(got, "model", n) == [r.model_sensors for r in rows]
         assert counts(got.bills["path"].splits, n) == [r.splits for r in rows]
@@ -74,9 +66,7 @@ def test_scores_and_bills_at_every_point_are_those_of_the_definition(
         check_rejected(model, features, got.scores, rows)
 
 
-def check_rejected(
-    model: StagedModel, features: Features, scores: Any, rows: Sequence[RowState]
-) -> None:
+def check_rejected(model, features, scores, rows):
     out = [i for i, r in enumerate(rows) if r.rejected]
     if model.rejected == "score":
         return
@@ -97,7 +87,7 @@ def check_rejected(
 
 @settings(max_examples=60, deadline=None)
 @given(SEEDS, st.booleans())
-def test_cells_that_were_not_bought_change_nothing(seed: int, nan: bool) -> None:
+def test_cells_that_were_not_bought_change_nothing(seed, nan):
     rng = np.random.default_rng(seed)
     model = random_model(rng)
     features = random_features(rng)
@@ -113,7 +103,7 @@ def test_cells_that_were_not_bought_change_nothing(seed: int, nan: bool) -> None
         assert bits(replayed) == bits(original)
 
 
-def bits(prediction: Prediction) -> list[bytes]:
+def bits(prediction):
     bill, n = prediction.bills["path"], len(prediction.scores)
     return [
         prediction.scores.tobytes(),
@@ -125,11 +115,10 @@ def bits(prediction: Prediction) -> list[bytes]:
 
 @settings(max_examples=30, deadline=None)
 @given(SEEDS)
-def test_a_query_predicted_alone_agrees_bitwise_with_its_block(seed: int) -> None:
+def test_a_query_predicted_alone_agrees_bitwise_with_its_block(seed):
     rng = np.random.default_rng(seed)
     model = random_model(rng)
     features = random_features(rng)
-    assert features.queries is not None
     block = list(model.predict_path(features))
     for q in range(len(features.queries)):
         rows = slice(*features.queries.boundaries[q : q + 2])
@@ -142,7 +131,7 @@ def test_a_query_predicted_alone_agrees_bitwise_with_its_block(seed: int) -> Non
 
 @settings(max_examples=30, deadline=None)
 @given(SEEDS)
-def test_a_model_rebuilt_from_its_state_predicts_the_same(seed: int) -> None:
+def test_a_model_rebuilt_from_its_state_predicts_the_same(seed):
     rng = np.random.default_rng(seed)
     model = random_model(rng)
     features = random_features(rng)
@@ -158,7 +147,7 @@ def test_a_model_rebuilt_from_its_state_predicts_the_same(seed: int) -> None:
         assert bits(one) == bits(other)
 
 
-def test_predictions_do_not_change_when_earlier_ones_are_written_to() -> None:
+def test_predictions_do_not_change_when_earlier_ones_are_written_to():
     rng = np.random.default_rng(0)
     chain = chain_of(random_ensemble(rng, trees=40, features=D), price_list(np.ones(D)))
     features = Features(random_rows(rng, 50, D))
@@ -170,7 +159,7 @@ def test_predictions_do_not_change_when_earlier_ones_are_written_to() -> None:
         prediction.bills["model"].acquired.bits[:] = 0
 
 
-def chain_of(ensemble: Any, prices: Prices) -> StagedModel:
+def chain_of(ensemble, prices):
     count = ensemble.trees
     stages = [
         Stage(
@@ -185,7 +174,7 @@ def chain_of(ensemble: Any, prices: Prices) -> StagedModel:
     return StagedModel(stages, [Point(t, {"trees": t + 1}) for t in range(count)], prices, ensemble)
 
 
-def test_long_chains_cut_into_legs_keep_adding_up() -> None:
+def test_long_chains_cut_into_legs_keep_adding_up():
     rng = np.random.default_rng(1)
     ensemble = random_ensemble(rng, trees=40, features=D)
     features = Features(random_rows(rng, 70, D))
@@ -195,7 +184,7 @@ def test_long_chains_cut_into_legs_keep_adding_up() -> None:
     ]
 
 
-def test_boosted_chains_charge_the_model_bill_to_all_rows_alike() -> None:
+def test_boosted_chains_charge_the_model_bill_to_all_rows_alike():
     rng = np.random.default_rng(2)
     model = chain_of(random_ensemble(rng, trees=3, features=D), price_list(np.ones(D)))
     last = list(model.predict_path(Features(random_rows(rng, 5, D))))[-1]
@@ -203,13 +192,13 @@ def test_boosted_chains_charge_the_model_bill_to_all_rows_alike() -> None:
     assert np.ndim(last.bills["model"].splits) == 0
 
 
-def test_an_empty_block_has_a_whole_path_of_empty_predictions() -> None:
+def test_an_empty_block_has_a_whole_path_of_empty_predictions():
     model = random_model(np.random.default_rng(3))
     empty = Features(np.zeros((0, D), dtype=np.float32), Queries(np.zeros(1, dtype=np.int64)))
     assert [len(p.scores) for p in model.predict_path(empty)] == [0] * len(model.points)
 
 
-def test_a_model_of_raw_columns_only_needs_no_trees() -> None:
+def test_a_model_of_raw_columns_only_needs_no_trees():
     stage = Stage(np.array([1, 0]), np.array([2.0, 0.5]), np.array([1.0]))
     model = StagedModel([stage], [Point(0, {})], price_list(np.array([3.0, 4.0, 5.0])))
     model = StagedModel.from_state(model.state())
@@ -220,7 +209,7 @@ def test_a_model_of_raw_columns_only_needs_no_trees() -> None:
     assert only.bills["path"].evaluation_cost(model.prices, 2).tolist() == [0.0, 0.0]
 
 
-def test_constant_trees_are_not_charged() -> None:
+def test_constant_trees_are_not_charged():
     constant = random_ensemble(np.random.default_rng(4), trees=2, features=D, leaves=1)
     model = chain_of(constant, price_list(np.ones(D), tree=5.0))
     last = list(model.predict_path(Features(np.zeros((2, D), dtype=np.float32))))[-1]
@@ -228,7 +217,7 @@ def test_constant_trees_are_not_charged() -> None:
     assert last.bills["path"].evaluation_cost(model.prices, 2).tolist() == [0.0, 0.0]
 
 
-def test_a_row_that_scores_exactly_the_threshold_passes() -> None:
+def test_a_row_that_scores_exactly_the_threshold_passes():
     gate = Stage(np.array([0]), np.ones(1), np.zeros(1), bar=0.5, then=1)
     after = Stage(NO_ENTRIES, np.zeros(0), np.array([100.0]))
     model = StagedModel([gate, after], [Point(1, {})], price_list(np.ones(1)))
@@ -237,8 +226,8 @@ def test_a_row_that_scores_exactly_the_threshold_passes() -> None:
     assert only.scores.tolist() == [100.0, 0.25]
 
 
-def test_rejected_rows_rank_below_survivors_by_exit_stage_and_then_score() -> None:
-    def gated(column: int, then: int) -> Stage:
+def test_rejected_rows_rank_below_survivors_by_exit_stage_and_then_score():
+    def gated(column, then):
         return Stage(np.array([column]), np.ones(1), np.zeros(1), bar=0.0, then=then)
 
     stages = [gated(0, 1), gated(1, 2), Stage(np.array([2]), np.ones(1), np.zeros(1))]
@@ -264,7 +253,7 @@ def test_rejected_rows_rank_below_survivors_by_exit_stage_and_then_score() -> No
         ({"then": END}, "no stage leads to stage 1"),
     ],
 )
-def test_stages_that_form_no_model_are_refused(change: dict[str, Any], message: str | None) -> None:
+def test_stages_that_form_no_model_are_refused(change, message):
     ensemble = random_ensemble(np.random.default_rng(5), trees=1, features=D)
     fields = {"entries": np.array([0]), "weights": np.ones(1), "bias": np.zeros(1), "then": 1}
     stages = [Stage(**{**fields, **change}), Stage(NO_ENTRIES, np.zeros(0), np.zeros(1))]
@@ -276,21 +265,21 @@ def test_stages_that_form_no_model_are_refused(change: dict[str, Any], message: 
 
 
 @pytest.mark.parametrize("ends", [[], [0], [1, 0], [0, 0, 1], [-1, 1]])
-def test_points_must_rise_and_end_with_the_last_stage(ends: list[int]) -> None:
+def test_points_must_rise_and_end_with_the_last_stage(ends):
     first = Stage(NO_ENTRIES, np.zeros(0), np.zeros(1), then=1)
     last = Stage(NO_ENTRIES, np.zeros(0), np.zeros(1))
     with pytest.raises(ValueError, match="points"):
         StagedModel([first, last], [Point(k, {}) for k in ends], price_list(np.ones(1)))
 
 
-def test_a_block_of_the_wrong_width_is_refused() -> None:
+def test_a_block_of_the_wrong_width_is_refused():
     model = random_model(np.random.default_rng(6))
     with pytest.raises(ValueError, match=r"expected X \(n, 8\), got \(2, 3\)"):
         next(model.predict_path(Features(np.zeros((2, 3), dtype=np.float32))))
 
 
-def test_the_tree_of_stages_has_what_the_way_to_each_may_buy() -> None:
-    def stage(column: int, bar: float | None, then: int = END, otherwise: int = END) -> Stage:
+def test_the_tree_of_stages_has_what_the_way_to_each_may_buy():
+    def stage(column, bar, then=END, otherwise=END):
         entries, weights = np.array([column]), np.ones(1)
         return Stage(entries, weights, np.zeros(1), bar=bar, then=then, otherwise=otherwise)
 

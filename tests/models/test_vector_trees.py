@@ -1,16 +1,14 @@
 """Boosted trees with a vector in each leaf."""
 
-from __future__ import annotations
-
 import numpy as np
-from bench_models.vector_trees import VectorTrees, boost_vectors
+from bench_models.vector_trees import boost_vectors
 from bench_trees import Settings, boost, find_bins
 from bench_trees.inference import Needs, Steps, Walked, lay_out, walk
 
 SETTINGS = Settings(trees=25, learning_rate=0.3, max_leaves=8, min_rows=10)
 
 
-def rows(n: int = 600) -> tuple[np.ndarray, np.ndarray]:
+def rows(n=600):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(n, 3)).astype(np.float32)
     X[rng.random((n, 3)) < 0.3] = np.nan
@@ -19,13 +17,13 @@ def rows(n: int = 600) -> tuple[np.ndarray, np.ndarray]:
     return X, targets + 0.1 * rng.normal(size=(n, 3))
 
 
-def fitted(targets: np.ndarray, known: np.ndarray | None = None, **more: int) -> VectorTrees:
+def fitted(targets, known=None, **more):
     known = np.ones(targets.shape, dtype=bool) if known is None else known
     settings = Settings(**{**{n: getattr(SETTINGS, n) for n in SETTINGS.__slots__}, **more})
     return boost_vectors(rows()[0], targets, known, settings, np.random.default_rng(0))
 
 
-def test_one_output_is_plain_boosting() -> None:
+def test_one_output_is_plain_boosting():
     X, targets = rows()
     bins = find_bins(X)
     plain = boost(bins.codes(X), bins, targets[:, 1], settings=SETTINGS)
@@ -36,7 +34,7 @@ def test_one_output_is_plain_boosting() -> None:
     np.testing.assert_allclose(found, expected, atol=1e-5)
 
 
-def test_every_output_is_learned() -> None:
+def test_every_output_is_learned():
     X, targets = rows()
     model = fitted(targets, trees=60)
     error = ((model.scores(X) - targets) ** 2).mean(axis=0)
@@ -44,7 +42,7 @@ def test_every_output_is_learned() -> None:
     assert error[2] < 0.012  # noise of variance 0.01
 
 
-def test_unknown_targets_say_nothing() -> None:
+def test_unknown_targets_say_nothing():
     X, targets = rows()
     known = np.random.default_rng(1).random(targets.shape) < 0.5
     one = fitted(np.where(known, targets, 1e6), known)
@@ -55,7 +53,7 @@ def test_unknown_targets_say_nothing() -> None:
     assert np.abs(one.scores(X) - whole).mean() < 0.2
 
 
-def test_nothing_to_learn_leaves_the_mean() -> None:
+def test_nothing_to_learn_leaves_the_mean():
     X, targets = rows()
     model = fitted(np.full_like(targets, 3.0))
     assert model.trees.trees == 0

@@ -1,12 +1,9 @@
 """``bench compare`` through the command line."""
 
-from __future__ import annotations
-
 import csv
-from pathlib import Path
 
 import pytest
-from helpers.commands import QUICK, Run
+from helpers.commands import QUICK
 
 from bench_core.results.store import Store
 
@@ -14,12 +11,12 @@ RUN = (*QUICK, "--costs", "costs.csv", "-l", "toy,gbrt,miser", "--set", "gbrt.tr
 
 
 @pytest.fixture
-def done(bench: Run, material: Path) -> Path:
+def done(bench, material):
     assert bench("run", *RUN, "--set", "miser.trees=5", "-m", "accuracy").status == 0
     return material
 
 
-def test_every_pair_has_a_line_and_a_sentence(done: Path, bench: Run) -> None:
+def test_every_pair_has_a_line_and_a_sentence(done, bench):
     ended = bench("compare", "toy", "gbrt", "miser")
     assert ended.status == 0, ended.err
     lines = ended.out.splitlines()
@@ -33,12 +30,12 @@ def test_every_pair_has_a_line_and_a_sentence(done: Path, bench: Run) -> None:
     )
 
 
-def test_two_that_cost_nothing_have_no_ratio_of_costs(done: Path, bench: Run) -> None:
+def test_two_that_cost_nothing_have_no_ratio_of_costs(done, bench):
     ended = bench("compare", "toy", "gbrt", "--budget", "0")
     assert "  gbrt has the quality of toy for nothing; toy costs nothing\n" in ended.out
 
 
-def test_pairs_are_written_for_a_paper(done: Path, bench: Run) -> None:
+def test_pairs_are_written_for_a_paper(done, bench):
     shown = bench("compare", "toy", "gbrt").out.splitlines()[2].split("  ")
     p, adjusted = [cell.strip() for cell in shown if cell.strip()][-3:-1]
     for name in ("pairs.tex", "pairs.csv", "pairs.txt"):
@@ -58,7 +55,7 @@ def test_pairs_are_written_for_a_paper(done: Path, bench: Run) -> None:
     assert ".tex, .csv or .txt" in bench("compare", "toy", "gbrt", "-o", "pairs.doc").err
 
 
-def test_below_the_first_purchase_learners_mix_it_with_the_constant(done: Path, bench: Run) -> None:
+def test_below_the_first_purchase_learners_mix_it_with_the_constant(done, bench):
     valid = Store().frame().query("split == 'valid' and total_cost > 0")
     least = valid.groupby("learner")["total_cost"].min()
     budget = f"{least.min() / 2:.6g}"
@@ -86,16 +83,14 @@ def test_below_the_first_purchase_learners_mix_it_with_the_constant(done: Path, 
         (["gbrt", "miser", "-d", "dat.csv"], "unknown data set of this run 'dat.csv'"),
     ],
 )
-def test_what_cannot_be_compared_is_one_line(
-    words: list[str], line: str, done: Path, bench: Run
-) -> None:
+def test_what_cannot_be_compared_is_one_line(words, line, done, bench):
     ended = bench("compare", *words)
     assert ended.status == 2
     assert line in ended.err
     assert len(ended.err.strip().splitlines()) == 1
 
 
-def test_a_learner_ahead_by_far_is_said_to_be_better(done: Path, bench: Run) -> None:
+def test_a_learner_ahead_by_far_is_said_to_be_better(done, bench):
     assert bench("run", *RUN[:-4], "-l", "constant,gbrt", "-m", "accuracy").status == 0
     ended = bench("compare", "constant", "gbrt")
     assert "gbrt is better than constant" in ended.out

@@ -1,7 +1,5 @@
 """Boards for papers, by a run of known values and one with hostile names."""
 
-from __future__ import annotations
-
 import csv
 import json
 import math
@@ -10,8 +8,6 @@ import sys
 from collections.abc import Callable
 from dataclasses import replace
 from io import StringIO
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -28,7 +24,7 @@ from bench_core.terminal.wording import times
 
 
 @pytest.fixture(scope="module")
-def valued() -> ValuedRun:
+def valued():
     """Two good learners, a bad one, a costly one and a baseline; all begin with a free constant."""
     rng, run = np.random.default_rng(0), ValuedRun(baselines=("constant",))
     free = np.random.default_rng(1).normal(0.2, 0.2, 300)
@@ -51,7 +47,7 @@ def valued() -> ValuedRun:
 Write = Callable[..., None]
 
 
-def written(write: Write, run: Any, path: Path) -> str:
+def written(write, run, path):
     write(run.info, run.frame, path, store=run)
     return path.read_text()
 
@@ -59,18 +55,16 @@ def written(write: Write, run: Any, path: Path) -> str:
 class Hostile:
     info, frame = example.info(), example.frame()
 
-    def values(self, *which: Any, **more: Any) -> list[Any]:
+    def values(self, *which, **more):
         return []
 
 
-def cells(line: str, separator: str) -> list[str]:
+def cells(line, separator):
     return [cell.strip() for cell in line.strip("| \\").split(separator)]
 
 
-def test_the_best_is_bold_and_what_ties_with_it_is_marked(
-    valued: ValuedRun, tmp_path: Path
-) -> None:
-    (board,) = all_certified(valued.info, valued, valued.frame)  # type: ignore[arg-type]
+def test_the_best_is_bold_and_what_ties_with_it_is_marked(valued, tmp_path):
+    (board,) = all_certified(valued.info, valued, valued.frame)
     last = {one.learner: one for one in board.at[-1].rows}
     assert {name for name, one in last.items() if one.tier == 1} == {"good", "alike", "gbrt"}
     best = max(("good", "alike", "gbrt"), key=lambda name: last[name].quality)
@@ -90,9 +84,7 @@ def test_the_best_is_bold_and_what_ties_with_it_is_marked(
     assert cells(line, " | ")[-3].startswith(f"**{last[best].quality:.4f}**")
 
 
-def test_baselines_stand_below_a_rule_and_budgets_in_the_caption(
-    valued: ValuedRun, tmp_path: Path
-) -> None:
+def test_baselines_stand_below_a_rule_and_budgets_in_the_caption(valued, tmp_path):
     lines = written(exports.latex, valued, tmp_path / "b.tex").splitlines()
     first = [x.split("&")[0].strip() for x in lines if "&" in x or "rule" in x]
     assert first.index("constant") == len(first) - 2  # before the last rule
@@ -105,7 +97,7 @@ def test_baselines_stand_below_a_rule_and_budgets_in_the_caption(
     assert len(budgets.split(", ")) == 5
 
 
-def test_nothing_in_names_and_errors_is_read_by_latex_or_markdown(tmp_path: Path) -> None:
+def test_nothing_in_names_and_errors_is_read_by_latex_or_markdown(tmp_path):
     latex = written(exports.latex, Hostile(), tmp_path / "b.tex")
     assert "\\textless{}img src=x onerror=alert(1)\\textgreater{}" in latex
     for line in latex.splitlines():
@@ -120,11 +112,9 @@ def test_nothing_in_names_and_errors_is_read_by_latex_or_markdown(tmp_path: Path
     assert "<img" not in markdown.replace("\\<img", "")
 
 
-def test_a_table_for_programs_has_a_row_for_each_learner_and_budget(
-    valued: ValuedRun, tmp_path: Path
-) -> None:
+def test_a_table_for_programs_has_a_row_for_each_learner_and_budget(valued, tmp_path):
     rows = list(csv.DictReader(StringIO(written(exports.write_csv, valued, tmp_path / "b.csv"))))
-    (board,) = all_certified(valued.info, valued, valued.frame)  # type: ignore[arg-type]
+    (board,) = all_certified(valued.info, valued, valued.frame)
     assert len(rows) == 5 * len(board.at)
     unlimited = {row["learner"]: row for row in rows if not row["budget"]}
     assert {name: row["role"] for name, row in unlimited.items() if row["role"]} == {
@@ -135,7 +125,7 @@ def test_a_table_for_programs_has_a_row_for_each_learner_and_budget(
     assert float(unlimited["bad"]["quality"]) == pytest.approx(own.quality)
     assert (unlimited["bad"]["tier"], unlimited["bad"]["best_rank"]) == ("2", "4")
     (shown,) = boards(valued.info, valued.frame)
-    sure = certified(valued.info, valued, shown, valued.frame)  # type: ignore[arg-type]
+    sure = certified(valued.info, valued, shown, valued.frame)
     good = next(row for row in sure.rows if row.learner == "good")
     row = {name: float(unlimited["good"][name]) for name in exports.TITLES[-12:-1]}
     kept = (good.saving, *good.saved.interval, *good.saved.wide, good.area.value)
@@ -168,9 +158,7 @@ def test_a_table_for_programs_has_a_row_for_each_learner_and_budget(
         *((plot.write, suffix) for suffix in figure_files.SUFFIXES),
     ],
 )
-def test_the_same_run_gives_the_same_bytes(
-    write: Write, suffix: str, valued: ValuedRun, tmp_path: Path
-) -> None:
+def test_the_same_run_gives_the_same_bytes(write, suffix, valued, tmp_path):
     if write is plot.write:
         pytest.importorskip("matplotlib")
     made = [tmp_path / f"{k}{suffix}" for k in range(2)]
@@ -180,13 +168,11 @@ def test_the_same_run_gives_the_same_bytes(
     assert len(made[0].read_bytes()) > 500
 
 
-def test_a_figure_has_title_axes_and_the_name_of_each_learner(
-    valued: ValuedRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_figure_has_title_axes_and_the_name_of_each_learner(valued, tmp_path, monkeypatch):
     pytest.importorskip("matplotlib")
     monkeypatch.setitem(figure_files.STYLE, "svg.fonttype", "none")  # letters, not their outlines
     info = replace(valued.info, title="Ranking for $5")
-    plot.write(info, valued.frame, tmp_path / "c.svg", store=valued)  # type: ignore[arg-type]
+    plot.write(info, valued.frame, tmp_path / "c.svg", store=valued)
     text = (tmp_path / "c.svg").read_text()
     for word in ("good", "alike", "bad", "gbrt", "constant", "95% interval", "baselines"):
         assert f">{word}<" in text, word
@@ -194,15 +180,13 @@ def test_a_figure_has_title_axes_and_the_name_of_each_learner(
     assert "Ranking for" in text
 
 
-def test_without_matplotlib_a_figure_is_refused_in_one_line(
-    valued: ValuedRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_matplotlib_a_figure_is_refused_in_one_line(valued, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(UsageError, match=r"needs matplotlib; pip install 'budget-bench\[plot\]'"):
         plot.write(valued.info, valued.frame, tmp_path / "c.svg")
 
 
-def test_the_paragraph_on_methods_has_versions_splits_seeds_and_configurations() -> None:
+def test_the_paragraph_on_methods_has_versions_splits_seeds_and_configurations():
     text = paragraph(example.info(), example.frame())
     assert "Budget Bench 0.1.0 (two cores)" in text
     assert "forest (binary) has 1000/500/500 rows" in text
@@ -211,7 +195,7 @@ def test_the_paragraph_on_methods_has_versions_splits_seeds_and_configurations()
     assert "bench run --suite yahoo --learners miser,cegb." in text
 
 
-def test_the_command_leaves_out_how_a_run_is_carried_out() -> None:
+def test_the_command_leaves_out_how_a_run_is_carried_out():
     request = {"data": ["x.csv"], "workers": 2, "store": "s.db", "settings": ["a.b=1", "a.c=2"]}
     request |= {"strict_data": True, "seeds": [0, 1], "index_base": 1, "metrics": ["auc"]}
     words = "bench run --data x.csv --metric auc --set a.b=1 --set a.c=2 --seeds 0,1 --strict-data"

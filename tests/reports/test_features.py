@@ -1,7 +1,5 @@
 """``bench features`` and what ``bench best`` says of purchases, through the command line."""
 
-from __future__ import annotations
-
 import json
 import re
 import sys
@@ -12,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from bench_reports import figure_files, purchase_order
-from helpers.commands import QUICK, Run
+from helpers.commands import QUICK
 
 from bench_core import Features, load_run
 from bench_core.datasets.cache import open_prepared
@@ -24,20 +22,20 @@ RUN = (*QUICK, "--costs", "costs.csv", "-l", "toy,cegb", "--set", "cegb.trees=20
 
 
 @pytest.fixture
-def done(bench: Run, material: Path) -> Path:
+def done(bench, material):
     asked = ("--set", "cegb.tradeoff=0.3", "--set", "cegb.depth=3", "--set", "cegb.min_rows=2")
     assert bench("run", *RUN, *asked).status == 0
     return material
 
 
-def orders(model: Path, point: dict[str, float], X: np.ndarray) -> list[list[int]]:
+def orders(model, point, X):
     """What each row buys, one sensor after the other, by the stored policy."""
     path = load_model(model).predict_path(Features(X.astype(np.float32)))
     (order,) = (p.bills["path"].order for p in path if dict(p.point) == point)
     return [[int(j) for j in np.argsort(row) if row[j] >= 0] for row in order]
 
 
-def test_the_order_of_purchases_is_that_of_the_policy(material: Path, bench: Run) -> None:
+def test_the_order_of_purchases_is_that_of_the_policy(material, bench):
     assert bench("new", "policy", "stepwise").status == 0
     sys.modules.pop("stepwise", None)
     asked = (*QUICK, "-p", "stepwise", "--costs", "costs.csv", "-l", "stepwise", "-m", "accuracy")
@@ -71,7 +69,7 @@ def test_the_order_of_purchases_is_that_of_the_policy(material: Path, bench: Run
     assert [line.split(maxsplit=2)[2] for line in table.out.splitlines()[-5:]] == shown
 
 
-def test_only_policies_have_an_order(done: Path, bench: Run) -> None:
+def test_only_policies_have_an_order(done, bench):
     ended = bench("features", "--learner", "cegb", "--order")
     assert (ended.status, ended.out) == (1, "")
     assert "cegb does not say in which order it buys" in ended.err
@@ -79,9 +77,7 @@ def test_only_policies_have_an_order(done: Path, bench: Run) -> None:
         assert "give --order, no -o" in bench("features", "--rows", "2", *words).err
 
 
-def test_the_picture_of_an_order_has_a_line_for_each_sensor(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_picture_of_an_order_has_a_line_for_each_sensor(tmp_path, monkeypatch):
     pytest.importorskip("matplotlib")
     monkeypatch.setitem(figure_files.STYLE, "svg.fonttype", "none")
     some = [
@@ -99,9 +95,7 @@ def test_the_picture_of_an_order_has_a_line_for_each_sensor(
 
 @pytest.mark.parametrize("learner", ["toy", "cegb"])
 @pytest.mark.parametrize("budget", [[], ["--budget", "12"]])
-def test_shares_times_prices_are_the_feature_cost_of_the_point(
-    learner: str, budget: list[str], done: Path, bench: Run
-) -> None:
+def test_shares_times_prices_are_the_feature_cost_of_the_point(learner, budget, done, bench):
     (done / "bought.csv").unlink(missing_ok=True)
     ended = bench("features", "--learner", learner, *budget, "-o", "bought.csv")
     assert ended.err == "wrote bought.csv\n"
@@ -119,7 +113,7 @@ def test_shares_times_prices_are_the_feature_cost_of_the_point(
     assert said == ([", ".join(never)] if len(never) else [])
 
 
-def test_best_says_what_is_bought_and_what_is_saved(done: Path, bench: Run) -> None:
+def test_best_says_what_is_bought_and_what_is_saved(done, bench):
     said = bench("best", "--budget", "100").out
     board = bench("report").out.splitlines()
     half = {cells[1]: cells for line in board if len(cells := line.split()) > 6}
@@ -136,13 +130,11 @@ def test_best_says_what_is_bought_and_what_is_saved(done: Path, bench: Run) -> N
     assert sum(map(int, parts.values())) == 3
 
 
-def test_numbers_in_names_are_sorted_by_their_value() -> None:
+def test_numbers_in_names_are_sorted_by_their_value():
     assert sorted(["f10", "f4", "a", "f11", "f6"], key=natural) == ["a", "f4", "f6", "f10", "f11"]
 
 
-def test_another_metric_than_the_one_that_points_are_kept_by_is_no_fault(
-    bench: Run, material: Path
-) -> None:
+def test_another_metric_than_the_one_that_points_are_kept_by_is_no_fault(bench, material):
     assert bench("run", *RUN[:-1], "accuracy,log_loss").status == 0
     assert bench("best", "--budget", "100", "-m", "log_loss").status == 0
 
@@ -155,7 +147,7 @@ def test_another_metric_than_the_one_that_points_are_kept_by_is_no_fault(
         (["--budget", "-1"], "-1"),
     ],
 )
-def test_bad_requests_are_one_line(words: list[str], line: str, done: Path, bench: Run) -> None:
+def test_bad_requests_are_one_line(words, line, done, bench):
     ended = bench("features", *words)
     assert ended.status == 2
     assert line in ended.err

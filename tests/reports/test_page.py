@@ -1,12 +1,9 @@
 """The page as text; tests/reports/test_page_in_browser.py opens it."""
 
-from __future__ import annotations
-
 import json
 import re
 from dataclasses import replace
 from html.parser import HTMLParser
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -32,17 +29,17 @@ from bench_core.results.operating_points import Criterion
 
 
 @pytest.fixture(scope="module")
-def html() -> str:
+def html():
     return page(example.info(), boards(example.info(), example.frame()), example.frame())
 
 
 @pytest.fixture(scope="module")
-def sure() -> str:
+def sure():
     """A page whose run stored values, so that it knows how sure it is."""
     return page_run.page()
 
 
-def data_of(html: str) -> Any:
+def data_of(html):
     """The data that the page's script reads."""
     (text,) = re.findall(r'id="data">(.*?)</script>', html)
     return json.loads(text)
@@ -51,28 +48,28 @@ def data_of(html: str) -> Any:
 class Elements(HTMLParser):
     """Collects elements with their attributes, and the text outside scripts and styles."""
 
-    def __init__(self, html: str) -> None:
+    def __init__(self, html):
         super().__init__()
-        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.elements = []
         self.text = ""
         self._inside = ""
         self.feed(html)
 
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+    def handle_starttag(self, tag, attrs):
         self.elements.append((tag, dict(attrs)))
         self._inside = tag
 
-    def handle_data(self, data: str) -> None:
+    def handle_data(self, data):
         if self._inside not in ("script", "style"):
             self.text += data
 
 
 @pytest.fixture(scope="module")
-def parsed(html: str) -> Elements:
+def parsed(html):
     return Elements(html)
 
 
-def test_nothing_is_loaded_from_elsewhere(parsed: Elements) -> None:
+def test_nothing_is_loaded_from_elsewhere(parsed):
     loads = [e for e in parsed.elements if {"src", "srcset", "data", "href"} & set(e[1])]
     loads = [e for e in loads if e[0] != "a"]  # a link loads nothing by itself
     assert [a["rel"] for _, a in loads] == ["icon"]
@@ -82,7 +79,7 @@ def test_nothing_is_loaded_from_elsewhere(parsed: Elements) -> None:
     assert "unsafe" not in str(policy["content"])
 
 
-def test_the_policy_allows_the_one_script_and_the_one_style_there_are(html: str) -> None:
+def test_the_policy_allows_the_one_script_and_the_one_style_there_are(html):
     (policy,) = re.findall(r'content="(default-src[^"]*)"', html)
     (style,) = re.findall(r"<style>(.*?)</style>", html, flags=re.S)
     (script,) = re.findall(r"<script>(.*?)</script>", html, flags=re.S)
@@ -92,26 +89,26 @@ def test_the_policy_allows_the_one_script_and_the_one_style_there_are(html: str)
     assert not re.search(r"<[^>]+ (style|on[a-z]+)=", re.sub(r"(?s)<script>.*?</script>", "", html))
 
 
-def test_names_and_errors_nobody_vouches_for_are_text(html: str, parsed: Elements) -> None:
+def test_names_and_errors_nobody_vouches_for_are_text(html, parsed):
     assert example.HOSTILE not in html
     assert example.HOSTILE in parsed.text
     assert "alert('boo')" in parsed.text
     assert html.count("<script") == 2  # data and code
 
 
-def test_the_same_run_gives_the_same_bytes(sure: str) -> None:
+def test_the_same_run_gives_the_same_bytes(sure):
     assert page_run.page() == sure
 
 
 @pytest.mark.slow
-def test_36_learners_take_a_seventh_of_1_mb_for_each_data_set() -> None:
+def test_36_learners_take_a_seventh_of_1_mb_for_each_data_set():
     html = page_run.large_page(36, 3)
     assert len(html.encode()) <= 1_000_000 * 3 / 7
     shown = re.findall(r'<table class="board.*?</table>', html, flags=re.S)
     assert [table.count("<tr data-l=") for table in shown] == [36] * 3
 
 
-def test_curves_have_the_values_of_the_board(html: str) -> None:
+def test_curves_have_the_values_of_the_board(html):
     data = data_of(html)
     names = [name for name, _ in data["learners"]]
     view = data["sets"][0]["views"][0]
@@ -123,7 +120,7 @@ def test_curves_have_the_values_of_the_board(html: str) -> None:
     assert curve["s"][0] == "trees=50 with tradeoff=0.1"  # what varied alone
 
 
-def test_the_slider_has_round_shares_of_the_references_cost(html: str) -> None:
+def test_the_slider_has_round_shares_of_the_references_cost(html):
     shares = data_of(html)["shares"]
     # the least are cegb's one point, 500 of 9000, and miser's first on forest, 2.5 of 54
     assert shares[0] == 0.05
@@ -132,7 +129,7 @@ def test_the_slider_has_round_shares_of_the_references_cost(html: str) -> None:
     assert len(shares) <= 40
 
 
-def test_intervals_and_tiers_are_those_of_the_standings(sure: str) -> None:
+def test_intervals_and_tiers_are_those_of_the_standings(sure):
     from bench_core.leaderboard.certainty import standings
     from bench_core.results.budgets import Budget
 
@@ -140,7 +137,7 @@ def test_intervals_and_tiers_are_those_of_the_standings(sure: str) -> None:
     data = data_of(sure)
     view = data["sets"][0]["views"][0]
     share = data["shares"][5]
-    (wanted,) = standings(run.info, run, "a", run.frame, [Budget(share * view["whole"])])  # type: ignore[arg-type]
+    (wanted,) = standings(run.info, run, "a", run.frame, [Budget(share * view["whole"])])
     for row in wanted.rows:
         place = [name for name, _ in data["learners"]].index(row.learner)
         (own,) = (curve["sure"][5] for curve in view["curves"] if curve["l"] == place)
@@ -151,7 +148,7 @@ def test_intervals_and_tiers_are_those_of_the_standings(sure: str) -> None:
             assert own == 0
 
 
-def test_pairs_count_where_one_is_better_and_by_how_much_in_thirds(sure: str) -> None:
+def test_pairs_count_where_one_is_better_and_by_how_much_in_thirds(sure):
     data = data_of(sure)
     pairs = data["sets"][0]["pairs"]
     assert pairs["units"] == "queries"
@@ -167,7 +164,7 @@ def test_pairs_count_where_one_is_better_and_by_how_much_in_thirds(sure: str) ->
     best, within = {}, {}
     for name in names:
         own = {"dataset": "a", "learner": name, "within": None}
-        (valid,), (test,) = (run.values("", split=s, **own) for s in ("valid", "test"))  # type: ignore[arg-type]
+        (valid,), (test,) = (run.values("", split=s, **own) for s in ("valid", "test"))
         quality = valid.metric.mean(axis=1)
         best[name] = test.metric[quality.argmax()]
         # all points but the constant's are corners of the hull: neighbours are mixed
@@ -182,7 +179,7 @@ def test_pairs_count_where_one_is_better_and_by_how_much_in_thirds(sure: str) ->
         assert shown == [round(100 * share) for share in better]
 
 
-def test_the_savings_name_the_cheapest_that_keeps_the_quality(sure: str) -> None:
+def test_the_savings_name_the_cheapest_that_keeps_the_quality(sure):
     assert re.search(
         r"miser keeps 99% of gbrt's accuracy at the least cost, "
         # of 0.9181 miser mixes 86% of its third point with its second, gbrt 92% of its last:
@@ -192,14 +189,14 @@ def test_the_savings_name_the_cheapest_that_keeps_the_quality(sure: str) -> None
     )
 
 
-def test_of_several_repeats_the_share_paid_is_that_of_their_mean_saving() -> None:
+def test_of_several_repeats_the_share_paid_is_that_of_their_mean_saving():
     (board, *_) = boards(page_run.run().info, page_run.run().frame)
     kept = [replace(r, saving=4.0) if r.learner == "miser" else r for r in board.rows]
     (sentence,) = saving_sentences(replace(board, repeats=3, rows=kept))
     assert sentence.endswith(": 25% of what that pays for it by the mean saving of 3 repeats.")
 
 
-def test_the_legend_explains_the_columns_there_are_and_no_others(sure: str) -> None:
+def test_the_legend_explains_the_columns_there_are_and_no_others(sure):
     text = " ".join(Elements(sure).text.split())
     assert "rank: what the data leave open (95%)" in text
     assert "saving: what gbrt pays for 99% over what the learner pays for it" in text
@@ -207,7 +204,7 @@ def test_the_legend_explains_the_columns_there_are_and_no_others(sure: str) -> N
     assert "±: half" not in text  # a column of the terminal's board
 
 
-def test_the_order_over_data_sets_is_that_of_the_terminal_and_others_are_apart() -> None:
+def test_the_order_over_data_sets_is_that_of_the_terminal_and_others_are_apart():
     info, frame = page_run.run().info, page_run.run().frame
     frame = frame[(frame["learner"] != "gbrt") | (frame["dataset"] == "a")]
     made = boards(info, frame)
@@ -222,7 +219,7 @@ def test_the_order_over_data_sets_is_that_of_the_terminal_and_others_are_apart()
     assert len(names) == 2
 
 
-def test_purchases_are_by_group_of_prices_and_name_sensors(sure: str) -> None:
+def test_purchases_are_by_group_of_prices_and_name_sensors(sure):
     found = data_of(sure)["sets"][0]["bought"]
     assert found["groups"] == ["cost 1.00 (2 sensors)", "cost 4.00 (1 sensor)"]
     assert found["names"] == ["f1", "f2", "f3"]
@@ -234,7 +231,7 @@ def test_purchases_are_by_group_of_prices_and_name_sensors(sure: str) -> None:
     assert "stages" not in found["of"]["2"][0]  # the constant has none
 
 
-def test_the_order_of_purchases_is_shown_where_it_is_known(sure: str) -> None:
+def test_the_order_of_purchases_is_shown_where_it_is_known(sure):
     found = data_of(sure)["sets"][0]["bought"]["of"]
     # gbrt buys (1 + k) times 50, 25 and 10% of rows; f3 half in step 1 and half in step 3
     assert found["0"][0]["order"] == [[0, 50, 1, "400"], [1, 25, 2, "020"], [2, 10, 2, "101"]]
@@ -242,7 +239,7 @@ def test_the_order_of_purchases_is_shown_where_it_is_known(sure: str) -> None:
     assert not any("order" in step for step in [*found["1"], *found["2"]])
 
 
-def test_a_share_of_rows_is_never_or_every_row_only_if_it_is() -> None:
+def test_a_share_of_rows_is_never_or_every_row_only_if_it_is():
     shares = np.array([0.0, 1e-5, 0.99, 0.999, 1.0, 0.0])
     price = np.array([1.0, 1.0, 1.0, 1.0, 1.0, 2.0])
     step = bought(shares, price, np.zeros(6, dtype=int))
@@ -251,7 +248,7 @@ def test_a_share_of_rows_is_never_or_every_row_only_if_it_is() -> None:
     assert (step["never"], step["saved"]) == ([2, [5, 0]], 3)
 
 
-def test_of_many_learners_the_best_and_the_reference_are_followed_along_budgets() -> None:
+def test_of_many_learners_the_best_and_the_reference_are_followed_along_budgets():
     budget, none = np.array([1.0, 10.0]), np.full(2, np.nan)
     skill = {f"l{k}": np.array([0.1, 0.9 - k / 100]) for k in range(9)}
     curves = [Curve(name, budget, q, budget, none, none) for name, q in skill.items()]
@@ -259,7 +256,7 @@ def test_of_many_learners_the_best_and_the_reference_are_followed_along_budgets(
     assert followed(view, "l8") == {*(f"l{k}" for k in range(6)), "l8"}
 
 
-def test_many_prices_are_put_into_five_groups_of_about_as_many_sensors() -> None:
+def test_many_prices_are_put_into_five_groups_of_about_as_many_sensors():
     price = np.array([0.0] * 4 + list(range(1, 17)))
     of, titles = groups(price)
     assert titles[0] == "cost 0.00 (4 sensors)"
@@ -267,7 +264,7 @@ def test_many_prices_are_put_into_five_groups_of_about_as_many_sensors() -> None
     assert set(of.tolist()) == set(range(5))
 
 
-def test_the_slider_stands_at_every_cap_that_was_measured() -> None:
+def test_the_slider_stands_at_every_cap_that_was_measured():
     quality = np.array([0.5, 0.6, 0.7])
     caps = np.array([1.1, 2.3, 40.7])
     none = np.full(3, np.nan)
@@ -281,26 +278,26 @@ def test_the_slider_stands_at_every_cap_that_was_measured() -> None:
     assert {*shares([mean])} <= {*grid}
 
 
-def test_a_thinned_curve_keeps_what_places_of_the_slider_hold_and_its_last_step() -> None:
+def test_a_thinned_curve_keeps_what_places_of_the_slider_hold_and_its_last_step():
     budget = np.array([1.0, 1.1, 2.0, 3.0, 3.1, 8.0, 9.0, 99.0])
     curve = Curve("a", budget, budget, budget, budget, budget)
     assert thinned(curve, [0.5, 2.5, 5.0]).budget.tolist() == [1.0, 2.0, 3.0, 3.1, 8.0, 99.0]
 
 
-def test_stand_ins_and_samples_are_marked(html: str, parsed: Elements) -> None:
+def test_stand_ins_and_samples_are_marked(html, parsed):
     assert "yahoo is not here: these results are on the generator yahoo-sim" in parsed.text
     assert [s["standIn"] for s in data_of(html)["sets"]] == [1, 0]
     assert ">sample</span>" in html
 
 
-def test_how_it_was_run_tells_command_seeds_machine_and_versions(parsed: Elements) -> None:
+def test_how_it_was_run_tells_command_seeds_machine_and_versions(parsed):
     assert "bench run --suite yahoo --learners miser,cegb" in parsed.text
     for fact in ("0, 1, 2", "two cores", "miser 1", "budget-bench", "path", "forest ffffffffffff"):
         assert fact in parsed.text
     assert "workers" not in parsed.text
 
 
-def test_addresses_are_links_and_nothing_else_is() -> None:
+def test_addresses_are_links_and_nothing_else_is():
     assert 'href="https://doi.org/10.1145/1.2"' in linked("Somebody, doi:10.1145/1.2.")
     assert 'href="https://arxiv.org/abs/1502.07645"' in linked("(arXiv:1502.07645)")
     made = linked("see https://example.org/a?b=1&c=2, not <javascript:x>")
@@ -310,7 +307,7 @@ def test_addresses_are_links_and_nothing_else_is() -> None:
     )
 
 
-def test_the_page_links_where_the_data_come_from_and_describes_itself() -> None:
+def test_the_page_links_where_the_data_come_from_and_describes_itself():
     info = example.info(datasets=(example.use("letters"),))
     made = pd.DataFrame(example.rows("letters", "a", {}, [({"t": 1}, 0.8, 9.0)]))
     found = Elements(page(info, boards(info, made), made, registry=load_registry())).elements
@@ -321,13 +318,13 @@ def test_the_page_links_where_the_data_come_from_and_describes_itself() -> None:
     assert told["og:description"] == "1 learner on letters"
 
 
-def test_rows_that_settle_nothing_are_not_on_the_public_page() -> None:
+def test_rows_that_settle_nothing_are_not_on_the_public_page():
     rows = (("a", ("says", "holds")), ("b", ("internal", "not run")))
     section = Section("s", "S", "2 claims", columns=("claim", "verdict"), rows=rows, marked=1)
     assert [key for key, _ in public(section).rows] == ["a"]
 
 
-def test_baselines_are_below_the_others() -> None:
+def test_baselines_are_below_the_others():
     info = example.info(baselines=("cegb",))
     made = boards(info, example.frame())
     html = page(info, made, example.frame())
@@ -339,7 +336,7 @@ def test_baselines_are_below_the_others() -> None:
     assert re.findall(r'<th scope="row">(\w+)', rows)[-1] == "cegb"
 
 
-def test_a_data_set_without_a_result_is_a_section_and_has_no_views() -> None:
+def test_a_data_set_without_a_result_is_a_section_and_has_no_views():
     info = example.info(datasets=(example.use("d"),))
     made = pd.DataFrame([example.trial("d", "slow", {}, status="timeout", error="over 600 s")])
     html = page(info, boards(info, made), made)
@@ -348,7 +345,7 @@ def test_a_data_set_without_a_result_is_a_section_and_has_no_views() -> None:
     assert data_of(html)["sets"][0]["views"] == []
 
 
-def test_control_characters_and_turned_text_are_shown_escaped() -> None:
+def test_control_characters_and_turned_text_are_shown_escaped():
     odd = "a\x1b[31mb\x07\u202ec"
     frame = example.frame()
     frame["learner"] = frame["learner"].replace("miser", odd)

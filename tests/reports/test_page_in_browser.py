@@ -1,11 +1,7 @@
-from __future__ import annotations
-
 import base64
 import json
 import re
 import struct
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from helpers import browser, page_run
@@ -19,14 +15,14 @@ SLIDER = "document.getElementById('f-budget')"
 
 
 @pytest.fixture(scope="module")
-def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def file(tmp_path_factory):
     path = tmp_path_factory.mktemp("page") / "board.html"
     path.write_text(page_run.page(), encoding="utf-8")
     return path
 
 
 @pytest.fixture(scope="module")
-def open_tab(file: Path) -> Iterator[browser.Page]:
+def open_tab(file):
     with browser.opened(file, file.parent / "profile") as opened:
         opened.wait(READY)
         folder = str(file.parent)
@@ -35,14 +31,14 @@ def open_tab(file: Path) -> Iterator[browser.Page]:
 
 
 @pytest.fixture
-def tab(open_tab: browser.Page) -> browser.Page:
+def tab(open_tab):
     """The page as it opens, whatever another test did to it."""
     open_tab.call("Emulation.clearDeviceMetricsOverride")
     open_tab.js("document.getElementById('f-reset').click()")
     return open_tab
 
 
-def click(tab: browser.Page, selector: str, times: int = 1) -> None:
+def click(tab, selector, times=1):
     """A click with the mouse in the middle of an element, where it is once a frame has shown it."""
     tab.js(
         f"window.aim = document.querySelector({json.dumps(selector)}); window.hit = null;"
@@ -63,7 +59,7 @@ def click(tab: browser.Page, selector: str, times: int = 1) -> None:
     assert tab.js("aim.contains(hit)"), selector
 
 
-def press(tab: browser.Page, key: str) -> None:
+def press(tab, key):
     codes = {
         "ArrowLeft": 37,
         "ArrowRight": 39,
@@ -79,38 +75,36 @@ def press(tab: browser.Page, key: str) -> None:
         )  # fmt: skip
 
 
-def choose(tab: browser.Page, selector: str, value: object) -> None:
+def choose(tab, selector, value):
     found = f"document.querySelector({json.dumps(selector)})"
     tab.js(f"{found}.value = {json.dumps(value)}")
     tab.js(f"{found}.dispatchEvent(new Event('change', {{bubbles: true}}))")
 
 
-def slide(tab: browser.Page, place: int) -> None:
+def slide(tab, place):
     tab.js(f"{SLIDER}.value = {place}; {SLIDER}.dispatchEvent(new Event('input'))")
 
 
-def column(
-    tab: browser.Page, place: int, table: str = "section.set:not(.off) table.board"
-) -> list[str]:
+def column(tab, place, table="section.set:not(.off) table.board"):
     rows = f"[...document.querySelector({json.dumps(table)}).tBodies[0].rows]"
     return list(tab.js(f"{rows}.map(r => r.cells[{place}].innerText.trim())"))
 
 
-def learners(tab: browser.Page) -> list[str]:
+def learners(tab):
     """The names in the table, without their marks."""
     return [name.split()[-1] for name in column(tab, 1)]
 
 
-def story(tab: browser.Page) -> str:
+def story(tab):
     return str(tab.js("document.querySelector('section.set:not(.off) .story').textContent"))
 
 
-def test_the_page_asks_for_nothing_but_itself(tab: browser.Page, file: Path) -> None:
+def test_the_page_asks_for_nothing_but_itself(tab, file):
     outside = [url for url in tab.requests() if not url.startswith(("data:", "blob:"))]
     assert outside == [file.as_uri()]
 
 
-def test_the_slider_re_ranks_table_sentences_and_overview(tab: browser.Page) -> None:
+def test_the_slider_re_ranks_table_sentences_and_overview(tab):
     before, headline = story(tab), "document.querySelector('.headline').textContent"
     whole = tab.js(headline)
     assert whole.startswith("Over whole curves (area), miser has the best mean rank of 3 learners")
@@ -130,9 +124,7 @@ def test_the_slider_re_ranks_table_sentences_and_overview(tab: browser.Page) -> 
     assert (story(tab), tab.js(headline)) == (before, whole)
 
 
-def test_without_a_limit_the_script_writes_what_the_page_has_without_it(
-    tab: browser.Page, file: Path
-) -> None:
+def test_without_a_limit_the_script_writes_what_the_page_has_without_it(tab, file):
     written = re.findall(r'<table class="board.*?</table>', file.read_text(encoding="utf-8"), re.S)
     rows = re.findall(r"<tr data-l=.*?</tr>", written[0], re.S)
     cells = [re.findall(r"<t[dh][^>]*>([^<]*)", row) for row in rows]
@@ -159,9 +151,7 @@ MADE = """(() => {
 })()"""
 
 
-def test_only_learners_with_a_result_everywhere_have_a_mean_rank_and_equals_share_theirs(
-    tab: browser.Page,
-) -> None:
+def test_only_learners_with_a_result_everywhere_have_a_mean_rank_and_equals_share_theirs(tab):
     made = MADE.replace("PAIR", "0.7, 0.6")
     rows, text, _ = tab.js(made.replace("PLACE", "0"))
     assert rows == [["a", 1], ["b", 2], ["constant", 3], ["d", None]]
@@ -173,14 +163,14 @@ def test_only_learners_with_a_result_everywhere_have_a_mean_rank_and_equals_shar
     assert text.startswith("Over whole curves (area), b has the best mean rank of 3 learners on 2")
 
 
-def test_where_nothing_beats_a_baseline_no_learner_is_called_ahead(tab: browser.Page) -> None:
+def test_where_nothing_beats_a_baseline_no_learner_is_called_ahead(tab):
     _, text, one = tab.js(MADE.replace("PAIR", "0.5, 0.5").replace("PLACE", "0"))
     assert "nothing beats the baseline constant: accuracy 0.5000" in one
     assert "ahead" not in one
     assert text.endswith("On 1 of 2 nothing beats a baseline.")
 
 
-def test_the_slider_moves_by_keyboard_and_says_what_it_means(tab: browser.Page) -> None:
+def test_the_slider_moves_by_keyboard_and_says_what_it_means(tab):
     tab.js(f"{SLIDER}.focus()")
     press(tab, "ArrowLeft")
     text = tab.js(f"{SLIDER}.getAttribute('aria-valuetext')")
@@ -190,7 +180,7 @@ def test_the_slider_moves_by_keyboard_and_says_what_it_means(tab: browser.Page) 
     assert tab.js(f"{SLIDER}.getAttribute('aria-valuetext')") == "no limit"
 
 
-def test_another_data_set_metric_or_kind_of_budget_is_chosen_from_lists(tab: browser.Page) -> None:
+def test_another_data_set_metric_or_kind_of_budget_is_chosen_from_lists(tab):
     choose(tab, "#f-set", "1")
     assert tab.js("document.querySelector('section.set:not(.off) h2').innerText").startswith("b")
     assert "data=b" in tab.js("location.hash")
@@ -204,7 +194,7 @@ def test_another_data_set_metric_or_kind_of_budget_is_chosen_from_lists(tab: bro
     assert tab.js("document.querySelector('section.set:not(.off) h2').innerText").startswith("a")
 
 
-def test_another_accounting_re_ranks_all_that_is_shown(tab: browser.Page) -> None:
+def test_another_accounting_re_ranks_all_that_is_shown(tab):
     shown = "!document.getElementById('f-accounting').closest('label').hidden"
     heads = "[...document.querySelectorAll('#overview thead th')].filter(c => !c.hidden)"
     assert not tab.js(shown)  # data set a has one
@@ -226,7 +216,7 @@ def test_another_accounting_re_ranks_all_that_is_shown(tab: browser.Page) -> Non
     assert tab.js("document.querySelector('section.set:not(.off) h2').innerText").startswith("a")
 
 
-def test_the_address_keeps_the_state_and_gives_it_back(tab: browser.Page) -> None:
+def test_the_address_keeps_the_state_and_gives_it_back(tab):
     choose(tab, "#f-set", "1")
     slide(tab, 7)
     click(tab, "#f-scale")
@@ -245,9 +235,7 @@ def test_the_address_keeps_the_state_and_gives_it_back(tab: browser.Page) -> Non
     assert tab.js("location.hash") == kept
 
 
-def test_a_heading_sorts_best_first_then_back_then_as_given_with_baselines_below(
-    tab: browser.Page,
-) -> None:
+def test_a_heading_sorts_best_first_then_back_then_as_given_with_baselines_below(tab):
     given = learners(tab)
     costs = "section.set:not(.off) [data-is=cost]"
     click(tab, f"{costs} button")
@@ -266,9 +254,7 @@ def test_a_heading_sorts_best_first_then_back_then_as_given_with_baselines_below
     assert best == sorted(best, reverse=True)
 
 
-def test_a_click_on_a_legend_entry_hides_a_curve_and_a_double_click_isolates_it(
-    tab: browser.Page,
-) -> None:
+def test_a_click_on_a_legend_entry_hides_a_curve_and_a_double_click_isolates_it(tab):
     entry = "section.set:not(.off) [data-curve='0']"
     labels = "document.querySelectorAll('section.set:not(.off) .chart .ends text').length"
     click(tab, entry)
@@ -283,9 +269,7 @@ def test_a_click_on_a_legend_entry_hides_a_curve_and_a_double_click_isolates_it(
     assert tab.js(labels) == 3
 
 
-def test_a_point_shows_what_varied_in_a_panel_by_pointer_and_by_arrow_keys(
-    tab: browser.Page,
-) -> None:
+def test_a_point_shows_what_varied_in_a_panel_by_pointer_and_by_arrow_keys(tab):
     panel = "document.querySelector('section.set:not(.off) .panel').innerText"
     click(tab, "section.set:not(.off) .chart")
     tab.js("document.querySelector('section.set:not(.off) .chart').focus()")
@@ -299,7 +283,7 @@ def test_a_point_shows_what_varied_in_a_panel_by_pointer_and_by_arrow_keys(
     assert "95% of rows cost at most" in first
 
 
-def test_what_is_bought_and_the_stages_follow_learner_and_budget(tab: browser.Page) -> None:
+def test_what_is_bought_and_the_stages_follow_learner_and_budget(tab):
     place = "document.querySelector('section.set:not(.off) .bought')"
     assert "cost 1.00 (2 sensors): 100% of rows" in tab.js(f"{place}.innerText")
     pictures = f"[...{place}.querySelectorAll('svg')].map(s => s.getAttribute('aria-label'))"
@@ -325,7 +309,7 @@ def test_what_is_bought_and_the_stages_follow_learner_and_budget(tab: browser.Pa
     assert tab.js(f"{place}.hidden")
 
 
-def test_where_one_beats_another_is_answered_for_any_pair(tab: browser.Page) -> None:
+def test_where_one_beats_another_is_answered_for_any_pair(tab):
     answer = "document.querySelector('section.set:not(.off) .answer').innerText"
     assert "Both at their best: better on" in tab.js(answer)
     choose(tab, "section.set:not(.off) [data-side=a]", "2")
@@ -345,7 +329,7 @@ def test_where_one_beats_another_is_answered_for_any_pair(tab: browser.Page) -> 
         assert text in tab.js(wins)
 
 
-def saved(tab: browser.Page, file: Path, kind: str, name: str) -> bytes:
+def saved(tab, file, kind, name):
     (file.parent / name).unlink(missing_ok=True)
     tab.js("document.documentElement.dataset.saved = ''")
     click(tab, f"[data-save={kind}]")
@@ -357,9 +341,7 @@ def saved(tab: browser.Page, file: Path, kind: str, name: str) -> bytes:
     raise AssertionError(f"no file {name}")
 
 
-def test_files_are_named_after_data_set_and_metric_and_hold_title_and_legend(
-    tab: browser.Page, file: Path
-) -> None:
+def test_files_are_named_after_data_set_and_metric_and_hold_title_and_legend(tab, file):
     stem = "20260102-1-a-accuracy-mean"
     svg = saved(tab, file, "svg", f"{stem}.svg").decode()
     for part in ("a: accuracy against cost", "gbrt", "miser", "constant", "mean cost per row"):
@@ -388,13 +370,13 @@ def test_files_are_named_after_data_set_and_metric_and_hold_title_and_legend(
     assert "regret" in tab.js(areas)
 
 
-def test_the_slider_has_each_cap_that_was_measured_once_and_nothing_else(tab: browser.Page) -> None:
+def test_the_slider_has_each_cap_that_was_measured_once_and_nothing_else(tab):
     view = "{ whole: 100, kind: 'cap', curves: [{ x: [10, 20] }, { x: [20, 40] }] }"
     data = "{ shares: [0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.40000001, 1] }"
     assert tab.js(f"capPlaces({data}, {view})") == [1, 3, 5]
 
 
-def test_on_a_phone_nothing_is_wider_than_the_screen_and_rows_bear_names(tab: browser.Page) -> None:
+def test_on_a_phone_nothing_is_wider_than_the_screen_and_rows_bear_names(tab):
     tab.call(
         "Emulation.setDeviceMetricsOverride",
         width=390,
@@ -415,9 +397,7 @@ def test_on_a_phone_nothing_is_wider_than_the_screen_and_rows_bear_names(tab: br
     assert tab.js(f"getComputedStyle({cell}, '::before').content") == '"cost: "'
 
 
-def test_the_printed_page_is_light_and_has_legend_labels_and_all_data_sets(
-    tab: browser.Page,
-) -> None:
+def test_the_printed_page_is_light_and_has_legend_labels_and_all_data_sets(tab):
     tab.js("document.documentElement.dataset.theme = 'dark'")
     tab.call("Emulation.setEmulatedMedia", media="print")
     assert tab.js("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
@@ -440,13 +420,11 @@ def test_the_printed_page_is_light_and_has_legend_labels_and_all_data_sets(
     tab.js("delete document.documentElement.dataset.theme")
 
 
-def test_no_script_complains(tab: browser.Page) -> None:
+def test_no_script_complains(tab):
     assert tab.complaints() == []
 
 
-def test_without_scripts_tables_are_there_and_nothing_that_needs_one(
-    file: Path, tmp_path: Path
-) -> None:
+def test_without_scripts_tables_are_there_and_nothing_that_needs_one(file, tmp_path):
     with browser.opened(file, tmp_path / "profile", script=False) as tab:
         text = tab.js("document.body.innerText")
         rows = tab.js(

@@ -1,28 +1,25 @@
 """A site of several runs: what is in it, what changed, and what is not touched."""
 
-from __future__ import annotations
-
 import json
 from html.parser import HTMLParser
-from pathlib import Path
 
 from bench_reports.publish import changes
-from helpers.commands import Run, write_csv
+from helpers.commands import write_csv
 
 RUN = ("run", "--data", "data.csv", "--executor", "inline", "-q")
 
 
 class Links(HTMLParser):
-    def __init__(self, text: str) -> None:
+    def __init__(self, text):
         super().__init__()
-        self.found: list[str] = []
+        self.found = []
         self.feed(text)
 
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+    def handle_starttag(self, tag, attrs):
         self.found += [value or "" for name, value in attrs if name in ("href", "src")]
 
 
-def test_a_site_has_a_line_for_each_run_and_says_what_changed(tmp_path: Path, bench: Run) -> None:
+def test_a_site_has_a_line_for_each_run_and_says_what_changed(tmp_path, bench):
     write_csv(tmp_path / "data.csv")
     for learners in ("constant", "constant,greedy-order"):
         assert bench(*RUN, "-l", learners).status == 0
@@ -47,7 +44,7 @@ def test_a_site_has_a_line_for_each_run_and_says_what_changed(tmp_path: Path, be
     assert len(Links((tmp_path / "site/index.html").read_text()).found) == 3
 
 
-def test_a_folder_of_something_else_is_left_alone(tmp_path: Path, bench: Run) -> None:
+def test_a_folder_of_something_else_is_left_alone(tmp_path, bench):
     write_csv(tmp_path / "data.csv")
     assert bench(*RUN, "-l", "constant").status == 0
     (tmp_path / "mine").mkdir()
@@ -60,7 +57,7 @@ def test_a_folder_of_something_else_is_left_alone(tmp_path: Path, bench: Run) ->
     assert "damaged" in bench("publish", "mine").err
 
 
-def test_changes_name_runs_learners_and_figures() -> None:
+def test_changes_name_runs_learners_and_figures():
     before = {"a": {"d / x": [0.9, 3.0], "d / y": [0.8, 1.0]}, "b": {}}
     now = json.loads(json.dumps({"a": {"d / x": [0.91, 3.0], "d / z": [0.8, 1.0]}, "c": {}}))
     assert list(changes(before, now)) == [

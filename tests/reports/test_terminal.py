@@ -1,11 +1,7 @@
-from __future__ import annotations
-
 import math
-from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import cache
 from io import StringIO
-from typing import Any
 
 import numpy as np
 import pytest
@@ -28,37 +24,36 @@ from helpers.valued_run import ValuedRun, learner_of
 from rich.console import Console
 
 from bench_core.leaderboard.assembly import boards
-from bench_core.leaderboard.board import UNKNOWN, Board, Failure, Standing
+from bench_core.leaderboard.board import UNKNOWN, Failure, Standing
 from bench_core.leaderboard.certainty import certified
 from bench_core.planning.suites import find_suite
 from bench_core.plugins import load_registry
-from bench_core.results.records import RunInfo
 from bench_core.terminal.wording import cost, quality, settings, times
 
 
 @cache
-def of_example() -> list[Board]:
+def of_example():
     return boards(example.info(), example.frame())
 
 
-def lines_of(verbose: bool = False) -> list[str]:
+def lines_of(verbose=False):
     return text_boards(example.info(), of_example(), verbose=verbose).splitlines()
 
 
-def screen(width: int) -> str:
+def screen(width):
     to = Console(file=StringIO(), width=width, force_terminal=True, color_system=None)
     show_boards(example.info(), of_example(), to)
     assert isinstance(to.file, StringIO)
     return to.file.getvalue()
 
 
-def test_a_row_without_a_terminal_names_its_data_set_and_holds_everything() -> None:
+def test_a_row_without_a_terminal_names_its_data_set_and_holds_everything():
     (line, _) = [line for line in lines_of() if line.startswith("yahoo-sim  miser")]
     told = "yahoo-sim miser - - 0.7990 - - 5000 0.7920 2867 2.1x - - - - - - - sampled"
     assert line.split() == f"{told} stand-in, not converged".split()
 
 
-def test_the_notice_of_a_stand_in_stands_above_its_rows() -> None:
+def test_the_notice_of_a_stand_in_stands_above_its_rows():
     lines = lines_of()
     (at,) = [i for i, line in enumerate(lines) if line.startswith("notice: yahoo is not here")]
     (first, _) = [i for i, line in enumerate(lines) if line.startswith("yahoo-sim  miser")]
@@ -81,19 +76,19 @@ def test_below_the_rows_stands_what_each_learner_reaches_within_the_boards_budge
     ]
 
 
-def test_a_failed_trial_is_one_line_with_its_error_and_nothing_that_acts_on_a_terminal() -> None:
+def test_a_failed_trial_is_one_line_with_its_error_and_nothing_that_acts_on_a_terminal():
     (line,) = [line for line in lines_of() if line.startswith(f"failed: {example.HOSTILE}")]
     assert "second line" in line
     assert "\x1b" not in "".join(lines_of())
 
 
-def test_a_skipped_trial_did_not_fail() -> None:
+def test_a_skipped_trial_did_not_fail():
     failure = Failure("mine", "skipped", "mine does binary, d is multiclass", "scale=1", 1)
     (line,) = failure_lines(replace(of_example()[0], failures=(failure,)))
     assert line == "skipped: mine (1 trial; scale=1): mine does binary, d is multiclass"
 
 
-def test_the_legend_has_a_line_for_selection_savings_certainty_and_baselines() -> None:
+def test_the_legend_has_a_line_for_selection_savings_certainty_and_baselines():
     info, frame = example.info(baselines=("cegb",)), example.frame()
     board = boards(info, frame)[0]
     assert legend(board) == [
@@ -118,23 +113,23 @@ def test_the_legend_has_a_line_for_selection_savings_certainty_and_baselines() -
     assert any(line.startswith("±: half the 95% interval;") for line in usual)
 
 
-def test_verbose_adds_the_settings_of_every_row() -> None:
+def test_verbose_adds_the_settings_of_every_row():
     assert "miser: best at trees=300 with trees=300, tradeoff=0.1" in lines_of(verbose=True)
     assert not any(line.startswith("miser: ") for line in lines_of())
 
 
 @pytest.mark.parametrize("width", [40, 80, 120])
-def test_on_a_terminal_nothing_is_wider_than_it(width: int) -> None:
+def test_on_a_terminal_nothing_is_wider_than_it(width):
     assert max(map(len, screen(width).splitlines())) <= width
 
 
-def test_eighty_columns_hold_the_table_and_forty_the_same_as_records() -> None:
+def test_eighty_columns_hold_the_table_and_forty_the_same_as_records():
     assert any(line.split()[:2] == ["miser", "0.7990"] for line in screen(80).splitlines())
     assert "  saving: 2.1x" in screen(40).splitlines()
 
 
 @pytest.fixture(scope="module")
-def certain() -> tuple[RunInfo, Board]:
+def certain():
     """Two learners that lead alike, one behind, a baseline; a reference ten times as dear."""
     rng = np.random.default_rng(0)
     run = ValuedRun(baselines=("constant",))
@@ -142,21 +137,18 @@ def certain() -> tuple[RunInfo, Board]:
         run.add(name, *learner_of(rng, [0.3, 0.5, 0.6, best], [0, 2, 5, 10], 400))
     run.add("gbrt", *learner_of(rng, [0.3, 0.6, 0.9], [0, 40, 100], 400))
     run.add("constant", *learner_of(rng, [0.3], [0], 400))
-    held: Any = run
     (board,) = boards(run.info, run.frame)
-    return run.info, certified(run.info, held, board, run.frame, resamples=300)
+    return run.info, certified(run.info, run, board, run.frame, resamples=300)
 
 
-def shown(certain: tuple[RunInfo, Board], *boards: Board, width: int = 80) -> list[str]:
+def shown(certain, *boards, width=80):
     to = Console(file=StringIO(), width=width, force_terminal=True, color_system=None)
     show_boards(certain[0], boards or [certain[1]], to)
     assert isinstance(to.file, StringIO)
     return to.file.getvalue().splitlines()
 
 
-def test_tier_1_is_starred_and_baselines_stand_below_a_rule(
-    certain: tuple[RunInfo, Board],
-) -> None:
+def test_tier_1_is_starred_and_baselines_stand_below_a_rule(certain):
     lines = shown(certain)
     rows = {line.split()[0]: line.split() for line in reversed(lines) if line.split()}
     at = {name: [line.split()[:1] for line in lines].index([name]) for name in rows}
@@ -168,12 +160,9 @@ def test_tier_1_is_starred_and_baselines_stand_below_a_rule(
     assert any(line.startswith("order: those that keep 99% by tiers") for line in lines)
 
 
-def test_at_the_budgets_ties_are_starred_and_the_best_is_bold(
-    certain: tuple[RunInfo, Board],
-) -> None:
+def test_at_the_budgets_ties_are_starred_and_the_best_is_bold(certain):
     _, board = certain
     table = budget_table(board, 80)
-    assert table is not None
     last = {row[0]: row[-1] for row in table.rows}
     assert last["ahead"].endswith("*")
     assert last["alike"].endswith("*")
@@ -184,9 +173,7 @@ def test_at_the_budgets_ties_are_starred_and_the_best_is_bold(
     assert {name for name, j in bold if j == len(board.budgets)} <= {"ahead", "alike", "gbrt"}
 
 
-def test_the_curve_shows_quality_against_cost_in_at_most_twelve_lines(
-    certain: tuple[RunInfo, Board],
-) -> None:
+def test_the_curve_shows_quality_against_cost_in_at_most_twelve_lines(certain):
     _, board = certain
     lines = curve_lines(board, 80)
     assert len(lines) == LINES + 2 <= 12
@@ -201,9 +188,7 @@ def test_the_curve_shows_quality_against_cost_in_at_most_twelve_lines(
     assert columns[0] > columns[-1] >= 0  # the better, the dearer
 
 
-def test_the_curve_can_be_left_out_and_is_where_there_is_no_terminal(
-    certain: tuple[RunInfo, Board], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_curve_can_be_left_out_and_is_where_there_is_no_terminal(certain, monkeypatch):
     about = curve_lines(certain[1], 80)[0]
     assert about in shown(certain)
     assert about not in text_boards(certain[0], [certain[1]])
@@ -211,9 +196,7 @@ def test_the_curve_can_be_left_out_and_is_where_there_is_no_terminal(
     assert about not in shown(certain)
 
 
-def test_names_that_are_too_long_are_shortened_with_a_legend(
-    certain: tuple[RunInfo, Board],
-) -> None:
+def test_names_that_are_too_long_are_shortened_with_a_legend(certain):
     info, board = certain
     long = "a-learner-of-a-very-long-name-indeed"
     rows = tuple(replace(r, learner=long) if r.learner == "ahead" else r for r in board.rows)
@@ -226,13 +209,12 @@ def test_names_that_are_too_long_are_shortened_with_a_legend(
     assert len(set(shortened(["abcdefghij", "abcdeXghij"], 6).values())) == 2
 
 
-def test_each_mark_names_its_learners_once_and_what_is_out_of_reach_has_no_tier() -> None:
+def test_each_mark_names_its_learners_once_and_what_is_out_of_reach_has_no_tier():
     rng, run = np.random.default_rng(3), ValuedRun(reference="gbrt")
     run.add("gbrt", *learner_of(rng, [0.9], [9], 300), marks="not converged")
     run.add("a", *learner_of(rng, [0.7], [1], 300), marks="at edge: x, not converged")
-    held: Any = run
     (board,) = boards(run.info, run.frame)
-    board = certified(run.info, held, board, run.frame, resamples=50)
+    board = certified(run.info, run, board, run.frame, resamples=50)
     first, second = mark_lines(board)
     assert {first, second} <= {
         "not converged: gbrt, a", "not converged: a, gbrt", "at edge: x: a"
@@ -242,7 +224,7 @@ def test_each_mark_names_its_learners_once_and_what_is_out_of_reach_has_no_tier(
     assert list(cells[2:5]) == ["-", "-", "-"]  # nothing for the least budget
 
 
-def test_kept_is_explained_for_errors_as_it_is_computed() -> None:
+def test_kept_is_explained_for_errors_as_it_is_computed():
     (board, *_) = of_example()
     (of_quality,) = [line for line in legend(board) if "kept: " in line]
     assert f"its {board.metric} on test as a share of {board.reference}'s" in of_quality
@@ -255,7 +237,7 @@ def test_kept_is_explained_for_errors_as_it_is_computed() -> None:
     )
 
 
-def everything(name: str) -> Iterator[Board]:
+def everything(name):
     """Boards of a shipped suite: its learners and baselines, its metrics, its data sets."""
     suite = find_suite(name, load_registry())
     names = list(dict.fromkeys([*suite.learners, *suite.baselines, suite.reference]))
@@ -265,18 +247,15 @@ def everything(name: str) -> Iterator[Board]:
     for k, one in enumerate(names):
         made = learner_of(rng, [0.41, 0.5 + k / 100], [123.4, 16948.2 + k], 30)
         run.add(one, *made, marks="not converged")
-    held: Any = run
     (board,) = boards(run.info, run.frame)
-    board = certified(run.info, held, board, run.frame, resamples=50)
+    board = certified(run.info, run, board, run.frame, resamples=50)
     for metric in suite.metrics:
         for entry in suite.datasets:
             yield replace(board, metric=metric, dataset=str(entry.name), unit="microseconds")
 
 
 @pytest.mark.parametrize("name", sorted(load_registry().suite_files))
-def test_the_board_of_every_shipped_suite_is_a_table_of_eighty_columns(
-    name: str, certain: tuple[RunInfo, Board]
-) -> None:
+def test_the_board_of_every_shipped_suite_is_a_table_of_eighty_columns(name, certain):
     made = list(everything(name))
     lines = shown(certain, *made)
     assert max(map(len, lines)) <= 80
@@ -309,16 +288,16 @@ def test_the_board_of_every_shipped_suite_is_a_table_of_eighty_columns(
         (times, math.nan, "-"),
     ],
 )
-def test_numbers_in_words(words: Callable[[float], str], value: float, text: str) -> None:
+def test_numbers_in_words(words, value, text):
     assert words(value) == text
 
 
-def test_settings_in_words_with_a_learner_inside() -> None:
+def test_settings_in_words_with_a_learner_inside():
     given = {"trees": 3, "rate": 0.1, "base": {"learner": "gbrt", "trees": 40}}
     assert settings(given) == "trees=3, rate=0.1, base=(learner=gbrt, trees=40)"
 
 
-def test_a_line_below_the_table_tells_how_far_each_learner_was_searched() -> None:
+def test_a_line_below_the_table_tells_how_far_each_learner_was_searched():
     board = of_example()[0]
     rows = tuple(replace(r, fits=4, seconds=32.0) for r in board.rows if r.learner == "miser")
     (line,) = search_lines(replace(board, rows=rows))

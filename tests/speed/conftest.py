@@ -1,15 +1,10 @@
 """The table of ratios and bars after a run of comparisons."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-from typing import Any
-
 import pytest
 from paired import REPORTED
 
 
-def _rows() -> Iterator[tuple[str, str, str, str, str]]:
+def _rows():
     words = {None: "", True: "met", False: "MISSED"}
     for info in REPORTED:
         for peer, r in info["ratios"].items():
@@ -23,7 +18,7 @@ def _rows() -> Iterator[tuple[str, str, str, str, str]]:
 
 
 @pytest.hookimpl(trylast=True)
-def pytest_terminal_summary(terminalreporter: Any) -> None:
+def pytest_terminal_summary(terminalreporter):
     rows = list(_rows())
     if not rows:
         return

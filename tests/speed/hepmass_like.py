@@ -1,7 +1,5 @@
 """A data set of HEPMASS's shape, generated: a plugin for ``test_large_data``."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar

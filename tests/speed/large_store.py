@@ -7,8 +7,6 @@ on validation and on test, their quality rising and levelling off with their cos
 400 queries at 12 points.
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 from dataclasses import replace

@@ -16,8 +16,6 @@ in one group. What pytest-benchmark has no field for stands in ``extra_info``:
 ``BENCH_SPEED_SCALE=0.05`` makes the data smaller; such figures never reach the documentation.
 """
 
-from __future__ import annotations
-
 import copy
 import os
 from collections.abc import Callable, Mapping, Sequence

@@ -6,8 +6,6 @@ back where memory is short; here they count once for each process that maps them
 keeps of files beyond that (page cache) is not counted.
 """
 
-from __future__ import annotations
-
 import subprocess
 import time
 from collections.abc import Mapping, Sequence

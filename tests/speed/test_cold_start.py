@@ -9,15 +9,11 @@ each kernel that was compiled. Fails where a later run compiles anything, or a k
 for a second kind of arguments; never on a time.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess
 import sys
 from collections import Counter
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -62,7 +58,7 @@ with open(sys.argv[1], "w") as out:
 """
 
 
-def write(path: Path, rows: int, grades: list[float]) -> None:
+def write(path, rows, grades):
     """Six features; ``grades`` are the borders between labels, queries where there are several."""
     rng = np.random.default_rng(rows)
     X = rng.normal(size=(rows, 6))
@@ -74,7 +70,7 @@ def write(path: Path, rows: int, grades: list[float]) -> None:
             file.write(f"{y[i]} {query(i)}{cells}{COMMENT}\n")
 
 
-def run(folder: Path, name: str, *options: str) -> dict[str, Any]:
+def run(folder, name, *options):
     """Every learner in one process, or a few where less was asked for."""
     files = ["--data", f"{name}.train", "--test", f"{name}.test", "--learners", LEARNERS]
     how = ["--executor", "inline", "--store", f"{name}.db", "--fresh", "--quiet"]
@@ -85,20 +81,17 @@ def run(folder: Path, name: str, *options: str) -> dict[str, Any]:
         check=True,
         stdout=subprocess.DEVNULL,
     )
-    found: dict[str, Any] = json.loads((folder / "out.json").read_text())
-    return found
+    return json.loads((folder / "out.json").read_text())
 
 
 @pytest.mark.benchmark(group="cold start")
-def test_kernels_are_compiled_once_and_for_one_kind_of_arguments(
-    tmp_path: Path, benchmark: Any
-) -> None:
+def test_kernels_are_compiled_once_and_for_one_kind_of_arguments(tmp_path, benchmark):
     for split, rows in ROWS.items():
         write(tmp_path / f"ranking.{split}", rows, [-1, 0, 1, 2])
         write(tmp_path / f"classes.{split}", rows, [1])
     runs = []
 
-    def ranking() -> None:
+    def ranking():
         runs.append(run(tmp_path, "ranking", "--metric", METRICS))
 
     sides = {"first run": ranking, "second run": ranking}

@@ -7,10 +7,7 @@ costs of every prefix.
 Nothing here fails because it is slow.
 """
 
-from __future__ import annotations
-
 from functools import partial
-from typing import Any
 
 import numpy as np
 import pytest
@@ -30,14 +27,14 @@ FEATURES, BLOCK, ROUNDS = 519, 8000, 3
 PEER = "LightGBM"
 
 
-def rows(kind: str) -> np.ndarray:
+def rows(kind):
     """``normal``: no split is foreseeable. ``tailed``: half zeros and a heavy tail."""
     rng = np.random.default_rng(0)
     X = rng.standard_normal((ROWS, FEATURES), dtype=np.float32)
     return X if kind == "normal" else np.exp(2 * np.maximum(X, 0)) - 1
 
 
-def ranked(X: np.ndarray) -> Examples:
+def ranked(X):
     """The rows with grades, in queries of 24 rows as the Yahoo set has them on average."""
     sizes = np.full(-(-len(X) // 24), 24)
     sizes[-1] = len(X) - sizes[:-1].sum()
@@ -47,7 +44,7 @@ def ranked(X: np.ndarray) -> Examples:
 
 @pytest.mark.benchmark(group="inference")
 @pytest.mark.parametrize("kind", ["normal", "tailed"])
-def test_a_metered_path_against_bare_prediction(kind: str, benchmark: Any) -> None:
+def test_a_metered_path_against_bare_prediction(kind, benchmark):
     lightgbm = pytest.importorskip("lightgbm", reason="lightgbm is not installed")
     X = rows(kind)
     few = X[:10_000]
@@ -64,18 +61,18 @@ def test_a_metered_path_against_bare_prediction(kind: str, benchmark: Any) -> No
     ndcg, test = parse_metric("ndcg@5"), ranked(X)
     last = []
 
-    def ours(threads: int) -> None:
+    def ours(threads):
         last.clear()
         for start in range(0, ROWS, BLOCK):
             for prediction in model.predict_path(Features(X[start : start + BLOCK])):
                 final = prediction
             last.append(final.scores)
 
-    def judged(threads: int) -> None:
+    def judged(threads):
         path = predict_split(model, test, prices, 2, threads=threads)
         score_split(path, test, prices, [ndcg], "test", threads)
 
-    def theirs(threads: int) -> Any:
+    def theirs(threads):
         return booster.predict(X, num_threads=threads)
 
     shape = f"{TREES} trees, {len(model.points)} prefixes, {ROWS} {kind} rows x {FEATURES}"

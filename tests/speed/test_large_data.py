@@ -9,15 +9,11 @@ A tenth tells less than the whole: paths of its size stay in memory. About 14 GB
 are used and given back. Memory is held to the limit, nothing fails on a time.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hepmass_like import ROWS
@@ -40,20 +36,20 @@ HOLDS = "b = bytearray(b'x') * (300 << 20); import time; time.sleep(1)"
 
 
 @pytest.mark.slow
-def test_memory_of_what_a_command_starts_is_seen(tmp_path: Path) -> None:
+def test_memory_of_what_a_command_starts_is_seen(tmp_path):
     starts = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {HOLDS!r}])"
     _, peaks = watched([sys.executable, "-c", starts], os.environ, tmp_path)
     assert 300 << 20 < peaks.private < 400 << 20
 
 
 @pytest.fixture
-def home() -> Iterator[Path]:
+def home():
     """A folder that is gone afterwards: pytest's own would be kept for some runs."""
     with tempfile.TemporaryDirectory(prefix="large-data-") as folder:
         yield Path(folder)
 
 
-def benched(home: Path, size: str, limit: int) -> tuple[Any, dict[str, Any]]:
+def benched(home, size, limit):
     """The rows that a run exports, and its figures."""
     if shutil.disk_usage(home).free < FREE[size]:
         pytest.skip(f"{home} has less than {FREE[size] / GIB:.0f} GiB of free disk")
@@ -94,9 +90,7 @@ def benched(home: Path, size: str, limit: int) -> tuple[Any, dict[str, Any]]:
         pytest.param("paper", 8 * GIB, id="paper", marks=pytest.mark.speed),
     ],
 )
-def test_large_data_is_learnt_and_judged_in_limited_memory(
-    size: str, limit: int, home: Path, benchmark: Any
-) -> None:
+def test_large_data_is_learnt_and_judged_in_limited_memory(size, limit, home, benchmark):
     frame, figures = benched(home, size, limit)
     report(
         benchmark,

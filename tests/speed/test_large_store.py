@@ -7,12 +7,9 @@ processes of the command held together, pages that several share divided among t
 store takes a minute and 1 GB. Never fails on a figure.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 from pathlib import Path
-from typing import Any
 
 import large_store
 import pytest
@@ -40,13 +37,13 @@ assert len(made.trials) == int(sys.argv[1]) // 10 * 10
 
 
 @pytest.fixture(scope="module")
-def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def store(tmp_path_factory):
     path = tmp_path_factory.mktemp("large") / "large.db"
     large_store.write(path, TRIALS)
     return path
 
 
-def used(command: list[str], folder: Path) -> tuple[float, float]:
+def used(command, folder):
     """Seconds of the clock and MiB of a command."""
     tests = str(Path(__file__).parents[1])
     env = {**os.environ, "PYTHONPATH": tests, "BENCH_CACHE": str(folder / "cache")}
@@ -64,14 +61,7 @@ def used(command: list[str], folder: Path) -> tuple[float, float]:
     ],
     ids=["list", "boards", "report", "plan"],
 )
-def test_ten_thousand_trials(
-    what: str,
-    command: list[str],
-    bar: float,
-    store: Path,
-    tmp_path: Path,
-    benchmark: Any,
-) -> None:
+def test_ten_thousand_trials(what, command, bar, store, tmp_path, benchmark):
     planned = what == "planned"
     if planned:  # data are prepared once
         used([*command, "20"], tmp_path)

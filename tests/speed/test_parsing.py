@@ -9,11 +9,8 @@ to its sparse matrix, and to a dense one. Also: reopening a prepared set. Never 
 BENCH_SPEED_ROWS changes the number of rows (default 20000).
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -21,7 +18,6 @@ from bench_datasets.yahoo.sim import PATTERNS, generate
 from paired import alternate, compare, report, setting
 from sklearn.datasets import dump_svmlight_file, load_svmlight_file
 
-from bench_core.data import Examples
 from bench_core.datasets.cache import open_prepared, prepare
 from bench_core.datasets.readers.svmlight import read_svmlight
 from bench_core.datasets.user_files import FileData
@@ -43,16 +39,13 @@ class File:
 
 
 @pytest.fixture(scope="module")
-def rows() -> Examples:
+def rows():
     return generate(PATTERNS["a"], 0, 0, ROWS)
 
 
 @pytest.fixture(scope="module", params=["4 digits", "9 digits", "16 digits"])
-def file(
-    request: pytest.FixtureRequest, rows: Examples, tmp_path_factory: pytest.TempPathFactory
-) -> File:
+def file(request, rows, tmp_path_factory):
     path = tmp_path_factory.mktemp("files") / "rows.svm"
-    assert rows.queries is not None
     query = rows.queries.index() + 1
     digits = int(request.param.split()[0])
     values = rows.X.astype(np.float64) / 3 if digits == 16 else rows.X
@@ -68,8 +61,8 @@ def file(
 
 
 @pytest.mark.benchmark(group="parsing")
-def test_reading_a_file(file: File, benchmark: Any, request: pytest.FixtureRequest) -> None:
-    def theirs() -> Any:
+def test_reading_a_file(file, benchmark, request):
+    def theirs():
         return load_svmlight_file(str(file.path), query_id=True, dtype=np.float32)
 
     ours = read_svmlight(file.path)
@@ -94,9 +87,8 @@ def test_reading_a_file(file: File, benchmark: Any, request: pytest.FixtureReque
 
 
 @pytest.mark.benchmark(group="parsing")
-def test_reopening_a_prepared_set(rows: Examples, benchmark: Any, tmp_path: Path) -> None:
+def test_reopening_a_prepared_set(rows, benchmark, tmp_path):
     path = tmp_path / "rows.svm"
-    assert rows.queries is not None
     query = rows.queries.index() + 1
     dump_svmlight_file(rows.X, rows.y, str(path), zero_based=False, query_id=query)
     kept = prepare(FileData(str(path)), cache_dir=tmp_path)

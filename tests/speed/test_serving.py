@@ -6,17 +6,12 @@ lleaves needs an older llvmlite than this project, so it lives in an environment
 Nothing here fails because it is slow.
 """
 
-from __future__ import annotations
-
 import ctypes
 import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
-from pathlib import Path
 from statistics import median
-from typing import Any
 
 import numpy as np
 import pytest
@@ -78,13 +73,12 @@ for _ in sys.stdin:
 
 
 @pytest.fixture(scope="module")
-def kept(request: pytest.FixtureRequest) -> Path:
+def kept(request):
     """A folder for what takes minutes to make: the trained model, and lleaves' code for it."""
-    folder: Path = request.config.cache.mkdir(f"serving-{TREES}")
-    return folder
+    return request.config.cache.mkdir(f"serving-{TREES}")
 
 
-def boosted(leaves: int, trees: int, depth: int) -> Any:
+def boosted(leaves, trees, depth):
     """Trees of LightGBM on a made label."""
     lightgbm = pytest.importorskip("lightgbm", reason="lightgbm is not installed")
     X = np.random.default_rng(0).standard_normal((3000, FEATURES), dtype=np.float32)
@@ -94,7 +88,7 @@ def boosted(leaves: int, trees: int, depth: int) -> Any:
 
 
 @pytest.fixture(scope="module")
-def trained(kept: Path) -> Any:
+def trained(kept):
     file = kept / "model.txt"
     if not file.exists():
         boosted(LEAVES, TREES, depth=4).save_model(file)
@@ -102,11 +96,11 @@ def trained(kept: Path) -> Any:
 
 
 @pytest.fixture(scope="module")
-def rows() -> Any:
+def rows():
     return np.random.default_rng(1).standard_normal((ROWS, FEATURES), dtype=np.float32)
 
 
-def folder_of(booster: Any, points: bool = False) -> Folder:
+def folder_of(booster, points=False):
     """At the last point of a path of one point, or of all that a chain has."""
     ensemble = from_lightgbm(booster.model_to_string()).ensemble
     model = chain(ensemble, COSTS, {}) if points else prefix_chain(ensemble, [TREES], COSTS, {})
@@ -114,16 +108,16 @@ def folder_of(booster: Any, points: bool = False) -> Folder:
     return Folder(program, COSTS, NAMES, {"task": "regression"})
 
 
-def compiled(folder: Folder) -> Predictor:
+def compiled(folder):
     model = Predictor(folder)
     assert model.compile()
     return model
 
 
-def each(action: Callable[[Any], Any], X: Any) -> Callable[[], None]:
+def each(action, X):
     parts = [X[i : i + 1] for i in range(len(X))]
 
-    def run() -> None:
+    def run():
         for part in parts:
             action(part)
 
@@ -131,7 +125,7 @@ def each(action: Callable[[Any], Any], X: Any) -> Callable[[], None]:
 
 
 @pytest.fixture(scope="module")
-def lleaves(trained: Any, rows: Any, kept: Path) -> Iterator[Callable[[], None] | None]:
+def lleaves(trained, rows, kept):
     python = os.environ.get("BENCH_SPEED_LLEAVES")
     if python is None:
         yield None
@@ -143,7 +137,7 @@ def lleaves(trained: Any, rows: Any, kept: Path) -> Iterator[Callable[[], None] 
         assert child.stdout
         assert child.stdout.readline() == "ready\n"
 
-        def run() -> None:
+        def run():
             print(file=child.stdin, flush=True)
             assert child.stdout
             assert child.stdout.readline() == "done\n"
@@ -152,7 +146,7 @@ def lleaves(trained: Any, rows: Any, kept: Path) -> Iterator[Callable[[], None] 
         child.stdin.close()
 
 
-def in_c(folder: Folder, place: Path) -> Callable[[Any, bool], tuple[Any, Any]]:
+def in_c(folder, place):
     """Scores and costs of rows by the compiled C source."""
     write_c(place / "c", folder)
     (place / "loop.c").write_text(LOOP)
@@ -169,7 +163,7 @@ def in_c(folder: Folder, place: Path) -> Callable[[Any, bool], tuple[Any, Any]]:
     subprocess.run(["gcc", *words, *files, "-lm"], check=True)
     score = ctypes.CDLL(str(place / "model.so")).score_rows
 
-    def run(X: Any, asking: bool) -> tuple[Any, Any]:
+    def run(X, asking):
         scores, spent = np.empty(len(X)), np.empty(len(X))
         pointers = (ctypes.c_void_p(a.ctypes.data) for a in (scores, spent))
         score(ctypes.c_void_p(X.ctypes.data), ctypes.c_long(len(X)), int(asking), *pointers)
@@ -179,7 +173,7 @@ def in_c(folder: Folder, place: Path) -> Callable[[Any, bool], tuple[Any, Any]]:
 
 
 @pytest.mark.skipif(shutil.which("gcc") is None, reason="no gcc")
-def test_one_row(trained: Any, rows: Any, lleaves: Any, tmp_path: Path, benchmark: Any) -> None:
+def test_one_row(trained, rows, lleaves, tmp_path, benchmark):
     folder = folder_of(trained)
     model, c = compiled(folder), in_c(folder, tmp_path)
     sides = {
@@ -208,31 +202,31 @@ def test_one_row(trained: Any, rows: Any, lleaves: Any, tmp_path: Path, benchmar
         assert np.allclose(spent, answers.spent, rtol=1e-9)
 
 
-def test_a_row_asked_for(trained: Any, rows: Any, benchmark: Any) -> None:
+def test_a_row_asked_for(trained, rows, benchmark):
     """What the callbacks take by themselves is subtracted in each round. "Ours" asks by number."""
     model = compiled(folder_of(trained))
     cells = [dict(zip(NAMES, row.tolist(), strict=True)) for row in rows]
-    names: list[list[list[str]]] = [[] for _ in cells]
+    names = [[] for _ in cells]
     for row, calls in zip(cells, names, strict=True):
         model.predict(lambda n, row=row, calls=calls: calls.append(n) or [row[k] for k in n])
     place = {name: number for number, name in enumerate(NAMES)}
     numbers = [[np.array([place[n] for n in call]) for call in calls] for calls in names]
 
-    def by_number() -> None:
+    def by_number():
         for row in rows:
             model.predict_into(lambda n, out, row=row: row.take(n, out=out))
 
-    def by_name() -> None:
+    def by_name():
         for row in cells:
             model.predict(lambda n, row=row: [row[k] for k in n])
 
-    def callbacks_by_number() -> None:
+    def callbacks_by_number():
         out = np.empty(FEATURES, dtype=np.float32)
         for row, calls in zip(rows, numbers, strict=True):
             for n in calls:
                 row.take(n, out=out[: len(n)])
 
-    def callbacks_by_name() -> None:
+    def callbacks_by_name():
         for row, calls in zip(cells, names, strict=True):
             for n in calls:
                 [row[k] for k in n]
@@ -255,7 +249,7 @@ def test_a_row_asked_for(trained: Any, rows: Any, benchmark: Any) -> None:
     )
 
 
-def test_a_path_of_points(trained: Any, rows: Any, benchmark: Any) -> None:
+def test_a_path_of_points(trained, rows, benchmark):
     """A model exported with all points of its path, at which a cap may stop it, and with one."""
     whole, one = (compiled(folder_of(trained, points)) for points in (True, False))
     compare(
@@ -269,7 +263,7 @@ def test_a_path_of_points(trained: Any, rows: Any, benchmark: Any) -> None:
     )
 
 
-def test_loading(trained: Any, tmp_path: Path, benchmark: Any) -> None:
+def test_loading(trained, tmp_path, benchmark):
     """In a process that has numpy and bench_core.serving; without what importing them takes."""
     write_folder(tmp_path / "model", folder_of(trained))
     code = (
@@ -292,7 +286,7 @@ def test_loading(trained: Any, tmp_path: Path, benchmark: Any) -> None:
 @pytest.mark.benchmark(group="batch")
 @pytest.mark.parametrize("trees", [100, 1000])
 @pytest.mark.parametrize("leaves", [16, 64])
-def test_many_rows(leaves: int, trees: int, benchmark: Any) -> None:
+def test_many_rows(leaves, trees, benchmark):
     """Scores, costs and purchases of rows, one point, one thread; LightGBM's are bare scores."""
     booster = boosted(leaves, trees, depth=-1)
     X = np.random.default_rng(2).standard_normal((MANY_ROWS, FEATURES), dtype=np.float32)
@@ -300,7 +294,7 @@ def test_many_rows(leaves: int, trees: int, benchmark: Any) -> None:
     engine = prefix_chain(ensemble, [ensemble.trees], COSTS, {})
     served = compiled(Folder(engine.program(engine.points[-1].values), COSTS, NAMES, {}))
 
-    def walked() -> Any:
+    def walked():
         blocks = [Features(X[at : at + 8000]) for at in range(0, len(X), 8000)]
         return np.concatenate([p.scores for block in blocks for p in engine.predict_path(block)])
 
@@ -322,7 +316,7 @@ def test_many_rows(leaves: int, trees: int, benchmark: Any) -> None:
 SENSORS = 50
 
 
-def policy_of(trees: int) -> Folder:
+def policy_of(trees):
     """Buys by falling values, of which ``trees`` vary; as many trees answer."""
     rng, start, nothing = np.random.default_rng(3), np.linspace(2.0, 1.0, SENSORS), Trees.none()
     sums = [Sums(nothing, start), Sums(nothing, np.zeros(1))]
@@ -340,7 +334,7 @@ def policy_of(trees: int) -> Folder:
 
 @pytest.mark.skipif(shutil.which("gcc") is None, reason="no gcc")
 @pytest.mark.parametrize("trees", [0, 100])
-def test_a_step_of_a_policy(trees: int, tmp_path: Path, benchmark: Any) -> None:
+def test_a_step_of_a_policy(trees, tmp_path, benchmark):
     """A row makes all of its purchases: the time of one of them, with trees and without."""
     folder, X = policy_of(trees), np.random.default_rng(1).normal(size=(MANY_ROWS, SENSORS))
     X = X.astype(np.float32)

@@ -14,20 +14,16 @@ Both sides start from binned rows and pay in every round what a run costs apart 
 buffers, the residuals' scale and the first root's histogram. Only compiling is done beforehand.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 from functools import partial
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 from bench_datasets.yahoo import ROWS
 from bench_datasets.yahoo.sim import PATTERNS, features, generate
 from bench_models.boosting import chain
-from bench_trees import Bins, Ensemble, Penalty, Settings, boost, find_bins, warm_up
+from bench_trees import Penalty, Settings, boost, find_bins, warm_up
 from bench_trees.importers import from_lightgbm
 from paired import SCALE, alternate, compare, report, setting
 from resident import watched
@@ -74,38 +70,35 @@ else:
 class Case:
     """The rows, both sides' binned form of them, and what was measured."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         warm_up(print)
         rows = setting("ROWS", ROWS["paper"][0], least=5000)
         made = generate(PATTERNS["a"], 0, 0, rows, THREADS)
         self.X, self.y = np.asarray(made.X), np.asarray(made.y, np.float64)
         self.price = features(PATTERNS["a"])["price"].to_numpy(np.float64)
-        self.bins: Bins
-        self.words: np.ndarray
-        self.dataset: Any
 
-    def work(self, what: str) -> str:
+    def work(self, what):
         """What is compared, with the shape of the rows."""
         rows, columns = self.X.shape
         return f"{what}, {rows} x {columns}"
 
-    def bin(self) -> None:
+    def bin(self):
         self.bins = find_bins(self.X, threads=THREADS)
         self.words = self.bins.words(self.X, threads=THREADS)
 
-    def construct(self) -> None:
+    def construct(self):
         self.dataset = lightgbm.Dataset(self.X, self.y, params=PARAMS).construct()
 
-    def ours(self, trees: int, penalty: Penalty | None) -> Ensemble:
+    def ours(self, trees, penalty):
         settings = Settings(trees=trees, max_depth=4, max_leaves=16, min_rows=20)
         return boost(
             self.words, self.bins, self.y, settings=settings, penalty=penalty, threads=THREADS
         )
 
-    def theirs(self, trees: int, params: dict[str, Any]) -> Any:
+    def theirs(self, trees, params):
         return lightgbm.train({**PARAMS, **params}, self.dataset, trees)
 
-    def mode(self, name: str, tradeoff: float) -> tuple[Penalty | None, dict[str, Any]]:
+    def mode(self, name, tradeoff):
         """The same penalty for both: LightGBM's gain is twice ours, and its prices are raw."""
         if name == "plain":
             return None, {}
@@ -114,14 +107,14 @@ class Case:
         params = {"cegb_tradeoff": 2 * tau, f"cegb_penalty_feature_{name}": raw.tolist()}
         return Penalty.plain(len(raw), **{name: tau * raw}), params
 
-    def losses(self, ours: Ensemble, theirs: Any) -> tuple[float, float]:
+    def losses(self, ours, theirs):
         """Mean squared error on the training rows."""
         pair = scores(ours, self.X), theirs.predict(self.X, num_threads=THREADS)
         a, b = (float(np.mean((self.y - f) ** 2)) for f in pair)
         return a, b
 
 
-def bought(case: Case, mode: str, ensemble: Ensemble) -> float:
+def bought(case, mode, ensemble):
     """What has been paid for, as a share of all prices: of features used anywhere, or where the
     penalty is lazy of those on each row's paths, the mean over rows."""
     if mode != "lazy":
@@ -137,7 +130,7 @@ def bought(case: Case, mode: str, ensemble: Ensemble) -> float:
     return cost / len(case.X) / float(case.price.sum())
 
 
-def scores(e: Ensemble, X: np.ndarray) -> np.ndarray:
+def scores(e, X):
     """Level by level, all rows at once; yahoo-sim has no missing values."""
     total = np.full(len(X), e.base[0])
     rows = np.arange(len(X))
@@ -151,7 +144,7 @@ def scores(e: Ensemble, X: np.ndarray) -> np.ndarray:
 
 
 @pytest.fixture(scope="module")
-def case() -> Case:
+def case():
     made = Case()
     made.bin()
     made.construct()
@@ -159,21 +152,21 @@ def case() -> Case:
 
 
 @pytest.mark.benchmark(group="training")
-def test_binning_time(case: Case, benchmark: Any) -> None:
+def test_binning_time(case, benchmark):
     sides = {"ours": case.bin, PEER: case.construct}
     compare(benchmark, sides, work=case.work("binning"), peers=[PEER], rounds=ROUNDS, warm=False)
 
 
 @pytest.mark.benchmark(group="training")
 @pytest.mark.parametrize("mode", ["plain", "coupled", "lazy"])
-def test_training_time(mode: str, case: Case, benchmark: Any) -> None:
+def test_training_time(mode, case, benchmark):
     penalty, params = case.mode(mode, TRADEOFF)
-    models: dict[str, Any] = {}
+    models = {}
 
-    def ours() -> None:
+    def ours():
         models["ours"] = case.ours(TREES, penalty)
 
-    def theirs() -> None:
+    def theirs():
         models["peer"] = case.theirs(TREES, params)
 
     samples = alternate(benchmark, {"ours": ours, PEER: theirs}, ROUNDS, warm=False)
@@ -208,13 +201,13 @@ def test_training_time(mode: str, case: Case, benchmark: Any) -> None:
 
 @pytest.mark.benchmark(group="training")
 @pytest.mark.skipif(sys.platform != "linux", reason="needs Linux's /proc")
-def test_memory_beyond_the_matrix(case: Case, tmp_path: Path, benchmark: Any) -> None:
+def test_memory_beyond_the_matrix(case, tmp_path, benchmark):
     """Each in its own process on the same memory map, whose pages are not counted."""
     np.save(tmp_path / "X.npy", case.X)
     np.save(tmp_path / "y.npy", case.y)
-    peaks: dict[str, list[float]] = {"ours": [], PEER: []}
+    peaks = {"ours": [], PEER: []}
 
-    def measure(who: str) -> None:
+    def measure(who):
         code = f"THREADS, PARAMS = {THREADS}, {PARAMS}\n{FIT}"
         command = [sys.executable, "-c", code, str(tmp_path / "X.npy"), str(tmp_path / "y.npy")]
         _, peak = watched([*command, who], os.environ, tmp_path)

@@ -9,13 +9,9 @@ costs apart from its trees. Processor seconds are reported besides, for machines
 with ``BENCH_SPEED_THREADS=1`` other work hardly moves them. Never fails on a time.
 """
 
-from __future__ import annotations
-
 import time
-from collections.abc import Callable
 from functools import cache, partial
 from statistics import median
-from typing import Any
 
 import numpy as np
 import pytest
@@ -28,7 +24,7 @@ pytestmark = pytest.mark.speed
 
 THREADS = setting("THREADS", 2) if SCALE == 1 else 2
 PEER = "LightGBM, the better of plain and quantised"
-MODES: dict[str, dict[str, Any]] = {"plain": {}, "quantised": {"use_quantized_grad": True}}
+MODES = {"plain": {}, "quantised": {"use_quantized_grad": True}}
 CLASSES, QUERY = 26, 25
 SHAPES = [(n, d) for n in (1000, 10_000, 100_000, 1_000_000) for d in (10, 30, 100, 519)]
 SQUARED = [("squared", n, d, 0.5 if d == 519 else 0.8) for n, d in SHAPES]
@@ -39,7 +35,7 @@ LOSSES = [
 ]
 RANKING = [("lambdarank", 100_000, d, 0.4) for d in (519, 136)]
 CASES = [*SQUARED, ("squared", 10_000, 5000, 0.8), *LOSSES, *RANKING]
-OBJECTIVES: dict[str, dict[str, Any]] = {
+OBJECTIVES = {
     "squared": {"objective": "regression"},
     "logistic": {"objective": "binary"},
     "softmax": {"objective": "multiclass", "num_class": CLASSES},
@@ -58,7 +54,7 @@ PARAMS = {
 
 
 @cache
-def rows(n: int, d: int) -> tuple[np.ndarray, np.ndarray]:
+def rows(n, d):
     """A third of the columns with ties, a third half zeros, the last tenth with missing values."""
     rng = np.random.default_rng(0)
     X = rng.standard_normal((n, d), np.float32)
@@ -70,7 +66,7 @@ def rows(n: int, d: int) -> tuple[np.ndarray, np.ndarray]:
     return X, y.astype(np.float64)
 
 
-def timed(seconds: list[float], action: Callable[[], Any]) -> None:
+def timed(seconds, action):
     start = time.process_time()
     action()
     seconds.append(time.process_time() - start)
@@ -78,11 +74,11 @@ def timed(seconds: list[float], action: Callable[[], Any]) -> None:
 
 @pytest.mark.benchmark(group="training shapes")
 @pytest.mark.parametrize(("loss", "n", "d", "bar"), CASES, ids=lambda v: str(v))
-def test_time_of_a_tree(loss: str, n: int, d: int, bar: float, benchmark: Any) -> None:
+def test_time_of_a_tree(loss, n, d, bar, benchmark):
     warm_up(print)
     n = max(1000, round(n * SCALE))
     X, y = rows(n, d)
-    how: dict[str, Any] = {"loss": loss, "threads": THREADS}
+    how = {"loss": loss, "threads": THREADS}
     query = None
     if loss in ("softmax", "lambdarank"):
         grades = CLASSES if loss == "softmax" else 5
@@ -100,10 +96,10 @@ def test_time_of_a_tree(loss: str, n: int, d: int, bar: float, benchmark: Any) -
     params = {**PARAMS, **OBJECTIVES[loss]}
     data = lightgbm.Dataset(X, y, params=params, group=query).construct()
     how["settings"] = settings
-    actions: dict[str, Callable[[], Any]] = {"ours": partial(boost, words, bins, y, **how)}
+    actions = {"ours": partial(boost, words, bins, y, **how)}
     for mode, extra in MODES.items():
         actions[mode] = partial(lightgbm.train, {**params, **extra}, data, iterations)
-    processor: dict[str, list[float]] = {side: [] for side in actions}
+    processor = {side: [] for side in actions}
     sides = {side: partial(timed, processor[side], action) for side, action in actions.items()}
     samples = alternate(benchmark, sides, 5 if n * d < 10_000_000 else 3)
     trees = iterations * outputs

@@ -1,9 +1,6 @@
 """The table of docs/performance.md shows the comparisons with a bar, and nothing else changes."""
 
-from __future__ import annotations
-
 import json
-from typing import Any
 
 import pytest
 from paired import ratio, value
@@ -13,7 +10,7 @@ BEFORE = "# Performance\n<!-- speed -->\n| old |\n<!-- end -->\nLast words.\n"
 
 
 @pytest.fixture
-def run() -> dict[str, Any]:
+def run():
     """Ours takes 1, 2, 3 s where the peer takes 4 s."""
     compared = ratio([1.0, 2.0, 3.0], [4.0, 4.0, 4.0], bar=0.4)
     free = {**compared, "bar": None, "met": None}
@@ -32,7 +29,7 @@ def run() -> dict[str, Any]:
     }
 
 
-def test_comparisons_with_a_bar_are_the_rows(run: dict[str, Any]) -> None:
+def test_comparisons_with_a_bar_are_the_rows(run):
     text = written(BEFORE, [run])
     assert text.startswith("# Performance\n<!-- speed -->\n| work | peer |")
     assert text.endswith("<!-- end -->\nLast words.\n")
@@ -43,13 +40,13 @@ def test_comparisons_with_a_bar_are_the_rows(run: dict[str, Any]) -> None:
     assert "Measured 2026-01-02 on Some CPU, 2 cores, at 0123456." in text
 
 
-def test_figures_of_smaller_data_are_left_out(run: dict[str, Any]) -> None:
+def test_figures_of_smaller_data_are_left_out(run):
     for entry in run["benchmarks"]:
         entry["extra_info"]["scale"] = 0.05
     assert "sorting" not in written(BEFORE, [run])
 
 
-def test_the_later_run_counts_whatever_the_order_of_the_files(run: dict[str, Any]) -> None:
+def test_the_later_run_counts_whatever_the_order_of_the_files(run):
     later = json.loads(json.dumps(run).replace("2026-01-02", "2026-03-04"))
     later["benchmarks"][0]["extra_info"]["ratios"]["numpy"]["median"] = 0.3
     for runs in ([run, later], [later, run]):
@@ -58,7 +55,7 @@ def test_the_later_run_counts_whatever_the_order_of_the_files(run: dict[str, Any
         assert "0.5 (0.375 to 0.625)" not in text
 
 
-def test_more_rows_than_the_table_takes_are_refused(run: dict[str, Any]) -> None:
+def test_more_rows_than_the_table_takes_are_refused(run):
     (entry, *_) = run["benchmarks"]
     run["benchmarks"] = [
         {**entry, "extra_info": {**entry["extra_info"], "work": f"work {k}"}} for k in range(MOST)
@@ -67,7 +64,7 @@ def test_more_rows_than_the_table_takes_are_refused(run: dict[str, Any]) -> None
         written(BEFORE, [run])
 
 
-def test_a_ratio_is_the_median_of_the_rounds_and_not_of_the_sides() -> None:
+def test_a_ratio_is_the_median_of_the_rounds_and_not_of_the_sides():
     found = ratio([1.0, 2.0, 9.0], [10.0, 4.0, 30.0], bar=0.25)
     assert found["median"] == 0.3  # the rounds: 0.1, 0.5, 0.3; of the medians: 0.2
     assert (found["q1"], found["q3"]) == pytest.approx((0.2, 0.4))

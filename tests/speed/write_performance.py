@@ -8,8 +8,6 @@ The table has a row for each comparison with a bar, at most 30, and stands betwe
 Figures of smaller data (``BENCH_SPEED_SCALE``) are left out.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import sys

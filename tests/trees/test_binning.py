@@ -1,7 +1,3 @@
-from __future__ import annotations
-
-from typing import Any
-
 import numpy as np
 import pytest
 from bench_trees.binning import Bins, find_bins
@@ -16,46 +12,46 @@ columns = st.lists(cells, min_size=1, max_size=60).map(
 )
 
 
-def column(*values: float) -> np.ndarray:
+def column(*values):
     return np.array(values, np.float32)[:, None]
 
 
-def edges(X: np.ndarray, **kwargs: Any) -> list[float]:
+def edges(X, **kwargs):
     return [float(e) for e in find_bins(X, **kwargs).edges]
 
 
-def test_few_values_are_divided_at_midpoints() -> None:
+def test_few_values_are_divided_at_midpoints():
     assert edges(column(3, 1, 1, 7)) == [2.0, 5.0]
 
 
-def test_a_column_of_one_value_has_no_edge() -> None:
+def test_a_column_of_one_value_has_no_edge():
     assert edges(column(4, 4, 4)) == []
 
 
-def test_a_column_of_nan_has_no_edge_and_the_missing_code() -> None:
+def test_a_column_of_nan_has_no_edge_and_the_missing_code():
     bins = find_bins(column(NAN, NAN))
     assert len(bins.edges) == 0
     assert bins.codes(column(NAN, 3)).tolist() == [[1, 0]]
 
 
-def test_infinities_are_extreme_values() -> None:
+def test_infinities_are_extreme_values():
     X = column(-INF, 0, INF, NAN)
     bins = find_bins(X)
     assert bins.codes(X).tolist() == [[0, 1, 2, 3]]
     assert np.isfinite(bins.edges).all()
 
 
-def test_neighbouring_floats_are_told_apart() -> None:
+def test_neighbouring_floats_are_told_apart():
     X = column(1, float(np.nextafter(np.float32(1), np.float32(2))))
     assert find_bins(X).codes(X).tolist() == [[0, 1]]
 
 
-def test_255_values_and_nan_fill_the_byte() -> None:
+def test_255_values_and_nan_fill_the_byte():
     X = column(*range(255), NAN)
     assert find_bins(X).codes(X).tolist() == [list(range(256))]
 
 
-def test_frequent_values_have_bins_of_their_own() -> None:
+def test_frequent_values_have_bins_of_their_own():
     rng = np.random.default_rng(0)
     X = column(*np.zeros(500), *rng.exponential(size=500))
     codes = find_bins(X, max_bins=20).codes(X)[0]
@@ -64,7 +60,7 @@ def test_frequent_values_have_bins_of_their_own() -> None:
     assert np.bincount(codes[500:]).max() < 60  # 500 rows in 19 bins
 
 
-def test_quantiles_are_even() -> None:
+def test_quantiles_are_even():
     X = column(*np.random.default_rng(0).normal(size=10_000))
     counts = np.bincount(find_bins(X, max_bins=100).codes(X)[0])
     assert len(counts) == 100
@@ -73,7 +69,7 @@ def test_quantiles_are_even() -> None:
 
 
 @given(columns, st.integers(2, 20))
-def test_a_code_says_on_which_side_of_every_edge_a_value_lies(X: np.ndarray, most: int) -> None:
+def test_a_code_says_on_which_side_of_every_edge_a_value_lies(X, most):
     bins = find_bins(X, max_bins=most)
     codes = bins.codes(X)[0]
     known = ~np.isnan(X[:, 0])
@@ -84,39 +80,39 @@ def test_a_code_says_on_which_side_of_every_edge_a_value_lies(X: np.ndarray, mos
 
 
 @given(columns)
-def test_every_distinct_value_has_its_bin_where_there_is_room(X: np.ndarray) -> None:
+def test_every_distinct_value_has_its_bin_where_there_is_room(X):
     codes = find_bins(X).codes(X)[0]
     known = X[:, 0][~np.isnan(X[:, 0])]
     assert len(np.unique(codes[~np.isnan(X[:, 0])])) == len(np.unique(known))
 
 
 @given(columns, st.integers(2, 6), st.randoms(use_true_random=False))
-def test_multiplicity_gives_the_edges_of_copies(X: np.ndarray, most: int, random: object) -> None:
-    copies = np.array([random.randint(1, 5) for _ in X], np.int64)  # type: ignore[attr-defined]
+def test_multiplicity_gives_the_edges_of_copies(X, most, random):
+    copies = np.array([random.randint(1, 5) for _ in X], np.int64)
     weighted = find_bins(X, max_bins=most, multiplicity=copies)
     physical = find_bins(np.repeat(X, copies, axis=0), max_bins=most)
     np.testing.assert_array_equal(weighted.edges, physical.edges)
 
 
-def test_threads_do_not_change_edges_or_codes() -> None:
+def test_threads_do_not_change_edges_or_codes():
     X = np.random.default_rng(0).normal(size=(9000, 40)).astype(np.float32)
     one, two = find_bins(X), find_bins(X, threads=2)
     np.testing.assert_array_equal(one.edges, two.edges)
     np.testing.assert_array_equal(one.codes(X), one.codes(X, threads=2))
 
 
-def test_codes_are_feature_major_and_take_any_memory_order() -> None:
+def test_codes_are_feature_major_and_take_any_memory_order():
     X = np.array([[1, 10], [2, 20], [3, 20]], np.float32)
     bins = find_bins(X)
     assert bins.codes(np.asfortranarray(X)).tolist() == [[0, 1, 2], [0, 1, 1]]
 
 
-def test_the_last_bins_threshold_lets_every_number_pass() -> None:
+def test_the_last_bins_threshold_lets_every_number_pass():
     bins = find_bins(column(1, 2))
     assert [bins.threshold(0, 0), bins.threshold(0, 1)] == [1.5, INF]
 
 
-def test_state_round_trip() -> None:
+def test_state_round_trip():
     bins = find_bins(column(1, 2, 5))
     again = Bins.from_state(bins.state())
     assert again.edges.tolist() == [1.5, 3.5]
@@ -124,11 +120,11 @@ def test_state_round_trip() -> None:
 
 
 @pytest.mark.parametrize("most", [1, 256])
-def test_impossible_bin_numbers_are_refused(most: int) -> None:
+def test_impossible_bin_numbers_are_refused(most):
     with pytest.raises(ValueError, match=r"max_bins must be 2\.\.255"):
         find_bins(column(1, 2), max_bins=most)
 
 
-def test_rows_of_another_width_are_refused() -> None:
+def test_rows_of_another_width_are_refused():
     with pytest.raises(ValueError, match=r"X must be \(n, 1\)"):
         find_bins(column(1, 2)).codes(np.zeros((2, 3), np.float32))

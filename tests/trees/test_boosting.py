@@ -1,17 +1,13 @@
-from __future__ import annotations
-
 import os
 import subprocess
 import sys
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
 from bench_trees.binning import find_bins
 from bench_trees.boosting import boost
-from bench_trees.ensemble import Ensemble
-from bench_trees.losses import LambdaRank, Logistic, Loss, Softmax, Squared
+from bench_trees.losses import LambdaRank, Logistic, Softmax, Squared
 from bench_trees.penalties import Ledger, Penalty
 from bench_trees.settings import Settings
 from helpers.random_trees import scores_of
@@ -19,7 +15,7 @@ from helpers.random_trees import scores_of
 SMALL = Settings(trees=6, min_rows=2, max_leaves=6)
 
 
-def rows(seed: int = 0, n: int = 120, d: int = 5) -> tuple[np.ndarray, np.ndarray]:
+def rows(seed=0, n=120, d=5):
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, d)).astype(np.float32)
     X[rng.random((n, d)) < 0.1] = np.nan
@@ -27,17 +23,17 @@ def rows(seed: int = 0, n: int = 120, d: int = 5) -> tuple[np.ndarray, np.ndarra
     return X, y
 
 
-def trained(X: np.ndarray, y: np.ndarray, **kwargs: Any) -> Ensemble:
+def trained(X, y, **kwargs):
     bins = find_bins(X, multiplicity=kwargs.get("multiplicity"))
     return boost(bins.codes(X), bins, y, **{"settings": SMALL, **kwargs})
 
 
-def same_bits(a: Ensemble, b: Ensemble) -> bool:
+def same_bits(a, b):
     one, other = a.state(), b.state()
     return all(np.array_equal(one[k], other[k]) for k in one)
 
 
-def test_the_first_squared_tree_fits_leaf_means() -> None:
+def test_the_first_squared_tree_fits_leaf_means():
     X = np.array([[0], [0], [1], [1]], np.float32)
     e = trained(
         X,
@@ -48,7 +44,7 @@ def test_the_first_squared_tree_fits_leaf_means() -> None:
     assert scores_of(e, X)[0].tolist() == [3.5, 3.5, 8.5, 8.5]  # half way from 6 to 1 and 11
 
 
-def test_l2_shrinks_leaves_towards_zero() -> None:
+def test_l2_shrinks_leaves_towards_zero():
     X = np.array([[0], [0], [1], [1]], np.float32)
     e = trained(
         X,
@@ -58,17 +54,17 @@ def test_l2_shrinks_leaves_towards_zero() -> None:
     assert e.value.tolist() == [0.0, -2.0, 2.0]  # -+6 / (2 + 1)
 
 
-def test_newton_leaves_divide_by_the_hessian() -> None:
+def test_newton_leaves_divide_by_the_hessian():
     X = np.array([[0], [0], [1], [1]], np.float32)
     y = np.array([0.0, 0, 1, 1])
-    kwargs: dict[str, Any] = {"trees": 1, "learning_rate": 1, "min_rows": 1, "max_depth": 1}
+    kwargs = {"trees": 1, "learning_rate": 1, "min_rows": 1, "max_depth": 1}
     newton = trained(X, y, loss="logistic", settings=Settings(**kwargs))
     first = trained(X, y, loss="logistic", settings=Settings(**kwargs, second_order=False))
     assert newton.value.tolist() == [0.0, -2.0, 2.0]  # 1 / (2 * 1/4)
     assert first.value.tolist() == [0.0, -0.5, 0.5]  # the mean residual
 
 
-LOSSES: list[tuple[Loss, Any]] = [
+LOSSES = [
     (Squared(), lambda y: y),
     (Logistic(), lambda y: (y > 0).astype(float)),
     (Softmax(3), lambda y: np.digitize(y, [-0.5, 0.5]).astype(float)),
@@ -78,9 +74,7 @@ LOSSES: list[tuple[Loss, Any]] = [
 
 @pytest.mark.parametrize(("loss", "label"), LOSSES)
 @pytest.mark.parametrize("order", ["best", "level"])
-def test_multiplicity_gives_the_trees_of_physical_copies(
-    loss: Loss, label: Any, order: Any
-) -> None:
+def test_multiplicity_gives_the_trees_of_physical_copies(loss, label, order):
     X, y = rows()
     y = label(y)
     copies = np.random.default_rng(1).integers(1, 5, len(y))
@@ -105,9 +99,7 @@ def test_multiplicity_gives_the_trees_of_physical_copies(
 
 @pytest.mark.parametrize(("loss", "label"), LOSSES)
 @pytest.mark.parametrize("prices", [{}, {"coupled": 0.1}, {"coupled": 0.1, "lazy": 0.001}])
-def test_threads_do_not_change_a_bit(
-    loss: Loss, label: Any, prices: dict[str, float], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_threads_do_not_change_a_bit(loss, label, prices, monkeypatch):
     monkeypatch.setattr("bench_trees.losses.PIECE", 7)
     monkeypatch.setattr("bench_trees.losses.FEW_ROWS", 200)
     monkeypatch.setattr("bench_trees.grower.WORTH", 5000)  # small leaves are scored by one thread
@@ -139,7 +131,7 @@ for loss in ("squared", "logistic"):
 """
 
 
-def test_kernels_as_plain_python_give_the_same_trees_and_no_warning() -> None:
+def test_kernels_as_plain_python_give_the_same_trees_and_no_warning():
     """Compiled code hides what numpy warns of: overflows above all. It sums in another order."""
     command = [sys.executable, "-W", "error", "-c", WITHOUT_COMPILATION]
     plain = {**os.environ, "NUMBA_DISABLE_JIT": "1"}
@@ -149,21 +141,21 @@ def test_kernels_as_plain_python_give_the_same_trees_and_no_warning() -> None:
     assert found[0].count("\n") == 4
 
 
-def test_training_ends_when_the_root_is_not_worth_its_price() -> None:
+def test_training_ends_when_the_root_is_not_worth_its_price():
     X, y = rows()
     e = trained(X, y, penalty=Penalty.plain(5, coupled=np.full(5, 1e9)))
     assert e.trees == 0
     assert scores_of(e, X)[0] == pytest.approx(np.mean(y))
 
 
-def test_raw_stop_grows_on_at_any_price() -> None:
+def test_raw_stop_grows_on_at_any_price():
     X, y = rows()
     expensive = Penalty.plain(5, coupled=np.full(5, 1e9))
     e = trained(X, y, penalty=expensive, settings=Settings(trees=6, min_rows=2, stop="raw"))
     assert e.trees == 6
 
 
-def test_a_price_decides_between_twins() -> None:
+def test_a_price_decides_between_twins():
     X, y = rows()
     X[:, 4] = X[:, 0]
     price = np.array([1.0, 0, 0, 0, 0])
@@ -171,7 +163,7 @@ def test_a_price_decides_between_twins() -> None:
     assert 4 not in trained(X, y).feature  # ties go to the lowest feature
 
 
-def test_a_coupled_sensor_is_free_in_later_trees() -> None:
+def test_a_coupled_sensor_is_free_in_later_trees():
     X, y = rows()
     penalty = Penalty.plain(5, coupled=np.array([5.0, 1e9, 1e9, 1e9, 1e9]))
     e = trained(X, y, penalty=penalty, settings=Settings(trees=40, learning_rate=0.3, min_rows=2))
@@ -179,7 +171,7 @@ def test_a_coupled_sensor_is_free_in_later_trees() -> None:
     assert e.trees == 40  # late trees gain less than 5
 
 
-def test_a_shared_ledger_carries_purchases_to_the_next_call() -> None:
+def test_a_shared_ledger_carries_purchases_to_the_next_call():
     X, y = rows()
     penalty = Penalty.plain(5, coupled=np.full(5, 10.0))
     ledger = Ledger(penalty, len(y))
@@ -191,14 +183,14 @@ def test_a_shared_ledger_carries_purchases_to_the_next_call() -> None:
     assert trained(X, small, penalty=penalty, ledger=ledger).trees > 0
 
 
-def test_softmax_grows_one_tree_per_class_and_iteration() -> None:
+def test_softmax_grows_one_tree_per_class_and_iteration():
     X, y = rows()
     e = trained(X, np.digitize(y, [-0.5, 0.5]).astype(float), loss="softmax")
     assert e.output.tolist() == [0, 1, 2] * 6
     assert e.outputs_count == 3
 
 
-def test_a_class_without_a_split_keeps_its_place() -> None:
+def test_a_class_without_a_split_keeps_its_place():
     """Class 2 differs from nothing: its tree is a single leaf of value 0."""
     X = np.repeat(np.array([[0], [1]], np.float32), 30, axis=0)
     y = np.concatenate([np.repeat([0.0, 2], [20, 10]), np.repeat([1.0, 2], [20, 10])])
@@ -208,14 +200,14 @@ def test_a_class_without_a_split_keeps_its_place() -> None:
     assert e.value[e.start[2]] == 0
 
 
-def test_progress_is_told_after_every_iteration() -> None:
-    told: list[tuple[int, int]] = []
+def test_progress_is_told_after_every_iteration():
+    told = []
     X, y = rows()
     trained(X, y, progress=lambda done, total: told.append((done, total)))
     assert told == [(i, 6) for i in range(1, 7)]
 
 
-def test_limits_on_depth_and_leaves_hold() -> None:
+def test_limits_on_depth_and_leaves_hold():
     X, y = rows()
     for depth, leaves in ((2, None), (None, 5), (3, 4), (0, None)):
         settings = Settings(trees=3, max_depth=depth, max_leaves=leaves, min_rows=1)
@@ -228,13 +220,13 @@ def test_limits_on_depth_and_leaves_hold() -> None:
             assert height(e, int(e.start[t])) <= (depth or 99)
 
 
-def height(e: Ensemble, node: int) -> int:
+def height(e, node):
     if e.feature[node] < 0:
         return 0
     return 1 + max(height(e, int(e.left[node])), height(e, int(e.right[node])))
 
 
-def test_read_only_memory_maps_are_trained_on(tmp_path: Any) -> None:
+def test_read_only_memory_maps_are_trained_on(tmp_path):
     X, y = rows()
     bins = find_bins(X)
     np.save(tmp_path / "codes.npy", bins.codes(X))
@@ -242,14 +234,14 @@ def test_read_only_memory_maps_are_trained_on(tmp_path: Any) -> None:
     assert same_bits(boost(mapped, bins, y, settings=SMALL), trained(X, y))
 
 
-def test_columns_of_one_value_are_never_split() -> None:
+def test_columns_of_one_value_are_never_split():
     X, y = rows()
     X[:, 1] = 3
     X[:, 2] = np.nan
     assert not {1, 2} & set(trained(X, y).feature)
 
 
-def test_a_table_of_constant_columns_gives_the_constant() -> None:
+def test_a_table_of_constant_columns_gives_the_constant():
     e = trained(np.ones((50, 2), np.float32), np.arange(50.0))
     assert (e.trees, e.base.tolist()) == (0, [24.5])
 
@@ -269,10 +261,10 @@ def test_a_table_of_constant_columns_gives_the_constant() -> None:
         ({"threads": 0}, "threads must be at least 1"),
     ],
 )
-def test_unusable_arguments_are_refused(changed: dict[str, Any], message: str) -> None:
+def test_unusable_arguments_are_refused(changed, message):
     X = np.array([[0], [1]], np.float32)
     bins = find_bins(X)
-    arguments: dict[str, Any] = {"y": np.array([0.0, 1]), **changed}
+    arguments = {"y": np.array([0.0, 1]), **changed}
     with pytest.raises(ValueError, match=message):
         boost(bins.codes(X), bins, arguments.pop("y"), **arguments)
 
@@ -289,13 +281,13 @@ def test_unusable_arguments_are_refused(changed: dict[str, Any], message: str) -
         {"max_depth": None, "max_leaves": None},
     ],
 )
-def test_settings_out_of_range_are_refused(wrong: dict[str, Any]) -> None:
+def test_settings_out_of_range_are_refused(wrong):
     with pytest.raises(ValueError, match=next(iter(wrong))):
         Settings(**wrong)
 
 
 @pytest.mark.parametrize("d", [12, 300])  # 300: more features than bins would pay for
-def test_of_what_is_offered_trees_are_those_of_these_columns_alone(d: int) -> None:
+def test_of_what_is_offered_trees_are_those_of_these_columns_alone(d):
     X, y = rows(d=d)
     offered, later = np.zeros(d, np.bool_), np.ones(d, np.bool_)
     offered[[1, 9, 11]] = True

@@ -1,40 +1,36 @@
 """A fit whose training loss rises above the constant's ends, keeps what was good, and says so."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import numpy as np
 import pytest
 from bench_models.boosting import prefix_chain
 from bench_trees.binning import find_bins
 from bench_trees.boosting import boost
 from bench_trees.ensemble import Ensemble
-from bench_trees.losses import Logistic, Loss, Softmax, Squared
+from bench_trees.losses import Logistic, Softmax, Squared
 from bench_trees.settings import Settings
 from helpers.rare_classes import CLASSES, entropy_of, log_loss, rare_classes
 
 from bench_core import Features, Prices
 
 
-def diverging(trees: int = 20) -> tuple[Ensemble, np.ndarray, np.ndarray]:
+def diverging(trees=20):
     """Newton steps without l2 for classes of 2 to 5 rows."""
     train = rare_classes((2, 3, 5)).train
     return trained(train.X, train.y, Softmax(CLASSES), trees=trees, l2=0.0), train.X, train.y
 
 
-def training_loss(e: Ensemble, X: np.ndarray, y: np.ndarray) -> float:
+def training_loss(e, X, y):
     prices = Prices.additive(np.ones(X.shape[1]))
     *_, last = prefix_chain(e, [e.trees], prices, {}).predict_path(Features(X))
     return log_loss(last.scores, y)
 
 
-def trained(X: np.ndarray, y: np.ndarray, loss: Loss, **settings: Any) -> Ensemble:
+def trained(X, y, loss, **settings):
     bins = find_bins(X)
     return boost(bins.codes(X), bins, y, loss=loss, settings=Settings(**settings))
 
 
-def test_boosting_ends_before_the_training_loss_is_above_the_constants() -> None:
+def test_boosting_ends_before_the_training_loss_is_above_the_constants():
     e, X, y = diverging()
     assert e.diverged
     assert 0 < e.trees < 20 * CLASSES
@@ -42,7 +38,7 @@ def test_boosting_ends_before_the_training_loss_is_above_the_constants() -> None
     assert training_loss(e, X, y) <= entropy_of(y)
 
 
-def test_with_l2_the_same_fit_goes_on_to_the_end() -> None:
+def test_with_l2_the_same_fit_goes_on_to_the_end():
     train = rare_classes((2, 3, 5)).train
     e = trained(train.X, train.y, Softmax(CLASSES), trees=20, l2=1.0)
     assert not e.diverged
@@ -51,7 +47,7 @@ def test_with_l2_the_same_fit_goes_on_to_the_end() -> None:
 
 
 @pytest.mark.parametrize(("loss", "rate"), [(Squared(), 2.5), (Logistic(), 500.0)])
-def test_steps_that_are_far_too_long_leave_the_constant(loss: Loss, rate: float) -> None:
+def test_steps_that_are_far_too_long_leave_the_constant(loss, rate):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(200, 3)).astype(np.float32)
     y = (X[:, 0] + rng.normal(size=200) > 0).astype(float)
@@ -62,11 +58,11 @@ def test_steps_that_are_far_too_long_leave_the_constant(loss: Loss, rate: float)
 
 @pytest.mark.parametrize("rate", [0.1, 30.0])
 @pytest.mark.parametrize("copies", [None, np.arange(200) % 3 + 1])
-def test_gradients_rule_out_only_rises_that_are_none(rate: float, copies: Any) -> None:
+def test_gradients_rule_out_only_rises_that_are_none(rate, copies):
     class Counted(Logistic):
         calls = 0
 
-        def mean(self, scores: np.ndarray, labels: Any) -> float:
+        def mean(self, scores, labels):
             Counted.calls += 1
             return super().mean(scores, labels)
 
@@ -88,7 +84,7 @@ def test_gradients_rule_out_only_rises_that_are_none(rate: float, copies: Any) -
     assert calls[1] == 2 if rate > 1 else calls == [21, 0]
 
 
-def test_a_loss_that_has_no_value_is_not_watched() -> None:
+def test_a_loss_that_has_no_value_is_not_watched():
     class Gradients:
         """Squared loss as others may write it, without ``mean``."""
 
@@ -102,7 +98,7 @@ def test_a_loss_that_has_no_value_is_not_watched() -> None:
     assert e.trees == 5
 
 
-def test_the_mark_is_kept_in_files_and_by_parts_of_the_trees() -> None:
+def test_the_mark_is_kept_in_files_and_by_parts_of_the_trees():
     e = diverging()[0]
     sound = trained(np.zeros((50, 10), np.float32), np.zeros(50), Softmax(CLASSES))
     assert Ensemble.from_state(e.state()).diverged

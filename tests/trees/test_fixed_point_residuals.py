@@ -1,22 +1,18 @@
 """Squared loss on integers: the histogram that is carried along is the one a count would give."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 import pytest
 from bench_trees import grower as grower_module
 from bench_trees.binning import find_bins
 from bench_trees.boosting import boost
-from bench_trees.ensemble import Ensemble
 from bench_trees.fixed_point import Residuals, sum_bits
 from bench_trees.grower import Grower
 from bench_trees.kernels.packed_codes import codes_of
 from bench_trees.kernels.tree import KNOWN, ROOT
-from bench_trees.losses import Gradients, Labels, Squared
+from bench_trees.losses import Squared
 from bench_trees.penalties import Ledger, Penalty
 from bench_trees.settings import Settings
 from bench_trees.threads import Workers, workers
@@ -34,14 +30,14 @@ class Recounted:
 
     outputs: int = 1
 
-    def base(self, labels: Labels) -> np.ndarray:
+    def base(self, labels):
         return Squared().base(labels)
 
-    def gradients(self, scores: np.ndarray, labels: Labels, crew: Workers) -> Gradients:
+    def gradients(self, scores, labels, crew):
         return Squared().gradients(scores, labels, crew)
 
 
-def rows(rng: np.random.Generator, n: int, d: int = 10) -> tuple[np.ndarray, np.ndarray]:
+def rows(rng, n, d=10):
     """Continuous, few-valued, missing, constant and twin columns."""
     X = rng.normal(size=(n, d)).astype(np.float32)
     X[:, 1] = rng.integers(0, 3, n)
@@ -52,7 +48,7 @@ def rows(rng: np.random.Generator, n: int, d: int = 10) -> tuple[np.ndarray, np.
     return X, y.astype(np.float64)
 
 
-def counted(grower: Grower, residuals: Residuals) -> list[int]:
+def counted(grower, residuals):
     """The root's histogram by a plain count."""
     first = grower.sums.first
     sums = [0] * int(first[-1])
@@ -63,7 +59,7 @@ def counted(grower: Grower, residuals: Residuals) -> list[int]:
     return sums
 
 
-def held(grower: Grower) -> list[int]:
+def held(grower):
     """The carried histogram, without columns that are never looked at."""
     first, out = grower.sums.first, [0] * int(grower.sums.first[-1])
     for j in grower.usable.features:
@@ -87,9 +83,7 @@ shapes = st.fixed_dictionaries(
 
 @hypothesis_settings(deadline=None, max_examples=60)
 @given(st.integers(0, 10**6), shapes, st.booleans(), st.booleans(), st.sampled_from([1, 2]))
-def test_the_carried_histogram_is_that_of_a_fresh_count(
-    seed: int, shape: dict[str, Any], repeated: bool, priced: bool, threads: int
-) -> None:
+def test_the_carried_histogram_is_that_of_a_fresh_count(seed, shape, repeated, priced, threads):
     """Carried even where so few rows would be counted sooner, unless the unit has changed."""
     rng = np.random.default_rng(seed)
     X, y = rows(rng, int(rng.integers(8, 60)))
@@ -117,21 +111,19 @@ def test_the_carried_histogram_is_that_of_a_fresh_count(
             assert int(np.abs(g).sum()) < 2 ** sum_bits(residuals.count_bits)
 
 
-def structure(e: Ensemble) -> list[Any]:
+def structure(e):
     return [a.tolist() for a in (e.start, e.feature, e.threshold, e.left, e.right, e.missing_left)]
 
 
 @pytest.mark.parametrize("copies", [False, True])
 @pytest.mark.parametrize("shape", [{}, {"order": "level", "second_order": False}, {"l2": 3.0}])
 @pytest.mark.parametrize("priced", [False, True])
-def test_trees_are_those_of_counting_every_root(
-    copies: bool, shape: dict[str, Any], priced: bool
-) -> None:
+def test_trees_are_those_of_counting_every_root(copies, shape, priced):
     rng = np.random.default_rng(7)
     X, y = rows(rng, 1000, 30)
     bins = find_bins(X)
     price = {"coupled": np.full(30, 5.0), "lazy": np.full(30, 0.002)} if priced else {}
-    kwargs: dict[str, Any] = {
+    kwargs = {
         "settings": Settings(trees=40, **shape),
         "penalty": Penalty.plain(30, **price),
         "multiplicity": rng.integers(1, 4, len(y)) if copies else None,
@@ -148,24 +140,22 @@ def test_trees_are_those_of_counting_every_root(
 
 @pytest.mark.parametrize("price", [{}, {"coupled": 5.0}, {"lazy": 0.002}])
 @pytest.mark.parametrize("shape", [{}, {"max_leaves": None, "max_depth": 9, "min_rows": 1}])
-def test_trees_grown_in_one_call_are_those_of_a_call_each(
-    price: dict[str, float], shape: dict[str, Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_trees_grown_in_one_call_are_those_of_a_call_each(price, shape, monkeypatch):
     """Through refinements, and to a root that is not split."""
     rng = np.random.default_rng(5)
     X = rng.integers(0, 40, (500, 8)).astype(np.float32)
     y = np.exp(X[:, 0] / 5)
     bins = find_bins(X)
     penalty = Penalty.plain(8, **{name: np.full(8, each) for name, each in price.items()})
-    how: dict[str, Any] = {"penalty": penalty, "settings": Settings(60, 0.9, **shape)}
-    calls: list[Any] = []
+    how = {"penalty": penalty, "settings": Settings(60, 0.9, **shape)}
+    calls = []
     kernel = grower_module.grow
     monkeypatch.setattr(grower_module, "grow", lambda *a: calls.append(a) or kernel(*a))
     found = []
     for cells in (0, 10**9):
         monkeypatch.setattr(grower_module, "CELLS", cells)
         calls.clear()
-        done: list[int] = []
+        done = []
         ensemble = boost(bins.words(X), bins, y, progress=lambda k, _, d=done: d.append(k), **how)
         assert done == list(range(1, ensemble.trees + 1))
         assert (len(calls) < ensemble.trees) == (cells > 0 and "lazy" not in price)
@@ -174,7 +164,7 @@ def test_trees_grown_in_one_call_are_those_of_a_call_each(
     assert found[0].value.tolist() == found[1].value.tolist()
 
 
-def test_integers_are_rounded_labels_plus_the_steps_taken() -> None:
+def test_integers_are_rounded_labels_plus_the_steps_taken():
     """Through refinements: full steps on a signal that trees can follow."""
     rng = np.random.default_rng(3)
     X = rng.integers(0, 50, (400, 3)).astype(np.float32)
@@ -201,7 +191,7 @@ def test_integers_are_rounded_labels_plus_the_steps_taken() -> None:
     assert units[-1] < units[0] / 8
 
 
-def test_the_unit_is_as_fine_as_stated() -> None:
+def test_the_unit_is_as_fine_as_stated():
     """Of root mean square 1: N / 2^bits, twice that at most for the power of two."""
     for n, finest in ((1000, -41), (10_000, -33), (100_000, -27)):
         y = np.resize([1.0, -1.0], n)
@@ -210,7 +200,7 @@ def test_the_unit_is_as_fine_as_stated() -> None:
 
 
 @pytest.mark.parametrize("scale", [2.0**-300, 2.0**-90, 2.0**90])
-def test_the_scale_of_labels_does_not_matter(scale: float) -> None:
+def test_the_scale_of_labels_does_not_matter(scale):
     rng = np.random.default_rng(0)
     X, y = rows(rng, 200)
     bins = find_bins(X)
@@ -221,14 +211,14 @@ def test_the_scale_of_labels_does_not_matter(scale: float) -> None:
     assert other.value.tolist() == (one.value * scale).tolist()
 
 
-def test_equal_labels_leave_nothing_to_fit() -> None:
+def test_equal_labels_leave_nothing_to_fit():
     X, _ = rows(np.random.default_rng(0), 50)
     bins = find_bins(X)
     e = boost(bins.words(X), bins, np.full(50, 0.1), settings=Settings(min_rows=1))
     assert e.trees == 0
 
 
-def test_steps_beyond_the_mean_go_by_the_general_path() -> None:
+def test_steps_beyond_the_mean_go_by_the_general_path():
     """With a learning rate above 1 squares may rise: gradients are then rounded anew."""
     X, y = rows(np.random.default_rng(0), 300)
     bins = find_bins(X)

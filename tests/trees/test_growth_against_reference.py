@@ -4,14 +4,10 @@ Gradients, hessians and prices are short binary fractions, so that every sum is 
 can be asked of features, thresholds, order and ties, not only of gains.
 """
 
-from __future__ import annotations
-
-from typing import Any
-
 import numpy as np
 import pytest
 from bench_trees import grower as growing
-from bench_trees.binning import Bins, find_bins
+from bench_trees.binning import find_bins
 from bench_trees.grower import Grower
 from bench_trees.penalties import Ledger, Penalty
 from bench_trees.settings import Settings
@@ -21,7 +17,7 @@ from helpers import reference
 TREES = 3
 
 
-def random_rows(rng: np.random.Generator, n: int) -> np.ndarray:
+def random_rows(rng, n):
     """Columns with ties, continuous values, NaN, a constant, NaN only, and a duplicate."""
     X = np.empty((n, 7), np.float32)
     X[:, 0] = rng.integers(0, 3, n)
@@ -36,17 +32,17 @@ def random_rows(rng: np.random.Generator, n: int) -> np.ndarray:
     return X
 
 
-def random_needs(rng: np.random.Generator, d: int, sensors: int) -> list[list[int]]:
+def random_needs(rng, d, sensors):
     """Own, shared and several sensors; sometimes none."""
     sizes = rng.integers(0, 4, d)
     return [sorted(rng.choice(sensors, size, replace=False).tolist()) for size in sizes]
 
 
-def eighths(rng: np.random.Generator, low: int, high: int, size: int) -> np.ndarray:
+def eighths(rng, low, high, size):
     return rng.integers(low, high, size) / 8
 
 
-def both(seed: int, penalties: str, **kwargs: Any) -> tuple[Grower, reference.Problem, Any]:
+def both(seed, penalties, **kwargs):
     rng = np.random.default_rng(seed)
     n = int(rng.integers(12, 30))
     X = random_rows(rng, n)
@@ -85,17 +81,17 @@ def both(seed: int, penalties: str, **kwargs: Any) -> tuple[Grower, reference.Pr
     return grower, problem, rng
 
 
-def words_of(bins: Bins, X: np.ndarray) -> np.ndarray:
+def words_of(bins, X):
     words = bins.words(X)
     words.flags.writeable = False
     return words
 
 
-def edges_of(bins: Bins, j: int) -> list[float]:
+def edges_of(bins, j):
     return [float(e) for e in bins.edges[bins.offset[j] : bins.offset[j + 1]]]
 
 
-def assert_same_trees(grower: Grower, problem: reference.Problem, rng: Any, hessians: bool) -> int:
+def assert_same_trees(grower, problem, rng, hessians):
     """Grow some trees on both sides, purchases carried over; the number of splits compared."""
     n = len(problem.X)
     splits = 0
@@ -120,11 +116,11 @@ def assert_same_trees(grower: Grower, problem: reference.Problem, rng: Any, hess
 
 
 @pytest.fixture(params=[256, 0], ids=["histograms", "few rows"], autouse=True)
-def way_of_counting(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+def way_of_counting(request, monkeypatch):
     monkeypatch.setattr(growing, "FEATURES", request.param)
 
 
-MODES: dict[str, dict[str, Any]] = {
+MODES = {
     "best-first": {"order": "best"},
     "best-first, raw stop": {"order": "best", "stop": "raw"},
     "best-first, room for all": {"order": "best", "max_depth": 3},
@@ -138,7 +134,7 @@ MODES: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("penalties", ["", "coupled", "lazy", "split", "coupled lazy split"])
-def test_trees_are_those_of_the_plain_search(mode: str, penalties: str) -> None:
+def test_trees_are_those_of_the_plain_search(mode, penalties):
     splits = 0
     for seed in range(10):
         grower, problem, rng = both(seed, penalties, **MODES[mode])
@@ -147,7 +143,7 @@ def test_trees_are_those_of_the_plain_search(mode: str, penalties: str) -> None:
 
 
 @pytest.mark.parametrize("penalties", ["", "coupled lazy split"])
-def test_newton_trees_are_those_of_the_plain_search(penalties: str) -> None:
+def test_newton_trees_are_those_of_the_plain_search(penalties):
     splits = 0
     for seed in range(10):
         grower, problem, rng = both(seed, penalties, min_hessian=0.0)

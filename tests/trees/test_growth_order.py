@@ -1,17 +1,13 @@
 """Level-by-level growth by hand: when leaves are reconsidered and in which order; and when leaves
 may be scored a level at a time."""
 
-from __future__ import annotations
-
 from itertools import product
-from typing import Any
 
 import numpy as np
 import pytest
 from bench_trees.arrays import frozen
 from bench_trees.binning import find_bins
 from bench_trees.boosting import boost
-from bench_trees.ensemble import Ensemble
 from bench_trees.grower import Grower
 from bench_trees.kernels import growth
 from bench_trees.kernels.growth import Nodes, UsableFeatures
@@ -19,7 +15,7 @@ from bench_trees.penalties import Penalty
 from bench_trees.settings import Settings
 
 
-def grown(**kwargs: Any) -> Ensemble:
+def grown(**kwargs):
     """Ten rows for each of the eight corners of (f0, f1, f2) in {-1, 1}^3.
 
     f0 divides best. Then f1 is worth 1/2 * 40 * 1 = 20 on the left and 1/2 * 40 * 9 = 180 on the
@@ -37,7 +33,7 @@ def grown(**kwargs: Any) -> Ensemble:
     return boost(bins.codes(X), bins, y, settings=settings, penalty=price)
 
 
-def test_an_unsplit_leaf_is_reconsidered_after_a_purchase_and_its_level_goes_on_in_order() -> None:
+def test_an_unsplit_leaf_is_reconsidered_after_a_purchase_and_its_level_goes_on_in_order():
     e = grown()
     assert e.feature[:7].tolist() == [0, 1, 1, 2, 2, 2, 2]
     assert e.left[0] == 1  # the root's children are nodes 1 and 2
@@ -46,21 +42,21 @@ def test_an_unsplit_leaf_is_reconsidered_after_a_purchase_and_its_level_goes_on_
     assert e.left[[5, 6, 3, 4]].tolist() == [7, 9, 11, 13]  # the next level, left to right
 
 
-def test_charged_at_every_node_the_purchase_next_door_saves_nothing() -> None:
+def test_charged_at_every_node_the_purchase_next_door_saves_nothing():
     """At the full price the left node prefers f2, worth 0 and free, to 20 - 50."""
     e = grown(charge="node")
     assert e.feature[:3].tolist() == [0, 2, 1]
 
 
-def test_with_few_leaves_the_first_in_order_are_split() -> None:
+def test_with_few_leaves_the_first_in_order_are_split():
     e = grown(max_leaves=5)
     assert e.feature.tolist() == [0, 1, 1, -1, -1, 2, -1, -1, -1]
 
 
 @pytest.mark.parametrize("price", [{}, {"lazy": 0.01}, {"split": 0.01}, {"coupled": 0.5}])
 def test_a_tree_with_room_for_every_split_is_the_same_whenever_leaves_are_scored(
-    price: dict[str, float], monkeypatch: pytest.MonkeyPatch
-) -> None:
+    price, monkeypatch
+):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(3000, 6)).astype(np.float32)
     y = np.sin(3 * X[:, 0]) + X[:, 1] * X[:, 2]
@@ -68,7 +64,7 @@ def test_a_tree_with_room_for_every_split_is_the_same_whenever_leaves_are_scored
     penalty = Penalty.plain(6, **{name: np.full(6, each) for name, each in price.items()})
     settings = Settings(trees=20, max_depth=4, max_leaves=16, min_rows=5)
 
-    def grow() -> Ensemble:
+    def grow():
         return boost(bins.codes(X), bins, y, settings=settings, penalty=penalty, threads=2)
 
     found = grow()
@@ -79,7 +75,7 @@ def test_a_tree_with_room_for_every_split_is_the_same_whenever_leaves_are_scored
         np.testing.assert_array_equal(getattr(found, name), getattr(expected, name), err_msg=name)
 
 
-def test_nodes_are_numbered_as_they_appear_when_the_highest_gain_goes_first() -> None:
+def test_nodes_are_numbered_as_they_appear_when_the_highest_gain_goes_first():
     """Grown left to right: 0 -> 1, 2; 1 -> 3, 4; 2 -> 5, 6; 5 -> 7, 8. Best first 2 comes before 1,
     and 5, which ties with 1, after it."""
     nodes = Nodes(np.full((9, growth.COLUMNS), -1), np.zeros((9, 2)))

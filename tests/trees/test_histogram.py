@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -8,7 +6,6 @@ from bench_trees.binning import find_bins
 from bench_trees.grower import Grower
 from bench_trees.kernels.histograms import AHEAD, FEW_CODES, SCRATCH, WORTH, accumulate, add_counts
 from bench_trees.kernels.packed_codes import pack
-from bench_trees.kernels.splitting import Sums
 from bench_trees.penalties import Ledger, Penalty
 from bench_trees.settings import Settings
 from bench_trees.threads import Workers
@@ -16,19 +13,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 
-def random_case(seed: int, n: int, d: int, hessians: bool) -> tuple[np.ndarray, ...]:
+def random_case(seed, n, d, hessians):
     rng = np.random.default_rng(seed)
     codes = rng.integers(0, 5, (d, n)).astype(np.uint8)
     return codes, rng.integers(-1000, 1000, (n, 2 if hessians else 1))
 
 
-def words_of(codes: np.ndarray) -> np.ndarray:
+def words_of(codes):
     words = pack(codes)
     words.flags.writeable = False
     return words
 
 
-def naive(codes: np.ndarray, values: np.ndarray, rows: np.ndarray, first: np.ndarray) -> list[int]:
+def naive(codes, values, rows, first):
     sums = [0] * int(first[-1])
     for j, column in enumerate(codes):
         for value, row in zip(values, rows, strict=True):
@@ -36,15 +33,7 @@ def naive(codes: np.ndarray, values: np.ndarray, rows: np.ndarray, first: np.nda
     return sums
 
 
-def count(
-    words: np.ndarray,
-    rows: np.ndarray,
-    values: np.ndarray,
-    pairs: np.ndarray,
-    groups: np.ndarray,
-    first: np.ndarray,
-    out: np.ndarray,
-) -> None:
+def count(words, rows, values, pairs, groups, first, out):
     """All words of ``groups`` one after the other, which leave nothing behind for the next one."""
     scratch = np.zeros(SCRATCH, np.int64)
     for number in range(len(groups)):
@@ -53,9 +42,7 @@ def count(
 
 
 @given(st.integers(0, 10_000), st.integers(1, 9), st.integers(1, 20), st.booleans())
-def test_both_children_have_the_sums_of_a_plain_loop(
-    seed: int, n: int, d: int, hessians: bool
-) -> None:
+def test_both_children_have_the_sums_of_a_plain_loop(seed, n, d, hessians):
     codes, values = random_case(seed, n, d, hessians)
     rows = np.random.default_rng(seed).permutation(n).astype(np.uint32)
     values = values[rows]
@@ -75,9 +62,7 @@ def test_both_children_have_the_sums_of_a_plain_loop(
 
 @pytest.mark.parametrize(("n", "step"), [(5000, 7), (5000, 1), (AHEAD, 1), (2 * AHEAD + 1, 2)])
 @pytest.mark.parametrize("hessians", [False, True])
-def test_rows_in_order_and_rows_far_apart_are_summed_alike(
-    n: int, step: int, hessians: bool
-) -> None:
+def test_rows_in_order_and_rows_far_apart_are_summed_alike(n, step, hessians):
     """Memory is asked for ahead, but not beyond the last row."""
     codes, values = random_case(0, n, 9, hessians)
     rows = np.arange(0, n, step, dtype=np.uint32)
@@ -92,7 +77,7 @@ def test_rows_in_order_and_rows_far_apart_are_summed_alike(
 @pytest.mark.parametrize("rows", [WORTH - 1, WORTH, 2 * WORTH + 1])
 @pytest.mark.parametrize("codes", [1, 2, FEW_CODES, FEW_CODES + 1])
 @pytest.mark.parametrize("gaps", [False, True])
-def test_features_counted_together_have_their_own_sums(rows: int, codes: int, gaps: bool) -> None:
+def test_features_counted_together_have_their_own_sums(rows, codes, gaps):
     """Of 13 features with so many codes at most: the second word has five; and twice, as what one
     leaves in the tables would be in the other."""
     rng = np.random.default_rng(rows + codes)
@@ -114,7 +99,7 @@ def test_features_counted_together_have_their_own_sums(rows: int, codes: int, ga
         assert out[0, channel].tolist() == out[1, channel].tolist() == sums.tolist()
 
 
-def test_only_the_features_of_the_asked_words_are_touched() -> None:
+def test_only_the_features_of_the_asked_words_are_touched():
     codes, values = random_case(0, 8, 17, False)
     first = np.arange(0, 86, 5)
     out = np.full((1, 1, 85), 7, np.int64)
@@ -125,7 +110,7 @@ def test_only_the_features_of_the_asked_words_are_touched() -> None:
     assert out[0, 0].tolist() == [*expected[:40], *[7] * 40, *expected[80:]]
 
 
-def test_a_step_per_counted_copy_reaches_the_gradients_of_its_bins_only() -> None:
+def test_a_step_per_counted_copy_reaches_the_gradients_of_its_bins_only():
     """Counts in the low 4 bits: slot 1 holds 2 and 3 copies of steps 5, slot 2 holds 1 of -7."""
     hist = np.array([[[16 * 100 + 9, 16 * 200 + 9]], [[16 * 8 + 2, 3]], [[1, 0]]], np.int64)
     add_counts(hist, np.array([[1, 5], [2, -7]]), 0, 2, 4, 0)
@@ -133,9 +118,7 @@ def test_a_step_per_counted_copy_reaches_the_gradients_of_its_bins_only() -> Non
     assert hist[1:].tolist() == [[[130, 3]], [[1, 0]]]
 
 
-def in_fixed_point(
-    gradient: np.ndarray, hessian: np.ndarray | None = None, copies: np.ndarray | None = None
-) -> tuple[np.ndarray, Sums]:
+def in_fixed_point(gradient, hessian=None, copies=None):
     """What growth sums (n, channels), and in which units: here of rows that are all alike, which
     nothing divides."""
     X = np.zeros((len(gradient), 1), np.float32)
@@ -148,11 +131,11 @@ def in_fixed_point(
     return grower.rows.values, grower.sums
 
 
-def unpacked(total: int, count_bits: int, unit: float) -> tuple[float, int]:
+def unpacked(total, count_bits, unit):
     return (total >> count_bits) * unit, total & ((1 << count_bits) - 1)
 
 
-def test_a_row_of_multiplicity_weighs_as_its_copies() -> None:
+def test_a_row_of_multiplicity_weighs_as_its_copies():
     g = np.array([1 / 3, -1 / 7])
     copies = np.array([5, 2])
     values, sums = in_fixed_point(g, None, copies)
@@ -165,7 +148,7 @@ def test_a_row_of_multiplicity_weighs_as_its_copies() -> None:
     st.lists(st.floats(-1e30, 1e30), min_size=1, max_size=50),
     st.integers(1, 10**7),
 )
-def test_rounding_stays_within_the_stated_resolution(values: list[float], copies: int) -> None:
+def test_rounding_stays_within_the_stated_resolution(values, copies):
     g = np.array(values)
     found, sums = in_fixed_point(g, None, np.full(len(g), copies))
     for value, packed in zip(values, found[:, 0], strict=True):
@@ -176,20 +159,20 @@ def test_rounding_stays_within_the_stated_resolution(values: list[float], copies
         assert abs(got / copies - value) <= bound + 1e-300
 
 
-def test_hessians_are_kept_to_52_bits() -> None:
+def test_hessians_are_kept_to_52_bits():
     h = np.array([0.1, 0.2, 0.25])
     values, sums = in_fixed_point(np.zeros(3), h)
     np.testing.assert_allclose(values[:, 1] * sums.units[1], h, rtol=1e-14)
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
-def test_gradients_that_are_not_finite_are_refused(bad: float) -> None:
+def test_gradients_that_are_not_finite_are_refused(bad):
     with pytest.raises(ValueError, match="not finite"):
         in_fixed_point(np.array([1.0, bad]))
 
 
 @pytest.mark.parametrize("copies", [None, np.array([3, 1, 2, 1, 5])])
-def test_the_unit_is_the_finest_in_which_the_sum_has_room(copies: np.ndarray | None) -> None:
+def test_the_unit_is_the_finest_in_which_the_sum_has_room(copies):
     g = np.array([0.3, -1e-7, 12.5, -40.0, 0.01])
     times = np.ones(5, np.int64) if copies is None else copies
     total = int(times.sum())

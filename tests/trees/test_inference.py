@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from bench_trees.ensemble import Ensemble
 from bench_trees.importers.lightgbm import from_lightgbm
-from bench_trees.inference import Needs, Steps, Walked, add_columns, lay_out, walk
+from bench_trees.inference import Needs, Steps, Walked, lay_out, walk
 from helpers.random_trees import path, random_ensemble, random_rows
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -226,13 +226,6 @@ def test_memory_maps_and_strided_arrays_are_read_as_they_are(tmp_path_factory) -
     expected = tree_outputs(ensemble, X).tolist()
     assert tree_outputs(ensemble, np.load(file, mmap_mode="r")).tolist() == expected
     assert tree_outputs(ensemble, np.asfortranarray(X)).tolist() == expected
-
-
-def test_columns_are_added_in_order_and_missing_cells_add_nothing() -> None:
-    X = np.array([[1.0, 2.0, 3.0], [np.nan, 5.0, 7.0]], dtype=np.float32)
-    scores = np.array([[0.5, 0.0], [0.25, 0.0]])
-    add_columns(scores, X, np.arange(2), np.array([0, 2]), np.array([2.0, 10.0]))
-    assert scores.tolist() == [[32.5, 0.0], [70.25, 0.0]]
 
 
 def test_outputs_are_those_of_lightgbm_on_its_own_model() -> None:

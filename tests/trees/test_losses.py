@@ -1,32 +1,29 @@
 """Gradients against differences of the loss, and LambdaRank against its sums over pairs."""
 
-from __future__ import annotations
-
 import itertools
-from typing import Any
 
 import numpy as np
 import pytest
-from bench_trees.losses import Labels, LambdaRank, Logistic, Loss, Softmax, Squared, named
+from bench_trees.losses import Labels, LambdaRank, Logistic, Softmax, Squared, named
 from bench_trees.threads import Workers
 
 CREW = Workers(1)
 Y = np.array([0.0, 1, 2, 1, 0])
 
 
-def squared(f: np.ndarray, y: np.ndarray) -> np.ndarray:
+def squared(f, y):
     return np.asarray((y - f[0]) ** 2 / 2)
 
 
-def logistic(f: np.ndarray, y: np.ndarray) -> np.ndarray:
+def logistic(f, y):
     return np.asarray(np.logaddexp(0, -(2 * y - 1) * f[0]))
 
 
-def softmax(f: np.ndarray, y: np.ndarray) -> np.ndarray:
+def softmax(f, y):
     return np.asarray(np.logaddexp.reduce(f, axis=0) - f[y.astype(int), np.arange(len(y))])
 
 
-CASES: list[tuple[Loss, Any, np.ndarray, float]] = [
+CASES = [
     (Squared(), squared, Y, 1.0),
     (Logistic(), logistic, Y % 2, 1.0),
     (Softmax(3), softmax, Y, 3 / 2),
@@ -34,9 +31,7 @@ CASES: list[tuple[Loss, Any, np.ndarray, float]] = [
 
 
 @pytest.mark.parametrize(("loss", "value", "y", "factor"), CASES)
-def test_gradients_are_the_derivatives_of_the_loss(
-    loss: Loss, value: Any, y: np.ndarray, factor: float
-) -> None:
+def test_gradients_are_the_derivatives_of_the_loss(loss, value, y, factor):
     f = np.random.default_rng(0).normal(size=(loss.outputs, len(y)))
     gradient, hessian = loss.gradients(f, Labels(y), CREW)
     hessian = np.ones_like(f) if hessian is None else hessian
@@ -52,7 +47,7 @@ def test_gradients_are_the_derivatives_of_the_loss(
 
 
 @pytest.mark.parametrize(("loss", "value", "y", "factor"), CASES)
-def test_the_mean_is_over_copies(loss: Any, value: Any, y: np.ndarray, factor: float) -> None:
+def test_the_mean_is_over_copies(loss, value, y, factor):
     f = 50 * np.random.default_rng(1).normal(size=(loss.outputs, len(y)))
     copies = np.array([1, 2, 3, 1, 1])
     each, labels = np.arange(len(y)).repeat(copies), Labels(y, copies)
@@ -61,13 +56,11 @@ def test_the_mean_is_over_copies(loss: Any, value: Any, y: np.ndarray, factor: f
 
 
 @pytest.mark.parametrize(("loss", "value", "y", "factor"), CASES)
-def test_the_base_is_the_best_constant(
-    loss: Loss, value: Any, y: np.ndarray, factor: float
-) -> None:
+def test_the_base_is_the_best_constant(loss, value, y, factor):
     copies = np.array([1, 2, 3, 1, 1])
     base = loss.base(Labels(y, multiplicity=copies))
 
-    def total(constant: np.ndarray) -> float:
+    def total(constant):
         f = np.repeat(constant[:, None], len(y), axis=1)
         return float((copies * value(f, y)).sum())
 
@@ -78,26 +71,23 @@ def test_the_base_is_the_best_constant(
             assert total(moved) > total(base)
 
 
-def test_extreme_scores_and_single_classes_stay_finite() -> None:
+def test_extreme_scores_and_single_classes_stay_finite():
     y = np.zeros(2)
     assert np.isfinite(Logistic().base(Labels(y))).all()
     assert np.isfinite(Softmax(2).base(Labels(y))).all()
     gradient, hessian = Logistic().gradients(np.array([[1e5, -1e5]]), Labels(y), CREW)
     assert gradient.tolist() == [[1.0, pytest.approx(0.0, abs=1e-200)]]
-    assert hessian is not None
     assert np.isfinite(hessian).all()
 
 
-def test_losses_have_names() -> None:
+def test_losses_have_names():
     assert named("squared", Y) == Squared()
     assert named("softmax", Y) == Softmax(3)
     with pytest.raises(ValueError, match="hinge"):
         named("hinge", Y)
 
 
-def pairwise_lambdas(
-    f: np.ndarray, y: np.ndarray, truncation: int
-) -> tuple[np.ndarray, np.ndarray]:
+def pairwise_lambdas(f, y, truncation):
     """One query, by its definition: every pair, its swap's change of NDCG."""
     order = sorted(range(len(y)), key=lambda i: -f[i])
     rank = {doc: place for place, doc in enumerate(order)}
@@ -122,7 +112,7 @@ def pairwise_lambdas(
 
 
 @pytest.mark.parametrize("truncation", [2, 30])
-def test_lambdas_are_sums_over_pairs(truncation: int) -> None:
+def test_lambdas_are_sums_over_pairs(truncation):
     rng = np.random.default_rng(0)
     sizes = [1, 2, 7, 12, 5]
     bounds = np.concatenate([[0], np.cumsum(sizes)])
@@ -131,7 +121,6 @@ def test_lambdas_are_sums_over_pairs(truncation: int) -> None:
     f = rng.integers(-2, 3, bounds[-1]) / 4.0  # ties keep row order
     loss = LambdaRank(truncation)
     gradient, hessian = loss.gradients(f[None, :], Labels(y, queries=bounds), CREW)
-    assert hessian is not None
     for begin, end in itertools.pairwise(bounds):
         g, h = pairwise_lambdas(f[begin:end], y[begin:end], truncation)
         np.testing.assert_allclose(gradient[0, begin:end], g, rtol=1e-12, atol=1e-15)
@@ -139,7 +128,7 @@ def test_lambdas_are_sums_over_pairs(truncation: int) -> None:
 
 
 @pytest.mark.parametrize("truncation", [3, 30])
-def test_lambdas_of_many_queries_do_not_depend_on_their_neighbours(truncation: int) -> None:
+def test_lambdas_of_many_queries_do_not_depend_on_their_neighbours(truncation):
     """Queries of all lengths lie side by side, and one of more than LONG rows, which is ranked
     before, with shorter ones beside it; a call leaves nothing that changes the next one."""
     rng = np.random.default_rng(2)
@@ -151,7 +140,6 @@ def test_lambdas_of_many_queries_do_not_depend_on_their_neighbours(truncation: i
         f = np.round(spread * rng.normal(size=len(y)), 1)
         gradient, hessian = loss.gradients(f[None, :], labels, CREW)
         again = loss.gradients(f[None, :], Labels(y, queries=bounds), CREW)
-        assert hessian is not None
         np.testing.assert_array_equal([gradient, hessian], again)
         for begin, end in itertools.pairwise(bounds):
             if begin == end:
@@ -165,22 +153,20 @@ def test_lambdas_of_many_queries_do_not_depend_on_their_neighbours(truncation: i
             assert (gradient[:, begin:end] == alone[0]).all()
 
 
-def test_scores_far_apart_have_finite_lambdas() -> None:
+def test_scores_far_apart_have_finite_lambdas():
     y, f = np.array([0.0, 1, 2, 0]), np.array([[1e5, 0, -1e5, -1e5]])
     gradient, hessian = LambdaRank().gradients(f, Labels(y, queries=np.array([0, 4])), CREW)
-    assert hessian is not None
     assert np.isfinite([gradient, hessian]).all()
     assert gradient[0, 0] > 0 > gradient[0, 2]
 
 
-def test_a_copied_documents_lambda_is_the_mean_over_its_copies() -> None:
+def test_a_copied_documents_lambda_is_the_mean_over_its_copies():
     rng = np.random.default_rng(1)
     y = rng.integers(0, 3, 6).astype(float)
     f = rng.integers(0, 3, 6) / 2.0
     copies = np.array([3, 1, 2, 1, 4, 1])
     labels = Labels(y, multiplicity=copies, queries=np.array([0, 6]))
     gradient, hessian = LambdaRank().gradients(f[None, :], labels, CREW)
-    assert hessian is not None
     g, h = pairwise_lambdas(np.repeat(f, copies), np.repeat(y, copies), 30)
     row = np.repeat(np.arange(6), copies)
     np.testing.assert_allclose(gradient[0], np.bincount(row, g) / copies, rtol=1e-12)

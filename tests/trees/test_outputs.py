@@ -1,9 +1,5 @@
 """Trees of several outputs, which one call grows one after the other; what features owe."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import numpy as np
 import pytest
 from bench_trees import Settings, find_bins, grower
@@ -14,7 +10,7 @@ from bench_trees.penalties import Ledger, Penalty
 from bench_trees.threads import Workers
 
 
-def growing(X: np.ndarray, settings: Settings, penalty: Penalty) -> Grower:
+def growing(X, settings, penalty):
     bins = find_bins(X)
     words = bins.words(X)
     words.flags.writeable = False
@@ -23,9 +19,7 @@ def growing(X: np.ndarray, settings: Settings, penalty: Penalty) -> Grower:
 
 @pytest.mark.parametrize("hessians", ["none", "one for all", "one for each"])
 @pytest.mark.parametrize("priced", ["free", "coupled", "lazy"])
-def test_outputs_together_grow_the_trees_of_each_alone(
-    hessians: str, priced: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_outputs_together_grow_the_trees_of_each_alone(hessians, priced, monkeypatch):
     """Of as many leaves as there is use for, so that room runs out amid a tree and between two; the
     third output has nothing to split."""
     rng = np.random.default_rng(0)
@@ -36,8 +30,8 @@ def test_outputs_together_grow_the_trees_of_each_alone(
     shape = {"none": None, "one for all": (1, n), "one for each": (outputs, n)}[hessians]
     hessian = None if shape is None else rng.uniform(0.5, 1, shape)
     settings = Settings(max_depth=None, max_leaves=120, min_rows=2)
-    owed: dict[str, Any] = {} if priced == "free" else {priced: np.full(4, 1e-4)}
-    asked: list[int] = []
+    owed = {} if priced == "free" else {priced: np.full(4, 1e-4)}
+    asked = []
     run = grower.grow
     monkeypatch.setattr(grower, "grow", lambda *a: asked.append(int(run(*a))) or asked[-1])
 
@@ -61,12 +55,12 @@ def test_outputs_together_grow_the_trees_of_each_alone(
         np.testing.assert_array_equal(scores[k], own[0])
 
 
-def test_outputs_of_which_none_is_split_have_no_trees() -> None:
+def test_outputs_of_which_none_is_split_have_no_trees():
     together = growing(np.zeros((9, 2), np.float32), Settings(min_rows=1), Penalty.plain(2))
     assert together.grow(np.ones((3, 9)), None) == []
 
 
-def shared() -> Penalty:
+def shared():
     """Feature 0 needs sensors 0 and 1, feature 1 sensor 1, feature 2 none, feature 3 sensor 2."""
     return Penalty.over(
         np.array([0, 2, 3, 3, 4], np.int32),
@@ -77,34 +71,34 @@ def shared() -> Penalty:
     )
 
 
-def test_a_feature_owes_the_sum_of_its_unbought_sensors() -> None:
+def test_a_feature_owes_the_sum_of_its_unbought_sensors():
     assert Ledger(shared(), 5).coupled_owed().tolist() == [6, 2, 0, 1]
 
 
-def test_buying_a_feature_discounts_those_that_share_its_sensors() -> None:
+def test_buying_a_feature_discounts_those_that_share_its_sensors():
     ledger = Ledger(shared(), 5)
     assert ledger.buy(1)
     assert ledger.coupled_owed().tolist() == [4, 0, 0, 1]
 
 
-def test_buying_again_changes_nothing() -> None:
+def test_buying_again_changes_nothing():
     ledger = Ledger(shared(), 5)
     ledger.buy(0)
     assert not ledger.buy(1)
     assert not ledger.buy(2)  # needs no sensor
 
 
-def test_lazy_owed_is_price_times_unpaid_multiplicity_over_sensors() -> None:
+def test_lazy_owed_is_price_times_unpaid_multiplicity_over_sensors():
     owed = Ledger(shared(), 5).lazy_owed(np.array([4, 8, 100]))
     assert owed.tolist() == [4.0, 2.0, 0.0, 0.0]
 
 
-def test_a_fresh_ledger_owes_all_multiplicity() -> None:
+def test_a_fresh_ledger_owes_all_multiplicity():
     assert Ledger(shared(), 2, np.array([3, 4])).unpaid.tolist() == [7, 7, 7]
 
 
 @pytest.mark.parametrize("copies", [None, np.array([3, 1, 4, 1, 5] * 40)])
-def test_unpaid_counts_are_those_of_a_plain_set(copies: Any) -> None:
+def test_unpaid_counts_are_those_of_a_plain_set(copies):
     rng = np.random.default_rng(0)
     ledger = Ledger(shared(), 200)
     owing = {(k, r) for k in range(3) for r in range(200)}
@@ -134,7 +128,7 @@ def test_unpaid_counts_are_those_of_a_plain_set(copies: Any) -> None:
         ({"needed": np.array([0, 1, 1], np.int32)}, "do not fit together"),
     ],
 )
-def test_impossible_penalties_are_refused(changed: dict[str, Any], message: str) -> None:
+def test_impossible_penalties_are_refused(changed, message):
     p = shared()
     fields = {name: getattr(p, name) for name in ("start", "needed", "coupled", "lazy", "split")}
     with pytest.raises(ValueError, match=message):

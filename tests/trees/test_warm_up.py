@@ -1,12 +1,9 @@
 """Compilation, in fresh interpreters, since kernels and caches are per process; worker threads."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys
 import threading
-from pathlib import Path
 
 import pytest
 from bench_trees.threads import workers
@@ -47,7 +44,7 @@ for kernel in trained:
 """
 
 
-def run(code: str, **environment: str) -> str:
+def run(code, **environment):
     result = subprocess.run(
         [sys.executable, "-W", "error", "-c", code],
         env={**os.environ, **environment},
@@ -59,12 +56,12 @@ def run(code: str, **environment: str) -> str:
     return result.stdout
 
 
-def test_importing_the_package_loads_neither_numba_nor_numpy() -> None:
+def test_importing_the_package_loads_neither_numba_nor_numpy():
     code = "import sys, bench_trees; print(sorted({'numba', 'numpy'} & set(sys.modules)))"
     assert run(code).strip() == "[]"
 
 
-def test_listing_what_there_is_loads_no_compiler() -> None:
+def test_listing_what_there_is_loads_no_compiler():
     code = (
         "import sys\nfrom bench_core.cli import main\n"
         "for kind in ('learners', 'datasets', 'suites', 'metrics', 'plugins'):\n"
@@ -74,12 +71,12 @@ def test_listing_what_there_is_loads_no_compiler() -> None:
     assert run(code).endswith("LOADED []\n")
 
 
-def test_kernels_are_compiled_for_one_signature_whatever_the_mode() -> None:
+def test_kernels_are_compiled_for_one_signature_whatever_the_mode():
     run(EVERYTHING)
 
 
 @pytest.mark.slow
-def test_warm_up_announces_the_first_compilation_only(tmp_path: Path) -> None:
+def test_warm_up_announces_the_first_compilation_only(tmp_path):
     code = "from bench_trees import warm_up; warm_up()"
     first = run(code, NUMBA_CACHE_DIR=str(tmp_path))
     assert "compiling kernels" in first
@@ -89,10 +86,10 @@ def test_warm_up_announces_the_first_compilation_only(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("threads", [1, 2, 3])
 @pytest.mark.parametrize("items", [0, 1, 7, 100])
-def test_every_item_is_done_once(threads: int, items: int) -> None:
+def test_every_item_is_done_once(threads, items):
     done = [0] * items
 
-    def piece(start: int, stop: int) -> None:
+    def piece(start, stop):
         for i in range(start, stop):
             done[i] += 1
 
@@ -101,31 +98,31 @@ def test_every_item_is_done_once(threads: int, items: int) -> None:
     assert done == [1] * items
 
 
-def test_pieces_run_at_the_same_time() -> None:
+def test_pieces_run_at_the_same_time():
     both = threading.Barrier(2, timeout=100)
 
-    def piece(start: int, stop: int) -> None:
+    def piece(start, stop):
         both.wait()
 
     with workers(2) as crew:
         crew.run(piece, 2, 1)
 
 
-def test_an_error_in_a_piece_reaches_the_caller() -> None:
-    def piece(start: int, stop: int) -> None:
+def test_an_error_in_a_piece_reaches_the_caller():
+    def piece(start, stop):
         raise KeyError(start)
 
     with workers(2) as crew, pytest.raises(KeyError):
         crew.run(piece, 8, 1)
 
 
-def test_no_thread_is_left_behind() -> None:
+def test_no_thread_is_left_behind():
     before = threading.active_count()
     with workers(3) as crew:
         crew.run(lambda start, stop: None, 9, 1)
     assert threading.active_count() == before
 
 
-def test_no_threads_at_all_are_refused() -> None:
+def test_no_threads_at_all_are_refused():
     with pytest.raises(ValueError, match="at least 1"), workers(0):
         pass

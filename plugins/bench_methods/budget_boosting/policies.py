@@ -20,11 +20,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from bench_models.staged.routing import QueryGroups, below, ranks
 
 from bench_core import Examples, Metric
 from bench_core.arrays import BoolArray, FloatArray, IntArray
 from bench_core.serving.gates import largest_probability
+from bench_core.serving.query_ranks import QueryGroups, below, ranks
 
 ALL, NONE = 2.0, -1.0
 """Thresholds of probability that every row and no row is below."""
@@ -207,7 +207,7 @@ def _ranked(held: Held, first: int, last: int, top: int, on: BoolArray) -> Polic
     assert queries is not None  # those of a ranking task
     # who goes on has the score of the later stage
     mixed = np.where(on, held.scores[last, 0], held.scores[first, 0])
-    scores = below(mixed, ~on, np.where(on, 1, 0), queries)
+    scores = below(mixed, ~on, np.where(on, 1, 0), QueryGroups(queries.boundaries))
     early = held.features[first] + held.evaluation[first]
     late = held.features[last] + held.evaluation[[*{first, last}]].sum(axis=0)
     cost = np.where(on, late, early) @ held.weight

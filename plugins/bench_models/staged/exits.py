@@ -18,12 +18,13 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from bench_core import Acquired, Bill, Features, Prediction, Queries, StageTree
+from bench_core import Acquired, Bill, Features, Prediction, StageTree
 from bench_core.arrays import BitArray, BoolArray, FloatArray, IntArray
-from bench_core.serving.gates import combined, largest_probability
+from bench_core.serving.gates import passing, settled
 from bench_core.serving.program import COMBINE
+from bench_core.serving.query_ranks import INPUTS, QueryGroups, describe
+from bench_core.serving.row_state import combined
 from bench_models.staged.model import StagedModel
-from bench_models.staged.routing import QueryGroups, below, kth_best, ranks
 from bench_models.staged.stages import MOST_POINTS
 from bench_models.states import Stored, nest, unnest
 
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
 
     from bench_core.serving import Program
 
-INPUTS = 4  # partial score, the same scaled to [0, 1] in the query, rank, size of the query
 RULES = ("score", "rank", "capacity", "proximity", "class")
 
 
@@ -83,17 +83,7 @@ class ExitRule(Stored):
         self, exit: int, scores: FloatArray, rows: ExitState, groups: QueryGroups
     ) -> BoolArray:
         """Which ``rows`` on their way go on, (P, n), by their ``scores`` (n, K)."""
-        value = self.values[:, exit, None]
-        if self.kind == "class":
-            return np.asarray(largest_probability(scores) <= value)
-        own = scores[:, 0]
-        if self.kind == "score":
-            return own >= value
-        if self.kind == "capacity":
-            return _among_seen(own, rows.on, groups, self.values[:, exit])
-        if self.kind == "rank":
-            return ranks(own, rows.on, groups) <= value
-        return own >= kth_best(own, rows.on, groups, self.k)[:, groups.of] - value
+        return passing(self.kind, self.values[:, exit], self.k, scores, rows.on, groups)
 
     def gate(self, setting: int, exit: int) -> dict[str, Any]:
         """The gate of an exit under one setting, as a step of a program has it."""
@@ -174,49 +164,6 @@ class Sentinels:
         return cls(tuple(Ensemble.from_state(part) for part in parts), state["least"])
 
 
-def describe(scores: FloatArray, groups: QueryGroups) -> Any:
-    """The classifier's inputs float32 (P, n, 4) from each setting's scores (P, n).
-
-    Ranks are among all documents of the query, by these scores. Copies do not count: a model that
-    serves never sees them.
-    """
-    inputs = np.empty((*scores.shape, INPUTS), dtype=np.float32)
-    for p, own in enumerate(scores):
-        low = np.minimum.reduceat(own, groups.starts) if len(own) else own
-        high = np.maximum.reduceat(own, groups.starts) if len(own) else own
-        reach = np.where(high > low, high - low, 1.0)
-        inputs[p, :, 0] = own
-        inputs[p, :, 1] = (own - low[groups.of]) / reach[groups.of]
-        inputs[p, :, 2] = ranks(own, np.ones((1, len(own)), bool), groups)[0]
-        inputs[p, :, 3] = groups.sizes[groups.of]
-    return inputs
-
-
-def _among_seen(
-    scores: FloatArray, on: BoolArray, groups: QueryGroups, most: FloatArray
-) -> BoolArray:
-    """Rows among the best ``most`` (P,) of those of their query seen up to and with them, (P, n).
-
-    All queries advance together, row by row, each with the best scores it has seen.
-    """
-    longest = int(groups.sizes.max(initial=0))
-    room = np.minimum(most, longest)
-    slots = np.arange(max(1, int(room.max(initial=1))))
-    unused = slots > room[:, None, None] - 1
-    best = np.where(unused, np.inf, np.full((1, len(groups.sizes), 1), -np.inf))
-    stays = np.zeros(on.shape, dtype=bool)
-    setting = np.arange(len(on))[:, None]
-    for place in range(longest):
-        some = np.flatnonzero(groups.sizes > place)
-        rows = groups.starts[some] + place
-        own = np.where(on[:, rows], scores[rows], -np.inf)
-        at = (setting, some, best[:, some].argmin(axis=2))
-        lowest = best[at]
-        stays[:, rows] = own >= lowest
-        best[at] = np.maximum(own, lowest)
-    return stays
-
-
 @dataclass(frozen=True, eq=False)
 class ExitModel(Stored):
     """A chain of always-pass stages, a rule for its exits, and one operating point per setting.
@@ -264,6 +211,7 @@ class ExitModel(Stored):
         """One prediction per setting, and the full model's."""
         n, last = len(features), len(self.chain.stages) - 1
         groups = QueryGroups.over(n, features.queries)
+        within = None if features.queries is None else groups
         words = Acquired.nothing(self.chain.prices.sensors).bits.shape[1]
         ended, score = ExitState(len(self.points), n, self.chain.outputs, words), np.zeros(0)
         for stage, (found, bits, splits) in enumerate(self.chain.stage_by_stage(features)):
@@ -273,7 +221,7 @@ class ExitModel(Stored):
                 out &= ~self.rule.stays(stage, score, ended, groups)
             ended.leave(out, stage, score, bits, splits)
         for p, point in enumerate(self.points):
-            scores = _shown(ended.scores[p], ended.stage[p], last, features.queries)
+            scores = _shown(ended.scores[p], ended.stage[p], last, within)
             yield Prediction(dict(point), scores, self._bills(ended, p), ended.stage[p])
         everywhere = np.full(n, last)
         scores = _shown(score.copy(), everywhere, last, None)
@@ -286,7 +234,7 @@ class ExitModel(Stored):
         Behind an exit that no row passes, whose probability would have to be 0, nothing is kept.
         """
         from bench_core.serving import REJECT, Stop
-        from bench_models.staged.program import place_of, program_of, steps_of
+        from bench_models.staged.program import first_steps, place_of, program_of
 
         chain, trees, last = self.chain, self.chain.dictionary, len(self.chain.stages) - 1
         setting = place_of(point, [*self.points, self.full])
@@ -296,7 +244,7 @@ class ExitModel(Stored):
             and setting < len(self.points)
         ):
             last = min([last, *np.flatnonzero(self.rule.values[setting] <= 0).tolist()])
-        steps = steps_of(chain.stages, trees, chain.prices, last)
+        steps = first_steps(chain.steps, last)
         steps[1:] = [replace(step, combine=self.combine) for step in steps[1:]]
         if setting < len(self.points):
             steps[:-1] = [
@@ -321,10 +269,9 @@ def check_thresholds(thresholds: Sequence[float]) -> None:
         raise ValueError(f"thresholds must be 1 to {MOST_POINTS - 1} different finite numbers")
 
 
-def _shown(scores: FloatArray, stage: IntArray, last: int, queries: Queries | None) -> FloatArray:
+def _shown(
+    scores: FloatArray, stage: IntArray, last: int, groups: QueryGroups | None
+) -> FloatArray:
     if scores.shape[1] > 1:
         return scores
-    left = stage < last
-    if queries is None or not left.any():
-        return scores[:, 0]
-    return below(scores[:, 0], left, stage, queries)
+    return settled(scores, stage < last, stage, "below", groups)[:, 0]

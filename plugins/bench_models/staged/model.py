@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 
 from bench_core import DIVERGED, Acquired, Bill, Features, Prediction, Prices, StageTree
-from bench_core.arrays import BitArray, Float32Array, FloatArray, IntArray
-from bench_models.staged.routing import RowState, final_scores
-from bench_models.staged.segments import Segment, StageCosts, StageTerms, segments
+from bench_core.arrays import BitArray, FloatArray, IntArray
+from bench_core.serving import Program, Trees
+from bench_core.serving.query_ranks import QueryGroups
+from bench_core.serving.row_state import REJECTED
+from bench_models.staged.stage_costs import StageCosts
 from bench_models.staged.stages import (
     MOST_POINTS,
     Point,
@@ -28,7 +30,9 @@ from bench_models.states import nest, unnest
 if TYPE_CHECKING:
     from bench_trees import Ensemble
 
-    from bench_core.serving import Program
+    from bench_core.serving import Step
+    from bench_core.serving.block_walk import BlockWalk
+    from bench_core.serving.row_state import Rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,24 +108,16 @@ class StagedModel:
 
     def predict_path(self, features: Features) -> Iterator[Prediction]:
         """One prediction per point; ``features.X`` is (n, d), n may be 0."""
-        X, queries = self._checked(features), features.queries
-        points = {p.stage: p for p in self.points}
-        rows = RowState.begin(len(X), self.outputs, self._costs.bits.shape[1])
-        for segment in self._segments:
-            who = rows.at(segment.first)
-            done = segment.run(X, who, rows.walked(who))
-            for step, stage in enumerate(range(segment.first, segment.stop)):
-                if stage in points or stage + 1 == segment.stop:
-                    now = (done.scores[step], done.bits[step], done.splits[step])
-                    rows = rows.updated(who, stage, *now)
-                if stage in points:
-                    # what is handed out must not be what the walk goes on from
-                    shown = rows if who is None and stage + 1 < segment.stop else rows.copied()
-                    scores = final_scores(shown, self.rejected, queries)
-                    bills = self._charge(stage, shown)
-                    yield Prediction(dict(points[stage].values), scores, bills, shown.last)
-            if segment.stop < len(self.stages):
-                rows = rows.routed(who, self.stages[segment.stop - 1])
+        from bench_core.serving.gates import settled
+
+        queries = None if features.queries is None else QueryGroups(features.queries.boundaries)
+        walked = self._walked(features, [point.stage for point in self.points])
+        for point, rows in zip(self.points, walked, strict=True):
+            rejected = rows.how == REJECTED
+            scores = settled(rows.score, rejected, rows.last, self.rejected, queries)
+            scores = scores[:, 0] if self.outputs == 1 else scores
+            bills = self._charge(point.stage, rows)
+            yield Prediction(dict(point.values), scores, bills, rows.last)
 
     def stage_by_stage(
         self, features: Features
@@ -130,13 +126,8 @@ class StagedModel:
 
         For chains that always pass; what is handed out belongs to the walk.
         """
-        from bench_trees.inference import Walked
-
-        X = self._checked(features)
-        done = Walked.begin(len(X), self.outputs, self._costs.bits.shape[1])
-        for segment in self._segments:
-            done = segment.run(X, None, done)
-            yield from zip(done.scores, done.bits, done.splits, strict=True)
+        for rows in self._walked(features, range(len(self.stages))):
+            yield rows.score, rows.bits, rows.splits
 
     def bills(self, last: IntArray, bits: BitArray, splits: FloatArray) -> dict[str, Bill]:
         """The bills of n rows that ended at the stages ``last`` (n,), with what they paid."""
@@ -151,11 +142,11 @@ class StagedModel:
     def program(self, point: Mapping[str, int | float]) -> Program:
         """The stages up to a point, for serving; the points before it are stops."""
         from bench_core.serving import Stop
-        from bench_models.staged.program import place_of, program_of, steps_of
+        from bench_models.staged.program import first_steps, place_of, program_of
 
         last = self.points[place_of(point, [p.values for p in self.points])].stage
         stops = [Stop(p.stage, dict(p.values)) for p in self.points if p.stage <= last]
-        steps = steps_of(self.stages, self.dictionary, self.prices, last)
+        steps = first_steps(self.steps, last)
         return program_of(self.dictionary, self.prices, steps, stops, self.rejected)
 
     def state(self) -> dict[str, Any]:
@@ -195,25 +186,35 @@ class StagedModel:
         none = np.zeros(self.outputs)
         return self.ensemble or Ensemble.of_trees([], [], none, self.prices.features)
 
-    @cached_property
-    def _uses(self) -> list[StageTerms]:
-        return [StageTerms(stage, self.dictionary.trees) for stage in self.stages]
+    @property
+    def steps(self) -> list[Step]:
+        """The stages as steps of a program over ``dictionary``."""
+        return self._costs.steps
 
     @cached_property
     def _costs(self) -> StageCosts:
-        return StageCosts(self.stages, self._uses, self.dictionary, self.prices)
+        return StageCosts(self.stages, self.dictionary, self.prices)
 
     @cached_property
-    def _segments(self) -> list[Segment]:
-        return segments(self.stages, self._uses, self._costs, self.dictionary, self.prices)
+    def _walks(self) -> dict[tuple[int, ...], BlockWalk]:
+        """By the stages after which rows are looked at."""
+        return {}
 
-    def _checked(self, features: Features) -> Float32Array:
+    def _walked(self, features: Features, shown: Sequence[int]) -> Iterator[Rows]:
+        """All rows after each of these stages, rising."""
+        from bench_core.serving.block_walk import BlockWalk
+
         X = features.X
         if X.ndim != 2 or X.shape[1] != self.prices.features:
             raise ValueError(f"expected X (n, {self.prices.features}), got {X.shape}")
-        return X
+        if (stages := tuple(shown)) not in self._walks:
+            trees, multiplier = Trees.joined([self.dictionary]), self.prices.multiplier
+            program = Program(self.outputs, self.steps, trees, multiplier)
+            self._walks[stages] = BlockWalk(program, self.prices, stages)
+        walk = self._walks[stages]
+        return walk.walk(walk.begin(len(X)), X)
 
-    def _charge(self, stage: int, rows: RowState) -> dict[str, Bill]:
+    def _charge(self, stage: int, rows: Rows) -> dict[str, Bill]:
         if not self.independent_rows:
             return self.bills(rows.last, rows.bits, rows.splits)
         costs, sensors = self._costs, self.prices.sensors

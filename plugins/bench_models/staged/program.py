@@ -1,16 +1,13 @@
-"""Stages as the steps of a program for serving."""
+"""Points of a path as programs for serving."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from bench_core import Prices, UsageError
-from bench_core.serving import END, REJECT, Columns, Program, Step, Stop, Trees, compact
-from bench_models.staged.segments import StageCosts, StageTerms
-from bench_models.staged.stages import Stage
+from bench_core.serving import END, Program, Step, Stop, Trees, compact
 
 if TYPE_CHECKING:
     from bench_trees import Ensemble
@@ -24,33 +21,17 @@ def place_of(point: Mapping[str, Any], points: Sequence[Mapping[str, Any]]) -> i
     raise UsageError(f"the model has no operating point {dict(point)}")
 
 
-def steps_of(stages: Sequence[Stage], trees: Ensemble, prices: Prices, last: int) -> list[Step]:
-    """Stages ``0..last`` over ``trees``; the gate of the last one is not applied."""
-    uses = [StageTerms(stage, trees.trees) for stage in stages]
-    costs = StageCosts(stages, uses, trees, prices)
+def first_steps(steps: Sequence[Step], last: int) -> list[Step]:
+    """Steps ``0..last``; the gate of the last one is not applied."""
 
-    def later(onward: int, ended: int) -> int:
-        return ended if onward == END else onward if onward <= last else END
+    def within(onward: int) -> int:
+        return onward if onward <= last else END
 
-    steps = []
-    for k, (stage, use) in enumerate(zip(stages[: last + 1], uses, strict=False)):
-        gated = k < last and stage.bar is not None
-        step = Step(
-            trees=use.trees,
-            weights=use.tree_weights,
-            fresh=costs.fresh[k],
-            bias=np.asarray(stage.bias, dtype=np.float64),
-            columns=Columns.raw(
-                use.columns, np.zeros(len(use.columns), np.int64), use.column_weights
-            ),
-            carry=stage.carry,
-            gate="score" if gated else "always",
-            value=stage.bar if gated and stage.bar is not None else 0.0,
-            then=later(stage.then, END),
-            otherwise=later(stage.otherwise, REJECT) if gated else END,
-        )
-        steps.append(step)
-    return steps
+    found = [
+        replace(step, then=within(step.then), otherwise=within(step.otherwise))
+        for step in steps[:last]
+    ]
+    return [*found, replace(steps[last], gate="always", value=0.0, then=END, otherwise=END)]
 
 
 def program_of(

@@ -343,7 +343,7 @@ def test_an_importer_of_catboost_models_decides_catboost_and_not_miser(
     assert code_key(learners["catboost"]) != catboost
 
 
-@pytest.mark.parametrize("ending", ["bench_trees/grower.py", "bench_models/staged/routing.py"])
+@pytest.mark.parametrize("ending", ["bench_trees/grower.py", "bench_models/staged/model.py"])
 def test_the_tree_engine_decides_miser(edited: Callable[[str], None], ending: str) -> None:
     miser = load_registry().learners["miser"]
     before = code_key(miser)

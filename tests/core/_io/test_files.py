@@ -1,10 +1,7 @@
 """Files and folders that are there as a whole or not at all."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
-from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
@@ -12,23 +9,23 @@ import pytest
 from bench_core._io.files import at_home, atomic_file, atomic_folder
 
 
-def names(folder: Path) -> list[str]:
+def names(folder):
     return sorted(path.name for path in folder.iterdir())
 
 
-def fails(writer: AbstractContextManager[Path], inner: str) -> None:
+def fails(writer, inner):
     with writer as new:
         (new / inner).write_text("half")
         raise RuntimeError
 
 
-def test_a_home_is_found_where_there_is_such_a_user() -> None:
+def test_a_home_is_found_where_there_is_such_a_user():
     assert at_home("~/rows.csv") == Path.home() / "rows.csv"
     assert at_home("~nobody-here/rows.csv") == Path("~nobody-here/rows.csv")
     assert at_home("rows.csv") == Path("rows.csv")
 
 
-def test_a_file_takes_the_place_of_another_in_the_end(tmp_path: Path) -> None:
+def test_a_file_takes_the_place_of_another_in_the_end(tmp_path):
     path = tmp_path / "new" / "some.txt"
     with atomic_file(path) as first:
         first.write_text("old")
@@ -39,7 +36,7 @@ def test_a_file_takes_the_place_of_another_in_the_end(tmp_path: Path) -> None:
     assert names(path.parent) == ["some.txt"]
 
 
-def test_a_failure_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> None:
+def test_a_failure_leaves_the_old_file_and_nothing_else(tmp_path):
     path = tmp_path / "some.txt"
     path.write_text("old")
     with pytest.raises(RuntimeError):
@@ -50,21 +47,20 @@ def test_a_failure_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> None:
     assert names(tmp_path) == ["some.txt"]
 
 
-def test_a_folder_takes_the_place_of_another_whose_open_files_stay(tmp_path: Path) -> None:
+def test_a_folder_takes_the_place_of_another_whose_open_files_stay(tmp_path):
     path = tmp_path / "some"
     for text in ("old", "new"):
         with atomic_folder(path) as folder:
             (folder / "inner").mkdir()
             (folder / "inner" / "file").write_text(text)
             reader = (path / "inner" / "file").open() if text == "new" else None
-    assert reader is not None
     with reader:
         assert reader.read() == "old"
     assert (path / "inner" / "file").read_text() == "new"
     assert names(tmp_path) == ["some"]
 
 
-def test_a_failure_leaves_the_old_folder_and_nothing_else(tmp_path: Path) -> None:
+def test_a_failure_leaves_the_old_folder_and_nothing_else(tmp_path):
     path = tmp_path / "some"
     (path / "kept").mkdir(parents=True)
     with pytest.raises(RuntimeError):
@@ -84,7 +80,7 @@ with atomic_file(Path(sys.argv[1], "a[1].txt")) as file, atomic_folder(Path(sys.
 """
 
 
-def test_what_a_killed_process_left_goes_with_the_next_write(tmp_path: Path) -> None:
+def test_what_a_killed_process_left_goes_with_the_next_write(tmp_path):
     process = subprocess.run([sys.executable, "-c", KILLED, str(tmp_path)], check=False)
     assert process.returncode == 9
     assert len(names(tmp_path)) == 2
@@ -93,7 +89,7 @@ def test_what_a_killed_process_left_goes_with_the_next_write(tmp_path: Path) -> 
     assert names(tmp_path) == ["a[1].txt", "b"]
 
 
-def test_what_a_running_process_is_writing_stays(tmp_path: Path) -> None:
+def test_what_a_running_process_is_writing_stays(tmp_path):
     path = tmp_path / "some.txt"
     with atomic_file(path) as first, atomic_file(path) as second:
         second.write_text("second")

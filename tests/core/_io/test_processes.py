@@ -1,12 +1,9 @@
 """Processes with all that they started."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 
 import psutil
 import pytest
@@ -22,17 +19,16 @@ TREE = (
 
 
 @pytest.fixture
-def tree() -> Iterator[psutil.Process]:
+def tree():
     """A process with a child that has left its session."""
     with subprocess.Popen([sys.executable, "-c", TREE], stdout=subprocess.PIPE) as process:
-        assert process.stdout is not None
         process.stdout.readline()
         root = psutil.Process(process.pid)
         yield root
         end_all(root)
 
 
-def test_descendants_are_seen_and_their_memory_counts(tree: psutil.Process) -> None:
+def test_descendants_are_seen_and_their_memory_counts(tree):
     below = families([tree.pid])[tree.pid]
     assert [child.ppid() for child in below] == [tree.pid]
     until = time.monotonic() + 30
@@ -43,7 +39,7 @@ def test_descendants_are_seen_and_their_memory_counts(tree: psutil.Process) -> N
     assert processor_seconds([tree, *below]) > 0
 
 
-def test_all_that_a_process_started_ends_with_it(tree: psutil.Process) -> None:
+def test_all_that_a_process_started_ends_with_it(tree):
     below = families([tree.pid])[tree.pid]
     assert below
     end_all(tree)
@@ -51,7 +47,7 @@ def test_all_that_a_process_started_ends_with_it(tree: psutil.Process) -> None:
     assert not [p for p in alive if p.status() != psutil.STATUS_ZOMBIE]
 
 
-def test_what_its_parent_cut_off_is_ended_where_it_was_known(tree: psutil.Process) -> None:
+def test_what_its_parent_cut_off_is_ended_where_it_was_known(tree):
     below = families([tree.pid])[tree.pid]
     tree.kill()
     end_all(tree, below)
@@ -59,7 +55,7 @@ def test_what_its_parent_cut_off_is_ended_where_it_was_known(tree: psutil.Proces
     assert not [p for p in alive if p.status() != psutil.STATUS_ZOMBIE]
 
 
-def test_a_process_that_has_ended_has_nothing() -> None:
+def test_a_process_that_has_ended_has_nothing():
     with subprocess.Popen([sys.executable, "-c", ""]) as process:
         ended = psutil.Process(process.pid)
         process.wait()
@@ -69,7 +65,7 @@ def test_a_process_that_has_ended_has_nothing() -> None:
 
 
 @pytest.mark.skipif(os.name != "posix", reason="fork")
-def test_children_are_known_until_they_end() -> None:
+def test_children_are_known_until_they_end():
     code = (
         "import subprocess, sys; from bench_core._io.processes import has_children\n"
         "print(has_children()); child = subprocess.Popen([sys.executable, '-c', 'input()'],"
@@ -91,5 +87,5 @@ assert "BLAS ?" not in first, first
 """
 
 
-def test_the_kernels_are_those_with_all_of_scipys_linear_algebra_loaded() -> None:
+def test_the_kernels_are_those_with_all_of_scipys_linear_algebra_loaded():
     subprocess.run([sys.executable, "-c", BOTH], check=True)

@@ -1,13 +1,10 @@
 """Arrays, frames and mappings as a run's data: every form gives the same run, and what cannot be
 used is one line that speaks of keywords."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass, replace
 from inspect import signature
-from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import pandas as pd
@@ -30,7 +27,7 @@ X[3, 1] = np.nan
 Y = (X[:, 0] > 0).astype(int)
 FRAME = pd.DataFrame(X, columns=NAMES)
 IDS = np.repeat(np.arange(12), 5)
-TOYS: dict[str, Any] = {
+TOYS = {
     "learners": {"toy-prefix": {"tradeoff": 0.1}},
     "plugins": "helpers.toys",
     "executor": "inline",
@@ -38,11 +35,11 @@ TOYS: dict[str, Any] = {
 }
 
 
-def run(*args: Any, **options: Any) -> bench_core.Result:
+def run(*args, **options):
     return bench_core.run(*args, **(TOYS | options))
 
 
-def plan(*args: Any, **options: Any) -> Any:
+def plan(*args, **options):
     return bench_core.plan(*args, **(TOYS | options))
 
 
@@ -55,13 +52,13 @@ FORMS = {
 }
 
 
-def test_a_plan_shows_itself_in_one_line() -> None:
+def test_a_plan_shows_itself_in_one_line():
     line = repr(plan(X, Y))
     assert re.fullmatch(r"Plan\(\S+: \d+ of \d+ trials to do on data(, about \d+ s)?\)", line)
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_the_same_numbers_are_the_same_data(form: str) -> None:
+def test_the_same_numbers_are_the_same_data(form):
     kept, wanted = array_splits(*FORMS[form]), array_splits(X, Y)
     for name in ("train", "valid", "test"):
         one, two = getattr(kept, name), getattr(wanted, name)
@@ -70,7 +67,7 @@ def test_the_same_numbers_are_the_same_data(form: str) -> None:
     assert kept.task == Task.BINARY
 
 
-def test_names_come_with_the_columns() -> None:
+def test_names_come_with_the_columns():
     assert array_splits(X, Y).feature_names == ("x0", "x1", "x2")
     for table in (FRAME, FRAME.to_dict("series"), FRAME.to_records(index=False)):
         assert array_splits(table, Y).feature_names == ("a", "b", "c")
@@ -78,14 +75,14 @@ def test_names_come_with_the_columns() -> None:
     assert array_splits(labelled, "ill").feature_names == ("a", "b", "c")
 
 
-def test_a_sparse_matrix_is_its_dense_numbers() -> None:
+def test_a_sparse_matrix_is_its_dense_numbers():
     dense = np.nan_to_num(X)
     np.testing.assert_array_equal(
         array_splits(csr_array(dense), Y).train.X, array_splits(dense, Y).train.X
     )
 
 
-def test_cells_that_a_sparse_matrix_does_not_store_are_missing_on_demand() -> None:
+def test_cells_that_a_sparse_matrix_does_not_store_are_missing_on_demand():
     at = np.repeat(np.arange(N), 2), np.tile([0, 1], N)  # the third column is not stored
     sparse = csr_array((np.tile([0.0, 2.0], N), at), shape=(N, 3))  # and zeros are
     for unwritten, gap in (("", 0.0), ("zero", 0.0), ("missing", np.nan)):
@@ -95,12 +92,11 @@ def test_cells_that_a_sparse_matrix_does_not_store_are_missing_on_demand() -> No
             np.testing.assert_array_equal(one.X, np.tile([0.0, 2.0, gap], (len(one), 1)))
 
 
-def test_rows_of_a_query_are_put_together_and_stay_in_one_split() -> None:
+def test_rows_of_a_query_are_put_together_and_stay_in_one_split():
     order = RNG.permutation(N)
     splits = array_splits(X[order], IDS[order] % 3, queries=IDS[order])
     assert splits.task == Task.RANKING
     for part in (splits.train, splits.valid, splits.test):
-        assert part.queries is not None
         assert set(part.queries.sizes) == {5}
     same = array_splits(X, IDS % 3, queries=Queries(np.arange(0, N + 1, 5)))
     rows = np.concatenate([p.X for p in (splits.train, splits.valid, splits.test)])
@@ -108,7 +104,7 @@ def test_rows_of_a_query_are_put_together_and_stay_in_one_split() -> None:
     assert sorted(map(tuple, np.nan_to_num(rows))) == sorted(map(tuple, np.nan_to_num(others)))
 
 
-def test_parts_may_be_given_and_columns_named() -> None:
+def test_parts_may_be_given_and_columns_named():
     table = FRAME.assign(y=Y, part=["train"] * 40 + ["valid"] * 10 + ["test"] * 10)
     by_column = array_splits(table, "y", split="part")
     rows = [slice(0, 40), slice(40, 50), slice(50, 60)]
@@ -125,7 +121,7 @@ def test_parts_may_be_given_and_columns_named() -> None:
 @pytest.mark.parametrize(
     ("labels", "positive"), [(("a", "b"), "a"), ((1, 2), 1), ((1, 2), np.float64(1)), ((0, 1), 0)]
 )
-def test_the_positive_class_of_rows_in_memory(labels: Any, positive: Any) -> None:
+def test_the_positive_class_of_rows_in_memory(labels, positive):
     y = np.array(labels)[np.arange(N) % 2]
     request = request_of({"positive": positive}, X, y)
     splits = request.data[0].splits[0]
@@ -144,12 +140,12 @@ def test_the_positive_class_of_rows_in_memory(labels: Any, positive: Any) -> Non
         (X[:, 0], "regression"),
     ],
 )
-def test_labels_decide_the_task_unless_it_is_given(y: Any, task: str) -> None:
+def test_labels_decide_the_task_unless_it_is_given(y, task):
     assert array_splits(X, y).task == task
     assert array_splits(X, Y.astype(float), task="regression").task == Task.REGRESSION
 
 
-def test_a_run_on_arrays_is_found_again_by_their_content(home: Path) -> None:
+def test_a_run_on_arrays_is_found_again_by_their_content(home):
     first = run(X, Y, costs=[1, 2, 3])
     again = run(X.copy(), Y.copy(), costs={"x0": 1, "x1": 2, "x2": 3})
     assert (again.run, again.reused) == (first.run, 1)
@@ -159,7 +155,7 @@ def test_a_run_on_arrays_is_found_again_by_their_content(home: Path) -> None:
     assert set(first.frame()["dataset"]) == {"data"}
 
 
-def test_workers_of_their_own_open_data_by_its_path(home: Path) -> None:
+def test_workers_of_their_own_open_data_by_its_path(home):
     result = run(FRAME, Y, costs={"a": 1, "b": 2, "c": 3}, executor="local", name="visits")
     assert result.counts == {"ok": 1}
     assert set(result.frame()["dataset"]) == {"visits"}
@@ -175,7 +171,7 @@ COSTS = {
 
 
 @pytest.mark.parametrize("form", COSTS)
-def test_costs_in_every_form_are_the_same(form: str, home: Path) -> None:
+def test_costs_in_every_form_are_the_same(form, home):
     (home / "costs.csv").write_text("name,cost\na,1\nb,2\nc,3\n")
     keys = {
         trial.key
@@ -185,12 +181,12 @@ def test_costs_in_every_form_are_the_same(form: str, home: Path) -> None:
     assert len(keys) == 1
 
 
-def test_whole_numbers_count_the_columns_of_an_array_from_0(home: Path) -> None:
+def test_whole_numbers_count_the_columns_of_an_array_from_0(home):
     made = plan(X, Y, costs={0: 1, 1: 2, 2: 30})
     assert next(iter(made.costs.values())).state()["sensor"].tolist() == [1, 2, 30]
 
 
-def test_splits_are_taken_as_they_are(home: Path) -> None:
+def test_splits_are_taken_as_they_are(home):
     splits = array_splits(X, Y)
     splits = Splits(splits.train, splits.valid, splits.test, splits.prices)
     made = plan(splits, costs=[1, 2, 3], name="mine")
@@ -198,7 +194,7 @@ def test_splits_are_taken_as_they_are(home: Path) -> None:
     assert made.datasets[0].rows["train"] == len(splits.train)
 
 
-def test_a_mapping_of_learners_sets_their_parameters(home: Path) -> None:
+def test_a_mapping_of_learners_sets_their_parameters(home):
     made = plan(
         X, Y, learners={"toy-prefix": {"tradeoff": [0.1, np.float64(2)]}, "toy-stacked": {}}
     )
@@ -208,11 +204,11 @@ def test_a_mapping_of_learners_sets_their_parameters(home: Path) -> None:
     assert [trial.params["tradeoff"] for trial in same.trials] == [0.5]
 
 
-def test_a_data_set_may_be_an_instance(home: Path) -> None:
+def test_a_data_set_may_be_an_instance(home):
     assert plan(data=ToyBinary()).datasets[0].name == "toy-binary"
 
 
-def test_what_is_repeated_later_is_a_call_of_python(home: Path) -> None:
+def test_what_is_repeated_later_is_a_call_of_python(home):
     from bench_reports.best import run_command
 
     from bench_core.planning.invocation import command
@@ -232,18 +228,16 @@ def test_what_is_repeated_later_is_a_call_of_python(home: Path) -> None:
     )
 
 
-def test_a_run_on_arrays_is_audited_and_billed_anew_without_them(home: Path) -> None:
+def test_a_run_on_arrays_is_audited_and_billed_anew_without_them(home):
     run(X, Y, costs=[1, 2, 3])
     (home / "other.csv").write_text("x0,10\nx1,20\nx2,30\n")
-    how: dict[str, Any] = {"plugins": ["helpers.toys"], "executor": "inline"}
+    how = {"plugins": ["helpers.toys"], "executor": "inline"}
     assert bench_core.audit(**how).counts == {"ok": 1}
     billed = bench_core.reprice(costs="other.csv", **how)
     assert billed.board()["cost"].iloc[0] == 10 * bench_core.load_run("1").board()["cost"].iloc[0]
 
 
-def test_notes_and_warnings_reach_a_caller_who_wants_no_display(
-    home: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_notes_and_warnings_reach_a_caller_who_wants_no_display(home, capsys):
     @dataclass(frozen=True)
     class Local(Prefix):
         name: ClassVar[str] = "local"
@@ -254,9 +248,7 @@ def test_notes_and_warnings_reach_a_caller_who_wants_no_display(
     assert result.notes[1].endswith("; option 'task' changes it")
 
 
-def test_progress_is_lines_where_there_is_no_terminal(
-    home: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_progress_is_lines_where_there_is_no_terminal(home, capsys):
     run(X, Y, progress=True)
     lines = capsys.readouterr().err.splitlines()
     assert any(line.startswith("[2/2] ok score toy-prefix on data") for line in lines)
@@ -272,13 +264,13 @@ KINDS = {
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_column_of_text_is_one_sensor_as_in_a_file(kind: str, tmp_path: Path) -> None:
+def test_a_column_of_text_is_one_sensor_as_in_a_file(kind, tmp_path):
     from bench_core.datasets.user_files import FileData
 
     made = array_splits(FRAME.assign(level=KINDS[kind]), Y)
     file = tmp_path / "x.csv"
     FRAME.assign(level=WORDS, y=Y).to_csv(file, index=False)
-    same: Any = FileData(str(file)).prepare(None, "", 0, 0)  # type: ignore[arg-type]
+    same = FileData(str(file)).prepare(None, "", 0, 0)
     assert made.names == same.names
     assert set(made.names) == {*NAMES, "level=low", "level=mid", "level=high"}
     assert made.origins == same.origins == (*NAMES, *["level"] * 3)
@@ -288,7 +280,7 @@ def test_a_column_of_text_is_one_sensor_as_in_a_file(kind: str, tmp_path: Path) 
     assert np.isnan(np.concatenate([made.train.X, made.valid.X, made.test.X])[:, 3:]).sum() == 3
 
 
-def test_a_text_column_has_one_cost_and_a_note() -> None:
+def test_a_text_column_has_one_cost_and_a_note():
     frame = FRAME.assign(level=KINDS["objects"])
     splits = array_splits(frame, Y)
     for given in ({"a": 1, "b": 1, "c": 1, "level": 5}, [1, 1, 1, 5]):
@@ -298,23 +290,23 @@ def test_a_text_column_has_one_cost_and_a_note() -> None:
     assert [n for n in made.notes if "column 'level' holds text" in n and "one sensor" in n]
 
 
-def test_what_files_can_be_given_data_in_memory_can(tmp_path: Path) -> None:
+def test_what_files_can_be_given_data_in_memory_can(tmp_path):
     from bench_core.datasets.user_files import FileData
 
     file, frame = tmp_path / "x.csv", FRAME.assign(id=np.arange(N))
     frame.assign(y=Y).to_csv(file, index=False)
-    ways: list[dict[str, Any]] = [{"share": 0.3}, {"share": (0.1, 0.3)}, {"cv": 4}]
+    ways = [{"share": 0.3}, {"share": (0.1, 0.3)}, {"cv": 4}]
     for way in ways:
         options = {"drop": "id", "groups": "a,b:5", **way}
         (made,) = request_of(_options(**options), frame, Y, None, "d").data
         share = np.broadcast_to(way.get("share", 0.25), 2)
         apart = (float(1 - share.sum()), *map(float, share))
         for fold in range(way.get("cv", 1)):
-            same: Any = FileData(
+            same = FileData(
                 *(str(file), "", "", "", "", "", "", 1, "", "", apart, way.get("cv", 1)),
                 drop=("id",),
                 groups=("a,b:5",),
-            ).prepare(None, "", fold, 0)  # type: ignore[arg-type]
+            ).prepare(None, "", fold, 0)
             splits = made.prepare(None, "", fold, 0)
             np.testing.assert_array_equal(splits.test.X, same.test.X)
             assert splits.names == tuple(NAMES)
@@ -323,18 +315,18 @@ def test_what_files_can_be_given_data_in_memory_can(tmp_path: Path) -> None:
     assert made.folds == len(made.splits) == 4
 
 
-def _options(**changed: Any) -> dict[str, Any]:
+def _options(**changed):
     """What ``run`` hands on, with these changes."""
     known = {p.name: p.default for p in signature(bench_core.run).parameters.values()}
     own = {"X", "y", "queries", "name", "request", "on_event", "progress"}
     return {name: value for name, value in (known | changed).items() if name not in own}
 
 
-def _splits(**changed: Any) -> Splits:
+def _splits(**changed):
     return replace(array_splits(X, Y), **changed)
 
 
-WRONG: dict[str, tuple[tuple[Any, ...], dict[str, Any], str]] = {
+WRONG = {
     "nothing": ((), {}, "nothing to run: give X and y, suite=NAME or data="),
     "no y": ((X,), {}, "y is missing: give the label of each row"),
     "index_base": ((X, Y), {"index_base": 0}, "index_base means nothing beside X"),
@@ -410,7 +402,7 @@ WRONG: dict[str, tuple[tuple[Any, ...], dict[str, Any], str]] = {
 
 
 @pytest.mark.parametrize("kind", WRONG)
-def test_what_cannot_be_used_is_one_line_that_speaks_python(kind: str, home: Path) -> None:
+def test_what_cannot_be_used_is_one_line_that_speaks_python(kind, home):
     args, options, wanted = WRONG[kind]
     with pytest.raises(BenchError) as caught:
         run(*args, **options)
@@ -421,7 +413,7 @@ def test_what_cannot_be_used_is_one_line_that_speaks_python(kind: str, home: Pat
     assert not (home / "results").exists()
 
 
-def test_a_request_is_refused_in_the_words_of_python(home: Path) -> None:
+def test_a_request_is_refused_in_the_words_of_python(home):
     from bench_core.api import RunRequest
 
     with pytest.raises(UsageError, match=r"^data='nowhere': unknown data set or file"):

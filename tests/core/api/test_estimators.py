@@ -1,7 +1,5 @@
 """The estimators keep scikit-learn's promises, and their own: the budget."""
 
-from __future__ import annotations
-
 import pickle
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -15,13 +13,13 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from bench_core import BudgetedClassifier, BudgetedRanker, BudgetedRegressor
 
-FAST: dict[str, Any] = {"parameters": {"trees": 15, "tradeoff": 0.1}}
+FAST = {"parameters": {"trees": 15, "tradeoff": 0.1}}
 
 
 @parametrize_with_checks(
     [BudgetedClassifier(**FAST), BudgetedRegressor(**FAST), BudgetedRanker(**FAST)]
 )
-def test_scikit_learns_checks(estimator: Any, check: Any) -> None:
+def test_scikit_learns_checks(estimator, check):
     check(estimator)
 
 
@@ -30,10 +28,10 @@ RNG = np.random.default_rng(11)
 X = RNG.normal(size=(N, 3))
 SIGNAL = X[:, 0] + 1.5 * X[:, 2]
 COSTS = [1.0, 5.0, 20.0]
-GRID: dict[str, Any] = {"parameters": {"trees": 15, "tradeoff": [0.1, 3.0]}}
+GRID = {"parameters": {"trees": 15, "tradeoff": [0.1, 3.0]}}
 
 
-def test_a_budget_holds_on_the_validation_part_and_rows_pay_what_is_said() -> None:
+def test_a_budget_holds_on_the_validation_part_and_rows_pay_what_is_said():
     y = np.where(SIGNAL > 0, "ill", "well")
     for budget, kind in ((2.0, "p95"), (None, "mean")):
         fitted = BudgetedClassifier(budget=budget, budget_kind=kind, costs=COSTS, **GRID).fit(
@@ -49,14 +47,14 @@ def test_a_budget_holds_on_the_validation_part_and_rows_pay_what_is_said() -> No
     assert fitted.cost_ > 20  # without a limit the costly feature is bought
 
 
-def test_times_in_seconds_stay_apart_in_float32() -> None:
+def test_times_in_seconds_stay_apart_in_float32():
     passed = np.random.default_rng(3).permutation(300)
     times = (1.7e9 + passed)[:, None]  # float32 has a value every 128 seconds
     fitted = BudgetedClassifier(**FAST).fit(times[:200], passed[:200] > 110)
     assert fitted.score(times[200:], passed[200:] > 110) > 0.97
 
 
-def test_a_mean_budget_mixes_two_points_that_are_drawn_by_the_number_of_the_row() -> None:
+def test_a_mean_budget_mixes_two_points_that_are_drawn_by_the_number_of_the_row():
     y = np.where(SIGNAL > 0, "ill", "well")
     fitted = BudgetedClassifier(budget=0.4, costs=COSTS, **GRID)
     fitted.fit(X[:200], y[:200], X[200:], y[200:])
@@ -71,7 +69,7 @@ def test_a_mean_budget_mixes_two_points_that_are_drawn_by_the_number_of_the_row(
 
 
 @pytest.mark.parametrize("budget", [0, 3.0, 6.0, 21.5, None])
-def test_a_cap_holds_for_every_row_that_is_predicted(budget: float | None) -> None:
+def test_a_cap_holds_for_every_row_that_is_predicted(budget):
     y = np.where(SIGNAL > 0, "ill", "well")
     fitted = BudgetedClassifier(budget=budget, budget_kind="cap", costs=COSTS, **GRID)
     fitted.fit(X[:200], y[:200])
@@ -87,7 +85,7 @@ def test_a_cap_holds_for_every_row_that_is_predicted(budget: float | None) -> No
         assert set(fitted.predict(others)) == {max(*y[:200], key=[*y[:200]].count)}
 
 
-def test_a_cap_is_what_a_run_measures_under_it(tmp_path: Any, monkeypatch: Any) -> None:
+def test_a_cap_is_what_a_run_measures_under_it(tmp_path, monkeypatch):
     import bench_core
 
     monkeypatch.setenv("BENCH_CACHE", str(tmp_path))
@@ -112,7 +110,7 @@ def test_a_cap_is_what_a_run_measures_under_it(tmp_path: Any, monkeypatch: Any) 
     )
 
 
-def test_a_ranker_keeps_a_cap() -> None:
+def test_a_ranker_keeps_a_cap():
     queries, grades = np.repeat(np.arange(60), 5), np.clip(np.round(SIGNAL + 1), 0, 4)
     ranker = BudgetedRanker(costs=COSTS, budget=6, budget_kind="cap", **FAST)
     ranker.fit(X, grades, queries)
@@ -120,7 +118,7 @@ def test_a_ranker_keeps_a_cap() -> None:
     assert ranker.score(X, grades, queries) > 0.6
 
 
-def test_costs_go_by_the_names_of_a_frames_columns() -> None:
+def test_costs_go_by_the_names_of_a_frames_columns():
     frame = pd.DataFrame(X, columns=["age", "weight", "scan"])
     by_name = {"scan": 20, "age": 1, "weight": 5}
     one = BudgetedRegressor(costs=by_name, budget=10, **GRID).fit(frame, SIGNAL)
@@ -129,7 +127,7 @@ def test_costs_go_by_the_names_of_a_frames_columns() -> None:
     np.testing.assert_array_equal(one.predict(frame), two.predict(X))
 
 
-def test_a_grid_is_searched_and_the_best_setting_kept() -> None:
+def test_a_grid_is_searched_and_the_best_setting_kept():
     grid = {"trees": 15, "tradeoff": [0.001, 3.0]}
     y = (SIGNAL > 0).astype(int)
     cheap = BudgetedClassifier(costs=COSTS, budget=2, parameters=grid).fit(X, y)
@@ -138,7 +136,7 @@ def test_a_grid_is_searched_and_the_best_setting_kept() -> None:
     assert cheap.quality_ <= whole.quality_
 
 
-def test_rows_of_a_query_may_be_anywhere() -> None:
+def test_rows_of_a_query_may_be_anywhere():
     queries = np.repeat(np.arange(60), 5)
     grades = np.clip(np.round(SIGNAL + 1), 0, 4)
     ranker = BudgetedRanker(costs=COSTS, **FAST).fit(X, grades, queries)
@@ -156,7 +154,7 @@ class Half(Prefix):
     name: ClassVar[str] = "half"
 
 
-def test_a_learner_may_be_an_instance_with_what_it_stands_on() -> None:
+def test_a_learner_may_be_an_instance_with_what_it_stands_on():
     y = (SIGNAL > 0).astype(int)
     own = BudgetedClassifier(Half(0.1), costs=COSTS).fit(X, y)
     assert own.score(X, y) > 0.8
@@ -164,7 +162,7 @@ def test_a_learner_may_be_an_instance_with_what_it_stands_on() -> None:
     np.testing.assert_array_equal(own.predict(X), stacked.predict(X))  # half the log-odds
 
 
-def test_a_fitted_estimator_survives_pickle_and_clone() -> None:
+def test_a_fitted_estimator_survives_pickle_and_clone():
     fitted = BudgetedClassifier(costs=COSTS, budget=2, **GRID).fit(X, (SIGNAL > 0).astype(int))
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(fitted)).predict(X), fitted.predict(X))
     assert clone(fitted).get_params() == fitted.get_params()
@@ -184,9 +182,7 @@ def test_a_fitted_estimator_survives_pickle_and_clone() -> None:
         ({"validation_fraction": 2}, "validation_fraction must be between 0 and 1"),
     ],
 )
-def test_what_cannot_be_used_is_a_value_error_of_one_line(
-    options: dict[str, Any], message: str
-) -> None:
+def test_what_cannot_be_used_is_a_value_error_of_one_line(options, message):
     estimator = BudgetedClassifier(**({"costs": COSTS, **FAST} | options))
     with pytest.raises(ValueError) as caught:
         estimator.fit(X, (SIGNAL > 0).astype(int))
@@ -194,7 +190,7 @@ def test_what_cannot_be_used_is_a_value_error_of_one_line(
     assert "\n" not in str(caught.value)
 
 
-def test_tasks_that_a_learner_cannot_do_are_refused() -> None:
+def test_tasks_that_a_learner_cannot_do_are_refused():
     with pytest.raises(ValueError, match="does binary, ranking, regression, not multiclass"):
         BudgetedClassifier(Prefix()).fit(X, np.arange(N) % 3)
     with pytest.raises(ValueError, match="y holds grades, which are from 0"):
@@ -209,14 +205,14 @@ class Spied:
     rows: list[int]
     points: list[int]
 
-    def predict_path(self, features: Any) -> Any:
+    def predict_path(self, features):
         self.rows.append(len(features))
         for k, prediction in enumerate(self.model.predict_path(features)):
             self.points.append(k)
             yield prediction
 
 
-def test_rows_are_predicted_by_blocks_up_to_the_point_that_was_chosen() -> None:
+def test_rows_are_predicted_by_blocks_up_to_the_point_that_was_chosen():
     y = np.where(SIGNAL > 0, "ill", "well")
     fitted = BudgetedClassifier(Prefix(), budget=21.5, budget_kind="p95", costs=COSTS).fit(X, y)
     assert fitted.position_ == 1  # of three points, after which columns 0 and 2 are bought
@@ -230,7 +226,7 @@ def test_rows_are_predicted_by_blocks_up_to_the_point_that_was_chosen() -> None:
     assert np.array_equal(np.concatenate(parts), whole[1])
 
 
-def test_the_points_of_a_mixture_are_drawn_over_all_blocks() -> None:
+def test_the_points_of_a_mixture_are_drawn_over_all_blocks():
     """Column 2 costs 20 and column 0 costs 1: 6.5 on average buys 2 for 5.5 / 20 of the rows."""
     y = np.where(SIGNAL > 0, "ill", "well")
     fitted = BudgetedClassifier(Prefix(), budget=6.5, costs=COSTS).fit(X, y)
@@ -242,7 +238,7 @@ def test_the_points_of_a_mixture_are_drawn_over_all_blocks() -> None:
     assert not np.array_equal(paid[8000:], block)
 
 
-def test_a_metric_that_the_validation_part_does_not_define_is_named() -> None:
+def test_a_metric_that_the_validation_part_does_not_define_is_named():
     y = (np.arange(N) < 150).astype(int)
     with pytest.raises(ValueError, match="auc is not defined on the validation part"):
         BudgetedClassifier(metric="auc", **FAST).fit(X, y, X[:9], y[:9])

@@ -1,10 +1,5 @@
 """What a run's result answers, against the store's rows and hand calculations."""
 
-from __future__ import annotations
-
-from pathlib import Path
-from typing import Any
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -17,7 +12,7 @@ RNG = np.random.default_rng(3)
 X = pd.DataFrame(RNG.normal(size=(N, 4)), columns=["age", "sex", "scan", "noise"])
 Y = (X["age"] + 2 * X["scan"] + 0.5 * RNG.normal(size=N) > 0).astype(int)
 COSTS = {"age": 1, "sex": 1, "scan": 20, "noise": 8}
-TOYS: dict[str, Any] = {
+TOYS = {
     "costs": COSTS,
     "learners": {"toy-prefix": {"tradeoff": [0.1, 1.0]}, "toy-stacked": {}},
     "plugins": "helpers.toys",
@@ -28,11 +23,11 @@ TOYS: dict[str, Any] = {
 
 
 @pytest.fixture
-def result(home: Path) -> bench_core.Result:
+def result(home):
     return bench_core.run(X, Y, **TOYS)
 
 
-def test_it_shows_itself_in_a_few_lines(result: bench_core.Result) -> None:
+def test_it_shows_itself_in_a_few_lines(result):
     lines = repr(result).splitlines()
     assert lines[0].startswith(f"run {result.run}: 3 ok in ")
     assert lines[1].startswith("visits: toy-")
@@ -40,7 +35,7 @@ def test_it_shows_itself_in_a_few_lines(result: bench_core.Result) -> None:
     assert len(lines) == 3
 
 
-def test_the_board_has_a_row_for_each_learner(result: bench_core.Result) -> None:
+def test_the_board_has_a_row_for_each_learner(result):
     board = result.board()
     assert set(board["learner"]) == {"toy-prefix", "toy-stacked"}
     rows = result.frame().query("learner == 'toy-stacked'")
@@ -56,9 +51,9 @@ def test_the_board_has_a_row_for_each_learner(result: bench_core.Result) -> None
     assert {"saving low", "saving high"} <= set(board.columns)
 
 
-def test_a_metric_that_is_not_defined_on_a_fold_has_no_figure_anywhere(home: Path) -> None:
+def test_a_metric_that_is_not_defined_on_a_fold_has_no_figure_anywhere(home):
     """Three rows of a class cannot be in the test rows of five folds."""
-    heard: list[Any] = []
+    heard = []
     rare = (np.arange(N) < 3).astype(int)
     how = {**TOYS, "metrics": "auc", "cv": 5, "on_event": heard.append}
     found = bench_core.run(X, rare, **how)
@@ -75,7 +70,7 @@ def test_a_metric_that_is_not_defined_on_a_fold_has_no_figure_anywhere(home: Pat
         found.compare("toy-prefix", "toy-stacked")
 
 
-def test_at_a_budget_only_what_it_affords_counts(result: bench_core.Result) -> None:
+def test_at_a_budget_only_what_it_affords_counts(result):
     at = result.at([0, 0.5, 1.0, 30])
     assert set(at["budget"]) == {0, 0.5, 1.0, 30.0}
     assert (at["cost"] <= at["budget"]).all()
@@ -89,7 +84,7 @@ def test_at_a_budget_only_what_it_affords_counts(result: bench_core.Result) -> N
         assert own[name, 0.5] == pytest.approx((share + own[name, 1.0]) / 2)
 
 
-def test_the_best_within_a_budget_names_setting_and_purchases(result: bench_core.Result) -> None:
+def test_the_best_within_a_budget_names_setting_and_purchases(result):
     best = result.best(2)
     assert best.cost <= 2
     assert best.learner in repr(best)
@@ -105,7 +100,7 @@ def test_the_best_within_a_budget_names_setting_and_purchases(result: bench_core
     assert result.best(0).cost == 0  # the constant
 
 
-def test_pairs_and_curves_are_frames(result: bench_core.Result) -> None:
+def test_pairs_and_curves_are_frames(result):
     pair = result.compare("toy-prefix", "toy-stacked", budget=30).iloc[0]
     assert pair["cost low"] <= pair["cost high"]
     assert pair["more data"] > 0
@@ -116,7 +111,7 @@ def test_pairs_and_curves_are_frames(result: bench_core.Result) -> None:
     assert set(result.curve()["learner"]) == {"toy-prefix", "toy-stacked"}
 
 
-def test_a_notebook_shows_tables_with_every_text_escaped(home: Path) -> None:
+def test_a_notebook_shows_tables_with_every_text_escaped(home):
     result = bench_core.run(X, Y, **(TOYS | {"name": "<b>visits"}))
     html = result._repr_html_()
     assert html.count("<table") == 1
@@ -126,7 +121,7 @@ def test_a_notebook_shows_tables_with_every_text_escaped(home: Path) -> None:
     assert "&lt;b&gt;visits" in html
 
 
-def test_figures_and_tables_for_papers(result: bench_core.Result, home: Path) -> None:
+def test_figures_and_tables_for_papers(result, home):
     pytest.importorskip("matplotlib")
     figure = result.plot()
     assert "<svg" in figure._repr_svg_()
@@ -139,7 +134,7 @@ def test_figures_and_tables_for_papers(result: bench_core.Result, home: Path) ->
             result.report(path)
 
 
-def test_a_finished_run_is_loaded_from_its_store(result: bench_core.Result) -> None:
+def test_a_finished_run_is_loaded_from_its_store(result):
     loaded = bench_core.load_run()
     assert (loaded.run, loaded.counts) == (result.run, {"ok": 3})
     pd.testing.assert_frame_equal(loaded.board(), result.board())
@@ -159,16 +154,14 @@ def test_a_finished_run_is_loaded_from_its_store(result: bench_core.Result) -> N
         (lambda r: r.best(5, kind="cap"), "measure it with run(..., caps=...)"),
     ],
 )
-def test_what_cannot_be_answered_is_one_line(
-    call: Any, message: str, result: bench_core.Result
-) -> None:
+def test_what_cannot_be_answered_is_one_line(call, message, result):
     with pytest.raises(UsageError) as caught:
         call(result)
     assert message in str(caught.value)
     assert "\n" not in str(caught.value)
 
 
-def test_several_data_sets_are_asked_for_by_name(home: Path) -> None:
+def test_several_data_sets_are_asked_for_by_name(home):
     result = bench_core.run(
         **{k: v for k, v in TOYS.items() if k not in ("costs", "name", "learners")},
         learners="toy-prefix",
@@ -181,7 +174,7 @@ def test_several_data_sets_are_asked_for_by_name(home: Path) -> None:
         result.best(5)
 
 
-def test_a_run_without_results_says_why(home: Path) -> None:
+def test_a_run_without_results_says_why(home):
     result = bench_core.run(X, Y, **(TOYS | {"learners": "toy-broken"}))
     assert repr(result).splitlines()[1].startswith("failed: toy-broken on visits: ")
     assert "<table" not in result._repr_html_()
@@ -189,8 +182,8 @@ def test_a_run_without_results_says_why(home: Path) -> None:
         result.board()
 
 
-def test_an_interrupted_cell_keeps_what_was_done_and_the_same_cell_goes_on(home: Path) -> None:
-    def interrupt(event: Any) -> None:
+def test_an_interrupted_cell_keeps_what_was_done_and_the_same_cell_goes_on(home):
+    def interrupt(event):
         if event.kind == "finish" and event.activity == "score":
             raise KeyboardInterrupt
 

@@ -1,20 +1,17 @@
 """Bad input through the whole command: status 2, one line that says what, where and what to do,
 and everything in the folder as it was. The same files unspoilt end with status 0."""
 
-from __future__ import annotations
-
 import gzip
 import os
 import shutil
 import sqlite3
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from helpers.commands import Ended, Run
 
 from bench_core.cli import main
 from bench_core.results.writer import open_writer
@@ -24,7 +21,7 @@ SMALL = ("--set", "gbrt.trees=2", "--set", "gbrt.min_rows=2", "--executor", "inl
 LEARN = ("-l", "gbrt", *SMALL)
 
 
-def svm(rows: int, ids: bool = False) -> str:
+def svm(rows, ids=False):
     """Queries of four rows, three features; the first two decide the grade."""
     lines = []
     for i in range(rows):
@@ -35,7 +32,7 @@ def svm(rows: int, ids: bool = False) -> str:
     return "\n".join(lines) + "\n"
 
 
-def table(rows: int = 60) -> str:
+def table(rows=60):
     """Three columns, a binary label and the split."""
     lines = ["a,b,c,label,split"]
     for i in range(rows):
@@ -60,7 +57,7 @@ trees = 2
 
 PACKED = gzip.compress(svm(80, ids=True).encode(), mtime=0)
 Files = Mapping[str, str | bytes | None]
-SOUND: Files = {
+SOUND = {
     "rows.svm": svm(80),
     "rows.svm.query": "4\n" * 20,
     "test.svm": svm(24),
@@ -74,7 +71,7 @@ SOUND: Files = {
     "mine.toml": SUITE,
     "fine.py": "",
 }
-BASES: dict[str, tuple[str, ...]] = {
+BASES = {
     "svm": ("--data", "rows.svm", "--test", "test.svm", "--costs", "costs.csv", *LEARN),
     "ids": ("--data", "ids.svm", "--costs", "costs.csv", *LEARN),
     "packed": ("--data", "packed.svm.gz", "--costs", "costs.csv", *LEARN),
@@ -95,17 +92,17 @@ class Case:
     base: str = ""
     words: tuple[str, ...] = ()
 
-    def __str__(self) -> str:
+    def __str__(self):
         return self.name
 
-    def command(self, store: Path) -> tuple[str, ...]:
+    def command(self, store):
         """The whole command line."""
         if not self.base:
             return *self.words, "--store", str(store)
         return "run", *BASES[self.base], *self.words, "--store", str(store)
 
 
-def swap(file: str, old: str, new: str) -> Files:
+def swap(file, old, new):
     """The sound file with the last occurrence of something replaced."""
     text = str(SOUND[file])
     before, found, after = text.rpartition(old)
@@ -113,31 +110,31 @@ def swap(file: str, old: str, new: str) -> Files:
     return {file: before + new + after}
 
 
-def line(number: int, file: str, new: str) -> Files:
+def line(number, file, new):
     """The sound file with one line replaced."""
     lines = str(SOUND[file]).splitlines()
     lines[number - 1] = new
     return {file: "\n".join(lines) + "\n"}
 
 
-def spoilt(name: str, base: str, files: Files, *says: str) -> Case:
+def spoilt(name, base, files, *says):
     return Case(name, says, files, base)
 
 
-def option(name: str, base: str, words: str, *says: str) -> Case:
+def option(name, base, words, *says):
     return Case(name, says, {}, base, tuple(words.split()))
 
 
-def verb(name: str, words: str, *says: str) -> Case:
+def verb(name, words, *says):
     return Case(name, says, {}, "", tuple(words.split()))
 
 
-def hook(body: str, name: str = "bench_learners") -> str:
+def hook(body, name="bench_learners"):
     """A plugin module with one hook."""
     return f"import bench_core\n\n\n@bench_core.hookimpl\ndef {name}():\n    {body}\n"
 
 
-def one_class_in_training() -> str:
+def one_class_in_training():
     rows = [row.split(",") for row in table().splitlines()]
     return "".join(
         ",".join([*cells[:3], "1" if cells[4] == "train" else cells[3], cells[4]]) + "\n"
@@ -281,7 +278,7 @@ OPTIONS = [
 # fmt: on
 
 
-def write(folder: Path, files: Files) -> None:
+def write(folder, files):
     """Write files; None takes one away."""
     for name, content in files.items():
         path = folder / name
@@ -292,7 +289,7 @@ def write(folder: Path, files: Files) -> None:
         path.write_bytes(content.encode() if isinstance(content, str) else content)
 
 
-def contents(folder: Path) -> dict[str, bytes | None]:
+def contents(folder):
     """Everything below a folder but the cache of prepared data, byte by byte."""
     return {
         str(p.relative_to(folder)): p.read_bytes() if p.is_file() else None
@@ -303,7 +300,7 @@ def contents(folder: Path) -> dict[str, bytes | None]:
 
 
 @pytest.fixture(scope="module")
-def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def kept(tmp_path_factory):
     """A folder with the sound files, a store with one run, and their prepared data."""
     folder = tmp_path_factory.mktemp("sound")
     write(folder, SOUND)
@@ -317,7 +314,7 @@ def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def place(kept: Path, elsewhere: Path) -> Path:
+def place(kept, elsewhere):
     """A copy of that folder, in which the command is called."""
     shutil.copytree(kept, elsewhere, dirs_exist_ok=True)
     sys.modules.pop("fine", None)
@@ -325,12 +322,12 @@ def place(kept: Path, elsewhere: Path) -> Path:
 
 
 @pytest.fixture(autouse=True)
-def unhurried(monkeypatch: pytest.MonkeyPatch) -> None:
+def unhurried(monkeypatch):
     """However slow the machine, nothing but the fault is said."""
     monkeypatch.setattr("bench_core.terminal.progress.MOMENT", 600.0)
 
 
-def refused(ended: Ended, *says: str) -> None:
+def refused(ended, *says):
     """Status 2, nothing on stdout and one line on stderr that says all this."""
     assert (ended.status, ended.out) == (2, ""), ended
     assert len(ended.err.splitlines()) == 1, ended.err
@@ -340,9 +337,7 @@ def refused(ended: Ended, *says: str) -> None:
 
 
 @pytest.mark.parametrize("case", [*FILES, *OPTIONS], ids=str)
-def test_is_refused_in_one_line_and_leaves_the_store_as_it_was(
-    case: Case, bench: Run, place: Path
-) -> None:
+def test_is_refused_in_one_line_and_leaves_the_store_as_it_was(case, bench, place):
     write(place, case.spoilt)
     before = contents(place)
     refused(bench(*case.command(STORE)), *case.says)
@@ -352,23 +347,23 @@ def test_is_refused_in_one_line_and_leaves_the_store_as_it_was(
 
 
 @pytest.mark.parametrize("base", BASES)
-def test_the_same_files_unspoilt_run(base: str, bench: Run, place: Path) -> None:
+def test_the_same_files_unspoilt_run(base, bench, place):
     ended = bench("run", *BASES[base], "--store", "new/bench.db")
     assert ended.status == 0, ended.err
     assert (place / "new/bench.db").is_file()
 
 
 @pytest.mark.parametrize("flag", ["--learners", "--data", "--metric", "--seeds", "-p"])
-def test_an_option_that_names_nothing_is_refused(flag: str, bench: Run, place: Path) -> None:
+def test_an_option_that_names_nothing_is_refused(flag, bench, place):
     before = contents(place)
     refused(bench("run", *BASES["table"], flag, ""), flag, "leave the option out")
     assert contents(place) == before
 
 
-def altered(statement: str) -> Callable[[Path], object]:
+def altered(statement):
     """A change of the database, which is made if it is not there."""
 
-    def alter(store: Path) -> None:
+    def alter(store):
         with closing(sqlite3.connect(store)) as db, db:
             db.execute("PRAGMA journal_mode = DELETE")
             db.execute(statement)
@@ -376,17 +371,17 @@ def altered(statement: str) -> Callable[[Path], object]:
     return alter
 
 
-def a_folder(store: Path) -> None:
+def a_folder(store):
     store.unlink()
     store.mkdir()
 
 
-def of_another_program(store: Path) -> None:
+def of_another_program(store):
     store.unlink()
     altered("CREATE TABLE mails (text TEXT)")(store)
 
 
-STORES: dict[str, tuple[Callable[[Path], object], str]] = {
+STORES = {
     "no database": (
         lambda store: store.write_text("run,learner,ndcg\n" * 20),
         "not a results store; name another",
@@ -415,9 +410,7 @@ VERBS = {
 
 @pytest.mark.parametrize("name", VERBS)
 @pytest.mark.parametrize("kind", STORES)
-def test_a_store_that_is_none_is_refused_and_left_alone(
-    kind: str, name: str, bench: Run, place: Path
-) -> None:
+def test_a_store_that_is_none_is_refused_and_left_alone(kind, name, bench, place):
     spoil, says = STORES[kind]
     spoil(place / STORE)
     before = contents(place)
@@ -426,21 +419,21 @@ def test_a_store_that_is_none_is_refused_and_left_alone(
 
 
 @pytest.mark.parametrize("name", ["report", "best", "export", "audit", "list"])
-def test_without_a_store_the_remedy_is_a_run(name: str, bench: Run, place: Path) -> None:
+def test_without_a_store_the_remedy_is_a_run(name, bench, place):
     before = contents(place)
     refused(bench(*VERBS[name], "--store", "new/bench.db"), "new/bench.db", "bench run")
     assert contents(place) == before
 
 
 @pytest.mark.parametrize("store", ["rows.svm/bench.db", "/dev/null/bench.db"])
-def test_a_store_below_a_file_is_refused(store: str, bench: Run, place: Path) -> None:
+def test_a_store_below_a_file_is_refused(store, bench, place):
     before = contents(place)
     refused(bench("run", *BASES["svm"], "--store", store), store, "--store")
     assert contents(place) == before
 
 
 @pytest.mark.parametrize("store", ["closed/bench.db", "closed/deeper/bench.db"])
-def test_a_store_in_a_closed_folder_is_refused(store: str, bench: Run, place: Path) -> None:
+def test_a_store_in_a_closed_folder_is_refused(store, bench, place):
     (place / "closed").mkdir(mode=0o500)
     if os.access(place / "closed", os.W_OK):
         pytest.skip("who may write everywhere, as root may, meets no closed folder")
@@ -448,7 +441,7 @@ def test_a_store_in_a_closed_folder_is_refused(store: str, bench: Run, place: Pa
     assert list((place / "closed").iterdir()) == []
 
 
-def test_a_store_that_another_run_is_writing_is_refused(bench: Run, place: Path) -> None:
+def test_a_store_that_another_run_is_writing_is_refused(bench, place):
     with open_writer(STORE):
         before = contents(place)
         ended = bench("run", *BASES["svm"], "--fresh", "--quiet", "--store", str(STORE))

@@ -1,7 +1,5 @@
 """Budgets of all kinds on the command line, and caps from the run to the answer."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from io import StringIO
@@ -9,19 +7,19 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from helpers.commands import QUICK, Ended, Run
+from helpers.commands import QUICK
 
 TOYS = (*QUICK, "--costs", "costs.csv", "--learners", "toy", "--set", "toy.columns=[1,2,3]")
 
 
 @pytest.fixture
-def done(bench: Run, material: Path) -> Ended:
+def done(bench, material):
     ended = bench("run", *TOYS, "--caps", "12,6")
     assert ended.status == 0
     return ended
 
 
-def test_a_cap_is_in_the_export_and_no_row_exceeds_it(done: Ended, bench: Run) -> None:
+def test_a_cap_is_in_the_export_and_no_row_exceeds_it(done, bench):
     frame = pd.read_csv(StringIO(bench("export").out))
     capped = frame.dropna(subset="cap")
     assert set(capped["cap"]) == {6.0, 12.0}
@@ -34,7 +32,7 @@ def test_a_cap_is_in_the_export_and_no_row_exceeds_it(done: Ended, bench: Run) -
     bills_are_what_is_bought(frame, pd.read_csv(StringIO(bench("export", "--features").out)))
 
 
-def bills_are_what_is_bought(frame: pd.DataFrame, bought: pd.DataFrame) -> None:
+def bills_are_what_is_bought(frame, bought):
     """Each kept point's share of rows by sensor gives its cost on test, those under caps too."""
     test = frame[frame["split"] == "test"].set_index(["trial", "point"])
     paid = (bought["price"] * bought["share"]).groupby([bought["trial"], bought["point"]]).sum()
@@ -44,7 +42,7 @@ def bills_are_what_is_bought(frame: pd.DataFrame, bought: pd.DataFrame) -> None:
     assert (shares["never"], shares["for every row"]) == ({0.0}, {1.0})
 
 
-def test_best_within_a_cap_trains_it_under_that_cap(done: Ended, bench: Run) -> None:
+def test_best_within_a_cap_trains_it_under_that_cap(done, bench):
     ended = bench("best", "--budget", "12", "--budget-kind", "cap")
     assert ended.status == 0, ended.err
     assert "data.csv: best accuracy within 12 for every row" in ended.out
@@ -54,9 +52,7 @@ def test_best_within_a_cap_trains_it_under_that_cap(done: Ended, bench: Run) -> 
     assert bench(*shlex.split(command)[1:]).status == 0
 
 
-def test_where_a_cap_was_not_measured_a_line_says_which_were_and_what_measures_it(
-    done: Ended, bench: Run
-) -> None:
+def test_where_a_cap_was_not_measured_a_line_says_which_were_and_what_measures_it(done, bench):
     for words in (("best", "-b", "7"), ("features", "-b", "7"), ("compare", "toy", "x", "-b", "7")):
         ended = bench(*words, "--budget-kind", "cap")
         assert ended.status == {"best": 1, "features": 1, "compare": 2}[words[0]]
@@ -69,12 +65,12 @@ def test_where_a_cap_was_not_measured_a_line_says_which_were_and_what_measures_i
     assert bench("best", "-b", "cap 7").status == 0
 
 
-def test_a_run_without_caps_says_so(bench: Run, material: Path) -> None:
+def test_a_run_without_caps_says_so(bench, material):
     bench("run", *TOYS)
     assert "no cap of 7 was measured (none was); " in bench("best", "-b", "cap 7").out
 
 
-def test_several_budgets_have_a_row_each(done: Ended, bench: Run) -> None:
+def test_several_budgets_have_a_row_each(done, bench):
     ended = bench("best", "--budget", "11,p95 15,cap 6,100,cap 7")
     assert ended.status == 0
     rows = [line.split()[:2] for line in ended.out.splitlines()[2:6]]
@@ -83,7 +79,7 @@ def test_several_budgets_have_a_row_each(done: Ended, bench: Run) -> None:
     assert bench("best", "--budget", "cap 1,cap 2").status == 1
 
 
-def test_the_report_shows_the_budgets_asked_for(done: Ended, bench: Run) -> None:
+def test_the_report_shows_the_budgets_asked_for(done, bench):
     lines = bench("report", "--budget", "10,cap 12").out.splitlines()
     at = lines.index("accuracy within a cost per row of:")
     titles = [
@@ -102,7 +98,7 @@ def test_the_report_shows_the_budgets_asked_for(done: Ended, bench: Run) -> None
     assert shown[2] == shown[5]  # one column costs 10, under both
 
 
-def test_compare_takes_several_budgets_of_a_kind(bench: Run, material: Path) -> None:
+def test_compare_takes_several_budgets_of_a_kind(bench, material):
     two = (*QUICK, "--costs", "costs.csv", "-l", "toy,gbrt", "--set", "gbrt.trees=3")
     assert bench("run", *two, "--caps", "11,20").status == 0
     ended = bench("compare", "toy", "gbrt", "--budget", "11,13,20", "--budget-kind", "cap")
@@ -136,16 +132,14 @@ def test_compare_takes_several_budgets_of_a_kind(bench: Run, material: Path) -> 
         (("reprice", "--costs", "costs.csv", "--caps", "0"), "'--caps': '0' is no cap"),
     ],
 )
-def test_a_wrong_budget_is_one_line(
-    bench: Run, material: Path, words: tuple[str, ...], line: str
-) -> None:
+def test_a_wrong_budget_is_one_line(bench, material, words, line):
     ended = bench(*words)
     assert ended.status == 2
     assert line in ended.err
     assert len(ended.err.strip().splitlines()) == 1
 
 
-def test_caps_under_other_costs_are_those_asked_for(done: Ended, bench: Run) -> None:
+def test_caps_under_other_costs_are_those_asked_for(done, bench):
     Path("new.csv").write_text("a,1\nb,2\nc,30\n")
     words = ("reprice", "--costs", "new.csv", "-p", "mine", "--executor", "inline")
     assert bench(*words).status == 0

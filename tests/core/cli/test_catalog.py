@@ -1,11 +1,7 @@
-from __future__ import annotations
-
 import re
-from pathlib import Path
 
 import pytest
 from bench_datasets.covertype import Forest
-from helpers.commands import Run
 
 from bench_core.plugins import PluginInfo, Registry
 
@@ -22,38 +18,38 @@ from bench_core.plugins import PluginInfo, Registry
         ("plugins", "metrics"),
     ],
 )
-def test_each_kind_is_one_row_a_line_with_the_name_first(bench: Run, kind: str, one: str) -> None:
+def test_each_kind_is_one_row_a_line_with_the_name_first(bench, kind, one):
     ended = bench("list", kind)
     assert ended.status == 0
     assert one in [line.split()[0] for line in ended.out.splitlines()]
 
 
-def test_plugins_show_where_they_come_from_and_their_version(bench: Run) -> None:
+def test_plugins_show_where_they_come_from_and_their_version(bench):
     rows = [line.split() for line in bench("list", "plugins").out.splitlines()]
     (row,) = [row for row in rows if row[0] == "metrics"]
     assert row == ["metrics", "budget-bench", "0.1.0", "bench_core.metrics.plugin", "loaded"]
 
 
 @pytest.fixture
-def broken(monkeypatch: pytest.MonkeyPatch) -> None:
+def broken(monkeypatch):
     info = PluginInfo("theirs", "their-package", "2.3", "theirs.bench", "ImportError: no gpu")
     monkeypatch.setattr("bench_core.cli.options.registry", lambda *given: Registry(plugins=[info]))
 
 
 @pytest.mark.usefixtures("broken")
-def test_a_plugin_that_does_not_load_is_a_row_with_its_error(bench: Run) -> None:
+def test_a_plugin_that_does_not_load_is_a_row_with_its_error(bench):
     ended = bench("list", "plugins")
     assert ended.status == 0
     assert "theirs  their-package  2.3      theirs.bench  failed: ImportError: no gpu" in ended.out
 
 
 @pytest.mark.usefixtures("broken")
-def test_other_lists_mention_plugins_that_do_not_load(bench: Run) -> None:
+def test_other_lists_mention_plugins_that_do_not_load(bench):
     assert "theirs" in bench("list", "learners").err
     assert bench("list", "learners", "--quiet").err == ""
 
 
-def test_a_module_of_the_current_folder_is_a_plugin(shell: Run, material: Path) -> None:
+def test_a_module_of_the_current_folder_is_a_plugin(shell, material):
     listed = shell("list", "learners", "-p", "mine")
     assert listed.status == 0
     row = r"^toy +binary, regression +mine +Adds up the first columns and learns nothing\.$"
@@ -83,12 +79,12 @@ SHOWN = {
 
 
 @pytest.mark.parametrize("words", SHOWN)
-def test_show_tells_what_a_name_stands_for(words: str, bench: Run, material: Path) -> None:
+def test_show_tells_what_a_name_stands_for(words, bench, material):
     shown = bench("show", *words.split()).out
     assert [text for text in SHOWN[words] if text not in shown] == []
 
 
-def test_show_tells_which_files_of_a_data_set_are_there(bench: Run, tmp_path: Path) -> None:
+def test_show_tells_which_files_of_a_data_set_are_there(bench, tmp_path):
     (tmp_path / "letter-recognition.data").write_text("")
     shown = bench("show", "letters", "--data-dir", str(tmp_path), "--kind", "dataset").out
     assert "  found    letter-recognition.data" in shown
@@ -97,9 +93,7 @@ def test_show_tells_which_files_of_a_data_set_are_there(bench: Run, tmp_path: Pa
     assert ("bench data fetch letters" in shown, "bench data fetch letters" in missing) == (0, 1)
 
 
-def test_data_sets_are_listed_with_whether_their_files_are_there(
-    bench: Run, tmp_path: Path
-) -> None:
+def test_data_sets_are_listed_with_whether_their_files_are_there(bench, tmp_path):
     (tmp_path / "letter-recognition.data").write_text("")
     (tmp_path / "covtype.data").write_text("")
     (tmp_path / "again").mkdir()
@@ -115,10 +109,8 @@ def test_data_sets_are_listed_with_whether_their_files_are_there(
     assert bench("list", "datasets", "--quiet").err == ""
 
 
-def test_a_data_set_that_raises_does_not_hide_the_others(
-    bench: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def complete(self: object, source: object) -> bool:
+def test_a_data_set_that_raises_does_not_hide_the_others(bench, monkeypatch):
+    def complete(self, source):
         raise RuntimeError("no")
 
     monkeypatch.setattr(Forest, "complete", complete)
@@ -137,9 +129,7 @@ def test_a_data_set_that_raises_does_not_hide_the_others(
         ("data", "import", "clicks", "."),
     ],
 )
-def test_an_unknown_data_set_names_the_file_that_could_not_be_read(
-    bench: Run, tmp_path: Path, words: tuple[str, ...]
-) -> None:
+def test_an_unknown_data_set_names_the_file_that_could_not_be_read(bench, tmp_path, words):
     (tmp_path / "datasets.toml").write_text("[clicks")
     ended = bench(*words, "--data-dir", ".")
     assert ended.status == 2
@@ -149,29 +139,27 @@ def test_an_unknown_data_set_names_the_file_that_could_not_be_read(
     assert "breast-cancer" not in ended.err  # no list of all names drowns it
 
 
-def test_absent_files_of_a_data_set_name_the_command_that_gets_them(
-    bench: Run, tmp_path: Path
-) -> None:
+def test_absent_files_of_a_data_set_name_the_command_that_gets_them(bench, tmp_path):
     said = bench("run", "--data", "letters", "--data-dir", ".").err
     assert "no file letter-recognition.data; say 'bench data fetch letters', or name" in said
     assert "'bench show pima' says where" in bench("run", "--data", "pima", "--data-dir", ".").err
     assert "bench data fetch letters" in bench("run", "--suite", "letters", "--data-dir", ".").err
 
 
-def test_show_says_how_to_get_files_that_only_a_person_can_get(bench: Run, tmp_path: Path) -> None:
+def test_show_says_how_to_get_files_that_only_a_person_can_get(bench, tmp_path):
     shown = bench("show", "yahoo", "--data-dir", str(tmp_path), "--kind", "dataset").out
     assert "fetch" not in shown
     assert shown.rstrip().endswith("(a licence) and say 'bench data import yahoo FOLDER'")
 
 
-def test_show_of_a_name_that_two_kinds_share_shows_both_or_the_one_asked_for(bench: Run) -> None:
+def test_show_of_a_name_that_two_kinds_share_shows_both_or_the_one_asked_for(bench):
     both = bench("show", "yahoo").out
     assert "yahoo: data set" in both
     assert "yahoo: suite" in both
     assert "yahoo: suite" not in bench("show", "yahoo", "--kind", "dataset").out
 
 
-def test_output_goes_to_a_file_instead(bench: Run, tmp_path: Path) -> None:
+def test_output_goes_to_a_file_instead(bench, tmp_path):
     printed = bench("list", "metrics").out
     ended = bench("list", "metrics", "-o", "metrics.txt")
     assert ended.out == ""

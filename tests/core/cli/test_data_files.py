@@ -1,18 +1,16 @@
 """``bench data``: files fetched from a local server, imported, verified."""
 
-from __future__ import annotations
-
 import io
 import re
 import shutil
 import sys
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from helpers import pairs_plugin
-from helpers.commands import Ended, Run
+from helpers.commands import Ended
 from helpers.webserver import Offer, serving
 
 TRAIN = b"0,0\n1,1\n0,0\n1,1\n"
@@ -20,7 +18,7 @@ TEST = b"0,0\n1,1\n"
 Pairs = Callable[..., Ended]
 
 
-def archive(train: bytes = TRAIN, test: bytes = TEST) -> bytes:
+def archive(train=TRAIN, test=TEST):
     made = io.BytesIO()
     with zipfile.ZipFile(made, "w") as packed:
         packed.writestr("pairs/train.csv", train)
@@ -30,14 +28,12 @@ def archive(train: bytes = TRAIN, test: bytes = TEST) -> bytes:
 
 
 @pytest.fixture
-def offer() -> Offer:
+def offer():
     return Offer(archive())
 
 
 @pytest.fixture
-def data(
-    bench: Run, offer: Offer, elsewhere: Path, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Pairs]:
+def data(bench, offer, elsewhere, monkeypatch):
     """``bench data``, with the plugin in the current folder and its publisher's server up."""
     shutil.copy(pairs_plugin.__file__, "pairs_here.py")
     monkeypatch.setenv("BENCH_DATA", str(elsewhere / "data"))
@@ -48,13 +44,13 @@ def data(
     sys.modules.pop("pairs_here", None)
 
 
-def kept(folder: str = "data") -> list[str]:
+def kept(folder="data"):
     """All files under a folder but locks."""
     found = (p for p in Path(folder).rglob("*") if p.is_file() and p.suffix != ".lock")
     return sorted(str(p.relative_to(folder)) for p in found)
 
 
-def test_fetched_files_are_there_whole_and_nothing_else_is(data: Pairs) -> None:
+def test_fetched_files_are_there_whole_and_nothing_else_is(data):
     ended = data("fetch", "pairs")
     assert ended.status == 0, ended.err
     steps = ["fetching", "unpacking", "reading", "pairs:"]
@@ -64,7 +60,7 @@ def test_fetched_files_are_there_whole_and_nothing_else_is(data: Pairs) -> None:
     assert Path("data/pairs/train.csv").read_bytes() == TRAIN
 
 
-def test_what_is_there_is_not_fetched_again_unless_asked(data: Pairs, offer: Offer) -> None:
+def test_what_is_there_is_not_fetched_again_unless_asked(data, offer):
     data("fetch", "pairs")
     assert "already there" in data("fetch", "pairs").err
     assert len(offer.asked) == 1
@@ -83,9 +79,7 @@ def test_what_is_there_is_not_fetched_again_unless_asked(data: Pairs, offer: Off
     ],
     ids=["rows", "labels", "values", "page", "cut"],  # an archive's bytes hold the time of day
 )
-def test_wrong_content_is_one_line_and_nothing_lands(
-    data: Pairs, offer: Offer, content: bytes, why: str
-) -> None:
+def test_wrong_content_is_one_line_and_nothing_lands(data, offer, content, why):
     offer.content = content
     ended = data("fetch", "pairs")
     assert ended.status == 2
@@ -95,9 +89,7 @@ def test_wrong_content_is_one_line_and_nothing_lands(
     assert kept() == []
 
 
-def test_a_cut_transfer_is_one_line_and_can_be_repeated(
-    data: Pairs, offer: Offer, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_cut_transfer_is_one_line_and_can_be_repeated(data, offer, monkeypatch):
     monkeypatch.setattr("bench_core.datasets.publishers.AGAIN", 0)
     offer.cuts = [50]
     ended = data("fetch", "pairs")
@@ -123,16 +115,14 @@ def test_a_cut_transfer_is_one_line_and_can_be_repeated(
         (("verify", "pairs"), "https://pairs.example"),
     ],
 )
-def test_files_that_cannot_be_had_are_one_line(
-    data: Pairs, words: tuple[str, str], says: str
-) -> None:
+def test_files_that_cannot_be_had_are_one_line(data, words, says):
     ended = data(*words)
     assert ended.status == 2
     assert says in ended.err
 
 
 @pytest.mark.parametrize("form", ["folder", "nested", "archive", "folder of the archive"])
-def test_ones_own_copy_is_taken_over_in_any_form(data: Pairs, form: str) -> None:
+def test_ones_own_copy_is_taken_over_in_any_form(data, form):
     own = Path("own") / ("deep/er" if form == "nested" else "")
     own.mkdir(parents=True)
     if "archive" in form:
@@ -147,7 +137,7 @@ def test_ones_own_copy_is_taken_over_in_any_form(data: Pairs, form: str) -> None
 
 
 @pytest.mark.parametrize("form", ["folder", "archive"])
-def test_what_is_wrong_with_ones_own_copy_names_that_copy(form: str, data: Pairs) -> None:
+def test_what_is_wrong_with_ones_own_copy_names_that_copy(form, data):
     Path("own").mkdir()
     given = {"folder": "own", "archive": "own/pairs.zip"}[form]
     Path("own/pairs.zip").write_bytes(archive(TRAIN, b"0,0\n0,1\n0,1\n"))
@@ -160,7 +150,7 @@ def test_what_is_wrong_with_ones_own_copy_names_that_copy(form: str, data: Pairs
     assert ".fetching-" not in ended.err
 
 
-def test_a_file_of_ones_own_copy_is_named_as_it_lies_there(data: Pairs) -> None:
+def test_a_file_of_ones_own_copy_is_named_as_it_lies_there(data):
     Path("own").mkdir()
     Path("own/letter-recognition.data").write_bytes(b"T,2,8,3,5,1,8,13,0,6,6,10,8,0,8,0,8\n")
     ended = data("import", "letters", "own")
@@ -168,7 +158,7 @@ def test_a_file_of_ones_own_copy_is_named_as_it_lies_there(data: Pairs) -> None:
     assert "error: own: letter-recognition.data: not the publisher's file (" in ended.err
 
 
-def test_a_file_damaged_later_is_found(data: Pairs) -> None:
+def test_a_file_damaged_later_is_found(data):
     data("fetch", "pairs")
     Path("data/pairs/test.csv").write_bytes(b"0,0\n0,1\n0,1\n")
     ended = data("verify", "pairs")
@@ -177,7 +167,7 @@ def test_a_file_damaged_later_is_found(data: Pairs) -> None:
     assert ended.err.rstrip().endswith("; say 'bench data fetch pairs --again'")
 
 
-def test_verifying_all_looks_at_what_is_there(data: Pairs) -> None:
+def test_verifying_all_looks_at_what_is_there(data):
     data("fetch", "pairs")
     shutil.copytree("data/pairs", "data/other/deeper/than/looked/for")
     ended = data("verify", "all")
@@ -185,7 +175,7 @@ def test_verifying_all_looks_at_what_is_there(data: Pairs) -> None:
     assert "letters" not in ended.out
 
 
-def test_what_fails_does_not_keep_the_others_from_being_fetched(data: Pairs) -> None:
+def test_what_fails_does_not_keep_the_others_from_being_fetched(data):
     ended = data("fetch", "licensed-pairs", "bundled-pairs", "pairs")
     assert ended.status == 2
     errors = [line for line in ended.err.splitlines() if line.startswith("error: ")]
@@ -193,15 +183,13 @@ def test_what_fails_does_not_keep_the_others_from_being_fetched(data: Pairs) -> 
     assert kept() == ["pairs/test.csv", "pairs/train.csv"]
 
 
-def test_verifying_nothing_says_so(data: Pairs, elsewhere: Path) -> None:
+def test_verifying_nothing_says_so(data, elsewhere):
     ended = data("verify", "all")
     assert (ended.status, ended.out) == (0, "")
     assert f"nothing to verify in {elsewhere / 'data'}" in ended.err
 
 
-def test_without_a_terminal_a_long_transfer_tells_how_far_it_is(
-    data: Pairs, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_a_terminal_a_long_transfer_tells_how_far_it_is(data, monkeypatch):
     monkeypatch.setattr("bench_core.terminal.progress.LINE_EVERY", 0.0)
     size = f"{len(archive()) / (1 << 20):.1f}"
     assert f"{size} of {size} MiB" in data("fetch", "pairs").err
@@ -215,7 +203,7 @@ task = "binary"
 """
 
 
-def test_ones_own_files_are_verified_where_they_are(data: Pairs) -> None:
+def test_ones_own_files_are_verified_where_they_are(data):
     Path("data").mkdir()
     Path("data/datasets.toml").write_text(OWN)
     Path("data/all.csv").write_text("a,label\n" + "1,0\n2,1\n" * 50)
@@ -231,7 +219,7 @@ def test_ones_own_files_are_verified_where_they_are(data: Pairs) -> None:
     assert "datasets.toml, [mine]" in data("verify", "mine").err
 
 
-def test_verifying_all_says_that_ones_own_table_cannot_be_read(data: Pairs) -> None:
+def test_verifying_all_says_that_ones_own_table_cannot_be_read(data):
     data("fetch", "pairs")
     Path("data/datasets.toml").write_text(OWN.replace("binary", "bin"))
     ended = data("verify", "all")

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import shlex
 import shutil
 import subprocess
@@ -8,7 +6,6 @@ from pathlib import Path
 
 import pytest
 from bench_reports.best import run_command
-from helpers.commands import Run
 
 from bench_core.cli.app import SECTIONS
 from bench_core.cli.options import STORE as USUAL
@@ -20,7 +17,7 @@ HEAVY = {"numpy", "pandas", "numba", "sklearn", "scipy", "jinja2", "pluggy"}
 OURS = {"bench_methods", "bench_trees", "bench_datasets", "bench_models"}
 
 
-def loaded_by(*words: str) -> set[str]:
+def loaded_by(*words):
     """Top-level modules after a command."""
     code = (
         "import sys\nfrom bench_core.cli import main\n"
@@ -32,19 +29,19 @@ def loaded_by(*words: str) -> set[str]:
 
 
 @pytest.mark.parametrize("words", [["--help"], ["run", "--help"], ["best", "-h"], ["--version"]])
-def test_help_loads_no_plugin_and_nothing_heavy(words: list[str]) -> None:
+def test_help_loads_no_plugin_and_nothing_heavy(words):
     loaded = loaded_by(*words)
     assert loaded & (HEAVY | OURS) == set()
     assert "rich" not in loaded
 
 
-def test_help_is_a_verb_too(bench: Run) -> None:
+def test_help_is_a_verb_too(bench):
     assert bench().out == bench("help").out == bench("--help").out
     assert bench("help", "report").out == bench("report", "--help").out
     assert "seconds without a unit" in " ".join(bench("help", "run").out.split())
 
 
-def test_help_shows_every_verb_with_a_line_of_its_own(bench: Run) -> None:
+def test_help_shows_every_verb_with_a_line_of_its_own(bench):
     lines = bench("--help").out.splitlines()
     for verb in VERBS:
         (line,) = [line for line in lines if line.startswith(f"  {verb} ")]
@@ -52,14 +49,14 @@ def test_help_shows_every_verb_with_a_line_of_its_own(bench: Run) -> None:
 
 
 @pytest.mark.parametrize("verb", [v for v in VERBS if v not in ("data", "cost", "model")])
-def test_each_verb_has_examples_and_shows_tracebacks_on_demand(bench: Run, verb: str) -> None:
+def test_each_verb_has_examples_and_shows_tracebacks_on_demand(bench, verb):
     shown = bench(verb, "--help").out
     assert f"  bench {verb} " in shown
     assert "--debug" in shown
 
 
-def test_a_short_option_means_the_same_in_every_verb(bench: Run) -> None:
-    meanings: dict[str, set[str]] = {}
+def test_a_short_option_means_the_same_in_every_verb(bench):
+    meanings = {}
     for verb in VERBS:
         for line in bench(verb, "--help").out.splitlines():
             words = line.split()
@@ -68,18 +65,18 @@ def test_a_short_option_means_the_same_in_every_verb(bench: Run) -> None:
     assert {short: names for short, names in meanings.items() if len(names) > 1} == {}
 
 
-def test_the_shell_gets_a_completion_script(shell: Run) -> None:
+def test_the_shell_gets_a_completion_script(shell):
     ended = shell(_BENCH_COMPLETE="bash_source")
     assert ended.status == 0
     assert "complete" in ended.out
 
 
-def test_the_shell_completes_verbs(shell: Run) -> None:
+def test_the_shell_completes_verbs(shell):
     ended = shell(_BENCH_COMPLETE="bash_complete", COMP_WORDS="bench ex", COMP_CWORD="1")
     assert ended.out.split() == ["plain,export"]
 
 
-def test_the_module_can_be_run_like_the_command() -> None:
+def test_the_module_can_be_run_like_the_command():
     done = subprocess.run(
         [sys.executable, "-m", "bench_core", "--version"], capture_output=True, text=True
     )
@@ -87,7 +84,7 @@ def test_the_module_can_be_run_like_the_command() -> None:
 
 
 @pytest.mark.parametrize("verb", ["data", "model"])
-def test_a_verb_of_several_commands_alone_shows_its_help(verb: str, bench: Run) -> None:
+def test_a_verb_of_several_commands_alone_shows_its_help(verb, bench):
     alone = bench(verb)
     assert (alone.status, alone.err, alone.out) == (0, "", bench(verb, "--help").out)
 
@@ -99,7 +96,7 @@ HOSTILE += ["a\nb\tc", "é\x07", "!!\x1b", "\x1b1f"]
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh"])
-def test_a_shell_reads_the_words_that_were_given(shell: str) -> None:
+def test_a_shell_reads_the_words_that_were_given(shell):
     if not shutil.which(shell):
         pytest.skip(f"no {shell} here")
     line = shell_line(HOSTILE)
@@ -110,7 +107,7 @@ def test_a_shell_reads_the_words_that_were_given(shell: str) -> None:
     assert done.stdout.split(b"\0")[:-1] == given
 
 
-def test_commands_that_are_printed_hold_no_control_characters() -> None:
+def test_commands_that_are_printed_hold_no_control_characters():
     store = Path(STORE)
     lines = [
         command(REQUEST),
@@ -130,9 +127,7 @@ SETTINGS = ["thyroid.discount=false", "gbrt.trees=[3, 9]"]
 @pytest.mark.parametrize(
     "request_", [{"suite": "thyroid"}, {"data": ["thyroid"]}], ids=["a suite", "no suite"]
 )
-def test_it_trains_on_the_data_set_with_the_options_of_the_run(
-    request_: dict[str, object],
-) -> None:
+def test_it_trains_on_the_data_set_with_the_options_of_the_run(request_):
     asked = {**request_, "settings": SETTINGS}
     label, params = "thyroid(discount=False)", {"trees": 9}
     words = shlex.split(run_command(asked, label, "gbrt", params, load_registry(), USUAL))
@@ -151,7 +146,7 @@ def test_it_trains_on_the_data_set_with_the_options_of_the_run(
     ],
     ids=["of a suite", "another", "asked for", "none"],
 )
-def test_it_sets_the_reference_as_the_run_did(request_: dict[str, object], kept: list[str]) -> None:
+def test_it_sets_the_reference_as_the_run_did(request_, kept):
     settings = ["gbrt.trees=8", "cegb.trees=8", "miser.trees=[8, 9]"]
     asked = {**request_, "settings": settings}
     words = shlex.split(run_command(asked, "digits", "miser", {"trees": 9}, load_registry(), USUAL))
@@ -160,7 +155,7 @@ def test_it_sets_the_reference_as_the_run_did(request_: dict[str, object], kept:
     assert ("--reference" in words) == ("reference" in request_)
 
 
-def test_the_command_that_trains_a_setting_again_names_what_is_swept_by_default() -> None:
+def test_the_command_that_trains_a_setting_again_names_what_is_swept_by_default():
     request = {"data": ["breast-cancer"]}
     params = {"tradeoff": 0.3, "trees": 300}
     registry = load_registry()

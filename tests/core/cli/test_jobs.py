@@ -1,14 +1,11 @@
 """``bench plan --jobs``, ``bench work`` and ``bench merge`` as a user types them."""
 
-from __future__ import annotations
-
 import os
 import shlex
 import subprocess
-from pathlib import Path
 
 import pytest
-from helpers.commands import BENCH, QUICK, Run
+from helpers.commands import BENCH, QUICK
 
 from bench_core.planning.plan import Estimate
 
@@ -16,7 +13,7 @@ pytestmark = pytest.mark.usefixtures("material")
 LEARNERS = ("--learners", "toy,broken", "--set", "toy.columns=[1, 2]", "--reference", "toy")
 
 
-def test_a_plan_is_done_in_pieces_and_merged(bench: Run, tmp_path: Path) -> None:
+def test_a_plan_is_done_in_pieces_and_merged(bench, tmp_path):
     planned = bench("plan", *QUICK, *LEARNERS, "--jobs", "8", "-o", "jobs/", "--store", "own.db")
     assert planned.status == 0
     lines = planned.out.splitlines()
@@ -42,9 +39,7 @@ def test_a_plan_is_done_in_pieces_and_merged(bench: Run, tmp_path: Path) -> None
     assert (board.status, "toy" in board.out) == (0, True)
 
 
-def test_the_commands_of_a_folder_and_a_store_with_spaces_can_be_typed(
-    bench: Run, tmp_path: Path
-) -> None:
+def test_the_commands_of_a_folder_and_a_store_with_spaces_can_be_typed(bench, tmp_path):
     where = ("--jobs", "4", "-o", "my jobs", "--store", "my st.db")
     lines = bench("plan", *QUICK, *LEARNERS, *where).out.splitlines()
     here, slurm, then = (line.partition(":")[2].strip() for line in lines[1:4])
@@ -69,9 +64,7 @@ def test_the_commands_of_a_folder_and_a_store_with_spaces_can_be_typed(
     assert (tmp_path / "my st.db").is_file()
 
 
-def test_a_plan_has_the_price_of_its_core_hours(
-    bench: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_plan_has_the_price_of_its_core_hours(bench, monkeypatch):
     seen = Estimate(jobs=3, recorded=2, work=7200.0, wall=3600.0)
     monkeypatch.setattr("bench_core.planning.plan.Plan.estimate", seen)
     free = bench("plan", *QUICK, *LEARNERS, "--threads", "1")
@@ -94,7 +87,7 @@ def test_a_plan_has_the_price_of_its_core_hours(
         (("merge", "data.csv"), "data.csv: not a results store"),
     ],
 )
-def test_what_cannot_be_done_is_one_line(bench: Run, words: tuple[str, ...], said: str) -> None:
+def test_what_cannot_be_done_is_one_line(bench, words, said):
     ended = bench(*words)
     assert ended.status == 2
     assert ended.out == ""

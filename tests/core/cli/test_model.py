@@ -1,7 +1,5 @@
 """``bench model``: export a model of a run, show it, replay it."""
 
-from __future__ import annotations
-
 import json
 import re
 import sqlite3
@@ -12,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from helpers.commands import QUICK, Ended, Run, write_csv
+from helpers.commands import QUICK, write_csv
 
 from bench_core.results.store import Store
 from bench_core.serving import load, write_folder
@@ -23,20 +21,20 @@ GBRT = ("--learner", "gbrt")
 
 
 @pytest.fixture
-def done(bench: Run, material: Path) -> Ended:
+def done(bench, material):
     ended = bench("run", *MODELS, "-m", "accuracy,log_loss")
     assert ended.status == 0
     return ended
 
 
-def validation(bench: Run) -> pd.DataFrame:
+def validation(bench):
     """The points of gbrt on validation."""
     bench("export", "-o", "all.csv")
     frame = pd.read_csv("all.csv")
     return frame[(frame["learner"] == "gbrt") & (frame["split"] == "valid")]
 
 
-def test_a_model_goes_home_and_does_the_same(bench: Run, done: Ended, tmp_path: Path) -> None:
+def test_a_model_goes_home_and_does_the_same(bench, done, tmp_path):
     ended = bench("model", "export", *GBRT, "-o", "model")
     assert ended.status == 0, ended.err
     assert "wrote model" in ended.out
@@ -49,9 +47,7 @@ def test_a_model_goes_home_and_does_the_same(bench: Run, done: Ended, tmp_path: 
     assert "the same as when exported" in checked.out
 
 
-def test_neither_model_nor_store_names_a_place_of_this_machine(
-    bench: Run, done: Ended, tmp_path: Path
-) -> None:
+def test_neither_model_nor_store_names_a_place_of_this_machine(bench, done, tmp_path):
     assert bench("model", "export", *GBRT, "-o", "model").status == 0
     kept = [(tmp_path / "model" / "model.json").read_text()]
     with closing(sqlite3.connect(Store().path)) as db:
@@ -63,7 +59,7 @@ def test_neither_model_nor_store_names_a_place_of_this_machine(
         assert str(Path.home()) not in text
 
 
-def test_the_point_is_the_best_on_validation_within_the_budget(bench: Run, done: Ended) -> None:
+def test_the_point_is_the_best_on_validation_within_the_budget(bench, done):
     points = validation(bench)
     budget = float(points["total_cost"].quantile(0.5, interpolation="nearest"))
     within = points[points["total_cost"] <= budget].sort_values("total_cost")
@@ -76,9 +72,7 @@ def test_the_point_is_the_best_on_validation_within_the_budget(bench: Run, done:
 
 
 @pytest.mark.parametrize(("kind", "column"), [("p95", "cost_p95"), ("cap", "cost_max")])
-def test_other_kinds_of_budget_bound_other_costs(
-    bench: Run, done: Ended, kind: str, column: str
-) -> None:
+def test_other_kinds_of_budget_bound_other_costs(bench, done, kind, column):
     limit = float(validation(bench)[column].median())
     words = ("-b", str(limit), "--budget-kind", kind, "-o", "model")
     assert bench("model", "export", *GBRT, *words).status == 0
@@ -89,7 +83,7 @@ def test_other_kinds_of_budget_bound_other_costs(
         assert (model.predict_rows(X).spent <= limit).all()
 
 
-def test_a_cap_that_was_measured_decides_by_what_was_measured(bench: Run, done: Ended) -> None:
+def test_a_cap_that_was_measured_decides_by_what_was_measured(bench, done):
     limit = float(validation(bench)["total_cost"].median())  # less than some rows of all points
     assert bench("run", *MODELS, "-m", "accuracy,log_loss", "--caps", repr(limit)).status == 0
     words = ("-b", repr(limit), "--budget-kind", "cap", "-o", "model")
@@ -102,7 +96,7 @@ def test_a_cap_that_was_measured_decides_by_what_was_measured(bench: Run, done: 
     assert "the same as when exported" in bench("model", "check", "model").out
 
 
-def test_a_quality_asks_for_the_cheapest_that_reaches_it(bench: Run, done: Ended) -> None:
+def test_a_quality_asks_for_the_cheapest_that_reaches_it(bench, done):
     points = validation(bench)
     wanted = float(points["accuracy"].median())
     cheapest = points.loc[points["accuracy"] >= wanted, "total_cost"].min()
@@ -110,7 +104,7 @@ def test_a_quality_asks_for_the_cheapest_that_reaches_it(bench: Run, done: Ended
     assert load("model").about["valid"]["cost"] == pytest.approx(cheapest)
 
 
-def test_rows_of_a_file_are_replayed_by_column_name(bench: Run, done: Ended) -> None:
+def test_rows_of_a_file_are_replayed_by_column_name(bench, done):
     assert bench("model", "export", *GBRT, "-o", "model").status == 0
     write_csv(Path("today.csv"), 60)
     frame = pd.read_csv("today.csv")
@@ -124,7 +118,7 @@ def test_rows_of_a_file_are_replayed_by_column_name(bench: Run, done: Ended) -> 
     assert "no column 'a'" in bench("model", "check", "model", "-d", "narrow.csv").err
 
 
-def test_labels_are_those_of_training(bench: Run, done: Ended) -> None:
+def test_labels_are_those_of_training(bench, done):
     assert bench("model", "export", *GBRT, "-o", "model").status == 0
     write_csv(Path("today.csv"), 60)
     frame = pd.read_csv("today.csv")
@@ -138,7 +132,7 @@ def test_labels_are_those_of_training(bench: Run, done: Ended) -> None:
     )
 
 
-def test_moved_columns_are_read_as_the_file_has_them(bench: Run) -> None:
+def test_moved_columns_are_read_as_the_file_has_them(bench):
     frame = pd.DataFrame({"t": 1_700_000_000 + 3 * np.arange(200), "b": np.arange(200) % 7})
     frame.assign(label=frame["t"] > 1_700_000_300).to_csv("all.csv", index=False)
     learner = ("-l", "gbrt", "--set", "gbrt.trees=3", "--executor", "inline")
@@ -149,7 +143,7 @@ def test_moved_columns_are_read_as_the_file_has_them(bench: Run) -> None:
     assert re.search(r"accuracy +\S+ +1\.0000", checked), checked
 
 
-def test_a_moved_column_may_have_the_name_of_another_feature(bench: Run) -> None:
+def test_a_moved_column_may_have_the_name_of_another_feature(bench):
     names, start = ("t", "t-1700000000", "b", "label"), 1_700_000_000
     rng = np.random.default_rng(0)
     times = start + rng.integers(0, 600, (200, 2))
@@ -167,7 +161,7 @@ def test_a_moved_column_may_have_the_name_of_another_feature(bench: Run) -> None
 
 
 @pytest.mark.parametrize("positive", ["no", "yes"])
-def test_the_positive_class_is_that_of_training(bench: Run, positive: str) -> None:
+def test_the_positive_class_is_that_of_training(bench, positive):
     """As labels 0 and 1, whatever the order of the words."""
     figures = []
     for name, labels in (("plain", {0: 0, 1: 1}), ("text", {1: positive, 0: "maybe"})):
@@ -184,7 +178,7 @@ def test_the_positive_class_is_that_of_training(bench: Run, positive: str) -> No
     assert figures[0] == figures[1]
 
 
-def test_c_and_lightgbm_text(bench: Run, done: Ended) -> None:
+def test_c_and_lightgbm_text(bench, done):
     for written, files in (("c", {"bench_model.c", "bench_model.h"}), ("lightgbm", {"model.txt"})):
         words = ("model", "export", *GBRT, "-o", "out", "--format", written)
         for _ in range(2):  # an older one is replaced
@@ -204,9 +198,7 @@ def test_c_and_lightgbm_text(bench: Run, done: Ended) -> None:
         ((*GBRT, "-m", "ndcg@5"), "unknown metric of this run"),
     ],
 )
-def test_what_cannot_be_exported_is_one_line(
-    bench: Run, done: Ended, words: tuple[str, ...], line: str
-) -> None:
+def test_what_cannot_be_exported_is_one_line(bench, done, words, line):
     ended = bench("model", "export", *words, "-o", "model")
     assert ended.status == 2
     assert line in ended.err
@@ -214,7 +206,7 @@ def test_what_cannot_be_exported_is_one_line(
     assert not Path("model").exists()
 
 
-def test_a_folder_with_other_things_is_left_alone(bench: Run, done: Ended) -> None:
+def test_a_folder_with_other_things_is_left_alone(bench, done):
     Path("mine").mkdir()
     Path("mine/letter.txt").write_text("dear reader")
     ended = bench("model", "export", *GBRT, "-o", "mine")
@@ -222,7 +214,7 @@ def test_a_folder_with_other_things_is_left_alone(bench: Run, done: Ended) -> No
     assert Path("mine/letter.txt").exists()
 
 
-def test_a_changed_model_is_refused_by_show_and_check(bench: Run, done: Ended) -> None:
+def test_a_changed_model_is_refused_by_show_and_check(bench, done):
     assert bench("model", "export", *GBRT, "-o", "model").status == 0
     with Path("model/trees.value.npy").open("ab") as file:
         file.write(b"\0")
@@ -234,9 +226,7 @@ def test_a_changed_model_is_refused_by_show_and_check(bench: Run, done: Ended) -
 
 @pytest.mark.parametrize("verb", ["show", "check"])
 @pytest.mark.parametrize("lost", ["metric", ""])
-def test_a_folder_that_was_not_written_by_the_export_is_one_line(
-    verb: str, lost: str, bench: Run, done: Ended
-) -> None:
+def test_a_folder_that_was_not_written_by_the_export_is_one_line(verb, lost, bench, done):
     assert bench("model", "export", *GBRT, "-o", "model").status == 0
     folder = read_folder(Path("model"))
     about = {name: value for name, value in folder.about.items() if lost and name != lost}

@@ -1,13 +1,11 @@
 """Removing runs: what goes, and that nothing another run needs goes with it."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from helpers.commands import Run, write_csv
+from helpers.commands import write_csv
 
 from bench_core.results.store import Store
 from bench_core.results.store_files import load_model, models_in
@@ -17,7 +15,7 @@ SMALL = ("--set", "gbrt.trees=3", "--set", "early-exit.base.trees=3")
 
 
 @pytest.fixture
-def two_runs(tmp_path: Path, bench: Run) -> Store:
+def two_runs(tmp_path, bench):
     """The second run has the trials of the first, and one more that stands on its model."""
     write_csv(tmp_path / "data.csv")
     assert bench(*RUN, "-l", "gbrt,constant", "--set", "gbrt.trees=3").status == 0
@@ -25,7 +23,7 @@ def two_runs(tmp_path: Path, bench: Run) -> Store:
     return Store()
 
 
-def test_a_dry_run_removes_nothing_and_says_what_would_go(two_runs: Store, bench: Run) -> None:
+def test_a_dry_run_removes_nothing_and_says_what_would_go(two_runs, bench):
     before = {p: p.read_bytes() for p in models_in(two_runs.path)}
     ended = bench("remove", "1", "--dry-run")
     assert ended.status == 0
@@ -36,7 +34,7 @@ def test_a_dry_run_removes_nothing_and_says_what_would_go(two_runs: Store, bench
     assert "models" in bench("list", "fits").out
 
 
-def test_what_another_run_needs_stays(two_runs: Store, bench: Run) -> None:
+def test_what_another_run_needs_stays(two_runs, bench):
     rows, attempts = len(two_runs.frame("2")), two_runs.attempts("2")
     files = len([*models_in(two_runs.path)])
     assert bench("remove", "1").status == 0
@@ -50,14 +48,14 @@ def test_what_another_run_needs_stays(two_runs: Store, bench: Run) -> None:
     assert bench(*RUN, "-l", "constant").status == 0  # and can be run again
 
 
-def test_the_last_run_takes_all_files_with_it(two_runs: Store, bench: Run) -> None:
+def test_the_last_run_takes_all_files_with_it(two_runs, bench):
     assert bench("remove", "1", "2").status == 0
     assert two_runs.runs() == []
     assert [*models_in(two_runs.path)] == []
     assert "no run there yet" in bench("report").err
 
 
-def test_fitted_models_can_go_alone(two_runs: Store, bench: Run) -> None:
+def test_fitted_models_can_go_alone(two_runs, bench):
     rows = len(two_runs.frame("2"))
     assert bench("remove", "2", "--fits").status == 0
     assert len(two_runs.frame("2")) == rows
@@ -65,7 +63,7 @@ def test_fitted_models_can_go_alone(two_runs: Store, bench: Run) -> None:
     assert bench("report", "1").status == 0
 
 
-def test_prepared_data_are_listed_and_removed(tmp_path: Path, two_runs: Store, bench: Run) -> None:
+def test_prepared_data_are_listed_and_removed(tmp_path, two_runs, bench):
     assert "data.csv-" in bench("list", "cache").out
     assert bench("remove", "--cache", "--dry-run").status == 0
     assert [*(tmp_path / "cache" / "prepared").iterdir()]
@@ -90,9 +88,7 @@ def test_prepared_data_are_listed_and_removed(tmp_path: Path, two_runs: Store, b
         ("bench compare mis", "miser"),
     ],
 )
-def test_names_are_offered(
-    words: str, wanted: str, bench: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_names_are_offered(words, wanted, bench, monkeypatch):
     Path("mine.toml").write_text(
         'datasets = ["digits"]\nmetrics = ["accuracy"]\nreference = "gbrt"\n[learners.gbrt]\n'
         '[profiles.tiny]\nsize = "quick"\n'
@@ -108,7 +104,7 @@ def test_names_are_offered(
     assert wanted in done.out, done.err
 
 
-def test_names_are_offered_without_anything_heavy() -> None:
+def test_names_are_offered_without_anything_heavy():
     code = (
         "import sys, click; from bench_core.cli.options import names_of\n"
         "found = names_of('learners')(click.Context(click.Command('x')), None, 'mi')\n"

@@ -1,7 +1,5 @@
 """The main job with a third party's learner; ``audit``, ``reprice`` and ``rerun`` of it."""
 
-from __future__ import annotations
-
 import csv
 import json
 import os
@@ -15,54 +13,51 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from helpers.commands import BENCH, DATA, QUICK, Ended, Run, write_csv
+from helpers.commands import BENCH, DATA, QUICK, write_csv
 
 from bench_core import UsageError
-from bench_core.planning.request import RunRequest
 from bench_core.results.store import Store
 
 ONE = (*QUICK, "--costs", "costs.csv", "--learners", "toy")
 
 
 @pytest.fixture
-def done(bench: Run, material: Path) -> Ended:
+def done(bench, material):
     ended = bench("run", *ONE)
     assert ended.status == 0
     return ended
 
 
-def test_a_third_partys_module_runs_through_the_installed_command(
-    shell: Run, material: Path
-) -> None:
+def test_a_third_partys_module_runs_through_the_installed_command(shell, material):
     ended = shell("run", *DATA, "-p", "mine", "-l", "toy", "--costs", "costs.csv")
     assert ended.status == 0
     assert re.search(r"^data\.csv  toy +1 +1 +\d\.\d{4} ", ended.out, flags=re.M)
     assert "[2/2] ok score toy on data.csv" in ended.err
 
 
-def test_the_board_is_the_only_thing_on_stdout(done: Ended, bench: Run) -> None:
+def test_the_board_is_the_only_thing_on_stdout(done, bench):
     assert done.out == bench("report").out
 
 
-def test_quiet_leaves_stderr_empty(bench: Run, material: Path) -> None:
+def test_quiet_leaves_stderr_empty(bench, material):
     ended = bench("run", *ONE, "--quiet")
     assert ended.err == ""
     assert "toy" in ended.out
 
 
-def test_the_same_command_again_does_nothing_anew(done: Ended, bench: Run) -> None:
+def test_the_same_command_again_does_nothing_anew(done, bench):
     again = bench("run", *ONE)
     assert "0 jobs to do, 1 of 1 trials are there already" in again.err
     assert "1 ok (1 of them from before)" in again.err
 
 
-def test_the_run_can_be_written_as_a_page_at_once(bench: Run, material: Path) -> None:
+def test_the_run_can_be_written_as_a_page_at_once(bench, material):
     ended = bench("run", *ONE, "-o", "board.html")
     assert ended.out == ""
     assert (material / "board.html").read_text().startswith("<!doctype html>")
 
 
-def test_plan_says_what_is_to_do_and_does_not_do_it(bench: Run, material: Path) -> None:
+def test_plan_says_what_is_to_do_and_does_not_do_it(bench, material):
     ended = bench("plan", *QUICK, "-l", "toy", "--set", "toy.columns=[1,2]", "--seeds", "0-2")
     rows = [line.split() for line in ended.out.splitlines()]
     assert ["data.csv", "toy", "6", "0"] in rows
@@ -70,13 +65,13 @@ def test_plan_says_what_is_to_do_and_does_not_do_it(bench: Run, material: Path) 
     assert not (material / "results").exists()
 
 
-def test_plan_counts_what_is_finished_and_estimates_the_rest(done: Ended, bench: Run) -> None:
+def test_plan_counts_what_is_finished_and_estimates_the_rest(done, bench):
     ended = bench("plan", *ONE, "--seeds", "0,1")
     assert ["data.csv", "toy", "1", "1"] in [line.split() for line in ended.out.splitlines()]
     assert "1 fit and 1 trial to do\ntime: about" in ended.out
 
 
-def test_csv_json_and_parquet_hold_the_same_rows(done: Ended, bench: Run, tmp_path: Path) -> None:
+def test_csv_json_and_parquet_hold_the_same_rows(done, bench, tmp_path):
     text = bench("export").out
     rows = list(csv.DictReader(text.splitlines()))
     for split in ("valid", "test"):  # none, one and two columns
@@ -94,12 +89,12 @@ def test_csv_json_and_parquet_hold_the_same_rows(done: Ended, bench: Run, tmp_pa
     assert sorted(set(costs)) == [0.0, 10.0, 15.0]
 
 
-def test_the_format_may_be_given_for_any_name(done: Ended, bench: Run, tmp_path: Path) -> None:
+def test_the_format_may_be_given_for_any_name(done, bench, tmp_path):
     bench("export", "--format", "json", "-o", "results.txt")
     assert isinstance(json.loads((tmp_path / "results.txt").read_text()), list)
 
 
-def test_runs_are_listed_the_last_first(done: Ended, bench: Run) -> None:
+def test_runs_are_listed_the_last_first(done, bench):
     bench("run", *QUICK, "--learners", "broken")
     rows = [line.split() for line in bench("list", "runs").out.splitlines()[1:]]
     assert [(row[0], row[6]) for row in rows] == [("2", "1"), ("1", "1")]
@@ -108,9 +103,7 @@ def test_runs_are_listed_the_last_first(done: Ended, bench: Run) -> None:
     assert rows[1][1] in bench("report", rows[1][1][:-2]).out
 
 
-def test_best_names_the_winner_within_the_budget_and_how_to_train_it(
-    done: Ended, bench: Run
-) -> None:
+def test_best_names_the_winner_within_the_budget_and_how_to_train_it(done, bench):
     ended = bench("best", "-p", "mine", "--budget", "10")
     assert ended.status == 0
     assert "data.csv: best accuracy within 10 on average" in ended.out
@@ -124,13 +117,13 @@ def test_best_names_the_winner_within_the_budget_and_how_to_train_it(
     assert "1 of 1 trials are there already" in again.err
 
 
-def test_best_repeats_parameters_that_are_not_the_default(bench: Run, material: Path) -> None:
+def test_best_repeats_parameters_that_are_not_the_default(bench, material):
     bench("run", *ONE, "--set", "toy.columns=[1,3]")
     ended = bench("best", "--budget", "100")
     assert "--set toy.columns=" in ended.out
 
 
-def test_a_budget_that_buys_nothing_is_met_by_the_constant(bench: Run, material: Path) -> None:
+def test_a_budget_that_buys_nothing_is_met_by_the_constant(bench, material):
     one_tree = ("--set", "gbrt.trees=1", "--set", "gbrt.min_rows=1")
     assert bench("run", *QUICK, "--learners", "gbrt", *one_tree).status == 0
     nothing = bench("best", "--budget", "0")
@@ -139,7 +132,7 @@ def test_a_budget_that_buys_nothing_is_met_by_the_constant(bench: Run, material:
     assert "bought never: 3 sensors (3.00 saved)" in nothing.out
 
 
-def test_where_everything_failed_no_budget_helps(bench: Run, material: Path) -> None:
+def test_where_everything_failed_no_budget_helps(bench, material):
     assert bench("run", *QUICK, "--learners", "broken").status == 1
     nothing = bench("best", "--budget", "3")
     assert nothing.status == 1
@@ -147,21 +140,21 @@ def test_where_everything_failed_no_budget_helps(bench: Run, material: Path) -> 
     assert "affordable" not in nothing.out
 
 
-def test_audit_replays_everything_and_says_so_on_the_board(done: Ended, bench: Run) -> None:
+def test_audit_replays_everything_and_says_so_on_the_board(done, bench):
     assert " sampled " in bench("report").out
     ended = bench("audit", "-p", "mine", "--executor", "inline")
     assert (ended.status, ended.out.split(": ")[-1]) == (0, "1 verified\n")
     assert " verified " in bench("report").out
 
 
-def test_a_store_by_itself_imports_no_plugin(bench: Run, done: Ended) -> None:
+def test_a_store_by_itself_imports_no_plugin(bench, done):
     refused = bench("audit")
     assert refused.status == 2
     assert "made with -p mine" in refused.err
     assert "add -p mine" in refused.err
 
 
-def on_a_terminal(material: Path, *words: str, columns: int, **environment: str) -> str:
+def on_a_terminal(material, *words, columns, **environment):
     """What the command writes when stdout and stderr are a terminal that many columns wide."""
     control, terminal = pty.openpty()
     variables = {**os.environ, "COLUMNS": str(columns), "TERM": "xterm", **environment}
@@ -188,21 +181,21 @@ def on_a_terminal(material: Path, *words: str, columns: int, **environment: str)
     return said.decode()
 
 
-def test_a_terminal_sees_bars_and_colours(material: Path) -> None:
+def test_a_terminal_sees_bars_and_colours(material):
     said = on_a_terminal(material, "run", *ONE, columns=100)
     assert "all jobs" in said
     assert "\x1b[1m" in said
 
 
 @pytest.mark.usefixtures("done")
-def test_forty_columns_are_enough(material: Path) -> None:
+def test_forty_columns_are_enough(material):
     said = on_a_terminal(material, "report", columns=40, NO_COLOR="1")
     lines = re.sub(r"\x1b\[[0-9;]*m", "", said).splitlines()
     assert max(map(len, lines)) <= 40
     assert re.search(r"^toy +1 +1\.0000\* +\.0000 +10\.00", "\n".join(lines), flags=re.M)
 
 
-def test_last_is_a_near_match_of_a_run_and_best_writes_only_text(done: Ended, bench: Run) -> None:
+def test_last_is_a_near_match_of_a_run_and_best_writes_only_text(done, bench):
     assert "did you mean last?" in bench("report", "lst").err
     for name in ("best.json", "best.html", "best.tex"):
         ended = bench("best", "-p", "mine", "--budget", "10", "-o", name)
@@ -211,9 +204,7 @@ def test_last_is_a_near_match_of_a_run_and_best_writes_only_text(done: Ended, be
     assert bench("best", "-p", "mine", "--budget", "10", "-o", "best.txt").status == 0
 
 
-def test_a_report_of_another_ending_is_refused_and_files_are_named_by_theirs(
-    done: Ended, bench: Run, tmp_path: Path
-) -> None:
+def test_a_report_of_another_ending_is_refused_and_files_are_named_by_theirs(done, bench, tmp_path):
     before = sorted(tmp_path.iterdir())
     for words in (
         ("-o", "noending"),
@@ -234,7 +225,7 @@ def test_a_report_of_another_ending_is_refused_and_files_are_named_by_theirs(
 RUN = ("run", "--data", "data.csv", "--executor", "inline", "-q", "--task", "binary")
 
 
-def test_folds_unit_and_reference_reach_the_results(tmp_path: Path, bench: Run) -> None:
+def test_folds_unit_and_reference_reach_the_results(tmp_path, bench):
     write_csv(tmp_path / "data.csv")
     words = ("-l", "constant,greedy-order", "--cv", "3", "--unit", "ms", "--group", "a,b:2")
     ended = bench(*RUN, *words, "--reference", "greedy-order", "--drop", "c")
@@ -254,7 +245,7 @@ def test_folds_unit_and_reference_reach_the_results(tmp_path: Path, bench: Run) 
         assert option in command
 
 
-def test_shares_divide_the_file(tmp_path: Path, bench: Run) -> None:
+def test_shares_divide_the_file(tmp_path, bench):
     write_csv(tmp_path / "data.csv", rows=1000)
     assert bench(*RUN, "-l", "constant", "--share", "0.1,0.3").status == 0
     (use,) = Store().info().datasets
@@ -273,16 +264,14 @@ def test_shares_divide_the_file(tmp_path: Path, bench: Run) -> None:
         (("--group", "x:3"), "--group x:3: unknown column 'x'"),
     ],
 )
-def test_what_contradicts_itself_is_refused(
-    words: tuple[str, ...], says: str, tmp_path: Path, bench: Run
-) -> None:
+def test_what_contradicts_itself_is_refused(words, says, tmp_path, bench):
     write_csv(tmp_path / "data.csv")
     ended = bench(*RUN, "-l", "constant", *words)
     assert ended.status == 2
     assert says in ended.err
 
 
-def test_options_of_files_mean_nothing_to_registered_data(bench: Run) -> None:
+def test_options_of_files_mean_nothing_to_registered_data(bench):
     for words in (("--cv", "5"), ("--drop", "x"), ("--unit", "ms"), ("--group", "a:1")):
         ended = bench("run", "--data", "breast-cancer", *words)
         assert ended.status == 2
@@ -294,7 +283,7 @@ SAME = ("learner", "params", "point", "split", "accuracy", "log_loss", "features
 
 
 @pytest.fixture
-def both_done(bench: Run, material: Path) -> Ended:
+def both_done(bench, material):
     ended = bench("run", *MODELS, "-m", "accuracy,log_loss")
     assert ended.status == 0
     (material / "new.csv").write_text("a,1\nb,2\nc,30\n")
@@ -304,15 +293,13 @@ def both_done(bench: Run, material: Path) -> Ended:
     return ended
 
 
-def exported(bench: Run, run: str = "last") -> pd.DataFrame:
+def exported(bench, run="last"):
     ended = bench("export", run)
     assert ended.status == 0
     return pd.read_csv(StringIO(ended.out))
 
 
-def test_metrics_stay_and_costs_are_those_of_the_new_file(
-    both_done: Ended, bench: Run, material: Path
-) -> None:
+def test_metrics_stay_and_costs_are_those_of_the_new_file(both_done, bench, material):
     before = exported(bench)
     states = sorted((material / "results/bench.fits").glob("??/*"))
     ended = bench("reprice", "--costs", "new.csv", "-p", "mine", "--executor", "inline")
@@ -332,9 +319,7 @@ def test_metrics_stay_and_costs_are_those_of_the_new_file(
     assert exported(bench, "1").equals(before)
 
 
-def test_repriced_costs_are_those_of_models_billed_by_the_file_from_the_start(
-    bench: Run, material: Path
-) -> None:
+def test_repriced_costs_are_those_of_models_billed_by_the_file_from_the_start(bench, material):
     blind = (*QUICK, "-l", "gbrt", "--set", "gbrt.trees=5")
     (material / "together.json").write_text(
         json.dumps({"model": "parallel", "services": {"both": ["a", "b"]}})
@@ -349,7 +334,7 @@ def test_repriced_costs_are_those_of_models_billed_by_the_file_from_the_start(
     pd.testing.assert_frame_equal(repriced[costs], fresh[costs])
 
 
-def test_a_repriced_run_is_reused_audited_and_listed(both_done: Ended, bench: Run) -> None:
+def test_a_repriced_run_is_reused_audited_and_listed(both_done, bench):
     again = ("reprice", "1", "--costs", "together.json", "-p", "mine", "--executor", "inline")
     first = bench(*again)
     assert (first.status, "2 ok in" in first.err) == (0, True)
@@ -364,9 +349,7 @@ def test_a_repriced_run_is_reused_audited_and_listed(both_done: Ended, bench: Ru
     assert "note: costs by model 'parallel'" in board
 
 
-def test_what_was_asked_of_the_first_run_is_kept_and_the_name_tells_the_costs(
-    bench: Run, material: Path
-) -> None:
+def test_what_was_asked_of_the_first_run_is_kept_and_the_name_tells_the_costs(bench, material):
     (material / "our-costs (2).csv").write_text("a,1\nb,2\nc,30\n")
     asked = ("-l", "toy", "-m", "accuracy,log_loss", "--seeds", "3", "--set", "toy.columns=1")
     assert bench("run", *QUICK, *asked).status == 0
@@ -391,9 +374,7 @@ def test_what_was_asked_of_the_first_run_is_kept_and_the_name_tells_the_costs(
         ((), "Missing option '--costs'"),
     ],
 )
-def test_what_cannot_be_repriced_is_one_line(
-    both_done: Ended, bench: Run, material: Path, words: tuple[str, ...], line: str
-) -> None:
+def test_what_cannot_be_repriced_is_one_line(both_done, bench, material, words, line):
     (material / "short.csv").write_text("a,1\nb,2\n")
     shared = {"costs": {"a": 1, "b": 1, "c": 2}, "shared": [["a", "b"]]}
     (material / "shared.json").write_text(json.dumps(shared))
@@ -403,7 +384,7 @@ def test_what_cannot_be_repriced_is_one_line(
     assert "run 2" not in bench("list", "runs").out
 
 
-def test_a_model_that_is_gone_is_one_line(both_done: Ended, bench: Run, material: Path) -> None:
+def test_a_model_that_is_gone_is_one_line(both_done, bench, material):
     for path in (material / "results/bench.fits").glob("??/*"):
         path.unlink()
     ended = bench("reprice", "--costs", "new.csv", "-p", "mine")
@@ -411,7 +392,7 @@ def test_a_model_that_is_gone_is_one_line(both_done: Ended, bench: Run, material
     assert "the fitted model of toy on data.csv is gone; run again with --fresh" in ended.err
 
 
-def test_a_lying_bill_is_still_caught(bench: Run, material: Path) -> None:
+def test_a_lying_bill_is_still_caught(bench, material):
     (material / "new.csv").write_text("a,1\nb,2\nc,30\n")
     assert bench("run", *QUICK, "-l", "peeking", "--audit", "off").status == 0
     ended = bench("reprice", "--costs", "new.csv", "-p", "mine", "--executor", "inline")
@@ -421,12 +402,10 @@ def test_a_lying_bill_is_still_caught(bench: Run, material: Path) -> None:
     assert "1 failed the audit" in audited.out
 
 
-def test_an_audit_has_limits_of_time_and_memory(
-    bench: Run, both_done: Ended, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    seen: list[RunRequest] = []
+def test_an_audit_has_limits_of_time_and_memory(bench, both_done, monkeypatch):
+    seen = []
 
-    def catch(run: str, request: RunRequest, notify: object) -> None:
+    def catch(run, request, notify):
         seen.append(request)
         raise UsageError("that is all")
 
@@ -436,20 +415,20 @@ def test_an_audit_has_limits_of_time_and_memory(
 
 
 @pytest.fixture
-def row(bench: Run, material: Path) -> dict[str, str]:
+def row(bench, material):
     """A row of the second repeat."""
     words = ("--costs", "costs.csv", "--learners", "toy", "--seeds", "0,1")
     assert bench("run", *QUICK, *words).status == 0
     return list(csv.DictReader(StringIO(bench("export").out)))[-1]
 
 
-def change(statement: str) -> None:
+def change(statement):
     """Change the store as another program would."""
     with closing(sqlite3.connect("results/bench.db")) as db, db:
         db.execute(statement)
 
 
-def test_a_row_is_made_again_with_the_same_bits(bench: Run, row: dict[str, str]) -> None:
+def test_a_row_is_made_again_with_the_same_bits(bench, row):
     assert len(row["trial"]) == 12
     assert row["versions"].startswith("python 3.")
     assert "numpy " in row["versions"]
@@ -462,7 +441,7 @@ def test_a_row_is_made_again_with_the_same_bits(bench: Run, row: dict[str, str])
     assert Path("results/bench.db").read_bytes() == before
 
 
-def test_what_differs_is_named_with_the_ingredient(bench: Run, row: dict[str, str]) -> None:
+def test_what_differs_is_named_with_the_ingredient(bench, row):
     change("UPDATE point SET total_cost = total_cost + 1e-12 WHERE split = 'test'")
     change("UPDATE trial SET versions = 'python 3.9', code = 'old'")
     again = bench("rerun", row["trial"][:6], "-p", "mine", "--no-progress")
@@ -474,9 +453,7 @@ def test_what_differs_is_named_with_the_ingredient(bench: Run, row: dict[str, st
     assert "settings" not in again.out
 
 
-def test_where_nothing_recorded_differs_the_learner_is_blamed(
-    bench: Run, row: dict[str, str]
-) -> None:
+def test_where_nothing_recorded_differs_the_learner_is_blamed(bench, row):
     change("UPDATE point SET auc = 0.123 WHERE split = 'test'")
     again = bench("rerun", row["trial"], "-p", "mine", "--no-progress")
     assert again.status == 1
@@ -491,9 +468,7 @@ def test_where_nothing_recorded_differs_the_learner_is_blamed(
         (("{trial}",), "toy"),
     ],
 )
-def test_what_cannot_be_done_again_is_one_line(
-    bench: Run, row: dict[str, str], words: tuple[str, ...], said: str
-) -> None:
+def test_what_cannot_be_done_again_is_one_line(bench, row, words, said):
     ended = bench("rerun", *(word.format(**row) for word in words))
     assert ended.status == 2
     assert said in ended.err

@@ -1,13 +1,10 @@
 """Exit status and messages, through the real entry point where processes matter."""
 
-from __future__ import annotations
-
 import os
 import subprocess
-from pathlib import Path
 
 import pytest
-from helpers.commands import BENCH, QUICK, Run
+from helpers.commands import BENCH, QUICK
 
 from bench_core.cli import app
 
@@ -32,9 +29,7 @@ MISTAKES = [
 
 
 @pytest.mark.parametrize(("words", "remedy"), MISTAKES, ids=lambda v: " ".join(v)[:40])
-def test_a_mistake_is_one_line_on_stderr_and_status_2(
-    bench: Run, words: list[str], remedy: str
-) -> None:
+def test_a_mistake_is_one_line_on_stderr_and_status_2(bench, words, remedy):
     ended = bench(*words)
     assert ended.status == 2
     assert ended.out == ""
@@ -44,15 +39,13 @@ def test_a_mistake_is_one_line_on_stderr_and_status_2(
     assert remedy in lines[0]
 
 
-def test_debug_shows_the_traceback(shell: Run) -> None:
+def test_debug_shows_the_traceback(shell):
     ended = shell("report", "--debug")
     assert ended.status != 0
     assert "Traceback" in ended.err
 
 
-def test_a_fault_of_the_program_itself_has_a_status_of_its_own(
-    bench: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_fault_of_the_program_itself_has_a_status_of_its_own(bench, monkeypatch):
     monkeypatch.setattr("bench_core.cli.catalog.deliver", None)
     ended = bench("list", "learners")
     assert ended.status == 3
@@ -68,8 +61,8 @@ def test_a_fault_of_the_program_itself_has_a_status_of_its_own(
     ],
 )
 def test_a_section_that_fails_is_a_warning_and_leaves_the_board(
-    bench: Run, material: Path, module: str, answer: str, fault: str
-) -> None:
+    bench, material, module, answer, fault
+):
     (material / f"{module}.py").write_text(
         "import mine\n"
         "from bench_core import hookimpl\n"
@@ -92,7 +85,7 @@ def test_a_section_that_fails_is_a_warning_and_leaves_the_board(
         bench("report", "-p", module, "--debug")
 
 
-def test_a_fault_of_a_plugin_outside_trials_names_the_plugin(bench: Run, material: Path) -> None:
+def test_a_fault_of_a_plugin_outside_trials_names_the_plugin(bench, material):
     (material / "poor.py").write_text(
         "from bench_core import hookimpl\n"
         "class Poor:\n"
@@ -110,7 +103,7 @@ def test_a_fault_of_a_plugin_outside_trials_names_the_plugin(bench: Run, materia
     assert ended.err.startswith(fault)
 
 
-def test_a_refused_audit_is_1_and_leaves_the_ranking(bench: Run, material: Path) -> None:
+def test_a_refused_audit_is_1_and_leaves_the_ranking(bench, material):
     ended = bench("run", *QUICK, "--learners", "toy,peeking")
     assert ended.status == 1
     assert "1 refused by the audit" in ended.err
@@ -119,7 +112,7 @@ def test_a_refused_audit_is_1_and_leaves_the_ranking(bench: Run, material: Path)
     assert "failed: peeking: audit failed" in ended.out
 
 
-def test_a_closed_stdout_is_status_141() -> None:
+def test_a_closed_stdout_is_status_141():
     read, write = os.pipe()
     os.close(read)
     done = subprocess.run([BENCH, "list", "metrics"], stdout=write, stderr=subprocess.PIPE)
@@ -128,28 +121,24 @@ def test_a_closed_stdout_is_status_141() -> None:
     assert done.stderr == b""
 
 
-def test_output_that_the_terminal_cannot_show_is_replaced(
-    bench: Run, shell: Run, material: Path
-) -> None:
+def test_output_that_the_terminal_cannot_show_is_replaced(bench, shell, material):
     assert bench("run", *QUICK, "-l", "toy").status == 0
     ended = shell("report", PYTHONIOENCODING="ascii")
     assert ended.status == 0
     assert "toy" in ended.out
 
 
-def test_looking_things_up_leaves_stderr_empty(shell: Run) -> None:
+def test_looking_things_up_leaves_stderr_empty(shell):
     assert shell("list", "plugins").err == ""
 
 
-def test_memory_that_is_not_there_ends_in_one_line(
-    bench: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_memory_that_is_not_there_ends_in_one_line(bench, monkeypatch):
     for said, expected in (
         ("Unable to allocate 11.1 GiB", "error: out of memory (Unable to allocate 11.1 GiB): give"),
         ("", "error: out of memory: give fewer rows or columns"),
     ):
 
-        def fail(arguments: list[str], said: str = said) -> int:
+        def fail(arguments, said=said):
             raise MemoryError(said) if said else MemoryError
 
         monkeypatch.setattr(app, "_invoke", fail)

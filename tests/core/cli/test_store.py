@@ -1,11 +1,9 @@
 """``bench log`` and ``bench run -v``: how attempts ended, with tracebacks and output."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest
-from helpers.commands import DATA, QUICK, Run
+from helpers.commands import DATA, QUICK
 
 from bench_core.execution.failures import CUT, LONGEST_TEXT
 
@@ -35,14 +33,14 @@ EXECUTORS = pytest.mark.parametrize("executor", ["inline", "local"])
 
 
 @pytest.fixture
-def chatty(material: Path) -> Path:
+def chatty(material):
     (material / "chatty.py").write_text(CHATTY)
     return material
 
 
-def blocks(text: str) -> list[list[str]]:
+def blocks(text):
     """The lines of each attempt."""
-    found: list[list[str]] = []
+    found = []
     for line in text.splitlines():
         found += [[]] if not line.startswith(" ") else []
         found[-1].append(line)
@@ -50,9 +48,7 @@ def blocks(text: str) -> list[list[str]]:
 
 
 @EXECUTORS
-def test_the_log_has_traceback_and_output_of_a_failed_fit(
-    bench: Run, chatty: Path, executor: str
-) -> None:
+def test_the_log_has_traceback_and_output_of_a_failed_fit(bench, chatty, executor):
     words = (*DATA, "-p", "mine", "-p", "chatty", "-l", "chatty", "--executor", executor)
     assert bench("run", *words).status == 1
     fit, score = blocks(bench("log").out)
@@ -77,9 +73,7 @@ def test_the_log_has_traceback_and_output_of_a_failed_fit(
     assert len(score) == 2  # its fit has the traceback
 
 
-def test_the_log_counts_attempts_and_failed_leaves_out_what_ended_well(
-    bench: Run, material: Path
-) -> None:
+def test_the_log_counts_attempts_and_failed_leaves_out_what_ended_well(bench, material):
     for _ in range(2):
         assert bench("run", *QUICK, "--learners", "toy,broken").status == 1
     heads = [block[0] for block in blocks(bench("log").out)]
@@ -92,14 +86,14 @@ def test_the_log_counts_attempts_and_failed_leaves_out_what_ended_well(
     assert [", attempt 2," in head for head in failed] == [False, False, True, True]
 
 
-def test_a_log_without_failures_is_one_line(bench: Run, material: Path) -> None:
+def test_a_log_without_failures_is_one_line(bench, material):
     bench("run", *QUICK, "--learners", "toy")
     assert bench("log", "--failed").out == "nothing failed\n"
     assert bench("log", "-o", "log.txt").status == 0
     assert len(Path("log.txt").read_text().splitlines()) == 2
 
 
-def test_verbose_shows_the_traceback_as_it_happens(bench: Run, material: Path) -> None:
+def test_verbose_shows_the_traceback_as_it_happens(bench, material):
     said = bench("run", *QUICK, "--learners", "broken", "-v").err
     assert CUT in said
     assert said.index("mine.py") < said.index(CUT) < said.index("bench_core/execution")
@@ -107,7 +101,7 @@ def test_verbose_shows_the_traceback_as_it_happens(bench: Run, material: Path) -
     assert "why trials failed: bench log --failed" in said
 
 
-def test_a_learner_that_prints_leaves_stdout_to_the_result(bench: Run, chatty: Path) -> None:
+def test_a_learner_that_prints_leaves_stdout_to_the_result(bench, chatty):
     ended = bench("run", *QUICK, "-p", "chatty", "--learners", "chatty")
     assert "last line on stdout" not in ended.out
     assert "last line on stdout" in ended.err

@@ -1,16 +1,13 @@
-from __future__ import annotations
-
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 from types import SimpleNamespace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import pytest
 from helpers import toys
 
-from bench_core import Acquired, Bill, Examples, Features, Prediction, Task, UsageError, param
+from bench_core import Acquired, Bill, Examples, Prediction, Task, UsageError, param
 from bench_core.conformance import (
     ConformanceError,
     check_learner,
@@ -30,11 +27,11 @@ GOOD = toys.Prefix(0.3)
 
 
 @pytest.mark.parametrize("case", learner_cases(GOOD), ids=lambda case: case.name)
-def test_an_honest_learner_keeps_every_promise(case: Any) -> None:
+def test_an_honest_learner_keeps_every_promise(case):
     case()
 
 
-def test_tasks_are_those_that_all_it_stands_on_do_too() -> None:
+def test_tasks_are_those_that_all_it_stands_on_do_too():
     @dataclass(frozen=True)
     class Everything(toys.Stacked):
         tasks: ClassVar[frozenset[Task]] = frozenset(Task)
@@ -53,11 +50,11 @@ MODULES = (
 
 
 @pytest.mark.parametrize("check", [check for module in MODULES for check in checks_of(module)])
-def test_every_check_says_what_it_promises_and_how_to_fix_it(check: Any) -> None:
+def test_every_check_says_what_it_promises_and_how_to_fix_it(check):
     assert all(len(part.split()) > 3 for part in promise_of(check))
 
 
-def fault(learner: Any, check: Any, task: Task) -> str:
+def fault(learner, check, task):
     return Case("it", check, (learner, task_splits(task))).fault()
 
 
@@ -72,13 +69,13 @@ class Faulty(toys.Prefix):
     name: ClassVar[str] = "faulty"
     model: ClassVar[type[toys.PrefixModel]] = Model
 
-    def fit(self, *arguments: Any) -> Any:
+    def fit(self, *arguments):
         fitted = super().fit(*arguments)
         return self.model(fitted.order, fitted.weight, fitted.needs)
 
 
 class Reused(toys.PrefixModel):
-    def predict_path(self, features: Features) -> Iterator[Prediction]:
+    def predict_path(self, features):
         buffer = np.zeros(len(features))
         for prediction in super().predict_path(features):
             buffer[:] = prediction.scores
@@ -86,25 +83,25 @@ class Reused(toys.PrefixModel):
 
 
 class Lossy(toys.PrefixModel):
-    def state(self) -> dict[str, Any]:
+    def state(self):
         return {**super().state(), "weight": self.weight.astype(np.float32)}
 
 
 class Centred(toys.PrefixModel):
-    def predict_path(self, features: Features) -> Iterator[Prediction]:
+    def predict_path(self, features):
         for p in super().predict_path(features):
             yield Prediction(p.point, p.scores - p.scores.mean(), p.bills)
 
 
 class Peeking(toys.PrefixModel):
-    def predict_path(self, features: Features) -> Iterator[Prediction]:
+    def predict_path(self, features):
         last = np.nan_to_num(features.X[:, self.order[-1]].astype(float))
         for p in super().predict_path(features):
             yield Prediction(p.point, p.scores + last, p.bills)
 
 
 class Wide(toys.PrefixModel):
-    def predict_path(self, features: Features) -> Iterator[Prediction]:
+    def predict_path(self, features):
         for p in super().predict_path(features):
             yield Prediction(p.point, p.scores[:, None], p.bills)
 
@@ -112,13 +109,13 @@ class Wide(toys.PrefixModel):
 class Running(toys.PrefixModel):
     """Adds what the rows before it had."""
 
-    def predict_path(self, features: Features) -> Iterator[Prediction]:
+    def predict_path(self, features):
         for p in super().predict_path(features):
             yield Prediction(p.point, np.cumsum(p.scores), p.bills)
 
 
 class Scribbling(toys.PrefixModel):
-    def predict_path(self, features: Features) -> Iterator[Prediction]:
+    def predict_path(self, features):
         yield from super().predict_path(features)
         features.X[:] = 0
 
@@ -126,7 +123,7 @@ class Scribbling(toys.PrefixModel):
 class Covert(toys.PrefixModel):
     """Bills less by accounting ``model`` than a row used."""
 
-    def predict_path(self, features: Features) -> Iterator[Prediction]:
+    def predict_path(self, features):
         for p in super().predict_path(features):
             empty = np.zeros((1, self.needs.shape[1]), dtype=bool)
             bills = {**p.bills, "model": Bill(Acquired.pack(empty))}
@@ -147,7 +144,7 @@ class Covert(toys.PrefixModel):
     ],
 )
 @pytest.mark.parametrize("task", [Task.BINARY, Task.RANKING])
-def test_a_fault_of_a_model_is_found(model: Any, check: Any, line: str, task: Task) -> None:
+def test_a_fault_of_a_model_is_found(model, check, line, task):
     mine = type("Mine", (Faulty,), {"model": model})
     assert re.search(line, fault(mine(), check, task))
 
@@ -158,7 +155,7 @@ class Greedy(toys.Prefix):
 
     name: ClassVar[str] = "greedy"
 
-    def fit(self, train: Any, valid: Any, prices: Any, context: Any) -> Any:
+    def fit(self, train, valid, prices, context):
         model = super().fit(train, valid, prices, context)
         model.order = np.argsort(prices.feature_price() > 5, kind="stable")
         return model
@@ -170,7 +167,7 @@ class Noisy(toys.Prefix):
 
     name: ClassVar[str] = "noisy"
 
-    def fit(self, *arguments: Any) -> Any:
+    def fit(self, *arguments):
         model = super().fit(*arguments)
         model.weight = model.weight + np.random.default_rng().normal(size=len(model.weight))
         return model
@@ -182,7 +179,7 @@ class Blind(toys.Prefix):
 
     name: ClassVar[str] = "blind"
 
-    def fit(self, train: Any, *others: Any) -> Any:
+    def fit(self, train, *others):
         return super().fit(Examples(train.X, train.y, train.queries), *others)
 
 
@@ -196,7 +193,7 @@ class Unfinished:
     name: ClassVar[str] = "unfinished"
 
 
-def test_check_learner_lists_the_broken_promise_in_three_lines() -> None:
+def test_check_learner_lists_the_broken_promise_in_three_lines():
     mine = type("Mine", (Faulty,), {"model": Wide})
     with pytest.raises(ConformanceError) as caught:
         check_learner(mine(), [Task.BINARY])
@@ -213,7 +210,7 @@ class Delicate(toys.Prefix):
     name: ClassVar[str] = "delicate"
     how: str = param("missing", "missing, alike, few or wide")
 
-    def fit(self, train: Any, *others: Any) -> Any:
+    def fit(self, train, *others):
         X, y = train.X, train.y
         faults = {
             "missing": bool(np.isnan(X).all(axis=0).any()),
@@ -236,13 +233,13 @@ class Delicate(toys.Prefix):
         ("wide", learner_checks.check_wide_data),
     ],
 )
-def test_data_that_trouble_a_learner_are_found(how: str, check: Any) -> None:
+def test_data_that_trouble_a_learner_are_found(how, check):
     assert f"ZeroDivisionError: {how}" in fault(Delicate(how=how), check, Task.BINARY)
     refusing = type("Refusing", (Delicate,), {"fit": _refuse})
     check(refusing(how=how), task_splits(Task.BINARY))  # one line of its own is an answer
 
 
-def _refuse(*arguments: Any) -> None:
+def _refuse(*arguments):
     raise UsageError("no")
 
 
@@ -252,7 +249,7 @@ class Upside(toys.Prefix):
 
     name: ClassVar[str] = "upside"
 
-    def fit(self, *arguments: Any) -> Any:
+    def fit(self, *arguments):
         model = super().fit(*arguments)
         if self.tradeoff == 0:
             model.order = model.order[:2]
@@ -270,15 +267,15 @@ class Upside(toys.Prefix):
         (Unfinished(), learner_checks.check_parameters, "which has no tasks, fit"),
     ],
 )
-def test_a_fault_of_a_learner_is_found(learner: Any, check: Any, line: str) -> None:
+def test_a_fault_of_a_learner_is_found(learner, check, line):
     assert line in fault(learner, check, Task.REGRESSION)
 
 
-def generated(*names: str, **options: Any) -> tuple[list[Any], list[str]]:
+def generated(*names, **options):
     """The values and ids of ``promise`` for a test with that marker, or without one."""
     mark = getattr(pytest.mark, MARK)(*names, **options).mark if names else None
-    found: list[Any] = []
-    test: Any = SimpleNamespace(
+    found = []
+    test = SimpleNamespace(
         fixturenames=["promise"],
         definition=SimpleNamespace(nodeid="test_it", get_closest_marker={MARK: mark}.get),
         parametrize=lambda name, cases, ids: found.extend((cases, ids)),
@@ -288,19 +285,19 @@ def generated(*names: str, **options: Any) -> tuple[list[Any], list[str]]:
     return cases, ids
 
 
-def test_the_fixture_gives_a_test_for_each_promise() -> None:
+def test_the_fixture_gives_a_test_for_each_promise():
     cases, ids = generated("csv")
     assert ids == [f"report csv: check_{what}" for what in ("members", "written", "frame")]
     for promise in cases:
         promise()
 
 
-def test_settings_are_those_of_the_command() -> None:
+def test_settings_are_those_of_the_command():
     cases, _ = generated("per-query", settings=['per-query.per_query=["2"]'])
     assert cases[0].arguments[0].name == "per-query"
 
 
-def test_a_test_without_the_marker_and_an_unknown_name_are_refused_in_one_line() -> None:
+def test_a_test_without_the_marker_and_an_unknown_name_are_refused_in_one_line():
     with pytest.raises(pytest.UsageError, match=r"write @pytest\.mark\.bench_check"):
         generated()
     with pytest.raises(pytest.UsageError, match="nothere"):

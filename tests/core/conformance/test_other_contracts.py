@@ -1,10 +1,7 @@
 """The checks of data sets, metrics and cost models: all of the project pass, broken ones do not."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from itertools import count
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -26,14 +23,14 @@ from bench_core.plugins import load_registry
 REGISTRY = load_registry()
 METRICS = REGISTRY.metrics.values()
 SMALL = ["breast-cancer", "digits", "cstc-synthetic", "adapt-synthetic-1"]
-OPTIONS: dict[str, Any] = {
+OPTIONS = {
     "per-query": {"per_query": ["2", "7"]},
     "parallel": {"services": {"a": ["0", "1"], "b": ["2", "5"]}},
 }
 
 
 @pytest.mark.parametrize("metric", METRICS, ids=lambda m: m.name)
-def test_every_metric_keeps_its_promises(metric: Any) -> None:
+def test_every_metric_keeps_its_promises(metric):
     check_metric(metric)
 
 
@@ -45,12 +42,12 @@ def test_every_metric_keeps_its_promises(metric: Any) -> None:
         if not dataset_of(dataset).files
     ],
 )
-def test_data_sets_without_files_keep_their_promises(name: str) -> None:
+def test_data_sets_without_files_keep_their_promises(name):
     check_dataset(REGISTRY.dataset(name)())
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_every_shipped_cost_model_keeps_its_promises(name: str) -> None:
+def test_every_shipped_cost_model_keeps_its_promises(name):
     check_cost_model(MODELS[name].from_options(prices(), OPTIONS.get(name, {}), int))
 
 
@@ -58,11 +55,11 @@ class Data:
     name, task, title = "mine", Task.BINARY, "Random numbers"
     change: Callable[[dict[str, Any]], Any] = staticmethod(lambda made: None)
 
-    def prepare(self, source: Any, size: str, fold: int, seed: int) -> Splits:
+    def prepare(self, source, size, fold, seed):
         rng = np.random.default_rng(seed)
         y = np.arange(30) % 2.0
         X = rng.normal(size=(30, 2)).astype(np.float32)
-        made: dict[str, Any] = {"X": X, "y": y, "prices": price_list(np.ones(2)), "classes": 2}
+        made = {"X": X, "y": y, "prices": price_list(np.ones(2)), "classes": 2}
         type(self).change(made)
         parts = [Examples(made["X"][i::3], made["y"][i::3]) for i in range(3)]
         return Splits(*parts, prices=made["prices"], task=Task.BINARY, classes=made["classes"])
@@ -83,13 +80,13 @@ class Data:
         ),
     ],
 )
-def test_a_broken_data_set_is_named_with_the_promise(change: Any, line: str) -> None:
+def test_a_broken_data_set_is_named_with_the_promise(change, line):
     broken = type("Broken", (Data,), {"change": staticmethod(change)})
     with pytest.raises(ConformanceError, match=line):
         check_dataset(broken())
 
 
-def test_a_data_set_that_says_it_does_not_depend_on_the_seed_and_does() -> None:
+def test_a_data_set_that_says_it_does_not_depend_on_the_seed_and_does():
     broken = type("Broken", (Data,), {"depends_on": ()})
     with pytest.raises(ConformanceError, match=r"prepared again with \{'seed': 1, 'fold': 0\}"):
         check_dataset(broken())
@@ -98,9 +95,7 @@ def test_a_data_set_that_says_it_does_not_depend_on_the_seed_and_does() -> None:
 class Share:
     name, higher_is_better, tasks = "share", True, frozenset({Task.BINARY})
 
-    def values(
-        self, scores: Any, y: Any, queries: Any = None, multiplicity: Any = None
-    ) -> MetricValues:
+    def values(self, scores, y, queries=None, multiplicity=None):
         weights = np.ones(len(y)) if multiplicity is None else multiplicity.astype(float)
         return MetricValues(((scores > 0) == (y > 0)).astype(float), weights)
 
@@ -110,22 +105,22 @@ class Downwards(Share):
 
 
 class Forgetful(Share):
-    def values(self, scores: Any, y: Any, queries: Any = None, multiplicity: Any = None) -> Any:
+    def values(self, scores, y, queries=None, multiplicity=None):
         return super().values(scores, y)
 
 
 class Gaps(Share):
-    def values(self, scores: Any, y: Any, queries: Any = None, multiplicity: Any = None) -> Any:
+    def values(self, scores, y, queries=None, multiplicity=None):
         return MetricValues(np.full(len(y), np.nan), np.ones(len(y)))
 
 
 class Number(Share):
-    def values(self, *arguments: Any) -> Any:
+    def values(self, *arguments):
         return 0.5
 
 
 class Sorting(Share):
-    def values(self, scores: Any, *others: Any) -> Any:
+    def values(self, scores, *others):
         found = super().values(scores.copy(), *others)
         scores.sort()
         return found
@@ -134,7 +129,7 @@ class Sorting(Share):
 class First(Share):
     """Judges the first of the rows with the largest score."""
 
-    def values(self, scores: Any, y: Any, queries: Any = None, multiplicity: Any = None) -> Any:
+    def values(self, scores, y, queries=None, multiplicity=None):
         right = np.arange(len(y)) % 2 == (scores > 0)
         return MetricValues(right.astype(float), np.ones(len(y)))
 
@@ -142,7 +137,7 @@ class First(Share):
 class Percent(Share):
     bounds = (0.0, 1.0)
 
-    def values(self, *arguments: Any) -> Any:
+    def values(self, *arguments):
         found = super().values(*arguments)
         return MetricValues(100 * found.values, found.weights)
 
@@ -152,7 +147,7 @@ class Shifted(Share):
 
 
 class Uneven(Share):
-    def values(self, *arguments: Any) -> Any:
+    def values(self, *arguments):
         found = super().values(*arguments)
         return MetricValues(found.values, found.weights[1:])
 
@@ -171,7 +166,7 @@ class Uneven(Share):
         (Uneven, r"check_values \(binary\): \(200,\) values and \(199,\) weights"),
     ],
 )
-def test_a_broken_metric_is_named_with_the_promise(metric: Any, line: str) -> None:
+def test_a_broken_metric_is_named_with_the_promise(metric, line):
     with pytest.raises(ConformanceError, match=line):
         check_metric(metric())
 
@@ -181,28 +176,28 @@ class Odd(SensorPrices):
 
 
 class Welcome(Odd):
-    def feature_cost(self, acquired: Any, queries: Any = None) -> Any:
+    def feature_cost(self, acquired, queries=None):
         return acquired.cost(self.sensor) + 1
 
 
 class Rebate(Odd):
-    def feature_cost(self, acquired: Any, queries: Any = None) -> Any:
+    def feature_cost(self, acquired, queries=None):
         cost = acquired.cost(self.sensor)
         return np.where((cost > 20) & (cost < self.everything), 1.0, cost)
 
 
 class Single(Odd):
-    def feature_cost(self, acquired: Any, queries: Any = None) -> Any:
+    def feature_cost(self, acquired, queries=None):
         return 3.0
 
 
 class Crowd(Odd):
-    def feature_cost(self, acquired: Any, queries: Any = None) -> Any:
+    def feature_cost(self, acquired, queries=None):
         return acquired.cost(self.sensor) / len(acquired.bits)
 
 
 class Amnesia(Odd):
-    def state(self) -> Any:
+    def state(self):
         return {**super().state(), "sensor": self.sensor * 2}
 
 
@@ -217,7 +212,7 @@ class Amnesia(Odd):
         (Amnesia, "check_state: rebuilt from its state it bills differently"),
     ],
 )
-def test_a_broken_cost_model_is_named_with_the_promise(model: Any, line: str) -> None:
+def test_a_broken_cost_model_is_named_with_the_promise(model, line):
     with pytest.raises(ConformanceError, match=line):
         check_cost_model(model(**prices().state()))
 
@@ -225,22 +220,22 @@ def test_a_broken_cost_model_is_named_with_the_promise(model: Any, line: str) ->
 class Lines:
     name, suffixes = "lines", (".txt",)
 
-    def write(self, run: Any, frame: Any, output: Path, *, sections: Any, verbose: bool) -> None:
+    def write(self, run, frame, output, *, sections, verbose):
         output.write_text("\n".join(frame["learner"]))
 
 
 class Forgets(Lines):
-    def write(self, *arguments: Any, **more: Any) -> None:
+    def write(self, *arguments, **more):
         pass
 
 
 class Dated(Lines):
-    def write(self, run: Any, frame: Any, output: Path, **more: Any) -> None:
+    def write(self, run, frame, output, **more):
         output.write_text(str(next(TICKS)))
 
 
 class Dropping(Lines):
-    def write(self, run: Any, frame: Any, output: Path, **more: Any) -> None:
+    def write(self, run, frame, output, **more):
         output.write_text("x")
         frame.drop(columns="learner", inplace=True)
 
@@ -255,7 +250,7 @@ TICKS = count()
 @pytest.mark.parametrize(
     ("check", "sound"), [(check_dataset, Data()), (check_metric, Share()), (check_report, Lines())]
 )
-def test_a_sound_one_passes(check: Callable[[Any], None], sound: Any) -> None:
+def test_a_sound_one_passes(check, sound):
     check(sound)
 
 
@@ -268,12 +263,12 @@ def test_a_sound_one_passes(check: Callable[[Any], None], sound: Any) -> None:
         (Dotless, "check_members: suffix 'txt' begins with no dot"),
     ],
 )
-def test_a_broken_report_is_named_with_the_promise(report: Any, line: str) -> None:
+def test_a_broken_report_is_named_with_the_promise(report, line):
     with pytest.raises(ConformanceError, match=line):
         check_report(report())
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", REGISTRY.reports)
-def test_every_report_keeps_its_promises(name: str) -> None:
+def test_every_report_keeps_its_promises(name):
     check_report(REGISTRY.reports[name])

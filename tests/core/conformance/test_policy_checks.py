@@ -1,8 +1,6 @@
 """The checks of policies: an honest one passes, and each cheat is found by the check that is
 meant."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -20,7 +18,7 @@ class Cheapest:
 
     nested = True
 
-    def __init__(self, stops: Any, price: Any) -> None:
+    def __init__(self, stops, price):
         self.stops, self.price = stops, price
 
     def act(self, cells, bought, left, stop):
@@ -54,7 +52,7 @@ class Learner:
 
 
 @pytest.mark.parametrize("case", learner_cases(Learner()), ids=lambda case: case.name)
-def test_an_honest_policy_keeps_every_promise(case: Any) -> None:
+def test_an_honest_policy_keeps_every_promise(case):
     case()
 
 
@@ -140,7 +138,7 @@ class Spending(Sequential):
         return super().predict_capped(features, 2 * cap, prices)
 
 
-def _n(names: dict[str, Any]) -> list[Any]:
+def _n(names):
     return [names[name] for name in ("cells", "bought", "left", "stop")]
 
 
@@ -166,11 +164,11 @@ CHEATS = [
 
 
 @pytest.mark.parametrize(("members", "check", "line"), CHEATS)
-def test_a_cheat_is_found(members: dict[str, Any], check: Any, line: str) -> None:
+def test_a_cheat_is_found(members, check, line):
     learner = type("Mine", (Learner,), members)()
     fault = Case("it", check, (learner, task_splits(Task.BINARY))).fault()
     assert re.search(line, fault), fault
 
 
-def test_every_check_of_policies_has_a_cheat() -> None:
+def test_every_check_of_policies_has_a_cheat():
     assert {check for _, check, _ in CHEATS} >= {*checks_of(policy_checks)}

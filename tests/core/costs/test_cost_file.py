@@ -1,11 +1,8 @@
 """Cost files in all forms; unsound ones are refused with the place and the remedy."""
 
-from __future__ import annotations
-
 import json
 import tomllib
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -39,14 +36,14 @@ FORMS = {
 }
 
 
-def write(folder: Path, text: str, name: str = "costs.txt") -> Path:
+def write(folder, text, name="costs.txt"):
     path = folder / name
     path.write_text(text)
     return path
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_every_form_gives_the_same_prices(form: str, tmp_path: Path) -> None:
+def test_every_form_gives_the_same_prices(form, tmp_path):
     prices = read_costs(write(tmp_path, FORMS[form]), NAMES)
     assert prices.feature_price().tolist() == [1, 2.5, 0]
     assert prices.sensors == 3
@@ -56,7 +53,7 @@ def test_every_form_gives_the_same_prices(form: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "text", ["index,cost\n2,7\n1,5\n", "f1:5\nf2:7\n", "1:5\n2:7\n", "5\n7\n", "[5, 7]"]
 )
-def test_features_without_names_are_counted_from_one(text: str, tmp_path: Path) -> None:
+def test_features_without_names_are_counted_from_one(text, tmp_path):
     assert read_costs(write(tmp_path, text), features=2).feature_price().tolist() == [5, 7]
 
 
@@ -65,13 +62,13 @@ WRITTEN = ['"Temp, max"', '"a""q"', '"x:y, z"', '"5"" pipe; short"', "plain"]
 
 
 @pytest.mark.parametrize("separator", [",", ":", ";", "\t", ", "])
-def test_names_in_quotes_may_hold_separators_and_quotes(separator: str, tmp_path: Path) -> None:
+def test_names_in_quotes_may_hold_separators_and_quotes(separator, tmp_path):
     lines = [f"{name}{separator}{k}" for k, name in enumerate(WRITTEN, start=1)]
     path = write(tmp_path, "\n".join(lines) + "\n")
     assert read_costs(path, ODD).feature_price().tolist() == [1, 2, 3, 4, 5]
 
 
-def test_a_name_with_a_dot_in_toml_is_to_be_quoted(tmp_path: Path) -> None:
+def test_a_name_with_a_dot_in_toml_is_to_be_quoted(tmp_path):
     names = ("Sepal.Length", "a.b.c", "d")
     text = "[costs]\n{} = 1\n{} = 2\nd = 3\n"
     for first, second, remedy in (
@@ -85,7 +82,7 @@ def test_a_name_with_a_dot_in_toml_is_to_be_quoted(tmp_path: Path) -> None:
     assert read_costs(path, names).feature_price().tolist() == [1, 2, 3]
 
 
-def test_a_close_name_is_suggested(tmp_path: Path) -> None:
+def test_a_close_name_is_suggested(tmp_path):
     path = write(tmp_path, "glucose,1\ninsulin,2\n")
     with pytest.raises(
         InputError, match=r"line 1: unknown feature 'glucose': did you mean glukose\?"
@@ -105,7 +102,7 @@ FULL = {
 FULL_NAMES = ("age", "TSH", "TT4", "T4U", "FTI", "left", "right")
 
 
-def price_of(prices: SensorPrices, names: tuple[str, ...]) -> float:
+def price_of(prices, names):
     mask = np.zeros((1, prices.sensors), dtype=bool)
     for name in names:
         mask[0, prices.sensors_of(FULL_NAMES.index(name))] = True
@@ -126,14 +123,12 @@ def price_of(prices: SensorPrices, names: tuple[str, ...]) -> float:
         (FULL_NAMES, 1 + 22.78 + 12.41 + 9.31 + 5),
     ],
 )
-def test_the_full_form_charges_groups_as_it_says(
-    bought: tuple[str, ...], price: float, tmp_path: Path
-) -> None:
+def test_the_full_form_charges_groups_as_it_says(bought, price, tmp_path):
     prices = read_costs(write(tmp_path, json.dumps(FULL)), FULL_NAMES)
     assert price_of(prices, bought) == pytest.approx(price, abs=1e-9)
 
 
-def test_the_example_of_the_documentation_is_read(tmp_path: Path) -> None:
+def test_the_example_of_the_documentation_is_read(tmp_path):
     text = (Path(__file__).parents[3] / "docs" / "cost-files.md").read_text()
     example = text[text.index("    {\n") : text.index("    }\n") + 6]
     names = ("age", "TSH", "T3", "TT4", "T4U", "FTI", "left", "right")
@@ -141,7 +136,7 @@ def test_the_example_of_the_documentation_is_read(tmp_path: Path) -> None:
     assert prices.everything == pytest.approx(1 + 2.10 + 20.68 + 9.31 + 12.41 + 9.31 + 5)
 
 
-def test_published_cost_files_are_read(real_data: Path) -> None:
+def test_published_cost_files_are_read(real_data):
     text = (real_data / "hepatitis" / "hepatitis.csv").read_text()
     header = text.splitlines()[0].split(",")
     hepatitis = read_costs(real_data / "hepatitis" / "hepatitis_costs.json", header)
@@ -153,13 +148,13 @@ def test_published_cost_files_are_read(real_data: Path) -> None:
     assert counts.tolist() == [16, 46, 40, 24, 10]
 
 
-def splits(**changes: Any) -> Splits:
+def splits(**changes):
     part = Examples(np.zeros((2, 3), dtype=np.float32), np.array([0.0, 1.0]))
     assumed = SensorPrices.additive(np.ones(3))
     return Splits(part, part, part, assumed, Task.BINARY, 2, NAMES, **changes)
 
 
-def test_a_cost_file_replaces_the_assumed_prices(tmp_path: Path) -> None:
+def test_a_cost_file_replaces_the_assumed_prices(tmp_path):
     path = write(tmp_path, "a:1\nb:2.5\nc:0\n")
     priced = with_costs(splits(costs_assumed=True, notes=("kept",)), path)
     assert priced.prices.feature_price().tolist() == [1, 2.5, 0]
@@ -172,7 +167,7 @@ def test_a_cost_file_replaces_the_assumed_prices(tmp_path: Path) -> None:
     split=st.floats(0, 10),
     tree=st.floats(0, 10),
 )
-def test_prices_survive_json_exactly(cost: list[float], split: float, tree: float) -> None:
+def test_prices_survive_json_exactly(cost, split, tree):
     prices = price_list(
         np.array([*cost, 3.0, 4.0]),
         discounted=[DiscountGroup((4, 5), (2.0, 3.0))],
@@ -190,7 +185,7 @@ def test_prices_survive_json_exactly(cost: list[float], split: float, tree: floa
     assert (back.split, back.tree, back.unit) == (split, tree, "ms")
 
 
-def test_a_model_without_costs_builds_on_the_prices_that_hold() -> None:
+def test_a_model_without_costs_builds_on_the_prices_that_hold():
     own = SensorPrices.additive(np.array([1.0, 10.0, 100.0]), unit="ms")
     file = CostFile(Path("c.json"), '{"model": "per-query", "per_query": ["c", "f1"]}')
     costs = cost_model(file, NAMES, own, MODELS)
@@ -216,7 +211,7 @@ services = {both = ["a", "c"]}
     ],
     ids=["a file", "in capitals", "a table of a suite"],
 )
-def test_toml_holds_the_full_form(file: CostFile) -> None:
+def test_toml_holds_the_full_form(file):
     costs = cost_model(file, NAMES, None, MODELS)
     assert isinstance(costs, ParallelPrices)
     assert costs.prices.sensor.tolist() == [1, 10, 100]
@@ -224,7 +219,7 @@ def test_toml_holds_the_full_form(file: CostFile) -> None:
     assert costs.service.tolist() == [0, -1, 0]
 
 
-def refused(text: str, names: tuple[str, ...] = NAMES, name: str = "c.json") -> str:
+def refused(text, names=NAMES, name="c.json"):
     with pytest.raises(InputError) as caught:
         cost_model(CostFile(Path(name), text), names, None, MODELS)
     return str(caught.value)
@@ -233,7 +228,7 @@ def refused(text: str, names: tuple[str, ...] = NAMES, name: str = "c.json") -> 
 PAIR = {"members": ["a", "c"]}
 
 
-def full(**keys: Any) -> str:
+def full(**keys):
     """The full form with these keys, one a line: the costs on line 2, the others from line 3."""
     keys = {"costs": {"a": 1, "b": 2, "c": 1}} | keys
     return "{\n" + ",\n".join(f"{json.dumps(k)}: {json.dumps(v)}" for k, v in keys.items()) + "\n}"
@@ -254,7 +249,7 @@ def full(**keys: Any) -> str:
         ('{"a": 1,\n"b": }', "c.json, line 2: not JSON"),
     ],
 )  # fmt: skip
-def test_one_cost_per_feature_is_wanted(text: str, line: str) -> None:
+def test_one_cost_per_feature_is_wanted(text, line):
     assert refused(text).startswith(line)
 
 
@@ -286,7 +281,7 @@ def test_one_cost_per_feature_is_wanted(text: str, line: str) -> None:
         ({"model": "parallel"}, "c.json, line 3: services must be a table of lists"),
     ],
 )
-def test_a_key_of_the_full_form_holds_what_it_should(keys: dict[str, Any], line: str) -> None:
+def test_a_key_of_the_full_form_holds_what_it_should(keys, line):
     assert refused(full(**keys)).startswith(line)
 
 
@@ -302,21 +297,21 @@ def test_a_key_of_the_full_form_holds_what_it_should(keys: dict[str, Any], line:
         ("c.txt", "a:1\nb:inf\nc:0", "c.txt, line 2: feature 'b' costs 'inf', not a number"),
     ],
 )
-def test_a_line_that_is_no_cost_is_refused(name: str, text: str, line: str) -> None:
+def test_a_line_that_is_no_cost_is_refused(name, text, line):
     assert refused(text, name=name).startswith(line)
 
 
-def test_a_model_without_costs_reads_its_own_keys_only() -> None:
+def test_a_model_without_costs_reads_its_own_keys_only():
     line = refused('{"model": "per-query", "per_query": ["a"],\n"split": 1}')
     assert line == "c.json, line 2: unknown key 'split'; known: model, per_query"
 
 
-def test_a_model_without_costs_needs_prices_to_build_on() -> None:
+def test_a_model_without_costs_needs_prices_to_build_on():
     line = refused('{"model": "per-query", "per_query": ["a"]}')
     assert line.startswith("c.json: key 'costs' is missing")
 
 
-def test_the_names_are_listed_where_they_are_few() -> None:
+def test_the_names_are_listed_where_they_are_few():
     assert refused("zz,1", ("a", "b"), "c.csv").endswith("remove it; known: a, b")
     many = tuple(f"n{i}" for i in range(40))
     assert refused("zz,1", many, "c.csv").endswith("correct or remove it")

@@ -1,7 +1,4 @@
-from __future__ import annotations
-
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -10,13 +7,13 @@ from bench_core import DiscountGroup, Prices, price_list
 from bench_core.costs.model import ContradictionError
 
 
-def paid(prices: Prices, features: list[int]) -> float:
+def paid(prices, features):
     """What buying these features costs, by sets: the definition, not the implementation."""
     sensors = {int(s) for j in features for s in prices.sensors_of(j)}
     return float(sum(prices.sensor[s] for s in sensors))
 
 
-def test_a_plain_feature_costs_its_price_each() -> None:
+def test_a_plain_feature_costs_its_price_each():
     prices = price_list(np.array([1.0, 5.0, 20.0]))
     assert prices.sensors == 3
     assert paid(prices, [0, 2]) == 21.0
@@ -24,14 +21,14 @@ def test_a_plain_feature_costs_its_price_each() -> None:
     np.testing.assert_array_equal(prices.feature_price(), [1.0, 5.0, 20.0])
 
 
-def test_features_of_one_sensor_are_paid_once() -> None:
+def test_features_of_one_sensor_are_paid_once():
     prices = price_list(np.array([3.0, 7.0, 7.0]), shared=[[1, 2]])
     assert paid(prices, [1]) == 7.0
     assert paid(prices, [1, 2]) == 7.0
     assert prices.everything == 10.0
 
 
-def test_the_second_member_of_a_discounted_group_pays_less() -> None:
+def test_the_second_member_of_a_discounted_group_pays_less():
     # Turney's blood tests on Pima: glucose 17.61 and insulin 22.78, the second 2.10 less.
     group = DiscountGroup(members=(0, 1), later=(15.51, 20.68))
     prices = price_list(np.array([17.61, 22.78]), discounted=[group])
@@ -40,7 +37,7 @@ def test_the_second_member_of_a_discounted_group_pays_less() -> None:
     assert paid(prices, [0, 1]) == pytest.approx(17.61 + 20.68)
 
 
-def test_a_derived_feature_is_free_once_its_parents_are_bought() -> None:
+def test_a_derived_feature_is_free_once_its_parents_are_bought():
     # thyroid: FTI is computed from TT4 (14.51) and T4U (11.41).
     prices = price_list(np.array([14.51, 11.41, 99.0]), derived={2: [0, 1]})
     assert paid(prices, [2]) == pytest.approx(25.92)
@@ -61,7 +58,7 @@ GROUP = DiscountGroup(members=(0, 1), later=(10.0, 8.0))
     ],
     ids=["one each", "as many but shared", "a feature that needs nothing", "sensors nobody needs"],
 )
-def test_features_are_bought_with_the_sensors_that_they_need(prices: Prices) -> None:
+def test_features_are_bought_with_the_sensors_that_they_need(prices):
     for j in range(prices.features):
         needed = set(prices.sensors_of(j).tolist())
         bought = prices.bought_for(np.array([j]))
@@ -79,10 +76,8 @@ def test_features_are_bought_with_the_sensors_that_they_need(prices: Prices) -> 
         ([1.0] * 3, {"derived": {1: [0], 2: [1]}}, "feature 2 is derived from 1, itself derived"),
     ],
 )
-def test_groups_that_contradict_themselves_are_refused(
-    cost: list[float], rules: dict[str, Any], message: str
-) -> None:
-    def listed() -> Prices:
+def test_groups_that_contradict_themselves_are_refused(cost, rules, message):
+    def listed():
         groups = [DiscountGroup((0, 1), later) for later in rules.get("discounted", ())]
         return price_list(np.array(cost), **(rules | {"discounted": groups}))
 
@@ -90,14 +85,14 @@ def test_groups_that_contradict_themselves_are_refused(
         listed()
 
 
-def test_a_sensor_that_is_not_there_is_refused() -> None:
+def test_a_sensor_that_is_not_there_is_refused():
     whole = price_list(np.ones(2))
     for needed in ([0, 2], [0, -1]):
         with pytest.raises(ValueError, match=r"needed names a sensor outside 0\.\.1"):
             replace(whole, needed=np.array(needed, dtype=np.int32))
 
 
-def test_features_in_groups_are_among_those_with_a_cost() -> None:
+def test_features_in_groups_are_among_those_with_a_cost():
     for beyond in (-1, 2):
         for rules in (
             {"shared": [[beyond]]},
@@ -106,10 +101,10 @@ def test_features_in_groups_are_among_those_with_a_cost() -> None:
             {"derived": {0: [beyond]}},
         ):
             with pytest.raises(ValueError, match=rf"feature {beyond} is outside 0\.\.1"):
-                price_list(np.ones(2), **rules)  # type: ignore[arg-type]
+                price_list(np.ones(2), **rules)
 
 
-def test_a_feature_under_two_rules_is_refused() -> None:
+def test_a_feature_under_two_rules_is_refused():
     with pytest.raises(ContradictionError) as caught:
         price_list(np.array([1.0, 1.0, 1.0]), shared=[[0, 1], [1, 2]])
     assert str(caught.value) == "feature 1 is in two groups; keep one"
@@ -117,7 +112,7 @@ def test_a_feature_under_two_rules_is_refused() -> None:
 
 
 @pytest.mark.parametrize("bad", [-1.0, np.nan, np.inf])
-def test_a_price_that_is_negative_or_not_finite_is_refused(bad: float) -> None:
+def test_a_price_that_is_negative_or_not_finite_is_refused(bad):
     with pytest.raises(ValueError, match="negative or non-finite"):
         price_list(np.array([1.0, bad]))
     with pytest.raises(ValueError, match="split and tree"):
@@ -126,7 +121,7 @@ def test_a_price_that_is_negative_or_not_finite_is_refused(bad: float) -> None:
         price_list(np.array([1.0]), tree=bad)
 
 
-def test_a_sensor_that_no_feature_needs_is_never_bought() -> None:
+def test_a_sensor_that_no_feature_needs_is_never_bought():
     prices = Prices(
         start=np.array([0, 1, 2], dtype=np.int32),
         needed=np.array([0, 1], dtype=np.int32),

@@ -1,7 +1,5 @@
 """Per-query and parallel prices against hand calculations, brute force and plain sensor prices."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np
@@ -27,17 +25,17 @@ PRICES = SensorPrices.additive(np.array([1.0, 10.0, 100.0]), split=0.5, unit="ms
 SECOND_AND_THIRD = np.array([False, True, True])
 
 
-def bought(*rows: str) -> Acquired:
+def bought(*rows):
     """One text per row, x for each sensor bought."""
     return Acquired.pack(np.array([[mark == "x" for mark in row] for row in rows]))
 
 
-def rows(n: int, d: int, queries: Queries | None = None) -> Examples:
+def rows(n, d, queries=None):
     """Rows of zeros."""
     return Examples(np.zeros((n, d), np.float32), np.zeros(n), queries)
 
 
-def test_a_sensor_per_query_is_paid_once_and_shared_by_all_rows_of_the_query() -> None:
+def test_a_sensor_per_query_is_paid_once_and_shared_by_all_rows_of_the_query():
     costs = PerQueryPrices(PRICES, SECOND_AND_THIRD)
     queries = Queries.from_sizes(np.array([2, 4, 1]))
     acquired = bought("xx-", "-x-", "---", "x-x", "--x", "-x-", "---")
@@ -45,13 +43,13 @@ def test_a_sensor_per_query_is_paid_once_and_shared_by_all_rows_of_the_query() -
     assert costs.feature_cost(acquired, queries).tolist() == [6, 5, 27.5, 28.5, 27.5, 27.5, 0]
 
 
-def test_rows_without_queries_pay_every_sensor_themselves() -> None:
+def test_rows_without_queries_pay_every_sensor_themselves():
     costs = PerQueryPrices(PRICES, SECOND_AND_THIRD)
     assert costs.feature_cost(bought("xx-", "-x-"), None).tolist() == [11, 10]
     assert costs.surrogate(rows(4, 3)) is PRICES
 
 
-def test_a_row_that_stands_for_copies_is_billed_as_they_would_be() -> None:
+def test_a_row_that_stands_for_copies_is_billed_as_they_would_be():
     costs = PerQueryPrices(PRICES, SECOND_AND_THIRD)
     queries = Queries.from_sizes(np.array([2, 1]))
     copies = np.array([1.0, 3.0, 2.0])
@@ -61,13 +59,13 @@ def test_a_row_that_stands_for_copies_is_billed_as_they_would_be() -> None:
     assert (cost * copies).tolist() == [26, 75, 10]
 
 
-def test_the_surrogate_of_a_sensor_per_query_is_its_share_for_a_row_of_a_mean_query() -> None:
+def test_the_surrogate_of_a_sensor_per_query_is_its_share_for_a_row_of_a_mean_query():
     costs = PerQueryPrices(PRICES, SECOND_AND_THIRD)
     train = rows(8, 3, Queries.from_sizes(np.array([2, 6])))
     assert costs.surrogate(train).sensor.tolist() == [1, 2.5, 25]
 
 
-def test_copies_of_rows_share_the_surrogate_of_a_sensor_per_query_as_they_share_its_bill() -> None:
+def test_copies_of_rows_share_the_surrogate_of_a_sensor_per_query_as_they_share_its_bill():
     costs = PerQueryPrices(PRICES, SECOND_AND_THIRD)
     copies = np.array([1, 3, 4])
     train = replace(rows(3, 3, Queries.from_sizes(np.array([2, 1]))), multiplicity=copies)
@@ -77,18 +75,18 @@ def test_copies_of_rows_share_the_surrogate_of_a_sensor_per_query_as_they_share_
     assert np.average(bill, weights=copies) == np.average(paid, weights=copies) == 1 + 110 * 2 / 8
 
 
-def test_a_state_that_cannot_be_kept_names_its_model_and_entry() -> None:
+def test_a_state_that_cannot_be_kept_names_its_model_and_entry():
     class Odd(PerQueryPrices):
         name = "odd"
 
-        def state(self) -> dict[str, object]:
+        def state(self):
             return {"fee": np.int64(3)}
 
     with pytest.raises(UsageError, match=r"cost model 'odd': its state\(\)\['fee'\] is np.int64"):
         costs_key(Odd(PRICES, SECOND_AND_THIRD))
 
 
-def test_a_service_costs_its_largest_sensor_and_services_add_up() -> None:
+def test_a_service_costs_its_largest_sensor_and_services_add_up():
     prices = SensorPrices.additive(np.array([1.0, 10, 100, 7, 3, 0.5]))
     costs = ParallelPrices(prices, np.array([2, 0, 0, 2, -1, 5]))
     assert costs.feature_cost(
@@ -100,7 +98,7 @@ def test_a_service_costs_its_largest_sensor_and_services_add_up() -> None:
     assert surrogate.everything == pytest.approx(costs.everything)
 
 
-def test_services_take_all_sensors_of_their_features_and_leave_the_others_alone() -> None:
+def test_services_take_all_sensors_of_their_features_and_leave_the_others_alone():
     prices = price_list(np.array([5.0, 7.0, 3.0, 0.0]), derived={3: [0, 2]})
     find = {"left": 0, "middle": 1, "sum": 3}.__getitem__
     services = {"one": ["middle"], "two": ["sum", "left"]}
@@ -119,14 +117,12 @@ masks = st.integers(1, 70).flatmap(
 )
 
 
-def drawn(seed: int, rows: int, sensors: int) -> Acquired:
+def drawn(seed, rows, sensors):
     return Acquired.pack(np.random.default_rng(seed).random((rows, sensors)) < 0.4)
 
 
 @given(masks)
-def test_without_a_sensor_per_query_and_with_a_service_each_bills_are_sensor_prices_exactly(
-    case: tuple[list[float], list[int], int],
-) -> None:
+def test_without_a_sensor_per_query_and_with_a_service_each_bills_are_sensor_prices_exactly(case):
     price, sizes, seed = case
     prices, queries = SensorPrices.additive(np.array(price)), Queries.from_sizes(np.array(sizes))
     acquired, s = drawn(seed, queries.rows, len(price)), len(price)
@@ -142,7 +138,7 @@ def test_without_a_sensor_per_query_and_with_a_service_each_bills_are_sensor_pri
 
 
 @given(masks)
-def test_the_rows_of_a_query_sum_to_its_bill(case: tuple[list[float], list[int], int]) -> None:
+def test_the_rows_of_a_query_sum_to_its_bill(case):
     price, sizes, seed = case
     queries = Queries.from_sizes(np.array(sizes))
     marked = np.random.default_rng(seed + 1).random(len(price)) < 0.5
@@ -157,7 +153,7 @@ def test_the_rows_of_a_query_sum_to_its_bill(case: tuple[list[float], list[int],
         assert cost[start:stop].sum() == pytest.approx(sum(price[s] for s in [*once, *each]))
 
 
-SHIPPED: list[CostModel] = [
+SHIPPED = [
     PRICES,
     PerQueryPrices(PRICES, SECOND_AND_THIRD),
     ParallelPrices(PRICES, np.array([0, 0, -1])),
@@ -165,7 +161,7 @@ SHIPPED: list[CostModel] = [
 
 
 @pytest.mark.parametrize("costs", SHIPPED, ids=lambda c: c.name)
-def test_a_model_survives_json_and_keeps_its_key(costs: CostModel) -> None:
+def test_a_model_survives_json_and_keeps_its_key(costs):
     assert isinstance(costs, CostModel)
     assert MODELS[costs.name] is type(costs)
     back = from_json(to_json(costs))
@@ -175,7 +171,7 @@ def test_a_model_survives_json_and_keeps_its_key(costs: CostModel) -> None:
     assert back.evaluation_cost(4, 1, 2).tolist() == [2.0] * len(back.evaluation_cost(4, 1, 2))
 
 
-def test_keys_tell_models_and_their_options_apart() -> None:
+def test_keys_tell_models_and_their_options_apart():
     others = [
         PerQueryPrices(PRICES, np.array([True, False, False])),
         ParallelPrices(PRICES, np.array([0, -1, 0])),
@@ -184,7 +180,7 @@ def test_keys_tell_models_and_their_options_apart() -> None:
     assert len({costs_key(c) for c in [*SHIPPED, *others]}) == 6
 
 
-def test_all_sensors_of_a_feature_are_paid_per_query() -> None:
+def test_all_sensors_of_a_feature_are_paid_per_query():
     prices = price_list(np.array([5.0, 7.0, 0.0]), derived={2: [0, 1]})
     columns = {"sum": 2, "left": 0}
     costs = PerQueryPrices.from_options(prices, {"per_query": ["sum"]}, columns.__getitem__)
@@ -197,7 +193,7 @@ def test_all_sensors_of_a_feature_are_paid_per_query() -> None:
 SHARED = price_list(np.array([3.0, 7, 7, 0, 2]), shared=[[1, 2]], derived={3: [0, 1]})
 
 
-def test_features_are_turned_into_the_sensors_they_need() -> None:
+def test_features_are_turned_into_the_sensors_they_need():
     wanted = np.zeros((5, SHARED.sensors), dtype=bool)
     for j in range(5):
         wanted[j, SHARED.sensors_of(j)] = True

@@ -1,11 +1,7 @@
 """Measuring extractors, under a clock that the extractors themselves move on."""
 
-from __future__ import annotations
-
 import gc
 import json
-from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -19,33 +15,33 @@ from bench_core.errors import InputError
 class Clock:
     """CPU seconds, as the extractors say."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         self.now = 0.0
         self.slower = 0.0  # each second makes all later ones longer by this share
 
-    def process_time(self) -> float:
+    def process_time(self):
         return self.now
 
-    def spend(self, seconds: float) -> None:
+    def spend(self, seconds):
         self.now += seconds * (1 + self.slower * self.now)
 
 
 @pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+def clock(monkeypatch):
     made = Clock()
     monkeypatch.setattr(timing.time, "process_time", made.process_time)
     return made
 
 
-def costly(clock: Clock, cost: Callable[[float], float], result: object = 1.0) -> Callable:
-    def extract(item: float) -> object:
+def costly(clock, cost, result=1.0):
+    def extract(item):
         clock.spend(cost(item))
         return result
 
     return extract
 
 
-def test_the_median_and_quartiles_over_items_are_told_in_milliseconds(clock: Clock) -> None:
+def test_the_median_and_quartiles_over_items_are_told_in_milliseconds(clock):
     seconds = [0.001, 0.002, 0.003, 0.004, 0.010]
     measured = measure([Extractor("e", costly(clock, lambda s: s))], seconds, repeats=3)
     timing = measured.extract["e"]
@@ -56,10 +52,10 @@ def test_the_median_and_quartiles_over_items_are_told_in_milliseconds(clock: Clo
     assert timing.count == 15
 
 
-def test_short_calls_are_repeated_until_the_clock_can_tell(clock: Clock) -> None:
+def test_short_calls_are_repeated_until_the_clock_can_tell(clock):
     calls = []
 
-    def quick(item: object) -> float:
+    def quick(item):
         calls.append(item)
         clock.spend(1e-6)
         return 0.0
@@ -69,7 +65,7 @@ def test_short_calls_are_repeated_until_the_clock_can_tell(clock: Clock) -> None
     assert len(calls) > 200  # a timing lasts 0.2 ms at least
 
 
-def test_a_machine_that_slows_down_favours_none(clock: Clock) -> None:
+def test_a_machine_that_slows_down_favours_none(clock):
     clock.slower = 0.5
     same = {name: costly(clock, lambda item: 0.01) for name in "abcd"}
     measured = measure([Extractor(n, f) for n, f in same.items()], range(10), repeats=10)
@@ -78,7 +74,7 @@ def test_a_machine_that_slows_down_favours_none(clock: Clock) -> None:
     assert max(medians) - min(medians) < spread / 4
 
 
-def test_features_are_named_by_what_the_extractors_return() -> None:
+def test_features_are_named_by_what_the_extractors_return():
     extractors = [
         Extractor("number", lambda item: 3),
         Extractor("one", lambda item: [3.0]),
@@ -95,9 +91,7 @@ def test_features_are_named_by_what_the_extractors_return() -> None:
     }
 
 
-def test_the_cost_file_lets_features_of_one_extractor_share_its_price(
-    clock: Clock, tmp_path: Path
-) -> None:
+def test_the_cost_file_lets_features_of_one_extractor_share_its_price(clock, tmp_path):
     outputs = {
         "cat": lambda raw: clock.spend(0.001) or 1.0,
         "dog": lambda raw: clock.spend(0.003) or 1.0,
@@ -134,7 +128,7 @@ def test_the_cost_file_lets_features_of_one_extractor_share_its_price(
     assert "cores" in document["measured"]["machine"]
 
 
-def test_numbered_features_are_those_of_an_svmlight_file(clock: Clock, tmp_path: Path) -> None:
+def test_numbered_features_are_those_of_an_svmlight_file(clock, tmp_path):
     extractors = [
         Extractor("a", costly(clock, lambda item: 0.001, [1, 2])),
         Extractor("b", costly(clock, lambda item: 0.002)),
@@ -145,7 +139,7 @@ def test_numbered_features_are_those_of_an_svmlight_file(clock: Clock, tmp_path:
     assert read_costs(path, features=3).feature_price() == pytest.approx([1, 1, 2])
 
 
-def failing(item: object) -> float:
+def failing(item):
     raise RuntimeError("no luck")
 
 
@@ -160,18 +154,18 @@ def failing(item: object) -> float:
         (lambda item: 1, {"o": failing}, "failed on here.txt"),
     ],
 )
-def test_an_extractor_that_does_not_work_is_named(extract, outputs, why) -> None:  # type: ignore[no-untyped-def]
+def test_an_extractor_that_does_not_work_is_named(extract, outputs, why):
     with pytest.raises(InputError, match=why):
         measure([Extractor("e", extract, outputs)], ["here.txt"])
 
 
-def test_an_extractor_must_give_the_same_features_for_all_items() -> None:
+def test_an_extractor_must_give_the_same_features_for_all_items():
     with pytest.raises(InputError, match="2 features for the first item and 3"):
         measure([Extractor("e", lambda item: item)], [[1, 2], [1, 2, 3]], repeats=1)
 
 
-def test_progress_ends_at_all_timings_and_garbage_is_collected_again() -> None:
-    heard: list[tuple[int, int]] = []
+def test_progress_ends_at_all_timings_and_garbage_is_collected_again():
+    heard = []
     extractors = [Extractor(n, lambda item: 1) for n in "ab"]
     measure(extractors, [1, 2, 3], repeats=4, progress=lambda *told: heard.append(told))
     assert [done for done, _ in heard] == list(range(1, 25))

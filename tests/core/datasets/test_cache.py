@@ -1,7 +1,5 @@
 """The prepared-data cache: whole or absent, whatever is killed, changed or damaged."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess
@@ -25,12 +23,11 @@ from bench_core.datasets.cache import (
 )
 from bench_core.datasets.data_folder import DataFolder
 from bench_core.errors import InputError
-from bench_core.protocols import Source
 from bench_core.splits import Splits
 
 
-def made(scale: float, rows: int = 4) -> Splits:
-    def part(n: int) -> Examples:
+def made(scale, rows=4):
+    def part(n):
         X = (np.arange(n * 3, dtype=np.float32) + n / 16).reshape(n, 3) * np.float32(scale)
         X[0, 0] = np.nan
         return Examples(
@@ -64,7 +61,7 @@ class Toy:
     files = ("toy.data",)
     version = 1
 
-    def prepare(self, source: Source, size: str, fold: int, seed: int) -> Splits:
+    def prepare(self, source, size, fold, seed):
         with Path(self.log).open("a") as log:
             log.write(f"{size} {fold} {seed}\n")
         time.sleep(self.wait)
@@ -72,29 +69,29 @@ class Toy:
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def folder(tmp_path):
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "toy.data").write_text("1")
     return tmp_path
 
 
-def entry(folder: Path, toy: Toy | None = None, **options: object) -> tuple[Path, Splits]:
+def entry(folder, toy=None, **options):
     toy = toy or Toy()
     toy = replace(toy, log=str(folder / "log"))
     kept = prepare(
         toy,
         source=DataFolder(folder / "data"),
         cache_dir=folder / "cache",
-        **options,  # type: ignore[arg-type]
+        **options,
     )
     return kept.path, kept.splits
 
 
-def times(folder: Path) -> int:
+def times(folder):
     return len((folder / "log").read_text().splitlines())
 
 
-def assert_same(one: Splits, other: Splits) -> None:
+def assert_same(one, other):
     for name in ("train", "valid", "test"):
         a, b = getattr(one, name), getattr(other, name)
         np.testing.assert_array_equal(a.X, b.X)
@@ -109,26 +106,26 @@ def assert_same(one: Splits, other: Splits) -> None:
     assert one.notes[: len(other.notes)] == other.notes
 
 
-def test_what_is_opened_equals_what_was_prepared(folder: Path) -> None:
+def test_what_is_opened_equals_what_was_prepared(folder):
     path, splits = entry(folder)
     assert_same(splits, made(1.0))
     assert_same(open_prepared(path), made(1.0))
     assert splits.fingerprint == fingerprint(made(1.0))
 
 
-def test_arrays_are_read_only_memory_maps(folder: Path) -> None:
+def test_arrays_are_read_only_memory_maps(folder):
     _, splits = entry(folder)
     assert isinstance(splits.train.X.base, np.memmap)
     with pytest.raises(ValueError, match="read-only"):
         splits.train.X[0, 0] = 1
 
 
-def test_a_distribution_comes_back_and_belongs_to_the_data(folder: Path) -> None:
-    def told(chance: float) -> Splits:
+def test_a_distribution_comes_back_and_belongs_to_the_data(folder):
+    def told(chance):
         return replace(made(1.0), truth={"table": np.array([[chance, 1 - chance]])})
 
     class Told(Toy):
-        def prepare(self, source: Source, size: str, fold: int, seed: int) -> Splits:
+        def prepare(self, source, size, fold, seed):
             return told(0.25)
 
     _, splits = entry(folder, Told())
@@ -142,27 +139,26 @@ def test_a_distribution_comes_back_and_belongs_to_the_data(folder: Path) -> None
 
 
 @pytest.mark.parametrize("widths", [None, [2, 1]])
-def test_frames_come_back_as_they_were(folder: Path, widths: list[int] | None) -> None:
+def test_frames_come_back_as_they_were(folder, widths):
     frames = Frames(np.array([0, 4, 6]), None if widths is None else np.array(widths))
 
     class Pixels(Toy):
         task = Task.BINARY
 
-        def prepare(self, source: Source, size: str, fold: int, seed: int) -> Splits:
+        def prepare(self, source, size, fold, seed):
             part = Examples(np.ones((6, 1), dtype=np.float32), np.zeros(6), frames=frames)
             return Splits(part, part, part, Prices.additive(np.ones(1)), Task.BINARY, 2)
 
     _, splits = entry(folder, Pixels())
     found = splits.test.frames
-    assert found is not None
     assert found.boundaries.tolist() == [0, 4, 6]
     assert (found.widths is None) == (widths is None)
     assert found.widths is None or found.widths.tolist() == widths
     assert splits.train.queries is None
 
 
-def test_the_second_time_nothing_is_prepared_and_nothing_said(folder: Path) -> None:
-    said: list[str] = []
+def test_the_second_time_nothing_is_prepared_and_nothing_said(folder):
+    said = []
     first, _ = entry(folder, say=said.append)
     second, _ = entry(folder, say=said.append)
     assert first == second
@@ -175,16 +171,14 @@ def test_the_second_time_nothing_is_prepared_and_nothing_said(folder: Path) -> N
     [{"size": "paper"}, {"fold": 1}, {"seed": 1}, {"toy": Toy(scale=2.0)}],
     ids=["size", "fold", "seed", "option"],
 )
-def test_whatever_changes_the_arrays_changes_the_entry(
-    other: dict[str, object], folder: Path
-) -> None:
+def test_whatever_changes_the_arrays_changes_the_entry(other, folder):
     first, _ = entry(folder)
-    second, _ = entry(folder, **other)  # type: ignore[arg-type]
+    second, _ = entry(folder, **other)
     assert first != second
     assert times(folder) == 2
 
 
-def test_a_changed_file_is_prepared_anew(folder: Path) -> None:
+def test_a_changed_file_is_prepared_anew(folder):
     first, _ = entry(folder)
     (folder / "data" / "toy.data").write_text("22")
     assert entry(folder)[0] != first
@@ -198,13 +192,13 @@ DAMAGE = {
 }
 
 
-def swap(path: Path) -> None:
+def swap(path):
     array = np.load(path)
     np.save(path, array.T.copy())
 
 
 @pytest.mark.parametrize("damage", DAMAGE)
-def test_damage_is_noticed_and_mended(damage: str, folder: Path) -> None:
+def test_damage_is_noticed_and_mended(damage, folder):
     path, _ = entry(folder)
     DAMAGE[damage](path)
     with pytest.raises(InputError, match="run again to rebuild it"):
@@ -217,9 +211,7 @@ def test_damage_is_noticed_and_mended(damage: str, folder: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["test.y.npy", "train.X.npy"])
-def test_one_byte_that_differs_is_found_and_the_data_are_made_again(
-    name: str, folder: Path
-) -> None:
+def test_one_byte_that_differs_is_found_and_the_data_are_made_again(name, folder):
     path, _ = entry(folder)
     check_prepared(path)
     file = path / name
@@ -233,11 +225,11 @@ def test_one_byte_that_differs_is_found_and_the_data_are_made_again(
     assert times(folder) == 2
 
 
-def left_over(folder: Path) -> list[str]:
+def left_over(folder):
     return [p.name for p in (folder / "cache" / "prepared").glob(".*.new")]
 
 
-def test_a_cache_that_cannot_be_written_is_named(folder: Path) -> None:
+def test_a_cache_that_cannot_be_written_is_named(folder):
     (folder / "cache").write_text("a file where a folder is wanted")
     with pytest.raises(InputError, match=r"cannot keep prepared data .* BENCH_CACHE"):
         entry(folder)
@@ -266,10 +258,9 @@ print("finished", flush=True)
 
 
 @pytest.mark.parametrize("after", [1, 11])
-def test_killed_half_way_nothing_is_taken_for_whole(after: int, folder: Path, root: Path) -> None:
+def test_killed_half_way_nothing_is_taken_for_whole(after, folder, root):
     code = KILLED.format(root=str(root), module=__name__, folder=str(folder), after=after)
     child = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
-    assert child.stdout is not None
     for _ in range(after):
         assert child.stdout.readline() == "wrote\n"
     child.send_signal(signal.SIGKILL)
@@ -284,13 +275,13 @@ def test_killed_half_way_nothing_is_taken_for_whole(after: int, folder: Path, ro
     assert left_over(folder) == []
 
 
-def test_the_fingerprint_leaves_prices_out_and_holds_every_array() -> None:
+def test_the_fingerprint_leaves_prices_out_and_holds_every_array():
     base = made(1.0)
     assert fingerprint(base) == fingerprint(made(1.0))
     assert fingerprint(replace(base, prices=Prices.additive(np.ones(3)))) == fingerprint(base)
     others = {fingerprint(base)}
     for split in ("train", "valid", "test"):
-        part: Examples = getattr(base, split)
+        part = getattr(base, split)
         assert part.multiplicity is not None
         for changed in (
             replace(part, X=part.X + np.float32(1)),
@@ -309,15 +300,15 @@ def test_the_fingerprint_leaves_prices_out_and_holds_every_array() -> None:
 
 
 @pytest.fixture
-def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def cache(tmp_path, monkeypatch):
     monkeypatch.setenv("BENCH_CACHE", str(tmp_path / "cache"))
     return tmp_path / "cache"
 
 
-def test_arrays_are_built_once_and_opened_read_only(cache: Path) -> None:
+def test_arrays_are_built_once_and_opened_read_only(cache):
     built = []
 
-    def build() -> dict[str, np.ndarray]:
+    def build():
         built.append(1)
         return {"a": np.arange(3), "b": np.ones((2, 2))}
 
@@ -328,24 +319,24 @@ def test_arrays_are_built_once_and_opened_read_only(cache: Path) -> None:
     assert len(built) == 1
 
 
-def test_other_inputs_or_other_code_are_built_anew(cache: Path) -> None:
+def test_other_inputs_or_other_code_are_built_anew(cache):
     for depends, modules in (([1], ("json",)), ([2], ("json",)), ([1], ("csv",))):
         kept_arrays("things", depends, modules, lambda: {"a": np.zeros(1)})
     assert len(list((cache / "kept").glob("things-*"))) == 3
 
 
-def test_a_text_is_built_once_and_keeps_its_suffix(cache: Path) -> None:
+def test_a_text_is_built_once_and_keeps_its_suffix(cache):
     paths = {kept_text("costs.json", 1, (), lambda k=k: f"text {k}") for k in range(2)}
     [path] = paths
     assert path.suffix == ".json"
     assert path.read_text() == "text 0"
 
 
-def test_task_and_classes_come_from_the_class_and_the_labels(folder: Path) -> None:
+def test_task_and_classes_come_from_the_class_and_the_labels(folder):
     class Three(Toy):
         task = Task.MULTICLASS
 
-        def prepare(self, source: Source, size: str, fold: int, seed: int) -> Splits:
+        def prepare(self, source, size, fold, seed):
             parts = [
                 Examples(np.ones((len(y), 1), np.float32), np.array(y, dtype=np.float64))
                 for y in ((0, 1), (1,), (2,))

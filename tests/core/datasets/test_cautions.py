@@ -1,10 +1,5 @@
 """Notes on data that say little."""
 
-from __future__ import annotations
-
-from pathlib import Path
-from typing import Any
-
 import numpy as np
 
 from bench_core.costs.model import SensorPrices
@@ -16,17 +11,17 @@ from bench_core.datasets.user_files import FileData
 from bench_core.splits import Splits
 
 
-def part(rows: int, classes: int = 2, queries: int = 0, seed: int = 0) -> Examples:
+def part(rows, classes=2, queries=0, seed=0):
     X = np.random.default_rng(seed).normal(size=(rows, 3)).astype(np.float32)
     own = Queries.from_sizes(np.full(queries, rows // queries)) if queries else None
     return Examples(X, np.arange(rows) % classes * 1.0, own)
 
 
-def splits(train: Examples, valid: Examples, test: Examples, task: Task, **more: Any) -> Splits:
+def splits(train, valid, test, task, **more):
     return Splits(train, valid, test, SensorPrices.additive(np.ones(3)), task, **more).complete()
 
 
-def test_few_validation_rows_or_queries_are_noted() -> None:
+def test_few_validation_rows_or_queries_are_noted():
     for rows, note in ((499, True), (500, False)):
         found = cautions(splits(part(900), part(rows), part(900), Task.BINARY))
         assert [line[:30] for line in found] == ["fewer than 500 validation rows"] * note
@@ -35,7 +30,7 @@ def test_few_validation_rows_or_queries_are_noted() -> None:
     assert line.startswith("fewer than 500 validation queries")
 
 
-def test_classes_of_a_handful_of_rows_are_noted_by_name() -> None:
+def test_classes_of_a_handful_of_rows_are_noted_by_name():
     train, valid, test = part(900), part(600), part(600)
     train.y[:2], valid.y[:9], test.y[0] = 2, 3, 4
     names = ("a", "b", "c", "d", "e")
@@ -45,7 +40,7 @@ def test_classes_of_a_handful_of_rows_are_noted_by_name() -> None:
     assert cautions(data) == ["classes of fewer than 10 rows: c has 2, e has 1"]
 
 
-def test_copies_of_training_rows_are_counted_with_their_labels() -> None:
+def test_copies_of_training_rows_are_counted_with_their_labels():
     train, valid, test = part(1000), part(1000, seed=1), part(1000, seed=2)
     data = splits(train, valid, test, Task.BINARY)
     assert copied_rows(data) == []
@@ -61,7 +56,7 @@ def test_copies_of_training_rows_are_counted_with_their_labels() -> None:
     assert copied_rows(data)[0].startswith("about 5% of validation rows")
 
 
-def test_one_cell_makes_another_row() -> None:
+def test_one_cell_makes_another_row():
     grid = np.array(np.meshgrid(*[np.arange(12)] * 3)).reshape(3, -1).T.astype(np.float32)
     rows, other = Examples(grid, np.zeros(len(grid))), part(9)
     for step in ([1e-6, 0, 0], [0, 0.5, 0], [0.25, -0.25, 0]):
@@ -70,7 +65,7 @@ def test_one_cell_makes_another_row() -> None:
     assert copied_rows(splits(rows, other, rows, Task.REGRESSION)) != []
 
 
-def test_files_are_compared(tmp_path: Path) -> None:
+def test_files_are_compared(tmp_path):
     rng = np.random.default_rng(0)
     lines = [f"{a:.3f},{b:.3f},{k % 2}" for k, (a, b) in enumerate(rng.normal(size=(300, 2)))]
     (tmp_path / "v.csv").write_text("\n".join(["a,b,y", *lines, *lines]) + "\n")
@@ -81,7 +76,7 @@ def test_files_are_compared(tmp_path: Path) -> None:
     assert len(found) == 2
 
 
-def test_rows_of_any_data_set_are_compared(tmp_path: Path) -> None:
+def test_rows_of_any_data_set_are_compared(tmp_path):
     train = part(1000)
     made = splits(train, part(600, seed=1), train, Task.BINARY)
     notes = prepare(InMemory("own", made), cache_dir=tmp_path).splits.notes

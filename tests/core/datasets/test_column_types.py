@@ -1,11 +1,7 @@
 """What cells are is decided by column over all files; expected values are those written here."""
 
-from __future__ import annotations
-
 import random
 from decimal import Decimal
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -15,13 +11,13 @@ from bench_core.data import Task
 from bench_core.datasets.user_arrays import array_splits
 from bench_core.datasets.user_files import FileData
 from bench_core.errors import InputError
-from bench_core.splits import SPLITS, Splits
+from bench_core.splits import SPLITS
 
 N = 120
 X = [round(random.Random(0).uniform(-1, 1), 3) for _ in range(N)]
 
 
-def write(path: Path, name: str, cells: list[Any], y: list[Any] | None = None) -> Path:
+def write(path, name, cells, y=None):
     """A file of a column of numbers, the column of these cells, and labels."""
     labels = y or [k % 2 for k in range(len(cells))]
     lines = [f"{x},{cell},{label}" for x, cell, label in zip(X * 2, cells, labels, strict=False)]
@@ -29,12 +25,12 @@ def write(path: Path, name: str, cells: list[Any], y: list[Any] | None = None) -
     return path
 
 
-def prepared(path: Path, **options: Any) -> Splits:
-    source: Any = object()
+def prepared(path, **options):
+    source = object()
     return FileData(str(path), label="y", **options).prepare(source, "quick", 0, 0)
 
 
-def feature(splits: Splits, name: str) -> Any:
+def feature(splits, name):
     j = splits.feature_names.index(name)
     return np.concatenate([getattr(splits, part).X[:, j] for part in SPLITS])
 
@@ -49,7 +45,7 @@ def feature(splits: Splits, name: str) -> Any:
         (["None", "12", "13"], 3),
     ],
 )
-def test_query_ids_are_text(ids: list[str], count: int, tmp_path: Path) -> None:
+def test_query_ids_are_text(ids, count, tmp_path):
     rows = [name for name in ids for _ in range(20)] + [str(100 + k // 3) for k in range(60)]
     path = write(tmp_path / "r.csv", "qid", rows)
     with path.open("a") as file:
@@ -61,11 +57,11 @@ def test_query_ids_are_text(ids: list[str], count: int, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("first", [10**18, 2**63 - 1, 2**64 - 1, 10**30])
-def test_query_ids_of_svmlight_have_any_number_of_digits(first: int, tmp_path: Path) -> None:
+def test_query_ids_of_svmlight_have_any_number_of_digits(first, tmp_path):
     path = tmp_path / "r.svm"
     rows = [f"{k % 3} qid:{first + k // 3} 1:{k % 7} 2:{x}\n" for k, x in enumerate(X)]
     path.write_text("".join(rows))
-    source: Any = object()
+    source = object()
     splits = FileData(str(path)).prepare(source, "quick", 0, 0)
     assert sum(len(getattr(splits, part).queries) for part in SPLITS) == N // 3
     path.write_text("".join([*rows, rows[0]]))
@@ -74,9 +70,7 @@ def test_query_ids_of_svmlight_have_any_number_of_digits(first: int, tmp_path: P
 
 
 @pytest.mark.parametrize("end", [[""] * 40, ["?"] * 40, ["NA", " ? ", "nan", ""] * 10])
-def test_a_column_without_values_in_one_file_is_missing_there(
-    end: list[str], tmp_path: Path
-) -> None:
+def test_a_column_without_values_in_one_file_is_missing_there(end, tmp_path):
     full = write(tmp_path / "full.csv", "cabin", ["A", "", "B", "A"] * 20)
     none = write(tmp_path / "none.csv", "cabin", end)
     splits = prepared(full, test=str(none))
@@ -90,7 +84,7 @@ def test_a_column_without_values_in_one_file_is_missing_there(
     assert np.isnan(splits.test.X[:, 1]).all()
 
 
-def test_text_that_reads_as_numbers_in_one_file_stays_text(tmp_path: Path) -> None:
+def test_text_that_reads_as_numbers_in_one_file_stays_text(tmp_path):
     train = write(tmp_path / "train.csv", "zone", ["A", "B", "07", "7.0", "C"] * 20)
     test = write(tmp_path / "test.csv", "zone", ["07", "7.0"] * 8)
     splits = prepared(train, test=str(test))
@@ -98,7 +92,7 @@ def test_text_that_reads_as_numbers_in_one_file_stays_text(tmp_path: Path) -> No
     assert made == ["zone=07", "zone=7.0"] * 8
 
 
-def test_a_bad_cell_in_another_file_is_named_there(tmp_path: Path) -> None:
+def test_a_bad_cell_in_another_file_is_named_there(tmp_path):
     train = write(tmp_path / "train.csv", "age", [*range(10, 70), *range(60)])
     test = write(tmp_path / "test.csv", "age", [30, 31, "old", 33])
     with pytest.raises(InputError, match=r"test.csv, line 4, column 'age' holds text \('old'\)"):
@@ -116,16 +110,14 @@ def test_a_bad_cell_in_another_file_is_named_there(tmp_path: Path) -> None:
         (["1.5", "None", "NULL"], [1.5, np.nan, np.nan]),
     ],
 )
-def test_what_a_person_takes_for_numbers_is_numbers(
-    cells: list[str], values: list[float], tmp_path: Path
-) -> None:
+def test_what_a_person_takes_for_numbers_is_numbers(cells, values, tmp_path):
     found = feature(prepared(write(tmp_path / "v.csv", "c", cells * 40)), "c")
     expected = np.float32(values * 40)
     np.testing.assert_allclose(np.sort(found), np.sort(expected), rtol=1e-5)
 
 
 @pytest.mark.parametrize("cell", ["12%", "$ 5", "1,234.50", "3,5", "7 €", "1'000"])
-def test_numbers_with_signs_are_refused_by_their_first_cell(cell: str, tmp_path: Path) -> None:
+def test_numbers_with_signs_are_refused_by_their_first_cell(cell, tmp_path):
     path = write(tmp_path / "v.csv", "c", ["", *[f'"{cell}"', '"10%"'] * 59])
     with pytest.raises(InputError) as refused:
         prepared(path)
@@ -133,7 +125,7 @@ def test_numbers_with_signs_are_refused_by_their_first_cell(cell: str, tmp_path:
 
 
 @pytest.mark.parametrize("texts", [["3", "12", "B2", "C"], ["3", "12", "7", "B2"]])
-def test_mostly_empty_text_with_digits_is_text(texts: list[str], tmp_path: Path) -> None:
+def test_mostly_empty_text_with_digits_is_text(texts, tmp_path):
     splits = prepared(write(tmp_path / "v.csv", "deck", ["", "", "", "", *texts] * 15))
     assert {n for n in splits.feature_names if n != "x"} == {f"deck={text}" for text in texts}
 
@@ -148,9 +140,7 @@ def test_mostly_empty_text_with_digits_is_text(texts: list[str], tmp_path: Path)
         (["1", "2", "x"] + ["y"] * 3, ["1", "2", "x", "y"]),
     ],
 )
-def test_labels_are_the_classes_that_are_written(
-    written: list[str], classes: list[str], tmp_path: Path
-) -> None:
+def test_labels_are_the_classes_that_are_written(written, classes, tmp_path):
     y = [written[k % len(written)] for k in range(N)]
     splits = prepared(write(tmp_path / "v.csv", "c", [x * 2 for x in X], y))
     assert splits.classes == len(classes)
@@ -163,7 +153,7 @@ def test_labels_are_the_classes_that_are_written(
 
 
 @pytest.mark.parametrize("word", ["NA", "null", "?"])
-def test_a_label_that_counts_as_missing_is_quoted(word: str, tmp_path: Path) -> None:
+def test_a_label_that_counts_as_missing_is_quoted(word, tmp_path):
     y = ["low", "high", "low", word] + ["low"] * (N - 4)
     path = write(tmp_path / "v.csv", "c", X, y)
     with pytest.raises(InputError) as refused:
@@ -171,7 +161,7 @@ def test_a_label_that_counts_as_missing_is_quoted(word: str, tmp_path: Path) -> 
     assert f"line 5, column 'y': {word!r} counts as a missing value" in str(refused.value)
 
 
-def test_blanks_behind_commas_are_no_part_of_cells(tmp_path: Path) -> None:
+def test_blanks_behind_commas_are_no_part_of_cells(tmp_path):
     lines = [f"{x}, {('?', 'State-gov', 'Private')[k % 3]}, {k % 9}" for k, x in enumerate(X)]
     (tmp_path / "v.csv").write_text("\n".join(["x, job, y", *lines]) + "\n")
     splits = prepared(tmp_path / "v.csv")
@@ -179,7 +169,7 @@ def test_blanks_behind_commas_are_no_part_of_cells(tmp_path: Path) -> None:
     assert np.isnan(feature(splits, "job=Private")).sum() == N // 3
 
 
-def test_decimals_and_truth_with_gaps_of_parquet(tmp_path: Path) -> None:
+def test_decimals_and_truth_with_gaps_of_parquet(tmp_path):
     frame = pd.DataFrame(
         {
             "d": [Decimal("1.5"), None, Decimal("2.25")] * 40,
@@ -194,7 +184,7 @@ def test_decimals_and_truth_with_gaps_of_parquet(tmp_path: Path) -> None:
     assert np.isnan(feature(splits, "t")).sum() == 40
 
 
-def test_masked_cells_of_arrays_are_missing() -> None:
+def test_masked_cells_of_arrays_are_missing():
     rng = np.random.default_rng(0)
     cells = rng.normal(size=(60, 2)).astype(np.float32)
     mask = np.zeros((60, 2), dtype=bool)

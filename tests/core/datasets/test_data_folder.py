@@ -1,10 +1,5 @@
 """Finding publishers' files, splitting by a hash."""
 
-from __future__ import annotations
-
-from pathlib import Path
-from typing import Any
-
 import numpy as np
 import pytest
 
@@ -14,7 +9,7 @@ from bench_core.datasets.splitting import cut, cut_by_class, drawn, hashed, in_p
 from bench_core.errors import InputError
 
 
-def put(folder: Path, *names: str) -> None:
+def put(folder, *names):
     for name in names:
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -22,7 +17,7 @@ def put(folder: Path, *names: str) -> None:
 
 
 @pytest.mark.parametrize("place", ["a.data", "a.data.gz", "set/a.data", "uci/set/a.data.gz"])
-def test_a_file_is_found_packed_or_not_and_in_subfolders(place: str, tmp_path: Path) -> None:
+def test_a_file_is_found_packed_or_not_and_in_subfolders(place, tmp_path):
     put(tmp_path, place, "other/b.data")
     source = DataFolder(tmp_path)
     assert source.find("a.data") == tmp_path / place
@@ -30,15 +25,13 @@ def test_a_file_is_found_packed_or_not_and_in_subfolders(place: str, tmp_path: P
     assert source.has("a.data")
 
 
-def test_hidden_folders_hold_nothing_finished(tmp_path: Path) -> None:
+def test_hidden_folders_hold_nothing_finished(tmp_path):
     put(tmp_path, ".fetching/a.data", "set/.new/a.data")
     assert not DataFolder(tmp_path).has("a.data")
     assert DataFolder(tmp_path / ".fetching").has("a.data")
 
 
-def test_a_folder_may_be_absolute_here_or_where_data_lie(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_folder_may_be_absolute_here_or_where_data_lie(tmp_path, monkeypatch):
     put(tmp_path, "data/deep/er/photos/a", "here/others/b")
     monkeypatch.chdir(tmp_path / "here")
     source = DataFolder(tmp_path / "data")
@@ -53,7 +46,7 @@ def test_a_folder_may_be_absolute_here_or_where_data_lie(
 
 
 @pytest.mark.parametrize("twice", [("a", "a.gz"), ("a", "set/a"), ("one/a", "two/a")])
-def test_two_matches_are_an_error_that_names_both(twice: tuple[str, str], tmp_path: Path) -> None:
+def test_two_matches_are_an_error_that_names_both(twice, tmp_path):
     put(tmp_path, *twice)
     with pytest.raises(InputError) as caught:
         DataFolder(tmp_path).find("a")
@@ -62,7 +55,7 @@ def test_two_matches_are_an_error_that_names_both(twice: tuple[str, str], tmp_pa
     assert "--data-dir" in message
 
 
-def test_a_missing_file_says_what_to_put_where(tmp_path: Path) -> None:
+def test_a_missing_file_says_what_to_put_where(tmp_path):
     source = DataFolder(tmp_path)
     assert not source.has("a.data")
     with pytest.raises(InputError) as caught:
@@ -78,8 +71,8 @@ def test_a_missing_file_says_what_to_put_where(tmp_path: Path) -> None:
     ("variable", "folder"), [("BENCH_DATA", data_folder), ("BENCH_CACHE", cache_folder)]
 )
 def test_a_folder_is_the_argument_then_the_environment_then_the_users(
-    variable: str, folder: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    variable, folder, tmp_path, monkeypatch
+):
     monkeypatch.setenv(variable, str(tmp_path / "env"))
     assert folder(tmp_path) == tmp_path
     assert folder() == tmp_path / "env"
@@ -87,7 +80,7 @@ def test_a_folder_is_the_argument_then_the_environment_then_the_users(
     assert "budget-bench" in str(folder())
 
 
-def splitmix(counter: int, seed: int) -> int:
+def splitmix(counter, seed):
     m = 2**64 - 1
     z = ((counter + 1) * 0x9E3779B97F4A7C15 + 0x632BE59BD9B4E019 * (seed + 1)) & m
     z = ((z ^ z >> 30) * 0xBF58476D1CE4E5B9) & m
@@ -95,17 +88,17 @@ def splitmix(counter: int, seed: int) -> int:
     return z ^ z >> 31
 
 
-def test_the_hash_is_splitmix_on_every_machine() -> None:
+def test_the_hash_is_splitmix_on_every_machine():
     counters = [0, 1, 12345, 2**40]
     for seed in (0, 7):
         assert hashed(np.array(counters), seed).tolist() == [splitmix(c, seed) for c in counters]
 
 
-def test_shuffling_orders_by_the_hash() -> None:
+def test_shuffling_orders_by_the_hash():
     assert shuffled(50, 3).tolist() == sorted(range(50), key=lambda i: splitmix(i, 3))
 
 
-def test_a_cut_holds_every_row_once_in_the_given_shares() -> None:
+def test_a_cut_holds_every_row_once_in_the_given_shares():
     parts = cut(1000, (0.6, 0.2, 0.2), seed=1)
     assert [len(p) for p in parts] == [600, 200, 200]
     assert sorted(np.concatenate(parts).tolist()) == list(range(1000))
@@ -113,18 +106,18 @@ def test_a_cut_holds_every_row_once_in_the_given_shares() -> None:
     assert not np.array_equal(parts[0], cut(1000, (0.6, 0.2, 0.2), seed=2)[0])
 
 
-def test_drawn_parts_follow_one_another_in_the_shuffled_order() -> None:
+def test_drawn_parts_follow_one_another_in_the_shuffled_order():
     parts = drawn(100, (50, 20), seed=3)
     assert [len(part) for part in parts] == [50, 20]
     assert np.concatenate(parts).tolist() == shuffled(100, 3)[:70].tolist()
 
 
-def test_rows_in_proportion_are_all_there() -> None:
+def test_rows_in_proportion_are_all_there():
     assert in_proportion(100, (1, 1, 1)) == (33, 33, 34)
     assert in_proportion(10, (36603, 15688, 58101)) == (3, 1, 6)
 
 
-def test_a_cut_by_class_keeps_the_share_of_every_class() -> None:
+def test_a_cut_by_class_keeps_the_share_of_every_class():
     y = np.array([0.0] * 100 + [1.0] * 10 + [2.0] * 30)
     train, valid = cut_by_class(y, (0.7, 0.3), seed=0)
     assert np.bincount(y[train].astype(int)).tolist() == [70, 7, 21]

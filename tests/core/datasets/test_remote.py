@@ -1,15 +1,12 @@
 """Files by URL: in the cache once, compared with what the server says, refused in one line."""
 
-from __future__ import annotations
-
 import gzip
 import hashlib
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from http.server import SimpleHTTPRequestHandler
-from pathlib import Path
 
 import pytest
 from helpers.webserver import running
@@ -31,12 +28,12 @@ Put = Callable[[str, str], str]
 
 
 @pytest.fixture
-def put(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Put]:
+def put(monkeypatch, tmp_path):
     """Write a file into a bucket of its own; its URL. The cache is new."""
     monkeypatch.setenv("BENCH_CACHE", str(tmp_path / "cache"))
     new_process()
 
-    def write(name: str, text: str) -> str:
+    def write(name, text):
         url = f"memory://bucket/{name}"
         with fsspec.open(url, "w") as file:
             file.write(text)
@@ -46,18 +43,18 @@ def put(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Put]:
     fsspec.filesystem("memory").rm("/", recursive=True)
 
 
-def new_process() -> None:
+def new_process():
     """As in a process that has asked for nothing yet."""
     fetched.cache_clear()
     is_there.cache_clear()
 
 
-def test_what_a_url_is() -> None:
+def test_what_a_url_is():
     assert all(map(is_url, ("s3://b/x.csv", "https://host/x", "FILE:///x", "memory://x")))
     assert not any(map(is_url, ("x.csv", "/x://y", "C:\\x", "dask=tcp://h:1", "ftp://h/x")))
 
 
-def test_a_file_is_fetched_once_and_again_when_it_has_changed(put: Put) -> None:
+def test_a_file_is_fetched_once_and_again_when_it_has_changed(put):
     url = put("a/rows.svm", ROWS)
     first = fetched(url)
     moment = first.stat().st_mtime_ns
@@ -69,14 +66,14 @@ def test_a_file_is_fetched_once_and_again_when_it_has_changed(put: Put) -> None:
     assert fetched(url).read_text() == "1 1:1\n"
 
 
-def test_a_sum_is_compared_whether_the_file_is_there_or_not(put: Put) -> None:
+def test_a_sum_is_compared_whether_the_file_is_there_or_not(put):
     url, good = put("rows.svm", ROWS), hashlib.sha256(ROWS.encode()).hexdigest()
     assert fetched(f"{url}#sha256={good}").name == "rows.svm"
     with pytest.raises(InputError, match=f"its sha256 is {good}, not 00"):
         fetched(f"{url}#sha256=00")
 
 
-def test_what_cannot_be_had_is_one_line(put: Put) -> None:
+def test_what_cannot_be_had_is_one_line(put):
     there = put("rows.svm", ROWS)
     for url in (there + ".gone", there.replace("rows.svm", "gone/rows.svm")):
         with pytest.raises(InputError, match="cannot be read") as caught:
@@ -87,13 +84,13 @@ def test_what_cannot_be_had_is_one_line(put: Put) -> None:
         fetched("http://127.0.0.1:9/x.svm")
 
 
-def test_without_fsspec_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_fsspec_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "fsspec.core", None)
     with pytest.raises(InputError, match=r"budget-bench\[remote\]"):
         fetched("s3://bucket/x.svm")
 
 
-def test_own_files_with_their_side_cars_and_costs_may_be_urls(put: Put) -> None:
+def test_own_files_with_their_side_cars_and_costs_may_be_urls(put):
     train = put("folder/train.svm", ROWS)
     put("folder/train.svm.query", 12 * "5\n")
     costs = put("costs.txt", "1: 5\n2: 7\n")
@@ -105,7 +102,7 @@ def test_own_files_with_their_side_cars_and_costs_may_be_urls(put: Put) -> None:
     assert len(data.files) == 3
 
 
-def test_a_publishers_folder_may_be_a_url(put: Put) -> None:
+def test_a_publishers_folder_may_be_a_url(put):
     url = put("published/set/a.txt", "plain").removesuffix("/set/a.txt")
     with fsspec.open(f"{url}/b.txt.gz", "wb") as file:
         file.write(gzip.compress(b"packed"))
@@ -120,11 +117,11 @@ def test_a_publishers_folder_may_be_a_url(put: Put) -> None:
 
 
 class Quiet(SimpleHTTPRequestHandler):
-    def log_message(self, format: str, *args: object) -> None:
+    def log_message(self, format, *args):
         return
 
 
-def test_a_job_file_carries_the_url(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_job_file_carries_the_url(tmp_path, monkeypatch):
     """Over HTTP; on the machine that does the job there is nothing but the URL."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("BENCH_CACHE", str(tmp_path / "cache"))

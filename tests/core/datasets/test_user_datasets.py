@@ -1,9 +1,5 @@
 """One's own data sets by name: the tables of datasets.toml."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import numpy as np
 import pytest
 
@@ -12,33 +8,32 @@ from bench_core.data import Task
 from bench_core.datasets.data_folder import DataFolder
 from bench_core.datasets.user_datasets import read_entries
 from bench_core.errors import InputError
-from bench_core.splits import Splits
 
 ROWS = 400
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def folder(tmp_path):
     rows = "".join(f"{i},{i % 7},{int(i % 7 > 3)}\n" for i in range(ROWS))
     (tmp_path / "all.txt").write_text(f"number,rest,bought\n{rows}")
     (tmp_path / "costs.txt").write_text("number:2\nrest:3\n")
     return tmp_path
 
 
-def entry(folder: Path, text: str, fold: int = 0) -> Splits:
+def entry(folder, text, fold=0):
     (folder / "datasets.toml").write_text(f"[mine]\n{text}\n")
     [cls] = read_entries(folder / "datasets.toml")
-    return cls().prepare(DataFolder(folder), "quick", fold, 0)  # type: ignore[call-arg]
+    return cls().prepare(DataFolder(folder), "quick", fold, 0)
 
 
-def numbers(splits: Splits) -> list[set[float]]:
+def numbers(splits):
     return [set(part.X[:, 0].tolist()) for part in (splits.train, splits.valid, splits.test)]
 
 
 TABLE = 'file = "all.txt"\nformat = "csv"\ntask = "binary"\nlabel = "bought"\nkeep = ["number"]\n'
 
 
-def test_a_table_names_file_format_task_label_and_costs(folder: Path) -> None:
+def test_a_table_names_file_format_task_label_and_costs(folder):
     splits = entry(folder, TABLE + 'costs = "costs.txt"')
     assert splits.task is Task.BINARY
     assert splits.feature_names == ("number", "rest")
@@ -47,13 +42,13 @@ def test_a_table_names_file_format_task_label_and_costs(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("positive", ["0", '"0"', "false"])
-def test_a_table_names_the_positive_class(folder: Path, positive: str) -> None:
+def test_a_table_names_the_positive_class(folder, positive):
     usual, turned = entry(folder, TABLE), entry(folder, f"{TABLE}positive = {positive}")
     assert turned.class_names == ("1", "0")
     np.testing.assert_array_equal(turned.train.y, 1 - usual.train.y)
 
 
-def test_folds_test_every_row_once(folder: Path) -> None:
+def test_folds_test_every_row_once(folder):
     folds = [numbers(entry(folder, TABLE + "folds = 4", fold)) for fold in range(4)]
     tests = [test for _, _, test in folds]
     assert sum(map(len, tests)) == len(set().union(*tests)) == ROWS
@@ -62,7 +57,7 @@ def test_folds_test_every_row_once(folder: Path) -> None:
         np.testing.assert_allclose(len(train) / ROWS, 0.5, atol=0.1)
 
 
-def test_shares_and_folds_do_not_heed_a_column_called_split(folder: Path) -> None:
+def test_shares_and_folds_do_not_heed_a_column_called_split(folder):
     lines = ["number,rest,split,bought"]
     lines += [f"{i},{i % 5},{('train', 'valid', 'test')[i % 3]},{i % 2}" for i in range(ROWS)]
     (folder / "all.txt").write_text("\n".join(lines) + "\n")
@@ -72,7 +67,7 @@ def test_shares_and_folds_do_not_heed_a_column_called_split(folder: Path) -> Non
     assert sum(map(len, tests)) == len(set().union(*tests)) == ROWS
 
 
-def test_a_column_says_which_split(folder: Path) -> None:
+def test_a_column_says_which_split(folder):
     lines = ["number,bought,part"]
     lines += [f"{i},{i // 3 % 2},{('train', 'valid', 'test')[i % 3]}" for i in range(90)]
     (folder / "all.txt").write_text("\n".join(lines) + "\n")
@@ -103,7 +98,7 @@ def test_a_column_says_which_split(folder: Path) -> None:
         (TABLE.replace("all", "~no-one-here/all"), "~no-one-here/all.txt: no such file"),
     ],
 )
-def test_a_wrong_table_is_refused_in_one_line(folder: Path, text: str, said: str) -> None:
+def test_a_wrong_table_is_refused_in_one_line(folder, text, said):
     with pytest.raises(InputError, match=r"datasets\.toml") as caught:
         entry(folder, text)
     assert said in str(caught.value)
@@ -123,13 +118,13 @@ def test_a_wrong_table_is_refused_in_one_line(folder: Path, text: str, said: str
     ],
     ids=range(6),
 )
-def test_a_file_of_another_form_is_refused_in_one_line(tmp_path: Path, text: str) -> None:
+def test_a_file_of_another_form_is_refused_in_one_line(tmp_path, text):
     (tmp_path / "datasets.toml").write_text(text)
     with pytest.raises(InputError, match=r"datasets\.toml"):
         read_entries(tmp_path / "datasets.toml")
 
 
-def test_an_unusable_file_is_a_warning_and_stops_no_other_data(folder: Path) -> None:
+def test_an_unusable_file_is_a_warning_and_stops_no_other_data(folder):
     (folder / "datasets.toml").write_text("[letters]\n" + TABLE)
     said = []
     bench_core.run(
@@ -143,7 +138,7 @@ def test_an_unusable_file_is_a_warning_and_stops_no_other_data(folder: Path) -> 
     assert any("[letters] has the name of another data set" in line for line in said)
 
 
-def test_an_option_of_the_command_is_called_by_its_key(folder: Path) -> None:
+def test_an_option_of_the_command_is_called_by_its_key(folder):
     (folder / "all.txt").write_text("0 0:1\n1 0:2\n" * 20)
     with pytest.raises(InputError, match=r"say key 'index_base' = 0 if"):
         entry(folder, 'file = "all.txt"\nformat = "svmlight"\ntask = "binary"')

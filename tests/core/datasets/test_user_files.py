@@ -1,9 +1,6 @@
 """A user's own files as a data set."""
 
-from __future__ import annotations
-
 import shlex
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,34 +10,32 @@ from bench_core.datasets.data_folder import DataFolder
 from bench_core.datasets.pricing import with_costs
 from bench_core.datasets.user_files import FileData
 from bench_core.errors import InputError
-from bench_core.splits import Splits
 
 
-def write(folder: Path, name: str, text: str) -> str:
+def write(folder, name, text):
     path = folder / name
     path.write_text(text)
     return str(path)
 
 
-def prepared(*args: str, **options: object) -> Splits:
-    return FileData(*args, **options).prepare(DataFolder("."), "quick", 0, 0)  # type: ignore[arg-type]
+def prepared(*args, **options):
+    return FileData(*args, **options).prepare(DataFolder("."), "quick", 0, 0)
 
 
-def ranking(queries: int, start: int = 0) -> str:
+def ranking(queries, start=0):
     """Three documents a query; the one feature is the query's number."""
     numbers = range(start, start + queries)
     return "".join(f"{i} qid:{q} 1:{q}\n" for q in numbers for i in range(3))
 
 
-def table(rows: int, label: str = "i % 2") -> str:
+def table(rows, label="i % 2"):
     return "a,b,y\n" + "".join(f"{i},{i * i},{eval(label, {'i': i})}\n" for i in range(rows))
 
 
-def test_one_file_is_split_60_20_20_by_whole_queries(tmp_path: Path) -> None:
+def test_one_file_is_split_60_20_20_by_whole_queries(tmp_path):
     splits = prepared(write(tmp_path, "all.svm", ranking(1000)))
     counts = []
     for part in (splits.train, splits.valid, splits.test):
-        assert part.queries is not None
         assert (part.queries.sizes == 3).all()
         counts.append(len(part.queries))
         by_query = part.X[:, 0].reshape(-1, 3)
@@ -52,7 +47,7 @@ def test_one_file_is_split_60_20_20_by_whole_queries(tmp_path: Path) -> None:
     assert "split: 60/20/20, by a hash of the query" in splits.notes
 
 
-def test_a_querys_split_depends_on_its_id_alone(tmp_path: Path) -> None:
+def test_a_querys_split_depends_on_its_id_alone(tmp_path):
     whole = prepared(write(tmp_path, "all.svm", ranking(200)))
     later = prepared(write(tmp_path, "later.svm", ranking(150, start=50)))
     for one, other in ((whole.train, later.train), (whole.test, later.test)):
@@ -61,7 +56,7 @@ def test_a_querys_split_depends_on_its_id_alone(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("given", ["test", "valid"])
-def test_with_one_more_file_a_quarter_is_cut_off(given: str, tmp_path: Path) -> None:
+def test_with_one_more_file_a_quarter_is_cut_off(given, tmp_path):
     train = write(tmp_path, "train.svm", ranking(1000))
     other = write(tmp_path, "other.svm", ranking(5, start=5000))
     splits = prepared(train, **{given: other})
@@ -71,7 +66,7 @@ def test_with_one_more_file_a_quarter_is_cut_off(given: str, tmp_path: Path) -> 
     assert len(splits.train) + len(getattr(splits, missing)) == 3000
 
 
-def test_a_column_can_say_which_split(tmp_path: Path) -> None:
+def test_a_column_can_say_which_split(tmp_path):
     rows = ["train", "test", "Validation", "vali", "training", "dev"]
     text = "part,a,y\n" + "".join(f"{name},{i},{int(i > 2)}\n" for i, name in enumerate(rows))
     splits = prepared(write(tmp_path, "all.csv", text), split="part")
@@ -92,14 +87,12 @@ def test_a_column_can_say_which_split(tmp_path: Path) -> None:
         ("y\n1\n2\n", {"label": "y"}, "no feature columns"),
     ],
 )  # fmt: skip
-def test_columns_that_cannot_be_used_are_refused(
-    text: str, options: dict[str, str], message: str, tmp_path: Path
-) -> None:
+def test_columns_that_cannot_be_used_are_refused(text, options, message, tmp_path):
     with pytest.raises(InputError, match=message):
         prepared(write(tmp_path, "all.csv", text), **options)
 
 
-def test_the_test_file_may_have_more_or_fewer_features(tmp_path: Path) -> None:
+def test_the_test_file_may_have_more_or_fewer_features(tmp_path):
     train = write(tmp_path, "train.svm", "1 2:5\n0 1:1\n")
     wide = write(tmp_path, "wide.svm", "1 3:7\n0 1:1\n")
     splits = prepared(train, train, wide)
@@ -111,7 +104,7 @@ def test_the_test_file_may_have_more_or_fewer_features(tmp_path: Path) -> None:
     assert narrow.prices.features == 3
 
 
-def test_a_column_that_one_file_lacks_is_named(tmp_path: Path) -> None:
+def test_a_column_that_one_file_lacks_is_named(tmp_path):
     train = write(tmp_path, "train.csv", "a,b,y\n1,2,0\n3,4,1\n")
     test = write(tmp_path, "test.csv", "a,y\n1,0\n")
     with pytest.raises(InputError, match=r"test.csv: no column 'b', which .*train.csv has"):
@@ -132,9 +125,7 @@ def test_a_column_that_one_file_lacks_is_named(tmp_path: Path) -> None:
         ("'no' if i % 3 else 'yes'", Task.BINARY, 2),
     ],
 )
-def test_the_task_is_read_off_the_labels(
-    label: str, task: Task, classes: int, tmp_path: Path
-) -> None:
+def test_the_task_is_read_off_the_labels(label, task, classes, tmp_path):
     name = write(tmp_path, "all.csv", table(60, label))
     splits = prepared(name, name, name)
     assert (splits.task, splits.classes) == (task, classes)
@@ -152,9 +143,7 @@ def test_the_task_is_read_off_the_labels(
         ("i % 3 == 0", "False", ("1", "0"), 0),
     ],
 )
-def test_the_positive_class_has_number_one(
-    label: str, positive: str, names: tuple[str, str], third: int, tmp_path: Path
-) -> None:
+def test_the_positive_class_has_number_one(label, positive, names, third, tmp_path):
     """``third``: the number of the class of every third row."""
     name = write(tmp_path, "all.csv", table(60, label))
     splits = prepared(name, name, name, positive=positive)
@@ -173,9 +162,7 @@ def test_the_positive_class_has_number_one(
         ("i % 5", "1", "a multiclass task has no positive class"),
     ],
 )
-def test_a_positive_class_that_is_none_is_refused(
-    label: str, positive: str, message: str, tmp_path: Path
-) -> None:
+def test_a_positive_class_that_is_none_is_refused(label, positive, message, tmp_path):
     name = write(tmp_path, "all.csv", table(60, label))
     with pytest.raises(InputError, match=f"^--positive {positive}: {message}$"):
         prepared(name, name, name, positive=positive)
@@ -194,9 +181,7 @@ def test_a_positive_class_that_is_none_is_refused(
         ("'' if i % 5 else i", 0, None),
     ],
 )
-def test_values_that_float32_merges_are_moved(
-    cell: str, offset: int, other: str | None, tmp_path: Path
-) -> None:
+def test_values_that_float32_merges_are_moved(cell, offset, other, tmp_path):
     cells = [eval(cell, {"i": i}) for i in range(100)]
     text = "a,t,y\n" + "".join(f"1,{x!r},{i % 2}\n".replace("''", "") for i, x in enumerate(cells))
     name = write(tmp_path, "all.csv", text)
@@ -229,9 +214,7 @@ NUMBERS = "1 1:1\n2 1:2\n", "1 1:1\n2 1:2\n2.5 1:3\n"
         (*NUMBERS, "line 3: label '2.5' is of no training row.*--task regression"),
     ],
 )
-def test_a_class_without_training_rows_is_an_error(
-    train: str, other: str, place: str, name: str, tmp_path: Path
-) -> None:
+def test_a_class_without_training_rows_is_an_error(train, other, place, name, tmp_path):
     known, new = write(tmp_path, "known", train), write(tmp_path, "new", other)
     files = {"train": known, "valid": known, "test": known} | {name: new}
     form = "" if "1:1" in train else "csv"
@@ -250,15 +233,13 @@ def test_a_class_without_training_rows_is_an_error(
         ("7", "binary", "all labels of the training rows are 7"),
     ],
 )
-def test_a_task_the_labels_do_not_allow_is_refused(
-    label: str, task: str, message: str, tmp_path: Path
-) -> None:
+def test_a_task_the_labels_do_not_allow_is_refused(label, task, message, tmp_path):
     name = write(tmp_path, "all.csv", table(20, label))
     with pytest.raises(InputError, match=message):
         prepared(name, name, name, task=task)
 
 
-def test_a_file_without_queries_beside_one_with_them_is_refused(tmp_path: Path) -> None:
+def test_a_file_without_queries_beside_one_with_them_is_refused(tmp_path):
     with_them = write(tmp_path, "with.svm", ranking(3))
     without = write(tmp_path, "without.svm", "1 1:2\n0 1:3\n")
     with pytest.raises(InputError, match=r"without.svm: ranking needs queries"):
@@ -275,23 +256,19 @@ def test_a_file_without_queries_beside_one_with_them_is_refused(tmp_path: Path) 
         ("rows.svm", "1\n0 1:3\n", ("1",)),
     ],
 )
-def test_the_format_is_recognised(
-    name: str, text: str, names: tuple[str, ...], tmp_path: Path
-) -> None:
+def test_the_format_is_recognised(name, text, names, tmp_path):
     path = write(tmp_path, name, text)
     assert prepared(path, path, path).feature_names == names
 
 
-def test_an_unknown_format_is_refused(tmp_path: Path) -> None:
+def test_an_unknown_format_is_refused(tmp_path):
     path = write(tmp_path, "rows.dat", "1.0 2.0 3.0\n")
     with pytest.raises(InputError, match="give SVMlight, CSV with a header, or Parquet"):
         prepared(path)
 
 
 @pytest.mark.parametrize("name", ["query", "QID", "query_id", "split"])
-def test_a_feature_called_as_a_role_can_be_left_out_or_used_otherwise(
-    name: str, tmp_path: Path
-) -> None:
+def test_a_feature_called_as_a_role_can_be_left_out_or_used_otherwise(name, tmp_path):
     path = tmp_path / "rows.csv"
     lines = "".join(f"{k % 7},{k % 5},{k % 3},{k // 2 % 2}\n" for k in range(90))
     path.write_text(f"cpu,{name},ram,failed\n{lines}")
@@ -306,7 +283,7 @@ def test_a_feature_called_as_a_role_can_be_left_out_or_used_otherwise(
     assert "--drop" not in str(refused.value)
 
 
-def test_columns_with_commas_are_left_out_as_they_are_or_several_at_once(tmp_path: Path) -> None:
+def test_columns_with_commas_are_left_out_as_they_are_or_several_at_once(tmp_path):
     path = tmp_path / "road.csv"
     lines = "".join(f"{k % 7},{k % 5},n{k},m{k},{k // 2 % 2}\n" for k in range(90))
     path.write_text(f'"distance, km",speed,note 1,"a, b",y\n{lines}')
@@ -323,7 +300,7 @@ def test_columns_with_commas_are_left_out_as_they_are_or_several_at_once(tmp_pat
 
 
 @pytest.mark.parametrize("end", ["weight", "init", "position", "base_margin"])
-def test_side_cars_that_are_not_used_are_named(end: str, tmp_path: Path) -> None:
+def test_side_cars_that_are_not_used_are_named(end, tmp_path):
     path = tmp_path / "rows.svm"
     path.write_text("".join(f"{k % 2} 1:{k % 7}\n" for k in range(60)))
     assert not any("not used" in note for note in prepared(str(path)).notes)
@@ -331,7 +308,7 @@ def test_side_cars_that_are_not_used_are_named(end: str, tmp_path: Path) -> None
     assert f"rows.svm.{end} is not used: all rows count alike" in prepared(str(path)).notes
 
 
-def test_the_label_found_in_the_first_file_is_wanted_in_the_others(tmp_path: Path) -> None:
+def test_the_label_found_in_the_first_file_is_wanted_in_the_others(tmp_path):
     lines = [f"{k % 7},{k % 5},{k % 2}" for k in range(60)]
     (tmp_path / "train.csv").write_text("\n".join(["a,b,y", *lines]) + "\n")
     (tmp_path / "test.csv").write_text("\n".join(["a,b", "1,2"]) + "\n")
@@ -339,7 +316,7 @@ def test_the_label_found_in_the_first_file_is_wanted_in_the_others(tmp_path: Pat
         prepared(str(tmp_path / "train.csv"), test=str(tmp_path / "test.csv"))
 
 
-def test_values_of_svmlight_that_float32_merges_are_told(tmp_path: Path) -> None:
+def test_values_of_svmlight_that_float32_merges_are_told(tmp_path):
     rows = "".join(f"{i % 2} 1:{i} 2:{1_700_000_000 + i} 3:{i * 10**9}\n" for i in range(60))
     splits = prepared(*[write(tmp_path, "a.svm", rows)] * 3)
     told = [note for note in splits.notes if "float32" in note]
@@ -348,7 +325,7 @@ def test_values_of_svmlight_that_float32_merges_are_told(tmp_path: Path) -> None
     ]
 
 
-def test_costs_of_a_file_that_counts_from_one_say_so(tmp_path: Path) -> None:
+def test_costs_of_a_file_that_counts_from_one_say_so(tmp_path):
     name = write(tmp_path, "a.svm", "1 1:5 2:1\n0 1:0 2:7\n" * 9)
     splits = prepared(name, name, name, index_base=0)
     with pytest.raises(InputError, match=r"'0' has no cost.*; add .* or leave out --index-base: "):
@@ -356,7 +333,7 @@ def test_costs_of_a_file_that_counts_from_one_say_so(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("unwritten", "value"), [("", 0.0), ("zero", 0.0), ("missing", np.nan)])
-def test_cells_that_svmlight_does_not_write(unwritten: str, value: float, tmp_path: Path) -> None:
+def test_cells_that_svmlight_does_not_write(unwritten, value, tmp_path):
     name = write(tmp_path, "a.svm", "1 2:5\n0 1:0 3:7\n" * 9)
     wide = write(tmp_path, "b.svm", "1 2:5 4:1\n0 1:0\n")
     splits = prepared(name, name, wide, unwritten=unwritten)

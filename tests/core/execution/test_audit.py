@@ -1,8 +1,5 @@
 """The three proofs of the replay audit; more models that it refuses are in ``canaries``."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,7 +7,7 @@ import numpy as np
 import pytest
 from helpers import models
 
-from bench_core import Acquired, Bill, Examples, Features, Prediction, Prices, Queries, price_list
+from bench_core import Acquired, Bill, Examples, Prediction, Prices, Queries, price_list
 from bench_core.costs.shipped import PerQueryPrices
 from bench_core.errors import UsageError
 from bench_core.execution.audit import REMEDY, replay
@@ -20,16 +17,16 @@ from bench_core.serving import Columns, Program, Step, Trees
 PRICES = Prices.additive(np.array([1.0, 2, 3, 4, 5, 6]), split=0.5)
 
 
-def data(n: int = 600, ranked: bool = True) -> Examples:
+def data(n=600, ranked=True):
     X = np.random.default_rng(4).normal(size=(n, models.D)).astype(np.float32)
     return Examples(X, np.zeros(n), Queries(np.arange(0, n + 1, 5)) if ranked else None)
 
 
-def verdict(say: Any, mode: str = "sample", ranked: bool = True, **more: Any) -> Any:
+def verdict(say, mode="sample", ranked=True, **more):
     return replay(models.Scripted(say), data(ranked=ranked), PRICES, 0, mode, seed="s", **more)
 
 
-def nested(X: Any, features: Features, point: int) -> Any:
+def nested(X, features, point):
     """All rows buy one column after the other."""
     return X[:, :point].sum(axis=1), models.bought(len(X), *range(point))
 
@@ -46,7 +43,7 @@ class Inventing:
     then: Any
     asked: int = 0
 
-    def predict_path(self, features: Features) -> Iterator[Prediction]:
+    def predict_path(self, features):
         self.asked += 1
         mask = (self.first if self.asked == 1 else self.then)(features.X)
         scores = np.zeros(len(features))
@@ -56,10 +53,10 @@ class Inventing:
 EQUAL = Prices.additive(np.ones(models.D))
 
 
-def buying(column: int, other: int, first: float = np.inf) -> Any:
+def buying(column, other, first=np.inf):
     """Buys column 2, and another by what it finds there: one below a limit, else the other."""
 
-    def mask(X: Any) -> Any:
+    def mask(X):
         found = models.bought(len(X), 2, column)
         found[X[:, 2] >= first] = models.bought(1, 2, other)[0]
         return found
@@ -68,7 +65,7 @@ def buying(column: int, other: int, first: float = np.inf) -> Any:
 
 
 @both_modes
-def test_sensors_that_cost_the_same_cannot_be_invented(mode: str) -> None:
+def test_sensors_that_cost_the_same_cannot_be_invented(mode):
     """They decide which features a board says were used."""
     model = Inventing(buying(0, 1), buying(1, 0))
     found = replay(model, data(ranked=False), EQUAL, 0, mode, seed="s")
@@ -76,7 +73,7 @@ def test_sensors_that_cost_the_same_cannot_be_invented(mode: str) -> None:
     assert "its purchases depend on the rows" in found.reason
 
 
-def test_the_full_audit_counts_the_buyers_of_each_sensor() -> None:
+def test_the_full_audit_counts_the_buyers_of_each_sensor():
     model = Inventing(buying(0, 1, 0.0), buying(0, 1, 0.5))
     found = replay(model, data(ranked=False), EQUAL, 0, "full", seed="s")
     assert found.word == "failed"
@@ -90,24 +87,20 @@ def test_the_full_audit_counts_the_buyers_of_each_sensor() -> None:
 
 @ranked_or_not
 @pytest.mark.parametrize(("mode", "word"), [("sample", "sampled"), ("full", "verified")])
-def test_a_model_that_buys_the_same_for_all_rows_passes(mode: str, word: str, ranked: bool) -> None:
+def test_a_model_that_buys_the_same_for_all_rows_passes(mode, word, ranked):
     assert verdict(nested, mode, ranked).word == word
 
 
 @both_modes
 @pytest.mark.parametrize("say", [models.honest, models.ranks_in_query])
-def test_purchases_that_differ_are_declared_with_the_point_and_the_remedy(
-    say: Any, mode: str
-) -> None:
+def test_purchases_that_differ_are_declared_with_the_point_and_the_remedy(say, mode):
     found = verdict(say, mode)
     assert found.word == "declared"
     assert found.reason == f"rows buy differently at {{'step': 1}}; {REMEDY}"
 
 
 @both_modes
-def test_a_model_that_imputes_an_unpaid_cell_well_is_refused_by_other_rows_values(
-    mode: str,
-) -> None:
+def test_a_model_that_imputes_an_unpaid_cell_well_is_refused_by_other_rows_values(mode):
     """The unpaid column equals a paid one, so that its absence alone changes nothing."""
     examples = data()
     examples.X[:, 5] = examples.X[:, 0]
@@ -117,16 +110,16 @@ def test_a_model_that_imputes_an_unpaid_cell_well_is_refused_by_other_rows_value
 
 
 @both_modes
-def test_a_point_that_cannot_use_a_hidden_cell_is_not_held_against_a_cheaper_one(mode: str) -> None:
+def test_a_point_that_cannot_use_a_hidden_cell_is_not_held_against_a_cheaper_one(mode):
     assert verdict(models.reads_more_than_it_can_use, mode).word != "failed"
 
 
-def test_splits_and_trees_must_not_change_either() -> None:
+def test_splits_and_trees_must_not_change_either():
     @dataclass
     class Counting:
         name: str
 
-        def predict_path(self, features: Features) -> Iterator[Prediction]:
+        def predict_path(self, features):
             counts = {self.name: np.isnan(features.X[:, 5]).astype(float)}
             bill = Bill(Acquired.nothing(models.D), **counts)
             yield Prediction({}, np.zeros(len(features)), {"path": bill})
@@ -135,20 +128,20 @@ def test_splits_and_trees_must_not_change_either() -> None:
         assert f"its {name} change" in replay(Counting(name), data(), PRICES, 0).reason
 
 
-def test_a_feature_whose_sensors_came_with_another_may_be_read() -> None:
+def test_a_feature_whose_sensors_came_with_another_may_be_read():
     """Column 5 is derived from 0 and 1: whoever bought both may read it."""
     prices = price_list(np.array([1.0, 2, 3, 4, 5, 0]), derived={5: [0, 1]})
 
     class Derived:
-        def predict_path(self, features: Features) -> Iterator[Prediction]:
+        def predict_path(self, features):
             bill = Bill.for_features(prices, np.array([5]))
             yield Prediction({}, features.X[:, 5].astype(float), {"path": bill})
 
     assert replay(Derived(), data(), prices, 0, "full", seed="s").word == "verified"
 
 
-def test_a_model_that_raises_where_cells_are_hidden_is_refused() -> None:
-    def picky(X: Any, features: Features, point: int) -> Any:
+def test_a_model_that_raises_where_cells_are_hidden_is_refused():
+    def picky(X, features, point):
         if np.isnan(X[:, 3]).any():
             raise ValueError("NaN")
         return nested(X, features, point)
@@ -160,38 +153,36 @@ def test_a_model_that_raises_where_cells_are_hidden_is_refused() -> None:
 # -- nothing but the query decides -----------------------------------------------------------------
 
 
-def first_is_best(X: Any, features: Features, point: int) -> Any:
+def first_is_best(X, features, point):
     """Files list a query's documents by grade often enough."""
-    place = np.arange(len(X)) - features.queries.boundaries[features.queries.index()]  # type: ignore[union-attr]
+    place = np.arange(len(X)) - features.queries.boundaries[features.queries.index()]
     return -place.astype(float), models.bought(len(X))
 
 
 @both_modes
 @pytest.mark.parametrize("say", [models.centres_few_by_block, first_is_best])
-def test_scores_that_depend_on_the_block_on_row_order_or_on_chance_are_refused(
-    say: Any, mode: str
-) -> None:
+def test_scores_that_depend_on_the_block_on_row_order_or_on_chance_are_refused(say, mode):
     found = verdict(say, mode)
     assert found.word == "failed"
     assert "its scores depend on the rows beside the query, on their order" in found.reason
 
 
-def test_purchases_that_depend_on_the_block_are_refused() -> None:
-    def some(X: Any, features: Features, point: int) -> Any:
+def test_purchases_that_depend_on_the_block_are_refused():
+    def some(X, features, point):
         return np.zeros(len(X)), models.bought(len(X)) | (np.arange(len(X)) < 9)[:, None]
 
     assert "its costs depend on" in verdict(some).reason
 
 
-def test_the_order_of_a_querys_rows_is_kept_for_a_model_that_says_it_goes_by_it() -> None:
+def test_the_order_of_a_querys_rows_is_kept_for_a_model_that_says_it_goes_by_it():
     model = models.Scripted(first_is_best)
-    model.reads_order = True  # type: ignore[attr-defined]
+    model.reads_order = True
     assert replay(model, data(), PRICES, 0, "full", seed="s").word == "verified"
 
 
-def test_points_that_change_with_the_block_are_refused() -> None:
+def test_points_that_change_with_the_block_are_refused():
     class Renames:
-        def predict_path(self, features: Features) -> Iterator[Prediction]:
+        def predict_path(self, features):
             median = float(np.median(features.X[:, 0]))
             bill = Bill(Acquired.nothing(models.D))
             yield Prediction({"threshold": median}, np.zeros(len(features)), {"path": bill})
@@ -199,9 +190,9 @@ def test_points_that_change_with_the_block_are_refused() -> None:
     assert "its path changes" in replay(Renames(), data(), PRICES, 0, seed="s").reason
 
 
-def test_rows_that_are_said_to_be_independent_are_asked_about_without_their_query() -> None:
+def test_rows_that_are_said_to_be_independent_are_asked_about_without_their_query():
     model = models.Scripted(lambda X, features, point: (X[:, 0], models.bought(len(X), 0)))
-    model.independent_rows = True  # type: ignore[attr-defined]
+    model.independent_rows = True
     assert replay(model, data(), PRICES, 0, "full", seed="s").word == "verified"
     model.say = models.ranks_in_query
     found = replay(model, data(), PRICES, 0, seed="s")
@@ -218,7 +209,7 @@ class Ordered:
     peeks: bool = False
     forgets: bool = False
 
-    def predict_path(self, features: Features) -> Iterator[Prediction]:
+    def predict_path(self, features):
         X = np.nan_to_num(features.X.astype(float), nan=-9.0)
         order = np.full(X.shape, -1)
         order[:, 0] = 0
@@ -235,14 +226,14 @@ class Ordered:
 
 @ranked_or_not
 @pytest.mark.parametrize(("mode", "word"), [("sample", "sampled"), ("full", "verified")])
-def test_purchases_in_a_declared_order_pass(mode: str, word: str, ranked: bool) -> None:
+def test_purchases_in_a_declared_order_pass(mode, word, ranked):
     found = replay(Ordered(), data(ranked=ranked), PRICES, 0, mode, seed="s")
     assert (found.word, found.reason) == (word, "")
 
 
 @both_modes
 @pytest.mark.parametrize("model", [Ordered(peeks=True), Ordered(forgets=True)])
-def test_an_order_that_is_not_that_of_the_purchases_is_refused(model: Any, mode: str) -> None:
+def test_an_order_that_is_not_that_of_the_purchases_is_refused(model, mode):
     assert replay(model, data(), PRICES, 0, mode, seed="s").word == "failed"
 
 
@@ -254,9 +245,9 @@ def test_an_order_that_is_not_that_of_the_purchases_is_refused(model: Any, mode:
         (np.zeros((1, models.D)), "order is float64: it must be whole numbers"),
     ],
 )
-def test_an_order_that_does_not_fit_its_bill_is_a_broken_contract(order: Any, fault: str) -> None:
+def test_an_order_that_does_not_fit_its_bill_is_a_broken_contract(order, fault):
     class Wrong:
-        def predict_path(self, features: Features) -> Iterator[Prediction]:
+        def predict_path(self, features):
             bill = Bill(Acquired.nothing(models.D), order=order)
             yield Prediction({}, np.zeros(len(features)), {"path": bill})
 
@@ -275,7 +266,7 @@ class Stump:
     splits: float = 0.0
     refuses: str = ""
 
-    def predict_path(self, features: Features) -> Iterator[Prediction]:
+    def predict_path(self, features):
         X = features.X.astype(float)
         on = X[:, 0] > 0
         mask = models.bought(len(X), 0)
@@ -284,7 +275,7 @@ class Stump:
         bill = Bill(Acquired.pack(mask), splits=1.0 + on + self.splits, trees=1)
         yield Prediction({"k": 1}, scores, {"path": bill})
 
-    def program(self, point: Any) -> Program:
+    def program(self, point):
         if self.refuses:
             raise UsageError(self.refuses)
         trees = Trees(
@@ -304,9 +295,7 @@ class Stump:
 
 @ranked_or_not
 @pytest.mark.parametrize(("mode", "word"), [("sample", "sampled"), ("full", "verified")])
-def test_a_model_with_a_program_is_asked_again_and_passes(
-    mode: str, word: str, ranked: bool
-) -> None:
+def test_a_model_with_a_program_is_asked_again_and_passes(mode, word, ranked):
     found = replay(Stump(), data(ranked=ranked), PRICES, 0, mode, seed="s")
     assert (found.word, found.reason) == (word, "")
 
@@ -320,18 +309,18 @@ def test_a_model_with_a_program_is_asked_again_and_passes(
         (Stump(splits=-1.0), "it pays for other splits or trees"),
     ],
 )
-def test_a_program_that_answers_otherwise_is_refused(model: Any, what: str, mode: str) -> None:
+def test_a_program_that_answers_otherwise_is_refused(model, what, mode):
     found = replay(model, data(), PRICES, 0, mode, seed="s")
     assert found.word == "failed"
     assert f"asked again by its program, {what}" in found.reason
 
 
-def test_a_model_without_a_program_at_a_point_needs_another_proof() -> None:
+def test_a_model_without_a_program_at_a_point_needs_another_proof():
     found = replay(Stump(refuses="none here"), data(), PRICES, 0, seed="s")
     assert found.word == "declared"
 
 
-def test_copies_that_share_a_bill_are_charged_as_in_the_trial() -> None:
+def test_copies_that_share_a_bill_are_charged_as_in_the_trial():
     """A query's price is shared by its rows, copies included, of which a program knows nothing."""
     copies = np.random.default_rng(0).integers(1, 4, 600)
     examples = replace(data(), multiplicity=copies)
@@ -345,26 +334,26 @@ def test_copies_that_share_a_bill_are_charged_as_in_the_trial() -> None:
 # -- how much is looked at -------------------------------------------------------------------------
 
 
-def test_without_an_audit_costs_are_only_declared() -> None:
+def test_without_an_audit_costs_are_only_declared():
     assert verdict(first_is_best, "off").word == "declared"
 
 
 @ranked_or_not
 @pytest.mark.parametrize("step", [1, 50, 100])
-def test_with_enough_queries_the_sample_leaves_no_point_out(step: int, ranked: bool) -> None:
-    def peeks_once(X: Any, features: Features, point: int) -> Any:
+def test_with_enough_queries_the_sample_leaves_no_point_out(step, ranked):
+    def peeks_once(X, features, point):
         return X[:, 0] + X[:, 5] if point == step else X[:, 0], models.bought(len(X), 0)
 
     found = replay(models.Scripted(peeks_once, 100), data(1800, ranked), PRICES, 0, seed="s")
     assert f"'step': {step}" in found.reason
 
 
-def test_a_peek_at_a_single_row_and_point_is_found_by_the_full_audit() -> None:
+def test_a_peek_at_a_single_row_and_point_is_found_by_the_full_audit():
     """Row 8005 stands in the second block."""
     examples = data(8100, ranked=False)
     examples.X[8005, 0] = 9
 
-    def peeks_once(X: Any, features: Features, point: int) -> Any:
+    def peeks_once(X, features, point):
         scores, mask = nested(X, features, point)
         return np.nan_to_num(scores) + ((X[:, 0] == 9) & (point == 2) & np.isnan(X[:, 4])), mask
 
@@ -379,9 +368,9 @@ def test_a_peek_at_a_single_row_and_point_is_found_by_the_full_audit() -> None:
 
 
 @pytest.mark.parametrize("size", [1e-6, 1.0, 1e6])
-def test_scores_may_differ_by_rounding_and_no_more(size: float) -> None:
-    def drifts(by: float) -> Any:
-        def say(X: Any, features: Features, point: int) -> Any:
+def test_scores_may_differ_by_rounding_and_no_more(size):
+    def drifts(by):
+        def say(X, features, point):
             return size * (X[:, 0] + by * X[:, 0].mean()), models.bought(len(X), 0)
 
         return say

@@ -1,7 +1,5 @@
 """Caps against a plain rule that follows one row at a time."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
@@ -12,7 +10,7 @@ from helpers import models
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bench_core import Acquired, Bill, Examples, Features, Prediction, Prices, Queries, Splits, Task
+from bench_core import Acquired, Bill, Examples, Prediction, Prices, Queries, Splits, Task
 from bench_core.costs.shipped import PerQueryPrices
 from bench_core.execution.caps import Caps
 from bench_core.execution.contract import ContractError
@@ -30,7 +28,7 @@ class Drawn:
     points: list[tuple[Any, Any, Any]]
     independent_rows: bool = True
 
-    def predict_path(self, features: Features) -> Any:
+    def predict_path(self, features):
         row = features.X[:, 0].astype(int)
         for p, (mask, splits, trees) in enumerate(self.points):
             own = mask if len(mask) == 1 else mask[row]
@@ -40,7 +38,7 @@ class Drawn:
 
 
 @st.composite
-def drawn(draw: st.DrawFn) -> tuple[Drawn, Examples, list[float]]:
+def drawn(draw):
     n, points = draw(st.integers(2, 9)), draw(st.integers(1, 6))
     rng = np.random.default_rng(draw(st.integers(0, 2**20)))
     nested, found = draw(st.booleans()), []
@@ -62,7 +60,7 @@ def drawn(draw: st.DrawFn) -> tuple[Drawn, Examples, list[float]]:
     return Drawn(found, alone), Examples(X, np.zeros(n), queries, copies), sorted(caps)
 
 
-def spent(sensors: set[int], splits: float, trees: float) -> float:
+def spent(sensors, splits, trees):
     return sum(PRICE[s] for s in sensors) + SPLIT * splits + TREE * trees
 
 
@@ -77,7 +75,7 @@ class Row:
     going: bool = True
     cost: float = 0.0
 
-    def then(self, sensors: set[int], splits: float, trees: float, p: int) -> Row:
+    def then(self, sensors, splits, trees, p):
         contained = self.sensors <= sensors and splits >= self.splits and trees >= self.trees
         if not contained:
             splits, trees = splits + self.splits, trees + self.trees
@@ -85,7 +83,7 @@ class Row:
         return Row(union, splits, trees, p, True, spent(set(union), splits, trees))
 
 
-def followed(model: Drawn, examples: Examples, cap: float) -> list[Row]:
+def followed(model, examples, cap):
     """Row by row, in plain words."""
     n = len(examples)
     rows = [Row() for _ in range(n)]
@@ -115,7 +113,7 @@ def followed(model: Drawn, examples: Examples, cap: float) -> list[Row]:
 
 @given(drawn())
 @settings(max_examples=300, deadline=None)
-def test_caps_are_as_followed_row_by_row(case: tuple[Drawn, Examples, list[float]]) -> None:
+def test_caps_are_as_followed_row_by_row(case):
     model, examples, limits = case
     costs = Prices.additive(np.array(PRICE), split=SPLIT, tree=TREE)
     caps = Caps(tuple(limits), np.asarray(CONSTANT))
@@ -133,7 +131,7 @@ def test_caps_are_as_followed_row_by_row(case: tuple[Drawn, Examples, list[float
         assert both == pytest.approx(np.average(capped.cost[k], weights=examples.weights))
 
 
-def test_a_sum_that_is_within_a_cap_but_for_rounding_is_within_it() -> None:
+def test_a_sum_that_is_within_a_cap_but_for_rounding_is_within_it():
     mask = np.array([[True, True], [True, True]])
     examples = Examples(np.zeros((2, 2), np.float32), np.zeros(2))
     model, costs = Drawn([(mask, 0.0, 0.0)]), Prices.additive(np.array([0.1, 0.2]))
@@ -143,7 +141,7 @@ def test_a_sum_that_is_within_a_cap_but_for_rounding_is_within_it() -> None:
     assert found.scores[1].tolist() == [0.0, 0.0]
 
 
-def test_no_row_of_a_query_that_shares_its_sensors_exceeds_the_cap() -> None:
+def test_no_row_of_a_query_that_shares_its_sensors_exceeds_the_cap():
     """One row buys what all pay for: if it went on alone, the others would pay too much."""
     costs = PerQueryPrices(Prices.additive(np.array(PRICE)), np.array([False, False, True, True]))
     rng = np.random.default_rng(0)
@@ -172,9 +170,7 @@ def test_no_row_of_a_query_that_shares_its_sensors_exceeds_the_cap() -> None:
         (Task.MULTICLASS, 4, np.log([0.25, 0.5, 0.5 / 4, 0.25])),
     ],
 )
-def test_before_the_first_point_the_best_constant_answers(
-    task: Task, classes: int, constant: Any
-) -> None:
+def test_before_the_first_point_the_best_constant_answers(task, classes, constant):
     labels = [0.0, 1.0, 0.0, 1.0] if task == Task.BINARY else [0.0, 1.0, 1.0, 3.0]
     train = Examples(np.zeros((4, 1), np.float32), np.array(labels))
     splits = Splits(train, train, train, Prices.additive(np.ones(1)), task, classes)
@@ -182,9 +178,9 @@ def test_before_the_first_point_the_best_constant_answers(
 
 
 @pytest.mark.parametrize("name", ["cap", "constant"])
-def test_a_models_point_may_not_be_named_as_the_benchmarks_own_are(name: str) -> None:
+def test_a_models_point_may_not_be_named_as_the_benchmarks_own_are(name):
     class Named:
-        def predict_path(self, features: Features) -> Any:
+        def predict_path(self, features):
             bill = Bill(Acquired.nothing(models.D))
             yield Prediction({name: 1}, np.zeros(len(features)), {"path": bill})
 

@@ -1,19 +1,14 @@
 """What ``fit`` gets of the harness, and what it does not; who reaches which stage."""
 
-from __future__ import annotations
-
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 import pytest
 from helpers import toys
 
-from bench_core import Acquired, Bill, Examples, Features, Prediction, Prices, plugins, price_list
+from bench_core import Acquired, Bill, Examples, Prediction, plugins, price_list
 from bench_core.api import plan
 from bench_core.execution.contract import ContractError
 from bench_core.execution.fitting import (
@@ -27,7 +22,6 @@ from bench_core.execution.predict import predict_split
 from bench_core.execution.trial import stages_of
 from bench_core.metrics import parse_metric
 from bench_core.protocols import FitContext, StageTree
-from bench_core.results.records import FitSpec
 from bench_core.splits import Splits
 
 
@@ -36,12 +30,12 @@ class Looking(toys.Prefix):
 
     name = "toy-looking"
 
-    def fit(self, *given: Any) -> Any:
+    def fit(self, *given):
         type(self).given = given
         return super().fit(*given)
 
 
-def spec_of(home: Path) -> FitSpec:
+def spec_of(home):
     made = plan(data="toy-binary", learners=[Looking()], plugins="helpers.toys")
     return made.fits[0]
 
@@ -51,20 +45,20 @@ class Learning(toys.Prefix):
 
     name = "toy-learning"
 
-    def needs(self) -> tuple[Any, ...]:
+    def needs(self):
         time.sleep(0.3)
         return ()
 
 
-def test_what_a_learner_computes_to_name_its_needs_counts_as_training(home: Path) -> None:
+def test_what_a_learner_computes_to_name_its_needs_counts_as_training(home):
     made = plan(data="toy-binary", learners=[Learning()], plugins="helpers.toys")
     assert run_fit(made.fits[0]).seconds > 0.3
 
 
-def test_the_plugins_of_a_metric_are_loaded_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    loaded: list[Any] = []
+def test_the_plugins_of_a_metric_are_loaded_once(monkeypatch):
+    loaded = []
 
-    def load(given: Any) -> Any:
+    def load(given):
         loaded.append(given)
         return SimpleNamespace(metrics={"toy-error": "a metric"})
 
@@ -74,7 +68,7 @@ def test_the_plugins_of_a_metric_are_loaded_once(monkeypatch: pytest.MonkeyPatch
     assert loaded == [("toy_metrics",)]
 
 
-def test_fit_sees_no_test_rows(home: Path) -> None:
+def test_fit_sees_no_test_rows(home):
     run_fit(spec_of(home))
     train, valid, prices, context = Looking.given
     assert (len(train), len(valid), prices.features) == (300, 300, train.X.shape[1])
@@ -82,14 +76,14 @@ def test_fit_sees_no_test_rows(home: Path) -> None:
     assert not any(isinstance(value, Splits) for value in Looking.given)
 
 
-def test_what_is_fitted_in_this_process_sees_no_test_rows_either() -> None:
-    splits = toys.ToyBinary().prepare(None, "quick", 0, 0)  # type: ignore[arg-type]
+def test_what_is_fitted_in_this_process_sees_no_test_rows_either():
+    splits = toys.ToyBinary().prepare(None, "quick", 0, 0)
     fit_in_process(Looking(), splits, parse_metric("accuracy"), 0, 1)
     assert len(Looking.given[0]) == len(splits.train)
     assert not any(isinstance(value, Splits) for value in Looking.given)
 
 
-def test_test_rows_are_opened_only_to_predict_and_their_labels_only_to_judge(home: Path) -> None:
+def test_test_rows_are_opened_only_to_predict_and_their_labels_only_to_judge(home):
     spec = spec_of(home)
     splits = open_splits(spec, ("train", "valid"))
     assert (len(splits.train), len(splits.test)) == (300, 0)
@@ -100,14 +94,14 @@ def test_test_rows_are_opened_only_to_predict_and_their_labels_only_to_judge(hom
     assert np.array_equal(blind.test.X, open_splits(spec).test.X, equal_nan=True)
 
 
-def test_builds_may_ask_again_or_fail(home: Path) -> None:
+def test_builds_may_ask_again_or_fail(home):
     spec = spec_of(home)
     context = fit_context(spec, open_splits(spec), lambda done, total: None)
 
-    def outer() -> dict[str, Any]:
+    def outer():
         return {"twice": 2 * context.shared("inner", lambda: {"x": np.arange(3)})["x"]}
 
-    def broken() -> dict[str, Any]:
+    def broken():
         raise OSError("no room")
 
     for build in (outer, broken):  # the second is not asked
@@ -120,7 +114,7 @@ def test_builds_may_ask_again_or_fail(home: Path) -> None:
     assert context.shared("broken", outer)["twice"].tolist() == [0, 2, 4]
 
 
-def test_reports_of_progress_are_rare_however_many_there_are(home: Path) -> None:
+def test_reports_of_progress_are_rare_however_many_there_are(home):
     spec, heard = spec_of(home), []
     context = fit_context(spec, open_splits(spec), lambda done, total: heard.append((done, total)))
     for _ in range(20_000):
@@ -129,7 +123,7 @@ def test_reports_of_progress_are_rare_however_many_there_are(home: Path) -> None
     assert len(heard) < 20
 
 
-PRICES: Prices = price_list([1.0, 2.0])
+PRICES = price_list([1.0, 2.0])
 TREE = StageTree((-1, 0, 0, 2), (1, 2, 2, 2), (1.0, 3.0, 3.0, 3.0))
 
 
@@ -140,19 +134,19 @@ class Walker:
     stage_tree: StageTree | None = TREE
     silent: bool = False
 
-    def predict_path(self, features: Features) -> Iterator[Prediction]:
+    def predict_path(self, features):
         n, last = len(features), features.X[:, 0].astype(np.int64)
         for point, stage in enumerate((last, np.full(n, 3))):
             bills = {"path": Bill(Acquired.nothing(2))}
             yield Prediction({"k": point}, np.zeros(n), bills, None if self.silent else stage)
 
 
-def rows() -> Examples:
+def rows():
     X = np.array([[0, 0], [1, 0], [2, 0], [3, 0]], dtype=np.float32)
     return Examples(X, np.zeros(4), multiplicity=np.array([1, 1, 2, 4]))
 
 
-def test_a_stage_is_reached_by_the_rows_that_end_there_or_beyond_each_with_its_copies() -> None:
+def test_a_stage_is_reached_by_the_rows_that_end_there_or_beyond_each_with_its_copies():
     path = predict_split(Walker(), rows(), PRICES, 2)
     assert path.ended.tolist() == [[1 / 8, 1 / 8, 2 / 8, 4 / 8], [0, 0, 0, 1]]
     found = stages_of(Walker(), path, (0, 1))
@@ -160,7 +154,7 @@ def test_a_stage_is_reached_by_the_rows_that_end_there_or_beyond_each_with_its_c
     assert found["reached"] == {0: [1, 0.125, 0.75, 0.5], 1: [1, 0, 1, 1]}
 
 
-def test_without_a_tree_nothing_is_said_ofstages_of() -> None:
+def test_without_a_tree_nothing_is_said_ofstages_of():
     model = Walker(stage_tree=None)
     path = predict_split(model, rows(), PRICES, 2)
     assert path.ended.shape == (2, 0)
@@ -168,6 +162,6 @@ def test_without_a_tree_nothing_is_said_ofstages_of() -> None:
 
 
 @pytest.mark.parametrize("model", [Walker(silent=True), Walker(StageTree((-1,), (1,), (1.0,)))])
-def test_a_stage_that_is_none_of_the_tree_is_a_broken_contract(model: Walker) -> None:
+def test_a_stage_that_is_none_of_the_tree_is_a_broken_contract(model):
     with pytest.raises(ContractError, match=r"stage must be \(n,\), one of"):
         predict_split(model, rows(), PRICES, 2)

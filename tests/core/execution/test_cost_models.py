@@ -1,7 +1,5 @@
 """Runs under cost models: what is billed, trained on, stored and audited, through the command."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path
@@ -9,11 +7,10 @@ from textwrap import dedent
 
 import bench_datasets.yahoo
 import numpy as np
-import pandas as pd
 import pytest
 
 import bench_core
-from bench_core import Acquired, InputError, Splits
+from bench_core import Acquired, InputError
 from bench_core.costs.cost_file import ASSUMED_COSTS, cost_model, cost_text
 from bench_core.costs.shipped import MODELS
 from bench_core.datasets.cache import open_prepared
@@ -25,11 +22,11 @@ from bench_core.results.store_files import load_model, state_path, states_folder
 TOYS = ("helpers.toys", "helpers.flat_costs_plugin")
 
 
-def run(**options: object) -> bench_core.api.RunResult:
+def run(**options):
     return bench_core.run(**({"plugins": TOYS, "executor": "inline"} | options))
 
 
-def suite(folder: Path, costs: str, extra: str = "") -> str:
+def suite(folder, costs, extra=""):
     path = folder / "mine.toml"
     path.write_text(
         f'datasets = ["toy-rank"]\nmetrics = ["ndcg@5"]\ncosts = {costs}\n'
@@ -38,12 +35,9 @@ def suite(folder: Path, costs: str, extra: str = "") -> str:
     return str(path)
 
 
-def naive_costs(
-    splits: Splits, mask: np.ndarray, evaluation: np.ndarray, shared: np.ndarray
-) -> list[float]:
+def naive_costs(splits, mask, evaluation, shared):
     """The definition, query by query and copy by copy: one cost per physical document."""
     queries, price = splits.test.queries, splits.prices.sensor
-    assert queries is not None
     costs = []
     for start, stop in zip(queries.boundaries[:-1], queries.boundaries[1:], strict=True):
         copies = splits.test.weights[start:stop].astype(int)
@@ -56,14 +50,12 @@ def naive_costs(
 
 
 @pytest.fixture
-def small_yahoo(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def small_yahoo(home, monkeypatch):
     monkeypatch.setattr(bench_datasets.yahoo, "ROWS", {"quick": (3000, 800, 1500)})
     monkeypatch.setenv("BENCH_CACHE", str(home / "cache"))
 
 
-def test_a_third_of_yahoos_features_per_query_is_billed_as_the_definition_says(
-    home: Path, small_yahoo: None
-) -> None:
+def test_a_third_of_yahoos_features_per_query_is_billed_as_the_definition_says(home, small_yahoo):
     names = [f"f{j}" for j in range(1, 520, 3)]
     (home / "per-query.json").write_text(json.dumps({"model": "per-query", "per_query": names}))
     result = bench_core.run(
@@ -98,9 +90,7 @@ def test_a_third_of_yahoos_features_per_query_is_billed_as_the_definition_says(
     assert row["feature_cost"] < np.average(plain, weights=splits.test.weights)
 
 
-def test_learners_train_on_the_surrogate_of_a_suites_cost_model_and_the_board_says_so(
-    home: Path,
-) -> None:
+def test_learners_train_on_the_surrogate_of_a_suites_cost_model_and_the_board_says_so(home):
     path = suite(home, '{model = "per-query", per_query = ["f5", "f6"]}')
     result = run(suite=path)
     assert "costs by model 'per-query'" in " ".join(result.notes)
@@ -108,7 +98,6 @@ def test_learners_train_on_the_surrogate_of_a_suites_cost_model_and_the_board_sa
     assert frame["surrogate"].all()
     (use,) = Store(result.store).info(result.run).datasets
     splits = open_prepared(Store(result.store).specs(result.run)[0].data)
-    assert splits.train.queries is not None
     share = len(splits.train.queries) / len(splits.train)
     assert use["price_of_everything"] == pytest.approx(1 + 1 + 2 + 5 + (10 + 20) * share)
     plain = run(data="toy-rank", learners="toy-prefix").frame()
@@ -116,13 +105,13 @@ def test_learners_train_on_the_surrogate_of_a_suites_cost_model_and_the_board_sa
     assert set(plain["cost_model"]) == {"sensor"}
 
 
-def last_rows(frame: pd.DataFrame) -> pd.DataFrame:
+def last_rows(frame):
     """The last point of each setting on test."""
     test = frame[frame["split"] == "test"]
     return test.groupby("params").tail(1).sort_values("params").reset_index(drop=True)
 
 
-def test_a_third_partys_cost_model_bills_and_is_audited(home: Path) -> None:
+def test_a_third_partys_cost_model_bills_and_is_audited(home):
     (home / "fee.toml").write_text('model = "visit-fee"\nfee = 7\n')
     asked = {"data": "toy-rank", "learners": "toy-prefix", "settings": "toy-prefix.tradeoff=0.1"}
     plain = run(**asked, audit="off").frame()
@@ -135,7 +124,7 @@ def test_a_third_partys_cost_model_bills_and_is_audited(home: Path) -> None:
     assert set(billed["cost_model"]) == {"visit-fee"}
 
 
-def test_a_model_that_reads_what_it_did_not_buy_is_caught_under_any_cost_model(home: Path) -> None:
+def test_a_model_that_reads_what_it_did_not_buy_is_caught_under_any_cost_model(home):
     result = bench_core.run(
         data="toy-binary",
         learners="peeking",
@@ -147,7 +136,7 @@ def test_a_model_that_reads_what_it_did_not_buy_is_caught_under_any_cost_model(h
     assert set(result.frame()["audit"]) == {"failed"}
 
 
-def test_costs_that_nobody_gave_are_a_note_until_somebody_does(home: Path) -> None:
+def test_costs_that_nobody_gave_are_a_note_until_somebody_does(home):
     (home / "mine.csv").write_text(
         "a,b,label\n" + "".join(f"{i},{-i},{i % 2}\n" for i in range(60))
     )
@@ -180,16 +169,14 @@ def test_costs_that_nobody_gave_are_a_note_until_somebody_does(home: Path) -> No
         ('{"model": "visit-fee", "fee": "much"}', r"c\.json, line 1: fee is 'much'; give it"),
     ],
 )  # fmt: skip
-def test_what_a_cost_file_gets_wrong_is_one_line_with_its_place(
-    home: Path, text: str, line: str
-) -> None:
+def test_what_a_cost_file_gets_wrong_is_one_line_with_its_place(home, text, line):
     (home / "c.json").write_text(text)
     with pytest.raises(InputError, match=line) as caught:
         run(data="toy-rank", learners="toy-prefix", costs="c.json")
     assert "\n" not in str(caught.value)
 
 
-def test_a_suite_names_the_line_of_what_its_costs_get_wrong(home: Path) -> None:
+def test_a_suite_names_the_line_of_what_its_costs_get_wrong(home):
     path = suite(home, '{model = "per-query", per_query = ["f9"]}')
     with pytest.raises(InputError, match=r"mine\.toml, line 3: unknown feature 'f9'"):
         run(suite=path)
@@ -197,7 +184,7 @@ def test_a_suite_names_the_line_of_what_its_costs_get_wrong(home: Path) -> None:
         read_suite(Path(suite(home, "7")), Registry())
 
 
-def test_a_suites_cost_file_lies_beside_it_and_the_option_has_the_last_word(home: Path) -> None:
+def test_a_suites_cost_file_lies_beside_it_and_the_option_has_the_last_word(home):
     folder = home / "suites"
     folder.mkdir()
     (folder / "costs.txt").write_text("2\n2\n2\n2\n2\n2\n")
@@ -210,7 +197,7 @@ def test_a_suites_cost_file_lies_beside_it_and_the_option_has_the_last_word(home
     assert prices == [12, 18]
 
 
-def test_the_model_of_the_page_on_cost_files_works(tmp_path: Path) -> None:
+def test_the_model_of_the_page_on_cost_files_works(tmp_path):
     page = (Path(__file__).parents[3] / "docs/cost-files.md").read_text()
     block = re.search(r'^    model = "parallel"\n(?:    .*\n)+', page, flags=re.M)
     assert block

@@ -1,20 +1,14 @@
 """A plan on the workers of a Dask cluster: real processes, really killed."""
 
-from __future__ import annotations
-
 import os
 import random
 import signal
 import socket
 import sys
 import threading
-from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
-import pandas as pd
 import pytest
 from helpers.run_toys import SETTINGS
 from helpers.toys import fits
@@ -38,18 +32,18 @@ TOYS = RunRequest(
 )
 
 
-def export(store: str) -> pd.DataFrame:
+def export(store):
     return Store(store).frame().drop(columns=TIMED + CORES)
 
 
 @pytest.fixture
-def cluster(home: Path) -> Iterator[Any]:
+def cluster(home):
     options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None}
     with distributed.LocalCluster(processes=True, **options) as made:
         yield made
 
 
-def on(cluster: Any, store: str, **more: Any) -> Any:
+def on(cluster, store, **more):
     where = f"dask={cluster.scheduler_address}"
     request = replace(TOYS, executor=where, **more)
     return bench_core.run(request=request, store=store, on_event=lambda event: None)
@@ -64,15 +58,13 @@ def on(cluster: Any, store: str, **more: Any) -> Any:
         ),
     ],
 )
-def test_a_cluster_that_is_none_is_one_line(
-    home: Path, where: str, error: type[Exception], said: str
-) -> None:
+def test_a_cluster_that_is_none_is_one_line(home, where, error, said):
     with pytest.raises(error, match=said):
         bench_core.run(request=replace(TOYS, executor=where), progress=False)
 
 
 @pytest.mark.slow
-def test_a_cluster_gives_the_rows_of_one_process(home: Path, cluster: Any) -> None:
+def test_a_cluster_gives_the_rows_of_one_process(home, cluster):
     bench_core.run(request=TOYS, store="whole.db", progress=False)
     trained = len(fits(home))
     result = on(cluster, "far.db")
@@ -84,7 +76,7 @@ def test_a_cluster_gives_the_rows_of_one_process(home: Path, cluster: Any) -> No
 
 
 @pytest.mark.slow
-def test_failures_and_limits_are_rows_there_too(home: Path, cluster: Any) -> None:
+def test_failures_and_limits_are_rows_there_too(home, cluster):
     more = {"learners": ("toy-broken", "toy-prefix"), "timeout": 20.0}
     kinds = 'toy-broken.how=["raise", "crash", "hang"]'
     result = on(cluster, "far.db", settings=(kinds, "toy-prefix.tradeoff=1.0"), **more)
@@ -92,16 +84,14 @@ def test_failures_and_limits_are_rows_there_too(home: Path, cluster: Any) -> Non
 
 
 @pytest.mark.slow
-def test_what_fails_is_tried_as_often_as_asked(home: Path, cluster: Any) -> None:
+def test_what_fails_is_tried_as_often_as_asked(home, cluster):
     on(cluster, "far.db", learners=("toy-broken",), settings=(), retries=1)
     tried = [one.status for one in Store("far.db").attempts() if one.kind == "fit"]
     assert tried == ["failed", "failed"]
 
 
 @pytest.mark.slow
-def test_workers_of_other_code_are_refused_before_any_trial(
-    home: Path, cluster: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_workers_of_other_code_are_refused_before_any_trial(home, cluster, monkeypatch):
     monkeypatch.setattr("bench_core.planning.job_files.__version__", "9")
     with pytest.raises(InputError, match=r"planned by budget-bench 9 .* here is"):
         on(cluster, "far.db")
@@ -109,10 +99,8 @@ def test_workers_of_other_code_are_refused_before_any_trial(
 
 
 @pytest.mark.slow
-def test_a_scheduler_that_goes_away_is_one_line_and_the_same_call_does_the_rest(
-    home: Path, cluster: Any
-) -> None:
-    def gone(event: Any) -> None:
+def test_a_scheduler_that_goes_away_is_one_line_and_the_same_call_does_the_rest(home, cluster):
+    def gone(event):
         if event.kind == "finish":
             cluster.close()
 
@@ -122,7 +110,7 @@ def test_a_scheduler_that_goes_away_is_one_line_and_the_same_call_does_the_rest(
     assert bench_core.run(request=TOYS, store="far.db", progress=False).counts == {"ok": 6}
 
 
-def faults(home: Path, cluster: Any, number: int, seed: int) -> int:
+def faults(home, cluster, number, seed):
     """Kill random workers while runs go on; no finished trial is lost or doubled."""
     draw = random.Random(seed)
     bench_core.run(request=TOYS, store="whole.db", progress=False)
@@ -131,7 +119,7 @@ def faults(home: Path, cluster: Any, number: int, seed: int) -> int:
         run += 1
         over = threading.Event()
 
-        def harm(over: threading.Event = over) -> None:
+        def harm(over=over):
             """Kill a worker at a random moment after each fit that began."""
             nonlocal killed
             seen = len(fits(home))
@@ -159,12 +147,12 @@ def faults(home: Path, cluster: Any, number: int, seed: int) -> int:
 
 
 @pytest.mark.slow
-def test_workers_may_be_killed_at_any_moment(home: Path, cluster: Any) -> None:
+def test_workers_may_be_killed_at_any_moment(home, cluster):
     assert faults(home, cluster, 5, seed=1) == 5
 
 
 @pytest.mark.slow
-def test_a_run_goes_to_a_cluster_that_a_module_of_the_current_folder_makes(home: Path) -> None:
+def test_a_run_goes_to_a_cluster_that_a_module_of_the_current_folder_makes(home):
     options = "n_workers=1, threads_per_worker=1, dashboard_address=None"
     lines = ("from distributed import LocalCluster", "def cluster():")
     made = f"    return LocalCluster({options})"
@@ -179,7 +167,7 @@ MODULES = ("my_cluster", "my_package", "beside_it")
 
 
 @pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def here(tmp_path, monkeypatch):
     """A current folder that is not on Python's path."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [*sys.path])
@@ -188,9 +176,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         del sys.modules[name]
 
 
-def test_a_module_of_the_current_folder_holds_a_cluster_or_a_function_that_makes_one(
-    here: Path,
-) -> None:
+def test_a_module_of_the_current_folder_holds_a_cluster_or_a_function_that_makes_one(here):
     (here / "beside_it.py").write_text("cores = 2")
     (here / "my_cluster.py").write_text(
         "import beside_it\ncluster = f'{beside_it.cores} cores'\ndef make(): return cluster"
@@ -201,9 +187,7 @@ def test_a_module_of_the_current_folder_holds_a_cluster_or_a_function_that_makes
     assert sys.path == before
 
 
-def test_what_lies_in_the_current_folder_hides_no_library(
-    here: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_lies_in_the_current_folder_hides_no_library(here, monkeypatch):
     (here / "colorsys.py").write_text("raise SystemExit('hidden')")
     (here / "my_cluster.py").write_text("import colorsys\ncluster = colorsys.ONE_THIRD")
     monkeypatch.delitem(sys.modules, "colorsys", raising=False)
@@ -220,7 +204,7 @@ def test_what_lies_in_the_current_folder_hides_no_library(
         (None, r"no cluster \(ModuleNotFoundError: No module named 'my_cluster'\)"),
     ],
 )
-def test_what_cannot_be_imported_is_one_true_line(here: Path, text: str | None, line: str) -> None:
+def test_what_cannot_be_imported_is_one_true_line(here, text, line):
     if text is not None:
         (here / "my_cluster.py").write_text(text)
     with pytest.raises(InputError, match=f"^--executor dask=my_cluster:cluster: .*{line}") as fault:

@@ -1,7 +1,5 @@
 """Real processes, really killed."""
 
-from __future__ import annotations
-
 import contextlib
 import ctypes
 import os
@@ -11,12 +9,9 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 import click
-import pandas as pd
 import pytest
 from helpers import run_toys
 from helpers.run_toys import FEW, SETTINGS
@@ -42,7 +37,7 @@ needs_proc = pytest.mark.skipif(
 )
 
 
-def start(store: str, *words: str) -> subprocess.Popen[str]:
+def start(store, *words):
     return subprocess.Popen(
         [sys.executable, str(SCRIPT), store, *words],
         stdout=subprocess.PIPE,
@@ -51,7 +46,7 @@ def start(store: str, *words: str) -> subprocess.Popen[str]:
     )
 
 
-def workers_of(parent: int) -> list[int]:
+def workers_of(parent):
     found = []
     for process in Path("/proc").glob("[0-9]*"):  # a longer pattern stumbles over one that ends
         with contextlib.suppress(OSError):
@@ -62,7 +57,7 @@ def workers_of(parent: int) -> list[int]:
     return found
 
 
-def gone_after(parent: int, seconds: float) -> bool:
+def gone_after(parent, seconds):
     until = time.monotonic() + seconds
     while time.monotonic() < until:
         if not workers_of(parent):
@@ -71,10 +66,9 @@ def gone_after(parent: int, seconds: float) -> bool:
     return not workers_of(parent)
 
 
-def killed_at(store: str, event: int, group: bool, delay: float, words: Sequence[str]) -> None:
+def killed_at(store, event, group, delay, words):
     """Kill a run ``delay`` seconds after its n-th event."""
     process = start(store, *words)
-    assert process.stdout is not None
     with process:
         for number, _ in enumerate(process.stdout):
             if number == event:
@@ -84,17 +78,17 @@ def killed_at(store: str, event: int, group: bool, delay: float, words: Sequence
     assert gone_after(process.pid, 30)
 
 
-def export(store: str) -> pd.DataFrame:
+def export(store):
     return Store(store).frame().drop(columns=TIMED)
 
 
-def finish(store: str, words: Sequence[str]) -> None:
+def finish(store, words):
     with start(store, *words) as process:
         process.communicate(timeout=300)
     assert process.returncode == 0
 
 
-def kill_and_resume(home: Path, moments: int, seed: int, words: Sequence[str], work: int) -> None:
+def kill_and_resume(home, moments, seed, words, work):
     draw = random.Random(seed)
     with start("whole.db", *words) as process:
         events = len(process.communicate(timeout=300)[0].splitlines())
@@ -109,24 +103,19 @@ def kill_and_resume(home: Path, moments: int, seed: int, words: Sequence[str], w
 
 
 @needs_proc
-def test_a_run_killed_at_any_moment_ends_up_with_the_rows_of_an_undisturbed_one(
-    home: Path,
-) -> None:
+def test_a_run_killed_at_any_moment_ends_up_with_the_rows_of_an_undisturbed_one(home):
     kill_and_resume(home, 1, seed=1, words=FEW, work=3)
 
 
 @needs_proc
 @pytest.mark.slow
-def test_a_run_killed_at_twenty_moments_ends_up_with_the_rows_of_an_undisturbed_one(
-    home: Path,
-) -> None:
+def test_a_run_killed_at_twenty_moments_ends_up_with_the_rows_of_an_undisturbed_one(home):
     kill_and_resume(home, 20, seed=2, words=(), work=FITS)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux kills a child with its parent")
-def test_workers_that_hold_the_interpreters_lock_go_with_their_parent(home: Path) -> None:
+def test_workers_that_hold_the_interpreters_lock_go_with_their_parent(home):
     process = start("busy.db", "toy-busy")
-    assert process.stdout is not None
     with process:
         for line in process.stdout:
             if line.startswith("start"):
@@ -138,9 +127,8 @@ def test_workers_that_hold_the_interpreters_lock_go_with_their_parent(home: Path
 
 
 @needs_proc
-def test_a_killed_run_shows_what_it_finished(home: Path) -> None:
+def test_a_killed_run_shows_what_it_finished(home):
     process = start("part.db")
-    assert process.stdout is not None
     with process:
         scored = 0
         for line in process.stdout:
@@ -156,15 +144,15 @@ def test_a_killed_run_shows_what_it_finished(home: Path) -> None:
     assert set(Store("part.db").frame()["status"]) == {"ok"}
 
 
-def run(**options: Any) -> Any:
+def run(**options):
     given = {"data": "toy-rank", "executor": "inline", "settings": SETTINGS, **options}
     return bench_core.run(plugins="helpers.toys", learners=["toy-prefix", "toy-stacked"], **given)
 
 
-def test_an_interrupted_run_goes_on_where_it_was(home: Path) -> None:
+def test_an_interrupted_run_goes_on_where_it_was(home):
     ended = []
 
-    def interrupt(event: Any) -> None:
+    def interrupt(event):
         if event.kind == "finish":
             ended.append(event)
             if len(ended) == 5:
@@ -186,8 +174,8 @@ def test_an_interrupted_run_goes_on_where_it_was(home: Path) -> None:
     assert max(Counter(fits(home)).values()) == 1
 
 
-def test_failures_are_tried_again_and_successes_are_not(home: Path) -> None:
-    options: dict[str, Any] = {
+def test_failures_are_tried_again_and_successes_are_not(home):
+    options = {
         "data": "toy-rank",
         "plugins": "helpers.toys",
         "executor": "inline",
@@ -199,7 +187,7 @@ def test_failures_are_tried_again_and_successes_are_not(home: Path) -> None:
     assert Counter(fits(home)) == {"toy-broken raise": 2, "toy-prefix 1": 1}
 
 
-def test_a_model_whose_file_is_gone_is_fitted_again(home: Path) -> None:
+def test_a_model_whose_file_is_gone_is_fitted_again(home):
     run()
     for state in (home / "results" / "bench.fits").rglob("*.npz"):
         state.unlink()
@@ -208,7 +196,7 @@ def test_a_model_whose_file_is_gone_is_fitted_again(home: Path) -> None:
     assert len(fits(home)) == 2 * FITS
 
 
-def test_a_further_metric_scores_anew_but_fits_nothing(home: Path) -> None:
+def test_a_further_metric_scores_anew_but_fits_nothing(home):
     run()
     result = run(metrics=["ndcg@5", "precision@5", "ndcg@10"])
     assert result.reused == 0
@@ -221,9 +209,7 @@ def test_a_further_metric_scores_anew_but_fits_nothing(home: Path) -> None:
     ("send", "number"),
     [(os.kill, signal.SIGINT), (os.killpg, signal.SIGINT), (os.killpg, signal.SIGTERM)],
 )
-def test_interruptions_end_the_command_with_130_and_leave_no_process(
-    home: Path, send: Callable[[int, int], None], number: signal.Signals
-) -> None:
+def test_interruptions_end_the_command_with_130_and_leave_no_process(home, send, number):
     process = subprocess.Popen(
         [*COMMAND, *(word for text in SETTINGS for word in ("--set", text))],
         env=os.environ | {"PYTHONPATH": str(SCRIPT.parents[1])},
@@ -247,11 +233,9 @@ def test_interruptions_end_the_command_with_130_and_leave_no_process(
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_that_is_lost_in_a_callback_ends_the_command_at_the_next_event(
-    number: signal.Signals,
-) -> None:
+def test_a_signal_that_is_lost_in_a_callback_ends_the_command_at_the_next_event(number):
     @ctypes.CFUNCTYPE(None)
-    def callback() -> None:  # an exception cannot leave it
+    def callback():  # an exception cannot leave it
         os.kill(os.getpid(), number)
         time.sleep(0.1)
 
@@ -263,7 +247,7 @@ def test_a_signal_that_is_lost_in_a_callback_ends_the_command_at_the_next_event(
     assert signal.getsignal(number) == handler
 
 
-def test_what_fails_is_tried_as_often_as_asked_and_every_attempt_is_kept(home: Path) -> None:
+def test_what_fails_is_tried_as_often_as_asked_and_every_attempt_is_kept(home):
     events = []
     result = bench_core.run(
         data="toy-rank",

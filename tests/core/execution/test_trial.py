@@ -1,11 +1,7 @@
-from __future__ import annotations
-
 import mmap
 import time
-from collections.abc import Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,7 +15,6 @@ from bench_core import (
     Acquired,
     Bill,
     Examples,
-    Features,
     Frames,
     MetricValues,
     Prediction,
@@ -42,7 +37,7 @@ from bench_core.results.store_files import StateError, load_model, save_model
 PRICES = Prices.additive(np.array([1.0, 2, 4, 8, 16, 32]), split=0.5)
 
 
-def ranked(sizes: list[int], seed: int = 0) -> Examples:
+def ranked(sizes, seed=0):
     rng = np.random.default_rng(seed)
     n = sum(sizes)
     X = rng.normal(size=(n, models.D)).astype(np.float32)
@@ -50,7 +45,7 @@ def ranked(sizes: list[int], seed: int = 0) -> Examples:
 
 
 @given(st.lists(st.integers(1, 30), min_size=1, max_size=40), st.integers(1, 60))
-def test_blocks_cover_all_rows_in_order_and_cut_no_query(sizes: list[int], rows: int) -> None:
+def test_blocks_cover_all_rows_in_order_and_cut_no_query(sizes, rows):
     examples = ranked(sizes)
     made = list(blocks(examples.features, rows))
     assert [b.rows.start for b in made][1:] == [b.rows.stop for b in made][:-1]
@@ -63,7 +58,7 @@ def test_blocks_cover_all_rows_in_order_and_cut_no_query(sizes: list[int], rows:
         assert np.array_equal(b.features.X, examples.X[b.rows])
 
 
-def test_a_path_is_metered_by_hand_reckoned_costs() -> None:
+def test_a_path_is_metered_by_hand_reckoned_costs():
     """Column 0 (1) for all; column 1 (2) where column 0 > 0; column 2 (4) at step 2; a split
     0.5 per step. The first row stands for three copies."""
     X = np.zeros((3, models.D), dtype=np.float32)
@@ -80,7 +75,7 @@ def test_a_path_is_metered_by_hand_reckoned_costs() -> None:
     assert [row.features_used for row in rows] == [2, 3]
 
 
-def test_every_path_begins_with_the_best_constant_for_nothing() -> None:
+def test_every_path_begins_with_the_best_constant_for_nothing():
     """Two of three training labels are 1: log-odds of log 2, right on one of four rows here."""
     X = np.zeros((4, models.D), dtype=np.float32)
     examples = Examples(X, np.array([1.0, 0, 0, 0]))
@@ -100,7 +95,7 @@ def test_every_path_begins_with_the_best_constant_for_nothing() -> None:
     assert points_to_keep((first, *others), metrics[0])[0] == -1
 
 
-def test_a_path_does_not_depend_on_the_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_path_does_not_depend_on_the_blocks(monkeypatch):
     examples = ranked([3, 1, 7, 2, 9, 4])
     model = models.Scripted(models.ranks_in_query)
     whole = predict_split(model, examples, PRICES, 0)
@@ -113,11 +108,11 @@ def test_a_path_does_not_depend_on_the_blocks(monkeypatch: pytest.MonkeyPatch) -
 class AtOnce(models.Scripted):
     """Counts the threads that ask it."""
 
-    def __init__(self, concurrent: bool) -> None:
+    def __init__(self, concurrent):
         super().__init__(models.ranks_in_query)
         self.concurrent, self.inside, self.most = concurrent, 0, 0
 
-    def predict_path(self, features: Features) -> Iterator[Prediction]:
+    def predict_path(self, features):
         self.inside += 1
         self.most = max(self.most, self.inside)
         time.sleep(0.002 * (len(features) % 3))  # blocks end in another order than they began
@@ -126,9 +121,7 @@ class AtOnce(models.Scripted):
 
 
 @pytest.mark.parametrize("concurrent", [False, True])
-def test_only_a_model_that_allows_it_is_asked_by_several_threads(
-    concurrent: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_only_a_model_that_allows_it_is_asked_by_several_threads(concurrent, monkeypatch):
     monkeypatch.setattr(predict, "blocks", lambda f: blocks(f, 5))
     examples, model = ranked([3, 1, 7, 2, 9, 4] * 5), AtOnce(concurrent)
     alone = predict_split(models.Scripted(models.ranks_in_query), examples, PRICES, 0)
@@ -142,21 +135,21 @@ def test_only_a_model_that_allows_it_is_asked_by_several_threads(
     assert judged[0].rows == judged[1].rows
 
 
-def script(*predictions: Prediction) -> Any:
+def script(*predictions):
     class Fixed:
-        def predict_path(self, features: Features) -> Iterator[Prediction]:
+        def predict_path(self, features):
             yield from predictions
 
     return Fixed()
 
 
-def good(n: int = 4, **changes: Any) -> Prediction:
+def good(n=4, **changes):
     bill = Bill(Acquired.nothing(models.D))
     usual = {"point": {"k": 1}, "scores": np.zeros(n), "bills": {"path": bill}}
     return Prediction(**usual | changes)
 
 
-def bills(**changes: Any) -> dict[str, Bill]:
+def bills(**changes):
     return {"path": Bill(**{"acquired": Acquired.nothing(models.D)} | changes)}
 
 
@@ -183,16 +176,16 @@ BAD = {
 
 
 @pytest.mark.parametrize("line", BAD)
-def test_a_broken_contract_is_named(line: str) -> None:
+def test_a_broken_contract_is_named(line):
     examples = Examples(np.zeros((4, models.D), dtype=np.float32), np.zeros(4))
     with pytest.raises(ContractError) as caught:
         predict_split(script(*BAD[line]), examples, PRICES, 0)
     assert line in str(caught.value)
 
 
-def test_another_path_on_another_block_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_path_on_another_block_is_named(monkeypatch):
     class Moody:
-        def predict_path(self, features: Features) -> Iterator[Prediction]:
+        def predict_path(self, features):
             for k in range(len(features)):
                 yield good(len(features), point={"k": k})
 
@@ -202,19 +195,19 @@ def test_another_path_on_another_block_is_named(monkeypatch: pytest.MonkeyPatch)
         predict_split(Moody(), examples, PRICES, 0)
 
 
-def test_a_point_is_judged_by_what_its_arrays_held_when_it_was_handed_out() -> None:
+def test_a_point_is_judged_by_what_its_arrays_held_when_it_was_handed_out():
     examples = Examples(np.zeros((4, models.D), dtype=np.float32), np.zeros(4))
     path = predict_split(models.Overwrites(), examples, PRICES, 0)
     assert path.scores.tolist() == [[1.0] * 4, [2.0] * 4, [3.0] * 4]
 
 
-def test_an_accounting_without_a_bill_is_named() -> None:
+def test_an_accounting_without_a_bill_is_named():
     examples = Examples(np.zeros((4, models.D), dtype=np.float32), np.zeros(4))
     with pytest.raises(ContractError, match=r"no bill 'model' \(its accountings: path\)"):
         predict_split(script(good()), examples, PRICES, 0, "model")
 
 
-def test_no_accounting_bills_less_than_the_audited_path() -> None:
+def test_no_accounting_bills_less_than_the_audited_path():
     examples = Examples(np.zeros((4, models.D), dtype=np.float32), np.zeros(4))
     two, one = (Bill.for_features(PRICES, np.arange(k)) for k in (2, 1))
     for billed, refused in ((two, False), (one, True)):
@@ -230,12 +223,12 @@ class HeightOfFirst:
     higher_is_better = True
     tasks = frozenset({Task.BINARY})
 
-    def values(self, scores: Any, y: Any, queries: Any = None, multiplicity: Any = None) -> Any:
+    def values(self, scores, y, queries=None, multiplicity=None):
         heights = np.array([float(len(picture)) for picture in queries.pictures(y)])
         return MetricValues(heights, np.ones(len(heights)))
 
 
-def test_a_metric_sees_the_frames_that_the_model_does_not() -> None:
+def test_a_metric_sees_the_frames_that_the_model_does_not():
     frames = Frames(np.array([0, 6, 10]), np.array([2, 4]))
     examples = Examples(np.ones((10, models.D), np.float32), np.ones(10), frames=frames)
     path = predict_split(models.Scripted(models.honest), examples, PRICES, 2)
@@ -245,7 +238,7 @@ def test_a_metric_sees_the_frames_that_the_model_does_not() -> None:
     assert score.rows[0].metrics["height"] == 2.0
 
 
-def test_too_many_units_become_weighted_means_of_neighbours() -> None:
+def test_too_many_units_become_weighted_means_of_neighbours():
     values, weights = condense(np.array([1.0, 2, 3, 4, 5]), np.array([1.0, 3, 1, 1, 2]), 3)
     assert values.tolist() == [1.75, 3.5, 5.0]
     assert weights.tolist() == [4.0, 2.0, 2.0]
@@ -257,15 +250,15 @@ class Kept:
 
     values: dict[str, Any]
 
-    def state(self) -> dict[str, Any]:
+    def state(self):
         return self.values
 
     @classmethod
-    def from_state(cls, state: dict[str, Any]) -> Kept:
+    def from_state(cls, state):
         return cls(dict(state))
 
 
-def test_a_state_comes_back_as_it_was(tmp_path: Path) -> None:
+def test_a_state_comes_back_as_it_was(tmp_path):
     values = {
         "file": np.arange(6, dtype=np.int32).reshape(2, 3),
         "json": np.array([], dtype=np.float32),
@@ -287,17 +280,17 @@ def test_a_state_comes_back_as_it_was(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("value", [np.array([object()]), {1, 2}, object()])
-def test_a_state_of_python_objects_is_refused(tmp_path: Path, value: Any) -> None:
+def test_a_state_of_python_objects_is_refused(tmp_path, value):
     with pytest.raises(StateError):
         save_model(tmp_path / "m.npz", Kept({"x": value}))
     assert not list(tmp_path.iterdir())
 
 
-def prepared(home: Path, **options: Any) -> Any:
+def prepared(home, **options):
     return plan(plugins=("helpers.toys",), data="toy-binary", learners="toy-prefix", **options)
 
 
-def test_a_fit_and_a_trial_give_the_same_rows_twice(home: Path) -> None:
+def test_a_fit_and_a_trial_give_the_same_rows_twice(home):
     p = prepared(home, settings="toy-prefix.tradeoff=0.5")
     results = []
     for _ in range(2):
@@ -311,10 +304,8 @@ def test_a_fit_and_a_trial_give_the_same_rows_twice(home: Path) -> None:
         assert one.metric.dtype == np.float32
 
 
-def test_the_time_to_predict_is_that_of_the_rows_all_learners_predict(
-    home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def timed(model: Any, part: Examples, *more: Any) -> Any:
+def test_the_time_to_predict_is_that_of_the_rows_all_learners_predict(home, monkeypatch):
+    def timed(model, part, *more):
         return replace(predict_split(model, part, *more), seconds=float(len(part)))
 
     p = prepared(home, settings="toy-prefix.tradeoff=0.5")
@@ -325,7 +316,7 @@ def test_the_time_to_predict_is_that_of_the_rows_all_learners_predict(
     assert run_trial(spec).predict_seconds == rows["valid"] + rows["test"]
 
 
-def test_stored_values_average_to_the_exported_rows(home: Path) -> None:
+def test_stored_values_average_to_the_exported_rows(home):
     p = prepared(home, settings="toy-prefix.tradeoff=0.5")
     run_fit(p.fits[0])
     result = run_trial(p.trials[0])
@@ -339,7 +330,7 @@ def test_stored_values_average_to_the_exported_rows(home: Path) -> None:
             assert cost == pytest.approx(rows[point].total_cost, rel=1e-6)
 
 
-def test_values_are_kept_of_what_only_a_budget_for_95_percent_of_rows_chooses() -> None:
+def test_values_are_kept_of_what_only_a_budget_for_95_percent_of_rows_chooses():
     """The first point is right on all rows and cheaper on average; one row of ten pays much."""
     y = np.tile([1.0, 0.0], 5)
     part = Examples(np.zeros((10, models.D), np.float32), y)
@@ -356,7 +347,7 @@ def test_values_are_kept_of_what_only_a_budget_for_95_percent_of_rows_chooses() 
     assert points_to_keep(score.rows, accuracy) == (0, 1)
 
 
-def test_physical_copies_give_the_rows_of_a_multiplicity() -> None:
+def test_physical_copies_give_the_rows_of_a_multiplicity():
     rng = np.random.default_rng(1)
     X = rng.normal(size=(50, models.D)).astype(np.float32)
     y = rng.integers(0, 2, 50).astype(float)
@@ -374,14 +365,14 @@ def test_physical_copies_give_the_rows_of_a_multiplicity() -> None:
         assert (one.cost_p95, one.cost_max) == (two.cost_p95, two.cost_max)
 
 
-def test_a_fit_cannot_ask_for_a_learner_it_does_not_need(home: Path) -> None:
+def test_a_fit_cannot_ask_for_a_learner_it_does_not_need(home):
     spec = prepared(home).fits[0]
     context = fit_context(spec, open_splits(spec), lambda done, total: None)
     with pytest.raises(KeyError, match="is not among needs"):
         context.fitted(Prefix())
 
 
-def test_paths_too_large_for_memory_give_the_same_result(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_paths_too_large_for_memory_give_the_same_result(monkeypatch):
     examples = ranked([5] * 4000)
     model = models.Scripted(models.honest)
     found = []

@@ -1,8 +1,6 @@
 """Job files: done anywhere, in any order, killed and started again, and merged to what one run
 gives."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess
@@ -11,9 +9,7 @@ import time
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
-import pandas as pd
 import pytest
 from helpers import run_toys
 from helpers.run_toys import SETTINGS
@@ -24,7 +20,7 @@ from bench_core import InputError, UsageError, api
 from bench_core.execution.events import silent
 from bench_core.execution.work import work
 from bench_core.planning import job_files
-from bench_core.planning.job_files import JobFile, read_job, write_jobs
+from bench_core.planning.job_files import read_job, write_jobs
 from bench_core.planning.request import RunRequest
 from bench_core.results.merge import merge
 from bench_core.results.records import MORE_THREADS, Job, Outcome, Status
@@ -42,7 +38,7 @@ TOYS = RunRequest(
 )
 
 
-def cut(request: RunRequest, folder: Path, count: int) -> list[JobFile]:
+def cut(request, folder, count):
     """The jobs of a request, in files."""
     plan = api.plan(request=request)
     alike = dict.fromkeys([spec.key for spec in (*plan.fits, *plan.trials)], 1.0)
@@ -50,19 +46,19 @@ def cut(request: RunRequest, folder: Path, count: int) -> list[JobFile]:
     return [read_job(folder / f"{n}.json") for n in range(1, len([*folder.glob("*.json")]) + 1)]
 
 
-def do(folder: Path, number: int, **more: Any) -> Any:
+def do(folder, number, **more):
     return work(read_job(folder / f"{number}.json"), folder / f"{number}.db", silent, **more)
 
 
-def export(store: Path) -> pd.DataFrame:
+def export(store):
     return Store(store).frame().drop(columns=TIMED + CORES)
 
 
-def shards(folder: Path) -> list[Path]:
+def shards(folder):
     return sorted(folder.glob("*.db"))
 
 
-def test_jobs_share_no_fit_and_hold_every_trial_once(home: Path) -> None:
+def test_jobs_share_no_fit_and_hold_every_trial_once(home):
     jobs = cut(TOYS, home / "jobs", 3)
     trials = [trial.key for job in jobs for trial in job.trials]
     assert len(jobs) == 3
@@ -71,7 +67,7 @@ def test_jobs_share_no_fit_and_hold_every_trial_once(home: Path) -> None:
     trained = Counter(fit.key for job in jobs for fit in job.fits)
     assert {*trained.values()} == {1}
     for job in jobs:  # whatever a fit stands on is there, before it
-        seen: set[str] = set()
+        seen = set()
         for fit in job.fits:
             assert {*fit.needs.values()} <= seen
             seen.add(fit.key)
@@ -80,7 +76,7 @@ def test_jobs_share_no_fit_and_hold_every_trial_once(home: Path) -> None:
     assert sorted(job.seconds for job in jobs) == [2.0, 4.0, 6.0]
 
 
-def test_a_job_of_one_trial_holds_what_it_stands_on_and_no_more(home: Path) -> None:
+def test_a_job_of_one_trial_holds_what_it_stands_on_and_no_more(home):
     plan = api.plan(request=TOYS)
     cutter = job_files.Cutter(plan, TOYS)
     (base, *_), trial = [f for f in plan.fits if f.needs == {}], plan.trials[-1]
@@ -91,7 +87,7 @@ def test_a_job_of_one_trial_holds_what_it_stands_on_and_no_more(home: Path) -> N
     assert {fit.learner["class"] for fit in job.fits} <= job.code.keys()
 
 
-def test_shards_merge_to_the_rows_of_one_run(home: Path) -> None:
+def test_shards_merge_to_the_rows_of_one_run(home):
     bench_core.run(request=TOYS, store="whole.db", progress=False)
     trained = len(fits(home))
     folder = home / "jobs"
@@ -109,7 +105,7 @@ def test_shards_merge_to_the_rows_of_one_run(home: Path) -> None:
     merge(home / "whole.db", [home / "all.db"])  # the same bits
 
 
-def test_a_finished_fit_travels_with_the_job(home: Path) -> None:
+def test_a_finished_fit_travels_with_the_job(home):
     alone = replace(TOYS, learners=("toy-prefix",), settings=("toy-prefix.tradeoff=[0.0]",))
     bench_core.run(request=alone, progress=False)
     before = len(fits(home))
@@ -123,7 +119,7 @@ def test_a_finished_fit_travels_with_the_job(home: Path) -> None:
     assert Store().info().counts == {"ok": 6}
 
 
-def test_the_mark_of_a_shared_fit_travels_with_it(home: Path) -> None:
+def test_the_mark_of_a_shared_fit_travels_with_it(home):
     alone = replace(TOYS, learners=("toy-prefix",), settings=("toy-prefix.tradeoff=[0.0]",))
     (spec,) = api.plan(request=alone).fits
     result = bench_core.run(request=alone, progress=False)
@@ -140,9 +136,7 @@ def test_the_mark_of_a_shared_fit_travels_with_it(home: Path) -> None:
     assert [a.error for a in Store(store).attempts()].count(said.error) == 1
 
 
-def test_data_that_are_not_there_are_prepared_and_compared(
-    home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_data_that_are_not_there_are_prepared_and_compared(home, monkeypatch):
     folder = home / "jobs"
     (job,) = cut(TOYS, folder, 1)
     monkeypatch.setenv("BENCH_CACHE", str(home / "elsewhere"))
@@ -164,7 +158,7 @@ def test_data_that_are_not_there_are_prepared_and_compared(
     assert {spec.data for spec in Store(folder / "1.db").specs()} == {gone}
 
 
-def test_a_job_of_other_code_is_refused_in_one_line(home: Path) -> None:
+def test_a_job_of_other_code_is_refused_in_one_line(home):
     (job,) = cut(TOYS, home / "jobs", 1)
     changed = {**job.code, "helpers.toys:Prefix": "other"}
     with pytest.raises(InputError, match=r"source of helpers\.toys:Prefix is not that of the plan"):
@@ -175,13 +169,13 @@ def test_a_job_of_other_code_is_refused_in_one_line(home: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "[1]", '{"format": 0}', '{"format": 1, "fits": []}'])
-def test_a_file_that_is_no_job_is_refused_in_one_line(home: Path, text: str) -> None:
+def test_a_file_that_is_no_job_is_refused_in_one_line(home, text):
     (home / "1.json").write_text(text)
     with pytest.raises(InputError, match="not a job file"):
         read_job(home / "1.json")
 
 
-def test_jobs_are_not_written_over_others_nor_without_work(home: Path) -> None:
+def test_jobs_are_not_written_over_others_nor_without_work(home):
     cut(TOYS, home / "jobs", 1)
     with pytest.raises(UsageError, match="job files already"):
         cut(TOYS, home / "jobs", 1)
@@ -193,7 +187,7 @@ def test_jobs_are_not_written_over_others_nor_without_work(home: Path) -> None:
 WORK = (sys.executable, "-m", "bench_core", "work", "--no-progress", "jobs/1")
 
 
-def start(*words: str) -> subprocess.Popen[str]:
+def start(*words):
     path = os.environ | {"PYTHONPATH": str(Path(run_toys.__file__).parents[1])}
     return subprocess.Popen(
         [*WORK, *words], env=path, stderr=subprocess.PIPE, text=True, start_new_session=True
@@ -202,11 +196,11 @@ def start(*words: str) -> subprocess.Popen[str]:
 
 @pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="kills a group of processes")
-def test_a_job_killed_ten_times_is_done_by_starting_it_again(home: Path) -> None:
+def test_a_job_killed_ten_times_is_done_by_starting_it_again(home):
     """Killed after so many fits each time, then left to end; nothing is done twice."""
     request = replace(TOYS, executor="local", settings=SETTINGS)
     cut(request, home / "jobs", 1)
-    finished: set[str] = set()
+    finished = set()
     for moment in (1, 1, 2, 3, 4, 5, 6, 7, 8, 9):
         with start() as process:
             until = time.monotonic() + 120

@@ -1,12 +1,9 @@
 """Boards by hand from tests/helpers/example.py; standings against a bootstrap by loops."""
 
-from __future__ import annotations
-
 import json
 import math
 from dataclasses import replace
 from itertools import product
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -17,12 +14,10 @@ from helpers.valued_run import ValuedRun, learner_of
 
 from bench_core.errors import UsageError
 from bench_core.leaderboard.assembly import boards, offers, primary_metric
-from bench_core.leaderboard.board import Board, Row, notice
+from bench_core.leaderboard.board import notice
 from bench_core.leaderboard.certainty import (
     NO_VALUES,
     Ranking,
-    Standing,
-    Standings,
     all_certified,
     certified,
     standings,
@@ -32,28 +27,28 @@ from bench_core.results.budgets import Budget
 
 
 @pytest.fixture(scope="module")
-def both() -> list[Board]:
+def both():
     return boards(example.info(), example.frame())
 
 
 @pytest.fixture(scope="module")
-def sim(both: list[Board]) -> Board:
+def sim(both):
     return both[0]
 
 
-def row(board: Board, learner: str) -> Row:
+def row(board, learner):
     (found,) = [r for r in board.rows if r.learner == learner]
     return found
 
 
-def test_the_best_point_is_chosen_on_validation_and_shown_on_test(sim: Board) -> None:
+def test_the_best_point_is_chosen_on_validation_and_shown_on_test(sim):
     # test is validation - .01, + 0 and + .01 for the three seeds
     best = row(sim, "gbrt").best
     assert (best.quality, best.cost) == pytest.approx((0.8, 9000))
     assert best.spread == pytest.approx(0.01)
 
 
-def test_seeds_that_do_not_redraw_the_data_are_said_to_be_such() -> None:
+def test_seeds_that_do_not_redraw_the_data_are_said_to_be_such():
     same = tuple(example.use("d", seed=s) for s in (0, 1))
     redrawn = (example.use("d", seed=0), example.use("d", seed=1, fingerprint="e" * 64))
     folds = tuple(
@@ -68,9 +63,7 @@ def test_seeds_that_do_not_redraw_the_data_are_said_to_be_such() -> None:
     assert notes == {"same": said, "redrawn": (), "folds": said}
 
 
-def test_the_saving_is_what_the_reference_pays_for_99_percent_over_what_the_learner_does(
-    sim: Board,
-) -> None:
+def test_the_saving_is_what_the_reference_pays_for_99_percent_over_what_the_learner_does(sim):
     # .99 * .8 = .792: miser has .75 at 1000 and .795 at 3000, gbrt itself .7 at 2000, .793 at 6000
     miser, gbrt = row(sim, "miser"), row(sim, "gbrt")
     paid = [
@@ -83,7 +76,7 @@ def test_the_saving_is_what_the_reference_pays_for_99_percent_over_what_the_lear
     assert gbrt.saving == 1
 
 
-def test_a_diverged_reference_is_marked_and_nothing_is_measured_against_it() -> None:
+def test_a_diverged_reference_is_marked_and_nothing_is_measured_against_it():
     points = [({"trees": 1}, 0.7, 1.0), ({"trees": 2}, 0.8, 2.0), ({"trees": 3}, 0.7, 3.0)]
     frame = pd.DataFrame(
         [
@@ -101,13 +94,13 @@ def test_a_diverged_reference_is_marked_and_nothing_is_measured_against_it() -> 
     assert "no saving is measured against gbrt" in line
 
 
-def test_a_learner_that_failed_its_audit_is_not_ranked_but_told_of(sim: Board) -> None:
+def test_a_learner_that_failed_its_audit_is_not_ranked_but_told_of(sim):
     assert "peek" not in [r.learner for r in sim.rows]
     (failure,) = [f for f in sim.failures if f.learner == "peek"]
     assert (failure.status, failure.trials) == ("audit failed", 3)
 
 
-def test_failures_that_ended_alike_are_one_line(sim: Board) -> None:
+def test_failures_that_ended_alike_are_one_line(sim):
     (slow,) = [f for f in sim.failures if f.learner == "slow"]
     assert (slow.status, slow.trials, slow.error) == ("timeout", 2, "over 600 s")
     assert slow.params == "a=1 and 1 other setting"
@@ -115,13 +108,13 @@ def test_failures_that_ended_alike_are_one_line(sim: Board) -> None:
     assert peek.params == "its only setting"  # what all its trials have tells nothing
 
 
-def test_the_curve_is_the_frontier_of_all_settings_together(sim: Board) -> None:
+def test_the_curve_is_the_frontier_of_all_settings_together(sim):
     # 0.7 at 1500 is costlier and worse than .75 at 1000
     points = [(p.budget, p.pick.cost, round(p.pick.quality, 4)) for p in row(sim, "miser").curve]
     assert points == [(1000, 1000, 0.75), (3000, 3000, 0.795), (5000, 5000, 0.799)]
 
 
-def test_a_setting_names_what_varies_within_the_run(sim: Board) -> None:
+def test_a_setting_names_what_varies_within_the_run(sim):
     (setting,) = row(sim, "miser").best.settings
     assert setting.short == "trees=300 with tradeoff=0.1"
     assert setting.full == "trees=300 with trees=300, tradeoff=0.1"
@@ -129,7 +122,7 @@ def test_a_setting_names_what_varies_within_the_run(sim: Board) -> None:
     assert only.short == "trees=300"
 
 
-def test_repeats_that_chose_differently_are_all_named() -> None:
+def test_repeats_that_chose_differently_are_all_named():
     made = []
     for seed, better in ((0, 0.1), (1, 1.0), (2, 1.0)):
         for tradeoff in (0.1, 1.0):
@@ -143,12 +136,12 @@ def test_repeats_that_chose_differently_are_all_named() -> None:
     ]
 
 
-def test_marks_tell_stand_ins_and_samples(both: list[Board]) -> None:
+def test_marks_tell_stand_ins_and_samples(both):
     assert [board.marks for board in both] == [("stand-in",), ("sample",)]
     assert both[0].marks_of(row(both[0], "gbrt")) == ("reference", "stand-in", "not converged")
 
 
-def test_the_notice_names_what_is_missing_and_what_runs_instead(both: list[Board]) -> None:
+def test_the_notice_names_what_is_missing_and_what_runs_instead(both):
     assert notice(both[0]) == (
         "yahoo is not here: these results are on the generator yahoo-sim; "
         "use it to check the installation, not to compare methods"
@@ -156,7 +149,7 @@ def test_the_notice_names_what_is_missing_and_what_runs_instead(both: list[Board
     assert notice(both[1]) == ""
 
 
-def test_a_learner_that_lacks_repeats_says_so() -> None:
+def test_a_learner_that_lacks_repeats_says_so():
     made = [
         *example.rows("d", "gbrt", {}, [({"trees": 1}, 0.8, 9.0)], seed=0),
         *example.rows("d", "gbrt", {}, [({"trees": 1}, 0.8, 9.0)], seed=1),
@@ -168,7 +161,7 @@ def test_a_learner_that_lacks_repeats_says_so() -> None:
     assert board.marks_of(row(board, "gbrt")) == ("reference",)
 
 
-def test_keeping_the_quality_in_some_repeats_only_is_no_saving_but_said() -> None:
+def test_keeping_the_quality_in_some_repeats_only_is_no_saving_but_said():
     made = []
     for seed, quality in ((0, 0.8), (1, 0.7)):
         made += example.rows("d", "gbrt", {}, [({"trees": 1}, 0.8, 9.0)], seed=seed)
@@ -178,7 +171,7 @@ def test_keeping_the_quality_in_some_repeats_only_is_no_saving_but_said() -> Non
     assert board.marks_of(row(board, "miser")) == ("99% in 1 of 2",)
 
 
-def test_one_trial_refused_by_the_audit_marks_the_learner() -> None:
+def test_one_trial_refused_by_the_audit_marks_the_learner():
     made = example.rows("d", "miser", {"t": 1}, [({"trees": 1}, 0.8, 9.0)])
     made += example.rows("d", "miser", {"t": 2}, [({"trees": 1}, 0.9, 1.0)], audit="failed")
     (board,) = boards(example.info(datasets=(example.use("d"),)), pd.DataFrame(made))
@@ -186,7 +179,7 @@ def test_one_trial_refused_by_the_audit_marks_the_learner() -> None:
     assert board.rows[0].audit == "failed in part"
 
 
-def test_a_metric_that_is_better_when_lower_is_ranked_the_other_way() -> None:
+def test_a_metric_that_is_better_when_lower_is_ranked_the_other_way():
     # keep an error of at most 2 / .99 = 2.02
     points = {"gbrt": [(2.0, 9.0)], "miser": [(2.01, 3.0), (2.5, 1.0)], "cegb": [(2.03, 2.0)]}
     made = [
@@ -204,7 +197,7 @@ def test_a_metric_that_is_better_when_lower_is_ranked_the_other_way() -> None:
     assert row(board, "miser").saving == pytest.approx(9 / paid)
 
 
-def test_without_the_reference_the_rows_are_sorted_by_quality() -> None:
+def test_without_the_reference_the_rows_are_sorted_by_quality():
     frame = example.frame()
     (board,) = boards(
         replace(example.info(), reference="gone", datasets=(example.use("yahoo-sim"),)),
@@ -214,14 +207,14 @@ def test_without_the_reference_the_rows_are_sorted_by_quality() -> None:
     assert [r.learner for r in board.rows] == ["gbrt", "miser", "cegb"]
 
 
-def test_a_data_set_on_which_all_failed_still_has_its_board() -> None:
+def test_a_data_set_on_which_all_failed_still_has_its_board():
     frame = pd.DataFrame([example.trial("d", "slow", {}, status="timeout", error="late")])
     (board,) = boards(example.info(datasets=(example.use("d"),)), frame)
     assert board.rows == ()
     assert [f.learner for f in board.failures] == ["slow"]
 
 
-def test_offers_within_a_budget_are_the_best_affordable_point_of_each_learner() -> None:
+def test_offers_within_a_budget_are_the_best_affordable_point_of_each_learner():
     frame = example.frame()
     part = frame[frame["dataset"] == "yahoo-sim"]
     found = offers(part, primary_metric(example.info(), "yahoo-sim"), 3500.0)
@@ -235,7 +228,7 @@ def test_offers_within_a_budget_are_the_best_affordable_point_of_each_learner() 
     assert [o.repeats for o in found] == [3, 3, 3]
 
 
-def test_an_offer_that_only_some_repeats_can_afford_comes_last() -> None:
+def test_an_offer_that_only_some_repeats_can_afford_comes_last():
     made = []
     for seed, cost in ((0, 5.0), (1, 50.0)):
         made += example.rows("d", "miser", {}, [({"trees": 1}, 0.9, cost)], seed=seed)
@@ -245,12 +238,12 @@ def test_an_offer_that_only_some_repeats_can_afford_comes_last() -> None:
     assert [(o.learner, o.repeats, o.of) for o in found] == [("gbrt", 2, 2), ("miser", 1, 2)]
 
 
-def test_a_metric_the_run_does_not_have_is_refused_with_the_nearest() -> None:
+def test_a_metric_the_run_does_not_have_is_refused_with_the_nearest():
     with pytest.raises(UsageError, match=r"did you mean ndcg@5\?"):
         primary_metric(example.info(), "yahoo-sim", "ndcg@10")
 
 
-def test_baselines_stand_below_all_others_and_say_what_they_are() -> None:
+def test_baselines_stand_below_all_others_and_say_what_they_are():
     # miser is the cheapest that keeps the quality, and would lead
     board, _ = boards(example.info(baselines=("miser",)), example.frame())
     learners = [r.learner for r in board.rows]
@@ -263,9 +256,9 @@ def test_baselines_stand_below_all_others_and_say_what_they_are() -> None:
     assert row(board, "miser").saving == row(usual, "miser").saving
 
 
-def shown_within(budgets: tuple[str, ...], reference: str = "gbrt") -> tuple[Board, Row]:
+def shown_within(budgets, reference="gbrt"):
     """Of a learner whose rows cost twice the mean, measured under a cap of 3 as well."""
-    points: list[tuple[dict[str, object], float, float]] = [
+    points = [
         ({"trees": 1}, 0.5, 2.0),
         ({"trees": 2}, 0.8, 6.0),
         ({"trees": 3}, 0.9, 32.0),
@@ -280,7 +273,7 @@ def shown_within(budgets: tuple[str, ...], reference: str = "gbrt") -> tuple[Boa
     return board, board.rows[0]
 
 
-def test_a_board_shows_what_is_reached_within_the_budgets_of_the_suite() -> None:
+def test_a_board_shows_what_is_reached_within_the_budgets_of_the_suite():
     board, row = shown_within(("5", "6", "p95 6", "cap 3", "cap 4", "1"))
     assert list(map(str, board.budgets)) == ["5", "6", "p95 6", "cap 3", "cap 4", "1"]
     qualities = [at.rows[0].quality for at in board.standings]
@@ -298,17 +291,16 @@ def test_without_budgets_of_a_suite_there_are_five_up_to_the_references_best() -
     assert shown_within((), reference="")[0].budgets == ()
 
 
-def made(run: ValuedRun, *budgets: Budget | None, store: bool = True) -> list[Standings]:
-    held: Any = run if store else None
-    return list(standings(run.info, held, "d", run.frame, budgets or (None,)))
+def made(run, *budgets, store=True):
+    return list(standings(run.info, run if store else None, "d", run.frame, budgets or (None,)))
 
 
-def board_row(found: Standings, learner: str) -> Standing:
+def board_row(found, learner):
     (one,) = [r for r in found.rows if r.learner == learner]
     return one
 
 
-def clear(rng: np.random.Generator, units: int = 400) -> ValuedRun:
+def clear(rng, units=400):
     """Two good learners, one bad, and a dear one."""
     run = ValuedRun()
     run.add("good", *learner_of(rng, [0.7, 0.9], [1, 4], units))
@@ -318,7 +310,7 @@ def clear(rng: np.random.Generator, units: int = 400) -> ValuedRun:
     return run
 
 
-def test_learners_that_differ_clearly_are_in_tiers_and_those_that_do_not_share_one() -> None:
+def test_learners_that_differ_clearly_are_in_tiers_and_those_that_do_not_share_one():
     whole, within = made(clear(np.random.default_rng(0)), None, Budget(5.0))
     assert whole.budget is None
     assert {r.learner: r.tier for r in whole.rows} == {"good": 1, "alike": 1, "gbrt": 1, "bad": 2}
@@ -333,7 +325,7 @@ def test_learners_that_differ_clearly_are_in_tiers_and_those_that_do_not_share_o
     assert math.isnan(within.rows[-1].quality)
 
 
-def weighted(run: ValuedRun, judged: int) -> ValuedRun:
+def weighted(run, judged):
     """The run with a metric that only the first units have."""
     for one in run.kept:
         one.weights[judged:] = 0
@@ -349,20 +341,19 @@ def weighted(run: ValuedRun, judged: int) -> ValuedRun:
     return run
 
 
-def test_draws_in_which_a_metric_is_not_defined_are_left_out_and_counted() -> None:
+def test_draws_in_which_a_metric_is_not_defined_are_left_out_and_counted():
     run = weighted(clear(np.random.default_rng(4), units=30), judged=3)
-    held: Any = run
-    ranking = Ranking(run.info, held, "d", run.frame, 2000)
+    ranking = Ranking(run.info, run, "d", run.frame, 2000)
     draws = ranking.draws([None])
     # no draw on both splits is without any of the 3: 8.3% of 2001, five standard errors are 62
     assert draws.left_out == pytest.approx(2001 * (1 - (1 - 0.9**30) ** 2), abs=62)
     assert all(np.isfinite(drawn[None]).all() for drawn in draws.values)
     assert all(math.isfinite(one.interval.low) for one in made(run)[0].rows)
-    (board,) = all_certified(run.info, held, run.frame)
+    (board,) = all_certified(run.info, run, run.frame)
     assert f"intervals leave out {draws.left_out} draws of 2000" in " ".join(board.notes)
 
 
-def test_too_few_draws_in_which_a_metric_is_defined_give_no_intervals() -> None:
+def test_too_few_draws_in_which_a_metric_is_defined_give_no_intervals():
     run = ValuedRun()
     rng = np.random.default_rng(4)
     for seed in range(12):  # all repeats have it in 64% to the power of 24
@@ -374,7 +365,7 @@ def test_too_few_draws_in_which_a_metric_is_defined_give_no_intervals() -> None:
     assert math.isnan(found.rows[0].interval.low)
 
 
-def test_a_mean_over_repeats_of_which_one_is_not_defined_is_not_defined() -> None:
+def test_a_mean_over_repeats_of_which_one_is_not_defined_is_not_defined():
     run = ValuedRun()
     rng = np.random.default_rng(4)
     for seed in range(2):
@@ -385,8 +376,7 @@ def test_a_mean_over_repeats_of_which_one_is_not_defined_is_not_defined() -> Non
     for one in run.kept:
         if (one.trial.seed, one.split) == (1, "test"):
             one.weights[:] = 0
-    held: Any = run
-    (board,) = all_certified(run.info, held, frame)
+    (board,) = all_certified(run.info, run, frame)
     assert all(math.isnan(one.best.quality) and not one.curve for one in board.rows)
     assert board.unlimited
     assert all(math.isnan(one.quality) for one in board.unlimited.rows)
@@ -394,10 +384,10 @@ def test_a_mean_over_repeats_of_which_one_is_not_defined_is_not_defined() -> Non
         "accuracy is not defined on test (fold 0, seed 1), and nor is a mean with it" in board.notes
     )
     with pytest.raises(UsageError, match=r"not defined on test \(fold 0, seed 1\): no comparison"):
-        pairs_within(run.info, held, frame, "d", ["good", "gbrt"], Budget(9.0), interest=0.01)
+        pairs_within(run.info, run, frame, "d", ["good", "gbrt"], Budget(9.0), interest=0.01)
 
 
-def test_a_cost_on_test_above_the_budget_by_more_than_chance_is_marked() -> None:
+def test_a_cost_on_test_above_the_budget_by_more_than_chance_is_marked():
     rng, run = np.random.default_rng(5), ValuedRun()
     for name, times in (("fair", 1.0), ("dearer", 1.2)):
         quality, cost = learner_of(rng, [0.3, 0.7, 0.9], [0, 2, 8], 400)
@@ -407,13 +397,12 @@ def test_a_cost_on_test_above_the_budget_by_more_than_chance_is_marked() -> None
     marked = [{one.learner for one in at.rows if one.over} for at in found]
     assert marked == [set(), {"dearer"}, set()]
     (board,) = boards(run.info, run.frame)
-    held: Any = run
-    board = certified(run.info, held, replace(board, budgets=budgets[1:]), run.frame, resamples=400)
+    board = certified(run.info, run, replace(board, budgets=budgets[1:]), run.frame, resamples=400)
     marks = {one.learner: "over budget" in board.marks_of(one) for one in board.rows}
     assert marks == {"fair": False, "dearer": True}
 
 
-def naive(run: ValuedRun, learner: str, budget: float, resamples: int) -> tuple[float, float]:
+def naive(run, learner, budget, resamples):
     """The interval of a learner by loops: draw, choose, read."""
     rng = np.random.default_rng(99)
     valid, test = (next(v for v in run.kept if (v.trial.learner, v.split) == (learner, s)) for s in
@@ -437,7 +426,7 @@ def naive(run: ValuedRun, learner: str, budget: float, resamples: int) -> tuple[
     return float(low), float(high)
 
 
-def test_intervals_are_those_of_a_bootstrap_by_loops_that_chooses_anew() -> None:
+def test_intervals_are_those_of_a_bootstrap_by_loops_that_chooses_anew():
     rng = np.random.default_rng(2)
     run = ValuedRun()
     # at 3.0 the second point is affordable in about half the draws; in some it is no corner
@@ -450,7 +439,7 @@ def test_intervals_are_those_of_a_bootstrap_by_loops_that_chooses_anew() -> None
     )
 
 
-def test_equal_learners_all_lead() -> None:
+def test_equal_learners_all_lead():
     rng = np.random.default_rng(3)
     run = ValuedRun()
     for k in range(10):
@@ -460,7 +449,7 @@ def test_equal_learners_all_lead() -> None:
         assert {r.ranks for r in found.rows} == {(1, 10)}
 
 
-def test_a_store_without_values_gives_tiers_by_quality_and_says_so() -> None:
+def test_a_store_without_values_gives_tiers_by_quality_and_says_so():
     run = clear(np.random.default_rng(4))
     for found in (*made(run, store=False), *made(ValuedRun(rows=run.rows))):
         assert found.note == NO_VALUES
@@ -468,7 +457,7 @@ def test_a_store_without_values_gives_tiers_by_quality_and_says_so() -> None:
         assert all(math.isnan(r.interval.low) and r.ranks == (1, 4) for r in found.rows)
 
 
-def test_what_failed_its_audit_takes_no_part() -> None:
+def test_what_failed_its_audit_takes_no_part():
     rng = np.random.default_rng(5)
     run = clear(rng)
     run.add("good", *learner_of(rng, [9.0], [1], 400), params={"peek": 1}, audit="failed")
@@ -478,7 +467,7 @@ def test_what_failed_its_audit_takes_no_part() -> None:
     assert board_row(found, "good").interval.high < 1
 
 
-def test_a_learner_that_lacks_a_repeat_is_ranked_but_not_compared() -> None:
+def test_a_learner_that_lacks_a_repeat_is_ranked_but_not_compared():
     rng = np.random.default_rng(6)
     run = ValuedRun()
     for seed in (0, 1, 2):
@@ -493,7 +482,7 @@ def test_a_learner_that_lacks_a_repeat_is_ranked_but_not_compared() -> None:
     assert not math.isnan(board_row(found, "best").interval.low)
 
 
-def test_a_budget_for_95_of_100_rows_takes_points_whose_cost_tail_is_within_it() -> None:
+def test_a_budget_for_95_of_100_rows_takes_points_whose_cost_tail_is_within_it():
     rng = np.random.default_rng(7)
     run = ValuedRun()
     quality, cost = learner_of(rng, [0.7, 0.9], [1, 4], 300)
@@ -505,7 +494,7 @@ def test_a_budget_for_95_of_100_rows_takes_points_whose_cost_tail_is_within_it()
     assert tail.rows[0].interval.low < tail.rows[0].quality < tail.rows[0].interval.high
 
 
-def test_a_learner_of_wide_noise_does_not_decide_who_shares_its_tier() -> None:
+def test_a_learner_of_wide_noise_does_not_decide_who_shares_its_tier():
     """It may be first by value; who is certainly behind another is in a later tier all the same."""
     rng = np.random.default_rng(8)
     run = ValuedRun()
@@ -518,7 +507,7 @@ def test_a_learner_of_wide_noise_does_not_decide_who_shares_its_tier() -> None:
     assert {r.learner: r.tier for r in found.rows} == {"wild": 1, "good": 1, "fair": 2}
 
 
-def seeds_of_one_learner(rng: np.random.Generator) -> ValuedRun:
+def seeds_of_one_learner(rng):
     """Two names for one learner: three fits each, which differ by chance, on shared test rows."""
     run = ValuedRun()
     hard = rng.normal(0, 0.3, (2, 300))
@@ -534,14 +523,13 @@ def seeds_of_one_learner(rng: np.random.Generator) -> ValuedRun:
 
 
 @pytest.mark.slow
-def test_two_seeds_of_one_learner_are_split_in_at_most_5_of_100_standings() -> None:
+def test_two_seeds_of_one_learner_are_split_in_at_most_5_of_100_standings():
     rng = np.random.default_rng(9)
     runs, budgets = 2000, (None, Budget(4.0))
     split = [0, 0]
     for _ in range(runs):
         run = seeds_of_one_learner(rng)
-        held: Any = run
-        found = standings(run.info, held, "d", run.frame, budgets, resamples=500)
+        found = standings(run.info, run, "d", run.frame, budgets, resamples=500)
         for k, one in enumerate(found):
             split[k] += len({r.tier for r in one.rows}) > 1
     assert max(split) / runs <= 0.055

@@ -1,10 +1,7 @@
 """Certified boards: savings found by luck, the order of rows, areas and regret."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -12,18 +9,17 @@ from helpers.valued_run import ValuedRun, learner_of
 from scipy import stats
 
 from bench_core.leaderboard.assembly import boards
-from bench_core.leaderboard.board import Board, Measure, Optimum, Row
+from bench_core.leaderboard.board import Optimum
 from bench_core.leaderboard.certainty import CELLS, certified, cost_range, grid_of
 from bench_core.leaderboard.ranks import least_difference, normal_range, over_datasets
 
 
-def made(run: ValuedRun, store: bool = True) -> Board:
+def made(run, store=True):
     (board,) = boards(run.info, run.frame)
-    held: Any = run if store else None
-    return certified(run.info, held, board, run.frame, resamples=400)
+    return certified(run.info, run if store else None, board, run.frame, resamples=400)
 
 
-def row(board: Board, learner: str) -> Row:
+def row(board, learner):
     (found,) = [one for one in board.rows if one.learner == learner]
     return found
 
@@ -36,13 +32,13 @@ def regret(one: Row) -> float:
     return one.regret.value
 
 
-def hits(rate: float, units: int) -> np.ndarray:
+def hits(rate, units):
     """Right and wrong answers at exactly this rate, shuffled."""
     values = np.arange(units) < round(rate * units)
     return np.random.default_rng(units).permutation(values).astype(float)
 
 
-def lucky() -> ValuedRun:
+def lucky():
     """61 validation rows on which a learner of a 97th of the cost is as good as the reference, and
     1000 test rows on which it is not; an honest learner saves half."""
     run = ValuedRun()
@@ -57,7 +53,7 @@ def lucky() -> ValuedRun:
     return run
 
 
-def test_a_saving_that_only_luck_on_validation_found_does_not_lead() -> None:
+def test_a_saving_that_only_luck_on_validation_found_does_not_lead():
     run = lucky()
     before = made(run, store=False)
     assert [one.learner for one in before.rows] == ["lucky", "honest", "gbrt"]
@@ -68,11 +64,10 @@ def test_a_saving_that_only_luck_on_validation_found_does_not_lead() -> None:
     assert (found.saved.lost, found.saved.tier, found.saved.ranks) == (True, 0, (3, 3))
     assert "below 98%" in board.marks_of(found)
     honest = row(board, "honest").saved
-    assert honest is not None
     assert (honest.lost, honest.tier) == (False, 1)
 
 
-def test_a_shortfall_within_what_was_asked_for_twice_is_not_called_luck() -> None:
+def test_a_shortfall_within_what_was_asked_for_twice_is_not_called_luck():
     """Whoever takes the cheapest point that reaches 99% on validation is a little short on test."""
     run = ValuedRun()
     rng = np.random.default_rng(0)
@@ -81,11 +76,10 @@ def test_a_shortfall_within_what_was_asked_for_twice_is_not_called_luck() -> Non
         quality = [(shared[0] + 1.0)[None], (shared[1] + mean)[None]]
         run.add(learner, quality, [np.full((1, 50_000), price)] * 2)
     found = row(made(run), "near").saved
-    assert found is not None
     assert not found.lost
 
 
-def test_a_draw_that_misses_the_quality_counts_as_no_saving() -> None:
+def test_a_draw_that_misses_the_quality_counts_as_no_saving():
     rng = np.random.default_rng(1)
     run = ValuedRun()
     run.add("gbrt", *learner_of(rng, [0.9], [10], 300))
@@ -104,7 +98,7 @@ def test_a_draw_that_misses_the_quality_counts_as_no_saving() -> None:
     assert found.saved.wide.high >= high
 
 
-def test_an_area_is_the_mean_quality_over_the_log_of_cost() -> None:
+def test_an_area_is_the_mean_quality_over_the_log_of_cost():
     """A line from .5 at 1 to .9 at 10, then flat: by the integrals of both over the log of cost."""
     run = ValuedRun()
     both = np.array([[0.5], [0.9]]) * np.ones((2, 50))
@@ -122,7 +116,7 @@ def test_an_area_is_the_mean_quality_over_the_log_of_cost() -> None:
     assert area(mine).interval == pytest.approx((own, own), abs=1e-3)
 
 
-def test_a_point_below_the_line_between_two_others_changes_no_area() -> None:
+def test_a_point_below_the_line_between_two_others_changes_no_area():
     """An area is of the method, not of its grid."""
     ones = np.ones((1, 50))
     found = []
@@ -134,7 +128,7 @@ def test_a_point_below_the_line_between_two_others_changes_no_area() -> None:
     assert found[0] == pytest.approx(found[1])
 
 
-def test_a_learner_without_a_point_at_the_least_cost_has_no_area() -> None:
+def test_a_learner_without_a_point_at_the_least_cost_has_no_area():
     run = ValuedRun()
     ones = [np.ones((1, 50)), np.ones((1, 50))]
     run.add("gbrt", [0.9 * v for v in ones], [100 * v for v in ones])
@@ -144,16 +138,15 @@ def test_a_learner_without_a_point_at_the_least_cost_has_no_area() -> None:
     assert area(row(board, "mine")).value == pytest.approx(0.8)
 
 
-def test_areas_of_an_error_have_a_regret_of_the_same_sign() -> None:
+def test_areas_of_an_error_have_a_regret_of_the_same_sign():
     run = ValuedRun()
     ones = [np.ones((1, 50)), np.ones((1, 50))]
     errors = np.array([[0.5], [0.3]]) * np.ones((2, 50))
     run.add("gbrt", [errors, errors], [np.array([[0.0], [100.0]]) * np.ones((2, 50))] * 2)
     run.add("mine", [0.3 * v for v in ones], ones)
     info = replace(run.info, higher_is_better={"accuracy": False})
-    held: Any = run
     (board,) = boards(info, run.frame)
-    board = certified(info, held, board, run.frame, resamples=400)
+    board = certified(info, run, board, run.frame, resamples=400)
     mine, gbrt = row(board, "mine"), row(board, "gbrt")
     assert area(mine).value == pytest.approx(0.3)
     assert (regret(mine), regret(gbrt)) == pytest.approx(
@@ -161,7 +154,7 @@ def test_areas_of_an_error_have_a_regret_of_the_same_sign() -> None:
     )
 
 
-def test_an_areas_interval_is_that_of_the_mean_of_its_units() -> None:
+def test_an_areas_interval_is_that_of_the_mean_of_its_units():
     rng = np.random.default_rng(3)
     run = ValuedRun()
     run.add("gbrt", *learner_of(rng, [0.9], [100], 400))
@@ -172,7 +165,7 @@ def test_an_areas_interval_is_that_of_the_mean_of_its_units() -> None:
     assert high - low == pytest.approx(3.92 * error, rel=0.2)
 
 
-def test_a_curve_without_a_reference_has_no_area() -> None:
+def test_a_curve_without_a_reference_has_no_area():
     run = lucky()
     run.reference = "absent"
     board = made(run)
@@ -180,7 +173,7 @@ def test_a_curve_without_a_reference_has_no_area() -> None:
     assert all(math.isnan(one.area.value) and not one.saved.tier for one in board.rows)
 
 
-def many(datasets: int, gap: float) -> list[Board]:
+def many(datasets, gap):
     rng = np.random.default_rng(4)
     found = []
     for d in range(datasets):
@@ -191,7 +184,7 @@ def many(datasets: int, gap: float) -> list[Board]:
     return found
 
 
-def test_ranks_over_data_sets_have_tiers_of_their_spread() -> None:
+def test_ranks_over_data_sets_have_tiers_of_their_spread():
     names, ranked = over_datasets(many(12, 0.3))
     assert names == tuple(f"d{k}" for k in range(12))
     assert (ranked[0].learner, ranked[0].tier) == ("good", 1)
@@ -202,20 +195,20 @@ def test_ranks_over_data_sets_have_tiers_of_their_spread() -> None:
 
 
 @pytest.mark.parametrize("count", [2, 5, 30])
-def test_the_range_of_normal_values_is_that_of_scipy(count: int) -> None:
+def test_the_range_of_normal_values_is_that_of_scipy(count):
     for share in (0.9, 0.95):
         expected = stats.studentized_range.ppf(share, count, np.inf)
         assert normal_range(share, count) == pytest.approx(expected, rel=1e-6)
 
 
-def test_the_least_difference_of_ranks_is_that_of_published_tables() -> None:
+def test_the_least_difference_of_ranks_is_that_of_published_tables():
     """Demsar (2006), Table 5: q of .05 is 2.343 for 3 and 3.164 for 10 classifiers."""
     for learners, q in ((3, 2.343), (10, 3.164)):
         expected = q * (learners * (learners + 1) / (6 * 14)) ** 0.5
         assert least_difference(14, learners) == pytest.approx(expected, rel=1e-3)
 
 
-def test_ranks_are_separated_as_by_a_peer() -> None:
+def test_ranks_are_separated_as_by_a_peer():
     peer = pytest.importorskip("scikit_posthocs", reason="scikit-posthocs is not installed")
     ranks = np.random.default_rng(5).permuted(np.tile(np.arange(1.0, 6), (20, 1)), axis=1)
     ranks = (
@@ -231,17 +224,17 @@ def test_ranks_are_separated_as_by_a_peer() -> None:
 
 
 @pytest.mark.parametrize("higher", [True, False])
-def test_the_gap_is_what_an_area_lacks_to_the_known_optimum(higher: bool) -> None:
+def test_the_gap_is_what_an_area_lacks_to_the_known_optimum(higher):
     """Of an optimum that is .9 from a cost of 10 on and rises to there from .5 in a line."""
     run, sign = ValuedRun(), 1 if higher else -1
     ones = [np.ones((1, 50)), np.ones((1, 50))]
     run.add("gbrt", [sign * 0.8 * v for v in ones], [100 * v for v in ones])
     run.add("mine", [sign * 0.5 * v for v in ones], ones)
-    info, held = replace(run.info, higher_is_better={"accuracy": higher}), run
+    info = replace(run.info, higher_is_better={"accuracy": higher})
     (board,) = boards(info, run.frame)
     assert all(math.isnan(one.gap.value) for one in certified(info, held, board, run.frame).rows)  # type: ignore[arg-type]
     board = replace(board, optimum=Optimum(((1.0, sign * 0.5), (10.0, sign * 0.9))))
-    board = certified(info, held, board, run.frame, resamples=400)  # type: ignore[arg-type]
+    board = certified(info, run, board, run.frame, resamples=400)
     cells = np.minimum(0.5 + 0.4 * (grid_of(board) - 1) / 9, 0.9)
     gap = row(board, "mine").gap
     assert gap.value == pytest.approx(cells.mean() - 0.5)

@@ -8,8 +8,6 @@ A reference and a learner with six points of rising cost, on units that are hard
 truth is the mean over all boards, and of a saving that of the true qualities and costs.
 """
 
-from __future__ import annotations
-
 import os
 from itertools import product
 from typing import NamedTuple
@@ -18,7 +16,6 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_limits
 
-from bench_core.arrays import FloatArray
 from bench_core.leaderboard.board import SHARE
 from bench_core.leaderboard.certainty import _edges, _log_savings
 from bench_core.metrics.frontier import hull, mixed_reaching, mixed_within, share_of, taken
@@ -61,7 +58,7 @@ class Found(NamedTuple):
     apart: bool
 
 
-def split(rng: np.random.Generator, skills: FloatArray, m: int, blocks: int) -> list[Units]:
+def split(rng, skills, m, blocks):
     hard, ones = rng.normal(0, 0.25, m), np.ones(m)
     made = []
     for skill in skills:
@@ -72,9 +69,7 @@ def split(rng: np.random.Generator, skills: FloatArray, m: int, blocks: int) -> 
     return made
 
 
-def board(
-    rng: np.random.Generator, skills: FloatArray, m: int, blocks: int, resamples: int
-) -> Found:
+def board(rng, skills, m, blocks, resamples):
     pairs = zip(split(rng, skills, m, blocks), split(rng, skills, m, blocks), strict=True)
     seed, units = int(rng.integers(1 << 30)), min(m, blocks)
     drawn = [draw(Candidates(v, t), resamples, seed) for v, t in pairs]
@@ -103,7 +98,7 @@ def board(
     )
 
 
-def true_saving(skills: FloatArray) -> float:
+def true_saving(skills):
     """What the reference pays for the quality over what the learner pays; 1 where it never does."""
     paid, aim = [], SHARE * skills[0].max()
     for skill in skills:  # the cheapest of all mixtures of two points that have the quality
@@ -117,7 +112,7 @@ def true_saving(skills: FloatArray) -> float:
     return paid[0] / paid[1]
 
 
-def held(found: list[Found], kind: str, truth: float | None) -> tuple[FloatArray, float, float]:
+def held(found, kind, truth):
     """On which boards an interval lies below the truth (-1), holds it (0) or lies above; the truth;
     and the standard deviation of the intervals' widths over their mean."""
     value, low, high = np.array([getattr(one, kind) for one in found]).T
@@ -127,7 +122,7 @@ def held(found: list[Found], kind: str, truth: float | None) -> tuple[FloatArray
     return (low > truth).astype(float) - (high < truth), truth, varies
 
 
-def shares(world: str, m: int, blocks: int, boards: int, resamples: int) -> dict[str, float]:
+def shares(world, m, blocks, boards, resamples):
     """How often the intervals of each kind hold the truth, printed too."""
     rng = np.random.default_rng(m)  # the same boards for any number of draws
     skills = np.array({**WORLDS, **EQUAL}[world])
@@ -152,7 +147,7 @@ def shares(world: str, m: int, blocks: int, boards: int, resamples: int) -> dict
     return share
 
 
-def test_intervals_of_a_few_boards_hold_the_truth() -> None:
+def test_intervals_of_a_few_boards_hold_the_truth():
     share = shares("steep", 150, 512, 200, 200)
     assert 0.91 <= share["saving"] <= 0.985
 
@@ -174,7 +169,7 @@ BEYOND = dict.fromkeys(("equal", "hardly", "never"), (0.935, 1.0)) | {"costlier"
     ("world", "units", "blocks", "draws"),
     [(*case, draws) for case in CASES for draws in (OF_FEW if case[2] == FEW else [1000])],
 )
-def test_intervals_hold_the_truth(world: str, units: int, blocks: int, draws: int) -> None:
+def test_intervals_hold_the_truth(world, units, blocks, draws):
     share = shares(world, units, blocks, BOARDS, draws)
     assert share["own"] == pytest.approx(0.95, abs=0.015)
     assert share["difference"] == pytest.approx(0.95, abs=0.015)

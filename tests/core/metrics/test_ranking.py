@@ -1,12 +1,9 @@
 """Values by hand, empty and short queries, refused input."""
 
-from __future__ import annotations
-
 import itertools
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -198,7 +195,7 @@ evaluate([parse_metric("mrr")], np.arange(90.0) % 5, labels)
 """
 
 
-def said(cache: Path, code: str = CODE) -> str:
+def said(cache, code=CODE):
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(cache)}
     command = [sys.executable, "-c", code]
     return subprocess.run(
@@ -207,8 +204,8 @@ def said(cache: Path, code: str = CODE) -> str:
 
 
 def test_the_first_compilation_of_ranking_metrics_is_announced_and_the_second_is_not_there(
-    tmp_path: Path,
-) -> None:
+    tmp_path,
+):
     assert said(tmp_path) == "compiling the ranking metrics, once per machine, a few seconds\n"
     assert said(tmp_path) == ""
     compiled = sorted(tmp_path.rglob("*"))

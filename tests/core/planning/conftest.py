@@ -1,13 +1,9 @@
-from __future__ import annotations
-
-from pathlib import Path
-
 import pytest
 from helpers import toys
 
 
 @pytest.fixture
-def suite(home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def suite(home, monkeypatch):
     """The file of suite ``toys``."""
     folder = home / "suites"
     folder.mkdir()

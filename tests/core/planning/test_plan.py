@@ -1,10 +1,8 @@
-from __future__ import annotations
-
 import importlib
 import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -17,11 +15,11 @@ from bench_core.planning.resolve_learners import TRADEOFFS
 PLUGINS = ("helpers.toys",)
 
 
-def made(**options: Any) -> Any:
+def made(**options):
     return plan(plugins=PLUGINS, **options)
 
 
-def test_a_fit_that_several_trials_stand_on_is_planned_once(home: Path) -> None:
+def test_a_fit_that_several_trials_stand_on_is_planned_once(home):
     p = made(data="toy-rank", learners="toy-stacked", settings="toy-stacked.shrink=[0.5, 0.25, 1]")
     names = [f.learner_name for f in p.fits]
     assert names == ["toy-prefix", "toy-stacked", "toy-stacked", "toy-stacked"]
@@ -30,7 +28,7 @@ def test_a_fit_that_several_trials_stand_on_is_planned_once(home: Path) -> None:
     assert len(p.trials) == 3
 
 
-def test_a_need_that_is_also_asked_for_is_one_fit(home: Path) -> None:
+def test_a_need_that_is_also_asked_for_is_one_fit(home):
     p = made(
         data="toy-rank",
         learners=["toy-stacked", "toy-prefix"],
@@ -39,7 +37,7 @@ def test_a_need_that_is_also_asked_for_is_one_fit(home: Path) -> None:
     assert [f.learner_name for f in p.fits] == ["toy-prefix", "toy-stacked"]
 
 
-def test_a_suite_gives_grids_metrics_reference_and_claims(suite: Path) -> None:
+def test_a_suite_gives_grids_metrics_reference_and_claims(suite):
     p = made(suite="toys")
     assert (p.suite, p.title, p.profile) == ("toys", "Toys", "quick")
     assert p.metrics == ("ndcg@5", "precision@5")
@@ -47,12 +45,12 @@ def test_a_suite_gives_grids_metrics_reference_and_claims(suite: Path) -> None:
     assert [t.learner for t in p.trials] == ["toy-prefix"] * 2 + ["toy-stacked"] * 2
 
 
-def test_the_reference_is_on_the_board_even_where_it_was_not_asked_for(suite: Path) -> None:
+def test_the_reference_is_on_the_board_even_where_it_was_not_asked_for(suite):
     p = made(suite="toys", learners="toy-stacked")
     assert {t.learner for t in p.trials} == {"toy-prefix", "toy-stacked"}
 
 
-def test_a_stand_in_takes_the_place_of_absent_data_and_says_so(suite: Path) -> None:
+def test_a_stand_in_takes_the_place_of_absent_data_and_says_so(suite):
     p = made(suite="toys")
     assert [(d.name, d.stand_in, d.stand_in_for) for d in p.datasets] == [
         ("toy-rank", True, "toy-licensed")
@@ -61,12 +59,12 @@ def test_a_stand_in_takes_the_place_of_absent_data_and_says_so(suite: Path) -> N
     assert all(t.stand_in for t in p.trials)
 
 
-def test_strict_data_makes_an_absent_file_an_error(suite: Path) -> None:
+def test_strict_data_makes_an_absent_file_an_error(suite):
     with pytest.raises(InputError, match=r"their files are not in .*licensed\.txt.*show toy-lic"):
         made(suite="toys", strict_data=True)
 
 
-def test_two_accountings_are_two_boards_of_the_same_fits(suite: Path) -> None:
+def test_two_accountings_are_two_boards_of_the_same_fits(suite):
     suite.write_text('accounting = ["model", "path"]\n' + suite.read_text())
     p, path = made(suite="toys"), "toy-rank(accounting=path)"
     assert p.accounting == "model, path"
@@ -82,7 +80,7 @@ def test_two_accountings_are_two_boards_of_the_same_fits(suite: Path) -> None:
     assert with_option.name == "letters(classes=26,accounting=path)"
 
 
-def test_seeds_and_folds_multiply_the_trials(home: Path) -> None:
+def test_seeds_and_folds_multiply_the_trials(home):
     p = made(
         data="toy-rank",
         learners="toy-prefix",
@@ -94,7 +92,7 @@ def test_seeds_and_folds_multiply_the_trials(home: Path) -> None:
     assert len({t.fingerprint for t in p.trials}) == 4
 
 
-def test_what_is_asked_for_twice_is_there_once(home: Path) -> None:
+def test_what_is_asked_for_twice_is_there_once(home):
     once = made(data="toy-rank", learners="toy-stacked", metrics="ndcg@5", seeds=3, folds=0)
     twice = made(
         data=["toy-rank", "toy-rank"],
@@ -107,13 +105,13 @@ def test_what_is_asked_for_twice_is_there_once(home: Path) -> None:
     assert [t.key for t in twice.trials] == [t.key for t in once.trials]
 
 
-def test_seeds_of_numpy_are_those_of_python(home: Path) -> None:
+def test_seeds_of_numpy_are_those_of_python(home):
     one = made(data="toy-rank", learners="toy-stacked", seeds=np.arange(2))
     two = made(data="toy-rank", learners="toy-stacked", seeds=[0, 1])
     assert [t.key for t in one.trials] == [t.key for t in two.trials]
 
 
-def test_titles_name_what_differs_within_a_grid(home: Path) -> None:
+def test_titles_name_what_differs_within_a_grid(home):
     p = made(
         data="toy-rank",
         learners=["toy-prefix", "toy-stacked"],
@@ -130,8 +128,8 @@ def test_titles_name_what_differs_within_a_grid(home: Path) -> None:
     ]
 
 
-def test_a_learner_that_stands_on_an_unsuitable_one_is_treated_as_unsuitable(home: Path) -> None:
-    stand: dict[str, Any] = {"data": "digits", "settings": "toy-on-broken.base=toy-prefix"}
+def test_a_learner_that_stands_on_an_unsuitable_one_is_treated_as_unsuitable(home):
+    stand = {"data": "digits", "settings": "toy-on-broken.base=toy-prefix"}
     does = "toy-prefix, which does binary, ranking, regression"
     line = f"toy-on-broken stands on {does}, digits is multiclass"
     p = made(learners=["toy-broken", "toy-on-broken"], **stand)
@@ -144,7 +142,7 @@ def test_a_learner_that_stands_on_an_unsuitable_one_is_treated_as_unsuitable(hom
     assert f"skipped: {line}" in p.notes
 
 
-def test_options_of_a_data_set_are_set_alike_and_show_in_its_name(home: Path) -> None:
+def test_options_of_a_data_set_are_set_alike_and_show_in_its_name(home):
     p = made(data="toy-rank", learners="toy-prefix", settings="toy-rank.queries=7")
     assert p.datasets[0].name == "toy-rank(queries=7)"
     assert p.datasets[0].queries["train"] == 7
@@ -194,7 +192,7 @@ BELOW = ["toy-stacked.base.learner=toy-prefix", "toy-prefix.tradeoff=1"]
         ({"data": "toy-rank", "reference": "gbtr"}, "reference: unknown learner 'gbtr': did you m"),
     ],
 )
-def test_a_contradiction_is_one_line(home: Path, options: dict[str, Any], line: str) -> None:
+def test_a_contradiction_is_one_line(home, options, line):
     with pytest.raises(UsageError) as caught:
         made(**{"learners": "toy-prefix", **options})
     assert line in str(caught.value)
@@ -202,17 +200,17 @@ def test_a_contradiction_is_one_line(home: Path, options: dict[str, Any], line: 
     assert not (home / "results").exists()
 
 
-def keys(**options: Any) -> tuple[str, str]:
+def keys(**options):
     usual = {"plugins": PLUGINS, "settings": "toy-prefix.tradeoff=1"}
     p = plan(data="toy-rank", learners="toy-prefix", **{**usual, **options})
     return p.trials[0].fit, p.trials[0].key
 
 
-def test_threads_workers_and_timeouts_do_not_enter_the_keys(home: Path) -> None:
+def test_threads_workers_and_timeouts_do_not_enter_the_keys(home):
     assert keys() == keys(threads=3, workers=5, timeout=9, memory=1 << 40)
 
 
-def test_a_further_metric_changes_the_score_key_alone(home: Path) -> None:
+def test_a_further_metric_changes_the_score_key_alone(home):
     one, two = keys(metrics="ndcg@5"), keys(metrics=["ndcg@5", "precision@5"])
     assert one[0] == two[0]
     assert one[1] != two[1]
@@ -239,9 +237,7 @@ def bench_metrics():
 
 
 @pytest.mark.parametrize("metrics", [("constant", "ndcg@5"), ("ndcg@5", "constant")])
-def test_a_metric_of_a_plugin_that_was_rewritten_is_reckoned_anew(
-    home: Path, monkeypatch: pytest.MonkeyPatch, metrics: tuple[str, ...]
-) -> None:
+def test_a_metric_of_a_plugin_that_was_rewritten_is_reckoned_anew(home, monkeypatch, metrics):
     monkeypatch.syspath_prepend(home)
     monkeypatch.delitem(sys.modules, "constant_metric", raising=False)
     found = []
@@ -253,9 +249,7 @@ def test_a_metric_of_a_plugin_that_was_rewritten_is_reckoned_anew(
     assert (found[0][0] != found[1][0]) == learners_see_it
 
 
-def test_a_learner_that_was_rewritten_within_a_session_is_fitted_anew(
-    home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_learner_that_was_rewritten_within_a_session_is_fitted_anew(home, monkeypatch):
     monkeypatch.syspath_prepend(home)
     monkeypatch.delitem(sys.modules, "rewritten", raising=False)
     found = []
@@ -273,7 +267,7 @@ def test_a_learner_that_was_rewritten_within_a_session_is_fitted_anew(
     assert found[0] != found[1]
 
 
-def test_equal_rows_under_another_name_have_results_of_their_own(home: Path) -> None:
+def test_equal_rows_under_another_name_have_results_of_their_own(home):
     table = "a,label\n" + "".join(f"{i % 7},{i % 3 % 2}\n" for i in range(60))
     planned = []
     for name in ("one.csv", "two.csv"):
@@ -296,13 +290,11 @@ def test_equal_rows_under_another_name_have_results_of_their_own(home: Path) -> 
         {"metrics": "precision@5"},
     ],
 )
-def test_what_a_fit_depends_on_changes_its_key(home: Path, options: dict[str, Any]) -> None:
+def test_what_a_fit_depends_on_changes_its_key(home, options):
     assert keys()[0] != keys(**options)[0]
 
 
-def test_columns_that_change_their_names_are_other_data_to_a_learner_that_may_read_names(
-    home: Path,
-) -> None:
+def test_columns_that_change_their_names_are_other_data_to_a_learner_that_may_read_names(home):
     rows = "".join(f"{i % 7},{i % 5},{i % 3 % 2}\n" for i in range(60))
     planned = []
     for names in ("a,b", "b,a"):
@@ -312,12 +304,12 @@ def test_columns_that_change_their_names_are_other_data_to_a_learner_that_may_re
     assert planned[0].fit != planned[1].fit
 
 
-def test_other_prices_change_the_fit_key(home: Path) -> None:
+def test_other_prices_change_the_fit_key(home):
     (home / "costs.txt").write_text("2\n1\n2\n5\n10\n20\n")
     assert keys()[0] != keys(costs="costs.txt")[0]
 
 
-def test_a_cost_file_reaches_the_trials(home: Path) -> None:
+def test_a_cost_file_reaches_the_trials(home):
     (home / "costs.txt").write_text("2\n1\n2\n5\n10\n20\n")
     p = made(data="toy-rank", learners="toy-prefix", costs="costs.txt")
     assert p.datasets[0].price_of_everything == 40.0
@@ -325,12 +317,12 @@ def test_a_cost_file_reaches_the_trials(home: Path) -> None:
     assert {*(f.costs for f in p.fits), *(t.costs for t in p.trials)} == {*p.costs}
 
 
-def test_the_time_is_unknown_before_anything_was_timed(home: Path) -> None:
+def test_the_time_is_unknown_before_anything_was_timed(home):
     seen = made(data="toy-rank", learners="toy-prefix").estimate
     assert seen == (2 * 7, 0, 0.0, 0.0)
 
 
-def test_a_learner_that_is_no_reference_by_its_role_is_one_only_if_it_is_named(home: Path) -> None:
+def test_a_learner_that_is_no_reference_by_its_role_is_one_only_if_it_is_named(home):
     p = made(data="toy-rank", learners=["toy-prefix", "toy-stacked"])
     assert p.reference == ""
     p = made(data="toy-rank", learners=["toy-prefix"], reference="toy-stacked")
@@ -338,24 +330,24 @@ def test_a_learner_that_is_no_reference_by_its_role_is_one_only_if_it_is_named(h
     assert next(t.learner for t in p.trials) == "toy-stacked"
 
 
-def test_a_named_reference_takes_the_place_of_the_suites(suite: Path) -> None:
+def test_a_named_reference_takes_the_place_of_the_suites(suite):
     p = made(suite="toys", learners="toy-stacked", reference="toy-stacked")
     assert p.reference == "toy-stacked"
     assert {t.learner for t in p.trials} == {"toy-stacked"}
 
 
-def test_a_reference_may_be_given_as_an_object(home: Path) -> None:
+def test_a_reference_may_be_given_as_an_object(home):
     from bench_methods.baselines import GreedyOrder
 
     p = made(data="toy-rank", learners=[GreedyOrder(trees=3)], reference="greedy-order")
     assert (p.reference, [t.learner for t in p.trials]) == ("greedy-order", ["greedy-order"])
 
 
-def with_baselines(suite: Path) -> None:
+def with_baselines(suite):
     suite.write_text('baselines = ["constant", "greedy-order"]\n' + suite.read_text())
 
 
-def test_a_suites_baselines_are_on_every_board_of_it(suite: Path) -> None:
+def test_a_suites_baselines_are_on_every_board_of_it(suite):
     with_baselines(suite)
     p = made(suite="toys", learners="toy-stacked")
     learners = list(dict.fromkeys(t.learner for t in p.trials))
@@ -364,11 +356,11 @@ def test_a_suites_baselines_are_on_every_board_of_it(suite: Path) -> None:
     assert p.reference == "toy-prefix"
 
 
-def test_a_baseline_that_was_asked_for_is_there_once_by_name_or_as_an_object(suite: Path) -> None:
+def test_a_baseline_that_was_asked_for_is_there_once_by_name_or_as_an_object(suite):
     from bench_methods.baselines import GreedyOrder
 
     with_baselines(suite)
-    asked: list[dict[str, Any]] = [
+    asked = [
         {"learners": "greedy-order", "settings": "greedy-order.trees=3"},
         {"learners": [GreedyOrder(trees=3)]},
     ]
@@ -377,19 +369,15 @@ def test_a_baseline_that_was_asked_for_is_there_once_by_name_or_as_an_object(sui
         assert [t.params["trees"] for t in trials if t.learner == "greedy-order"] == [3]
 
 
-def test_a_learner_with_a_trade_off_gets_the_default_grid_unless_one_fit_sweeps_it(
-    home: Path,
-) -> None:
+def test_a_learner_with_a_trade_off_gets_the_default_grid_unless_one_fit_sweeps_it(home):
     swept = [t.params["tradeoff"] for t in made(data="toy-rank", learners="toy-prefix").trials]
     assert tuple(swept) == TRADEOFFS
     p = made(data="toy-binary", learners="budget-prune")
     assert [t.params["tradeoff"] for t in p.trials] == [None]
 
 
-def test_without_a_suite_the_reference_is_the_learner_of_that_role_and_never_a_baseline(
-    home: Path,
-) -> None:
-    def reference(*learners: str) -> str:
+def test_without_a_suite_the_reference_is_the_learner_of_that_role_and_never_a_baseline(home):
+    def reference(*learners):
         return str(made(data="digits", learners=list(learners)).reference)
 
     assert reference("miser", "l1", "rbf-svm", "gbrt", "constant") == "gbrt"
@@ -406,14 +394,14 @@ class Another(Prefix):
     role: ClassVar[str] = "reference"
 
 
-def test_a_plugin_of_that_role_takes_away_no_reference(home: Path) -> None:
+def test_a_plugin_of_that_role_takes_away_no_reference(home):
     p = made(data="digits", learners=[Another(), "gbrt", "miser"])
     assert p.reference == "gbrt"
     assert [note for note in p.notes if "savings are against gbrt" in note]
     assert made(data="digits", learners=[Another(), "miser"]).reference == "another"
 
 
-def test_a_unit_trains_nothing_anew(home: Path) -> None:
+def test_a_unit_trains_nothing_anew(home):
     lines = [f"{x},{x % 7},{x % 2}" for x in range(60)]
     (home / "rows.csv").write_text("\n".join(["a,b,label", *lines]))
     given = {"data": "rows.csv", "label": "label", "learners": ["gbrt", "cegb"]}
@@ -422,14 +410,12 @@ def test_a_unit_trains_nothing_anew(home: Path) -> None:
     assert {trial.unit for trial in named.trials} == {"euro"}
 
 
-def of_several(suite: Path, more: str = "") -> None:
+def of_several(suite, more=""):
     text = suite.read_text().replace('["toy-licensed"]', '["toy-rank", "letters", "miniboone"]')
     suite.write_text(more + text)
 
 
-def test_a_suite_of_several_data_sets_runs_on_those_that_are_there_and_says_so(
-    suite: Path,
-) -> None:
+def test_a_suite_of_several_data_sets_runs_on_those_that_are_there_and_says_so(suite):
     of_several(suite)
     p = made(suite="toys")
     assert [d.name for d in p.datasets] == ["toy-rank"]
@@ -441,21 +427,21 @@ def test_a_suite_of_several_data_sets_runs_on_those_that_are_there_and_says_so(
     assert "\n" not in line
 
 
-def test_a_suite_none_of_whose_data_sets_is_there_is_an_error(suite: Path) -> None:
+def test_a_suite_none_of_whose_data_sets_is_there_is_an_error(suite):
     suite.write_text(suite.read_text().replace('["toy-licensed"]', '["letters", "miniboone"]'))
     with pytest.raises(InputError, match="suite toys has no data to run on, their files") as caught:
         made(suite="toys")
     assert "letters (letter-recognition.data)" in str(caught.value)
 
 
-def test_data_asked_for_by_name_or_strictly_are_not_skipped(suite: Path) -> None:
+def test_data_asked_for_by_name_or_strictly_are_not_skipped(suite):
     of_several(suite)
     for options in ({"data": "miniboone"}, {"strict_data": True}):
         with pytest.raises(InputError, match=r"no file (letter|MiniBooNE)"):
             made(suite="toys", **options)
 
 
-def test_where_a_suite_wants_no_stand_ins_absent_licensed_data_are_skipped(suite: Path) -> None:
+def test_where_a_suite_wants_no_stand_ins_absent_licensed_data_are_skipped(suite):
     text = suite.read_text().replace('["toy-licensed"]', '["toy-licensed", "toy-binary"]')
     suite.write_text("stand_ins = false\n" + text)
     p = made(suite="toys", metrics="accuracy")
@@ -471,7 +457,7 @@ toy-stacked = false
 """
 
 
-def test_folds_of_a_suite_are_those_that_the_data_set_has(suite: Path) -> None:
+def test_folds_of_a_suite_are_those_that_the_data_set_has(suite):
     text = suite.read_text().replace('["toy-licensed"]', '["toy-rank", "toy-binary"]')
     suite.write_text("folds = [0, 1, 2]\n" + text)
     found = {(t.dataset, t.fold) for t in made(suite="toys").trials}
@@ -483,7 +469,7 @@ def test_folds_of_a_suite_are_those_that_the_data_set_has(suite: Path) -> None:
         made(suite="toys")
 
 
-def test_what_a_suite_says_of_one_data_set_holds_there_alone(suite: Path) -> None:
+def test_what_a_suite_says_of_one_data_set_holds_there_alone(suite):
     text = suite.read_text().replace('["toy-licensed"]', '["toy-rank", "toy-binary"]')
     suite.write_text(text.replace("[[claims]]", ON + "[[claims]]"))
     found = {
@@ -496,9 +482,7 @@ def test_what_a_suite_says_of_one_data_set_holds_there_alone(suite: Path) -> Non
     assert [t.params["tradeoff"] for t in settled] == [0.25]
 
 
-def test_a_learner_that_a_suite_leaves_out_runs_if_it_and_the_data_set_are_named(
-    suite: Path,
-) -> None:
+def test_a_learner_that_a_suite_leaves_out_runs_if_it_and_the_data_set_are_named(suite):
     text = suite.read_text().replace('["toy-licensed"]', '["toy-rank", "toy-binary"]')
     suite.write_text(text.replace("[[claims]]", ON + "[[claims]]"))
     whole = made(suite="toys")

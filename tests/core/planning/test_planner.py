@@ -1,13 +1,10 @@
 """What a plan says of data and the store, what is left to do, and what keys depend on."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from dataclasses import dataclass, replace
 from importlib.metadata import version
-from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import pytest
 from helpers.toys import Prefix
@@ -36,11 +33,11 @@ PLUGINS = ("helpers.toys",)
 FEW = ("toy-prefix.tradeoff=[0.5, 1.0]",)
 
 
-def made(**options: Any) -> Any:
+def made(**options):
     return plan(plugins=PLUGINS, **options)
 
 
-def changed(suite: Path, *changes: tuple[str, str]) -> None:
+def changed(suite, *changes):
     text = suite.read_text()
     for old, new in changes:
         assert old in text
@@ -52,7 +49,7 @@ TWO_TASKS = ('["toy-licensed"]', '["toy-rank", "toy-binary"]')
 METRICS = '["ndcg@5", "precision@5"]'
 
 
-def test_a_suites_metrics_judge_what_they_can_in_the_order_of_the_suite(suite: Path) -> None:
+def test_a_suites_metrics_judge_what_they_can_in_the_order_of_the_suite(suite):
     metrics = '["accuracy", "ndcg@3", "mse", "log_loss", "precision@3"]'
     changed(suite, TWO_TASKS, (METRICS, metrics))
     p = made(suite="toys")
@@ -67,9 +64,7 @@ def test_a_suites_metrics_judge_what_they_can_in_the_order_of_the_suite(suite: P
     }  # fmt: skip
 
 
-def test_where_no_metric_of_a_suite_judges_the_data_the_usual_one_does_and_says_so(
-    suite: Path,
-) -> None:
+def test_where_no_metric_of_a_suite_judges_the_data_the_usual_one_does_and_says_so(suite):
     changed(suite, TWO_TASKS, (METRICS, '["ndcg@3"]'))
     p = made(suite="toys")
     assert [d.metrics for d in p.datasets] == [("ndcg@3",), ("accuracy",)]
@@ -77,7 +72,7 @@ def test_where_no_metric_of_a_suite_judges_the_data_the_usual_one_does_and_says_
     assert p.notes.count(note) == 1
 
 
-def test_a_misspelt_metric_is_told_before_any_data_is_looked_for(suite: Path) -> None:
+def test_a_misspelt_metric_is_told_before_any_data_is_looked_for(suite):
     with pytest.raises(InputError, match="MiniBooNE"):
         made(data="miniboone", learners="gbrt")
     with pytest.raises(UsageError, match=r"^metrics: unknown metric 'acuracy'"):
@@ -87,13 +82,13 @@ def test_a_misspelt_metric_is_told_before_any_data_is_looked_for(suite: Path) ->
         made(suite="toys")
 
 
-def test_a_file_that_is_no_store_is_told_before_any_data_is_looked_for(home: Path) -> None:
+def test_a_file_that_is_no_store_is_told_before_any_data_is_looked_for(home):
     (home / "notes.txt").write_text("not a store")
     with pytest.raises(InputError, match=r"notes\.txt: not a results store"):
         made(data="nowhere.csv", learners="gbrt", store="notes.txt")
 
 
-def test_data_are_looked_for_in_the_folder_that_the_request_names(suite: Path, home: Path) -> None:
+def test_data_are_looked_for_in_the_folder_that_the_request_names(suite, home):
     (home / "elsewhere").mkdir()
     (home / "elsewhere" / "licensed.txt").write_text("x")
     assert [d.name for d in made(suite="toys").datasets] == ["toy-rank"]
@@ -101,16 +96,16 @@ def test_data_are_looked_for_in_the_folder_that_the_request_names(suite: Path, h
     assert [(d.name, d.title) for d in found] == [("toy-licensed", "licensed queries")]
 
 
-def heard(**options: Any) -> list[tuple[str, bool]]:
+def heard(**options):
     """The lines that planning says, each with whether it is a warning."""
-    lines: list[tuple[str, bool]] = []
+    lines = []
     request = RunRequest(plugins=PLUGINS, **options)
     registry = load_registry(PLUGINS)
     make_plan(request, registry, lambda line, warning: lines.append((line, warning)))
     return lines
 
 
-def test_warnings_and_notes_are_told_once_each(suite: Path) -> None:
+def test_warnings_and_notes_are_told_once_each(suite):
     lines = heard(suite="toys", seeds=(0, 1))
     assert [warning for _, warning in lines] == [True, False, False]
     assert lines[0][0].startswith("STAND-IN: licensed.txt of toy-licensed is not there")
@@ -118,8 +113,8 @@ def test_warnings_and_notes_are_told_once_each(suite: Path) -> None:
     assert lines[2][0].startswith("toy-rank: fewer than 500 validation queries")
 
 
-def test_notes_wait_until_the_plan_is_made_and_warnings_do_not(suite: Path) -> None:
-    lines: list[tuple[str, bool]] = []
+def test_notes_wait_until_the_plan_is_made_and_warnings_do_not(suite):
+    lines = []
     request = RunRequest(suite="toys", plugins=PLUGINS, folds=(0, 9))
     registry = load_registry(PLUGINS)
     with pytest.raises(UsageError, match="folds 0 to 1, not 9"):
@@ -127,8 +122,8 @@ def test_notes_wait_until_the_plan_is_made_and_warnings_do_not(suite: Path) -> N
     assert [warning for _, warning in lines] == [True]
 
 
-def test_what_the_store_has_is_finished_unless_all_is_to_be_done_anew(home: Path) -> None:
-    small: dict[str, Any] = {"data": "toy-rank", "learners": "toy-prefix", "settings": FEW}
+def test_what_the_store_has_is_finished_unless_all_is_to_be_done_anew(home):
+    small = {"data": "toy-rank", "learners": "toy-prefix", "settings": FEW}
     more = {**small, "learners": ["toy-prefix", "toy-stacked"]}
     bench_core.run(plugins=PLUGINS, executor="inline", **more)
     p = made(**small)
@@ -145,10 +140,8 @@ def test_what_the_store_has_is_finished_unless_all_is_to_be_done_anew(home: Path
     assert (len(p.finished), p.finished_fits) == (2, set())
 
 
-def test_a_fit_that_the_store_does_not_know_is_not_finished_though_its_file_is_there(
-    home: Path,
-) -> None:
-    small: dict[str, Any] = {"data": "toy-rank", "learners": "toy-prefix", "settings": FEW}
+def test_a_fit_that_the_store_does_not_know_is_not_finished_though_its_file_is_there(home):
+    small = {"data": "toy-rank", "learners": "toy-prefix", "settings": FEW}
     bench_core.run(plugins=PLUGINS, executor="inline", **small)
     for path in (home / "results").glob("bench.db*"):
         path.unlink()
@@ -156,8 +149,8 @@ def test_a_fit_that_the_store_does_not_know_is_not_finished_though_its_file_is_t
     assert made(**small).finished_fits == set()
 
 
-def test_the_run_is_named_by_suite_or_data_and_by_what_decides_its_results(suite: Path) -> None:
-    def run(**options: Any) -> str:
+def test_the_run_is_named_by_suite_or_data_and_by_what_decides_its_results(suite):
+    def run(**options):
         return str(made(**{"data": "toy-rank", "learners": "toy-prefix", **options}).run)
 
     both = run(data=["toy-rank", "toy-binary"])
@@ -169,18 +162,18 @@ def test_the_run_is_named_by_suite_or_data_and_by_what_decides_its_results(suite
     assert run() == run(workers=3) != run(metrics="ndcg@3")
 
 
-def test_a_request_of_ones_own_is_not_changed(home: Path) -> None:
+def test_a_request_of_ones_own_is_not_changed(home):
     request = RunRequest(data=("toy-rank", "toy-rank"), learners=("toy-prefix",), plugins=PLUGINS)
     before = replace(request)
     assert len(make_plan(request, load_registry(PLUGINS)).datasets) == 1
     assert request == before
 
 
-def with_executor(suite: Path, executor: str) -> None:
+def with_executor(suite, executor):
     suite.write_text(f'executor = "{executor}"\n{suite.read_text()}')
 
 
-def test_a_suite_says_where_its_trials_run_unless_the_request_does(suite: Path) -> None:
+def test_a_suite_says_where_its_trials_run_unless_the_request_does(suite):
     usual = made(suite="toys")
     assert usual.executor == "local"
     with_executor(suite, "dask=my_cluster:cluster")
@@ -190,11 +183,11 @@ def test_a_suite_says_where_its_trials_run_unless_the_request_does(suite: Path) 
     assert (there.run, there.fits, there.trials) == (usual.run, usual.fits, usual.trials)
 
 
-def test_a_run_goes_where_its_suite_says(suite: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_goes_where_its_suite_says(suite, monkeypatch):
     with_executor(suite, "dask=tcp://host:8786")
-    asked: list[str] = []
+    asked = []
 
-    def on_cluster(plan: Any, request: RunRequest, *rest: Any) -> Any:
+    def on_cluster(plan, request, *rest):
         asked.append(request.executor)
         raise InputError("no scheduler there")
 
@@ -207,13 +200,11 @@ def test_a_run_goes_where_its_suite_says(suite: Path, monkeypatch: pytest.Monkey
     assert Store("results/bench.db").info().request["executor"] == "inline"
 
 
-def made_of_ranking(**options: Any) -> Any:
+def made_of_ranking(**options):
     return plan(plugins=PLUGINS, **{"data": "toy-rank", **options})
 
 
-def test_the_reference_is_scored_on_training_rows_up_to_a_number_of_them(
-    home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_reference_is_scored_on_training_rows_up_to_a_number_of_them(home, monkeypatch):
     asked = {"learners": ["toy-stacked", "toy-prefix"], "reference": "toy-stacked"}
     p = made_of_ranking(**asked)
     rows = p.datasets[0].rows["train"]
@@ -224,9 +215,7 @@ def test_the_reference_is_scored_on_training_rows_up_to_a_number_of_them(
         assert found == {"toy-stacked": splits, "toy-prefix": ("valid", "test")}
 
 
-def test_a_trial_says_whether_learners_trained_on_other_prices_than_it_is_billed_by(
-    home: Path,
-) -> None:
+def test_a_trial_says_whether_learners_trained_on_other_prices_than_it_is_billed_by(home):
     (home / "costs.txt").write_text("2\n1\n2\n5\n10\n20\n")
     (home / "query.json").write_text(json.dumps({"model": "per-query", "per_query": ["f6"]}))
     for costs, name, surrogate in (
@@ -244,7 +233,7 @@ class Mine(Prefix):
     version: ClassVar[str] = "7.1"
 
 
-def test_a_learners_version_is_that_of_its_distribution_or_its_own(home: Path) -> None:
+def test_a_learners_version_is_that_of_its_distribution_or_its_own(home):
     @dataclass(frozen=True)
     class Trees(Prefix):
         name: ClassVar[str] = "gbrt"
@@ -254,7 +243,7 @@ def test_a_learners_version_is_that_of_its_distribution_or_its_own(home: Path) -
     class Newer(Mine):
         version: ClassVar[str] = "7.2"
 
-    def versions(*learners: Any) -> dict[str, str]:
+    def versions(*learners):
         return {
             t.learner: t.learner_version for t in made_of_ranking(learners=list(learners)).trials
         }
@@ -274,9 +263,7 @@ class OfLibraries(Prefix):
     numerics: ClassVar[tuple[str, ...]] = ("scipy", "cpu")
 
 
-def test_only_learners_that_say_so_have_keys_of_libraries_and_processor(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_only_learners_that_say_so_have_keys_of_libraries_and_processor(monkeypatch):
     here = keys.learner_key(OfLibraries()), keys.learner_key(Prefix())
     assert f"scipy {version('scipy')}" in here[0]["numerics"]
     monkeypatch.setattr(machine, "kernels", lambda: "BLAS other, SIMD none")
@@ -287,13 +274,13 @@ def test_only_learners_that_say_so_have_keys_of_libraries_and_processor(
     assert here[1] == there[1]
 
 
-def test_shipped_learners_declare_a_processor_but_those_that_sum_in_an_order_of_their_own() -> None:
+def test_shipped_learners_declare_a_processor_but_those_that_sum_in_an_order_of_their_own():
     learners = load_registry(()).learners
     undeclared = {name for name in learners if "cpu" not in getattr(learners[name], "numerics", ())}
     assert undeclared == {"adapt-lin", "adapt-lstsq", "and-or"}  # their bases declare their own
 
 
-def test_a_trial_says_what_it_depends_on_and_on_which_code(home: Path) -> None:
+def test_a_trial_says_what_it_depends_on_and_on_which_code(home):
     (trial,) = made_of_ranking(learners="gbrt", data="toy-binary", reference="").trials
     assert len(trial.code) == 16
     (forest,) = made_of_ranking(learners="random-forest", data="toy-binary").trials
@@ -301,14 +288,14 @@ def test_a_trial_says_what_it_depends_on_and_on_which_code(home: Path) -> None:
     assert forest.code != trial.code
 
 
-def fit(key: str, *needs: str, learner: str = "one") -> FitSpec:
+def fit(key, *needs, learner="one"):
     return FitSpec(
         key=key, title=key, learner={}, learner_name=learner, dataset="rows", data="", metric="m",
         seed=0, states="", needs={f"learner of {need}": need for need in needs},
     )  # fmt: skip
 
 
-def trial(key: str, of: str, learner: str = "one") -> TrialSpec:
+def trial(key, of, learner="one"):
     return TrialSpec(
         key=key, title=key, fit=of, learner=learner, learner_version="", params={}, dataset="rows",
         fold=0, seed=0, fingerprint="", stand_in=False, task="binary", data="", states="",
@@ -323,7 +310,7 @@ USE = DatasetUse(
 )  # fmt: skip
 
 
-def planned(fits: list[FitSpec], trials: list[TrialSpec], **more: Any) -> Plan:
+def planned(fits, trials, **more):
     return Plan(
         suite="", title="", profile="quick", reference="", accounting="path", metrics=("m",),
         higher_is_better={"m": True}, datasets=(USE,), run="r", fits=tuple(fits),
@@ -331,7 +318,7 @@ def planned(fits: list[FitSpec], trials: list[TrialSpec], **more: Any) -> Plan:
     )  # fmt: skip
 
 
-def test_a_trial_is_left_that_is_neither_finished_nor_skipped() -> None:
+def test_a_trial_is_left_that_is_neither_finished_nor_skipped():
     trials = [trial(key, "f") for key in ("new", "done", "odd", "done and odd")]
     p = planned(
         [fit("f")],
@@ -343,7 +330,7 @@ def test_a_trial_is_left_that_is_neither_finished_nor_skipped() -> None:
     assert trials_skipped(p) == [(trials[2], "too long")]
 
 
-def chain(**more: Any) -> Plan:
+def chain(**more):
     """Two fits on a base, one of them below a third, and one that stands alone."""
     fits = [fit("base"), fit("alone"), fit("low", "base"), fit("top", "low"), fit("side", "base")]
     trials = [trial(f"score {f.key}", f.key) for f in fits[1:]]
@@ -362,15 +349,13 @@ def chain(**more: Any) -> Plan:
         (("alone", "low", "top", "side"), (), ""),
     ],
 )
-def test_fits_are_left_that_a_trial_needs_each_after_what_it_stands_on(
-    finished: tuple[str, ...], fitted: tuple[str, ...], left: str
-) -> None:
+def test_fits_are_left_that_a_trial_needs_each_after_what_it_stands_on(finished, fitted, left):
     done = frozenset(f"score {key}" for key in finished)
     p = chain(finished=done, finished_fits=frozenset(fitted))
     assert [f.key for f in fits_left(p)] == left.split()
 
 
-def test_a_job_takes_the_median_of_its_learner_on_its_data() -> None:
+def test_a_job_takes_the_median_of_its_learner_on_its_data():
     times = [("rows", 1.0, 0.1), ("rows", 3.0, 0.3), ("rows", 8.0, 0.2), ("boats", 100.0, 100.0)]
     recorded = [(dataset, "one", *seconds) for dataset, *seconds in times]
     jobs = [fit("a"), fit("b", learner="other"), trial("c", "a"), trial("d", "b", "other")]
@@ -378,12 +363,12 @@ def test_a_job_takes_the_median_of_its_learner_on_its_data() -> None:
 
 
 @pytest.mark.parametrize(("workers", "wall"), [(1, 9.0), (2, 5.0), (9, 5.0)])
-def test_jobs_are_shared_by_workers_but_never_cut(workers: int, wall: float) -> None:
+def test_jobs_are_shared_by_workers_but_never_cut(workers, wall):
     known = {"base": 5.0, "alone": 3.0, "low": 1.0}
     assert chain(expected=known, workers=workers).estimate == (9, 3, 9.0, wall)
 
 
-def test_what_is_kept_about_a_run_is_json_with_its_request_and_learners_by_name() -> None:
+def test_what_is_kept_about_a_run_is_json_with_its_request_and_learners_by_name():
     p = planned([fit("a")], [trial("x", "a")], notes=("a note",))
     kept = about_run(p, RunRequest(learners=("gbrt", Prefix()), seeds=(3,), costs="c.csv"))
     again = json.loads(json.dumps(kept))

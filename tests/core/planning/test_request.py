@@ -1,14 +1,11 @@
 """One field of a request is an option of the command, an argument of Python, its help, its check
 and its part of the command that repeats a run; what is refused, and how many cores are used."""
 
-from __future__ import annotations
-
 import ast
 import os
 from dataclasses import asdict, dataclass
 from inspect import signature
 from pathlib import Path
-from typing import Any
 
 import click
 import numpy as np
@@ -35,7 +32,7 @@ from bench_core.planning.request import (
     options_of,
     whole,
 )
-from bench_core.plugins import Registry, load_registry
+from bench_core.plugins import load_registry
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,12 +42,12 @@ class Patient(RunRequest):
     )
 
 
-def test_one_field_is_all_that_an_option_needs() -> None:
-    seen: list[Any] = []
+def test_one_field_is_all_that_an_option_needs():
+    seen = []
 
     @click.command()
     @options.request_options(Patient)
-    def run(store: Path, data_dir: Path | None, **given: Any) -> None:
+    def run(store, data_dir, **given):
         seen.append(Patient(**given))
 
     shown = CliRunner().invoke(run, ["--help"]).output
@@ -66,7 +63,7 @@ def test_one_field_is_all_that_an_option_needs() -> None:
     assert "'40' is not a whole number from 1 to 9" in refused
 
     @taking(Patient)
-    def python(**given: Any) -> Patient:
+    def python(**given):
         """Run."""
         return Patient(**given)
 
@@ -78,7 +75,7 @@ def test_one_field_is_all_that_an_option_needs() -> None:
         python(stop_after=40)
 
 
-def test_the_signature_of_run_has_every_option_and_its_documentation_too() -> None:
+def test_the_signature_of_run_has_every_option_and_its_documentation_too():
     taken = signature(bench_core.run).parameters
     for name, described in options_of(RunRequest).items():
         assert taken[name].default == described.default
@@ -102,14 +99,14 @@ def test_the_signature_of_run_has_every_option_and_its_documentation_too() -> No
         ("debug", "", None, "--debug", "--debug"),
     ],
 )
-def test_a_front_spells_options(name: str, like: str, value: Any, shell: str, python: str) -> None:
+def test_a_front_spells_options(name, like, value, shell, python):
     assert option(name, value, like) == shell
     with in_python():
         assert option(name, value, like) == python
     assert option(name, value, like) == shell
 
 
-def test_every_option_that_a_message_names_is_one() -> None:
+def test_every_option_that_a_message_names_is_one():
     known = {described.word for described in options_of(RunRequest).values()}
     named = set()
     for path in Path(bench_core.__file__).parent.rglob("*.py"):
@@ -120,7 +117,7 @@ def test_every_option_that_a_message_names_is_one() -> None:
     assert named <= known
 
 
-def test_words_that_stand_for_enumerations_are_these() -> None:
+def test_words_that_stand_for_enumerations_are_these():
     from bench_core.data import Task
 
     assert set(TASKS) == set(Task)
@@ -141,7 +138,7 @@ def test_words_that_stand_for_enumerations_are_these() -> None:
         ({"memory": 300}, "--memory: 300 is not an amount of memory from 256MiB on"),
     ],
 )
-def test_what_is_out_of_its_range_is_refused(options: dict[str, Any], line: str) -> None:
+def test_what_is_out_of_its_range_is_refused(options, line):
     with pytest.raises(UsageError) as caught:
         RunRequest(**options)
     assert str(caught.value).startswith(line)
@@ -165,14 +162,14 @@ def test_what_is_out_of_its_range_is_refused(options: dict[str, Any], line: str)
     ],
 )
 def test_eight_cores_are_shared_by_workers_and_their_threads(
-    options: dict[str, Any], jobs: int, workers: int, threads: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    options, jobs, workers, threads, monkeypatch
+):
     allowed = {0: set(range(8))}  # those of the process itself, which has the number 0
     monkeypatch.setattr(os, "sched_getaffinity", allowed.__getitem__, raising=False)
     assert cores_for(RunRequest(**options), jobs) == (workers, threads)
 
 
-def test_features_of_a_ranking_file_count_from_1_unless_said_otherwise(home: Path) -> None:
+def test_features_of_a_ranking_file_count_from_1_unless_said_otherwise(home):
     rng = np.random.default_rng(0)
     rows = [
         f"{rng.integers(3)} qid:{q} 1:{rng.normal():.3f} 2:{rng.normal():.3f}"
@@ -187,14 +184,14 @@ def test_features_of_a_ranking_file_count_from_1_unless_said_otherwise(home: Pat
 REGISTRY = load_registry()
 
 
-def asked(monkeypatch: pytest.MonkeyPatch, *words: str) -> RunRequest:
+def asked(monkeypatch, *words):
     """The request that ``bench run`` hands to the engine."""
-    seen: list[RunRequest] = []
+    seen = []
 
     class StopError(Exception):
         pass
 
-    def catch(request: RunRequest, registry: Registry, notify: Any) -> None:
+    def catch(request, registry, notify):
         seen.append(request)
         raise StopError
 
@@ -206,9 +203,7 @@ def asked(monkeypatch: pytest.MonkeyPatch, *words: str) -> RunRequest:
 
 
 @pytest.mark.usefixtures("elsewhere")
-def test_without_options_a_run_is_local_audited_by_sample_and_kept_in_results(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_without_options_a_run_is_local_audited_by_sample_and_kept_in_results(monkeypatch):
     got = asked(monkeypatch)
     assert got == RunRequest(store=got.store)  # the command and the Python interface agree
     assert {name: value for name, value in asdict(got).items() if value} == {
@@ -227,24 +222,22 @@ def test_without_options_a_run_is_local_audited_by_sample_and_kept_in_results(
         ("--seeds 0-2,7 --seeds 1", "seeds", (0, 1, 2, 7)),
     ],
 )
-def test_lists_are_given_by_comma_range_or_repetition(
-    words: str, field: str, value: object, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_lists_are_given_by_comma_range_or_repetition(words, field, value, monkeypatch):
     assert getattr(asked(monkeypatch, *words.split()), field) == value
 
 
-def test_every_field_of_a_request_has_its_option() -> None:
+def test_every_field_of_a_request_has_its_option():
     assert {option.name for option in run_command.params} >= set(options_of(RunRequest))
 
 
-def test_environment_variables_stand_for_options(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_environment_variables_stand_for_options(monkeypatch):
     monkeypatch.setenv("BENCH_STORE", "other.db")
     monkeypatch.setenv("BENCH_DATA", "data")
     got = asked(monkeypatch)
     assert (got.store, got.data_dir) == ("other.db", "data")
 
 
-def test_durations_and_amounts_of_memory_have_units() -> None:
+def test_durations_and_amounts_of_memory_have_units():
     durations = {"90": 90, "90s": 90, "1.5m": 90, "2 h": 7200, "1D": 86400}
     assert {text: DURATION.read(text) for text in durations} == durations
     sizes = {"1024": 1024, "1k": 1024, "1KiB": 1024, "1kB": 1000, "2GB": 2e9, "1.5m": 1.5 * 2**20}
@@ -252,7 +245,7 @@ def test_durations_and_amounts_of_memory_have_units() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "x", "-3s", "3 parsecs", "1e400", "nan"])
-def test_what_is_no_duration_is_refused_with_an_example(text: str) -> None:
+def test_what_is_no_duration_is_refused_with_an_example(text):
     with pytest.raises(ValueError, match="10m"):
         DURATION.of_text(text)
 
@@ -260,6 +253,6 @@ def test_what_is_no_duration_is_refused_with_an_example(text: str) -> None:
 @pytest.mark.parametrize(
     "executor", ["dask=", "dask=host:8786", "dask=my_cluster", "inline=tcp://a"]
 )
-def test_what_names_no_cluster_is_refused_before_anything_is_imported(executor: str) -> None:
+def test_what_names_no_cluster_is_refused_before_anything_is_imported(executor):
     with pytest.raises(UsageError, match=r"--executor: .* is not local, inline, dask, dask=tcp"):
         RunRequest(executor=executor)

@@ -1,11 +1,8 @@
 """Which data sets a request means."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import pytest
 
@@ -22,7 +19,7 @@ from bench_core.protocols import CompleteDataset
 class Rows:
     task: ClassVar[Task] = Task.BINARY
 
-    def prepare(self, *given: Any) -> Any:
+    def prepare(self, *given):
         raise AssertionError
 
 
@@ -53,41 +50,37 @@ class Free(Rows):
 
 
 @pytest.fixture
-def registry() -> Registry:
-    classes: list[Any] = [Made, Drawn, Licensed, Free]
+def registry():
+    classes = [Made, Drawn, Licensed, Free]
     for cls in classes:
         check(cls, CompleteDataset, "a data set")
     return Registry(datasets={cls.name: cls for cls in classes})
 
 
-def suite(*datasets: DatasetEntry) -> Suite:
+def suite(*datasets):
     return Suite(name="mine", datasets=datasets or (DatasetEntry("licensed"),), place="mine.toml")
 
 
-def chosen(
-    registry: Registry, folder: Path, of: Suite, **options: Any
-) -> tuple[list[ChosenDataset], tuple[str, ...]]:
+def chosen(registry, folder, of, **options):
     request = RunRequest(**options)
     source = DataFolder(str(folder))
     return choose_datasets(request, of, registry, source, (), lambda line, warning: None)
 
 
-def labels(registry: Registry, folder: Path, of: Suite, **options: Any) -> list[str]:
+def labels(registry, folder, of, **options):
     return [c.label for c in chosen(registry, folder, of, **options)[0]]
 
 
 def test_the_first_stand_in_by_name_takes_the_place_of_a_set_whose_first_file_is_absent(
-    registry: Registry, tmp_path: Path
-) -> None:
+    registry, tmp_path
+):
     (tmp_path / "columns.txt").write_text("x")
     assert labels(registry, tmp_path, suite()) == ["drawn"]
     (tmp_path / "rows.txt").write_text("x")
     assert labels(registry, tmp_path, suite()) == ["licensed"]
 
 
-def test_a_stand_in_takes_the_options_that_it_has_and_no_others(
-    registry: Registry, tmp_path: Path
-) -> None:
+def test_a_stand_in_takes_the_options_that_it_has_and_no_others(registry, tmp_path):
     of = suite(DatasetEntry("licensed", {"rows": 5, "edition": 2}))
     ((found,), absent) = chosen(registry, tmp_path, of)
     assert (found, absent) == (ChosenDataset("drawn(rows=5)", Drawn(5), "licensed"), ())
@@ -99,8 +92,8 @@ def test_a_stand_in_takes_the_options_that_it_has_and_no_others(
 
 
 def test_the_only_data_set_of_a_suite_is_not_left_out_where_its_files_are_absent(
-    registry: Registry, tmp_path: Path
-) -> None:
+    registry, tmp_path
+):
     found, absent = chosen(registry, tmp_path, suite(DatasetEntry("free")))
     assert ([c.label for c in found], absent) == (["free"], ())
     both = suite(DatasetEntry("free"), DatasetEntry("licensed"))
@@ -109,9 +102,7 @@ def test_the_only_data_set_of_a_suite_is_not_left_out_where_its_files_are_absent
 
 
 @pytest.mark.parametrize("option", ["test", "valid", "label", "query", "split", "task"])
-def test_options_of_a_file_are_refused_with_a_suite(
-    registry: Registry, tmp_path: Path, option: str
-) -> None:
+def test_options_of_a_file_are_refused_with_a_suite(registry, tmp_path, option):
     line = f"--{option} means nothing with a suite: it belongs to --data FILE"
     with pytest.raises(UsageError, match=re.escape(line)):
         chosen(registry, tmp_path, suite(), **{option: "binary"})

@@ -1,10 +1,8 @@
 """Which learners a request means, and which of their settings are tried."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from math import prod
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import pytest
 from hypothesis import given
@@ -41,7 +39,7 @@ from bench_core.protocols import CompleteLearner
 class Learner:
     tasks: ClassVar[frozenset[Task]] = frozenset(Task)
 
-    def fit(self, *given: Any) -> Any:
+    def fit(self, *given):
         raise AssertionError
 
 
@@ -58,7 +56,7 @@ class Trees(Learner):
 class Imported(Learner):
     name: ClassVar[str] = "imported"
 
-    def stamp(self) -> str:
+    def stamp(self):
         raise InputError("model.txt: no such file; train one")
 
 
@@ -75,8 +73,8 @@ class OnOthers(OnTrees):
 
 
 @pytest.fixture
-def registry() -> Registry:
-    classes: list[Any] = [Trees, Imported, OnTrees, OnOthers]
+def registry():
+    classes = [Trees, Imported, OnTrees, OnOthers]
     for cls in classes:
         check(cls, CompleteLearner, "a learner")
     return Registry(learners={cls.name: cls for cls in classes})
@@ -85,10 +83,8 @@ def registry() -> Registry:
 QUICK = {"quick": Profile("quick", (0,), (0,))}
 
 
-def chosen(
-    registry: Registry, *learners: Any, suite: Suite = NO_SUITE
-) -> tuple[list[ChosenLearner], list[tuple[str, bool]]]:
-    heard: list[tuple[str, bool]] = []
+def chosen(registry, *learners, suite=NO_SUITE):
+    heard = []
     found = choose_learners(
         RunRequest(learners=learners),
         suite,
@@ -99,11 +95,11 @@ def chosen(
     return found, heard
 
 
-def test_who_names_no_learner_gets_a_first_board_with_their_own_and_what_they_set() -> None:
+def test_who_names_no_learner_gets_a_first_board_with_their_own_and_what_they_set():
     registry = load_registry()
     settings = read_settings(RunRequest(settings=("l1.tolerance=0.1",)), registry)
     registry.origin["learner", "cost-tree"] = PluginInfo("mine", "-p", "", "mine")
-    heard: list[str] = []
+    heard = []
     found = choose_learners(
         RunRequest(), NO_SUITE, registry, settings, lambda line, warning: heard.append(line)
     )
@@ -114,12 +110,12 @@ def test_who_names_no_learner_gets_a_first_board_with_their_own_and_what_they_se
     assert sum(len(c.instances) for c in found) < 25  # a minute on a small table
 
 
-def test_without_the_learners_of_a_first_board_all_are_taken(registry: Registry) -> None:
+def test_without_the_learners_of_a_first_board_all_are_taken(registry):
     found, _ = chosen(registry)
     assert [c.name for c in found] == ["on-trees", "trees"]
 
 
-def test_all_leaves_out_what_lacks_something_and_notes_what(registry: Registry) -> None:
+def test_all_leaves_out_what_lacks_something_and_notes_what(registry):
     found, heard = chosen(registry, "all")
     assert [c.name for c in found] == ["on-trees", "trees"]
     assert sorted(heard) == [
@@ -128,16 +124,14 @@ def test_all_leaves_out_what_lacks_something_and_notes_what(registry: Registry) 
     ]
 
 
-def test_what_was_asked_for_by_name_is_never_left_out(registry: Registry) -> None:
+def test_what_was_asked_for_by_name_is_never_left_out(registry):
     found, heard = chosen(registry, "imported")
     assert ([c.name for c in found], heard) == (["imported"], [])
     with pytest.raises(UsageError, match="unknown learner 'others'"):
         chosen(registry, "on-others")
 
 
-def test_a_suite_may_say_what_a_learner_stands_on_whose_default_is_not_there(
-    registry: Registry,
-) -> None:
+def test_a_suite_may_say_what_a_learner_stands_on_whose_default_is_not_there(registry):
     suite = Suite(name="mine", learners={"on-others": {"base": "trees"}}, profiles=QUICK)
     found, heard = chosen(registry, suite=suite)
     assert ([c.instances for c in found], heard) == ([(OnOthers(Trees()),)], [])
@@ -151,9 +145,7 @@ def test_a_suite_may_say_what_a_learner_stands_on_whose_default_is_not_there(
         {"learners": {"tres": {}}},
     ],
 )
-def test_an_unknown_learner_is_blamed_on_the_suite_or_the_option(
-    registry: Registry, suite: dict[str, Any]
-) -> None:
+def test_an_unknown_learner_is_blamed_on_the_suite_or_the_option(registry, suite):
     of = Suite(name="mine", place="mine.toml", profiles=QUICK, **suite)
     with pytest.raises(UsageError, match=r"^mine.toml: unknown learner 'tres': did you mean trees"):
         chosen(registry, suite=of)
@@ -176,14 +168,12 @@ class NoDataclass(Learner):
 
 
 @pytest.mark.parametrize("wrong", [Nameless(), Unfit(), NoDataclass()])
-def test_an_object_is_a_learner_by_its_name_its_fit_and_its_fields(
-    registry: Registry, wrong: Any
-) -> None:
+def test_an_object_is_a_learner_by_its_name_its_fit_and_its_fields(registry, wrong):
     with pytest.raises(UsageError, match="is neither a name nor a learner"):
         chosen(registry, wrong)
 
 
-def test_objects_of_one_name_are_one_learner(registry: Registry) -> None:
+def test_objects_of_one_name_are_one_learner(registry):
     found, _ = chosen(registry, Trees(1), OnTrees(Trees(2)), Trees(3))
     assert found == [
         ChosenLearner("trees", (Trees(1), Trees(3)), True),
@@ -206,9 +196,7 @@ def test_objects_of_one_name_are_one_learner(registry: Registry) -> None:
         ([OnTrees(Trees(5)), OnTrees(Trees(7))], ["base.trees=5", "base.trees=7"]),
     ],
 )  # fmt: skip
-def test_instances_are_told_apart_by_what_differs_within_their_grid(
-    instances: list[Any], words: list[str]
-) -> None:
+def test_instances_are_told_apart_by_what_differs_within_their_grid(instances, words):
     assert varied(instances) == words
 
 
@@ -229,7 +217,7 @@ class Searched:
     steps: tuple[float, ...] = param((1.0, 2.0), "steps")
 
 
-def settings(count: int, table: Any = None, fixed: Any = None) -> tuple[Any, ...]:
+def settings(count, table=None, fixed=None):
     return configurations(Searched, table or {}, fixed or {}, count, REGISTRY, "searched")
 
 
@@ -243,24 +231,24 @@ class Few:
 
 
 @pytest.mark.parametrize("table", [{}, {"extra": {"a": 1}}])
-def test_no_setting_is_there_twice_whether_it_has_a_hash_or_none(table: dict[str, Any]) -> None:
+def test_no_setting_is_there_twice_whether_it_has_a_hash_or_none(table):
     drawn = configurations(Few, table, {}, 20, REGISTRY, "")
     assert sorted(one.rule for one in drawn) == ["a", "b", "c"]
 
 
-def test_the_first_setting_is_the_default_and_all_are_different() -> None:
+def test_the_first_setting_is_the_default_and_all_are_different():
     found = settings(20)
     assert found[0] == Searched()
     assert len(set(found)) == 20
 
 
 @given(st.integers(1, 40), st.integers(1, 40))
-def test_fewer_settings_are_the_first_of_more(one: int, other: int) -> None:
+def test_fewer_settings_are_the_first_of_more(one, other):
     few, many = sorted((one, other))
     assert settings(many)[:few] == settings(few)
 
 
-def test_values_lie_in_the_declared_range_and_spread_evenly_over_it() -> None:
+def test_values_lie_in_the_declared_range_and_spread_evenly_over_it():
     found = settings(65)[1:]
     assert all(0.01 <= one.tradeoff <= 10 and 2 <= one.leaves <= 9 for one in found)
     assert all(type(one.leaves) is int for one in found)
@@ -271,32 +259,32 @@ def test_values_lie_in_the_declared_range_and_spread_evenly_over_it() -> None:
         assert 19 <= sum(one.rule == rule for one in found) <= 24
 
 
-def test_a_value_of_the_suite_is_where_the_search_begins() -> None:
+def test_a_value_of_the_suite_is_where_the_search_begins():
     found = settings(5, table={"tradeoff": 0.7, "trees": 30})
     assert found[0] == Searched(tradeoff=0.7, trees=30)
     assert {one.trees for one in found} == {30}
     assert len({one.tradeoff for one in found}) == 5
 
 
-def test_a_grid_of_the_suite_gives_way_to_the_search_or_is_a_choice_where_there_is_none() -> None:
+def test_a_grid_of_the_suite_gives_way_to_the_search_or_is_a_choice_where_there_is_none():
     found = settings(9, table={"tradeoff": [1, 2], "trees": [30, 60]})
     assert found[0] == Searched(trees=30)
     assert {one.trees for one in found} == {30, 60}
     assert not {one.tradeoff for one in found} & {1.0, 2.0}
 
 
-def test_what_the_user_sets_is_kept_and_a_list_is_a_choice() -> None:
+def test_what_the_user_sets_is_kept_and_a_list_is_a_choice():
     found = settings(9, fixed={"tradeoff": 2.0, "leaves": [4, 8]})
     assert {one.tradeoff for one in found} == {2.0}
     assert {one.leaves for one in found[1:]} == {4, 8}
 
 
-def test_there_are_no_more_settings_than_there_are_values() -> None:
+def test_there_are_no_more_settings_than_there_are_values():
     found = settings(9, fixed={"tradeoff": 2.0, "leaves": 4})
     assert sorted(one.rule for one in found) == ["a", "b", "c"]
 
 
-def test_learners_that_share_a_parameter_try_the_same_values_of_it() -> None:
+def test_learners_that_share_a_parameter_try_the_same_values_of_it():
     peer, cegb = (
         configurations(REGISTRY.learners[name], {}, {}, 12, REGISTRY, name)
         for name in ("lightgbm-cegb", "cegb")
@@ -306,7 +294,7 @@ def test_learners_that_share_a_parameter_try_the_same_values_of_it() -> None:
 
 
 @pytest.mark.parametrize("name", sorted(REGISTRY.learners))
-def test_every_learner_takes_all_that_it_may_be_given(name: str) -> None:
+def test_every_learner_takes_all_that_it_may_be_given(name):
     cls = REGISTRY.learners[name]
     found = configurations(cls, {}, {}, 30, REGISTRY, name)
     searches = [p.search for p in parameters(cls) if p.search]
@@ -315,31 +303,31 @@ def test_every_learner_takes_all_that_it_may_be_given(name: str) -> None:
     assert len(found) == len(set(map(str, map(as_json, found)))) == most
 
 
-def searched_by(request: RunRequest, suite: Suite = NO_SUITE, texts: tuple[str, ...] = ()) -> Any:
-    registry = Registry(learners={"searched": Searched})  # type: ignore[dict-item]
+def searched_by(request, suite=NO_SUITE, texts=()):
+    registry = Registry(learners={"searched": Searched})
     settings = [parse_setting(text) for text in texts]
     return choose_learners(request, suite, registry, settings)[0]
 
 
-def test_a_request_has_the_last_word_over_the_suites_number() -> None:
+def test_a_request_has_the_last_word_over_the_suites_number():
     profiles = {"quick": Profile("quick", (0,), (0,), configs=7)}
     suite = Suite(name="s", place="s.toml", learners={"searched": {}}, profiles=profiles)
     assert len(searched_by(RunRequest(suite="s"), suite).instances) == 7
     assert len(searched_by(RunRequest(suite="s", configs=3), suite).instances) == 3
 
 
-def test_baselines_try_as_many_settings_as_the_others() -> None:
+def test_baselines_try_as_many_settings_as_the_others():
     suite = Suite(name="s", learners={"gbrt": {}}, baselines=tuple(BASELINES), profiles=FIVE)
     sizes = {x.name: len(x.instances) for x in choose_learners(RunRequest(), suite, REGISTRY, ())}
     assert sizes == dict.fromkeys(["gbrt", *BASELINES], 5) | {"constant": 1}
 
 
-def test_the_ends_of_a_grid_are_its_least_and_its_most_value() -> None:
+def test_the_ends_of_a_grid_are_its_least_and_its_most_value():
     grid = [Searched(tradeoff=t) for t in (0.1, 1.0, 0.5)]
     assert search_ends(grid, drawn=False) == {"tradeoff": (0.1, 1.0)}
 
 
-def test_the_ends_of_a_range_are_its_outer_twentieths() -> None:
+def test_the_ends_of_a_range_are_its_outer_twentieths():
     low, high = search_ends(settings(20), drawn=True)["tradeoff"]
     assert low == pytest.approx(0.01 * 1000**0.05, rel=1e-3)
     assert high == pytest.approx(0.01 * 1000**0.95, rel=1e-3)
@@ -350,7 +338,7 @@ class Bounded:
     rows: float = param(1.0, "rows", least=1, search=log(1, 30))
 
 
-def test_a_range_that_begins_where_the_parameter_does_has_no_edge_there() -> None:
+def test_a_range_that_begins_where_the_parameter_does_has_no_edge_there():
     found = configurations(Bounded, {}, {}, 9, REGISTRY, "bounded")
     low, high = search_ends(found, drawn=True)["rows"]
     assert low is None
@@ -362,7 +350,7 @@ class Chosen:
     levels: int | None = param(4, "levels", least=1, search=among(8, 6, None))
 
 
-def test_where_a_parameter_cannot_go_further_there_is_no_edge() -> None:
+def test_where_a_parameter_cannot_go_further_there_is_no_edge():
     grid = [Searched(tradeoff=t) for t in (0.0, 1.0)]
     assert search_ends(grid, drawn=False) == {"tradeoff": (None, 1.0)}
 
@@ -377,11 +365,11 @@ class Stands:
     leaves: int = param(8, "leaves", least=2, search=linear(2, 90))
 
 
-def standing(count: int, table: Any = None, fixed: Any = None) -> tuple[Any, ...]:
+def standing(count, table=None, fixed=None):
     return configurations(Stands, table or {}, fixed or {}, count, REGISTRY, "stands")
 
 
-def test_a_learner_stands_on_the_settings_that_its_base_tries_itself() -> None:
+def test_a_learner_stands_on_the_settings_that_its_base_tries_itself():
     own = configurations(REGISTRY.learners["gbrt"], {"trees": 40}, {}, 9, REGISTRY, "gbrt")
     found = standing(9, {"base": {"trees": 40}})
     assert [one.base for one in found] == list(own)
@@ -393,7 +381,7 @@ def test_a_learner_stands_on_the_settings_that_its_base_tries_itself() -> None:
         assert sorted(range(8), key=rates.__getitem__) != sorted(range(8), key=values.__getitem__)
 
 
-def test_several_bases_take_turns() -> None:
+def test_several_bases_take_turns():
     found = standing(6, {"base": ["gbrt", {"learner": "miser", "trees": 40}]})
     assert [one.base.name for one in found] == ["gbrt", "miser"] * 3
     for name, table in (("gbrt", {}), ("miser", {"trees": 40})):
@@ -401,9 +389,9 @@ def test_several_bases_take_turns() -> None:
         assert [one.base for one in found if one.base.name == name] == list(own)
 
 
-def test_what_the_user_sets_of_a_base_is_kept() -> None:
+def test_what_the_user_sets_of_a_base_is_kept():
     for text in ("stands.base.min_rows=7", "stands.base={min_rows = 7}"):
-        registry = Registry(learners={**REGISTRY.learners, "stands": Stands})  # type: ignore[dict-item]
+        registry = Registry(learners={**REGISTRY.learners, "stands": Stands})
         request = RunRequest(learners=("stands",), configs=6)
         found = choose_learners(request, NO_SUITE, registry, [parse_setting(text)])[0].instances
         assert {one.base.min_rows for one in found} == {7}

@@ -1,14 +1,10 @@
-from __future__ import annotations
-
-from pathlib import Path
-
 import pytest
 
 from bench_core import InputError, UsageError
 from bench_core.costs.cost_file import CostFile
 from bench_core.metrics import parse_metric
 from bench_core.parameters import expand
-from bench_core.planning.suites import DatasetEntry, Suite, read_suite
+from bench_core.planning.suites import DatasetEntry, read_suite
 from bench_core.plugins import Registry, load_registry
 from bench_core.results.budgets import Budget
 
@@ -38,13 +34,13 @@ holds = ">= 1"
 """
 
 
-def written(tmp_path: Path, text: str) -> Path:
+def written(tmp_path, text):
     path = tmp_path / "mine.toml"
     path.write_text(text)
     return path
 
 
-def test_a_suite_is_read_as_its_file_says_it(tmp_path: Path) -> None:
+def test_a_suite_is_read_as_its_file_says_it(tmp_path):
     suite = read_suite(written(tmp_path, GOOD), REGISTRY)
     assert suite.name == "mine"
     assert suite.datasets == (DatasetEntry("letters"), DatasetEntry("letters", {"classes": 26}))
@@ -55,20 +51,20 @@ def test_a_suite_is_read_as_its_file_says_it(tmp_path: Path) -> None:
     assert [(claim["id"], claim["holds"]) for claim in suite.extra["claims"]] == [("one", ">= 1")]
 
 
-def test_quick_is_the_default_profile_and_profiles_inherit_seeds(tmp_path: Path) -> None:
+def test_quick_is_the_default_profile_and_profiles_inherit_seeds(tmp_path):
     suite = read_suite(written(tmp_path, GOOD), REGISTRY)
     quick = suite.profile("")
     assert (quick.size, quick.seeds, quick.folds) == ("quick", (0, 1), (0,))
     assert suite.profile("paper").size == "paper"
 
 
-def test_a_profile_overrides_size_seeds_and_parameters(tmp_path: Path) -> None:
+def test_a_profile_overrides_size_seeds_and_parameters(tmp_path):
     standard = read_suite(written(tmp_path, GOOD), REGISTRY).profile("standard")
     assert (standard.size, standard.seeds) == ("quick", (0, 1, 2))
     assert standard.learners == {"gbrt": {"trees": 300}}
 
 
-def test_seeds_and_folds_are_0_where_nothing_says_otherwise(tmp_path: Path) -> None:
+def test_seeds_and_folds_are_0_where_nothing_says_otherwise(tmp_path):
     suite = read_suite(written(tmp_path, GOOD.replace("seeds = [0, 1]\n", "")), REGISTRY)
     assert (suite.profile("paper").seeds, suite.profile("paper").folds) == ((0,), (0,))
     largest = GOOD.replace("[0, 1]\n", "[4294967295, 0]\nfolds = [2, 1]\n", 1)
@@ -76,7 +72,7 @@ def test_seeds_and_folds_are_0_where_nothing_says_otherwise(tmp_path: Path) -> N
     assert (paper.seeds, paper.folds) == ((4294967295, 0), (2, 1))
 
 
-def test_costs_of_a_suite_are_a_file_beside_it_or_a_table(tmp_path: Path) -> None:
+def test_costs_of_a_suite_are_a_file_beside_it_or_a_table(tmp_path):
     assert read_suite(written(tmp_path, GOOD), REGISTRY).costs is None
     beside = read_suite(written(tmp_path, 'costs = "lab/costs.csv"\n' + GOOD), REGISTRY)
     assert beside.costs == tmp_path / "lab" / "costs.csv"
@@ -85,8 +81,8 @@ def test_costs_of_a_suite_are_a_file_beside_it_or_a_table(tmp_path: Path) -> Non
     assert read_suite(path, REGISTRY).costs == CostFile(path, text, {"a": 1, "b": 2.5})
 
 
-def test_budgets_and_caps_hold_for_all_data_sets_or_for_one(tmp_path: Path) -> None:
-    def suite(lines: str) -> Suite:
+def test_budgets_and_caps_hold_for_all_data_sets_or_for_one(tmp_path):
+    def suite(lines):
         return read_suite(written(tmp_path, GOOD.replace('title = "T"', lines)), REGISTRY)
 
     every = suite('budgets = [10, 2.5, "p95 40", "cap 7"]\ncaps = [5]')
@@ -157,9 +153,7 @@ def test_budgets_and_caps_hold_for_all_data_sets_or_for_one(tmp_path: Path) -> N
         (('title = "T"', "stand_ins = 'no'"), "key 'stand_ins': 'no' is not True or False"),
     ],
 )
-def test_a_fault_in_a_suite_is_one_line_with_file_and_key(
-    tmp_path: Path, change: tuple[str, str], line: str
-) -> None:
+def test_a_fault_in_a_suite_is_one_line_with_file_and_key(tmp_path, change, line):
     text = GOOD if change[0] in GOOD else ON
     assert change[0] in text
     path = written(tmp_path, text.replace(*change, 1))
@@ -170,16 +164,14 @@ def test_a_fault_in_a_suite_is_one_line_with_file_and_key(
     assert "\n" not in str(caught.value)
 
 
-def test_a_file_that_is_no_text_is_one_line(tmp_path: Path) -> None:
+def test_a_file_that_is_no_text_is_one_line(tmp_path):
     path = tmp_path / "x.toml"
     path.write_bytes(b"\xff\xfe")
     with pytest.raises(InputError, match=r"x\.toml, line 1: not text in UTF-8"):
         read_suite(path, REGISTRY)
 
 
-def test_tables_of_a_plugin_that_is_not_installed_are_left_out_and_slips_are_not(
-    tmp_path: Path,
-) -> None:
+def test_tables_of_a_plugin_that_is_not_installed_are_left_out_and_slips_are_not(tmp_path):
     foreign = GOOD + "[[zebras]]\nstripes = 3\n[[zebras]]\nstripes = 4\n"
     for registry in (Registry(), REGISTRY):
         suite = read_suite(written(tmp_path, foreign), registry)
@@ -188,8 +180,8 @@ def test_tables_of_a_plugin_that_is_not_installed_are_left_out_and_slips_are_not
         read_suite(written(tmp_path, GOOD.replace("[[claims]]", "[[claim]]")), REGISTRY)
 
 
-def test_a_plugin_may_own_a_key_of_suites(tmp_path: Path) -> None:
-    def check(value: object, datasets: object, learners: object) -> None:
+def test_a_plugin_may_own_a_key_of_suites(tmp_path):
+    def check(value, datasets, learners):
         if value != 3:
             raise UsageError("three is wanted")
 
@@ -200,7 +192,7 @@ def test_a_plugin_may_own_a_key_of_suites(tmp_path: Path) -> None:
         read_suite(written(tmp_path, f"mine = 4\n{text}"), registry)
 
 
-def test_every_shipped_suite_reads_and_names_only_what_is_registered() -> None:
+def test_every_shipped_suite_reads_and_names_only_what_is_registered():
     registry = load_registry()
     found = registry.suite_files
     assert {"quickstart", "yahoo", "letters", "forest", "thyroid"} <= found.keys()
@@ -218,7 +210,7 @@ def test_every_shipped_suite_reads_and_names_only_what_is_registered() -> None:
                 assert expand(registry.learner(name), table, registry)
 
 
-def test_every_shipped_suite_shows_what_costs_nothing() -> None:
+def test_every_shipped_suite_shows_what_costs_nothing():
     registry = load_registry()
     for path in registry.suite_files.values():
         for baseline in (baselines := read_suite(path, REGISTRY).baselines):
@@ -232,14 +224,14 @@ ON = GOOD.replace(
 ).replace('"letters", {', '"letters", "forest", {')
 
 
-def test_a_suite_may_say_something_of_a_learner_on_one_data_set(tmp_path: Path) -> None:
+def test_a_suite_may_say_something_of_a_learner_on_one_data_set(tmp_path):
     suite = read_suite(written(tmp_path, ON), REGISTRY)
     assert suite.on == {"letters": {"miser": False}, "forest": {"gbrt": {"trees": 3}}}
     assert suite.stand_ins
     assert not read_suite(written(tmp_path, "stand_ins = false\n" + GOOD), REGISTRY).stand_ins
 
 
-def test_a_profile_has_the_suites_number_of_settings_or_its_own(tmp_path: Path) -> None:
+def test_a_profile_has_the_suites_number_of_settings_or_its_own(tmp_path):
     text = GOOD.replace('title = "T"', "configs = 5", 1).replace('size = "quick"', "configs = 9", 1)
     suite = read_suite(written(tmp_path, text), REGISTRY)
     assert (suite.profile("quick").configs, suite.profile("standard").configs) == (5, 9)

@@ -1,11 +1,8 @@
 """Marks of a search that might have gone on, by eye; budgets as values."""
 
-from __future__ import annotations
-
 import math
 from itertools import chain
 from types import SimpleNamespace
-from typing import Any
 
 import pandas as pd
 import pytest
@@ -18,7 +15,7 @@ from bench_core.results.marks import repeated_paths, search_marks, with_choices
 from bench_core.results.operating_points import best_points, operating_points
 
 
-def rows(learner: str, path: dict[int, float], tradeoff: float = 0.1, seed: int = 0) -> list[Any]:
+def rows(learner, path, tradeoff=0.1, seed=0):
     """Validation quality by number of trees, as export rows of both splits."""
     return [
         {
@@ -31,21 +28,21 @@ def rows(learner: str, path: dict[int, float], tradeoff: float = 0.1, seed: int 
     ]  # fmt: skip
 
 
-def marks(found: list[Any], ends: Any = None) -> tuple[str, ...]:
+def marks(found, ends=None):
     points = operating_points(pd.DataFrame(found), "auc")
     best = best_points(points, higher=True)
     return search_marks(best, points, {"a": ends or {}}, True)["a"]
 
 
-def test_a_best_point_with_all_trees_has_not_converged() -> None:
+def test_a_best_point_with_all_trees_has_not_converged():
     assert marks(rows("a", {1: 0.5, 2: 0.6, 3: 0.7})) == ("not converged",)
 
 
-def test_a_best_point_with_fewer_trees_has() -> None:
+def test_a_best_point_with_fewer_trees_has():
     assert marks(rows("a", {1: 0.5, 2: 0.7, 3: 0.6})) == ()
 
 
-def test_the_path_is_that_of_the_chosen_setting_and_repeat() -> None:
+def test_the_path_is_that_of_the_chosen_setting_and_repeat():
     short = rows("a", {1: 0.5, 2: 0.9}, tradeoff=0.1)
     longer = rows("a", {1: 0.5, 2: 0.6, 3: 0.6}, tradeoff=0.2)
     assert marks(short + longer) == ("not converged",)
@@ -54,10 +51,10 @@ def test_the_path_is_that_of_the_chosen_setting_and_repeat() -> None:
     assert marks(rows("a", {1: 0.5, 2: 0.9}) + other) == ("not converged",)
 
 
-def test_settings_with_one_path_are_counted_once_per_repeat() -> None:
+def test_settings_with_one_path_are_counted_once_per_repeat():
     path = {1: 0.5, 2: 0.6}
 
-    def repeated(*found: list[Any]) -> float:
+    def repeated(*found):
         points = operating_points(pd.DataFrame([*chain.from_iterable(found)]), "auc")
         return repeated_paths(points)["a"]
 
@@ -70,19 +67,19 @@ def test_settings_with_one_path_are_counted_once_per_repeat() -> None:
     assert repeated(*alike, *other) == 1
 
 
-def test_a_thousandth_in_the_last_tenth_of_the_trees_is_no_more_than_noise() -> None:
+def test_a_thousandth_in_the_last_tenth_of_the_trees_is_no_more_than_noise():
     path = dict.fromkeys(range(10, 91, 10), 0.7)
     assert marks(rows("a", path | {100: 0.7005})) == ()
     assert marks(rows("a", path | {95: 0.71, 100: 0.7})) == ("not converged",)
     assert marks(rows("a", path | {90: 0.71, 100: 0.7105})) == ()
 
 
-def test_training_that_ended_before_it_had_all_trees_needs_no_more() -> None:
+def test_training_that_ended_before_it_had_all_trees_needs_no_more():
     own = [{**row, "params": '{"trees": 300}'} for row in rows("a", {1: 0.5, 2: 0.6, 3: 0.7})]
     assert marks(own) == ()
 
 
-def test_a_path_of_one_point_says_nothing() -> None:
+def test_a_path_of_one_point_says_nothing():
     assert marks(rows("a", {300: 0.7})) == ()
 
 
@@ -96,15 +93,13 @@ def test_a_path_of_one_point_says_nothing() -> None:
         (1.0, (0.1, None), False),
     ],
 )
-def test_a_value_at_an_end_of_its_range_is_at_an_edge(
-    tradeoff: float, ends: tuple[float | None, float | None], edge: bool
-) -> None:
+def test_a_value_at_an_end_of_its_range_is_at_an_edge(tradeoff, ends, edge):
     found = marks(rows("a", {1: 0.7, 2: 0.6}, tradeoff), {"tradeoff": ends})
     assert found == (("at edge: tradeoff",) if edge else ())
 
 
-def test_the_number_of_trees_has_no_edge_where_the_path_shows_what_more_of_them_do() -> None:
-    def with_trees(path: dict[int, float]) -> list[dict[str, Any]]:
+def test_the_number_of_trees_has_no_edge_where_the_path_shows_what_more_of_them_do():
+    def with_trees(path):
         return [{**row, "params": '{"trees": 100}'} for row in rows("a", path)]
 
     flat = with_trees({50: 0.7, 90: 0.7, 100: 0.7})
@@ -113,10 +108,10 @@ def test_the_number_of_trees_has_no_edge_where_the_path_shows_what_more_of_them_
     assert marks(rising, {"trees": (None, 100)}) == ("not converged",)
 
 
-def test_the_export_marks_the_point_that_validation_chose_and_no_other() -> None:
+def test_the_export_marks_the_point_that_validation_chose_and_no_other():
     frame = pd.DataFrame(rows("a", {1: 0.5, 2: 0.7}) + rows("b", {1: 0.9, 2: 0.7}))
     use = {"name": "d", "metrics": ["auc"], "ends": {"b": {"tradeoff": [0.1, 1.0]}}}
-    info: Any = SimpleNamespace(datasets=(use,), higher_is_better={"auc": True})
+    info = SimpleNamespace(datasets=(use,), higher_is_better={"auc": True})
     found = with_choices(frame, info).set_index(["learner", "point", "split"])["chosen"]
     for split in ("valid", "test"):
         assert found["a", '{"trees": 2}', split] == "best; not converged"
@@ -124,7 +119,7 @@ def test_the_export_marks_the_point_that_validation_chose_and_no_other() -> None
     assert (found == "").sum() == 4
 
 
-def test_budgets_are_numbers_with_commas_each_once() -> None:
+def test_budgets_are_numbers_with_commas_each_once():
     assert as_budgets("10, 20,4e1,20.0") == (Budget(10), Budget(20), Budget(40))
     assert as_budgets("0.5", "cap") == (Budget(0.5, "cap"),)
     assert as_budgets("10,p95 20", "cap") == (Budget(10, "cap"), Budget(20, "p95"))
@@ -137,31 +132,31 @@ def test_budgets_are_numbers_with_commas_each_once() -> None:
 
 
 @given(st.floats(0, 1e9).map(lambda x: float(f"{x:.12g}")), st.sampled_from(KINDS))
-def test_a_budget_reads_as_it_is_shown(amount: float, kind: str) -> None:
+def test_a_budget_reads_as_it_is_shown(amount, kind):
     assert as_budgets(str(Budget(amount, kind))) == (Budget(amount, kind),)
 
 
 @pytest.mark.parametrize("text", ["", "ten", "10,", "-1", "inf", "nan", "10;20", "10 ms"])
-def test_what_is_no_cost_is_refused_in_one_line(text: str) -> None:
+def test_what_is_no_cost_is_refused_in_one_line(text):
     with pytest.raises(UsageError) as told:
         as_budgets(text)
     assert "\n" not in str(told.value)
     assert "budget" in str(told.value)
 
 
-def test_an_unknown_kind_is_refused_with_the_one_that_is_meant() -> None:
+def test_an_unknown_kind_is_refused_with_the_one_that_is_meant():
     with pytest.raises(UsageError, match="did you mean p95"):
         as_budgets("p90 10")
     with pytest.raises(UsageError, match="unknown kind 'average'"):
         as_budgets("10", "average")
 
 
-def test_words_say_what_the_bound_holds_for() -> None:
+def test_words_say_what_the_bound_holds_for():
     words = [Budget(10, kind).words for kind in KINDS]
     assert words == ["10 on average", "10 for 95% of rows", "10 for every row"]
 
 
-def test_default_budgets_are_even_on_a_log_scale() -> None:
+def test_default_budgets_are_even_on_a_log_scale():
     assert [b.amount for b in default_budgets(1, 10_000)] == [1, 10, 100, 1000, 10_000]
     assert [b.amount for b in default_budgets(2, 32)] == [2, 4, 8, 16, 32]
     assert default_budgets(5, 5) == default_budgets(0, 5) == (Budget(5),)
@@ -170,7 +165,7 @@ def test_default_budgets_are_even_on_a_log_scale() -> None:
 
 @given(st.floats(1e-6, 1e6), st.floats(1, 1e6))
 @example(1.0000000000000002, 999999.9999999999)  # half a step is between two even numbers
-def test_default_budgets_afford_both_ends(cheapest: float, times: float) -> None:
+def test_default_budgets_afford_both_ends(cheapest, times):
     whole = cheapest * times
     amounts = [b.amount for b in default_budgets(cheapest, whole)]
     assert amounts == sorted(set(amounts))

@@ -1,11 +1,8 @@
-from __future__ import annotations
-
 import json
 import os
 import sqlite3
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -40,12 +37,12 @@ LINE = 1 + next(
 FAULT = f"RuntimeError: deliberately broken (toys.py:{LINE})"
 
 
-def run(**options: Any) -> Any:
+def run(**options):
     given = {"data": "toy-rank", "learners": "toy-prefix", "executor": "inline", **options}
     return bench_core.run(plugins=("helpers.toys",), **given)
 
 
-def test_the_frame_has_the_export_columns_in_order(home: Path) -> None:
+def test_the_frame_has_the_export_columns_in_order(home):
     frame = run().frame()
     assert list(frame.columns[: len(FIRST)]) == FIRST
     assert sorted(frame.columns[len(FIRST) :]) == sorted(OTHERS)
@@ -61,7 +58,7 @@ def test_the_frame_has_the_export_columns_in_order(home: Path) -> None:
 TOY, ONE = "toy-prefix", "toy-prefix.tradeoff=0.5"
 
 
-def test_caps_are_further_points_that_nothing_chooses_unless_asked(home: Path) -> None:
+def test_caps_are_further_points_that_nothing_chooses_unless_asked(home):
     frame = run(caps=[3, 10], settings=ONE).frame()
     frame = frame[frame["learner"] == TOY]
     capped = frame.dropna(subset="cap")
@@ -79,7 +76,7 @@ def test_caps_are_further_points_that_nothing_chooses_unless_asked(home: Path) -
     assert [*store.values(learner=TOY, within=Budget(4, "cap"))] == []
 
 
-def test_values_within_a_cost_for_95_percent_of_rows(home: Path) -> None:
+def test_values_within_a_cost_for_95_percent_of_rows(home):
     frame = run(settings=ONE).frame()
     valid = frame[(frame["split"] == "valid") & (frame["learner"] == TOY)].set_index("point")[
         "cost_p95"
@@ -95,12 +92,12 @@ def test_values_within_a_cost_for_95_percent_of_rows(home: Path) -> None:
 
 
 @pytest.mark.parametrize("caps", [0, -1, "ten", [5, float("inf")], [None]])
-def test_caps_that_are_no_costs_are_one_line(home: Path, caps: Any) -> None:
+def test_caps_that_are_no_costs_are_one_line(home, caps):
     with pytest.raises(UsageError, match=r"^caps: .*write numbers"):
         run(caps=caps)
 
 
-def test_a_failed_trial_is_one_row_without_point_and_split(home: Path) -> None:
+def test_a_failed_trial_is_one_row_without_point_and_split(home):
     result = run(learners=["toy-prefix", "toy-broken"])
     broken = result.frame().query("learner == 'toy-broken'")
     assert broken[["status", "point", "split", "error"]].values.tolist() == [
@@ -109,7 +106,7 @@ def test_a_failed_trial_is_one_row_without_point_and_split(home: Path) -> None:
     assert result.exit_status == 1
 
 
-def test_a_run_is_found_by_last_number_id_and_beginning(home: Path) -> None:
+def test_a_run_is_found_by_last_number_id_and_beginning(home):
     first, second = run(seeds=0).run, run(seeds=1).run
     store = Store()
     assert store.resolve() == second
@@ -119,7 +116,7 @@ def test_a_run_is_found_by_last_number_id_and_beginning(home: Path) -> None:
     assert [info.run for info in store.runs()] == [second, first]
 
 
-def test_an_ambiguous_or_unknown_run_is_one_line(home: Path) -> None:
+def test_an_ambiguous_or_unknown_run_is_one_line(home):
     run(seeds=0)
     run(seeds=1)
     with pytest.raises(UsageError, match=r"may be toy-rank-quick-.* write more of it"):
@@ -128,7 +125,7 @@ def test_an_ambiguous_or_unknown_run_is_one_line(home: Path) -> None:
         Store().resolve("nope")
 
 
-def test_a_run_tells_what_it_was(home: Path) -> None:
+def test_a_run_tells_what_it_was(home):
     result = run(learners=["toy-prefix", "toy-broken"])
     info = Store().info(result.run)
     assert (info.state, info.planned, info.counts) == ("finished", 8, {"failed": 1, "ok": 7})
@@ -144,7 +141,7 @@ def test_a_run_tells_what_it_was(home: Path) -> None:
     )
 
 
-def test_values_stand_in_the_same_order_for_all_learners(home: Path) -> None:
+def test_values_stand_in_the_same_order_for_all_learners(home):
     run(learners=["toy-prefix", "toy-stacked"])
     values = [*Store().values()]
     assert {v.trial.learner for v in values} == {"toy-prefix", "toy-stacked"}
@@ -165,7 +162,7 @@ def test_values_stand_in_the_same_order_for_all_learners(home: Path) -> None:
             assert cost == pytest.approx(row["total_cost"], rel=1e-6)
 
 
-def test_values_are_kept_for_all_points_of_the_validation_frontier(home: Path) -> None:
+def test_values_are_kept_for_all_points_of_the_validation_frontier(home):
     run()
     frame = Store().frame().query("split == 'valid'")
     for v in Store().values():
@@ -178,7 +175,7 @@ def test_values_are_kept_for_all_points_of_the_validation_frontier(home: Path) -
         assert found == set(rows["point"][alone])
 
 
-def test_a_trial_serves_every_run_that_asks_for_it(home: Path) -> None:
+def test_a_trial_serves_every_run_that_asks_for_it(home):
     run(settings="toy-prefix.tradeoff=0.5")
     result = run(settings="toy-prefix.tradeoff=[0.5, 0.7]")
     assert (result.reused, result.counts) == (1, {"ok": 2})
@@ -192,9 +189,7 @@ def test_a_trial_serves_every_run_that_asks_for_it(home: Path) -> None:
         (b"SQLite format 3\0" + bytes(44) + b"\0\0\0\x02\0\0\0\0bnch" + bytes(27), "not a results"),
     ],
 )
-def test_a_file_that_is_no_store_is_refused_and_left_as_it_was(
-    home: Path, content: bytes, line: str
-) -> None:
+def test_a_file_that_is_no_store_is_refused_and_left_as_it_was(home, content, line):
     path = home / "mine.db"
     path.write_bytes(content)
     with pytest.raises(InputError, match=line):
@@ -217,9 +212,7 @@ def test_a_file_that_is_no_store_is_refused_and_left_as_it_was(
         ("application_id = 0", "a database of another program"),
     ],
 )
-def test_another_schema_is_refused_in_one_line_and_left_as_it_was(
-    home: Path, change: str, line: str
-) -> None:
+def test_another_schema_is_refused_in_one_line_and_left_as_it_was(home, change, line):
     result = run()
     with closing(sqlite3.connect(result.store)) as db:
         db.execute(f"PRAGMA {change}")
@@ -232,15 +225,15 @@ def test_another_schema_is_refused_in_one_line_and_left_as_it_was(
     assert result.store.read_bytes() == before
 
 
-def test_a_device_is_refused_and_never_replaced(home: Path) -> None:
+def test_a_device_is_refused_and_never_replaced(home):
     (home / "x.db").symlink_to(os.devnull)
     with pytest.raises(InputError, match="is a folder or a device"):
         run(store="x.db")
     assert sorted(p.name for p in home.iterdir()) == ["data", "x.db"]
 
 
-def test_a_run_that_finds_another_at_work_says_so_before_it_prepares_anything(home: Path) -> None:
-    seen: list[Any] = []
+def test_a_run_that_finds_another_at_work_says_so_before_it_prepares_anything(home):
+    seen = []
     with (
         open_writer(home / "results" / "bench.db"),
         pytest.raises(InputError, match="another run is writing"),
@@ -250,7 +243,7 @@ def test_a_run_that_finds_another_at_work_says_so_before_it_prepares_anything(ho
     assert run().counts == {"ok": 7}
 
 
-def test_what_a_killed_run_left_of_a_deleted_store_stays_out_of_the_next(home: Path) -> None:
+def test_what_a_killed_run_left_of_a_deleted_store_stays_out_of_the_next(home):
     path = run(seeds=0).store
     log = path.with_name("bench.db-wal")
     with closing(sqlite3.connect(path)) as database:
@@ -264,7 +257,7 @@ def test_what_a_killed_run_left_of_a_deleted_store_stays_out_of_the_next(home: P
     assert [info.run for info in Store().runs()] == [second]
 
 
-def test_all_that_is_read_while_held_is_of_one_moment(home: Path) -> None:
+def test_all_that_is_read_while_held_is_of_one_moment(home):
     path = run().store
     store = Store(path)
     with store.held():
@@ -276,10 +269,10 @@ def test_all_that_is_read_while_held_is_of_one_moment(home: Path) -> None:
     assert set(store.frame()["status"]) == {"timeout"}
 
 
-def test_readers_do_not_disturb_the_writer(home: Path) -> None:
+def test_readers_do_not_disturb_the_writer(home):
     seen = []
 
-    def look(event: Any) -> None:
+    def look(event):
         if event.kind == "finish":
             seen.append(Store().info().state)
 
@@ -288,7 +281,7 @@ def test_readers_do_not_disturb_the_writer(home: Path) -> None:
     assert Store().info().state == "finished"
 
 
-def test_a_store_can_be_read_in_a_folder_that_cannot_be_written(home: Path) -> None:
+def test_a_store_can_be_read_in_a_folder_that_cannot_be_written(home):
     path = run().store
     rows = len(Store(path).frame())
     for extra in path.parent.glob("bench.db-*"):
@@ -301,7 +294,7 @@ def test_a_store_can_be_read_in_a_folder_that_cannot_be_written(home: Path) -> N
         path.parent.chmod(0o700)
 
 
-def test_everything_is_read_back_in_the_order_of_the_plan(home: Path) -> None:
+def test_everything_is_read_back_in_the_order_of_the_plan(home):
     result = run(learners=["toy-stacked", "toy-prefix"])
     order = result.frame()["learner"].drop_duplicates().tolist()
     assert order == ["toy-stacked", "toy-prefix"]

@@ -1,14 +1,11 @@
 """What is written into a store is read back; merged stores lose nothing."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import sqlite3
 from contextlib import closing, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -20,65 +17,57 @@ from bench_core.results.merge import merge
 from bench_core.results.records import (
     FitResult,
     Job,
-    OperatingPoint,
     Outcome,
     Sensors,
     Status,
     StoredValues,
     Trial,
-    TrialSpec,
     Verdict,
 )
 from bench_core.results.store import Store
 from bench_core.results.store_files import costs_path, load_model, states_folder
-from bench_core.results.writer import Writer, check_writable, open_writer
+from bench_core.results.writer import check_writable, open_writer
 
 
 @pytest.fixture
-def path(tmp_path: Path) -> Path:
+def path(tmp_path):
     return tmp_path / "bench.db"
 
 
-def point(index: int, split: str = "test") -> OperatingPoint:
+def point(index, split="test"):
     return point_row(index, {"step": index}, split, {"mse": 0.5}, (1.0, 2.0, 3.0, 4.0, 5.0), 6)
 
 
-def values(metric: Any, points: Any = (0,)) -> StoredValues:
+def values(metric, points=(0,)):
     metric = np.asarray(metric, dtype=np.float32)
     ones = np.ones(metric.shape[1], dtype=np.float32)
     bought = np.full((len(metric), 3), 0.25, dtype=np.float32)
     return StoredValues("test", points, metric, metric + 1, ones, ones, bought)
 
 
-def result(points: int = 1, peak: float = 100.0, **changes: Any) -> Trial:
+def result(points=1, peak=100.0, **changes):
     path = tuple(point(i, split) for split in ("valid", "test") for i in range(points))
-    about: dict[str, Any] = {"points": path, "values": (values([[7.0]]),), "audit": "sampled"}
+    about = {"points": path, "values": (values([[7.0]]),), "audit": "sampled"}
     return Trial.of(TRIAL, predict_seconds=0.25, peak_rss_mb=peak, **about | changes)
 
 
-def scored(
-    made: Any,
-    status: Status = Status.OK,
-    error: str = "",
-    seconds: float = 1.0,
-    spec: TrialSpec = TRIAL,
-) -> Outcome:
+def scored(made, status=Status.OK, error="", seconds=1.0, spec=TRIAL):
     return Outcome(Job("score", spec), status, error, result=made, seconds=seconds)
 
 
-def fitted(seconds: float, peak: float = 50.0) -> Outcome:
+def fitted(seconds, peak=50.0):
     return Outcome(Job("fit", FIT), Status.OK, result=FitResult(seconds, peak), seconds=99.0)
 
 
-def ended(path: Path) -> list[tuple[str, str, str, str]]:
+def ended(path):
     return [(t.title, t.status, t.error, t.audit) for t in Store(path).trials()]
 
 
-def begin(store: Writer, *trials: str) -> None:
+def begin(store, *trials):
     store.begin("r", ABOUT, list(trials or "t"))
 
 
-def test_a_trial_has_the_seconds_of_its_fit_and_the_higher_peak_of_both(path: Path) -> None:
+def test_a_trial_has_the_seconds_of_its_fit_and_the_higher_peak_of_both(path):
     with open_writer(path) as store:
         begin(store)
         for fit_peak, peak in ((50.0, 100.0), (100.0, 50.0)):
@@ -89,7 +78,7 @@ def test_a_trial_has_the_seconds_of_its_fit_and_the_higher_peak_of_both(path: Pa
             assert row["predict_seconds"] == 0.25
 
 
-def test_what_ended_well_is_finished_and_what_failed_is_not(path: Path) -> None:
+def test_what_ended_well_is_finished_and_what_failed_is_not(path):
     other, broken = replace(TRIAL, key="u"), replace(FIT, key="g")
     with open_writer(path) as store:
         store.fit(fitted(1.0))
@@ -99,7 +88,7 @@ def test_what_ended_well_is_finished_and_what_failed_is_not(path: Path) -> None:
     assert Store(path).finished() == ({"t"}, {"f"})
 
 
-def test_a_trial_done_anew_leaves_nothing_of_what_was_there(path: Path) -> None:
+def test_a_trial_done_anew_leaves_nothing_of_what_was_there(path):
     with open_writer(path) as store:
         begin(store)
         store.trial(scored(result(points=3)))
@@ -113,7 +102,7 @@ def test_a_trial_done_anew_leaves_nothing_of_what_was_there(path: Path) -> None:
     ]
 
 
-def test_a_trial_that_cannot_be_written_whole_leaves_the_one_that_was_there(path: Path) -> None:
+def test_a_trial_that_cannot_be_written_whole_leaves_the_one_that_was_there(path):
     with open_writer(path) as store:
         begin(store)
         store.trial(scored(result(points=3)))
@@ -124,7 +113,7 @@ def test_a_trial_that_cannot_be_written_whole_leaves_the_one_that_was_there(path
     assert len([*Store(path).values()]) == 1
 
 
-def test_values_of_several_points_and_units_are_read_back_as_they_were(path: Path) -> None:
+def test_values_of_several_points_and_units_are_read_back_as_they_were(path):
     metric = [[0.5, 1.5, 2.5], [3.0, 4.0, 5.0]]
     with open_writer(path) as store:
         begin(store)
@@ -150,7 +139,7 @@ def test_values_of_several_points_and_units_are_read_back_as_they_were(path: Pat
     assert found.weights.tolist() == found.rows.tolist() == [1.0, 1.0, 1.0]
 
 
-def test_how_trials_ended_says_why_they_failed_or_were_refused(path: Path) -> None:
+def test_how_trials_ended_says_why_they_failed_or_were_refused(path):
     failed, refused = replace(TRIAL, key="a", title="a"), replace(TRIAL, key="b", title="b")
     with open_writer(path) as store:
         begin(store, "a", "b", "t")
@@ -169,7 +158,7 @@ def test_how_trials_ended_says_why_they_failed_or_were_refused(path: Path) -> No
     assert [spec.key for spec in Store(path).specs()] == ["b", "t"]
 
 
-def test_durations_are_those_of_what_ended_well(path: Path) -> None:
+def test_durations_are_those_of_what_ended_well(path):
     taken = [(1.0, 10.0), (2.0, 30.0), (9.0, 20.0)]
     elsewhere = replace(TRIAL, key="else", dataset="boats", fit="never done")
     with open_writer(path) as store:
@@ -188,7 +177,7 @@ def test_durations_are_those_of_what_ended_well(path: Path) -> None:
     ]
 
 
-def test_every_attempt_is_logged_in_order_with_its_number_and_text(path: Path) -> None:
+def test_every_attempt_is_logged_in_order_with_its_number_and_text(path):
     broken = Outcome(Job("fit", FIT), Status.FAILED, "E: x", "trace", None, 1.5, "output")
     with open_writer(path) as store:
         begin(store)
@@ -205,7 +194,7 @@ def test_every_attempt_is_logged_in_order_with_its_number_and_text(path: Path) -
         assert (third.kind, third.title, third.attempt) == ("score", "one on cars", 1)
 
 
-def test_a_run_taken_up_again_has_the_trials_it_is_given_now(path: Path) -> None:
+def test_a_run_taken_up_again_has_the_trials_it_is_given_now(path):
     with open_writer(path) as store:
         begin(store, "t", "u", "v")
         begin(store, "u", "t")
@@ -213,7 +202,7 @@ def test_a_run_taken_up_again_has_the_trials_it_is_given_now(path: Path) -> None
     assert (info.number, info.planned) == (1, 2)
 
 
-def test_a_run_that_was_killed_is_interrupted_even_while_another_is_at_work(path: Path) -> None:
+def test_a_run_that_was_killed_is_interrupted_even_while_another_is_at_work(path):
     with suppress(KeyboardInterrupt), open_writer(path) as store:
         begin(store)
         raise KeyboardInterrupt
@@ -223,7 +212,7 @@ def test_a_run_that_was_killed_is_interrupted_even_while_another_is_at_work(path
     assert states == {"r": "interrupted", "next": "running"}
 
 
-def test_a_cost_model_is_kept_once(path: Path) -> None:
+def test_a_cost_model_is_kept_once(path):
     prices = Prices.additive(np.array([1.0, 2.5]), split=0.5)
     with open_writer(path) as store:
         store.costs({"k": prices})
@@ -235,7 +224,7 @@ def test_a_cost_model_is_kept_once(path: Path) -> None:
     assert load_model(kept).sensor.tolist() == [1.0, 2.5]
 
 
-def test_a_file_that_is_no_store_gets_no_lock_beside_it(path: Path) -> None:
+def test_a_file_that_is_no_store_gets_no_lock_beside_it(path):
     path.write_text("notes of mine")
     for attempt in (lambda: open_writer(path).__enter__(), lambda: check_writable(path)):
         with pytest.raises(InputError, match="not a results store"):
@@ -244,8 +233,8 @@ def test_a_file_that_is_no_store_gets_no_lock_beside_it(path: Path) -> None:
 
 
 def test_a_store_is_refused_where_the_first_folder_above_it_cannot_be_written(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    tmp_path, monkeypatch
+):
     locked = tmp_path / "locked"
     locked.mkdir()
     monkeypatch.setattr(os, "access", lambda place, mode: Path(place) != locked)
@@ -258,7 +247,7 @@ def test_a_store_is_refused_where_the_first_folder_above_it_cannot_be_written(
 TABLES = ("run", "run_trial", "trial", "point", "unit_values", "sensor", "fit", "attempt")
 
 
-def content(path: Path) -> dict[str, list[tuple[Any, ...]]]:
+def content(path):
     """All that a store holds but its own numbers, as sets of rows."""
     found = {}
     with closing(sqlite3.connect(path)) as db:
@@ -269,13 +258,13 @@ def content(path: Path) -> dict[str, list[tuple[Any, ...]]]:
     return found
 
 
-def merged(folder: Path, name: str, *stores: Path) -> Path:
+def merged(folder, name, *stores):
     merge(folder / name, stores)
     return folder / name
 
 
 @pytest.fixture(scope="module")
-def pool(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+def pool(tmp_path_factory):
     """Stores that share trials: finished, failed, tried at other times, audited otherwise."""
     folder = tmp_path_factory.mktemp("pool")
     made = []
@@ -295,9 +284,7 @@ def pool(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     return made
 
 
-def test_the_order_and_repeats_change_neither_what_is_finished_nor_the_runs(
-    pool: list[Path], tmp_path: Path
-) -> None:
+def test_the_order_and_repeats_change_neither_what_is_finished_nor_the_runs(pool, tmp_path):
     straight = merged(tmp_path, "straight.db", *pool)
     once = content(straight)
     assert content(merged(tmp_path, "straight.db", *pool)) == once
@@ -307,7 +294,7 @@ def test_the_order_and_repeats_change_neither_what_is_finished_nor_the_runs(
         assert content(mixed)[table] == once[table]
 
 
-def test_the_merged_store_holds_what_each_had(pool: list[Path], tmp_path: Path) -> None:
+def test_the_merged_store_holds_what_each_had(pool, tmp_path):
     whole = content(merged(tmp_path, "all.db", *pool))
     for path in pool:
         own = content(path)
@@ -329,7 +316,7 @@ def test_the_merged_store_holds_what_each_had(pool: list[Path], tmp_path: Path) 
         ("verified", "verified", "verified"),
     ],
 )
-def test_of_two_audits_the_weaker_stays(tmp_path: Path, own: str, other: str, stays: str) -> None:
+def test_of_two_audits_the_weaker_stays(tmp_path, own, other, stays):
     for name, word in (("own", own), ("other", other)):
         filled(tmp_path / f"{name}.db", {"t": Status.OK})
         with open_writer(tmp_path / f"{name}.db") as w:
@@ -339,12 +326,12 @@ def test_of_two_audits_the_weaker_stays(tmp_path: Path, own: str, other: str, st
     assert store.trial("t").error == f"by {'own' if stays == own else 'other'}"
 
 
-def statuses(path: Path) -> dict[str, str]:
+def statuses(path):
     with closing(sqlite3.connect(path)) as db:
         return dict(db.execute("SELECT key, status FROM trial"))
 
 
-def test_what_failed_gives_way_to_what_is_finished(tmp_path: Path) -> None:
+def test_what_failed_gives_way_to_what_is_finished(tmp_path):
     filled(tmp_path / "failed.db", {"t": Status.CRASHED})
     filled(tmp_path / "done.db", {"t": Status.OK})
     store = Store(merged(tmp_path, "all.db", tmp_path / "failed.db", tmp_path / "done.db"))
@@ -353,7 +340,7 @@ def test_what_failed_gives_way_to_what_is_finished(tmp_path: Path) -> None:
     assert [*store.values()]
 
 
-def test_a_run_is_finished_when_all_its_trials_are_there(tmp_path: Path) -> None:
+def test_a_run_is_finished_when_all_its_trials_are_there(tmp_path):
     for key in ("a", "b"):
         filled(tmp_path / f"{key}.db", {key: Status.OK}, listed=["a", "b"])
     one = merged(tmp_path, "all.db", tmp_path / "b.db")
@@ -364,9 +351,7 @@ def test_a_run_is_finished_when_all_its_trials_are_there(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("what", ["metric", "value"])
-def test_another_result_under_one_key_is_refused_in_one_line_and_nothing_is_taken(
-    tmp_path: Path, what: str
-) -> None:
+def test_another_result_under_one_key_is_refused_in_one_line_and_nothing_is_taken(tmp_path, what):
     filled(tmp_path / "one.db", {"t": Status.OK})
     filled(tmp_path / "two.db", {"new": Status.OK})
     with open_writer(tmp_path / "two.db") as w:
@@ -381,7 +366,7 @@ def test_another_result_under_one_key_is_refused_in_one_line_and_nothing_is_take
     assert content(target) == before
 
 
-def test_models_come_with_their_rows(tmp_path: Path) -> None:
+def test_models_come_with_their_rows(tmp_path):
     filled(tmp_path / "one.db", {"t": Status.OK}, weight=1.0)
     merged(tmp_path, "all.db", tmp_path / "one.db")
     (there,) = (tmp_path / "one.fits").glob("*/*.npz")
@@ -389,9 +374,7 @@ def test_models_come_with_their_rows(tmp_path: Path) -> None:
     assert here.read_bytes() == there.read_bytes()
 
 
-def test_numbers_that_differ_by_rounding_are_no_conflict_and_the_targets_stay(
-    tmp_path: Path,
-) -> None:
+def test_numbers_that_differ_by_rounding_are_no_conflict_and_the_targets_stay(tmp_path):
     filled(tmp_path / "one.db", {"t": Status.OK})
     shutil.copy(tmp_path / "one.db", tmp_path / "two.db")
     with closing(sqlite3.connect(tmp_path / "two.db")) as db, db:
@@ -401,7 +384,7 @@ def test_numbers_that_differ_by_rounding_are_no_conflict_and_the_targets_stay(
     assert set(Store(tmp_path / "one.db").frame()["mse"]) == {0.5}
 
 
-def test_stores_of_other_metrics_are_joined(tmp_path: Path) -> None:
+def test_stores_of_other_metrics_are_joined(tmp_path):
     filled(tmp_path / "one.db", {"t": Status.OK})
     filled(tmp_path / "two.db", {"u": Status.OK}, run="s")
     with closing(sqlite3.connect(tmp_path / "two.db")) as db, db:
@@ -411,7 +394,7 @@ def test_stores_of_other_metrics_are_joined(tmp_path: Path) -> None:
     assert store.frame("r")["mse"].tolist() == store.frame("s")["ndcg@5"].tolist() == [0.5, 0.5]
 
 
-def test_a_source_that_is_none_is_refused(tmp_path: Path) -> None:
+def test_a_source_that_is_none_is_refused(tmp_path):
     with pytest.raises(InputError, match="no results there"):
         merge(tmp_path / "all.db", [tmp_path / "none.db"])
     assert not [*tmp_path.iterdir()]

@@ -1,13 +1,9 @@
 """Programs as C99: compiled by what is there, they serve as the predictor does."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import helpers
 import numpy as np
@@ -17,7 +13,7 @@ from helpers.program_cases import PROGRAMS, X, folder_of, prices
 
 from bench_core import Sequential, UsageError
 from bench_core.costs.shipped import ParallelPrices
-from bench_core.serving import Finish, Folder, Predictor
+from bench_core.serving import Finish, Predictor
 from bench_core.serving.c_source import write_c
 
 MAIN = Path(helpers.__file__).parent / "serve_rows.c"
@@ -28,14 +24,7 @@ SAFE = ("-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
 pytestmark = pytest.mark.skipif(not COMPILERS, reason="no gcc or clang")
 
 
-def served(
-    folder: Folder,
-    place: Path,
-    flags: Sequence[str],
-    compiler: str,
-    cap: float = 0.0,
-    rows: Any = X,
-) -> Any:
+def served(folder, place, flags, compiler, cap=0.0, rows=X):
     """What the compiled model makes of the rows: (n, K + 3)."""
     write_c(place / "c", folder)
     files = [str(place / "c" / "bench_model.c"), str(MAIN)]
@@ -49,7 +38,7 @@ def served(
     return np.fromfile(place / "out").reshape(len(rows), -1)
 
 
-def assert_same(folder: Folder, found: Any, cap: float | None = None, rows: Any = X) -> None:
+def assert_same(folder, found, cap=None, rows=X):
     answers = Predictor(folder).predict_rows(rows, cap=cap)
     scores = answers.scores.reshape(len(rows), -1)
     assert np.allclose(found[:, :-3], scores, rtol=1e-9, atol=1e-9, equal_nan=True)
@@ -58,12 +47,12 @@ def assert_same(folder: Folder, found: Any, cap: float | None = None, rows: Any 
 
 
 @pytest.mark.parametrize("name", ["gated", "vectors", "support"])
-def test_c_serves_as_the_predictor_does(name: str, tmp_path: Path) -> None:
+def test_c_serves_as_the_predictor_does(name, tmp_path):
     folder = folder_of(PROGRAMS[name])
     assert_same(folder, served(folder, tmp_path, SAFE, COMPILERS[0]))
 
 
-def test_a_cap_is_kept_by_the_caller_or_by_the_export(tmp_path: Path) -> None:
+def test_a_cap_is_kept_by_the_caller_or_by_the_export(tmp_path):
     program = PROGRAMS["chain"]
     cap = float(np.median(Predictor(folder_of(program)).predict_rows(X).spent))
     asked = served(folder_of(program), tmp_path, SAFE, COMPILERS[0], cap)
@@ -73,14 +62,14 @@ def test_a_cap_is_kept_by_the_caller_or_by_the_export(tmp_path: Path) -> None:
     assert served(own, tmp_path, ("-O2",), COMPILERS[0]).tobytes() == asked.tobytes()
 
 
-def test_a_cap_that_is_no_number_buys_nothing(tmp_path: Path) -> None:
+def test_a_cap_that_is_no_number_buys_nothing(tmp_path):
     folder = folder_of(PROGRAMS["chain"])
     found = served(folder, tmp_path, SAFE, COMPILERS[0], float("nan"))
     assert (found[:, -2] == 2).all()
     assert not found[:, [-3, -1]].any()
 
 
-def test_a_low_cap_forbids_a_purchase_with_its_splits(tmp_path: Path) -> None:
+def test_a_low_cap_forbids_a_purchase_with_its_splits(tmp_path):
     folder = folder_of(PROGRAMS["gated"])
     assert_same(folder, served(folder, tmp_path, SAFE, COMPILERS[0], 5.0), 5.0)
 
@@ -88,7 +77,7 @@ def test_a_low_cap_forbids_a_purchase_with_its_splits(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("compiler", COMPILERS)
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_every_compiler_gives_the_same(name: str, compiler: str, tmp_path: Path) -> None:
+def test_every_compiler_gives_the_same(name, compiler, tmp_path):
     folder = folder_of(PROGRAMS[name])
     for flags in (SAFE if compiler == "gcc" else ("-O0",), ("-O3",)):
         assert_same(folder, served(folder, tmp_path, flags, compiler))
@@ -96,7 +85,7 @@ def test_every_compiler_gives_the_same(name: str, compiler: str, tmp_path: Path)
 
 @pytest.mark.parametrize("link", ["exp", "probability"])
 @pytest.mark.parametrize("name", ["vectors", "chain"])
-def test_links_are_those_of_the_predictor(name: str, link: str, tmp_path: Path) -> None:
+def test_links_are_those_of_the_predictor(name, link, tmp_path):
     program = PROGRAMS[name]
     finish = Finish((0.3,) * program.outputs, rounds=20.0, link=link)
     steps = [replace(step, finish=finish) for step in program.steps]
@@ -106,7 +95,7 @@ def test_links_are_those_of_the_predictor(name: str, link: str, tmp_path: Path) 
     assert_same(folder, served(folder, tmp_path, SAFE, COMPILERS[0]))
 
 
-def test_gates_of_probabilities(tmp_path: Path) -> None:
+def test_gates_of_probabilities(tmp_path):
     program = PROGRAMS["outputs"]
     finish = Finish((0.4, 0.3, 0.3), rounds=40.0, link="probability")
     steps = [replace(s, gate="class", value=0.9, finish=finish) for s in program.steps]
@@ -116,7 +105,7 @@ def test_gates_of_probabilities(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_a_policy_in_c_serves_as_the_predictor_does(seed: int, tmp_path: Path) -> None:
+def test_a_policy_in_c_serves_as_the_predictor_does(seed, tmp_path):
     policy = random_policy(seed, evaluation=seed % 2 == 1)
     folder = policy_folder(policy, Sequential(policy, policy.prices).program({"at": 1.0}))
     rows = rows_for(policy, seed)
@@ -129,7 +118,7 @@ def test_a_policy_in_c_serves_as_the_predictor_does(seed: int, tmp_path: Path) -
     assert served(own, tmp_path, ("-O2",), COMPILERS[0], 0.0, rows).tobytes() == found.tobytes()
 
 
-def test_policies_of_all_kinds_are_compiled() -> None:
+def test_policies_of_all_kinds_are_compiled():
     policies = [random_policy(seed) for seed in range(8)]
     for name in ("rule", "skip"):
         assert len({getattr(p, name) for p in policies}) == 2
@@ -138,12 +127,12 @@ def test_policies_of_all_kinds_are_compiled() -> None:
     assert any(vectors is not None for p in policies for _, vectors in p.values)
 
 
-def test_what_compares_documents_or_shares_prices_is_refused(tmp_path: Path) -> None:
+def test_what_compares_documents_or_shares_prices_is_refused(tmp_path):
     program = PROGRAMS["chain"]
     ranked = [replace(program.steps[0], gate="rank", value=3.0), *program.steps[1:]]
     with pytest.raises(UsageError, match="compares the documents of a query"):
         write_c(tmp_path / "c", folder_of(replace(program, steps=ranked)))
-    base: Any = prices()
+    base = prices()
     together = ParallelPrices(base, np.zeros(base.sensors, np.int64))
     with pytest.raises(UsageError, match="'parallel' are no sum of prices"):
         write_c(tmp_path / "c", folder_of(program, together))

@@ -1,13 +1,9 @@
 """What a folder holds comes back as it was or is refused; LightGBM reads its text."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -35,7 +31,7 @@ from bench_core.serving.program import constant_program
 PRICES = price_list(np.array([1.0, 2.0]), split=0.5, unit="ms")
 
 
-def program() -> Program:
+def program():
     trees = Trees(
         start=np.array([0, 3], np.int32),
         feature=np.array([1, -1, -1], np.int32),
@@ -51,13 +47,13 @@ def program() -> Program:
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def folder(tmp_path):
     about = {"task": "regression"}
     write_folder(tmp_path / "model", Folder(program(), PRICES, ("cheap", "dear"), about))
     return tmp_path / "model"
 
 
-def test_a_loaded_model_serves(folder: Path) -> None:
+def test_a_loaded_model_serves(folder):
     model = load(folder)
     assert model.features == ("dear",)
     answer = model.predict(lambda names: [0.75])
@@ -65,7 +61,7 @@ def test_a_loaded_model_serves(folder: Path) -> None:
 
 
 @pytest.fixture
-def mixture(tmp_path: Path) -> Folder:
+def mixture(tmp_path):
     """The program of ``folder`` for 70% of rows, and 9 for nothing for 30%."""
     about = {"task": "regression", "mixture": {"part": 0.3, "seed": 5}}
     constant = constant_program(np.array([9.0]), 2)
@@ -73,8 +69,8 @@ def mixture(tmp_path: Path) -> Folder:
 
 
 def test_of_a_mixture_each_row_is_served_by_the_point_that_its_number_or_id_draws(
-    mixture: Folder, tmp_path: Path
-) -> None:
+    mixture, tmp_path
+):
     write_folder(tmp_path / "mixed", mixture)
     model = load(tmp_path / "mixed")
     assert model.features == ("dear",)
@@ -96,7 +92,7 @@ def test_of_a_mixture_each_row_is_served_by_the_point_that_its_number_or_id_draw
         assert model.predict(lambda names: [0.75], row=name).score == score
 
 
-def test_the_documents_of_a_query_are_served_by_one_point(mixture: Folder) -> None:
+def test_the_documents_of_a_query_are_served_by_one_point(mixture):
     queries = Queries.from_sizes(np.full(300, 3))
     scores = Predictor(mixture).predict_rows(np.full((900, 2), 0.75), queries).scores
     assert np.ptp(scores.reshape(-1, 3), axis=1).max() == 0
@@ -104,45 +100,45 @@ def test_the_documents_of_a_query_are_served_by_one_point(mixture: Folder) -> No
 
 
 @pytest.mark.parametrize("written", [c_text, lightgbm_text])
-def test_a_mixture_has_no_other_form_than_the_folder(mixture: Folder, written: Any) -> None:
+def test_a_mixture_has_no_other_form_than_the_folder(mixture, written):
     with pytest.raises(UsageError, match="this budget mixes two operating points"):
         written(mixture)
 
 
-def test_a_program_survives_as_arrays() -> None:
+def test_a_program_survives_as_arrays():
     arrays, index = program_state(program())
     again, _ = program_state(program_from(arrays, json.loads(json.dumps(index))))
     assert all(np.array_equal(arrays[name], again[name]) for name in arrays)
     assert all(arrays[name].dtype == again[name].dtype for name in arrays)
 
 
-def test_an_older_export_is_replaced(folder: Path) -> None:
+def test_an_older_export_is_replaced(folder):
     (folder / "stray.npy").write_bytes(b"old")
     write_folder(folder, Folder(program(), PRICES, ("cheap", "dear"), {}))
     assert not (folder / "stray.npy").exists()
 
 
-def refusal(folder: Path) -> str:
+def refusal(folder):
     with pytest.raises(InputError) as error:
         load(folder)
     assert "\n" not in str(error.value)
     return str(error.value)
 
 
-def changed(folder: Path, **values: Any) -> None:
+def changed(folder, **values):
     index = json.loads((folder / "model.json").read_text())
     (folder / "model.json").write_text(json.dumps(index | values))
 
 
 @pytest.mark.parametrize("lost", ["costs", "names", "about", "steps"])
-def test_an_index_of_which_a_part_was_never_there_is_refused(folder: Path, lost: str) -> None:
+def test_an_index_of_which_a_part_was_never_there_is_refused(folder, lost):
     index = json.loads((folder / "model.json").read_text())
     del index[lost], index["sum"]
     (folder / "model.json").write_text(json.dumps(index | {"sum": _sum(folder, index)}))
     assert f"not a model that can be read (KeyError: '{lost}'); export it again" in refusal(folder)
 
 
-def test_a_changed_or_lost_part_is_refused(folder: Path) -> None:
+def test_a_changed_or_lost_part_is_refused(folder):
     values = np.load(folder / "trees.value.npy")
     np.save(folder / "trees.value.npy", values + 1)
     assert "was changed after the export" in refusal(folder)
@@ -154,7 +150,7 @@ def test_a_changed_or_lost_part_is_refused(folder: Path) -> None:
     assert "was changed after the export" in refusal(folder)
 
 
-MISFITS: dict[str, tuple[str, int, Any]] = {
+MISFITS = {
     "a way back": ("trees.right", 0, 0),
     "a way out": ("trees.left", 0, 3),
     "no threshold": ("trees.threshold", 0, np.nan),
@@ -169,7 +165,7 @@ MISFITS: dict[str, tuple[str, int, Any]] = {
 }
 
 
-def crafted(folder: Path, **values: Any) -> None:
+def crafted(folder, **values):
     """An index with other values and the sum that goes with them."""
     index = json.loads((folder / "model.json").read_text()) | values
     del index["sum"]
@@ -177,7 +173,7 @@ def crafted(folder: Path, **values: Any) -> None:
 
 
 @pytest.mark.parametrize("what", MISFITS)
-def test_arrays_that_no_row_can_be_walked_through_are_refused(folder: Path, what: str) -> None:
+def test_arrays_that_no_row_can_be_walked_through_are_refused(folder, what):
     name, place, value = MISFITS[what]
     array = np.load(folder / f"{name}.npy")
     array[place] = value
@@ -187,39 +183,39 @@ def test_arrays_that_no_row_can_be_walked_through_are_refused(folder: Path, what
 
 
 @pytest.mark.parametrize("name", ["trees.value", "steps.weights", "columns.weight"])
-def test_arrays_of_other_lengths_are_refused(folder: Path, name: str) -> None:
+def test_arrays_of_other_lengths_are_refused(folder, name):
     array = np.load(folder / f"{name}.npy")
     np.save(folder / f"{name}.npy", np.append(array, 0.0))
     crafted(folder)
     assert "not a model that can be read" in refusal(folder)
 
 
-def test_names_are_as_many_as_the_model_has_features(folder: Path) -> None:
+def test_names_are_as_many_as_the_model_has_features(folder):
     crafted(folder, names=["cheap"])
     assert "differ in their features" in refusal(folder)
 
 
-def test_json_that_is_too_deep_is_refused(folder: Path) -> None:
+def test_json_that_is_too_deep_is_refused(folder):
     (folder / "model.json").write_text("[" * 100_000 + "]" * 100_000)
     assert "not an exported model (model.json: RecursionError" in refusal(folder)
 
 
-def test_another_version_is_named(folder: Path) -> None:
+def test_another_version_is_named(folder):
     changed(folder, version=3)
     assert "format ('budget-bench model', 3), this version reads 2" in refusal(folder)
 
 
 @pytest.mark.parametrize("text", ["{}", "[]", "not json"])
-def test_a_foreign_folder_is_refused(folder: Path, text: str) -> None:
+def test_a_foreign_folder_is_refused(folder, text):
     (folder / "model.json").write_text(text)
     assert "export it with 'bench model export'" in refusal(folder)
 
 
-def test_an_empty_folder_is_refused(tmp_path: Path) -> None:
+def test_an_empty_folder_is_refused(tmp_path):
     assert "not an exported model (model.json: FileNotFoundError" in refusal(tmp_path)
 
 
-def test_loading_and_serving_need_numpy_alone(folder: Path) -> None:
+def test_loading_and_serving_need_numpy_alone(folder):
     code = (
         "import sys; from bench_core.serving import load\n"
         f"assert load({str(folder)!r}).predict(lambda names: [1.0]).score == 2.0\n"
@@ -230,7 +226,7 @@ def test_loading_and_serving_need_numpy_alone(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(("name", "task"), [("chain", "binary"), ("outputs", "multiclass")])
-def test_lightgbm_gives_the_same_scores(name: str, task: str) -> None:
+def test_lightgbm_gives_the_same_scores(name, task):
     lightgbm = pytest.importorskip("lightgbm", reason="lightgbm is not installed")
     folder = replace(folder_of(PROGRAMS[name]), about={"task": task})
     booster = lightgbm.Booster(model_str=text(folder))
@@ -247,12 +243,12 @@ def test_lightgbm_gives_the_same_scores(name: str, task: str) -> None:
     ("name", "why"),
     [("gated", "it has gates"), ("vectors", "averaged"), ("support", "it has columns")],
 )
-def test_what_is_no_sum_of_trees_is_refused(name: str, why: str) -> None:
+def test_what_is_no_sum_of_trees_is_refused(name, why):
     with pytest.raises(UsageError, match=why):
         text(folder_of(PROGRAMS[name]))
 
 
-def test_a_link_is_refused() -> None:
+def test_a_link_is_refused():
     program = PROGRAMS["chain"]
     last = replace(program.steps[-1], finish=Finish((0.0,), link="exp"))
     with pytest.raises(UsageError, match="passes a link"):

@@ -1,12 +1,8 @@
 """Policies as programs: what is served equals the benchmark's ``Sequential``."""
 
-from __future__ import annotations
-
 import asyncio
 from dataclasses import fields, replace
-from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -15,25 +11,25 @@ from helpers.policy_cases import ROWS, TreePolicy, policy_folder, random_policy,
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bench_core import Examples, Features, Prediction, Sequential, UsageError
+from bench_core import Examples, Features, Sequential, UsageError
 from bench_core.costs.shipped import ParallelPrices
 from bench_core.execution.audit import replay
 from bench_core.sequential import ROUNDING
-from bench_core.serving import Answers, Predictor, load, write_folder
+from bench_core.serving import Predictor, load, write_folder
 from bench_core.serving.lightgbm_text import text as lightgbm_text
 
 EXACT = {"rtol": 1e-9, "atol": 1e-9}
 SHARES = (None, 0.0, 0.2, 0.5, 1.0)
 
 
-def served(policy: TreePolicy, compiled: bool = False) -> Predictor:
+def served(policy, compiled=False):
     program = Sequential(policy, policy.prices).program({"at": 1.0})
     model = Predictor(policy_folder(policy, program))
     assert not compiled or model.compile()
     return model
 
 
-def benchmark(policy: TreePolicy, X: Any, cap: float | None) -> Prediction:
+def benchmark(policy, X, cap):
     model = Sequential(policy, policy.prices)
     if cap is None:
         (found,) = model.predict_path(Features(X))
@@ -41,13 +37,13 @@ def benchmark(policy: TreePolicy, X: Any, cap: float | None) -> Prediction:
     return model.predict_capped(Features(X), cap, policy.prices)
 
 
-def one_by_one(model: Predictor, X: Any, cap: float | None) -> list[Any]:
+def one_by_one(model, X, cap):
     """Rows that ask; no feature is asked for twice, and all of a row's at a time."""
     answers = []
     for x in X:
-        asked: list[int] = []
+        asked = []
 
-        def acquire(numbers: Any, values: Any, x: Any = x, asked: Any = asked) -> None:
+        def acquire(numbers, values, x=x, asked=asked):
             assert not set(numbers.tolist()) & set(asked)
             asked += numbers.tolist()
             values[:] = x[numbers]
@@ -57,7 +53,7 @@ def one_by_one(model: Predictor, X: Any, cap: float | None) -> list[Any]:
     return answers
 
 
-def assert_served(policy: TreePolicy, X: Any, share: float | None, model: Predictor) -> None:
+def assert_served(policy, X, share, model):
     """The benchmark's scores, purchases and bills; with trees that cost something a cap is kept."""
     prices = policy.prices
     cap = None if share is None else share * prices.everything
@@ -86,16 +82,14 @@ def assert_served(policy: TreePolicy, X: Any, share: float | None, model: Predic
 
 @given(seed=st.integers(0, 100_000), share=st.sampled_from(SHARES), compiled=st.booleans())
 @settings(max_examples=60, deadline=None)
-def test_a_policy_serves_as_the_benchmark_does(
-    seed: int, share: float | None, compiled: bool
-) -> None:
+def test_a_policy_serves_as_the_benchmark_does(seed, share, compiled):
     policy = random_policy(seed)
     assert_served(policy, rows_for(policy, seed), share, served(policy, compiled))
 
 
 @given(seed=st.integers(0, 100_000))
 @settings(max_examples=20, deadline=None)
-def test_evaluations_are_billed_and_come_out_of_the_cap(seed: int) -> None:
+def test_evaluations_are_billed_and_come_out_of_the_cap(seed):
     policy = random_policy(seed, evaluation=True)
     X, model = rows_for(policy, seed), served(policy)
     assert_served(policy, X, None, model)
@@ -113,7 +107,7 @@ def test_evaluations_are_billed_and_come_out_of_the_cap(seed: int) -> None:
     assert not np.isnan(model.predict_rows(X, cap=1.1 * least).scores).any()
 
 
-def case(accept: Any) -> tuple[TreePolicy, Any]:
+def case(accept):
     """The first random policy that will do."""
     for seed in range(200):
         policy = random_policy(seed)
@@ -123,11 +117,11 @@ def case(accept: Any) -> tuple[TreePolicy, Any]:
     raise AssertionError("no such policy")
 
 
-def varied(policy: TreePolicy, answers: Answers) -> bool:
+def varied(policy, answers):
     return len(np.unique(answers.bought, axis=0)) > 3 and len(np.unique(answers.scores)) > 3
 
 
-def test_the_cases_are_of_all_kinds() -> None:
+def test_the_cases_are_of_all_kinds():
     policies = [random_policy(seed) for seed in range(100)]
     for name in ("rule", "skip"):
         assert len({getattr(p, name) for p in policies}) == 2
@@ -139,18 +133,18 @@ def test_the_cases_are_of_all_kinds() -> None:
     assert sum((s > 1).any() for s in sizes) > 20  # features of several sensors
 
 
-def test_a_folder_holds_a_policy(tmp_path: Path) -> None:
+def test_a_folder_holds_a_policy(tmp_path):
     policy, X = case(varied)
     write_folder(tmp_path / "model", folder(policy))
     assert_served(policy, X, None, load(tmp_path / "model"))
 
 
-def folder(policy: TreePolicy, **about: Any) -> Any:
+def folder(policy, **about):
     program = Sequential(policy, policy.prices).program({"at": 1.0})
     return policy_folder(policy, program, **about)
 
 
-def test_a_cap_of_the_export_is_kept() -> None:
+def test_a_cap_of_the_export_is_kept():
     policy, X = case(varied)
     cap = 0.4 * policy.prices.everything
     own = Predictor(folder(policy, budget={"kind": "cap", "amount": cap})).predict_rows(X)
@@ -158,7 +152,7 @@ def test_a_cap_of_the_export_is_kept() -> None:
     assert own.spent.max() <= cap < served(policy).predict_rows(X).spent.max()
 
 
-def test_a_mixture_of_two_points_draws_one_for_each_row(tmp_path: Path) -> None:
+def test_a_mixture_of_two_points_draws_one_for_each_row(tmp_path):
     policy, X = case(lambda p, a: p.rule == "rate" and varied(p, a))
     cheaper = replace(policy, least=1e9)
     about = {"mixture": {"part": 0.5, "seed": 3}}
@@ -171,15 +165,15 @@ def test_a_mixture_of_two_points_draws_one_for_each_row(tmp_path: Path) -> None:
     assert np.array_equal(found.bought[~less], one.bought[~less])
 
 
-def test_rows_are_served_by_name_and_by_coroutines() -> None:
+def test_rows_are_served_by_name_and_by_coroutines():
     policy, X = case(varied)
     model = served(policy)
     expected = model.predict_rows(X)
 
-    def named(x: Any) -> Any:
+    def named(x):
         return lambda names: [x[model.names.index(name)] for name in names]
 
-    async def later(x: Any, names: list[str]) -> Any:
+    async def later(x, names):
         return named(x)(names)
 
     for x, score in zip(X[:5], expected.scores, strict=False):
@@ -190,11 +184,11 @@ def test_rows_are_served_by_name_and_by_coroutines() -> None:
         assert again.bought == by_name.bought
 
 
-def test_what_a_policy_cannot_do_is_refused() -> None:
+def test_what_a_policy_cannot_do_is_refused():
     policy, _ = case(varied)
     with pytest.raises(UsageError, match="no plain sum of trees"):
         lightgbm_text(folder(policy))
-    base: Any = policy.prices
+    base = policy.prices
     together = ParallelPrices(base, np.zeros(base.sensors, np.int64))
     model = Predictor(replace(folder(policy), costs=together))
     with pytest.raises(UsageError, match="'parallel' do not add up"):
@@ -204,11 +198,11 @@ def test_what_a_policy_cannot_do_is_refused() -> None:
 class Other(TreePolicy):
     """Its program stops earlier than it does."""
 
-    def program(self, prices: Any, stop: float) -> Any:
+    def program(self, prices, stop):
         return replace(super().program(prices, stop), least=1e9)
 
 
-def test_an_audit_compares_a_policy_with_its_program() -> None:
+def test_an_audit_compares_a_policy_with_its_program():
     policy, _ = case(lambda p, a: p.rule == "rate" and a.scores.ndim == 1 and varied(p, a))
     X = np.concatenate([rows_for(policy, seed) for seed in range(10)])
     examples = Examples(X, np.zeros(len(X)))
@@ -219,14 +213,14 @@ def test_an_audit_compares_a_policy_with_its_program() -> None:
     assert "asked again by its program, it buys other sensors" in found.reason
 
 
-def test_a_policy_cannot_stand_behind_a_gate() -> None:
+def test_a_policy_cannot_stand_behind_a_gate():
     policy = random_policy(0)
     model = Sequential(policy, policy.prices)
     with pytest.raises(UsageError, match="f0 is a policy and cannot be served behind a gate"):
         whole_program(model, policy.prices.features, "f0")
 
 
-def test_a_policy_without_a_program_says_so() -> None:
+def test_a_policy_without_a_program_says_so():
     bare = SimpleNamespace(stops={"at": (1.0,)})
     model = Sequential(bare, random_policy(0).prices)
     with pytest.raises(UsageError, match="a SimpleNamespace has no 'program' and cannot be exp"):
@@ -242,7 +236,7 @@ def test_a_policy_without_a_program_says_so() -> None:
         ({"outputs": 99}, "do not fit"),
     ],
 )
-def test_a_program_that_is_none_is_refused(change: dict[str, Any], says: str) -> None:
+def test_a_program_that_is_none_is_refused(change, says):
     policy, _ = case(varied)
     program = folder(policy).program
     with pytest.raises(ValueError, match=says):

@@ -1,13 +1,8 @@
 """Small programs by hand, alone and as estimators of scikit-learn: what is asked for and paid."""
 
-from __future__ import annotations
-
 import asyncio
 import math
-from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -18,7 +13,7 @@ from sklearn.metrics import accuracy_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
-from bench_core import CostModel, DiscountGroup, Queries, Task, UsageError, price_list
+from bench_core import DiscountGroup, Queries, Task, UsageError, price_list
 from bench_core.costs.shipped import PerQueryPrices
 from bench_core.serving import (
     END,
@@ -38,7 +33,7 @@ from bench_core.serving.estimators import ServedClassifier, ServedRegressor
 NAMES = ("a", "b", "c", "d")
 
 
-def stump(feature: int, low: float, high: float, threshold: float = 0.0) -> Trees:
+def stump(feature, low, high, threshold=0.0):
     """One split: low at or below the threshold, high above; a missing cell goes right."""
     return Trees(
         start=np.array([0, 3], np.int32),
@@ -52,14 +47,12 @@ def stump(feature: int, low: float, high: float, threshold: float = 0.0) -> Tree
     )
 
 
-def step(*trees: int, bias: float = 0.0, **more: Any) -> Step:
+def step(*trees, bias=0.0, **more):
     chosen = np.array(trees, dtype=np.int64)
     return Step(chosen, np.ones(len(trees)), np.ones(len(trees), bool), np.array([bias]), **more)
 
 
-def predictor(
-    steps: list[Step], trees: list[Trees], prices: CostModel | None = None, **more: Any
-) -> Predictor:
+def predictor(steps, trees, prices=None, **more):
     nothing = np.array([-9.0])
     more = {"stops": [Stop(k, {"stage": k}) for k in range(len(steps))], "nothing": nothing, **more}
     program = Program(1, steps, Trees.joined(trees), np.ones(4), **more)
@@ -67,10 +60,10 @@ def predictor(
     return Predictor(Folder(program, costs, NAMES, {"task": "binary"}))
 
 
-def asking(**values: float | None) -> tuple[Callable[[list[str]], list[Any]], list[list[str]]]:
-    calls: list[list[str]] = []
+def asking(**values):
+    calls = []
 
-    def acquire(names: list[str]) -> list[Any]:
+    def acquire(names):
         calls.append(names)
         return [values[name] for name in names]
 
@@ -84,7 +77,7 @@ CASCADE = [
 STUMPS = [stump(0, 0.0, 1.0), stump(2, 10.0, 20.0)]
 
 
-def test_a_row_that_fails_the_gate_buys_one_feature() -> None:
+def test_a_row_that_fails_the_gate_buys_one_feature():
     acquire, calls = asking(a=-1.0)
     answer = predictor(CASCADE, STUMPS).predict(acquire)
     assert calls == [["a"]]
@@ -92,7 +85,7 @@ def test_a_row_that_fails_the_gate_buys_one_feature() -> None:
     assert (answer.bought, answer.step, answer.stopped) == (("a",), 0, "gate")
 
 
-def test_a_row_that_passes_goes_on_from_its_score() -> None:
+def test_a_row_that_passes_goes_on_from_its_score():
     acquire, calls = asking(a=1.0, c=None)
     answer = predictor(CASCADE, STUMPS).predict(acquire)
     assert calls == [["a"], ["c"]]
@@ -100,7 +93,7 @@ def test_a_row_that_passes_goes_on_from_its_score() -> None:
     assert (answer.step, answer.stopped) == (1, "end")
 
 
-def test_a_sensor_gives_all_its_features_at_once_and_never_again() -> None:
+def test_a_sensor_gives_all_its_features_at_once_and_never_again():
     prices = price_list(np.array([3.0, 3.0, 1.0, 1.0]), shared=[[0, 1]])
     model = predictor([step(0, 1, then=END)], [stump(0, 1, 2), stump(1, 10, 20)], prices)
     acquire, calls = asking(a=-1.0, b=1.0)
@@ -109,14 +102,14 @@ def test_a_sensor_gives_all_its_features_at_once_and_never_again() -> None:
     assert (answer.score, answer.spent) == (21.0, 3.0)
 
 
-def test_features_that_the_model_never_reads_are_not_asked_for() -> None:
+def test_features_that_the_model_never_reads_are_not_asked_for():
     prices = price_list(np.array([3.0, 3.0, 1.0, 1.0]), shared=[[0, 1]])
     acquire, calls = asking(a=-1.0)
     assert predictor([step(0, then=END)], [stump(0, 1, 2)], prices).predict(acquire).spent == 3.0
     assert calls == [["a"]]
 
 
-def test_what_is_surely_needed_is_asked_for_at_once() -> None:
+def test_what_is_surely_needed_is_asked_for_at_once():
     """All roots up to the next gate, then what the nodes that were reached need."""
     deep = replace(
         stump(0, 1.0, 2.0),
@@ -140,7 +133,7 @@ def test_what_is_surely_needed_is_asked_for_at_once() -> None:
     assert answer.bought == ("a", "c", "b", "d")
 
 
-def test_a_discount_is_for_the_second_of_a_group() -> None:
+def test_a_discount_is_for_the_second_of_a_group():
     prices = price_list(
         np.array([5.0, 5.0, 1.0, 1.0]), discounted=[DiscountGroup((0, 1), (2.0, 2.0))]
     )
@@ -152,7 +145,7 @@ def test_a_discount_is_for_the_second_of_a_group() -> None:
     assert calls[1:] == [["a"], ["b"]]
 
 
-def test_columns_are_bought_together_and_a_missing_cell_adds_nothing() -> None:
+def test_columns_are_bought_together_and_a_missing_cell_adds_nothing():
     columns = Columns.raw(np.array([0, 3]), np.zeros(2, np.int64), np.array([2.0, 5.0]))
     model = predictor([step(bias=1.0, columns=columns, then=END)], [])
     acquire, calls = asking(a=3.0, d=float("nan"))
@@ -161,7 +154,7 @@ def test_columns_are_bought_together_and_a_missing_cell_adds_nothing() -> None:
     assert (answer.score, answer.spent) == (7.0, 9.0)
 
 
-def test_a_scaled_column_counts_from_its_mean() -> None:
+def test_a_scaled_column_counts_from_its_mean():
     one = np.ones(1)
     columns = Columns(np.array([1]), np.array([0]), 2 * one, one > 0, one, one / 4)
     model = predictor([step(bias=1.0, columns=columns, then=END)], [])
@@ -173,16 +166,14 @@ def test_a_scaled_column_counts_from_its_mean() -> None:
     ("cap", "score", "spent", "at"),
     [(1.7, -9.0, 0.0, -1), (1.75, 1.5, 1.75, 0), (6.49, 1.5, 1.75, 0), (6.5, 21.5, 6.5, 1)],
 )
-def test_a_cap_ends_the_way_at_the_last_stop(
-    cap: float, score: float, spent: float, at: int
-) -> None:
+def test_a_cap_ends_the_way_at_the_last_stop(cap, score, spent, at):
     acquire, _ = asking(a=1.0, c=1.0)
     answer = predictor(CASCADE, STUMPS).predict(acquire, cap=cap)
     assert (answer.score, answer.spent, answer.step) == (score, spent, at)
     assert answer.stopped == ("end" if cap == 6.5 else "cap")
 
 
-def test_a_model_exported_under_a_cap_keeps_it() -> None:
+def test_a_model_exported_under_a_cap_keeps_it():
     free = predictor(CASCADE, STUMPS)
     about = {"task": "binary", "budget": {"amount": 2.0, "kind": "cap"}}
     model = Predictor(Folder(free.program, free.costs, NAMES, about))
@@ -191,12 +182,12 @@ def test_a_model_exported_under_a_cap_keeps_it() -> None:
     assert free.predict(lambda names: [1.0]).spent == 6.5
 
 
-def test_without_an_answer_for_nothing_a_cap_may_leave_none() -> None:
+def test_without_an_answer_for_nothing_a_cap_may_leave_none():
     model = predictor(CASCADE, STUMPS, nothing=None)
     assert math.isnan(model.predict(lambda names: [1.0], cap=0.0).score)
 
 
-def test_the_finish_comes_after_all_sums() -> None:
+def test_the_finish_comes_after_all_sums():
     finish = Finish((1.0,), rounds=2.0, link="exp", slope=3.0, intercept=0.5)
     model = predictor([step(0, then=END, finish=finish)], [stump(0, 0.0, 4.0)])
     assert model.predict(lambda names: [1.0]).score == pytest.approx(3.0 * math.exp(3.0) + 0.5)
@@ -208,11 +199,11 @@ RANKED = [
 ]
 
 
-def test_documents_of_a_query_are_ranked_among_each_other() -> None:
+def test_documents_of_a_query_are_ranked_among_each_other():
     cells = [{"a": -1.0, "c": 1.0}, {"a": 1.0, "c": 1.0}, {"a": -1.0, "c": 1.0}]
-    asked: list[tuple[int, list[str]]] = []
+    asked = []
 
-    def acquire(document: int, names: list[str]) -> list[float]:
+    def acquire(document, names):
         asked.append((document, names))
         return [cells[document][name] for name in names]
 
@@ -227,7 +218,7 @@ def test_documents_of_a_query_are_ranked_among_each_other() -> None:
     assert model.predict_rows(X).scores.tolist() == [20.0, 21.0, 20.0]  # each by itself: all pass
 
 
-def test_a_price_per_query_is_shared_by_its_documents() -> None:
+def test_a_price_per_query_is_shared_by_its_documents():
     prices = price_list(np.array([6.0, 2.0, 4.0, 8.0]))
     shared = PerQueryPrices(prices, np.array([True, False, False, False]))
     model = predictor([step(0, then=END)], [stump(0, 0.0, 1.0)], shared)
@@ -237,10 +228,10 @@ def test_a_price_per_query_is_shared_by_its_documents() -> None:
         model.predict_query(lambda document, names: [1.0], 3, cap=5.0)
 
 
-def test_a_coroutine_fetches_what_documents_need_at_the_same_time() -> None:
+def test_a_coroutine_fetches_what_documents_need_at_the_same_time():
     under_way, most = 0, 0
 
-    async def acquire(document: int, names: list[str]) -> list[float]:
+    async def acquire(document, names):
         nonlocal under_way, most
         under_way += 1
         most = max(most, under_way)
@@ -256,44 +247,44 @@ def test_a_coroutine_fetches_what_documents_need_at_the_same_time() -> None:
     assert (one.score, one.spent) == (21.5, 6.5)
 
 
-def test_cells_are_compared_as_float32() -> None:
+def test_cells_are_compared_as_float32():
     model = predictor([step(0, then=END)], [stump(0, 0.0, 1.0, threshold=0.1)])
     assert model.predict(lambda names: [0.1]).score == 0.0
     assert model.predict(lambda names: [0.100000003]).score == 0.0  # the same float32
     assert model.predict(lambda names: [1e300]).score == 1.0
 
 
-def test_probabilities_of_log_odds() -> None:
+def test_probabilities_of_log_odds():
     model = predictor([step(0, then=END)], [stump(0, 0.0, math.log(3.0))])
     shares = model.predict_proba(np.array([[1.0, 0, 0, 0], [-1.0, 0, 0, 0]]))
     assert np.allclose(shares, [[0.25, 0.75], [0.5, 0.5]])
 
 
-def test_rows_of_another_width_are_refused() -> None:
+def test_rows_of_another_width_are_refused():
     with pytest.raises(UsageError, match=r"X must be \(n, 4\)"):
         predictor(CASCADE, STUMPS).predict_rows(np.zeros((2, 3)))
 
 
 @pytest.mark.parametrize("queries", [None, Queries(np.array([0]))])
-def test_no_rows_are_no_answers(queries: Queries | None) -> None:
+def test_no_rows_are_no_answers(queries):
     model = predictor(RANKED, STUMPS, rejected="below")
     found = model.predict_rows(np.zeros((0, 4)), queries)
     assert (found.scores.shape, found.spent.shape, found.bought.shape) == ((0,), (0,), (0, 4))
 
 
-def test_a_tree_is_billed_once_on_a_way() -> None:
+def test_a_tree_is_billed_once_on_a_way():
     again = Step(np.array([0]), np.ones(1), np.zeros(1, bool), np.zeros(1), then=END)
     model = predictor([step(0, then=1), again], [stump(0, 0.0, 1.0)])
     assert model.predict(lambda names: [1.0]).spent == 1.75
 
 
-def test_steps_that_lead_back_are_no_program() -> None:
+def test_steps_that_lead_back_are_no_program():
     with pytest.raises(ValueError, match="step 1 cannot lead to step 0"):
         Program(1, [step(then=1), step(then=0)], Trees.none(), np.ones(4))
 
 
 @pytest.mark.parametrize("frame", ["pandas", "polars"])
-def test_columns_of_a_frame_are_found_by_their_names(frame: str) -> None:
+def test_columns_of_a_frame_are_found_by_their_names(frame):
     made = pytest.importorskip(frame, reason=f"{frame} is not installed").DataFrame
     model = predictor(CASCADE, STUMPS)
     X = np.random.default_rng(0).normal(size=(30, len(model.names))).astype(np.float32)
@@ -310,7 +301,7 @@ def test_columns_of_a_frame_are_found_by_their_names(frame: str) -> None:
 ROWS = np.array([[2.0, 0.0], [-1.0, 5.0], [0.5, 1.0]])
 
 
-def folder(path: Path, task: Task) -> Path:
+def folder(path, task):
     """Score = first column, a second one that costs 3 counts nothing."""
     one = np.zeros(1, np.int64)
     none = np.zeros(0, np.int64)
@@ -326,7 +317,7 @@ def folder(path: Path, task: Task) -> Path:
     return path
 
 
-def test_a_classifier_in_a_pipeline(tmp_path: Path) -> None:
+def test_a_classifier_in_a_pipeline(tmp_path):
     model = ServedClassifier(folder(tmp_path / "m", Task.BINARY))
     pipeline = make_pipeline(FunctionTransformer(), model).fit(ROWS, [1, 0, 1])
     assert pipeline.predict(ROWS).tolist() == [1, 0, 1]
@@ -335,7 +326,7 @@ def test_a_classifier_in_a_pipeline(tmp_path: Path) -> None:
     assert pipeline[-1].spent_.tolist() == [2.0, 2.0, 2.0]
 
 
-def test_a_regressor_takes_a_data_frame_and_a_cap(tmp_path: Path) -> None:
+def test_a_regressor_takes_a_data_frame_and_a_cap(tmp_path):
     model = ServedRegressor(folder(tmp_path / "m", Task.REGRESSION), cap=1.0)
     again = clone(model).fit()
     assert again.predict(pd.DataFrame(ROWS, columns=["a", "b"])).tolist() == [-1.0, -1.0, -1.0]
@@ -344,6 +335,6 @@ def test_a_regressor_takes_a_data_frame_and_a_cap(tmp_path: Path) -> None:
     assert again.predict(turned).tolist() == [2.0, -1.0, 0.5]
 
 
-def test_without_fit_there_is_nothing_to_predict_with() -> None:
+def test_without_fit_there_is_nothing_to_predict_with():
     with pytest.raises(NotFittedError):
         ServedRegressor("nowhere").predict(ROWS)

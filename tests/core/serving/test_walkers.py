@@ -1,18 +1,15 @@
 """All ways to walk a program agree with one naive reference: plain Python, compiled single rows,
 many rows at once."""
 
-from __future__ import annotations
-
 import asyncio
 import math
 import pickle
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
 from itertools import product
 from threading import Barrier, BrokenBarrierError
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -26,13 +23,8 @@ from bench_core.serving import (
     REJECT,
     VECTOR,
     Answer,
-    Answers,
-    Columns,
     Finish,
-    Folder,
-    Kernel,
     Predictor,
-    Program,
     row_walk,
 )
 
@@ -47,7 +39,7 @@ class Walked(NamedTuple):
     step: int
 
 
-def walked(program: Program, x: Any) -> Walked:
+def walked(program, x):
     """The row ``x`` (d,) to its end, without a cap."""
     tree, features, splits, trees = program.trees, set(), 0.0, 0
     own = score = [0.0] * program.outputs
@@ -91,7 +83,7 @@ def walked(program: Program, x: Any) -> Walked:
     return Walked(score, features, splits, trees, last)
 
 
-def _add_columns(own: list[float], columns: Columns, x: Any) -> None:
+def _add_columns(own, columns, x):
     for j, f in enumerate(columns.feature):
         if columns.scaled[j]:
             scaled = (float(x[f]) - columns.mean[j]) * columns.factor[j]
@@ -100,7 +92,7 @@ def _add_columns(own: list[float], columns: Columns, x: Any) -> None:
             own[columns.output[j]] += columns.weight[j] * float(x[f])
 
 
-def _kernel(kernel: Kernel, x: Any) -> list[float]:
+def _kernel(kernel, x):
     z = [float(x[f]) if np.isfinite(x[f]) else None for f in kernel.features]
     centred = zip(z, kernel.mean, kernel.factor, strict=True)
     z = [0.0 if v is None else (v - m) * s for v, m, s in centred]
@@ -114,18 +106,18 @@ def _kernel(kernel: Kernel, x: Any) -> list[float]:
     return total
 
 
-def _combined(how: str, before: float, own: float) -> float:
+def _combined(how, before, own):
     if how == "and":
         both = 1 / (1 + math.exp(-before)) / (1 + math.exp(-own))
         return math.log(both / (1 - both))
     return {"last": own, "min": min(before, own), "add": before + own}[how]
 
 
-def _softmax(score: list[float]) -> float:
+def _softmax(score):
     return math.exp(max(score)) / sum(map(math.exp, score))
 
 
-def _finished(finish: Finish, score: list[float]) -> list[float]:
+def _finished(finish, score):
     raw = [b + s / finish.rounds for b, s in zip(finish.base, score, strict=True)]
     if finish.link == "exp":
         raw = [math.exp(min(r, 700.0)) for r in raw]
@@ -140,7 +132,7 @@ FEW = X[:20]
 EXACT = {"rtol": 1e-9, "atol": 1e-9}
 
 
-def plainly_summed(name: str) -> Any:
+def plainly_summed(name):
     """A program that the compiled walk of rows knows: no ``and``."""
     steps = [
         replace(s, combine="add" if s.combine == "and" else s.combine) for s in PROGRAMS[name].steps
@@ -148,7 +140,7 @@ def plainly_summed(name: str) -> Any:
     return replace(PROGRAMS[name], steps=steps)
 
 
-def linked(name: str, link: str) -> Any:
+def linked(name, link):
     program = PROGRAMS[name]
     finish = Finish((0.3,) * program.outputs, rounds=20.0, link=link)
     return replace(program, steps=[replace(step, finish=finish) for step in program.steps])
@@ -167,32 +159,32 @@ EVERY = {
 }
 
 
-def fast(folder: Folder) -> Predictor:
+def fast(folder):
     """The same by compiled code."""
     model = Predictor(folder)
     assert model.compile()
     return model
 
 
-def both(program: Any) -> tuple[Predictor, Predictor]:
+def both(program):
     """The naive walk, and compiled code."""
     return Predictor(folder_of(program)), fast(folder_of(program))
 
 
-def same(one: Answer, other: Answer) -> bool:
+def same(one, other):
     parts = [(list(a.bought), a.step, a.stopped) for a in (one, other)]
     figures = [np.append(a.score, a.spent) for a in (one, other)]
     return parts[0] == parts[1] and np.allclose(*figures, equal_nan=True, **EXACT)
 
 
-def equal(one: Answers, other: Answers) -> None:
+def equal(one, other):
     assert np.allclose(one.scores, other.scores, equal_nan=True, **EXACT)
     assert np.allclose(one.spent, other.spent, **EXACT)
     for name in ("bought", "step", "capped"):
         assert getattr(one, name).tolist() == getattr(other, name).tolist(), name
 
 
-def assert_reference(folder: Folder, found: Answers, rows: Any) -> None:
+def assert_reference(folder, found, rows):
     program, costs = folder.program, folder.costs
     assert isinstance(costs, SensorPrices)
     for i, row in enumerate(rows):
@@ -206,7 +198,7 @@ def assert_reference(folder: Folder, found: Answers, rows: Any) -> None:
 
 
 @pytest.mark.parametrize("name", EVERY)
-def test_rows_one_by_one_and_many_at_once_agree_with_the_reference(name: str) -> None:
+def test_rows_one_by_one_and_many_at_once_agree_with_the_reference(name):
     folder = folder_of(EVERY[name])
     model = Predictor(folder)
     assert_reference(folder, model.predict_rows(FEW), FEW)
@@ -221,20 +213,20 @@ LINKED = ("exp", "share", "shares", "leaves")
 
 @pytest.mark.parametrize("cap", CAPS)
 @pytest.mark.parametrize("name", KNOWN)
-def test_compiled_rows_ask_and_stop_as_the_naive_walk(name: str, cap: float | None) -> None:
+def test_compiled_rows_ask_and_stop_as_the_naive_walk(name, cap):
     folder = folder_of(KNOWN[name])
     plain, model = Predictor(folder), fast(folder)
     equal(plain.predict_rows(FEW, cap=cap), model.predict_rows(FEW, cap=cap))
     place = {n: j for j, n in enumerate(plain.names)}
     for row in FEW[:5]:
-        asked: list[list[str]] = []
+        asked = []
         expected = plain.predict(asking(row, place, asked), cap=cap)
-        again: list[list[str]] = []
+        again = []
         assert same(expected, model.predict(asking(row, place, again), cap=cap))
         assert asked == again
-        numbers: list[list[int]] = []
+        numbers = []
 
-        def fill(wanted: Any, values: Any, row: Any = row, numbers: Any = numbers) -> None:
+        def fill(wanted, values, row=row, numbers=numbers):
             numbers.append(wanted.tolist())
             known = ~np.isnan(row[wanted])
             assert np.isnan(values).all()
@@ -250,7 +242,7 @@ def test_compiled_rows_ask_and_stop_as_the_naive_walk(name: str, cap: float | No
             )
 
 
-def test_bills_over_several_words_of_sensors() -> None:
+def test_bills_over_several_words_of_sensors():
     """Features far apart, some of which share sensors."""
     rng = np.random.default_rng(3)
     needs = [np.sort(rng.permutation(200)[: 2 + j]).astype(np.int32) for j in range(D)]
@@ -263,8 +255,8 @@ def test_bills_over_several_words_of_sensors() -> None:
     equal(plain.predict_rows(X), model.predict_rows(X))
 
 
-def test_costs_that_are_no_sum_are_those_of_the_cost_model() -> None:
-    base: Any = folder_of(PROGRAMS["chain"]).costs
+def test_costs_that_are_no_sum_are_those_of_the_cost_model():
+    base = folder_of(PROGRAMS["chain"]).costs
     costs = ParallelPrices(base, np.zeros(base.sensors, np.int64))
     folder = replace(folder_of(PROGRAMS["chain"]), costs=costs)
     model = Predictor(folder)
@@ -273,10 +265,10 @@ def test_costs_that_are_no_sum_are_those_of_the_cost_model() -> None:
     assert np.allclose(few.spent, many.spent[: len(FEW)], **EXACT)
 
 
-def asking(row: Any, place: dict[str, int], asked: list[list[str]]) -> Callable[..., list[Any]]:
+def asking(row, place, asked):
     """Notes what it is asked for; None where a cell is missing."""
 
-    def acquire(names: list[str]) -> list[Any]:
+    def acquire(names):
         asked.append(list(names))
         values = [float(row[place[n]]) for n in names]
         names.clear()  # it is the caller's
@@ -285,7 +277,7 @@ def asking(row: Any, place: dict[str, int], asked: list[list[str]]) -> Callable[
     return acquire
 
 
-def test_rows_with_and_without_a_cap_by_turns() -> None:
+def test_rows_with_and_without_a_cap_by_turns():
     """Two kinds of questions compile one kind of walk."""
     plain, model = both(KNOWN["gated"])
     place = {n: j for j, n in enumerate(plain.names)}
@@ -295,13 +287,13 @@ def test_rows_with_and_without_a_cap_by_turns() -> None:
     assert len(row_walk.ways.signatures) == 1
 
 
-def test_two_threads_ask_by_turns() -> None:
+def test_two_threads_ask_by_turns():
     """Each waits in its first question for that of the other, and gets its own row's answer."""
     plain, model = both(KNOWN["chain"])
     meeting = Barrier(2)
 
-    def walk(row: Any) -> Answer:
-        def acquire(numbers: Any, values: Any) -> None:
+    def walk(row):
+        def acquire(numbers, values):
             kept = numbers.copy()
             with suppress(BrokenBarrierError):  # the other has come to its end
                 meeting.wait(1)
@@ -317,20 +309,20 @@ def test_two_threads_ask_by_turns() -> None:
         found = list(pool.map(walk, FEW[:2]))
     for row, answer in zip(FEW[:2], found, strict=True):
 
-        def fill(numbers: Any, values: Any, row: Any = row) -> None:
+        def fill(numbers, values, row=row):
             values[:] = row[numbers]
 
         assert same(plain.predict_into(fill), answer)
 
 
-def test_an_answer_can_be_pickled_and_shown() -> None:
+def test_an_answer_can_be_pickled_and_shown():
     _, model = both(KNOWN["chain"])
     answer = model.predict(asking(X[0], {n: j for j, n in enumerate(model.names)}, []))
     assert same(answer, pickle.loads(pickle.dumps(answer)))
     assert f"bought={answer.bought}" in repr(answer)
 
 
-KINDS: dict[str, Callable[[Any], Any]] = {
+KINDS = {
     "tuple": lambda values: tuple(values.tolist()),
     "iterator": lambda values: iter(values.tolist()),
     "float64": lambda values: values.astype(float),
@@ -344,7 +336,7 @@ KINDS: dict[str, Callable[[Any], Any]] = {
 }
 
 
-def test_values_of_any_kind() -> None:
+def test_values_of_any_kind():
     plain, model = both(KNOWN["gated"])
     place = {n: j for j, n in enumerate(plain.names)}
     for row, (kind, made) in product(FEW[:5], KINDS.items()):
@@ -352,7 +344,7 @@ def test_values_of_any_kind() -> None:
         assert same(plain.predict(acquire), model.predict(acquire)), kind
 
 
-NO_CELLS: dict[str, Callable[[int], Any]] = {
+NO_CELLS = {
     "a complex number": lambda n: [1j] * n,
     "complex arrays": lambda n: np.ones(n) * 1j,
     "text": lambda n: ["1"] * n,
@@ -369,14 +361,14 @@ NO_CELLS: dict[str, Callable[[int], Any]] = {
 
 
 @pytest.mark.parametrize("what", NO_CELLS)
-def test_values_that_are_no_real_numbers_are_refused_by_both_walks(what: str) -> None:
+def test_values_that_are_no_real_numbers_are_refused_by_both_walks(what):
     for model in both(KNOWN["gated"]):
         with pytest.raises(UsageError, match=r"acquire returned|cells must be real") as raised:
             model.predict(lambda names: NO_CELLS[what](len(names)))
         assert "\n" not in str(raised.value)
 
 
-def test_masked_cells_are_missing() -> None:
+def test_masked_cells_are_missing():
     plain, compiled = both(KNOWN["gated"])
     for model in (plain, compiled):
         masked = model.predict(lambda names: np.ma.masked_all(len(names), np.float64))
@@ -384,7 +376,7 @@ def test_masked_cells_are_missing() -> None:
 
 
 @pytest.mark.parametrize("cell", [1j, "1", b"1"])
-def test_rows_of_no_real_numbers_are_refused(cell: Any) -> None:
+def test_rows_of_no_real_numbers_are_refused(cell):
     for model in both(KNOWN["gated"]):
         for rows in (np.full((40, D), cell), np.full((2, D), cell, dtype=object)):
             with pytest.raises(UsageError, match="real numbers"):
@@ -392,7 +384,7 @@ def test_rows_of_no_real_numbers_are_refused(cell: Any) -> None:
 
 
 @pytest.mark.parametrize("cap", [math.nan, -1.0])
-def test_a_cap_is_a_number_of_at_least_zero(cap: float) -> None:
+def test_a_cap_is_a_number_of_at_least_zero(cap):
     for model in both(KNOWN["gated"]):
         with pytest.raises(UsageError, match="a cap is a number of at least 0"):
             model.predict(lambda names: [0.0] * len(names), cap=cap)
@@ -400,15 +392,15 @@ def test_a_cap_is_a_number_of_at_least_zero(cap: float) -> None:
             model.predict_rows(np.zeros((40, D)), cap=cap)
 
 
-def test_as_many_values_as_features() -> None:
+def test_as_many_values_as_features():
     """Also where one would do for all, and where the caller changed the list that is his."""
     models = both(KNOWN["chain"])
-    kinds: list[Callable[[Any], Any]] = [list, np.array]
+    kinds = [list, np.array]
     for model, kind, number in product(models, kinds, (0, 1, 9)):
-        asked: list[str] = []
-        given: Any = kind([1.0] * number)
+        asked = []
+        given = kind([1.0] * number)
 
-        def acquire(names: list[str], asked: list[str] = asked, given: Any = given) -> Any:
+        def acquire(names, asked=asked, given=given):
             asked += names
             names.clear()
             return given
@@ -420,14 +412,14 @@ def test_as_many_values_as_features() -> None:
         assert words in str(raised.value)
 
 
-def test_documents_of_a_query_and_coroutines() -> None:
+def test_documents_of_a_query_and_coroutines():
     plain, model = both(KNOWN["gated"])
     place = {n: j for j, n in enumerate(plain.names)}
 
-    def acquire(i: int, names: list[str]) -> Any:
+    def acquire(i, names):
         return np.array([X[i, place[n]] for n in names])
 
-    async def later(i: int, names: list[str]) -> Any:
+    async def later(i, names):
         await asyncio.sleep(0)
         return acquire(i, names)
 
@@ -444,7 +436,7 @@ def test_documents_of_a_query_and_coroutines() -> None:
     equal(a, b)
 
 
-def test_rows_of_any_kind_of_array() -> None:
+def test_rows_of_any_kind_of_array():
     _, model = both(KNOWN["chain"])
     expected = model.predict_rows(X).scores
     model.predict_rows(X[:20])
@@ -458,13 +450,13 @@ def test_rows_of_any_kind_of_array() -> None:
     assert [len(kernel.signatures) for kernel in kernels] == compiled
 
 
-def test_an_error_of_the_callers_function_passes() -> None:
+def test_an_error_of_the_callers_function_passes():
     _, model = both(KNOWN["chain"])
 
-    def acquire(names: list[str]) -> list[float]:
+    def acquire(names):
         raise StopIteration
 
-    def acquire_into(numbers: Any, values: Any) -> None:
+    def acquire_into(numbers, values):
         raise StopIteration
 
     with pytest.raises(StopIteration):
@@ -473,15 +465,15 @@ def test_an_error_of_the_callers_function_passes() -> None:
         model.predict_into(acquire_into)
 
 
-def test_a_row_that_is_given_up_leaves_others_alone() -> None:
+def test_a_row_that_is_given_up_leaves_others_alone():
     _, model = both(KNOWN["chain"])
     place = {n: j for j, n in enumerate(model.names)}
 
-    def broken(numbers: Any, values: Any) -> None:
+    def broken(numbers, values):
         values[:] = 1.0
         raise KeyError
 
-    def within(names: list[str]) -> list[Any]:
+    def within(names):
         with pytest.raises(KeyError):
             model.predict_into(broken)
         with pytest.raises(UsageError):

@@ -1,7 +1,5 @@
 """Draws of the paired bootstrap against loops; falls from validation to test."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
@@ -11,21 +9,21 @@ from bench_core.statistics.repeats import Repeat
 from bench_core.statistics.split_shift import falling, falls
 
 
-def units(rng: np.random.Generator, points: int, m: int) -> Units:
+def units(rng, points, m):
     cost = np.sort(rng.random((points, 1)), axis=0) * rng.uniform(0.5, 1.5, (points, m))
     quality = cost.mean(axis=1, keepdims=True) ** 0.5 + rng.normal(0, 0.2, (points, m))
     return Units(quality, cost, rng.integers(1, 4, m) * 1.0, rng.integers(1, 9, m) * 1.0)
 
 
-def learner(rng: np.random.Generator, points: int, valid: int = 40, test: int = 50) -> Candidates:
+def learner(rng, points, valid=40, test=50):
     return Candidates(units(rng, points, valid), units(rng, points, test))
 
 
-def means(one: Units) -> tuple[np.ndarray, np.ndarray]:
+def means(one):
     return one.quality @ one.weights / one.weights.sum(), one.cost @ one.rows / one.rows.sum()
 
 
-def test_draw_zero_is_the_data_as_they_are() -> None:
+def test_draw_zero_is_the_data_as_they_are():
     one = learner(np.random.default_rng(0), 7)
     drawn = draw(one, resamples=3)
     for units, (quality, cost) in zip((one.valid, one.test), (drawn[:2], drawn[2:]), strict=True):
@@ -33,7 +31,7 @@ def test_draw_zero_is_the_data_as_they_are() -> None:
         assert cost[0] == pytest.approx(means(units)[1], abs=1e-6)
 
 
-def test_draws_are_those_of_a_loop_over_drawn_units() -> None:
+def test_draws_are_those_of_a_loop_over_drawn_units():
     """The loop gets the units that were drawn from a learner whose values are powers of two."""
     rng = np.random.default_rng(1)
     m, n = 8, 20
@@ -46,7 +44,7 @@ def test_draws_are_those_of_a_loop_over_drawn_units() -> None:
     assert len(np.unique(counts[1:].round(6), axis=0)) > n // 2
 
 
-def test_what_is_equal_in_a_draw_is_equal_to_the_last_bit() -> None:
+def test_what_is_equal_in_a_draw_is_equal_to_the_last_bit():
     """Else rounding would decide which of two points that are right on as many rows is chosen."""
     rng, m = np.random.default_rng(8), 49
     right = np.concatenate([np.eye(m), rng.integers(0, 2, (40, m))])
@@ -60,7 +58,7 @@ def test_what_is_equal_in_a_draw_is_equal_to_the_last_bit() -> None:
     np.testing.assert_array_equal(got[:, :, None] == got[:, None], ties)
 
 
-def test_more_units_than_blocks_keep_the_mean_and_its_error() -> None:
+def test_more_units_than_blocks_keep_the_mean_and_its_error():
     many = learner(np.random.default_rng(3), 1, 10, 5000)
     quality = draw(many, 2000).test_quality[:, 0]
     values, weights = many.test.quality[0], many.test.weights
@@ -69,7 +67,7 @@ def test_more_units_than_blocks_keep_the_mean_and_its_error() -> None:
     assert quality[1:].std() == pytest.approx(error, rel=0.1)
 
 
-def test_boards_of_very_many_settings_are_drawn_from_fewer_blocks() -> None:
+def test_boards_of_very_many_settings_are_drawn_from_fewer_blocks():
     one = units(np.random.default_rng(7), 2, 1000)
     assert effort(249, 2000) == (512, 2000)
     assert effort(250, 2000) == (128, 399)
@@ -80,7 +78,7 @@ def test_boards_of_very_many_settings_are_drawn_from_fewer_blocks() -> None:
     assert one.condensed(1000) is one
 
 
-def test_candidates_stand_by_validation_cost() -> None:
+def test_candidates_stand_by_validation_cost():
     one = learner(np.random.default_rng(9), 5)
     mixed = [3, 0, 4, 1, 2]
     valid, test = (
@@ -92,7 +90,7 @@ def test_candidates_stand_by_validation_cost() -> None:
 
 
 @pytest.mark.parametrize("higher", [True, False])
-def test_of_equally_cheap_points_the_best_pays_for_a_quality(higher: bool) -> None:
+def test_of_equally_cheap_points_the_best_pays_for_a_quality(higher):
     """Which of them stands first is chance."""
     sign = 1 if higher else -1
     quality, cost = sign * np.array([[0.4, 0.8, 1.2, 1.0]]), np.array([[1.0, 5.0, 5.0, 5.0]])
@@ -103,7 +101,7 @@ def test_of_equally_cheap_points_the_best_pays_for_a_quality(higher: bool) -> No
     assert mixed_reaching(corners, np.array([sign * 1.3]), higher).point[0] == -1
 
 
-def rare(units: int, judged: int) -> Candidates:
+def rare(units, judged):
     """One point of quality .25, 0 in units without a weight as metrics have it there."""
     weights = (np.arange(units) < judged).astype(np.float32)
     quality, ones = 0.25 * weights[None], np.ones(units, np.float32)
@@ -111,7 +109,7 @@ def rare(units: int, judged: int) -> Candidates:
     return Candidates.of(split, split, np.ones(1))
 
 
-def test_a_metric_is_not_defined_in_draws_without_a_judged_unit() -> None:
+def test_a_metric_is_not_defined_in_draws_without_a_judged_unit():
     drawn = draw(rare(20, 2), 4000)
     for quality in (drawn.valid_quality, drawn.test_quality):
         # none of 20 draws is one of the 2: 12.2%, five standard errors are 2.6 points
@@ -122,7 +120,7 @@ def test_a_metric_is_not_defined_in_draws_without_a_judged_unit() -> None:
     assert not draw(rare(20, 0), 10).defined.any()
 
 
-def test_units_without_a_weight_have_no_quality() -> None:
+def test_units_without_a_weight_have_no_quality():
     assert [part.tolist() for part in chosen_units(rare(5, 2), 1.0, True)] == [
         [0.25] * 2,
         [1.0] * 2,
@@ -130,7 +128,7 @@ def test_units_without_a_weight_have_no_quality() -> None:
     ]
 
 
-def test_values_by_unit_of_the_observed_choice_average_to_it() -> None:
+def test_values_by_unit_of_the_observed_choice_average_to_it():
     one = learner(np.random.default_rng(4), 5)
     quality, cost, rows = chosen_units(one, 0.6, True)
     assert np.array_equal(rows, one.test.rows)
@@ -147,25 +145,23 @@ def test_values_by_unit_of_the_observed_choice_average_to_it() -> None:
 Rng = np.random.Generator
 
 
-def units_of(quality: np.ndarray) -> Units:
+def units_of(quality):
     count = quality.shape[1]
     return Units(quality, np.ones_like(quality), np.ones(count), np.ones(count))
 
 
-def candidates(valid: np.ndarray, test: np.ndarray) -> Candidates:
+def candidates(valid, test):
     return Candidates.of(units_of(valid), units_of(test), np.ones(len(valid)))
 
 
-def right(rng: Rng, points: int, rows: int, chance: float) -> np.ndarray:
+def right(rng, points, rows, chance):
     """Which rows many equal points of one path, that differ a little, have right."""
     base = rng.random(rows) < chance
     return np.where(rng.random((points, rows)) < 0.1, rng.random((points, rows)) < chance, base)
 
 
 @pytest.mark.parametrize(("valid", "test"), [(115, 113), (200, 2000), (1000, 100)])
-def test_the_best_of_many_equal_points_is_named_no_oftener_than_promised(
-    valid: int, test: int
-) -> None:
+def test_the_best_of_many_equal_points_is_named_no_oftener_than_promised(valid, test):
     rng = np.random.default_rng(1)
     found = [
         falls(candidates(right(rng, 40, valid, 0.8), right(rng, 40, test, 0.8)), True, 1000)
@@ -175,7 +171,7 @@ def test_the_best_of_many_equal_points_is_named_no_oftener_than_promised(
     assert sum(found) < 4
 
 
-def test_splits_of_different_noise_are_no_fall() -> None:
+def test_splits_of_different_noise_are_no_fall():
     rng = np.random.default_rng(2)
     found = 0
     for _ in range(300):
@@ -185,7 +181,7 @@ def test_splits_of_different_noise_are_no_fall() -> None:
     assert found < 4
 
 
-def test_a_fall_is_named_in_either_direction_of_the_metric() -> None:
+def test_a_fall_is_named_in_either_direction_of_the_metric():
     rng = np.random.default_rng(3)
     fallen = candidates(right(rng, 20, 300, 0.99), right(rng, 20, 1000, 0.8))
     kept = candidates(right(rng, 20, 300, 0.9), right(rng, 20, 1000, 0.9))
@@ -202,6 +198,6 @@ def test_a_fall_is_named_in_either_direction_of_the_metric() -> None:
     assert falling(errors, higher=True) == set()
 
 
-def test_a_metric_without_values_by_row_has_no_fall() -> None:
+def test_a_metric_without_values_by_row_has_no_fall():
     one = candidates(np.array([[0.9]]), np.array([[0.5]]))
     assert not falls(one, True, 1000)

@@ -1,7 +1,5 @@
 """Intervals, p-values, tiers and rank intervals, against formulas and by simulation."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from helpers.levels import level_of
@@ -17,22 +15,22 @@ from bench_core.statistics.comparison import (
     rank_intervals,
     tiers,
 )
-from bench_core.statistics.repeats import Level, joined, of_units
+from bench_core.statistics.repeats import joined, of_units
 
 
-def level(values: np.ndarray, seed: int = 0) -> Level:
+def level(values, seed=0):
     """Learners (l, m) with one point each."""
     return level_of(*values, seed=seed)
 
 
-def test_holm_on_numbers_worked_by_hand() -> None:
+def test_holm_on_numbers_worked_by_hand():
     p = np.array([0.01, 0.04, 0.03, 0.005])
     # sorted .005 .01 .03 .04, times 4 3 2 1: .02 .03 .06 .04, never falling: .02 .03 .06 .06
     assert holm(p) == pytest.approx([0.03, 0.06, 0.06, 0.02])
     assert holm(np.array([0.6, 0.7])) == pytest.approx([1, 1])
 
 
-def test_interval_and_p_agree_with_students_on_normal_values() -> None:
+def test_interval_and_p_agree_with_students_on_normal_values():
     values = np.random.default_rng(0).normal([[0.0], [0.25]], 1, (2, 120))
     found = level(values)
     peer = stats.ttest_rel(values[1], values[0])
@@ -43,7 +41,7 @@ def test_interval_and_p_agree_with_students_on_normal_values() -> None:
     assert ours.interval.high == pytest.approx(expected.high, abs=0.02)
 
 
-def test_learners_that_are_the_same_are_alike_and_never_separated() -> None:
+def test_learners_that_are_the_same_are_alike_and_never_separated():
     values = np.random.default_rng(1).normal(size=(1, 50)).repeat(3, axis=0)
     found = level(values)
     one = differences(found, [(0, 1)], interest=0.01)[0]
@@ -51,7 +49,7 @@ def test_learners_that_are_the_same_are_alike_and_never_separated() -> None:
     assert not better_than(found, higher=True).any()
 
 
-def test_more_units_are_those_of_the_usual_formula() -> None:
+def test_more_units_are_those_of_the_usual_formula():
     values = np.random.default_rng(2).normal([[0.0], [0.1]], 1, (2, 400))
     one = differences(level(values), [(1, 0)], interest=0.1)[0]
     gap = values[1] - values[0]
@@ -59,7 +57,7 @@ def test_more_units_are_those_of_the_usual_formula() -> None:
     assert one.more_units * 400 == pytest.approx(needed, rel=0.1)
 
 
-def test_tiers_and_ranks_of_two_clear_groups() -> None:
+def test_tiers_and_ranks_of_two_clear_groups():
     rng = np.random.default_rng(3)
     shared = rng.normal(size=300)
     values = shared + rng.normal(0, 0.1, (4, 300)) + np.array([[0.0], [0.5], [0.0], [0.5]])
@@ -71,7 +69,7 @@ def test_tiers_and_ranks_of_two_clear_groups() -> None:
     assert tiers(lower).tolist() == [1, 2, 1, 2]
 
 
-def test_seeds_on_one_test_split_widen_by_their_own_spread() -> None:
+def test_seeds_on_one_test_split_widen_by_their_own_spread():
     rng = np.random.default_rng(4)
     shared = rng.normal(size=200)
     seeds = [level((shared + effect)[None]) for effect in (-0.3, 0.0, 0.3)]
@@ -87,7 +85,7 @@ def test_seeds_on_one_test_split_widen_by_their_own_spread() -> None:
     assert found.observed[0] == pytest.approx(shared.mean(), abs=1e-6)
 
 
-def test_folds_of_rows_of_their_own_do_not_count_their_noise_twice() -> None:
+def test_folds_of_rows_of_their_own_do_not_count_their_noise_twice():
     rng = np.random.default_rng(5)
     folds = [level(rng.normal(size=(1, 100)), seed=k) for k in range(20)]
     found = joined(folds, same_units=False)
@@ -99,10 +97,10 @@ def test_folds_of_rows_of_their_own_do_not_count_their_noise_twice() -> None:
     )
 
 
-def _board(rng: np.random.Generator, learners: int, m: int) -> Level:
+def _board(rng, learners, m):
     """Learners of equal skill with five points each; quality rises with cost."""
 
-    def units() -> list[Units]:
+    def units():
         hard = rng.normal(0, 0.25, m)
         skill = np.linspace(-0.1, 0.05, 5)[:, None]
         noise = rng.normal(0, 0.1, (learners, 1, m)) + rng.normal(0, 0.05, (learners, 5, m))
@@ -120,7 +118,7 @@ def _board(rng: np.random.Generator, learners: int, m: int) -> Level:
     return of_units(np.stack(drawn), m)
 
 
-def test_of_399_draws_the_10th_and_the_390th_are_the_ends() -> None:
+def test_of_399_draws_the_10th_and_the_390th_are_the_ends():
     drawn = np.random.default_rng(3).permutation(np.arange(1.0, 400))
     level = of_units(np.append(200, drawn)[None], 10**9)
     assert interval(level, np.ones(1)) == pytest.approx((10, 390), abs=0.01)  # not 10.95
@@ -128,7 +126,7 @@ def test_of_399_draws_the_10th_and_the_390th_are_the_ends() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("learners", "m"), [(2, 150), (8, 300)])
-def test_under_the_null_intervals_cover_and_tiers_hold(learners: int, m: int) -> None:
+def test_under_the_null_intervals_cover_and_tiers_hold(learners, m):
     """2000 boards of learners that are equal: intervals of their differences cover 0 at 95 +- 1.5%
     of them, and at most 5.5% have any learner in a second tier."""
     rng = np.random.default_rng(6)

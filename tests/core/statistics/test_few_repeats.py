@@ -6,8 +6,6 @@ Learners answer 200 rows right or wrong. Rows are hard for all alike, for a lear
 and for one fit alone; a fit shifts a learner's log-odds on all rows, by its effect.
 """
 
-from __future__ import annotations
-
 import warnings
 from itertools import combinations
 from typing import NamedTuple
@@ -17,7 +15,6 @@ import pytest
 from helpers.levels import level_of
 from scipy import stats
 
-from bench_core.arrays import BoolArray, FloatArray
 from bench_core.statistics.bootstrap import Candidates, Units, draw
 from bench_core.statistics.comparison import _above, _noise, better_than, differences
 from bench_core.statistics.repeats import (
@@ -56,7 +53,7 @@ class Found(NamedTuple):
     student: float
 
 
-def answers(rng: np.random.Generator, case: Case) -> list[FloatArray]:
+def answers(rng, case):
     """For each repeat (learners, rows), 1 where a learner is right."""
     shape, made = (case.learners, ROWS), []
     for k in range(case.repeats):
@@ -68,7 +65,7 @@ def answers(rng: np.random.Generator, case: Case) -> list[FloatArray]:
     return made
 
 
-def of_repeats(made: list[FloatArray], same_rows: bool, seed: int) -> Level:
+def of_repeats(made, same_rows, seed):
     """As a board does it, with learners in the place of the points of one."""
     ones = np.ones(ROWS)
     repeats, values, draws = [], [], 199 if len(made) > 1 else 1999
@@ -81,7 +78,7 @@ def of_repeats(made: list[FloatArray], same_rows: bool, seed: int) -> Level:
     return over_repeats(repeats, values)
 
 
-def by_student(made: list[FloatArray]) -> BoolArray:
+def by_student(made):
     """Which learners are worse than the first by paired tests over the repeats' means, with
     Bonferroni-Holm over all pairs."""
     means = np.array([one.mean(axis=1) for one in made])
@@ -99,7 +96,7 @@ def by_student(made: list[FloatArray]) -> BoolArray:
     return rejected[: means.shape[1] - 1]
 
 
-def simulated(case: Case, boards: int, students: bool = False) -> Found:
+def simulated(case, boards, students=False):
     rng = np.random.default_rng([boards, *map(int, case[:2]), int(100 * case.effect)])
     rows = []
     for _ in range(boards):
@@ -142,7 +139,7 @@ EQUAL = [
 ]
 
 
-def most(share: float, boards: int) -> float:
+def most(share, boards):
     """The share that is exceeded by chance in one of a thousand simulations."""
     return float(stats.binom.ppf(0.999, boards, share)) / boards
 
@@ -151,21 +148,21 @@ def most(share: float, boards: int) -> float:
     "case",
     [Case(8, 3, 0.6, True), Case(8, 3, 0.6, False), Case(8, 5, 0.15, False), Case(2, 1, 0, True)],
 )
-def test_a_few_boards_of_equal_learners_are_seldom_in_several_tiers(case: Case) -> None:
+def test_a_few_boards_of_equal_learners_are_seldom_in_several_tiers(case):
     boards = 60
     found = simulated(case, boards)
     assert max(found.tiers, found.adjusted) <= most(0.06, boards)
     assert found.held >= 0.9
 
 
-def test_one_better_learner_is_found_as_often_as_by_students_tests() -> None:
+def test_one_better_learner_is_found_as_often_as_by_students_tests():
     found = simulated(Case(8, 5, 0.15, False, edge=1.2), 40, students=True)
     assert found.found >= found.student > 0.3
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("case", EQUAL, ids=str)
-def test_equal_learners_are_seldom_in_several_tiers(case: Case) -> None:
+def test_equal_learners_are_seldom_in_several_tiers(case):
     found = simulated(case, 2000)
     assert max(found.tiers, found.adjusted) <= 0.06
     assert found.held == pytest.approx(0.95, abs=0.02)
@@ -174,18 +171,14 @@ def test_equal_learners_are_seldom_in_several_tiers(case: Case) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("repeats", [3, 5, 10])
 @pytest.mark.parametrize("effect", [0.0, 0.3])
-def test_a_better_learner_is_found_as_often_as_by_students_tests(
-    repeats: int, effect: float
-) -> None:
+def test_a_better_learner_is_found_as_often_as_by_students_tests(repeats, effect):
     found = simulated(Case(8, repeats, effect, False, edge=1.0), 2000, students=True)
     assert found.found >= found.student
 
 
 @pytest.mark.parametrize("alpha", [0.05, 0.01, 1e-3, 1e-4])
 @pytest.mark.parametrize("groups", [2, 3, 5, 10, 20])
-def test_p_of_a_known_and_a_hardly_known_variance_is_right_at_any_size(
-    groups: int, alpha: float
-) -> None:
+def test_p_of_a_known_and_a_hardly_known_variance_is_right_at_any_size(groups, alpha):
     """By integration over the variance seen between groups, 1 in truth, by its quantiles: how often
     p is at most alpha. ``known`` is the variance that units have in common."""
     edges = np.concatenate([[0], np.logspace(-9, -2, 300), np.linspace(0.01, 1, 500)[1:]])
@@ -205,7 +198,7 @@ def test_p_of_a_known_and_a_hardly_known_variance_is_right_at_any_size(
         assert often >= 0.7 * alpha or alpha < 0.05 or groups == 2
 
 
-def test_seeds_on_the_same_rows_have_the_variance_of_a_two_way_analysis() -> None:
+def test_seeds_on_the_same_rows_have_the_variance_of_a_two_way_analysis():
     """Of rows crossed with seeds: what is of one fit alone is not counted twice."""
     rng = np.random.default_rng(0)
     n, seeds = 400, 5
@@ -220,7 +213,7 @@ def test_seeds_on_the_same_rows_have_the_variance_of_a_two_way_analysis() -> Non
     assert float(error**2) == pytest.approx((of_rows + of_seeds - of_both) / (n * seeds), rel=0.1)
 
 
-def test_seeds_without_effect_are_as_one_and_folds_that_agree_by_chance_are_not_certain() -> None:
+def test_seeds_without_effect_are_as_one_and_folds_that_agree_by_chance_are_not_certain():
     rng = np.random.default_rng(1)
     first, second = (rng.random((2, 200)) < [[0.8], [0.75]]).astype(float)
     one = level_of(first, second, resamples=4000)
@@ -232,7 +225,7 @@ def test_seeds_without_effect_are_as_one_and_folds_that_agree_by_chance_are_not_
     assert folds.p == pytest.approx(expected, rel=0.1)
 
 
-def test_units_of_seeds_on_the_same_rows_count_once() -> None:
+def test_units_of_seeds_on_the_same_rows_count_once():
     ones = np.ones(3)
     qualities = {(0, 0, "x"): [1.0, 2, 3], (0, 1, "x"): [3.0, 2, 5], (1, 0, "y"): [7.0, 8, 9]}
     units = {key: Units(np.array([own]), ones[None], ones, ones) for key, own in qualities.items()}

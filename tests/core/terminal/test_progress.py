@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import sys
 import time
 import types
@@ -7,7 +5,6 @@ from io import StringIO
 
 import pytest
 from rich.console import Console
-from rich.progress import Task
 
 from bench_core.execution.events import Event
 from bench_core.execution.failures import CUT
@@ -73,9 +70,7 @@ DETAILS = ["File mine.py", "no luck", CUT, "File worker.py", "output:", "epoch 1
     ],
     ids=["notes", "jobs", "verbose"],
 )
-def test_lines_are_as_many_as_the_options_ask_for(
-    jobs: bool, verbose: bool, lines: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_lines_are_as_many_as_the_options_ask_for(jobs, verbose, lines, capsys):
     with Lines(jobs=jobs, verbose=verbose) as display:
         for event in RUN:
             display(event)
@@ -83,9 +78,7 @@ def test_lines_are_as_many_as_the_options_ask_for(
     assert (seen.out, seen.err.splitlines()) == ("", lines)
 
 
-def test_a_count_is_a_line_now_and_then_and_none_where_quiet(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_count_is_a_line_now_and_then_and_none_where_quiet(capsys, monkeypatch):
     monkeypatch.setattr("bench_core.terminal.progress.LINE_EVERY", 0.0)
     for quiet, noun in ((True, "timings"), (False, "timings"), (False, "bytes")):
         with counting(quiet, noun) as move:
@@ -96,7 +89,7 @@ def test_a_count_is_a_line_now_and_then_and_none_where_quiet(
     ]
 
 
-def test_what_is_prepared_is_said_after_a_moment(capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_is_prepared_is_said_after_a_moment(capsys):
     with Lines(jobs=True, verbose=False, moment=0.0) as display:
         display(RUN[0])
         until = time.monotonic() + 30
@@ -106,7 +99,7 @@ def test_what_is_prepared_is_said_after_a_moment(capsys: pytest.CaptureFixture[s
     assert said == "reading letters\n"
 
 
-def test_what_is_refused_at_once_is_not_announced(capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_is_refused_at_once_is_not_announced(capsys):
     display = Lines(jobs=True, verbose=False, moment=30.0)
     display(RUN[0])
     display.__exit__(ValueError, ValueError(), None)
@@ -123,12 +116,8 @@ def test_what_is_refused_at_once_is_not_announced(capsys: pytest.CaptureFixture[
     ],
 )
 def test_bars_are_for_terminals_and_notebooks_with_widgets(
-    terminal: bool,
-    widgets: bool,
-    kernel: bool,
-    shows_bars: bool,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+    terminal, widgets, kernel, shows_bars, monkeypatch
+):
     monkeypatch.setattr("sys.stderr.isatty", lambda: terminal)
     monkeypatch.setattr("bench_core.terminal.progress.find_spec", lambda name: widgets or None)
     if kernel:
@@ -138,18 +127,18 @@ def test_bars_are_for_terminals_and_notebooks_with_widgets(
     assert isinstance(progress(quiet=False, bars=False, verbose=False), Lines)
 
 
-def bars(width: int, verbose: bool = False) -> tuple[Bars, StringIO]:
+def bars(width, verbose=False):
     screen = StringIO()
     console = Console(file=screen, width=width, force_terminal=True, color_system=None)
     return Bars(verbose=verbose, console=console), screen
 
 
-def tasks(display: Bars) -> dict[str, Task]:
+def tasks(display):
     """The bars on the screen by their descriptions."""
     return {task.description: task for task in display.bars.tasks}
 
 
-def test_the_bar_of_all_jobs_counts_the_running_one_in() -> None:
+def test_the_bar_of_all_jobs_counts_the_running_one_in():
     display, _ = bars(80)
     with display:
         for event in RUN[:-2]:
@@ -165,7 +154,7 @@ def test_the_bar_of_all_jobs_counts_the_running_one_in() -> None:
 
 
 @pytest.mark.parametrize("width", [20, 100])
-def test_failures_stay_on_the_screen_and_successes_do_not(width: int) -> None:
+def test_failures_stay_on_the_screen_and_successes_do_not(width):
     display, screen = bars(width)
     with display:
         for event in RUN:
@@ -190,5 +179,5 @@ def test_failures_stay_on_the_screen_and_successes_do_not(width: int) -> None:
         (7500, "2 h 5 min"),
     ],
 )
-def test_durations_in_words(seconds: float, words: str) -> None:
+def test_durations_in_words(seconds, words):
     assert duration(seconds) == words

@@ -1,10 +1,5 @@
 """Pixels under an image pyramid: the frames, the filters, and what splits on them cost."""
 
-from __future__ import annotations
-
-from pathlib import Path
-from typing import Any
-
 import numpy as np
 import pytest
 from bench_datasets import multiscale
@@ -21,7 +16,7 @@ from bench_methods.cegb import CEGB
 from helpers.boosted_cases import fit, path
 
 import bench_core
-from bench_core import Examples, InputError, Splits, Task
+from bench_core import Examples, InputError, Task
 from bench_core.datasets.data_folder import DataFolder
 from bench_core.results.store import Store
 
@@ -29,7 +24,7 @@ SCALES = (1, 2, 4, 8)
 
 
 @pytest.fixture
-def small(monkeypatch: pytest.MonkeyPatch) -> None:
+def small(monkeypatch):
     monkeypatch.setattr(multiscale, "SIDE", {"quick": 32, "standard": 40, "paper": 48})
     monkeypatch.setattr(
         multiscale, "FRAMES", dict.fromkeys(("quick", "standard", "paper"), (3, 2, 2))
@@ -37,24 +32,24 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(multiscale, "PIXELS", {"quick": 1024, "standard": 100, "paper": 200})
 
 
-def prepared(tmp_path: Path, size: str = "quick", seed: int = 0, **options: Any) -> Splits:
+def prepared(tmp_path, size="quick", seed=0, **options):
     return Multiscale(**options).prepare(DataFolder(tmp_path), size, 0, seed)
 
 
-def column(name: str, X: np.ndarray) -> np.ndarray:
+def column(name, X):
     return X[:, feature_names(SCALES).index(name)]
 
 
 # the pyramid
 
 
-def test_a_block_is_the_mean_of_its_pixels_and_the_border_goes_on() -> None:
+def test_a_block_is_the_mean_of_its_pixels_and_the_border_goes_on():
     frame = np.arange(15.0).reshape(3, 5)
     assert averaged(frame, 2).tolist() == [[3.0, 5.0, 6.5], [10.5, 12.5, 14.0]]
     assert averaged(frame, 1).tolist() == frame.tolist()
 
 
-def test_all_pixels_of_a_block_share_its_values() -> None:
+def test_all_pixels_of_a_block_share_its_values():
     frame = np.random.default_rng(0).integers(0, 256, (21, 13))
     X = features(frame, SCALES).reshape(21, 13, -1)
     for k, scale in enumerate(SCALES):
@@ -68,7 +63,7 @@ def test_all_pixels_of_a_block_share_its_values() -> None:
     np.testing.assert_allclose(X[20, 12, feature_names(SCALES).index("value@8")], blocks[2, 1])
 
 
-def answers(frame: np.ndarray, scale: int) -> dict[str, float]:
+def answers(frame, scale):
     """What the filters say in the middle of a frame, where its borders are far."""
     X = features(frame, (scale,)).reshape(*frame.shape, -1)
     middle = X[frame.shape[0] // 2, frame.shape[1] // 2]
@@ -76,7 +71,7 @@ def answers(frame: np.ndarray, scale: int) -> dict[str, float]:
 
 
 @pytest.mark.parametrize("scale", SCALES)
-def test_filters_know_slopes_and_curvatures(scale: int) -> None:
+def test_filters_know_slopes_and_curvatures(scale):
     """Of a x^2 + b xy + c y^2 + 3x - 4y the Hessian is [[2a, b], [b, 2c]], in blocks scale^2 as
     large; where all three vanish the slope is 5."""
     y, x = np.mgrid[-80:80, -80:80] + 0.5
@@ -96,7 +91,7 @@ def test_filters_know_slopes_and_curvatures(scale: int) -> None:
 
 
 @pytest.mark.parametrize(("eps", "wanted"), [("shared", 1 / 16), ("printed", 16.0)])
-def test_a_split_costs_a_share_of_what_a_fine_one_does(eps: str, wanted: float) -> None:
+def test_a_split_costs_a_share_of_what_a_fine_one_does(eps, wanted):
     at = split_prices(SCALES, eps)
     names = feature_names(SCALES)
     assert at.split == 1.0
@@ -105,7 +100,7 @@ def test_a_split_costs_a_share_of_what_a_fine_one_does(eps: str, wanted: float) 
     assert at.multiplier[names.index("ridge@4")] == wanted
 
 
-def two_clues(rows: int = 640) -> Examples:
+def two_clues(rows=640):
     """``value@1`` is right nine times in ten, ``value@8`` eight."""
     y = np.arange(rows) % 2 * 1.0
     X = np.zeros((rows, 24), dtype=np.float32)
@@ -116,7 +111,7 @@ def two_clues(rows: int = 640) -> Examples:
     return Examples(X, y)
 
 
-def test_cegb_takes_the_coarse_clue_where_the_fine_ones_gain_is_not_worth_its_price() -> None:
+def test_cegb_takes_the_coarse_clue_where_the_fine_ones_gain_is_not_worth_its_price():
     """A split with share p of right answers gains n (2 p - 1)^2 / 2 by the logistic loss at equal
     classes (g = +-1/2, h = 1/4). Free features: tau is tradeoff x log 2 / (6 (1 + 1/4 + 1/16 +
     1/64)), and the fine split costs n tau (1 - 1/64) more. The two draw at the tau at which
@@ -130,7 +125,7 @@ def test_cegb_takes_the_coarse_clue_where_the_fine_ones_gain_is_not_worth_its_pr
         assert feature_names(SCALES)[model.ensemble.feature[0]] == name
 
 
-def test_a_row_is_billed_the_shares_of_the_splits_on_its_way(small: None, tmp_path: Path) -> None:
+def test_a_row_is_billed_the_shares_of_the_splits_on_its_way(small, tmp_path):
     splits = prepared(tmp_path)
     model = fit(CEGB(trees=6, tradeoff=0.05), splits.train, Task.BINARY, splits.prices)
     last, trees, X = path(model, splits.test)[-1], model.ensemble, splits.test.X
@@ -153,7 +148,7 @@ def test_a_row_is_billed_the_shares_of_the_splits_on_its_way(small: None, tmp_pa
 # generated frames
 
 
-def test_a_frame_is_decided_by_its_key() -> None:
+def test_a_frame_is_decided_by_its_key():
     one, again, other = draw(64, 0, 1, 2), draw(64, 0, 1, 2), draw(64, 0, 1, 3)
     np.testing.assert_array_equal(one.grey, again.grey)
     np.testing.assert_array_equal(one.truth, again.truth)
@@ -161,7 +156,7 @@ def test_a_frame_is_decided_by_its_key() -> None:
     assert one.grey.dtype == np.uint8
 
 
-def test_bodies_stay_apart() -> None:
+def test_bodies_stay_apart():
     """Widened by a pixel all round they are still as many, and every one was placed."""
     from scipy import ndimage
 
@@ -174,13 +169,12 @@ def test_bodies_stay_apart() -> None:
 # the data set
 
 
-def test_every_pixel_of_generated_frames_is_a_row(small: None, tmp_path: Path) -> None:
+def test_every_pixel_of_generated_frames_is_a_row(small, tmp_path):
     splits = prepared(tmp_path)
     frames = splits.test.frames
     assert [len(part) for part in (splits.train, splits.valid, splits.test)] == [3072, 2048, 2048]
     assert splits.stand_in
     assert splits.feature_names == feature_names(SCALES)
-    assert frames is not None
     second = draw(32, 0, 2, 1)
     np.testing.assert_array_equal(list(frames.pictures(splits.test.y > 0))[1], second.truth)
     np.testing.assert_array_equal(
@@ -188,12 +182,9 @@ def test_every_pixel_of_generated_frames_is_a_row(small: None, tmp_path: Path) -
     )
 
 
-def test_training_pixels_of_large_frames_are_drawn_without_repetition(
-    small: None, tmp_path: Path
-) -> None:
+def test_training_pixels_of_large_frames_are_drawn_without_repetition(small, tmp_path):
     some, whole = prepared(tmp_path, "standard"), prepared(tmp_path, "standard", pixels=1600)
     assert len(some.train) == 300
-    assert some.train.frames is not None
     assert some.train.frames.widths is None
     assert len(whole.train) == 4800
     assert len(some.test) == len(whole.test) == 3200
@@ -206,7 +197,7 @@ def test_training_pixels_of_large_frames_are_drawn_without_repetition(
 
 
 @pytest.mark.parametrize("scales", [(), (2, 2), (0,)])
-def test_scales_without_a_meaning_are_refused(scales: tuple[int, ...]) -> None:
+def test_scales_without_a_meaning_are_refused(scales):
     with pytest.raises(ValueError, match="scales"):
         Multiscale(scales=scales)
 
@@ -214,7 +205,7 @@ def test_scales_without_a_meaning_are_refused(scales: tuple[int, ...]) -> None:
 # a folder of the user's
 
 
-def folder(home: Path, frames: int = 4, suffix: str = ".npy") -> Path:
+def folder(home, frames=4, suffix=".npy"):
     for part in ("frames", "labels"):
         (home / part).mkdir()
     for j in range(frames):
@@ -230,25 +221,23 @@ def folder(home: Path, frames: int = 4, suffix: str = ".npy") -> Path:
     return home
 
 
-def own(home: Path, size: str = "quick", **options: Any) -> Splits:
+def own(home, size="quick", **options):
     return prepared(home, size, folder=str(home), **options)
 
 
 @pytest.mark.parametrize("suffix", [".npy", ".png", ".tif", ".pgm"])
-def test_a_users_frames_are_read_in_the_order_of_their_names(tmp_path: Path, suffix: str) -> None:
+def test_a_users_frames_are_read_in_the_order_of_their_names(tmp_path, suffix):
     splits = own(folder(tmp_path, 5, suffix))
     assert not splits.stand_in
     for part, shots in ((splits.train, (0, 1)), (splits.valid, (2,)), (splits.test, (3, 4))):
-        assert part.frames is not None
-        assert part.frames.widths is not None
         assert part.frames.widths.tolist() == [40] * len(shots)
         for shot, found in zip(shots, part.frames.pictures(part.X[:, 0]), strict=True):
             np.testing.assert_array_equal(found, draw(40, 9, shot).grey[:24])
         assert all(picture[2:5, 2:5].all() for picture in part.frames.pictures(part.y))
 
 
-def test_a_folder_that_cannot_be_used_is_named_with_its_remedy(tmp_path: Path) -> None:
-    def spoilt(name: str, array: np.ndarray | None, path: str = "frames/shot1.npy") -> str:
+def test_a_folder_that_cannot_be_used_is_named_with_its_remedy(tmp_path):
+    def spoilt(name, array, path="frames/shot1.npy"):
         home = tmp_path / name
         home.mkdir()
         folder(home)
@@ -275,9 +264,7 @@ def test_a_folder_that_cannot_be_used_is_named_with_its_remedy(tmp_path: Path) -
 # the whole chain
 
 
-def test_a_run_shows_seg_and_evaluation_cost_alone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_shows_seg_and_evaluation_cost_alone(tmp_path, monkeypatch):
     monkeypatch.setenv("BENCH_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("BENCH_DATA", str(tmp_path))
     store = str(tmp_path / "bench.db")

@@ -1,9 +1,5 @@
 """The SEG measure beside masks judged by hand and a flood fill over sets of pixels."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import numpy as np
 import pytest
 from bench_datasets.multiscale.seg import Seg, jaccards
@@ -19,11 +15,11 @@ masks = st.tuples(st.integers(1, 9), st.integers(1, 9)).flatmap(
 )
 
 
-def picture(text: str) -> np.ndarray:
+def picture(text):
     return np.array([[c == "#" for c in line.strip()] for line in text.strip().splitlines()])
 
 
-def flooded(mask: np.ndarray) -> list[set[Place]]:
+def flooded(mask):
     """Objects as sets of pixels, in the order in which lines meet them."""
     left = {(int(i), int(j)) for i, j in np.argwhere(mask)}
     found = []
@@ -42,7 +38,7 @@ def flooded(mask: np.ndarray) -> list[set[Place]]:
     return found
 
 
-def by_sets(called: np.ndarray, truth: np.ndarray) -> list[float]:
+def by_sets(called, truth):
     scores = []
     for reference in flooded(truth):
         matches = [s for s in flooded(called) if len(reference & s) > len(reference) / 2]
@@ -51,7 +47,7 @@ def by_sets(called: np.ndarray, truth: np.ndarray) -> list[float]:
     return scores
 
 
-def judge(called: np.ndarray, truth: np.ndarray) -> Any:
+def judge(called, truth):
     shape = truth.shape
     frames = Frames(np.array([0, truth.size]), np.array([shape[1]]))
     scores = np.where(called, 0.5, -0.5).reshape(-1)
@@ -86,24 +82,24 @@ TRUTH = picture("""
         ),
     ],
 )
-def test_scores_are_those_found_by_hand(called: np.ndarray, scores: list[float]) -> None:
+def test_scores_are_those_found_by_hand(called, scores):
     assert jaccards(called, TRUTH).tolist() == pytest.approx(scores)
     assert judge(called, TRUTH).mean == pytest.approx(np.mean(scores))
 
 
-def test_a_score_that_is_no_number_is_refused() -> None:
+def test_a_score_that_is_no_number_is_refused():
     frames = Frames(np.array([0, 4]), np.array([2]))
     with pytest.raises(InputError, match="seg: the score of row 1"):
         Seg().values(np.array([1.0, np.nan, -1.0, -1.0]), np.array([1.0, 1.0, 0.0, 0.0]), frames)
 
 
 @given(masks)
-def test_scores_agree_with_sets_of_flooded_pixels(pair: tuple[np.ndarray, np.ndarray]) -> None:
+def test_scores_agree_with_sets_of_flooded_pixels(pair):
     called, truth = pair
     assert sorted(jaccards(called, truth)) == pytest.approx(sorted(by_sets(called, truth)))
 
 
-def test_the_mean_is_over_the_objects_of_all_frames() -> None:
+def test_the_mean_is_over_the_objects_of_all_frames():
     """Frames of other shapes: one of two objects found whole, one object not found, none there."""
     frames = Frames(np.array([0, 6, 10, 12]), np.array([3, 2, 1]))
     y = np.array([1, 0, 1, 0, 0, 0, 1, 1, 0, 0, 0, 0], dtype=float)
@@ -115,6 +111,6 @@ def test_the_mean_is_over_the_objects_of_all_frames() -> None:
 
 
 @pytest.mark.parametrize("groups", [None, Queries(np.array([0, 4]))])
-def test_rows_that_are_no_pixels_are_refused(groups: Queries | None) -> None:
+def test_rows_that_are_no_pixels_are_refused(groups):
     with pytest.raises(InputError, match="pixels of frames"):
         Seg().values(np.ones(4), np.ones(4), groups)

@@ -1,7 +1,5 @@
 """The generated stand-in: equal to its written definition, the same everywhere, and plausible."""
 
-from __future__ import annotations
-
 import hashlib
 
 import numpy as np
@@ -9,7 +7,7 @@ import pytest
 from bench_datasets.yahoo import ROWS, YahooSim, YahooSimB
 from bench_datasets.yahoo.sim import PATTERNS, features, generate, query_sizes
 
-from bench_core.data import Examples, Task
+from bench_core.data import Task
 from bench_core.datasets.data_folder import DataFolder
 
 CHECKSUMS = {
@@ -19,39 +17,37 @@ CHECKSUMS = {
 
 
 @pytest.fixture(scope="module")
-def block() -> dict[str, Examples]:
+def block():
     return {name: generate(pattern, 3, 0, 8000) for name, pattern in PATTERNS.items()}
 
 
 @pytest.mark.parametrize("pattern", PATTERNS)
-def test_checksum_of_a_small_block(pattern: str) -> None:
+def test_checksum_of_a_small_block(pattern):
     """Computed once from the written definition in plain Python; never to change in version 2."""
     made = generate(PATTERNS[pattern], 0, 0, 64)
     little = made.X.astype("<f4").tobytes() + made.y.astype("<f8").tobytes()
     assert hashlib.sha256(little).hexdigest() == CHECKSUMS[pattern]
 
 
-def test_query_sizes_add_up_to_the_rows() -> None:
+def test_query_sizes_add_up_to_the_rows():
     sizes = query_sizes(4, 2, 5000)
     assert sizes.sum() == 5000
     assert sizes.min() >= 1
 
 
 @pytest.mark.parametrize("pattern", PATTERNS)
-def test_grades_have_the_proportions_of_the_original(
-    pattern: str, block: dict[str, Examples]
-) -> None:
+def test_grades_have_the_proportions_of_the_original(pattern, block):
     share = np.bincount(block[pattern].y.astype(int), minlength=5) / 8000
     np.testing.assert_allclose(share, [0.26, 0.36, 0.28, 0.08, 0.02], atol=0.03)
 
 
-def test_as_many_rows_as_in_the_original_have_grade_3_or_more() -> None:
+def test_as_many_rows_as_in_the_original_have_grade_3_or_more():
     """45111 of 473134, the training rows in section 4 of Cronus; seeds differ by .0015."""
     found = [(generate(PATTERNS["a"], seed, 0, 20000).y >= 3).mean() for seed in range(4)]
     assert np.mean(found) == pytest.approx(45111 / 473134, abs=0.003)
 
 
-def test_the_best_single_column_is_the_most_expensive() -> None:
+def test_the_best_single_column_is_the_most_expensive():
     made = generate(PATTERNS["a"], 0, 0, 20000)
     price = features(PATTERNS["a"])["price"].to_numpy()
     label = made.y - np.repeat(
@@ -65,37 +61,33 @@ def test_the_best_single_column_is_the_most_expensive() -> None:
 
 
 @pytest.mark.parametrize("pattern", PATTERNS)
-def test_about_half_of_the_cells_are_zero_and_none_is_missing(
-    pattern: str, block: dict[str, Examples]
-) -> None:
+def test_about_half_of_the_cells_are_zero_and_none_is_missing(pattern, block):
     X = block[pattern].X
     assert 0.4 < (X == 0).mean() < 0.6
     assert X.min() == 0
     assert X.max() == 1
 
 
-def test_the_beginning_does_not_depend_on_how_many_rows_are_asked_for(
-    block: dict[str, Examples],
-) -> None:
+def test_the_beginning_does_not_depend_on_how_many_rows_are_asked_for(block):
     few = generate(PATTERNS["a"], 3, 0, 1000)
     np.testing.assert_array_equal(few.X, block["a"].X[:1000])
     np.testing.assert_array_equal(few.y, block["a"].y[:1000])
 
 
-def test_threads_do_not_change_a_bit(block: dict[str, Examples]) -> None:
+def test_threads_do_not_change_a_bit(block):
     one = generate(PATTERNS["a"], 3, 0, 8000, threads=1)
     np.testing.assert_array_equal(one.X, block["a"].X)
     np.testing.assert_array_equal(one.y, block["a"].y)
 
 
-def test_other_seeds_and_splits_give_other_rows(block: dict[str, Examples]) -> None:
+def test_other_seeds_and_splits_give_other_rows(block):
     for seed, split in ((4, 0), (3, 1)):
         other = generate(PATTERNS["a"], seed, split, 1000)
         assert not np.array_equal(other.y, block["a"].y[:1000])
         assert not np.array_equal(other.X, block["a"].X[:1000])
 
 
-def test_quick_profile_has_its_sizes_prices_and_mark() -> None:
+def test_quick_profile_has_its_sizes_prices_and_mark():
     splits = YahooSim().prepare(DataFolder("."), "quick", 0, 0).complete()
     assert [len(s) for s in (splits.train, splits.valid, splits.test)] == [12000, 4000, 6000]
     assert splits.prices.everything == 16948
@@ -106,7 +98,7 @@ def test_quick_profile_has_its_sizes_prices_and_mark() -> None:
     assert YahooSim.stand_in_for == YahooSimB.stand_in_for == "yahoo"
 
 
-def test_paper_profile_has_exactly_the_original_sizes() -> None:
+def test_paper_profile_has_exactly_the_original_sizes():
     assert ROWS["paper"] == (473134, 71083, 165660)
     assert int(query_sizes(0, 0, 473134).sum()) == 473134
     assert 18000 < len(query_sizes(0, 0, 473134)) < 21000

@@ -1,9 +1,6 @@
 """Yahoo's set 1, read from small files in the publisher's format made here."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,7 +12,6 @@ from bench_core.data import Examples, Queries, Task
 from bench_core.datasets.data_folder import DataFolder
 from bench_core.datasets.publishers import home_of, is_there
 from bench_core.errors import InputError
-from bench_core.splits import Splits
 
 USED = [0, 5, 6, 7, 350, 699]
 
@@ -27,7 +23,7 @@ class Made:
     sizes: list[int]
 
 
-def write_split(path: Path, queries: int, seed: int) -> Made:
+def write_split(path, queries, seed):
     rng = np.random.default_rng(seed)
     sizes = rng.integers(1, 9, queries).tolist()
     n = sum(sizes)
@@ -44,7 +40,7 @@ def write_split(path: Path, queries: int, seed: int) -> Made:
     return Made(X, y, sizes)
 
 
-def cost_file(folder: Path) -> Path:
+def cost_file(folder):
     cost = np.full(700, 10000)
     cost[USED] = [1, 5, 20, 50, 150, 200]
     path = folder / "yahoo_feature_cost.txt"
@@ -53,7 +49,7 @@ def cost_file(folder: Path) -> Path:
 
 
 @pytest.fixture
-def made(tmp_path: Path) -> dict[str, Made]:
+def made(tmp_path):
     cost_file(tmp_path)
     return {
         name: write_split(tmp_path / f"set1.{name}.txt", queries, seed)
@@ -61,14 +57,12 @@ def made(tmp_path: Path) -> dict[str, Made]:
     }
 
 
-def prepared(folder: Path, size: str = "paper", **options: object) -> Splits:
-    splits = Yahoo(**options).prepare(DataFolder(folder), size, 0, 0)  # type: ignore[arg-type]
+def prepared(folder, size="paper", **options):
+    splits = Yahoo(**options).prepare(DataFolder(folder), size, 0, 0)
     return splits.complete(Yahoo.task)
 
 
-def test_the_priced_columns_are_kept_with_their_prices(
-    tmp_path: Path, made: dict[str, Made]
-) -> None:
+def test_the_priced_columns_are_kept_with_their_prices(tmp_path, made):
     splits = prepared(tmp_path)
     assert splits.feature_names == ("1", "6", "7", "8", "351", "700")
     assert splits.prices.feature_price().tolist() == [1, 5, 20, 50, 150, 200]
@@ -83,9 +77,7 @@ def test_the_priced_columns_are_kept_with_their_prices(
         assert part.queries.sizes.tolist() == wanted.sizes
 
 
-def test_smaller_profiles_take_the_first_whole_queries_and_say_so(
-    tmp_path: Path, made: dict[str, Made], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_smaller_profiles_take_the_first_whole_queries_and_say_so(tmp_path, made, monkeypatch):
     monkeypatch.setitem(yahoo.ROWS, "quick", (30, 1000, 20))
     splits = prepared(tmp_path, "quick")
     ends = np.cumsum(made["train"].sizes)
@@ -98,7 +90,7 @@ def test_smaller_profiles_take_the_first_whole_queries_and_say_so(
     ]
 
 
-def test_labels_and_copies_follow_the_options(tmp_path: Path, made: dict[str, Made]) -> None:
+def test_labels_and_copies_follow_the_options(tmp_path, made):
     splits = prepared(tmp_path, relevant=3, copies=10, copied_in="test")
     assert splits.train.y.tolist() == (made["train"].y >= 3).astype(float).tolist()
     assert splits.train.multiplicity is None
@@ -106,9 +98,7 @@ def test_labels_and_copies_follow_the_options(tmp_path: Path, made: dict[str, Ma
     assert splits.test.multiplicity.tolist() == np.where(made["test"].y >= 3, 1, 10).tolist()
 
 
-def test_the_cost_file_is_fetched_into_the_data_folder(
-    tmp_path: Path, made: dict[str, Made], real_data: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_cost_file_is_fetched_into_the_data_folder(tmp_path, made, real_data, monkeypatch):
     """The expected sha256 is that of the authors' file."""
     published = real_data / "feature-costs" / "yahoo_feature_cost.txt"
     (tmp_path / "yahoo_feature_cost.txt").unlink()
@@ -118,7 +108,7 @@ def test_the_cost_file_is_fetched_into_the_data_folder(
     assert (tmp_path / "yahoo_feature_cost.txt").read_bytes() == published.read_bytes()
 
 
-def test_the_published_costs_are_519_in_the_known_groups(real_data: Path) -> None:
+def test_the_published_costs_are_519_in_the_known_groups(real_data):
     cost = yahoo.yahoo_costs(DataFolder(real_data))
     values, counts = np.unique(cost, return_counts=True)
     assert dict(zip(values.tolist(), counts.tolist(), strict=True)) == {
@@ -126,16 +116,12 @@ def test_the_published_costs_are_519_in_the_known_groups(real_data: Path) -> Non
     }  # fmt: skip
 
 
-def subset(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, rows: tuple[int, int, int], size: str = "paper"
-) -> Splits:
+def subset(folder, monkeypatch, rows, size="paper"):
     monkeypatch.setattr(yahoo, "SUBSET", rows)
     return YahooSubset().prepare(DataFolder(folder), size, 0, 0)
 
 
-def test_the_subset_is_the_training_split_cut_in_three_in_file_order(
-    tmp_path: Path, made: dict[str, Made], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_subset_is_the_training_split_cut_in_three_in_file_order(tmp_path, made, monkeypatch):
     for name in ("valid", "test"):
         (tmp_path / f"set1.{name}.txt").unlink()
     whole = made["train"]
@@ -152,8 +138,8 @@ def test_the_subset_is_the_training_split_cut_in_three_in_file_order(
 
 
 def test_where_no_query_ends_at_the_published_size_the_nearest_end_is_taken(
-    tmp_path: Path, made: dict[str, Made], monkeypatch: pytest.MonkeyPatch
-) -> None:
+    tmp_path, made, monkeypatch
+):
     sizes = made["train"].sizes
     ends = np.cumsum(sizes)
     at = next(k for k in range(10, 30) if sizes[k] >= 5)  # query k is to be torn near its end
@@ -164,17 +150,13 @@ def test_where_no_query_ends_at_the_published_size_the_nearest_end_is_taken(
     assert len(splits.train) + len(splits.valid) == ends[later - 1]
 
 
-def test_the_subset_of_another_training_split_is_refused(
-    tmp_path: Path, made: dict[str, Made]
-) -> None:
+def test_the_subset_of_another_training_split_is_refused(tmp_path, made):
     rows = sum(made["train"].sizes)
     with pytest.raises(InputError, match=f"set1.train.txt: {rows} rows instead of 473134; get"):
         YahooSubset().prepare(DataFolder(tmp_path), "quick", 0, 0)
 
 
-def test_one_copy_of_the_files_serves_the_set_and_its_subset(
-    tmp_path: Path, made: dict[str, Made]
-) -> None:
+def test_one_copy_of_the_files_serves_the_set_and_its_subset(tmp_path, made):
     source = DataFolder(tmp_path)
     assert is_there(Yahoo(), source)
     assert is_there(YahooSubset(), source)
@@ -188,12 +170,12 @@ GRADES = [0.0, 1.0, 2.0, 3.0, 4.0]
 
 
 @pytest.fixture
-def examples() -> Examples:
+def examples():
     X = np.zeros((5, 1), dtype=np.float32)
     return Examples(X, np.array(GRADES), Queries.from_sizes(np.array([5])))
 
 
-def test_copies_only_in_the_test_split(examples: Examples) -> None:
+def test_copies_only_in_the_test_split(examples):
     judge = Judgement(copies=10, copied_in="test")
     assert judge.judged(examples, TRAIN).multiplicity is None
     judged = judge.judged(examples, TEST)

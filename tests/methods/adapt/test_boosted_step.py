@@ -1,9 +1,6 @@
 """ADAPT-GBRT: its residuals, one purse for two ensembles, and Greedy Miser as a special case."""
 
-from __future__ import annotations
-
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -19,18 +16,18 @@ from bench_core import Prices, price_list
 ARRAYS = ("start", "feature", "threshold", "left", "right", "missing_left", "value", "base")
 
 
-def residuals(q: Any, y: Any, f1: Any, g: Any) -> Any:
+def residuals(q, y, f1, g):
     loss = JointLoss(np.asarray(q, float))
-    gradient, _ = loss.gradients(np.stack([f1, g]), Labels(np.asarray(y, float)), None)  # type: ignore[arg-type]
+    gradient, _ = loss.gradients(np.stack([f1, g]), Labels(np.asarray(y, float)), None)
     return -gradient
 
 
-def test_the_residuals_are_those_of_the_printed_loss() -> None:
+def test_the_residuals_are_those_of_the_printed_loss():
     rng = np.random.default_rng(0)
     q, y, f1, g = rng.uniform(size=9), rng.integers(0, 2, 9), rng.normal(size=9), rng.normal(size=9)
     sign = 2 * y - 1
 
-    def loss(f1: Any, g: Any) -> Any:
+    def loss(f1, g):
         kept = np.log1p(np.exp(-sign * f1)) + np.log1p(np.exp(g))
         return (1 - q) * kept + q * np.log1p(np.exp(-g))
 
@@ -42,7 +39,7 @@ def test_the_residuals_are_those_of_the_printed_loss() -> None:
     assert found[GATE].tolist() == pytest.approx((-by_g).tolist(), abs=1e-8)
 
 
-def test_the_start_is_where_both_residuals_sum_to_zero() -> None:
+def test_the_start_is_where_both_residuals_sum_to_zero():
     rng = np.random.default_rng(1)
     q, y, m = rng.uniform(size=20), rng.integers(0, 2, 20).astype(float), rng.integers(1, 4, 20)
     f1, g = JointLoss(q).base(Labels(y, m))
@@ -51,9 +48,9 @@ def test_the_start_is_where_both_residuals_sum_to_zero() -> None:
 
 
 @pytest.mark.parametrize("charge", [0.0, 0.03, 0.3])
-def test_with_a_limit_of_zero_it_is_greedy_miser_to_the_bit(charge: float) -> None:
+def test_with_a_limit_of_zero_it_is_greedy_miser_to_the_bit(charge):
     splits = noisy()
-    same: dict[str, Any] = {"tradeoff": charge, "trees": 12, "learning_rate": 0.3, "depth": 3}
+    same = {"tradeoff": charge, "trees": 12, "learning_rate": 0.3, "depth": 3}
     model = fitted(AdaptGBRT(f0=Fixed((1.0,) * 4), p_full=0.0, **same), splits)
     miser = fitted(GreedyMiser(l2=0.0, **same), splits).ensemble  # as printed, like ADAPT's
     (pair,) = model.pairs
@@ -62,7 +59,7 @@ def test_with_a_limit_of_zero_it_is_greedy_miser_to_the_bit(charge: float) -> No
         assert np.array_equal(getattr(pair.classifier.ensemble, name), getattr(miser, name))
 
 
-def test_what_the_classifier_buys_is_free_for_the_gate() -> None:
+def test_what_the_classifier_buys_is_free_for_the_gate():
     """The feature is worth its price to f1 (about 0.03 a row) but not to the gate (0.005)."""
     from bench_trees import Penalty, Settings, boost, find_bins
 
@@ -70,7 +67,7 @@ def test_what_the_classifier_buys_is_free_for_the_gate() -> None:
     bins = find_bins(x)
     q = np.where(x[:, 0] > 0, 0.6, 0.4)
 
-    def gate_trees(y: Any) -> int:
+    def gate_trees(y):
         ensemble = boost(
             bins.codes(x),
             bins,
@@ -85,12 +82,12 @@ def test_what_the_classifier_buys_is_free_for_the_gate() -> None:
     assert gate_trees((x[:, 0] > 0).astype(float)) == 3
 
 
-def test_features_of_one_sensor_are_bought_together() -> None:
+def test_features_of_one_sensor_are_bought_together():
     """One unit of cost is equally expensive in both cases."""
     splits = noisy(600, 4)
     apart, shared = Prices.additive(np.ones(4)), price_list(np.ones(4), shared=[[0, 1, 2]])
 
-    def features(prices: Prices, unit: float) -> int:
+    def features(prices, unit):
         learner = AdaptGBRT(f0=GBRT(trees=20), tradeoff=unit * prices.everything, trees=15)
         return int(fitted(learner, replace(splits, prices=prices)).pairs[0].features)
 
@@ -98,7 +95,7 @@ def test_features_of_one_sensor_are_bought_together() -> None:
     assert features(shared, 0.003) == 3
 
 
-def test_the_gate_sends_what_the_cheap_model_gets_wrong() -> None:
+def test_the_gate_sends_what_the_cheap_model_gets_wrong():
     splits = noisy(2000, 4)
     learner = AdaptGBRT(f0=GBRT(trees=60), tradeoff=0.1, trees=30, learning_rate=0.5)
     model = fitted(learner, splits)
@@ -107,7 +104,7 @@ def test_the_gate_sends_what_the_cheap_model_gets_wrong() -> None:
     assert accuracy > 0.8
 
 
-def test_tau_sums_over_rows_and_copies() -> None:
+def test_tau_sums_over_rows_and_copies():
     splits = noisy()
     copied = replace(splits.train, multiplicity=np.full(200, 3))
     model = fitted(

@@ -1,9 +1,7 @@
 """The four ADAPT learners: the paper's exact tests, odd data, promises, refused values."""
 
-from __future__ import annotations
-
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -15,7 +13,7 @@ from bench_methods.linear.svm import RBFSVM
 from bench_models.staged import Point, Stage, StagedModel
 from helpers.adapt_cases import Rule, cheapest, curve, fitted, noisy
 
-from bench_core import DiscountGroup, Features, Prices, Splits, Task, price_list
+from bench_core import DiscountGroup, Features, Task, price_list
 from bench_core.conformance.tasks import with_learners
 
 SVM = RBFSVM(C=10.0, gamma=1.0)
@@ -28,30 +26,30 @@ QUICK = [
 ]
 
 
-def learners(some: list[Any] = QUICK) -> pytest.MarkDecorator:
+def learners(some=QUICK):
     return pytest.mark.parametrize("learner", some, ids=lambda one: one.name)
 
 
-def synthetic_2(seed: int) -> Splits:
-    splits = AdaptSynthetic2().prepare(None, "quick", 0, seed)  # type: ignore[arg-type]
+def synthetic_2(seed):
+    splits = AdaptSynthetic2().prepare(None, "quick", 0, seed)
     return splits.complete(Task.BINARY)
 
 
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize("p_full", [0.4, 0.5, 0.6])
-def test_adapt_lin_solves_synthetic_2_at_exactly_one_and_a_half(seed: int, p_full: float) -> None:
+def test_adapt_lin_solves_synthetic_2_at_exactly_one_and_a_half(seed, p_full):
     model = fitted(AdaptLin(f0=SVM, p_full=p_full, gates=0), synthetic_2(seed))
     assert cheapest(model, synthetic_2(seed)) == (1.5, 1.0, 2.0)
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_adapt_l1_takes_the_other_feature_and_ends_at_one_and_three_quarters(seed: int) -> None:
+def test_adapt_l1_takes_the_other_feature_and_ends_at_one_and_three_quarters(seed):
     model = fitted(AdaptL1(f0=SVM), synthetic_2(seed))
     assert model.pairs[0].features == 1
     assert cheapest(model, synthetic_2(seed)) == (1.75, 1.0, 2.0)
 
 
-def test_no_setting_of_algorithm_1_as_printed_gets_below_one_and_three_quarters() -> None:
+def test_no_setting_of_algorithm_1_as_printed_gets_below_one_and_three_quarters():
     splits, found = synthetic_2(0), set()
     for tradeoff in (0.003, 0.03, 0.3):
         for p_full in (0.4, 0.6):
@@ -60,9 +58,9 @@ def test_no_setting_of_algorithm_1_as_printed_gets_below_one_and_three_quarters(
     assert min(found) == (1.75, 1.0, 2.0)
 
 
-def test_on_synthetic_1_the_gate_learns_where_the_border_waves() -> None:
+def test_on_synthetic_1_the_gate_learns_where_the_border_waves():
     """Sixty percent of the rows lie where no linear classifier is right."""
-    splits = AdaptSynthetic1().prepare(None, "quick", 0, 0)  # type: ignore[arg-type]
+    splits = AdaptSynthetic1().prepare(None, "quick", 0, 0)
     splits = splits.complete(Task.BINARY)
     f0 = RBFSVM(C=100.0, gamma=3.0)
     learner = AdaptLin(f0=f0, tradeoff=0.0, p_full=0.6, gates=0, restart=False, iterations=10)
@@ -78,7 +76,7 @@ def test_on_synthetic_1_the_gate_learns_where_the_border_waves() -> None:
     assert np.mean(sent[~right]) < 0.15
 
 
-def test_one_fit_offers_each_set_of_features_at_its_gates_and_then_f0() -> None:
+def test_one_fit_offers_each_set_of_features_at_its_gates_and_then_f0():
     splits = noisy(300)
     points, _, cost = curve(
         fitted(AdaptLin(f0=GBRT(trees=20), gates=2, p_full=0.5), splits), splits.test, splits.prices
@@ -92,7 +90,7 @@ def test_one_fit_offers_each_set_of_features_at_its_gates_and_then_f0() -> None:
 
 
 @learners()
-def test_paths_never_have_more_than_a_hundred_points(learner: Any) -> None:
+def test_paths_never_have_more_than_a_hundred_points(learner):
     splits = noisy(150, 60)
     most = replace(learner, gates=40, **({"supports": 60} if hasattr(learner, "supports") else {}))
     points, _, _ = curve(fitted(most, splits), splits.test, splits.prices)
@@ -101,7 +99,7 @@ def test_paths_never_have_more_than_a_hundred_points(learner: Any) -> None:
 
 @pytest.mark.parametrize("tradeoff", [0.0, 0.3])
 @pytest.mark.parametrize("kind", [AdaptGBRT, AdaptLin, AdaptLstsq])
-def test_without_a_limit_the_price_of_f0_decides(kind: Any, tradeoff: float) -> None:
+def test_without_a_limit_the_price_of_f0_decides(kind, tradeoff):
     splits = noisy(400)
     learner = kind(f0=GBRT(trees=20, l2=0.0), p_full=None, tradeoff=tradeoff, iterations=3, gates=0)
     model = fitted(learner, splits)
@@ -121,7 +119,7 @@ class Regressor(GBRT):
 
 
 @learners()
-def test_a_large_model_of_other_tasks_is_refused(learner: Any) -> None:
+def test_a_large_model_of_other_tasks_is_refused(learner):
     with pytest.raises(ValueError, match="f0 = regressor does no binary or ranking tasks"):
         with_learners(replace(learner, f0=Regressor()))
 
@@ -134,14 +132,14 @@ PRICES = price_list(
 )
 
 
-def linear(weights: dict[int, float], bias: float, prices: Prices = PRICES) -> StagedModel:
+def linear(weights, bias, prices=PRICES):
     stage = Stage(
         np.array(list(weights), dtype=np.int64), np.array(list(weights.values())), np.array([bias])
     )
     return StagedModel([stage], [Point(0, {})], prices)
 
 
-def model(prices: Prices = PRICES, f0: Any = None) -> AdaptModel:
+def model(prices=PRICES, f0=None):
     """The gate reads feature 0, f1 features 0 and 3, f0 features 1 and 4."""
     gate, f1 = linear({0: 1.0}, 0.0, prices), linear({0: 1.0, 3: 10.0}, 0.0, prices)
     large = f0 or Rule(np.array([0, 1.0, 0, 0, 1.0]), prices, splits=3.0, trees=2.0)
@@ -152,7 +150,7 @@ def model(prices: Prices = PRICES, f0: Any = None) -> AdaptModel:
 X = np.array([[1, 5, 0, 0, 7], [3, 5, 0, 0, 8], [-1, 5, 0, 2, 9]], dtype=np.float32)
 
 
-def test_rows_above_the_threshold_are_f0s_and_the_others_f1s() -> None:
+def test_rows_above_the_threshold_are_f0s_and_the_others_f1s():
     first, second, last = model().predict_path(Features(X))
     assert first.scores.tolist() == [1, 13, 19]
     assert second.scores.tolist() == [12, 13, 19]
@@ -164,7 +162,7 @@ def test_rows_above_the_threshold_are_f0s_and_the_others_f1s() -> None:
     ]
 
 
-def test_a_row_pays_for_the_gate_and_for_the_model_that_answers() -> None:
+def test_a_row_pays_for_the_gate_and_for_the_model_that_answers():
     first, _, last = (p.bills["path"] for p in model().predict_path(Features(X)))
     # kept: feature 0 and, of the group, what is common (2) and its own 5; sent: 0, 1 and 2 + 4
     assert first.feature_cost(PRICES, 3).tolist() == [1 + 7, 1 + 2 + 6, 1 + 7]
@@ -173,26 +171,26 @@ def test_a_row_pays_for_the_gate_and_for_the_model_that_answers() -> None:
     assert last.evaluation_cost(PRICES, 3).tolist() == [2.0] * 3
 
 
-def test_a_sensor_shared_by_gate_and_f0_is_paid_once() -> None:
+def test_a_sensor_shared_by_gate_and_f0_is_paid_once():
     shared = price_list(np.array([4.0, 4.0, 1, 1, 1]), shared=[[0, 1]])
     first = next(iter(model(shared).predict_path(Features(X))))
     assert first.bills["path"].feature_cost(shared, 3).tolist() == [5, 5, 5]
 
 
-def test_the_released_bill_charges_rows_that_are_sent_for_f0_alone() -> None:
+def test_the_released_bill_charges_rows_that_are_sent_for_f0_alone():
     first, _, last = (p.bills["adapt-released"] for p in model().predict_path(Features(X)))
     assert first.feature_cost(PRICES, 3).tolist() == [8, 8, 8]
     assert first.evaluation_cost(PRICES, 3).tolist() == [0, 2, 0]
     assert last.feature_cost(PRICES, 3).tolist() == [8, 8, 8]
 
 
-def test_f0_is_asked_about_each_row_once() -> None:
+def test_f0_is_asked_about_each_row_once():
     served = model()
     assert len(list(served.predict_path(Features(X)))) == 3
     assert served.f0.asked == [3]
 
 
-def test_an_adapt_model_may_stand_behind_another_gate() -> None:
+def test_an_adapt_model_may_stand_behind_another_gate():
     inner = model()
     outer = AdaptModel(
         [GatedPair(linear({2: 1.0}, -5.0), linear({0: 1.0}, 0.0), 2, [(2.0, 0.3)])], inner, PRICES

@@ -1,10 +1,5 @@
 """Linear pairs: gradients, monotone alternation, columns, supports, and thresholds of gates."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Iterator
-from typing import Any
-
 import numpy as np
 import pytest
 from bench_methods.adapt.linear_step import (
@@ -13,7 +8,6 @@ from bench_methods.adapt.linear_step import (
     GroupPenalty,
     Linear,
     LinearProblem,
-    Loss,
     fit_in_turns,
     fit_jointly,
     fit_priced,
@@ -44,22 +38,22 @@ DISTANCES = [KullbackLeibler(), SquaredLogOdds()]
 
 
 @pytest.fixture(autouse=True)
-def one_thread() -> Iterator[None]:
+def one_thread():
     """As in a fit; several spin where the machine is busy."""
     with one_blas_thread():
         yield
 
 
-def columns(n: int = 40, d: int = 6, seed: int = 0) -> tuple[Columns, TrainingRows]:
+def columns(n=40, d=6, seed=0):
     X = np.random.default_rng([seed, 5]).normal(3, 2, size=(n, d)).astype(np.float32)
     some = rows(n, seed)
     return Columns.of(X, some.share), some
 
 
-def packed_objective(cols: Columns, loss: Loss, price: GroupPenalty) -> Callable[..., Any]:
+def packed_objective(cols, loss, price):
     """Of weights and intercept of g, then of f1, in one vector."""
 
-    def value(packed: Any) -> Any:
+    def value(packed):
         each = packed.reshape(2, -1)
         found, by = objective(cols, loss, price, Linear(each[:, :-1], each[:, -1]))
         return found, np.column_stack([by.weights, by.intercepts]).ravel()
@@ -70,9 +64,7 @@ def packed_objective(cols: Columns, loss: Loss, price: GroupPenalty) -> Callable
 @pytest.mark.parametrize("D", DISTANCES)
 @pytest.mark.parametrize("given", [True, False])
 @pytest.mark.parametrize("prices", [SHARED, Prices.additive(np.arange(6.0))])
-def test_the_steps_gradient_is_that_of_finite_differences(
-    D: Any, given: bool, prices: Prices
-) -> None:
+def test_the_steps_gradient_is_that_of_finite_differences(D, given, prices):
     """For a given q, and where q follows the pair."""
     cols, some = columns()
     rng = np.random.default_rng(3)
@@ -84,7 +76,7 @@ def test_the_steps_gradient_is_that_of_finite_differences(
     assert far < 1e-4 * np.linalg.norm(step(at)[1])
 
 
-def test_the_step_minimises_opt2_as_printed() -> None:
+def test_the_step_minimises_opt2_as_printed():
     cols, some = columns()
     rng = np.random.default_rng(4)
     q, cost = rng.uniform(size=40), np.arange(1.0, 7.0)
@@ -100,7 +92,7 @@ def test_the_step_minimises_opt2_as_printed() -> None:
     assert ours == pytest.approx(some.share @ loss + norms + ridge, abs=1e-6)
 
 
-def test_features_of_one_sensor_are_one_group() -> None:
+def test_features_of_one_sensor_are_one_group():
     cols, _ = columns()
     price = GroupPenalty.of(SHARED, SHARED.sensor, cols)
     squares = np.array([9.0, 16, 9, 0, 0, 0])  # sensors: f0 alone, f1 and f2 shared, derived: both
@@ -113,7 +105,7 @@ def test_features_of_one_sensor_are_one_group() -> None:
 @pytest.mark.parametrize("D", DISTANCES)
 @pytest.mark.parametrize("p_full", [0.2, 0.5, 1.0])
 @pytest.mark.parametrize("seed", [0, 1, 2])
-def test_the_alternations_objective_never_rises(D: Any, p_full: float, seed: int) -> None:
+def test_the_alternations_objective_never_rises(D, p_full, seed):
     cols, some = columns(seed=seed)
     price = GroupPenalty.of(Prices.additive(np.ones(6)), np.full(6, 0.005), cols)
     settled = fit_in_turns(LinearProblem(cols, some, F0Limit(p_full), D, price), 15)
@@ -122,7 +114,7 @@ def test_the_alternations_objective_never_rises(D: Any, p_full: float, seed: int
     assert some.mean(settled.q) <= p_full
 
 
-def plain_alternation(problem: LinearProblem, iterations: int) -> float:
+def plain_alternation(problem, iterations):
     """The objective of algorithm 1 with a general solver for (OPT2), run to its end each time."""
     cols, pair = problem.columns, problem.begin
     options = {"maxiter": 500, "ftol": 1e-14, "gtol": 1e-6, "maxcor": 20}
@@ -138,7 +130,7 @@ def plain_alternation(problem: LinearProblem, iterations: int) -> float:
 
 @pytest.mark.parametrize("D", DISTANCES)
 @pytest.mark.parametrize("share", [0.0, 0.02])
-def test_the_objective_is_no_worse_than_that_of_a_general_solver(D: Any, share: float) -> None:
+def test_the_objective_is_no_worse_than_that_of_a_general_solver(D, share):
     """On columns of which one nearly repeats the others."""
     rng = np.random.default_rng(7)
     X = rng.normal(size=(400, 6))
@@ -162,7 +154,7 @@ def test_the_objective_is_no_worse_than_that_of_a_general_solver(D: Any, share: 
 @pytest.mark.parametrize(
     "limit", [F0Limit(0.3), F0Limit(1.0), F0Limit(None, np.linspace(0, 2, 40))]
 )
-def test_the_value_for_the_best_q_is_the_printed_objective_there(D: Any, limit: F0Limit) -> None:
+def test_the_value_for_the_best_q_is_the_printed_objective_there(D, limit):
     some = rows(40)
     g, f1 = np.random.default_rng(5).normal(size=(2, 40))
     q = limit.q(D, some, f1, g)
@@ -173,7 +165,7 @@ def test_the_value_for_the_best_q_is_the_printed_objective_there(D: Any, limit: 
 
 
 @pytest.mark.parametrize("share", [1e-4, 0.02])
-def test_a_wide_problem_is_solved_on_few_columns_as_on_all(share: float) -> None:
+def test_a_wide_problem_is_solved_on_few_columns_as_on_all(share):
     rng = np.random.default_rng(2)
     X = rng.normal(size=(60, 300)).astype(np.float32)
     some = rows(60)
@@ -189,7 +181,7 @@ def test_a_wide_problem_is_solved_on_few_columns_as_on_all(share: float) -> None
     assert found.objective[-1] <= whole.objective[-1] * (1 + 5e-3) + 1e-4
 
 
-def test_logistic_regression_agrees_with_scikit_learn() -> None:
+def test_logistic_regression_agrees_with_scikit_learn():
     cols, some = columns(n=200)
     ours = logistic(cols, some, GroupPenalty.none(cols))
     theirs = LogisticRegression(C=1e6, tol=1e-10, max_iter=1000)
@@ -198,7 +190,7 @@ def test_logistic_regression_agrees_with_scikit_learn() -> None:
     assert ours.intercepts[0] == pytest.approx(theirs.intercept_[0], abs=1e-3)
 
 
-def test_columns_are_standardised_and_constant_ones_left_out() -> None:
+def test_columns_are_standardised_and_constant_ones_left_out():
     X = np.array([[1, 7, np.nan], [3, 7, 2]], dtype=np.float32)
     cols = Columns.of(X, np.array([0.25, 0.75]))
     assert cols.which.tolist() == [0, 2]
@@ -210,19 +202,19 @@ def test_columns_are_standardised_and_constant_ones_left_out() -> None:
     assert cols.only(np.array([2, 1])).which.tolist() == [2]
 
 
-def test_infinity_is_refused_with_its_feature() -> None:
+def test_infinity_is_refused_with_its_feature():
     with pytest.raises(InputError, match="feature 1 holds infinity"):
         Columns.of(np.array([[1, np.inf]], dtype=np.float32), np.ones(1))
 
 
-def test_nested_sets_take_along_what_comes_free() -> None:
+def test_nested_sets_take_along_what_comes_free():
     cols, _ = columns()
     sets = [s.tolist() for s in nested(np.array([1, 0, 4, 3, 2, 5]), cols, SHARED, 9)]
     # 1 buys the sensor of 2; with 0 the derived 5 is free; the last of the group pays its own
     assert sets == [[1, 2], [0, 1, 2, 5], [0, 1, 2, 4, 5], [0, 1, 2, 3, 4, 5]]
 
 
-def test_the_l1_path_begins_with_the_feature_that_scikit_learns_begins_with() -> None:
+def test_the_l1_path_begins_with_the_feature_that_scikit_learns_begins_with():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(400, 5)).astype(np.float32)
     y = np.where(X @ np.array([0.2, 2.0, 0, -1.0, 0.05]) + 0.5 * rng.normal(size=400) > 0, 1.0, -1)
@@ -231,7 +223,7 @@ def test_the_l1_path_begins_with_the_feature_that_scikit_learns_begins_with() ->
     )
     cols = Columns.of(X, some.share)
     ours = l1_path(cols, some, Prices.additive(np.ones(5)))
-    theirs: list[list[int]] = []
+    theirs = []
     for c in np.geomspace(1e-3, 1, 40):
         model = LogisticRegression(C=c, l1_ratio=1.0, solver="saga", tol=1e-7, max_iter=5000)
         used = np.flatnonzero(model.fit(cols.values.T, y).coef_[0]).tolist()
@@ -241,7 +233,7 @@ def test_the_l1_path_begins_with_the_feature_that_scikit_learns_begins_with() ->
     assert ours[-1].tolist() == [0, 1, 2, 3, 4]
 
 
-def test_the_l1_path_takes_a_cheap_twin_of_a_dear_feature() -> None:
+def test_the_l1_path_takes_a_cheap_twin_of_a_dear_feature():
     rng = np.random.default_rng(1)
     x = rng.normal(size=300)
     X = np.column_stack([x, x + 0.1 * rng.normal(size=300)]).astype(np.float32)
@@ -255,7 +247,7 @@ def test_the_l1_path_takes_a_cheap_twin_of_a_dear_feature() -> None:
 
 
 @given(st.integers(1, 200), st.integers(1, 30))
-def test_spread_keeps_the_first_and_the_last_and_repeats_none(count: int, most: int) -> None:
+def test_spread_keeps_the_first_and_the_last_and_repeats_none(count, most):
     sets = [np.arange(k + 1) for k in range(count)]
     kept = [len(s) for s in spread(sets, most)]
     assert len(kept) == min(count, most)
@@ -264,20 +256,20 @@ def test_spread_keeps_the_first_and_the_last_and_repeats_none(count: int, most: 
     assert most == 1 or kept[0] == 1
 
 
-def test_gates_send_the_wanted_shares_from_halfway_between_scores() -> None:
+def test_gates_send_the_wanted_shares_from_halfway_between_scores():
     g = np.array([-3.0, -1.0, 2.0, 6.0])
     found = thresholds(g, np.full(4, 0.25), 3)
     assert found == [(4.0, 0.25), (0.0, 0.5), (-2.0, 0.75)]  # the paper's 0 also sends a half
 
 
-def test_a_gate_that_sends_everybody_is_no_point_and_one_that_sends_nobody_is() -> None:
+def test_a_gate_that_sends_everybody_is_no_point_and_one_that_sends_nobody_is():
     share = np.full(2, 0.5)
     assert thresholds(np.array([1.0, 1.0]), share, 5) == []
     assert thresholds(np.array([-1.0, -1.0]), share, 5) == [(0.0, 0.0)]
 
 
 @given(st.lists(st.floats(-5, 5), min_size=1, max_size=30), st.integers(0, 9))
-def test_a_threshold_sends_the_share_it_says(scores: list[float], count: int) -> None:
+def test_a_threshold_sends_the_share_it_says(scores, count):
     g = np.array(scores)
     share = np.arange(1.0, len(g) + 1) / np.arange(1.0, len(g) + 1).sum()
     found = thresholds(g, share, count)

@@ -1,9 +1,5 @@
 """The step over q against general optimisers, and what f0 says about the training rows."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import numpy as np
 import pytest
 from bench_methods.adapt.q_step import (
@@ -24,7 +20,7 @@ from bench_core import Examples, Prices
 DISTANCES = [KullbackLeibler(), SquaredLogOdds()]
 
 
-def printed_objective(q: Any, some: TrainingRows, f1: Any, g: Any) -> float:
+def printed_objective(q, some, f1, g):
     """(OPT1) with A and B written out."""
     a = np.log1p(np.exp(-some.sign * f1)) + np.log1p(np.exp(g))
     b = some.loss0 + np.log1p(np.exp(-g))
@@ -32,13 +28,13 @@ def printed_objective(q: Any, some: TrainingRows, f1: Any, g: Any) -> float:
     return float(some.share @ ((1 - q) * a + q * b - entropy))
 
 
-def pair_scores(n: int, seed: int) -> tuple[Any, Any]:
+def pair_scores(n, seed):
     rng = np.random.default_rng([seed, 9])
     return 2 * rng.normal(size=n), 2 * rng.normal(size=n)
 
 
 @pytest.mark.parametrize("p_full", [0.1, 0.3, 0.9])
-def test_q_minimises_the_printed_problem(p_full: float) -> None:
+def test_q_minimises_the_printed_problem(p_full):
     some = rows(8)
     f1, g = pair_scores(8, 0)
     q = F0Limit(p_full).q(KullbackLeibler(), some, f1, g)
@@ -55,7 +51,7 @@ def test_q_minimises_the_printed_problem(p_full: float) -> None:
     assert printed_objective(q, some, f1, g) <= found.fun + 1e-9
 
 
-def test_the_objective_is_the_printed_one() -> None:
+def test_the_objective_is_the_printed_one():
     some = rows(20)
     f1, g = pair_scores(20, 1)
     q = F0Limit(0.4).q(KullbackLeibler(), some, f1, g)
@@ -64,7 +60,7 @@ def test_the_objective_is_the_printed_one() -> None:
 
 
 @given(st.integers(0, 10_000), st.floats(0.001, 1.0), st.sampled_from([0, 1]))
-def test_the_mean_of_q_keeps_its_limit_and_uses_it(seed: int, p_full: float, which: int) -> None:
+def test_the_mean_of_q_keeps_its_limit_and_uses_it(seed, p_full, which):
     some, D = rows(12, seed), DISTANCES[which]
     f1, g = pair_scores(12, seed)
     q = F0Limit(p_full).q(D, some, f1, g)
@@ -76,8 +72,8 @@ def test_the_mean_of_q_keeps_its_limit_and_uses_it(seed: int, p_full: float, whi
         assert some.mean(q) == pytest.approx(p_full, rel=1e-6)
 
 
-def test_a_limit_that_does_not_bind_leaves_the_bias_at_zero() -> None:
-    def mean(b: float) -> tuple[float, float]:
+def test_a_limit_that_does_not_bind_leaves_the_bias_at_zero():
+    def mean(b):
         return 0.3 * np.exp(-b), -0.3 * np.exp(-b)
 
     assert smallest_bias(mean, 0.3) == 0.0
@@ -87,14 +83,14 @@ def test_a_limit_that_does_not_bind_leaves_the_bias_at_zero() -> None:
         assert mean(bias)[0] <= 0.15
 
 
-def test_a_mean_that_jumps_over_the_limit_has_its_bias_at_the_jump() -> None:
+def test_a_mean_that_jumps_over_the_limit_has_its_bias_at_the_jump():
     for near in (0.0, 1.7, 30.0):
         bias = smallest_bias(lambda b: (0.4 if b < 1.7 else 0.2, 0.0), 0.3, near)
         assert bias == pytest.approx(1.7, rel=1e-12)
         assert bias >= 1.7
 
 
-def test_a_price_for_f0_moves_the_log_odds_by_that_price() -> None:
+def test_a_price_for_f0_moves_the_log_odds_by_that_price():
     some = rows(6)
     f1, g = pair_scores(6, 3)
     price = np.arange(6.0)
@@ -106,8 +102,8 @@ def test_a_price_for_f0_moves_the_log_odds_by_that_price() -> None:
 @pytest.mark.parametrize("excess", [-14.0, -3.0, 0.0, 2.0, 13.0])
 @pytest.mark.parametrize("g", [-4.0, 0.0, 5.0])
 @pytest.mark.parametrize("bias", [0.0, 6.0, 40.0])
-def test_least_squares_q_minimises_its_objective(excess: float, g: float, bias: float) -> None:
-    def value(u: float) -> float:
+def test_least_squares_q_minimises_its_objective(excess, g, bias):
+    def value(u):
         return float((bias - excess) * expit(u) + (u - g) ** 2 / 2)
 
     row = np.array([excess]), np.array([g])
@@ -122,7 +118,7 @@ def test_least_squares_q_minimises_its_objective(excess: float, g: float, bias: 
     assert value(u) <= best.fun + 1e-7
 
 
-def test_the_distance_of_adapt_lin_is_the_divergence_of_q_from_the_gate() -> None:
+def test_the_distance_of_adapt_lin_is_the_divergence_of_q_from_the_gate():
     q, g = np.array([0.2, 0.7]), np.array([0.5, -1.0])
     p = expit(g)
     divergence = q * np.log(q / p) + (1 - q) * np.log((1 - q) / (1 - p))
@@ -134,7 +130,7 @@ def test_the_distance_of_adapt_lin_is_the_divergence_of_q_from_the_gate() -> Non
     )
 
 
-def test_f0_is_taken_at_its_last_point_and_its_probabilities_are_clipped() -> None:
+def test_f0_is_taken_at_its_last_point_and_its_probabilities_are_clipped():
     prices = Prices.additive(np.array([2.0, 3.0]), split=0.5, tree=1.0)
     X = np.array([[40.0, 0], [-40.0, 0], [0, 0]], dtype=np.float32)
     train = Examples(X, np.array([1.0, 1.0, 0.0]), None, np.array([1, 2, 1]))
@@ -148,7 +144,7 @@ def test_f0_is_taken_at_its_last_point_and_its_probabilities_are_clipped() -> No
     assert some.evaluation0.tolist() == [4.0] * 3  # 4 splits at .5, 2 trees at 1
 
 
-def test_the_premium_of_f0_counts_what_the_gate_has_bought_once() -> None:
+def test_the_premium_of_f0_counts_what_the_gate_has_bought_once():
     prices = Prices.additive(np.array([1.0, 2.0, 4.0]))
     some = TrainingRows(*np.ones((3, 1)), np.array([[0b110]], dtype=np.uint64), np.array([0.5]))
     gate = kept = np.array([[0b011]], dtype=np.uint64)

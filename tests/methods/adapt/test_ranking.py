@@ -1,9 +1,6 @@
 """ADAPT on ranking data: grades become relevance, f0's scores log-odds of it on one scale."""
 
-from __future__ import annotations
-
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -25,7 +22,7 @@ QUICK = [
 learners = pytest.mark.parametrize("learner", QUICK, ids=lambda one: one.name)
 
 
-def ranking(n: int = 300, seed: int = 0, sizes: int = 10) -> Splits:
+def ranking(n=300, seed=0, sizes=10):
     """Grades 0 to 4 by a curved rule on the first three of four features of rising price."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, 4)).astype(np.float32)
@@ -36,16 +33,16 @@ def ranking(n: int = 300, seed: int = 0, sizes: int = 10) -> Splits:
     return Splits(part, part, part, prices=prices, task=Task.RANKING, classes=0)
 
 
-def relevant(part: Examples) -> Examples:
+def relevant(part):
     return replace(part, y=(part.y >= 1).astype(float))
 
 
-def scores(model: Any, splits: Splits) -> list[np.ndarray]:
+def scores(model, splits):
     return [p.scores for p in model.predict_path(Features(splits.test.X))]
 
 
 @learners
-def test_grades_one_and_four_are_alike_to_the_pair(learner: Any) -> None:
+def test_grades_one_and_four_are_alike_to_the_pair(learner):
     splits = ranking()
     two = replace(splits, train=relevant(splits.train))
     f0 = Fixed((1.0, 0.5, 0.0, 0.0))
@@ -57,7 +54,7 @@ def test_grades_one_and_four_are_alike_to_the_pair(learner: Any) -> None:
 
 
 @learners
-def test_rows_sent_to_f0_score_its_line_at_every_point(learner: Any) -> None:
+def test_rows_sent_to_f0_score_its_line_at_every_point(learner):
     splits = ranking()
     weights = np.array([5.0, 2.0, 0.0, 0.0])
     model = fitted(replace(learner, f0=Fixed(tuple(weights))), splits)
@@ -81,7 +78,7 @@ def test_rows_sent_to_f0_score_its_line_at_every_point(learner: Any) -> None:
 
 
 @learners
-def test_the_line_is_fitted_where_f0_was_not_trained(learner: Any) -> None:
+def test_the_line_is_fitted_where_f0_was_not_trained(learner):
     splits, unseen = ranking(), ranking(seed=9).train
     weights = np.array([5.0, 2.0, 0.0, 0.0])
     made = replace(learner, f0=Fixed(tuple(weights)))
@@ -94,7 +91,7 @@ def test_the_line_is_fitted_where_f0_was_not_trained(learner: Any) -> None:
     assert train == fitted(made, splits).calibration  # there both are the same rows
 
 
-def test_documents_of_one_query_are_ordered_on_one_scale() -> None:
+def test_documents_of_one_query_are_ordered_on_one_scale():
     """f0 says 1000 times the log-odds, plus 7: without its line all that it answers would lead."""
     rng = np.random.default_rng(3)
     splits = ranking(2000, seed=3)
@@ -115,7 +112,7 @@ def test_documents_of_one_query_are_ordered_on_one_scale() -> None:
 
 
 @learners
-def test_on_labels_of_two_grades_the_pair_is_that_of_the_binary_task(learner: Any) -> None:
+def test_on_labels_of_two_grades_the_pair_is_that_of_the_binary_task(learner):
     """f0 whose line is known: given as log-odds to the binary learner, all scores are the same."""
     splits = ranking(sizes=1)
     labels = relevant(splits.train)
@@ -131,7 +128,7 @@ def test_on_labels_of_two_grades_the_pair_is_that_of_the_binary_task(learner: An
         assert a == pytest.approx(b, abs=1e-4)  # each stops short of the minimum
 
 
-def test_binary_tasks_have_no_line() -> None:
+def test_binary_tasks_have_no_line():
     splits = task_splits(Task.BINARY)
     model = fitted(QUICK[0], splits)
     assert model.calibration is None

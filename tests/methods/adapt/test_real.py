@@ -1,10 +1,6 @@
 """ADAPT on letters, as in the paper's figure 5, selection on validation."""
 
-from __future__ import annotations
-
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -14,7 +10,7 @@ from bench_methods.scikit import RandomForest
 from helpers.adapt_cases import curve
 from helpers.fakes import FakeContext
 
-from bench_core import Splits, Task
+from bench_core import Task
 from bench_core.datasets.data_folder import DataFolder
 
 F0 = RandomForest(trees=100)
@@ -22,13 +18,13 @@ WITHIN = 0.01
 
 
 @pytest.fixture(scope="module")
-def letters(real_data: Path) -> tuple[Splits, Any]:
+def letters(real_data):
     splits = Letters().prepare(DataFolder(real_data), "standard", 0, 0)
     context = FakeContext(Task.BINARY, 2)
     return splits, F0.fit(splits.train, splits.valid, splits.prices, context)
 
 
-def saving(learners: list[Any], letters: tuple[Splits, Any]) -> tuple[float, float]:
+def saving(learners, letters):
     """Share of f0's test cost saved, and test accuracy lost to it, by the point of least validation
     cost among those within ``WITHIN`` of f0's validation accuracy."""
     splits, f0 = letters
@@ -46,9 +42,7 @@ def saving(learners: list[Any], letters: tuple[Splits, Any]) -> tuple[float, flo
 
 
 @pytest.mark.slow
-def test_on_letters_boosted_pairs_save_what_the_paper_says_and_linear_ones_less(
-    letters: tuple[Splits, Any],
-) -> None:
+def test_on_letters_boosted_pairs_save_what_the_paper_says_and_linear_ones_less(letters):
     """31% within 1% of the top accuracy, and the order of figure 5."""
     boosted = [AdaptGBRT(f0=F0, tradeoff=t, p_full=p) for t in (0.02, 0.03) for p in (0.45, 0.6)]
     linear = [AdaptLin(f0=F0, tradeoff=0.03, p_full=0.7)]
@@ -60,7 +54,7 @@ def test_on_letters_boosted_pairs_save_what_the_paper_says_and_linear_ones_less(
     assert by_boosting > by_lines > by_l1 > 0
 
 
-def test_on_some_letters_a_boosted_pair_saves_at_no_great_loss(real_data: Path) -> None:
+def test_on_some_letters_a_boosted_pair_saves_at_no_great_loss(real_data):
     splits = Letters().prepare(DataFolder(real_data), "standard", 0, 0)
     train = replace(splits.train, X=splits.train.X[:3000], y=splits.train.y[:3000])
     some = replace(splits, train=train)

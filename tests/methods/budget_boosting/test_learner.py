@@ -1,9 +1,5 @@
 """Budget boosting: what it buys, where rows leave, how it is billed."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import numpy as np
 import pytest
 from bench_methods.budget_boosting import BudgetBoosting
@@ -19,10 +15,10 @@ from bench_core.conformance import task_splits
 from bench_core.conformance.tasks import fit
 from bench_core.execution.predict import predict_split
 
-QUICK: dict[str, Any] = {"trees": 40, "leaves": 4, "folds": 3}
+QUICK = {"trees": 40, "leaves": 4, "folds": 3}
 
 
-def screened(rows: int = 1200, **more: Any) -> Splits:
+def screened(rows=1200, **more):
     """Feature 1 (price 1) decides half the rows, feature 2 (price 10) all, feature 0 none."""
     rng = np.random.default_rng(0)
     parts = []
@@ -37,7 +33,7 @@ def screened(rows: int = 1200, **more: Any) -> Splits:
     return Splits(*parts, prices=prices, task=Task.BINARY, classes=2)
 
 
-def reached(splits: Splits, **how: Any) -> tuple[Any, Any]:
+def reached(splits, **how):
     """Mean cost and accuracy of every point on test rows."""
     path = predict_split(
         fit(BudgetBoosting(**(QUICK | how)), splits), splits.test, splits.prices, 2
@@ -45,12 +41,12 @@ def reached(splits: Splits, **how: Any) -> tuple[Any, Any]:
     return path.cost.mean(axis=1), ((path.scores > 0) == splits.test.y).mean(axis=1)
 
 
-def test_features_are_bought_by_gain_per_price() -> None:
+def test_features_are_bought_by_gain_per_price():
     sets = fit(BudgetBoosting(**QUICK), screened()).facts["sets"]
     assert sets[:3] == [[], [1], [1, 2]]
 
 
-def test_rows_that_the_cheap_feature_decides_do_not_pay_for_the_other() -> None:
+def test_rows_that_the_cheap_feature_decides_do_not_pay_for_the_other():
     splits = screened()
     cost, right = reached(splits)
     assert cost[right > 0.99].min() == pytest.approx(1 + 10 / 2, rel=0.1)
@@ -58,7 +54,7 @@ def test_rows_that_the_cheap_feature_decides_do_not_pay_for_the_other() -> None:
     assert cost[right > 0.99].min() == pytest.approx(11.0)
 
 
-def test_where_evaluation_has_a_price_fewer_boosters_are_averaged() -> None:
+def test_where_evaluation_has_a_price_fewer_boosters_are_averaged():
     free, priced = (
         fit(BudgetBoosting(**QUICK), screened(split=price)).members.tolist() for price in (0, 1)
     )
@@ -66,7 +62,7 @@ def test_where_evaluation_has_a_price_fewer_boosters_are_averaged() -> None:
     assert priced[1] == 1
 
 
-def test_features_that_help_only_together_are_all_in_the_last_set() -> None:
+def test_features_that_help_only_together_are_all_in_the_last_set():
     rng = np.random.default_rng(1)
     X = rng.normal(size=(900, 4)).astype(np.float32)
     rows = Examples(X, (X[:, 0] * X[:, 1] > 0).astype(float))
@@ -78,7 +74,7 @@ def test_features_that_help_only_together_are_all_in_the_last_set() -> None:
     assert cost == 4
 
 
-def test_of_more_features_than_rows_sets_double_and_rows_are_divided_once() -> None:
+def test_of_more_features_than_rows_sets_double_and_rows_are_divided_once():
     rng = np.random.default_rng(2)
     X = rng.normal(size=(40, 200)).astype(np.float32)
     rows = Examples(X, (X[:, 3] > 0).astype(float))
@@ -91,7 +87,7 @@ def test_of_more_features_than_rows_sets_double_and_rows_are_divided_once() -> N
     assert set(model.members[1:].tolist()) == {3}  # six, where rows are divided twice
 
 
-def test_every_row_and_class_is_held_out_once() -> None:
+def test_every_row_and_class_is_held_out_once():
     rng = np.random.default_rng(0)
     y = np.repeat([0.0, 1.0], [90, 10])
     rows = Examples(rng.normal(size=(100, 2)).astype(np.float32), y)
@@ -103,14 +99,14 @@ def test_every_row_and_class_is_held_out_once() -> None:
     assert all(len(np.intersect1d(fit, held)) == 0 for fit, held in parts)
 
 
-def test_a_loss_without_a_value_is_judged_by_the_metric() -> None:
+def test_a_loss_without_a_value_is_judged_by_the_metric():
     splits = task_splits(Task.RANKING, 600)
     model = fit(BudgetBoosting(**QUICK, loss="lambdarank"), splits)
     path = predict_split(model, splits.test, splits.prices, 0)
     assert len(path.points) > 3
 
 
-def test_below_the_price_of_a_strong_feature_cheap_ones_are_bought_together() -> None:
+def test_below_the_price_of_a_strong_feature_cheap_ones_are_bought_together():
     splits = strong_and_cheap()
     model = fit(BudgetBoosting(**QUICK), splits)
     path = predict_split(model, splits.test, splits.prices, 2)
@@ -119,7 +115,7 @@ def test_below_the_price_of_a_strong_feature_cheap_ones_are_bought_together() ->
     assert [0, 1] in model.facts["sets"]
 
 
-def test_two_features_that_help_only_together_are_found_among_noise() -> None:
+def test_two_features_that_help_only_together_are_found_among_noise():
     splits = two_that_help_together()
     sets = fit(BudgetBoosting(**(QUICK | {"leaves": 16})), splits).facts["sets"]
     both = [features for features in sets if {0, 1} <= set(features)]
@@ -129,7 +125,7 @@ def test_two_features_that_help_only_together_are_found_among_noise() -> None:
     assert right[cost <= 7].max() > 0.73
 
 
-def test_what_training_rows_alone_tell_is_not_bought() -> None:
+def test_what_training_rows_alone_tell_is_not_bought():
     """Feature 0 loses nothing on training rows, though they be held out, and helps few others."""
     splits = encoded_by_labels()
     chosen = []
@@ -151,7 +147,7 @@ def test_what_training_rows_alone_tell_is_not_bought() -> None:
 
 
 @pytest.mark.parametrize("task", Task)
-def test_validation_rows_like_the_training_rows_are_no_drift(task: Task) -> None:
+def test_validation_rows_like_the_training_rows_are_no_drift(task):
     found = []
     for seed in range(8):
         splits = task_splits(task, 300, seed=seed)

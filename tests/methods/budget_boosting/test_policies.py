@@ -1,7 +1,5 @@
 """The search for exits, against trying everything."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from bench_methods.budget_boosting.policies import (
@@ -20,7 +18,7 @@ from bench_core.metrics import parse_metric
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_a_threshold_saves_as_much_as_any_other(seed: int) -> None:
+def test_a_threshold_saves_as_much_as_any_other(seed):
     rng = np.random.default_rng(seed)
     sure = rng.integers(5, 10, 30) / 10  # with ties
     saved = rng.normal(size=30)
@@ -29,7 +27,7 @@ def test_a_threshold_saves_as_much_as_any_other(seed: int) -> None:
     assert saved[sure <= found].sum() == pytest.approx(max(tried))
 
 
-def held() -> Held:
+def held():
     """Stage 1 is sure and right on half the rows, stage 2 (at 9 more) right on all."""
     y = np.arange(40) % 2.0
     easy = np.arange(40) < 20
@@ -40,7 +38,7 @@ def held() -> Held:
     return Held(rows, scores, features, 0 * features, parse_metric("accuracy"))
 
 
-def test_rows_that_are_sure_leave_and_the_others_go_on() -> None:
+def test_rows_that_are_sure_leave_and_the_others_go_on():
     policies = by_class(held())
     full = max(policies, key=lambda p: p.cost)
     assert full.cost == 10.0
@@ -48,14 +46,14 @@ def test_rows_that_are_sure_leave_and_the_others_go_on() -> None:
     assert min(p.cost for p in as_good) == pytest.approx(5.5)  # half pay 1, half 10
 
 
-def test_evaluation_is_paid_at_every_stage_of_a_chain() -> None:
+def test_evaluation_is_paid_at_every_stage_of_a_chain():
     plain = held()
     priced = Held(plain.rows, plain.scores, plain.features, plain.features * 0 + 2, plain.metric)
     assert priced.cost[:, 0].tolist() == [2.0, 5.0, 16.0]
     assert priced.only([0, 2]).cost[:, 0].tolist() == [2.0, 14.0]
 
 
-def test_documents_of_low_rank_do_not_reach_the_second_stage() -> None:
+def test_documents_of_low_rank_do_not_reach_the_second_stage():
     rng = np.random.default_rng(0)
     y = np.tile(np.r_[np.full(2, 3.0), np.zeros(18)], 10)
     cheap = y + rng.normal(size=200)
@@ -69,7 +67,7 @@ def test_documents_of_low_rank_do_not_reach_the_second_stage() -> None:
     assert gated[5].quality > alone.quality
 
 
-def test_what_is_dominated_is_dropped_and_costs_are_spread() -> None:
+def test_what_is_dominated_is_dropped_and_costs_are_spread():
     none = np.zeros(0)
     policies = [
         Policy(none, c, q) for c, q in ((1, 0.5), (2, 0.4), (3, 0.6), (3.1, 0.61), (9, 0.7))

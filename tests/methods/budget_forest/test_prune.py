@@ -1,21 +1,17 @@
 """BudgetPrune against its linear program, every pruning in turn, and the bills of its models."""
 
-from __future__ import annotations
-
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
 from bench_methods.budget_forest import BudgetPrune, BudgetRF
 from bench_methods.budget_forest.forest import errors, inner_nodes
-from bench_methods.budget_forest.pruning import PruningProblem, build
+from bench_methods.budget_forest.pruning import build
 from bench_methods.scikit import RandomForest
 from bench_models.tradeoff import LossPrices
 from helpers.boosted_cases import CLASSES, examples, mean_cost, path
 from helpers.fakes import FakeContext
 from helpers.pruning_cases import (
-    CountedForest,
     all_prunings,
     forest_of,
     misclassified,
@@ -24,7 +20,7 @@ from helpers.pruning_cases import (
     value_of,
 )
 
-from bench_core import DiscountGroup, Examples, InputError, Prices, Task, price_list
+from bench_core import DiscountGroup, Examples, InputError, Task, price_list
 
 PRICED = price_list(
     np.array([1.0, 5.0, 20.0, 24.0]),
@@ -34,7 +30,7 @@ PRICED = price_list(
 )
 
 
-def small(seed: int, rows: int = 40, **learner: Any) -> tuple[CountedForest, Examples]:
+def small(seed, rows=40, **learner):
     """A small forest on noisy labels, and rows that pay, some of them many times."""
     rng = np.random.default_rng(seed)
     X = rng.integers(0, 5, (rows, 5)).astype(np.float32)
@@ -51,10 +47,10 @@ def small(seed: int, rows: int = 40, **learner: Any) -> tuple[CountedForest, Exa
     return forest, Examples(valid, np.zeros(12), None, copies)
 
 
-def charged(seed: int) -> Prices:
+def charged(seed):
     """Plain, shared, discounted or derived features, with or without prices of evaluation."""
     cost = np.array([1.0, 2.0, 2.0, 5.0, 3.0])
-    more: dict[str, Any] = [
+    more = [
         {},
         {"shared": [[1, 2]]},
         {"discounted": [DiscountGroup((3, 4), (2.5, 0.5))]},
@@ -63,7 +59,7 @@ def charged(seed: int) -> Prices:
     return price_list(cost, **more)
 
 
-def problem_of(forest: CountedForest, valid: Examples, at: Prices) -> tuple[PruningProblem, float]:
+def problem_of(forest, valid, at):
     """The problem and lambda at tradeoff 1."""
     loss, trees = errors(*forest), forest.trees
     unit = LossPrices.of(at, 1.0, loss.constant(trees))
@@ -71,7 +67,7 @@ def problem_of(forest: CountedForest, valid: Examples, at: Prices) -> tuple[Prun
 
 
 @pytest.mark.parametrize("seed", range(50))
-def test_prunings_reach_the_optimum_of_the_linear_program(seed: int) -> None:
+def test_prunings_reach_the_optimum_of_the_linear_program(seed):
     forest, valid = small(seed)
     at = charged(seed)
     problem, tau = problem_of(forest, valid, at)
@@ -84,14 +80,14 @@ def test_prunings_reach_the_optimum_of_the_linear_program(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_the_path_holds_a_best_of_all_prunings_at_every_tradeoff(seed: int) -> None:
+def test_the_path_holds_a_best_of_all_prunings_at_every_tradeoff(seed):
     """At its own tradeoff each point is best, and none is missing between the points."""
     forest, valid = small(seed, trees=2, depth=2)
     at, inner = charged(seed), inner_nodes(forest.trees)[0]
     problem, tau = problem_of(forest, valid, at)
     found, lost = solved(problem), misclassified(forest)
 
-    def values(kept: set[int]) -> np.ndarray:  # a line in the tradeoff: its value at 0, its slope
+    def values(kept):  # a line in the tradeoff: its value at 0, its slope
         start, end = (value_of(forest.trees, lost, kept, valid, at, x) for x in (0.0, tau))
         return np.array([start, end - start])
 
@@ -108,7 +104,7 @@ def test_the_path_holds_a_best_of_all_prunings_at_every_tradeoff(seed: int) -> N
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_after_any_number_of_passes_bound_and_objective_enclose_the_optimum(seed: int) -> None:
+def test_after_any_number_of_passes_bound_and_objective_enclose_the_optimum(seed):
     forest, valid = small(seed, rows=200, trees=8, depth=6)
     problem, _ = problem_of(forest, valid, charged(seed))
     tradeoffs = (0.5, 0.2, 0.05)
@@ -123,9 +119,7 @@ def test_after_any_number_of_passes_bound_and_objective_enclose_the_optimum(seed
     assert gaps[-1] <= 1e-2 <= gaps[0]
 
 
-def fitted(
-    task: Task, at: Prices, train: Examples | None = None, **pruner: Any
-) -> tuple[Any, Any, Examples]:
+def fitted(task, at, train=None, **pruner):
     """The base's model, the pruned model and the rows both were fitted on."""
     rows = train or examples(task)
     base = BudgetRF(trees=6, depth=6, significance=1.0, min_rows=1)
@@ -136,7 +130,7 @@ def fitted(
 
 
 @pytest.mark.parametrize("task", [Task.BINARY, Task.MULTICLASS, Task.RANKING])
-def test_the_objective_is_what_the_served_trees_err_and_their_bills_cost(task: Task) -> None:
+def test_the_objective_is_what_the_served_trees_err_and_their_bills_cost(task):
     base, model, rows = fitted(task, PRICED, tradeoff=0.2)
     f = forest_of(model)
     assert 6 < f.trees.nodes < forest_of(base).trees.nodes
@@ -148,7 +142,7 @@ def test_the_objective_is_what_the_served_trees_err_and_their_bills_cost(task: T
 
 
 @pytest.mark.parametrize("task", [Task.BINARY, Task.MULTICLASS, Task.RANKING])
-def test_a_point_of_the_path_is_the_model_of_its_tradeoff(task: Task) -> None:
+def test_a_point_of_the_path_is_the_model_of_its_tradeoff(task):
     base, whole, rows = fitted(task, PRICED)
     points = [p for p in path(whole, rows) if "first" not in p.point]
     tradeoffs = [p.point["tradeoff"] for p in points]
@@ -165,7 +159,7 @@ def test_a_point_of_the_path_is_the_model_of_its_tradeoff(task: Task) -> None:
 
 
 @pytest.mark.parametrize("task", [Task.BINARY, Task.MULTICLASS, Task.RANKING])
-def test_where_costs_jump_the_first_trees_of_a_pruning_are_points_too(task: Task) -> None:
+def test_where_costs_jump_the_first_trees_of_a_pruning_are_points_too(task):
     _, whole, rows = fitted(task, PRICED)
     first_trees = [p for p in path(whole, rows) if "first" in p.point]
     assert len(first_trees) >= 3
@@ -176,12 +170,12 @@ def test_where_costs_jump_the_first_trees_of_a_pruning_are_points_too(task: Task
         assert np.array_equal(paid(one, rows), paid(point, rows))
 
 
-def paid(prediction: Any, rows: Examples) -> np.ndarray:
+def paid(prediction, rows):
     bill, n = prediction.bills["path"], len(rows)
     return np.asarray(bill.feature_cost(PRICED, n) + bill.evaluation_cost(PRICED, n))
 
 
-def same_bills(one: Any, other: Any) -> bool:
+def same_bills(one, other):
     a, b = one.bills["path"], other.bills["path"]
     n = len(one.scores)
     return (
@@ -191,7 +185,7 @@ def same_bills(one: Any, other: Any) -> bool:
     )
 
 
-def test_a_path_has_a_hundred_points_at_most_and_no_large_gap() -> None:
+def test_a_path_has_a_hundred_points_at_most_and_no_large_gap():
     rows = examples(Task.BINARY, 3000)
     base, at = (
         BudgetRF(trees=20, significance=1.0, min_rows=1),
@@ -205,7 +199,7 @@ def test_a_path_has_a_hundred_points_at_most_and_no_large_gap() -> None:
     assert np.diff(cost).max() < 0.4 * cost[-1]  # the first sensor is a fifth of all
 
 
-def test_trees_without_a_split_are_a_path_of_one_point() -> None:
+def test_trees_without_a_split_are_a_path_of_one_point():
     rows = examples(Task.BINARY, 100)
     rows = replace(rows, y=np.zeros(100))
     _, model, _ = fitted(Task.BINARY, PRICED, rows)
@@ -214,7 +208,7 @@ def test_trees_without_a_split_are_a_path_of_one_point() -> None:
     assert paid(only, rows).max() == 0
 
 
-def test_a_forest_of_scikit_learn_is_pruned_from_the_bags_it_grew_on() -> None:
+def test_a_forest_of_scikit_learn_is_pruned_from_the_bags_it_grew_on():
     train, at = examples(Task.MULTICLASS), price_list(np.ones(4))
     base = RandomForest(trees=5, min_rows=5)
     context = FakeContext(Task.MULTICLASS, 3)
@@ -227,7 +221,7 @@ def test_a_forest_of_scikit_learn_is_pruned_from_the_bags_it_grew_on() -> None:
     assert mean_cost(path(expensive, train)[-1], at) < 0.8 * mean_cost(path(free, train)[-1], at)
 
 
-def test_without_validation_rows_it_says_so() -> None:
+def test_without_validation_rows_it_says_so():
     train = examples(Task.BINARY)
     nobody = Examples(train.X[:0], train.y[:0])
     with pytest.raises(InputError, match="validation rows"):

@@ -1,15 +1,12 @@
 """BudgetPrune on trees whose values are added or averaged: losses, optima, models and bills."""
 
-from __future__ import annotations
-
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
 from bench_methods.budget_forest import BudgetPrune
 from bench_methods.budget_forest.forest import inner_nodes, prunable, with_means
-from bench_methods.budget_forest.pruning import PruningProblem, build
+from bench_methods.budget_forest.pruning import build
 from bench_methods.catboost import CatBoost
 from bench_methods.cegb import CEGB
 from bench_methods.early_exit import EarlyExit
@@ -23,7 +20,7 @@ from helpers.boosted_cases import CLASSES, examples, mean_cost, path
 from helpers.fakes import FakeContext
 from helpers.pruning_cases import all_prunings, moved, program_value, solved, value_of, way
 
-from bench_core import DiscountGroup, Examples, Prices, Task, UsageError, price_list
+from bench_core import DiscountGroup, Examples, Task, UsageError, price_list
 from bench_core.contracts import learner_of
 
 BASES = {
@@ -31,7 +28,7 @@ BASES = {
     "boosted for three classes": (GBRT(trees=1, depth=2, l2=0.0), Task.MULTICLASS),
     "averaged": (RandomForest(trees=2, depth=2), Task.RANKING),
 }
-CHARGES: list[dict[str, Any]] = [
+CHARGES = [
     {},
     {"shared": [[1, 2]]},
     {"discounted": [DiscountGroup((2, 3), (1.5, 4.5))]},
@@ -39,13 +36,13 @@ CHARGES: list[dict[str, Any]] = [
 ]
 
 
-def fitted(base: Any, task: Task, rows: Examples, at: Prices) -> FakeContext:
+def fitted(base, task, rows, at):
     context = FakeContext(task, CLASSES[task])
     context.models = {base: base.fit(rows, rows, at, context)}
     return context
 
 
-def case(kind: str, seed: int) -> tuple[Any, Any, Examples, Examples, Prices]:
+def case(kind, seed):
     """A small base, its context, other rows that say what is lost, rows that pay, prices."""
     base, task = BASES[kind]
     at = price_list(np.array([1.0, 2.0, 2.0, 5.0]), **CHARGES[seed % 4])
@@ -55,24 +52,24 @@ def case(kind: str, seed: int) -> tuple[Any, Any, Examples, Examples, Prices]:
     return base, context, examples(task, 40, seed + 100), replace(valid, multiplicity=copies), at
 
 
-def outputs_of(model: Any) -> np.ndarray:
+def outputs_of(model):
     """What the leaves add (L, K)."""
     if isinstance(model, TreeAverage):
-        trees: Any = model.numbers.ensemble
+        trees = model.numbers.ensemble
         return np.array([model.vectors[int(v)] for v in trees.value[trees.feature < 0]])
     return np.array(model.ensemble.value[model.ensemble.feature < 0][:, None])
 
 
-def problem_of(whole: Any, valid: Examples, at: Prices) -> tuple[PruningProblem, float]:
+def problem_of(whole, valid, at):
     """The problem and lambda at tradeoff 1."""
     unit = LossPrices.of(at, 1.0, whole.loss.constant(whole.trees))
     return build(whole.trees, whole.loss, valid, at, unit, 1), unit.tau
 
 
-def test_two_stumps_by_hand() -> None:
+def test_two_stumps_by_hand():
     """-1 three times, 1 once: mean -1/2, loss 3/2. 0 never (counted once), 4 four times: mean
     16/5, loss 32/5. Together 79/10 for four rows."""
-    stump: dict[str, Any] = {
+    stump = {
         "start": np.array([0, 3, 6], np.int32),
         "feature": np.array([0, -1, -1, 1, -1, -1], np.int32),
         "threshold": np.zeros(6, np.float32),
@@ -95,9 +92,7 @@ def test_two_stumps_by_hand() -> None:
 
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("kind", BASES)
-def test_a_node_loses_what_its_rows_move_by_when_it_answers_with_their_mean(
-    kind: str, seed: int
-) -> None:
+def test_a_node_loses_what_its_rows_move_by_when_it_answers_with_their_mean(kind, seed):
     base, context, train, _, _ = case(kind, seed)
     if seed % 2:
         train = replace(train, multiplicity=np.arange(40) % 3 + 1)
@@ -110,9 +105,7 @@ def test_a_node_loses_what_its_rows_move_by_when_it_answers_with_their_mean(
 
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("kind", BASES)
-def test_of_all_prunings_the_best_is_found_and_it_is_the_optimum_of_the_program(
-    kind: str, seed: int
-) -> None:
+def test_of_all_prunings_the_best_is_found_and_it_is_the_optimum_of_the_program(kind, seed):
     base, context, train, valid, at = case(kind, seed)
     whole = prunable(base, context, train)
     trees, inner = whole.trees, inner_nodes(whole.trees)[0]
@@ -135,7 +128,7 @@ def test_of_all_prunings_the_best_is_found_and_it_is_the_optimum_of_the_program(
 
 # Models
 
-SERVED: dict[str, tuple[Any, Task]] = {
+SERVED = {
     "boosted": (GBRT(trees=8, depth=3, l2=0.0), Task.BINARY),
     "ranking": (GBRT(trees=8, depth=3, l2=0.0), Task.RANKING),
     "regression": (GBRT(trees=8, depth=3, l2=0.0), Task.REGRESSION),
@@ -149,7 +142,7 @@ SERVED: dict[str, tuple[Any, Task]] = {
 
 
 @pytest.mark.parametrize("kind", SERVED)
-def test_without_a_tradeoff_nothing_changes(kind: str) -> None:
+def test_without_a_tradeoff_nothing_changes(kind):
     base, task = SERVED[kind]
     rows, at = examples(task), price_list(np.array([1.0, 5.0, 20.0, 50.0]), split=0.1, tree=0.2)
     context = fitted(base, task, rows, at)
@@ -162,7 +155,7 @@ def test_without_a_tradeoff_nothing_changes(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", SERVED)
-def test_a_huge_tradeoff_leaves_the_mean_score_for_nothing(kind: str) -> None:
+def test_a_huge_tradeoff_leaves_the_mean_score_for_nothing(kind):
     base, task = SERVED[kind]
     rows, at = examples(task), price_list(np.array([1.0, 5.0, 20.0, 50.0]), tree=0.2)
     context = fitted(base, task, rows, at)
@@ -173,14 +166,14 @@ def test_a_huge_tradeoff_leaves_the_mean_score_for_nothing(kind: str) -> None:
     assert np.allclose(last.scores, mean, rtol=0, atol=1e-12)
 
 
-def added(model: Any, rows: Examples) -> np.ndarray:
+def added(model, rows):
     """What each tree adds to each row (T, n), from the scores of all prefixes."""
     scores = np.array([p.scores for p in path(model, rows)])
     return np.diff(scores, axis=0, prepend=np.zeros((1, len(rows))))
 
 
 @pytest.mark.parametrize("task", [Task.BINARY, Task.RANKING, Task.REGRESSION])
-def test_the_objective_is_how_far_trees_move_and_what_bills_cost(task: Task) -> None:
+def test_the_objective_is_how_far_trees_move_and_what_bills_cost(task):
     at = price_list(np.array([1.0, 5.0, 20.0, 24.0]), split=0.1, tree=0.3)
     base, rows = GBRT(trees=12, depth=4, l2=0.0), examples(task)
     context = fitted(base, task, rows, at)
@@ -193,7 +186,7 @@ def test_the_objective_is_how_far_trees_move_and_what_bills_cost(task: Task) -> 
     assert model.facts["objective"] == pytest.approx(expected)
 
 
-def test_a_new_leaf_adds_the_mean_of_what_its_rows_got() -> None:
+def test_a_new_leaf_adds_the_mean_of_what_its_rows_got():
     rows, at = examples(Task.BINARY), price_list(np.array([1.0, 5.0, 20.0, 50.0]))
     base = GBRT(trees=5, depth=3, l2=0.0)
     context = fitted(base, Task.BINARY, rows, at)
@@ -213,7 +206,7 @@ def test_a_new_leaf_adds_the_mean_of_what_its_rows_got() -> None:
     "unsuitable",
     [EarlyExit(base=GBRT(trees=4, l2=0.0)), ScikitLearn("sklearn.naive_bayes.GaussianNB")],
 )
-def test_a_base_whose_trees_are_not_simply_added_is_refused_in_one_line(unsuitable: Any) -> None:
+def test_a_base_whose_trees_are_not_simply_added_is_refused_in_one_line(unsuitable):
     rows, at = examples(Task.BINARY), price_list(np.ones(4))
     context = FakeContext(Task.BINARY, 2)
     for need in learner_of(unsuitable).needs():

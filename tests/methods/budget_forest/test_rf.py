@@ -1,19 +1,15 @@
 """BudgetRF against its rule written out, and what is served against a plain walk of the trees."""
 
-from __future__ import annotations
-
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
 from bench_methods.budget_forest import BudgetRF
 from bench_methods.budget_forest.kernels import pairs
 from bench_methods.budget_forest.rf import bag
-from bench_models.tree_average import TreeAverage
 from helpers.boosted_cases import COST, examples, fit, mean_cost, path, prices
 from helpers.fakes import FakeContext
-from helpers.pruning_cases import CountedForest, forest_of
+from helpers.pruning_cases import forest_of
 from scipy.stats import chi2, chi2_contingency
 
 from bench_core import Examples, InputError, Task, price_list
@@ -21,7 +17,7 @@ from bench_core import Examples, InputError, Task, price_list
 TASKS = (Task.BINARY, Task.MULTICLASS, Task.RANKING)
 
 
-def impurity(counts: Any, alpha: float) -> float:
+def impurity(counts, alpha):
     """The threshold-pairs impurity as printed."""
     total = 0.0
     for j in range(len(counts)):
@@ -35,30 +31,26 @@ def impurity(counts: Any, alpha: float) -> float:
     ("counts", "alpha", "expected"),
     [((5, 3), 0.0, 15), ((5, 3), 1.0, 7), ((3, 2, 1), 0.0, 11), ((4, 4, 1), 2.0, 0), ((9,), 0, 0)],
 )
-def test_impurity_counts_pairs_of_unlike_rows(
-    counts: tuple[int, ...], alpha: float, expected: float
-) -> None:
+def test_impurity_counts_pairs_of_unlike_rows(counts, alpha, expected):
     assert pairs(np.array(counts), alpha) == impurity(counts, alpha) == expected
 
 
-def naive_tree(
-    X: Any, y: Any, copies: Any, cost: Any, alpha: float, classes: int, significance: float = 1.0
-) -> Any:
+def naive_tree(X, y, copies, cost, alpha, classes, significance=1.0):
     """The tree by the rule, as nested tuples (feature, counts, left, right)."""
 
-    def tells(left: Any, right: Any) -> bool:
+    def tells(left, right):
         table = np.array([count(left), count(right)])
         table = table[:, table.sum(axis=0) > 0]
         found = chi2_contingency(table, correction=False, lambda_="log-likelihood")
         chance = chi2.sf(found.statistic / 2, table.shape[1] - 1)  # halved: a bootstrap sample
         return bool(significance == 1 or chance * X.shape[1] <= significance)
 
-    def count(rows: Any) -> tuple[int, ...]:
+    def count(rows):
         return tuple(int(copies[rows & (y == k)].sum()) for k in range(classes))
 
-    def grown(rows: Any) -> Any:
+    def grown(rows):
         whole = impurity(count(rows), alpha)
-        best: Any = None
+        best = None
         for f in range(X.shape[1]):
             missing = rows & np.isnan(X[:, f])
             cuts = []
@@ -85,7 +77,7 @@ def naive_tree(
     return grown(copies > 0)
 
 
-def as_tuples(forest: CountedForest, node: int) -> Any:
+def as_tuples(forest, node):
     counts = tuple(int(c) for c in forest.counts[node])
     trees = forest.trees
     if trees.feature[node] < 0:
@@ -99,8 +91,8 @@ def as_tuples(forest: CountedForest, node: int) -> Any:
 @pytest.mark.parametrize("classes", [2, 3])
 @pytest.mark.parametrize("seed", range(4))
 def test_trees_grow_by_the_printed_rule_among_features_that_tell(
-    seed: int, classes: int, alpha: float, significance: float
-) -> None:
+    seed, classes, alpha, significance
+):
     rng = np.random.default_rng(seed)
     X = rng.integers(0, 6, (50, 4)).astype(np.float32)
     y = np.clip((X[:, 1] * classes) // 6, 0, classes - 1) if significance < 1 else X[:, 0]
@@ -119,12 +111,12 @@ def test_trees_grow_by_the_printed_rule_among_features_that_tell(
         assert as_tuples(forest, int(forest.trees.start[tree])) == expected
 
 
-def test_a_cheap_fair_feature_is_split_before_a_dear_good_one() -> None:
+def test_a_cheap_fair_feature_is_split_before_a_dear_good_one():
     grid = np.array([(a, b) for a in range(10) for b in range(10)], dtype=np.float32)
     y = (grid[:, 0] >= 5).astype(float)
     train = Examples(np.column_stack([grid[:, 0], np.where(grid[:, 1] < 8, y, 1 - y)]), y)
 
-    def first(cost: list[float]) -> int:
+    def first(cost):
         learner = BudgetRF(trees=1, depth=1)
         model = fit(learner, train, Task.BINARY, price_list(np.array(cost)))
         return int(forest_of(model).trees.feature[0])
@@ -134,7 +126,7 @@ def test_a_cheap_fair_feature_is_split_before_a_dear_good_one() -> None:
     assert first([10.0, 0.0]) == 1  # free
 
 
-def test_free_features_are_used_and_ruinous_ones_only_where_nothing_else_gains() -> None:
+def test_free_features_are_used_and_ruinous_ones_only_where_nothing_else_gains():
     train = examples(Task.BINARY)
     learner, at = (
         BudgetRF(trees=3, significance=1.0, min_rows=1),
@@ -147,7 +139,7 @@ def test_free_features_are_used_and_ruinous_ones_only_where_nothing_else_gains()
     assert usage[3] == 0
 
 
-def test_bags_draw_every_copy_with_the_same_chance() -> None:
+def test_bags_draw_every_copy_with_the_same_chance():
     train = Examples(np.zeros((3, 1), np.float32), np.zeros(3), multiplicity=np.array([1, 2, 7]))
     bags = [bag(np.random.default_rng(k), train) for k in range(2000)]
     assert all(b.sum() == 10 for b in bags)
@@ -155,7 +147,7 @@ def test_bags_draw_every_copy_with_the_same_chance() -> None:
     assert np.all(np.abs(np.mean(bags, axis=0) - [1, 2, 7]) < 5 * spread)
 
 
-def walked(model: TreeAverage, X: Any) -> tuple[Any, Any, Any]:
+def walked(model, X):
     """Mean shares (n, K), features read (n, d) and splits (n,), row by row and tree by tree."""
     f, counts = forest_of(model).trees, model.counts
     share = np.zeros((len(X), counts.shape[1]))
@@ -173,7 +165,7 @@ def walked(model: TreeAverage, X: Any) -> tuple[Any, Any, Any]:
 
 
 @pytest.mark.parametrize("task", TASKS)
-def test_scores_are_log_odds_of_mean_shares_and_bills_those_of_the_paths(task: Task) -> None:
+def test_scores_are_log_odds_of_mean_shares_and_bills_those_of_the_paths(task):
     train = examples(task, 80)
     model = fit(BudgetRF(trees=4), train, task)
     share, read, splits = walked(model, train.X)
@@ -190,7 +182,7 @@ def test_scores_are_log_odds_of_mean_shares_and_bills_those_of_the_paths(task: T
     assert np.broadcast_to(bill.trees, 80).tolist() == [4.0] * 80
 
 
-def test_trees_are_added_while_validation_rows_stay_within_the_budget() -> None:
+def test_trees_are_added_while_validation_rows_stay_within_the_budget():
     train = examples(Task.BINARY)
     whole = path(fit(BudgetRF(trees=20, depth=3), train, Task.BINARY), train)
     shares = [mean_cost(p, prices()) / COST.sum() for p in whole]
@@ -199,7 +191,7 @@ def test_trees_are_added_while_validation_rows_stay_within_the_budget() -> None:
     assert len(path(model, train)) == sum(share <= budget for share in shares)
 
 
-def test_a_budget_that_allows_no_tree_leaves_the_free_constant() -> None:
+def test_a_budget_that_allows_no_tree_leaves_the_free_constant():
     train = examples(Task.MULTICLASS)
     (only,) = path(fit(BudgetRF(budget=0.0), train, Task.MULTICLASS), train)
     assert mean_cost(only, prices()) == 0
@@ -208,21 +200,21 @@ def test_a_budget_that_allows_no_tree_leaves_the_free_constant() -> None:
 
 
 @pytest.mark.parametrize("label", [-1.0, 3.0])
-def test_labels_that_are_no_classes_are_one_clear_line(label: float) -> None:
+def test_labels_that_are_no_classes_are_one_clear_line(label):
     train = examples(Task.MULTICLASS)
     wrong = replace(train, y=np.where(np.arange(300) == 7, label, train.y))
     with pytest.raises(InputError, match=r"budget-rf: training labels must be classes 0 to 2$"):
         fit(BudgetRF(trees=2), wrong, Task.MULTICLASS)
 
 
-def test_for_ranking_grades_from_the_relevant_one_on_are_one_class() -> None:
+def test_for_ranking_grades_from_the_relevant_one_on_are_one_class():
     train = examples(Task.RANKING)
     ranked = fit(BudgetRF(trees=3, relevant_grade=2), train, Task.RANKING)
     binary = fit(BudgetRF(trees=3), Examples(train.X, (train.y >= 2).astype(float)), Task.BINARY)
     assert path(ranked, train)[-1].scores.tolist() == path(binary, train)[-1].scores.tolist()
 
 
-def test_depth_rows_and_alpha_stop_trees_early() -> None:
+def test_depth_rows_and_alpha_stop_trees_early():
     train = examples(Task.BINARY)
     learner = BudgetRF(trees=2, significance=1.0, min_rows=1)
     forest = forest_of(fit(learner, train, Task.BINARY))

@@ -1,9 +1,5 @@
 """AND-OR: its objective, its fit against a support vector machine, its log-odds."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import numpy as np
 import pytest
 from bench_methods.cascades import AndOr
@@ -20,7 +16,7 @@ from bench_core import Task
 SEEDS = st.integers(0, 2**32)
 
 
-def random_loss(rng: np.random.Generator, width: float, n: int = 12) -> tuple[Hinges, Any]:
+def random_loss(rng, width, n=12):
     share = rng.random(n)
     loss = Hinges(rng.random(n) < 0.4, share / share.sum(), 2.5, width)
     return loss, rng.normal(size=(3, n))
@@ -28,7 +24,7 @@ def random_loss(rng: np.random.Generator, width: float, n: int = 12) -> tuple[Hi
 
 @settings(max_examples=50, deadline=None)
 @given(SEEDS)
-def test_the_objective_is_the_formula_row_by_row(seed: int) -> None:
+def test_the_objective_is_the_formula_row_by_row(seed):
     loss, scores = random_loss(np.random.default_rng(seed), 0.0)
     total = 0.0
     for i, share in enumerate(loss.share):
@@ -40,7 +36,7 @@ def test_the_objective_is_the_formula_row_by_row(seed: int) -> None:
 
 @settings(max_examples=50, deadline=None)
 @given(SEEDS, st.integers(0, 2))
-def test_one_stage_moves_the_objective_by_as_much(seed: int, k: int) -> None:
+def test_one_stage_moves_the_objective_by_as_much(seed, k):
     rng = np.random.default_rng(seed)
     loss, scores = random_loss(rng, 0.0)
     moved = scores.copy()
@@ -52,20 +48,20 @@ def test_one_stage_moves_the_objective_by_as_much(seed: int, k: int) -> None:
 
 @settings(max_examples=50, deadline=None)
 @given(SEEDS, st.integers(0, 2))
-def test_one_stages_derivative_is_right(seed: int, k: int) -> None:
+def test_one_stages_derivative_is_right(seed, k):
     loss, scores = random_loss(np.random.default_rng(seed), 0.1)
     one = loss.stage(scores, k)
     assert check_grad(lambda f: one(f)[0], lambda f: one(f)[1], scores[k]) < 1e-5
 
 
-def test_the_rounded_hinge_is_the_hinge_but_for_half_its_width() -> None:
+def test_the_rounded_hinge_is_the_hinge_but_for_half_its_width():
     z = np.array([-1.0, 0.0, 0.05, 0.1, 2.0])
     assert hinge(z, 0.1)[0].tolist() == pytest.approx([0, 0, 0.0125, 0.05, 1.95])
     assert hinge(z, 0.1)[1].tolist() == pytest.approx([0, 0, 0.5, 1, 1])
     assert hinge(z, 0.0)[0].tolist() == [0, 0, 0.05, 0.1, 2.0]
 
 
-def test_one_stage_is_the_weighted_support_vector_machine() -> None:
+def test_one_stage_is_the_weighted_support_vector_machine():
     rng = np.random.default_rng(0)
     columns = rng.normal(size=(3, 40)).astype(np.float32)
     positive = columns[0] + rng.normal(size=40) > 0.3
@@ -79,13 +75,13 @@ def test_one_stage_is_the_weighted_support_vector_machine() -> None:
     assert best - 1e-9 <= descend(task, 1, 0.0).loss < best + 1e-3
 
 
-def test_cycling_lowers_the_objective_below_that_of_separate_fits() -> None:
+def test_cycling_lowers_the_objective_below_that_of_separate_fits():
     train = data(Task.BINARY)
     separate = fit(AndOr, train, Task.BINARY, cycles=0).facts["objective"]
     assert fit(AndOr, train, Task.BINARY).facts["objective"] < 0.9 * separate
 
 
-def test_classes_weigh_alike_unless_told_otherwise() -> None:
+def test_classes_weigh_alike_unless_told_otherwise():
     train = data(Task.BINARY)
     positives = train.y.mean()
     usual = fit(AndOr, train, Task.BINARY)
@@ -93,7 +89,7 @@ def test_classes_weigh_alike_unless_told_otherwise() -> None:
     assert usual.facts["objective"] == pytest.approx(told.facts["objective"], rel=1e-9)
 
 
-def test_thresholds_are_in_units_of_the_margin_for_binary_tasks_too() -> None:
+def test_thresholds_are_in_units_of_the_margin_for_binary_tasks_too():
     train = data(Task.BINARY)
     model = fit(AndOr, train, Task.BINARY, thresholds=(0.0, 1.0))
     zero, one = model.rule.values[:, 0]

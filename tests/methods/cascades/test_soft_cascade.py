@@ -1,10 +1,7 @@
 """Soft-Cascade: its stages, its objective, its fit against a peer, how it is served."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from math import log
-from typing import Any
 
 import numpy as np
 import pytest
@@ -17,14 +14,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import check_grad
 
-from bench_core import Examples, Prices, Task, UsageError
+from bench_core import Prices, Task, UsageError
 
 KINDS = (SoftCascade, AndOr)
 SEEDS = st.integers(0, 2**32)
 COST = Prices.additive(np.array([1.0, 5.0, 20.0]))
 
 
-def groups(limits: Any, stages: int = 5, features: Any = (0, 2, 1, 1, 0)) -> list[list[int]]:
+def groups(limits, stages=5, features=(0, 2, 1, 1, 0)):
     """Of stumps on features of price 1, 5 and 20."""
     count = len(features)
     trees = stumps(list(features), [0.0] * count, [0.0] * count, [1.0] * count)
@@ -32,36 +29,36 @@ def groups(limits: Any, stages: int = 5, features: Any = (0, 2, 1, 1, 0)) -> lis
     return [t.tolist() for t in stage_trees(trees, COST, limits, stages)]
 
 
-def test_a_stage_has_all_trees_up_to_its_price() -> None:
+def test_a_stage_has_all_trees_up_to_its_price():
     assert groups((1.0, 5.0, 20.0)) == [[0, 4], [0, 2, 3, 4], [0, 1, 2, 3, 4]]
 
 
-def test_stages_that_add_no_tree_are_left_out() -> None:
+def test_stages_that_add_no_tree_are_left_out():
     assert groups((0.5, 1.0, 4.0, 5.0, 10.0)) == [[0, 4], [0, 2, 3, 4]]
 
 
-def test_without_limits_stages_take_equal_shares_cheapest_first() -> None:
+def test_without_limits_stages_take_equal_shares_cheapest_first():
     assert groups(None, 2) == [[0, 2, 4], [0, 1, 2, 3, 4]]
     assert groups(None, 9) == [[0], [0, 4], [0, 2, 4], [0, 2, 3, 4], [0, 1, 2, 3, 4]]
 
 
-def test_with_equal_prices_stages_are_prefixes() -> None:
+def test_with_equal_prices_stages_are_prefixes():
     assert groups(None, 2, features=(1, 1, 1, 1)) == [[0, 1], [0, 1, 2, 3]]
 
 
-def test_limits_below_every_tree_are_one_clear_line() -> None:
+def test_limits_below_every_tree_are_one_clear_line():
     with pytest.raises(UsageError, match=r"price <= 0\.5 .*covers a tree is 1"):
         groups((0.5,))
 
 
-def test_stages_pay_for_new_sensors_and_trees_only() -> None:
+def test_stages_pay_for_new_sensors_and_trees_only():
     needs = np.array([[1.0, 0.0, 1.0], [0.0, 1.0, 1.0]])  # (sensors, trees)
     stages = [np.array([0]), np.array([0, 1]), np.array([0, 1, 2])]
     cost = stage_costs(stages, np.array([0.5, 0.25, 1.0]), needs, np.array([10.0, 100.0]))
     assert cost.tolist() == [10.5, 100.25, 1.0]
 
 
-def random_loss(rng: np.random.Generator, stages: int = 3, n: int = 12) -> tuple[Soft, Any]:
+def random_loss(rng, stages=3, n=12):
     positive = rng.random(n) < 0.4
     share = rng.random(n)
     loss = Soft(positive, share / share.sum(), rng.uniform(1, 9, stages), 0.05)
@@ -70,7 +67,7 @@ def random_loss(rng: np.random.Generator, stages: int = 3, n: int = 12) -> tuple
 
 @settings(max_examples=50, deadline=None)
 @given(SEEDS)
-def test_the_objective_is_the_formula_row_by_row(seed: int) -> None:
+def test_the_objective_is_the_formula_row_by_row(seed):
     loss, scores = random_loss(np.random.default_rng(seed))
     total = 0.0
     for i, share in enumerate(loss.share):
@@ -83,10 +80,10 @@ def test_the_objective_is_the_formula_row_by_row(seed: int) -> None:
 
 @settings(max_examples=50, deadline=None)
 @given(SEEDS, st.integers(0, 2))
-def test_one_stages_derivative_is_that_of_the_objective(seed: int, k: int) -> None:
+def test_one_stages_derivative_is_that_of_the_objective(seed, k):
     loss, scores = random_loss(np.random.default_rng(seed))
 
-    def whole(f: Any) -> float:
+    def whole(f):
         moved = scores.copy()
         moved[k] = f
         return loss.value(moved)
@@ -97,7 +94,7 @@ def test_one_stages_derivative_is_that_of_the_objective(seed: int, k: int) -> No
     assert one(away)[0] - one(scores[k])[0] == pytest.approx(whole(away) - whole(scores[k]))
 
 
-def test_extreme_scores_have_finite_losses_and_derivatives() -> None:
+def test_extreme_scores_have_finite_losses_and_derivatives():
     loss, scores = random_loss(np.random.default_rng(0))
     for far in (-1e3, 1e3):
         value, slope = loss.stage(scores + far, 1)(np.full(scores.shape[1], far))
@@ -105,7 +102,7 @@ def test_extreme_scores_have_finite_losses_and_derivatives() -> None:
         assert np.isfinite(slope).all()
 
 
-def test_one_stage_is_ridge_logistic_regression() -> None:
+def test_one_stage_is_ridge_logistic_regression():
     from sklearn.linear_model import LogisticRegression
 
     rng = np.random.default_rng(0)
@@ -126,7 +123,7 @@ def test_one_stage_is_ridge_logistic_regression() -> None:
 
 @settings(max_examples=10, deadline=None)
 @given(SEEDS)
-def test_no_cycle_raises_the_objective(seed: int) -> None:
+def test_no_cycle_raises_the_objective(seed):
     rng = np.random.default_rng(seed)
     columns = rng.normal(size=(6, 40)).astype(np.float32)
     positive = columns[:3].sum(axis=0) + rng.normal(size=40) > 0.5
@@ -148,7 +145,7 @@ def test_no_cycle_raises_the_objective(seed: int) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("task", [Task.RANKING, Task.BINARY])
-def test_serving_is_the_definition_row_by_row(kind: Any, task: Task) -> None:
+def test_serving_is_the_definition_row_by_row(kind, task):
     train = data(task)
     model = fit(kind, train, task, thresholds=(0.9, 0.4, 0.3, 0.05))
     assert len(model.chain.stages) == 3
@@ -171,15 +168,14 @@ def test_serving_is_the_definition_row_by_row(kind: Any, task: Task) -> None:
             check_order(train, prediction.scores, prediction.scores == full.scores)
 
 
-def combined(kind: Any, seen: Any) -> float:
+def combined(kind, seen):
     if kind is AndOr:
         return float(min(seen))
     p = float(np.prod([probability(f) for f in seen]))
     return log(p) - log(1 - p)
 
 
-def check_order(train: Examples, scores: Any, kept: Any) -> None:
-    assert train.queries is not None
+def check_order(train, scores, kept):
     query = train.queries.index()
     for q in np.unique(query[~kept]):
         inside = query == q
@@ -187,13 +183,13 @@ def check_order(train: Examples, scores: Any, kept: Any) -> None:
         assert scores[inside & ~kept].max() < survivors.min(initial=np.inf)
 
 
-def test_thresholds_are_probabilities() -> None:
+def test_thresholds_are_probabilities():
     model = fit(SoftCascade, data(Task.BINARY), Task.BINARY, thresholds=(0.5, 0.25))
     np.testing.assert_allclose(model.rule.values[:, 0], [0.0, -log(3.0)], atol=1e-12)
     assert [p["threshold"] for p in model.points] == [0.5, 0.25]
 
 
-def test_dearer_cost_rejects_more() -> None:
+def test_dearer_cost_rejects_more():
     train = data(Task.RANKING)
     costs = []
     for tradeoff in (0.0, 0.5, 5.0):
@@ -203,7 +199,7 @@ def test_dearer_cost_rejects_more() -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_lower_thresholds_cost_more_and_the_last_point_rejects_nobody(kind: Any) -> None:
+def test_lower_thresholds_cost_more_and_the_last_point_rejects_nobody(kind):
     train = data(Task.RANKING)
     found = path(fit(kind, train, Task.RANKING), train)
     costs = [mean_cost(p, prices()) for p in found]

@@ -3,10 +3,7 @@
 pytest -m slow tests/methods/cronus/test_gain.py -s     # prints the rows of docs/measurements.md
 """
 
-from __future__ import annotations
-
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -15,7 +12,7 @@ from bench_methods.gbrt import GBRT
 from helpers.fakes import FakeContext
 from helpers.real_cases import DATA, needs
 
-from bench_core import Prices, Splits
+from bench_core import Prices
 from bench_core.datasets.data_folder import DataFolder
 from bench_core.plugins import load_registry
 
@@ -29,7 +26,7 @@ TRADEOFFS = {  # that leave two stages, since Algorithm 1 changes nothing in a c
 }
 
 
-def judged(model: Any, splits: Splits, metric: Any) -> tuple[float, float]:
+def judged(model, splits, metric):
     """The metric of the full model and the mean path cost of a row, on test."""
     test, prices, n = splits.test, splits.prices, len(splits.test)
     assert isinstance(prices, Prices)
@@ -40,19 +37,19 @@ def judged(model: Any, splits: Splits, metric: Any) -> tuple[float, float]:
     return value, float(np.average(cost, weights=test.weights))
 
 
-def gains(name: str, seed: int) -> list[tuple[float, float]]:
+def gains(name, seed):
     """What optimising adds to quality, and its share of the cost, for each tradeoff."""
     dataset = load_registry().dataset(name)()
     splits = dataset.prepare(DataFolder(Path(DATA)), "standard", 0, seed).complete(dataset.task)
     context = FakeContext(splits.task, 2)
     base = GBRT(trees=TREES[name])
-    fitted = base.fit(splits.train, splits.valid, splits.prices, context)  # type: ignore[arg-type]
+    fitted = base.fit(splits.train, splits.valid, splits.prices, context)
     context.models = {base: fitted}
     rows = []
     for tradeoff in TRADEOFFS[name]:
         fit = splits.train, splits.valid, splits.prices, context
         start, end = (
-            kind(base=base, tradeoff=tradeoff, rho_first=RHO, rho_last=RHO).fit(*fit)  # type: ignore[arg-type]
+            kind(base=base, tradeoff=tradeoff, rho_first=RHO, rho_last=RHO).fit(*fit)
             for kind in (CronusInit, Cronus)
         )
         before, cost = judged(start, splits, context.metric)
@@ -65,13 +62,13 @@ def gains(name: str, seed: int) -> list[tuple[float, float]]:
 
 
 @pytest.mark.slow
-def test_on_yahoo_sim_optimising_is_better_at_no_higher_cost() -> None:
+def test_on_yahoo_sim_optimising_is_better_at_no_higher_cost():
     rows = gains("yahoo-sim", 0) + gains("yahoo-sim", 1)
     assert all(gain > 0 and share <= 1.0 for gain, share in rows)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["letters", "forest"])
-def test_on_real_classes_optimising_is_better_at_the_same_cost(name: str) -> None:
+def test_on_real_classes_optimising_is_better_at_the_same_cost(name):
     needs(FILES[name])
     assert all(gain > 0 and share < 1.01 for gain, share in gains(name, 0))

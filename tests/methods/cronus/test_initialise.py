@@ -1,14 +1,10 @@
 """The convex stages against least squares, the lasso and a general convex solver."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
-from bench_methods.cronus.cascade import Cascade, CascadePenalty
+from bench_methods.cronus.cascade import CascadePenalty
 from bench_methods.cronus.initialise import (
     StageCost,
     critical_rho,
@@ -17,24 +13,21 @@ from bench_methods.cronus.initialise import (
     solve_screened,
 )
 from bench_models.least_squares import Growing, normal_equations, one_blas_thread
-from bench_models.problem import Problem
 from helpers.cronus_cases import position, problem
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
-from bench_core.arrays import FloatArray
 
 CUT = 1e-4
 
 
 @pytest.fixture(autouse=True)
-def one_thread() -> Iterator[None]:
+def one_thread():
     """As in a fit; several spin where the machine is busy."""
     with one_blas_thread():
         yield
 
 
-def single(p: Problem, lam: float, rho: float, cut_off: float = CUT) -> Cascade:
+def single(p, lam, rho, cut_off=CUT):
     return initialise(
         p,
         CascadePenalty(lam, np.array([rho])),
@@ -45,24 +38,24 @@ def single(p: Problem, lam: float, rho: float, cut_off: float = CUT) -> Cascade:
     )
 
 
-def cascaded(p: Problem, lam: float, rho: float, stages: int = 4, **changed: Any) -> Cascade:
-    how: dict[str, Any] = {"delta": 1.3, "drop": 0.15, "cut_off": CUT, "iterations": 500}
+def cascaded(p, lam, rho, stages=4, **changed):
+    how = {"delta": 1.3, "drop": 0.15, "cut_off": CUT, "iterations": 500}
     return initialise(p, CascadePenalty(lam, np.full(stages, rho)), **{**how, **changed})
 
 
-def solved(p: Problem, cost: StageCost, cut_off: float = CUT) -> FloatArray:
+def solved(p, cost, cut_off=CUT):
     start = np.zeros(p.trees)
     return solve_screened(p, Growing(p, p.weight), cost, start, cut_off=cut_off, iterations=2000)
 
 
-def least_squares(p: Problem) -> tuple[FloatArray, float]:
+def least_squares(p):
     design = np.vstack([p.columns.astype(float), np.ones(len(p.y))]).T
     root = np.sqrt(p.weight)
     solved = np.linalg.lstsq(design * root[:, None], root * p.y, rcond=None)[0]
     return solved[:-1], float(solved[-1])
 
 
-def test_without_penalties_a_single_stage_is_weighted_least_squares() -> None:
+def test_without_penalties_a_single_stage_is_weighted_least_squares():
     p = problem(seed=1)
     c = single(p, lam=0.0, rho=0.0)
     weights, bias = least_squares(p)
@@ -70,7 +63,7 @@ def test_without_penalties_a_single_stage_is_weighted_least_squares() -> None:
     assert c.bias[0] == pytest.approx(bias, rel=1e-6)
 
 
-def test_the_critical_rho_is_the_least_that_leaves_a_stage_empty() -> None:
+def test_the_critical_rho_is_the_least_that_leaves_a_stage_empty():
     p = problem(seed=2, n=200, trees=12)
     mean = p.weight @ p.y / p.weight.sum()
     critical = critical_rho(p)
@@ -86,9 +79,7 @@ def test_the_critical_rho_is_the_least_that_leaves_a_stage_empty() -> None:
         (3, 500, 700, (20, 200), 1e-3),  # many trees wait outside the working set
     ],
 )
-def test_with_rho_alone_a_single_stage_is_the_lasso(
-    seed: int, n: int, trees: int, between: tuple[int, int], atol: float
-) -> None:
+def test_with_rho_alone_a_single_stage_is_the_lasso(seed, n, trees, between, atol):
     from sklearn.linear_model import Lasso
 
     p = problem(seed, n=n, trees=trees)
@@ -101,7 +92,7 @@ def test_with_rho_alone_a_single_stage_is_the_lasso(
     np.testing.assert_allclose(c.weights[0], lasso.coef_, atol=atol)
 
 
-def by_general_solver(p: Problem, cost: StageCost) -> tuple[float, FloatArray]:
+def by_general_solver(p, cost):
     """Eq. (7), or a later stage of eq. (8), in epigraph form: u >= |b|, v >= kappa, z >= eta."""
     from scipy.optimize import minimize
 
@@ -109,21 +100,21 @@ def by_general_solver(p: Problem, cost: StageCost) -> tuple[float, FloatArray]:
     design = np.vstack([p.columns.astype(float), np.ones(len(p.y))])
     base, d2 = cost.before, cost.arriving**2
 
-    def split(x: FloatArray) -> tuple[FloatArray, ...]:
+    def split(x):
         return x[:T], x[: T + 1], x[T + 1 : 2 * T + 1], x[2 * T + 1 : 3 * T + 1], x[3 * T + 1 :]
 
-    def value(x: FloatArray) -> float:
+    def value(x):
         _, full, u, v, z = split(x)
         miss = full @ design - p.y
         price = p.tree_cost @ v + p.sensor_cost @ z
         return float(0.5 * p.weight @ miss**2 + cost.rho * u.sum() + cost.lam * price)
 
-    def gradient(x: FloatArray) -> FloatArray:
+    def gradient(x):
         miss = split(x)[1] @ design - p.y
         rest = [np.full(T, cost.rho), cost.lam * p.tree_cost, cost.lam * p.sensor_cost]
         return np.concatenate([design @ (p.weight * miss), *rest])
 
-    def inside(x: FloatArray) -> FloatArray:
+    def inside(x):
         b, _, u, v, z = split(x)
         squares = base + d2 * b**2
         parts = [u - b, u + b, v**2 - squares, v, z**2 - p.needs @ squares, z]
@@ -146,9 +137,7 @@ def by_general_solver(p: Problem, cost: StageCost) -> tuple[float, FloatArray]:
 
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize(("arriving", "used"), [(1.0, 0.0), (0.4, 0.3)])
-def test_a_stage_is_the_optimum_of_a_general_convex_solver(
-    seed: int, arriving: float, used: float
-) -> None:
+def test_a_stage_is_the_optimum_of_a_general_convex_solver(seed, arriving, used):
     p = problem(seed, n=80, trees=5, sensors=4)
     rng = np.random.default_rng(seed)
     before = used * rng.random(5) * (rng.random(5) < 0.5)
@@ -163,20 +152,20 @@ def test_a_stage_is_the_optimum_of_a_general_convex_solver(
     np.testing.assert_allclose(found, weights, atol=2e-3)
 
 
-def test_the_first_stage_is_a_single_stage_at_an_inflated_price() -> None:
+def test_the_first_stage_is_a_single_stage_at_an_inflated_price():
     p = problem(seed=3, n=300)
     c = cascaded(p, lam=0.001, rho=0.001, stages=4)
     np.testing.assert_array_equal(c.weights[0], single(p, 0.001 * 1.3**3, 0.001).weights[0])
 
 
-def test_every_gate_drops_its_share_of_what_arrives() -> None:
+def test_every_gate_drops_its_share_of_what_arrives():
     p = problem(seed=3, n=400)
     c = cascaded(p, lam=1e-4, rho=1e-4, stages=5)
     arriving = position(p, CascadePenalty(0.0, np.zeros(5)), c).rows.arriving
     np.testing.assert_allclose(arriving, 0.85 ** np.arange(5), rtol=1e-9)
 
 
-def test_empty_early_stages_drop_nothing_and_the_first_gate_drops_its_share() -> None:
+def test_empty_early_stages_drop_nothing_and_the_first_gate_drops_its_share():
     """At a steep delta the first two stages cannot pay for a tree; the gates behind do not
     make up for them."""
     p = problem(seed=3, n=400)
@@ -187,7 +176,7 @@ def test_empty_early_stages_drop_nothing_and_the_first_gate_drops_its_share() ->
     np.testing.assert_allclose(arriving, [1, 1, 1, 0.85, 0.7225], rtol=1e-9)
 
 
-def test_a_ruinous_price_empties_every_stage_and_opens_every_gate() -> None:
+def test_a_ruinous_price_empties_every_stage_and_opens_every_gate():
     p = problem()
     c = cascaded(p, lam=1e3, rho=0.0)
     assert not c.weights.any()
@@ -196,7 +185,7 @@ def test_a_ruinous_price_empties_every_stage_and_opens_every_gate() -> None:
     np.testing.assert_allclose(c.bias, mean)
 
 
-def test_a_constant_tree_gets_no_weight() -> None:
+def test_a_constant_tree_gets_no_weight():
     p = problem(seed=1)
     columns = p.columns.copy()
     columns[2] = 0.37
@@ -205,7 +194,7 @@ def test_a_constant_tree_gets_no_weight() -> None:
     assert c.weights[:, [0, 1, 3, 4, 5]].all()
 
 
-def test_a_tree_of_an_earlier_stage_is_cheaper_than_its_unbought_twin() -> None:
+def test_a_tree_of_an_earlier_stage_is_cheaper_than_its_unbought_twin():
     p = problem(seed=2, n=200, trees=1, sensors=1)
     twins = replace(
         p,
@@ -222,7 +211,7 @@ def test_a_tree_of_an_earlier_stage_is_cheaper_than_its_unbought_twin() -> None:
 
 @settings(max_examples=60, deadline=None)
 @given(seed=st.integers(0, 10**6), scale=st.sampled_from([0.3, 1.0, 3.0]))
-def test_what_stays_outside_cannot_lower_the_loss_in_any_direction(seed: int, scale: float) -> None:
+def test_what_stays_outside_cannot_lower_the_loss_in_any_direction(seed, scale):
     rng = np.random.default_rng(seed)
     needs = (rng.random((4, 7)) < 0.4).astype(float)
     capacity, excess = rng.uniform(0.5, 2.0, 4), scale * rng.uniform(-0.5, 1.0, 7).clip(0)
@@ -234,18 +223,18 @@ def test_what_stays_outside_cannot_lower_the_loss_in_any_direction(seed: int, sc
     assert (steps @ excess <= price * (1 + 1e-9)).all()
 
 
-def test_a_tree_whose_gradient_fits_into_its_sensors_together_stays_outside() -> None:
+def test_a_tree_whose_gradient_fits_into_its_sensors_together_stays_outside():
     both = np.array([[1.0], [1.0]])
     assert not entering(np.array([2.9]), both, np.array([1.0, 2.0])).any()
     assert entering(np.array([3.1]), both, np.array([1.0, 2.0])).all()
 
 
-def test_trees_of_one_sensor_may_enter_together_where_none_would_alone() -> None:
+def test_trees_of_one_sensor_may_enter_together_where_none_would_alone():
     one = np.ones((1, 4))
     assert not entering(np.full(4, 0.9), one, np.array([2.0])).any()  # norm 1.8
     assert entering(np.full(4, 1.1), one, np.array([2.0])).all()  # norm 2.2
 
 
-def test_a_tree_that_needs_nothing_new_enters_as_soon_as_it_gains() -> None:
+def test_a_tree_that_needs_nothing_new_enters_as_soon_as_it_gains():
     enters = entering(np.array([1e-9, 0.0]), np.zeros((0, 2)), np.zeros(0))
     assert enters.tolist() == [True, False]

@@ -1,33 +1,29 @@
 """The three learners: labels, prices, the served cascade and its bills."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from itertools import pairwise, product
 from math import log
-from typing import Any
 
 import numpy as np
 import pytest
 from bench_methods.cronus import Cronus, CronusInit, CronusSingle, gentle_drop, staged
 from bench_methods.cronus.cascade import Cascade
-from bench_models.staged import StagedModel
 from helpers.cronus_cases import Fixed, forest, stumps
 from helpers.fakes import FakeContext
 from helpers.random_trees import path as walk
 
-from bench_core import Examples, Features, InputError, Prices, Queries, Task, price_list
+from bench_core import Examples, InputError, Prices, Queries, Task, price_list
 
 N, D = 400, 6
 COST = np.array([1.0, 1.0, 5.0, 20.0, 20.0, 50.0])
 KINDS = [CronusSingle, CronusInit, Cronus]
 
 
-def prices(scale: float = 1.0) -> Prices:
+def prices(scale=1.0):
     return price_list(scale * COST, shared=[[3, 4]], split=scale * 0.25)
 
 
-def ranking(seed: int = 0) -> Examples:
+def ranking(seed=0):
     rng = np.random.default_rng(seed)
     X = rng.integers(0, 9, size=(N, D)).astype(np.float32)
     X[rng.random(X.shape) < 0.05] = np.nan
@@ -36,39 +32,36 @@ def ranking(seed: int = 0) -> Examples:
     return Examples(X, grades, Queries.from_sizes(np.full(N // 10, 10)))
 
 
-def binary() -> Examples:
+def binary():
     data = ranking()
     return Examples(data.X, (data.y >= 3).astype(float))
 
 
-def fit(
-    kind: Any, train: Examples, task: Task = Task.RANKING, at: Prices | None = None, **changed: Any
-) -> StagedModel:
+def fit(kind, train, task=Task.RANKING, at=None, **changed):
     trees = forest(3, train.X, train.y, trees=12)
-    how: dict[str, Any] = {"base": Fixed(trees), "tradeoff": 0.05, **changed}
+    how = {"base": Fixed(trees), "tradeoff": 0.05, **changed}
     if kind is not CronusSingle:
         how = {"stages": 4, **how}
     learner = kind(**how)
     return learner.fit(train, train, at or prices(), FakeContext(task, 2))
 
 
-def last(model: StagedModel, features: Features) -> Any:
+def last(model, features):
     return list(model.predict_path(features))[-1]
 
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("task", [Task.RANKING, Task.BINARY])
-def test_the_fitted_cascade_is_walked_row_by_row(kind: Any, task: Task) -> None:
+def test_the_fitted_cascade_is_walked_row_by_row(kind, task):
     train = ranking() if task == Task.RANKING else binary()
     model = fit(kind, train, task)
     ensemble, price = model.ensemble, prices()
-    assert ensemble is not None
     found = last(model, train.features)
     bill = found.bills["path"]
     sensors, splits = bill.acquired.unpack(), bill.splits
     gone = []
     for i, x in enumerate(train.X):
-        trees: set[int] = set()
+        trees = set()
         rejected = False
         for stage in model.stages:
             trees |= set(stage.entries.tolist())
@@ -91,20 +84,19 @@ def test_the_fitted_cascade_is_walked_row_by_row(kind: Any, task: Task) -> None:
     assert kind is CronusSingle or 0.1 < np.mean(gone) < 0.95
 
 
-def test_rejected_documents_rank_below_survivors_by_stage_and_then_by_score() -> None:
+def test_rejected_documents_rank_below_survivors_by_stage_and_then_by_score():
     train = ranking()
     model = fit(CronusInit, train, rho_first=(0.005,), rho_last=(0.005,), tradeoff=0.02)
     assert len(model.stages) > 2
     keys = []
     for x in train.X:
         for k, stage in enumerate(model.stages):  # noqa: B007 - the exit stage
-            outputs = [walk(model.ensemble, t, x).value for t in stage.entries]  # type: ignore[arg-type]
+            outputs = [walk(model.ensemble, t, x).value for t in stage.entries]
             score = stage.bias[0] + float(np.dot(outputs, stage.weights))
             if stage.bar is not None and score < stage.bar:
                 break
         keys.append((k, round(score, 9)))
     scores = last(model, train.features).scores
-    assert train.queries is not None
     for i, j in zip(train.queries.boundaries[:-1], train.queries.boundaries[1:], strict=True):
         by_key = sorted(range(i, j), key=lambda r: keys[r])
         assert (np.diff(scores[by_key]) >= -1e-9).all()
@@ -112,7 +104,7 @@ def test_rejected_documents_rank_below_survivors_by_stage_and_then_by_score() ->
         assert (np.diff(scores[by_key])[distinct] > 0).all()
 
 
-def test_binary_scores_are_corrected_for_the_class_weight() -> None:
+def test_binary_scores_are_corrected_for_the_class_weight():
     # one stump that separates perfectly: f is the weighted mean label on each side, +1 or -1
     X = np.repeat([[0.0], [1.0]], 50, axis=0).astype(np.float32)
     train = Examples(X, np.repeat([0.0, 1.0], 50))
@@ -123,7 +115,7 @@ def test_binary_scores_are_corrected_for_the_class_weight() -> None:
     np.testing.assert_allclose(scores, np.repeat([-2.0, 2.0], 50) - log(2.0), rtol=1e-6)
 
 
-def test_class_weights_are_the_papers_for_ranking_and_none_for_binary() -> None:
+def test_class_weights_are_the_papers_for_ranking_and_none_for_binary():
     usual, three, one = (CronusInit(positive_weight=w) for w in (None, 3.5, 1.0))
     for task, same in ((Task.RANKING, three), (Task.BINARY, one)):
         train = ranking() if task == Task.RANKING else binary()
@@ -137,7 +129,7 @@ def test_class_weights_are_the_papers_for_ranking_and_none_for_binary() -> None:
         )
 
 
-def test_rejected_documents_may_all_score_minus_one() -> None:
+def test_rejected_documents_may_all_score_minus_one():
     """The paper's test-time prediction, in units of the labels."""
     train, rho = ranking(), {"rho_first": (0.01,), "rho_last": (0.01,)}
     ordered, printed = (fit(CronusInit, train, rejected=r, **rho) for r in ("score", "minus-one"))
@@ -147,7 +139,7 @@ def test_rejected_documents_may_all_score_minus_one() -> None:
     assert set(scores[out].tolist()) == {-1.0}
 
 
-def test_documents_are_positive_from_the_relevant_grade_on() -> None:
+def test_documents_are_positive_from_the_relevant_grade_on():
     train = ranking()
     as_grades = fit(CronusInit, train, relevant_grade=2)
     trees = as_grades.ensemble
@@ -160,7 +152,7 @@ def test_documents_are_positive_from_the_relevant_grade_on() -> None:
     )
 
 
-def test_documents_of_one_class_are_one_clear_line() -> None:
+def test_documents_of_one_class_are_one_clear_line():
     train = ranking()
     low = replace(train, y=np.minimum(train.y, 2.0))
     with pytest.raises(InputError, match=r"no training document reaches grade 3 .*highest is 2"):
@@ -169,7 +161,7 @@ def test_documents_of_one_class_are_one_clear_line() -> None:
         fit(Cronus, replace(train, y=np.maximum(train.y, 1.0)), relevant_grade=1)
 
 
-def test_a_ruinous_tradeoff_leaves_one_stage_that_costs_nothing() -> None:
+def test_a_ruinous_tradeoff_leaves_one_stage_that_costs_nothing():
     train = ranking()
     model = fit(Cronus, train, tradeoff=1e6)
     found = last(model, train.features)
@@ -180,12 +172,12 @@ def test_a_ruinous_tradeoff_leaves_one_stage_that_costs_nothing() -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_rho_has_no_unit(kind: Any) -> None:
+def test_rho_has_no_unit(kind):
     """Trees that say eight times as much get an eighth of the weight, and no other."""
     train = ranking()
     trees = forest(3, train.X, train.y, trees=12)
     louder = replace(trees, value=8 * trees.value)
-    how: dict[str, Any] = {"tradeoff": 0.0, "rho_last": (0.05,)}
+    how = {"tradeoff": 0.0, "rho_last": (0.05,)}
     if kind is not CronusSingle:
         how |= {"rho_first": (0.2,)}
     one, other = (
@@ -201,16 +193,16 @@ def test_rho_has_no_unit(kind: Any) -> None:
     )
 
 
-def test_the_setting_that_is_best_on_validation_when_initialised_is_optimised() -> None:
+def test_the_setting_that_is_best_on_validation_when_initialised_is_optimised():
     train, valid = ranking(), ranking(seed=1)
     trees, context = forest(3, train.X, train.y, trees=12), FakeContext(Task.RANKING, 2)
     tried = {"rho_first": (0.5, 0.02), "rho_last": (0.4, 0.01, 0.8)}
 
-    def model(kind: Any, first: Any, last: Any) -> StagedModel:
+    def model(kind, first, last):
         learner = kind(base=Fixed(trees), tradeoff=0.05, stages=3, rho_first=first, rho_last=last)
-        return learner.fit(train, valid, prices(), context)  # type: ignore[no-any-return]
+        return learner.fit(train, valid, prices(), context)
 
-    def judged(found: StagedModel) -> float:
+    def judged(found):
         scores = last(found, valid.features).scores
         return float(context.metric.values(scores, valid.y, valid.queries, None).mean)
 
@@ -231,11 +223,11 @@ def test_the_setting_that_is_best_on_validation_when_initialised_is_optimised() 
 @pytest.mark.parametrize(
     ("survivors", "expected"), [(0.1, 0.15), (0.5**9, 0.15), (0.95**9, 0.05), (1.4, 0.0)]
 )
-def test_the_drop_spares_the_positives(survivors: float, expected: float) -> None:
+def test_the_drop_spares_the_positives(survivors, expected):
     assert gentle_drop(0.15, 10, survivors) == pytest.approx(expected)
 
 
-def test_a_vanished_stage_is_not_served() -> None:
+def test_a_vanished_stage_is_not_served():
     trees = forest(0, ranking().X, ranking().y, trees=2)
     cascade = Cascade(
         np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 0.0], [0.0, 2.0]]),

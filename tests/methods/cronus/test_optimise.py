@@ -1,9 +1,6 @@
 """The cascade loss against sums by row, and the cyclic optimisation that only ever lowers it."""
 
-from __future__ import annotations
-
 import math
-from collections.abc import Iterator
 
 import numpy as np
 import pytest
@@ -12,7 +9,6 @@ from bench_methods.cronus.initialise import initialise
 from bench_models.descent import DescentSettings
 from bench_models.least_squares import one_blas_thread
 from bench_models.logistic import sigmoid
-from bench_models.problem import Problem
 from helpers.cronus_cases import cascade, position, problem
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -23,19 +19,19 @@ CUT = 1e-4
 
 
 @pytest.fixture(autouse=True)
-def one_thread() -> Iterator[None]:
+def one_thread():
     """As in a fit; several spin where the machine is busy."""
     with one_blas_thread():
         yield
 
 
-def warm(p: Problem, penalty: CascadePenalty) -> Cascade:
+def warm(p, penalty):
     return initialise(p, penalty, delta=1.3, drop=0.15, cut_off=CUT, iterations=300)
 
 
 @settings(max_examples=10, deadline=None)
 @given(seed=st.integers(0, 10**6), lam=st.sampled_from([0.0, 1e-4, 1e-2]))
-def test_the_true_loss_never_rises(seed: int, lam: float) -> None:
+def test_the_true_loss_never_rises(seed, lam):
     p = problem(seed, n=50)
     penalty = CascadePenalty(lam, np.full(3, 1e-3))
     start = cascade(p, seed=seed, zeros=0.3)
@@ -44,7 +40,7 @@ def test_the_true_loss_never_rises(seed: int, lam: float) -> None:
     assert ends[-1].loss == pytest.approx(position(p, penalty, ends[-1].model).loss, rel=1e-12)
 
 
-def test_a_warm_start_is_improved_a_good_deal() -> None:
+def test_a_warm_start_is_improved_a_good_deal():
     p = problem(seed=1, n=400, slope=50.0)
     penalty = CascadePenalty(1e-4, np.full(4, 1e-4))
     start = warm(p, penalty)
@@ -52,7 +48,7 @@ def test_a_warm_start_is_improved_a_good_deal() -> None:
     assert end.loss < 0.9 * position(p, penalty, start).loss
 
 
-def test_weights_are_exact_zeros_or_at_least_the_cut_off() -> None:
+def test_weights_are_exact_zeros_or_at_least_the_cut_off():
     p = problem(seed=1, n=200, trees=15)
     penalty = CascadePenalty(1e-3, np.full(3, 3e-3))
     end = optimise(p, penalty, cascade(p, seed=5), DescentSettings())
@@ -61,7 +57,7 @@ def test_weights_are_exact_zeros_or_at_least_the_cut_off() -> None:
     assert (np.abs(weights[weights != 0]) >= CUT).all()
 
 
-def test_without_gates_to_move_the_last_stage_reaches_the_same_optimum_from_anywhere() -> None:
+def test_without_gates_to_move_the_last_stage_reaches_the_same_optimum_from_anywhere():
     p = problem(seed=3, n=200)
     penalty = CascadePenalty(1e-3, np.array([1e-3]))
     best = position(p, penalty, warm(p, penalty)).loss
@@ -70,7 +66,7 @@ def test_without_gates_to_move_the_last_stage_reaches_the_same_optimum_from_anyw
     assert end.loss == pytest.approx(best, rel=1e-5)
 
 
-def test_trees_that_tell_nothing_end_at_exact_zeros() -> None:
+def test_trees_that_tell_nothing_end_at_exact_zeros():
     p = problem(seed=1, n=100)
     penalty = CascadePenalty(0.05, np.full(2, 1e-3))
     weights = np.zeros((2, p.trees))
@@ -81,7 +77,7 @@ def test_trees_that_tell_nothing_end_at_exact_zeros() -> None:
     assert end.loss == pytest.approx(p.constant_loss, rel=1e-6)
 
 
-def test_a_stage_is_given_no_tree_that_it_does_not_use() -> None:
+def test_a_stage_is_given_no_tree_that_it_does_not_use():
     """Algorithm 1 fixes sigma_t = |b^k_t|, at 0 an infinite ridge, though the other stage's tree
     would cost nothing more in eq. (8) and lower its loss."""
     p = problem(seed=2, n=300, trees=2)
@@ -93,7 +89,7 @@ def test_a_stage_is_given_no_tree_that_it_does_not_use() -> None:
     assert ((end.model.weights != 0) == (weights != 0)).all()
 
 
-def test_no_row_pays_for_the_last_stages_expensive_tree_that_the_first_stage_rejects() -> None:
+def test_no_row_pays_for_the_last_stages_expensive_tree_that_the_first_stage_rejects():
     """Eq. (8) prices |b| and not use: to an early stage a later stage's tree looks free."""
     rng = np.random.default_rng(0)
     cheap, expensive = rng.normal(size=(2, 2000))
@@ -110,7 +106,7 @@ def test_no_row_pays_for_the_last_stages_expensive_tree_that_the_first_stage_rej
     assert end.rows.arriving[1] < 0.6
 
 
-def test_an_open_gate_stays_open() -> None:
+def test_an_open_gate_stays_open():
     p = problem(seed=2, n=100)
     penalty = CascadePenalty(1e-3, np.full(2, 1e-3))
     c = cascade(p, stages=2)
@@ -123,7 +119,7 @@ PENALTY = CascadePenalty(0.01, np.array([0.002, 0.003, 0.005]))
 Auxiliary = tuple[FloatArray, FloatArray, FloatArray]
 
 
-def naive_parts(p: Problem, c: Cascade) -> tuple[float, list[float]]:
+def naive_parts(p, c):
     """Expected squared loss and the arriving shares d_k, row by row from the definitions."""
     loss, d = 0.0, [0.0] * c.stages
     for i in range(len(p.y)):
@@ -138,7 +134,7 @@ def naive_parts(p: Problem, c: Cascade) -> tuple[float, list[float]]:
     return loss, d
 
 
-def auxiliary(p: Problem, c: Cascade) -> Auxiliary:
+def auxiliary(p, c):
     """|b|, kappa and eta of eq. (11) at a cascade."""
     _, d = naive_parts(p, c)
     kappa = [math.hypot(*(c.weights[k, t] * d[k] for k in range(c.stages))) for t in range(p.trees)]
@@ -149,14 +145,12 @@ def auxiliary(p: Problem, c: Cascade) -> Auxiliary:
     return np.abs(c.weights), np.array(kappa), np.array(eta)
 
 
-def naive_loss(
-    p: Problem, penalty: CascadePenalty, c: Cascade, at: Auxiliary | None = None
-) -> float:
+def naive_loss(p, penalty, c, at=None):
     """Eq. (8); with auxiliary variables, the quadratic forms of eq. (11) in their place."""
     loss, _ = naive_parts(p, c)
     size, kappa, eta = auxiliary(p, c)
 
-    def root(now: FloatArray, fixed: FloatArray) -> FloatArray:
+    def root(now, fixed):
         return 0.5 * (now**2 / np.where(fixed > 0, fixed, 1.0) + fixed)  # no tree: 0 either way
 
     if at is not None:
@@ -166,13 +160,13 @@ def naive_loss(
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_the_loss_is_equation_8_row_by_row(seed: int) -> None:
+def test_the_loss_is_equation_8_row_by_row(seed):
     p = problem(seed)
     c = cascade(p, seed=seed, zeros=0.3)
     assert position(p, PENALTY, c).loss == pytest.approx(naive_loss(p, PENALTY, c), rel=1e-10)
 
 
-def test_an_empty_open_stage_costs_nothing_and_changes_nothing() -> None:
+def test_an_empty_open_stage_costs_nothing_and_changes_nothing():
     p = problem()
     c = cascade(p, stages=2)
     more = Cascade(
@@ -187,18 +181,18 @@ def test_an_empty_open_stage_costs_nothing_and_changes_nothing() -> None:
     )
 
 
-def test_a_stage_whose_constant_fails_its_own_gate_has_not_vanished() -> None:
+def test_a_stage_whose_constant_fails_its_own_gate_has_not_vanished():
     c = Cascade(np.zeros((2, 3)), np.array([-1.0, 0.0]), np.array([0.0, -np.inf]))
     assert c.vanished() == []
 
 
-def test_the_gate_is_exact_at_the_ends_and_does_not_overflow() -> None:
+def test_the_gate_is_exact_at_the_ends_and_does_not_overflow():
     z = np.array([-np.inf, -1e4, 0.0, 1e4, np.inf])
     assert sigmoid(z).tolist() == [0.0, 0.0, 0.5, 1.0, 1.0]
 
 
 @pytest.mark.parametrize("k", range(3))
-def test_gradients_equal_central_differences(k: int) -> None:
+def test_gradients_equal_central_differences(k):
     p = problem(seed=2, n=40)
     c = cascade(p, seed=3)
     # an expensive, steep cascade, so that the terms through d_j are not lost beside the others
@@ -207,7 +201,7 @@ def test_gradients_equal_central_differences(k: int) -> None:
     objective = stage_objective(p, penalty, at, k, np.arange(len(p.y)), np.arange(p.trees))
     x = np.concatenate([c.weights[k], [c.bias[k], c.threshold[k] if k < 2 else 0.0]])
 
-    def value(z: FloatArray) -> float:
+    def value(z):
         return objective.evaluate(z[:-2], z[-2], z[-1])[0]
 
     _, by_weights, by_bias, by_threshold = objective.evaluate(x[:-2], x[-2], x[-1])
@@ -221,7 +215,7 @@ def test_gradients_equal_central_differences(k: int) -> None:
 
 @settings(max_examples=25, deadline=None)
 @given(seed=st.integers(0, 10**6), k=st.integers(0, 2))
-def test_the_quadratic_form_touches_the_loss_and_is_never_below_it(seed: int, k: int) -> None:
+def test_the_quadratic_form_touches_the_loss_and_is_never_below_it(seed, k):
     p = problem(seed, n=15)
     c = cascade(p, seed=seed)
     fixed = auxiliary(p, c)

@@ -1,9 +1,5 @@
 """The greedy tree: columns by gain per cost, budgets, halves."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import numpy as np
 import pytest
 from bench_methods.cstc.astc import ASTC, Paid, Rule, greedy_tree, moments, pick
@@ -16,11 +12,11 @@ from hypothesis import strategies as st
 few = settings(max_examples=25, deadline=None)
 
 
-def nothing(p: Problem) -> Paid:
+def nothing(p):
     return Paid(np.zeros(p.trees, dtype=bool), np.zeros(len(p.sensor_cost), dtype=bool))
 
 
-def explained(p: Problem, rows: Any, chosen: list[int], constant: bool) -> tuple[float, Any]:
+def explained(p, rows, chosen, constant):
     """The loss on these rows of the best linear combination of columns, and its weights."""
     root = np.sqrt(p.share[rows])
     A = p.columns[chosen][:, rows].T.astype(float)
@@ -33,16 +29,14 @@ def explained(p: Problem, rows: Any, chosen: list[int], constant: bool) -> tuple
     return 0.5 * float(((y - A @ weights) ** 2).sum()), weights
 
 
-def price(p: Problem, trees: set[int], sensors: set[int], t: int) -> float:
+def price(p, trees, sensors, t):
     fresh = {int(s) for s in np.flatnonzero(p.needs[:, t])} - sensors
     return float(sum(p.sensor_cost[s] for s in fresh) + (0 if t in trees else p.tree_cost[t]))
 
 
-def naive_pick(
-    p: Problem, rows: Any, rule: Rule, constant: bool, trees: set[int], sensors: set[int]
-) -> list[int]:
+def naive_pick(p, rows, rule, constant, trees, sensors):
     """The same by fitting every candidate set from scratch; ``trees``, ``sensors`` are paid."""
-    chosen: list[int] = []
+    chosen = []
     now, _ = explained(p, rows, chosen, constant)
     least, spent, mass = rule.tolerance * now, 0.0, float(p.share[rows].sum())
     while True:
@@ -73,9 +67,7 @@ def naive_pick(
     budget=st.sampled_from([3.0, 20.0, np.inf]),
     constant=st.booleans(),
 )
-def test_columns_are_picked_as_by_trying_all_of_them(
-    seed: int, tau: float, budget: float, constant: bool
-) -> None:
+def test_columns_are_picked_as_by_trying_all_of_them(seed, tau, budget, constant):
     p = problem(seed, n=50)
     rule = Rule(tau, budget, 1e-3)
     rows = np.flatnonzero(np.random.default_rng(seed).random(50) < 0.7)
@@ -91,7 +83,7 @@ def test_columns_are_picked_as_by_trying_all_of_them(
 
 @few
 @given(seed=st.integers(0, 10**6))
-def test_what_the_path_has_paid_is_free(seed: int) -> None:
+def test_what_the_path_has_paid_is_free(seed):
     p = problem(seed, n=50)
     rule, rows = Rule(5e-3, np.inf, 1e-3), np.arange(50)
     trees, sensors = {0, 1}, {int(s) for s in np.flatnonzero(p.needs[:, :2].any(axis=1))}
@@ -100,7 +92,7 @@ def test_what_the_path_has_paid_is_free(seed: int) -> None:
     assert set(np.flatnonzero(weights)) == set(naive_pick(p, rows, rule, True, trees, sensors))
 
 
-def test_every_gate_halves_its_rows_by_their_scores() -> None:
+def test_every_gate_halves_its_rows_by_their_scores():
     p = problem(0, n=400, trees=12)
     share = np.full(400, 1 / 400)
     p = Problem(p.columns, p.y, share, share, p.tree_cost, p.sensor_cost, p.needs)
@@ -118,9 +110,7 @@ def test_every_gate_halves_its_rows_by_their_scores() -> None:
 
 
 @pytest.mark.parametrize("budget", [0.03, 0.1, 0.3, None])
-def test_no_row_pays_more_than_the_budget_of_every_classifier_it_meets(
-    budget: float | None,
-) -> None:
+def test_no_row_pays_more_than_the_budget_of_every_classifier_it_meets(budget):
     splits = synthetic(0)
     model = learned(ASTC(base=None, tradeoff=0.0, budget=budget), splits)
     most = 42.0 if budget is None else 3 * budget * 42
@@ -128,7 +118,7 @@ def test_no_row_pays_more_than_the_budget_of_every_classifier_it_meets(
     assert 0 < cost.max() <= most + 1e-9
 
 
-def test_by_budgets_alone_the_synthetic_problem_is_not_solved() -> None:
+def test_by_budgets_alone_the_synthetic_problem_is_not_solved():
     # a classifier that can afford an expert buys it, though only half of its rows are helped
     splits = synthetic(0)
     for budget in (2 / 42, 10 / 42, 0.5, None):

@@ -1,9 +1,5 @@
 """The paper's synthetic problem is solved exactly, by the tree of its second figure."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import numpy as np
 import pytest
 from bench_methods.cstc import ASTC, CSCC, CSTC, CSTCSingle
@@ -13,16 +9,14 @@ from bench_models.problem import Problem
 from helpers.cstc_cases import cost_and_error, learned, synthetic, tradeoff
 
 SEEDS = range(4)
-LETTER: dict[str, Any] = {"base": None, "constant": False}  # phi(x) = x, no constant
-EITHER: list[dict[str, Any]] = [LETTER, {"base": None}]
+LETTER = {"base": None, "constant": False}  # phi(x) = x, no constant
+EITHER = [LETTER, {"base": None}]
 
 
 @pytest.mark.parametrize("how", EITHER, ids=["letter", "constants"])
 @pytest.mark.parametrize("lam", [0.075, 0.08, 0.095])
 @pytest.mark.parametrize("seed", SEEDS)
-def test_each_row_buys_both_signs_and_its_own_expert_at_no_error(
-    seed: int, lam: float, how: dict[str, Any]
-) -> None:
+def test_each_row_buys_both_signs_and_its_own_expert_at_no_error(seed, lam, how):
     splits = synthetic(seed)
     model = learned(CSTC(tradeoff=tradeoff(splits, lam), **how), splits)
     cost, error = cost_and_error(model, splits)
@@ -33,7 +27,7 @@ def test_each_row_buys_both_signs_and_its_own_expert_at_no_error(
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_the_tree_is_that_of_the_papers_figure(seed: int) -> None:
+def test_the_tree_is_that_of_the_papers_figure(seed):
     splits = synthetic(seed)
     n = len(splits.train)
     problem = Problem(
@@ -61,7 +55,7 @@ def test_the_tree_is_that_of_the_papers_figure(seed: int) -> None:
     assert (tree.weights[3:, 2:] != 0).tolist() == np.eye(4, dtype=bool).tolist()
 
 
-def test_the_served_tree_splits_on_the_signs_and_each_leaf_is_its_own_expert() -> None:
+def test_the_served_tree_splits_on_the_signs_and_each_leaf_is_its_own_expert():
     splits = synthetic(0)
     model = learned(CSTC(tradeoff=tradeoff(splits, 0.08), **LETTER), splits)
     leaves = model.stages[-4:]
@@ -77,7 +71,7 @@ def test_the_served_tree_splits_on_the_signs_and_each_leaf_is_its_own_expert() -
     assert scores[:4] == pytest.approx([5.0] * 4, abs=1e-8)
 
 
-def test_below_the_window_it_buys_too_early_and_above_it_too_little() -> None:
+def test_below_the_window_it_buys_too_early_and_above_it_too_little():
     splits = synthetic(1)
     early, late = (
         cost_and_error(learned(CSTC(tradeoff=tradeoff(splits, lam), **LETTER), splits), splits)
@@ -89,7 +83,7 @@ def test_below_the_window_it_buys_too_early_and_above_it_too_little() -> None:
     assert late[1] > 0.1
 
 
-def test_rescaled_labels_change_neither_routes_nor_purchases() -> None:
+def test_rescaled_labels_change_neither_routes_nor_purchases():
     splits = synthetic(0)
     learner = CSTC(tradeoff=tradeoff(splits, 0.08), **LETTER)
     # labels and features in other units: the same weights
@@ -101,7 +95,7 @@ def test_rescaled_labels_change_neither_routes_nor_purchases() -> None:
     assert error < 1e-12
 
 
-def test_one_classifier_cannot_do_it() -> None:
+def test_one_classifier_cannot_do_it():
     splits = synthetic(0)
     model = learned(CSTCSingle(tradeoff=tradeoff(splits, 0.08), **LETTER), splits)
     cost, error = cost_and_error(model, splits)
@@ -115,7 +109,7 @@ def test_one_classifier_cannot_do_it() -> None:
 @pytest.mark.parametrize("how", EITHER, ids=["letter", "constants"])
 @pytest.mark.parametrize("rate", [0.03, 0.035, 0.045])
 @pytest.mark.parametrize("seed", SEEDS)
-def test_the_greedy_tree_solves_it_too(seed: int, rate: float, how: dict[str, Any]) -> None:
+def test_the_greedy_tree_solves_it_too(seed, rate, how):
     splits = synthetic(seed)
     cost, error = cost_and_error(
         learned(ASTC(tradeoff=tradeoff(splits, rate), **how), splits), splits
@@ -124,7 +118,7 @@ def test_the_greedy_tree_solves_it_too(seed: int, rate: float, how: dict[str, An
     assert error < 1e-18
 
 
-def test_a_chain_buys_the_expert_of_the_highest_quadrant_alone() -> None:
+def test_a_chain_buys_the_expert_of_the_highest_quadrant_alone():
     splits = synthetic(0)
     cost, error = cost_and_error(
         learned(CSCC(base=None, tradeoff=tradeoff(splits, 0.08)), splits), splits

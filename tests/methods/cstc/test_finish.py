@@ -1,9 +1,5 @@
 """Hard routes, refitted predictors, pruning, and the model that is served."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import numpy as np
 import pytest
 from bench_methods.cstc.serving import (
@@ -25,7 +21,7 @@ P = problem(0, n=120)
 T = tree(P, Shape.balanced(3), 4)
 
 
-def way(t: ClassifierTree, x: Any) -> list[tuple[int, bool]]:
+def way(t, x):
     """The nodes that one row (T,) sees, and whether it goes up there."""
     k, found = 0, []
     while k != NONE:
@@ -35,7 +31,7 @@ def way(t: ClassifierTree, x: Any) -> list[tuple[int, bool]]:
     return found
 
 
-def test_rows_go_up_where_their_score_is_above_the_threshold() -> None:
+def test_rows_go_up_where_their_score_is_above_the_threshold():
     found = routes(T, scores_of(P.columns, T.weights, T.bias))
     for i, x in enumerate(P.columns.T.astype(float)):
         seen = dict(way(T, x))
@@ -44,10 +40,10 @@ def test_rows_go_up_where_their_score_is_above_the_threshold() -> None:
 
 
 @pytest.mark.parametrize("constant", [True, False])
-def test_predictors_are_least_squares_on_the_rows_that_end_there(constant: bool) -> None:
+def test_predictors_are_least_squares_on_the_rows_that_end_there(constant):
     model = finished(P, T, refit=True, constant=constant, threads=1)
     X, root = P.columns.T.astype(float), np.sqrt(P.share)
-    groups: dict[Any, list[int]] = {place: [] for place in model.predictors}
+    groups = {place: [] for place in model.predictors}
     for i, x in enumerate(X):
         for k, up in way(T, x):
             groups[k, None].append(i)
@@ -66,20 +62,20 @@ def test_predictors_are_least_squares_on_the_rows_that_end_there(constant: bool)
         assert not np.delete(predictor.weights, support).any()
 
 
-def test_more_columns_than_rows_are_fitted_without_running_wild() -> None:
+def test_more_columns_than_rows_are_fitted_without_running_wild():
     p = problem(1, n=40, trees=60)
     model = finished(p, tree(p, Shape.balanced(3), 1, 0.0), refit=True, constant=True, threads=1)
     assert max(np.abs(q.weights).max() for q in model.predictors.values()) < 100
 
 
-def test_without_refitting_terminals_return_their_parents_prediction() -> None:
+def test_without_refitting_terminals_return_their_parents_prediction():
     model = finished(P, T, refit=False, constant=True, threads=1)
     for place, predictor in model.predictors.items():
         assert predictor.weights.tolist() == T.weights[place.node].tolist()
         assert predictor.bias == T.bias[place.node]
 
 
-def naive_predictions(model: Finished, columns: Any) -> Any:
+def naive_predictions(model, columns):
     """What each row ends with, walking it down the (pruned) tree."""
     out = []
     for x in columns.T.astype(float):
@@ -92,12 +88,12 @@ def naive_predictions(model: Finished, columns: Any) -> Any:
 
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("shape", SHAPES[1:])
-def test_pruning_removes_from_the_leaves_up_whatever_does_not_help(shape: Shape, seed: int) -> None:
+def test_pruning_removes_from_the_leaves_up_whatever_does_not_help(shape, seed):
     p = problem(seed, n=80)
     model = finished(p, tree(p, shape, seed), refit=True, constant=True, threads=1)
     fresh = problem(seed + 100, n=50)
 
-    def quality(scores: Any) -> float:
+    def quality(scores):
         return -round(float(((scores - fresh.y) ** 2).mean()), 3)  # coarse: ties occur
 
     expected = set(range(shape.nodes))
@@ -116,12 +112,12 @@ def test_pruning_removes_from_the_leaves_up_whatever_does_not_help(shape: Shape,
     )
 
 
-def raw_model(t: ClassifierTree, prices: Prices, task: Task = Task.REGRESSION) -> tuple[Any, Any]:
+def raw_model(t, prices, task=Task.REGRESSION):
     """Random predictors over raw features, and the served model."""
     rng = np.random.default_rng(9)
     d = prices.features
 
-    def anyone(k: int) -> NodePredictor:  # on its node's own columns
+    def anyone(k):  # on its node's own columns
         return NodePredictor(
             np.where(t.weights[k] != 0, rng.normal(size=d), 0.0), float(rng.normal())
         )
@@ -131,9 +127,7 @@ def raw_model(t: ClassifierTree, prices: Prices, task: Task = Task.REGRESSION) -
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_the_served_model_walks_rows_down_and_bills_the_sensors_of_their_path(
-    shape: Shape,
-) -> None:
+def test_the_served_model_walks_rows_down_and_bills_the_sensors_of_their_path(shape):
     prices = price_list(
         np.array([1.0, 5.0, 5.0, 8.0, 6.0, 0.0]),
         shared=[[1, 2]],
@@ -158,7 +152,7 @@ def test_the_served_model_walks_rows_down_and_bills_the_sensors_of_their_path(
     )
 
 
-def test_an_earlier_point_is_the_tree_cut_at_that_level() -> None:
+def test_an_earlier_point_is_the_tree_cut_at_that_level():
     t = tree(problem(2), Shape.balanced(3), 2, 0.4)
     model, serving = raw_model(t, Prices.additive(np.ones(6)))
     X = np.random.default_rng(3).normal(size=(60, 6)).astype(np.float32)
@@ -173,7 +167,7 @@ def test_an_earlier_point_is_the_tree_cut_at_that_level() -> None:
             assert paid[i] == used.sum()
 
 
-def test_a_row_at_the_threshold_is_served_downwards() -> None:
+def test_a_row_at_the_threshold_is_served_downwards():
     t = ClassifierTree(np.ones((3, 1)), np.zeros(3), np.array([0.25, 0, 0]), Shape.balanced(2))
     model, serving = raw_model(t, Prices.additive(np.ones(1)))
     X = np.array([[0.25], [np.nextafter(np.float32(0.25), np.float32(1))]], dtype=np.float32)

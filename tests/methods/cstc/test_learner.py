@@ -1,18 +1,14 @@
 """The learners as a whole: parameters, odd data, promises."""
 
-from __future__ import annotations
-
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
 from bench_methods.cstc import ASTC, CSCC, CSTC, CSTCSingle
-from bench_models.staged import StagedModel
 from helpers.cronus_cases import Fixed, forest
 from helpers.fakes import FakeContext
 
-from bench_core import DiscountGroup, Examples, Prices, Queries, Task, UsageError, price_list
+from bench_core import DiscountGroup, Examples, Queries, Task, UsageError, price_list
 
 N, D = 400, 6
 KINDS = [CSTCSingle, CSCC, CSTC, ASTC]
@@ -20,12 +16,12 @@ JOINT = KINDS[:3]
 TASKS = [Task.REGRESSION, Task.RANKING, Task.BINARY]
 
 
-def prices(scale: float = 1.0) -> Prices:
+def prices(scale=1.0):
     cost = scale * np.array([1.0, 1.0, 5.0, 20.0, 20.0, 50.0])
     return price_list(cost, shared=[[3, 4]], split=scale * 0.25, tree=scale * 0.5)
 
 
-def examples(task: Task, n: int = N, seed: int = 0) -> Examples:
+def examples(task, n=N, seed=0):
     rng = np.random.default_rng(seed)
     X = rng.integers(0, 9, size=(n, D)).astype(np.float32)
     X[rng.random(X.shape) < 0.05] = np.nan
@@ -41,21 +37,21 @@ def examples(task: Task, n: int = N, seed: int = 0) -> Examples:
     return Examples(X, y, queries)
 
 
-def fit(kind: Any, train: Examples, task: Task, **changed: Any) -> StagedModel:
+def fit(kind, train, task, **changed):
     at = changed.pop("at", None) or prices()
     base = Fixed(forest(3, train.X, train.y, trees=12))
-    how: dict[str, Any] = {"base": base, "tradeoff": 0.02, **changed}
+    how = {"base": base, "tradeoff": 0.02, **changed}
     learner = kind(**how)
     return learner.fit(train, examples(task, seed=1), at, FakeContext(task, 2))
 
 
-def last(model: StagedModel, data: Examples) -> Any:
+def last(model, data):
     return list(model.predict_path(data.features))[-1]
 
 
 @pytest.mark.parametrize("task", TASKS)
 @pytest.mark.parametrize("kind", KINDS)
-def test_it_learns_better_than_a_constant(kind: Any, task: Task) -> None:
+def test_it_learns_better_than_a_constant(kind, task):
     test = examples(task, seed=2)
     for base in ({}, {"base": None}):
         scores = last(fit(kind, examples(task), task, tradeoff=0.001, **base), test).scores
@@ -63,13 +59,13 @@ def test_it_learns_better_than_a_constant(kind: Any, task: Task) -> None:
 
 
 @pytest.mark.parametrize("kind", JOINT)
-def test_of_two_like_features_the_one_whose_sensor_is_bought_already_is_taken(kind: Any) -> None:
+def test_of_two_like_features_the_one_whose_sensor_is_bought_already_is_taken(kind):
     rng = np.random.default_rng(0)
     a, b = rng.normal(size=(2, N))
     X = np.column_stack([a, b + 0.02 * rng.normal(size=N), b + 0.02 * rng.normal(size=N)])
     train = Examples(X.astype(np.float32), 3 * a + b)
     cost = np.array([10.0, 10.0, 10.0])
-    how: dict[str, Any] = {"at": None, "base": None, "tradeoff": 0.1, "rho": 0.0}
+    how = {"at": None, "base": None, "tradeoff": 0.1, "rho": 0.0}
     if kind is not CSTCSingle:
         how["prune"] = False
     for group, other in ((1, 2), (2, 1)):
@@ -88,7 +84,7 @@ def test_of_two_like_features_the_one_whose_sensor_is_bought_already_is_taken(ki
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("factor", [2.0**-20, 2.0**20])
-def test_labels_in_other_units_give_the_same_in_those_units(kind: Any, factor: float) -> None:
+def test_labels_in_other_units_give_the_same_in_those_units(kind, factor):
     train = examples(Task.REGRESSION)
     valid = examples(Task.REGRESSION, seed=1)
     models = []
@@ -104,7 +100,7 @@ def test_labels_in_other_units_give_the_same_in_those_units(kind: Any, factor: f
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_ruinous_tradeoff_leaves_the_free_constant(kind: Any) -> None:
+def test_a_ruinous_tradeoff_leaves_the_free_constant(kind):
     train = examples(Task.REGRESSION)
     model = fit(kind, train, Task.REGRESSION, tradeoff=1e9)
     found = last(model, train)
@@ -115,7 +111,7 @@ def test_a_ruinous_tradeoff_leaves_the_free_constant(kind: Any) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_standardised_features_give_the_same_model_in_any_unit(kind: Any) -> None:
+def test_standardised_features_give_the_same_model_in_any_unit(kind):
     train = examples(Task.REGRESSION)
     how = {"base": None, "standardise": True}
     unit = np.array([1.0, 1024.0, 1.0, 1 / 1024, 1.0, 2.0], dtype=np.float32)
@@ -129,7 +125,7 @@ def test_standardised_features_give_the_same_model_in_any_unit(kind: Any) -> Non
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_base_without_trees_is_refused_by_name(kind: Any) -> None:
+def test_a_base_without_trees_is_refused_by_name(kind):
     base = Fixed(None)
     context = FakeContext(Task.REGRESSION)
     train = examples(Task.REGRESSION)

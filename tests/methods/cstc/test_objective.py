@@ -1,18 +1,13 @@
 """The tree's loss against its definition, and a classifier's objective against the loss."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
 from dataclasses import replace
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 import pytest
 from bench_methods.cstc.tree import (
     NONE,
     ClassifierTree,
-    NodeObjective,
     Shape,
     TreePenalty,
     initialise,
@@ -24,7 +19,6 @@ from bench_methods.cstc.tree import (
 )
 from bench_models.descent import DescentSettings
 from bench_models.least_squares import normal_equations, one_blas_thread
-from bench_models.problem import Problem
 from helpers.cstc_cases import SHAPES, naive_loss, position, problem, tree
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -33,7 +27,7 @@ PENALTY = TreePenalty(0.01, 0.02)
 
 
 @pytest.fixture(autouse=True, scope="module")
-def quick_small_products() -> Iterator[None]:
+def quick_small_products():
     """On these sizes several threads take longer than one."""
     with one_blas_thread():
         yield
@@ -44,7 +38,7 @@ shapes = st.sampled_from(SHAPES)
 seeds = st.integers(0, 10**6)
 
 
-def test_a_balanced_tree_has_two_children_each_and_a_terminal_below_each_leaf() -> None:
+def test_a_balanced_tree_has_two_children_each_and_a_terminal_below_each_leaf():
     shape = Shape.balanced(3)
     assert (shape.upper, shape.lower) == (
         (1, 3, 5, NONE, NONE, NONE, NONE),
@@ -54,12 +48,12 @@ def test_a_balanced_tree_has_two_children_each_and_a_terminal_below_each_leaf() 
     assert [(t.node, t.side) for t in terminals(shape)] == [(k, None) for k in (3, 4, 5, 6)]
 
 
-def test_a_chain_ends_below_each_gate_and_at_its_last_classifier() -> None:
+def test_a_chain_ends_below_each_gate_and_at_its_last_classifier():
     shape = Shape.chain(3)
     assert [(t.node, t.side) for t in terminals(shape)] == [(0, False), (1, False), (2, None)]
 
 
-def test_nodes_are_removed_with_all_below_them() -> None:
+def test_nodes_are_removed_with_all_below_them():
     shape, kept = Shape.balanced(3).without({1, 6})
     assert kept == [0, 2, 5]
     assert (shape.upper, shape.lower) == ((NONE, 2, NONE), (1, NONE, NONE))
@@ -67,15 +61,13 @@ def test_nodes_are_removed_with_all_below_them() -> None:
 
 @few
 @given(shape=shapes, seed=seeds)
-def test_the_loss_is_what_walking_every_row_gives(shape: Shape, seed: int) -> None:
+def test_the_loss_is_what_walking_every_row_gives(shape, seed):
     p = problem(seed, n=8)
     t = tree(p, shape, seed)
     assert position(p, PENALTY, t).loss == pytest.approx(naive_loss(p, PENALTY, t), rel=1e-10)
 
 
-def objective_of(
-    p: Problem, t: ClassifierTree, k: int, constant: bool = True
-) -> tuple[NodeObjective, Any, Any]:
+def objective_of(p, t, k, constant=True):
     at = position(p, PENALTY, t)
     columns = np.flatnonzero(t.weights[k])
     rows = np.arange(len(p.y))
@@ -85,9 +77,7 @@ def objective_of(
 
 @few
 @given(shape=shapes, seed=seeds, place=st.floats(0, 0.999))
-def test_a_classifiers_gradient_is_that_of_the_whole_loss(
-    shape: Shape, seed: int, place: float
-) -> None:
+def test_a_classifiers_gradient_is_that_of_the_whole_loss(shape, seed, place):
     p = problem(seed, n=20)
     t, k = tree(p, shape, seed), int(place * shape.nodes)
     objective, columns, _ = objective_of(p, t, k)
@@ -96,7 +86,7 @@ def test_a_classifiers_gradient_is_that_of_the_whole_loss(
     )
     h = 1e-5
 
-    def loss(w: float = 0.0, j: int = 0, b: float = 0.0, th: float = 0.0) -> float:
+    def loss(w=0.0, j=0, b=0.0, th=0.0):
         weights = t.weights[k].copy()
         weights[j] += w
         moved = t.replaced(k, weights, float(t.bias[k]) + b, float(t.threshold[k]) + th)
@@ -114,9 +104,7 @@ def test_a_classifiers_gradient_is_that_of_the_whole_loss(
 
 @few
 @given(shape=shapes, seed=seeds, place=st.floats(0, 0.999))
-def test_a_classifiers_objective_is_never_below_the_loss(
-    shape: Shape, seed: int, place: float
-) -> None:
+def test_a_classifiers_objective_is_never_below_the_loss(shape, seed, place):
     p = problem(seed, n=20)
     t, k = tree(p, shape, seed), int(place * shape.nodes)
     objective, columns, before = objective_of(p, t, k)
@@ -132,9 +120,7 @@ def test_a_classifiers_objective_is_never_below_the_loss(
 
 @few
 @given(shape=shapes, seed=seeds, lam=st.sampled_from([0.0, 1e-3, 0.1]))
-def test_no_update_raises_the_loss_and_zeros_stay_exact(
-    shape: Shape, seed: int, lam: float
-) -> None:
+def test_no_update_raises_the_loss_and_zeros_stay_exact(shape, seed, lam):
     p, penalty = problem(seed, n=40), TreePenalty(lam, 1e-3)
     start = tree(p, shape, seed)
     how = DescentSettings(cycles=3, cut_off=0.05, tolerance=0.0)
@@ -149,13 +135,13 @@ def test_no_update_raises_the_loss_and_zeros_stay_exact(
 
 @settings(max_examples=6, deadline=None)
 @given(seed=seeds, lam=st.sampled_from([0.0, 1e-3, 0.03]), rho=st.sampled_from([0.0, 0.01]))
-def test_a_leafs_weights_are_optimal_for_its_convex_loss(seed: int, lam: float, rho: float) -> None:
+def test_a_leafs_weights_are_optimal_for_its_convex_loss(seed, lam, rho):
     p, penalty = problem(seed, n=60), TreePenalty(lam, rho)
     normal = normal_equations(p, p.weight)
     before = np.zeros(p.trees)
     found = solve_leaf(p, normal, penalty, before, cut_off=1e-4, iterations=2000)
 
-    def loss(weights: Any) -> float:
+    def loss(weights):
         one = ClassifierTree(
             weights[None], np.array([normal.bias(weights)]), np.zeros(1), Shape.balanced(1)
         )
@@ -168,7 +154,7 @@ def test_a_leafs_weights_are_optimal_for_its_convex_loss(seed: int, lam: float, 
 
 
 @pytest.mark.parametrize("constant", [True, False])
-def test_every_node_starts_as_the_best_leaf_given_its_ancestors(constant: bool) -> None:
+def test_every_node_starts_as_the_best_leaf_given_its_ancestors(constant):
     p, penalty = problem(5, n=80), TreePenalty(0.002, 1e-3)
     shape = Shape.balanced(2)
     t = initialise(p, penalty, shape, upward=0.5, constant=constant, cut_off=1e-4, iterations=500)
@@ -176,7 +162,7 @@ def test_every_node_starts_as_the_best_leaf_given_its_ancestors(constant: bool) 
     rng = np.random.default_rng(0)
     for k in range(3):
 
-        def as_leaf(weights: Any, bias: float, k: int = k) -> float:
+        def as_leaf(weights, bias, k=k):
             f = weights @ p.columns + bias
             reach = at.rows.reach[k]
             fit = 0.5 * float((p.weight * reach) @ (f - p.y) ** 2)
@@ -206,13 +192,13 @@ def test_every_node_starts_as_the_best_leaf_given_its_ancestors(constant: bool) 
     ],
 )
 def test_thresholds_lie_midway_between_the_two_scores_nearest_the_quantile(
-    scores: list[float], mass: list[float], share: float, expected: float | None
-) -> None:
+    scores, mass, share, expected
+):
     found = splitting_threshold(np.array(scores), np.array(mass, float), share)
     assert found == (expected if expected is None else pytest.approx(expected))
 
 
-def test_a_node_that_tells_no_rows_apart_is_a_leaf() -> None:
+def test_a_node_that_tells_no_rows_apart_is_a_leaf():
     p = problem(1, n=50)
     shape = Shape.balanced(3)
     t = initialise(

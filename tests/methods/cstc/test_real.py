@@ -1,10 +1,6 @@
 """The whole chain on letters: boosting, then each learner on its trees."""
 
-from __future__ import annotations
-
 from functools import cache
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -14,14 +10,14 @@ from helpers.boosted_cases import mean_cost, path
 from helpers.fakes import FakeContext
 from helpers.real_cases import letters
 
-from bench_core import Examples, Prices, Task, price_list
+from bench_core import Examples, Task, price_list
 
 PRICES = price_list(np.ones(16), split=0.025)
 BASE = GBRT(trees=60, l2=0.0)
 
 
 @cache
-def fitted(folder: Path) -> dict[str, tuple[float, float]]:
+def fitted(folder):
     """Accuracy and mean cost per row of each learner on the test rows."""
     train, test = letters(folder)
     train, valid = (
@@ -37,22 +33,20 @@ def fitted(folder: Path) -> dict[str, tuple[float, float]]:
     return found
 
 
-def judged(model: Any, test: Examples, prices: Prices) -> tuple[float, float]:
+def judged(model, test, prices):
     last = path(model, test)[-1]
     return float(((last.scores > 0) == (test.y > 0.5)).mean()), mean_cost(last, prices)
 
 
 @pytest.mark.parametrize("name", ["cstc-single", "cscc", "cstc", "astc"])
-def test_on_letters_it_is_no_worse_than_its_trees_at_no_higher_cost(
-    real_data: Path, name: str
-) -> None:
+def test_on_letters_it_is_no_worse_than_its_trees_at_no_higher_cost(real_data, name):
     plain, plain_cost = fitted(real_data)["gbrt"]
     right, cost = fitted(real_data)[name]
     assert right > plain - 0.005
     assert cost <= plain_cost + 1e-9
 
 
-def test_on_letters_a_tree_of_classifiers_beats_a_single_one(real_data: Path) -> None:
+def test_on_letters_a_tree_of_classifiers_beats_a_single_one(real_data):
     found = fitted(real_data)
     assert found["cstc"][0] > found["cstc-single"][0] + 0.005
     assert found["astc"][0] > found["cstc-single"][0]

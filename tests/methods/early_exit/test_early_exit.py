@@ -1,9 +1,6 @@
 """Early exit: every rule against its meaning document by document, thresholds, bills, real data."""
 
-from __future__ import annotations
-
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -22,7 +19,7 @@ from helpers.staged_cases import random_features
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bench_core import Examples, Features, Prices, Queries, Task, UsageError, price_list
+from bench_core import Features, Queries, Task, UsageError, price_list
 
 SEEDS = st.integers(0, 2**32)
 NONE = np.zeros(0, dtype=np.int64)
@@ -32,9 +29,7 @@ RANKING_RULES = ("score", "rank", "capacity", "proximity")
 
 @settings(max_examples=150, deadline=None)
 @given(SEEDS, st.sampled_from(RULES), st.booleans(), st.booleans())
-def test_who_leaves_where_and_for_what_is_the_rules_meaning(
-    seed: int, kind: str, grouped: bool, classes: bool
-) -> None:
+def test_who_leaves_where_and_for_what_is_the_rules_meaning(seed, kind, grouped, classes):
     rng = np.random.default_rng(seed)
     model = random_exits(rng, kind, outputs=3 if classes and kind == "class" else 1)
     features = random_features(rng, grouped)
@@ -52,12 +47,12 @@ def test_who_leaves_where_and_for_what_is_the_rules_meaning(
         check_scores(model, features, prediction.scores, expected)
 
 
-def stumps() -> Any:
+def stumps():
     """Tree t adds t + 1 where feature t is above 0; the constant is 0."""
     return made([0, 1, 2], [0.0] * 3, [0.0] * 3, [1.0, 2.0, 3.0])
 
 
-def exits_after_each(values: list[list[float]], kind: str = "score", k: int = 1) -> ExitModel:
+def exits_after_each(values, kind="score", k=1):
     at = price_list(np.array([1.0, 10.0, 100.0]), split=0.25, tree=0.5)
     return ExitModel(
         chain=prefix_chain(stumps(), [1, 2, 3], at, {}),
@@ -67,7 +62,7 @@ def exits_after_each(values: list[list[float]], kind: str = "score", k: int = 1)
     )
 
 
-def test_costs_of_a_tiny_ensemble_by_hand() -> None:
+def test_costs_of_a_tiny_ensemble_by_hand():
     model = exits_after_each([[0.5, 2.5]])
     X = np.array([[-1, 1, 1], [1, -1, 1], [1, 1, 1]], dtype=np.float32)
     one, full = model.predict_path(Features(X, Queries.from_sizes(np.array([3]))))
@@ -84,7 +79,7 @@ def test_costs_of_a_tiny_ensemble_by_hand() -> None:
 
 
 @pytest.mark.parametrize(("combine", "expected"), [("last", 1.0), ("min", -2.0), ("and", None)])
-def test_what_a_row_scores_after_two_stages(combine: str, expected: float | None) -> None:
+def test_what_a_row_scores_after_two_stages(combine, expected):
     stages = [Stage(NONE, np.zeros(0), np.array([b]), then=t) for b, t in ((-2.0, 1), (1.0, -1))]
     chain = StagedModel(stages, [Point(1, {})], price_list(np.ones(1)))
     model = ExitModel(chain, ExitRule("score", np.array([[-9.0]])), [{"t": 0}], {"t": 1}, combine)
@@ -95,13 +90,13 @@ def test_what_a_row_scores_after_two_stages(combine: str, expected: float | None
     assert both == [pytest.approx(expected, rel=1e-12)] * 2
 
 
-def fitted(train: Examples, task: Task, trees: Any, at: Prices | None = None, **how: Any) -> Any:
+def fitted(train, task, trees, at=None, **how):
     learner = EarlyExit(base=Fixed(trees), **how)
     context = FakeContext(task, 2)
     return learner.fit(train, train, at or prices(), context)
 
 
-def test_margins_fall_linearly_to_zero_at_the_end() -> None:
+def test_margins_fall_linearly_to_zero_at_the_end():
     train = examples(Task.RANKING)
     trees = random_ensemble(np.random.default_rng(0), trees=4, features=4)
     model = fitted(train, Task.RANKING, trees, every=1, thresholds=(0.0, 2.0))
@@ -111,14 +106,14 @@ def test_margins_fall_linearly_to_zero_at_the_end() -> None:
     assert [p["threshold"] for p in model.points] == [0.0, 2.0]
 
 
-def test_ranks_fall_linearly_from_the_threshold_to_k() -> None:
+def test_ranks_fall_linearly_from_the_threshold_to_k():
     train = examples(Task.RANKING)
     trees = random_ensemble(np.random.default_rng(0), trees=5, features=4)
     model = fitted(train, Task.RANKING, trees, every=1, rule="rank", k=5, thresholds=(25.0, 3.0))
     assert model.rule.values.tolist() == [[25.0, 20.0, 15.0, 10.0], [5.0] * 4]
 
 
-def test_a_score_threshold_leaves_its_share_of_the_training_rows_below() -> None:
+def test_a_score_threshold_leaves_its_share_of_the_training_rows_below():
     train = replace(examples(Task.RANKING), multiplicity=np.repeat([1, 3], 150))
     trees = GBRT(trees=8).fit(train, train, prices(), FakeContext(Task.RANKING, 2)).ensemble
     model = fitted(train, Task.RANKING, trees, every=4, rule="score", thresholds=(0.5,))
@@ -130,7 +125,7 @@ def test_a_score_threshold_leaves_its_share_of_the_training_rows_below() -> None
     assert mass[scores < bar].sum() <= 0.5 * mass.sum() < mass[scores <= bar].sum()
 
 
-def test_class_thresholds_that_everybody_exceeds_are_left_out() -> None:
+def test_class_thresholds_that_everybody_exceeds_are_left_out():
     for task, least in ((Task.BINARY, 0.55), (Task.MULTICLASS, 0.4)):
         train = examples(task)
         base = GBRT(trees=6).fit(train, train, prices(), FakeContext(task, CLASSES[task]))
@@ -139,7 +134,7 @@ def test_class_thresholds_that_everybody_exceeds_are_left_out() -> None:
         assert model.points[0]["threshold"] == least
 
 
-def test_for_classes_an_exit_comes_after_whole_iterations() -> None:
+def test_for_classes_an_exit_comes_after_whole_iterations():
     train = examples(Task.MULTICLASS)
     base = GBRT(trees=7).fit(
         train, train, prices(), FakeContext(Task.MULTICLASS, CLASSES[Task.MULTICLASS])
@@ -152,7 +147,7 @@ def test_for_classes_an_exit_comes_after_whole_iterations() -> None:
 
 
 @pytest.mark.parametrize("rule", RANKING_RULES)
-def test_the_full_model_is_the_base_bit_for_bit_and_exits_save(rule: Any) -> None:
+def test_the_full_model_is_the_base_bit_for_bit_and_exits_save(rule):
     train = examples(Task.RANKING)
     base = GBRT(trees=30).fit(train, train, prices(), FakeContext(Task.RANKING, 2))
     model = fitted(train, Task.RANKING, base.ensemble, every=5, rule=rule, k=2)
@@ -169,7 +164,7 @@ def test_the_full_model_is_the_base_bit_for_bit_and_exits_save(rule: Any) -> Non
         assert same[~left].all()
 
 
-def test_an_ensemble_without_exits_has_the_full_model_only() -> None:
+def test_an_ensemble_without_exits_has_the_full_model_only():
     train = examples(Task.RANKING)
     for trees in (0, 3):
         ensemble = random_ensemble(np.random.default_rng(0), trees=trees, features=4)
@@ -177,7 +172,7 @@ def test_an_ensemble_without_exits_has_the_full_model_only() -> None:
         assert only.point == {"trees": trees}
 
 
-def test_rules_that_do_not_suit_the_task_are_refused() -> None:
+def test_rules_that_do_not_suit_the_task_are_refused():
     with pytest.raises(UsageError, match="rule=class: ranking takes proximity"):
         fitted(examples(Task.RANKING), Task.RANKING, stumps(), rule="class")
     with pytest.raises(UsageError, match="rule=rank: binary takes class"):

@@ -1,9 +1,5 @@
 """lear: its sentinels document by document, its labels and inputs by hand, its bills."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import numpy as np
 import pytest
 from bench_methods.early_exit import Lear
@@ -20,12 +16,12 @@ from helpers.staged_cases import D, random_features, random_prices
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bench_core import Examples, Features, Prices, Queries, Task, UsageError
+from bench_core import Examples, Prices, Queries, Task, UsageError
 
 SEEDS = st.integers(0, 2**32)
 
 
-def random_lear(rng: np.random.Generator) -> ExitModel:
+def random_lear(rng):
     trees = int(rng.integers(2, 8))
     ensemble = random_ensemble(rng, trees=trees, features=D, leaves=4)
     inner = sorted(set(rng.integers(0, trees, size=2).tolist()))
@@ -38,7 +34,7 @@ def random_lear(rng: np.random.Generator) -> ExitModel:
     )
 
 
-def inputs_of(i: int, query: list[int], scores: list[float]) -> Any:
+def inputs_of(i, query, scores):
     """What the classifier sees of row i, by definition."""
     mates = [scores[j] for j in range(len(scores)) if query[j] == query[i]]
     low, high = min(mates), max(mates)
@@ -47,10 +43,8 @@ def inputs_of(i: int, query: list[int], scores: list[float]) -> Any:
     return np.array([scores[i], scaled, rank, len(mates)], dtype=np.float32)
 
 
-def walk_documents(model: ExitModel, features: Features, setting: int | None) -> list[Document]:
+def walk_documents(model, features, setting):
     ensemble = model.ensemble
-    assert ensemble is not None
-    assert features.queries is not None
     query = features.queries.index().tolist()
     found = [Document(ensemble.base.tolist()) for _ in query]
     for e, stage in enumerate(model.chain.stages):
@@ -76,7 +70,7 @@ def walk_documents(model: ExitModel, features: Features, setting: int | None) ->
 
 @settings(max_examples=100, deadline=None)
 @given(SEEDS)
-def test_who_goes_on_and_what_judging_costs_is_the_definition(seed: int) -> None:
+def test_who_goes_on_and_what_judging_costs_is_the_definition(seed):
     rng = np.random.default_rng(seed)
     model = random_lear(rng)
     features = random_features(rng)
@@ -90,21 +84,20 @@ def test_who_goes_on_and_what_judging_costs_is_the_definition(seed: int) -> None
         check_scores(model, features, prediction.scores, expected)
 
 
-def fitted(train: Any, base: Any, at: Prices | None = None, **how: Any) -> Any:
+def fitted(train, base, at=None, **how):
     learner = Lear(base=Fixed(base), **how)
     return learner.fit(train, train, at or prices(), FakeContext(Task.RANKING, 2))
 
 
-def boosted(train: Any, trees: int = 30) -> Any:
+def boosted(train, trees=30):
     return GBRT(trees=trees).fit(train, train, prices(), FakeContext(Task.RANKING, 2)).ensemble
 
 
-def test_classifiers_learn_who_is_relevant_and_ends_among_the_best() -> None:
+def test_classifiers_learn_who_is_relevant_and_ends_among_the_best():
     train = examples(Task.RANKING, n=2000)
     trees = boosted(train)
     model = fitted(train, trees, sentinels=(15,), k=3, relevant_grade=2, trees=30)
     queries = train.queries
-    assert queries is not None
     chain = prefix_chain(trees, [15, 30], prices(), {})
     (_, _, _), (final, _, _) = chain.stage_by_stage(train.features)
     keep = np.zeros(len(train), dtype=bool)
@@ -116,7 +109,7 @@ def test_classifiers_learn_who_is_relevant_and_ends_among_the_best() -> None:
     assert np.mean(stays == keep) > 0.9
 
 
-def test_a_query_is_as_large_in_training_as_in_serving_whatever_its_copies() -> None:
+def test_a_query_is_as_large_in_training_as_in_serving_whatever_its_copies():
     """Documents of queries of four are relevant, of queries of twelve not, and these count ten
     times: a classifier that saw 120 in training would take twelve for four."""
     rng = np.random.default_rng(0)
@@ -132,7 +125,7 @@ def test_a_query_is_as_large_in_training_as_in_serving_whatever_its_copies() -> 
     np.testing.assert_array_equal(likely.scores == full.scores, small)
 
 
-def test_the_full_model_is_the_base_and_pays_for_no_judge() -> None:
+def test_the_full_model_is_the_base_and_pays_for_no_judge():
     train = examples(Task.RANKING)
     model = fitted(train, boosted(train), sentinels=(5, 15), k=2)
     full = path(model, train)[-1]
@@ -143,7 +136,7 @@ def test_the_full_model_is_the_base_and_pays_for_no_judge() -> None:
     assert mean_cost(full, at) == mean_cost(whole, at)
 
 
-def test_a_threshold_of_zero_keeps_everybody_and_pays_the_judges() -> None:
+def test_a_threshold_of_zero_keeps_everybody_and_pays_the_judges():
     train = examples(Task.RANKING)
     model = fitted(train, boosted(train), sentinels=(5, 15), k=2, thresholds=(0.0,))
     kept, full = path(model, train)
@@ -154,14 +147,14 @@ def test_a_threshold_of_zero_keeps_everybody_and_pays_the_judges() -> None:
     assert (np.asarray(a.splits) > np.asarray(b.splits)).all()
 
 
-def test_sentinels_without_trees_behind_them_are_dropped() -> None:
+def test_sentinels_without_trees_behind_them_are_dropped():
     train = examples(Task.RANKING)
     assert fitted(train, boosted(train)).facts["exits"] == [30]
     assert fitted(train, boosted(train), sentinels=(5, 30)).facts["exits"] == [5, 30]
     assert len(path(fitted(train, boosted(train)), train)) == 1
 
 
-def test_a_base_with_several_outputs_is_refused() -> None:
+def test_a_base_with_several_outputs_is_refused():
     many = random_ensemble(np.random.default_rng(0), trees=3, features=4, outputs=2)
     with pytest.raises(UsageError, match="2 outputs, not one"):
         fitted(examples(Task.RANKING), many)

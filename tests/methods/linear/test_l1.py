@@ -1,9 +1,6 @@
 """The l1 path against scikit-learn, its optimality conditions and hand calculations."""
 
-from __future__ import annotations
-
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -16,12 +13,12 @@ from helpers.fakes import FakeContext
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bench_core import DiscountGroup, Examples, Features, Prices, Task, price_list
+from bench_core import DiscountGroup, Examples, Features, Task, price_list
 
 EXACT = L1(points=12, refit=False, least=0.02, steps=20000, tolerance=1e-9)
 
 
-def complete(task: Task, n: int = 200, copies: bool = False) -> Examples:
+def complete(task, n=200, copies=False):
     """Without missing cells, columns of different size."""
     train = examples(task, n)
     X = np.nan_to_num(train.X) * np.array([1, 10, 0.1, 3], dtype=np.float32) + 2
@@ -29,7 +26,7 @@ def complete(task: Task, n: int = 200, copies: bool = False) -> Examples:
     return replace(train, X=X.astype(np.float32), multiplicity=m)
 
 
-def standardised(train: Examples) -> Any:
+def standardised(train):
     m = train.weights
     mean = np.average(train.X.astype(float), axis=0, weights=m)
     off = train.X - mean
@@ -37,7 +34,7 @@ def standardised(train: Examples) -> Any:
 
 
 @pytest.mark.parametrize("copies", [False, True])
-def test_the_regression_path_is_the_lasso_of_columns_divided_by_their_cost(copies: bool) -> None:
+def test_the_regression_path_is_the_lasso_of_columns_divided_by_their_cost(copies):
     from sklearn.linear_model import Lasso
 
     train = complete(Task.REGRESSION, copies=copies)
@@ -53,7 +50,7 @@ def test_the_regression_path_is_the_lasso_of_columns_divided_by_their_cost(copie
 
 
 @pytest.mark.parametrize("task", [Task.BINARY, Task.MULTICLASS])
-def test_the_path_of_classes_is_the_l1_logistic_regression_of_scaled_columns(task: Task) -> None:
+def test_the_path_of_classes_is_the_l1_logistic_regression_of_scaled_columns(task):
     from sklearn.linear_model import LogisticRegression
 
     train = complete(task)
@@ -79,9 +76,7 @@ def test_the_path_of_classes_is_the_l1_logistic_regression_of_scaled_columns(tas
 
 
 @pytest.mark.parametrize("task", [Task.REGRESSION, Task.BINARY, Task.MULTICLASS])
-def test_a_working_set_of_many_columns_ends_at_the_same_path(
-    task: Task, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_working_set_of_many_columns_ends_at_the_same_path(task, monkeypatch):
     rng, outputs = np.random.default_rng(0), 3 if task is Task.MULTICLASS else 2
     X = rng.normal(size=(60, 80)).astype(np.float32)
     y = np.argsort(np.argsort(X[:, 0] + X[:, 7] + rng.normal(size=60))) * outputs // 60
@@ -97,7 +92,7 @@ def test_a_working_set_of_many_columns_ends_at_the_same_path(
 
 @settings(max_examples=60, deadline=None)
 @given(st.integers(0, 2**32), st.integers(1, 6))
-def test_descent_ends_where_the_conditions_of_optimality_hold(seed: int, d: int) -> None:
+def test_descent_ends_where_the_conditions_of_optimality_hold(seed, d):
     rng = np.random.default_rng(seed)
     A = rng.normal(size=(d + 3, d))
     gram, slope, penalty = A.T @ A / d, rng.normal(size=d), rng.exponential(size=d)
@@ -108,7 +103,7 @@ def test_descent_ends_where_the_conditions_of_optimality_hold(seed: int, d: int)
     assert np.all(np.abs(gradient[b == 0]) <= penalty[b == 0] + 1e-8)
 
 
-def test_refitted_weights_are_least_squares_on_the_chosen_features() -> None:
+def test_refitted_weights_are_least_squares_on_the_chosen_features():
     train = complete(Task.REGRESSION, copies=True)
     model = fit(L1(), train, Task.REGRESSION)
     root = np.sqrt(train.weights)
@@ -119,7 +114,7 @@ def test_refitted_weights_are_least_squares_on_the_chosen_features() -> None:
         assert p.scores == pytest.approx(A @ best, abs=1e-4)
 
 
-def test_refitted_weights_of_classes_are_the_unpenalised_ones() -> None:
+def test_refitted_weights_of_classes_are_the_unpenalised_ones():
     from sklearn.linear_model import LogisticRegression
 
     train = complete(Task.BINARY)
@@ -132,13 +127,13 @@ def test_refitted_weights_of_classes_are_the_unpenalised_ones() -> None:
         assert p.scores == pytest.approx(peer.decision_function(z[:, chosen]), abs=1e-3)
 
 
-def test_it_prefers_a_cheap_fair_feature() -> None:
+def test_it_prefers_a_cheap_fair_feature():
     rng = np.random.default_rng(0)
     good = rng.normal(size=500)
     X = np.stack([good, good + 0.3 * rng.normal(size=500)], axis=1).astype(np.float32)
     train = Examples(X, good)
 
-    def first(at: Prices) -> list[bool]:
+    def first(at):
         model = fit(L1(), train, Task.REGRESSION, at)
         return (model.weights[1][0] != 0).tolist()
 
@@ -146,7 +141,7 @@ def test_it_prefers_a_cheap_fair_feature() -> None:
     assert first(price_list(np.array([2.0, 1.0]))) == [False, True]
 
 
-def test_free_features_are_used_without_penalty_from_the_first_point() -> None:
+def test_free_features_are_used_without_penalty_from_the_first_point():
     train = complete(Task.REGRESSION)
     at = price_list(np.array([0.0, 5.0, 0.0, 50.0]))
     first = path(fit(L1(refit=False), train, Task.REGRESSION, at), train)[0]
@@ -155,7 +150,7 @@ def test_free_features_are_used_without_penalty_from_the_first_point() -> None:
     assert first.scores == pytest.approx(A @ np.linalg.lstsq(A, train.y)[0], abs=1e-4)
 
 
-def test_where_everything_is_free_all_are_charged_alike() -> None:
+def test_where_everything_is_free_all_are_charged_alike():
     assert MarginalPrices(price_list(np.zeros(4))).charges().tolist() == [0.25] * 4
     assert MarginalPrices(price_list(np.array([1.0, 3.0]))).charges().tolist() == [0.25, 0.75]
     train = complete(Task.REGRESSION)
@@ -164,7 +159,7 @@ def test_where_everything_is_free_all_are_charged_alike() -> None:
 
 
 @pytest.mark.parametrize("scale", [1e-6, 1e6])
-def test_the_size_of_labels_and_columns_does_not_matter(scale: float) -> None:
+def test_the_size_of_labels_and_columns_does_not_matter(scale):
     train = complete(Task.REGRESSION)
     big = replace(train, y=train.y * scale, X=(train.X * np.float32(1024)).astype(np.float32))
     one, two = (path(fit(L1(), t, Task.REGRESSION), t) for t in (train, big))
@@ -175,7 +170,7 @@ def test_the_size_of_labels_and_columns_does_not_matter(scale: float) -> None:
 
 
 @pytest.mark.parametrize("hole", [np.nan, np.inf, -np.inf])
-def test_a_missing_cell_reads_the_training_mean(hole: float) -> None:
+def test_a_missing_cell_reads_the_training_mean(hole):
     train = complete(Task.REGRESSION)
     model = fit(L1(), train, Task.REGRESSION)
     X = train.X[:1].copy()
@@ -186,7 +181,7 @@ def test_a_missing_cell_reads_the_training_mean(hole: float) -> None:
     assert a == pytest.approx(b, abs=1e-5)
 
 
-def test_standard_columns_count_copies_and_leave_out_what_is_missing() -> None:
+def test_standard_columns_count_copies_and_leave_out_what_is_missing():
     X = np.array([[1.0, 5.0], [3.0, np.nan], [np.nan, 5.0]], dtype=np.float32)
     train = Examples(X, np.zeros(3), multiplicity=np.array([1, 3, 4]))
     standard = Scaling.of(train)
@@ -198,7 +193,7 @@ def test_standard_columns_count_copies_and_leave_out_what_is_missing() -> None:
     assert z[:, 1].tolist() == [0.0, 0.0, 0.0]
 
 
-def test_a_feature_is_charged_its_price_alone_until_others_paid_for_all_its_sensors() -> None:
+def test_a_feature_is_charged_its_price_alone_until_others_paid_for_all_its_sensors():
     group = DiscountGroup(members=(0, 1), later=(3.0, 1.0))
     at = price_list(
         np.array([5.0, 3.0, 4.0, 0.0]), discounted=[group], derived={3: [1, 2]}
@@ -215,7 +210,7 @@ def test_a_feature_is_charged_its_price_alone_until_others_paid_for_all_its_sens
 ORTHOGONAL = np.array([[1, 1, 1], [-1, 1, -1], [1, -1, -1], [-1, -1, 1]], dtype=np.float32)
 
 
-def soft(of: float, by: float) -> float:
+def soft(of, by):
     return float(np.sign(of) * max(abs(of) - by, 0))
 
 
@@ -234,7 +229,7 @@ def soft(of: float, by: float) -> float:
     ],
     ids=["shared", "discounted", "derived"],
 )
-def test_what_costs_nothing_more_is_not_charged(at: Prices, second: float) -> None:
+def test_what_costs_nothing_more_is_not_charged(at, second):
     assert at.everything == 10
     train = Examples(ORTHOGONAL, ORTHOGONAL.astype(float) @ np.array([0.8, 0.1, 0.5]))
     size = np.sqrt(0.8**2 + 0.1**2 + 0.5**2)

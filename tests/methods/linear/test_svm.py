@@ -1,9 +1,6 @@
 """Kernel machines against scikit-learn's decision functions."""
 
-from __future__ import annotations
-
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -15,7 +12,7 @@ from sklearn.svm import SVC
 from bench_core import DiscountGroup, Examples, Task, price_list
 
 
-def complete(task: Task, n: int = 200) -> tuple[Examples, Any]:
+def complete(task, n=200):
     """Rows without missing cells, and their standardised columns."""
     train = examples(task, n)
     train = replace(train, X=np.nan_to_num(train.X))
@@ -23,7 +20,7 @@ def complete(task: Task, n: int = 200) -> tuple[Examples, Any]:
     return train, (X - X.mean(axis=0)) / X.std(axis=0)
 
 
-def test_its_scores_are_the_decision_function_of_scikit_learn() -> None:
+def test_its_scores_are_the_decision_function_of_scikit_learn():
     train, z = complete(Task.BINARY)
     (only,) = path(fit(RBFSVM(C=3.0, gamma=0.4), train, Task.BINARY), train)
     peer = SVC(C=3.0, gamma=0.4).fit(z, train.y)
@@ -31,7 +28,7 @@ def test_its_scores_are_the_decision_function_of_scikit_learn() -> None:
     assert dict(only.point) == {"features": 4}
 
 
-def test_the_default_width_is_one_over_the_number_of_varying_columns() -> None:
+def test_the_default_width_is_one_over_the_number_of_varying_columns():
     train, z = complete(Task.BINARY)
     X = train.X.copy()
     X[:, 1] = 7
@@ -41,7 +38,7 @@ def test_the_default_width_is_one_over_the_number_of_varying_columns() -> None:
     assert mean_cost(only, prices()) == 71  # 1 + 20 + 50, the constant one is not read
 
 
-def test_classes_are_told_from_the_rest_one_by_one() -> None:
+def test_classes_are_told_from_the_rest_one_by_one():
     train, z = complete(Task.MULTICLASS)
     (only,) = path(fit(RBFSVM(C=2.0), train, Task.MULTICLASS), train)
     for k in range(3):
@@ -49,11 +46,11 @@ def test_classes_are_told_from_the_rest_one_by_one() -> None:
         assert only.scores[:, k] == pytest.approx(peer.decision_function(z), rel=0, abs=1e-9)
 
 
-def test_an_average_of_kernels_is_the_machine_on_the_averaged_matrix() -> None:
+def test_an_average_of_kernels_is_the_machine_on_the_averaged_matrix():
     train, z = complete(Task.BINARY)
     at = price_list(np.array([1.0, 5.0, 5.0, 50.0]), shared=[[1, 2]])
 
-    def kernel(a: Any, b: Any) -> Any:
+    def kernel(a, b):
         squares = (a[:, None, :] - b[None, :, :]) ** 2
         pair = np.exp(-(squares[..., 1] + squares[..., 2]) / 2)
         return (np.exp(-squares[..., 0]) + pair + np.exp(-squares[..., 3])) / 3
@@ -64,7 +61,7 @@ def test_an_average_of_kernels_is_the_machine_on_the_averaged_matrix() -> None:
     assert mean_cost(only, at) == 56
 
 
-def test_descriptors_are_features_joined_by_sensors() -> None:
+def test_descriptors_are_features_joined_by_sensors():
     at = price_list(
         np.array([1.0, 8.0, 2.0, 6.0, 3.0, 3.0, 0.0]),
         discounted=[DiscountGroup((1, 3), (5.0, 3.0))],
@@ -74,7 +71,7 @@ def test_descriptors_are_features_joined_by_sensors() -> None:
     assert [g.tolist() for g in descriptors(at)] == [[0, 2, 6], [1, 3], [4, 5]]
 
 
-def test_more_rows_than_allowed_are_sampled_by_the_seed() -> None:
+def test_more_rows_than_allowed_are_sampled_by_the_seed():
     train = examples(Task.BINARY)
     learner = RBFSVM(max_rows=40)
     one, again, other = (
@@ -84,7 +81,7 @@ def test_more_rows_than_allowed_are_sampled_by_the_seed() -> None:
     assert one != other
 
 
-def test_a_row_of_many_copies_is_sampled_more_often() -> None:
+def test_a_row_of_many_copies_is_sampled_more_often():
     train = Examples(
         np.arange(4, dtype=np.float32)[:, None], np.zeros(4), multiplicity=np.array([97, 1, 1, 1])
     )
@@ -92,7 +89,7 @@ def test_a_row_of_many_copies_is_sampled_more_often() -> None:
     assert np.mean(np.array(drawn) == 0) == pytest.approx(0.97, abs=0.05)
 
 
-def test_calibrated_scores_order_rows_as_margins_do_and_have_less_loss() -> None:
+def test_calibrated_scores_order_rows_as_margins_do_and_have_less_loss():
     train, _ = complete(Task.BINARY, n=600)
     half = replace(train, X=train.X[:300], y=train.y[:300])
     rest = replace(train, X=train.X[300:], y=train.y[300:])

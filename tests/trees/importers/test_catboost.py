@@ -1,16 +1,12 @@
 """CatBoost's JSON models against CatBoost's own raw values."""
 
-from __future__ import annotations
-
 import json
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 from bench_trees.importers.catboost import from_catboost
 from bench_trees.importers.files import read_model
-from bench_trees.importers.imported import Imported, ModelError
+from bench_trees.importers.imported import ModelError
 from helpers.peer_models import assert_close, hard_rows, on_thresholds, raw_scores, signal
 
 catboost = pytest.importorskip("catboost", reason="catboost is not installed")
@@ -18,7 +14,7 @@ catboost = pytest.importorskip("catboost", reason="catboost is not installed")
 N, D = 500, 6
 
 
-def trained(seed: int = 0, missing: float = 0.1, **params: Any) -> tuple[Any, np.ndarray]:
+def trained(seed=0, missing=0.1, **params):
     rng = np.random.default_rng(seed)
     X = hard_rows(rng, N, D, missing)
     y = signal(rng, X)
@@ -30,7 +26,7 @@ def trained(seed: int = 0, missing: float = 0.1, **params: Any) -> tuple[Any, np
     return model, X
 
 
-def imported(model: Any, folder: Path) -> Imported:
+def imported(model, folder):
     model.save_model(str(folder / "model.json"), format="json")
     return read_model((folder / "model.json").read_bytes())
 
@@ -51,7 +47,7 @@ def imported(model: Any, folder: Path) -> Imported:
     ],
     ids=str,
 )
-def test_raw_values_are_those_of_catboost(params: dict[str, Any], tmp_path: Path) -> None:
+def test_raw_values_are_those_of_catboost(params, tmp_path):
     model, X = trained(**params)
     ours = imported(model, tmp_path)
     hard = on_thresholds(np.random.default_rng(9), ours.ensemble, 300)
@@ -62,7 +58,7 @@ def test_raw_values_are_those_of_catboost(params: dict[str, Any], tmp_path: Path
         assert_close(raw_scores(ours, rows), raw, rtol=1e-9)
 
 
-def test_every_way_through_an_oblivious_tree_holds_all_its_splits(tmp_path: Path) -> None:
+def test_every_way_through_an_oblivious_tree_holds_all_its_splits(tmp_path):
     ours = imported(trained()[0], tmp_path).ensemble
     document = json.loads((tmp_path / "model.json").read_text())
     for t, tree in enumerate(document["oblivious_trees"]):
@@ -74,7 +70,7 @@ def test_every_way_through_an_oblivious_tree_holds_all_its_splits(tmp_path: Path
         assert ours.feature[node] == -1
 
 
-def test_names_are_kept_where_all_features_have_one(tmp_path: Path) -> None:
+def test_names_are_kept_where_all_features_have_one(tmp_path):
     import pandas as pd
 
     rng = np.random.default_rng(0)
@@ -84,7 +80,7 @@ def test_names_are_kept_where_all_features_have_one(tmp_path: Path) -> None:
     assert imported(model, tmp_path).names == tuple(frame.columns)
 
 
-def test_categorical_features_are_refused(tmp_path: Path) -> None:
+def test_categorical_features_are_refused(tmp_path):
     rng = np.random.default_rng(0)
     X = rng.integers(0, 5, (200, 2))
     model = catboost.CatBoost({"iterations": 2, "verbose": 0, "allow_writing_files": False})
@@ -93,24 +89,24 @@ def test_categorical_features_are_refused(tmp_path: Path) -> None:
         imported(model, tmp_path)
 
 
-def test_the_binary_form_is_refused_with_a_remedy(tmp_path: Path) -> None:
+def test_the_binary_form_is_refused_with_a_remedy(tmp_path):
     model, _ = trained()
     model.save_model(str(tmp_path / "model.cbm"))
     with pytest.raises(ModelError, match="format='json'"):
         read_model((tmp_path / "model.cbm").read_bytes())
 
 
-def test_a_corrupt_document_is_one_line(tmp_path: Path) -> None:
+def test_a_corrupt_document_is_one_line(tmp_path):
     imported(trained()[0], tmp_path)
     text = (tmp_path / "model.json").read_text()
 
-    def tree(**change: Any) -> Any:
+    def tree(**change):
         document = json.loads(text)
         document["oblivious_trees"][0].update(change)
         return document
 
     split = json.loads(text)["oblivious_trees"][0]["splits"][0]
-    broken: list[Any] = [
+    broken = [
         tree(leaf_values=[1.0]),
         tree(splits=[split] * 60),
         tree(splits=[{**split, "float_feature_index": 99}]),

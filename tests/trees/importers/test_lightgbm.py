@@ -1,9 +1,5 @@
 """LightGBM's text models against LightGBM's own raw predictions."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import numpy as np
 import pytest
 from bench_trees.importers.files import read_model
@@ -16,20 +12,20 @@ lightgbm = pytest.importorskip("lightgbm", reason="lightgbm is not installed")
 N, D = 600, 6
 
 
-def rows_and_labels(seed: int, missing: float = 0.1) -> tuple[np.ndarray, np.ndarray]:
+def rows_and_labels(seed, missing=0.1):
     rng = np.random.default_rng(seed)
     X = hard_rows(rng, N, D, missing)
     return X, signal(rng, X)
 
 
-def trained(X: np.ndarray, y: np.ndarray, trees: int = 20, **params: Any) -> Any:
+def trained(X, y, trees=20, **params):
     usual = {"verbosity": -1, "num_threads": 1, "min_data_in_leaf": 5, "num_leaves": 12}
     columns = params.pop("categorical", "auto")
     data = lightgbm.Dataset(X, y, params=params, categorical_feature=columns)
     return lightgbm.train({**usual, **params}, data, trees)
 
 
-def assert_agrees(booster: Any, X: np.ndarray) -> None:
+def assert_agrees(booster, X):
     model = from_lightgbm(booster.model_to_string())
     hard = on_thresholds(np.random.default_rng(9), model.ensemble, 400)
     for rows in (X, hard, hard_rows(np.random.default_rng(8), 300, D)):
@@ -48,17 +44,17 @@ def assert_agrees(booster: Any, X: np.ndarray) -> None:
     ],
     ids=["nan", "zero", "none", "zero, deep"],
 )
-def test_raw_scores_are_those_of_lightgbm(seed: int, missing_type: dict[str, Any]) -> None:
+def test_raw_scores_are_those_of_lightgbm(seed, missing_type):
     X, y = rows_and_labels(seed)
     assert_agrees(trained(X, y, objective="regression", **missing_type), X)
 
 
-def test_features_without_missing_values_read_nan_as_zero() -> None:
+def test_features_without_missing_values_read_nan_as_zero():
     X, y = rows_and_labels(0, missing=0.0)
     assert_agrees(trained(X, y, objective="regression"), X)
 
 
-def test_zeros_sent_against_the_threshold_are_set_apart() -> None:
+def test_zeros_sent_against_the_threshold_are_set_apart():
     """x <= 0.5 with zeros (and NaN) to the right: by hand, from the documented rule."""
     text = trained(np.eye(40, 2, dtype=np.float32), np.arange(40.0), 1).model_to_string()
     head = text.partition("Tree=0")[0]
@@ -93,7 +89,7 @@ def test_zeros_sent_against_the_threshold_are_set_apart() -> None:
         ({"objective": "regression", "extra_trees": True}, "regression"),
     ],
 )
-def test_objectives_and_boosters(params: dict[str, Any], kind: str) -> None:
+def test_objectives_and_boosters(params, kind):
     X, y = rows_and_labels(1)
     labels = {"binary": y > 1, "multiclass": np.digitize(y, [0, 1.5]), "regression": y}
     if kind == "ranking":
@@ -106,7 +102,7 @@ def test_objectives_and_boosters(params: dict[str, Any], kind: str) -> None:
 
 
 @pytest.mark.parametrize("objective", ["regression", "binary"])
-def test_averaged_trees_are_marked_as_such(objective: str) -> None:
+def test_averaged_trees_are_marked_as_such(objective):
     """LightGBM averages before its link, and not in its raw scores."""
     X, y = rows_and_labels(2)
     labels = y if objective == "regression" else (y > 1).astype(float)
@@ -119,7 +115,7 @@ def test_averaged_trees_are_marked_as_such(objective: str) -> None:
     assert_close(ours, booster.predict(X), rtol=1e-9)
 
 
-def test_a_logarithmic_objective_is_linked_by_exp() -> None:
+def test_a_logarithmic_objective_is_linked_by_exp():
     X, y = rows_and_labels(2)
     booster = trained(X, np.exp(y / 2), objective="poisson")
     model = from_lightgbm(booster.model_to_string())
@@ -127,14 +123,14 @@ def test_a_logarithmic_objective_is_linked_by_exp() -> None:
     assert_close(np.exp(raw_scores(model, X)), booster.predict(X), rtol=1e-9)
 
 
-def test_a_sigmoid_of_another_slope_is_scaled_to_log_odds() -> None:
+def test_a_sigmoid_of_another_slope_is_scaled_to_log_odds():
     X, y = rows_and_labels(3)
     booster = trained(X, (y > 1).astype(float), objective="binary", sigmoid=0.6)
     odds = raw_scores(from_lightgbm(booster.model_to_string()), X)
     assert_close(1 / (1 + np.exp(-odds)), booster.predict(X), rtol=1e-9)
 
 
-def test_constant_trees_and_names_are_kept() -> None:
+def test_constant_trees_and_names_are_kept():
     X, _ = rows_and_labels(4)
     data = lightgbm.Dataset(X, np.full(N, 3.0), feature_name=[f"sensor{j}" for j in range(D)])
     booster = lightgbm.train({"verbosity": -1, "objective": "regression"}, data, 3)
@@ -152,7 +148,7 @@ def test_constant_trees_and_names_are_kept() -> None:
         ({"objective": "cross_entropy_lambda"}, "cross_entropy_lambda"),
     ],
 )
-def test_what_cannot_be_imported_is_one_line(params: dict[str, Any], message: str) -> None:
+def test_what_cannot_be_imported_is_one_line(params, message):
     X, y = rows_and_labels(5, missing=0.0)
     X[:, 0] = np.abs(X[:, 0]).astype(int)
     booster = trained(X, np.clip(y - y.min(), 0, 1), 3, **params)
@@ -161,7 +157,7 @@ def test_what_cannot_be_imported_is_one_line(params: dict[str, Any], message: st
     assert "\n" not in str(error.value)
 
 
-def corrupt(text: str) -> dict[str, str]:
+def corrupt(text):
     return {
         "cut short": text[: len(text) // 2],
         "no trees' end": text.replace("end of trees", ""),
@@ -178,7 +174,7 @@ def corrupt(text: str) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("how", corrupt(""))
-def test_a_corrupt_text_is_one_line(how: str) -> None:
+def test_a_corrupt_text_is_one_line(how):
     X, y = rows_and_labels(6)
     text = trained(X, y, 3).model_to_string()
     with pytest.raises(ModelError) as error:

@@ -1,9 +1,5 @@
 """scikit-learn's trees against its own predictions; thresholds in float32."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import numpy as np
 import pytest
 from bench_trees.importers.imported import ModelError, at_most, below
@@ -25,16 +21,16 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor, ExtraTreeRegressor
 
 N, D = 400, 6
-FEW: dict[str, Any] = {"n_estimators": 8, "random_state": 0}
+FEW = {"n_estimators": 8, "random_state": 0}
 
 
-def rows_and_labels(missing: float = 0.1) -> tuple[np.ndarray, np.ndarray]:
+def rows_and_labels(missing=0.1):
     rng = np.random.default_rng(0)
     X = hard_rows(rng, N, D, missing)
     return X, signal(rng, X)
 
 
-def probes(model: Any, X: np.ndarray) -> list[np.ndarray]:
+def probes(model, X):
     hard = on_thresholds(np.random.default_rng(9), model.ensemble, 300)
     return [X, hard] if np.isnan(X).any() else [X, np.nan_to_num(hard)]
 
@@ -53,7 +49,7 @@ def probes(model: Any, X: np.ndarray) -> list[np.ndarray]:
     ],
     ids=str,
 )
-def test_numbers_are_those_of_scikit_learn(estimator: Any, missing: float) -> None:
+def test_numbers_are_those_of_scikit_learn(estimator, missing):
     X, y = rows_and_labels(missing)
     model = from_scikit(estimator.fit(X, y))
     assert model.kind == "regression"
@@ -61,7 +57,7 @@ def test_numbers_are_those_of_scikit_learn(estimator: Any, missing: float) -> No
         assert_close(raw_scores(model, rows), estimator.predict(rows), rtol=1e-9)
 
 
-def test_a_split_at_nan_sends_what_is_there_to_the_right() -> None:
+def test_a_split_at_nan_sends_what_is_there_to_the_right():
     """As old releases grow it, where two rows miss the feature."""
     X, y = rows_and_labels(0.1)
     estimator = DecisionTreeRegressor(max_depth=3, random_state=0).fit(X, y)
@@ -83,7 +79,7 @@ def test_a_split_at_nan_sends_what_is_there_to_the_right() -> None:
     ],
     ids=str,
 )
-def test_averaged_probabilities_are_those_of_scikit_learn(estimator: Any, classes: int) -> None:
+def test_averaged_probabilities_are_those_of_scikit_learn(estimator, classes):
     X, y = rows_and_labels()
     estimator.fit(X, np.digitize(y, [0.5, 1.5][: classes - 1]))
     model = from_scikit(estimator, classes)
@@ -99,9 +95,7 @@ def test_averaged_probabilities_are_those_of_scikit_learn(estimator: Any, classe
     [(GradientBoostingClassifier(**FEW), 0.0), (HistGradientBoostingClassifier(max_iter=8), 0.1)],
     ids=str,
 )
-def test_boosted_classes_are_those_of_scikit_learn(
-    estimator: Any, missing: float, classes: int
-) -> None:
+def test_boosted_classes_are_those_of_scikit_learn(estimator, missing, classes):
     X, y = rows_and_labels(missing)
     estimator.fit(X, np.digitize(y, [0.5, 1.5][: classes - 1]))
     model = from_scikit(estimator)
@@ -109,14 +103,14 @@ def test_boosted_classes_are_those_of_scikit_learn(
         assert_close(raw_scores(model, rows), estimator.decision_function(rows), rtol=1e-9)
 
 
-def test_exponential_loss_gives_log_odds() -> None:
+def test_exponential_loss_gives_log_odds():
     X, y = rows_and_labels(0.0)
     estimator = GradientBoostingClassifier(loss="exponential", **FEW).fit(X, y > 1)
     odds = raw_scores(from_scikit(estimator), X)[:, 0]
     assert_close(1 / (1 + np.exp(-odds)), estimator.predict_proba(X)[:, 1], rtol=1e-9)
 
 
-def test_classes_absent_from_training_get_no_share() -> None:
+def test_classes_absent_from_training_get_no_share():
     X, y = rows_and_labels()
     labels = np.where(y > 1, 3, 1)
     model = from_scikit(RandomForestClassifier(**FEW).fit(X, labels), classes=5)
@@ -134,7 +128,7 @@ def test_classes_absent_from_training_get_no_share() -> None:
     ],
     ids=str,
 )
-def test_what_cannot_be_imported_is_one_line(estimator: Any, message: str) -> None:
+def test_what_cannot_be_imported_is_one_line(estimator, message):
     X, y = rows_and_labels(0.0)
     X[:, 0] = np.abs(X[:, 0])
     labels = y > 1 if isinstance(estimator, LogisticRegression) else y
@@ -148,7 +142,7 @@ DOUBLE = st.floats(allow_nan=False)
 
 
 @given(st.lists(st.tuples(SINGLE, DOUBLE), min_size=1))
-def test_at_most_keeps_the_side_of_a_threshold_in_float64(pairs: list[tuple[float, float]]) -> None:
+def test_at_most_keeps_the_side_of_a_threshold_in_float64(pairs):
     x, limit = (np.array(values) for values in zip(*pairs, strict=True))
     single = x.astype(np.float32)
     near = np.nextafter(single, np.float32(0))
@@ -158,7 +152,7 @@ def test_at_most_keeps_the_side_of_a_threshold_in_float64(pairs: list[tuple[floa
 
 
 @given(st.lists(st.tuples(SINGLE, SINGLE), min_size=1))
-def test_below_makes_less_than_of_at_most(pairs: list[tuple[float, float]]) -> None:
+def test_below_makes_less_than_of_at_most(pairs):
     x, limit = (np.array(values, dtype=np.float32) for values in zip(*pairs, strict=True))
     assert np.array_equal(x < limit, x <= below(limit))
     assert not np.any(limit <= below(limit))

@@ -1,15 +1,12 @@
 """XGBoost's JSON and UBJ models against XGBoost's own margins."""
 
-from __future__ import annotations
-
 import contextlib
 import json
-from typing import Any
 
 import numpy as np
 import pytest
 from bench_trees.importers.files import read_model
-from bench_trees.importers.imported import Imported, ModelError
+from bench_trees.importers.imported import ModelError
 from bench_trees.importers.xgboost import from_xgboost
 from helpers.peer_models import assert_close, hard_rows, on_thresholds, raw_scores, signal
 
@@ -18,13 +15,13 @@ xgboost = pytest.importorskip("xgboost", reason="xgboost is not installed")
 N, D = 600, 6
 
 
-def rows_and_labels(seed: int) -> tuple[np.ndarray, np.ndarray]:
+def rows_and_labels(seed):
     rng = np.random.default_rng(seed)
     X = hard_rows(rng, N, D)
     return X, signal(rng, X)
 
 
-def trained(X: np.ndarray, y: np.ndarray, trees: int = 15, group: Any = None, **params: Any) -> Any:
+def trained(X, y, trees=15, group=None, **params):
     data = xgboost.DMatrix(X, y)
     if group is not None:
         data.set_group(group)
@@ -32,7 +29,7 @@ def trained(X: np.ndarray, y: np.ndarray, trees: int = 15, group: Any = None, **
     return xgboost.train({**usual, **params}, data, trees)
 
 
-def imported(booster: Any) -> Imported:
+def imported(booster):
     return read_model(bytes(booster.save_raw("json")))
 
 
@@ -50,10 +47,10 @@ LABELS = {
 
 
 @pytest.mark.parametrize("objective", LABELS)
-def test_margins_are_those_of_xgboost(objective: str) -> None:
+def test_margins_are_those_of_xgboost(objective):
     X, y = rows_and_labels(0)
     kind, label = LABELS[objective]
-    more: dict[str, Any] = {"num_class": 3} if kind == "multiclass" else {}
+    more = {"num_class": 3} if kind == "multiclass" else {}
     group = [20] * 30 if kind == "ranking" else None
     booster = trained(X, np.asarray(label(y), float), group=group, objective=objective, **more)
     model = imported(booster)
@@ -78,14 +75,14 @@ def test_margins_are_those_of_xgboost(objective: str) -> None:
     ],
     ids=str,
 )
-def test_tree_methods_and_boosters(params: dict[str, Any]) -> None:
+def test_tree_methods_and_boosters(params):
     X, y = rows_and_labels(1)
     booster = trained(X, y, **params)
     margin = booster.predict(xgboost.DMatrix(X), output_margin=True)
     assert_close(raw_scores(imported(booster), X), margin)
 
 
-def test_parallel_trees_of_several_classes_come_in_rounds_of_one_per_class() -> None:
+def test_parallel_trees_of_several_classes_come_in_rounds_of_one_per_class():
     X, y = rows_and_labels(2)
     labels = np.digitize(y, [0, 1.5])
     booster = trained(X, labels, 4, objective="multi:softprob", num_class=3, num_parallel_tree=2)
@@ -95,7 +92,7 @@ def test_parallel_trees_of_several_classes_come_in_rounds_of_one_per_class() -> 
     assert_close(raw_scores(model, X), margin)
 
 
-def test_ubj_is_read_like_json() -> None:
+def test_ubj_is_read_like_json():
     X, y = rows_and_labels(3)
     booster = trained(X, y)
     one, two = imported(booster), read_model(bytes(booster.save_raw("ubj")))
@@ -103,14 +100,14 @@ def test_ubj_is_read_like_json() -> None:
         assert np.array_equal(values, two.ensemble.state()[name]), name
 
 
-def test_names_are_kept() -> None:
+def test_names_are_kept():
     X, y = rows_and_labels(3)
     names = [f"sensor{j}" for j in range(D)]
     booster = xgboost.train({"nthread": 1}, xgboost.DMatrix(X, y, feature_names=names), 2)
     assert imported(booster).names == tuple(names)
 
 
-def test_what_cannot_be_imported_is_one_line() -> None:
+def test_what_cannot_be_imported_is_one_line():
     X, y = rows_and_labels(4)
     types = ["c"] + ["q"] * (D - 1)
     X[:, 0] = np.arange(N) % 7
@@ -127,11 +124,11 @@ def test_what_cannot_be_imported_is_one_line() -> None:
         assert "\n" not in str(error.value)
 
 
-def test_a_corrupt_document_is_one_line() -> None:
+def test_a_corrupt_document_is_one_line():
     X, y = rows_and_labels(5)
     raw = bytes(trained(X, y, 2).save_raw("json"))
 
-    def changed(path: str, value: Any) -> Any:
+    def changed(path, value):
         document = json.loads(raw)
         model = document["learner"]["gradient_booster"]["model"]
         model["trees"][0][path] = value
@@ -156,7 +153,7 @@ def test_a_corrupt_document_is_one_line() -> None:
 
 
 @pytest.mark.parametrize("share", [0.1, 0.5, 0.9, 0.999])
-def test_cut_files_are_one_line(share: float) -> None:
+def test_cut_files_are_one_line(share):
     X, y = rows_and_labels(5)
     booster = trained(X, y, 2)
     for form in ("json", "ubj"):
@@ -166,7 +163,7 @@ def test_cut_files_are_one_line(share: float) -> None:
         assert "\n" not in str(error.value)
 
 
-def test_scrambled_ubj_never_does_more_than_raise_one_line() -> None:
+def test_scrambled_ubj_never_does_more_than_raise_one_line():
     X, y = rows_and_labels(5)
     raw = bytearray(trained(X, y, 1).save_raw("ubj"))
     rng = np.random.default_rng(0)

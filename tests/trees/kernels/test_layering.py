@@ -1,7 +1,5 @@
 """What numba's cache demands: it compares the file of the compiled function, not those it calls."""
 
-from __future__ import annotations
-
 import ast
 import os
 import subprocess
@@ -14,7 +12,7 @@ ENGINE = Path(bench_trees.__path__[0])
 UNCACHED = {"inner", "inner_dividing", "inner_summing", "njit(inline='always')"}
 
 
-def compiled(tree: ast.Module) -> set[str]:
+def compiled(tree):
     """Names of functions under ``@njit`` or an intrinsic's decorator."""
     return {
         node.name
@@ -28,7 +26,7 @@ def compiled(tree: ast.Module) -> set[str]:
     }
 
 
-def test_a_kernel_that_calls_those_of_other_files_watches_them() -> None:
+def test_a_kernel_that_calls_those_of_other_files_watches_them():
     trees = {path.stem: ast.parse(path.read_text()) for path in ENGINE.glob("kernels/*.py")}
     callers = set()
     for file, tree in trees.items():
@@ -46,7 +44,7 @@ def test_a_kernel_that_calls_those_of_other_files_watches_them() -> None:
                 assert decorators in UNCACHED or decorators.startswith("calling("), node.name
 
 
-def test_the_cache_of_a_caller_watches_the_files_that_it_calls(tmp_path: Path) -> None:
+def test_the_cache_of_a_caller_watches_the_files_that_it_calls(tmp_path):
     """A kernel that was compiled with another file's is compiled again when that one changes."""
     inner = "from numba import njit\n@njit(cache=True, nogil=True)\ndef number():\n    return {}\n"
     outer = (
@@ -65,7 +63,7 @@ def test_the_cache_of_a_caller_watches_the_files_that_it_calls(tmp_path: Path) -
     assert found == [2, 4]
 
 
-def test_every_compiled_function_stands_among_the_kernels() -> None:
+def test_every_compiled_function_stands_among_the_kernels():
     outside = [path for path in ENGINE.rglob("*.py") if path.parent.name != "kernels"]
     assert len(outside) > 10
     assert [path.name for path in outside if compiled(ast.parse(path.read_text()))] == []

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from bench_trees.binning import find_bins
@@ -11,7 +9,7 @@ from bench_trees.settings import Settings
 BITS = 10
 
 
-def histogram(seed: int, rows: int, features: int, bins: int, channels: int) -> np.ndarray:
+def histogram(seed, rows, features, bins, channels):
     """Packed sums of random rows by bin, those of the last one missing, and with two channels
     their hessians, some of which are nearly nothing; the first two features alike."""
     rng = np.random.default_rng(seed)
@@ -26,15 +24,13 @@ def histogram(seed: int, rows: int, features: int, bins: int, channels: int) -> 
     return out.reshape(1, channels, -1)
 
 
-def charged(rng: np.random.Generator, size: float) -> Owed:
+def charged(rng, size):
     """What 30 features owe of all kinds, in all at most about ``size``; some owe nothing."""
     coupled, lazy, split = rng.choice([0.0, 0.5, 1.0], (3, 30)) * rng.random((3, 30)) * size / 3
     return Owed(coupled, lazy[None], split / 300)
 
 
-def cuts(
-    hist: np.ndarray, unit: float, l2: float, owed: Owed, features: list[int], parts: int = 1
-) -> tuple[np.ndarray, np.ndarray]:
+def cuts(hist, unit, l2, owed, features, parts=1):
     """Gains and cuts of these features, alone; searched in parts, one after the other."""
     pair = np.array([[0, 300, 0, -1, 0, 0, -1]])
     sums = Sums(hist, np.arange(0, 41 * 31, 41), BITS, np.array([unit, unit]))
@@ -50,9 +46,7 @@ def cuts(
 @pytest.mark.parametrize("l2", [0.0, 2.5])
 @pytest.mark.parametrize("unit", [2.0**-30, 2.0**-900, 2.0**400])
 @pytest.mark.parametrize("channels", [1, 2])
-def test_what_is_left_out_is_no_nodes_highest_net_gain(
-    channels: int, unit: float, l2: float, share: float
-) -> None:
+def test_what_is_left_out_is_no_nodes_highest_net_gain(channels, unit, l2, share):
     """With charges as high as a share of the highest gain; nothing is left out where squares are
     too large or small. Parts know how high those before them came."""
     left_out = 0
@@ -73,21 +67,21 @@ def test_what_is_left_out_is_no_nodes_highest_net_gain(
     assert (left_out > 100) == (unit == 2.0**-30)
 
 
-def test_eight_codes_stand_in_a_word_lowest_first() -> None:
+def test_eight_codes_stand_in_a_word_lowest_first():
     codes = np.arange(1, 10, dtype=np.uint8)[:, None]
     words = pack(codes)
     assert [hex(int(w)) for w in words[:, 0]] == ["0x807060504030201", "0x9"]
 
 
 @pytest.mark.parametrize("d", [1, 7, 8, 9, 17])
-def test_codes_come_back_from_words(d: int) -> None:
+def test_codes_come_back_from_words(d):
     codes = np.random.default_rng(d).integers(0, 256, (d, 30)).astype(np.uint8)
     words = pack(codes)
     assert unpack(words, d).tolist() == codes.tolist()
     assert [codes_of(words, j).tolist() for j in range(d)] == codes.tolist()
 
 
-def test_codes_and_words_train_the_same_trees() -> None:
+def test_codes_and_words_train_the_same_trees():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(200, 11)).astype(np.float32)
     bins = find_bins(X)

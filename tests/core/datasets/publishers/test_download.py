@@ -1,12 +1,9 @@
 """Fetching files from a server that cuts transfers; unpacking archives, hostile ones too."""
 
-from __future__ import annotations
-
 import hashlib
 import io
 import tarfile
 import zipfile
-from pathlib import Path
 
 import pooch
 import pytest
@@ -20,27 +17,27 @@ SUM = hashlib.sha256(CONTENT).hexdigest()
 
 
 @pytest.fixture(autouse=True)
-def _no_pause(monkeypatch: pytest.MonkeyPatch) -> None:
+def _no_pause(monkeypatch):
     monkeypatch.setattr(pooch.core.time, "sleep", lambda seconds: None)
 
 
-def left(folder: Path) -> list[str]:
+def left(folder):
     return sorted(p.name for p in folder.iterdir())
 
 
-def test_a_file_arrives_whole_and_nothing_is_left_beside_it(tmp_path: Path) -> None:
+def test_a_file_arrives_whole_and_nothing_is_left_beside_it(tmp_path):
     with serving({"/a": Offer(CONTENT)}) as at:
         path = fetch(Download(f"{at}/a", "a.bin", SUM, len(CONTENT)), tmp_path)
     assert path.read_bytes() == CONTENT
     assert left(tmp_path) == ["a.bin"]
 
 
-def test_what_is_there_is_not_fetched_again(tmp_path: Path) -> None:
+def test_what_is_there_is_not_fetched_again(tmp_path):
     (tmp_path / "a.bin").write_bytes(b"mine")
     assert fetch(Download("http://127.0.0.1:9/a", "a.bin"), tmp_path).read_bytes() == b"mine"
 
 
-def test_a_transfer_that_is_cut_is_tried_again(tmp_path: Path) -> None:
+def test_a_transfer_that_is_cut_is_tried_again(tmp_path):
     with serving({"/a": Offer(CONTENT, cuts=[300_000])}) as at:
         assert fetch(Download(f"{at}/a", "a", SUM), tmp_path).read_bytes() == CONTENT
     with (
@@ -51,7 +48,7 @@ def test_a_transfer_that_is_cut_is_tried_again(tmp_path: Path) -> None:
     assert left(tmp_path) == ["a"]
 
 
-def test_a_busy_server_is_asked_again(tmp_path: Path) -> None:
+def test_a_busy_server_is_asked_again(tmp_path):
     with serving({"/a": Offer(CONTENT, statuses=[503, 500])}) as at:
         assert fetch(Download(f"{at}/a", "a", SUM), tmp_path).read_bytes() == CONTENT
 
@@ -65,45 +62,43 @@ def test_a_busy_server_is_asked_again(tmp_path: Path) -> None:
         (Offer(CONTENT, status=503), {}, "503 Server Error"),
     ],
 )
-def test_a_wrong_answer_is_one_line_and_leaves_no_file(
-    offer: Offer, wanted: dict[str, object], why: str, tmp_path: Path
-) -> None:
+def test_a_wrong_answer_is_one_line_and_leaves_no_file(offer, wanted, why, tmp_path):
     with serving({"/a": offer}) as at, pytest.raises(InputError, match=why) as caught:
-        fetch(Download(f"{at}/a", "a", **wanted), tmp_path)  # type: ignore[arg-type]
+        fetch(Download(f"{at}/a", "a", **wanted), tmp_path)
     assert "\n" not in str(caught.value)
     assert f"{at}/a" in str(caught.value)
     assert not (tmp_path / "a").exists()
 
 
-def test_no_network_says_what_to_get_and_where_to_put_it(tmp_path: Path) -> None:
+def test_no_network_says_what_to_get_and_where_to_put_it(tmp_path):
     with pytest.raises(InputError) as caught:
         fetch(Download("http://127.0.0.1:9/a", "a.bin"), tmp_path)
     assert "Connection refused" in str(caught.value)
     assert str(tmp_path / "a.bin") in str(caught.value)
 
 
-def test_a_folder_that_cannot_be_written_is_said(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_written_is_said(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(InputError, match="cannot be written"):
         fetch(Download("http://127.0.0.1:9/a", "a"), tmp_path / "file")
 
 
-def test_progress_ends_with_all_bytes(tmp_path: Path) -> None:
-    told: list[tuple[int, int]] = []
+def test_progress_ends_with_all_bytes(tmp_path):
+    told = []
     with serving({"/a": Offer(CONTENT, cuts=[300_000])}) as at:
         fetch(Download(f"{at}/a", "a"), tmp_path, lambda done, total: told.append((done, total)))
     assert told[-1] == (len(CONTENT), len(CONTENT))
     assert [done for done, _ in told] == sorted(done for done, _ in told)
 
 
-def zipped(path: Path, files: dict[str, bytes]) -> Path:
+def zipped(path, files):
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, content in files.items():
             archive.writestr(name, content)
     return path
 
 
-def tarred(path: Path, files: dict[str, bytes], link: str = "") -> Path:
+def tarred(path, files, link=""):
     with tarfile.open(path, "w:gz") as archive:
         for name, content in files.items():
             entry = tarfile.TarInfo(name)
@@ -115,9 +110,9 @@ def tarred(path: Path, files: dict[str, bytes], link: str = "") -> Path:
 
 
 @pytest.mark.parametrize("make", [zipped, tarred])
-def test_named_members_land_where_we_say_and_others_nowhere(make: object, tmp_path: Path) -> None:
+def test_named_members_land_where_we_say_and_others_nowhere(make, tmp_path):
     files = {"top/a.txt": b"one", "top/in/b.txt": b"two", "../evil": b"no", "/abs": b"no"}
-    archive = make(tmp_path / "x", files)  # type: ignore[operator]
+    archive = make(tmp_path / "x", files)
     to = tmp_path / "to"
     unpack(archive, {"a.txt": "a.txt", "in/b.txt": "deep/b"}, to)
     found = {str(p.relative_to(to)): p.read_bytes() for p in to.rglob("*") if p.is_file()}
@@ -125,7 +120,7 @@ def test_named_members_land_where_we_say_and_others_nowhere(make: object, tmp_pa
     assert sorted(p.name for p in tmp_path.iterdir()) == ["to", "x"]
 
 
-def test_a_link_in_place_of_a_file_is_not_followed(tmp_path: Path) -> None:
+def test_a_link_in_place_of_a_file_is_not_followed(tmp_path):
     archive = tarred(tmp_path / "x", {"a": b"/etc/passwd"}, link="a")
     with pytest.raises(InputError, match="no a in it"):
         unpack(archive, {"a": "a"}, tmp_path / "to")
@@ -135,18 +130,16 @@ def test_a_link_in_place_of_a_file_is_not_followed(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("files", "why"), [({"b": b""}, "no a in it"), ({"x/a": b"1", "y/a": b"2"}, "2 files a in it")]
 )
-def test_a_missing_or_ambiguous_member_is_refused(
-    make: object, files: dict[str, bytes], why: str, tmp_path: Path
-) -> None:
-    archive = make(tmp_path / "x", files)  # type: ignore[operator]
+def test_a_missing_or_ambiguous_member_is_refused(make, files, why, tmp_path):
+    archive = make(tmp_path / "x", files)
     with pytest.raises(InputError, match=why):
         unpack(archive, {"a": "a"}, tmp_path / "to")
 
 
 @pytest.mark.parametrize("make", [zipped, tarred])
-def test_a_damaged_archive_is_one_line(make: object, tmp_path: Path) -> None:
+def test_a_damaged_archive_is_one_line(make, tmp_path):
     noise = bytes((i * 7919 >> 3) & 255 for i in range(5000))
-    archive = make(tmp_path / "x", {"a": noise, "b": noise[::-1]})  # type: ignore[operator]
+    archive = make(tmp_path / "x", {"a": noise, "b": noise[::-1]})
     raw = bytearray(archive.read_bytes())
     raw[1000:1100] = bytes(100)
     archive.write_bytes(bytes(raw))
@@ -155,7 +148,7 @@ def test_a_damaged_archive_is_one_line(make: object, tmp_path: Path) -> None:
     assert "\n" not in str(caught.value)
 
 
-def test_what_is_no_archive_is_said(tmp_path: Path) -> None:
+def test_what_is_no_archive_is_said(tmp_path):
     (tmp_path / "x").write_text("<html>Log in first</html>")
     with pytest.raises(InputError, match="neither a zip nor a tar"):
         unpack(tmp_path / "x", {"a": "a"}, tmp_path / "to")

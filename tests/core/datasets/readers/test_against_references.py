@@ -1,14 +1,9 @@
 """Readers against parsers of others, on made-up files."""
 
-from __future__ import annotations
-
 import csv
 import io
 import re
 import struct
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -47,7 +42,7 @@ ends = st.sampled_from(["\n", "\r\n", "\r"])
 
 
 @st.composite
-def tables(draw: st.DrawFn) -> bytes:
+def tables(draw):
     columns, mark = draw(st.integers(2, 4)), draw(st.sampled_from(",;\t"))
     rows = draw(st.lists(st.lists(cells, min_size=columns, max_size=columns), min_size=1))
     lines = [mark.join(f"c{j}" for j in range(columns)), *(mark.join(row) for row in rows)]
@@ -55,7 +50,7 @@ def tables(draw: st.DrawFn) -> bytes:
 
 
 @st.composite
-def rows_of_svmlight(draw: st.DrawFn) -> bytes:
+def rows_of_svmlight(draw):
     lines = []
     for _ in range(draw(st.integers(1, 8))):
         indices = sorted(draw(st.sets(st.integers(1, 12), max_size=6)))
@@ -66,7 +61,7 @@ def rows_of_svmlight(draw: st.DrawFn) -> bytes:
 
 @QUICK
 @given(content=rows_of_svmlight())
-def test_svmlight_is_read_as_by_scikit_learn(content: bytes, tmp_path: Path) -> None:
+def test_svmlight_is_read_as_by_scikit_learn(content, tmp_path):
     path = tmp_path / "x.svm"
     path.write_bytes(content)
     try:
@@ -79,11 +74,11 @@ def test_svmlight_is_read_as_by_scikit_learn(content: bytes, tmp_path: Path) -> 
     np.testing.assert_array_equal(found.y, y)
 
 
-def _records(text: str, mark: str) -> Iterator[list[str]]:
+def _records(text, mark):
     """The cells of each row, but of blank lines, which are no rows below the header."""
-    used: list[str] = []
+    used = []
 
-    def noted() -> Iterator[str]:
+    def noted():
         for line in io.StringIO(text, newline="\n"):
             used.append(line)
             yield line
@@ -97,7 +92,7 @@ def _records(text: str, mark: str) -> Iterator[list[str]]:
 
 @QUICK
 @given(content=tables())
-def test_tables_are_read_as_by_csv_and_float(content: bytes, tmp_path: Path) -> None:
+def test_tables_are_read_as_by_csv_and_float(content, tmp_path):
     path = tmp_path / "x.csv"
     path.write_bytes(content)
     try:
@@ -138,7 +133,7 @@ documents = st.recursive(
 )
 
 
-def as_ubj(value: Any) -> bytes:
+def as_ubj(value):
     """Universal Binary JSON, written from its specification."""
     if value is None or isinstance(value, bool):
         return {None: b"Z", True: b"T", False: b"F"}[value]
@@ -154,18 +149,18 @@ def as_ubj(value: Any) -> bytes:
     return b"{" + b"".join(pairs) + b"}"
 
 
-def _length(content: bytes) -> bytes:
+def _length(content):
     return b"l" + struct.pack(">i", len(content))
 
 
 @QUICK
 @given(value=documents)
-def test_universal_binary_json_is_read(value: Any) -> None:
+def test_universal_binary_json_is_read(value):
     found = parse_ubj(as_ubj(value))
     assert repr(_plain(found)) == repr(_plain(value))  # as text, since nan is not itself
 
 
-def _plain(value: Any) -> Any:
+def _plain(value):
     if isinstance(value, dict):
         return {k: _plain(v) for k, v in value.items()}
     if isinstance(value, list | np.ndarray):
@@ -189,9 +184,7 @@ READ = {
         *(("costs", text) for text in (DEEP, f"[{LONG}]", '{"costs": {"TSH": 1e999}}')),
     ],
 )
-def test_deep_brackets_and_long_numbers_are_refused(
-    kind: str, content: str, tmp_path: Path
-) -> None:
+def test_deep_brackets_and_long_numbers_are_refused(kind, content, tmp_path):
     path = tmp_path / "x.toml"
     path = path.with_suffix(".json") if kind == "costs" else path
     path.write_text(content)

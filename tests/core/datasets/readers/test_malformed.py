@@ -3,8 +3,6 @@
 Every case is a sound file with one thing spoilt; the sound files are read, too.
 """
 
-from __future__ import annotations
-
 import gzip
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -22,10 +20,10 @@ CSV = "query,a,b,label\n1,0.5,2,2\n1,,3,0\n2,1,4,1\n3,7,5,0\n"
 Read = Callable[[Path], object]
 
 
-def own(path: Path, **options: str) -> object:
+def own(path, **options):
     """The file as training, validation and test data alike."""
     name = str(path)
-    data = FileData(name, valid=name, test=name, **options)  # type: ignore[arg-type]
+    data = FileData(name, valid=name, test=name, **options)
     return data.prepare(DataFolder("."), "quick", 0, 0)
 
 
@@ -39,16 +37,16 @@ class Case:
     place: str  # what the message must say besides the file's name
     remedy: str
 
-    def __str__(self) -> str:
+    def __str__(self):
         return self.name
 
 
-def svm(name: str, old: str, new: str, place: str, remedy: str) -> Case:
+def svm(name, old, new, place, remedy):
     assert old in SVM
     return Case(name, "rows.svm", own, SVM, SVM.replace(old, new, 1), place, remedy)
 
 
-def csv(name: str, old: str, new: str, place: str, remedy: str) -> Case:
+def csv(name, old, new, place, remedy):
     assert old in CSV
     return Case(name, "rows.csv", own, CSV, CSV.replace(old, new, 1), place, remedy)
 
@@ -107,7 +105,7 @@ CASES = [
 ]  # fmt: skip
 
 
-def write(folder: Path, case: Case, content: str | bytes) -> Path:
+def write(folder, case, content):
     path = folder / case.file
     raw = content.encode() if isinstance(content, str) else content
     if case.file.endswith(".gz") and isinstance(content, str):
@@ -117,7 +115,7 @@ def write(folder: Path, case: Case, content: str | bytes) -> Path:
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
-def test_is_refused_in_one_line_with_file_place_and_remedy(case: Case, tmp_path: Path) -> None:
+def test_is_refused_in_one_line_with_file_place_and_remedy(case, tmp_path):
     path = write(tmp_path, case, case.spoilt)
     with pytest.raises(InputError) as caught:
         case.read(path)
@@ -129,7 +127,7 @@ def test_is_refused_in_one_line_with_file_place_and_remedy(case: Case, tmp_path:
 
 
 @pytest.mark.parametrize("case", {(c.file, c.sound): c for c in CASES if c.sound}.values(), ids=str)
-def test_the_same_file_unspoilt_is_read(case: Case, tmp_path: Path) -> None:
+def test_the_same_file_unspoilt_is_read(case, tmp_path):
     assert case.read(write(tmp_path, case, case.sound)) is not None
 
 
@@ -143,7 +141,7 @@ SIDE_CARS = {
 
 
 @pytest.mark.parametrize("kind", SIDE_CARS)
-def test_unusable_side_cars_are_refused(kind: str, tmp_path: Path) -> None:
+def test_unusable_side_cars_are_refused(kind, tmp_path):
     content, place, remedy = SIDE_CARS[kind]
     path = tmp_path / "rows.svm"
     path.write_text(SVM)
@@ -155,7 +153,7 @@ def test_unusable_side_cars_are_refused(kind: str, tmp_path: Path) -> None:
     assert remedy in str(caught.value)
 
 
-def test_two_side_cars_are_refused(tmp_path: Path) -> None:
+def test_two_side_cars_are_refused(tmp_path):
     path = tmp_path / "rows.svm"
     path.write_text(SVM)
     for end in ("query", "group"):
@@ -164,17 +162,17 @@ def test_two_side_cars_are_refused(tmp_path: Path) -> None:
         own(path)
 
 
-def test_a_missing_file_is_refused(tmp_path: Path) -> None:
+def test_a_missing_file_is_refused(tmp_path):
     with pytest.raises(InputError, match="no such file"):
         own(tmp_path / "absent.svm")
 
 
-def test_a_folder_instead_of_a_file_is_refused(tmp_path: Path) -> None:
+def test_a_folder_instead_of_a_file_is_refused(tmp_path):
     with pytest.raises(InputError, match="cannot be read"):
         own(tmp_path)
 
 
-def test_too_many_features_for_memory_are_refused(tmp_path: Path) -> None:
+def test_too_many_features_for_memory_are_refused(tmp_path):
     path = tmp_path / "rows.svm"
     path.write_text("".join(f"{i % 2} 900000:{i}\n" for i in range(300000)))
     with pytest.raises(InputError, match="do not fit into memory"):

@@ -1,10 +1,6 @@
 """Parquet files: what sound ones hold, and unsound ones refused in one line."""
 
-from __future__ import annotations
-
 import sys
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -18,7 +14,7 @@ from bench_core.errors import InputError
 TEXTS = ["red", "blue", None, "red"]
 
 
-def written(path: Path, columns: dict[str, Any], **options: Any) -> Path:
+def written(path, columns, **options):
     pq.write_table(pa.table(columns), path, **options)
     return path
 
@@ -35,7 +31,7 @@ def written(path: Path, columns: dict[str, Any], **options: Any) -> Path:
         {"compression": "none", "version": "1.0"},
     ],
 )
-def test_every_way_of_storing_gives_the_same_table(options: dict[str, Any], tmp_path: Path) -> None:
+def test_every_way_of_storing_gives_the_same_table(options, tmp_path):
     columns = {
         "t": TEXTS * 50,
         "x": [0.5, None, 2.0, 3.0] * 50,
@@ -48,7 +44,7 @@ def test_every_way_of_storing_gives_the_same_table(options: dict[str, Any], tmp_
     assert len(table) == 200
 
 
-def test_types_of_numbers_and_text_are_read_as_pandas_does(tmp_path: Path) -> None:
+def test_types_of_numbers_and_text_are_read_as_pandas_does(tmp_path):
     frame = pd.DataFrame(
         {
             "small": pd.array([1, None, 3], dtype="Int8"),
@@ -72,7 +68,7 @@ def test_types_of_numbers_and_text_are_read_as_pandas_does(tmp_path: Path) -> No
     assert read_table(tmp_path / "n.parquet").names == ("0", "1", "2")
 
 
-def test_an_index_that_pandas_kept_is_no_column(tmp_path: Path) -> None:
+def test_an_index_that_pandas_kept_is_no_column(tmp_path):
     frame = pd.DataFrame({"a": [1, 2, 3], "b": [1, 2, 3]})
     for k, kept in enumerate([frame[frame["a"] > 1], frame.set_index("b"), frame]):
         kept.to_parquet(tmp_path / f"{k}.parquet")
@@ -80,23 +76,21 @@ def test_an_index_that_pandas_kept_is_no_column(tmp_path: Path) -> None:
         assert read_table(tmp_path / f"{k}.parquet").names == names
 
 
-def test_without_pyarrow_the_extra_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_pyarrow_the_extra_is_named(tmp_path, monkeypatch):
     path = written(tmp_path / "x.parquet", {"a": [1]})
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(InputError, match=r"reading Parquet needs pyarrow; pip install .*parquet"):
         read_table(path)
 
 
-def test_a_column_of_lists_is_refused_by_name(tmp_path: Path) -> None:
+def test_a_column_of_lists_is_refused_by_name(tmp_path):
     for k, column in enumerate(([[1, 2], [3]], [{"a": 1}, {"a": 2}])):
         path = written(tmp_path / f"{k}.parquet", {"x": [1, 2], "odd": column})
         with pytest.raises(InputError, match=r"column 'odd' holds .*; write the file without it"):
             read_table(path)
 
 
-def test_a_file_that_is_empty_or_cut_is_refused(tmp_path: Path) -> None:
+def test_a_file_that_is_empty_or_cut_is_refused(tmp_path):
     path = written(tmp_path / "x.parquet", {"a": np.arange(1000)})
     content = path.read_bytes()
     for size in (0, 3, 100, len(content) - 1):

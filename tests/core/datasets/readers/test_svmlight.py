@@ -1,11 +1,8 @@
 """The SVMlight reader."""
 
-from __future__ import annotations
-
 import gzip
 import io
 import struct
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,17 +12,17 @@ from sklearn.datasets import dump_svmlight_file, load_svmlight_file
 
 from bench_core.data import Examples, Queries
 from bench_core.datasets.readers import svmlight
-from bench_core.datasets.readers.svmlight import LARGEST, SvmRows, first_queries, read_svmlight
+from bench_core.datasets.readers.svmlight import LARGEST, first_queries, read_svmlight
 from bench_core.errors import InputError
 
 
-def read(folder: Path, text: str | bytes, **options: object) -> SvmRows:
+def read(folder, text, **options):
     path = folder / "data.svm"
     path.write_bytes(text.encode() if isinstance(text, str) else text)
-    return read_svmlight(path, **options)  # type: ignore[arg-type]
+    return read_svmlight(path, **options)
 
 
-def random_file(rows: int, features: int, seed: int) -> tuple[bytes, np.ndarray, np.ndarray]:
+def random_file(rows, features, seed):
     """An SVMlight file by scikit-learn's writer, with the matrix and labels it holds."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(rows, features)).astype(np.float32)
@@ -38,15 +35,13 @@ def random_file(rows: int, features: int, seed: int) -> tuple[bytes, np.ndarray,
     return out.getvalue(), X, y
 
 
-def test_equals_scikit_learn_on_random_rows(tmp_path: Path) -> None:
+def test_equals_scikit_learn_on_random_rows(tmp_path):
     content, X, _ = random_file(300, 40, seed=1)
     rows = read(tmp_path, content)
     theirs, labels, query = load_svmlight_file(io.BytesIO(content), query_id=True)
     np.testing.assert_array_equal(rows.X, theirs.toarray().astype(np.float32))
     np.testing.assert_array_equal(rows.X, X)
     np.testing.assert_array_equal(rows.y, labels)
-    assert rows.queries is not None
-    assert rows.qids is not None
     np.testing.assert_array_equal(np.repeat(rows.qids, rows.queries.sizes), query)
 
 
@@ -64,37 +59,34 @@ def test_equals_scikit_learn_on_random_rows(tmp_path: Path) -> None:
         "1.0 1:2.000\n-0 1:0 2:.3e1\n",
     ],
 )
-def test_layout_does_not_matter(tmp_path: Path, text: str) -> None:
+def test_layout_does_not_matter(tmp_path, text):
     rows = read(tmp_path, text)
     np.testing.assert_array_equal(rows.X, [[2, 0], [0, 3]])
     assert rows.y.tolist() == [1, 0]
 
 
-def test_columns_can_be_chosen_while_reading(tmp_path: Path) -> None:
+def test_columns_can_be_chosen_while_reading(tmp_path):
     text = "1 1:1 2:2 4:4\n0 3:3\n"
     rows = read(tmp_path, text, features=5, columns=np.array([1, 3, 4]))
     np.testing.assert_array_equal(rows.X, [[2, 4, 0], [0, 0, 0]])
 
 
-def test_packed_files_are_read(tmp_path: Path) -> None:
+def test_packed_files_are_read(tmp_path):
     path = tmp_path / "data.svm.gz"
     path.write_bytes(gzip.compress(b"1 1:2\n0 1:3\n"))
     assert read_svmlight(path).X.tolist() == [[2], [3]]
 
 
-def test_queries_come_from_qid(tmp_path: Path) -> None:
+def test_queries_come_from_qid(tmp_path):
     rows = read(tmp_path, "1 qid:7 1:1\n0 qid:7 1:2\n2 qid:3 1:3\n")
-    assert rows.queries is not None
     assert rows.queries.boundaries.tolist() == [0, 2, 3]
-    assert rows.qids is not None
     assert rows.qids.tolist() == [7, 3]
 
 
 @pytest.mark.parametrize("side_car", ["data.svm.query", "data.svm.group"])
-def test_queries_come_from_a_side_car(tmp_path: Path, side_car: str) -> None:
+def test_queries_come_from_a_side_car(tmp_path, side_car):
     (tmp_path / side_car).write_text("2\n\n1\n")
     rows = read(tmp_path, "1 1:1\n0 1:2\n2 1:3\n")
-    assert rows.queries is not None
     assert rows.queries.boundaries.tolist() == [0, 2, 3]
 
 
@@ -115,7 +107,7 @@ HARD = """
 
 
 @pytest.mark.parametrize("token", HARD.split())
-def test_hard_numbers_are_rounded_as_python_rounds_them(tmp_path: Path, token: str) -> None:
+def test_hard_numbers_are_rounded_as_python_rounds_them(tmp_path, token):
     rows = read(tmp_path, f"{token} 1:{token} 2:-{token.lstrip('-')}\n")
     value = float(token)
     assert struct.pack("d", rows.y[0]) == struct.pack("d", value)
@@ -135,9 +127,7 @@ SOUND = b"2 qid:1 1:0.5 2:12 9:-3.25 10:1e3 11:7\n0 qid:1 3:0.123456789 99:4 100
         min_size=1, max_size=3,
     ),
 )  # fmt: skip
-def test_a_file_with_wrong_bytes_is_read_or_refused_with_its_line(
-    edits: list[tuple[int, int, bytes]], tmp_path_factory: pytest.TempPathFactory
-) -> None:
+def test_a_file_with_wrong_bytes_is_read_or_refused_with_its_line(edits, tmp_path_factory):
     """Bytes put in, put in another's place or taken out."""
     content = SOUND
     for at, removed, put in edits:
@@ -166,9 +156,7 @@ HUGE = [
 
 
 @pytest.mark.parametrize("token", HUGE)
-def test_a_value_beyond_float32_is_missing_where_the_reader_is_told_so(
-    tmp_path: Path, token: str
-) -> None:
+def test_a_value_beyond_float32_is_missing_where_the_reader_is_told_so(tmp_path, token):
     text = f"0 1:1 2:{token} 3:2\n1 1:{LARGEST!r} 2:3\n"
     rows = read(tmp_path, text, huge_is_missing=True)
     largest = np.finfo(np.float32).max
@@ -177,14 +165,14 @@ def test_a_value_beyond_float32_is_missing_where_the_reader_is_told_so(
         read(tmp_path, text)
 
 
-def test_first_queries_keeps_queries_whole() -> None:
+def test_first_queries_keeps_queries_whole():
     X = np.zeros((6, 1), dtype=np.float32)
     examples = Examples(X, np.arange(6.0), Queries.from_sizes(np.array([2, 3, 1])))
     for rows, kept in ((1, 2), (2, 2), (4, 2), (5, 5), (100, 6)):
         assert len(first_queries(examples, rows)) == kept
 
 
-def test_chunks_do_not_change_the_result(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_chunks_do_not_change_the_result(tmp_path, monkeypatch):
     content, X, y = random_file(50, 12, seed=2)
     for size in (1, 100, 2000):
         monkeypatch.setattr(svmlight, "CHUNK", size)
@@ -193,7 +181,7 @@ def test_chunks_do_not_change_the_result(tmp_path: Path, monkeypatch: pytest.Mon
         np.testing.assert_array_equal(rows.y, y)
 
 
-def test_an_error_names_the_first_bad_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_error_names_the_first_bad_line(tmp_path, monkeypatch):
     lines = [f"{i % 3} 1:{i} 2:1\n" for i in range(1000)]
     lines[700] = "0 2:1 1:5\n"
     lines[400] = "0 1:x\n"
@@ -202,20 +190,17 @@ def test_an_error_names_the_first_bad_line(tmp_path: Path, monkeypatch: pytest.M
         read(tmp_path, "".join(lines))
 
 
-def test_the_learning_to_rank_sample_is_read(real_data: Path) -> None:
+def test_the_learning_to_rank_sample_is_read(real_data):
     path = real_data / "ltr-lambdarank" / "rank.train"
     rows = read_svmlight(path)
     theirs, labels = load_svmlight_file(str(path), zero_based=False)
     np.testing.assert_array_equal(rows.X, theirs.toarray().astype(np.float32))
     np.testing.assert_array_equal(rows.y, labels)
     assert rows.X.shape == (3005, 300)
-    assert rows.queries is not None
     assert len(rows.queries) == 201
 
 
 @pytest.mark.parametrize("qid", ["+7", "1e3", "-0", "7.0"])
-def test_a_query_id_that_is_no_plain_number_is_refused_with_its_line(
-    tmp_path: Path, qid: str
-) -> None:
+def test_a_query_id_that_is_no_plain_number_is_refused_with_its_line(tmp_path, qid):
     with pytest.raises(InputError, match="line 2"):
         read(tmp_path, f"1 qid:1 1:2\n0 qid:{qid} 1:3\n")

@@ -1,9 +1,6 @@
 """CSV and bare number files; more unsound ones are in ``test_malformed``."""
 
-from __future__ import annotations
-
 import gzip
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,7 +9,7 @@ from bench_core.datasets.readers.tables import hold_text, read_matrix, read_tabl
 from bench_core.errors import InputError
 
 
-def write(folder: Path, text: str, name: str = "rows.csv") -> Path:
+def write(folder, text, name="rows.csv"):
     path = folder / name
     path.write_bytes(gzip.compress(text.encode()) if name.endswith(".gz") else text.encode())
     return path
@@ -30,41 +27,41 @@ def write(folder: Path, text: str, name: str = "rows.csv") -> Path:
         " a , b \n1,2.5\n3,\n",
     ],
 )
-def test_separators_quotes_and_missing_cells(text: str, tmp_path: Path) -> None:
+def test_separators_quotes_and_missing_cells(text, tmp_path):
     table = read_table(write(tmp_path, text))
     assert table.names == ("a", "b")
     np.testing.assert_array_equal(table.matrix(table.names), [[1, 2.5], [3, np.nan]])
 
 
-def test_packed_tables_are_read(tmp_path: Path) -> None:
+def test_packed_tables_are_read(tmp_path):
     table = read_table(write(tmp_path, "a,b\n1,2\n", "rows.csv.gz"))
     np.testing.assert_array_equal(table.matrix(("b", "a")), [[2, 1]])
 
 
-def test_numbers_are_rounded_once_to_the_nearest_float64(tmp_path: Path) -> None:
+def test_numbers_are_rounded_once_to_the_nearest_float64(tmp_path):
     tokens = ["0.1", "1.7976931348623157e308", "9007199254740993", "123456789.123456789", "1e-310"]
     table = read_table(write(tmp_path, "a,b\n" + "".join(f"{t},0\n" for t in tokens)))
     assert table.numbers("a").tolist() == [float(t) for t in tokens]
 
 
-def test_truth_values_count_as_zero_and_one(tmp_path: Path) -> None:
+def test_truth_values_count_as_zero_and_one(tmp_path):
     table = read_table(write(tmp_path, "a,b\nTrue,1\nFalse,2\n"))
     assert table.numbers("a").tolist() == [1, 0]
 
 
-def test_places_count_lines_as_an_editor_does(tmp_path: Path) -> None:
+def test_places_count_lines_as_an_editor_does(tmp_path):
     path = write(tmp_path, "\na,b\n1,2\n\n\n3,4\n")
     table = read_table(path)
     assert [table.place(row) for row in (0, 1)] == [f"{path}, line 3", f"{path}, line 6"]
 
 
-def test_text_with_few_bad_cells_is_no_text_column(tmp_path: Path) -> None:
+def test_text_with_few_bad_cells_is_no_text_column(tmp_path):
     table = read_table(write(tmp_path, "a,b\n1,red\n2,blue\nx,red\n"))
     assert not hold_text([table.column("a")])
     assert hold_text([table.column("b")])
 
 
-def test_a_matrix_of_white_space_is_read(tmp_path: Path) -> None:
+def test_a_matrix_of_white_space_is_read(tmp_path):
     table = read_matrix(write(tmp_path, "1 2 x  \n 3  4 y\n"), 3, separator="", text=(2,))
     np.testing.assert_array_equal(table.matrix(("1", "2")), [[1, 2], [3, 4]])
     assert table.column("3").texts().tolist() == ["x", "y"]
@@ -78,9 +75,7 @@ def test_a_matrix_of_white_space_is_read(tmp_path: Path) -> None:
         ("1\n2\n", "1 cells"),
     ],
 )
-def test_a_matrix_has_no_missing_cells_and_no_other_width(
-    text: str, place: str, tmp_path: Path
-) -> None:
+def test_a_matrix_has_no_missing_cells_and_no_other_width(text, place, tmp_path):
     with pytest.raises(InputError, match=place):
         read_matrix(write(tmp_path, text), 2).matrix(("1", "2"))
 
@@ -98,15 +93,13 @@ def test_a_matrix_has_no_missing_cells_and_no_other_width(
         ("\ufeffsep=,\na,b;c,y\n1,2,1\n", ("a", "b;c")),
     ],
 )
-def test_the_separator_is_the_one_that_all_lines_share(
-    text: str, names: tuple[str, ...], tmp_path: Path
-) -> None:
+def test_the_separator_is_the_one_that_all_lines_share(text, names, tmp_path):
     table = read_table(write(tmp_path, text))
     assert table.names == (*names, "y")
     assert table.numbers("y")[0] == 1
 
 
-def test_lines_are_counted_with_one_that_names_the_separator(tmp_path: Path) -> None:
+def test_lines_are_counted_with_one_that_names_the_separator(tmp_path):
     path = write(tmp_path, "sep=;\na;b\n1;2\n3;x\n5;6\n")
     with pytest.raises(InputError, match=r"rows.csv, line 4, column 'b' holds text \('x'\)"):
         read_table(path).numbers("b")
@@ -123,7 +116,7 @@ def test_lines_are_counted_with_one_that_names_the_separator(tmp_path: Path) -> 
         ",7,a\n1,8,a\n",
     ],
 )
-def test_a_row_is_no_header(text: str, tmp_path: Path) -> None:
+def test_a_row_is_no_header(text, tmp_path):
     with pytest.raises(InputError, match=r"line 1: (no header|column 1 has no name)"):
         read_table(write(tmp_path, text))
 
@@ -137,7 +130,7 @@ def test_a_row_is_no_header(text: str, tmp_path: Path) -> None:
         "x,1.5\n1,red\n2,blue\n",
     ],
 )
-def test_names_that_are_numbers_or_known_texts_may_head_columns(text: str, tmp_path: Path) -> None:
+def test_names_that_are_numbers_or_known_texts_may_head_columns(text, tmp_path):
     assert read_table(write(tmp_path, text)).names == tuple(text.partition("\n")[0].split(","))
 
 
@@ -153,9 +146,7 @@ COMMENTS = {
 
 
 @pytest.mark.parametrize("text", COMMENTS)
-def test_lines_above_the_header_that_begin_with_a_hash_are_comments(
-    text: str, tmp_path: Path
-) -> None:
+def test_lines_above_the_header_that_begin_with_a_hash_are_comments(text, tmp_path):
     first, line = COMMENTS[text]
     (tmp_path / "t.csv").write_text(text, encoding="utf-8")
     table = read_table(tmp_path / "t.csv")
