@@ -24,11 +24,11 @@ def row(board, learner):
     return found
 
 
-def area(one: Row) -> Measure:
+def area(one):
     return one.area
 
 
-def regret(one: Row) -> float:
+def regret(one):
     return one.regret.value
 
 
@@ -232,7 +232,7 @@ def test_the_gap_is_what_an_area_lacks_to_the_known_optimum(higher):
     run.add("mine", [sign * 0.5 * v for v in ones], ones)
     info = replace(run.info, higher_is_better={"accuracy": higher})
     (board,) = boards(info, run.frame)
-    assert all(math.isnan(one.gap.value) for one in certified(info, held, board, run.frame).rows)  # type: ignore[arg-type]
+    assert all(math.isnan(one.gap.value) for one in certified(info, run, board, run.frame).rows)
     board = replace(board, optimum=Optimum(((1.0, sign * 0.5), (10.0, sign * 0.9))))
     board = certified(info, run, board, run.frame, resamples=400)
     cells = np.minimum(0.5 + 0.4 * (grid_of(board) - 1) / 9, 0.9)
