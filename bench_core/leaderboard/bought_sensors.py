@@ -75,12 +75,13 @@ def purchases(points: Iterable[tuple[TrialValues, int, float]]) -> list[Purchase
     last = max((k - 1 for own in total.values() for k in range(2, len(own)) if own[k]), default=0)
     found = []
     for (name, price), (share, *order) in total.items():
-        one = Purchase(name, price, share)
+        own = Purchase(name, price, share)
         if order and share > NEVER:
-            one = Purchase(*one[:3], order[0] / share, (*order[1:], *[0.0] * last)[:last])
-        found.append(one)
+            steps = (*order[1:], *[0.0] * last)[:last]
+            own = own._replace(step=order[0] / share, steps=steps)
+        found.append(own)
     return sorted(
-        found, key=lambda one: (-one.share * one.price, -one.share, natural(one.features))
+        found, key=lambda own: (-own.share * own.price, -own.share, natural(own.features))
     )
 
 

@@ -142,26 +142,18 @@ class Ranking:
 
     def draws(
         self,
-        budgets: Iterable[Budget | None],
-        grid: Sequence[Budget] = (),
-        reference: str = "",
-    ) -> Draws:
-        """Draws of quality and cost within budgets, other than caps, of the quality at the budgets
-        of a grid, and of savings against a reference that has values."""
-        uncapped = [one for one in budgets if one is None or one.kind != CAP]
-        return self._drawn(uncapped, grid, reference)
-
-    def _drawn(
-        self,
         budgets: Sequence[Budget | None],
         grid: Sequence[Budget] = (),
         reference: str = "",
-        within: Budget | None = None,
+        cap: Budget | None = None,
     ) -> Draws:
+        """Draws of quality and cost within budgets, caps left out unless they are this one, of the
+        quality at the budgets of a grid, and of savings against a reference that has values."""
         store, run, dataset = self._of
+        budgets = [one for one in budgets if one is None or one.kind != CAP or one == cap]
         if store is None:
             return Draws((), (), (), note=NO_VALUES)
-        found = stored_repeats(store, run, dataset, within=within, blocks=self._blocks)
+        found = stored_repeats(store, run, dataset, within=cap, blocks=self._blocks)
         names, higher, values = in_every(found), self.higher, []
         defined = np.ones(self._resamples + 1, dtype=bool)  # draws
         for repeat, seed in with_seeds(found if names else ()):
@@ -200,10 +192,8 @@ class Ranking:
         here, since a cap has points of its own."""
         found = []
         for budget in budgets:
-            if budget is not None and budget.kind == CAP:
-                own = self._drawn([budget], within=budget)
-            else:
-                own = draws
+            capped = budget is not None and budget.kind == CAP
+            own = self.draws([budget], cap=budget) if capped else draws
             found.append(_standings(budget, self._chosen(budget), own, self.higher))
         return found
 
