@@ -77,8 +77,8 @@ def purchases(points: Iterable[tuple[TrialValues, int, float]]) -> list[Purchase
     for (name, price), (share, *order) in total.items():
         own = Purchase(name, price, share)
         if order and share > NEVER:
-            steps = (*order[1:], *[0.0] * last)[:last]
-            own = own._replace(step=order[0] / share, steps=steps)
+            shares = (*order[1:], *[0.0] * last)[:last]
+            own = own._replace(step=order[0] / share, steps=shares)
         found.append(own)
     return sorted(
         found, key=lambda own: (-own.share * own.price, -own.share, natural(own.features))
