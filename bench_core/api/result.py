@@ -16,7 +16,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Self
 
 from bench_core.api.arguments import in_python
-from bench_core.errors import UsageError, unknown
+from bench_core.errors import UsageError, require
 from bench_core.execution.runner import RunResult
 from bench_core.leaderboard.assembly import boards, offers, primary_metric
 from bench_core.leaderboard.board import SHARE, Board, Measure, Standing
@@ -149,9 +149,9 @@ class Result(RunResult):
         return [{one.learner: one for one in at.rows} for at in found]
 
     def _names(self, dataset: str | None) -> list[str]:
-        if dataset is not None and dataset not in self._boards:
-            raise UsageError(unknown("data set of this run", dataset, self._boards))
-        return [*self._boards] if dataset is None else [dataset]
+        names = [*self._boards] if dataset is None else [dataset]
+        require("data set of this run", names, self._boards)
+        return names
 
     def _one(self, dataset: str | None) -> str:
         names = self._names(dataset)
@@ -160,10 +160,8 @@ class Result(RunResult):
         return names[0]
 
     def _known(self, dataset: str, learners: Iterable[str]) -> None:
-        known = [row.learner for row in self._boards[dataset].rows]
-        for name in learners:
-            if name not in known:
-                raise UsageError(unknown("learner of this run", name, known))
+        known = (row.learner for row in self._boards[dataset].rows)
+        require("learner of this run", learners, known)
 
     def _table(self, rows: Sequence[Mapping[str, Any]], dataset: str | None) -> DataFrame:
         """A data frame; without the column ``dataset`` where there is only one."""

@@ -13,7 +13,7 @@ import numpy as np
 
 from bench_core.arrays import FloatArray
 from bench_core.costs.model import unit_named
-from bench_core.errors import UsageError, unknown
+from bench_core.errors import require
 from bench_core.leaderboard.board import (
     NOTHING,
     SHARE,
@@ -67,8 +67,7 @@ def primary_metric(info: RunInfo, dataset: str, name: str = "") -> Criterion:
     """
     known = [metric for use in uses_of(info, dataset) for metric in use.get("metrics") or ()]
     known = list(dict.fromkeys(map(str, known or info.metrics)))
-    if name and name not in known:
-        raise UsageError(unknown("metric of this run", name, known))
+    require("metric of this run", [name] if name else (), known)
     return criterion(info, name or known[0])
 
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from bench_core._io.digests import canonical
 from bench_core.data import Features
-from bench_core.errors import UsageError, unknown
+from bench_core.errors import UsageError, require
 from bench_core.leaderboard.assembly import offers, primary_metric
 from bench_core.results import operating_points as selection
 from bench_core.results.budgets import CAP, Budget, budget_of
@@ -54,9 +54,8 @@ def chosen_within(
 ) -> pd.DataFrame:
     """The choices, one for each repeat, that one learner (None: the best) has within the budget."""
     metric = metric or primary_metric(info, name)
-    known = list(dict.fromkeys(map(str, frame["learner"])))
-    if learner is not None and learner not in known:
-        raise UsageError(unknown("learner of this run", learner, known))
+    known = dict.fromkeys(map(str, frame["learner"]))
+    require("learner of this run", [] if learner is None else [learner], known)
     found = offers(frame, metric, budget) if learner is None else []
     best = learner or (found[0].learner if found else "")
     own, within = frame[frame["learner"] == best], budget_of(budget)

@@ -13,7 +13,7 @@ from bench_core import __version__
 from bench_core._io.files import in_cache
 from bench_core.data import Features
 from bench_core.datasets.cache import open_prepared
-from bench_core.errors import UsageError, option, unknown
+from bench_core.errors import UsageError, option, require
 from bench_core.results import operating_points as selection
 from bench_core.results.budgets import CAP, COLUMNS, CONSTANT, Budget
 from bench_core.results.store import Store
@@ -49,8 +49,7 @@ class Wish:
 def choose(frame: pd.DataFrame, metric: Criterion, wish: Wish) -> pd.Series[Any]:
     """The row of ``operating_points`` that a wish means. Raises UsageError where there is none."""
     known = list(dict.fromkeys(map(str, frame["learner"])))
-    if wish.learner and wish.learner not in known:
-        raise UsageError(unknown("learner of this run", wish.learner, known))
+    require("learner of this run", [wish.learner] if wish.learner else (), known)
     budget = wish.budget or Budget(float("inf"))
     # a cap under which the run measured all learners decides by what was measured, and holds anyway
     measured = budget.kind == CAP and budget.amount in selection.caps_of(frame)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bench_core.cli import options
-from bench_core.errors import UsageError, one_line, printable, unknown
+from bench_core.errors import one_line, printable, require
 from bench_core.planning.invocation import (
     given_from_python,
     python_call,
@@ -236,9 +236,7 @@ def winners(
 def named_datasets(frame: pd.DataFrame, wanted: Sequence[str]) -> list[str]:
     """The data sets of a run that are asked for, or all. Raises UsageError for an unknown one."""
     known = list(dict.fromkeys(map(str, frame["dataset"])))
-    for name in wanted:
-        if name not in known:
-            raise UsageError(unknown("data set of this run", name, known))
+    require("data set of this run", wanted, known)
     return [name for name in known if not wanted or name in wanted]
 
 
