@@ -104,7 +104,7 @@ def page(
             parts=parts,
             overview=overview(boards, learners, info.baselines),
             several=len(sets) if len(sets) > 1 else 0,
-            by_area=any(row.area.value == row.area.value for board in boards for row in board.rows),
+            by_area=any(not math.isnan(row.area.value) for b in boards for row in b.rows),
             sections=[public(section) for section in sections],
             warnings=[w for w in info.warnings if not w.startswith("STAND-IN")],
             level=CONFIDENCE,
