@@ -115,8 +115,8 @@ class Purchases:
 
     @cached_property
     def apart(self) -> bool:
-        """Whether no two purchases have a sensor in common: prices are the same at any time."""
-        return bool((self.sets.sum(axis=0) <= 1).all())
+        """Whether purchase k is sensor k: prices are the same at any time."""
+        return np.array_equal(self.sets, np.eye(len(self.sets), dtype=bool))
 
     @cached_property
     def price(self) -> FloatArray:
@@ -125,6 +125,8 @@ class Purchases:
 
     def sensors(self, bought: BoolArray) -> BoolArray:
         """The sensors (n, s) of purchases made (n, k)."""
+        if self.apart:
+            return bought
         return np.asarray(bought.astype(np.float32) @ self.sets.astype(np.float32) > 0)
 
     def made(self, sensors: BoolArray) -> BoolArray:

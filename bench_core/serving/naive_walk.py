@@ -10,12 +10,13 @@ from collections.abc import Generator
 from math import nan
 
 import numpy as np
+from bench_trees.ensemble import VECTOR
 
 from bench_core.arrays import Float32Array, FloatArray
 from bench_core.costs.model import pays_by_row
 from bench_core.data import Queries
 from bench_core.serving.gates import answers, leave, with_columns
-from bench_core.serving.program import VECTOR, Program, segments
+from bench_core.serving.program import Program, segments
 from bench_core.serving.row_state import (
     CAPPED,
     HOW,

@@ -20,11 +20,12 @@ from functools import reduce
 from typing import Any, Self
 
 import numpy as np
+from bench_trees.ensemble import VECTOR, Ensemble
 
 from bench_core.arrays import BoolArray, FloatArray, IntArray
 from bench_core.costs.model import SensorPrices
 from bench_core.sequential import STOP, Evaluated, Purchases
-from bench_core.serving.program import END, VECTOR, Program, Step, Trees
+from bench_core.serving.program import END, Program, Step
 
 RULES = ("rate", "class")
 _NOTHING = Evaluated()
@@ -34,7 +35,7 @@ _NOTHING = Evaluated()
 class Sums:
     """``base`` (m,) and trees that add to it; with ``vectors`` (v, m) their leaves number rows."""
 
-    trees: Any  # ``Trees``, or what has the same arrays
+    trees: Ensemble
     base: FloatArray
     vectors: FloatArray | None = None
 
@@ -71,27 +72,27 @@ class PolicyProgram:
         **more: Any,
     ) -> Self:
         """From the sums that value purchases and the one that answers."""
-        every, steps, parts = [*values, answer], list[Step](), list[Trees]()
+        every, steps, parts = [*values, answer], list[Step](), list[Ensemble]()
         width, trees, rows = max(len(own.base) for own in every), 0, 0
-        vectors = [np.zeros((0, width))]
+        vectors, features = [np.zeros((0, width))], prices.features + len(marked)
         for own in every:
-            part = Trees.joined([own.trees])
+            part = replace(own.trees, base=np.zeros(width), features=features)
             if own.vectors is not None:
                 number = part.value + rows * (part.feature < 0)
                 part = replace(part, value=number, output=np.full_like(part.output, VECTOR))
                 vectors.append(_padded(own.vectors, width))
                 rows += len(own.vectors)
-            those = np.arange(trees, trees + len(part))
-            nothing = np.zeros(len(part), dtype=bool)
-            step = Step(those, np.ones(len(part)), nothing, _padded(own.base[None], width)[0])
+            those = np.arange(trees, trees + part.trees)
+            nothing = np.zeros(part.trees, dtype=bool)
+            step = Step(those, np.ones(part.trees), nothing, _padded(own.base[None], width)[0])
             steps.append(replace(step, then=len(steps) + 1))
             parts.append(part)
-            trees += len(part)
+            trees += part.trees
         scores = Program(
             width,
             [*steps[:-1], replace(steps[-1], then=END)],
-            Trees.joined(parts),
-            np.zeros(prices.features + len(marked)),
+            Ensemble.concat(parts),
+            np.zeros(features),
             vectors=np.concatenate(vectors) if rows else None,
         )
         return cls(scores, len(answer.base), prices, np.asarray(marked, np.int64), rule, **more)

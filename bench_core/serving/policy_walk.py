@@ -11,6 +11,7 @@ from math import nan
 from typing import ClassVar
 
 import numpy as np
+from bench_trees.ensemble import VECTOR
 
 from bench_core.arrays import BoolArray, Float32Array, FloatArray, IntArray
 from bench_core.costs.model import Acquired, CostModel
@@ -18,7 +19,7 @@ from bench_core.data import Queries
 from bench_core.sequential import ROUNDING, Evaluated, Rows, Sequential
 from bench_core.serving.naive_walk import Lists
 from bench_core.serving.policy_program import PolicyProgram
-from bench_core.serving.program import VECTOR, Program
+from bench_core.serving.program import Program
 from bench_core.serving.row_state import Answer, Answers, Rounds, bill, prices_of
 
 

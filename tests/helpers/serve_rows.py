@@ -15,7 +15,7 @@ import numpy as np
 
 from bench_core.serving import Answer, Predictor, load
 
-HEAVY = ("numba", "pandas", "scipy", "sklearn", "bench_trees", "bench_models")
+HEAVY = ("numba", "pandas", "scipy", "sklearn", "bench_models")
 
 
 class Shop:

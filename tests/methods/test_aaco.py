@@ -69,7 +69,7 @@ def test_plans_are_the_best_of_all_sets() -> None:
     price = np.array([0.5, 1.0, 2.0, 0.7])
     policy = fitted(price, candidates=200, neighbours=15, rows=200).policy
     assert isinstance(policy, Oracle)
-    X, own = switched(20, 3).X, policy.rows
+    X, own = switched(20, 3).X, policy
     bought = np.zeros((20, D), dtype=bool)
     bought[:, 0] = True
     cells = np.where(bought, X, np.float32(np.nan))
@@ -135,7 +135,7 @@ def test_at_one_price_of_money_the_trees_go_as_with_that_price() -> None:
     money = rng.choice([0.1, 1.0], 500)
     chosen = np.where(money == 1, STOP, np.where(np.nan_to_num(cells[:, 0]) > 0, 1, 2))
     none = np.zeros((500, 3), dtype=bool)
-    states = States(np.arange(500), none, chosen, np.ones(500))
+    states = States(np.arange(500), none, chosen, np.ones(500), money)
     X = np.hstack([cells, money[:, None].astype(np.float32)])
     choices = boost_choices(X, states, 3, Settings(trees=20), 1)
     marked = np.zeros(0, dtype=np.int64)

@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from bench_methods.bayes_cmi import BayesCMI
-from bench_methods.bayes_cmi.model import MOST_VALUES, chow_liu
+from bench_methods.bayes_cmi import MOST_VALUES, BayesCMI, chow_liu
 
 from bench_core import STOP, Examples, Splits, Task, price_list
 from bench_core.conformance.tasks import fit, with_copies
@@ -127,7 +126,7 @@ def test_a_tree_answers_and_chooses_as_its_joint_shares_do() -> None:
     train = Examples(X.astype(np.float32), y.astype(float))
     learner = BayesCMI(temperature=1.0, points=5)
     policy = fitted(learner, train, price_list(PRICE)).policy
-    forest = policy.forest
+    forest = policy.beliefs
     assert forest.parent.tolist() == list(parents)
 
     def share(v: int, above: int, b: int, k: int) -> float:
@@ -169,7 +168,7 @@ def test_only_dependences_that_pay_for_their_shares_are_branches() -> None:
     rng = np.random.default_rng(0)
     y, codes = rng.integers(0, 2, 500), rng.integers(0, 8, (500, 3))
     codes[:, 2] = np.where(rng.random(500) < 0.9, codes[:, 0], codes[:, 2])
-    parent, order = chow_liu(codes, y, np.ones(500), np.full(3, 8), 2)
+    parent, order = chow_liu(codes.T, y, np.ones(500), np.full(3, 8), 2)
     assert parent.tolist() == [-1, -1, 0]
     assert sorted(order.tolist()) == [0, 1, 2]
     assert order.tolist().index(0) < order.tolist().index(2)
@@ -210,7 +209,7 @@ def test_similar_combinations_are_joined_where_there_are_too_many() -> None:
     at = price_list(np.ones(3), shared=[[0, 1, 2]])
     half = Examples(X[:10000], y[:10000])
     model = fitted(EXACT, half, at)
-    assert model.policy.variables.sizes.max() <= MOST_VALUES + 2
+    assert model.policy.beliefs.variables.sizes.max() <= MOST_VALUES + 2
     rest = Examples(X[10000:], y[10000:])
     *_, last = model.predict_path(rest.features)
     best = ((X[10000:].sum(axis=1) > 0) == rest.y).mean()
@@ -252,7 +251,7 @@ def test_one_temperature_undoes_what_copied_columns_count_twice() -> None:
         model = fitted(learner, part, at)
         *_, last = model.predict_path(part.features)
         losses.append(np.logaddexp(0, (1 - 2 * y) * last.scores).mean())
-    assert 1 < fitted(BayesCMI(dependence="naive"), part, at).policy.temperature < 4
+    assert 1 < fitted(BayesCMI(dependence="naive"), part, at).policy.beliefs.temperature < 4
     assert losses[0] < losses[1]
 
 
@@ -275,4 +274,4 @@ def test_copies_count_as_rows() -> None:
         fitted(BayesCMI(points=5), part, price_list(PRICE)) for part in (weighted, physical)
     )
     assert one.policy.stops == other.policy.stops
-    assert np.array_equal(one.policy.forest.table, other.policy.forest.table)
+    assert np.array_equal(one.policy.beliefs.table, other.policy.beliefs.table)

@@ -26,8 +26,8 @@ from bench_core.serving import (
     PolicyProgram,
     Predictor,
     Sums,
-    Trees,
     load,
+    no_trees,
     write_folder,
 )
 from bench_core.serving.c_source import write_c
@@ -318,7 +318,7 @@ SENSORS = 50
 
 def policy_of(trees):
     """Buys by falling values, of which ``trees`` vary; as many trees answer."""
-    rng, start, nothing = np.random.default_rng(3), np.linspace(2.0, 1.0, SENSORS), Trees.none()
+    rng, start, nothing = np.random.default_rng(3), np.linspace(2.0, 1.0, SENSORS), no_trees(1, 0)
     sums = [Sums(nothing, start), Sums(nothing, np.zeros(1))]
     if trees:
         size = {"trees": trees, "features": SENSORS, "leaves": 32, "shape": "even"}

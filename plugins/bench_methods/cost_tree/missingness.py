@@ -66,19 +66,9 @@ class Unrolled:
         """The tree, its leaves with these numbers."""
         from bench_trees import Ensemble
 
-        value = [leaf[place] if own < 0 else 0 for place, own in enumerate(self.feature)]
-        return Ensemble(
-            start=np.array([0, len(value)], np.int32),
-            feature=np.array(self.feature, np.int32),
-            threshold=np.array(self.threshold, np.float32),
-            left=np.array(self.left, np.int32),
-            right=np.array(self.right, np.int32),
-            missing_left=np.zeros(len(value), dtype=bool),
-            value=np.array(value, dtype=np.float64),
-            output=np.zeros(1, np.int32),
-            base=np.zeros(1),
-            features=self.features,
-        )
+        self.value = [leaf[place] if own < 0 else 0 for place, own in enumerate(self.feature)]
+        self.missing_left = np.zeros(len(self.feature), dtype=bool)
+        return Ensemble.of_trees([self], [0], np.zeros(1), self.features)
 
 
 @dataclass(frozen=True, eq=False)

@@ -126,14 +126,10 @@ class Sentinels:
 
     def gate(self, setting: int, exit: int) -> dict[str, Any]:
         """The gate of an exit under one setting, as a step of a program has it."""
-        from bench_core.serving import Trees
-
-        classifier = self.classifiers[exit]
         return {
             "gate": "sentinel",
             "value": float(self.least[setting]),
-            "sentinel": Trees.joined([classifier]),
-            "sentinel_base": float(classifier.base[0]),
+            "sentinel": self.classifiers[exit],
         }
 
     @cached_property

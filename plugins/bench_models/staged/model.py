@@ -11,7 +11,7 @@ import numpy as np
 
 from bench_core import DIVERGED, Acquired, Bill, Features, Prediction, Prices, StageTree
 from bench_core.arrays import BitArray, FloatArray, IntArray
-from bench_core.serving import Program, Trees
+from bench_core.serving import Program
 from bench_core.serving.query_ranks import QueryGroups
 from bench_core.serving.row_state import REJECTED
 from bench_models.staged.stage_costs import StageCosts
@@ -208,8 +208,8 @@ class StagedModel:
         if X.ndim != 2 or X.shape[1] != self.prices.features:
             raise ValueError(f"expected X (n, {self.prices.features}), got {X.shape}")
         if (stages := tuple(shown)) not in self._walks:
-            trees, multiplier = Trees.joined([self.dictionary]), self.prices.multiplier
-            program = Program(self.outputs, self.steps, trees, multiplier)
+            multiplier = self.prices.multiplier
+            program = Program(self.outputs, self.steps, self.dictionary, multiplier)
             self._walks[stages] = BlockWalk(program, self.prices, stages)
         walk = self._walks[stages]
         return walk.walk(walk.begin(len(X)), X)
