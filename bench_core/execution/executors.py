@@ -144,7 +144,7 @@ class Worker:
             import fcntl
 
             fcntl.fcntl(self.log.fileno(), fcntl.F_SETFL, os.O_APPEND)  # so that it can be cut
-        self.process = psutil.Popen(
+        self.process = subprocess.Popen(
             [sys.executable, "-P", "-c", _START, json.dumps(about)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -152,6 +152,7 @@ class Worker:
             env=os.environ | dict.fromkeys(_THREADS, str(threads)) | _ONE_THREAD,
             start_new_session=True,  # Ctrl-C in the terminal is the parent's business
         )
+        self.seen = psutil.Process(self.process.pid)
         self.family: Processes = []  # what it had started when that was last looked at
         self.job: Job | None = None
         self.sent, self.deadline = 0.0, float("inf")
@@ -173,7 +174,7 @@ class Worker:
     def start_clock(self, timeout: float) -> None:
         """The worker has taken up its job."""
         self.sent = time.monotonic()
-        self._processor = processor_seconds([self.process])
+        self._processor = processor_seconds([self.seen])
         self.deadline = self.sent + timeout
 
     @property
@@ -183,23 +184,23 @@ class Worker:
 
     def busy_threads(self, seconds: float) -> float:
         """How many threads computed for the job of so many seconds, on average."""
-        spent = processor_seconds([self.process, *self.family]) - self._processor
+        spent = processor_seconds([self.seen, *self.family]) - self._processor
         return spent / seconds
 
     def memory(self, limit: int) -> int:
         """Bytes that it holds with all that it started (``memory_of``)."""
-        return memory_of([self.process, *self.family], limit)
+        return memory_of([self.seen, *self.family], limit)
 
     def kill(self) -> None:
         """End the process and whatever it started, at once."""
-        end_all(self.process, self.family)
+        end_all(self.seen, self.family)
         if hasattr(os, "killpg"):
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(self.process.pid, signal.SIGKILL)
         self.process.kill()
         self.process.wait()
         with contextlib.suppress(BrokenPipeError):
-            self.process.stdin.close()
+            self.process.stdin.close()  # type: ignore[union-attr]
         self._listener.join(timeout=1)  # something it started elsewhere may still hold the pipe
         self.log.close()
 
