@@ -141,6 +141,22 @@ class Purchases:
         return np.asarray(np.where(self.sensors(bought), 0.0, self.sensor) @ self.sets.T)
 
 
+def purchases_of(given: Any, bought: BoolArray) -> IntArray:
+    """What ``act`` gave for rows that have ``bought`` (n, k). Raises ValueError where that is no
+    purchase for each row, or ``STOP``."""
+    chosen, (n, k) = np.asarray(given), bought.shape
+    if chosen.dtype.kind not in "iu" or chosen.shape != (n,):
+        fault = f"{chosen.dtype} {chosen.shape}, not whole numbers {(n,)}"
+        raise ValueError(f"act gives {fault}: return a purchase for each row, or STOP")
+    inside = (chosen >= 0) & (chosen < k)
+    wrong = ~inside & (chosen != STOP)
+    wrong[inside] = bought[inside, chosen[inside]]
+    if wrong.any():
+        fault = f"purchase {chosen[wrong][0]} of {k}"
+        raise ValueError(f"act gives {fault}, which does not exist or was made: return STOP")
+    return chosen.astype(np.int64)
+
+
 class _Lists:
     """Lists of numbers, one after the other."""
 
@@ -285,7 +301,9 @@ class Sequential:
             going = going[~rows.short[going]]
             rows.left[going] -= each
             rows.asked[going] += 1
-            chosen = self._chosen(rows, going, stop)
+            bought = rows.bought[going]
+            given = self.policy.act(rows.cells[going], bought.copy(), rows.left[going], stop)
+            chosen = purchases_of(given, bought)
             go = chosen != STOP
             going, chosen = going[go], chosen[go]
             place, sensors = self._sensors.of(chosen)
@@ -306,22 +324,6 @@ class Sequential:
             rows.asked * of_act + of_answer for of_act, of_answer in zip(act, answer, strict=True)
         )
         return splits, trees
-
-    def _chosen(self, rows: Rows, going: IntArray, stop: float) -> IntArray:
-        """What the policy buys next for these rows."""
-        bought, k = rows.bought[going], len(self._purchases)
-        given = np.asarray(self.policy.act(rows.cells[going], bought, rows.left[going], stop))
-        if given.dtype.kind not in "iu" or given.shape != going.shape:
-            fault = f"{given.dtype} {given.shape}, not whole numbers {going.shape}"
-            raise ValueError(f"act gives {fault}: return a purchase for each row, or STOP")
-        chosen = given.astype(np.int64)
-        inside = (chosen >= 0) & (chosen < k)
-        again = inside & rows.bought[going, np.where(inside, chosen, 0)]
-        wrong = again | ~(inside | (chosen == STOP))
-        if wrong.any():
-            fault = f"purchase {chosen[wrong][0]} of {k}"
-            raise ValueError(f"act gives {fault}, which does not exist or was made: return STOP")
-        return chosen
 
     def _add(
         self, rows: Rows, those: IntArray, chosen: IntArray, first: int

@@ -73,28 +73,22 @@ class PolicyProgram:
     ) -> Self:
         """From the sums that value purchases and the one that answers."""
         every, steps, parts = [*values, answer], list[Step](), list[Ensemble]()
-        width, trees, rows = max(len(own.base) for own in every), 0, 0
-        vectors, features = [np.zeros((0, width))], prices.features + len(marked)
-        for own in every:
+        width, features = max(len(own.base) for own in every), prices.features + len(marked)
+        trees, vectors = 0, list[FloatArray]()
+        for k, own in enumerate(every, start=1):
             part = replace(own.trees, base=np.zeros(width), features=features)
             if own.vectors is not None:
-                number = part.value + rows * (part.feature < 0)
+                number = part.value + len(vectors) * (part.feature < 0)
                 part = replace(part, value=number, output=np.full_like(part.output, VECTOR))
-                vectors.append(_padded(own.vectors, width))
-                rows += len(own.vectors)
-            those = np.arange(trees, trees + part.trees)
-            nothing = np.zeros(part.trees, dtype=bool)
-            step = Step(those, np.ones(part.trees), nothing, _padded(own.base[None], width)[0])
-            steps.append(replace(step, then=len(steps) + 1))
+                vectors += [*_padded(own.vectors, width)]
+            count, then = part.trees, k if k < len(every) else END
+            those, base = np.arange(trees, trees + count), _padded(own.base[None], width)[0]
+            steps.append(Step(those, np.ones(count), np.zeros(count, bool), base, then=then))
             parts.append(part)
-            trees += part.trees
-        scores = Program(
-            width,
-            [*steps[:-1], replace(steps[-1], then=END)],
-            Ensemble.concat(parts),
-            np.zeros(features),
-            vectors=np.concatenate(vectors) if rows else None,
-        )
+            trees += count
+        rows = np.array(vectors) if vectors else None
+        whole = Ensemble.concat(parts)
+        scores = Program(width, steps, whole, np.zeros(features), vectors=rows)
         return cls(scores, len(answer.base), prices, np.asarray(marked, np.int64), rule, **more)
 
     def __post_init__(self) -> None:
@@ -107,10 +101,6 @@ class PolicyProgram:
         few = scores.outputs < max(k + (self.rule == "class"), self.outputs)
         if few or not np.isin(self.marked, range(k)).all():
             raise ValueError(f"the trees do not fit {k} purchases and {self.outputs} scores")
-        for step in scores.steps:
-            more = step.reads or step.carry or step.finish or step.gate != "always"
-            if more or (step.weights != 1).any():
-                raise ValueError("a step of a policy is more than a sum of trees")
 
     @property
     def features(self) -> IntArray:

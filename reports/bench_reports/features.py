@@ -106,15 +106,15 @@ def command(
         title = f"{name}: what {first} buys {at}{costs_in(own)}"
         bought = purchases(kept_points(kept, info.run, chosen))
         if order:
-            if steps := ordered(bought):
-                panels[title if picture else name] = steps
-            else:
+            if not (steps := ordered(bought)):
                 why = f"{first} does not say in which order it buys, as policies do"
                 console(stderr=True).out(printable(f"{name}: {why}"))
-            if steps and output is None:
+                continue
+            panels[title if picture else name] = steps
+            if output is None:
                 show(order_table(title, steps), console())
-                if rows:
-                    show(rows_table(purchases_by_row(kept, info.run, chosen, rows)), console())
+            if rows:
+                show(rows_table(purchases_by_row(kept, info.run, chosen, rows)), console())
             continue
         lines += [[name, one.features, f"{one.price:.6g}", f"{one.share:.6g}"] for one in bought]
         if output is None:

@@ -63,3 +63,27 @@ def material(elsewhere: Path) -> Iterator[Path]:
     (elsewhere / "costs.csv").write_text("a,10\nb,5\nc,1\n")
     yield elsewhere
     sys.modules.pop("mine", None)
+
+
+DONE: dict[tuple[str, ...], tuple[Ended, Path]] = {}
+"""How runs ended that tests begin with, and the folders they were made in."""
+
+
+@pytest.fixture
+def ran(bench: Run, material: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """``bench run`` in the folder of material: made once, then copied."""
+
+    def run(*words: str) -> Ended:
+        if words not in DONE:
+            kept = tmp_path_factory.mktemp("ran")
+            shutil.copytree(material, kept, dirs_exist_ok=True)
+            with pytest.MonkeyPatch.context() as patch:
+                patch.chdir(kept)
+                patch.setenv("BENCH_CACHE", str(kept / "cache"))
+                DONE[words] = bench("run", *words), kept
+            sys.modules.pop("mine", None)
+        ended, kept = DONE[words]
+        shutil.copytree(kept, material, dirs_exist_ok=True)
+        return ended
+
+    return run

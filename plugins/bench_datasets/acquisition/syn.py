@@ -32,13 +32,10 @@ TERMS = {"a": (0, 1), "b": (2, 3, 4, 5), "c": (6, 7, 8, 9)}  # the features of e
 RULES = ("ab", "ac", "bc")  # the logit where x11 < 0, and where not
 
 
-def logit(term: str, x: FloatArray) -> FloatArray:
-    """One of the three logits (n,) of features (n, 11)."""
-    if term == "a":
-        return 4 * x[:, 0] * x[:, 1]
-    if term == "b":
-        return np.asarray(1.2 * np.sum(x[:, 2:6] ** 2, axis=-1) - 4.2)
-    return -10 * np.sin(0.2 * x[:, 6]) + abs(x[:, 7]) + x[:, 8] + np.exp(-x[:, 9]) - 2.4
+def logits(x: FloatArray) -> dict[str, FloatArray]:
+    """The three logits (n,) of features (n, 11)."""
+    c = -10 * np.sin(0.2 * x[:, 6]) + abs(x[:, 7]) + x[:, 8] + np.exp(-x[:, 9]) - 2.4
+    return {"a": 4 * x[:, 0] * x[:, 1], "b": 1.2 * np.sum(x[:, 2:6] ** 2, axis=-1) - 4.2, "c": c}
 
 
 def generate(number: int) -> Examples:
@@ -46,8 +43,8 @@ def generate(number: int) -> Examples:
     stream = np.random.RandomState(SEED)
     for rule in RULES[:number]:  # those before it take their part of the stream
         x = stream.normal(size=(sum(ROWS), FEATURES))
-        value = np.where(x[:, -1] < 0, logit(rule[0], x), logit(rule[1], x))
-        y = stream.binomial(1, 1 / (1 + np.exp(value)), size=len(x))
+        below, above = map(logits(x).__getitem__, rule)
+        y = stream.binomial(1, 1 / (1 + np.exp(np.where(x[:, -1] < 0, below, above))))
     return Examples(x.astype(np.float32), y.astype(np.float64))
 
 

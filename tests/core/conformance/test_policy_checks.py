@@ -148,7 +148,11 @@ CHEATS = [
     ({"stops": {"most": []}}, learner_checks.check_contract, "give one name and its values"),
     ({"stops": {"most": [1, 1]}}, learner_checks.check_contract, "two points of its path"),
     ({"stops": {"most": range(101)}}, learner_checks.check_contract, "more than 100 points"),
-    ({"of": Insisting}, policy_checks.check_actions, "act gives purchase 0, made, at 0 left"),
+    (
+        {"of": Insisting},
+        policy_checks.check_actions,
+        "act gives purchase 0 of 8, which does not exist or was made",
+    ),
     ({"of": Fractional}, policy_checks.check_actions, "act gives float64"),
     ({"of": Averaging}, policy_checks.check_answers, "scores that are not finite"),
     ({"of": Random}, policy_checks.check_rows, "for a block of 200: its purchases differ"),
