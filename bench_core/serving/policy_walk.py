@@ -31,15 +31,11 @@ class PolicyWalk:
 
     stops: ClassVar[Mapping[str, Sequence[float]]] = {"stop": (0.0,)}
 
-    def __init__(
-        self,
-        program: PolicyProgram,
-        costs: CostModel,
-        sums: Callable[[int, Float32Array], FloatArray] | None = None,
-    ) -> None:
+    def __init__(self, program: PolicyProgram, costs: CostModel) -> None:
         self.program, self.costs, self.prices = program, costs, prices_of(costs)
         self.each_act, self.each_answer = program.each_act, program.each_answer
-        self._sums = sums or partial(plain_sums, program.scores, Lists(program.scores))
+        self.sums: Callable[[int, Float32Array], FloatArray]
+        self.sums = partial(plain_sums, program.scores, Lists(program.scores))
         self._model = Sequential(self, program.prices)
 
     def act(
@@ -47,12 +43,12 @@ class PolicyWalk:
     ) -> IntArray:
         """As a ``Policy``."""
         cells = self._marked(cells, bought)
-        values = [self._sums(k, cells) for k in range(self._last)]
+        values = [self.sums(k, cells) for k in range(self._last)]
         return self.program.chosen(values, bought, left)
 
     def predict(self, cells: Float32Array, bought: BoolArray) -> FloatArray:
         """As a ``Policy``."""
-        scores = self._sums(self._last, self._marked(cells, bought))[:, : self.program.outputs]
+        scores = self.sums(self._last, self._marked(cells, bought))[:, : self.program.outputs]
         return scores[:, 0] if self.program.outputs == 1 else scores
 
     def at_hand(self, X: Float32Array, queries: Queries | None, cap: float | None) -> Answers:

@@ -315,11 +315,8 @@ def fit_on_states(
     edges = np.append(bins.edges, np.full(len(marked), 0.5)).astype(np.float32)
     bins = Bins(edges, np.append(bins.offset, bins.offset[-1] + 1 + np.arange(len(marked))))
     X = with_marks(masked(train.X[row], bought, Purchases.of(prices), prices), bought, marked)
-    words, y, loss = (
-        bins.words(X, threads),
-        train.y[row],
-        loss_of(context.task, learner.loss, context.classes)[1],
-    )
+    words, y = bins.words(X, threads), train.y[row]
+    loss: Any = loss_of(context.task, learner.loss, context.classes)[1]
 
     def grown(trees: int, start: FloatArray | None = None) -> Ensemble:
         how = replace(settings, trees=trees)
@@ -331,8 +328,8 @@ def fit_on_states(
     base, labels = loss.base(Labels(y)), Labels(held[2])
     rows = X, with_marks(*held[:2], marked)
     scores = [np.repeat(base[:, None], len(own), axis=1) for own in rows]
-    best, kept, waited, done = _mean(loss, scores[1], labels), 0, 0, 0
-    parts: list[Ensemble] = []
+    best, kept, waited, done = loss.mean(scores[1], labels), 1, 0, 0
+    parts = [Ensemble.of_trees([], [], base, bins.features)]
     while done < settings.trees and waited < PATIENCE:
         parts.append(grown(min(max(CHUNK, done // 4), settings.trees - done), scores[0]))
         if parts[-1].trees == 0:
@@ -342,15 +339,9 @@ def fit_on_states(
         layout, none = layout_of(parts[-1]), np.zeros(len(base))
         scores = [old + sums(layout, none, own).T for old, own in zip(scores, rows, strict=True)]
         waited += 1
-        if (now := _mean(loss, scores[1], labels)) < best - LEAST_FALL * abs(best):
+        if (now := loss.mean(scores[1], labels)) < best - LEAST_FALL * abs(best):
             best, kept, waited = now, len(parts), 0
-    if not kept:
-        return MaskedTrees(Ensemble.of_trees([], [], base, bins.features), marked)
     return MaskedTrees(replace(Ensemble.concat(parts[:kept]), base=base), marked)
-
-
-def _mean(loss: Any, scores: FloatArray, labels: Any) -> float:
-    return float(loss.mean(scores, labels))
 
 
 def _of_classes(scores: FloatArray) -> FloatArray:

@@ -1,7 +1,7 @@
-"""Runs that are killed and stores that lose power, counted.
+"""Runs that are killed or meet a full disk, counted.
 
-    python tests/durability/kills.py --kills 200 --cuts 50
-    python tests/durability/kills.py --kills 100 --cuts 0 --suite quickstart
+    python tests/durability/kills.py --kills 200 --full 10
+    python tests/durability/kills.py --kills 100 --full 0 --suite quickstart
 
 A kill ends a run of two workers by SIGKILL or SIGTERM, at a random moment: the parent, one worker,
 or all of them. Just before it the store is copied by SQLite's backup. Then: every row of the copy
@@ -9,10 +9,8 @@ is in the store, unchanged; no process of the run is left after 5 seconds. A run
 again until it comes to its end, and then its export equals that of an undisturbed one, and no
 temporary file is left.
 
-A power cut leaves the file and its log (-wal) as the disk happened to have them: the log cut at
-any byte, a page of it torn, gone, or a full disk while it was written. What is left is a store
-whose rows are those of an undisturbed run, and going on gives the same export; or one line that
-says that it is damaged.
+A full disk ends a run in one line. What is left is a store whose rows are those of an undisturbed
+run, and going on gives the same export.
 """
 
 import argparse
@@ -172,59 +170,24 @@ class Kills:
         self.counts["exports equal"] += rows(store).equals(self.undisturbed)
         self.counts["temporary files left"] += len([*states_folder(store).rglob(".*.new")])
 
-    def cuts(self, cuts):
-        """Power cuts on what a run had on the disk at some moment."""
-        for number in range(cuts):
-            store = self.folder / f"cut{number}.db"
-            if number % 10 == 9:
-                how = "full disk"
-                full = start(store, "full", file_size=self.draw.randrange(40, 90) * 1024)
-                said = full.communicate()[1]
-                clear = "make room and run again" in said.splitlines()[-1] if said else False
-                self.counts["full disks without a word"] += full.returncode != 0 and not clear
-            else:
-                how = self.cut(store)
-            self.counts[f"cuts: {how}"] += 1
-            try:
-                left = rows(store) if store.exists() else self.undisturbed[:0]
-                good = contained(left, self.undisturbed)
-                self.counts["rows left by cuts"] += len(left)
-                self.counts["cuts with wrong rows"] += not good
-            except BenchError as error:
-                self.counts["cuts that are one line"] += "\n" not in str(error)
-                continue
-            if number % 5 == 4:
-                self.finish(store)
+    def full_disks(self, count):
+        """Stores that meet a full disk while they are written."""
+        for number in range(count):
+            store = self.folder / f"full{number}.db"
+            full = start(store, "full", file_size=self.draw.randrange(40, 90) * 1024)
+            said = full.communicate()[1]
+            clear = "make room and run again" in said.splitlines()[-1] if said else False
+            self.counts["full disks without a word"] += full.returncode != 0 and not clear
+            left = rows(store) if store.exists() else self.undisturbed[:0]
+            self.counts["full disks with wrong rows"] += not contained(left, self.undisturbed)
+            self.finish(store)
         print(dict(self.counts), flush=True)
-
-    def cut(self, store):
-        """A store as a run left it in the middle, with its log damaged."""
-        process, wanted = start(store, "cut"), self.draw.randrange(5)
-        while process.poll() is None and finished(store) < wanted:
-            time.sleep(0.02)
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-        log = store.with_name(store.name + "-wal")
-        how = self.draw.choice(("log cut", "log torn", "log gone"))
-        if not log.exists() or not log.stat().st_size:
-            return "none: the run had ended"
-        content = bytearray(log.read_bytes())
-        if how == "log cut":
-            log.write_bytes(content[: self.draw.randrange(len(content))])
-        elif how == "log torn":
-            at = self.draw.randrange(len(content))
-            content[at : at + 512] = bytes(512)
-            log.write_bytes(content)
-        else:
-            log.unlink()
-        return how
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--kills", type=int, default=200)
-    parser.add_argument("--cuts", type=int, default=50)
+    parser.add_argument("--full", type=int, default=10)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--suite", default="", help="other than a run of toys")
     given = parser.parse_args()
@@ -233,12 +196,12 @@ def main():
         os.chdir(folder)
         os.environ["BENCH_CACHE"] = f"{folder}/cache"
         made = Kills(Path(folder), given.seed)
-        made.cuts(given.cuts)
+        made.full_disks(given.full)
         made.run(given.kills)
         bad = (
             "rows lost",
             "processes after 5 s",
-            "cuts with wrong rows",
+            "full disks with wrong rows",
             "temporary files left",
             "full disks without a word",
         )

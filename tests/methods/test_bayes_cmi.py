@@ -14,15 +14,14 @@ PRICE = np.array([1.0, 2.0, 0.5, 1.5])
 EXACT = BayesCMI(temperature=1.0, points=5, dependence="naive")
 
 
-def drawn(n, classes, seed=0, values=3):
-    """Rows of four features that are independent given the class, its shares and theirs (4, K,
-    values)."""
+def drawn(n, classes, seed=0):
+    """Rows of four features of three values that are independent given the class."""
     rng = np.random.default_rng(seed)
     prior = rng.dirichlet(np.full(classes, 5.0))
-    shares = rng.dirichlet(np.full(values, 1.0), (4, classes))
+    shares = rng.dirichlet(np.full(3, 1.0), (4, classes))
     y = rng.choice(classes, n, p=prior)
-    X = [[rng.choice(values, p=shares[j, k]) for j in range(4)] for k in y.tolist()]
-    return Examples(np.array(X, np.float32), y.astype(float)), prior, shares
+    X = [[rng.choice(3, p=shares[j, k]) for j in range(4)] for k in y.tolist()]
+    return Examples(np.array(X, np.float32), y.astype(float))
 
 
 def fitted(learner, train, prices, valid=None):
@@ -73,7 +72,7 @@ def smoothed(train, classes, values):
 
 @pytest.mark.parametrize("classes", [2, 3])
 def test_choices_and_answers_are_those_of_all_shares_added_up(classes):
-    train, _, _ = drawn(400, classes)
+    train = drawn(400, classes)
     prior, shares = smoothed(train, classes, 3)
     policy = fitted(EXACT, train, price_list(PRICE)).policy
     cells, known = states(3)
@@ -92,21 +91,6 @@ def test_choices_and_answers_are_those_of_all_shares_added_up(classes):
             assert score == pytest.approx(np.log(now[1] / now[0]))
         else:
             assert np.exp(score) / np.exp(score).sum() == pytest.approx(now)
-
-
-def test_with_many_rows_it_buys_as_the_truth_does():
-    """Where the best and the second are more than a fiftieth apart, at every state."""
-    train, prior, shares = drawn(40000, 3, seed=1)
-    policy = fitted(EXACT, train, price_list(PRICE)).policy
-    cells, known = states(3)
-    found, checked = policy.act(cells, known, np.full(len(cells), np.inf), 0.0), 0
-    for row, own, choice in zip(cells, known, found, strict=True):
-        worth = np.where(own, 0.0, information(prior, shares, row)[1] / PRICE)
-        best, second = np.sort(worth)[::-1][:2]
-        if best > 1.02 * second and best > 1e-3:
-            assert choice == worth.argmax()
-            checked += 1
-    assert checked > 100
 
 
 def test_a_tree_answers_and_chooses_as_its_joint_shares_do():
@@ -214,7 +198,7 @@ def test_similar_combinations_are_joined_where_there_are_too_many():
 
 
 def test_free_columns_are_known_at_the_start():
-    train, _, _ = drawn(400, 2)
+    train = drawn(400, 2)
     prior, shares = smoothed(train, 2, 3)
     model = fitted(EXACT, train, price_list(np.array([0.0, 2.0, 0.5, 1.5])))
     first, *_ = model.predict_path(train.features)
@@ -225,7 +209,7 @@ def test_free_columns_are_known_at_the_start():
 
 
 def test_under_a_cap_the_best_of_what_can_be_paid_is_bought():
-    train, _, _ = drawn(400, 2, seed=3)
+    train = drawn(400, 2, seed=3)
     policy = fitted(EXACT, train, price_list(PRICE)).policy
     cells, known = states(3)
     told = policy.worth(cells, known)
@@ -253,7 +237,7 @@ def test_one_temperature_undoes_what_copied_columns_count_twice():
 
 
 def test_the_path_begins_with_nothing_and_spends_more_and_more():
-    train, _, _ = drawn(400, 3)
+    train = drawn(400, 3)
     at = price_list(PRICE)
     costs = [
         p.bills["path"].feature_cost(at, 400).mean()
@@ -265,7 +249,7 @@ def test_the_path_begins_with_nothing_and_spends_more_and_more():
 
 
 def test_copies_count_as_rows():
-    train, _, _ = drawn(200, 2)
+    train = drawn(200, 2)
     weighted, physical = with_copies(train)
     one, other = (
         fitted(BayesCMI(points=5), part, price_list(PRICE)) for part in (weighted, physical)

@@ -29,6 +29,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
+from bench_models.held_out_fits import layout_of, sums
 from bench_models.states import Stored
 
 from bench_core import STOP, Evaluated, Prices, Purchases
@@ -37,6 +38,7 @@ from bench_methods.cost_tree.model import CostedTree
 
 if TYPE_CHECKING:
     from bench_trees import Ensemble
+    from bench_trees.inference import Layout
 
     from bench_core.serving import PolicyProgram
 
@@ -86,15 +88,12 @@ class NodePolicy(Stored):
         self, cells: Float32Array, bought: BoolArray, left: FloatArray, stop: float
     ) -> IntArray:
         """The first purchase that the row's node still lacks, or ``STOP``."""
-        at = self._nodes(cells, bought, self.leaves.index(stop))
-        feature = self.feature[at]
-        lacks = self._serve[feature] & ~bought
-        asks = (feature >= 0) & (self.rank[at] <= self.leaves.index(stop)) & lacks.any(axis=1)
-        return np.where(asks, lacks.argmax(axis=1), STOP)
+        lacking = self._reached(cells, bought, self.leaves.index(stop), 5)
+        return np.where(lacking < bought.shape[1], lacking, STOP)
 
     def predict(self, cells: Float32Array, bought: BoolArray) -> FloatArray:
         """Log-odds or numbers (n,), or logarithms of the classes' shares (n, K)."""
-        found = self.score[self._nodes(cells, bought, len(self.leaves))]
+        found = self.score[self._reached(cells, bought, len(self.leaves), 4)]
         return found[:, 0] if found.shape[1] == 1 else found
 
     def program(self, prices: Prices, stop: float) -> PolicyProgram:
@@ -142,18 +141,18 @@ class NodePolicy(Stored):
         tree = SimpleNamespace(**nodes, value=table[value], missing_left=np.zeros(len(places)))
         return Ensemble.of_trees([tree], [0], np.zeros(1), d + k)
 
-    def _nodes(self, cells: Float32Array, bought: BoolArray, pruning: int) -> IntArray:
-        """How far down rows (n,) get by what they have bought, on splits of a pruning."""
-        at, who = np.zeros(len(cells), np.int64), np.arange(len(cells))
-        while len(who):
-            feature = self.feature[at[who]]
-            lacks = (self._serve[feature] & ~bought[who]).any(axis=1)
-            who = who[(feature >= 0) & (self.rank[at[who]] <= pruning) & ~lacks]
-            node = at[who]
-            # a missing cell is no number below any threshold
-            below = cells[who, self.feature[node]] <= self.threshold[node].astype(np.float32)
-            at[who] = np.where(below, self.left[node], self.right[node])
-        return at
+    def _reached(
+        self, cells: Float32Array, bought: BoolArray, pruning: int, value: int
+    ) -> IntArray:
+        """The leaves' numbers (n,) that rows come to by what they have bought."""
+        if (pruning, value) not in self._layouts:
+            self._layouts[pruning, value] = layout_of(self._unrolled(pruning, value))
+        X = np.hstack([cells, bought.astype(np.float32)])
+        return sums(self._layouts[pruning, value], np.zeros(1), X)[:, 0].astype(np.int64)
+
+    @cached_property
+    def _layouts(self) -> dict[tuple[int, int], Layout]:
+        return {}
 
     @cached_property
     def _serve(self) -> BoolArray:

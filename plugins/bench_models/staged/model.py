@@ -20,7 +20,6 @@ from bench_models.staged.stages import (
     Point,
     Rejected,
     Stage,
-    check,
     parents,
     stages_from,
     stages_state,
@@ -44,7 +43,6 @@ class StagedModel:
     last stage; ``"below"`` below every survivor of their query, by exit stage and then by stage
     score (rows without queries keep their stage's score); a number: that value. ``facts`` are
     JSON values that the learner wants kept.
-    Raises ValueError where stages and points do not form a model.
 
     Bills. ``path`` charges the sensors on the row's own path through every tree evaluated for
     it, the multipliers of the splits on these paths, and the trees; each once per row. ``model``
@@ -61,10 +59,6 @@ class StagedModel:
     ensemble: Ensemble | None = None
     rejected: Rejected = "score"
     facts: Mapping[str, Any] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        trees = 0 if self.ensemble is None else self.ensemble.trees
-        check(self.stages, self.points, trees, self.prices.features)
 
     @property
     def outputs(self) -> int:
