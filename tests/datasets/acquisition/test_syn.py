@@ -6,7 +6,8 @@ from math import exp, sin
 
 import numpy as np
 import pytest
-from bench_datasets.acquisition.syn import Syn1, Syn2, Syn3, acquisitions
+from acquisitions import acquisitions, relevant
+from bench_datasets.acquisition.syn import Syn1, Syn2, Syn3
 
 from bench_core import Splits
 
@@ -49,20 +50,20 @@ def test_relevant_sets_are_those_of_the_paper() -> None:
     X[:, 10] = -0.1, 0.1
     a, b, c = [1, 2], [3, 4, 5, 6], [7, 8, 9, 10]
     for dataset, sets in ((Syn1, (a, b)), (Syn2, (a, c)), (Syn3, (b, c))):
-        found = [(np.flatnonzero(row) + 1).tolist() for row in dataset().relevant(X)]
+        found = [(np.flatnonzero(row) + 1).tolist() for row in relevant(dataset(), X)]
         assert found == [[*own, 11] for own in sets]
 
 
 @pytest.mark.parametrize(("dataset", "mean"), [(Syn1, 4), (Syn2, 4), (Syn3, 5)])
 def test_who_buys_nothing_else_completes_them_at_the_optimum(dataset, mean: float) -> None:
     X = prepared(dataset, "quick").test.X
-    relevant = dataset().relevant(X)
-    order = np.where(relevant, np.cumsum(relevant, axis=1) - 1, -1)
-    assert acquisitions(order, relevant).mean() == pytest.approx(mean, abs=0.05)
+    those = relevant(dataset(), X)
+    order = np.where(those, np.cumsum(those, axis=1) - 1, -1)
+    assert acquisitions(order, those).mean() == pytest.approx(mean, abs=0.05)
 
 
 def test_acquisitions_count_until_the_last_relevant_sensor() -> None:
-    relevant = np.array([[True, False, True, False]] * 5)
+    those = np.array([[True, False, True, False]] * 5)
     order = np.array(
         [
             [0, -1, 1, -1],  # at once
@@ -72,4 +73,4 @@ def test_acquisitions_count_until_the_last_relevant_sensor() -> None:
             [-1, 0, 1, -1],  # never complete: all four would be bought
         ]
     )
-    assert acquisitions(order, relevant).tolist() == [2, 4, 3, 4, 4]
+    assert acquisitions(order, those).tolist() == [2, 4, 3, 4, 4]
