@@ -78,21 +78,18 @@ def kept(request):
     return request.config.cache.mkdir(f"serving-{TREES}")
 
 
-def boosted(leaves, trees, depth):
-    """Trees of LightGBM on a made label."""
-    lightgbm = pytest.importorskip("lightgbm", reason="lightgbm is not installed")
-    X = np.random.default_rng(0).standard_normal((3000, FEATURES), dtype=np.float32)
-    y = np.log1p(np.abs(X[:, :100])) @ np.linspace(0.1, 1, 100) + X[:, 0]
-    shape = {"num_leaves": leaves, "max_depth": depth, "verbose": -1, "num_threads": 2}
-    return lightgbm.train(shape, lightgbm.Dataset(X, y, params={"max_bin": 63}), trees)
-
-
 @pytest.fixture(scope="module")
 def trained(kept):
+    """Trees of LightGBM on a made label."""
+    lightgbm = pytest.importorskip("lightgbm", reason="lightgbm is not installed")
     file = kept / "model.txt"
     if not file.exists():
-        boosted(LEAVES, TREES, depth=4).save_model(file)
-    return pytest.importorskip("lightgbm").Booster(model_file=file)
+        X = np.random.default_rng(0).standard_normal((3000, FEATURES), dtype=np.float32)
+        y = np.log1p(np.abs(X[:, :100])) @ np.linspace(0.1, 1, 100) + X[:, 0]
+        how = {"num_leaves": LEAVES, "max_depth": 4, "verbose": -1, "num_threads": 2}
+        data = lightgbm.Dataset(X, y, params={"max_bin": 63})
+        lightgbm.train(how, data, TREES).save_model(file)
+    return lightgbm.Booster(model_file=file)
 
 
 @pytest.fixture(scope="module")
