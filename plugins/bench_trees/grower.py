@@ -170,8 +170,8 @@ class Grower:
         """
         outputs, n = gradient.shape
         self.count_root()
-        g = np.require(gradient, np.float64, "CW").reshape(-1)
-        h = ANY if hessian is None else np.require(hessian, np.float64, "CW").reshape(-1)
+        g = np.require(gradient, np.float64, ("C", "W")).reshape(-1)
+        h = ANY if hessian is None else np.require(hessian, np.float64, ("C", "W")).reshape(-1)
         scores = np.zeros(gradient.shape) if scores is None else scores
         added = scores.reshape(-1, 1)
         channels = 1 if hessian is None else 2
@@ -180,9 +180,8 @@ class Grower:
         trees: list[GrownTree] = []
         if len(classes[0]) > 0:
             most = min(iterations, self.at_once() // outputs) * outputs
-            return self._grow(
-                values, self.units, descent, Newton(g, h, added, self.room, *classes), most
-            )
+            newton = Newton(g, h, added, self.room, *classes)
+            return self._grow(values, self.units, descent, newton, most)
         while len(trees) < outputs:
             at = n * len(trees)
             own = g[at:], h[at:] if len(h) > n else h, added[at:]

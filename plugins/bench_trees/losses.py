@@ -245,7 +245,7 @@ def _of_classes(
 ) -> tuple[Float64Array, Float64Array]:
     """Gradients and hessians (K, n) at scores (K, n), on all threads."""
     gradient, hessian = np.empty(scores.shape), np.empty(scores.shape)
-    f, y = np.require(scores, np.float64, "CW").reshape(-1, 1), frozen(labels.y, np.float64)
+    f, y = np.require(scores, np.float64, ("C", "W")).reshape(-1, 1), frozen(labels.y, np.float64)
     flat = gradient.reshape(-1), hessian.reshape(-1)
 
     def piece(start: int, stop: int) -> None:
