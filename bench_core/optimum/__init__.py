@@ -87,11 +87,9 @@ class States:
         equally good ones it is the cheapest, then the first."""
         from bench_core.optimum.kernels import solve
 
-        mass = self.mass.sum(axis=1), self.mass.max(axis=1)
-        room = cap * (1 + ROUNDING)
-        action, value, cost = solve(
-            *mass, self.radix, self.strides, self.price, self.spent, price, room
-        )
+        masses, room = (self.mass.sum(axis=1), self.mass.max(axis=1)), cap * (1 + ROUNDING)
+        problem = masses, self.radix, self.strides, self.price, self.spent
+        action, value, cost = solve(*problem, price, room)
         return Solution(action, cost, value + price * cost if cost else value)
 
     def corners(self) -> list[Corner]:

@@ -278,16 +278,13 @@ class Forest(Stored):
         """log p(x_m | y); what a variable and those below it tell of it (K or 1, B, n), up to a
         factor; and of its parent (K, A, n)."""
         evidence, tells = np.zeros((len(self.prior), codes.shape[1])), dict[int, FloatArray]()
-        below: list[Any] = [
+        below = [
             np.where(own, code == np.arange(size)[:, None], 1.0)[None]
             for own, code, size in zip(known, codes, self.variables.sizes, strict=True)
         ]
         for v in self.order[::-1].tolist():
-            u, own = (
-                self.parent[v],
-                np.broadcast_to(below[v], (len(self.prior), *below[v].shape[1:])),
-            )
-            tells[v] = product = np.einsum("kab,kbn->kan", self._tables[v], own)
+            u = self.parent[v]
+            tells[v] = product = np.einsum("kab,kbn->kan", self._tables[v], below[v])
             if u >= 0:
                 product = below[u] * tells[v]
             largest = product.max(axis=1)

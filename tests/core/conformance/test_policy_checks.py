@@ -63,11 +63,6 @@ class Insisting(Cheapest):
         return np.where(self.price.min() > left, self.price.argmin(), super().act(*_n(locals())))
 
 
-class Fractional(Cheapest):
-    def act(self, cells, bought, left, stop):
-        return super().act(cells, bought, left, stop).astype(float)
-
-
 class Averaging(Cheapest):
     """Has no answer where nothing is known."""
 
@@ -153,7 +148,6 @@ CHEATS = [
         policy_checks.check_actions,
         "act gives purchase 0 of 8, which does not exist or was made",
     ),
-    ({"of": Fractional}, policy_checks.check_actions, "act gives float64"),
     ({"of": Averaging}, policy_checks.check_answers, "scores that are not finite"),
     ({"of": Random}, policy_checks.check_rows, "for a block of 200: its purchases differ"),
     ({"of": Counting}, policy_checks.check_rows, "its scores differ"),
