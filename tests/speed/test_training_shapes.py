@@ -4,10 +4,10 @@
     pytest -m speed tests/speed/test_training_shapes.py -k small                      # a minute
 
 Every ratio is to the best of LightGBM's modes in that round: by columns, with quantised gradients
-and, on small tables, by rows. There ours on two threads is compared with one as well. Columns have ties, zeros,
-continuous and missing values. Both sides start from binned rows and pay in every round what a run
-costs apart from its trees. Processor seconds are reported besides, for machines that are not idle:
-with ``BENCH_SPEED_THREADS=1`` other work hardly moves them. Never fails on a time.
+and, on small tables, by rows. There two threads of ours are compared with one, too. Columns have
+ties, zeros, continuous and missing values. Both sides start from binned rows and pay in every round
+what a run costs apart from its trees. Processor seconds are reported besides, for machines that are
+not idle: with ``BENCH_SPEED_THREADS=1`` other work hardly moves them. Never fails on a time.
 """
 
 import time
