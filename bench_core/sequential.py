@@ -200,7 +200,7 @@ class Rows:
     bought: BoolArray  # (n, k)
     sensors: BoolArray  # (n, s)
     order: IntArray  # (n, s)
-    lacking: IntArray  # (n, d + k), sensors that features and purchases still need
+    lacking: Any  # unsigned (n, d + k), sensors that features and purchases still need
     price: FloatArray  # (s,), the prices that ``left`` is counted in
     left: FloatArray  # (n,)
     steps: IntArray  # (n,), purchases so far
@@ -234,7 +234,8 @@ class Sequential:
             for sensor in own:
                 served[sensor].append(thing)
         self._sensors, self._served = _Lists(sets), _Lists(served)
-        self._needed = np.array([len(own) for own in [*needs, *sets]], dtype=np.int64)
+        needed = np.array([len(own) for own in [*needs, *sets]], dtype=np.int64)
+        self._needed = needed.astype(np.min_scalar_type(needed.max(initial=0)))  # mostly uint8
 
     @property
     def marks(self) -> tuple[str, ...]:
