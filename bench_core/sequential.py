@@ -140,6 +140,25 @@ class Purchases:
             return np.where(bought, 0.0, self.price)
         return np.asarray(np.where(self.sensors(bought), 0.0, self.sensor) @ self.sets.T)
 
+    def best(
+        self,
+        worth: FloatArray,
+        bought: BoolArray,
+        left: FloatArray,
+        least: FloatArray | float,
+        skip: bool = True,
+    ) -> IntArray:
+        """The purchase (n,) of most ``worth`` (n, k) that is not made and, with ``skip``, can be
+        paid, if it is worth at least ``least``, else ``STOP``."""
+        if len(self) == 0:
+            return np.full(len(bought), STOP)
+        if skip and np.isfinite(left).any():
+            bought = bought | (self.marginal(bought) > left[:, None])
+        worth = np.where(bought, -np.inf, worth)
+        chosen = worth.argmax(axis=1)
+        most = worth[np.arange(len(chosen)), chosen]
+        return np.where((most >= least) & (most > -np.inf), chosen, STOP)
+
 
 def purchases_of(given: Any, bought: BoolArray) -> IntArray:
     """What ``act`` gave for rows that have ``bought`` (n, k). Raises ValueError where that is no
@@ -181,7 +200,7 @@ class Rows:
     bought: BoolArray  # (n, k)
     sensors: BoolArray  # (n, s)
     order: IntArray  # (n, s)
-    lacking: IntArray  # (n, d + k), sensors that features and purchases still need
+    lacking: Any  # unsigned (n, d + k), sensors that features and purchases still need
     price: FloatArray  # (s,), the prices that ``left`` is counted in
     left: FloatArray  # (n,)
     steps: IntArray  # (n,), purchases so far
@@ -215,7 +234,8 @@ class Sequential:
             for sensor in own:
                 served[sensor].append(thing)
         self._sensors, self._served = _Lists(sets), _Lists(served)
-        self._needed = np.array([len(own) for own in [*needs, *sets]], dtype=np.int64)
+        needed = np.array([len(own) for own in [*needs, *sets]], dtype=np.int64)
+        self._needed = needed.astype(np.min_scalar_type(needed.max(initial=0)))  # mostly uint8
 
     @property
     def marks(self) -> tuple[str, ...]:

@@ -24,7 +24,7 @@ from bench_trees.ensemble import VECTOR, Ensemble
 
 from bench_core.arrays import BoolArray, FloatArray, IntArray
 from bench_core.costs.model import SensorPrices
-from bench_core.sequential import STOP, Evaluated, Purchases
+from bench_core.sequential import Evaluated, Purchases
 from bench_core.serving.program import END, Program, Step
 
 RULES = ("rate", "class")
@@ -120,22 +120,13 @@ class PolicyProgram:
 
     def chosen(self, values: Sequence[FloatArray], bought: BoolArray, left: FloatArray) -> IntArray:
         """The next purchase (n,) of rows, or STOP, by the sums (n, w) of all steps but the last."""
-        k = len(self.purchases)
-        best = reduce(np.maximum, values)
+        k, own, best = len(self.purchases), self.purchases, reduce(np.maximum, values)
         worth, least = best[:, :k], best[:, k] if self.rule == "class" else self.least
-        if k == 0:
-            return np.full(len(bought), STOP)
-        price: Any = self.purchases.price[None]  # where it depends on nothing
-        if not self.purchases.apart:
-            price = self.purchases.marginal(bought)
         if self.rule == "rate":
+            price = own.price[None] if own.apart else own.marginal(bought)
             with np.errstate(divide="ignore", invalid="ignore"):
                 worth = np.where(price > 0, np.maximum(worth, 0.0) / price, np.inf)
-        worth[bought] = -np.inf
-        if self.skip and np.isfinite(left).any():
-            worth[price > left[:, None]] = -np.inf
-        chosen = worth.argmax(axis=1)
-        return np.where(worth[np.arange(len(chosen)), chosen] >= least, chosen, STOP)
+        return own.best(worth, bought, left, least, self.skip)
 
 
 def _padded(rows: FloatArray, width: int) -> FloatArray:

@@ -41,7 +41,6 @@ from bench_models.masked_predictor import (
 from bench_models.path_of_models import growing
 
 from bench_core import (
-    STOP,
     Examples,
     FitContext,
     Prices,
@@ -101,22 +100,20 @@ class OneOrder(PredictorPolicy):
         self, cells: Float32Array, bought: BoolArray, left: FloatArray, stop: float
     ) -> IntArray:
         """The first of the order that is not made and can be paid."""
-        order = self.order[: int(stop)]
-        price = self.purchases.marginal(bought)[:, order]
-        open_ = ~bought[:, order] & (price <= left[:, None])
-        if len(order) == 0:
-            return np.full(len(cells), STOP)
-        return np.where(open_.any(axis=1), order[open_.argmax(axis=1)], STOP)
+        return self.purchases.best(self._worth(stop), bought, left, 0.0)
+
+    def _worth(self, stop: float) -> FloatArray:
+        """A number (k,) for each purchase, falling along the order; below 0 for others."""
+        chosen, worth = self.order[: int(stop)], np.full(len(self.purchases), -1.0)
+        worth[chosen] = 1.0 + np.arange(len(chosen))[::-1]
+        return worth
 
     def program(self, prices: Prices, stop: float) -> PolicyProgram:
         """The first purchases of the order, and the predictor's trees."""
         from bench_core.serving import PolicyProgram, Sums, no_trees
 
-        k, chosen = len(self.purchases), self.order[: int(stop)]
-        worth = np.full(k + 1, -1.0)
-        worth[chosen], worth[k] = 1.0 + len(chosen) - np.arange(len(chosen)), 0.0
-        trees = self.predictor.whole
-        values, answer = [Sums(no_trees(k + 1, 0), worth)], trees.as_sums()
+        worth, trees = np.append(self._worth(stop), 0.0), self.predictor.whole
+        values, answer = [Sums(no_trees(len(worth), 0), worth)], trees.as_sums()
         return PolicyProgram.of(values, answer, prices, trees.marked, "class", skip=True)
 
 

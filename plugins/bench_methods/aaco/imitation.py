@@ -158,11 +158,7 @@ class Imitation(PredictorPolicy):
         """The purchase of the best score among those that can be paid, unless stopping has more."""
         trees = self.at(stop)
         scores = sums(layout_of(trees), trees.base, with_marks(cells, bought, self.marked))
-        closed = bought | (self.purchases.marginal(bought) > left[:, None])
-        worth = np.where(closed, -np.inf, scores[:, :-1])
-        if worth.shape[1] == 0:
-            return np.full(len(cells), STOP)
-        return np.where(worth.max(axis=1) >= scores[:, -1], worth.argmax(axis=1), STOP)
+        return self.purchases.best(scores[:, :-1], bought, left, scores[:, -1])
 
     def at(self, stop: float) -> Ensemble:
         """The trees that choose at one price of money, over d + g features."""

@@ -52,7 +52,7 @@ def workers_of(parent):
         with contextlib.suppress(OSError):
             text = (process / "cmdline").read_bytes().decode(errors="replace")
             state = (process / "stat").read_text().rsplit(")", 1)[1].split()[0]
-            if "bench_core.execution.worker" in text and f'"parent": {parent},' in text:
+            if "bench_core.execution.executors" in text and f'"parent": {parent},' in text:
                 found += [int(process.name)] if state != "Z" else []
     return found
 
