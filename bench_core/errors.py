@@ -109,6 +109,13 @@ def no_formula(text: str) -> str:
     return f"'{text}" if text[:1] in tuple("=+-@\t\r") else text
 
 
+def require(kind: str, names: Iterable[str], known: Iterable[str]) -> None:
+    """Raise UsageError for the first of these names that is not known."""
+    listed = list(known)
+    if lacking := [name for name in names if name not in listed]:
+        raise UsageError(unknown(kind, lacking[0], listed))
+
+
 def unknown(kind: str, name: object, known: Iterable[str], why: str = "") -> str:
     """One line for a name nobody registered: the nearest names, or why it is not there, or all."""
     from difflib import get_close_matches

@@ -115,8 +115,8 @@ class Purchases:
 
     @cached_property
     def apart(self) -> bool:
-        """Whether no two purchases have a sensor in common: prices are the same at any time."""
-        return bool((self.sets.sum(axis=0) <= 1).all())
+        """Whether purchase k is sensor k: prices are the same at any time."""
+        return np.array_equal(self.sets, np.eye(len(self.sets), dtype=bool))
 
     @cached_property
     def price(self) -> FloatArray:
@@ -125,6 +125,8 @@ class Purchases:
 
     def sensors(self, bought: BoolArray) -> BoolArray:
         """The sensors (n, s) of purchases made (n, k)."""
+        if self.apart:
+            return bought
         return np.asarray(bought.astype(np.float32) @ self.sets.astype(np.float32) > 0)
 
     def made(self, sensors: BoolArray) -> BoolArray:
@@ -137,6 +139,41 @@ class Purchases:
         if self.apart:
             return np.where(bought, 0.0, self.price)
         return np.asarray(np.where(self.sensors(bought), 0.0, self.sensor) @ self.sets.T)
+
+    def best(
+        self,
+        worth: FloatArray,
+        bought: BoolArray,
+        left: FloatArray,
+        least: FloatArray | float,
+        skip: bool = True,
+    ) -> IntArray:
+        """The purchase (n,) of most ``worth`` (n, k) that is not made and, with ``skip``, can be
+        paid, if it is worth at least ``least``, else ``STOP``."""
+        if len(self) == 0:
+            return np.full(len(bought), STOP)
+        if skip and np.isfinite(left).any():
+            bought = bought | (self.marginal(bought) > left[:, None])
+        worth = np.where(bought, -np.inf, worth)
+        chosen = worth.argmax(axis=1)
+        most = worth[np.arange(len(chosen)), chosen]
+        return np.where((most >= least) & (most > -np.inf), chosen, STOP)
+
+
+def purchases_of(given: Any, bought: BoolArray) -> IntArray:
+    """What ``act`` gave for rows that have ``bought`` (n, k). Raises ValueError where that is no
+    purchase for each row, or ``STOP``."""
+    chosen, (n, k) = np.asarray(given), bought.shape
+    if chosen.dtype.kind not in "iu" or chosen.shape != (n,):
+        fault = f"{chosen.dtype} {chosen.shape}, not whole numbers {(n,)}"
+        raise ValueError(f"act gives {fault}: return a purchase for each row, or STOP")
+    inside = (chosen >= 0) & (chosen < k)
+    wrong = ~inside & (chosen != STOP)
+    wrong[inside] = bought[inside, chosen[inside]]
+    if wrong.any():
+        fault = f"purchase {chosen[wrong][0]} of {k}"
+        raise ValueError(f"act gives {fault}, which does not exist or was made: return STOP")
+    return chosen.astype(np.int64)
 
 
 class _Lists:
@@ -163,7 +200,7 @@ class Rows:
     bought: BoolArray  # (n, k)
     sensors: BoolArray  # (n, s)
     order: IntArray  # (n, s)
-    lacking: IntArray  # (n, d + k), sensors that features and purchases still need
+    lacking: Any  # unsigned (n, d + k), sensors that features and purchases still need
     price: FloatArray  # (s,), the prices that ``left`` is counted in
     left: FloatArray  # (n,)
     steps: IntArray  # (n,), purchases so far
@@ -197,7 +234,8 @@ class Sequential:
             for sensor in own:
                 served[sensor].append(thing)
         self._sensors, self._served = _Lists(sets), _Lists(served)
-        self._needed = np.array([len(own) for own in [*needs, *sets]], dtype=np.int64)
+        needed = np.array([len(own) for own in [*needs, *sets]], dtype=np.int64)
+        self._needed = needed.astype(np.min_scalar_type(needed.max(initial=0)))  # mostly uint8
 
     @property
     def marks(self) -> tuple[str, ...]:
@@ -283,7 +321,9 @@ class Sequential:
             going = going[~rows.short[going]]
             rows.left[going] -= each
             rows.asked[going] += 1
-            chosen = self._chosen(rows, going, stop)
+            bought = rows.bought[going]
+            given = self.policy.act(rows.cells[going], bought.copy(), rows.left[going], stop)
+            chosen = purchases_of(given, bought)
             go = chosen != STOP
             going, chosen = going[go], chosen[go]
             place, sensors = self._sensors.of(chosen)
@@ -304,22 +344,6 @@ class Sequential:
             rows.asked * of_act + of_answer for of_act, of_answer in zip(act, answer, strict=True)
         )
         return splits, trees
-
-    def _chosen(self, rows: Rows, going: IntArray, stop: float) -> IntArray:
-        """What the policy buys next for these rows."""
-        bought, k = rows.bought[going], len(self._purchases)
-        given = np.asarray(self.policy.act(rows.cells[going], bought, rows.left[going], stop))
-        if given.dtype.kind not in "iu" or given.shape != going.shape:
-            fault = f"{given.dtype} {given.shape}, not whole numbers {going.shape}"
-            raise ValueError(f"act gives {fault}: return a purchase for each row, or STOP")
-        chosen = given.astype(np.int64)
-        inside = (chosen >= 0) & (chosen < k)
-        again = inside & rows.bought[going, np.where(inside, chosen, 0)]
-        wrong = again | ~(inside | (chosen == STOP))
-        if wrong.any():
-            fault = f"purchase {chosen[wrong][0]} of {k}"
-            raise ValueError(f"act gives {fault}, which does not exist or was made: return STOP")
-        return chosen
 
     def _add(
         self, rows: Rows, those: IntArray, chosen: IntArray, first: int

@@ -11,12 +11,9 @@ noise where 95% of 500 paired resamples of the test rows or queries have its sig
 else ``=``. Yardsticks that are not installed are left out.
 """
 
-from __future__ import annotations
-
 import ast
 import sys
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -45,10 +42,10 @@ RESAMPLES = 500
 FEW_ROWS = 2000
 
 
-def configurations(name: str, rows: int) -> list[dict[str, Any]]:
+def configurations(name, rows):
     """What is pooled for a learner on a set of so many training rows."""
     least = {"min_rows": 5 if rows < FEW_ROWS else 20}
-    grids: dict[str, list[dict[str, Any]]] = {
+    grids = {
         "lightgbm-cegb": [
             *({**least, "tradeoff": t} for t in (0.01, 0.03, 0.1, 0.3, 1.0, 3.0)),
             *({**least, "tradeoff": t, "learning_rate": 0.3} for t in (0.03, 0.3)),
@@ -62,7 +59,7 @@ def configurations(name: str, rows: int) -> list[dict[str, Any]]:
     return grids.get(name, [{}])
 
 
-def splits_of(name: str, seed: int) -> Splits:
+def splits_of(name, seed):
     """The three splits of a data set (NAME or NAME/PROFILE), or of the ranking sample."""
     if name.endswith(".csv"):
         return _of_file(name, seed)
@@ -78,7 +75,7 @@ def splits_of(name: str, seed: int) -> Splits:
     return Splits(train, valid, test, prices=prices, task=Task.RANKING, classes=0)
 
 
-def _of_file(name: str, seed: int) -> Splits:
+def _of_file(name, seed):
     table = pd.read_csv(name)
     classes, y = np.unique(table.pop(table.columns[-1]).astype(str), return_inverse=True)
     X, order = table.to_numpy(np.float32), np.random.default_rng(seed).permutation(len(table))
@@ -89,7 +86,7 @@ def _of_file(name: str, seed: int) -> Splits:
     return Splits(*parts, prices=prices, task=task, classes=len(classes))
 
 
-def _queries(known: Examples, chosen: Any) -> Examples:
+def _queries(known, chosen):
     assert known.queries is not None
     rows = np.isin(known.queries.index(), chosen)
     return Examples(known.X[rows], known.y[rows], Queries.from_sizes(known.queries.sizes[chosen]))
@@ -106,7 +103,7 @@ class Points:
     seconds: float = 0.0
 
     @classmethod
-    def of(cls, name: str, settings: dict[str, Any], splits: Splits) -> Points:
+    def of(cls, name, settings, splits):
         """One configuration, fitted."""
         metric, start = default_metric(splits.task), time.perf_counter()
         model = fit(load_registry().learner(name)(**settings), splits)
@@ -125,14 +122,14 @@ class Points:
         return cls(cost, quality, values, test[0].weights, seconds)
 
     @classmethod
-    def pooled(cls, parts: Sequence[Points]) -> Points:
+    def pooled(cls, parts):
         """Those of several configurations."""
         cost, quality, values = (
             np.concatenate([getattr(p, n) for p in parts]) for n in ("cost", "quality", "values")
         )
         return cls(cost, quality, values, parts[0].weights, sum(p.seconds for p in parts))
 
-    def at(self, budget: float) -> Any:
+    def at(self, budget):
         """Test values (m,) of what is chosen for a budget, None where nothing is within it."""
         choice = mixed_within(hull(self.cost[None], self.quality[None]), budget)
         point, cheaper, part = (one[0] for one in choice)
@@ -141,7 +138,7 @@ class Points:
         return (1 - part) * self.values[point] + part * self.values[cheaper]
 
 
-def difference(one: Any, other: Any, weights: Any) -> tuple[float, str]:
+def difference(one, other, weights):
     """Mean of one - other over test rows (m,), and its sign if it is more than noise."""
     gap, rng = one - other, np.random.default_rng(0)
     drawn = rng.integers(0, len(gap), (RESAMPLES, len(gap)))
@@ -151,14 +148,14 @@ def difference(one: Any, other: Any, weights: Any) -> tuple[float, str]:
     return float(gap @ weights / weights.sum()), sign
 
 
-def main(words: Sequence[str]) -> None:
+def main(words):
     """Print the cells of these sets, and what each yardstick comes to."""
     names, ours = list(words), {}
     if "--set" in names:
         place = names.index("--set")
         pairs = (word.partition("=") for word in names[place + 1 :])
         ours, names = {k: ast.literal_eval(v) for k, _, v in pairs}, names[:place]
-    totals: dict[str, list[list[tuple[float, str]]]] = {}
+    totals = {}
     for name in names or SETS:
         for other, found in cells_of(name, ours).items():
             totals.setdefault(other, []).append(found)
@@ -169,9 +166,9 @@ def main(words: Sequence[str]) -> None:
         print(f"against {other}: {mean:+.4f} on average over {len(sets)} sets; cells {counts}")
 
 
-def cells_of(name: str, ours: dict[str, Any]) -> dict[str, list[tuple[float, str]]]:
+def cells_of(name, ours):
     """By yardstick the cells of a set, all its seeds; printed on the way."""
-    found: dict[str, list[tuple[float, str]]] = {}
+    found = {}
     for seed in range(SEEDS.get(name, 3 if name.endswith(".csv") else 1)):
         splits = splits_of(name, seed)
         price = splits.prices.feature_price()
@@ -195,7 +192,7 @@ def cells_of(name: str, ours: dict[str, Any]) -> dict[str, list[tuple[float, str
     return found
 
 
-def _yardstick(name: str, splits: Splits) -> Points | None:
+def _yardstick(name, splits):
     try:
         learner = load_registry().learner(name)
     except UsageError:

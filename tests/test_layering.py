@@ -59,7 +59,7 @@ PUBLIC = (
     "bench_core.optimum",
 )
 """Modules that plugins may import beside ``bench_core`` itself."""
-HEAVY = {"numba", "scipy", "pandas", "sklearn", "bench_trees"}
+HEAVY = {"numba", "scipy", "pandas", "sklearn"}
 
 
 def modules_of(package):

@@ -7,14 +7,13 @@ the module's docstring.
 """
 
 import re
-from collections.abc import Iterator, Sequence
 from importlib import import_module
 from inspect import cleandoc
 from itertools import takewhile
 from pathlib import Path
 
 from bench_core.cli.catalog import _default
-from bench_core.parameters import Parameter, parameters
+from bench_core.parameters import parameters
 from bench_core.plugins import load_registry
 
 PAGES = Path(__file__).parent.parent / "docs/learners"
@@ -24,18 +23,18 @@ PART = re.compile(
 )
 
 
-def main() -> None:
+def main():
     """Write all pages anew."""
     for path in sorted(PAGES.glob("*.md")):
         path.write_text(written(path.read_text(encoding="utf-8")), encoding="utf-8")
 
 
-def written(page: str) -> str:
+def written(page):
     """The page with its parts as the code has them."""
     return PART.sub(lambda m: m[1] + _part(m["kind"], m["of"]), page)
 
 
-def _part(kind: str, of: str) -> str:
+def _part(kind, of):
     if kind == "parameters":
         names, _, without = of.partition(" - ")
         return "\n".join(_table(names.split(), set(without.split()))) + "\n"
@@ -45,7 +44,7 @@ def _part(kind: str, of: str) -> str:
     return "\n".join(line.replace("``", "`") for line in lines) + "\n"
 
 
-def section(docstring: str, title: str) -> list[str]:
+def section(docstring, title):
     """The lines under a title that stands alone on its line, up to the next blank one."""
     lines = cleandoc(docstring).splitlines()
     if title not in lines:
@@ -54,13 +53,13 @@ def section(docstring: str, title: str) -> list[str]:
     return cleandoc("\n" + "\n".join(text)).splitlines()
 
 
-def references(docstring: str) -> list[str]:
+def references(docstring):
     """The dotted names of a docstring's section Equations, such as ``cut.cut``."""
     text = "\n".join(section(docstring, "Equations"))
     return re.findall(r"(?<![\w.])[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+", text)
 
 
-def _table(names: Sequence[str], without: set[str]) -> Iterator[str]:
+def _table(names, without):
     """One row per parameter; learners that differ have rows of their own."""
     registry, rows = load_registry(), dict[tuple[str, ...], list[str]]()
     for name in names:
@@ -77,14 +76,14 @@ def _table(names: Sequence[str], without: set[str]) -> Iterator[str]:
         yield _line([row[0], *([] if all(together) else [of]), *row[1:]])
 
 
-def _row(p: Parameter) -> tuple[str, ...]:
+def _row(p):
     none = " or none" if p.kind.endswith(" or none") else ""
     values = f"{p.range}{none}" if str(p.range) else p.kind.removeprefix("one of ")
     default = _default(p).replace('"', "")
     return f"`{p.name}`", f"`{default}`" if default else "empty", values, p.doc
 
 
-def _line(cells: Sequence[str]) -> str:
+def _line(cells):
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
 

@@ -8,21 +8,19 @@ import lightgbm
 import numpy as np
 from bench_datasets.yahoo import sim
 
-from bench_core.arrays import FloatArray
-from bench_core.data import Examples
 from bench_core.metrics import Labels, parse_metric
 
 SHAPE = {"objective": "regression", "num_leaves": 16, "max_depth": 4, "learning_rate": 0.1}
 SETTINGS = SHAPE | {"max_bin": 127, "num_threads": 1, "verbose": -1}
 
 
-def ndcg(data: Examples, scores: FloatArray) -> float:
+def ndcg(data, scores):
     """The mean over queries."""
     labels = Labels(data.y, data.queries)
     return float(parse_metric("ndcg@5").judge(scores.astype(float), labels).values.mean())
 
 
-def describe(pattern: sim.Pattern, data: Examples) -> None:
+def describe(pattern, data):
     """Of training rows of seed 0, no learner involved."""
     queries, zero, n = data.queries, (data.X == 0).mean(axis=0), len(data.y)
     print("grades in percent", np.round(100 * np.bincount(data.y.astype(int)) / n, 1))

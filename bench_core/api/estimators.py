@@ -42,14 +42,11 @@ from bench_core.parameters import is_learner, resolved
 from bench_core.planning.resolve_learners import instances_of
 from bench_core.plugins import Registry, load_registry
 from bench_core.protocols import Metric
-from bench_core.results.budgets import CAP, Budget, choice_within
+from bench_core.results.budgets import CAP, COLUMNS, Budget, choice_within
 from bench_core.splits import Splits
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
-
-COSTS = {"mean": "total_cost", "p95": "cost_p95", "cap": "cost_max"}
-"""By kind of budget, the column of a point that it limits."""
 
 
 @dataclass(eq=False, repr=False)
@@ -75,7 +72,7 @@ class _Budgeted(BaseEstimator):
 
     def _fit(self, rows: Examples, valid: Examples | None, task: Task, classes: int = 0) -> Self:
         """Train, and choose the operating point on ``valid``, or on a part of the rows."""
-        if self.budget_kind not in COSTS:
+        if self.budget_kind not in COLUMNS:
             raise ValueError(f"budget_kind must be mean, p95 or cap, not {self.budget_kind!r}")
         if self.budget is not None and not float(self.budget) >= 0:
             raise ValueError(f"budget must be a number >= 0, not {self.budget!r}")
@@ -144,7 +141,7 @@ class _Budgeted(BaseEstimator):
             path = predict_split(model, splits.valid, splits.costs, classes, caps=self.caps_)
             rows = score_split(path, splits.valid, splits.costs, [metric], "valid").rows
             points += [(model, learner, row) for row in rows if (CAP in row.point) == bool(limits)]
-        cost = np.array([getattr(row, COSTS[self.budget_kind]) for _, _, row in points])
+        cost = np.array([getattr(row, COLUMNS[self.budget_kind]) for _, _, row in points])
         mean, p95 = (
             np.array([getattr(row, c) for *_, row in points]) for c in ("total_cost", "cost_p95")
         )
@@ -190,8 +187,7 @@ class _Budgeted(BaseEstimator):
         for _, rows in blocks(Features(X, groups)):
             unlabelled = Examples(rows.X, np.zeros(len(rows)), rows.queries)
             path = predict_split(whole, unlabelled, self.cost_model_, classes, caps=self.caps_)
-            answers, place = path.places[position]  # (p, n) arrays, and the row in them
-            parts.append((answers.scores[place].copy(), answers.cost[place].copy()))
+            parts.append((path.scores[position].copy(), path.cost[position].copy()))
         scores, cost = (np.concatenate(each) for each in zip(*parts, strict=True))
         return scores, cost
 

@@ -17,7 +17,6 @@ from bench_core.datasets.user_datasets import open_registry
 from bench_core.errors import InputError, UsageError
 from bench_core.execution.events import Event, OnEvent
 from bench_core.execution.runner import Interrupted, carry_out, carry_out_audit
-from bench_core.execution.work import warming
 from bench_core.parameters import is_learner
 from bench_core.planning.invocation import given_from_python
 from bench_core.planning.plan import Plan
@@ -25,8 +24,7 @@ from bench_core.planning.planner import make_plan
 from bench_core.planning.reprice import plan_reprice
 from bench_core.planning.request import RunRequest
 from bench_core.plugins import Registry
-from bench_core.results.differences import differences
-from bench_core.results.records import Trial
+from bench_core.results.records import Trial, differences
 from bench_core.results.store import Store
 from bench_core.results.store_files import store_path
 from bench_core.results.writer import Writer, check_writable, open_writer
@@ -74,7 +72,7 @@ def audited(run: str, request: RunRequest, notify: OnEvent) -> Result:
     """Replay every query and every point of a stored run's finished trials."""
     kept = Store(store_path(request.store))
     with open_writer(kept.path) as writer:
-        return Result.of(carry_out_audit(kept, kept.resolve(run), request, writer, notify))
+        return Result.made_of(carry_out_audit(kept, kept.resolve(run), request, writer, notify))
 
 
 def repriced(
@@ -89,15 +87,14 @@ def repriced(
 
 
 def _done(plan: Plan, request: RunRequest, registry: Registry, notify: OnEvent) -> Result:
-    warm_up = warming(registry, plan.metrics, notify)
     with (
         open_writer(store_path(request.store)) as writer,
         _cluster(plan, request, writer) as cluster,
     ):
         try:
-            return Result.of(carry_out(plan, request, writer, notify, warm_up, cluster))
+            return Result.made_of(carry_out(plan, request, registry, writer, notify, cluster))
         except Interrupted as stop:
-            stop.result = Result.of(stop.result)  # of what has ended
+            stop.result = Result.made_of(stop.result)  # of what has ended
             raise
 
 
@@ -163,9 +160,8 @@ def rerun(trial: str, asked: RunRequest, on_event: OnEvent) -> Rerun:
         # that of the same key, or the first
         spec = min(same, key=lambda spec: spec.key != then.key)
         with open_writer(path) as writer:
-            warm_up = warming(registry, plan.metrics, lambda event: None)
             alone = replace(plan, trials=(spec,), skipped=())
-            result = carry_out(alone, request, writer, on_event, warm_up)
+            result = carry_out(alone, request, registry, writer, on_event)
         for title, status, error in result.failures:
             raise InputError(f"{title} is {status} now: {error}")
         now = Store(path).trial(spec.key)

@@ -16,11 +16,11 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Self
 
 from bench_core.api.arguments import in_python
-from bench_core.errors import UsageError, unknown
+from bench_core.errors import UsageError, require
 from bench_core.execution.runner import RunResult
 from bench_core.leaderboard.assembly import boards, offers, primary_metric
-from bench_core.leaderboard.board import SHARE, UNKNOWN, Board, Standing
-from bench_core.leaderboard.bought_sensors import chosen_within, ordered_purchases, purchases
+from bench_core.leaderboard.board import SHARE, Board, Measure, Standing
+from bench_core.leaderboard.bought_sensors import chosen_within, kept_points, purchases
 from bench_core.leaderboard.certainty import certified, standings
 from bench_core.leaderboard.pairs import THIRDS, Pair, pairs_within
 from bench_core.leaderboard.reports import write_report
@@ -100,7 +100,7 @@ class Result(RunResult):
     """
 
     @classmethod
-    def of(cls, result: RunResult) -> Self:
+    def made_of(cls, result: RunResult) -> Self:
         """The same result, with these methods."""
         return cls(**{f.name: getattr(result, f.name) for f in fields(RunResult)})
 
@@ -109,18 +109,15 @@ class Result(RunResult):
         """The result of a run that a store has: ``last``, a number, a name or its beginning."""
         with in_python():
             kept = Store(fspath(store))
-            info, ended = kept.info(run), kept.trials(run)
-        return cls(
-            run=info.run,
-            store=kept.path,
-            counts=dict(info.counts),
-            reused=sum(info.counts.values()),
-            audit_failures=tuple(t.title for t in ended if t.audit == "failed"),
-            notes=info.notes,
-            warnings=info.warnings,
-            interrupted=info.state == "interrupted",
-            failures=tuple((t.title, t.status, t.error) for t in ended if t.status != "ok"),
-        )
+            info = kept.info(run)
+            return cls.of(
+                kept,
+                info.run,
+                reused=sum(info.counts.values()),
+                notes=info.notes,
+                warnings=info.warnings,
+                interrupted=info.state == "interrupted",
+            )
 
     @cached_property
     def info(self) -> RunInfo:
@@ -152,9 +149,9 @@ class Result(RunResult):
         return [{one.learner: one for one in at.rows} for at in found]
 
     def _names(self, dataset: str | None) -> list[str]:
-        if dataset is not None and dataset not in self._boards:
-            raise UsageError(unknown("data set of this run", dataset, self._boards))
-        return [*self._boards] if dataset is None else [dataset]
+        names = [*self._boards] if dataset is None else [dataset]
+        require("data set of this run", names, self._boards)
+        return names
 
     def _one(self, dataset: str | None) -> str:
         names = self._names(dataset)
@@ -163,10 +160,8 @@ class Result(RunResult):
         return names[0]
 
     def _known(self, dataset: str, learners: Iterable[str]) -> None:
-        known = [row.learner for row in self._boards[dataset].rows]
-        for name in learners:
-            if name not in known:
-                raise UsageError(unknown("learner of this run", name, known))
+        known = (row.learner for row in self._boards[dataset].rows)
+        require("learner of this run", learners, known)
 
     def _table(self, rows: Sequence[Mapping[str, Any]], dataset: str | None) -> DataFrame:
         """A data frame; without the column ``dataset`` where there is only one."""
@@ -182,26 +177,19 @@ class Result(RunResult):
         rows = []
         for name in self._names(dataset):
             board, sure = self._boards[name], {row.learner: row for row in self._sure[name].rows}
-            (standing,) = self._standings(name, None)
             for row in (sure[plain.learner] for plain in board.rows):
-                about = {
+                about: dict[str, Any] = {
                     "dataset": name,
                     "learner": row.learner,
                     board.metric: row.best.quality,
-                    **_certainty(standing[row.learner]),
+                    **_certainty(row.standing),
                     "cost": row.best.cost,
-                    # None where not every repeat keeps the quality
-                    KEPT: row.cheap.cost if row.cheap else math.nan,
+                    KEPT: row.cheap.cost,
                     "saving": row.saving,
-                    **_ends("saving", row.saved.interval if row.saved else UNKNOWN),
-                }
-                measures = {"area": row.area, "regret": row.regret}
-                if board.optimum.mean:
-                    measures["to optimum"] = row.gap
-                for measure, one in measures.items():
-                    about[measure] = one.value if one else math.nan
-                    about |= _ends(measure, one.interval if one else UNKNOWN)
-                about |= {
+                    **_ends("saving", row.saved.interval),
+                    **_measured("area", row.area),
+                    **_measured("regret", row.regret),
+                    **(_measured("to optimum", row.gap) if board.optimum.mean else {}),
                     "settings": row.fits,
                     "seconds": row.seconds,
                     "audit": row.audit,
@@ -334,13 +322,16 @@ class Result(RunResult):
         chosen = chosen_within(self.info, own, name, learner, within)
         if chosen.empty:
             raise UsageError(f"{name}: no result of {learner or 'any learner'} at {within.words}")
-        given = Store(self.store), self.run, chosen
-        found = _frame(
-            {**one._asdict(), "cost per row": one.price * one.share} for one in purchases(*given)
+        bought = purchases(kept_points(Store(self.store), self.run, chosen))
+        ordered = any(one.steps for one in bought)
+        return _frame(
+            {
+                **dict(zip(one._fields[:3], one[:3], strict=True)),
+                "cost per row": one.price * one.share,
+                **({"mean step": one.step} if ordered else {}),
+            }
+            for one in bought
         )
-        if steps := {one.features: one.step for one in ordered_purchases(*given)}:
-            found["mean step"] = found["features"].map(steps)
-        return found
 
     def report(self, path: str | PathLike[str]) -> Path:
         """Write the run as a file of the format that the name ends in: .html, .tex, .md, .csv,
@@ -423,6 +414,10 @@ def _frame(rows: Iterable[Mapping[str, Any]]) -> DataFrame:
 
 def _certainty(stands: Standing) -> dict[str, Any]:
     return {**stands.interval._asdict(), "tier": stands.tier}
+
+
+def _measured(name: str, of: Measure) -> dict[str, float]:
+    return {name: of.value, **_ends(name, of.interval)}
 
 
 def _ends(name: str, interval: Interval) -> dict[str, float]:

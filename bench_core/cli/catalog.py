@@ -173,9 +173,9 @@ def _fits(store: Path) -> Table:
     from rich.filesize import decimal
 
     from bench_core.cli.store import total
-    from bench_core.results.removal import plan_removal
     from bench_core.results.store import Store
     from bench_core.results.store_files import state_path, states_folder
+    from bench_core.results.writer import plan_removal
 
     kept, rows = Store(store), []
     for run in kept.runs():

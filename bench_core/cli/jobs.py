@@ -96,16 +96,12 @@ def write(plan: Plan, request: RunRequest, folder: Path, count: int) -> list[str
 
 def table(plan: Plan, core_hour: float | None = None) -> Table:
     """One row for each data set and learner: trials to do and finished."""
-    # skipped trials are neither to do nor finished
-    skipped = {key for key, _ in plan.skipped}
-    to_do: Counter[tuple[str, str]] = Counter()
-    finished: Counter[tuple[str, str]] = Counter()
-    for trial in plan.trials:
-        place = (trial.dataset, trial.learner)
-        done = trial.key in plan.finished
-        finished[place] += done
-        to_do[place] += not done and trial.key not in skipped
-    rows = [(*place, str(n), str(finished[place])) for place, n in to_do.items()]
+    from bench_core.planning.plan import trials_left
+
+    finished = Counter((t.dataset, t.learner) for t in plan.trials if t.key in plan.finished)
+    to_do = Counter((t.dataset, t.learner) for t in trials_left(plan))
+    places = dict.fromkeys((t.dataset, t.learner) for t in plan.trials)
+    rows = [(*place, str(to_do[place]), str(finished[place])) for place in places]
     fits = sum(fit.key not in plan.finished_fits for fit in plan.fits)
     reasons = Counter(reason for _, reason in plan.skipped)
     footer = [

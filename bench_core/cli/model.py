@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bench_core.cli import options
-from bench_core.errors import InputError, UsageError, unknown
+from bench_core.errors import InputError, UsageError, require
 from bench_core.terminal.tables import Table, console, show
 from bench_core.terminal.wording import cost, count, quality, settings, stand_in_notice, times
 
@@ -99,8 +99,7 @@ def export_command(
     info, frame = finished(store, run)
     options.registry(plugins)  # their classes can be found
     known = list(dict.fromkeys(map(str, frame["dataset"])))
-    if dataset and dataset not in known:
-        raise UsageError(unknown("data set of this run", dataset, known))
+    require("data set of this run", [dataset] if dataset else (), known)
     if not dataset and len(known) > 1:
         raise UsageError(f"the run has {', '.join(known)}: choose one with --data")
     dataset = dataset or known[0]

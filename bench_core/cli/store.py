@@ -183,8 +183,8 @@ def remove_command(
     from rich.filesize import decimal
 
     from bench_core.datasets.cache import cache_folder
-    from bench_core.results.removal import plan_removal, remove
     from bench_core.results.store import Store
+    from bench_core.results.writer import open_writer, plan_removal
 
     if not runs and not cache:
         raise UsageError("nothing to remove: name runs, or give --cache; 'bench list runs'")
@@ -196,7 +196,8 @@ def remove_command(
         # while the files are there
         models = f"{count(len(what.fits), 'fitted model')} ({decimal(what.size)})"
         if not dry_run:
-            remove(kept, what, fits_alone=fits)
+            with open_writer(kept.path) as writer:
+                writer.remove(what)
         options.note(f"{verb} {', '.join(what.runs)}: {trials}{models}")
     if cache:
         folders = prepared()

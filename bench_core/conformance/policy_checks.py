@@ -14,7 +14,14 @@ from bench_core.conformance.case import expect
 from bench_core.conformance.tasks import fitted
 from bench_core.data import Features
 from bench_core.execution.predict import readable
-from bench_core.sequential import ROUNDING, STOP, Evaluated, Purchases, Sequential
+from bench_core.sequential import (
+    ROUNDING,
+    STOP,
+    Evaluated,
+    Purchases,
+    Sequential,
+    purchases_of,
+)
 from bench_core.splits import Splits
 
 ALONE = 20  # rows that are asked about one by one
@@ -42,16 +49,10 @@ def check_actions(learner: Any, splits: Splits) -> None:
     """
     for policy, states, stop in _asked(learner, splits):
         states = states.of(np.flatnonzero(~states.bought.all(axis=1)))
-        given = np.asarray(_act(policy, states, stop))
-        whole = given.dtype.kind in "iu" and given.shape == states.left.shape
-        expect(whole, f"act gives {given.dtype} {given.shape}, not whole numbers (n,)")
-        k = states.bought.shape[1]
-        inside = (given >= 0) & (given < k)
-        expect((inside | (given == STOP)).all(), f"act gives {given[~inside].min()} of {k}")
-        again = inside & states.bought[np.arange(len(given)), np.where(inside, given, 0)]
-        if again.any():
-            row = int(np.argmax(again))
-            expect(False, f"act gives purchase {given[row]}, made, at {states.left[row]:g} left")
+        try:
+            purchases_of(_act(policy, states, stop), states.bought)
+        except ValueError as error:
+            expect(False, str(error))
 
 
 def check_answers(learner: Any, splits: Splits) -> None:

@@ -12,6 +12,8 @@ FEW_UNITS = 500
 FEW_OF_A_CLASS = 10
 COPIES = 0.01
 """Fewer copies, as a part of a split, are not worth a word."""
+FEW_VALUES = 20
+"""Rows whose features all have at most so many values may be equal by chance."""
 BLOCK = 1 << 14
 
 
@@ -40,14 +42,22 @@ def cautions(splits: Splits) -> list[str]:
 
 
 def copied_rows(splits: Splits) -> list[str]:
-    """Notes on splits of which more than ``COPIES`` are rows of training, label included."""
+    """Notes on splits of which more than ``COPIES`` are rows of training, label included.
+
+    Where features have few values, copies are as frequent by chance as among the training rows.
+    """
     import pandas as pd
 
-    known, notes = _hashes(splits.train), []
+    train, notes, chance = splits.train, [], 0.0
+    known = _hashes(train)
+    if all(len(np.unique(train.X[:, j])) <= FEW_VALUES for j in range(train.X.shape[1])):
+        chance = float(pd.Series(known).duplicated(keep=False).mean())
     for name, part in (("validation", splits.valid), ("test", splits.test)):
         share = float(pd.Series(_hashes(part)).isin(known).mean())
-        if share > COPIES:  # one digit, so that folds say the same
+        error = (chance * (1 - chance) / max(len(part), 1)) ** 0.5  # standard
+        if share > COPIES + chance + 4 * error:
             notes.append(
+                # one digit, so that folds say the same
                 f"about {float(f'{share:.1g}'):.0%} of {name} rows are copies of training rows, "
                 "label included"
             )

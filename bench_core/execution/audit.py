@@ -188,7 +188,8 @@ class _Audit:
         """Every query at every point, in blocks of queries in random order."""
         sizes = np.diff(units(self.examples.features))
         order = self.rng.permutation(len(sizes))
-        weights, buyers = self.examples.weights, np.zeros_like(self.path.bought)
+        bought = self.path.bought[: len(self.path.points)]
+        weights, buyers = self.examples.weights, np.zeros_like(bought)
         number = np.cumsum(sizes[order]) // BLOCK_ROWS
         for chosen in np.split(order, np.flatnonzero(np.diff(number)) + 1):
             block = self._block(chosen)
@@ -199,7 +200,7 @@ class _Audit:
                 alike = [p for p in left if block.answers[p].buys_like(first)]
                 self._judge(block, [(p, every) for p in alike])
                 left = [p for p in left if p not in alike]
-        if self.priced and not np.allclose(buyers, self.path.bought * weights.sum(), TOLERANCE):
+        if self.priced and not np.allclose(buyers, bought * weights.sum(), TOLERANCE):
             raise AuditError("its purchases are not those of the trial, sensor by sensor")
 
     def _block(self, chosen: IntArray) -> _Block:

@@ -4,12 +4,13 @@ A worker is a fresh interpreter at the other end of two pipes, used until someth
 it. Nothing is shared between workers: each can be killed alone without leaving a lock behind, and
 none imports the caller's ``__main__``. ``dask.py`` has the workers of a cluster.
 
-    LocalExecutor                         worker.py, a process of its own
-      submit -> Worker.assign  -- job -->   _serve
+    LocalExecutor                         serve, in a process of its own
+      submit -> Worker.assign  -- job -->   _answer
       outcome <- queue <- Worker._listen  <-- started, progress, ended --
 """
 
 import contextlib
+import faulthandler
 import json
 import os
 import pickle
@@ -22,17 +23,21 @@ import threading
 import time
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import replace
+from functools import partial
 from io import TextIOBase
-from typing import Any, Protocol, TextIO
+from pathlib import Path
+from typing import Any, BinaryIO, Protocol, TextIO
 
 import psutil
 
-from bench_core._io.machine import one_blas_thread
+from bench_core._io.machine import limit_memory, one_blas_thread, reset_peak_rss
 from bench_core._io.processes import (
     LINUX,
     Processes,
+    die_with,
     end_all,
     families,
+    has_children,
     memory_of,
     processor_seconds,
 )
@@ -55,7 +60,7 @@ _SOME = 0.5  # seconds of a job below which it is too short to tell how many thr
 _NO_MEMORY = ("out of memory", "bad_alloc", "cannot allocate memory", "memoryerror")
 _START = (
     "import json, sys; a = json.loads(sys.argv[1]); sys.path[:] = a['path']; "
-    "from bench_core.execution.worker import main; main(a['parent'], a['memory'])"
+    "from bench_core.execution.executors import serve; serve(a['parent'], a['memory'])"
 )
 _THREADS = ("OMP_NUM_THREADS", "NUMEXPR_NUM_THREADS", "NUMBA_NUM_THREADS")
 _BLAS = ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
@@ -371,3 +376,64 @@ def _cause(code: int, output: str, memory: int) -> tuple[Status, str]:
         return Status.CRASHED, f"its process died of {name}{hint}"
     last = "".join(f": {line}" for line in output.strip().splitlines()[-1:])
     return Status.CRASHED, f"its process ended with status {code}{last}"
+
+
+def serve(parent: int, memory: int) -> None:
+    """A worker process: takes jobs from its standard input until that ends, and answers each.
+
+    It never outlives its parent: on Linux the system ends it, and everywhere a thread that waits
+    for more input does when the pipe closes. ``memory``: bytes that may be allocated, or 0.
+    """
+    die_with(parent)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    source, sink = _private_pipes()
+    faulthandler.enable()
+    with contextlib.suppress(OSError):  # where memory runs out the system ends this one first
+        Path("/proc/self/oom_score_adj").write_text("1000")
+    reset_peak_rss()
+    jobs: queue.Queue[Job] = queue.Queue()
+    threading.Thread(target=_listen, args=(source, jobs), daemon=True).start()
+    if memory:
+        limit_memory(memory)
+    while True:
+        _answer(jobs.get(), sink)
+
+
+def _private_pipes() -> tuple[BinaryIO, BinaryIO]:
+    """The two pipes to the parent, out of the way of anything a learner prints or reads."""
+    source = os.fdopen(os.dup(0), "rb")
+    sink = os.fdopen(os.dup(1), "wb")
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+    os.dup2(2, 1)
+    return source, sink
+
+
+def _listen(source: BinaryIO, jobs: queue.Queue[Job]) -> None:
+    """Take in jobs; when the pipe closes, end this process and whatever it started."""
+    with contextlib.suppress(EOFError, OSError):
+        while True:
+            jobs.put(pickle.load(source))
+    for child in psutil.Process().children():
+        end_all(child)
+    os._exit(1)
+
+
+def _answer(job: Job, sink: BinaryIO) -> None:
+    process = os.getpid()
+    writing = threading.Lock()  # a learner may report from several threads
+
+    def send(*message: Any) -> None:
+        with writing:
+            pickle.dump(message, sink)
+            sink.flush()
+
+    send("started")
+    outcome = attempt(job, partial(send, "progress"), (BaseException,))
+    if os.getpid() != process:  # the learner forked and both came back
+        os._exit(1)
+    with contextlib.suppress(Exception):  # the job may have closed or replaced them
+        sys.stdout.flush()
+        sys.stderr.flush()
+    send("ended", outcome, has_children())

@@ -90,30 +90,30 @@ def gather(
 
 @dataclass(slots=True, eq=False)
 class PredictedPath:
-    """A model's whole path of p points on one split of n rows."""
+    """A model's whole path of p points on one split of n rows; in each array, of P >= p, behind
+    them those of caps, and last that of the best constant."""
 
-    points: Points
-    scores: FloatArray  # (p, n) or (p, n, K)
-    cost: FloatArray  # (p, n), features and evaluations
-    feature_cost: FloatArray  # (p,), mean over the copies of rows
-    evaluation_cost: FloatArray  # (p,)
-    bought: FloatArray  # (p, s), the share of rows that bought each sensor
-    ended: FloatArray  # (p, S), and that ended at each stage; S is 0 without a ``stage_tree``
+    points: Points  # p, the path's own
+    others: Points  # P - p
+    scores: FloatArray  # (P, n) or (P, n, K)
+    cost: FloatArray  # (P, n), features and evaluations
+    feature_cost: FloatArray  # (P,), mean over the copies of rows
+    evaluation_cost: FloatArray  # (P,)
+    bought: FloatArray  # (P, s), the share of rows that bought each sensor
+    ended: FloatArray  # (P, S), and that ended at each stage; S is 0 without a ``stage_tree``
     # where bills declare the order of purchases: by number of the point (1 + STEPS, s), of each
     # sensor the mean over rows of its step (0 for rows without it), and the share of rows that buy
     # it in the first step, the second and so on
     steps: Mapping[int, FloatArray] = field(default_factory=dict)
     seconds: float = 0.0
-    capped: PredictedPath | None = None  # the same with a point for each cap
-    constant: PredictedPath | None = None  # and with the best constant alone
 
     @property
-    def places(self) -> dict[int, tuple[PredictedPath, int]]:
-        """Where the arrays of each point are, by its number: the constant's is -1, and the points
-        of caps follow those of the path."""
-        paths = [path for path in (self.constant, self, self.capped) if path is not None]
-        found = [(path, p) for path in paths for p in range(len(path.points))]
-        return dict(enumerate(found, start=0 if self.constant is None else -1))
+    def numbered(self) -> dict[int, dict[str, int | float]]:
+        """All points by their numbers: the constant's is -1, and the points of caps follow those of
+        the path."""
+        first = -1 if self.others else 0
+        points = (*self.points, *self.others)
+        return {k: points[k] for k in range(first, len(points) + first)}
 
 
 def predict_split(
@@ -136,9 +136,8 @@ def predict_split(
     tree = model_of(model).stage_tree
     stages, limits = len(tree.parent) if tree else 0, caps.limits if caps else ()
     knows_cap = _knows_cap(model, costs)
-    # How many points there are is known after the first block; those of caps stand at the end.
-    # Pages that stay unused cost nothing.
-    room = MAX_POINTS + len(limits)
+    # How many points there are is known after the first block. Pages that stay unused cost nothing.
+    room = MAX_POINTS + len(limits) + 1
     scores = zeros((room, n, classes) if classes > 2 else (room, n))
     cost = zeros((room, n))
     # over copies of rows: feature and evaluation costs, buyers, who ended at each stage
@@ -178,7 +177,7 @@ def predict_split(
             for answers in () if knows_cap else under:
                 answers.take(prediction.scores, bill, feature, evaluation)
             started = time.perf_counter()
-        for k, answers in enumerate(under, start=MAX_POINTS):
+        for k, answers in enumerate(under, start=len(points)):
             if knows_cap:
                 own_answer = model.predict_capped(block.features, answers.limit, costs)
                 bill = plain(own_answer, len(own), costs, classes).bills["path"]
@@ -197,7 +196,7 @@ def predict_split(
         points = points or _distinct(found)
         if found != points:  # a path is the same on every block
             raise ContractError(_other_points(points, found))
-        sums[[*range(len(points)), *range(MAX_POINTS, room)]] += parts
+        sums[: len(parts)] += parts
         for k, counts in bought_in.items():
             steps[k] = steps.get(k, 0.0) + counts
         seconds += took
@@ -205,20 +204,23 @@ def predict_split(
     if not points:
         raise ContractError("there are no rows to predict")
 
-    def path(points: Points, first: int, **more: Any) -> PredictedPath:
-        those = slice(first, first + len(points))
-        means = sums[those] / copies.sum()
-        parts = means[:, 0], means[:, 1], means[:, 2 : 2 + sensors], means[:, 2 + sensors :]
-        own = {k: steps[first + k] / copies.sum() for k in range(len(points)) if first + k in steps}
-        return PredictedPath(points, scores[those], cost[those], *parts, own, **more)
-
-    capped = path(caps.points, MAX_POINTS) if caps and limits else None
-    constant = None
+    others: Points = (*caps.points, {CONSTANT: 1}) if caps else ()
+    whole = len(points) + len(others)
     if caps:
-        same = np.broadcast_to(caps.constant, (1, n, *caps.constant.shape))
-        nothing = np.zeros((1, n)), np.zeros(1), np.zeros(1), np.zeros((1, sensors))
-        constant = PredictedPath(({CONSTANT: 1},), same, *nothing, np.zeros((1, stages)))
-    return path(points, 0, seconds=seconds, capped=capped, constant=constant)
+        scores[whole - 1] = caps.constant
+    means = sums[:whole] / copies.sum()
+    return PredictedPath(
+        points,
+        others,
+        scores[:whole],
+        cost[:whole],
+        feature_cost=means[:, 0],
+        evaluation_cost=means[:, 1],
+        bought=means[:, 2 : 2 + sensors],
+        ended=means[:, 2 + sensors :],
+        steps={k: counts / copies.sum() for k, counts in steps.items()},
+        seconds=seconds,
+    )
 
 
 def _knows_cap(model: Any, costs: CostModel) -> bool:

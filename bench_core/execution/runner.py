@@ -8,21 +8,24 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from heapq import heappop, heappush
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from bench_core._io.machine import memory
 from bench_core.execution.events import Event, OnEvent, news
+from bench_core.metrics import parse_metric
+from bench_core.metrics.evaluation import warm_up as warm_up_metrics
 from bench_core.planning.plan import Plan, about_run, fits_left, trials_left, trials_skipped
 from bench_core.planning.request import DAY, RunRequest, cores_for
 from bench_core.plugins import Registry
-from bench_core.results.differences import TOLERANCE, differences
 from bench_core.results.records import (
+    TOLERANCE,
     FitSpec,
     Job,
     Outcome,
     Status,
     TrialSpec,
     Verdict,
+    differences,
 )
 from bench_core.results.store import Store
 from bench_core.results.store_files import states_folder
@@ -57,6 +60,19 @@ class RunResult:
     seconds: float = 0.0
     interrupted: bool = False
     failures: tuple[tuple[str, str, str], ...] = ()  # title, status, error
+
+    @classmethod
+    def of(cls, store: Store, run: str, **more: Any) -> Self:
+        """The result of a run by its trials that have ended, with other fields."""
+        ended = store.trials(run)
+        return cls(
+            run,
+            store.path,
+            counts=Counter(t.status for t in ended),
+            audit_failures=tuple(t.title for t in ended if t.audit == "failed"),
+            failures=tuple((t.title, t.status, t.error) for t in ended if t.status != "ok"),
+            **more,
+        )
 
     @property
     def exit_status(self) -> int:
@@ -106,6 +122,22 @@ class Crew:
     kept: Kept = field(default_factory=Kept)
     keep_workers: bool = False  # whether idle ones stay when all is done
 
+    def warm_up(self, jobs: Iterable[Job], metrics: Iterable[str]) -> None:
+        """Compile the code of learners to be fitted, and of metrics: neither must be paid by each
+        worker nor count in a fit's seconds."""
+        names = dict.fromkeys(job.learner for job in jobs if job.kind == "fit")
+        new = [name for name in names if name not in self.kept.compiled]
+        registry = self.kept.registry
+        if self.executor is not None or registry is None or not new:
+            return
+
+        def say(line: str) -> None:
+            self.emit(Event("note", line))
+
+        registry.warm_up(new, say)
+        warm_up_metrics([parse_metric(name, registry.metrics) for name in metrics], say)
+        self.kept.compiled.update(new)
+
     def perform(self, jobs: Sequence[Job], keep: Callable[[Outcome], None]) -> None:
         """Do all jobs and ``keep`` each outcome. Whatever happens, no process is left behind but
         idle workers, where they are to be kept."""
@@ -151,17 +183,13 @@ class Crew:
 def carry_out(
     plan: Plan,
     request: RunRequest,
+    registry: Registry,
     writer: Writer,
     emit: OnEvent,
-    warm_up: Callable[[Iterable[str]], None],
     executor: Executor | None = None,
 ) -> RunResult:
-    """Do what is unfinished of a plan. Raises ``Interrupted`` on Ctrl-C.
-
-    ``warm_up`` is given the names of the learners to be fitted: what is compiled once and for all
-    must neither be paid by each worker nor count in a fit's seconds. ``executor``: other than the
-    request's.
-    """
+    """Do what is unfinished of a plan. Raises ``Interrupted`` on Ctrl-C. ``executor``: other than
+    the request's."""
     jobs = _jobs(plan)
     writer.costs(plan.costs)
     writer.begin(plan.run, about_run(plan, request), [t.key for t in plan.trials])
@@ -169,22 +197,23 @@ def carry_out(
     emit(Event("plan", plan.run, done=done, total=total, jobs_total=len(jobs)))
     for trial, reason in trials_skipped(plan):
         writer.trial(Outcome(Job("score", trial), Status.SKIPPED, reason))
-    said = RunResult(plan.run, writer.path, {}, len(plan.finished))
-    said = replace(said, notes=plan.notes, warnings=plan.warnings)
-    crew = Crew(request, (plan.workers, plan.threads), emit, executor)
-    return do_jobs(jobs, said, crew, writer, warm_up)
+    cores = plan.workers, plan.threads
+    crew = Crew(request, cores, emit, executor, Kept(registry=registry))
+    known = {"reused": done, "notes": plan.notes, "warnings": plan.warnings}
+    return do_jobs(jobs, plan.run, plan.metrics, crew, writer, known)
 
 
 def do_jobs(
     jobs: Sequence[Job],
-    said: RunResult,
+    run: str,
+    metrics: Iterable[str],
     crew: Crew,
     writer: Writer,
-    warm_up: Callable[[Iterable[str]], None],
+    known: Mapping[str, Any],
     here: Callable[[Job], Job] = lambda job: job,
 ) -> RunResult:
-    """Do jobs of a run that the store knows, keep each outcome, and return what was ``said`` of the
-    run with how its trials ended. Raises ``Interrupted`` on Ctrl-C.
+    """Do jobs of a run that the store has, keep each outcome, and return the run's result, some
+    fields of which are ``known``. Raises ``Interrupted`` on Ctrl-C.
 
     ``here`` gives a job the places of its files on this machine; they are not kept.
     """
@@ -194,34 +223,25 @@ def do_jobs(
     def keep(outcome: Outcome) -> None:
         outcome = replace(outcome, job=planned[outcome.job.key])
         with writer.transaction():
-            writer.attempt(said.run, outcome)
+            writer.attempt(run, outcome)
             if isinstance(outcome.job.spec, FitSpec):
                 writer.fit(outcome)
             else:
                 writer.trial(outcome)
 
-    def result() -> RunResult:
-        ended = Store(writer.path).trials(said.run)
-        return replace(
-            said,
-            counts=Counter(t.status for t in ended),
-            audit_failures=tuple(t.title for t in ended if t.audit == "failed"),
-            failures=tuple((t.title, t.status, t.error) for t in ended if t.status != "ok"),
-            seconds=said.seconds + time.perf_counter() - started,
-        )
+    def result(interrupted: bool = False) -> RunResult:
+        more = {"seconds": time.perf_counter() - started, "interrupted": interrupted, **known}
+        return RunResult.of(Store(writer.path), run, **more)
 
     try:
-        names = dict.fromkeys(job.learner for job in jobs if job.kind == "fit")
-        if crew.executor is None and (new := [n for n in names if n not in crew.kept.compiled]):
-            warm_up(new)
-            crew.kept.compiled.update(new)
+        crew.warm_up(jobs, metrics)
         crew.perform([here(job) for job in jobs], keep)
     except BaseException as error:
-        writer.end(said.run, "interrupted")
+        writer.end(run, "interrupted")
         if isinstance(error, KeyboardInterrupt):
-            raise Interrupted(replace(result(), interrupted=True)) from None
+            raise Interrupted(result(interrupted=True)) from None
         raise
-    writer.end(said.run, "finished")
+    writer.end(run, "finished")
     return result()
 
 

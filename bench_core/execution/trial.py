@@ -187,13 +187,13 @@ def score_split(
     rows, primary = [], {}
     weights, units = np.zeros(0), 0
 
-    def judged(place: tuple[PredictedPath, int]) -> tuple[dict[str, MetricValues], CostSummary]:
-        of, k = place
-        values = evaluate(metrics, of.scores[k], labels)
-        return values, summarise_cost(of.cost[k], examples.multiplicity)
+    def judged(p: int) -> tuple[dict[str, MetricValues], CostSummary]:
+        values = evaluate(metrics, path.scores[p], labels)
+        return values, summarise_cost(path.cost[p], examples.multiplicity)
 
-    found = in_order(judged, [*path.places.values()], threads)
-    for (p, (of, k)), (values, cost) in zip(path.places.items(), found, strict=True):
+    points = path.numbered
+    found = in_order(judged, [*points], threads)
+    for (p, point), (values, cost) in zip(points.items(), found, strict=True):
         first = values[metrics[0].name]
         units = len(first.values)
         condensed, weights = condense(first.values, first.weights)
@@ -201,16 +201,16 @@ def score_split(
         rows.append(
             OperatingPoint(
                 number=p,
-                point=of.points[k],
+                point=point,
                 split=split,
                 metrics={name: v.mean for name, v in values.items()},
-                feature_cost=float(of.feature_cost[k]),
-                evaluation_cost=float(of.evaluation_cost[k]),
+                feature_cost=float(path.feature_cost[p]),
+                evaluation_cost=float(path.evaluation_cost[p]),
                 total_cost=cost.average,
                 cost_p95=cost.p95,
                 cost_max=cost.maximum,
-                cap=of.points[k].get(CAP),
-                features_used=int(readable(of.bought[k : k + 1] > 0, costs).sum()),
+                cap=point.get(CAP),
+                features_used=int(readable(path.bought[[p]] > 0, costs).sum()),
             )
         )
     return SplitScore(tuple(rows), units, primary, weights)
@@ -236,11 +236,11 @@ def stored_values(
     """The values of a split, by query or row, at the points ``kept``."""
     costs, bought, rows = [], [], np.zeros(0)
     for p in kept:
-        of, k = path.places[p]
-        means, rows = unit_costs(of.cost[k], part.groups, part.weights, score.units)
+        means, rows = unit_costs(path.cost[p], part.groups, part.weights, score.units)
         means, rows = condense(means, rows)
         costs.append(means)
-        bought.append(np.vstack([of.bought[k], of.steps.get(k, np.zeros((0, of.bought.shape[1])))]))
+        none = np.zeros((0, path.bought.shape[1]))
+        bought.append(np.vstack([path.bought[p], path.steps.get(p, none)]))
     # points without an order, and steps in which nothing is bought
     last = max(1 + int(np.flatnonzero(one.any(axis=1)).max(initial=0)) for one in bought)
     padded = [np.vstack([one, np.zeros((last, one.shape[1]))])[:last].ravel() for one in bought]

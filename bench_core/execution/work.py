@@ -6,7 +6,7 @@ done again, so a job that was killed is done by starting it again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -19,8 +19,6 @@ from bench_core.datasets.user_datasets import open_registry
 from bench_core.errors import BenchError, InputError, option
 from bench_core.execution.events import Event, OnEvent
 from bench_core.execution.runner import Crew, Kept, RunResult, do_jobs, jobs_of
-from bench_core.metrics import parse_metric
-from bench_core.metrics.evaluation import warm_up as warm_up_metrics
 from bench_core.planning.job_files import JobFile, check_job
 from bench_core.planning.plan import DatasetUse, usable_fits
 from bench_core.planning.resolve_datasets import choose_datasets
@@ -31,21 +29,6 @@ from bench_core.results.records import Job, Outcome, Status
 from bench_core.results.store import Store
 from bench_core.results.store_files import check_store, states_folder
 from bench_core.results.writer import open_writer
-
-
-def warming(
-    registry: Registry, metrics: Iterable[str], emit: OnEvent
-) -> Callable[[Iterable[str]], None]:
-    """What compiles the code of learners, and of these metrics, ahead of their work."""
-
-    def warm_up(learners: Iterable[str]) -> None:
-        def say(line: str) -> None:
-            emit(Event("note", line))
-
-        registry.warm_up(learners, say)
-        warm_up_metrics([parse_metric(name, registry.metrics) for name in metrics], say)
-
-    return warm_up
 
 
 def work(
@@ -60,11 +43,8 @@ def work(
     code or version are not those of the plan. ``kept``: of earlier jobs of the run."""
     planned = job.request.data_dir
     data_dir = data_dir or (planned if is_url(planned) else "")
-    registry = kept.registry if kept else None
-    if registry is None:
-        registry = open_registry(dict.fromkeys([*job.request.plugins, *plugins]), data_dir)
-    if kept:
-        kept.registry = registry
+    modules, held = dict.fromkeys([*job.request.plugins, *plugins]), kept or Kept()
+    registry = held.registry = held.registry or open_registry(modules, data_dir)
     check_job(job)
     places = {path: _data(path, job, registry, emit, data_dir) for path in job.data}
     states = str(states_folder(shard).absolute())
@@ -82,8 +62,7 @@ def work(
         *cores,
     )
     request = replace(job.request, store=str(shard), data_dir=data_dir)
-    crew = Crew(request, cores, emit, kept=kept or Kept(), keep_workers=kept is not None)
-    warm_up = warming(registry, job.about["metrics"], emit)
+    crew = Crew(request, cores, emit, kept=held, keep_workers=kept is not None)
     with open_writer(shard) as writer:
         writer.costs({key: from_json(costs) for key, costs in job.costs.items()})
         writer.begin(job.run, job.about, job.listed)
@@ -91,8 +70,8 @@ def work(
         emit(Event("plan", job.run, done=len(done), total=total, jobs_total=len(jobs)))
         for trial, reason in job.skipped:
             writer.trial(Outcome(Job("score", trial), Status.SKIPPED, reason))
-        said = RunResult(job.run, shard, {}, reused=len(done))
-        return do_jobs(jobs, said, crew, writer, warm_up, here)
+        known = {"reused": len(done)}
+        return do_jobs(jobs, job.run, job.about["metrics"], crew, writer, known, here)
 
 
 def _data(path: str, job: JobFile, registry: Registry, emit: OnEvent, data_dir: str) -> str:

@@ -6,15 +6,24 @@ import json
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from bench_core.arrays import FloatArray
 from bench_core.costs.model import unit_named
-from bench_core.errors import UsageError, unknown
-from bench_core.leaderboard.board import SHARE, Board, CurvePoint, Failure, Optimum, Pick, Row
+from bench_core.errors import require
+from bench_core.leaderboard.board import (
+    NOTHING,
+    SHARE,
+    Board,
+    CurvePoint,
+    Failure,
+    Optimum,
+    Pick,
+    Row,
+)
 from bench_core.results import operating_points as selection
 from bench_core.results.budgets import CAP, Budget, as_budgets, budget_of, default_budgets
 from bench_core.results.marks import Ends, repeated_paths, search_marks
@@ -58,8 +67,7 @@ def primary_metric(info: RunInfo, dataset: str, name: str = "") -> Criterion:
     """
     known = [metric for use in uses_of(info, dataset) for metric in use.get("metrics") or ()]
     known = list(dict.fromkeys(map(str, known or info.metrics)))
-    if name and name not in known:
-        raise UsageError(unknown("metric of this run", name, known))
+    require("metric of this run", [name] if name else (), known)
     return criterion(info, name or known[0])
 
 
@@ -82,7 +90,6 @@ def _board(info: RunInfo, name: str, every: pd.DataFrame, trials: pd.DataFrame) 
     optimum = Optimum.of(use, metric.name)
     capped = (Budget(cap, CAP) for cap, _ in optimum.cap)
     budgets = tuple(dict.fromkeys((*budgets_of(use, rows), *capped)))
-    rows = within_each(frame, metric, rows, budgets)
     first = trials.iloc[0]  # what data and costs decide is the same for all
     stand_in = bool(first["stand_in"])
     marks = {
@@ -123,21 +130,6 @@ def budgets_of(use: Mapping[str, Any], rows: Sequence[Row]) -> tuple[Budget, ...
     return default_budgets(min(costs, default=0.0), whole)
 
 
-def within_each(
-    frame: pd.DataFrame, metric: Criterion, rows: Sequence[Row], budgets: Sequence[Budget]
-) -> tuple[Row, ...]:
-    """The rows with what each reaches at these budgets."""
-    each = [{one.learner: one for one in offers(frame, metric, budget)} for budget in budgets]
-
-    def pick_of(row: Row, offer: Offer | None) -> Pick | None:
-        return offer.pick if offer and offer.repeats == row.repeats else None
-
-    return tuple(
-        replace(row, within=tuple(pick_of(row, found.get(row.learner)) for found in each))
-        for row in rows
-    )
-
-
 def _rows(
     frame: pd.DataFrame,
     trials: pd.DataFrame,
@@ -172,7 +164,7 @@ def _rows(
             repeats=int(mean[learner]["repeats"]),
             best=_pick(mean[learner], chosen, varied),
             reached=int(saving[learner]["reached"]),
-            cheap=_pick(saving[learner], saves[learner], varied) if reaches else None,
+            cheap=_pick(saving[learner], saves[learner], varied) if reaches else NOTHING,
             saving=float(saving[learner]["saving"]),
             curve=_curve(curves[learner], varied),
             alike=round(alike[learner]),
@@ -184,7 +176,7 @@ def _rows(
     def rank(row: Row) -> tuple[bool, bool, float, str]:
         first = row.cheap.cost if row.cheap else row.best.quality * (-1 if higher else 1)
         first = math.inf if math.isnan(first) else first
-        return row.baseline, row.cheap is None, first, row.learner
+        return row.baseline, not row.cheap, first, row.learner
 
     return tuple(sorted(rows, key=rank))
 

@@ -82,6 +82,9 @@ class Pick:
     varied: frozenset[str] = frozenset()  # parameters that differ within the run
     part: float = 0.0  # of the rows, that the cheaper points serve: the mean over mixtures
 
+    def __bool__(self) -> bool:
+        return bool(self.choices)
+
     @property
     def settings(self) -> tuple[Setting, ...]:
         """The settings of the repeats, the most frequent first."""
@@ -94,6 +97,10 @@ class Pick:
                 made = replace(made, part=self.part, cheaper=other)
             found.append(made)
         return tuple(found)
+
+
+NOTHING = Pick(math.nan, math.nan, math.nan, ())
+"""Where not every repeat has a point."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,12 +120,12 @@ UNKNOWN = Interval(math.nan, math.nan)
 class Standing:
     """A learner at a budget: means over repeats on test, NaN unless all have a result."""
 
-    learner: str
-    quality: float
-    interval: Interval  # of 95%, of the quality
-    cost: float
-    tier: int  # 1 leads, 0 has no result
-    ranks: tuple[int, int]  # best and worst rank that the data leave it
+    learner: str = ""
+    quality: float = math.nan
+    interval: Interval = UNKNOWN  # of 95%, of the quality
+    cost: float = math.nan
+    tier: int = 0  # 1 leads, 0 has no result
+    ranks: tuple[int, int] = (0, 0)  # best and worst rank that the data leave it
     over: bool = False  # its mean cost on test is above the budget, with its whole interval
 
 
@@ -136,24 +143,25 @@ class Saved:
     """Certainty of a row's saving, among those that keep the quality. A draw in which the learner
     does not reach the quality counts as no saving, 1x."""
 
-    interval: Interval  # of 95%
-    wide: Interval  # of 99%
-    tier: int
-    ranks: tuple[int, int]
-    lost: bool  # the point is certainly below ``LOST`` on test; tier 0
+    interval: Interval = UNKNOWN  # of 95%
+    wide: Interval = UNKNOWN  # of 99%
+    tier: int = 0  # 0 has no saving
+    ranks: tuple[int, int] = (0, 0)
+    lost: bool = False  # the point is certainly below ``LOST`` on test; tier 0
 
 
 @dataclass(frozen=True, slots=True)
 class Measure:
     """A value with its 95% interval."""
 
-    value: float
-    interval: Interval
+    value: float = math.nan
+    interval: Interval = UNKNOWN
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A learner on the board. How sure all this is, ``certified`` adds."""
+    """A learner on the board. How sure all this is, ``certified`` adds; figures that are not known
+    are NaN."""
 
     learner: str
     reference: bool
@@ -161,7 +169,7 @@ class Row:
     repeats: int  # in which it has finished
     best: Pick  # without a limit
     reached: int  # repeats that keep ``SHARE`` of the reference's quality
-    cheap: Pick | None  # the cheapest mixture that keeps it, None unless all repeats do
+    cheap: Pick  # the cheapest mixture that keeps it, ``NOTHING`` unless all repeats do
     saving: float  # the reference's cost of just that quality over this one's
     curve: tuple[CurvePoint, ...]  # the frontier, cheapest first
     baseline: bool = False  # a trivial method, listed below the others
@@ -169,12 +177,11 @@ class Row:
     alike: int = 0  # settings that gave the path of another one
     seconds: float = 0.0  # of training, mean over repeats
     marks: tuple[str, ...] = ()  # of the models at ``best`` and ``cheap``, and of the search
-    within: tuple[Pick | None, ...] = ()  # at the board's budgets, None unless all can pay
-    standing: Standing | None = None  # of the best point
-    saved: Saved | None = None
-    area: Measure | None = None  # mean quality over the board's costs
-    regret: Measure | None = None  # what it lacks to the best at each cost
-    gap: Measure | None = None  # what it lacks to the known optimum
+    standing: Standing = Standing()  # of the best point
+    saved: Saved = Saved()
+    area: Measure = Measure()  # mean quality over the board's costs
+    regret: Measure = Measure()  # what it lacks to the best at each cost
+    gap: Measure = Measure()  # what it lacks to the known optimum
     over: tuple[Budget, ...] = ()  # that it exceeds on test by more than chance
 
 
@@ -239,7 +246,7 @@ class Board:
     notes: tuple[str, ...]
     budgets: tuple[Budget, ...] = ()  # at which learners are compared
     standings: tuple[Standings, ...] = ()  # at these budgets, by ``certified``
-    unlimited: Standings | None = None  # without a limit
+    unlimited: Standings = Standings(None, ())  # without a limit
     costs: tuple[float, float] | None = None  # the range that areas are taken over
     draws: int = 0  # that intervals are of
     optimum: Optimum = Optimum()
@@ -253,7 +260,7 @@ class Board:
             **dict.fromkeys(self.marks, True),
             f"{row.repeats} of {self.repeats} repeats": row.repeats < self.repeats,
             f"{SHARE:.0%} in {row.reached} of {row.repeats}": 0 < row.reached < row.repeats,
-            f"below {LOST:.0%}": row.saved is not None and row.saved.lost,
+            f"below {LOST:.0%}": row.saved.lost,
             OVER: bool(row.over),
         }
         return (*(mark for mark, there in own.items() if there), *row.marks)
@@ -265,7 +272,7 @@ class Board:
     @property
     def at(self) -> tuple[Standings, ...]:
         """The standings at its budgets; the last of them has no limit."""
-        return (*self.standings, self.unlimited or Standings(None, ()))
+        return (*self.standings, self.unlimited)
 
     def lines(self) -> Iterator[tuple[Row, tuple[Standing, ...]]]:
         """Each learner with its standing at each budget: by quality without a limit, baselines

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -13,7 +14,7 @@ import numpy as np
 
 from bench_core._io.digests import canonical
 from bench_core.data import Features
-from bench_core.errors import UsageError, unknown
+from bench_core.errors import UsageError, require
 from bench_core.leaderboard.assembly import offers, primary_metric
 from bench_core.results import operating_points as selection
 from bench_core.results.budgets import CAP, Budget, budget_of
@@ -32,22 +33,15 @@ EVERY, NEVER = 0.9995, 0.0
 
 
 class Purchase(NamedTuple):
-    """A sensor, by the features that need it: its price, and the share of rows that buy it."""
-
-    features: str
-    price: float
-    share: float
-
-
-class OrderedPurchase(NamedTuple):
-    """A sensor that some rows buy: the mean ``step`` of these (1 for a row's first purchase, 0 for
+    """A sensor, by the features that need it: its price, and the share of rows that buy it. Where
+    bills declare an order, the mean ``step`` of these rows (1 for a row's first purchase, 0 for
     what is free), and the share of all rows that buy it in the first step, the second and so on."""
 
     features: str
     price: float
     share: float
-    step: float
-    steps: tuple[float, ...]
+    step: float = math.nan
+    steps: tuple[float, ...] = ()
 
 
 def chosen_within(
@@ -60,40 +54,16 @@ def chosen_within(
 ) -> pd.DataFrame:
     """The choices, one for each repeat, that one learner (None: the best) has within the budget."""
     metric = metric or primary_metric(info, name)
-    known = list(dict.fromkeys(map(str, frame["learner"])))
-    if learner is not None and learner not in known:
-        raise UsageError(unknown("learner of this run", learner, known))
+    known = dict.fromkeys(map(str, frame["learner"]))
+    require("learner of this run", [] if learner is None else [learner], known)
     found = offers(frame, metric, budget) if learner is None else []
     best = learner or (found[0].learner if found else "")
     own, within = frame[frame["learner"] == best], budget_of(budget)
     return selection.points_within(own, metric.name, metric.higher_is_better, within)
 
 
-def purchases(store: Store, run: str, chosen: pd.DataFrame) -> list[Purchase]:
-    """Mean purchases of the chosen points and mixtures, the sensors that cost most per row first.
-
-    Empty where a point is not kept: no budget chooses it in the primary metric.
-    """
-    total: dict[tuple[str, float], float] = {}
-    for one, k, part in kept_points(store, run, chosen):
-        for name, price, share in zip(*one.trial.sensors, one.bought[k], strict=True):
-            total[name, price] = total.get((name, price), 0.0) + part * float(share)
-    found = [Purchase(name, price, share) for (name, price), share in total.items()]
-    return sorted(
-        found, key=lambda one: (-one.share * one.price, -one.share, natural(one.features))
-    )
-
-
-def ordered_purchases(store: Store, run: str, chosen: pd.DataFrame) -> list[OrderedPurchase]:
-    """Mean purchases of the chosen points with their steps, by mean step.
-
-    Empty where a point is not kept, or its model declares no order of purchases.
-    """
-    return ordered(kept_points(store, run, chosen))
-
-
-def ordered(points: Iterable[tuple[TrialValues, int, float]]) -> list[OrderedPurchase]:
-    """The mean over ``kept_points``."""
+def purchases(points: Iterable[tuple[TrialValues, int, float]]) -> list[Purchase]:
+    """The mean over ``kept_points``, the sensors that cost most per row first."""
     total: dict[tuple[str, float], list[float]] = {}
     for one, k, part in points:
         steps = [] if one.steps is None else [*one.steps[k]]
@@ -102,14 +72,22 @@ def ordered(points: Iterable[tuple[TrialValues, int, float]]) -> list[OrderedPur
             total[name, price] = [before + part * float(number) for before, number in pairs]
     # the last step in which some rows buy something
     last = max((k - 1 for own in total.values() for k in range(2, len(own)) if own[k]), default=0)
-    found = [
-        OrderedPurchase(name, price, share, step / share, (*steps, *[0.0] * last)[:last])
-        for (name, price), (share, step, *steps) in (
-            (sensor, own) for sensor, own in total.items() if len(own) > 1
-        )
-        if share > NEVER
-    ]
-    return sorted(found, key=lambda one: (one.step, -one.share, natural(one.features)))
+    found = []
+    for (name, price), (share, *order) in total.items():
+        own = Purchase(name, price, share)
+        if order and share > NEVER:
+            shares = (*order[1:], *[0.0] * last)[:last]
+            own = own._replace(step=order[0] / share, steps=shares)
+        found.append(own)
+    return sorted(
+        found, key=lambda own: (-own.share * own.price, -own.share, natural(own.features))
+    )
+
+
+def ordered(bought: Iterable[Purchase]) -> list[Purchase]:
+    """Those with a step, by it."""
+    known = [one for one in bought if not math.isnan(one.step)]
+    return sorted(known, key=lambda one: (one.step, -one.share, natural(one.features)))
 
 
 def kept_points(

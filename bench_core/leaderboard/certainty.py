@@ -142,26 +142,18 @@ class Ranking:
 
     def draws(
         self,
-        budgets: Iterable[Budget | None],
-        grid: Sequence[Budget] = (),
-        reference: str = "",
-    ) -> Draws:
-        """Draws of quality and cost within budgets, other than caps, of the quality at the budgets
-        of a grid, and of savings against a reference that has values."""
-        uncapped = [one for one in budgets if one is None or one.kind != CAP]
-        return self._drawn(uncapped, grid, reference)
-
-    def _drawn(
-        self,
         budgets: Sequence[Budget | None],
         grid: Sequence[Budget] = (),
         reference: str = "",
-        within: Budget | None = None,
+        cap: Budget | None = None,
     ) -> Draws:
+        """Draws of quality and cost within budgets, caps left out unless they are this one, of the
+        quality at the budgets of a grid, and of savings against a reference that has values."""
         store, run, dataset = self._of
+        budgets = [one for one in budgets if one is None or one.kind != CAP or one == cap]
         if store is None:
             return Draws((), (), (), note=NO_VALUES)
-        found = stored_repeats(store, run, dataset, within=within, blocks=self._blocks)
+        found = stored_repeats(store, run, dataset, within=cap, blocks=self._blocks)
         names, higher, values = in_every(found), self.higher, []
         defined = np.ones(self._resamples + 1, dtype=bool)  # draws
         for repeat, seed in with_seeds(found if names else ()):
@@ -200,10 +192,8 @@ class Ranking:
         here, since a cap has points of its own."""
         found = []
         for budget in budgets:
-            if budget is not None and budget.kind == CAP:
-                own = self._drawn([budget], within=budget)
-            else:
-                own = draws
+            capped = budget is not None and budget.kind == CAP
+            own = self.draws([budget], cap=budget) if capped else draws
             found.append(_standings(budget, self._chosen(budget), own, self.higher))
         return found
 
@@ -261,7 +251,7 @@ def _standings(
     ]
     last = len(there) + 1, len(chosen)
     lacking = sorted(set(chosen) - set(there))
-    rows += [Standing(name, math.nan, UNKNOWN, math.nan, 0, last) for name in lacking]
+    rows += [Standing(name, ranks=last) for name in lacking]
     return Standings(budget, tuple(rows), draws.note)
 
 
@@ -312,7 +302,7 @@ def certified(
     rows = [
         replace(
             row,
-            standing=best_of.get(row.learner),
+            standing=best_of.get(row.learner, row.standing),
             over=exceeded.get(row.learner, ()),
             marks=(*row.marks, FALLS) if row.learner in lower else row.marks,
         )
@@ -342,13 +332,12 @@ def cost_range(board: Board) -> tuple[float, float] | None:
 def _place(row: Row, *, higher: bool) -> tuple[object, ...]:
     """Sort key. Learners that keep the quality come first, by tiers of the saving, in a tier by the
     lower end of its interval; then the others by tiers of their best quality; baselines last."""
-    if row.cheap and row.saved and not row.saved.lost:
+    if row.saved.tier:
         sure = -round(row.saved.interval.low, 1)
         return row.baseline, 0, row.saved.tier, sure, row.cheap.cost, row.learner
-    tier = row.standing.tier if row.standing else 0
     quality = row.best.quality * (-1 if higher else 1)
     quality = math.inf if math.isnan(quality) else quality
-    return row.baseline, 1, tier or math.inf, quality, row.best.cost, row.learner
+    return row.baseline, 1, row.standing.tier or math.inf, quality, row.best.cost, row.learner
 
 
 def _with_savings(rows: Sequence[Row], board: Board, draws: Draws) -> list[Row]:
@@ -376,7 +365,7 @@ def _with_savings(rows: Sequence[Row], board: Board, draws: Draws) -> list[Row]:
         )
         for k, row in enumerate(keeps)
     }
-    return [replace(row, saved=found.get(row.learner)) for row in rows]
+    return [replace(row, saved=found.get(row.learner, row.saved)) for row in rows]
 
 
 _FREE = 1e6  # a saving where nothing is paid any more
@@ -450,10 +439,10 @@ def _with_areas(rows: Sequence[Row], board: Board, draws: Draws) -> list[Row]:
     return found
 
 
-def _gap(area: Measure, board: Board, grid: FloatArray) -> Measure | None:
+def _gap(area: Measure, board: Board, grid: FloatArray) -> Measure:
     """Mean distance of the curve to the known optimum, over the same costs."""
     if not board.optimum.mean:
-        return None
+        return Measure()
     corners = np.array(board.optimum.mean)
     most = float(np.interp(grid, corners[:, 0], corners[:, 1]).mean())
     low, high = most - area.interval.high, most - area.interval.low

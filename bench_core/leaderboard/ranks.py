@@ -78,7 +78,7 @@ def normal_range(share: float, count: int) -> float:
 def _losses(board: Board, names: Sequence[str]) -> list[float]:
     """Less is better; areas where all have one, else the best qualities."""
     rows = {row.learner: row for row in board.rows}
-    areas = [row.area.value if (row := rows[name]).area else math.nan for name in names]
+    areas = [rows[name].area.value for name in names]
     if any(map(math.isnan, areas)):
         areas = [rows[name].best.quality for name in names]
     return [-value if board.higher_is_better else value for value in areas]

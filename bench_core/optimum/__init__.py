@@ -20,6 +20,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from heapq import heappop, heappush
+from itertools import pairwise
 from typing import NamedTuple, Self
 
 import numpy as np
@@ -28,13 +29,9 @@ from bench_core.arrays import Array, FloatArray, IntArray
 from bench_core.costs.model import CostModel, SensorPrices
 from bench_core.sequential import ROUNDING, Purchases
 
-MOST_STATES = 4_000_000
 SOLVES = 500  # at most, for the corners of one problem
 EXACT = 1e-9
 """Between two corners nothing is better than their mixture by more than this."""
-
-
-_Gap = tuple[float, tuple[float, float], tuple[float, float]]
 
 
 class Corner(NamedTuple):
@@ -64,10 +61,10 @@ class States:
     spent: FloatArray  # (2**t,), of those in the mask
 
     @classmethod
-    def of(cls, table: FloatArray, purchases: Purchases, each: IntArray) -> Self:
+    def of(cls, table: FloatArray, each: IntArray, prices: SensorPrices) -> Self:
         """The states of a table (v1, .., vt, K), whose axes are the values of ``each`` purchase
         (t,); -1 is what is known from the start."""
-        digits, bought = table.ndim - 1, each >= 0
+        digits, bought, purchases = table.ndim - 1, each >= 0, Purchases.of(prices)
         masks = (np.arange(2**digits)[:, None] >> np.arange(digits)) & 1 > 0
         made = np.zeros((len(masks), len(purchases)), dtype=bool)
         made[:, each[bought]] = masks[:, bought]
@@ -90,28 +87,28 @@ class States:
         equally good ones it is the cheapest, then the first."""
         from bench_core.optimum.kernels import solve
 
-        total = self.mass.sum(axis=1)
-        action, value, cost = solve(
-            *(total, self.mass.max(axis=1), self.radix, self.strides, self.price, self.spent),
-            *(price, cap * (1 + ROUNDING)),
-        )
+        masses, room = (self.mass.sum(axis=1), self.mass.max(axis=1)), cap * (1 + ROUNDING)
+        problem = masses, self.radix, self.strides, self.price, self.spent
+        action, value, cost = solve(*problem, price, room)
         return Solution(action, cost, value + price * cost if cost else value)
 
-    def corners(self, most: int = SOLVES) -> list[Corner]:
-        """The corners of mean cost and accuracy, costs rising, from at most so many solutions."""
-        ends = [self.solve(np.inf), self.solve(0.0)]
-        found = {one.cost: one.quality for one in ends}
-        open_gaps = [_gap(*((one.cost, one.quality) for one in ends))]
-        for _ in range(most - 2):
-            area, low, high = heappop(open_gaps) if open_gaps else (0.0, (0.0, 0.0), (0.0, 0.0))
-            if area == 0:
-                break  # what is left is level
-            slope = (high[1] - low[1]) / (high[0] - low[0])
-            _, cost, quality = self.solve(slope)
-            if quality - low[1] - slope * (cost - low[0]) > EXACT:
-                found[cost] = quality
-                heappush(open_gaps, _gap(low, (cost, quality)))
-                heappush(open_gaps, _gap((cost, quality), high))
+    def corners(self) -> list[Corner]:
+        """The corners of mean cost and accuracy, costs rising."""
+        ends = self.solve(np.inf)[1:], self.solve(0.0)[1:]
+        found, gaps, new = dict(ends), list[tuple[float, ...]](), [*ends]
+        for _ in range(SOLVES - 2):
+            for (cost, quality), (more, better) in pairwise(new):
+                room = (more - cost) * (better - quality)
+                if room != 0:  # else all between them is level
+                    heappush(gaps, (-room, cost, quality, more, better))
+            if not gaps:
+                break
+            _, cost, quality, more, better = heappop(gaps)
+            slope = (better - quality) / (more - cost)
+            between = self.solve(slope)[1:]
+            above = between[1] - quality - slope * (between[0] - cost)
+            new = [(cost, quality), between, (more, better)] if above > EXACT else []
+            found.update(new)
         costs = sorted(found)
         qualities = [found[cost] for cost in costs]
         slopes = [*(np.diff(qualities) / np.diff(costs)), 0.0]
@@ -120,27 +117,25 @@ class States:
         return [Corner(*one) for one in zip(costs, qualities, prices.tolist(), strict=True)]
 
 
-def _gap(low: tuple[float, float], high: tuple[float, float]) -> _Gap:
-    """Two neighbours among the corners found so far; those with most room between them first."""
-    return -(high[0] - low[0]) * (high[1] - low[1]), low, high
-
-
-def shown_by(purchases: Purchases, prices: SensorPrices) -> IntArray:
+def shown_by(prices: SensorPrices) -> IntArray:
     """The purchase that shows each feature (d,): -1 where it needs none, -2 where several."""
-    needs = prices.needs.toarray() > 0
-    shown = ~(needs[:, None, :] & ~purchases.sets[None]).any(axis=2)  # (d, k)
+    shown = prices.needs @ (~Purchases.of(prices).sets).T.astype(np.float64) == 0  # (d, k)
     one = np.where(shown.sum(axis=1) == 1, shown.argmax(axis=1), -2)
-    return np.where(needs.any(axis=1), one, -1)
+    return np.where(np.diff(prices.needs.indptr) > 0, one, -1)
 
 
-def by_purchase(table: FloatArray, shown: IntArray) -> tuple[FloatArray, IntArray]:
+def by_purchase(
+    table: FloatArray, prices: SensorPrices
+) -> tuple[FloatArray, IntArray, IntArray] | None:
     """A table (v1, .., vd, K) of features with one axis for those that a purchase shows together,
-    and the purchase of each axis."""
-    each = np.unique(shown)
-    sizes = np.array(table.shape[:-1])
+    the purchase of each axis, and that of each feature; None where one needs several."""
+    shown = shown_by(prices)
+    if (shown == -2).any():
+        return None
+    each, sizes = np.unique(shown), np.array(table.shape[:-1])
     shape = [int(sizes[shown == purchase].prod()) for purchase in each]
     order = np.argsort(shown, kind="stable")
-    return table.transpose([*order, -1]).reshape(*shape, -1), each
+    return table.transpose([*order, -1]).reshape(*shape, -1), each, shown
 
 
 def optimum_of(
@@ -150,12 +145,10 @@ def optimum_of(
     (caps, 2); nothing where it cannot be known."""
     if "table" not in truth or not isinstance(costs, SensorPrices):
         return {}
-    purchases = Purchases.of(costs)
-    shown = shown_by(purchases, costs)
-    if (shown == -2).any():
+    parts = by_purchase(truth["table"], costs)
+    if parts is None:
         return {}
-    table, each = by_purchase(truth["table"], shown)
-    states = States.of(table, purchases, each)
+    states = States.of(*parts[:2], costs)
     corners = [corner[:2] for corner in states.corners()]
     capped = [(cap, states.solve(cap=cap).quality) for cap in caps]
     return {"accuracy": np.array(corners), "accuracy cap": np.array(capped).reshape(-1, 2)}

@@ -10,19 +10,13 @@ TIED = 1e-12  # of the mass of a state
 
 @njit(cache=True, nogil=True)
 def solve(
-    mass: Any,
-    best_class: Any,
-    radix: Any,
-    strides: Any,
-    prices: Any,
-    spent: Any,
-    price: float,
-    cap: float,
+    masses: Any, radix: Any, strides: Any, prices: Any, spent: Any, price: float, cap: float
 ) -> Any:
     """The best action in each state (states,), the value of the first state, and its mean cost.
 
-    ``mass`` (states,) is p(s), ``best_class`` (states,) max_y p(s, y): values are times p(s).
+    ``masses`` are p(s) and max_y p(s, y), (states,) each: values are times p(s).
     """
+    mass, best_class = masses
     count, digits = len(mass), len(radix)
     value, cost = np.zeros(count), np.zeros(count)
     action = np.full(count, -1, np.int8)

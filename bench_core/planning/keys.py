@@ -85,11 +85,6 @@ class DescribedLearner:
         return ""
 
 
-def learner_key(learner: Any, version: str = "") -> dict[str, Any]:
-    """Everything about a learner that decides what it computes, as JSON."""
-    return DescribedLearner(learner).key(version)
-
-
 def metric_key(name: str, registered: Mapping[str, Metric]) -> tuple[str, ...]:
     """A metric's name, and for one that a plugin brings a digest of its source."""
     metric = parse_metric(name, registered)

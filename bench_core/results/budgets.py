@@ -13,7 +13,10 @@ if TYPE_CHECKING:
     from bench_core.arrays import FloatArray
     from bench_core.metrics.frontier import Choice, Hull
 
-KINDS = ("mean", "p95", "cap")
+COLUMNS = {"mean": "total_cost", "p95": "cost_p95", "cap": "cost_max"}
+"""By kind of budget the figure of an operating point that it limits."""
+
+KINDS = (*COLUMNS,)
 CAP = "cap"
 """The one name in the ``point`` of what was measured under a cap; no model's point may have it."""
 

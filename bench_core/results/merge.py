@@ -17,9 +17,8 @@ from pathlib import Path
 
 from bench_core._io.files import atomic_file
 from bench_core.errors import InputError
-from bench_core.results.differences import TOLERANCE, differences
-from bench_core.results.records import AUDITS
-from bench_core.results.store import Store
+from bench_core.results.records import AUDITS, TOLERANCE, differences
+from bench_core.results.store import Store, readable
 from bench_core.results.store_files import DAMAGE, check_store, models_in, states_folder
 from bench_core.results.tables import OF_TRIAL, add_metrics, names_of, quoted, select
 from bench_core.results.writer import Writer, open_writer
@@ -105,14 +104,8 @@ def copy_fits(target: Path, source: Path, keys: Sequence[str]) -> None:
 
 @contextmanager
 def _attached(db: sqlite3.Connection, source: Path) -> Iterator[None]:
-    uri = f"{source.resolve().as_uri()}?mode=ro"
     try:
-        db.execute("ATTACH ? AS other", [uri])
-        try:
-            db.execute("SELECT count(*) FROM other.trial")
-        except sqlite3.OperationalError:  # no write-ahead log can be opened in a locked folder
-            db.execute("DETACH other")
-            db.execute("ATTACH ? AS other", [f"{uri}&immutable=1"])
+        db.execute("ATTACH ? AS other", [readable(source)])
         yield
     except DAMAGE as error:
         remedy = "put an intact copy in its place"

@@ -324,29 +324,21 @@ def savings(
             *_, whole = reaching(own, aim)
         for inside in groups(points.iloc[part], ["learner"]):
             above, below, mixed, paid = reaching(part[inside], aim)
-            # -1 - row of a learner that never reaches the target: what does not hang on a point
-            first = int(part[inside][0])
-            rows.append((above, below, mixed) if above >= 0 else (-1 - first, first, 0.0))
-            added.append((best, aim, _over(whole, paid)))
-    found = _reached(points, np.array(rows, dtype=np.float64).reshape(-1, 3))
-    bests, targets, saved = np.array(added, dtype=np.float64).reshape(-1, 3).T
+            first = int(part[inside][0])  # what does not hang on a point
+            rows.append((above, below, mixed) if above >= 0 else (first, first, 0.0))
+            added.append((above, best, aim, _over(whole, paid)))
+    point, cheaper, parts = np.array(rows, dtype=np.float64).reshape(-1, 3).T
+    found = mixture(points, Choice(point.astype(np.int64), cheaper.astype(np.int64), parts))
+    known, bests, targets, saved = np.array(added, dtype=np.float64).reshape(-1, 4).T
+    for name in found.columns.difference(_WITHOUT_POINT, sort=False):
+        found[name] = found[name].astype(object).where(known >= 0)
+    figures = [n for n in (*_FIGURES, "valid_p95", "total_cost", *_COSTS, "part") if n in found]
+    found = found.astype(dict.fromkeys(figures, "float64")).assign(reached=known >= 0)
     for name in ("test_quality", "test_cost"):
-        known = points[name].to_numpy(dtype=np.float64)
-        of_best = np.where(bests < 0, np.nan, known[bests.astype(np.int64)])
+        values = points[name].to_numpy(dtype=np.float64)
+        of_best = np.where(bests < 0, np.nan, values[bests.astype(np.int64)])
         found[name.replace("test", "reference")] = of_best
     return found.assign(target=targets, saving=saved)
-
-
-def _reached(points: pd.DataFrame, rows: FloatArray) -> pd.DataFrame:
-    """These mixtures (point, cheaper, part) of the points with ``reached``; of -1 - row only what
-    does not hang on a point."""
-    reached = rows[:, 0] >= 0
-    first, cheaper = (rows[:, k].astype(np.int64) for k in (0, 1))
-    found = mixture(points, Choice(np.where(reached, first, -1 - first), cheaper, rows[:, 2]))
-    for name in found.columns.difference(_WITHOUT_POINT, sort=False):
-        found[name] = found[name].astype(object).where(reached)
-    figures = [n for n in (*_FIGURES, "valid_p95", "total_cost", *_COSTS, "part") if n in found]
-    return found.astype(dict.fromkeys(figures, "float64")).assign(reached=reached)
 
 
 def diverged(rows: pd.DataFrame) -> pd.Series[bool]:

@@ -117,7 +117,8 @@ class Store:
             yield self._held
             return
         try:
-            with closing(_connect(self.path)) as db:
+            found = sqlite3.connect(readable(self.path), uri=True, timeout=30, isolation_level=None)
+            with closing(found) as db:
                 db.execute("BEGIN")  # all that is read is of one moment
                 yield db
         except DAMAGE as error:
@@ -303,15 +304,15 @@ class Store:
             ]
 
 
-def _connect(path: Path) -> sqlite3.Connection:
+def readable(path: Path) -> str:
+    """The address by which SQLite opens a store for reading."""
     uri = f"{path.resolve().as_uri()}?mode=ro"
-    db = sqlite3.connect(uri, uri=True, timeout=30, isolation_level=None)
-    try:
-        db.execute("SELECT count(*) FROM sqlite_master")
-    except sqlite3.OperationalError:  # no write-ahead log can be opened in a locked folder
-        db.close()
-        db = sqlite3.connect(f"{uri}&immutable=1", uri=True, isolation_level=None)
-    return db
+    with closing(sqlite3.connect(uri, uri=True, timeout=30)) as db:
+        try:
+            db.execute("SELECT count(*) FROM sqlite_master")
+        except sqlite3.OperationalError:  # no write-ahead log can be opened in a locked folder
+            return f"{uri}&immutable=1"
+    return uri
 
 
 def _stored_values(row: Mapping[str, Any]) -> StoredValues:

@@ -7,6 +7,7 @@ import sqlite3
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,7 @@ from bench_core.results.records import (
     Verdict,
     with_tuples,
 )
+from bench_core.results.store import Store
 from bench_core.results.store_files import (
     being_written,
     check_store,
@@ -33,6 +35,7 @@ from bench_core.results.store_files import (
     damaged,
     lock_path,
     save_model,
+    state_path,
     states_folder,
 )
 from bench_core.results.tables import OF_TRIAL, TABLES, add_metrics, put, row_of
@@ -133,6 +136,42 @@ def _create(path: Path) -> None:
 def now() -> str:
     """This moment in UTC, to the microsecond (runs are ordered by it)."""
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+@dataclass(frozen=True, slots=True)
+class Removal:
+    """Everything removed with some runs: ``trials`` by key that no other run has, and the files of
+    fitted models ``fits`` that nothing left needs; or these alone."""
+
+    runs: tuple[str, ...]
+    trials: tuple[str, ...]
+    fits: tuple[Path, ...]
+    fits_alone: bool
+
+    @property
+    def size(self) -> int:
+        """Bytes of the fitted models."""
+        return sum(path.stat().st_size for path in self.fits)
+
+
+def plan_removal(store: Store, runs: Iterable[str], *, fits_alone: bool = False) -> Removal:
+    """Plan the removal of these runs; ``fits_alone``: their fitted models, results are kept.
+
+    A model stays if a trial of another run was made with it. Raises InputError for a damaged store.
+    """
+    names = tuple(dict.fromkeys(store.resolve(run) for run in runs))
+    others = [info.run for info in store.runs() if info.run not in names]
+    left, own = (
+        {trial.key: trial.fit for run in some for trial in store.trials(run)}
+        for some in (others, names)
+    )
+    # what models stand on may have no trial of its own
+    trained = {one.key for run in names for one in store.attempts(run) if one.kind == "fit"}
+    fits = {*own.values(), *trained} - {*left.values()}
+    paths = (state_path(states_folder(store.path), key) for key in sorted(fits))
+    gone = () if fits_alone else sorted(own.keys() - left.keys())
+    found = tuple(path for path in paths if path.is_file())
+    return Removal(names, tuple(gone), found, fits_alone)
 
 
 class Writer:
@@ -264,18 +303,20 @@ class Writer:
         for table in OF_TRIAL:
             self.db.execute(f"DELETE FROM {table} WHERE trial = ?", [key])
 
-    def remove(self, runs: Iterable[str], trials: Iterable[str], fits: Iterable[str]) -> None:
-        """Forget runs, trials with all that is kept of them, and fits."""
+    def remove(self, what: Removal) -> None:
+        """Carry it out: the rows in one transaction, then the files."""
         with self.transaction() as db:
-            for key in trials:
+            for key in what.trials:
                 self._drop(key)
-            for run in runs:
+            for run in () if what.fits_alone else what.runs:
                 db.execute("DELETE FROM run WHERE run = ?", [run])
                 db.execute("DELETE FROM run_trial WHERE run = ?", [run])
                 db.execute(_FORGET, [run])
-            db.executemany("DELETE FROM fit WHERE key = ?", [[key] for key in fits])
+            db.executemany("DELETE FROM fit WHERE key = ?", [[path.stem] for path in what.fits])
             db.execute("DELETE FROM sensor WHERE list NOT IN (SELECT sensors FROM trial)")
         self.db.execute("VACUUM")
+        for path in what.fits:
+            path.unlink(missing_ok=True)
 
     def audit(self, key: str, verdict: Verdict) -> Verdict:
         """Keep the verdict of a trial's audit, and return the one that holds: what was refused

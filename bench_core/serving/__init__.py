@@ -22,9 +22,9 @@ from bench_core.serving.program import (
     Program,
     Step,
     Stop,
-    Trees,
     compact,
     joined,
+    no_trees,
 )
 from bench_core.serving.row_state import Answer, Answers
 
@@ -45,10 +45,10 @@ __all__ = [
     "Step",
     "Stop",
     "Sums",
-    "Trees",
     "compact",
     "joined",
     "linked",
     "load",
+    "no_trees",
     "write_folder",
 ]

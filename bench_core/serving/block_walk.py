@@ -11,6 +11,7 @@ import numpy as np
 
 from bench_core.arrays import Float32Array, FloatArray, IntArray
 from bench_core.costs.model import Acquired, CostModel
+from bench_core.costs.model import needs_of as sensor_needs
 from bench_core.serving.gates import leave, with_columns
 from bench_core.serving.program import Program, Step, segments
 from bench_core.serving.row_state import Rows
@@ -156,15 +157,10 @@ def _adds(step: Step) -> bool:
 
 
 def needs_of(program: Program, costs: CostModel) -> Needs:
-    """What the features that a program may read need."""
+    """What the features of a program need."""
     from bench_trees.inference import Needs
 
-    sensors = [np.zeros(0, np.int32)] * len(program.multiplier)
-    for feature in program.features.tolist():
-        sensors[feature] = costs.sensors_of(feature)
-    start = np.cumsum([0, *map(len, sensors)], dtype=np.int32)
-    needed = np.concatenate([np.zeros(0, np.int32), *sensors]).astype(np.int32)
-    return Needs(start, needed, program.multiplier, costs.sensors)
+    return Needs(*sensor_needs(costs), program.multiplier, costs.sensors)
 
 
 def _bits(needs: Needs, features: list[int]) -> Any:

@@ -141,24 +141,20 @@ def _policy_constants(program: PolicyProgram) -> dict[str, Any]:
 def _policy_tables(program: PolicyProgram, prices: SensorPrices) -> list[str]:
     own, d, cells = program.prices, program.prices.features, program.scores.features.tolist()
     sets = [{*np.flatnonzero(row).tolist()} for row in program.purchases.sets]
-    needs = [{*own.sensors_of(f).tolist()} for f in range(d)]
+    things = [*({*own.sensors_of(f).tolist()} for f in range(d)), *sets]  # features, purchases
     free = {s for one in sets if not own.sensor[[*one]].any() for s in one}
-    # of each purchase, and of what is free: the others that it may make, the columns it may show
-    touched = [[j for j, two in enumerate(sets) if one & two] for one in (*sets, free)]
-    columns = [[f for f, need in enumerate(needs) if need & one] for one in sets]
-    columns.append([f for f, need in enumerate(needs) if need <= free])
+    served = [[t for t, one in enumerate(things) if s in one] for s in range(own.sensors)]
     place = {feature: c for c, feature in enumerate(cells)}
     marks = {p: place.get(d + g, -1) for g, p in enumerate(program.marked.tolist())}
-    found = [
+    return [
         array("double", "prices", map(number, prices.sensor)),
         array("double", "weighed", map(number, own.sensor)),
         array("int", "places", [place.get(f, -1) for f in range(d)]),
         array("int", "marks", [marks.get(p, -1) for p in range(len(sets))]),
+        array("int", "needed", map(len, things)),
+        *_lists("sensors", [*map(sorted, (*sets, free))]),
+        *_lists("things", served),
     ]
-    lists = {"sensors": [*map(sorted, (*sets, free))], "needs": [*map(sorted, needs)]}
-    for name, rows in {**lists, "touched": touched, "columns": columns}.items():
-        found += _lists(name, rows)
-    return found
 
 
 def _below(packed: Packed) -> Any:

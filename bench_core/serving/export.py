@@ -13,9 +13,9 @@ from bench_core import __version__
 from bench_core._io.files import in_cache
 from bench_core.data import Features
 from bench_core.datasets.cache import open_prepared
-from bench_core.errors import UsageError, option, unknown
+from bench_core.errors import UsageError, option, require
 from bench_core.results import operating_points as selection
-from bench_core.results.budgets import CAP, CONSTANT, Budget
+from bench_core.results.budgets import CAP, COLUMNS, CONSTANT, Budget
 from bench_core.results.store import Store
 from bench_core.results.store_files import costs_path, load_model, state_path, states_folder
 from bench_core.serving.folder import Folder
@@ -30,9 +30,6 @@ if TYPE_CHECKING:
     from bench_core.results.operating_points import Criterion
     from bench_core.results.records import RunInfo
     from bench_core.splits import Splits
-
-COSTS = {"mean": "total_cost", "p95": "cost_p95", "cap": "cost_max"}
-"""The column that each kind of budget bounds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,13 +49,12 @@ class Wish:
 def choose(frame: pd.DataFrame, metric: Criterion, wish: Wish) -> pd.Series[Any]:
     """The row of ``operating_points`` that a wish means. Raises UsageError where there is none."""
     known = list(dict.fromkeys(map(str, frame["learner"])))
-    if wish.learner and wish.learner not in known:
-        raise UsageError(unknown("learner of this run", wish.learner, known))
+    require("learner of this run", [wish.learner] if wish.learner else (), known)
     budget = wish.budget or Budget(float("inf"))
     # a cap under which the run measured all learners decides by what was measured, and holds anyway
     measured = budget.kind == CAP and budget.amount in selection.caps_of(frame)
     cap = budget.amount if measured else None
-    points = selection.operating_points(frame, metric.name, COSTS[budget.kind], cap=cap)
+    points = selection.operating_points(frame, metric.name, COLUMNS[budget.kind], cap=cap)
     for column in ("learner", "seed", "fold"):
         if (wanted := getattr(wish, column)) not in ("", None):
             points = points[points[column] == wanted]

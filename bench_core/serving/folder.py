@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from bench_trees.ensemble import Ensemble
 
 from bench_core._io.files import atomic_folder
 from bench_core.costs.model import CostModel, SensorPrices
@@ -23,13 +24,14 @@ from bench_core.costs.shipped import MODELS
 from bench_core.errors import InputError, UsageError
 from bench_core.sequential import Evaluated
 from bench_core.serving.policy_program import PolicyProgram
-from bench_core.serving.program import Columns, Finish, Kernel, Program, Step, Stop, Trees
+from bench_core.serving.program import Columns, Finish, Kernel, Program, Step, Stop
+from bench_core.serving.query_ranks import INPUTS
 
 FORMAT, VERSION = "budget-bench model", 2
 INDEX = "model.json"
 _COLUMNS = tuple(f.name for f in fields(Columns))
 _KERNEL = tuple(f.name for f in fields(Kernel) if f.name != "tile")
-_TREES = tuple(f.name for f in fields(Trees))
+_TREES = ("start", "feature", "threshold", "left", "right", "missing_left", "value", "output")
 _POLICY = ("outputs", "rule", "least", "skip", "each_act", "each_answer")
 _STEP = ("carry", "combine", "gate", "k")
 Arrays = Mapping[str, np.ndarray[Any, Any]]
@@ -194,7 +196,7 @@ def _plain(step: Step) -> dict[str, Any]:
         **{name: getattr(step, name) for name in _STEP},
         "finish": None if step.finish is None else asdict(step.finish),
         "tile": None if step.kernel is None else step.kernel.tile,
-        "sentinel": None if step.sentinel is None else step.sentinel_base,
+        "sentinel": None if step.sentinel is None else float(step.sentinel.base[0]),
     }
 
 
@@ -218,14 +220,15 @@ def program_from(arrays: Arrays, index: Mapping[str, Any]) -> Program | PolicyPr
             otherwise=otherwise,
             finish=_finish(about["finish"]),
             kernel=Kernel(**kernel, tile=about["tile"]) if kernel else None,
-            sentinel=Trees(**sentinel) if sentinel else None,
-            sentinel_base=about["sentinel"] or 0.0,
+            sentinel=_trees(sentinel, [about["sentinel"]], INPUTS) if sentinel else None,
         )
         steps.append(step)
     program = Program(
         outputs=index["outputs"],
         steps=steps,
-        trees=Trees(**_inside("trees.", arrays)),
+        trees=_trees(
+            _inside("trees.", arrays), [0.0] * index["outputs"], len(arrays["multiplier"])
+        ),
         multiplier=arrays["multiplier"],
         stops=[Stop(stop["step"], stop["point"]) for stop in index["stops"]],
         rejected=index["rejected"],
@@ -233,6 +236,10 @@ def program_from(arrays: Arrays, index: Mapping[str, Any]) -> Program | PolicyPr
         nothing=arrays.get("nothing"),
     )
     return _policy_from(program, arrays, index["policy"]) if "policy" in index else program
+
+
+def _trees(arrays: Arrays, base: Sequence[float], features: int) -> Ensemble:
+    return Ensemble(**arrays, base=np.array(base), features=features)  # type: ignore[arg-type]
 
 
 def _finish(about: Mapping[str, Any] | None) -> Finish | None:

@@ -6,9 +6,10 @@ Plain numpy over the rows of one step, for all walkers but the compiled one of s
 from __future__ import annotations
 
 import numpy as np
+from bench_trees.ensemble import Ensemble
 
 from bench_core.arrays import BoolArray, Float32Array, FloatArray, IntArray
-from bench_core.serving.program import END, GATES, Finish, Kernel, Program, Step, Trees
+from bench_core.serving.program import END, GATES, Finish, Kernel, Program, Step
 from bench_core.serving.query_ranks import (
     QueryGroups,
     among_seen,
@@ -127,7 +128,7 @@ def _passing(step: Step, here: IntArray, rows: Rows, boundaries: IntArray | None
     total, splits, trees = _classified(step.sentinel, inputs[here])
     rows.splits[here] += splits
     rows.trees[here] += trees
-    return np.asarray(1.0 / (1.0 + np.exp(-(step.sentinel_base + total))) >= step.value)
+    return np.asarray(1.0 / (1.0 + np.exp(-(step.sentinel.base[0] + total))) >= step.value)
 
 
 def passing(
@@ -147,7 +148,7 @@ def passing(
     return np.asarray(own >= kth_best(own, on, groups, k)[:, groups.of] - value[:, None])
 
 
-def _classified(trees: Trees, inputs: Float32Array) -> tuple[FloatArray, IntArray, IntArray]:
+def _classified(trees: Ensemble, inputs: Float32Array) -> tuple[FloatArray, IntArray, IntArray]:
     """Sums of leaves, splits and trees with a split, (n,), of inputs without missing values."""
     total, splits, used = np.zeros((3, len(inputs)))
     every = np.arange(len(inputs))

@@ -12,13 +12,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from bench_trees.ensemble import Ensemble
 
 from bench_core._io.files import atomic_folder
 from bench_core.arrays import FloatArray
 from bench_core.errors import UsageError
 from bench_core.serving.folder import Folder
 from bench_core.serving.policy_program import PolicyProgram
-from bench_core.serving.program import END, Program, Trees
+from bench_core.serving.program import END, Program
 
 _MISSING, _LEFT = 8, 2  # NaN is missing; it goes left
 _LARGEST = float(np.finfo(np.float64).max)
@@ -97,7 +98,7 @@ def _in_turns(program: Program) -> Iterator[list[str]]:
                 yield _lines(1, leaf_value=[constant])
 
 
-def _tree(trees: Trees, t: int, weight: float, constant: float) -> list[str]:
+def _tree(trees: Ensemble, t: int, weight: float, constant: float) -> list[str]:
     nodes = np.arange(trees.start[t], trees.start[t + 1])
     leaf = trees.feature[nodes] < 0
     value: FloatArray = trees.value[nodes][leaf] * weight + constant

@@ -6,16 +6,16 @@ what rows need next, so that the same code serves a function, a coroutine and an
 
 from __future__ import annotations
 
-from collections.abc import Generator
 from math import nan
 
 import numpy as np
+from bench_trees.ensemble import VECTOR
 
-from bench_core.arrays import Float32Array, FloatArray
+from bench_core.arrays import FloatArray
 from bench_core.costs.model import pays_by_row
 from bench_core.data import Queries
 from bench_core.serving.gates import answers, leave, with_columns
-from bench_core.serving.program import VECTOR, Program, segments
+from bench_core.serving.program import Program, segments
 from bench_core.serving.row_state import (
     CAPPED,
     HOW,
@@ -24,11 +24,10 @@ from bench_core.serving.row_state import (
     Purchases,
     Rounds,
     Rows,
+    Way,
     bill,
+    side_by_side,
 )
-
-Way = Generator[list[int], Float32Array, None]
-"""One row: yields the features that it needs, whose values stand in its cells when it goes on."""
 
 
 class Lists:
@@ -85,7 +84,7 @@ class NaiveWalk:
         rows = self.rows
         for number, step in enumerate(self.program.steps):
             there = np.flatnonzero(rows.next == number)
-            yield from self._side_by_side([(i, self._visit(i, number)) for i in there.tolist()])
+            yield from side_by_side({i: self._visit(i, number) for i in there.tolist()})
             here = there[rows.how[there] != CAPPED]
             if len(here) == 0:
                 continue
@@ -114,24 +113,12 @@ class NaiveWalk:
         acquired = self._needs.acquired(bought.bits for bought in self.purchases)
         return bill(self._needs.costs, acquired, rows.splits, rows.trees, queries)
 
-    def _side_by_side(self, ways: list[tuple[int, Way]]) -> Rounds:
-        """All ways to their ends; in each round all that need something ask."""
-        waiting = [(i, way, need) for i, way in ways if (need := next(way, None)) is not None]
-        while waiting:
-            asks = [
-                (i, np.array(need, dtype=np.int64), np.empty(len(need), np.float32))
-                for i, _, need in waiting
-            ]
-            yield asks
-            going = []
-            for (i, way, asked), (_, _, values) in zip(waiting, asks, strict=True):
-                row = self._cells[i]
-                for f, value in zip(asked, values.tolist(), strict=True):
-                    row[f] = value
-                if (need := next(way, None)) is not None:
-                    going.append((i, way, need))
-            waiting = going
-        return []
+    def _ask(self, i: int, asked: list[int]) -> Way:
+        """Ask for features of a row, and put their values into its cells."""
+        values = np.empty(len(asked), np.float32)
+        yield np.array(asked, dtype=np.int64), values
+        for f, value in zip(asked, values.tolist(), strict=True):
+            self._cells[i][f] = value
 
     def _visit(self, i: int, number: int) -> Way:
         """One row through the trees of a step; what its columns read is bought."""
@@ -155,7 +142,7 @@ class NaiveWalk:
                 if asked is None:
                     return rows.end_capped(i, splits, trees)
                 if asked:
-                    yield asked
+                    yield from self._ask(i, asked)
                 node = tree.child(node, cells[f])
             if fresh and tree.feature[tree.root[t]] >= 0:
                 splits, trees = splits + path, trees + 1
@@ -168,7 +155,7 @@ class NaiveWalk:
             asked = bought.buy(wanted, splits, trees)
             if asked is None:
                 return rows.end_capped(i, splits, trees)
-            yield asked
+            yield from self._ask(i, asked)
         rows.own[i], rows.splits[i], rows.trees[i] = own, splits, trees
         return None
 
@@ -182,6 +169,6 @@ class NaiveWalk:
             nodes = [node for node in nodes if tree.feature[node] >= 0]
             wanted += [tree.feature[node] for node in nodes]
             if wanted := [f for f in dict.fromkeys(wanted) if f not in known]:
-                yield self.purchases[i].buy(wanted) or []
+                yield from self._ask(i, self.purchases[i].buy(wanted) or [])
             nodes = [tree.child(node, cells[tree.feature[node]]) for node in nodes]
             wanted = []

@@ -2,18 +2,11 @@
 
 struct policy {
     struct row row;
-    unsigned char made[PURCHASES + 1], shown[BENCH_FEATURES];
+    unsigned char made[PURCHASES + 1];
+    int lacking[BENCH_FEATURES + PURCHASES]; /* sensors that features and purchases still need */
     int open; /* purchases that are not made */
     double left;
 };
-
-static int all_bought(const struct row *r, const int *list, int first, int last)
-{
-    for (int i = first; i < last; i++)
-        if (!r->bought[list[i]])
-            return 0;
-    return 1;
-}
 
 /* What a purchase costs after those made. */
 static double price_after(const struct row *r, int purchase, const double *price)
@@ -31,25 +24,30 @@ static void buy(struct policy *p, int purchase)
     struct row *r = &p->row;
     int asked[BENCH_FEATURES], count = 0;
     float values[BENCH_FEATURES];
-    for (int i = sensors_of[purchase]; i < sensors_of[purchase + 1]; i++)
-        r->bought[sensors[i]] = 1;
-    for (int i = touched_of[purchase]; i < touched_of[purchase + 1]; i++) {
-        int j = touched[i];
-        if (!p->made[j] && all_bought(r, sensors, sensors_of[j], sensors_of[j + 1])) {
+    for (int f = 0; purchase == PURCHASES && f < BENCH_FEATURES; f++)
+        if (needed[f] == 0)
+            asked[count++] = f;
+    for (int i = sensors_of[purchase]; i < sensors_of[purchase + 1]; i++) {
+        int s = sensors[i];
+        if (r->bought[s])
+            continue;
+        r->bought[s] = 1;
+        for (int k = things_of[s]; k < things_of[s + 1]; k++) {
+            int j = things[k] - BENCH_FEATURES;
+            if (--p->lacking[things[k]] > 0)
+                continue;
+            if (j < 0) {
+                asked[count++] = things[k];
+                continue;
+            }
             p->made[j] = 1;
             p->open--;
             if (marks[j] >= 0)
                 take(r, marks[j], 1.0f);
         }
     }
-    for (int i = columns_of[purchase]; i < columns_of[purchase + 1]; i++) {
-        int f = columns[i];
-        if (!p->shown[f] && all_bought(r, needs, needs_of[f], needs_of[f + 1])) {
-            p->shown[f] = 1;
-            asked[count] = f;
-            values[count++] = NAN;
-        }
-    }
+    for (int k = 0; k < count; k++)
+        values[k] = NAN;
     if (count > 0)
         acquire(r, count, asked, values);
     for (int k = 0; k < count; k++)
@@ -102,6 +100,7 @@ int bench_scores(const struct bench_source *source, double *scores, double *spen
     memset(&p, 0, sizeof p);
     r->source = source;
     p.open = PURCHASES;
+    memcpy(p.lacking, needed, sizeof p.lacking);
     p.left = (source->cap != 0 ? source->cap : CAP) * (1 + 1e-9) - (SPLIT * ANSWER_SPLITS + TREE * ANSWER_TREES);
     if (!(p.left >= 0)) {
         for (int k = 0; k < BENCH_OUTPUTS; k++)

@@ -20,11 +20,12 @@ from functools import reduce
 from typing import Any, Self
 
 import numpy as np
+from bench_trees.ensemble import VECTOR, Ensemble
 
 from bench_core.arrays import BoolArray, FloatArray, IntArray
 from bench_core.costs.model import SensorPrices
-from bench_core.sequential import STOP, Evaluated, Purchases
-from bench_core.serving.program import END, VECTOR, Program, Step, Trees
+from bench_core.sequential import Evaluated, Purchases
+from bench_core.serving.program import END, Program, Step
 
 RULES = ("rate", "class")
 _NOTHING = Evaluated()
@@ -34,7 +35,7 @@ _NOTHING = Evaluated()
 class Sums:
     """``base`` (m,) and trees that add to it; with ``vectors`` (v, m) their leaves number rows."""
 
-    trees: Any  # ``Trees``, or what has the same arrays
+    trees: Ensemble
     base: FloatArray
     vectors: FloatArray | None = None
 
@@ -71,29 +72,23 @@ class PolicyProgram:
         **more: Any,
     ) -> Self:
         """From the sums that value purchases and the one that answers."""
-        every, steps, parts = [*values, answer], list[Step](), list[Trees]()
-        width, trees, rows = max(len(own.base) for own in every), 0, 0
-        vectors = [np.zeros((0, width))]
-        for own in every:
-            part = Trees.joined([own.trees])
+        every, steps, parts = [*values, answer], list[Step](), list[Ensemble]()
+        width, features = max(len(own.base) for own in every), prices.features + len(marked)
+        trees, vectors = 0, list[FloatArray]()
+        for k, own in enumerate(every, start=1):
+            part = replace(own.trees, base=np.zeros(width), features=features)
             if own.vectors is not None:
-                number = part.value + rows * (part.feature < 0)
+                number = part.value + len(vectors) * (part.feature < 0)
                 part = replace(part, value=number, output=np.full_like(part.output, VECTOR))
-                vectors.append(_padded(own.vectors, width))
-                rows += len(own.vectors)
-            those = np.arange(trees, trees + len(part))
-            nothing = np.zeros(len(part), dtype=bool)
-            step = Step(those, np.ones(len(part)), nothing, _padded(own.base[None], width)[0])
-            steps.append(replace(step, then=len(steps) + 1))
+                vectors += [*_padded(own.vectors, width)]
+            count, then = part.trees, k if k < len(every) else END
+            those, base = np.arange(trees, trees + count), _padded(own.base[None], width)[0]
+            steps.append(Step(those, np.ones(count), np.zeros(count, bool), base, then=then))
             parts.append(part)
-            trees += len(part)
-        scores = Program(
-            width,
-            [*steps[:-1], replace(steps[-1], then=END)],
-            Trees.joined(parts),
-            np.zeros(prices.features + len(marked)),
-            vectors=np.concatenate(vectors) if rows else None,
-        )
+            trees += count
+        rows = np.array(vectors) if vectors else None
+        whole = Ensemble.concat(parts)
+        scores = Program(width, steps, whole, np.zeros(features), vectors=rows)
         return cls(scores, len(answer.base), prices, np.asarray(marked, np.int64), rule, **more)
 
     def __post_init__(self) -> None:
@@ -106,10 +101,6 @@ class PolicyProgram:
         few = scores.outputs < max(k + (self.rule == "class"), self.outputs)
         if few or not np.isin(self.marked, range(k)).all():
             raise ValueError(f"the trees do not fit {k} purchases and {self.outputs} scores")
-        for step in scores.steps:
-            more = step.reads or step.carry or step.finish or step.gate != "always"
-            if more or (step.weights != 1).any():
-                raise ValueError("a step of a policy is more than a sum of trees")
 
     @property
     def features(self) -> IntArray:
@@ -129,22 +120,13 @@ class PolicyProgram:
 
     def chosen(self, values: Sequence[FloatArray], bought: BoolArray, left: FloatArray) -> IntArray:
         """The next purchase (n,) of rows, or STOP, by the sums (n, w) of all steps but the last."""
-        k = len(self.purchases)
-        best = reduce(np.maximum, values)
+        k, own, best = len(self.purchases), self.purchases, reduce(np.maximum, values)
         worth, least = best[:, :k], best[:, k] if self.rule == "class" else self.least
-        if k == 0:
-            return np.full(len(bought), STOP)
-        price: Any = self.purchases.price[None]  # where it depends on nothing
-        if not self.purchases.apart:
-            price = self.purchases.marginal(bought)
         if self.rule == "rate":
+            price = own.price[None] if own.apart else own.marginal(bought)
             with np.errstate(divide="ignore", invalid="ignore"):
                 worth = np.where(price > 0, np.maximum(worth, 0.0) / price, np.inf)
-        worth[bought] = -np.inf
-        if self.skip and np.isfinite(left).any():
-            worth[price > left[:, None]] = -np.inf
-        chosen = worth.argmax(axis=1)
-        return np.where(worth[np.arange(len(chosen)), chosen] >= least, chosen, STOP)
+        return own.best(worth, bought, left, least, self.skip)
 
 
 def _padded(rows: FloatArray, width: int) -> FloatArray:

@@ -11,6 +11,7 @@ from math import nan
 from typing import ClassVar
 
 import numpy as np
+from bench_trees.ensemble import VECTOR
 
 from bench_core.arrays import BoolArray, Float32Array, FloatArray, IntArray
 from bench_core.costs.model import Acquired, CostModel
@@ -18,7 +19,7 @@ from bench_core.data import Queries
 from bench_core.sequential import ROUNDING, Evaluated, Rows, Sequential
 from bench_core.serving.naive_walk import Lists
 from bench_core.serving.policy_program import PolicyProgram
-from bench_core.serving.program import VECTOR, Program
+from bench_core.serving.program import Program
 from bench_core.serving.row_state import Answer, Answers, Rounds, bill, prices_of
 
 
@@ -30,15 +31,11 @@ class PolicyWalk:
 
     stops: ClassVar[Mapping[str, Sequence[float]]] = {"stop": (0.0,)}
 
-    def __init__(
-        self,
-        program: PolicyProgram,
-        costs: CostModel,
-        sums: Callable[[int, Float32Array], FloatArray] | None = None,
-    ) -> None:
+    def __init__(self, program: PolicyProgram, costs: CostModel) -> None:
         self.program, self.costs, self.prices = program, costs, prices_of(costs)
         self.each_act, self.each_answer = program.each_act, program.each_answer
-        self._sums = sums or partial(plain_sums, program.scores, Lists(program.scores))
+        self.sums: Callable[[int, Float32Array], FloatArray]
+        self.sums = partial(plain_sums, program.scores, Lists(program.scores))
         self._model = Sequential(self, program.prices)
 
     def act(
@@ -46,12 +43,12 @@ class PolicyWalk:
     ) -> IntArray:
         """As a ``Policy``."""
         cells = self._marked(cells, bought)
-        values = [self._sums(k, cells) for k in range(self._last)]
+        values = [self.sums(k, cells) for k in range(self._last)]
         return self.program.chosen(values, bought, left)
 
     def predict(self, cells: Float32Array, bought: BoolArray) -> FloatArray:
         """As a ``Policy``."""
-        scores = self._sums(self._last, self._marked(cells, bought))[:, : self.program.outputs]
+        scores = self.sums(self._last, self._marked(cells, bought))[:, : self.program.outputs]
         return scores[:, 0] if self.program.outputs == 1 else scores
 
     def at_hand(self, X: Float32Array, queries: Queries | None, cap: float | None) -> Answers:

@@ -84,7 +84,7 @@ class Predictor:
         if isinstance(self.program, PolicyProgram):
             if self._block_walk is None:
                 return False
-            self._policy = self._policy_blocks
+            self._policy.sums = self._block_walk.sums
             return self._cheaper is None or self._cheaper.compile()
         if self._row_walk is None and self._needs.prices is not None:
             try:
@@ -218,8 +218,9 @@ class Predictor:
     def _rows(self, cells: Float32Array, queries: Queries | None, cap: float | None) -> Answers:
         bounds, limit = None if queries is None else queries.boundaries, self._limit(cap)
         if isinstance(self.program, PolicyProgram):
-            walk = self._policy_blocks if len(cells) >= MANY else self._policy
-            return walk.at_hand(cells, queries, limit)
+            if len(cells) >= MANY:
+                self.compile()
+            return self._policy.at_hand(cells, queries, limit)
         if limit is None and len(cells) >= MANY and self._block_walk is not None:
             rows, acquired = self._block_walk.run(cells, bounds)
             scores = answers(self.program, rows, bounds)
@@ -320,12 +321,6 @@ class Predictor:
     def _policy(self) -> PolicyWalk:
         assert isinstance(self.program, PolicyProgram)
         return PolicyWalk(self.program, self.costs)
-
-    @cached_property
-    def _policy_blocks(self) -> PolicyWalk:
-        assert isinstance(self.program, PolicyProgram)
-        sums = None if self._block_walk is None else self._block_walk.sums
-        return PolicyWalk(self.program, self.costs, sums)
 
     @cached_property
     def _names_array(self) -> Any:

@@ -22,15 +22,14 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, Self, runtime_checkable
 
 import numpy as np
+from bench_trees.ensemble import VECTOR as VECTOR
+from bench_trees.ensemble import Ensemble
 
-from bench_core.arrays import BoolArray, Float32Array, FloatArray, Int32Array, IntArray
+from bench_core.arrays import BoolArray, FloatArray, IntArray
 
 END, REJECT = -1, -2
 """As ``then`` or ``otherwise``: the row's way ends here; with ``REJECT`` its gate did not let it
 pass, see ``Program.rejected``."""
-
-VECTOR = -1
-"""As ``output`` of a tree: its leaves number rows of ``Program.vectors``."""
 
 COMBINE = ("last", "min", "and", "add")
 """What becomes of the score so far: the step's own; the smaller; the log-odds of the product of
@@ -51,101 +50,6 @@ class Exportable(Protocol):
     def program(self, point: Mapping[str, int | float]) -> Any:
         """The model at a point of its path: a ``Program``, or of a policy its ``PolicyProgram``.
         Raises UsageError that says why there is none."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Trees:
-    """T trees of N nodes together, those of tree t in ``start[t]:start[t + 1]``, the root first."""
-
-    start: Int32Array  # (T + 1,)
-    feature: Int32Array  # (N,), -1 at a leaf
-    threshold: Float32Array  # (N,), cells up to it go left
-    left: Int32Array  # (N,), absolute numbers
-    right: Int32Array  # (N,)
-    missing_left: BoolArray  # (N,), where missing cells go
-    value: FloatArray  # (N,) of leaves
-    output: Int32Array  # (T,), what a tree adds to
-
-    @classmethod
-    def none(cls) -> Self:
-        """No trees."""
-        return cls.joined([])
-
-    @classmethod
-    def joined(cls, parts: Sequence[Any]) -> Self:
-        """The trees of all parts, which have the arrays above, one part after the other."""
-        first = np.cumsum([0, *(len(part.feature) for part in parts)])
-        lists: dict[str, list[Any]] = {
-            name: [getattr(part, name) for part in parts] for name in _TREE_TYPES
-        }
-        starts = [start[:-1] + n for start, n in zip(lists["start"], first, strict=False)]
-        lists["start"] = [*starts, first[-1:]]
-        for side in ("left", "right"):
-            pairs = zip(lists[side], first, strict=False)
-            lists[side] = [np.where(nodes < 0, -1, nodes + n) for nodes, n in pairs]
-        found = {
-            name: np.concatenate([np.zeros(0, kind), *lists[name]]).astype(kind)
-            for name, kind in _TREE_TYPES.items()
-        }
-        return cls(**found)
-
-    def __len__(self) -> int:
-        return len(self.output)
-
-    def fault(self, features: int, outputs: int, vectors: int = 0) -> str:
-        """Why rows of so many ``features`` cannot be walked through these trees, or nothing;
-        leaves of ``VECTOR`` trees number so many ``vectors``."""
-        n, sizes, of_tree = len(self.feature), np.diff(self.start), len(self)
-        for name, kind in _TREE_TYPES.items():
-            own, length = getattr(self, name), {"start": of_tree + 1, "output": of_tree}
-            if own.dtype.kind != np.dtype(kind).kind or own.shape != (length.get(name, n),):
-                return f"{name} is {own.dtype} {own.shape}"
-        if self.start[0] != 0 or self.start[-1] != n or (sizes < 1).any():
-            return "start does not cut the nodes into trees"
-        inner, last = np.flatnonzero(self.feature >= 0), np.repeat(self.start[1:], sizes)
-        for side in (self.left[inner], self.right[inner]):  # onward only, so that every way ends
-            if not ((side > inner) & (side < last[inner])).all():
-                return "a split leads back or out of its tree"
-        if (self.feature >= features).any() or np.isnan(self.threshold[inner]).any():
-            return "a split has no feature or no threshold"
-        if not ((self.output >= (0 if vectors == 0 else VECTOR)) & (self.output < outputs)).all():
-            return "a tree has no output"
-        row = self.value[np.repeat(self.output == VECTOR, sizes) & (self.feature < 0)]
-        return "" if np.isin(row, np.arange(vectors)).all() else "a leaf numbers no vector"
-
-    def select(self, chosen: IntArray) -> Self:
-        """The trees of these numbers, rising, without nodes that no row can come to."""
-        reached = np.zeros(len(self.feature), dtype=bool)
-        reached[self.start[:-1]] = True
-        for node in np.flatnonzero(self.feature >= 0).tolist():  # children come after parents
-            if reached[node]:
-                reached[self.left[node]] = reached[self.right[node]] = True
-        owner = np.repeat(np.arange(len(self)), np.diff(self.start))
-        kept = np.flatnonzero(reached & np.isin(owner, chosen))
-        place = np.full(len(self.feature) + 1, -1, dtype=np.int32)  # the last: that of -1
-        place[kept] = np.arange(len(kept))
-        per_node = ("feature", "threshold", "missing_left", "value")
-        values: dict[str, Any] = {name: getattr(self, name)[kept] for name in per_node}
-        return replace(
-            self,
-            start=np.searchsorted(owner[kept], [*chosen.tolist(), len(self)]).astype(np.int32),
-            left=place[self.left[kept]],
-            right=place[self.right[kept]],
-            output=self.output[chosen],
-            **values,
-        )
-
-
-_TREE_TYPES: Mapping[str, Any] = {
-    "start": np.int32,
-    "feature": np.int32,
-    "threshold": np.float32,
-    "left": np.int32,
-    "right": np.int32,
-    "missing_left": np.bool_,
-    "value": np.float64,
-    "output": np.int32,
-}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -216,7 +120,7 @@ class Step:
     """One stage: weighted trees and columns, a gate, and where it leads.
 
     ``sentinel``: the classifier of a ``sentinel`` gate, over the partial score, the same scaled to
-    [0, 1] within the query, rank, and size of the query; its constant is ``sentinel_base``.
+    [0, 1] within the query, rank, and size of the query.
     """
 
     trees: IntArray  # (m,) of the program
@@ -233,8 +137,7 @@ class Step:
     otherwise: int = END
     finish: Finish | None = None
     kernel: Kernel | None = None
-    sentinel: Trees | None = None
-    sentinel_base: float = 0.0
+    sentinel: Ensemble | None = None
 
     @property
     def reads(self) -> list[int]:
@@ -266,7 +169,7 @@ class Program:
 
     outputs: int  # K
     steps: Sequence[Step]
-    trees: Trees
+    trees: Ensemble  # whose constant does not count
     multiplier: FloatArray  # (d,), what a split on each feature counts
     stops: Sequence[Stop] = ()
     rejected: str | float = "score"
@@ -274,7 +177,7 @@ class Program:
     nothing: FloatArray | None = None  # (K,), the answer where a cap allows nothing
 
     def __post_init__(self) -> None:
-        count, trees = len(self.steps), np.arange(len(self.trees))
+        count, trees = len(self.steps), np.arange(self.trees.trees)
         if count == 0 or any(not 0 <= stop.step < count for stop in self.stops):
             raise ValueError("a program needs at least one step, and stops at its own")
         for number, step in enumerate(self.steps):
@@ -285,9 +188,11 @@ class Program:
                 raise ValueError(f"step {number}: unknown tree, gate or link, or misfit arrays")
         if not np.all(self.multiplier >= 0):
             raise ValueError("a multiplier of splits is below 0 or NaN")
-        vectors = 0 if self.vectors is None else len(self.vectors)
-        if fault := self.trees.fault(len(self.multiplier), self.outputs, vectors):
-            raise ValueError(f"trees: {fault}")
+        if self.trees.features != len(self.multiplier) or (self.trees.output >= self.outputs).any():
+            raise ValueError("trees have other features or outputs than the program")
+        leaf = self.trees.value[vector_leaves(self.trees)]
+        if not np.isin(leaf, np.arange(0 if self.vectors is None else len(self.vectors))).all():
+            raise ValueError("a leaf numbers no vector")
 
     def _fits(self, step: Step) -> bool:
         """Whether the parts of a step have the words, shapes and numbers that a walk needs."""
@@ -295,7 +200,7 @@ class Program:
         finish, kernel, sentinel = step.finish, step.kernel, step.sentinel
         fits = [
             step.gate in GATES and step.combine in COMBINE and step.k >= 1,
-            step.gate != "sentinel" or (sentinel is not None and not sentinel.fault(4, 1)),
+            step.gate != "sentinel" or (sentinel is not None and sentinel.features == 4),
             step.bias.shape == (k,),
             step.weights.shape == step.fresh.shape == step.trees.shape,
             {a.shape for a in (of.output, of.weight, of.scaled, of.mean, of.factor)}
@@ -343,7 +248,18 @@ def constant_program(answer: FloatArray, features: int) -> Program:
     """The program that answers the same (K,) for every row and asks for nothing."""
     nothing = np.zeros(0, dtype=np.int64)
     step = Step(nothing, np.zeros(0), np.zeros(0, dtype=bool), np.asarray(answer, dtype=np.float64))
-    return Program(len(answer), [step], Trees.none(), np.zeros(features))
+    return Program(len(answer), [step], no_trees(len(answer), features), np.zeros(features))
+
+
+def no_trees(outputs: int, features: int) -> Ensemble:
+    """For a program without trees."""
+    return Ensemble.of_trees([], [], np.zeros(outputs), features)
+
+
+def vector_leaves(trees: Ensemble) -> BoolArray:
+    """The leaves (nodes,) that number vectors."""
+    of_vectors = np.repeat(trees.output == VECTOR, np.diff(trees.start))
+    return np.asarray(of_vectors & (trees.feature < 0))
 
 
 def segments(program: Program) -> list[int]:
@@ -365,11 +281,11 @@ def segments(program: Program) -> list[int]:
 
 
 def compact(program: Program) -> Program:
-    """The same without trees, nodes and vectors that no row can come to."""
+    """The same without trees and vectors that no row can come to."""
     used = np.unique(np.concatenate([step.trees for step in program.steps])).astype(np.int64)
     trees, vectors = program.trees.select(used), program.vectors
     if vectors is not None:
-        own = np.repeat(trees.output == VECTOR, np.diff(trees.start)) & (trees.feature < 0)
+        own = vector_leaves(trees)
         rows, number = np.unique(trees.value[own].astype(np.int64), return_inverse=True)
         value = np.where(trees.feature < 0, trees.value, 0.0)
         value[own] = number.reshape(-1)
@@ -391,16 +307,17 @@ def joined(programs: Sequence[Program]) -> Program:
             then, otherwise = (to if to < 0 else to + first for to in (step.then, step.otherwise))
             moved = replace(step, trees=step.trees + tree, then=then, otherwise=otherwise)
             steps.append(moved)
-        leaf = np.repeat(program.trees.output == VECTOR, np.diff(program.trees.start))
-        parts.append(replace(program.trees, value=program.trees.value + row * leaf))
-        tree, first = tree + len(program.trees), first + len(program.steps)
+        trees = program.trees
+        value, base = trees.value + row * vector_leaves(trees), np.zeros(program.outputs)
+        parts.append(replace(trees, value=value, base=base))
+        tree, first = tree + trees.trees, first + len(program.steps)
         if program.vectors is not None:
             vectors.append(program.vectors)
             row += len(program.vectors)
     return Program(
         programs[0].outputs,
         steps,
-        Trees.joined(parts),
+        Ensemble.concat(parts),
         programs[0].multiplier,
         rejected=programs[-1].rejected,
         vectors=np.concatenate(vectors) if vectors else None,

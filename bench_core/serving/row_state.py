@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Generator, Iterable, Mapping
 from copy import copy
 from dataclasses import dataclass, field
 from math import fsum
@@ -58,11 +58,14 @@ Rounds = Generator[list[tuple[int, IntArray, Float32Array]], None, list[Answer]]
 values."""
 
 
-def side_by_side(ways: Sequence[Generator[tuple[IntArray, Float32Array], None, Any]]) -> Any:
-    """What rows return, each of which yields the numbers of the features that it needs and the
-    array for their values; in each round all that are not at their ends ask."""
-    found: list[Any] = [None] * len(ways)
-    here: Sequence[int] = range(len(ways))
+Way = Generator[tuple[IntArray, Float32Array], None, Any]
+"""One row: yields the numbers of the features that it needs, and the array for their values."""
+
+
+def side_by_side(ways: Mapping[int, Way]) -> Any:
+    """What rows return, by number; in each round all that are not at their ends ask."""
+    found = dict[int, Any]()
+    here = list(ways)
     while here:
         asks = []
         for i in here:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
-from bench_core.arrays import Float32Array, FloatArray, Int32Array, IntArray
+from bench_core.arrays import FloatArray, Int32Array, IntArray
 from bench_core.costs.model import CostModel
 from bench_core.serving.block_walk import needs_of
 from bench_core.serving.gates import finished
@@ -26,6 +26,7 @@ from bench_core.serving.row_state import (
     FeatureNeeds,
     Purchases,
     Rounds,
+    Way,
     side_by_side,
 )
 
@@ -276,10 +277,10 @@ class RowWalk:
 
     def rounds(self, count: int) -> Rounds:
         """So many rows; in each round all that are not at their ends ask."""
-        found: list[Answer] = yield from side_by_side([self.way() for _ in range(count)])
-        return found
+        found = yield from side_by_side({i: self.way() for i in range(count)})
+        return [found[i] for i in range(count)]
 
-    def way(self) -> Generator[tuple[IntArray, Float32Array], None, Answer]:
+    def way(self) -> Way:
         """One row: yields numbers of features and the array for their values."""
         try:
             room = self._rooms.pop()

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Set
 from typing import TYPE_CHECKING, Any
 
 from bench_core import UsageError, hookimpl
-from bench_core.errors import blaming, one_line, unknown
+from bench_core.errors import blaming, one_line, require
 from bench_core.protocols import Section
 
 if TYPE_CHECKING:
@@ -42,14 +42,11 @@ def check_claims(value: Any, datasets: Set[str], learners: Set[str]) -> None:
         own = [claim.dataset, *(x.dataset for x in claim.learners if x.dataset)]
         names = [name.partition("(")[0] for name in own]  # options follow the name
         with blaming(f"claim {claim.id}"):
-            for name in names if claim.measure != "none" else ():
-                if name not in datasets:
-                    raise UsageError(unknown("data set of this suite", name, datasets))
+            if claim.measure != "none":
+                require("data set of this suite", names, datasets)
             if claim.measure in CURVES and CONSTANT not in learners:
                 raise UsageError(f"measure {claim.measure} needs the baseline {CONSTANT}")
-            for contender in claim.learners:
-                if contender.learner not in learners:
-                    raise UsageError(unknown("learner of this suite", contender.learner, learners))
+            require("learner of this suite", (one.learner for one in claim.learners), learners)
 
 
 def verdicts(info: RunInfo, frame: pd.DataFrame, store: Store | None = None) -> tuple[Verdict, ...]:

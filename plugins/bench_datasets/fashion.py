@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bench_core import Examples, Facts, InputError, Prices, Source, Splits, Task, provide_datasets
-from bench_core.arrays import Float32Array, FloatArray
+from bench_core.arrays import Float32Array
 from bench_core.datasets.readers import read_bytes
 from bench_core.datasets.splitting import drawn
 
@@ -33,6 +34,8 @@ KINDS = (
     *("Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot"),
 )
 
+Bytes = NDArray[np.uint8]
+
 
 class Fashion20:
     """Kinds of clothes by 20 pixels."""
@@ -50,34 +53,27 @@ class Fashion20:
     def prepare(self, source: Source, size: str, fold: int, seed: int) -> Splits:
         """Draw training and validation images by ``seed``, and test images if not all are used."""
         known, tested = (
-            (_pixels(source.find(images)), _kinds(source.find(labels)))
+            (_idx(source.find(images), (SIDE, SIDE)), _idx(source.find(labels), ()))
             for images, labels in (FILES[:2], FILES[2:])
         )
         sizes = ROWS.get(size, PAPER)
-        rows = drawn(len(known[0]), sizes[:2], seed)
-        train, valid = (Examples(known[0][own], known[1][own]) for own in rows)
-        (own,) = drawn(len(tested[0]), sizes[2:], seed)
-        test = Examples(tested[0][own], tested[1][own])
+        rows = [*drawn(len(known[1]), sizes[:2], seed), *drawn(len(tested[1]), sizes[2:], seed)]
+        train, valid, test = (
+            Examples(_pixels(images[own]), labels[own].astype(np.float64))
+            for (images, labels), own in zip((known, known, tested), rows, strict=True)
+        )
         names = tuple(f"pixel_{pixel}" for pixel in PIXELS)
         prices = Prices.additive(np.ones(len(PIXELS)))
         return Splits(train, valid, test, prices, feature_names=names, class_names=KINDS)
 
 
-def _pixels(path: Path) -> Float32Array:
+def _pixels(images: Bytes) -> Float32Array:
     """The chosen pixels (n, 20)."""
-    images = _idx(path, (SIDE, SIDE)).reshape(-1, SIDE * SIDE)
-    return np.asarray(images[:, list(PIXELS)] / np.float32(255), dtype=np.float32)
+    chosen = images.reshape(-1, SIDE * SIDE)[:, PIXELS]
+    return np.asarray(chosen / np.float32(255), dtype=np.float32)
 
 
-def _kinds(path: Path) -> FloatArray:
-    """Labels (n,)."""
-    found = _idx(path, ())
-    if (found > 9).any():
-        raise InputError(f"{path}: a label is above 9; get the file again")
-    return found.astype(np.float64)
-
-
-def _idx(path: Path, shape: tuple[int, ...]) -> "np.ndarray[tuple[int, ...], np.dtype[np.uint8]]":
+def _idx(path: Path, shape: tuple[int, ...]) -> Bytes:
     """The array (n, *shape) of an idx file of bytes: two zeros, the code of the type, the number of
     dimensions, each dimension as four bytes, the values."""
     raw = np.frombuffer(read_bytes(path), dtype=np.uint8)

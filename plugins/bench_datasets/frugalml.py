@@ -32,15 +32,16 @@ _RAW = (
 )
 
 
-def _files(folder: str, services: tuple[int, ...]) -> tuple[str, ...]:
-    """The prices, people's labels, then the label and the confidence of each service."""
+def _published(
+    folder: str, services: tuple[int, ...]
+) -> tuple[str, tuple[str, ...], tuple[Download, ...]]:
+    """The folder; the prices, people's labels, then the label and the confidence of each service;
+    where they are."""
     own = [f"Model{s}_{what}" for s in services for what in ("PredictedLabel", "Confidence")]
     names = ("meta.csv", *(f"{name}.txt" for name in (f"Model{services[0]}_TrueLabel", *own)))
-    return tuple(f"{folder}/{name}" for name in names)
-
-
-def _downloads(files: tuple[str, ...]) -> tuple[Download, ...]:
-    return tuple(Download(f"{_RAW}/dataset/{f}", f.partition("/")[2]) for f in files)
+    files = tuple(f"{folder}/{name}" for name in names)
+    downloads = (Download(f"{_RAW}/dataset/{folder}/{name}", name) for name in names)
+    return folder, files, tuple(downloads)
 
 
 class RafDb:
@@ -52,9 +53,7 @@ class RafDb:
     folds: ClassVar[int] = len(SEEDS)
     depends_on: ClassVar[tuple[str, ...]] = ("fold",)
     homepage: ClassVar[str] = _REPOSITORY
-    home: ClassVar[str] = "mlserviceperformance_RAFDB"
-    files: ClassVar[tuple[str, ...]] = _files(home, (0, 1, 2, 100))
-    downloads: ClassVar[tuple[Download, ...]] = _downloads(files)
+    home, files, downloads = _published("mlserviceperformance_RAFDB", (0, 1, 2, 100))
     facts: ClassVar[Facts] = Facts(
         (15339,), 8, dict(enumerate((867, 877, 355, 5957, 2460, 1619, 3204)))
     )
@@ -77,9 +76,8 @@ class RafDb:
         half = len(y) // 2
         parts = np.split(order, [int(TRAIN * half), half])
         X = np.column_stack(cells).astype(np.float32)
-        prices = Prices.additive(cost, unit="dollars per 10000 calls").of_columns(
-            np.repeat(np.arange(len(cost)), 2).tolist()
-        )
+        sensors = Prices.additive(cost, unit="dollars per 10000 calls")
+        prices = sensors.of_columns(np.repeat(np.arange(len(cost)), 2).tolist())
         return Splits(*take(X, y, parts), prices, feature_names=tuple(names))
 
 
@@ -88,9 +86,7 @@ class FerPlus(RafDb):
 
     name: ClassVar[str] = "frugalml-ferplus"
     title: ClassVar[str] = "four services' answers on the faces of FER+, dollars per 10000 calls"
-    home: ClassVar[str] = "mlserviceperformance_FERPLUS"
-    files: ClassVar[tuple[str, ...]] = _files(home, (0, 1, 2, 100))
-    downloads: ClassVar[tuple[Download, ...]] = _downloads(files)
+    home, files, downloads = _published("mlserviceperformance_FERPLUS", (0, 1, 2, 100))
     facts: ClassVar[Facts] = Facts(
         (6358,), 8, dict(enumerate((555, 38, 138, 1767, 732, 819, 2309)))
     )
@@ -102,9 +98,7 @@ class Waimai(RafDb):
     name: ClassVar[str] = "frugalml-waimai"
     task: ClassVar[Task] = Task.BINARY
     title: ClassVar[str] = "four services' answers on reviews of Waimai, dollars per 10000 calls"
-    home: ClassVar[str] = "mlserviceperformance_WAIMAI"
-    files: ClassVar[tuple[str, ...]] = _files(home, (0, 3, 4, 100))
-    downloads: ClassVar[tuple[Download, ...]] = _downloads(files)
+    home, files, downloads = _published("mlserviceperformance_WAIMAI", (0, 3, 4, 100))
     facts: ClassVar[Facts] = Facts((11987,), 8, {0.0: 4000, 1.0: 7987})
 
 

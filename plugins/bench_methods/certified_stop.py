@@ -45,7 +45,6 @@ from bench_core import (
     FitContext,
     Prediction,
     Prices,
-    Splits,
     Task,
     UsageError,
     inside,
@@ -83,16 +82,12 @@ class CertifiedStop:
             raise UsageError(f"{self.name}: base {self.base.name!r} does no {context.task} tasks")
         copies = training_copies(valid, context.seed)
         first, second = (Examples(copies.X[k::2], copies.y[k::2]) for k in (0, 1))
-        inner: Any = _Inner(context, replace(context.splits, valid=first))
-        model = inner.fitted(self.base)
+        model = _fitted(self.base, first, context)
         cost, error = _costs_and_errors(model, first, prices)
-        best = np.array(
-            [
-                not np.any((cost <= c) & (error <= e) & ((cost < c) | (error < e)))
-                for c, e in zip(cost, error, strict=True)
-            ]
-        )
-        order = np.flatnonzero(best)[np.argsort(-cost[best], kind="stable")]
+        c, e = cost[:, None], error[:, None]
+        beaten = (cost <= c) & (error <= e) & ((cost < c) | (error < e))
+        best = np.flatnonzero(~beaten.any(axis=1))
+        order = best[np.argsort(-cost[best], kind="stable")]
         risks = _costs_and_errors(model, second, prices)[1][order]
         count = certified(risks, len(second), self.alpha, self.delta)
         context.progress(1, 1)
@@ -131,25 +126,18 @@ class CertifiedPoint(Stored):
         return program
 
 
-class _Inner:
-    """The context of fits to fewer validation rows, also of learners that these stand on."""
+def _fitted(base: Any, valid: Examples, context: Any) -> Any:
+    """The model of a learner, and of those that it stands on, with fewer validation rows."""
+    models, rows = dict[str, Any](), replace(context.splits, valid=valid)
 
-    def __init__(self, context: FitContext, splits: Splits) -> None:
-        self._context, self.splits = context, splits
-        self._models: dict[str, Any] = {}
+    def fitted(learner: Any) -> Any:
+        key = repr(learner)
+        if key not in models:
+            models[key] = learner.fit(rows.train, valid, rows.prices, inner)
+        return models[key]
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._context, name)
-
-    def fitted(self, learner: Any) -> Any:
-        """The model of a learner, trained once."""
-        key, rows = repr(learner), self.splits
-        if key not in self._models:
-            self._models[key] = learner.fit(rows.train, rows.valid, rows.prices, self)
-        return self._models[key]
-
-    def progress(self, done: int, total: int) -> None:
-        """Nothing: that of several fits would fall."""
+    inner = replace(context, splits=rows, fitted=fitted, report=lambda done, total: None)
+    return fitted(base)
 
 
 def _costs_and_errors(model: Any, rows: Examples, prices: Prices) -> tuple[FloatArray, FloatArray]:

@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from bench_models.boosting import OnTrees, ensemble_of, prefix_chain
 from bench_models.boosting import bench_warm_up as bench_warm_up
-from bench_models.large_model import Outputs, thresholds, whole_program
+from bench_models.large_model import Outputs, both, thresholds, where, whole_program
 from bench_models.nested_boosters import NestedBoosters, Route
 from bench_models.path_of_models import PathOfModels
 from bench_models.priced_boosting import CheapStarts
@@ -132,12 +132,10 @@ class SentOn(Stored):
                 scores[sent] = large.scores[sent]
                 bills = {}
                 for name in names:
-                    both = cheap.bill(name).plus(large.bill(name))
-                    paid = both.where(sent, cheap.bill(name))
-                    bills[name] = paid.bill(self.prices.sensors)
+                    kept = cheap.bill(name)
+                    bills[name] = where(sent, both(kept, large.bill(name)), kept)
                 yield Prediction(next(points), scores, bills)
-        bills = {name: large.bill(name).bill(self.prices.sensors) for name in names}
-        yield Prediction(next(points), large.scores, bills)
+        yield Prediction(next(points), large.scores, {name: large.bill(name) for name in names})
 
     def program(self, point: Mapping[str, int | float]) -> Program:
         """The prefix, then the large model for rows below the threshold, for serving."""

@@ -12,13 +12,13 @@ distribution``. Elsewhere the same is computed for the distribution that trainin
 (``bench_models.discrete_states``): optimal for a coarse picture of few features.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import ClassVar
 
 import numpy as np
-from bench_models.discrete_states import DiscreteRows, estimated, known, scores_of
+from bench_models.discrete_states import DiscreteRows, TableLearner
 from bench_models.states import Stored
 
 from bench_core import (
@@ -27,42 +27,31 @@ from bench_core import (
     Examples,
     FitContext,
     Prices,
+    Purchases,
     Sequential,
-    Task,
-    log,
-    param,
     provide_learners,
 )
 from bench_core.arrays import BoolArray, Float32Array, FloatArray, IntArray
+from bench_core.optimum import Solution
 
 MOST_POINTS = 100
 
 
 @dataclass(frozen=True)
-class ExactDP:
+class ExactDP(TableLearner):
     """The optimal policy, of the true distribution where it is known."""
 
     name: ClassVar[str] = "exact-dp"
-    numerics: ClassVar[tuple[str, ...]] = ("numpy", "cpu")
-    tasks: ClassVar[frozenset[Task]] = frozenset({Task.BINARY, Task.MULTICLASS})
-    code: ClassVar[tuple[str, ...]] = ("bench_core.optimum",)
-
-    values: int = param(3, "bins of a feature, where the distribution is estimated", least=2)
-    smoothing: float = param(
-        10.0, "rows of naive Bayes added to an estimate", above=0, search=log(1, 100)
-    )
 
     def fit(
         self, train: Examples, valid: Examples, prices: Prices, context: FitContext
     ) -> Sequential:
         """Find the corners; ``valid`` is not used."""
-        truth = context.splits.truth
-        rows = known(truth["table"], prices) if "table" in truth else None
-        rows = rows or estimated(train, prices, context.classes, self.values, self.smoothing)
+        rows = self.rows(train, prices, context)
         corners = rows.states.corners()
         shown = np.unique(np.linspace(0, len(corners) - 1, MOST_POINTS).round().astype(int))
         context.progress(1, 1)
-        return Sequential(ExactPolicy(rows, [corners[k].price for k in shown]), prices)
+        return Sequential(ExactPolicy(rows, {"price": [corners[k].price for k in shown]}), prices)
 
 
 @dataclass(eq=False)
@@ -70,12 +59,7 @@ class ExactPolicy(Stored):
     """The best purchase in every state, by price of money or under a cap."""
 
     rows: DiscreteRows
-    price: Sequence[float]
-
-    @property
-    def stops(self) -> Mapping[str, Sequence[float]]:
-        """The prices of money, falling."""
-        return {"price": self.price}
+    stops: Mapping[str, Sequence[float]]
 
     @property
     def marks(self) -> tuple[str, ...]:
@@ -86,30 +70,21 @@ class ExactPolicy(Stored):
         self, cells: Float32Array, bought: BoolArray, left: FloatArray, stop: float
     ) -> IntArray:
         """Look up the best purchase; under a cap money has no price."""
-        states = self.rows.states
-        state = self.rows.state_of(cells, bought)
-        cap = left + states.spent[self.rows.mask_of(state)]
-        cap = np.where(np.isinf(cap), cap, cap.round(9))
+        purchases, state = Purchases.of(self.rows.prices), self.rows.state_of(cells, bought)
+        cap = (left + purchases.sensors(bought) @ purchases.sensor).round(9)
         chosen = np.full(len(state), -1)
         for limit in np.unique(cap).tolist():
-            actions = self._actions(stop if limit == np.inf else 0.0, limit)
-            chosen = np.where(cap == limit, actions[state], chosen)
+            best = self._solve(stop if limit == np.inf else 0.0, limit).action
+            chosen = np.where(cap == limit, best[state], chosen)
         return np.asarray(np.append(self.rows.each, STOP)[chosen])
 
     def predict(self, cells: Float32Array, bought: BoolArray) -> FloatArray:
         """What is known of the class in each state."""
-        return scores_of(self.rows.posterior(cells, bought))
-
-    def _actions(self, price: float, cap: float) -> IntArray:
-        if (price, cap) not in self._solved:
-            if len(self._solved) > MOST_POINTS:
-                self._solved.clear()
-            self._solved[price, cap] = self.rows.states.solve(price, cap).action
-        return self._solved[price, cap]
+        return self.rows.scores(cells, bought)
 
     @cached_property
-    def _solved(self) -> dict[tuple[float, float], IntArray]:
-        return {}
+    def _solve(self) -> Callable[[float, float], Solution]:
+        return lru_cache(MOST_POINTS)(self.rows.states.solve)
 
 
 bench_learners = provide_learners(ExactDP)

@@ -25,7 +25,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -33,17 +32,15 @@ from bench_models.boosting import bench_warm_up as bench_warm_up
 from bench_models.masked_predictor import (
     MaskedPredictor,
     MaskedTraining,
+    PredictorPolicy,
     closed,
     fit_masked,
     masked,
     training_copies,
 )
 from bench_models.path_of_models import growing
-from bench_models.states import Stored
 
 from bench_core import (
-    STOP,
-    Evaluated,
     Examples,
     FitContext,
     Prices,
@@ -75,9 +72,7 @@ class MaskedGbrt(MaskedTraining):
     ) -> Sequential:
         """Boost on masked copies of ``train``; ``valid`` ends boosting."""
         copies = training_copies(train, context.seed)
-        settings = self.masked_settings(context.task)
-        data, how = (copies, valid), {"copies": self.copies, "parts": self.parts}
-        predictor = fit_masked(self, settings, data, prices, context, **how)
+        predictor = fit_masked(self, copies, valid, prices, context)
         purchases = Purchases.of(prices)
         order = order_alone(predictor, copies, purchases, prices)
         counts = [0, *growing(len(order), POINTS)] if len(order) else [0]
@@ -86,7 +81,7 @@ class MaskedGbrt(MaskedTraining):
 
 
 @dataclass(frozen=True, eq=False)
-class OneOrder(Stored):
+class OneOrder(PredictorPolicy):
     """Makes the same purchases for all rows, one after the other."""
 
     nested: ClassVar[bool] = True
@@ -95,16 +90,6 @@ class OneOrder(Stored):
     prices: Prices
     order: IntArray  # of purchases that are not free
     counts: Sequence[float]
-
-    @cached_property
-    def purchases(self) -> Purchases:
-        """What can be bought."""
-        return Purchases.of(self.prices)
-
-    @cached_property
-    def each_answer(self) -> Evaluated:
-        """The predictor's trees."""
-        return self.predictor.whole.evaluated(self.prices)
 
     @property
     def stops(self) -> Mapping[str, Sequence[float]]:
@@ -115,26 +100,20 @@ class OneOrder(Stored):
         self, cells: Float32Array, bought: BoolArray, left: FloatArray, stop: float
     ) -> IntArray:
         """The first of the order that is not made and can be paid."""
-        order = self.order[: int(stop)]
-        price = self.purchases.marginal(bought)[:, order]
-        open_ = ~bought[:, order] & (price <= left[:, None])
-        if len(order) == 0:
-            return np.full(len(cells), STOP)
-        return np.where(open_.any(axis=1), order[open_.argmax(axis=1)], STOP)
+        return self.purchases.best(self._worth(stop), bought, left, 0.0)
 
-    def predict(self, cells: Float32Array, bought: BoolArray) -> FloatArray:
-        """The predictor's scores."""
-        return self.predictor.scores(cells, bought)
+    def _worth(self, stop: float) -> FloatArray:
+        """A number (k,) for each purchase, falling along the order; below 0 for others."""
+        chosen, worth = self.order[: int(stop)], np.full(len(self.purchases), -1.0)
+        worth[chosen] = 1.0 + np.arange(len(chosen))[::-1]
+        return worth
 
     def program(self, prices: Prices, stop: float) -> PolicyProgram:
         """The first purchases of the order, and the predictor's trees."""
-        from bench_core.serving import PolicyProgram, Sums, Trees
+        from bench_core.serving import PolicyProgram, Sums, no_trees
 
-        k, chosen = len(self.purchases), self.order[: int(stop)]
-        worth = np.full(k + 1, -1.0)
-        worth[chosen], worth[k] = 1.0 + len(chosen) - np.arange(len(chosen)), 0.0
-        trees = self.predictor.whole
-        values, answer = [Sums(Trees.none(), worth)], trees.as_sums()
+        worth, trees = np.append(self._worth(stop), 0.0), self.predictor.whole
+        values, answer = [Sums(no_trees(len(worth), 0), worth)], trees.as_sums()
         return PolicyProgram.of(values, answer, prices, trees.marked, "class", skip=True)
 
 

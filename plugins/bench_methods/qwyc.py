@@ -45,7 +45,6 @@ from bench_models.staged import END, MOST_POINTS, Point, Stage, StagedModel
 from bench_core import (
     Acquired,
     Examples,
-    Features,
     FitContext,
     Prices,
     Task,
@@ -56,8 +55,6 @@ from bench_core.arrays import BoolArray, FloatArray, IntArray
 
 if TYPE_CHECKING:
     from bench_trees import Ensemble
-
-_BLOCK = 8000  # rows walked at a time
 
 LEAST_POSITIVE = 1e-300
 
@@ -112,12 +109,9 @@ class QWYC(OnTrees):
         ]
         # apart: each stage has its own trees' sum
         apart = StagedModel(stages, [Point(len(stages) - 1, {})], prices, ensemble)
-        scores, splits = [], np.zeros(len(trees))
-        for start in range(0, len(train), _BLOCK):
-            rows = slice(start, start + _BLOCK)
-            walked = [*apart.stage_by_stage(Features(np.asarray(train.X[rows])))]
-            scores.append(np.stack([found[:, 0] for found, _, _ in walked]))
-            splits += [float(train.weights[rows] @ own) for _, _, own in walked]
+        walked = [*apart.stage_by_stage(train.features)]
+        scores = np.stack([found[:, 0] for found, _, _ in walked])
+        splits = [float(train.weights @ own) for _, _, own in walked]
         each = np.diff(splits, prepend=0.0) / train.weights.sum()  # they add up along the chain
         real = np.diff(ensemble.start) > 1
         count = np.array([real[own].sum() for own in trees], dtype=np.float64)
@@ -127,7 +121,7 @@ class QWYC(OnTrees):
         # where nothing costs anything, the number of trees
         evaluation += 1e-9 * ((prices.everything + evaluation.sum()) or 1.0) * (count + 1)
         sensors = Acquired(needs, prices.sensors).unpack()
-        return Batches(trees, np.concatenate(scores, axis=1), evaluation, sensors, prices.sensor)
+        return Batches(trees, scores, evaluation, sensors, prices.sensor)
 
 
 class Batches(NamedTuple):
@@ -159,12 +153,14 @@ def arranged(batches: Batches, base: float, mass: FloatArray, alpha: float) -> l
     while len(left) > 1:
         best, least, flips = Position(left[0], -np.inf, np.inf), np.inf, 0.0
         for t in left if len(on) else []:
-            found = thresholds(partial[on] + own[t, on], positive[on], mass[on], allowed)
-            if found.decided > 0:
+            cut, decided, wrong = thresholds(
+                partial[on] + own[t, on], positive[on], mass[on], allowed
+            )
+            if decided > 0:
                 cost = batches.evaluation[t] + batches.price @ (batches.sensors[t] & ~bought)
-                ratio = float(cost * mass[on].sum() / found.decided)
+                ratio = float(cost * mass[on].sum() / decided)
                 if ratio < least:
-                    best, least, flips = Position(t, found.low, found.high), ratio, found.flips
+                    best, least, flips = Position(t, *cut), ratio, wrong
         left.remove(best.batch)
         order.append(best)
         partial += own[best.batch]
@@ -174,18 +170,11 @@ def arranged(batches: Batches, base: float, mass: FloatArray, alpha: float) -> l
     return [*order, Position(left[0], -np.inf, np.inf)]
 
 
-class Cut(NamedTuple):
-    """Thresholds, the rows that leave by them, and those that leave on the wrong side."""
-
-    low: float
-    high: float
-    decided: float
-    flips: float
-
-
-def thresholds(g: FloatArray, positive: BoolArray, mass: FloatArray, allowed: float) -> Cut:
-    """Those by which most rows with scores ``g`` (n,) leave, at most ``allowed`` of them on the
-    wrong side; ``positive`` (n,) is the right one."""
+def thresholds(
+    g: FloatArray, positive: BoolArray, mass: FloatArray, allowed: float
+) -> tuple[tuple[float, float], float, float]:
+    """The two by which most rows with scores ``g`` (n,) leave, at most ``allowed`` of them on the
+    wrong side; how many leave, and on the wrong side. ``positive`` (n,) is the right one."""
     values, place = np.unique(g, return_inverse=True)
     rows = np.bincount(place, mass, len(values))
     ones = np.bincount(place, mass * positive, len(values))
@@ -200,18 +189,12 @@ def thresholds(g: FloatArray, positive: BoolArray, mass: FloatArray, allowed: fl
     j = int(fits[i])
     middle = (values[1:] + values[:-1]) / 2
     edges = np.concatenate([[-np.inf], middle, [np.inf]])
-    return Cut(
-        min(float(edges[i]), 0.0),
-        max(float(edges[len(values) - j]), LEAST_POSITIVE),
-        float(decided[i]),
-        float(low_flips[i] + high_flips[j]),
-    )
+    cut = min(float(edges[i]), 0.0), max(float(edges[len(values) - j]), LEAST_POSITIVE)
+    return cut, float(decided[i]), float(low_flips[i] + high_flips[j])
 
 
 def _stages(
-    order: Sequence[Position],
-    trees: Sequence[IntArray],
-    ensemble: Ensemble,
+    order: Sequence[Position], trees: Sequence[IntArray], ensemble: Ensemble
 ) -> list[Stage]:
     """A stage for each position, and one without trees behind it where rows may leave on either
     side: the first one's gate lets the positive rows out, the second one's the negative."""

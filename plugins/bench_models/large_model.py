@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from bench_core import Acquired, Bill, Features, Prediction, UsageError
-from bench_core.arrays import BitArray, BoolArray, FloatArray
+from bench_core.arrays import BoolArray, FloatArray
 
 if TYPE_CHECKING:
     from bench_core.serving import Program
@@ -45,44 +45,26 @@ def thresholds(g: FloatArray, share: FloatArray, count: int) -> list[tuple[float
     return [by_share[sent] for sent in sorted(by_share)]
 
 
-class RowBills(NamedTuple):
-    """One bill with an entry for each of n rows."""
+def both(one: Bill, other: Bill) -> Bill:
+    """Two bills of n rows each in one: a sensor is paid once, evaluations add."""
+    acquired = Acquired(one.acquired.bits | other.acquired.bits, one.acquired.sensors)
+    return Bill(acquired, one.splits + other.splits, one.trees + other.trees)
 
-    bits: BitArray  # (n, w)
-    splits: FloatArray
-    trees: FloatArray
 
-    @classmethod
-    def of(cls, bill: Bill, rows: int) -> RowBills:
-        """Spread a bill over its rows."""
-        spread = [np.broadcast_to(np.asarray(v, float), rows) for v in (bill.splits, bill.trees)]
-        return cls(bill.acquired.rows(rows).bits, *spread)
-
-    def plus(self, other: RowBills) -> RowBills:
-        """Both: a sensor is paid once, evaluations add."""
-        return RowBills(
-            self.bits | other.bits, self.splits + other.splits, self.trees + other.trees
-        )
-
-    def where(self, chosen: BoolArray, other: RowBills) -> RowBills:
-        """These where ``chosen`` (n,), elsewhere the other's."""
-        return RowBills(
-            np.where(chosen[:, None], self.bits, other.bits),
-            np.where(chosen, self.splits, other.splits),
-            np.where(chosen, self.trees, other.trees),
-        )
-
-    def bill(self, sensors: int) -> Bill:
-        """As a bill."""
-        return Bill(Acquired(self.bits, sensors), self.splits, self.trees)
+def where(chosen: BoolArray, one: Bill, other: Bill) -> Bill:
+    """The first bill's rows where ``chosen`` (n,), elsewhere the other's."""
+    bits = np.where(chosen[:, None], one.acquired.bits, other.acquired.bits)
+    splits = np.where(chosen, one.splits, other.splits)
+    trees = np.where(chosen, one.trees, other.trees)
+    return Bill(Acquired(bits, one.acquired.sensors), splits, trees)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Outputs:
-    """Scores (n,) or (n, K) of an operating point, and the rows' bills by their names."""
+    """Scores (n,) or (n, K) of an operating point, and the bills of the n rows by their names."""
 
     scores: FloatArray
-    bills: Mapping[str, RowBills]
+    bills: Mapping[str, Bill]
 
     @classmethod
     def of(cls, model: Any, features: Features) -> Outputs:
@@ -93,10 +75,13 @@ class Outputs:
     def at(cls, output: Prediction) -> Outputs:
         """Of one operating point."""
         scores = np.asarray(output.scores, dtype=np.float64)
-        bills = {name: RowBills.of(bill, len(scores)) for name, bill in output.bills.items()}
+        bills = {
+            name: Bill(bill.acquired.rows(len(scores)), bill.splits, bill.trees)
+            for name, bill in output.bills.items()
+        }
         return cls(scores, bills)
 
-    def bill(self, name: str) -> RowBills:
+    def bill(self, name: str) -> Bill:
         """The bill of that name, or the path's."""
         return self.bills.get(name, self.bills["path"])
 

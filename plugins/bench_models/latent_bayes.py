@@ -57,16 +57,12 @@ class LatentBayes(Stored):
 
     def scores(self, cells: Float32Array, bought: BoolArray) -> FloatArray:
         """Log-odds (n, 1) or logarithms of class probabilities (n, K); unbought cells are NaN."""
-        found = self.temperature * self.log_joint(cells)
-        return found[:, 1:] - found[:, :1] if self.labels == 2 else found
-
-    def log_joint(self, cells: Float32Array) -> FloatArray:
-        """log p(cells, y) (n, K), less one number for each row."""
         from bench_models.latent_bayes_kernels import log_joint
 
-        z = standardised(cells, self.centre, self.spread)
-        constant = -np.log(self.variance) / 2
-        return log_joint(z, self.mean, 0.5 / self.variance, constant, self.prior, self.labels)
+        z, constant = standardised(cells, self.centre, self.spread), -np.log(self.variance) / 2
+        joint = log_joint(z, self.mean, 0.5 / self.variance, constant, self.prior, self.labels)
+        found = self.temperature * joint
+        return found[:, 1:] - found[:, :1] if self.labels == 2 else found
 
     def evaluated(self, prices: Prices) -> Evaluated:
         """It has no trees."""
@@ -161,15 +157,9 @@ def _fit(train: Examples, latent: int, context: FitContext) -> LatentBayes:
     def by_feature(values: FloatArray) -> FloatArray:
         return np.ascontiguousarray(values.reshape(-1, z.shape[1]).T)
 
-    return LatentBayes(
-        centre,
-        spread,
-        by_feature(mean),
-        by_feature(np.maximum(variance, LEAST_VARIANCE)),
-        np.log(mass / mass.sum()),
-        context.classes,
-        1.0,
-    )
+    each_feature = by_feature(mean), by_feature(np.maximum(variance, LEAST_VARIANCE))
+    prior = np.log(mass / mass.sum())
+    return LatentBayes(centre, spread, *each_feature, prior, context.classes, 1.0)
 
 
 def _latent_classes(

@@ -41,7 +41,7 @@ from bench_models.held_out_fits import layout_of, sums
 from bench_models.states import Stored
 
 if TYPE_CHECKING:
-    from bench_trees import Bins, Ensemble, Loss, Settings
+    from bench_trees import Ensemble, Settings
     from bench_trees.inference import Layout
 
     from bench_core.serving import Sums
@@ -132,6 +132,27 @@ class MaskedPredictor(Stored):
         return found if self.task_loss == "softmax" else found[:, 0]
 
 
+class PredictorPolicy(Stored):
+    """A policy that answers by a ``predictor``."""
+
+    predictor: MaskedPredictor
+    prices: Prices
+
+    @cached_property
+    def purchases(self) -> Purchases:
+        """What can be bought."""
+        return Purchases.of(self.prices)
+
+    @cached_property
+    def each_answer(self) -> Evaluated:
+        """The predictor's trees."""
+        return self.predictor.whole.evaluated(self.prices)
+
+    def predict(self, cells: Float32Array, bought: BoolArray) -> FloatArray:
+        """The predictor's scores."""
+        return self.predictor.scores(cells, bought)
+
+
 @dataclass(frozen=True, kw_only=True)
 class MaskedTraining(BoostedTrees):
     """Parameters of boosted trees on masked rows."""
@@ -208,17 +229,8 @@ def visible(bought: BoolArray, purchases: Purchases, prices: Prices) -> BoolArra
 
     What is bought by others together counts as made, as in ``Purchases.made``.
     """
-    needs = prices.needs.astype(np.float32)
-    common, own = needs @ purchases.sets.T, needs.sum(axis=1)
-    # features that need just the sensors of one purchase, and the others
-    alone = (common == np.asarray(own)[:, None]) & (common == purchases.sets.sum(axis=1))
-    shown = np.zeros((len(bought), len(own)), dtype=bool)
-    if len(purchases):
-        shown = bought[:, alone.argmax(axis=1)]
-    if len(rest := np.flatnonzero(~alone.any(axis=1))):
-        lacking = (~purchases.sensors(bought)).astype(np.float32)
-        shown[:, rest] = (needs[rest] @ lacking.T).T == 0
-    return np.asarray(shown)
+    lacking = (~purchases.sensors(bought)).astype(np.float32)
+    return np.asarray(lacking @ prices.needs.T.astype(np.float32) == 0)
 
 
 def most_evaluated(trees: Ensemble, multiplier: FloatArray) -> Evaluated:
@@ -244,37 +256,31 @@ def with_marks(cells: Float32Array, bought: BoolArray, marked: IntArray) -> Floa
 
 
 def fit_masked(
-    learner: BoostedTrees,
-    settings: Settings,
-    data: tuple[Examples, Examples],
-    prices: Prices,
-    context: FitContext,
-    *,
-    copies: int,
-    parts: int,
+    learner: MaskedTraining, train: Examples, valid: Examples, prices: Prices, context: FitContext
 ) -> MaskedPredictor:
-    """Train on so many masked ``copies`` of every row, and once more without each of the parts.
+    """Train on masked copies of every row of the ``training_copies``, and once more without each of
+    the parts.
 
-    ``data`` are the training copies and the validation rows, which end boosting by their mean loss
-    when masked alike. All parts get as many trees.
+    The validation rows, masked alike, end boosting by their mean loss. All parts get as many trees.
     """
-    train, valid = data
-    purchases = Purchases.of(prices)
-    rng = np.random.default_rng([context.seed, 1])
-    masking = _Masking.of(train, purchases, prices, bins_for(train, learner.max_bins), context)
-    name, loss = loss_of(context.task, learner.loss, context.classes)
-    row = np.repeat(np.arange(len(train)), copies)
-    bought = random_purchases(purchases, len(row), rng)
-    far = np.repeat(np.arange(len(valid)), copies)
-    seen = random_purchases(purchases, len(far), rng)
-    cells = masked(valid.X[far], seen, purchases, prices)
-    held = (with_marks(cells, seen, masking.marked), valid.y[far])
+    purchases, rng = Purchases.of(prices), np.random.default_rng([context.seed, 1])
+    parts, settings = learner.parts, learner.masked_settings(context.task)
+
+    def states(rows: Examples) -> tuple[IntArray, BoolArray]:
+        row = np.repeat(np.arange(len(rows)), learner.copies)
+        return row, random_purchases(purchases, len(row), rng)
+
+    row, bought = states(train)
+    far, seen = states(valid)
+    held = masked(valid.X[far], seen, purchases, prices), seen, valid.y[far]
 
     def report(done: int) -> None:
         context.progress(done, (parts + 1) * max(1, settings.trees))
 
-    threads = context.threads
-    whole = masking.boost(row, bought, loss, settings, threads, held, report)
+    whole = fit_on_states(
+        learner, settings, train, (row, bought), held, prices, context, progress=report
+    )
+    name, loss = loss_of(context.task, learner.loss, context.classes)
     predictor = MaskedPredictor(whole, [whole] * parts, name)
     part = predictor.parts_of(train)[row]
     enough = replace(settings, trees=whole.ensemble.trees // loss.outputs)
@@ -282,7 +288,8 @@ def fit_masked(
     for k in range(parts):
         context.progress(k + 1, parts + 1)
         rest = np.flatnonzero(part != k) if len(train) >= parts else np.arange(len(row))
-        without.append(masking.boost(row[rest], bought[rest], loss, enough, threads))
+        some = row[rest], bought[rest]
+        without.append(fit_on_states(learner, enough, train, some, None, prices, context))
     return replace(predictor, without=without)
 
 
@@ -291,121 +298,50 @@ def fit_on_states(
     settings: Settings,
     train: Examples,
     states: tuple[IntArray, BoolArray],
-    held: tuple[Float32Array, BoolArray, FloatArray],
+    held: tuple[Float32Array, BoolArray, FloatArray] | None,
     prices: Prices,
     context: FitContext,
+    progress: Callable[[int], None] = lambda done: None,
 ) -> MaskedTrees:
     """Train on given states: rows (m,) of ``train`` and their purchases (m, k).
 
-    The cells, purchases and labels of ``held`` end boosting.
+    The cells, purchases and labels of ``held``, if there are any, end boosting.
     """
-    bins = bins_for(train, learner.max_bins)
-    masking = _Masking.of(train, Purchases.of(prices), prices, bins, context)
-    loss = loss_of(context.task, learner.loss, context.classes)[1]
-    cells, bought, y = held
-    far = (with_marks(cells, bought, masking.marked), y)
-    return masking.boost(*states, loss, settings, context.threads, far)
+    from bench_trees import Bins, Ensemble, boost, find_bins
+    from bench_trees.losses import Labels
 
+    threads, marked, (row, bought) = context.threads, marked_purchases(train, prices), states
+    bins = find_bins(train.X, bins_for(train, learner.max_bins), None, threads)
+    edges = np.append(bins.edges, np.full(len(marked), 0.5)).astype(np.float32)
+    bins = Bins(edges, np.append(bins.offset, bins.offset[-1] + 1 + np.arange(len(marked))))
+    X = with_marks(masked(train.X[row], bought, Purchases.of(prices), prices), bought, marked)
+    words, y = bins.words(X, threads), train.y[row]
+    loss: Any = loss_of(context.task, learner.loss, context.classes)[1]
 
-@dataclass(frozen=True, eq=False)
-class _Masking:
-    """Training rows in bins, whose cells are hidden by code."""
+    def grown(trees: int, start: FloatArray | None = None) -> Ensemble:
+        how = replace(settings, trees=trees)
+        part = boost(words, bins, y, loss=loss, settings=how, start=start, threads=threads)
+        return replace(part, diverged=False)
 
-    train: Examples
-    purchases: Purchases
-    prices: Prices
-    marked: IntArray
-    bins: Bins  # of features, then of marks
-    codes: Any  # uint8 (d, n)
-
-    @classmethod
-    def of(
-        cls,
-        train: Examples,
-        purchases: Purchases,
-        prices: Prices,
-        max_bins: int,
-        context: FitContext,
-    ) -> _Masking:
-        from bench_trees import Bins, find_bins
-
-        marked = marked_purchases(train, prices)
-        bins = find_bins(train.X, max_bins, None, context.threads)
-        codes = bins.codes(train.X, context.threads)
-        edges = np.append(bins.edges, np.full(len(marked), 0.5, np.float32))
-        offset = np.append(bins.offset, bins.offset[-1] + 1 + np.arange(len(marked)))
-        bins = Bins(edges.astype(np.float32), offset.astype(np.int64))
-        return cls(train, purchases, prices, marked, bins, codes)
-
-    def boost(
-        self,
-        row: IntArray,
-        bought: BoolArray,
-        loss: Loss,
-        settings: Settings,
-        threads: int,
-        held: tuple[Float32Array, FloatArray] | None = None,
-        progress: Callable[[int], None] = lambda done: None,
-    ) -> MaskedTrees:
-        """Trees on rows (m,) of which ``bought`` (m, k) is shown. ``held`` rows, their cells with
-        marks and their labels, end boosting."""
-        from bench_trees import Ensemble, boost
-        from bench_trees.kernels.packed_codes import pack
-        from bench_trees.losses import Labels
-
-        shown = visible(bought, self.purchases, self.prices).T
-        missing = self.bins.counts[: len(shown), None].astype(np.uint8)
-        codes = np.where(shown, self.codes[:, row], missing)
-        words = pack(np.vstack([codes, bought[:, self.marked].T.astype(np.uint8)]))
-        y = self.train.y[row]
-
-        def grown(trees: int, start: FloatArray | None = None) -> Ensemble:
-            how = replace(settings, trees=trees)
-            trained = boost(
-                words, self.bins, y, loss=loss, settings=how, start=start, threads=threads
-            )
-            return replace(trained, diverged=False)
-
-        if held is None or len(held[1]) == 0:
-            return MaskedTrees(grown(settings.trees), self.marked)
-        base = loss.base(Labels(y))
-        cells = masked(self.train.X[row], bought, self.purchases, self.prices)
-        own, far = _Scored(with_marks(cells, bought, self.marked), y, base), _Scored(*held, base)
-        best, kept, waited, done = far.mean(loss), 0, 0, 0
-        parts: list[Ensemble] = []
-        while done < settings.trees and waited < PATIENCE:
-            parts.append(grown(min(max(CHUNK, done // 4), settings.trees - done), own.scores))
-            if parts[-1].trees == 0:
-                break
-            done += parts[-1].trees // loss.outputs
-            progress(done)
-            layout = layout_of(parts[-1])
-            own.add(layout)
-            far.add(layout)
-            waited += 1
-            if (now := far.mean(loss)) < best - LEAST_FALL * abs(best):
-                best, kept, waited = now, len(parts), 0
-        none = Ensemble.of_trees([], [], base, self.bins.features)
-        ensemble = replace(Ensemble.concat(parts[:kept]), base=base) if kept else none
-        return MaskedTrees(ensemble, self.marked)
-
-
-class _Scored:
-    """Rows and their scores so far."""
-
-    def __init__(self, X: Float32Array, y: FloatArray, base: FloatArray) -> None:
-        from bench_trees.losses import Labels
-
-        self.X, self.labels = X, Labels(y)
-        self.scores = np.repeat(base[:, None], len(y), axis=1)  # (K, n)
-
-    def add(self, layout: Layout) -> None:
-        """Add these trees."""
-        self.scores = self.scores + sums(layout, np.zeros(len(self.scores)), self.X).T
-
-    def mean(self, loss: Any) -> float:
-        """The mean loss."""
-        return float(loss.mean(self.scores, self.labels))
+    if held is None or len(held[2]) == 0:
+        return MaskedTrees(grown(settings.trees), marked)
+    base, labels = loss.base(Labels(y)), Labels(held[2])
+    rows = X, with_marks(*held[:2], marked)
+    scores = [np.repeat(base[:, None], len(own), axis=1) for own in rows]
+    best, kept, waited, done = loss.mean(scores[1], labels), 1, 0, 0
+    parts = [Ensemble.of_trees([], [], base, bins.features)]
+    while done < settings.trees and waited < PATIENCE:
+        parts.append(grown(min(max(CHUNK, done // 4), settings.trees - done), scores[0]))
+        if parts[-1].trees == 0:
+            break
+        done += parts[-1].trees // loss.outputs
+        progress(done)
+        layout, none = layout_of(parts[-1]), np.zeros(len(base))
+        scores = [old + sums(layout, none, own).T for old, own in zip(scores, rows, strict=True)]
+        waited += 1
+        if (now := loss.mean(scores[1], labels)) < best - LEAST_FALL * abs(best):
+            best, kept, waited = now, len(parts), 0
+    return MaskedTrees(replace(Ensemble.concat(parts[:kept]), base=base), marked)
 
 
 def _of_classes(scores: FloatArray) -> FloatArray:

@@ -16,7 +16,9 @@ from bench_models.states import Stored
 from bench_models.tree_average import TreeAverage
 
 if TYPE_CHECKING:
-    from bench_core.serving import Program, Trees
+    from bench_trees import Ensemble
+
+    from bench_core.serving import Program
 
 STOPS = 20
 """Of a pruning that is served: after so many equal numbers of trees a cap may end a row's way."""
@@ -73,17 +75,17 @@ class PrunedPath(Stored):
             ends = [0, *self.prefixes[self.prefixes[:, 0] == pruning, 1].tolist()]
             ends = ends[: place_of(point, [{**point, "first": end} for end in ends]) + 1]
         else:
-            every = (
-                max(1, len(trees) // per_round // STOPS) * per_round if split.any() else len(trees)
-            )
-            ends = [*range(0, len(trees), every), len(trees)]
+            count = trees.trees
+            every = max(1, count // per_round // STOPS) * per_round if split.any() else count
+            ends = [*range(0, count, every), count]
         program = self.whole.served(trees, self.whole.vectors, ends)
         steps = []
         for k, step in enumerate(program.steps):
             if apart:
                 step = replace(step, carry=False, combine="add" if k else "last")
             if not split[step.trees].any() and (apart or len(program.steps) == 1):
-                roots = self.whole.vectors[trees.start[step.trees]]
+                number = trees.value[trees.start[step.trees]].astype(np.int64)
+                roots = self.whole.vectors[number]
                 none = step.trees[:0]
                 step = replace(
                     step, trees=none, weights=np.zeros(0), fresh=none > 0, bias=roots.sum(axis=0)
@@ -92,19 +94,10 @@ class PrunedPath(Stored):
         return compact(replace(program, steps=steps))
 
 
-def _split_at(path: PrunedPath, pruning: int) -> Trees:
-    """The trees at a pruning; a leaf numbers itself."""
-    from bench_core.serving import Trees
-
-    trees = path.whole.numbers.dictionary
-    inner = np.asarray(path.rank <= pruning)
-    return replace(
-        Trees.joined([trees]),
-        feature=np.where(inner, trees.feature, -1).astype(np.int32),
-        left=np.where(inner, trees.left, -1).astype(np.int32),
-        right=np.where(inner, trees.right, -1).astype(np.int32),
-        value=np.arange(trees.nodes, dtype=np.float64),
-    )
+def _split_at(path: PrunedPath, pruning: int) -> Ensemble:
+    """The trees at a pruning; a leaf has its number in the whole trees."""
+    trees, kept = path.whole.numbers.dictionary.pruned(path.rank <= pruning)
+    return replace(trees, value=np.where(trees.feature < 0, np.flatnonzero(kept), 0.0))
 
 
 class _Walk:

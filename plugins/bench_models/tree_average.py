@@ -19,7 +19,7 @@ from bench_models.states import Stored
 if TYPE_CHECKING:
     from bench_trees import Ensemble
 
-    from bench_core.serving import Program, Trees
+    from bench_core.serving import Program
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,11 +95,10 @@ class TreeAverage(Stored):
         trees = self.numbers.dictionary
         return compact(self.served(trees, self.vectors, [0, *ends]))
 
-    def served(self, trees: Ensemble | Trees, vectors: FloatArray, ends: Sequence[int]) -> Program:
+    def served(self, trees: Ensemble, vectors: FloatArray, ends: Sequence[int]) -> Program:
         """Trees whose leaves number rows of ``vectors``, one step for each stretch of ``ends``."""
-        from bench_core.serving import END, VECTOR, Finish, Program, Step, Stop, Trees
+        from bench_core.serving import END, VECTOR, Finish, Program, Step, Stop
 
-        whole = Trees.joined([trees])
         steps, last = [], len(ends) - 2
         for k, (first, end) in enumerate(pairwise(ends)):
             rounds = end // self.per_round if self.average else 1
@@ -116,7 +115,7 @@ class TreeAverage(Stored):
         return Program(
             outputs=len(self.base),
             steps=steps,
-            trees=replace(whole, output=np.full_like(whole.output, VECTOR)),
+            trees=replace(trees, output=np.full_like(trees.output, VECTOR)),
             multiplier=self.numbers.prices.multiplier,
             stops=[Stop(k, {"trees": end}) for k, end in enumerate(ends[1:])],
             vectors=vectors,

@@ -14,6 +14,9 @@ from bench_trees.arrays import BoolArray, Float32Array, Float64Array, Int32Array
 LEAF = -1
 """In ``feature``, ``left`` and ``right``: this node is a leaf."""
 
+VECTOR = -1
+"""In ``output``: the leaves of this tree number vectors, which are kept elsewhere."""
+
 _PER_NODE = ("feature", "threshold", "missing_left", "value")
 
 
@@ -31,7 +34,7 @@ class Ensemble:
     right: Int32Array
     missing_left: BoolArray  # (nodes,) where NaN goes
     value: Float64Array  # (nodes,) leaf output, learning rate included; 0 at inner nodes
-    output: Int32Array  # (T,) which of the K outputs the tree adds to
+    output: Int32Array  # (T,) which of the K outputs the tree adds to, or VECTOR
     base: Float64Array  # (K,) the constant
     features: int  # d
     diverged: bool = False  # boosting ended where the training loss rose above the constant's
@@ -71,6 +74,29 @@ class Ensemble:
             output=self.output[trees],
             **{name: getattr(self, name)[nodes] for name in _PER_NODE},
         )
+
+    def pruned(self, split: BoolArray) -> tuple[Ensemble, BoolArray]:
+        """The trees in which only these nodes (nodes,) split, each below another one, and which
+        nodes are left."""
+        kept = np.zeros(self.nodes, dtype=bool)
+        kept[self.start[:-1]] = True
+        kept[self.left[split]] = kept[self.right[split]] = True
+        place = np.cumsum(kept) - 1  # new numbers
+
+        def child(side: Int32Array) -> Int32Array:
+            return np.where(split, place[side], LEAF)[kept].astype(np.int32)
+
+        made = replace(
+            self,
+            start=np.append(0, np.cumsum(kept))[self.start].astype(np.int32),
+            feature=np.where(split, self.feature, LEAF)[kept].astype(np.int32),
+            threshold=np.where(split, self.threshold, 0)[kept].astype(np.float32),
+            left=child(self.left),
+            right=child(self.right),
+            missing_left=(self.missing_left & split)[kept],
+            value=self.value[kept],
+        )
+        return made, kept
 
     @classmethod
     def concat(cls, parts: Sequence[Ensemble]) -> Ensemble:
@@ -147,7 +173,7 @@ def _faults(e: Ensemble) -> Iterator[tuple[str, Any]]:
     yield "arrays per node or per tree differ in length", len(e.start) != e.trees + 1
     rising = e.start[0] == 0 and e.start[-1] == e.nodes and np.all(np.diff(e.start) > 0)
     yield "start must rise strictly from 0 to the number of nodes", not rising
-    outside = (e.output < 0) | (e.output >= e.outputs_count)
+    outside = (e.output < VECTOR) | (e.output >= e.outputs_count)
     yield "output names an output that does not exist", np.any(outside)
     outside = (e.feature < LEAF) | (e.feature >= e.features)
     yield f"feature must be -1 or 0..{e.features - 1}", np.any(outside)

@@ -58,7 +58,6 @@ from bench_trees.kernels.tree import (
     Extent,
     Newton,
     grow,
-    score,
 )
 from bench_trees.penalties import Account, Ledger
 from bench_trees.settings import Settings
@@ -228,12 +227,15 @@ class Grower:
         self._reserve_slots(2 + self.leaves // 2)  # as many as pairs, a level at a time
         s, n = self.settings, len(self.rows.order)
         alone = WORTH if self.crew.threads > 1 else np.iinfo(np.int64).max
-        extent = Extent(most, n if s.max_leaves is None else s.max_leaves, alone)
+        if self.usable.few_rows:
+            alone = -1  # leaves are always scored outside: the kernel for that is in few runs
+        extent = Extent(most, n if s.max_leaves is None else s.max_leaves, alone, 0, 0)
         rules = self._rules()
         while True:
             shared = self.tree, self.rows, self.usable, self.sums, rules, self._owed()
             self.buffers = Buffers(*shared, self.carried, newton, self.out)
-            asked = int(grow(self.buffers, extent, descent, self.scratch))
+            while (asked := grow(self.buffers, extent, descent, self.scratch)) == SCORE:
+                self._score()
             if asked == DONE:
                 break
             if asked == DIVERGED:
@@ -244,8 +246,6 @@ class Grower:
                 self._pay()
             elif asked == OPEN:
                 self._open_accounts()
-            elif asked == SCORE:
-                self._score()
             else:
                 found = int(self.tree.state[FOUND])
                 self._reserve_slots(int(self.tree.state[SLOTS]) + found)
@@ -256,16 +256,23 @@ class Grower:
 
     def _score(self) -> None:
         """Score the leaves that wait, on all threads: each takes some words of the features."""
-        tree, words = self.tree, len(self.usable.groups)
+        tree, usable, shared = self.tree, self.usable, self.buffers
+        groups, work = usable.groups, tree.work[: tree.state[WAITING]]
+        words, rows = len(groups), int((work[:, 1] - work[:, 0]).sum())
+        alone = rows * len(usable.features) <= WORTH
 
         def piece(start: int, stop: int) -> None:
             # each thread has its own highest gains, so that no result depends on another thread
-            cuts = tree.cuts._replace(reached=np.empty(len(tree.cuts.reached)))
-            buffers = self.buffers._replace(tree=tree._replace(cuts=cuts))
-            score(buffers, start, stop, np.zeros(SCRATCH, np.int64))
+            cuts = tree.cuts._replace(reached=np.full(len(tree.cuts.reached), -np.inf))
+            if usable.few_rows:
+                how = shared.sums, shared.rules, shared.owed, cuts
+                search(shared.rows, tree.nodes, work, groups[start:stop], *how)
+            else:
+                buffers = shared._replace(tree=tree._replace(cuts=cuts))
+                grow(buffers, Extent(0, 0, 0, start, stop), OTHER, np.zeros(SCRATCH, np.int64))
 
-        self.crew.run(piece, words, -(-words // (PIECES * self.crew.threads)))
-        nodes = tree.work[: tree.state[WAITING], 5:7]
+        self.crew.run(piece, words, words if alone else -(-words // (PIECES * self.crew.threads)))
+        nodes = work[:, 5:7]
         tree.nodes.integers[nodes[nodes >= 0], growth.STATE] = growth.SCORED
         tree.state[[WAITING, FOUND]] = 0
 

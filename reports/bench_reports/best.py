@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, islice
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bench_core.cli import options
-from bench_core.errors import UsageError, one_line, printable, unknown
+from bench_core.errors import one_line, printable, require
 from bench_core.planning.invocation import (
     given_from_python,
     python_call,
@@ -108,17 +109,19 @@ def answer(
     """For one data set: the learners within a budget, and how to train the winner; of several
     budgets the winner at each."""
     from bench_core.leaderboard.assembly import offers, primary_metric, uses_of
-    from bench_core.leaderboard.bought_sensors import chosen_within, purchases
+    from bench_core.leaderboard.board import Standing
+    from bench_core.leaderboard.bought_sensors import chosen_within, kept_points, purchases
     from bench_core.leaderboard.certainty import standings
     from bench_core.results.store import Store
 
     judge, primary = primary_metric(info, name, metric), primary_metric(info, name).name
     # by budget and learner
-    each: list[dict[str, Standing]] = [{} for _ in budgets]
+    each: list[dict[str, Standing]] = [defaultdict(Standing) for _ in budgets]
     why = f"values per row are kept of {primary} by finished trials alone"
     if judge.name == primary:  # values per row are stored of no other metric
         found = standings(info, Store(store), name, frame, budgets)
-        each = [{one.learner: one for one in at.rows} for at in found]
+        for known, at in zip(each, found, strict=True):
+            known |= {one.learner: one for one in at.rows}
         why = found[0].note or why
     # by budget, the best on validation first
     offered = {budget: offers(frame, judge, budget) for budget in budgets}
@@ -138,7 +141,7 @@ def answer(
     if offered[budgets[0]] and len(budgets) == 1:
         top = offered[budgets[0]][0]
         chosen = chosen_within(info, frame, name, top.learner, budgets[0], judge)
-        bought = purchases(Store(store), info.run, chosen)
+        bought = purchases(kept_points(Store(store), info.run, chosen))
         yield from training(info, name, top, bought, budgets[0], plugins, store)
     elif any(offered.values()):
         first = next(str(budget) for budget, own in offered.items() if own)
@@ -191,8 +194,8 @@ def ranking(found: Sequence[Offer], metric: Criterion, sure: Mapping[str, Standi
     rows = [
         [
             offer.learner,
-            starred(quality(offer.pick.quality), sure.get(offer.learner)),
-            half(sure.get(offer.learner)),
+            starred(quality(offer.pick.quality), sure[offer.learner]),
+            half(sure[offer.learner]),
             _paid(offer, sure),
             quality(offer.valid_quality),
             cost(offer.valid_cost),
@@ -209,8 +212,7 @@ def ranking(found: Sequence[Offer], metric: Criterion, sure: Mapping[str, Standi
 
 def _paid(offer: Offer, sure: Mapping[str, Standing]) -> str:
     """The test cost, with ! where it exceeds the budget by more than chance."""
-    one = sure.get(offer.learner)
-    return cost(offer.pick.cost) + ("!" if one is not None and one.over else "")
+    return cost(offer.pick.cost) + ("!" if sure[offer.learner].over else "")
 
 
 def winners(
@@ -224,7 +226,7 @@ def winners(
     rows = []
     for (budget, found), sure in zip(offered.items(), each, strict=True):
         if found:
-            top, one = found[0], sure.get(found[0].learner)
+            top, one = found[0], sure[found[0].learner]
             numbers = starred(quality(top.pick.quality), one), half(one), _paid(top, sure)
             rows.append([str(budget), top.learner, *numbers, top.pick.settings[0].short])
     titles = ("budget", "learner", metric.name, "±", "cost", "at")
@@ -234,9 +236,7 @@ def winners(
 def named_datasets(frame: pd.DataFrame, wanted: Sequence[str]) -> list[str]:
     """The data sets of a run that are asked for, or all. Raises UsageError for an unknown one."""
     known = list(dict.fromkeys(map(str, frame["dataset"])))
-    for name in wanted:
-        if name not in known:
-            raise UsageError(unknown("data set of this run", name, known))
+    require("data set of this run", wanted, known)
     return [name for name in known if not wanted or name in wanted]
 
 

@@ -12,7 +12,7 @@ import click
 
 from bench_core.cli import options
 from bench_core.cli.options import names_of
-from bench_core.errors import UsageError, one_line, unknown
+from bench_core.errors import UsageError, one_line, require
 from bench_core.statistics import CONFIDENCE
 from bench_core.terminal.tables import Table, deliver, write_text, written
 from bench_core.terminal.wording import MIXED, cost, count, notices, quality
@@ -86,10 +86,7 @@ def command(
     if len(names) < 2:
         raise UsageError("compare needs two learners: bench compare miser cegb")
     info, frame = finished(store, run)
-    known = list(dict.fromkeys(map(str, frame["learner"])))
-    for name in names:
-        if name not in known:
-            raise UsageError(unknown("learner of this run", name, known))
+    require("learner of this run", names, dict.fromkeys(map(str, frame["learner"])))
     parts: list[Table | str] = [*notices(info)]
     for name, within in product(named_datasets(frame, datasets), budgets or [Budget(math.inf)]):
         own = frame[frame["dataset"] == name]

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bench_core.errors import no_formula, one_line
-from bench_core.leaderboard.board import SHARE, UNKNOWN
+from bench_core.leaderboard.board import SHARE
 from bench_core.leaderboard.certainty import all_certified
 from bench_core.leaderboard.reports import paragraph
 from bench_core.planning.invocation import command
@@ -92,10 +92,9 @@ def _markdown_table(board: Board) -> Iterator[str]:
 
 def _saving(board: Board, row: Row) -> list[str]:
     """A cell with the saving and its 95% interval, where some learner has one."""
-    if not board.saves or row.saved is None:
-        return [times(row.saving)] if board.saves else []
     low, high = map(times, row.saved.interval)
-    return [f"{times(row.saving)} [{low}, {high}]"]
+    sure = "" if math.isnan(row.saved.interval.low) else f" [{low}, {high}]"
+    return [times(row.saving) + sure] if board.saves else []
 
 
 def _about_saving(board: Board) -> list[str]:
@@ -282,10 +281,9 @@ def _rows(board: Board) -> Iterator[list[str]]:
 
 def _of_the_curve(row: Row) -> Iterator[float]:
     """Saving, area and regret with their intervals, which no single budget has."""
-    ends = (*row.saved.interval, *row.saved.wide) if row.saved else (*UNKNOWN, *UNKNOWN)
-    yield from (row.saving, *ends)
+    yield from (row.saving, *row.saved.interval, *row.saved.wide)
     for one in (row.area, row.regret):
-        yield from (one.value, *one.interval) if one else (math.nan, *UNKNOWN)
+        yield from (one.value, *one.interval)
 
 
 def _number(value: float) -> str:
@@ -328,10 +326,10 @@ def _board(board: Board) -> dict[str, Any]:
                 **_fields(row, "learner", "baseline"),
                 "marks": board.marks_of(row),
                 **_fields(row, "audit", "saving"),
-                "saving_interval": row.saved and row.saved.interval,
-                "saving_interval_99": row.saved and row.saved.wide,
-                "area": row.area and _fields(row.area, "value", "interval"),
-                "regret": row.regret and _fields(row.regret, "value", "interval"),
+                "saving_interval": _known(row.saved.interval.low, row.saved.interval),
+                "saving_interval_99": _known(row.saved.wide.low, row.saved.wide),
+                "area": _known(row.area.value, _fields(row.area, "value", "interval")),
+                "regret": _known(row.regret.value, _fields(row.regret, "value", "interval")),
                 "settings": [setting.full for setting in row.best.settings],
                 "standings": [_fields(one, *STANDING) for one in found],
                 "curve": [
@@ -343,6 +341,10 @@ def _board(board: Board) -> dict[str, Any]:
         ],
         "failures": [asdict(lost) for lost in board.failures],
     }
+
+
+def _known(figure: float, what: Any) -> Any:
+    return None if math.isnan(figure) else what
 
 
 STANDING = ("quality", "interval", "cost", "tier", "ranks")

@@ -16,7 +16,7 @@ from bench_core.terminal.wording import cost
 from bench_reports.best import costs_in, named_datasets, no_result
 
 if TYPE_CHECKING:
-    from bench_core.leaderboard.bought_sensors import OrderedPurchase, Purchase
+    from bench_core.leaderboard.bought_sensors import Purchase
     from bench_core.results.budgets import Budget
 
 NAMED = 30
@@ -70,9 +70,9 @@ def command(
 ) -> int:
     """Show which features a learner of RUN buys within a budget."""
     from bench_core.leaderboard.bought_sensors import (
-        Purchase,
         chosen_within,
-        ordered_purchases,
+        kept_points,
+        ordered,
         purchases,
         purchases_by_row,
     )
@@ -91,7 +91,7 @@ def command(
     within = budget or Budget(math.inf)
     info, frame = finished(store, run)
     kept, lines = Store(store), []
-    panels: dict[str, list[OrderedPurchase]] = {}
+    panels: dict[str, list[Purchase]] = {}
     if rows:
         options.registry(plugins)  # their classes can be found
     for name in named_datasets(frame, datasets):
@@ -104,19 +104,18 @@ def command(
         first = str(chosen["learner"].iloc[0])
         at = "at its best" if math.isinf(within.amount) else f"within {within.words}"
         title = f"{name}: what {first} buys {at}{costs_in(own)}"
+        bought = purchases(kept_points(kept, info.run, chosen))
         if order:
-            steps = ordered_purchases(kept, info.run, chosen)
-            if steps:
-                panels[title if picture else name] = steps
-            else:
+            if not (steps := ordered(bought)):
                 why = f"{first} does not say in which order it buys, as policies do"
                 console(stderr=True).out(printable(f"{name}: {why}"))
-            if steps and output is None:
+                continue
+            panels[title if picture else name] = steps
+            if output is None:
                 show(order_table(title, steps), console())
-                if rows:
-                    show(rows_table(purchases_by_row(kept, info.run, chosen, rows)), console())
+            if rows:
+                show(rows_table(purchases_by_row(kept, info.run, chosen, rows)), console())
             continue
-        bought = purchases(kept, info.run, chosen)
         lines += [[name, one.features, f"{one.price:.6g}", f"{one.share:.6g}"] for one in bought]
         if output is None:
             show(_table(title, bought), console())
@@ -125,7 +124,7 @@ def command(
     elif output is not None and panels:
         deliver(order_lines(panels), output)
     elif output is not None and lines:
-        deliver(Table(("data set", *Purchase._fields), lines), output)
+        deliver(Table(("data set", "features", "price", "share"), lines), output)
     return 0 if lines or panels else 1
 
 

@@ -104,7 +104,7 @@ def page(
             parts=parts,
             overview=overview(boards, learners, info.baselines),
             several=len(sets) if len(sets) > 1 else 0,
-            by_area=any(row.area for board in boards for row in board.rows),
+            by_area=any(not math.isnan(row.area.value) for b in boards for row in b.rows),
             sections=[public(section) for section in sections],
             warnings=[w for w in info.warnings if not w.startswith("STAND-IN")],
             level=CONFIDENCE,
@@ -247,7 +247,7 @@ def board_table(
     rows, curves, sures, places = zip(*ranked, strict=True)
     better = "down" if view.metric.higher_is_better else "up"
     ranks = [rank_text(sure, k) for sure, k in zip(sures, places, strict=True)]
-    cheap = [cost(row.cheap.cost) if row.cheap else "-" for row in rows]
+    cheap = [cost(row.cheap.cost) for row in rows]
     features = ["-" if math.isnan(c.features[-1]) else f"{c.features[-1]:.3g}" for c in curves]
     trained = [f"{r.fits} in {duration(r.seconds)}" if r.fits else "-" for r in rows]
     marks = [", ".join(_marks(board, row)) or "-" for row in rows]
@@ -261,7 +261,7 @@ def board_table(
         PageColumn("features", "features", features),
         PageColumn("cheap", f"{SHARE:.0%} cost", cheap),
         PageColumn("saving", "saving", [_saving(r) for r in rows], "down"),
-        PageColumn("gap", "to optimum", [quality(r.gap.value) if r.gap else "-" for r in rows]),
+        PageColumn("gap", "to optimum", [quality(r.gap.value) for r in rows]),
         PageColumn("trained", "training", trained, values=[round(r.seconds, 2) for r in rows]),
         PageColumn("marks", "marks", marks, numeric=False),
     ]
@@ -290,7 +290,7 @@ def _interval(sure: Standing | None) -> str:
 
 def _saving(row: Row) -> str:
     """The saving with its 95% interval."""
-    if not row.cheap or not row.saved or math.isnan(row.saved.interval.low):
+    if not row.cheap or math.isnan(row.saved.interval.low):
         return times(row.saving)
     low, high = map(times, row.saved.interval)
     return f"{times(row.saving)} ({low} to {high})"
@@ -328,13 +328,14 @@ def saving_sentences(board: Board) -> Iterator[str]:
     kept = [
         (row.cheap.cost, row)
         for row in board.rows
-        if row.cheap and not row.reference and row.saving > 1 and not (row.saved and row.saved.lost)
+        if row.cheap and not row.reference and row.saving > 1 and not row.saved.lost
     ]
     if not (kept and board.reference):
         return
 
     def sure(row: Row) -> float:
-        return row.saved.interval.low if row.saved else row.saving
+        low = row.saved.interval.low
+        return row.saving if math.isnan(low) else low
 
     # of equal costs the first by name, so that pages do not change by chance
     _, cheapest = min(kept, key=lambda pair: (pair[0], pair[1].learner))
@@ -350,12 +351,12 @@ def saving_sentences(board: Board) -> Iterator[str]:
 def _paid(board: Board, row: Row) -> str:
     """The learner's cost, and its share of the reference's with its interval. The saving of several
     repeats is the mean of theirs, which is not the ratio of mean costs."""
-    paid, sure = row.cheap.cost if row.cheap else math.nan, ""
+    sure = ""
     mean = f" by the mean saving of {board.repeats} repeats" if board.repeats > 1 else ""
-    if row.saved and not math.isnan(row.saved.interval.low):
+    if not math.isnan(row.saved.interval.low):
         low, high = (1 / edge for edge in reversed(row.saved.interval))
         sure = f" ({CONFIDENCE}: {low:.0%} to {high:.0%})"
-    return f"{cost(paid)}: {1 / row.saving:.0%} of what that pays for it{mean}{sure}"
+    return f"{cost(row.cheap.cost)}: {1 / row.saving:.0%} of what that pays for it{mean}{sure}"
 
 
 class Overall(NamedTuple):

@@ -24,6 +24,7 @@ import numpy as np
 from bench_core._io.digests import canonical
 from bench_core.arrays import BoolArray, FloatArray, IntArray
 from bench_core.errors import one_line
+from bench_core.leaderboard import bought_sensors
 from bench_core.leaderboard.assembly import uses_of, varied_parameters
 from bench_core.leaderboard.board import Board, Measure, Standing
 from bench_core.leaderboard.board import Pick as Choice
@@ -31,7 +32,7 @@ from bench_core.leaderboard.bought_sensors import EVERY, NEVER, ordered
 from bench_core.leaderboard.pairs import thirds
 from bench_core.leaderboard.ranks import least_difference
 from bench_core.results import operating_points as selection
-from bench_core.results.budgets import Budget
+from bench_core.results.budgets import COLUMNS, Budget
 from bench_core.results.operating_points import Criterion, criterion
 from bench_core.statistics import CONFIDENCE
 from bench_core.statistics.repeats import in_every, stored_repeats, units_within
@@ -43,8 +44,6 @@ if TYPE_CHECKING:
     from bench_core.results.records import RunInfo, TrialValues
     from bench_core.results.store import Store
 
-COST_OF = {"mean": "total_cost", "p95": "cost_p95"}
-"""The column that bounds each kind of budget; caps have rows of their own."""
 
 MEASURED = ("test_quality", "total_cost", "cost_p95", "features_used")
 
@@ -162,7 +161,7 @@ def views(info: RunInfo, board: Board, frame: pd.DataFrame) -> list[ChartView]:
 def _view(
     info: RunInfo, board: Board, own: pd.DataFrame, metric: Criterion, kind: str
 ) -> ChartView:
-    points = selection.operating_points(own, metric.name, COST_OF[kind])
+    points = selection.operating_points(own, metric.name, COLUMNS[kind])
     frontiers = selection.curve(points, metric.higher_is_better, kind == "mean")
     curves = []
     for name in points["learner"].unique():
@@ -270,7 +269,7 @@ def certify(
     budgets = dict.fromkeys(budget for _, places in own for budget in places.values() if budget)
     sure = certified(info, store, replace(board, budgets=tuple(budgets)), frame)
     made = {at.budget: at.rows for at in sure.standings}
-    made[None] = tuple(row.standing for row in sure.rows if row.standing)
+    made[None] = tuple(row.standing for row in sure.rows)
     for view, places in own:
         for place, budget in places.items():
             for row in made.get(budget, ()):
@@ -354,14 +353,14 @@ def _about(board: Board, learners: Sequence[str]) -> dict[str, Any]:
         "areas": {
             place: [*_measure(row.area), *_measure(row.regret)]
             for place, row in rows.items()
-            if row.area and math.isfinite(row.area.value)
+            if math.isfinite(row.area.value)
         },
     }
 
 
-def _measure(measure: Measure | None) -> list[float | None]:
+def _measure(measure: Measure) -> list[float | None]:
     """The value, as ranks go by it, and the ends of its interval as they are shown."""
-    if measure is None or not math.isfinite(measure.value):
+    if not math.isfinite(measure.value):
         return []
     return [float(f"{measure.value:.9g}"), *(shown(quality, end) for end in measure.interval)]
 
@@ -614,7 +613,7 @@ def _order(points: Sequence[tuple[TrialValues, int, float]]) -> dict[str, Any]:
     """When sensors are bought, of models that say it: for each of the first by mean step its place,
     the percentage of rows that buy it, that mean, and a digit for each step, 9 for all rows and 0
     for none."""
-    found = ordered(points)
+    found = ordered(bought_sensors.purchases(points))
     if not any(one.steps for one in found):
         return {}
     names = points[0][0].trial.sensors.names

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from bench_core.errors import one_line
-from bench_core.leaderboard.bought_sensors import OrderedPurchase
+from bench_core.leaderboard.bought_sensors import Purchase
 from bench_core.terminal.tables import Table
 from bench_core.terminal.wording import cost
 from bench_reports.figure_files import figure_file, safe
@@ -18,7 +18,7 @@ MOST = 40
 """So many sensors have a line in a picture."""
 
 
-def order_table(title: str, bought: Sequence[OrderedPurchase]) -> Table:
+def order_table(title: str, bought: Sequence[Purchase]) -> Table:
     """A line for each sensor that some rows buy, the first steps of rows from left to right."""
     titles = "features", "price", "bought for", "mean step", f"steps 1 to {len(bought[0].steps)}"
     rows = [
@@ -35,10 +35,10 @@ def shaded(steps: Sequence[float]) -> str:
     return "".join(SHADES[min(1 + int(4 * share), 4) if share > 0 else 0] for share in steps)
 
 
-def order_lines(bought: Mapping[str, Sequence[OrderedPurchase]]) -> Table:
+def order_lines(bought: Mapping[str, Sequence[Purchase]]) -> Table:
     """All numbers, by data set, for a file."""
     width = max(len(one.steps) for own in bought.values() for one in own)
-    titles = ("data set", *OrderedPurchase._fields[:4], *(f"step {k + 1}" for k in range(width)))
+    titles = ("data set", *Purchase._fields[:4], *(f"step {k + 1}" for k in range(width)))
     rows = []
     for name, own in bought.items():
         for one in own:
@@ -57,7 +57,7 @@ def rows_table(bought: Sequence[tuple[float, Sequence[str]]]) -> Table:
     return Table(titles, rows, right=titles[:2], fold=titles[2:])
 
 
-def draw_order(panels: Mapping[str, Sequence[OrderedPurchase]], output: Path) -> None:
+def draw_order(panels: Mapping[str, Sequence[Purchase]], output: Path) -> None:
     """Draw a panel for each title: sensors from above by mean step, steps from left to right, the
     darker the more rows buy. Raises UsageError without matplotlib."""
     with figure_file(output, "purchases") as figure:

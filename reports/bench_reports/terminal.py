@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 import os
 import sys
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -20,6 +21,7 @@ from bench_core.leaderboard.board import (
     OVER,
     SHARE,
     Board,
+    Measure,
     Row,
     Standing,
     notes_of,
@@ -241,8 +243,7 @@ def setting_lines(board: Board) -> list[str]:
     lines = []
     for row in board.rows:
         lines += [f"{row.learner}: best at {setting.full}" for setting in row.best.settings]
-        if row.cheap is not None:
-            lines += [f"{row.learner}: {PERCENT} at {s.full}" for s in row.cheap.settings]
+        lines += [f"{row.learner}: {PERCENT} at {s.full}" for s in row.cheap.settings]
     return [one_line(line) for line in lines]
 
 
@@ -312,7 +313,7 @@ def _saving_lines(board: Board) -> list[str]:
         f"kept: {share}; saving: what {name} pays for {PERCENT} over what the learner pays for "
         f"it{mean}.",
     ]
-    if any(row.saved and row.saved.lost for row in board.rows):
+    if any(row.saved.lost for row in board.rows):
         lines.append(
             f"!, below {LOST:.0%}: on test that point is certainly below {LOST:.0%} of {name}'s "
             f"best {board.metric}; validation was lucky, so it leads nothing."
@@ -324,7 +325,7 @@ def _certainty_lines(board: Board) -> list[str]:
     notes = {one.note for one in board.standings if one.note}
     if notes:
         return [f"order: by cost where {PERCENT} is kept, then by quality; {notes.pop()}."]
-    if not any(row.standing for row in board.rows):
+    if not any(row.standing.learner for row in board.rows):
         return []
     first = (
         f"those that keep {PERCENT} by tiers of the saving, ties by the lower end of its interval;"
@@ -351,7 +352,7 @@ def main_table(board: Board, width: int) -> tuple[Table, dict[str, str]]:
         ),
         "±": lambda row: half(row.standing),
         "cost": lambda row: cost(row.best.cost),
-        f"{PERCENT} cost": lambda row: cost(row.cheap.cost) if row.cheap else "-",
+        f"{PERCENT} cost": lambda row: cost(row.cheap.cost),
         "kept": lambda row: _kept(board, row),
         "saving": _saving,
         CONFIDENCE: _interval,
@@ -373,8 +374,7 @@ def budget_table(board: Board, width: int) -> Table | None:
     # intervals where they fit, figures alone where they do not
     for with_half in (True, False):
         columns = {
-            _within(board, k): partial(_cell, k, known[k], with_half)
-            for k in range(len(board.budgets))
+            _within(board, k): partial(_cell, known[k], with_half) for k in range(len(known))
         }
         made, _ = _narrow(board, columns, width)
         if sum(_widths(made.titles, made.rows)) + GAP * len(columns) <= width:
@@ -413,8 +413,7 @@ def optimum_table(board: Board, width: int) -> Table | None:
 
 
 def _lacking(board: Board, k: int, row: Row) -> str:
-    pick = row.within[k] if row.within else None
-    return quality(board.lacks(pick.quality, board.budgets[k])) if pick else "-"
+    return quality(board.lacks(_standings(board, k)[row.learner].quality, board.budgets[k]))
 
 
 def plain_tables(board: Board) -> Iterator[Table]:
@@ -428,17 +427,15 @@ def plain_tables(board: Board) -> Iterator[Table]:
         "tier": lambda row: _tier(row.standing),
         "rank": lambda row: _ranks(row.standing),
         board.metric: lambda row: quality(row.best.quality),
-        f"{CONFIDENCE} from": lambda row: (
-            quality(row.standing.interval.low) if row.standing else "-"
-        ),
-        "to": lambda row: quality(row.standing.interval.high) if row.standing else "-",
+        f"{CONFIDENCE} from": lambda row: quality(row.standing.interval.low),
+        "to": lambda row: quality(row.standing.interval.high),
         "cost": lambda row: cost(row.best.cost),
-        f"{PERCENT} {board.metric}": lambda row: quality(row.cheap.quality) if row.cheap else "-",
-        f"{PERCENT} cost": lambda row: cost(row.cheap.cost) if row.cheap else "-",
+        f"{PERCENT} {board.metric}": lambda row: quality(row.cheap.quality),
+        f"{PERCENT} cost": lambda row: cost(row.cheap.cost),
         "saving": lambda row: times(row.saving),
         f"saving {CONFIDENCE}": _interval,
         f"saving {WIDE_LEVEL:.0%}": lambda row: _interval(row, wide=True),
-        "saving tier": lambda row: str(row.saved.tier) if row.saved else "-",
+        "saving tier": lambda row: "-" if math.isnan(row.saved.wide.low) else str(row.saved.tier),
         **_measures("area", "area"),
         **_measures("regret", "regret"),
         **(_measures("to optimum", "gap") if board.optimum.mean else {}),
@@ -450,9 +447,9 @@ def plain_tables(board: Board) -> Iterator[Table]:
         within: dict[str, Callable[[Row], str]] = {**names}
         for k in range(len(board.budgets)):
             at, name = _standings(board, k), _within(board, k)
-            within[name] = partial(_reached, k)
-            within[f"± {name}"] = partial(lambda at, row: half(at.get(row.learner)), at)
-            within[f"tier {name}"] = partial(lambda at, row: _tier(at.get(row.learner)), at)
+            within[name] = partial(lambda at, row: quality(at[row.learner].quality), at)
+            within[f"± {name}"] = partial(lambda at, row: half(at[row.learner]), at)
+            within[f"tier {name}"] = partial(lambda at, row: _tier(at[row.learner]), at)
         title = f"{board.metric} within a cost per row of:"
         yield replace(_table(within, board.rows), title=title)
     if lacking := optimum_table(board, sys.maxsize):
@@ -523,8 +520,9 @@ def _narrow(board: Board, columns: Columns, width: int) -> tuple[Table, dict[str
 
 
 def _standings(board: Board, k: int) -> dict[str, Standing]:
-    """The learners' standings at a budget, where they are known."""
-    return {one.learner: one for one in board.standings[k].rows} if board.standings else {}
+    """The learners' standings at a budget."""
+    known = board.standings[k].rows if board.standings else ()
+    return defaultdict(Standing, ((one.learner, one) for one in known))
 
 
 def _within(board: Board, k: int) -> str:
@@ -532,19 +530,14 @@ def _within(board: Board, k: int) -> str:
     return f"<= {budget}" if budget.kind == "mean" else str(budget)
 
 
-def _reached(k: int, row: Row) -> str:
-    pick = row.within[k] if row.within else None
-    return quality(pick.quality) if pick else "-"
-
-
-def _cell(k: int, known: Mapping[str, Standing], with_half: bool, row: Row) -> str:
+def _cell(known: Mapping[str, Standing], with_half: bool, row: Row) -> str:
     """The quality within a budget, with half its interval if asked for and known."""
-    standing = known.get(row.learner)
-    half = _half_width(standing)
-    if standing is None or not with_half or math.isnan(half):
-        reached = _reached(k, row)
-        return reached if reached == "-" else starred(reached, standing)
-    value = standing.quality
+    standing = known[row.learner]
+    value, half = standing.quality, _half_width(standing)
+    if math.isnan(value):
+        return "-"
+    if not with_half or math.isnan(half):
+        return starred(quality(value), standing)
     if abs(value) < TINY:
         return starred(f"{quality(value)}±{_small(half)}", standing)
     # one digit less than elsewhere, as ± takes room: .799±.012
@@ -554,20 +547,20 @@ def _cell(k: int, known: Mapping[str, Standing], with_half: bool, row: Row) -> s
     return starred(f"{shown}±{edge}", standing)
 
 
-def starred(text: str, standing: Standing | None) -> str:
+def starred(text: str, standing: Standing) -> str:
     """A figure with * where its learner is in tier 1."""
-    if standing is None or math.isnan(standing.interval.low):
+    if math.isnan(standing.interval.low):
         return text
     return f"{text}{'*' if standing.tier == 1 else ' '}"
 
 
-def half(standing: Standing | None) -> str:
+def half(standing: Standing) -> str:
     """Half the 95% interval."""
     return _small(_half_width(standing))
 
 
-def _half_width(standing: Standing | None) -> float:
-    return (standing.interval.high - standing.interval.low) / 2 if standing else math.nan
+def _half_width(of: Standing | Measure) -> float:
+    return (of.interval.high - of.interval.low) / 2
 
 
 def _small(half: float) -> str:
@@ -578,22 +571,22 @@ def _small(half: float) -> str:
     return f"{half:.4f}".removeprefix("0") if half < 1 else f"{half:.3g}"
 
 
-def _ranks(one: Standing | None) -> str:
-    return "-" if one is None or math.isnan(one.interval.low) else _span(one.ranks)
+def _ranks(one: Standing) -> str:
+    return "-" if math.isnan(one.interval.low) else _span(one.ranks)
 
 
 def _span(ranks: tuple[int, int]) -> str:
     return str(ranks[0]) if ranks[0] == ranks[1] else f"{ranks[0]}-{ranks[1]}"
 
 
-def _tier(standing: Standing | None) -> str:
-    return str(standing.tier) if standing and standing.tier else "-"
+def _tier(standing: Standing) -> str:
+    return str(standing.tier or "-")
 
 
 def _kept(board: Board, row: Row) -> str:
     """The quality of the point that saves, as a share of the reference's best, both on test."""
     best = [one.best.quality for one in board.rows if one.reference]
-    if row.cheap is None or not best or best[0] <= 0 or row.cheap.quality <= 0:
+    if not row.cheap or not best or best[0] <= 0 or row.cheap.quality <= 0:
         return "-"
     share = row.cheap.quality / best[0]
     # errors the other way round, so that 99% always means a little worse
@@ -602,30 +595,23 @@ def _kept(board: Board, row: Row) -> str:
 
 
 def _saving(row: Row) -> str:
-    lost, lead = (row.saved.lost, row.saved.tier == 1) if row.saved else (False, False)
-    return times(row.saving) + ("!" if lost else "*" if lead else " ")
+    return times(row.saving) + ("!" if row.saved.lost else "*" if row.saved.tier == 1 else " ")
 
 
 def _interval(row: Row, *, wide: bool = False) -> str:
-    if row.saved is None:
-        return "-"
     ends = row.saved.wide if wide else row.saved.interval
+    if math.isnan(ends.low):
+        return "-"
     return "-".join("free" if x > 1e5 else f"{x:.0f}" if x >= 9.95 else f"{x:.1f}" for x in ends)
 
 
 def _measures(title: str, name: str) -> Columns:
     """A field of rows that is a measure, and half its interval."""
 
-    def half_of(row: Row) -> str:
-        found = getattr(row, name)
-        return _small((found.interval.high - found.interval.low) / 2) if found else "-"
-
-    return {title: lambda row: _measure(row, name), f"± {title}": half_of}
-
-
-def _measure(row: Row, name: str) -> str:
-    found = getattr(row, name)
-    return quality(found.value) if found else "-"
+    return {
+        title: lambda row: quality(getattr(row, name).value),
+        f"± {title}": lambda row: _small(_half_width(getattr(row, name))),
+    }
 
 
 def curve_lines(board: Board, width: int) -> list[str]:
@@ -642,7 +628,7 @@ def curve_lines(board: Board, width: int) -> list[str]:
     if board.costs is None or not rows or width < LEAST_WIDTH:
         return []
     # quality and a bar, the plot, letter, name and area
-    areas = max(len(_measure(row, "area")) for row in rows)
+    areas = max(len(quality(row.area.value)) for row in rows)
     columns = width - 9 - 4 - LABEL - 1 - areas
     # quality of each learner (rows, columns) at the costs of the columns, NaN where it has none
     values = np.full((len(rows), columns), np.nan)
@@ -664,7 +650,7 @@ def curve_lines(board: Board, width: int) -> list[str]:
         height = np.round((top - values[k, there[k]]) / (top - bottom) * (LINES - 1))
         letter = chr(ord("a") + k)
         cells[height.astype(int), there[k]] = letter
-        name, area = short[rows[k].learner], _measure(rows[k], "area")
+        name, area = short[rows[k].learner], quality(rows[k].area.value)
         labels[k] = f"{letter} {name:<{LABEL}} {area:>{areas}}"
     edges = [quality(top), *[""] * (LINES - 2), quality(bottom)]
     left, right = (cost(value) for value in board.costs)

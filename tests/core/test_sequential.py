@@ -127,13 +127,12 @@ def test_a_trial_answers_caps_by_the_policy_and_within_them():
     part, prices = rows(300), SensorPrices.additive(np.array([1.0, 2.0, 3.0, 4.0]))
     model = Sequential(Ladder({"sum": (9.0,)}), prices)
     caps = Caps((0.5, 3.0, 100.0), np.array(0.25))
-    capped = predict_split(model, part, prices, 2, caps=caps).capped
-    assert capped.cost.max(axis=1).tolist() == [0.0, 3.0, 10.0]  # its path has 10 alone
-    assert np.allclose(capped.scores[1], part.X[:, :2].sum(axis=1))
+    found = predict_split(model, part, prices, 2, caps=caps)  # its path has 10 alone
+    assert found.cost.max(axis=1).tolist() == [10.0, 0.0, 3.0, 10.0, 0.0]
+    assert np.allclose(found.scores[2], part.X[:, :2].sum(axis=1))
     # where trees cost something the path is followed, whose only point costs too much
     dear = SensorPrices.additive(np.array([1.0, 2.0, 3.0, 4.0]), tree=0.1)
-    capped = predict_split(model, part, dear, 2, caps=caps).capped
-    assert (capped.scores[1] == 0.25).all()
+    assert (predict_split(model, part, dear, 2, caps=caps).scores[2] == 0.25).all()
 
 
 def test_steps_are_counted_sensor_by_sensor_over_copies_of_rows():
@@ -144,17 +143,13 @@ def test_steps_are_counted_sensor_by_sensor_over_copies_of_rows():
     stops = (0.4, 1.6)
     model = Sequential(Ladder({"sum": stops}), prices)
     found = predict_split(model, part, prices, 2, caps=Caps((cap,), np.array(0.0)))
-    limits = (
-        *((stop, np.inf, found, k) for k, stop in enumerate(stops)),
-        (1.6, cap, found.capped, 0),
-    )
-    for stop, limit, path, k in limits:
+    for k, (stop, limit) in enumerate([*((stop, np.inf) for stop in stops), (1.6, cap)]):
         counts = np.zeros((17, 4))
         for x, copies in zip(part.X, part.multiplicity, strict=True):
             paid = [j for j in bought_by_hand(x, price, stop, limit) if price[j] > 0]
             for step, j in enumerate(paid, start=1):
                 counts[[0, step], j] += [step * copies, copies]
-        assert path.steps[k] == pytest.approx(counts / part.multiplicity.sum())
+        assert found.steps[k] == pytest.approx(counts / part.multiplicity.sum())
 
 
 def test_steps_after_the_sixteenth_count_in_the_mean_alone():

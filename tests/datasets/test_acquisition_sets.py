@@ -1,9 +1,6 @@
 """Spambase and Fashion-20: publishers' files and the splits of the literature."""
 
-from __future__ import annotations
-
 import gzip
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,7 +12,7 @@ from bench_core import InputError
 from bench_core.datasets.data_folder import DataFolder
 
 
-def test_spambase_has_the_split_of_the_literature(real_data: Path) -> None:
+def test_spambase_has_the_split_of_the_literature(real_data):
     splits = Spambase().prepare(DataFolder(real_data / "spambase"), "standard", 0, 0)
     assert Spambase.facts.faults(splits) == []
     table = np.loadtxt(real_data / "spambase" / "spambase.csv", delimiter=",", skiprows=1)
@@ -33,7 +30,7 @@ def test_spambase_has_the_split_of_the_literature(real_data: Path) -> None:
     assert other[place["word_freq_george"]] > 100 * spam[place["word_freq_george"]]
 
 
-def test_spambase_is_read_as_published(real_data: Path, tmp_path: Path) -> None:
+def test_spambase_is_read_as_published(real_data, tmp_path):
     lines = (real_data / "spambase" / "spambase.csv").read_text().splitlines()[1:]
     (tmp_path / "spambase.data").write_text("\n".join(lines) + "\n")
     one = Spambase().prepare(DataFolder(tmp_path), "standard", 0, 3)
@@ -47,13 +44,13 @@ def test_spambase_is_read_as_published(real_data: Path, tmp_path: Path) -> None:
         Spambase().prepare(DataFolder(tmp_path), "standard", 0, 0)
 
 
-def idx(values: np.ndarray) -> bytes:
+def idx(values):
     sizes = b"".join(int(n).to_bytes(4, "big") for n in values.shape)
     return bytes([0, 0, 8, values.ndim]) + sizes + values.astype(np.uint8).tobytes()
 
 
 @pytest.fixture
-def clothes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, np.ndarray]:
+def clothes(tmp_path, monkeypatch):
     monkeypatch.setattr(fashion, "PAPER", (50, 20, 30))
     rng = np.random.default_rng(0)
     arrays = {
@@ -67,7 +64,7 @@ def clothes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, np.nda
     return arrays
 
 
-def test_fashion_has_the_published_pixels(clothes: dict[str, np.ndarray], tmp_path: Path) -> None:
+def test_fashion_has_the_published_pixels(clothes, tmp_path):
     splits = Fashion20().prepare(DataFolder(tmp_path), "paper", 0, 0)
     assert [len(p) for p in (splits.train, splits.valid, splits.test)] == [50, 20, 30]
     images, labels = clothes[FILES[0]].reshape(80, 784), clothes[FILES[1]]
@@ -94,10 +91,8 @@ def test_fashion_has_the_published_pixels(clothes: dict[str, np.ndarray], tmp_pa
         lambda raw: raw[:7] + b"\x07" + raw[8:],
     ],
 )
-def test_a_damaged_file_is_named(
-    change: object, clothes: dict[str, np.ndarray], tmp_path: Path
-) -> None:
+def test_a_damaged_file_is_named(change, clothes, tmp_path):
     path = tmp_path / FILES[2]
-    path.write_bytes(gzip.compress(change(idx(clothes[FILES[2]]))))  # type: ignore[operator]
+    path.write_bytes(gzip.compress(change(idx(clothes[FILES[2]]))))
     with pytest.raises(InputError, match=r"t10k-images-idx3-ubyte\.gz: not an idx file"):
         Fashion20().prepare(DataFolder(tmp_path), "paper", 0, 0)

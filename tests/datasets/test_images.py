@@ -17,7 +17,6 @@ from bench_datasets.images._image_folder import decoded, open_album
 from bench_datasets.images._machines import Machines, roots
 from sklearn.svm import SVC
 
-from bench_core.cli import main
 from bench_core.data import Task
 from bench_core.datasets import cache as prepared
 from bench_core.datasets.cache import fingerprint
@@ -349,37 +348,20 @@ def test_scene15_has_the_papers_sizes():
     assert dataset.folds == 10
 
 
-@pytest.fixture
-def command(tmp_path, monkeypatch):
-    """The ``bench`` command in this process, with nothing set outside."""
-    monkeypatch.chdir(tmp_path)
-    for name in ("BENCH_STORE", "BENCH_DATA"):
-        monkeypatch.delenv(name, raising=False)
-
-    def bench(*words):
-        with pytest.raises(SystemExit) as end:
-            main(words)
-        return int(end.value.code or 0)
-
-    return bench
-
-
-def test_the_publishers_zip_is_imported_packed_and_verified(
-    command, photos, tmp_path, monkeypatch, capsys
-):
+def test_the_publishers_zip_is_imported_packed_and_verified(bench, photos, tmp_path, monkeypatch):
     monkeypatch.setattr(Scene15, "counts", dict.fromkeys(KINDS, 16))
     own = tmp_path / "own"
     shutil.make_archive(str(own / "scene_categories"), "zip", photos)
     words = ("import", "scene15", "own/scene_categories.zip", "--data-dir", "data")
-    assert command("data", *words) == 0, capsys.readouterr().err
+    assert bench("data", *words).status == 0
     assert (tmp_path / "data/scene15/scene_categories.zip").is_file()
-    assert command("data", "verify", "scene15", "--data-dir", "data") == 0
+    assert bench("data", "verify", "scene15", "--data-dir", "data").status == 0
     monkeypatch.setattr(Scene15, "counts", dict.fromkeys(KINDS, 17))
-    assert command("data", "verify", "scene15", "--data-dir", "data") == 2
-    assert "not the 51 of 3" in capsys.readouterr().err
+    ended = bench("data", "verify", "scene15", "--data-dir", "data")
+    assert (ended.status, "not the 51 of 3" in ended.err) == (2, True)
 
 
-def test_miser_runs_on_measured_prices_end_to_end(command, photos, tmp_path, capsys):
+def test_miser_runs_on_measured_prices_end_to_end(bench, photos, tmp_path):
     settings = (
         "path=" + str(photos),
         "train=8",
@@ -388,14 +370,14 @@ def test_miser_runs_on_measured_prices_end_to_end(command, photos, tmp_path, cap
         'descriptors=["tiny-4","hog-4"]',
     )
     options = [word for s in settings for word in ("--set", f"image-folder.{s}")]
-    status = command(
+    ended = bench(
         "run", "--data", "image-folder", *options, "--folds", "0,1",
         "--learners", "miser", "--set", "miser.trees=8", "--set", "miser.min_rows=2",
         "--set", "miser.tradeoff=[0,1]",
         "--executor", "inline", "--audit", "full", "--no-progress", "-q",
     )  # fmt: skip
-    assert status == 0, capsys.readouterr().err
-    assert command("export", "-o", "out.csv") == 0
+    assert ended.status == 0, ended.err
+    assert bench("export", "-o", "out.csv").status == 0
     import pandas as pd
 
     rows = pd.read_csv(tmp_path / "out.csv")

@@ -1,7 +1,7 @@
-"""Runs that are killed and stores that lose power, counted.
+"""Runs that are killed or meet a full disk, counted.
 
-    python tests/durability/kills.py --kills 200 --cuts 50
-    python tests/durability/kills.py --kills 100 --cuts 0 --suite quickstart
+    python tests/durability/kills.py --kills 200 --full 10
+    python tests/durability/kills.py --kills 100 --full 0 --suite quickstart
 
 A kill ends a run of two workers by SIGKILL or SIGTERM, at a random moment: the parent, one worker,
 or all of them. Just before it the store is copied by SQLite's backup. Then: every row of the copy
@@ -9,10 +9,8 @@ is in the store, unchanged; no process of the run is left after 5 seconds. A run
 again until it comes to its end, and then its export equals that of an undisturbed one, and no
 temporary file is left.
 
-A power cut leaves the file and its log (-wal) as the disk happened to have them: the log cut at
-any byte, a page of it torn, gone, or a full disk while it was written. What is left is a store
-whose rows are those of an undisturbed run, and going on gives the same export; or one line that
-says that it is damaged.
+A full disk ends a run in one line. What is left is a store whose rows are those of an undisturbed
+run, and going on gives the same export.
 """
 
 import argparse
@@ -27,8 +25,6 @@ import time
 from collections import Counter
 from contextlib import closing, suppress
 from pathlib import Path
-
-import pandas as pd
 
 HERE = Path(__file__).parents[1]
 sys.path.insert(0, str(HERE))
@@ -45,8 +41,8 @@ QUIET = ("--workers", "2", "--no-progress", "--quiet")
 ROW = ["learner", "params", "dataset", "fold", "seed", "split", "point"]
 
 
-def start(store: Path, mark: str, file_size: int = 0) -> subprocess.Popen[str]:
-    def limited() -> None:
+def start(store, mark, file_size=0):
+    def limited():
         import resource
 
         if size := file_size:
@@ -67,7 +63,7 @@ def start(store: Path, mark: str, file_size: int = 0) -> subprocess.Popen[str]:
     )
 
 
-def alive(mark: str) -> list[int]:
+def alive(mark):
     """The processes that a run started, itself included."""
     found = []
     for place in Path("/proc").glob("[0-9]*"):
@@ -78,14 +74,14 @@ def alive(mark: str) -> list[int]:
     return found
 
 
-def rows(store: Path) -> pd.DataFrame:
+def rows(store):
     frame = Store(store).frame().drop(columns=TIMED)
     frame = frame[frame["status"] == "ok"].sort_values(ROW, ignore_index=True)
     assert not frame.duplicated(ROW).any(), "a row is there twice"
     return frame
 
 
-def copied(store: Path, to: Path) -> pd.DataFrame | None:
+def copied(store, to):
     """The rows of a copy of the store, None before there is a run."""
     to.unlink(missing_ok=True)
     source = f"file:{store}?mode=ro"
@@ -99,21 +95,21 @@ def copied(store: Path, to: Path) -> pd.DataFrame | None:
         return None
 
 
-def finished(store: Path) -> int:
+def finished(store):
     """How many trials have ended well."""
     with suppress(sqlite3.Error), closing(sqlite3.connect(f"file:{store}?mode=ro", uri=True)) as db:
         return int(db.execute("SELECT count(*) FROM trial").fetchone()[0])
     return 0
 
 
-def contained(some: pd.DataFrame, whole: pd.DataFrame) -> bool:
+def contained(some, whole):
     return len(some.merge(whole, how="inner")) == len(some)
 
 
 class Kills:
     """Kills of runs in a folder, and what became of them."""
 
-    def __init__(self, folder: Path, seed: int) -> None:
+    def __init__(self, folder, seed):
         self.folder, self.draw, self.counts = folder, random.Random(seed), Counter[str]()
         self.whole = folder / "whole.db"
         began = time.monotonic()
@@ -121,7 +117,7 @@ class Kills:
         self.seconds = time.monotonic() - began
         self.undisturbed = rows(self.whole)
 
-    def kill(self, store: Path) -> bool:
+    def kill(self, store):
         """Run the store once and kill it; whether it ended before that."""
         mark = f"{store.name}-{self.counts['kills']}"
         process = start(store, mark)
@@ -158,7 +154,7 @@ class Kills:
             self.counts["rows lost"] += len(known) - len(known.merge(rows(store), how="inner"))
         return False
 
-    def run(self, kills: int) -> None:
+    def run(self, kills):
         number = 0
         while self.counts["kills"] < kills:
             number += 1
@@ -168,65 +164,30 @@ class Kills:
             self.finish(store)
             print(dict(self.counts), flush=True)
 
-    def finish(self, store: Path) -> None:
+    def finish(self, store):
         assert start(store, "end").wait() == 0
         self.counts["stores"] += 1
         self.counts["exports equal"] += rows(store).equals(self.undisturbed)
         self.counts["temporary files left"] += len([*states_folder(store).rglob(".*.new")])
 
-    def cuts(self, cuts: int) -> None:
-        """Power cuts on what a run had on the disk at some moment."""
-        for number in range(cuts):
-            store = self.folder / f"cut{number}.db"
-            if number % 10 == 9:
-                how = "full disk"
-                full = start(store, "full", file_size=self.draw.randrange(40, 90) * 1024)
-                said = full.communicate()[1]
-                clear = "make room and run again" in said.splitlines()[-1] if said else False
-                self.counts["full disks without a word"] += full.returncode != 0 and not clear
-            else:
-                how = self.cut(store)
-            self.counts[f"cuts: {how}"] += 1
-            try:
-                left = rows(store) if store.exists() else self.undisturbed[:0]
-                good = contained(left, self.undisturbed)
-                self.counts["rows left by cuts"] += len(left)
-                self.counts["cuts with wrong rows"] += not good
-            except BenchError as error:
-                self.counts["cuts that are one line"] += "\n" not in str(error)
-                continue
-            if number % 5 == 4:
-                self.finish(store)
+    def full_disks(self, count):
+        """Stores that meet a full disk while they are written."""
+        for number in range(count):
+            store = self.folder / f"full{number}.db"
+            full = start(store, "full", file_size=self.draw.randrange(40, 90) * 1024)
+            said = full.communicate()[1]
+            clear = "make room and run again" in said.splitlines()[-1] if said else False
+            self.counts["full disks without a word"] += full.returncode != 0 and not clear
+            left = rows(store) if store.exists() else self.undisturbed[:0]
+            self.counts["full disks with wrong rows"] += not contained(left, self.undisturbed)
+            self.finish(store)
         print(dict(self.counts), flush=True)
 
-    def cut(self, store: Path) -> str:
-        """A store as a run left it in the middle, with its log damaged."""
-        process, wanted = start(store, "cut"), self.draw.randrange(5)
-        while process.poll() is None and finished(store) < wanted:
-            time.sleep(0.02)
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-        log = store.with_name(store.name + "-wal")
-        how = self.draw.choice(("log cut", "log torn", "log gone"))
-        if not log.exists() or not log.stat().st_size:
-            return "none: the run had ended"
-        content = bytearray(log.read_bytes())
-        if how == "log cut":
-            log.write_bytes(content[: self.draw.randrange(len(content))])
-        elif how == "log torn":
-            at = self.draw.randrange(len(content))
-            content[at : at + 512] = bytes(512)
-            log.write_bytes(content)
-        else:
-            log.unlink()
-        return how
 
-
-def main() -> None:
+def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--kills", type=int, default=200)
-    parser.add_argument("--cuts", type=int, default=50)
+    parser.add_argument("--full", type=int, default=10)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--suite", default="", help="other than a run of toys")
     given = parser.parse_args()
@@ -235,12 +196,12 @@ def main() -> None:
         os.chdir(folder)
         os.environ["BENCH_CACHE"] = f"{folder}/cache"
         made = Kills(Path(folder), given.seed)
-        made.cuts(given.cuts)
+        made.full_disks(given.full)
         made.run(given.kills)
         bad = (
             "rows lost",
             "processes after 5 s",
-            "cuts with wrong rows",
+            "full disks with wrong rows",
             "temporary files left",
             "full disks without a word",
         )

@@ -1,8 +1,7 @@
 """Large models to stand behind ADAPT's gates, and how to fit and judge a pair in tests."""
 
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 from bench_methods.adapt.q_step import TrainingRows
@@ -10,10 +9,7 @@ from bench_methods.adapt.q_step import TrainingRows
 from bench_core import (
     Acquired,
     Bill,
-    BudgetedLearner,
     Examples,
-    Features,
-    FitContext,
     Prediction,
     Prices,
     Splits,
@@ -35,7 +31,7 @@ class Rule:
     intercept: float = 0.0
     asked: list[int] = field(default_factory=list)
 
-    def predict_path(self, features: Features) -> Iterator[Prediction]:
+    def predict_path(self, features):
         """A useless first point, and the full model."""
         self.asked.append(len(features))
         score = np.nan_to_num(features.X.astype(float)) @ self.weights
@@ -47,12 +43,12 @@ class Rule:
         line = self.slope * score + self.intercept
         yield Prediction({"part": 2}, line, {"path": bill, "model": bill})
 
-    def state(self) -> Mapping[str, Any]:
+    def state(self):
         """The weights; prices are those of the model around it in these tests."""
         return {"weights": self.weights, "sensor": self.prices.sensor}
 
     @classmethod
-    def from_state(cls, state: Mapping[str, Any]) -> Self:
+    def from_state(cls, state):
         return cls(np.asarray(state["weights"]), Prices.additive(state["sensor"]))
 
 
@@ -68,15 +64,15 @@ class Fixed:
     slope: float = 1.0
     intercept: float = 0.0
 
-    def needs(self) -> tuple[BudgetedLearner, ...]:
+    def needs(self):
         return ()
 
-    def fit(self, train: Examples, valid: Examples, prices: Prices, context: FitContext) -> Rule:
+    def fit(self, train, valid, prices, context):
         weights = np.array(self.weights)
         return Rule(weights, prices, slope=self.slope, intercept=self.intercept)
 
 
-def fitted(learner: Any, splits: Splits, **more: Any) -> Any:
+def fitted(learner, splits, **more):
     """Fit a learner and what it needs."""
     splits = splits.complete()
     below = {need: fitted(need, splits, **more) for need in learner_of(learner).needs()}
@@ -84,7 +80,7 @@ def fitted(learner: Any, splits: Splits, **more: Any) -> Any:
     return learner.fit(splits.train, splits.valid, splits.prices, context)
 
 
-def curve(model: Any, part: Examples, prices: Prices) -> tuple[list[Any], Any, Any]:
+def curve(model, part, prices):
     """Points, accuracy and mean cost of a path on one split."""
     points, accuracy, cost = [], [], []
     for p in model.predict_path(part.features):
@@ -96,7 +92,7 @@ def curve(model: Any, part: Examples, prices: Prices) -> tuple[list[Any], Any, A
     return points, np.array(accuracy), np.array(cost)
 
 
-def cheapest(model: Any, splits: Splits, loss: float = 0.0) -> tuple[float, float, float]:
+def cheapest(model, splits, loss=0.0):
     """Test cost, test accuracy and f0's test cost at the point of least cost on validation whose
     accuracy there is at most ``loss`` below that of f0."""
     _, right, paid = curve(model, splits.valid, splits.prices)
@@ -106,13 +102,13 @@ def cheapest(model: Any, splits: Splits, loss: float = 0.0) -> tuple[float, floa
     return float(cost[chosen]), float(accuracy[chosen]), float(cost[-1])
 
 
-def binary(X: Any, y: Any, prices: Prices, multiplicity: Any = None) -> Splits:
+def binary(X, y, prices, multiplicity=None):
     """One split three times."""
     part = Examples(np.asarray(X, dtype=np.float32), np.asarray(y, float), None, multiplicity)
     return Splits(part, part, part, prices=prices, task=Task.BINARY, classes=2)
 
 
-def noisy(n: int = 200, features: int = 4, seed: int = 0) -> Splits:
+def noisy(n=200, features=4, seed=0):
     """A curved border on the first three of some features of rising price."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, features))
@@ -120,7 +116,7 @@ def noisy(n: int = 200, features: int = 4, seed: int = 0) -> Splits:
     return binary(X, y, Prices.additive(np.arange(1.0, features + 1)))
 
 
-def rows(n: int = 40, seed: int = 0, words: int = 1) -> TrainingRows:
+def rows(n=40, seed=0, words=1):
     """Training rows of uneven multiplicity with random losses of f0."""
     rng = np.random.default_rng(seed)
     share = rng.integers(1, 4, n).astype(float)

@@ -1,21 +1,19 @@
 """Small data sets for the tests of boosted-tree learners."""
 
-from typing import Any
-
 import numpy as np
 
-from bench_core import Examples, Prediction, Prices, Queries, Splits, Task, price_list
+from bench_core import Examples, Queries, Splits, Task, price_list
 from helpers.fakes import FakeContext
 
 COST = np.array([1.0, 5.0, 20.0, 50.0])
 CLASSES = {Task.RANKING: 0, Task.REGRESSION: 0, Task.BINARY: 2, Task.MULTICLASS: 3}
 
 
-def prices(scale: float = 1.0, **more: Any) -> Prices:
+def prices(scale=1.0, **more):
     return price_list(scale * COST, **more)
 
 
-def examples(task: Task, n: int = 300, seed: int = 0) -> Examples:
+def examples(task, n=300, seed=0):
     """Four features, costlier ones better, one cell in ten missing."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, 4)).astype(np.float32)
@@ -31,17 +29,17 @@ def examples(task: Task, n: int = 300, seed: int = 0) -> Examples:
     return Examples(X, y, queries)
 
 
-def fit(learner: Any, train: Examples, task: Task, at: Prices | None = None, **context: Any) -> Any:
+def fit(learner, train, task, at=None, **context):
     how = FakeContext(task, CLASSES[task], **context)
     facts = at or prices(), task, CLASSES[task], how.feature_names
     how.splits = Splits(train, train, train, *facts)
     return learner.fit(train, train, at or prices(), how)
 
 
-def path(model: Any, data: Examples) -> list[Prediction]:
+def path(model, data):
     return list(model.predict_path(data.features))
 
 
-def mean_cost(prediction: Prediction, at: Prices) -> float:
+def mean_cost(prediction, at):
     bill, n = prediction.bills["path"], len(prediction.scores)
     return float((bill.feature_cost(at, n) + bill.evaluation_cost(at, n)).mean())

@@ -9,9 +9,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 FLAGS = (
@@ -28,7 +26,7 @@ FLAGS = (
 )
 
 
-def executable() -> str | None:
+def executable():
     names = ("chromium", "chromium-browser", "google-chrome")
     return next((path for name in names if (path := shutil.which(name))), None)
 
@@ -44,7 +42,7 @@ class Page:
     _number: int = 0
     _rest: bytes = b""
 
-    def call(self, method: str, **params: Any) -> dict[str, Any]:
+    def call(self, method, **params):
         self._number += 1
         message = {"id": self._number, "method": method, "params": params}
         if self.session:
@@ -59,7 +57,7 @@ class Page:
             self.events.append(answer)
         raise TimeoutError(method)
 
-    def _next(self, deadline: float) -> dict[str, Any]:
+    def _next(self, deadline):
         while b"\0" not in self._rest:
             if not select.select([self.read], [], [], max(0, deadline - time.monotonic()))[0]:
                 raise TimeoutError("the browser says nothing")
@@ -70,7 +68,7 @@ class Page:
         line, _, self._rest = self._rest.partition(b"\0")
         return dict(json.loads(line))
 
-    def js(self, expression: str) -> Any:
+    def js(self, expression):
         """The value of an expression in the page; promises are awaited."""
         answer = self.call(
             "Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True
@@ -78,19 +76,19 @@ class Page:
         assert "exceptionDetails" not in answer, answer
         return answer["result"].get("value")
 
-    def wait(self, expression: str) -> None:
+    def wait(self, expression):
         deadline = time.monotonic() + 60
         while not self.js(expression):
             if time.monotonic() > deadline:
                 raise TimeoutError(expression)
             time.sleep(0.05)
 
-    def requests(self) -> list[str]:
+    def requests(self):
         """All addresses the page asked for, itself included."""
         sent = [e["params"] for e in self.events if e["method"] == "Network.requestWillBeSent"]
         return [str(params["request"]["url"]) for params in sent]
 
-    def complaints(self) -> list[str]:
+    def complaints(self):
         """Errors and warnings of scripts and of the browser about the page."""
         found = []
         for event in self.events:
@@ -112,7 +110,7 @@ os.execv(sys.argv[3], sys.argv[3:])
 """
 
 
-def _high_pipe() -> tuple[int, int]:
+def _high_pipe():
     """A pipe whose numbers are above those that the browser wants for its own."""
     read, write = os.pipe()
     high = (fcntl.fcntl(read, fcntl.F_DUPFD, 20), fcntl.fcntl(write, fcntl.F_DUPFD, 20))
@@ -122,7 +120,7 @@ def _high_pipe() -> tuple[int, int]:
 
 
 @contextlib.contextmanager
-def opened(path: Path, profile: Path, script: bool = True) -> Iterator[Page]:
+def opened(path, profile, script=True):
     """The file in a browser of its own, with console and network watched from the start."""
     here_read, there_write = _high_pipe()
     there_read, here_write = _high_pipe()

@@ -1,12 +1,9 @@
 """Small problems for the tests of Soft-Cascade and AND-OR, and what serving them means."""
 
-from typing import Any
-
 import numpy as np
-from bench_models.staged.exits import ExitModel
 from scipy.special import expit
 
-from bench_core import Examples, Prices, Queries, Task, price_list
+from bench_core import Examples, Queries, Task, price_list
 from helpers.cronus_cases import Fixed, forest
 from helpers.fakes import FakeContext
 from helpers.random_trees import path as walk
@@ -14,13 +11,13 @@ from helpers.random_trees import path as walk
 D = 6
 
 
-def prices(scale: float = 1.0) -> Prices:
+def prices(scale=1.0):
     """Six features from 1 to 50, the last two read from one sensor."""
     cost = scale * np.array([1.0, 5.0, 10.0, 20.0, 50.0, 50.0])
     return price_list(cost, shared=[[4, 5]], split=0.25 * scale)
 
 
-def data(task: Task, n: int = 240, seed: int = 0) -> Examples:
+def data(task, n=240, seed=0):
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, D)).astype(np.float32)
     signal = X @ np.array([0.4, 0.6, 0.8, 1.0, 1.2, 0.0]) + 0.5 * rng.normal(size=n)
@@ -30,15 +27,14 @@ def data(task: Task, n: int = 240, seed: int = 0) -> Examples:
     return Examples(X, y, Queries.from_sizes(np.full(n // 12, 12)))
 
 
-def fit(kind: Any, train: Examples, task: Task, at: Prices | None = None, **how: Any) -> ExitModel:
+def fit(kind, train, task, at=None, **how):
     trees = forest(1, train.X, train.y, trees=12)
     context = FakeContext(task, 2)
     learner = kind(base=Fixed(trees), **{"stages": 3, **how})
-    model: ExitModel = learner.fit(train, train, at or prices(), context)
-    return model
+    return learner.fit(train, train, at or prices(), context)
 
 
-def stage_scores(model: ExitModel, x: Any) -> list[float]:
+def stage_scores(model, x):
     """What each stage scores one row, tree by tree."""
     ensemble = model.chain.ensemble
     return [
@@ -48,13 +44,13 @@ def stage_scores(model: ExitModel, x: Any) -> list[float]:
     ]
 
 
-def probability(z: float) -> float:
+def probability(z):
     return float(expit(z))
 
 
-def bits_of(model: ExitModel, x: Any, stages: int) -> set[int]:
+def bits_of(model, x, stages):
     """The sensors on a row's paths through the trees of the first stages."""
-    found: set[int] = set()
+    found = set()
     for stage in model.chain.stages[:stages]:
         for tree in stage.entries:
             for feature in walk(model.chain.ensemble, tree, x).features:

@@ -2,17 +2,16 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from bench_core.cli import main
-from helpers.commands import BENCH, Ended, Run, write_csv
+from helpers.commands import BENCH, Ended, write_csv
 
 
 @pytest.fixture
-def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def elsewhere(tmp_path, monkeypatch):
     """A folder of its own to work in, with nothing set outside."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [*sys.path])
@@ -23,10 +22,10 @@ def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def bench(elsewhere: Path, capsys: pytest.CaptureFixture[str]) -> Run:
+def bench(elsewhere, capsys):
     """The command in this process."""
 
-    def run(*words: str) -> Ended:
+    def run(*words):
         capsys.readouterr()
         with pytest.raises(SystemExit) as end:
             main(words)
@@ -37,10 +36,10 @@ def bench(elsewhere: Path, capsys: pytest.CaptureFixture[str]) -> Run:
 
 
 @pytest.fixture
-def shell(elsewhere: Path) -> Run:
+def shell(elsewhere):
     """The installed command in a process of its own."""
 
-    def run(*words: str, **environment: str) -> Ended:
+    def run(*words, **environment):
         done = subprocess.run(
             [str(BENCH), *words],
             capture_output=True,
@@ -55,7 +54,7 @@ def shell(elsewhere: Path) -> Run:
 
 
 @pytest.fixture
-def material(elsewhere: Path) -> Iterator[Path]:
+def material(elsewhere):
     """A folder with a plugin module, a data file and a cost file."""
     sys.modules.pop("mine", None)  # that of another test
     shutil.copy(Path(__file__).parent / "toy_plugin.py", elsewhere / "mine.py")
@@ -63,3 +62,27 @@ def material(elsewhere: Path) -> Iterator[Path]:
     (elsewhere / "costs.csv").write_text("a,10\nb,5\nc,1\n")
     yield elsewhere
     sys.modules.pop("mine", None)
+
+
+DONE = {}
+"""How runs ended that tests begin with, and the folders they were made in."""
+
+
+@pytest.fixture
+def ran(bench, material, tmp_path_factory):
+    """``bench run`` in the folder of material: made once, then copied."""
+
+    def run(*words):
+        if words not in DONE:
+            kept = tmp_path_factory.mktemp("ran")
+            shutil.copytree(material, kept, dirs_exist_ok=True)
+            with pytest.MonkeyPatch.context() as patch:
+                patch.chdir(kept)
+                patch.setenv("BENCH_CACHE", str(kept / "cache"))
+                DONE[words] = bench("run", *words), kept
+            sys.modules.pop("mine", None)
+        ended, kept = DONE[words]
+        shutil.copytree(kept, material, dirs_exist_ok=True)
+        return ended
+
+    return run

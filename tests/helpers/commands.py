@@ -22,7 +22,7 @@ class Ended:
 Run = Callable[..., Ended]
 
 
-def write_csv(path: Path, rows: int = 120) -> None:
+def write_csv(path, rows=120):
     """Three columns, of which the first decides the label, the second a little."""
     lines = ["a,b,c,label"]
     for i in range(rows):

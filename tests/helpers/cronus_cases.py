@@ -5,7 +5,7 @@ from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import numpy as np
-from bench_methods.cronus.cascade import Cascade, CascadePenalty, Fitted, optimise
+from bench_methods.cronus.cascade import Cascade, optimise
 from bench_models.descent import DescentSettings
 from bench_models.problem import Problem
 from bench_trees import Ensemble
@@ -13,9 +13,7 @@ from bench_trees import Ensemble
 from bench_core import Task
 
 
-def problem(
-    seed: int = 0, n: int = 60, trees: int = 6, sensors: int = 4, **changed: Any
-) -> Problem:
+def problem(seed=0, n=60, trees=6, sensors=4, **changed):
     """Correlated columns, unbalanced labels that depend on them, every tree needs some sensor."""
     rng = np.random.default_rng(seed)
     latent = rng.normal(size=n)
@@ -26,7 +24,7 @@ def problem(
     share = multiplicity / multiplicity.sum()
     needs = (rng.random((sensors, trees)) < 0.4).astype(float)
     needs[rng.integers(0, sensors, size=trees), np.arange(trees)] = 1.0
-    values: dict[str, Any] = {
+    values = {
         "columns": columns.astype(np.float32),
         "y": y,
         "weight": share * np.where(y > 0, 3.5, 1.0),
@@ -39,7 +37,7 @@ def problem(
     return Problem(**{**values, **changed})
 
 
-def cascade(p: Problem, stages: int = 3, seed: int = 0, zeros: float = 0.0) -> Cascade:
+def cascade(p, stages=3, seed=0, zeros=0.0):
     """Random weights, some of them zero, and thresholds within the range of the scores."""
     rng = np.random.default_rng(seed)
     weights = rng.normal(size=(stages, p.trees))
@@ -49,7 +47,7 @@ def cascade(p: Problem, stages: int = 3, seed: int = 0, zeros: float = 0.0) -> C
     return Cascade(weights, rng.normal(scale=0.3, size=stages), threshold)
 
 
-def position(p: Problem, penalty: CascadePenalty, c: Cascade) -> Fitted:
+def position(p, penalty, c):
     """The cascade as it is, with its true loss."""
     return optimise(p, penalty, c, DescentSettings(cycles=0))
 
@@ -64,20 +62,20 @@ class Fixed:
 
     ensemble: Any = None
 
-    def needs(self) -> tuple[Any, ...]:
+    def needs(self):
         return ()
 
-    def fit(self, train: Any, valid: Any, prices: Any, context: Any) -> Any:
+    def fit(self, train, valid, prices, context):
         return SimpleNamespace(ensemble=self.ensemble)
 
 
-def forest(seed: int, X: Any, residual: Any, trees: int = 8, rate: float = 0.3) -> Ensemble:
+def forest(seed, X, residual, trees=8, rate=0.3):
     """Depth-2 trees on random features and cuts, leaves fitted to the residual, as boosting does.
 
     Cuts are values of the data, so ties at thresholds occur; missing values go left or right.
     """
     rng = np.random.default_rng(seed)
-    columns: dict[str, list[Any]] = {
+    columns = {
         name: [] for name in ("feature", "threshold", "left", "right", "missing_left", "value")
     }
     residual = residual - residual.mean()
@@ -116,7 +114,7 @@ def forest(seed: int, X: Any, residual: Any, trees: int = 8, rate: float = 0.3) 
     )
 
 
-def stumps(features: list[int], cuts: list[float], low: list[float], high: list[float]) -> Ensemble:
+def stumps(features, cuts, low, high):
     """One split each: ``low`` where x <= cut, else ``high``."""
     count = len(features)
     leaf = [-1, -1]

@@ -1,15 +1,12 @@
 """Small random trees of classifiers, and what their loss means, written out row by row."""
 
-from typing import Any
-
 import numpy as np
 from bench_datasets.cstc_synthetic import CSTCSynthetic
-from bench_methods.cstc.tree import NONE, ClassifierTree, Fitted, Shape, TreePenalty, optimise
+from bench_methods.cstc.tree import NONE, ClassifierTree, Shape, optimise
 from bench_models.descent import DescentSettings
-from bench_models.problem import Problem
 from scipy.special import expit
 
-from bench_core import Splits, Task
+from bench_core import Task
 from helpers.cronus_cases import problem as random_problem
 from helpers.fakes import FakeContext
 
@@ -22,14 +19,14 @@ SHAPES = [
 ]
 
 
-def problem(seed: int = 0, **changed: Any) -> Problem:
+def problem(seed=0, **changed):
     """As for Cronus, without class weights."""
     plain = random_problem(seed, **changed)
     changed = {"weight": plain.share, **changed}
     return random_problem(seed, **changed)
 
 
-def tree(p: Problem, shape: Shape, seed: int = 0, zeros: float = 0.3) -> ClassifierTree:
+def tree(p, shape, seed=0, zeros=0.3):
     """Random weights, some of them zero, and thresholds within the range of the scores."""
     rng = np.random.default_rng(seed)
     weights = rng.normal(size=(shape.nodes, p.trees))
@@ -38,18 +35,18 @@ def tree(p: Problem, shape: Shape, seed: int = 0, zeros: float = 0.3) -> Classif
     return ClassifierTree(weights, bias, threshold, shape)
 
 
-def position(p: Problem, penalty: TreePenalty, t: ClassifierTree) -> Fitted:
+def position(p, penalty, t):
     """The tree as it is, with its true loss."""
     return optimise(p, penalty, t, DescentSettings(cycles=0))
 
 
-def naive_loss(p: Problem, penalty: TreePenalty, t: ClassifierTree) -> float:
+def naive_loss(p, penalty, t):
     """Eq. 5 by walking every row down every way. ``depth`` classifiers count for each row: one
     that ends early counts its last one until then."""
     depth = max(len(t.shape.path(k)) for k in range(t.shape.nodes))
     total = penalty.rho * sum(abs(w) for w in t.weights.ravel())
 
-    def walk(i: int, k: int, chance: float, path: list[int]) -> float:
+    def walk(i, k, chance, path):
         f = float(
             t.bias[k] + sum(w * c for w, c in zip(t.weights[k], p.columns[:, i], strict=True))
         )
@@ -71,7 +68,7 @@ def naive_loss(p: Problem, penalty: TreePenalty, t: ClassifierTree) -> float:
     return total + sum(walk(i, 0, 1.0, []) for i in range(len(p.y)))
 
 
-def path_cost(p: Problem, t: ClassifierTree, path: list[int]) -> float:
+def path_cost(p, t, path):
     """The relaxed cost of the classifiers of a path."""
     total = 0.0
     for e, weights in zip(p.tree_cost, t.weights[path].T, strict=True):
@@ -82,22 +79,22 @@ def path_cost(p: Problem, t: ClassifierTree, path: list[int]) -> float:
     return float(total)
 
 
-def synthetic(seed: int) -> Splits:
+def synthetic(seed):
     """The paper's problem."""
-    return CSTCSynthetic().prepare(None, "quick", 0, seed)  # type: ignore[arg-type]
+    return CSTCSynthetic().prepare(None, "quick", 0, seed)
 
 
-def tradeoff(splits: Splits, lam: float) -> float:
+def tradeoff(splits, lam):
     """The trade-off of that lambda: tau x (price of all features) / (mean loss of the mean)."""
     return lam * 42.0 / (splits.train.y.var() / 2)
 
 
-def learned(learner: Any, splits: Splits, **context: Any) -> Any:
+def learned(learner, splits, **context):
     how = FakeContext(Task.REGRESSION, **context)
     return learner.fit(splits.train, splits.valid, splits.prices, how)
 
 
-def cost_and_error(model: Any, splits: Splits) -> tuple[Any, float]:
+def cost_and_error(model, splits):
     """Of the full model on the test rows: each row's cost, and the mean squared error."""
     last = list(model.predict_path(splits.test.features))[-1]
     bill, n = last.bills["path"], len(splits.test)

@@ -1,13 +1,11 @@
 """What a chain with exits means, document by document, and random ones to try it on."""
 
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 from bench_models.boosting import prefix_chain
 from bench_models.staged.exits import ExitModel, ExitRule
 
-from bench_core import Features, Prices
 from helpers.random_trees import path, random_ensemble, used_features
 from helpers.staged_cases import D, random_prices
 
@@ -24,7 +22,7 @@ class Document:
     trees: int = 0
 
 
-def random_exits(rng: np.random.Generator, kind: str, outputs: int = 1) -> ExitModel:
+def random_exits(rng, kind, outputs=1):
     """One to four exits, up to three settings, values among the scores that occur."""
     trees = int(rng.integers(1, 9))
     ensemble = random_ensemble(rng, trees=trees, features=D, leaves=4, outputs=outputs)
@@ -46,7 +44,7 @@ def random_exits(rng: np.random.Generator, kind: str, outputs: int = 1) -> ExitM
     )
 
 
-def walk_documents(model: ExitModel, features: Features, setting: int | None) -> list[Document]:
+def walk_documents(model, features, setting):
     """Every document's way under one setting (None: nobody leaves)."""
     ensemble, prices, rule = model.ensemble, model.chain.prices, model.rule
     n = len(features)
@@ -71,7 +69,7 @@ def walk_documents(model: ExitModel, features: Features, setting: int | None) ->
     return found
 
 
-def climb(one: Document, ensemble: Any, prices: Prices, tree: int, x: Any) -> None:
+def climb(one, ensemble, prices, tree, x):
     tested, value = path(ensemble, tree, x)
     one.scores[int(ensemble.output[tree])] += value
     one.splits += sum(float(prices.multiplier[f]) for f in tested)
@@ -79,7 +77,7 @@ def climb(one: Document, ensemble: Any, prices: Prices, tree: int, x: Any) -> No
     one.trees += bool(len(used_features(ensemble, tree)))
 
 
-def goes_on(rule: ExitRule, value: float, i: int, rivals: list[int], found: list[Document]) -> bool:
+def goes_on(rule, value, i, rivals, found):
     """``rivals`` are the documents of the query that reached the exit, i among them."""
     own = found[i].scores[0]
     if rule.kind == "score":
@@ -98,7 +96,7 @@ def goes_on(rule: ExitRule, value: float, i: int, rivals: list[int], found: list
     return bool(odds.max() / odds.sum() <= value)
 
 
-def check_scores(model: ExitModel, features: Features, scores: Any, expected: list[Any]) -> None:
+def check_scores(model, features, scores, expected):
     last = len(model.chain.stages) - 1
     plain = scores.reshape(len(expected), model.chain.outputs)
     if features.queries is None or plain.shape[1] > 1:

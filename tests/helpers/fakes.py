@@ -1,6 +1,6 @@
 """A fit context in memory, shared by the tests of learners."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -25,23 +25,23 @@ class FakeContext:
     reports: list[tuple[int, int]] = field(default_factory=list)
 
     @property
-    def metric(self) -> Any:
+    def metric(self):
         return default_metric(self.task)
 
-    def fitted(self, learner: Any) -> Any:
+    def fitted(self, learner):
         """The model given, or that of a learner that needs no data."""
         return self.models[learner] if learner in self.models else learner.fit(0, 0, 0, self)
 
-    def shared(self, name: str, build: Callable[[], Mapping[str, Any]]) -> Mapping[str, Any]:
+    def shared(self, name, build):
         if name not in self.arrays:
             self.arrays[name] = {key: _locked(value) for key, value in build().items()}
         return self.arrays[name]
 
-    def progress(self, done: int, total: int) -> None:
+    def progress(self, done, total):
         self.reports.append((done, total))
 
 
-def _locked(array: Any) -> Any:
+def _locked(array):
     copy = np.array(array)
     copy.flags.writeable = False
     return copy

@@ -1,7 +1,5 @@
 """Wheels, and a fresh environment that has them; libraries are those of the tests."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess
@@ -16,7 +14,7 @@ PARTS = ("bench_core", "plugins", "reports", "suites", "pyproject.toml", "README
 ISOLATION = ["--no-build-isolation"] if find_spec("hatchling") else []  # without a download
 
 
-def wheel(source: Path, out: Path) -> Path:
+def wheel(source, out):
     """The wheel of a project, built into ``out``."""
     command = [sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", *ISOLATION]
     before = set(out.glob("*.whl"))
@@ -25,7 +23,7 @@ def wheel(source: Path, out: Path) -> Path:
     return made
 
 
-def project(folder: Path) -> Path:
+def project(folder):
     """A copy of this project, so that nothing is left in the checkout."""
     for part in PARTS:
         here = ROOT / part
@@ -43,7 +41,7 @@ class Environment:
     home: Path
 
     @classmethod
-    def made(cls, home: Path, *wheels: Path) -> Environment:
+    def made(cls, home, *wheels):
         """A new one with these wheels."""
         venv.create(home / "env", with_pip=True)
         (site,) = (home / "env" / "lib").glob("python*/site-packages")
@@ -53,21 +51,21 @@ class Environment:
         made.install(*wheels)
         return made
 
-    def install(self, *what: Path) -> None:
+    def install(self, *what):
         """Install wheels or projects, without their dependencies and without a download."""
         more = ["-q", "--no-deps", "--force-reinstall", *ISOLATION]
         done = self.python("-m", "pip", "install", *more, *map(str, what))
         assert done.returncode == 0, done.stderr
 
-    def bench(self, *words: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    def bench(self, *words, cwd=None):
         """Run the command."""
         return self._run([str(self.home / "env/bin/bench"), *words], cwd)
 
-    def python(self, *words: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    def python(self, *words, cwd=None):
         """Run the interpreter."""
         return self._run([str(self.home / "env/bin/python"), *words], cwd)
 
-    def _run(self, words: list[str], cwd: Path | None) -> subprocess.CompletedProcess[str]:
+    def _run(self, words, cwd):
         own = {"PATH": os.environ["PATH"], "HOME": str(self.home), "COLUMNS": "200"}
         return subprocess.run(
             words, cwd=cwd or self.home, env=own, capture_output=True, text=True, timeout=600

@@ -8,18 +8,18 @@ GUIDE = Path(__file__).parents[2] / "docs" / "plugins.md"
 _FILE = re.compile(r"```(?:python|toml)\n# (\S+)\n(.*?)```", re.S)
 
 
-def files() -> dict[str, str]:
+def files():
     """The text of each file by its path, in order."""
     return dict(_FILE.findall(GUIDE.read_text(encoding="utf-8")))
 
 
-def commands() -> list[str]:
+def commands():
     """The command lines, in order."""
     blocks = re.findall(r"```sh\n(.*?)```", GUIDE.read_text(encoding="utf-8"), re.S)
     return [line for block in blocks for line in block.splitlines()]
 
 
-def write(folder: Path) -> None:
+def write(folder):
     """Write every file of the guide."""
     for name, text in files().items():
         path = folder / name
@@ -27,7 +27,7 @@ def write(folder: Path) -> None:
         path.write_text(text, encoding="utf-8")
 
 
-def install_verbs(folder: Path) -> None:
+def install_verbs(folder):
     """Put the metadata of the guide's verbs beside its modules, as pip would."""
     points = tomllib.loads(files()["pyproject.toml"])["project"]["entry-points"]["bench.commands"]
     about = folder / "my_plugins-1.0.dist-info"

@@ -2,12 +2,11 @@
 
 import numpy as np
 
-from bench_core.arrays import FloatArray
 from bench_core.statistics.bootstrap import Candidates, Units, draw
-from bench_core.statistics.repeats import Level, of_units
+from bench_core.statistics.repeats import of_units
 
 
-def level_of(*values: FloatArray, resamples: int = 2000, seed: int = 0) -> Level:
+def level_of(*values, resamples=2000, seed=0):
     """The level of learners whose values per unit are these."""
     ones = np.ones(len(values[0]))
     units = [Units(one[None], ones[None], ones, ones) for one in values]

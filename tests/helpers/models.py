@@ -1,6 +1,6 @@
 """Models that keep or break their word, for the tests of scoring and of the replay audit."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -19,20 +19,20 @@ class Scripted:
     say: Callable[[Any, Features, int], tuple[Any, Any]]
     points: int = 3
 
-    def predict_path(self, features: Features) -> Iterator[Prediction]:
+    def predict_path(self, features):
         X = features.X.astype(np.float64)
         for point in range(1, self.points + 1):
             scores, mask = self.say(X, features, point)
             yield Prediction({"step": point}, scores, {"path": Bill(Acquired.pack(mask), point)})
 
 
-def bought(n: int, *columns: int) -> Any:
+def bought(n, *columns):
     mask = np.zeros((n, D), dtype=bool)
     mask[:, list(columns)] = True
     return mask
 
 
-def honest(X: Any, features: Features, point: int) -> tuple[Any, Any]:
+def honest(X, features, point):
     """Buys column 1 only where column 0 is positive, column 2 from step 2 on."""
     mask = bought(len(X), 0)
     go_on = np.nan_to_num(X[:, 0]) > 0
@@ -44,18 +44,18 @@ def honest(X: Any, features: Features, point: int) -> tuple[Any, Any]:
     return scores, mask
 
 
-def imputes(X: Any, features: Features, point: int) -> tuple[Any, Any]:
+def imputes(X, features, point):
     """Reads column 5, unpaid; where it is missing, takes column 0, which it bought, instead."""
     return np.where(np.isnan(X[:, 5]), np.nan_to_num(X[:, 0]), X[:, 5]), bought(len(X), 0)
 
 
-def centres_few_by_block(X: Any, features: Features, point: int) -> tuple[Any, Any]:
+def centres_few_by_block(X, features, point):
     """Only rows whose column 0, which it bought, is large get a score that depends on others."""
     scores, mask = honest(X, features, point)
     return scores - np.where(X[:, 0] > 1.5, scores.mean(), 0.0), mask
 
 
-def ranks_in_query(X: Any, features: Features, point: int) -> tuple[Any, Any]:
+def ranks_in_query(X, features, point):
     """Buys column 1 for the best row of each query, which is within its rights."""
     scores = np.nan_to_num(X[:, 0])
     mask = bought(len(X), 0)
@@ -67,7 +67,7 @@ def ranks_in_query(X: Any, features: Features, point: int) -> tuple[Any, Any]:
     return scores, mask
 
 
-def reads_more_than_it_can_use(X: Any, features: Features, point: int) -> tuple[Any, Any]:
+def reads_more_than_it_can_use(X, features, point):
     """Adds up the columns it bought, NaN where one of them is: the last step buys all."""
     upto = point if point < 3 else D
     return X[:, :upto].sum(axis=1), bought(len(X), *range(upto))
@@ -77,7 +77,7 @@ def reads_more_than_it_can_use(X: Any, features: Features, point: int) -> tuple[
 class Overwrites:
     """Hands out the same array at every point, which it must not."""
 
-    def predict_path(self, features: Features) -> Iterator[Prediction]:
+    def predict_path(self, features):
         scores = np.zeros(len(features))
         for point in (1, 2, 3):
             scores[:] = point

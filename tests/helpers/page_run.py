@@ -19,7 +19,7 @@ SKILLS = {
 
 
 @cache
-def run() -> ValuedRun:
+def run():
     """On ``a`` miser is better at every cost, on ``b`` gbrt and miser are equal, but by accounting
     ``model`` miser costs twenty times as much; constant is a baseline."""
     rng = np.random.default_rng(3)
@@ -39,13 +39,13 @@ def run() -> ValuedRun:
     return made
 
 
-def page() -> str:
+def page():
     """The whole page."""
     made = run()
-    return whole_page(made.info, boards(made.info, made.frame), made.frame, (), made)  # type: ignore[arg-type]
+    return whole_page(made.info, boards(made.info, made.frame), made.frame, (), made)
 
 
-def large_page(learners: int, sets: int) -> str:
+def large_page(learners, sets):
     """A page of curves of 20 points."""
     rng = np.random.default_rng(7)
     made = ValuedRun(reference="learner-2", baselines=("learner-0", "learner-1"))
@@ -54,4 +54,4 @@ def large_page(learners: int, sets: int) -> str:
             cost = np.sort(10 ** rng.uniform(-0.5, 2, 20))
             skill = rng.uniform(0.8, 0.95) - 0.4 * np.exp(-rng.uniform(0.3, 1.5) * cost**0.5)
             made.add(f"learner-{k}", *learner_of(rng, skill, cost, 12), dataset=name)
-    return whole_page(made.info, boards(made.info, made.frame), made.frame, (), made)  # type: ignore[arg-type]
+    return whole_page(made.info, boards(made.info, made.frame), made.frame, (), made)

@@ -1,13 +1,9 @@
 """Rows that are hard to route, and what an imported model makes of them in plain NumPy."""
 
-from typing import Any
-
 import numpy as np
-from bench_trees.ensemble import Ensemble
-from bench_trees.importers import Imported
 
 
-def hard_rows(rng: np.random.Generator, n: int, d: int, missing: float = 0.1) -> np.ndarray:
+def hard_rows(rng, n, d, missing=0.1):
     """float32 (n, d): many zeros, equal values, numbers next to zero, some missing."""
     X = rng.normal(size=(n, d)).astype(np.float32)
     X[:, 0] = np.round(X[:, 0] * 2)
@@ -19,14 +15,14 @@ def hard_rows(rng: np.random.Generator, n: int, d: int, missing: float = 0.1) ->
     return X
 
 
-def signal(rng: np.random.Generator, X: np.ndarray) -> np.ndarray:
+def signal(rng, X):
     """A target that depends on zeros and on what is missing too."""
     z = np.nan_to_num(X.astype(np.float64), nan=0.7)
     wave = z[:, 0] - z[:, 1] * z[:, 2] + np.sin(2 * z[:, 3]) + 1.5 * (X[:, 1] == 0)
     return np.asarray(wave + np.isnan(X[:, 2]) + 0.3 * rng.normal(size=len(X)))
 
 
-def on_thresholds(rng: np.random.Generator, e: Ensemble, n: int) -> np.ndarray:
+def on_thresholds(rng, e, n):
     """float32 (n, d): cells are thresholds of the ensemble and their neighbours."""
     inner = e.feature >= 0
     X = np.zeros((n, e.features), dtype=np.float32)
@@ -40,7 +36,7 @@ def on_thresholds(rng: np.random.Generator, e: Ensemble, n: int) -> np.ndarray:
     return X
 
 
-def leaves(e: Ensemble, X: np.ndarray) -> np.ndarray:
+def leaves(e, X):
     """The value that each tree gives each row, (T, n)."""
     found = np.empty((e.trees, len(X)))
     rows = np.arange(len(X))
@@ -55,7 +51,7 @@ def leaves(e: Ensemble, X: np.ndarray) -> np.ndarray:
     return found
 
 
-def raw_scores(model: Imported, X: np.ndarray) -> np.ndarray:
+def raw_scores(model, X):
     """Raw outputs (n, K), averages included, before the link."""
     e, values = model.ensemble, leaves(model.ensemble, X)
     sums = np.zeros((len(X), model.outputs))
@@ -69,7 +65,7 @@ def raw_scores(model: Imported, X: np.ndarray) -> np.ndarray:
     return sums + e.base
 
 
-def assert_close(ours: Any, theirs: Any, rtol: float = 2e-6) -> None:
+def assert_close(ours, theirs, rtol=2e-6):
     """Equal to float32 precision of the largest value."""
     theirs = np.asarray(theirs, dtype=np.float64).reshape(ours.shape)
     assert np.abs(ours - theirs).max() <= rtol * max(1.0, np.abs(theirs).max())

@@ -29,19 +29,19 @@ class TreePolicy:
     each_answer: Evaluated
     stops: ClassVar[Any] = {"at": (1.0,)}
 
-    def act(self, cells: Any, bought: Any, left: Any, stop: float) -> Any:
+    def act(self, cells, bought, left, stop):
         rows = zip(cells, bought, left.tolist(), strict=True)
         return np.array([self.choose(*row) for row in rows], dtype=int)
 
-    def predict(self, cells: Any, bought: Any) -> Any:
+    def predict(self, cells, bought):
         found = [self.scores(x, b) for x, b in zip(cells, bought, strict=True)]
         width = len(self.answer.base)
         return np.array(found).reshape((-1, width) if width > 1 else -1)
 
-    def scores(self, cells: Any, bought: Any) -> list[float]:
+    def scores(self, cells, bought):
         return summed(self.answer, None, [*cells, *(float(bought[j]) for j in self.marked)])
 
-    def choose(self, cells: Any, bought: Any, left: float) -> int:
+    def choose(self, cells, bought, left):
         x = [*cells, *(float(bought[j]) for j in self.marked)]
         levels = [summed(trees, vectors, x) for trees, vectors in self.values]
         value = [max(level[j] for level in levels) for j in range(len(levels[0]))]
@@ -61,7 +61,7 @@ class TreePolicy:
         least = value[len(sets)] if self.rule == "class" else self.least
         return best if worth >= least else STOP
 
-    def program(self, prices: SensorPrices, stop: float) -> PolicyProgram:
+    def program(self, prices, stop):
         """The same as a program."""
         return PolicyProgram.of(
             [Sums(trees, base_of(trees, vectors), vectors) for trees, vectors in self.values],
@@ -74,11 +74,11 @@ class TreePolicy:
         )
 
 
-def base_of(trees: Ensemble, vectors: Any) -> Any:
+def base_of(trees, vectors):
     return trees.base if vectors is None else np.linspace(-0.1, 0.2, vectors.shape[1])
 
 
-def summed(trees: Ensemble, vectors: Any, x: list[float]) -> list[float]:
+def summed(trees, vectors, x):
     """Base and trees, in their order."""
     total = base_of(trees, vectors).tolist()
     for t in range(trees.trees):
@@ -90,7 +90,7 @@ def summed(trees: Ensemble, vectors: Any, x: list[float]) -> list[float]:
     return total
 
 
-def random_prices(rng: np.random.Generator, d: int, evaluation: bool) -> SensorPrices:
+def random_prices(rng, d, evaluation):
     """Some features share a sensor, some are cheaper together, one is derived, some are free."""
     order = rng.permutation(d).tolist()
     cost = rng.choice([0.0, 0.5, 1.0, 1.25, 3.0], size=d, p=[0.15, 0.25, 0.25, 0.25, 0.1])
@@ -109,7 +109,7 @@ def random_prices(rng: np.random.Generator, d: int, evaluation: bool) -> SensorP
     return price_list(cost, shared=shared, discounted=discounted, derived=derived, **more)
 
 
-def random_policy(seed: int, evaluation: bool = False) -> TreePolicy:
+def random_policy(seed, evaluation=False):
     rng = np.random.default_rng(seed)
     d = int(rng.choice([1, 3, 4, 5, 6, 7, 8, 9]))
     prices = random_prices(rng, d, evaluation)
@@ -117,7 +117,7 @@ def random_policy(seed: int, evaluation: bool = False) -> TreePolicy:
     marked = sorted(rng.permutation(k)[: int(rng.integers(0, 3))].tolist())
     rule = str(rng.choice(["rate", "class"]))
     outputs, width = k + (rule == "class"), d + len(marked)
-    values: list[tuple[Ensemble, Any]] = []
+    values = []
     for _ in range(int(rng.integers(1, 3))):
         count = int(rng.choice([0, 4, 6, 6, 6])) * outputs
         trees = random_ensemble(rng, trees=count, features=width, outputs=max(1, outputs))
@@ -142,10 +142,10 @@ def random_policy(seed: int, evaluation: bool = False) -> TreePolicy:
     )
 
 
-def rows_for(policy: TreePolicy, seed: int) -> Any:
+def rows_for(policy, seed):
     return random_rows(np.random.default_rng(seed), ROWS, policy.prices.features)
 
 
-def policy_folder(policy: TreePolicy, program: Any, **about: Any) -> Folder:
+def policy_folder(policy, program, **about):
     names = tuple(f"feature {j}" for j in range(policy.prices.features))
     return Folder(program, policy.prices, names, {"task": "regression", **about})

@@ -1,14 +1,13 @@
 """Small discrete problems, and every policy on them: no recursion of values, only enumeration."""
 
 from itertools import pairwise, product
-from typing import Any
 
 import numpy as np
 
-from bench_core import DiscountGroup, Prices, price_list
+from bench_core import DiscountGroup, price_list
 
 # the columns that each sensor shows, as numbers of values: so few that all policies are listed
-SHAPES: list[list[list[int]]] = [
+SHAPES = [
     [[2], [2], [2], [2]],
     [[2], [2], [2]],
     [[3], [2], [2]],
@@ -24,7 +23,7 @@ DISCOUNTED, OPEN = 3, 5  # problems of these numbers, modulo 8, have a discount,
 class Problem:
     """A random table (v1, .., vd, K), and prices of its sensors."""
 
-    def __init__(self, number: int) -> None:
+    def __init__(self, number):
         rng = np.random.default_rng([number, 37])
         shape = SHAPES[number % len(SHAPES)]
         sizes = [size for own in shape for size in own]
@@ -40,7 +39,7 @@ class Problem:
         shared = [own for own in groups if len(own) > 1]
         if number % 8 == DISCOUNTED:
             rule = [DiscountGroup((0, 1), tuple(price[:2] - min(price[:2]) / 2))]
-            self.prices: Prices = price_list(price, discounted=rule)
+            self.prices = price_list(price, discounted=rule)
         elif number % 8 == OPEN:
             self.prices = price_list(price, shared=shared, derived={len(price) - 1: []})
         else:
@@ -51,23 +50,21 @@ class Problem:
             frozenset(int(s) for j in own for s in self.prices.sensors_of(j)) for own in groups
         ]
 
-    def rows(self) -> list[tuple[tuple[int, ...], Any]]:
+    def rows(self):
         """All cells, and the probabilities (K,) of each."""
         return [(x, self.table[x]) for x in product(*map(range, self.table.shape[:-1]))]
 
-    def policies(self) -> tuple[Any, Any, Any]:
+    def policies(self):
         """Mean cost, highest cost of a row and accuracy of all policies."""
         return self._from(self.rows(), frozenset(), frozenset())
 
-    def _from(
-        self, rows: list[Any], made: frozenset[int], paid: frozenset[int]
-    ) -> tuple[Any, Any, Any]:
+    def _from(self, rows, made, paid):
         mass = sum(p for _, p in rows)
         found = [(np.zeros(1), np.zeros(1), np.array([mass.max()]))]
         for k in set(range(len(self.purchases))) - made:
             new = self.needs[k] - paid
             price = float(sum(self.prices.sensor[s] for s in new))
-            parts: dict[tuple[int, ...], list[Any]] = {}
+            parts = {}
             for x, p in rows:
                 parts.setdefault(tuple(x[j] for j in self.purchases[k]), []).append((x, p))
             cost, worst, quality = np.zeros(1), np.zeros(1), np.zeros(1)
@@ -79,13 +76,13 @@ class Problem:
                 worst = np.maximum.outer(worst, w).ravel()
                 quality = np.add.outer(quality, q).ravel()
             found.append((cost + price * mass.sum(), worst + price, quality))
-        return tuple(np.concatenate(one) for one in zip(*found, strict=True))  # type: ignore[return-value]
+        return tuple(np.concatenate(one) for one in zip(*found, strict=True))
 
 
-def best_mixture(cost: Any, quality: Any, budget: float) -> float:
+def best_mixture(cost, quality, budget):
     """The best mean quality of two policies, mixed so that their mean cost is within a budget."""
     order = np.lexsort((-quality, cost))
-    hull: list[tuple[float, float]] = []
+    hull = []
     for c, q in zip(cost[order].tolist(), quality[order].tolist(), strict=True):
         if hull and q <= hull[-1][1] + 1e-13:
             continue

@@ -1,7 +1,5 @@
 """Made data on which what a learner buys first, or learns from, decides."""
 
-from typing import Any
-
 import numpy as np
 from scipy.stats import rankdata
 
@@ -10,14 +8,14 @@ from bench_core import Examples, Prices, Splits, Task, price_list
 ROWS = 2000
 
 
-def auc(scores: Any, y: Any) -> float:
+def auc(scores, y):
     """Area under the ROC curve by rank sums."""
     ranks, ones = rankdata(scores), y > 0
     n = int(ones.sum())
     return float((ranks[ones].sum() - n * (n + 1) / 2) / (n * (len(y) - n)))
 
 
-def strong_and_cheap(rows: int = ROWS, seed: int = 0) -> Splits:
+def strong_and_cheap(rows=ROWS, seed=0):
     """Feature 2 (price 9) gains most per price. The best score of features 0 and 1 (prices 1 and 2)
     has an area of .773 (d' = .75 sqrt 2), of one of them .702. The other ten are noise."""
     rng, parts = np.random.default_rng(seed), []
@@ -30,7 +28,7 @@ def strong_and_cheap(rows: int = ROWS, seed: int = 0) -> Splits:
     return Splits(*parts, prices=price_list(price), task=Task.BINARY, classes=2)
 
 
-def two_that_help_together(rows: int = ROWS, seed: int = 0) -> Splits:
+def two_that_help_together(rows=ROWS, seed=0):
     """The sign of features 0 times 1 decides most, five others help alone, 18 are noise."""
     rng, parts = np.random.default_rng(seed), []
     for _ in range(3):
@@ -41,7 +39,7 @@ def two_that_help_together(rows: int = ROWS, seed: int = 0) -> Splits:
     return Splits(*parts, prices=Prices.additive(np.ones(25)), task=Task.BINARY, classes=2)
 
 
-def encoded_by_labels(rows: int = ROWS, seed: int = 0) -> Splits:
+def encoded_by_labels(rows=ROWS, seed=0):
     """Feature 0 is the mean label of the row's category (one of 400) among training rows, their own
     labels included; eight others help. So training rows seem easier than all others are."""
     rng, categories, raw = np.random.default_rng(seed), 400, []

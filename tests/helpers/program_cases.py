@@ -1,12 +1,11 @@
 """Programs of every form, a price list of every rule, and rows for them."""
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 from bench_models.boosting import chain
 
-from bench_core import CostModel, DiscountGroup, price_list
+from bench_core import DiscountGroup, price_list
 from bench_core.serving import REJECT, Columns, Finish, Folder, Kernel, Program
 from helpers.random_trees import random_ensemble, random_rows
 
@@ -15,7 +14,7 @@ rng = np.random.default_rng(5)
 X = random_rows(rng, ROWS, D)
 
 
-def prices(**more: Any) -> CostModel:
+def prices(**more):
     """Two features of one sensor, two at a discount, one derived from two others, one free."""
     return price_list(
         np.array([1.3, 2.7, 2.7, 5.0, 6.0, 0.0, 0.0, 9.1]),
@@ -29,14 +28,14 @@ def prices(**more: Any) -> CostModel:
     )
 
 
-def trees(outputs: int = 1, count: int = 40, leaves: int = 12) -> Program:
+def trees(outputs=1, count=40, leaves=12):
     """A chain of prefixes."""
     ensemble = random_ensemble(rng, trees=count, features=D, leaves=leaves, outputs=outputs)
     model = chain(ensemble, prices(), {})
     return model.program(model.points[-1].values)
 
 
-def gated() -> Program:
+def gated():
     """Stages with gates, columns raw and scaled, a running minimum and sums."""
     program = trees()
     columns = Columns(
@@ -56,7 +55,7 @@ def gated() -> Program:
     return replace(program, steps=steps)
 
 
-def vectors() -> Program:
+def vectors():
     """Leaves that are rows of a table, averaged."""
     program = trees(count=12)
     leaf = program.trees.feature < 0
@@ -75,7 +74,7 @@ def vectors() -> Program:
     return Program(3, [step], whole, program.multiplier, vectors=table)
 
 
-def support() -> Program:
+def support():
     """Two groups of Gaussian kernels for three outputs."""
     kernel = Kernel(
         features=np.array([0, 3, 4]),
@@ -111,6 +110,6 @@ PROGRAMS = {
 }
 
 
-def folder_of(program: Program, costs: CostModel | None = None, **about: Any) -> Folder:
+def folder_of(program, costs=None, **about):
     names = tuple(f'feature "{j}"?\\é' for j in range(D))
     return Folder(program, costs or prices(), names, {"task": "regression", **about})

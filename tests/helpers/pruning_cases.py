@@ -3,16 +3,13 @@
 ``lost`` (nodes,) is the share of everything that a node loses as a leaf.
 """
 
-from collections.abc import Iterator
 from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
 from bench_methods.budget_forest.prune import even_tradeoffs
-from bench_methods.budget_forest.pruning import PruningProblem, PruningSearch, search
+from bench_methods.budget_forest.pruning import search
 from bench_trees.threads import workers
-
-from bench_core import Examples, Prices
 
 
 class CountedForest(NamedTuple):
@@ -22,7 +19,7 @@ class CountedForest(NamedTuple):
     counts: np.ndarray
 
 
-def way(forest: Any, tree: int, row: Any) -> list[int]:
+def way(forest, tree, row):
     """The nodes a row passes in a tree, root to leaf."""
     nodes = [int(forest.start[tree])]
     while (f := forest.feature[nodes[-1]]) >= 0:
@@ -32,18 +29,18 @@ def way(forest: Any, tree: int, row: Any) -> list[int]:
     return nodes
 
 
-def forest_of(model: Any) -> CountedForest:
+def forest_of(model):
     """The trees and class counts of a fitted forest."""
     return CountedForest(model.numbers.ensemble, model.counts)
 
 
-def misclassified(forest: CountedForest) -> np.ndarray:
+def misclassified(forest):
     """The share of the rows of all bags that each node of a forest misclassifies."""
     wrong = forest.counts.sum(axis=1) - forest.counts.max(axis=1)
     return np.asarray(wrong / forest.counts[forest.trees.start[:-1]].sum())
 
 
-def moved(trees: Any, leaves: Any, train: Examples) -> tuple[np.ndarray, np.ndarray]:
+def moved(trees, leaves, train):
     """What each node says as a leaf (nodes, K), and how far rows move by that.
 
     Copy by copy: half the squared distance to what their leaf says, a row of ``leaves`` (L, K).
@@ -51,7 +48,7 @@ def moved(trees: Any, leaves: Any, train: Examples) -> tuple[np.ndarray, np.ndar
     """
     ends = np.flatnonzero(trees.feature < 0)
     own = dict(zip(ends.tolist(), leaves, strict=True))
-    said: list[list[Any]] = [[] for _ in trees.feature]
+    said = [[] for _ in trees.feature]
     for row, copies in zip(train.X, train.weights, strict=True):
         for tree in range(trees.trees):
             passed = way(trees, tree, row)
@@ -67,9 +64,7 @@ def moved(trees: Any, leaves: Any, train: Examples) -> tuple[np.ndarray, np.ndar
     return means, lost / everything if everything > 0 else lost
 
 
-def program_value(
-    forest: Any, lost: np.ndarray, valid: Examples, prices: Prices, tau: float
-) -> float:
+def program_value(forest, lost, valid, prices, tau):
     """The optimum of the linear program, by HiGHS: what is lost + tau x mean cost of a row.
 
     Variables: z per node, then w per (row, sensor), then v per (row, tree): the root is kept.
@@ -114,7 +109,7 @@ def program_value(
     return float(found.fun) + constant
 
 
-def lineage(forest: Any, node: int) -> list[int]:
+def lineage(forest, node):
     """A node and all above it."""
     found = [node]
     while True:
@@ -124,9 +119,7 @@ def lineage(forest: Any, node: int) -> list[int]:
         found.append(int(parents[0]))
 
 
-def value_of(
-    forest: Any, lost: np.ndarray, kept: set[int], valid: Examples, prices: Prices, tau: float
-) -> float:
+def value_of(forest, lost, kept, valid, prices, tau):
     """The objective of keeping these inner nodes as splits, counted row by row."""
     total = 0.0
     for tree in range(forest.trees):
@@ -139,7 +132,7 @@ def value_of(
                 total += lost[node]
     share = valid.weights / valid.weights.sum()
     for i, row in enumerate(valid.X):
-        bought: set[int] = set()
+        bought = set()
         paid = 0.0
         for tree in range(forest.trees):
             for depth, node in enumerate(way(forest, tree, row)):
@@ -152,7 +145,7 @@ def value_of(
     return float(total)
 
 
-def all_prunings(forest: Any) -> Iterator[set[int]]:
+def all_prunings(forest):
     """Every set of inner nodes that holds the parents of its members."""
     inner = [int(u) for u in np.flatnonzero(forest.feature >= 0)]
     above = {u: set(lineage(forest, u)[1:]) for u in inner}
@@ -162,9 +155,7 @@ def all_prunings(forest: Any) -> Iterator[set[int]]:
             yield kept
 
 
-def solved(
-    problem: PruningProblem, *tradeoffs: float, passes: int = 5000, threads: int = 1
-) -> PruningSearch:
+def solved(problem, *tradeoffs, passes=5000, threads=1):
     """The prunings at the tradeoffs, which fall, or all of a path, to 1e-10 if passes suffice."""
     one = np.array(tradeoffs, dtype=np.float64)
     with workers(threads) as crew:

@@ -4,18 +4,9 @@ from typing import NamedTuple
 
 import numpy as np
 from bench_trees.ensemble import Ensemble
-from numpy.typing import NDArray
 
 
-def random_ensemble(
-    rng: np.random.Generator,
-    *,
-    trees: int,
-    features: int,
-    leaves: int = 8,
-    outputs: int = 1,
-    shape: str = "any",
-) -> Ensemble:
+def random_ensemble(rng, *, trees, features, leaves=8, outputs=1, shape="any"):
     """Trees of 1 to ``leaves`` leaves of any shape, thresholds and values on a coarse grid.
 
     Of the shapes ``even`` (filled level by level) and ``comb`` (one leaf a level) all have as
@@ -50,7 +41,7 @@ def random_ensemble(
     )
 
 
-def random_rows(rng: np.random.Generator, n: int, d: int) -> NDArray[np.float32]:
+def random_rows(rng, n, d):
     """Cells on the grid of the thresholds, so that ties are common, some missing."""
     X = rng.choice([-2.0, -1.5, -1.0, -0.5, 0.0, 0.5, 1.0], size=(n, d)).astype(np.float32)
     X[rng.random((n, d)) < 0.15] = np.nan
@@ -64,7 +55,7 @@ class Path(NamedTuple):
     value: float
 
 
-def path(ensemble: Ensemble, tree: int, row: NDArray[np.float32]) -> Path:
+def path(ensemble, tree, row):
     """One row's way through one tree, node by node."""
     node, features = int(ensemble.start[tree]), []
     while ensemble.feature[node] >= 0:
@@ -79,7 +70,7 @@ def path(ensemble: Ensemble, tree: int, row: NDArray[np.float32]) -> Path:
     return Path(features, float(ensemble.value[node]))
 
 
-def scores_of(ensemble: Ensemble, X: NDArray[np.float32]) -> NDArray[np.float64]:
+def scores_of(ensemble, X):
     """(K, n), by walking every row down every tree in plain Python."""
     scores = np.repeat(ensemble.base[:, None], len(X), axis=1)
     for tree in range(ensemble.trees):
@@ -88,7 +79,7 @@ def scores_of(ensemble: Ensemble, X: NDArray[np.float32]) -> NDArray[np.float64]
     return scores
 
 
-def used_features(trees: Ensemble, tree: int) -> NDArray[np.int32]:
+def used_features(trees, tree):
     """The features that one tree tests, rising, each once."""
     tested = trees.feature[trees.start[tree] : trees.start[tree + 1]]
     return np.unique(tested[tested >= 0])

@@ -7,7 +7,7 @@ from bench_core import Examples, Prices, Splits, Task
 CLASSES = 7
 
 
-def rare_classes(rare: tuple[int, ...], rows: int = 10_000, seed: int = 0) -> Splits:
+def rare_classes(rare, rows=10_000, seed=0):
     """Three splits of ``rows`` rows with ten features at 1 to 10; the last classes have ``rare``
     rows each in every split, which their features tell from the others only in part."""
     rng = np.random.default_rng(seed)
@@ -16,7 +16,7 @@ def rare_classes(rare: tuple[int, ...], rows: int = 10_000, seed: int = 0) -> Sp
     return Splits(*parts, prices=prices, task=Task.MULTICLASS, classes=CLASSES)
 
 
-def _part(rare: tuple[int, ...], rows: int, rng: np.random.Generator) -> Examples:
+def _part(rare, rows, rng):
     X = rng.normal(size=(rows, 10)).astype(np.float32)
     signal = X[:, 0] + X[:, 1] * X[:, 2] + 0.3 * rng.normal(size=rows)
     large = CLASSES - len(rare)
@@ -28,14 +28,14 @@ def _part(rare: tuple[int, ...], rows: int, rng: np.random.Generator) -> Example
     return Examples(X[order], y[order])
 
 
-def entropy_of(y: np.ndarray) -> float:
+def entropy_of(y):
     """Log-loss of the best constant."""
     shares = np.bincount(y.astype(int)) / len(y)
     shares = shares[shares > 0]
     return float(-(shares * np.log(shares)).sum())
 
 
-def log_loss(scores: np.ndarray, y: np.ndarray) -> float:
+def log_loss(scores, y):
     """Mean log-loss of scores (n, K)."""
     own = scores[np.arange(len(y)), y.astype(int)]
     return float(np.mean(np.logaddexp.reduce(scores, axis=1) - own))

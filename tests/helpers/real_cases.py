@@ -4,19 +4,18 @@ import os
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
-from bench_core import Examples, Prices, Queries, price_list
+from bench_core import Examples, Queries, price_list
 
 DATA = Path(
     os.environ.get("BENCH_TEST_DATA", Path(__file__).resolve().parents[2].parent / "shared/data")
 )
 
 
-def needs(folder: str) -> Path:
+def needs(folder):
     path = DATA / folder
     if not path.is_dir():
         pytest.skip(f"no {folder} in {DATA}: set BENCH_TEST_DATA to the folder with the test data")
@@ -24,7 +23,7 @@ def needs(folder: str) -> Path:
 
 
 @cache
-def documents() -> tuple[Examples, Examples, Prices]:
+def documents():
     """The learning-to-rank sample, its features priced like Yahoo's by a fixed draw."""
     from sklearn.datasets import load_svmlight_file
 
@@ -41,7 +40,7 @@ def documents() -> tuple[Examples, Examples, Prices]:
     return parts[0], parts[1], price_list(cost, split=0.25)
 
 
-def precision(scores: Any, test: Examples, k: int = 5, relevant: int = 3) -> float:
+def precision(scores, test, k=5, relevant=3):
     ends = test.queries.boundaries
     hits = [
         (test.y[i:j][np.argsort(-scores[i:j], kind="stable")[:k]] >= relevant).sum() / k
@@ -51,7 +50,7 @@ def precision(scores: Any, test: Examples, k: int = 5, relevant: int = 3) -> flo
     return float(np.mean(hits))
 
 
-def letters(folder: Path) -> tuple[Examples, Examples]:
+def letters(folder):
     """Letter recognition as first against second half of the alphabet, train and test."""
     lines = (folder / "letter/letter-recognition.data").read_text().split()
     rows = [line.split(",") for line in lines]
@@ -60,7 +59,7 @@ def letters(folder: Path) -> tuple[Examples, Examples]:
     return Examples(X[:12000], y[:12000]), Examples(X[16000:], y[16000:])
 
 
-def thyroid(folder: Path) -> tuple[Examples, Examples, Prices]:
+def thyroid(folder):
     """Thyroid disease with published test costs; the last feature is derived from two others."""
     parts = [np.loadtxt(folder / f"ann-thyroid/ann-{name}.data") for name in ("train", "test")]
     lines = (folder / "ann-thyroid/ann-thyroid.cost").read_text().split()

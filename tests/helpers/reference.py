@@ -53,10 +53,10 @@ class Node:
     value: float = 0.0
 
 
-def grow(p: Problem, g: list[float], h: list[float]) -> list[Node]:
+def grow(p, g, h):
     """One tree; updates what the problem says is bought and paid."""
     nodes = [Node(list(range(len(p.X))), 0, "")]
-    tree_purchases: set[int] = set()
+    tree_purchases = set()
     while sum(node.feature < 0 for node in nodes) < p.max_leaves:
         choice = _choose(p, nodes, g, h)
         if choice is None:
@@ -80,9 +80,7 @@ def grow(p: Problem, g: list[float], h: list[float]) -> list[Node]:
     return nodes
 
 
-def _choose(
-    p: Problem, nodes: list[Node], g: list[float], h: list[float]
-) -> tuple[Node, Cut] | None:
+def _choose(p, nodes, g, h):
     open_nodes = [
         node
         for node in nodes
@@ -98,8 +96,8 @@ def _choose(
     return max(found, key=lambda pair: pair[1].net) if found else None  # the first on ties
 
 
-def _best_cut(p: Problem, node: Node, g: list[float], h: list[float]) -> Cut | None:
-    best: Cut | None = None
+def _best_cut(p, node, g, h):
+    best = None
     for j in range(len(p.edges)):
         cut = _best_of_feature(p, node, j, g, h)
         if cut is None:
@@ -114,7 +112,7 @@ def _best_cut(p: Problem, node: Node, g: list[float], h: list[float]) -> Cut | N
     return best
 
 
-def _best_of_feature(p: Problem, node: Node, j: int, g: list[float], h: list[float]) -> Cut | None:
+def _best_of_feature(p, node, j, g, h):
     G, H, N = _sums(p, node.rows, g, h)
     missing = [i for i in node.rows if math.isnan(p.X[i][j])]
     owed = sum(p.coupled[k] for k in p.needs[j] if k not in p.bought)
@@ -122,7 +120,7 @@ def _best_of_feature(p: Problem, node: Node, j: int, g: list[float], h: list[flo
         p.lazy[k] * sum(p.copies[i] for i in node.rows if (i, k) not in p.paid) for k in p.needs[j]
     )
     owed += p.split[j] * N
-    best: Cut | None = None
+    best = None
     for threshold in [*p.edges[j], INFINITY]:
         for missing_left in (False, True) if missing else (False,):
             left = [i for i in node.rows if _left(p.X[i][j], threshold, missing_left)]
@@ -137,11 +135,11 @@ def _best_of_feature(p: Problem, node: Node, j: int, g: list[float], h: list[flo
     return best
 
 
-def _left(x: float, threshold: float, missing_left: bool) -> bool:
+def _left(x, threshold, missing_left):
     return missing_left if math.isnan(x) else x <= threshold
 
 
-def _sums(p: Problem, rows: list[int], g: list[float], h: list[float]) -> tuple[float, float, int]:
+def _sums(p, rows, g, h):
     return (
         sum(p.copies[i] * g[i] for i in rows),
         sum(p.copies[i] * h[i] for i in rows),

@@ -7,29 +7,27 @@ says so in a line, which is empty, or what went wrong.
 
 import sys
 import traceback
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from bench_core.serving import Answer, Predictor, load
+from bench_core.serving import Answer, load
 
-HEAVY = ("numba", "pandas", "scipy", "sklearn", "bench_trees", "bench_models")
+HEAVY = ("numba", "pandas", "scipy", "sklearn", "bench_models")
 
 
 class Shop:
     """The features of a block of rows, one row at a time, and what was asked for."""
 
-    def __init__(self, model: Predictor, X: Any) -> None:
+    def __init__(self, model, X):
         self.model, self.X, self.repeats = model, X, 0
         self.place = {name: j for j, name in enumerate(model.names)}
-        self.asked: list[set[str]] = [set() for _ in X]
+        self.asked = [set() for _ in X]
 
-    def of(self, first: int) -> Callable[[int, list[str]], list[float]]:
+    def of(self, first):
         """``acquire`` for the rows of a query from ``first`` on."""
 
-        def acquire(document: int, names: list[str]) -> list[float]:
+        def acquire(document, names):
             row = first + document
             self.repeats += bool(self.asked[row] & set(names))
             self.asked[row] |= set(names)
@@ -37,7 +35,7 @@ class Shop:
 
         return acquire
 
-    def sensors(self) -> Any:
+    def sensors(self):
         """What the rows had to acquire for the features that they asked for, (n, s)."""
         found = np.zeros((len(self.X), self.model.costs.sensors), dtype=bool)
         for row, names in enumerate(self.asked):
@@ -46,7 +44,7 @@ class Shop:
         return found
 
 
-def serve(folder: Path) -> None:
+def serve(folder):
     model, X = load(folder / "model"), np.load(folder / "X.npy")
     shop, answers = Shop(model, X), list[Answer]()
     sizes = folder / "sizes.npy"

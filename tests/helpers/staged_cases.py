@@ -5,13 +5,13 @@ from dataclasses import dataclass, field
 import numpy as np
 from bench_models.staged import END, Point, Stage, StagedModel
 
-from bench_core import DiscountGroup, Features, Prices, Queries, price_list
+from bench_core import DiscountGroup, Features, Queries, price_list
 from helpers.random_trees import path, random_ensemble, random_rows, used_features
 
 D = 8
 
 
-def random_prices(rng: np.random.Generator) -> Prices:
+def random_prices(rng):
     """Shared (0, 1), discounted (2, 3, 4) and derived (7 from 5 and 2) features."""
     cost = rng.choice([1.0, 5.0, 20.0], size=D)
     cost[1] = cost[0]
@@ -28,7 +28,7 @@ def random_prices(rng: np.random.Generator) -> Prices:
     )
 
 
-def random_model(rng: np.random.Generator, *, outputs: int = 1, trees: int = 6) -> StagedModel:
+def random_model(rng, *, outputs=1, trees=6):
     """Stages over trees and raw columns; any routing if there is one output, else a chain."""
     ensemble = random_ensemble(rng, trees=trees, features=D, leaves=5, outputs=outputs)
     count = int(rng.integers(1, 6))
@@ -57,15 +57,15 @@ def random_model(rng: np.random.Generator, *, outputs: int = 1, trees: int = 6) 
         points,
         random_prices(rng),
         ensemble,
-        rejected=-1.5 if rejected == "number" else str(rejected),  # type: ignore[arg-type]
+        rejected=-1.5 if rejected == "number" else str(rejected),
     )
 
 
-def _bar(rng: np.random.Generator) -> float | None:
+def _bar(rng):
     return float(rng.normal()) if rng.random() < 0.6 else None
 
 
-def _routing(rng: np.random.Generator, bars: list[float | None]) -> list[list[int]]:
+def _routing(rng, bars):
     """Successors such that every stage is entered from one earlier stage."""
     onward = [[END, END] for _ in bars]
     for k in range(1, len(bars)):
@@ -80,7 +80,7 @@ def _routing(rng: np.random.Generator, bars: list[float | None]) -> list[list[in
     return onward
 
 
-def random_features(rng: np.random.Generator, queries: bool = True) -> Features:
+def random_features(rng, queries=True):
     """0 to 5 queries of 1 to 6 rows."""
     sizes = rng.integers(1, 7, size=int(rng.integers(0, 6)))
     X = random_rows(rng, int(sizes.sum()), D)
@@ -101,7 +101,7 @@ class RowState:
     model_sensors: set[int] = field(default_factory=set)
 
 
-def walk_rows(model: StagedModel, features: Features) -> list[list[RowState]]:
+def walk_rows(model, features):
     """The states of all rows at every point, by the definition of a staged model."""
     from copy import deepcopy
 
@@ -121,7 +121,7 @@ def walk_rows(model: StagedModel, features: Features) -> list[list[RowState]]:
     return reported
 
 
-def _evaluate(model: StagedModel, k: int, x: np.ndarray, row: RowState) -> None:
+def _evaluate(model, k, x, row):
     stage, prices, ensemble = model.stages[k], model.prices, model.ensemble
     if not stage.carry:
         row.score = [0.0] * model.outputs

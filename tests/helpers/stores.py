@@ -1,11 +1,6 @@
 """Small stores filled by hand, with results that look like those of a run."""
 
-from __future__ import annotations
-
-from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -23,9 +18,9 @@ from bench_core.results.records import (
     TrialSpec,
 )
 from bench_core.results.store_files import save_model, state_path, states_folder
-from bench_core.results.writer import Writer, open_writer
+from bench_core.results.writer import open_writer
 
-ABOUT: dict[str, Any] = {
+ABOUT = {
     "suite": "s",
     "title": "By hand",
     "profile": "quick",
@@ -47,20 +42,18 @@ TRIAL = TrialSpec(
 class Weight:
     """A model of one number."""
 
-    def __init__(self, weight: float) -> None:
+    def __init__(self, weight):
         self.weight = np.array([weight])
 
-    def state(self) -> dict[str, Any]:
+    def state(self):
         return {"weight": self.weight}
 
     @classmethod
-    def from_state(cls, state: Mapping[str, Any]) -> Weight:
+    def from_state(cls, state):
         return cls(float(state["weight"][0]))
 
 
-def outcome(
-    key: str, status: Status, *, metric: float = 0.5, value: float = 1.0, mark: object = ""
-) -> Outcome:
+def outcome(key, status, *, metric=0.5, value=1.0, mark=""):
     """How the trial ``key`` ended, with one point on two splits if it is ok."""
     spec = replace(TRIAL, key=key)
     if status != Status.OK:
@@ -75,14 +68,7 @@ def outcome(
     return ended_well(spec, rows, (values,), Sensors(("a",), (1.0,)), marks)
 
 
-def point_row(
-    index: int,
-    point: Mapping[str, int],
-    split: str,
-    metrics: Mapping[str, float],
-    costs: Sequence[float],
-    features: int,
-) -> OperatingPoint:
+def point_row(index, point, split, metrics, costs, features):
     """One operating point; ``costs`` are those of ``records.COSTS``, in their order."""
     paid = dict(zip(COSTS, map(float, costs), strict=True))
     return OperatingPoint(
@@ -90,13 +76,7 @@ def point_row(
     )
 
 
-def ended_well(
-    spec: TrialSpec,
-    rows: Sequence[OperatingPoint],
-    values: Sequence[StoredValues],
-    sensors: Sensors,
-    marks: tuple[str, ...] = (),
-) -> Outcome:
+def ended_well(spec, rows, values, sensors, marks=()):
     """How a trial ended that has these rows and values."""
     result = Trial.of(
         spec,
@@ -111,14 +91,7 @@ def ended_well(
     return Outcome(Job("score", spec), Status.OK, result=result, seconds=1.0)
 
 
-def filled(
-    path: Path,
-    trials: Mapping[str, Status],
-    *,
-    run: str = "r",
-    listed: Sequence[str] = (),
-    weight: float | None = None,
-) -> None:
+def filled(path, trials, *, run="r", listed=(), weight=None):
     """A store with one run, these trials and their fit, whose model is there if it has a weight."""
     if weight is not None:
         save_model(state_path(states_folder(path), FIT.key), Weight(weight))
@@ -130,14 +103,14 @@ def filled(
         writer.end(run, "finished")
 
 
-def put_fit(writer: Writer, run: str, spec: FitSpec) -> None:
+def put_fit(writer, run, spec):
     """A fit that ended well, and its attempt."""
     fit = Outcome(Job("fit", spec), Status.OK, result=FitResult(1.5, 9.0), seconds=1.5)
     writer.attempt(run, fit)
     writer.fit(fit)
 
 
-def put_trial(writer: Writer, run: str, ended: Outcome) -> None:
+def put_trial(writer, run, ended):
     """A trial that ended so, and its attempt."""
     writer.attempt(run, ended)
     writer.trial(ended)

@@ -3,8 +3,6 @@
 Every fit adds a line to the file named by TOY_LOG, so that tests can count them.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import signal
@@ -12,10 +10,9 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -24,12 +21,9 @@ from bench_core import (
     Bill,
     BudgetedLearner,
     Examples,
-    Features,
-    FitContext,
     Prediction,
     Prices,
     Queries,
-    Source,
     Splits,
     Task,
     hookimpl,
@@ -40,19 +34,19 @@ ALL_TASKS = frozenset(Task)
 COSTS = np.array([1.0, 1.0, 2.0, 5.0, 10.0, 20.0])
 
 
-def log(line: str) -> None:
+def log(line):
     if os.environ.get("TOY_LOG"):
         with Path(os.environ["TOY_LOG"]).open("a") as file:
             file.write(line + "\n")
 
 
-def fits(home: Path) -> list[str]:
+def fits(home):
     """What the toys wrote while they were fitted, a line each."""
     log = home / "fits.log"
     return log.read_text().splitlines() if log.exists() else []
 
 
-def answer(point: int, scores: np.ndarray, mask: np.ndarray, splits: float = 0) -> Prediction:
+def answer(point, scores, mask, splits=0):
     bill = Bill(Acquired.pack(mask), splits=splits, trees=0)
     return Prediction({"features": point}, scores, {"path": bill})
 
@@ -65,22 +59,22 @@ class PrefixModel:
     weight: np.ndarray
     needs: np.ndarray  # bool (d, s): sensors by feature
 
-    def predict_path(self, features: Features) -> Iterator[Prediction]:
+    def predict_path(self, features):
         score = np.zeros(len(features))
         for k, j in enumerate(self.order, start=1):
             score = score + self.weight[j] * np.nan_to_num(features.X[:, j].astype(np.float64))
             mask = self.needs[self.order[:k]].any(axis=0, keepdims=True)
             yield answer(k, score.copy(), mask, splits=k)
 
-    def state(self) -> dict[str, Any]:
+    def state(self):
         return {"order": self.order, "weight": self.weight, "needs": self.needs}
 
     @classmethod
-    def from_state(cls, state: dict[str, Any]) -> PrefixModel:
+    def from_state(cls, state):
         return cls(**state)
 
 
-def correlate(X: np.ndarray, y: np.ndarray, weights: np.ndarray) -> np.ndarray:
+def correlate(X, y, weights):
     X = np.nan_to_num(np.asarray(X, dtype=np.float64))
     y = y - np.average(y, weights=weights)
     X = X - np.average(X, axis=0, weights=weights)
@@ -88,7 +82,7 @@ def correlate(X: np.ndarray, y: np.ndarray, weights: np.ndarray) -> np.ndarray:
     return both / np.maximum(np.average(X**2, axis=0, weights=weights), 1e-9)
 
 
-def needs(prices: Prices) -> np.ndarray:
+def needs(prices):
     mask = np.zeros((prices.features, prices.sensors), dtype=bool)
     for j in range(prices.features):
         mask[j, prices.sensors_of(j)] = True
@@ -106,12 +100,10 @@ class Prefix:
     tradeoff: float = param(0.1, "price of everything in units of the constant loss")
     seconds: float = param(0.0, "how long to pretend to work")
 
-    def needs(self) -> tuple[BudgetedLearner, ...]:
+    def needs(self):
         return ()
 
-    def fit(
-        self, train: Examples, valid: Examples, prices: Prices, context: FitContext
-    ) -> PrefixModel:
+    def fit(self, train, valid, prices, context):
         log(f"{self.name} {self.tradeoff:g}")
         for step in range(4):
             time.sleep(self.seconds / 4)
@@ -133,12 +125,10 @@ class Stacked:
     base: BudgetedLearner = param(Prefix(0.0), "what it stands on")
     shrink: float = param(0.5, "factor on the weights")
 
-    def needs(self) -> tuple[BudgetedLearner, ...]:
+    def needs(self):
         return (self.base,)
 
-    def fit(
-        self, train: Examples, valid: Examples, prices: Prices, context: FitContext
-    ) -> PrefixModel:
+    def fit(self, train, valid, prices, context):
         log(f"{self.name} {self.shrink:g}")
         below = context.fitted(self.base)
         return PrefixModel(below.order, below.weight * self.shrink, needs(prices))
@@ -155,12 +145,10 @@ class Broken:
     how: str = param("raise", "raise, hang, memory, children, crash, exit or state")
     megabytes: int = param(4000, "how much memory to ask for")
 
-    def needs(self) -> tuple[BudgetedLearner, ...]:
+    def needs(self):
         return ()
 
-    def fit(
-        self, train: Examples, valid: Examples, prices: Prices, context: FitContext
-    ) -> PrefixModel:
+    def fit(self, train, valid, prices, context):
         log(f"{self.name} {self.how}")
         if self.how == "raise":
             raise RuntimeError("deliberately\nbroken")
@@ -186,9 +174,7 @@ class Busy(Prefix):
 
     name: ClassVar[str] = "toy-busy"
 
-    def fit(
-        self, train: Examples, valid: Examples, prices: Prices, context: FitContext
-    ) -> PrefixModel:
+    def fit(self, train, valid, prices, context):
         sum(range(10**13))
         raise AssertionError("that took years")
 
@@ -201,12 +187,10 @@ class Threaded(Prefix):
 
     extra: int = param(3, "threads")
 
-    def fit(
-        self, train: Examples, valid: Examples, prices: Prices, context: FitContext
-    ) -> PrefixModel:
+    def fit(self, train, valid, prices, context):
         until, block = time.monotonic() + 0.5, bytes(1 << 22)
 
-        def work() -> None:
+        def work():
             while time.monotonic() < until:
                 hashlib.sha256(block).digest()
 
@@ -241,7 +225,7 @@ class ToyRank:
 
     queries: int = param(40, "queries in each split")
 
-    def prepare(self, source: Source, size: str, fold: int, seed: int) -> Splits:
+    def prepare(self, source, size, fold, seed):
         rng = np.random.default_rng([fold, seed, len(size)])
         parts = [self.part(rng) for _ in range(3)]
         return Splits(
@@ -252,7 +236,7 @@ class ToyRank:
             notes=("made of random numbers",),
         )
 
-    def part(self, rng: np.random.Generator) -> Examples:
+    def part(self, rng):
         sizes = rng.integers(1, 12, self.queries)
         n = int(sizes.sum())
         X = rng.normal(size=(n, len(COSTS))).astype(np.float32)
@@ -271,7 +255,7 @@ class ToyLicensed(ToyRank):
     files: ClassVar[tuple[str, ...]] = ("licensed.txt",)
     stand_in_for: ClassVar[str] = ""
 
-    def prepare(self, source: Source, size: str, fold: int, seed: int) -> Splits:
+    def prepare(self, source, size, fold, seed):
         source.find("licensed.txt")
         rng = np.random.default_rng(7)
         parts = [self.part(rng) for _ in range(3)]
@@ -292,13 +276,13 @@ class ToyBinary:
 
     rows: int = param(300, "rows in each split")
 
-    def prepare(self, source: Source, size: str, fold: int, seed: int) -> Splits:
+    def prepare(self, source, size, fold, seed):
         rng = np.random.default_rng([9, seed])
         parts = [self.part(rng) for _ in range(3)]
         prices = Prices.additive(COSTS)
         return Splits(*parts, prices=prices, task=Task.BINARY, classes=2)
 
-    def part(self, rng: np.random.Generator) -> Examples:
+    def part(self, rng):
         X = rng.normal(size=(self.rows, len(COSTS))).astype(np.float32)
         y = (X @ np.ones(len(COSTS)) + rng.normal(size=self.rows) > 0).astype(np.float64)
         return Examples(X, y, multiplicity=rng.integers(1, 4, self.rows))
@@ -329,16 +313,16 @@ why = "nobody says so"
 
 
 @hookimpl
-def bench_learners() -> list[type]:
+def bench_learners():
     return [Prefix, Stacked, Broken, OnBroken, Busy, Threaded]
 
 
 @hookimpl
-def bench_datasets() -> list[type]:
+def bench_datasets():
     return [ToyRank, ToyLicensed, ToyBinary]
 
 
 @hookimpl
-def bench_suites() -> list[Path]:
+def bench_suites():
     folder = os.environ.get("TOY_SUITES")
     return [Path(folder)] if folder else []

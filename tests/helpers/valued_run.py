@@ -1,15 +1,13 @@
 """A run made of arrays: its export rows and the values per unit that a store would hold."""
 
 import json
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from bench_core.results.budgets import Budget
-from bench_core.results.records import RunInfo, Sensors, Stages, Trial, TrialValues
+from bench_core.results.records import Sensors, Stages, Trial, TrialValues
 from helpers import example
 from helpers.stores import TRIAL
 
@@ -25,17 +23,7 @@ class ValuedRun:
     stages: dict[str, Stages] = field(default_factory=dict)
     ordered: tuple[str, ...] = ()  # learners that buy f1, then f2, and f3 in step 1 or 3
 
-    def add(
-        self,
-        learner: str,
-        quality: Sequence[np.ndarray],
-        cost: Sequence[np.ndarray],
-        *,
-        seed: int = 0,
-        fingerprint: str = "f" * 64,
-        params: dict[str, Any] | None = None,
-        **more: Any,
-    ) -> None:
+    def add(self, learner, quality, cost, *, seed=0, fingerprint="f" * 64, params=None, **more):
         """One trial: ``quality`` and ``cost`` (p, m) on validation and on test."""
         params = params or {}
         dataset = more.pop("dataset", "d")
@@ -94,11 +82,11 @@ class ValuedRun:
             )
 
     @property
-    def frame(self) -> pd.DataFrame:
+    def frame(self):
         return pd.DataFrame(self.rows)
 
     @property
-    def info(self) -> RunInfo:
+    def info(self):
         names = {str(row["dataset"]): str(row["accounting"]) for row in self.rows}
         same = {name: name.partition("(")[0] * ("(" in name) for name in names}
         uses = tuple(
@@ -112,16 +100,7 @@ class ValuedRun:
             metrics=("accuracy",),
         )
 
-    def values(
-        self,
-        run: str,
-        *,
-        split: str = "test",
-        dataset: str,
-        learner: str = "",
-        within: Budget | None = None,
-        capped: bool = False,
-    ) -> Iterator[TrialValues]:
+    def values(self, run, *, split="test", dataset, learner="", within=None, capped=False):
         """As ``Store.values``, without caps, of three sensors; of a cost for 95% of rows the points
         that keep to it."""
         for one in self.kept:
@@ -134,9 +113,7 @@ class ValuedRun:
                 yield replace(one, points=numbers, **arrays)
 
 
-def learner_of(
-    rng: np.random.Generator, skill: Sequence[float], cost: Sequence[float], units: int
-) -> tuple[list[np.ndarray], list[np.ndarray]]:
+def learner_of(rng, skill, cost, units):
     """Quality and cost (p, units) on two splits, of points with these means."""
     shape = len(skill), units
     quality = [np.array(skill)[:, None] + rng.normal(0, 0.2, shape) for _ in range(2)]

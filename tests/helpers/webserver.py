@@ -1,8 +1,7 @@
 """A web server on this machine that misbehaves on demand."""
 
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
@@ -24,7 +23,7 @@ class Offer:
 class Handler(BaseHTTPRequestHandler):
     offers: dict[str, Offer]
 
-    def do_GET(self) -> None:
+    def do_GET(self):
         offer = self.offers.get(self.path)
         if offer is None:
             self.send_error(404)
@@ -47,17 +46,17 @@ class Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(body[: offer.cuts.pop(0)] if offer.cuts else body)
 
-    def log_message(self, format: str, *args: object) -> None:
+    def log_message(self, format, *args):
         return
 
 
-def serving(offers: dict[str, Offer]) -> AbstractContextManager[str]:
+def serving(offers):
     """The address under which the offers are served."""
     return running(type("Handler", (Handler,), {"offers": offers}))
 
 
 @contextmanager
-def running(handler: Callable[..., BaseHTTPRequestHandler]) -> Iterator[str]:
+def running(handler):
     """The address of a web server on this machine."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
     server.daemon_threads = False  # closing waits for open connections

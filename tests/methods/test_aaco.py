@@ -1,7 +1,5 @@
 """AACO: plans on neighbours."""
 
-from __future__ import annotations
-
 from itertools import product
 
 import numpy as np
@@ -14,13 +12,12 @@ from bench_trees import Settings
 from helpers.fakes import FakeContext
 from sklearn.metrics.pairwise import nan_euclidean_distances
 
-from bench_core import STOP, Examples, Features, Prices, Sequential, Task
-from bench_core.arrays import FloatArray
+from bench_core import STOP, Examples, Features, Prices, Task
 
 D = 4
 
 
-def switched(n: int, seed: int) -> Examples:
+def switched(n, seed):
     """Column 0 says which of the columns 1 and 2 has the label's sign; column 3 is noise."""
     rng = np.random.default_rng(seed)
     y, context = rng.integers(0, 2, (2, n))
@@ -30,13 +27,13 @@ def switched(n: int, seed: int) -> Examples:
     return Examples(X.astype(np.float32), y.astype(np.float64))
 
 
-def fitted(price: FloatArray, **settings: object) -> Sequential:
-    learner = Aaco(form="bayes", **settings)  # type: ignore[arg-type]
+def fitted(price, **settings):
+    learner = Aaco(form="bayes", **settings)
     context = FakeContext(Task.BINARY, 2)
     return learner.fit(switched(500, 0), switched(200, 1), Prices.additive(price), context)
 
 
-def test_neighbours_are_those_of_a_peer() -> None:
+def test_neighbours_are_those_of_a_peer():
     rng = np.random.default_rng(0)
     rows, z = rng.normal(size=(2, 60, 5)).astype(np.float32)
     rows[rng.random(rows.shape) < 0.2] = np.nan
@@ -50,26 +47,25 @@ def test_neighbours_are_those_of_a_peer() -> None:
     assert (near != np.arange(60)[:, None]).all()
 
 
-def test_what_is_worth_nothing_alone_is_bought_first() -> None:
+def test_what_is_worth_nothing_alone_is_bought_first():
     model = fitted(np.ones(D))
     test = switched(400, 2)
     two = model.predict_capped(test.features, 2.0, Prices.additive(np.ones(D)))
     order = two.bills["path"].order
-    assert order is not None
     assert (order[:, 0] == 0).all()
     counts = 1 + (test.X[:, 0] > 2)
     assert np.mean(order[np.arange(400), counts] == 1) > 0.97
     # the sign of the right column: Phi(2) = 0.977; of any one, half of that gain
     assert np.mean((two.scores > 0) == test.y) > 0.95
     one = model.predict_capped(test.features, 1.0, Prices.additive(np.ones(D)))
-    assert (one.bills["path"].order[:, 0] == STOP).all()  # type: ignore[index]
+    assert (one.bills["path"].order[:, 0] == STOP).all()
 
 
-def test_plans_are_the_best_of_all_sets() -> None:
+def test_plans_are_the_best_of_all_sets():
     price = np.array([0.5, 1.0, 2.0, 0.7])
     policy = fitted(price, candidates=200, neighbours=15, rows=200).policy
     assert isinstance(policy, Oracle)
-    X, own = switched(20, 3).X, policy.rows
+    X, own = switched(20, 3).X, policy
     bought = np.zeros((20, D), dtype=bool)
     bought[:, 0] = True
     cells = np.where(bought, X, np.float32(np.nan))
@@ -100,7 +96,7 @@ def test_plans_are_the_best_of_all_sets() -> None:
             assert found[i] == expected
 
 
-def test_a_dearer_money_buys_less() -> None:
+def test_a_dearer_money_buys_less():
     model = fitted(np.ones(D), tradeoffs=(50.0, 1.0, 0.1))
     spent = [
         p.bills["path"].acquired.unpack().sum(axis=1).mean()
@@ -110,7 +106,7 @@ def test_a_dearer_money_buys_less() -> None:
     assert 1.8 < spent[1] <= spent[2]
 
 
-def test_trees_choose_as_the_oracle_does() -> None:
+def test_trees_choose_as_the_oracle_does():
     oracle = fitted(np.ones(D), tradeoffs=(1.0, 0.1))
     context = FakeContext(Task.BINARY, 2)
     base = Aaco()
@@ -121,21 +117,20 @@ def test_trees_choose_as_the_oracle_does() -> None:
     test = switched(400, 2)
     prediction = model.predict_capped(test.features, 2.0, price)
     order = prediction.bills["path"].order
-    assert order is not None
     assert (order[:, 0] == 0).all()
     counts = 1 + (test.X[:, 0] > 2)
     assert np.mean(order[np.arange(400), counts] == 1) > 0.95
     assert np.mean((prediction.scores > 0) == test.y) > 0.93
 
 
-def test_at_one_price_of_money_the_trees_go_as_with_that_price() -> None:
+def test_at_one_price_of_money_the_trees_go_as_with_that_price():
     rng = np.random.default_rng(0)
     cells = rng.normal(size=(500, 3)).astype(np.float32)
     cells[rng.random(cells.shape) < 0.3] = np.nan
     money = rng.choice([0.1, 1.0], 500)
     chosen = np.where(money == 1, STOP, np.where(np.nan_to_num(cells[:, 0]) > 0, 1, 2))
     none = np.zeros((500, 3), dtype=bool)
-    states = States(np.arange(500), none, chosen, np.ones(500))
+    states = States(np.arange(500), none, chosen, np.ones(500), money)
     X = np.hstack([cells, money[:, None].astype(np.float32)])
     choices = boost_choices(X, states, 3, Settings(trees=20), 1)
     marked = np.zeros(0, dtype=np.int64)

@@ -21,7 +21,7 @@ from bench_core.serving import Exportable, Folder, Predictor, write_folder
 from bench_core.serving.c_source import write_c
 
 EXACT = {"rtol": 1e-9, "atol": 1e-9}
-ROWS = 400  # 200 of them to test on
+ROWS = 200  # and half as many to test on
 SCRIPT = Path(helpers.__file__).parent / "serve_rows.py"
 MAIN = SCRIPT.with_suffix(".c")
 PAIRS = [
@@ -100,7 +100,11 @@ def test_what_is_served_equals_the_benchmark(name, task, folder, tmp_path, serve
 @pytest.mark.skipif(not shutil.which("gcc"), reason="no gcc")
 @pytest.mark.parametrize(
     ("name", "task"),
-    [(name, task) for name, task in PAIRS if task in CLASSES or len(LEARNERS[name].tasks) == 1],
+    [
+        (name, tasks[k % len(tasks)])
+        for k, name in enumerate(sorted({name for name, _ in PAIRS}))
+        if (tasks := [t for n, t in PAIRS if n == name and (t in CLASSES or name == "lear")])
+    ],
     ids=str,
 )
 def test_a_model_in_c_serves_as_the_predictor_does(name, task, folder, tmp_path):

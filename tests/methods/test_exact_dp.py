@@ -1,7 +1,5 @@
 """The exact optimum against every policy there is, and the policy that plays it."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from bench_datasets.acquisition.bayes_net import BINARY, CLASSES, BayesNet, BayesNetClasses
@@ -12,12 +10,11 @@ from helpers.policy_enumeration import Problem, best_mixture
 
 from bench_core import Examples, Features, Prices, Splits, Task, price_list
 from bench_core.optimum import optimum_of
-from bench_core.sequential import Sequential
 
 BLOCKS = [range(k, k + 25) for k in range(0, 200, 25)]
 
 
-def model_of(problem: Problem) -> Sequential:
+def model_of(problem):
     """Learned from the truth; the rows say nothing."""
     none = Examples(np.zeros((1, problem.table.ndim - 1), np.float32), np.zeros(1))
     task = Task.BINARY if problem.table.shape[-1] == 2 else Task.MULTICLASS
@@ -27,7 +24,7 @@ def model_of(problem: Problem) -> Sequential:
     return ExactDP().fit(none, none, problem.prices, context)
 
 
-def played(problem: Problem, prediction, mass) -> tuple[float, float, float]:
+def played(problem, prediction, mass):
     """Mean cost, highest cost and accuracy of a prediction for all cells, by their ``mass``."""
     cost = prediction.bills["path"].feature_cost(problem.prices, len(mass))
     scores = prediction.scores
@@ -37,7 +34,7 @@ def played(problem: Problem, prediction, mass) -> tuple[float, float, float]:
 
 
 @pytest.mark.parametrize("numbers", BLOCKS, ids=str)
-def test_it_is_the_best_of_all_policies(numbers: range) -> None:
+def test_it_is_the_best_of_all_policies(numbers):
     for number in numbers:
         problem = Problem(number)
         cost, worst, quality = problem.policies()
@@ -65,13 +62,13 @@ def test_it_is_the_best_of_all_policies(numbers: range) -> None:
             assert point[2] == pytest.approx(most, abs=1e-9), number
 
 
-def test_it_says_that_it_was_told() -> None:
+def test_it_says_that_it_was_told():
     assert model_of(Problem(0)).marks == ("knows the distribution",)
 
 
-def test_a_gate_is_bought_first_though_it_tells_nothing() -> None:
+def test_a_gate_is_bought_first_though_it_tells_nothing():
     """Of two groups of features that are wrong once in ten: the gate, then the first of one."""
-    splits = BayesNet(problem="gate-2x3").prepare(None, "quick", 0, 0)  # type: ignore[arg-type]
+    splits = BayesNet(problem="gate-2x3").prepare(None, "quick", 0, 0)
     stated = optimum_of(splits.truth, splits.prices, [1, 2])
     assert stated["accuracy cap"] == pytest.approx(np.array([(1, 0.7), (2, 0.9)]))
     assert [2.0, pytest.approx(0.9)] in stated["accuracy"].tolist()
@@ -92,17 +89,17 @@ def test_a_gate_is_bought_first_though_it_tells_nothing() -> None:
         ("gate-4x2", 1, 0.6),  # unconditionally right in .9 / 4 + .5 * 3 / 4
     ],
 )
-def test_what_can_be_had_by_hand(problem: str, cap: float, accuracy: float) -> None:
-    splits = BayesNet(problem=problem).prepare(None, "quick", 0, 0)  # type: ignore[arg-type]
+def test_what_can_be_had_by_hand(problem, cap, accuracy):
+    splits = BayesNet(problem=problem).prepare(None, "quick", 0, 0)
     stated = optimum_of(splits.truth, splits.prices, [cap])
     assert stated["accuracy cap"] == pytest.approx(np.array([(cap, accuracy)]))
 
 
-def test_there_are_thirty_problems_and_rows_are_drawn_from_their_tables() -> None:
+def test_there_are_thirty_problems_and_rows_are_drawn_from_their_tables():
     assert len(BINARY | CLASSES) == 30
     for name in BINARY | CLASSES:
         kind = BayesNet if name in BINARY else BayesNetClasses
-        splits = kind(problem=name).prepare(None, "standard", 0, 0)  # type: ignore[arg-type]
+        splits = kind(problem=name).prepare(None, "standard", 0, 0)
         table, train = splits.truth["table"], splits.train
         d = table.ndim - 1
         assert table.sum() == pytest.approx(1)
@@ -121,13 +118,13 @@ def test_there_are_thirty_problems_and_rows_are_drawn_from_their_tables() -> Non
                 assert pair == pytest.approx(table.sum(axis=others), abs=0.025)
 
 
-def test_an_unknown_problem_is_refused() -> None:
+def test_an_unknown_problem_is_refused():
     with pytest.raises(ValueError, match="problem must be one of naive-4, "):
         BayesNet(problem="gate")
 
 
-def test_an_estimate_of_many_rows_is_the_truth() -> None:
-    splits = BayesNet(problem="gate-2x3").prepare(None, "standard", 0, 0)  # type: ignore[arg-type]
+def test_an_estimate_of_many_rows_is_the_truth():
+    splits = BayesNet(problem="gate-2x3").prepare(None, "standard", 0, 0)
     told = known(splits.truth["table"], splits.prices)
     assert told is not None
     learned = estimated(splits.train, splits.prices, 2, 3, 10.0)
@@ -137,9 +134,9 @@ def test_an_estimate_of_many_rows_is_the_truth() -> None:
     assert learned.states.solve(cap=2).quality == pytest.approx(0.9, abs=0.02)
 
 
-def test_bins_stand_between_few_values_and_at_weighted_quantiles_of_many() -> None:
+def test_bins_stand_between_few_values_and_at_weighted_quantiles_of_many():
     x = np.array([1, 1, 4, 2, np.nan], dtype=np.float32)
-    assert bins(x, np.ones(5), 3).tolist() == [1.5, 3.0]
+    assert bins(x, np.ones(5), 3).tolist() == [1.5, 3.0, np.inf]  # missing cells above it
     x = np.arange(100, dtype=np.float32)
     assert bins(x, np.ones(100), 4).tolist() == [24.5, 49.5, 74.5]
     heavy = np.where(x < 10, 9.0, 1.0)  # the first ten are half of all
@@ -147,7 +144,7 @@ def test_bins_stand_between_few_values_and_at_weighted_quantiles_of_many() -> No
     assert bins(np.full(3, 7, dtype=np.float32), np.ones(3), 3).tolist() == []
 
 
-def test_where_a_feature_needs_several_purchases_nothing_is_stated() -> None:
+def test_where_a_feature_needs_several_purchases_nothing_is_stated():
     """The third feature is derived from the first two."""
     prices = price_list(np.array([1.0, 1.0, 0.0]), derived={2: [0, 1]})
     truth = {"table": np.full((2, 2, 2, 2), 1 / 16)}

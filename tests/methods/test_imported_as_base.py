@@ -15,7 +15,7 @@ from helpers.boosted_cases import COST, examples, fit, path, prices
 from bench_core import Examples, InputError, Task, UsageError, price_list
 from bench_core.cli import main
 from bench_core.conformance import check_learner, task_splits
-from bench_core.planning.keys import learner_key
+from bench_core.planning.keys import DescribedLearner
 from bench_core.results.store import Store
 
 lightgbm = pytest.importorskip("lightgbm", reason="lightgbm is not installed")
@@ -300,12 +300,12 @@ def test_no_file_and_a_missing_one_are_one_line_each(tmp_path):
 
 def test_the_files_content_is_part_of_the_key(model_file):
     learner = ImportedModel(file=str(model_file))
-    before = learner_key(learner)
+    before = DescribedLearner(learner).key()
     model_file.write_text(model_file.read_text() + "\n")
-    assert learner_key(learner) != before
-    base = learner_key(Cronus(base=learner))
+    assert DescribedLearner(learner).key() != before
+    base = DescribedLearner(Cronus(base=learner)).key()
     model_file.write_text(model_file.read_text() + "\n")
-    assert learner_key(Cronus(base=learner)) != base
+    assert DescribedLearner(Cronus(base=learner)).key() != base
 
 
 def table(folder):

@@ -15,7 +15,7 @@ from bench_models.tree_average import TreeAverage
 from helpers.boosted_cases import examples, fit, mean_cost, path, prices
 
 from bench_core import DiscountGroup, Examples, InputError, Queries, Task, UsageError, price_list
-from bench_core.planning.keys import learner_key
+from bench_core.planning.keys import DescribedLearner
 
 for peer in ("lightgbm", "xgboost", "catboost"):
     pytest.importorskip(peer, reason=f"{peer} is not installed")
@@ -156,13 +156,13 @@ def test_a_peer_that_is_not_installed_is_one_line_with_the_extra():
 
 
 def test_another_version_of_a_peer_is_another_key(monkeypatch):
-    before = learner_key(XGBoost())
+    before = DescribedLearner(XGBoost()).key()
     libraries.version_of.cache_clear()
     monkeypatch.setattr(libraries, "version", lambda name: "0.0.1")
-    assert learner_key(XGBoost()) != before
+    assert DescribedLearner(XGBoost()).key() != before
     monkeypatch.undo()
     libraries.version_of.cache_clear()
-    assert learner_key(XGBoost()) == before
+    assert DescribedLearner(XGBoost()).key() == before
 
 
 def test_what_a_peer_says_against_the_data_is_one_line():

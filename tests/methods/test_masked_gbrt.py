@@ -1,17 +1,15 @@
 """``masked-gbrt`` by itself: one order for all rows."""
 
-from __future__ import annotations
-
 import numpy as np
 from bench_methods.masked_gbrt import MaskedGbrt
 from helpers.fakes import FakeContext
 
-from bench_core import Examples, Features, Prices, Sequential, Task
+from bench_core import Examples, Features, Prices, Task
 
 PRICES = Prices.additive(np.array([4.0, 1.0, 1.0, 0.0]))
 
 
-def fitted() -> Sequential:
+def fitted():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(1000, 4)).astype(np.float32)
     y = (X[:, 0] + 0.7 * X[:, 1] > 0).astype(np.float64)
@@ -20,7 +18,7 @@ def fitted() -> Sequential:
     return learner.fit(Examples(X, y), valid, PRICES, FakeContext(Task.BINARY, 2))
 
 
-def test_purchases_are_made_by_information_per_price() -> None:
+def test_purchases_are_made_by_information_per_price():
     model = fitted()
     X = np.random.default_rng(1).normal(size=(5, 4)).astype(np.float32)
     path = list(model.predict_path(Features(X)))
@@ -32,7 +30,7 @@ def test_purchases_are_made_by_information_per_price() -> None:
     assert spent[2] == [True, True, False, True]
 
 
-def test_a_cap_is_spent_on_what_can_be_paid() -> None:
+def test_a_cap_is_spent_on_what_can_be_paid():
     X = np.random.default_rng(1).normal(size=(5, 4)).astype(np.float32)
     prediction = fitted().predict_capped(Features(X), 2.5, PRICES)
     assert prediction.bills["path"].acquired.unpack().tolist() == [[False, True, True, True]] * 5

@@ -102,11 +102,8 @@ PROMISES = [
     (BudgetPrune(base=BudgetRF(trees=4)), None),
     (ScikitLearn(), None),
     (sklearn("svm.SVC", C=10.0), CLASSES),
-    (sklearn("neighbors.KNeighborsClassifier"), CLASSES),
-    (sklearn("ensemble.HistGradientBoostingClassifier", max_iter=4), CLASSES),
     (sklearn("ensemble.HistGradientBoostingRegressor", max_iter=4), NUMBERS),
     (sklearn("ensemble.ExtraTreesClassifier", n_estimators=3), CLASSES),
-    (sklearn("tree.DecisionTreeRegressor", max_depth=3), NUMBERS),
 ]
 
 

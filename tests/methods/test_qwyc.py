@@ -122,17 +122,6 @@ def test_a_row_answers_the_sum_of_the_trees_that_it_evaluated():
         assert first.bills["path"].trees[i] == trees
 
 
-def test_a_better_order_needs_fewer_trees_than_the_base_s_own():
-    """Three batches of noise before one that decides: the own order evaluates all for most rows."""
-    rng = np.random.default_rng(0)
-    y = rng.choice([-1.0, 1.0], 400)
-    own = np.stack([*(0.1 * rng.normal(size=(3, 400))), 3 * y])
-    batches = Batches(
-        [np.array([t]) for t in range(4)], own, np.ones(4), np.ones((4, 1), bool), np.zeros(1)
-    )
-    assert arranged(batches, 0.0, np.ones(400), 0.0)[0].batch == 3
-
-
 def test_settings_that_make_no_path_are_refused():
     for alphas in ((), (0.1, 0.1)):
         with pytest.raises(ValueError, match="alphas must be 1 to 99 different numbers"):

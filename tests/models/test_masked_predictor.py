@@ -1,9 +1,6 @@
 """Boosted trees on rows of which some cells are hidden."""
 
-from __future__ import annotations
-
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -24,7 +21,7 @@ from bench_core import Examples, Prices, Purchases, Task, UsageError
 CLASSES = {Task.BINARY: 2, Task.MULTICLASS: 3, Task.REGRESSION: 0}
 
 
-def rows(task: Task, n: int = 400, seed: int = 0) -> Examples:
+def rows(task, n=400, seed=0):
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, 3)).astype(np.float32)
     signal = X[:, 0] + X[:, 1] + 0.3 * rng.normal(size=n)
@@ -36,17 +33,16 @@ def rows(task: Task, n: int = 400, seed: int = 0) -> Examples:
     return Examples(X, y[task].astype(np.float64))
 
 
-def predictor(train: Examples, task: Task = Task.BINARY, **settings: Any) -> MaskedPredictor:
+def predictor(train, task=Task.BINARY, **settings):
     given = {"trees": 20, "parts": 2, "copies": 3, "min_rows": 2, **settings}
     learner, context = MaskedGbrt(**given), FakeContext(task, CLASSES[task])
     prices = Prices.additive(np.ones(train.X.shape[1]))
     nobody = Examples(train.X[:0], train.y[:0])
     model = learner.fit(train, nobody, prices, context)
-    found: MaskedPredictor = model.policy.predictor
-    return found
+    return model.policy.predictor
 
 
-def test_copies_are_those_of_physical_rows_in_any_order() -> None:
+def test_copies_are_those_of_physical_rows_in_any_order():
     train = rows(Task.BINARY, 50)
     train = replace(train, X=np.where(train.X > 1, np.nan, train.X).astype(np.float32))
     copies = np.arange(50) % 3 + 1
@@ -62,7 +58,7 @@ def test_copies_are_those_of_physical_rows_in_any_order() -> None:
         assert not np.array_equal(own.X[:, 0], train.X[:, 0], equal_nan=True)
 
 
-def test_purchases_are_drawn_with_a_probability_of_each_row() -> None:
+def test_purchases_are_drawn_with_a_probability_of_each_row():
     purchases = Purchases.of(Prices.additive(np.append(np.ones(200), 0.0)))
     drawn = random_purchases(purchases, 4000, np.random.default_rng(0))
     share = drawn[:, :200].mean(axis=1)
@@ -73,7 +69,7 @@ def test_purchases_are_drawn_with_a_probability_of_each_row() -> None:
     assert (share > 0.9).mean() == pytest.approx(0.1, abs=0.03)
 
 
-def test_a_cell_is_hidden_until_all_of_its_sensors_are_bought() -> None:
+def test_a_cell_is_hidden_until_all_of_its_sensors_are_bought():
     # sensors a and b; features of a, of a, of b, of both
     start = np.array([0, 1, 2, 3, 5], dtype=np.int32)
     needed = np.array([0, 0, 1, 0, 1], dtype=np.int32)
@@ -86,9 +82,9 @@ def test_a_cell_is_hidden_until_all_of_its_sensors_are_bought() -> None:
 
 
 @pytest.mark.parametrize("task", CLASSES)
-def test_losses_are_those_of_scipy(task: Task) -> None:
+def test_losses_are_those_of_scipy(task):
     name = {Task.BINARY: "logistic", Task.MULTICLASS: "softmax", Task.REGRESSION: "squared"}[task]
-    model = MaskedPredictor(None, [], name)  # type: ignore[arg-type]
+    model = MaskedPredictor(None, [], name)
     rng = np.random.default_rng(0)
     y = rng.integers(CLASSES[task] or 9, size=20).astype(np.float64)
     scores = rng.normal(size=(20, 3) if task is Task.MULTICLASS else 20) * 3
@@ -106,7 +102,7 @@ def test_losses_are_those_of_scipy(task: Task) -> None:
 
 
 @pytest.mark.parametrize("task", CLASSES)
-def test_it_uses_what_is_bought(task: Task) -> None:
+def test_it_uses_what_is_bought(task):
     model, test = predictor(rows(task, 2000), task), rows(task, 500, seed=1)
     prices = Prices.additive(np.ones(3))
     losses = []
@@ -119,7 +115,7 @@ def test_it_uses_what_is_bought(task: Task) -> None:
     assert losses[3] == pytest.approx(losses[2], abs=0.02)  # noise
 
 
-def test_rows_are_predicted_by_trees_that_did_not_see_them() -> None:
+def test_rows_are_predicted_by_trees_that_did_not_see_them():
     rng = np.random.default_rng(0)
     train = Examples(
         rng.normal(size=(300, 3)).astype(np.float32), rng.integers(2, size=300).astype(float)
@@ -136,7 +132,7 @@ def test_rows_are_predicted_by_trees_that_did_not_see_them() -> None:
     assert other < 0.2
 
 
-def test_a_missing_answer_is_not_an_unasked_question() -> None:
+def test_a_missing_answer_is_not_an_unasked_question():
     rng = np.random.default_rng(0)
     y = rng.integers(2, size=1000).astype(np.float64)
     X = rng.normal(size=(1000, 2)).astype(np.float32)
@@ -147,7 +143,7 @@ def test_a_missing_answer_is_not_an_unasked_question() -> None:
     assert abs(model.scores(nothing, ~asked & False)[0]) < 0.5
 
 
-def test_validation_rows_end_boosting() -> None:
+def test_validation_rows_end_boosting():
     rng = np.random.default_rng(0)
     noise = Examples(
         rng.normal(size=(200, 3)).astype(np.float32), rng.integers(2, size=200).astype(float)
@@ -163,12 +159,12 @@ def test_validation_rows_end_boosting() -> None:
     assert len({*ensembles}) == 1
 
 
-def test_another_learner_has_no_predictor() -> None:
+def test_another_learner_has_no_predictor():
     class Other:
         name = "gbrt"
 
-        def fit(self, *_: Any) -> Any:
+        def fit(self, *_):
             return object()
 
     with pytest.raises(UsageError, match=r"mine: 'gbrt' has no predictor .* choose masked-gbrt"):
-        fitted_predictor("mine", Other(), FakeContext(Task.BINARY, 2))  # type: ignore[arg-type]
+        fitted_predictor("mine", Other(), FakeContext(Task.BINARY, 2))

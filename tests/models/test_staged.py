@@ -240,38 +240,6 @@ def test_rejected_rows_rank_below_survivors_by_exit_stage_and_then_score():
     assert only.scores[2] == only.scores[5]
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"then": 5}, "stage 0 leads to stage 5"),
-        ({"then": 0}, "stage 0 leads to stage 0"),
-        ({"then": 1, "otherwise": 1, "bar": 0.0}, None),
-        ({"entries": np.array([9])}, "do not fit 1 trees, 8 columns"),
-        ({"weights": np.array([np.nan])}, "not finite"),
-        ({"bias": np.zeros(2)}, "do not fit"),
-        ({"weights": np.ones(2)}, "do not fit"),
-        ({"then": END}, "no stage leads to stage 1"),
-    ],
-)
-def test_stages_that_form_no_model_are_refused(change, message):
-    ensemble = random_ensemble(np.random.default_rng(5), trees=1, features=D)
-    fields = {"entries": np.array([0]), "weights": np.ones(1), "bias": np.zeros(1), "then": 1}
-    stages = [Stage(**{**fields, **change}), Stage(NO_ENTRIES, np.zeros(0), np.zeros(1))]
-    if message is None:  # both ways lead to the same stage: allowed
-        StagedModel(stages, [Point(1, {})], price_list(np.ones(D)), ensemble)
-        return
-    with pytest.raises(ValueError, match=message):
-        StagedModel(stages, [Point(1, {})], price_list(np.ones(D)), ensemble)
-
-
-@pytest.mark.parametrize("ends", [[], [0], [1, 0], [0, 0, 1], [-1, 1]])
-def test_points_must_rise_and_end_with_the_last_stage(ends):
-    first = Stage(NO_ENTRIES, np.zeros(0), np.zeros(1), then=1)
-    last = Stage(NO_ENTRIES, np.zeros(0), np.zeros(1))
-    with pytest.raises(ValueError, match="points"):
-        StagedModel([first, last], [Point(k, {}) for k in ends], price_list(np.ones(1)))
-
-
 def test_a_block_of_the_wrong_width_is_refused():
     model = random_model(np.random.default_rng(6))
     with pytest.raises(ValueError, match=r"expected X \(n, 8\), got \(2, 3\)"):

@@ -14,7 +14,7 @@ from helpers.commands import QUICK
 
 from bench_core import Features, load_run
 from bench_core.datasets.cache import open_prepared
-from bench_core.leaderboard.bought_sensors import OrderedPurchase, natural
+from bench_core.leaderboard.bought_sensors import Purchase, natural
 from bench_core.results.store import Store
 from bench_core.results.store_files import load_model
 
@@ -81,8 +81,8 @@ def test_the_picture_of_an_order_has_a_line_for_each_sensor(tmp_path, monkeypatc
     pytest.importorskip("matplotlib")
     monkeypatch.setitem(figure_files.STYLE, "svg.fonttype", "none")
     some = [
-        OrderedPurchase("age", 1.0, 1.0, 1.0, (1.0, 0.0)),
-        OrderedPurchase("x$y", 2.0, 0.25, 2.0, (0.0, 0.25)),
+        Purchase("age", 1.0, 1.0, 1.0, (1.0, 0.0)),
+        Purchase("x$y", 2.0, 0.25, 2.0, (0.0, 0.25)),
     ]
     for k in range(2):
         purchase_order.draw_order({"a: what p buys": some}, tmp_path / f"{k}.svg")

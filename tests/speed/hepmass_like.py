@@ -1,13 +1,12 @@
 """A data set of HEPMASS's shape, generated: a plugin for ``test_large_data``."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
 import bench_core
-from bench_core import Dataset, Examples, Prices, Source, Splits, Task
+from bench_core import Examples, Prices, Splits, Task
 
 FEATURES = 28
 ROWS = {
@@ -17,7 +16,7 @@ ROWS = {
 }
 
 
-def _rows(count: int, seed: Sequence[int]) -> Examples:
+def _rows(count, seed):
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((count, FEATURES), dtype=np.float32)
     signal = X[:, 0] + 0.7 * X[:, 1] * X[:, 2] + 0.5 * np.abs(X[:, 3])
@@ -37,7 +36,7 @@ class HepmassLike:
     stand_in_for: ClassVar[str] = ""
     version: ClassVar[int] = 1
 
-    def prepare(self, source: Source, size: str, fold: int, seed: int) -> Splits:
+    def prepare(self, source, size, fold, seed):
         """All rows in the paper's size, a tenth of them otherwise."""
         train, valid, test = (_rows(n, (seed, k)) for k, n in enumerate(ROWS[size]))
         prices = Prices.additive(np.ones(FEATURES))
@@ -45,6 +44,6 @@ class HepmassLike:
 
 
 @bench_core.hookimpl
-def bench_datasets() -> Sequence[type[Dataset]]:
+def bench_datasets():
     """The one data set."""
     return [HepmassLike]

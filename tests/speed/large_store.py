@@ -18,14 +18,14 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from helpers.stores import ABOUT, FIT, TRIAL, ended_well, point_row, put_fit, put_trial
 
-from bench_core.results.records import Outcome, Sensors, StoredValues, TrialSpec
+from bench_core.results.records import Sensors, StoredValues
 from bench_core.results.writer import open_writer
 
 POINTS, KEPT, QUERIES, FEATURES = 46, 12, 400, 60
 DATASETS, LEARNERS, SEEDS = 5, 8, 5
 
 
-def trial(number: int) -> TrialSpec:
+def trial(number):
     dataset, learner = number % DATASETS, number // DATASETS % LEARNERS
     seed, setting = number // (DATASETS * LEARNERS) % SEEDS, number // (DATASETS * LEARNERS * SEEDS)
     return replace(
@@ -44,7 +44,7 @@ def trial(number: int) -> TrialSpec:
     )
 
 
-def outcome(spec: TrialSpec, number: int) -> Outcome:
+def outcome(spec, number):
     rng = np.random.default_rng(number)
     place = np.arange(1, POINTS + 1) / POINTS
     level = 0.7 + 0.02 * rng.random()
@@ -77,7 +77,7 @@ def outcome(spec: TrialSpec, number: int) -> Outcome:
     return ended_well(spec, rows, values, sensors)
 
 
-def write(path: Path, trials: int) -> None:
+def write(path, trials):
     specs = [trial(number) for number in range(trials)]
     uses = [
         {

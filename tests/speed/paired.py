@@ -18,31 +18,27 @@ in one group. What pytest-benchmark has no field for stands in ``extra_info``:
 
 import copy
 import os
-from collections.abc import Callable, Mapping, Sequence
 from importlib import metadata
 from statistics import median, quantiles
-from typing import Any
 
 SCALE = float(os.environ.get("BENCH_SPEED_SCALE", "1"))
-REPORTED: list[dict[str, Any]] = []  # the extra_info of every side, for the table at the end
+REPORTED = []  # the extra_info of every side, for the table at the end
 
 Samples = dict[str, list[float]]
 
 
-def setting(name: str, default: int, least: int = 1) -> int:
+def setting(name, default, least=1):
     """``BENCH_SPEED_<name>``, or else the default at the scale that was asked for."""
     return int(os.environ.get(f"BENCH_SPEED_{name}", max(least, round(default * SCALE))))
 
 
-def alternate(
-    benchmark: Any, sides: Mapping[str, Callable[[], Any]], rounds: int, warm: bool = True
-) -> Samples:
+def alternate(benchmark, sides, rounds, warm=True):
     """Seconds of each side in every round, in turns, by the fixture's timer; once, if disabled."""
     benchmark._mode = "paired"  # else pytest-benchmark warns that its fixture was not used
     if warm and benchmark.enabled:
         for action in sides.values():
             action()
-    samples: Samples = {name: [] for name in sides}
+    samples = {name: [] for name in sides}
     for _ in range(rounds if benchmark.enabled else 1):
         for name, action in sides.items():
             start = benchmark._timer()
@@ -51,9 +47,7 @@ def alternate(
     return samples
 
 
-def ratio(
-    ours: Sequence[float], theirs: Sequence[float], unit: str = "s", bar: float | None = None
-) -> dict[str, Any]:
+def ratio(ours, theirs, unit="s", bar=None):
     """Median and quartiles of the ratios of rounds; ``met`` is None where there is no bar."""
     each = [a / b for a, b in zip(ours, theirs, strict=True)]
     low, middle, high = quantiles(each, n=4, method="inclusive") if len(each) > 1 else each * 3
@@ -70,20 +64,12 @@ def ratio(
     }
 
 
-def value(measured: float, unit: str, bar: float) -> dict[str, Any]:
+def value(measured, unit, bar):
     """A figure with a bar of its own."""
     return {"value": measured, "unit": unit, "bar": bar, "met": measured <= bar}
 
 
-def compare(
-    benchmark: Any,
-    sides: Mapping[str, Callable[[], Any]],
-    *,
-    work: str,
-    rounds: int,
-    warm: bool = True,
-    **options: Any,
-) -> Samples:
+def compare(benchmark, sides, *, work, rounds, warm=True, **options):
     """Time the sides in turns and report them; ``options`` are those of `report`."""
     samples = alternate(benchmark, sides, rounds, warm)
     report(benchmark, samples, work=work, **options)
@@ -91,20 +77,20 @@ def compare(
 
 
 def report(
-    benchmark: Any,
-    samples: Samples,
+    benchmark,
+    samples,
     *,
-    work: str,
-    peers: Sequence[str] = (),
-    bars: Mapping[tuple[str, str], float] | None = None,
-    measured: Samples | None = None,
-    unit: str = "s",
-    per: int = 1,
-    facts: Mapping[str, float] | None = None,
-    values: Mapping[str, dict[str, Any]] | None = None,
-    scale: float = SCALE,
-    **details: Any,
-) -> None:
+    work,
+    peers=(),
+    bars=None,
+    measured=None,
+    unit="s",
+    per=1,
+    facts=None,
+    values=None,
+    scale=SCALE,
+    **details,
+):
     """Give pytest-benchmark the seconds of every side.
 
     ``samples`` are seconds for ``per`` pieces of work; every side that is no peer is compared with
@@ -127,7 +113,7 @@ def report(
         own = {}
 
 
-def _feed(benchmark: Any, times: list[float], per: int, info: dict[str, Any]) -> None:
+def _feed(benchmark, times, per, info):
     """One entry of pytest-benchmark: the fixture under the side's name, with the side's seconds."""
     REPORTED.append(info)
     entry = copy.copy(benchmark)
@@ -139,7 +125,7 @@ def _feed(benchmark: Any, times: list[float], per: int, info: dict[str, Any]) ->
         stats.update(seconds)
 
 
-def _how(benchmark: Any, peers: Sequence[str]) -> dict[str, Any]:
+def _how(benchmark, peers):
     settings = {k: v for k, v in sorted(os.environ.items()) if k.startswith("BENCH_SPEED_")}
     names = {peer.split(",")[0] for peer in peers}
     return {
@@ -151,7 +137,7 @@ def _how(benchmark: Any, peers: Sequence[str]) -> dict[str, Any]:
     }
 
 
-def _version(name: str) -> str:
+def _version(name):
     try:
         return metadata.version(name.lower())
     except metadata.PackageNotFoundError:

@@ -8,10 +8,8 @@ keeps of files beyond that (page cache) is not counted.
 
 import subprocess
 import time
-from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
 
 import psutil
 
@@ -30,7 +28,7 @@ class Peaks:
     seconds: float = 0.0
 
 
-def watched(command: Sequence[str], env: Mapping[str, str], folder: Path) -> tuple[str, Peaks]:
+def watched(command, env, folder):
     """Run a command in a folder; what it said, and its peaks. Raises where it fails."""
     peaks, started, log = Peaks(), time.perf_counter(), folder / "output.txt"
     with log.open("w") as out:
@@ -43,7 +41,7 @@ def watched(command: Sequence[str], env: Mapping[str, str], folder: Path) -> tup
     return log.read_text(), peaks
 
 
-def _look(root: psutil.Process, peaks: Peaks) -> None:
+def _look(root, peaks):
     private = resident = shared = 0
     with suppress(psutil.Error):  # it ended meanwhile
         for one in (root, *root.children(recursive=True)):

@@ -20,14 +20,14 @@ from bench_trees.importers import from_lightgbm
 from helpers.random_trees import random_ensemble
 from paired import alternate, compare, report, setting, value
 
-from bench_core import Features, price_list
+from bench_core import price_list
 from bench_core.serving import (
     Folder,
     PolicyProgram,
     Predictor,
     Sums,
-    Trees,
     load,
+    no_trees,
     write_folder,
 )
 from bench_core.serving.c_source import write_c
@@ -78,21 +78,18 @@ def kept(request):
     return request.config.cache.mkdir(f"serving-{TREES}")
 
 
-def boosted(leaves, trees, depth):
-    """Trees of LightGBM on a made label."""
-    lightgbm = pytest.importorskip("lightgbm", reason="lightgbm is not installed")
-    X = np.random.default_rng(0).standard_normal((3000, FEATURES), dtype=np.float32)
-    y = np.log1p(np.abs(X[:, :100])) @ np.linspace(0.1, 1, 100) + X[:, 0]
-    shape = {"num_leaves": leaves, "max_depth": depth, "verbose": -1, "num_threads": 2}
-    return lightgbm.train(shape, lightgbm.Dataset(X, y, params={"max_bin": 63}), trees)
-
-
 @pytest.fixture(scope="module")
 def trained(kept):
+    """Trees of LightGBM on a made label."""
+    lightgbm = pytest.importorskip("lightgbm", reason="lightgbm is not installed")
     file = kept / "model.txt"
     if not file.exists():
-        boosted(LEAVES, TREES, depth=4).save_model(file)
-    return pytest.importorskip("lightgbm").Booster(model_file=file)
+        X = np.random.default_rng(0).standard_normal((3000, FEATURES), dtype=np.float32)
+        y = np.log1p(np.abs(X[:, :100])) @ np.linspace(0.1, 1, 100) + X[:, 0]
+        how = {"num_leaves": LEAVES, "max_depth": 4, "verbose": -1, "num_threads": 2}
+        data = lightgbm.Dataset(X, y, params={"max_bin": 63})
+        lightgbm.train(how, data, TREES).save_model(file)
+    return lightgbm.Booster(model_file=file)
 
 
 @pytest.fixture(scope="module")
@@ -283,42 +280,12 @@ def test_loading(trained, tmp_path, benchmark):
     )
 
 
-@pytest.mark.benchmark(group="batch")
-@pytest.mark.parametrize("trees", [100, 1000])
-@pytest.mark.parametrize("leaves", [16, 64])
-def test_many_rows(leaves, trees, benchmark):
-    """Scores, costs and purchases of rows, one point, one thread; LightGBM's are bare scores."""
-    booster = boosted(leaves, trees, depth=-1)
-    X = np.random.default_rng(2).standard_normal((MANY_ROWS, FEATURES), dtype=np.float32)
-    ensemble = from_lightgbm(booster.model_to_string()).ensemble
-    engine = prefix_chain(ensemble, [ensemble.trees], COSTS, {})
-    served = compiled(Folder(engine.program(engine.points[-1].values), COSTS, NAMES, {}))
-
-    def walked():
-        blocks = [Features(X[at : at + 8000]) for at in range(0, len(X), 8000)]
-        return np.concatenate([p.scores for block in blocks for p in engine.predict_path(block)])
-
-    compare(
-        benchmark,
-        {
-            "ours": walked,
-            "exported": lambda: served.predict_rows(X),
-            "LightGBM": lambda: booster.predict(X, num_threads=1),
-        },
-        work=f"{len(X)} metered rows, {trees} trees of {leaves} leaves x {FEATURES}",
-        peers=["LightGBM"],
-        rounds=5,
-        per=len(X),
-    )
-    assert np.allclose(walked(), served.predict_rows(X).scores, rtol=1e-9)
-
-
 SENSORS = 50
 
 
 def policy_of(trees):
     """Buys by falling values, of which ``trees`` vary; as many trees answer."""
-    rng, start, nothing = np.random.default_rng(3), np.linspace(2.0, 1.0, SENSORS), Trees.none()
+    rng, start, nothing = np.random.default_rng(3), np.linspace(2.0, 1.0, SENSORS), no_trees(1, 0)
     sums = [Sums(nothing, start), Sums(nothing, np.zeros(1))]
     if trees:
         size = {"trees": trees, "features": SENSORS, "leaves": 32, "shape": "even"}

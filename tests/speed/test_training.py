@@ -1,22 +1,18 @@
-"""Training time, loss and memory beside LightGBM's at equal settings, one run, alternating.
+"""Training time and loss beside LightGBM's at equal settings, one run, alternating.
 
     pytest -m speed tests/speed/test_training.py --benchmark-json speed.json   # eight minutes
     pytest -m speed tests/speed/test_training.py -k lazy                       # one comparison
 
-On the training rows of yahoo-sim with its own prices. Training losses and memory are reported with
-the times. Never fails on a time or on memory, only on an objective above LightGBM's: the training
-loss, with what was bought where there is a penalty (LightGBM's refunds are wrong where it is
-coupled, so it buys more and fits closer).
+On the training rows of yahoo-sim with its own prices. Training losses are reported with the
+times. Never fails on a time, only on an objective above LightGBM's: the training loss, with what
+was bought where there is a penalty (LightGBM's refunds are wrong where it is coupled, so it buys
+more and fits closer).
 BENCH_SPEED_ROWS changes the number of rows (default: the paper's), BENCH_SPEED_TREES that of trees,
-BENCH_SPEED_THREADS that of threads (2): memory that two threads share bounds both sides.
+BENCH_SPEED_THREADS that of threads (2).
 
 Both sides start from binned rows and pay in every round what a run costs apart from its trees:
 buffers, the residuals' scale and the first root's histogram. Only compiling is done beforehand.
 """
-
-import os
-import sys
-from functools import partial
 
 import numpy as np
 import pytest
@@ -25,8 +21,7 @@ from bench_datasets.yahoo.sim import PATTERNS, features, generate
 from bench_models.boosting import chain
 from bench_trees import Penalty, Settings, boost, find_bins, warm_up
 from bench_trees.importers import from_lightgbm
-from paired import SCALE, alternate, compare, report, setting
-from resident import watched
+from paired import SCALE, alternate, report, setting
 
 from bench_core import Features, price_list
 from bench_core.execution.predict import BLOCK_ROWS
@@ -52,19 +47,6 @@ PARAMS = {
     "force_col_wise": True,  # else it times both ways in every run; this is the faster one
     "verbosity": -1,
 }
-
-FIT = """
-import sys
-import numpy as np
-X, y = np.load(sys.argv[1], mmap_mode="r"), np.load(sys.argv[2])
-if sys.argv[3] == "ours":
-    from bench_trees import Settings, boost, find_bins
-    bins = find_bins(X, threads=THREADS)
-    boost(bins.words(X, threads=THREADS), bins, y, settings=Settings(trees=5), threads=THREADS)
-else:
-    import lightgbm
-    lightgbm.train(PARAMS, lightgbm.Dataset(X, y, params=PARAMS), 5)
-"""
 
 
 class Case:
@@ -152,12 +134,6 @@ def case():
 
 
 @pytest.mark.benchmark(group="training")
-def test_binning_time(case, benchmark):
-    sides = {"ours": case.bin, PEER: case.construct}
-    compare(benchmark, sides, work=case.work("binning"), peers=[PEER], rounds=ROUNDS, warm=False)
-
-
-@pytest.mark.benchmark(group="training")
 @pytest.mark.parametrize("mode", ["plain", "coupled", "lazy"])
 def test_training_time(mode, case, benchmark):
     penalty, params = case.mode(mode, TRADEOFF)
@@ -197,31 +173,3 @@ def test_training_time(mode, case, benchmark):
         b += TRADEOFF * float(np.var(case.y)) * spent_peer
     if SCALE == 1:  # on few rows the two forms of penalty differ by more
         assert a <= b * (1 + 1e-3)
-
-
-@pytest.mark.benchmark(group="training")
-@pytest.mark.skipif(sys.platform != "linux", reason="needs Linux's /proc")
-def test_memory_beyond_the_matrix(case, tmp_path, benchmark):
-    """Each in its own process on the same memory map, whose pages are not counted."""
-    np.save(tmp_path / "X.npy", case.X)
-    np.save(tmp_path / "y.npy", case.y)
-    peaks = {"ours": [], PEER: []}
-
-    def measure(who):
-        code = f"THREADS, PARAMS = {THREADS}, {PARAMS}\n{FIT}"
-        command = [sys.executable, "-c", code, str(tmp_path / "X.npy"), str(tmp_path / "y.npy")]
-        _, peak = watched([*command, who], os.environ, tmp_path)
-        peaks[who].append(peak.private / 2**20)
-
-    samples = alternate(
-        benchmark, {who: partial(measure, who) for who in peaks}, ROUNDS, warm=False
-    )
-    report(
-        benchmark,
-        samples,
-        work=case.work("memory beyond the matrix"),
-        peers=[PEER],
-        bars={("ours", PEER): 1.0},
-        measured=peaks,
-        unit="MiB",
-    )

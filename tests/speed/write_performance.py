@@ -11,9 +11,7 @@ Figures of smaller data (``BENCH_SPEED_SCALE``) are left out.
 import json
 import re
 import sys
-from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "performance.md"
 BLOCK = re.compile(r"(?<=<!-- speed -->\n).*?(?=<!-- end -->)", re.DOTALL)
@@ -23,9 +21,9 @@ MOST = 30
 Row = list[str]
 
 
-def rows(runs: Sequence[Mapping[str, Any]]) -> list[Row]:
+def rows(runs):
     """The rows of all comparisons with a bar, of the latest run of each."""
-    found: dict[tuple[str, str], Row] = {}
+    found = {}
     for run in sorted(runs, key=lambda run: run["datetime"]):
         for entry in run["benchmarks"]:
             if entry["extra_info"].get("scale") == 1:
@@ -35,7 +33,7 @@ def rows(runs: Sequence[Mapping[str, Any]]) -> list[Row]:
     return list(found.values())
 
 
-def _with_bars(info: Mapping[str, Any]) -> Iterator[Row]:
+def _with_bars(info):
     work = info["work"] if info["side"] == "ours" else f"{info['work']}: {info['side']}"
     for peer, r in info["ratios"].items():
         if r["bar"] is not None:
@@ -51,11 +49,11 @@ def _with_bars(info: Mapping[str, Any]) -> Iterator[Row]:
         yield [f"{work}: {name}", "", f"{v['value']:.3g} {v['unit']}", "", "", _bar(v)]
 
 
-def _bar(measured: Mapping[str, Any]) -> str:
+def _bar(measured):
     return f"{measured['bar']:g}" + ("" if measured["met"] else ", **missed**")
 
 
-def source(run: Mapping[str, Any]) -> str:
+def source(run):
     """The date, tree and machine of a run, as a sentence below the table."""
     cpu, tree = run["machine_info"]["cpu"], run["commit_info"]
     machine = cpu.get("brand_raw", run["machine_info"]["machine"])
@@ -64,7 +62,7 @@ def source(run: Mapping[str, Any]) -> str:
     return f"Measured {date} on {machine}, {cpu['count']} cores, at {tree['id'][:7]}{dirty}."
 
 
-def written(text: str, runs: Sequence[Mapping[str, Any]]) -> str:
+def written(text, runs):
     """The document with its table replaced."""
     lines = [f"| {' | '.join(row)} |" for row in (HEADER, ["---"] * len(HEADER), *rows(runs))]
     table = "\n".join([*lines, "", *dict.fromkeys(map(source, runs)), ""])

@@ -13,6 +13,7 @@ from bench_trees.kernels import growth
 from bench_trees.kernels.growth import Nodes, UsableFeatures
 from bench_trees.penalties import Penalty
 from bench_trees.settings import Settings
+from numba import njit
 
 
 def grown(**kwargs):
@@ -89,7 +90,8 @@ def test_nodes_are_numbered_as_they_appear_when_the_highest_gain_goes_first():
     one_bin = UsableFeatures(none, none, none, none, *edges, False)
     nodes.integers[:, growth.BEGIN] = range(9)
     tree = growth.GrownTree.leaf(9)
-    growth.finish(nodes, 9, True, one_bin, 0, 0, tree)
+    finish = njit(lambda *arguments: growth._finish(*arguments))
+    finish(nodes, 9, True, one_bin, 0, 0, tree)
     assert tree.leaves.tolist() == [4, 5, 6, 7, 8]
     assert tree.ends.tolist() == tree.spans[:, 0].tolist() == [6, 3, 4, 7, 8]
     assert tree.feature.tolist() == [0, 1, 2, 5, -1, -1, -1, -1, -1]

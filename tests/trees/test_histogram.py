@@ -4,13 +4,24 @@ import numpy as np
 import pytest
 from bench_trees.binning import find_bins
 from bench_trees.grower import Grower
-from bench_trees.kernels.histograms import AHEAD, FEW_CODES, SCRATCH, WORTH, accumulate, add_counts
+from bench_trees.kernels.histograms import (
+    AHEAD,
+    FEW_CODES,
+    SCRATCH,
+    WORTH,
+    _accumulate,
+    _add_counts,
+)
 from bench_trees.kernels.packed_codes import pack
 from bench_trees.penalties import Ledger, Penalty
 from bench_trees.settings import Settings
 from bench_trees.threads import Workers
 from hypothesis import given
 from hypothesis import strategies as st
+from numba import njit
+
+accumulate = njit(lambda *arguments: _accumulate(*arguments))
+add_counts = njit(lambda *arguments: _add_counts(*arguments))
 
 
 def random_case(seed, n, d, hessians):

@@ -1,9 +1,6 @@
 """Walking ensembles: against the plain walk node by node, bit for bit."""
 
-from __future__ import annotations
-
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -13,7 +10,6 @@ from bench_trees.inference import Needs, Steps, Walked, lay_out, walk
 from helpers.random_trees import path, random_ensemble, random_rows
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from numpy.typing import NDArray
 
 D = 6
 # Features 0 and 1 share sensor 70, feature 2 needs three, feature 5 none. Sensors 0 and 63 lie at
@@ -26,23 +22,13 @@ SHARED = Needs(
 )
 
 
-def whole(
-    ensemble: Ensemble,
-    X: NDArray[np.float32],
-    ends: list[int],
-    needs: Needs = SHARED,
-) -> Walked:
+def whole(ensemble, X, ends, needs=SHARED):
     layout = lay_out(ensemble, needs)
     before = Walked.begin(len(X), len(ensemble.base), layout.words)
     return walk(layout, Steps.prefixes(ends, ensemble.base), X, before)
 
 
-def tree_outputs(
-    ensemble: Ensemble,
-    X: NDArray[np.float32],
-    chosen: list[int] | None = None,
-    weights: NDArray[np.float64] | None = None,
-) -> NDArray[np.float64]:
+def tree_outputs(ensemble, X, chosen=None, weights=None):
     """(n, T): every tree by itself, as a step that does not carry."""
     layout = lay_out(ensemble, Needs.plain(ensemble.features), chosen, weights)
     count = layout.trees
@@ -51,15 +37,13 @@ def tree_outputs(
     return done.scores[:, :, 0].T
 
 
-def bits_of(sensors: set[int]) -> list[int]:
+def bits_of(sensors):
     return [sum(1 << (s - 64 * w) for s in sensors if s // 64 == w) for w in range(2)]
 
 
 @settings(max_examples=30, deadline=None)
 @given(st.integers(0, 2**32), st.integers(1, 3), st.integers(0, 130))
-def test_scores_sensors_and_splits_of_every_prefix_are_those_of_the_plain_walk(
-    seed: int, outputs: int, n: int
-) -> None:
+def test_scores_sensors_and_splits_of_every_prefix_are_those_of_the_plain_walk(seed, outputs, n):
     rng = np.random.default_rng(seed)
     ensemble = random_ensemble(rng, trees=7, features=D, outputs=outputs)
     X = random_rows(rng, n, D)
@@ -92,7 +76,7 @@ def test_scores_sensors_and_splits_of_every_prefix_are_those_of_the_plain_walk(
         ("comb", 60),
     ],
 )
-def test_trees_of_all_shapes_give_the_outputs_of_the_plain_walk(shape: str, leaves: int) -> None:
+def test_trees_of_all_shapes_give_the_outputs_of_the_plain_walk(shape, leaves):
     rng = np.random.default_rng(leaves)
     ensemble = random_ensemble(rng, trees=5, features=D, leaves=leaves, shape=shape)
     X = random_rows(rng, 70, D)
@@ -102,7 +86,7 @@ def test_trees_of_all_shapes_give_the_outputs_of_the_plain_walk(shape: str, leav
     assert whole(ensemble, X, [5], Needs.plain(D)).splits[0].tolist() == spent
 
 
-def test_chosen_trees_come_in_the_order_asked_for_times_their_weights() -> None:
+def test_chosen_trees_come_in_the_order_asked_for_times_their_weights():
     rng = np.random.default_rng(3)
     ensemble = random_ensemble(rng, trees=5, features=D)
     X = random_rows(rng, 9, D)
@@ -113,7 +97,7 @@ def test_chosen_trees_come_in_the_order_asked_for_times_their_weights() -> None:
     )
 
 
-def test_of_many_features_the_few_that_are_used_may_be_the_last() -> None:
+def test_of_many_features_the_few_that_are_used_may_be_the_last():
     rng = np.random.default_rng(11)
     ensemble = replace(random_ensemble(rng, trees=4, features=2), features=700)
     ensemble.feature[ensemble.feature >= 0] += 698
@@ -125,7 +109,7 @@ def test_of_many_features_the_few_that_are_used_may_be_the_last() -> None:
     assert got.tolist() == [sum(1 << (f % 64) for f in features) for features in tested]
 
 
-def test_no_trees_and_no_rows_give_empty_outputs() -> None:
+def test_no_trees_and_no_rows_give_empty_outputs():
     rng = np.random.default_rng(4)
     ensemble = random_ensemble(rng, trees=3, features=D)
     assert tree_outputs(ensemble, random_rows(rng, 0, D)).shape == (0, 3)
@@ -146,9 +130,7 @@ def test_no_trees_and_no_rows_give_empty_outputs() -> None:
         (True, -np.inf, True),
     ],
 )
-def test_a_cell_goes_left_up_to_the_threshold_and_missing_where_told(
-    missing_left: bool, cell: float, left: bool
-) -> None:
+def test_a_cell_goes_left_up_to_the_threshold_and_missing_where_told(missing_left, cell, left):
     stump = Ensemble(
         start=np.array([0, 3], dtype=np.int32),
         feature=np.array([0, -1, -1], dtype=np.int32),
@@ -164,7 +146,7 @@ def test_a_cell_goes_left_up_to_the_threshold_and_missing_where_told(
     assert tree_outputs(stump, np.array([[cell]], dtype=np.float32))[0, 0] == (-1 if left else 1)
 
 
-def test_a_block_and_its_rows_one_by_one_agree_bitwise() -> None:
+def test_a_block_and_its_rows_one_by_one_agree_bitwise():
     rng = np.random.default_rng(5)
     ensemble = random_ensemble(rng, trees=40, features=D)
     X = random_rows(rng, 3000, D)
@@ -176,7 +158,7 @@ def test_a_block_and_its_rows_one_by_one_agree_bitwise() -> None:
         assert alone.splits[:, 0].tobytes() == block.splits[:, i].tobytes()
 
 
-def test_a_walk_continued_from_a_prefix_is_the_walk_in_one_go() -> None:
+def test_a_walk_continued_from_a_prefix_is_the_walk_in_one_go():
     rng = np.random.default_rng(6)
     ensemble = random_ensemble(rng, trees=12, features=D)
     X = random_rows(rng, 100, D)
@@ -192,7 +174,7 @@ def test_a_walk_continued_from_a_prefix_is_the_walk_in_one_go() -> None:
     assert got.splits[0].tolist() == expected.splits[1, rows].tolist()
 
 
-def test_a_step_that_does_not_carry_starts_from_its_own_bias() -> None:
+def test_a_step_that_does_not_carry_starts_from_its_own_bias():
     rng = np.random.default_rng(7)
     ensemble = random_ensemble(rng, trees=2, features=D)
     X = random_rows(rng, 5, D)
@@ -202,7 +184,7 @@ def test_a_step_that_does_not_carry_starts_from_its_own_bias() -> None:
     assert got.scores[1, :, 0].tolist() == [20.0 + path(ensemble, 1, row).value for row in X]
 
 
-def test_trees_that_are_not_billed_count_no_splits_but_their_sensors() -> None:
+def test_trees_that_are_not_billed_count_no_splits_but_their_sensors():
     rng = np.random.default_rng(8)
     ensemble = random_ensemble(rng, trees=4, features=D)
     X = random_rows(rng, 20, D)
@@ -217,7 +199,7 @@ def test_trees_that_are_not_billed_count_no_splits_but_their_sensors() -> None:
     assert got.bits.tolist() == whole(ensemble, X, [4]).bits.tolist()
 
 
-def test_memory_maps_and_strided_arrays_are_read_as_they_are(tmp_path_factory) -> None:  # type: ignore[no-untyped-def]
+def test_memory_maps_and_strided_arrays_are_read_as_they_are(tmp_path_factory):
     rng = np.random.default_rng(9)
     ensemble = random_ensemble(rng, trees=3, features=D)
     X = random_rows(rng, 80, D)
@@ -228,7 +210,7 @@ def test_memory_maps_and_strided_arrays_are_read_as_they_are(tmp_path_factory) -
     assert tree_outputs(ensemble, np.asfortranarray(X)).tolist() == expected
 
 
-def test_outputs_are_those_of_lightgbm_on_its_own_model() -> None:
+def test_outputs_are_those_of_lightgbm_on_its_own_model():
     lightgbm = pytest.importorskip("lightgbm")
     rng = np.random.default_rng(10)
     X = rng.normal(size=(500, D)).astype(np.float32)
@@ -242,9 +224,9 @@ def test_outputs_are_those_of_lightgbm_on_its_own_model() -> None:
     assert got.tolist() == booster.predict(X).tolist()
 
 
-def two_trees(**changed: Any) -> dict[str, Any]:
+def two_trees(**changed):
     """A tree of three nodes on feature 1, one of a single leaf."""
-    state: dict[str, Any] = {
+    state = {
         "start": np.array([0, 3, 4], np.int32),
         "feature": np.array([1, -1, -1, -1], np.int32),
         "threshold": np.array([0.5, 0, 0, 0], np.float32),
@@ -259,22 +241,22 @@ def two_trees(**changed: Any) -> dict[str, Any]:
     return {**state, **changed}
 
 
-def test_counts() -> None:
+def test_counts():
     e = Ensemble(**two_trees())
     assert (e.trees, e.nodes, e.outputs_count, e.features) == (2, 4, 1, 3)
 
 
-def test_the_first_trees_may_be_selected_alone() -> None:
+def test_the_first_trees_may_be_selected_alone():
     e = Ensemble(**two_trees()).select(np.arange(1))
     assert (e.trees, e.nodes, e.value.tolist()) == (1, 3, [0, 1, -1])
 
 
-def test_an_ensemble_may_have_no_trees() -> None:
+def test_an_ensemble_may_have_no_trees():
     e = Ensemble(**two_trees()).select(np.arange(0))
     assert (e.trees, e.nodes, e.base.tolist()) == (0, 0, [10.0])
 
 
-def test_selected_trees_come_in_the_order_asked_for() -> None:
+def test_selected_trees_come_in_the_order_asked_for():
     e = Ensemble(**two_trees(base=np.array([10.0, 20.0]), output=np.array([0, 1], np.int32)))
     turned = e.select(np.array([1, 0]))
     assert turned.start.tolist() == [0, 1, 4]
@@ -286,7 +268,7 @@ def test_selected_trees_come_in_the_order_asked_for() -> None:
     assert e.select(np.zeros(0, int)).trees == 0
 
 
-def test_the_trees_of_several_ensembles_are_joined() -> None:
+def test_the_trees_of_several_ensembles_are_joined():
     one = Ensemble(**two_trees())
     both = Ensemble.concat([one.select(np.array([1])), one])
     assert both.start.tolist() == [0, 1, 4, 5]
@@ -295,7 +277,7 @@ def test_the_trees_of_several_ensembles_are_joined() -> None:
     assert both.value.tolist() == [0.25, 0, 1, -1, 0.25]
 
 
-def test_state_round_trip() -> None:
+def test_state_round_trip():
     state = Ensemble(**two_trees()).state()
     again = Ensemble.from_state({**state, "features": np.array(3), "other": 1}).state()
     for name, value in two_trees().items():
@@ -319,6 +301,6 @@ def test_state_round_trip() -> None:
         ({"right": np.array([1, -1, -1, -1], np.int32)}, "exactly one parent"),
     ],
 )
-def test_arrays_that_are_no_trees_are_refused(changed: dict[str, Any], message: str) -> None:
+def test_arrays_that_are_no_trees_are_refused(changed, message):
     with pytest.raises(ValueError, match=message):
         Ensemble(**two_trees(**changed))

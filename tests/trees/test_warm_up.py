@@ -13,6 +13,7 @@ import numpy as np
 from bench_trees import Penalty, Settings, boost, find_bins, warm_up
 from bench_trees import grower
 from bench_trees.kernels import compiled, _kernels
+from bench_trees.kernels.lambdarank import lambdas  # compiled for runs that need it
 warm_up()
 grower.WORTH = 0  # so that threads score small leaves
 assert compiled()
@@ -36,11 +37,12 @@ stored = bins.state()
 for array in stored.values():
     array.flags.writeable = False
 boost(codes, type(bins).from_state(stored), y, settings=settings)
-trained = [kernel for kernel in kernels if kernel.signatures]
+trained = [kernel for kernel in (*kernels, lambdas) if kernel.signatures]
 assert len(trained) >= 8
 for kernel in trained:
     assert len(kernel.signatures) == 1, kernel.py_func
-    assert sum(kernel.stats.cache_misses.values()) == missed[kernel], kernel.py_func
+    misses = sum(kernel.stats.cache_misses.values())
+    assert kernel is lambdas or misses == missed[kernel], kernel.py_func
 """
 
 

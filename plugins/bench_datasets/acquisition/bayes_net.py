@@ -9,7 +9,7 @@ A network is a list of variables, each with its parents and the probability of 1
 (or those of its values 0, 1, ..). The class is ``y``, all others are features in their order.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
@@ -52,201 +52,171 @@ def _chances(chance: Chance) -> Sequence[float]:
     return (1 - chance, chance) if isinstance(chance, float) else chance
 
 
-def coin(name: str, chance: float = 0.5) -> Variable:
-    """1 by chance."""
-    return name, "", lambda: chance
-
-
-def noisy(name: str, parent: str, flip: float) -> Variable:
-    """A binary parent's value, flipped by chance."""
-    return name, parent, lambda v: flip if v == 0 else 1 - flip
-
-
-def parity(name: str, parents: str, flip: float) -> Variable:
-    """Whether an odd number of parents are 1, flipped by chance."""
+def odd(name: str, parents: str = "", flip: float = 0.5) -> Variable:
+    """Whether an odd number of the parents are 1, flipped by chance; a coin without parents."""
     return name, parents, lambda *v: 1 - flip if sum(v) % 2 else flip
 
 
-def gated(name: str, gates: str, opened: Sequence[int], flip: float) -> Variable:
+def gated(name: str, gates: str, opened: tuple[int, ...], flip: float) -> Variable:
     """The class, flipped by chance, where the gates have these values; else a coin."""
-
-    def chance(*values: int) -> float:
-        *gate, y = values
-        return 0.5 if gate != [*opened] else (flip if y == 0 else 1 - flip)
-
-    return name, f"{gates} y", chance
+    return name, f"{gates} y", lambda *v: 0.5 if v[:-1] != opened else 1 - flip if v[-1] else flip
 
 
-def spread(low: float, high: float, count: int) -> list[float]:
-    """Evenly spaced chances."""
-    return [float(chance) for chance in np.linspace(low, high, count)]
+def even(name: str, count: int) -> Variable:
+    """One of so many values."""
+    return name, "", lambda: [1 / count] * count
 
 
-def naive(flips: Sequence[float], prices: Sequence[int], prior: float = 0.5) -> Problem:
-    """Features that depend on the class alone."""
-    features = [noisy(f"x{j}", "y", flip) for j, flip in enumerate(flips)]
-    return Problem([coin("y", prior), *features], prices)
-
-
-def chain(length: int) -> Problem:
-    """Each feature a noisy copy of the one before: those nearer to the class cost more."""
-    links = [noisy(f"x{j}", f"x{j - 1}" if j else "y", 0.1) for j in range(length)]
-    return Problem([coin("y"), *links], range(length, 0, -1))
-
-
-def tree(count: int) -> Problem:
-    """A binary tree under the class; leaves are cheap."""
-    parents = ["y" if j < 2 else f"x{(j - 2) // 2}" for j in range(count)]
-    nodes = [noisy(f"x{j}", parent, 0.12) for j, parent in enumerate(parents)]
-    return Problem([coin("y"), *nodes], [4 if j < 2 else 2 if j < 6 else 1 for j in range(count)])
+def linked(
+    flips: Iterable[float], prices: Sequence[int], parents: str = "", prior: float = 0.5
+) -> Problem:
+    """Features that are each a noisy copy of one before or, by default, of the class."""
+    above = parents.split() or ["y"] * len(prices)
+    features = [odd(f"x{j}", u, flip) for j, (u, flip) in enumerate(zip(above, flips, strict=True))]
+    return Problem([odd("y", "", prior), *features], prices)
 
 
 def parities(parts: int, decoys: int) -> Problem:
     """The class is the parity of the first features; the others tell a little each."""
-    free = [coin(f"x{j}") for j in range(parts - 1)]
-    others = " ".join(f"x{j}" for j in range(parts - 1))
-    last = parity(f"x{parts - 1}", f"y {others}", 0.05)
-    weak = [noisy(f"z{j}", "y", 0.4) for j in range(decoys)]
-    return Problem([coin("y"), *free, last, *weak], [1] * (parts + decoys))
+    names = [f"x{j}" for j in range(parts)]
+    last = odd(names.pop(), " ".join(["y", *names]), 0.05)
+    weak = [odd(f"z{j}", "y", 0.4) for j in range(decoys)]
+    return Problem([odd("y"), *map(odd, names), last, *weak], [1] * (parts + decoys))
 
 
 def gate(groups: int, each: int, price: int = 1) -> Problem:
     """One feature says which group of others shows the class."""
-    which: Variable = ("g", "", lambda: [1 / groups] * groups)
-    members = [
-        gated(f"x{k}{j}", "g", [k], flip)
-        for k in range(groups)
-        for j, flip in enumerate(spread(0.1, 0.25, each))
-    ]
-    return Problem([coin("y"), which, *members], [price] + [1] * (groups * each))
+    flips = [*enumerate(np.linspace(0.1, 0.25, each).tolist())]
+    members = [gated(f"x{k}{j}", "g", (k,), flip) for k in range(groups) for j, flip in flips]
+    return Problem([odd("y"), even("g", groups), *members], [price] + [1] * (groups * each))
 
 
 def nested_gates() -> Problem:
     """A first gate says which second gate opens one of two features."""
-    gates = [coin("g"), coin("a"), coin("b")]
-    members = [
-        gated(f"x{k}{j}", f"g {second}", [k, j], 0.05)
-        for k, second in enumerate("ab")
-        for j in (0, 1)
-    ]
-    return Problem([coin("y"), *gates, *members], [1, 1, 1, 2, 2, 2, 2])
+    ways = [(k, j) for k in (0, 1) for j in (0, 1)]
+    members = [gated(f"x{k}{j}", f"g {'ab'[k]}", (k, j), 0.05) for k, j in ways]
+    return Problem([odd("y"), *map(odd, "gab"), *members], [1, 1, 1, 2, 2, 2, 2])
 
 
 def noisy_gate() -> Problem:
     """The gate is dear; two features tell it with noise, cheaply."""
-    seen = [noisy(f"s{j}", "g", 0.15) for j in range(2)]
-    members = [gated(f"x{k}{j}", "g", [k], 0.1) for k in (0, 1) for j in (0, 1, 2)]
-    return Problem([coin("y"), coin("g"), *seen, *members], [3, 1, 1, 2, 2, 2, 2, 2, 2])
+    seen = [odd(f"s{j}", "g", 0.15) for j in range(2)]
+    members = [gated(f"x{k}{j}", "g", (k,), 0.1) for k in (0, 1) for j in (0, 1, 2)]
+    return Problem([odd("y"), odd("g"), *seen, *members], [3, 1, 1, 2, 2, 2, 2, 2, 2])
 
 
 def copies(groups: int, each: int) -> Problem:
     """Hidden signals stand first in each group, at a price; the others copy them."""
-    found: list[Variable] = [coin("y")]
+    found = [odd("y")]
     for k in range(groups):
-        found.append(noisy(f"x{k}", "y", 0.15 + 0.05 * k))
-        found += [noisy(f"x{k}c{j}", f"x{k}", 0.08) for j in range(each - 1)]
+        found.append(odd(f"x{k}", "y", 0.15 + 0.05 * k))
+        found += [odd(f"x{k}c{j}", f"x{k}", 0.08) for j in range(each - 1)]
     return Problem(found, [3, 2, 1, 1][:each] * groups)
 
 
-def rule(parts: int, holds: Callable[[int], bool], chance: float, decoys: int) -> Problem:
+def rule(ones: Sequence[bool], chance: float, decoys: int) -> Problem:
     """The class depends on how many of the first features are 1; decoys copy one of them."""
-    coins = [coin(f"x{j}", chance) for j in range(parts)]
-    names = " ".join(f"x{j}" for j in range(parts))
-    label: Variable = ("y", names, lambda *v: 0.97 if holds(sum(v)) else 0.03)
-    weak = [noisy(f"z{j}", "x0", 0.2) for j in range(decoys)]
+    parts = len(ones) - 1
+    coins = [odd(f"x{j}", "", chance) for j in range(parts)]
+    names = " ".join(name for name, _, _ in coins)
+    label: Variable = ("y", names, lambda *v: 0.97 if ones[sum(v)] else 0.03)
+    weak = [odd(f"z{j}", "x0", 0.2) for j in range(decoys)]
     return Problem([*coins, label, *weak], [2] * parts + [1] * decoys)
 
 
 def cancelled(pairs: int) -> Problem:
     """Each signal has noise of its own, which another feature tells and which is worth nothing
     without it."""
-    found: list[Variable] = [coin("y")]
+    found = [odd("y")]
     for k in range(pairs):
-        found += [coin(f"n{k}", 0.4), parity(f"x{k}", f"y n{k}", 0.1 + 0.05 * k)]
+        found += [odd(f"n{k}", "", 0.4), odd(f"x{k}", f"y n{k}", 0.1 + 0.05 * k)]
     return Problem(found, [1, 2] * pairs)
 
 
 def trap() -> Problem:
     """The best single feature is one that two cheaper ones make worthless."""
-    pair = [coin("a"), parity("b", "y a", 0.02)]
-    return Problem(
-        [coin("y"), *pair, noisy("best", "y", 0.2), noisy("copy", "best", 0.05)], [1, 1, 1, 1]
-    )
+    pair = [odd("a"), odd("b", "y a", 0.02)]
+    return Problem([odd("y"), *pair, odd("best", "y", 0.2), odd("copy", "best", 0.05)], [1] * 4)
+
+
+def bits(name: str, bit: int, wrong: float) -> Variable:
+    """A bit of the class's number, flipped by chance."""
+    return name, "y", lambda y: 1 - wrong if y >> bit & 1 else wrong
 
 
 def classes(count: int, repeats: int, flip: float) -> Problem:
     """As many classes, each bit of whose number is seen several times."""
-    label: Variable = ("y", "", lambda: [1 / count] * count)
-    bits = range((count - 1).bit_length())
-
-    def seen(bit: int, wrong: float) -> Callable[[int], float]:
-        return lambda y: 1 - wrong if y >> bit & 1 else wrong
-
-    features = [
-        (f"x{bit}{r}", "y", seen(bit, flip + 0.1 * r)) for r in range(repeats) for bit in bits
-    ]
-    return Problem([label, *features], [3 - min(r, 2) for r in range(repeats) for _ in bits])
+    seen = [(bit, r) for r in range(repeats) for bit in range((count - 1).bit_length())]
+    features = [bits(f"x{bit}{r}", bit, flip + 0.1 * r) for bit, r in seen]
+    return Problem([even("y", count), *features], [3 - min(r, 2) for _, r in seen])
 
 
 def cube(features: int) -> Problem:
     """CUBE in bits: class k shows in features k, k + 1 and k + 2, the others are coins."""
 
-    def seen(j: int) -> Callable[[int], float]:
-        return lambda y: 0.5 if not 0 <= j - y < 3 else (0.95 if y >> (j - y) & 1 else 0.05)
+    def shows(j: int) -> Variable:
+        return (
+            f"x{j}",
+            "y",
+            lambda y: 0.5 if not 0 <= j - y < 3 else 0.95 if y >> (j - y) & 1 else 0.05,
+        )
 
-    count = features - 2
-    label: Variable = ("y", "", lambda: [1 / count] * count)
-    return Problem([label, *((f"x{j}", "y", seen(j)) for j in range(features))], [1] * features)
+    return Problem([even("y", features - 2), *map(shows, range(features))], [1] * features)
 
 
 def ternary(count: int) -> Problem:
     """Three classes and features of three values, each of which separates one class best."""
-    label: Variable = ("y", "", lambda: (0.5, 0.3, 0.2))
 
-    def seen(j: int) -> Callable[[int], Chance]:
+    def shows(j: int) -> Variable:
         sure = 0.6 + 0.03 * j
-        return lambda y: (
-            [sure if v == y else (1 - sure) / 2 for v in range(3)] if y != j % 3 else [1 / 3] * 3
+        return (
+            f"x{j}",
+            "y",
+            lambda y: (
+                [sure if v == y else (1 - sure) / 2 for v in range(3)]
+                if y != j % 3
+                else [1 / 3] * 3
+            ),
         )
 
-    return Problem(
-        [label, *((f"x{j}", "y", seen(j)) for j in range(count))], [1 + j % 4 for j in range(count)]
-    )
+    label: Variable = ("y", "", lambda: (0.5, 0.3, 0.2))
+    return Problem([label, *map(shows, range(count))], [1 + j % 4 for j in range(count)])
 
 
-BINARY: Mapping[str, Callable[[], Problem]] = {
-    "naive-4": lambda: naive(spread(0.1, 0.4, 4), [1] * 4),
-    "naive-8": lambda: naive(spread(0.15, 0.45, 8), [1] * 8),
-    "naive-12": lambda: naive(spread(0.2, 0.45, 12), [1] * 12),
-    "naive-prices-8": lambda: naive(spread(0.1, 0.38, 8), range(8, 0, -1)),
-    "rare-8": lambda: naive(spread(0.05, 0.4, 8), [5, 4, 3, 3, 2, 2, 1, 1], prior=0.15),
-    "ladder-6": lambda: naive([0.4, 0.35, 0.3, 0.2, 0.1, 0.02], [1, 2, 4, 8, 16, 32]),
-    "chain-6": lambda: chain(6),
-    "chain-10": lambda: chain(10),
-    "tree-6": lambda: tree(6),
-    "tree-10": lambda: tree(10),
-    "parity-2": lambda: parities(2, 4),
-    "parity-3": lambda: parities(3, 4),
-    "parity-4": lambda: parities(4, 5),
-    "gate-2x3": lambda: gate(2, 3),
-    "gate-4x2": lambda: gate(4, 2),
-    "gate-3x3-dear": lambda: gate(3, 3, price=3),
-    "gates-nested": nested_gates,
-    "gate-noisy": noisy_gate,
-    "copies-2x3": lambda: copies(2, 3),
-    "copies-3x4": lambda: copies(3, 4),
-    "decoys-6": lambda: naive([0.05, 0.4, 0.4, 0.42, 0.42, 0.44], [6, 1, 1, 1, 1, 1]),
-    "decoys-10": lambda: naive([0.03, 0.1] + [0.42] * 8, [9, 6] + [1] * 8),
-    "and-3": lambda: rule(3, lambda ones: ones == 3, 0.75, 3),
-    "or-4": lambda: rule(4, lambda ones: ones > 0, 0.2, 3),
-    "majority-7": lambda: rule(7, lambda ones: ones > 3, 0.5, 2),
-    "cancelled-3": lambda: cancelled(3),
-    "trap-4": trap,
+BINARY: Mapping[str, Problem] = {
+    "naive-4": linked(np.linspace(0.1, 0.4, 4), [1] * 4),
+    "naive-8": linked(np.linspace(0.15, 0.45, 8), [1] * 8),
+    "naive-12": linked(np.linspace(0.2, 0.45, 12), [1] * 12),
+    "naive-prices-8": linked(np.linspace(0.1, 0.38, 8), range(8, 0, -1)),
+    "rare-8": linked(np.linspace(0.05, 0.4, 8), [5, 4, 3, 3, 2, 2, 1, 1], prior=0.15),
+    "ladder-6": linked([0.4, 0.35, 0.3, 0.2, 0.1, 0.02], [1, 2, 4, 8, 16, 32]),
+    # those nearer to the class cost more
+    "chain-6": linked([0.1] * 6, range(6, 0, -1), "y x0 x1 x2 x3 x4"),
+    "chain-10": linked([0.1] * 10, range(10, 0, -1), "y x0 x1 x2 x3 x4 x5 x6 x7 x8"),
+    "tree-6": linked([0.12] * 6, [4, 4, 2, 2, 2, 2], "y y x0 x0 x1 x1"),
+    "tree-10": linked([0.12] * 10, [4, 4, *[2] * 4, *[1] * 4], "y y x0 x0 x1 x1 x2 x2 x3 x3"),
+    "parity-2": parities(2, 4),
+    "parity-3": parities(3, 4),
+    "parity-4": parities(4, 5),
+    "gate-2x3": gate(2, 3),
+    "gate-4x2": gate(4, 2),
+    "gate-3x3-dear": gate(3, 3, price=3),
+    "gates-nested": nested_gates(),
+    "gate-noisy": noisy_gate(),
+    "copies-2x3": copies(2, 3),
+    "copies-3x4": copies(3, 4),
+    "decoys-6": linked([0.05, 0.4, 0.4, 0.42, 0.42, 0.44], [6, 1, 1, 1, 1, 1]),
+    "decoys-10": linked([0.03, 0.1] + [0.42] * 8, [9, 6] + [1] * 8),
+    "and-3": rule([False] * 3 + [True], 0.75, 3),
+    "or-4": rule([False] + [True] * 4, 0.2, 3),
+    "majority-7": rule([False] * 4 + [True] * 4, 0.5, 2),
+    "cancelled-3": cancelled(3),
+    "trap-4": trap(),
 }
-CLASSES: Mapping[str, Callable[[], Problem]] = {
-    "classes-4": lambda: classes(4, 4, 0.1),
-    "cube-10": lambda: cube(10),
-    "ternary-6": lambda: ternary(6),
+CLASSES: Mapping[str, Problem] = {
+    "classes-4": classes(4, 4, 0.1),
+    "cube-10": cube(10),
+    "ternary-6": ternary(6),
 }
 
 
@@ -258,7 +228,7 @@ class BayesNet:
     task: ClassVar[Task] = Task.BINARY
     title: ClassVar[str] = "27 small discrete problems whose optimum is known (generated)"
     depends_on: ClassVar[tuple[str, ...]] = ("size", "seed")
-    problems: ClassVar[Mapping[str, Callable[[], Problem]]] = BINARY
+    problems: ClassVar[Mapping[str, Problem]] = BINARY
 
     problem: str = param("gate-2x3", f"one of {', '.join(BINARY)}")
 
@@ -268,7 +238,7 @@ class BayesNet:
 
     def prepare(self, source: Source, size: str, fold: int, seed: int) -> Splits:
         """Draw 1000/500/2000 rows, beyond profile quick 10000/5000/10000."""
-        made = self.problems[self.problem]()
+        made = self.problems[self.problem]
         table = made.table()
         rng = np.random.default_rng([seed, [*self.problems].index(self.problem)])
         train, valid, test = (
@@ -290,7 +260,7 @@ class BayesNetClasses(BayesNet):
     name: ClassVar[str] = "bayes-net-classes"
     task: ClassVar[Task] = Task.MULTICLASS
     title: ClassVar[str] = "Three such problems of several classes (generated)"
-    problems: ClassVar[Mapping[str, Callable[[], Problem]]] = CLASSES
+    problems: ClassVar[Mapping[str, Problem]] = CLASSES
 
     problem: str = param("classes-4", f"one of {', '.join(CLASSES)}")
 

@@ -57,18 +57,15 @@ class Mixture(NamedTuple):
         return Examples(X.astype(np.float32), self.label[each].astype(np.float64))
 
 
-def noise(hypotheses: int, features: int, sd: float = SPREAD) -> Mixture:
-    """The classes in turn, all features noise."""
-    shape = hypotheses, features
-    return Mixture(np.arange(hypotheses) % CLASSES, np.full(shape, CENTRE), np.full(shape, sd))
-
-
-def inform(mixture: Mixture, hypothesis: int, first: int, sd: float) -> None:
-    """Write the class of a hypothesis into the block that begins at feature ``first``."""
-    label = int(mixture.label[hypothesis])
+def shown_in(blocks: IntArray, features: int, sd: float, noise: float = SPREAD) -> Mixture:
+    """The classes in turn, each in the blocks that begin at these features (h, b); all else is
+    noise."""
+    label, shape = np.arange(len(blocks)) % CLASSES, (len(blocks), features)
+    made = Mixture(label, np.full(shape, CENTRE), np.full(shape, noise))
     for bit in range(3):
-        mixture.mean[hypothesis, first + label + bit] = (label >> bit) & 1
-        mixture.sd[hypothesis, first + label + bit] = sd
+        place = np.arange(len(blocks))[:, None], blocks + label[:, None] + bit
+        made.mean[place], made.sd[place] = (label[:, None] >> bit) & 1, sd
+    return made
 
 
 @dataclass(frozen=True)
@@ -80,6 +77,8 @@ class Cube:
     title: ClassVar[str] = "CUBE: each of 8 classes shows in three of 20 features (generated)"
     depends_on: ClassVar[tuple[str, ...]] = ("size", "seed")
     stream: ClassVar[int] = 1
+    noise: ClassVar[float] = SPREAD
+    blocks: ClassVar[tuple[int, ...]] = (0,)
 
     sd: float = param(0.1, SD, above=0)
     rows: int = param(0, ROWS, least=0)
@@ -98,10 +97,8 @@ class Cube:
 
     def mixture(self) -> Mixture:
         """What rows are drawn from."""
-        made = noise(CLASSES, 2 * BLOCK)
-        for label in range(CLASSES):
-            inform(made, label, 0, self.sd)
-        return made
+        blocks = np.tile(self.blocks, (CLASSES, 1))
+        return shown_in(blocks, 2 * BLOCK, self.sd, self.noise)
 
     def prices(self) -> Prices:
         """Every feature costs 1."""
@@ -115,15 +112,9 @@ class CubeUniform(Cube):
     name: ClassVar[str] = "cube-uniform"
     title: ClassVar[str] = "CUBE with uniform noise, as in AACO (generated)"
     stream: ClassVar[int] = 2
+    noise: ClassVar[float] = np.nan
 
     sd: float = param(0.3, SD, above=0)
-
-    def mixture(self) -> Mixture:
-        """As ``cube``, noise uniform."""
-        made = noise(CLASSES, 2 * BLOCK, np.nan)
-        for label in range(CLASSES):
-            inform(made, label, 0, self.sd)
-        return made
 
 
 @dataclass(frozen=True)
@@ -133,14 +124,7 @@ class CubePrices(Cube):
     name: ClassVar[str] = "cube-prices"
     title: ClassVar[str] = "CUBE with a second informative block at twice the price (generated)"
     stream: ClassVar[int] = 3
-
-    def mixture(self) -> Mixture:
-        """Both blocks informative."""
-        made = noise(CLASSES, 2 * BLOCK)
-        for label in range(CLASSES):
-            inform(made, label, 0, self.sd)
-            inform(made, label, BLOCK, self.sd)
-        return made
+    blocks: ClassVar[tuple[int, ...]] = (0, BLOCK)
 
     def prices(self) -> Prices:
         """1 and 2, divided by their mean."""
@@ -160,12 +144,11 @@ class CubeNM(Cube):
 
     def mixture(self) -> Mixture:
         """The classes of each context in turn; the first five features are its code."""
-        made = noise(CONTEXTS * CLASSES, CONTEXTS + CONTEXTS * BLOCK)
         context = np.repeat(np.arange(CONTEXTS), CLASSES)
+        first = CONTEXTS + context[:, None] * BLOCK
+        made = shown_in(first, CONTEXTS + CONTEXTS * BLOCK, self.sd)
         made.mean[:, :CONTEXTS] = context[:, None] == np.arange(CONTEXTS)
         made.sd[:, :CONTEXTS] = CONTEXT_SPREAD
-        for hypothesis, block in enumerate(context):
-            inform(made, hypothesis, CONTEXTS + int(block) * BLOCK, self.sd)
         return made
 
     def prices(self) -> Prices:

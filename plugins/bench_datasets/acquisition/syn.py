@@ -22,23 +22,19 @@ from typing import ClassVar
 import numpy as np
 
 from bench_core import Examples, Prices, Source, Splits, Task, param
-from bench_core.arrays import BoolArray, Float32Array, FloatArray, IntArray
+from bench_core.arrays import FloatArray
 
 SEED = 8139
 FEATURES = 11
 ROWS = (60_000, 10_000, 10_000)
 QUICK = (15_000, 2_500, 2_500)
-TERMS = {"a": (0, 1), "b": (2, 3, 4, 5), "c": (6, 7, 8, 9)}  # the features of each logit
 RULES = ("ab", "ac", "bc")  # the logit where x11 < 0, and where not
 
 
-def logit(term: str, x: FloatArray) -> FloatArray:
-    """One of the three logits (n,) of features (n, 11)."""
-    if term == "a":
-        return 4 * x[:, 0] * x[:, 1]
-    if term == "b":
-        return np.asarray(1.2 * np.sum(x[:, 2:6] ** 2, axis=-1) - 4.2)
-    return -10 * np.sin(0.2 * x[:, 6]) + abs(x[:, 7]) + x[:, 8] + np.exp(-x[:, 9]) - 2.4
+def logits(x: FloatArray) -> dict[str, FloatArray]:
+    """The three logits (n,) of features (n, 11)."""
+    c = -10 * np.sin(0.2 * x[:, 6]) + abs(x[:, 7]) + x[:, 8] + np.exp(-x[:, 9]) - 2.4
+    return {"a": 4 * x[:, 0] * x[:, 1], "b": 1.2 * np.sum(x[:, 2:6] ** 2, axis=-1) - 4.2, "c": c}
 
 
 def generate(number: int) -> Examples:
@@ -46,8 +42,8 @@ def generate(number: int) -> Examples:
     stream = np.random.RandomState(SEED)
     for rule in RULES[:number]:  # those before it take their part of the stream
         x = stream.normal(size=(sum(ROWS), FEATURES))
-        value = np.where(x[:, -1] < 0, logit(rule[0], x), logit(rule[1], x))
-        y = stream.binomial(1, 1 / (1 + np.exp(value)), size=len(x))
+        below, above = map(logits(x).__getitem__, rule)
+        y = stream.binomial(1, 1 / (1 + np.exp(np.where(x[:, -1] < 0, below, above))))
     return Examples(x.astype(np.float32), y.astype(np.float64))
 
 
@@ -74,14 +70,6 @@ class Syn1:
         )
         return Splits(train, valid, test, Prices.additive(np.ones(FEATURES)))
 
-    def relevant(self, X: Float32Array) -> BoolArray:
-        """The features (n, 11) that decide the label of each row: x11 and those of its logit."""
-        below, above = (
-            np.isin(np.arange(FEATURES), (*TERMS[term], FEATURES - 1))
-            for term in RULES[self.number - 1]
-        )
-        return np.where(X[:, -1:] < 0, below, above)
-
 
 @dataclass(frozen=True)
 class Syn2(Syn1):
@@ -99,16 +87,3 @@ class Syn3(Syn1):
     name: ClassVar[str] = "syn3"
     title: ClassVar[str] = "Syn3: as Syn1, with four features on both sides (generated)"
     number: ClassVar[int] = 3
-
-
-def acquisitions(order: IntArray, relevant: BoolArray) -> IntArray:
-    """How many sensors each row (n,) has bought when its ``relevant`` set (n, s) is complete.
-
-    ``order`` (n, s) is that of a ``Bill``: the step of each purchase, -1 for none. A row that never
-    has them all counts as one that buys all s. The mean over test rows is the figure of SEFA's
-    table, which asks every model for all features.
-    """
-    last = np.where(relevant, order, -1).max(axis=1)
-    until = ((order >= 0) & (order <= last[:, None])).sum(axis=1)
-    complete = (order >= 0).all(axis=1, where=relevant)
-    return np.asarray(np.where(complete, until, order.shape[1]))

@@ -33,7 +33,7 @@ Departures
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from bench_models.boosting import BoostedTrees, loss_of
@@ -47,6 +47,7 @@ from bench_models.masked_predictor import (
     masked,
     random_purchases,
     training_copies,
+    with_marks,
 )
 
 from bench_core import (
@@ -63,7 +64,7 @@ from bench_core import (
     provide_learners,
 )
 from bench_core.arrays import BoolArray, Float32Array, FloatArray, IntArray
-from bench_methods.aaco.imitation import Imitation, States, boost_choices, ways, with_price
+from bench_methods.aaco.imitation import Imitation, boost_choices, ways
 from bench_methods.aaco.planning import Oracle, Rows, grown, pool
 
 LEAST_LOSS = 1e-6
@@ -119,19 +120,10 @@ class Aaco:
         factor = max(float(losses[:, 0].mean()), LEAST_LOSS) / (purchases.sensor.sum() or 1.0)
         masks, alone = pool(rows, order, rng)
         context.progress(3, 3)
-        oracle = Oracle(
-            rows,
-            centre,
-            spread,
-            order,
-            losses,
-            masks,
-            alone,
-            [float(t * factor) for t in self.tradeoffs],
-            self.neighbours,
-            self.candidates,
-            context.seed,
-        )
+        known = predictor, prices, rows.X, rows.y, z, part, centre, spread, order, losses
+        money = [t * factor for t in self.tradeoffs]
+        how = self.neighbours, self.candidates, context.seed
+        oracle = Oracle(*known, masks, alone, money, *how)
         return Sequential(oracle, prices)
 
     def _predictor(
@@ -175,37 +167,22 @@ class AacoTree(BoostedTrees):
         if not isinstance(oracle, Oracle):
             raise UsageError(f"{self.name}: base {self.base.name!r} does not plan; choose aaco")
         copies = training_copies(train, context.seed)
-        marked, stops = marked_purchases(copies, prices), oracle.price
-        purchases, parts, seen = Purchases.of(prices), list[States](), list[Float32Array]()
-        X = oracle.rows.X[: self.rows]
-        for k, stop in enumerate(stops):
-            own = _share(len(X), k, len(stops))
-
-            def plan(
-                at: IntArray, cells: Float32Array, bought: BoolArray
-            ) -> tuple[IntArray, FloatArray]:
-                left = np.full(len(at), np.inf)
-                return oracle.plan(cells, bought, left, stop, own[at])  # noqa: B023
-
-            found = ways(plan, X[own], prices, self.most)
-            cells = masked(X[own][found.row], found.bought, purchases, prices)
-            seen.append(with_price(cells, found.bought, marked, stop))
-            parts.append(found)
-            context.progress(k + 1, len(stops) + 2)
-        states = States.joined(parts)
+        marked, purchases = marked_purchases(copies, prices), Purchases.of(prices)
+        X = oracle.X[: self.rows]
+        states = ways(oracle.plan, X, prices, oracle.price, self.most)
+        context.progress(1, 3)
+        cells = masked(X[states.row], states.bought, purchases, prices)
+        seen = [with_marks(cells, states.bought, marked), states.price[:, None].astype(np.float32)]
         settings = self.settings(context.task, self.leaves, trees=self.choices)
         settings = replace(settings, learning_rate=2 * self.learning_rate)
-        choices = boost_choices(
-            np.concatenate(seen), states, len(purchases), settings, context.threads
-        )
-        policy = Imitation(choices, marked, None, prices, stops)
-        context.progress(len(stops) + 1, len(stops) + 2)
+        choices = boost_choices(np.hstack(seen), states, len(purchases), settings, context.threads)
+        policy = Imitation(choices, marked, None, prices, oracle.price)
+        context.progress(2, 3)
         rng = np.random.default_rng([context.seed, 6])
-        row, bought = self._visited(policy, copies.X, rng)
+        visited = self._visited(policy, copies.X, rng)
         far, shown = self._visited(policy, valid.X, rng)
         held = (masked(valid.X[far], shown, purchases, prices), shown, valid.y[far])
         settings = self.settings(context.task, self.leaves)
-        visited = (row, bought)
         trees = fit_on_states(self, settings, copies, visited, held, prices, context)
         name = loss_of(context.task, self.loss, context.classes)[0]
         context.progress(1, 1)
@@ -215,30 +192,16 @@ class AacoTree(BoostedTrees):
         self, policy: Imitation, X: Float32Array, rng: np.random.Generator
     ) -> tuple[IntArray, BoolArray]:
         """Rows (m,) and their purchases (m, k): two thirds on the policy's ways, others random."""
-        row, bought = list[IntArray](), list[BoolArray]()
-        for k, stop in enumerate(policy.price):
-            own = _share(len(X), k, len(policy.price))
 
-            def act(
-                at: IntArray, cells: Float32Array, bought: BoolArray
-            ) -> tuple[IntArray, FloatArray]:
-                left = np.full(len(at), np.inf)
-                return policy.act(cells, bought, left, stop), left  # noqa: B023
+        def plan(*state: Any) -> tuple[IntArray, FloatArray]:
+            return policy.act(*state[:4]), state[2]
 
-            found = ways(act, X[own], policy.prices, self.most)
-            row.append(own[found.row])
-            bought.append(found.bought)
-        every, made = np.concatenate(row), np.concatenate(bought)
+        found = ways(plan, X, policy.prices, policy.price, self.most)
         others = max(1, self.copies // 3) * len(X)
-        picked = rng.permutation(len(every))[: self.copies * len(X) - others]
+        picked = rng.permutation(len(found.row))[: self.copies * len(X) - others]
         drawn = random_purchases(policy.purchases, others, rng)
-        rows = np.resize(np.arange(len(X)), others)
-        return np.concatenate([every[picked], rows]), np.concatenate([made[picked], drawn])
-
-
-def _share(rows: int, stop: int, stops: int) -> IntArray:
-    """The rows of one of the stops; the last one, which is used under caps, has all."""
-    return np.arange(rows) if stop == stops - 1 else np.arange(stop, rows, stops)
+        row = np.concatenate([found.row[picked], np.resize(np.arange(len(X)), others)])
+        return row, np.concatenate([found.bought[picked], drawn])
 
 
 bench_learners = provide_learners(Aaco, AacoTree)

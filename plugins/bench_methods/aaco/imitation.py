@@ -22,8 +22,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from bench_models.held_out_fits import layout_of, sums
-from bench_models.masked_predictor import masked, most_evaluated, with_marks
-from bench_models.states import Stored
+from bench_models.masked_predictor import (
+    PredictorPolicy,
+    closed,
+    masked,
+    most_evaluated,
+    with_marks,
+)
 
 from bench_core import STOP, Evaluated, Prices, Purchases
 from bench_core.arrays import BoolArray, Float32Array, FloatArray, IntArray
@@ -37,8 +42,9 @@ if TYPE_CHECKING:
 
 NEVER = -1e9  # the score of a purchase that the oracle never makes
 
-Chooses = Callable[[IntArray, Float32Array, BoolArray], tuple[IntArray, FloatArray]]
-"""The next purchases (n,) of rows (n,) with cells (n, d) and purchases (n, k), and weights (n,)."""
+Plan = Callable[..., tuple[IntArray, FloatArray]]
+"""The next purchases (n,) and weights (n,) of rows by cells (n, d), purchases (n, k), what is left
+(n,), a price of money and the rows' numbers (n,)."""
 
 
 class States(NamedTuple):
@@ -48,38 +54,37 @@ class States(NamedTuple):
     bought: BoolArray  # (m, k)
     chosen: IntArray  # (m,)
     weight: FloatArray  # (m,)
-
-    @classmethod
-    def joined(cls, parts: Sequence[States]) -> States:
-        """All states of several."""
-        row, bought, chosen, weight = zip(*parts, strict=True)
-        return cls(*map(np.concatenate, (row, bought, chosen, weight)))
+    price: FloatArray  # (m,), of money
 
 
-def ways(chooses: Chooses, X: Float32Array, prices: Prices, most: int) -> States:
+def ways(plan: Plan, X: Float32Array, prices: Prices, stops: Sequence[float], most: int) -> States:
     """The states of rows X (n, d) until they stop, at the latest after so many purchases.
 
-    Those have the mean weight.
+    Those have the mean weight. Each of the ``stops`` has some of the rows, the last one, which is
+    used under caps, all.
     """
-    purchases = Purchases.of(prices)
-    free = purchases.made(purchases.sensors(purchases.price[None] == 0))
-    bought, going, found = np.tile(free, (len(X), 1)), np.arange(len(X)), []
-    for step in range(most + 1):
-        at = bought[going]
-        chosen, weight = np.full(len(going), STOP), np.full(len(going), np.nan)
-        open_ = (step < most) & ~at.all(axis=1)
-        if open_.any():
-            own = going[open_]
-            cells = masked(X[own], at[open_], purchases, prices)
-            chosen[open_], weight[open_] = chooses(own, cells, at[open_])
-        found.append(States(going, at, chosen, weight))
-        going, chosen = going[chosen != STOP], chosen[chosen != STOP]
-        bought[going, chosen] = True
-        bought[going] = purchases.made(purchases.sensors(bought[going]))
-    states = States.joined(found)
-    known = states.weight[~np.isnan(states.weight)]
-    mean = float(known.mean()) if len(known) else 1.0
-    return states._replace(weight=np.nan_to_num(states.weight, nan=mean))
+    purchases, found = Purchases.of(prices), []
+    for k, stop in enumerate(stops):
+        going = np.arange(len(X)) if k == len(stops) - 1 else np.arange(k, len(X), len(stops))
+        bought = closed(np.tile(purchases.price == 0, (len(X), 1)), purchases)
+        own: list[tuple[Any, ...]] = []
+        for step in range(most + 1):
+            at = bought[going]
+            chosen, weight = np.full(len(going), STOP), np.full(len(going), np.nan)
+            open_ = (step < most) & ~at.all(axis=1)
+            if open_.any():
+                those, made = going[open_], at[open_]
+                cells, left = masked(X[those], made, purchases, prices), np.full(len(those), np.inf)
+                chosen[open_], weight[open_] = plan(cells, made, left, stop, those)
+            own.append((going, at, chosen, weight, np.full(len(going), stop)))
+            going, chosen = going[chosen != STOP], chosen[chosen != STOP]
+            bought[going, chosen] = True
+            bought[going] = closed(bought[going], purchases)
+        states = States(*map(np.concatenate, zip(*own, strict=True)))
+        known = states.weight[~np.isnan(states.weight)]
+        mean = float(known.mean()) if len(known) else 1.0
+        found.append(states._replace(weight=np.nan_to_num(states.weight, nan=mean)))
+    return States(*map(np.concatenate, zip(*found, strict=True)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,16 +130,8 @@ def boost_choices(
     return grown
 
 
-def with_price(
-    cells: Float32Array, bought: BoolArray, marked: IntArray, price: float
-) -> Float32Array:
-    """What the trees that choose see (n, d + g + 1)."""
-    column = np.full((len(cells), 1), price, dtype=np.float32)
-    return np.hstack([with_marks(cells, bought, marked), column])
-
-
 @dataclass(frozen=True, eq=False)
-class Imitation(Stored):
+class Imitation(PredictorPolicy):
     """Chooses by trees. Their last feature is the price of money."""
 
     choices: Any  # an Ensemble with k + 1 outputs over d + g + 1 features
@@ -149,22 +146,11 @@ class Imitation(Stored):
         return {"price": self.price}
 
     @cached_property
-    def purchases(self) -> Purchases:
-        """What can be bought."""
-        return Purchases.of(self.prices)
-
-    @cached_property
     def each_act(self) -> Evaluated:
         """The trees that choose."""
         multiplier = np.append(self.prices.multiplier, np.ones(len(self.marked)))
         each = [most_evaluated(self.at(stop), multiplier) for stop in self.price]
         return Evaluated(max(e.splits for e in each), max(e.trees for e in each))
-
-    @cached_property
-    def each_answer(self) -> Evaluated:
-        """The predictor's trees."""
-        found: Evaluated = self.predictor.whole.evaluated(self.prices)
-        return found
 
     def act(
         self, cells: Float32Array, bought: BoolArray, left: FloatArray, stop: float
@@ -172,15 +158,7 @@ class Imitation(Stored):
         """The purchase of the best score among those that can be paid, unless stopping has more."""
         trees = self.at(stop)
         scores = sums(layout_of(trees), trees.base, with_marks(cells, bought, self.marked))
-        closed = bought | (self.purchases.marginal(bought) > left[:, None])
-        worth = np.where(closed, -np.inf, scores[:, :-1])
-        if worth.shape[1] == 0:
-            return np.full(len(cells), STOP)
-        return np.where(worth.max(axis=1) >= scores[:, -1], worth.argmax(axis=1), STOP)
-
-    def predict(self, cells: Float32Array, bought: BoolArray) -> FloatArray:
-        """The predictor's scores."""
-        return np.asarray(self.predictor.scores(cells, bought))
+        return self.purchases.best(scores[:, :-1], bought, left, scores[:, -1])
 
     def at(self, stop: float) -> Ensemble:
         """The trees that choose at one price of money, over d + g features."""
@@ -188,12 +166,11 @@ class Imitation(Stored):
         asks = trees.feature == trees.features - 1
         left = asks & (np.float32(stop) <= trees.threshold)
         # what asks for the price always goes one way
+        threshold = np.where(asks, np.where(left, np.inf, -np.inf), trees.threshold)
         return replace(
             trees,
             feature=np.where(asks, 0, trees.feature).astype(np.int32),
-            threshold=np.where(asks, np.where(left, np.inf, -np.inf), trees.threshold).astype(
-                np.float32
-            ),
+            threshold=threshold.astype(np.float32),
             missing_left=np.where(asks, left, trees.missing_left),
             features=trees.features - 1,
         )

@@ -9,10 +9,9 @@ from typing import Any
 
 import numpy as np
 from bench_models.latent_bayes import standardised
-from bench_models.masked_predictor import masked, visible
-from bench_models.states import Stored
+from bench_models.masked_predictor import PredictorPolicy, closed, masked, visible
 
-from bench_core import STOP, Evaluated, Prices, Purchases
+from bench_core import STOP, Evaluated, Prices
 from bench_core.arrays import BoolArray, Float32Array, FloatArray, IntArray
 
 FIRST_ROWS = 1000  # training rows that the first purchase is planned on
@@ -22,7 +21,7 @@ BLOCK = 1 << 16  # masked rows that are predicted at once
 
 
 @dataclass(frozen=True, eq=False)
-class Rows(Stored):
+class Rows(PredictorPolicy):
     """Training rows that may be neighbours."""
 
     predictor: Any  # a MaskedPredictor
@@ -33,31 +32,9 @@ class Rows(Stored):
     part: IntArray  # (r,), of the predictor
 
     @cached_property
-    def purchases(self) -> Purchases:
-        """What can be bought."""
-        return Purchases.of(self.prices)
-
-    @cached_property
     def free(self) -> BoolArray:
         """What is bought at the start (k,)."""
-        free = self.purchases.price[None] == 0
-        return np.asarray(self.purchases.made(self.purchases.sensors(free))[0])
-
-    @cached_property
-    def _owner(self) -> IntArray | None:
-        """The one purchase that shows each feature (d,), k if it is open; None where it is not so
-        simple."""
-        alone = visible(np.eye(len(self.purchases), dtype=bool), self.purchases, self.prices)
-        open_ = np.diff(self.prices.start) == 0
-        simple = ((alone.sum(axis=0) == 1) | open_).all()
-        return np.where(open_, len(alone), alone.argmax(axis=0)) if simple else None
-
-    def cells(self, row: IntArray, bought: BoolArray) -> Float32Array:
-        """The cells (p, d) that these rows (p,) see after their purchases (p, k)."""
-        if self._owner is None:
-            return masked(self.X[row], bought, self.purchases, self.prices)
-        shown = np.pad(bought, ((0, 0), (0, 1)), constant_values=True)[:, self._owner]
-        return np.where(shown, self.X[row], np.float32(np.nan))
+        return np.asarray(closed(self.purchases.price[None] == 0, self.purchases)[0])
 
     def losses(self, row: IntArray, bought: BoolArray) -> FloatArray:
         """The loss (p,) of each of these rows (p,) with its purchases (p, k)."""
@@ -65,15 +42,13 @@ class Rows(Stored):
         for start in range(0, len(row), BLOCK):
             those = slice(start, start + BLOCK)
             own, made = row[those], bought[those]
-            cells = self.cells(own, made)
+            cells = masked(self.X[own], made, self.purchases, self.prices)
             scores = self.predictor.cross_fitted(cells, made, self.part[own])
             found[those] = self.predictor.loss(scores, self.y[own])
         return found
 
-    def price(self, bought: BoolArray) -> FloatArray:
+    def price_of(self, bought: BoolArray) -> FloatArray:
         """The price (p,) of all purchases made (p, k)."""
-        if self.purchases.apart:
-            return np.asarray(bought @ self.purchases.price)
         return np.asarray(self.purchases.sensors(bought) @ self.purchases.sensor)
 
 
@@ -122,10 +97,9 @@ def pool(rows: Rows, order: IntArray, rng: np.random.Generator) -> tuple[BoolArr
 
 
 @dataclass(frozen=True, eq=False)
-class Oracle(Stored):
+class Oracle(Rows):
     """The policy."""
 
-    rows: Rows
     centre: FloatArray  # (d,)
     spread: FloatArray  # (d,)
     order: IntArray  # (r, t), of each row's own purchases
@@ -143,21 +117,11 @@ class Oracle(Stored):
         return {"price": self.price}
 
     @cached_property
-    def each_answer(self) -> Evaluated:
-        """The predictor's."""
-        found: Evaluated = self.rows.predictor.whole.evaluated(self.rows.prices)
-        return found
-
-    @cached_property
     def each_act(self) -> Evaluated:
         """All candidates for all neighbours."""
-        sets = 1 + len(self.rows.purchases) + self.candidates + self.neighbours
-        count = sets * min(self.neighbours, len(self.rows.y))
+        sets = 1 + len(self.purchases) + self.candidates + self.neighbours
+        count = sets * min(self.neighbours, len(self.y))
         return Evaluated(*(count * each for each in self.each_answer))
-
-    def predict(self, cells: Float32Array, bought: BoolArray) -> FloatArray:
-        """The predictor's scores."""
-        return np.asarray(self.rows.predictor.scores(cells, bought))
 
     def act(
         self, cells: Float32Array, bought: BoolArray, left: FloatArray, stop: float
@@ -176,12 +140,12 @@ class Oracle(Stored):
         """As ``act``, and what a wrong choice costs (n,): the mean over stopping and each purchase,
         if nothing follows it. Training row ``skip`` (n,) is no neighbour."""
         chosen, regret = np.full(len(cells), STOP), np.zeros(len(cells))
-        blind = ~visible(bought, self.rows.purchases, self.rows.prices).any(axis=1)
+        blind = ~visible(bought, self.purchases, self.prices).any(axis=1)
         for money in np.unique(left[blind]).tolist():
             own = blind & (left == money)
             chosen[own], regret[own] = self._first(money, stop)
         seen = np.flatnonzero(~blind)
-        near = self._nearest(cells[seen], skip[seen], len(self.rows.y))
+        near = self._nearest(cells[seen], skip[seen], len(self.y))
         packed = np.packbits(bought[seen], axis=1)
         _, group = np.unique(packed, axis=0, return_inverse=True)
         group = group.reshape(-1)
@@ -196,21 +160,21 @@ class Oracle(Stored):
 
         count = min(self.neighbours, among - 1)
         z = standardised(cells, self.centre, self.spread)
-        return np.asarray(nearest(self.rows.z[:among], z, skip, count))
+        return np.asarray(nearest(self.z[:among], z, skip, count))
 
     def _of_equal(
         self, made: BoolArray, near: IntArray, left: FloatArray, stop: float
     ) -> tuple[IntArray, FloatArray]:
         """``plan`` of rows with the same purchases ``made`` (k,) and ``near`` (g, c)."""
         sets = self._shared(made)
-        extra = self.rows.price(sets) - self.rows.price(made[None])
+        extra = self.price_of(sets) - self.price_of(made[None])
         fits = extra <= left.max()
         fits[0] = True
         sets, extra = sets[fits], extra[fits]
         some, place = np.unique(near, return_inverse=True)
-        losses = self.rows.losses(
-            np.repeat(some, len(sets)), np.tile(sets, (len(some), 1))
-        ).reshape(len(some), -1)
+        losses = self.losses(np.repeat(some, len(sets)), np.tile(sets, (len(some), 1))).reshape(
+            len(some), -1
+        )
         mean = losses[place.reshape(near.shape)].mean(axis=1)  # (g, c)
         payable = extra <= left[:, None]
         payable[:, 0] = True
@@ -247,28 +211,25 @@ class Oracle(Stored):
     ) -> tuple[IntArray, BoolArray, FloatArray]:
         """For each row its neighbours' own best sets: the row (p,), the set (p, k), its score."""
         g, c = near.shape
-        paid = self.rows.price(made[None])
+        paid = self.price_of(made[None])
         bought = np.tile(made, (g * c, 1))
         every, row = near.reshape(-1), np.repeat(np.arange(g), c)
         least, best, extra = np.full(g * c, np.inf), bought.copy(), np.zeros(g * c)
         for step in range(self.own.shape[1]):
             if step:
                 bought[np.arange(g * c), self.order[every, step - 1]] = True
-            price = self.rows.price(bought) - paid
+            price = self.price_of(bought) - paid
             score = self.own[every, step] + stop * price
             better = (score < least) & ((price <= left[row]) | (step == 0))
-            least[better], best[better], extra[better] = (
-                score[better],
-                bought[better],
-                price[better],
-            )
+            least[better], best[better] = score[better], bought[better]
+            extra[better] = price[better]
         key = np.column_stack(
             [row.astype(">u4").view(np.uint8).reshape(-1, 4), np.packbits(best, axis=1)]
         )
         _, first = np.unique(key, axis=0, return_index=True)
         first = first[(best[first] & ~made).any(axis=1)]
         row, best, extra = row[first], best[first], extra[first]
-        losses = self.rows.losses(near[row].reshape(-1), np.repeat(best, c, axis=0))
+        losses = self.losses(near[row].reshape(-1), np.repeat(best, c, axis=0))
         return row, best, losses.reshape(-1, c).mean(axis=1) + stop * extra
 
     def _first(self, left: float, stop: float) -> tuple[int, float]:
@@ -277,10 +238,9 @@ class Oracle(Stored):
         After each purchase all rows plan by their neighbours, and are charged their own loss and
         price.
         """
-        rows, made = self.rows, self.rows.free
-        extra = rows.price(self.masks) - rows.price(made[None])
+        extra = self.price_of(self.masks) - self.price_of(self.free[None])
         charged = self.alone + stop * extra
-        values = {STOP: float(charged[:, (self.masks == made).all(axis=1)].mean())}
+        values = {STOP: float(charged[:, (self.masks == self.free).all(axis=1)].mean())}
         for purchase, near in self._near_after.items():
             own = np.flatnonzero(self.masks[:, purchase] & (extra <= left))
             if len(own) == 0:
@@ -294,11 +254,10 @@ class Oracle(Stored):
     @cached_property
     def _near_after(self) -> dict[int, IntArray]:
         """The neighbours (r', c) of the first rows by what each purchase shows."""
-        rows, found = self.rows, {}
-        count = len(self.alone)
-        for purchase in np.flatnonzero(~rows.free).tolist():
-            bought = rows.free.copy()
-            bought[purchase] = True
-            cells = rows.cells(np.arange(count), np.tile(bought, (count, 1)))
-            found[purchase] = self._nearest(cells, np.arange(count), count)
+        found, row = {}, np.arange(len(self.alone))
+        for purchase in np.flatnonzero(~self.free).tolist():
+            bought = np.tile(self.free, (len(row), 1))
+            bought[:, purchase] = True
+            cells = masked(self.X[row], bought, self.purchases, self.prices)
+            found[purchase] = self._nearest(cells, row, len(row))
         return found

@@ -83,9 +83,9 @@ class PairOutputs:
 
     def premium(self, rows: TrainingRows, prices: Prices, tau: float) -> FloatArray:
         """What f0 costs more than f1 for each row, in loss units; the gate is in both."""
-        f1, bits = self.kept.bill("path"), self.gated.bill("path").bits
-        cost1 = f1.bill(prices.sensors).evaluation_cost(prices, len(rows.share))
-        return rows.premium(bits, bits | f1.bits, cost1, prices, tau)
+        f1, bits = self.kept.bill("path"), self.gated.bill("path").acquired.bits
+        cost1 = f1.evaluation_cost(prices, len(rows.share))
+        return rows.premium(bits, bits | f1.acquired.bits, cost1, prices, tau)
 
 
 @dataclass(frozen=True)

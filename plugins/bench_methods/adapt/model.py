@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from bench_models.calibration import Line
-from bench_models.large_model import Outputs, whole_program
+from bench_models.large_model import Outputs, both, where, whole_program
 from bench_models.staged import StagedModel
 from bench_models.states import Stored
 
@@ -59,7 +59,7 @@ class AdaptModel(Stored):
 
     def predict_path(self, features: Features) -> Iterator[Prediction]:
         """One prediction per gate, then f0's own."""
-        alone, sensors = Features(features.X), self.prices.sensors
+        alone = Features(features.X)
         # all rows at once: the last point sends every one
         f0 = Outputs.of(self.f0, alone)
         if self.calibration is not None:
@@ -67,23 +67,22 @@ class AdaptModel(Stored):
         names = ["path", *({"model"} & f0.bills.keys())]
         for pair in self.pairs:
             kept, gate = Outputs.of(pair.classifier, alone), Outputs.of(pair.gate, alone)
-            cheap = gate.bill("path").plus(kept.bill("path"))
+            cheap = both(gate.bill("path"), kept.bill("path"))
             for threshold, share in pair.gates:
                 # (n,), the routing of this point
                 sent = gate.scores > threshold
                 bills = {
-                    name: gate.bill(name).plus(f0.bill(name).where(sent, kept.bill(name)))
+                    name: both(gate.bill(name), where(sent, f0.bill(name), kept.bill(name)))
                     for name in names
                 }
-                bills[RELEASED] = f0.bill(RELEASED).where(sent, cheap)
+                bills[RELEASED] = where(sent, f0.bill(RELEASED), cheap)
                 yield Prediction(
                     {"features": pair.features, "sent": share},
                     np.where(sent, f0.scores, kept.scores),
-                    {name: bill.bill(sensors) for name, bill in bills.items()},
+                    bills,
                 )
         bills = {name: f0.bill(name) for name in (*names, RELEASED)}
-        last = {name: bill.bill(sensors) for name, bill in bills.items()}
-        yield Prediction({"features": 0, "sent": 1.0}, f0.scores, last)
+        yield Prediction({"features": 0, "sent": 1.0}, f0.scores, bills)
 
     def program(self, point: Mapping[str, int | float]) -> Program:
         """The gate, then the classifier or f0, for serving."""

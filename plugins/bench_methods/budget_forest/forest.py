@@ -127,28 +127,6 @@ def with_means(
     return value, NodeLoss(loss * (count / everything if everything > 0 else 0.0), count)
 
 
-def pruned_shape(trees: Ensemble, kept: BoolArray) -> tuple[BoolArray, dict[str, Any]]:
-    """Which nodes stay (nodes,) where only the ``kept`` (D,) inner nodes split, and their shape."""
-    split, stays = trees.feature >= 0, np.zeros(trees.nodes, dtype=bool)
-    split[np.flatnonzero(split)] = kept
-    stays[trees.start[:-1]] = True
-    stays[trees.left[split]] = stays[trees.right[split]] = True
-    # new numbers of the nodes that stay
-    place = np.cumsum(stays) - 1
-
-    def child(side: Any) -> Any:
-        return np.where(split, place[side], -1)[stays].astype(np.int32)
-
-    return stays, {
-        "start": np.concatenate([[0], np.cumsum(stays)])[trees.start].astype(np.int32),
-        "feature": np.where(split, trees.feature, -1)[stays].astype(np.int32),
-        "threshold": np.where(split, trees.threshold, 0)[stays].astype(np.float32),
-        "left": child(trees.left),
-        "right": child(trees.right),
-        "missing_left": (trees.missing_left & split)[stays],
-    }
-
-
 def leaves_reached(trees: Ensemble, X: Float32Array, threads: int) -> Int32Array:
     """The leaf that each row reaches in each tree (n, T), leaves numbered in node order."""
     leaf = trees.feature < 0
@@ -193,12 +171,14 @@ class Prunable:
 
     def pruned(self, kept: BoolArray, prices: Prices, facts: Mapping[str, Any]) -> Model:
         """The model that keeps only the ``kept`` (D,) of the splits."""
-        stays, shape = pruned_shape(self.trees, kept)
-        leaf, facts = shape["feature"] < 0, {**self.model.facts, **facts}
+        split = self.trees.feature >= 0
+        split[split] = kept
+        trees, stays = self.trees.pruned(split)
+        leaf, facts = trees.feature < 0, {**self.model.facts, **facts}
         if not isinstance(self.model, TreeAverage):
             values = np.where(leaf, self.value[stays, 0], 0.0)
-            return chain(replace(self.trees, value=values, **shape), prices, facts)
-        trees = replace(self.trees, value=np.where(leaf, np.cumsum(leaf) - 1.0, 0.0), **shape)
+            return chain(replace(trees, value=values), prices, facts)
+        trees = replace(trees, value=np.where(leaf, np.cumsum(leaf) - 1.0, 0.0))
         made = self.model.of_leaves(trees, self.value[stays][leaf], facts)
         return made if self.counts is None else replace(made, counts=self.counts[stays])
 

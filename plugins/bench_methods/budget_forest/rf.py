@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -153,18 +154,15 @@ class _Grower:
             (feature, cut, missing_left, left, right),
             counts,
         )
-        trees = Ensemble(
-            start=np.array([0, used], dtype=np.int32),
-            feature=feature[:used].copy(),
+        grown = SimpleNamespace(
+            feature=feature[:used],
             threshold=self._thresholds(feature[:used], cut[:used]),
-            left=left[:used].copy(),
-            right=right[:used].copy(),
-            missing_left=missing_left[:used].copy(),
+            left=left[:used],
+            right=right[:used],
+            missing_left=missing_left[:used],
             value=np.zeros(used),
-            output=np.zeros(1, np.int32),
-            base=np.zeros(1),
-            features=self.bins.features,
         )
+        trees = Ensemble.of_trees([grown], [0], np.zeros(1), self.bins.features)
         return trees, counts[:used].astype(np.float64)
 
     def _thresholds(self, feature: Int32Array, cut: Int32Array) -> Float32Array:

@@ -25,9 +25,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
+from bench_models.held_out_fits import layout_of, sums
 from bench_models.states import Stored
 
 from bench_core import STOP, Evaluated, Prices, Purchases
@@ -36,49 +38,9 @@ from bench_methods.cost_tree.model import CostedTree
 
 if TYPE_CHECKING:
     from bench_trees import Ensemble
+    from bench_trees.inference import Layout
 
     from bench_core.serving import PolicyProgram
-
-
-class Unrolled:
-    """A tree over cells and marks in lists; its leaves are known by node and by purchase."""
-
-    def __init__(self, features: int) -> None:
-        self.features = features
-        self.feature, self.left, self.right = list[int](), list[int](), list[int]()
-        self.threshold = list[float]()
-        self.node, self.purchase = dict[int, int](), dict[int, int]()
-
-    def add(self) -> int:
-        """A new leaf's place."""
-        for numbers in (self.feature, self.left, self.right):
-            numbers.append(-1)
-        self.threshold.append(0.0)
-        return len(self.feature) - 1
-
-    def split(self, place: int, feature: int, threshold: float) -> tuple[int, int]:
-        """Split a leaf; the new leaves at or below the threshold, and above it or missing."""
-        self.feature[place], self.threshold[place] = feature, threshold
-        self.left[place], self.right[place] = self.add(), self.add()
-        return self.left[place], self.right[place]
-
-    def tree(self, leaf: Mapping[int, int]) -> Ensemble:
-        """The tree, its leaves with these numbers."""
-        from bench_trees import Ensemble
-
-        value = [leaf[place] if own < 0 else 0 for place, own in enumerate(self.feature)]
-        return Ensemble(
-            start=np.array([0, len(value)], np.int32),
-            feature=np.array(self.feature, np.int32),
-            threshold=np.array(self.threshold, np.float32),
-            left=np.array(self.left, np.int32),
-            right=np.array(self.right, np.int32),
-            missing_left=np.zeros(len(value), dtype=bool),
-            value=np.array(value, dtype=np.float64),
-            output=np.zeros(1, np.int32),
-            base=np.zeros(1),
-            features=self.features,
-        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,59 +88,71 @@ class NodePolicy(Stored):
         self, cells: Float32Array, bought: BoolArray, left: FloatArray, stop: float
     ) -> IntArray:
         """The first purchase that the row's node still lacks, or ``STOP``."""
-        at = self._nodes(cells, bought, self.leaves.index(stop))
-        feature = self.feature[at]
-        lacks = self._serve[feature] & ~bought
-        asks = (feature >= 0) & (self.rank[at] <= self.leaves.index(stop)) & lacks.any(axis=1)
-        return np.where(asks, lacks.argmax(axis=1), STOP)
+        lacking = self._reached(cells, bought, self.leaves.index(stop), 5)
+        return np.where(lacking < bought.shape[1], lacking, STOP)
 
     def predict(self, cells: Float32Array, bought: BoolArray) -> FloatArray:
         """Log-odds or numbers (n,), or logarithms of the classes' shares (n, K)."""
-        found = self.score[self._nodes(cells, bought, len(self.leaves))]
+        found = self.score[self._reached(cells, bought, len(self.leaves), 4)]
         return found[:, 0] if found.shape[1] == 1 else found
 
     def program(self, prices: Prices, stop: float) -> PolicyProgram:
         """One tree whose leaves are purchases, the last one stopping, and one that answers."""
         from bench_core.serving import PolicyProgram, Sums
 
-        k = self._serve.shape[1]
-        asked, nodes = self._unrolled(self.leaves.index(stop)), self._unrolled(len(self.leaves))
-        values = Sums(asked.tree(asked.purchase), np.zeros(k + 1), np.eye(k + 1))
-        answer = Sums(nodes.tree(nodes.node), np.zeros(self.score.shape[1]), self.score)
+        k, answers = self._serve.shape[1], len(self.leaves)
+        asked, nodes = self._unrolled(self.leaves.index(stop), 5), self._unrolled(answers, 4)
+        values = Sums(asked, np.zeros(k + 1), np.eye(k + 1))
+        answer = Sums(nodes, np.zeros(self.score.shape[1]), self.score)
         return PolicyProgram.of([values], answer, prices, np.arange(k), "class")
 
-    def _unrolled(self, pruning: int) -> Unrolled:
+    def _unrolled(self, pruning: int, value: int) -> Ensemble:
         """The splits of a pruning as a tree that also tests, behind the d cells, whether the
-        purchases were made that a node needs."""
-        (d, k), found = self._serve.shape, Unrolled(sum(self._serve.shape))
-        stack = [(0, found.add(), frozenset[int]())]
+        purchases were made that a node needs. A leaf has the number of its node (``value`` 4), or
+        of the purchase that it lacks, k for none (5)."""
+        from bench_trees import Ensemble
+
+        d, k = self._serve.shape
+        places: list[list[float]] = [[-1, 0.0, -1, -1, 0, k]]  # feature, threshold, left, right
+
+        def split(place: int, feature: int, threshold: float) -> tuple[int, int]:
+            low, high = len(places), len(places) + 1
+            places[place][:4] = feature, threshold, low, high
+            places.extend([-1, 0.0, -1, -1, *places[place][4:]] for _ in range(2))
+            return low, high
+
+        stack = [(0, frozenset[int]())]
         while stack:
-            node, place, made = stack.pop()
-            found.node[place], found.purchase[place] = node, k
+            place, made = stack.pop()
+            node = int(places[place][4])
             if self.feature[node] < 0 or self.rank[node] > pruning:
                 continue
             for purchase in np.flatnonzero(self._serve[self.feature[node]]).tolist():
                 if purchase not in made:
-                    lacking, place = found.split(place, d + purchase, 0.5)
-                    found.node[lacking], found.purchase[lacking] = node, purchase
+                    lacking, place = split(place, d + purchase, 0.5)
+                    places[lacking][5] = purchase
                     made |= {purchase}
-            sides = found.split(place, int(self.feature[node]), float(self.threshold[node]))
-            below = int(self.left[node]), int(self.right[node])
-            stack += [(*side, made) for side in zip(below, sides, strict=True)]
-        return found
+            sides = split(place, self.feature[node], self.threshold[node])
+            for side, below in zip(sides, (self.left[node], self.right[node]), strict=True):
+                places[side][4] = int(below)
+                stack.append((side, made))
+        table, names = np.array(places).T, ("feature", "threshold", "left", "right")
+        nodes = dict(zip(names, table, strict=False))
+        tree = SimpleNamespace(**nodes, value=table[value], missing_left=np.zeros(len(places)))
+        return Ensemble.of_trees([tree], [0], np.zeros(1), d + k)
 
-    def _nodes(self, cells: Float32Array, bought: BoolArray, pruning: int) -> IntArray:
-        """How far down rows (n,) get by what they have bought, on splits of a pruning."""
-        at, who = np.zeros(len(cells), np.int64), np.arange(len(cells))
-        while len(who):
-            feature = self.feature[at[who]]
-            lacks = (self._serve[feature] & ~bought[who]).any(axis=1)
-            who = who[(feature >= 0) & (self.rank[at[who]] <= pruning) & ~lacks]
-            node = at[who]
-            # a missing cell is no number below any threshold
-            below = cells[who, self.feature[node]] <= self.threshold[node].astype(np.float32)
-            at[who] = np.where(below, self.left[node], self.right[node])
-        return at
+    def _reached(
+        self, cells: Float32Array, bought: BoolArray, pruning: int, value: int
+    ) -> IntArray:
+        """The leaves' numbers (n,) that rows come to by what they have bought."""
+        if (pruning, value) not in self._layouts:
+            self._layouts[pruning, value] = layout_of(self._unrolled(pruning, value))
+        X = np.hstack([cells, bought.astype(np.float32)])
+        return sums(self._layouts[pruning, value], np.zeros(1), X)[:, 0].astype(np.int64)
+
+    @cached_property
+    def _layouts(self) -> dict[tuple[int, int], Layout]:
+        return {}
 
     @cached_property
     def _serve(self) -> BoolArray:

@@ -106,6 +106,11 @@ class CostedTree:
     loss: list[float] = field(default_factory=list)
     cost: list[float] = field(default_factory=list)
 
+    @property
+    def value(self) -> IntArray:
+        """The numbers of the nodes."""
+        return np.arange(len(self.feature))
+
     def add(self, summed: FloatArray, loss: float) -> int:
         """A new leaf's number."""
         for numbers in (self.feature, self.left, self.right):
@@ -230,19 +235,9 @@ def pruned_path(
     """
     from bench_trees import Ensemble
 
-    splits, leaf = np.array(prunings), np.array(tree.feature) < 0
-    one = Ensemble(
-        start=np.array([0, len(leaf)], np.int32),
-        feature=np.array(tree.feature, np.int32),
-        threshold=np.array(tree.threshold, np.float32),
-        left=np.array(tree.left, np.int32),
-        right=np.array(tree.right, np.int32),
-        missing_left=np.array(tree.missing_left),
-        value=np.arange(len(leaf), dtype=np.float64),
-        output=np.zeros(1, np.int32),
-        base=score[0],  # what a row is answered that buys nothing
-        features=prices.features,
-    )
+    splits = np.array(prunings)
+    # a leaf numbers itself; the constant is what a row is answered that buys nothing
+    one = Ensemble.of_trees([tree], [0], score[0], prices.features)
     whole = TreeAverage.of(
         one, prices, vectors=score - score[0], average=False, link="identity", facts={}
     )

@@ -97,13 +97,13 @@ class ScaledModel(Stored):
     def served(self, bias: FloatArray, **sums: Any) -> Program:
         """A program of one step, with these columns or kernel; a row that buys nothing has its
         bias for an answer."""
-        from bench_core.serving import Program, Step, Stop, Trees
+        from bench_core.serving import Program, Step, Stop, no_trees
 
         none = np.zeros(0, dtype=np.int64)
         return Program(
             outputs=len(bias),
             steps=[Step(none, np.zeros(0), none > 0, bias, **sums)],
-            trees=Trees.none(),
+            trees=no_trees(len(bias), self.prices.features),
             multiplier=self.prices.multiplier,
             stops=[Stop(0, {})],
             nothing=bias,

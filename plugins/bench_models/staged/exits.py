@@ -21,7 +21,6 @@ import numpy as np
 from bench_core import Acquired, Bill, Features, Prediction, StageTree
 from bench_core.arrays import BitArray, BoolArray, FloatArray, IntArray
 from bench_core.serving.gates import passing, settled
-from bench_core.serving.program import COMBINE
 from bench_core.serving.query_ranks import INPUTS, QueryGroups, describe
 from bench_core.serving.row_state import combined
 from bench_models.staged.model import StagedModel
@@ -33,8 +32,6 @@ if TYPE_CHECKING:
     from bench_trees.inference import Layout
 
     from bench_core.serving import Program
-
-RULES = ("score", "rank", "capacity", "proximity", "class")
 
 
 class ExitState:
@@ -74,10 +71,6 @@ class ExitRule(Stored):
     kind: str
     values: FloatArray
     k: int = 1
-
-    def __post_init__(self) -> None:
-        if self.kind not in RULES or self.values.ndim != 2 or self.k < 1:
-            raise ValueError(f"a rule is one of {RULES} with values (P, E) and k >= 1")
 
     def stays(
         self, exit: int, scores: FloatArray, rows: ExitState, groups: QueryGroups
@@ -126,14 +119,10 @@ class Sentinels:
 
     def gate(self, setting: int, exit: int) -> dict[str, Any]:
         """The gate of an exit under one setting, as a step of a program has it."""
-        from bench_core.serving import Trees
-
-        classifier = self.classifiers[exit]
         return {
             "gate": "sentinel",
             "value": float(self.least[setting]),
-            "sentinel": Trees.joined([classifier]),
-            "sentinel_base": float(classifier.base[0]),
+            "sentinel": self.classifiers[exit],
         }
 
     @cached_property
@@ -180,12 +169,6 @@ class ExitModel(Stored):
     points: Sequence[Mapping[str, int | float]]
     full: Mapping[str, int | float]
     combine: str = "last"
-
-    def __post_init__(self) -> None:
-        if any(s.bar is not None for s in self.chain.stages):
-            raise ValueError("the stages of a chain with exits must let all rows pass")
-        if len(self.points) >= MOST_POINTS or self.combine not in COMBINE:
-            raise ValueError(f"at most {MOST_POINTS - 1} settings; combine: {COMBINE}")
 
     @property
     def reads_order(self) -> bool:

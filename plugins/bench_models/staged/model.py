@@ -11,7 +11,7 @@ import numpy as np
 
 from bench_core import DIVERGED, Acquired, Bill, Features, Prediction, Prices, StageTree
 from bench_core.arrays import BitArray, FloatArray, IntArray
-from bench_core.serving import Program, Trees
+from bench_core.serving import Program
 from bench_core.serving.query_ranks import QueryGroups
 from bench_core.serving.row_state import REJECTED
 from bench_models.staged.stage_costs import StageCosts
@@ -20,7 +20,6 @@ from bench_models.staged.stages import (
     Point,
     Rejected,
     Stage,
-    check,
     parents,
     stages_from,
     stages_state,
@@ -44,7 +43,6 @@ class StagedModel:
     last stage; ``"below"`` below every survivor of their query, by exit stage and then by stage
     score (rows without queries keep their stage's score); a number: that value. ``facts`` are
     JSON values that the learner wants kept.
-    Raises ValueError where stages and points do not form a model.
 
     Bills. ``path`` charges the sensors on the row's own path through every tree evaluated for
     it, the multipliers of the splits on these paths, and the trees; each once per row. ``model``
@@ -61,10 +59,6 @@ class StagedModel:
     ensemble: Ensemble | None = None
     rejected: Rejected = "score"
     facts: Mapping[str, Any] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        trees = 0 if self.ensemble is None else self.ensemble.trees
-        check(self.stages, self.points, trees, self.prices.features)
 
     @property
     def outputs(self) -> int:
@@ -208,8 +202,8 @@ class StagedModel:
         if X.ndim != 2 or X.shape[1] != self.prices.features:
             raise ValueError(f"expected X (n, {self.prices.features}), got {X.shape}")
         if (stages := tuple(shown)) not in self._walks:
-            trees, multiplier = Trees.joined([self.dictionary]), self.prices.multiplier
-            program = Program(self.outputs, self.steps, trees, multiplier)
+            multiplier = self.prices.multiplier
+            program = Program(self.outputs, self.steps, self.dictionary, multiplier)
             self._walks[stages] = BlockWalk(program, self.prices, stages)
         walk = self._walks[stages]
         return walk.walk(walk.begin(len(X)), X)

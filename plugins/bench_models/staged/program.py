@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from bench_core import Prices, UsageError
-from bench_core.serving import END, Program, Step, Stop, Trees, compact
+from bench_core.serving import END, Program, Step, Stop, compact
 
 if TYPE_CHECKING:
     from bench_trees import Ensemble
@@ -46,7 +46,7 @@ def program_of(
         Program(
             outputs=len(steps[0].bias),
             steps=steps,
-            trees=Trees.joined([trees]),
+            trees=trees,
             multiplier=prices.multiplier,
             stops=stops,
             rejected=rejected,

@@ -63,32 +63,6 @@ def parents(stages: Sequence[Stage]) -> IntArray:
     return parent
 
 
-def check(stages: Sequence[Stage], points: Sequence[Point], trees: int, features: int) -> None:
-    """Raise ValueError where stages and points do not form a model."""
-    if not stages:
-        raise ValueError("a model needs at least one stage")
-    parents(stages)
-    outputs = len(stages[0].bias)
-    for k, stage in enumerate(stages):
-        entries, same = stage.entries, stage.entries.shape == stage.weights.shape
-        inside = (entries >= 0) & (entries < trees + features)
-        if stage.bias.shape != (outputs,) or not same or not np.all(inside):
-            raise ValueError(
-                f"stage {k}: entries, weights and bias do not fit {trees} trees, {features} "
-                f"columns and {outputs} outputs"
-            )
-        numbers = stage.weights, stage.bias, stage.bar or 0.0
-        if not all(np.isfinite(part).all() for part in numbers):
-            raise ValueError(f"stage {k}: a weight, bias or bar is not finite")
-        if stage.bar is not None and outputs != 1:
-            raise ValueError(f"stage {k}: a gate needs one output, the model has {outputs}")
-    ends = [p.stage for p in points]
-    if not 1 <= len(ends) <= MOST_POINTS:
-        raise ValueError(f"a path has 1 to {MOST_POINTS} points, got {len(ends)}")
-    if sorted(set(ends)) != ends or ends[0] < 0 or ends[-1] != len(stages) - 1:
-        raise ValueError(f"points must rise by stage and end with the last, got {ends}")
-
-
 def stages_state(stages: Sequence[Stage]) -> dict[str, Any]:
     """S stages as arrays: sparse rows ``stages.start``, and one value per stage or entry."""
     sizes = [len(s.entries) for s in stages]

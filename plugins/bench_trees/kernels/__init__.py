@@ -3,9 +3,10 @@
 A kernel calls no kernel of another file, because numba's cache looks at the caller's file alone,
 unless it is made by ``calling``, which looks at the others as well. Arguments that belong together
 are NamedTuples. Names without an underscore are called from Python; ``warm_up`` compiles them ahead
-of use, so that the wait can be announced. To keep it short, functions that kernels alone call are
-``inner`` or inlined, and rows of arrays are copied by loops: for an assignment of one array to
-another numba also compiles the message on unequal shapes, which takes more than a second.
+of use, so that the wait can be announced, but for those in RARE modules. To keep it short,
+functions that kernels alone call are ``inner`` or inlined, and rows of arrays are copied by loops:
+for an assignment of one array to another numba also compiles the message on unequal shapes, which
+takes more than a second.
 """
 
 import gc
@@ -15,6 +16,9 @@ from pkgutil import iter_modules
 from typing import Any
 
 import numpy as np
+
+RARE = "few_rows", "lambdarank", "leaf_vectors"
+"""Modules whose kernels few runs need: they are compiled by the first that does."""
 
 
 def compiled() -> bool:
@@ -39,7 +43,7 @@ def warm_up(say: Callable[[str], None] = print) -> None:
 def _kernels() -> list[Any]:
     """The public kernels made here; those with an underscore, and those that modules take from
     elsewhere, are compiled into their callers."""
-    modules = [f"{__name__}.{module.name}" for module in iter_modules(__path__)]
+    modules = [f"{__name__}.{m.name}" for m in iter_modules(__path__) if m.name not in RARE]
     found = [thing for name in modules for thing in vars(import_module(name)).items()]
     kernels = [kernel for name, kernel in found if hasattr(kernel, "py_func") and name[0] != "_"]
     return [kernel for kernel in kernels if kernel.py_func.__module__ in modules]
@@ -60,7 +64,6 @@ def _use_every_kernel() -> None:
     lazy = Penalty.plain(3, lazy=np.full(3, 1e-6))
     ensemble = boost(codes, bins, y, settings=settings, penalty=lazy)
     boost(codes, bins, y // 4, loss="logistic", settings=settings)
-    boost(codes, bins, y, loss="lambdarank", settings=settings, queries=np.array([0, 20]))
     layout = lay_out(ensemble, Needs.plain(3))
     steps = Steps.prefixes([ensemble.trees], ensemble.base)
     walk(layout, steps, X, Walked.begin(len(X), 1, layout.words))

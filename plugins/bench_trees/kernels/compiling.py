@@ -19,6 +19,8 @@ _BORROWING: dict[str, bool] = {"_nrt": False} if _KNOWN else {}
 inner = _njit(**_HIDDEN, **_COUNTING)
 """``njit`` for a function private to kernels: without entry points for Python and C, which
 take as long to compile as a short function."""
+inner_borrowing = _njit(**_HIDDEN, **_BORROWING)
+"""The same for a function that makes no arrays, as ``calling`` says."""
 inner_dividing = _njit(**_HIDDEN, **_COUNTING, error_model="numpy")
 """The same, a quotient by zero being infinite: a check for it would keep loops of quotients from
 being vectorised."""

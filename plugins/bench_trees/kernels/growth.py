@@ -21,7 +21,7 @@ from bench_trees.arrays import (
     UInt32Array,
     UInt64Array,
 )
-from bench_trees.kernels.compiling import calling, inner
+from bench_trees.kernels.compiling import inner
 from bench_trees.kernels.partition import (
     CODE,
     COLUMN,
@@ -308,8 +308,8 @@ def _carry(
     return slots, ranges
 
 
-@calling()
-def finish(
+@inner
+def _finish(
     nodes: Nodes,
     count: int,
     best_first: bool,

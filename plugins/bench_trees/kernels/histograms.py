@@ -20,7 +20,7 @@ import numpy as np
 from numba import njit
 
 from bench_trees.arrays import Int64Array, UInt32Array, UInt64Array
-from bench_trees.kernels.compiling import calling, inner
+from bench_trees.kernels.compiling import inner
 from bench_trees.kernels.intrinsics import add_pair, prefetch, prefetch_early
 
 AHEAD = 32  # rows whose words are requested: their adds take as long as the second cache to answer;
@@ -35,8 +35,8 @@ STRIDE = 264  # numbers per feature and channel: 256 and a cache line, lest equa
 SCRATCH = 16 * STRIDE + 4 * BOTH  # numbers that ``accumulate`` works with
 
 
-@calling()
-def accumulate(
+@inner
+def _accumulate(
     words: UInt64Array,
     rows: UInt32Array,
     values: Int64Array,
@@ -264,8 +264,8 @@ def _add_pairs(c: int, values: Int64Array, i: int, mask: int, table: Int64Array)
         add_pair(table, np.uint64(2 * STRIDE * k) + _twice(c, 8 * k, mask), v, h)
 
 
-@calling()
-def add_counts(
+@inner
+def _add_counts(
     hist: Int64Array,
     counted: Int64Array,
     begin: int,

@@ -12,8 +12,7 @@ import numpy as np
 from numba import njit
 
 from bench_trees.arrays import Float64Array, Int64Array
-from bench_trees.kernels.compiling import calling
-from bench_trees.kernels.few_rows import search
+from bench_trees.kernels.compiling import calling, inner_borrowing
 from bench_trees.kernels.gradients import (
     NEAR,
     _add_steps,
@@ -47,10 +46,10 @@ from bench_trees.kernels.growth import (
     _begin_node,
     _carry,
     _choose,
+    _finish,
     _value_leaves,
-    finish,
 )
-from bench_trees.kernels.histograms import accumulate, add_counts
+from bench_trees.kernels.histograms import _accumulate, _add_counts
 from bench_trees.kernels.packed_codes import CODES_PER_WORD
 from bench_trees.kernels.partition import COLUMN, SCORABLE, _gather, _partition
 from bench_trees.kernels.splitting import Owed, Rules, Sums, best_cuts
@@ -109,6 +108,8 @@ class Extent(NamedTuple):
     trees: int
     leaves: int  # of each tree
     cells: int  # that are counted for a level at most; more are scored outside
+    first: int  # words whose features alone are scored, from this one on,
+    last: int  # up to this one; 0 if trees are grown
 
 
 @calling(borrowing=True)
@@ -120,8 +121,12 @@ def grow(buffers: Buffers, extent: Extent, descent: Descent, scratch: Int64Array
     DIVERGED: gradients are not finite; PAY: the splits of ``moves`` are to be paid; OPEN: accounts
     of their children to be opened, which were made; SCORE: the leaves of ``work`` to be scored;
     ROOM: for as many nodes and slots as the splits of ``moves`` need, and for another tree.
-    ``scratch``: as ``accumulate`` uses it.
+    ``scratch``: as ``accumulate`` uses it. With words to score, the leaves of ``work`` get
+    histograms and best cuts for these, and that is all.
     """
+    if extent.last > 0:
+        _score(buffers, extent.first, extent.last, scratch)
+        return SCORE
     # the parts are handed on: each mention of all buffers is a tenth of a second of compiling
     tree, rows, usable, sums, rules, owed, carried, newton, out = buffers
     state, nodes, work, squares = tree.state, tree.nodes, tree.work, descent.squares
@@ -137,7 +142,7 @@ def grow(buffers: Buffers, extent: Extent, descent: Descent, scratch: Int64Array
                     return SCORE
                 if len(usable.groups) > 0:
                     # no literal, for which it would be compiled once more
-                    score(buffers, int(np.int64(0)), len(usable.groups), scratch)
+                    _score(buffers, int(np.int64(0)), len(usable.groups), scratch)
                 for i in range(state[WAITING]):
                     for column in range(5, 7):
                         if work[i, column] >= 0:
@@ -164,7 +169,7 @@ def grow(buffers: Buffers, extent: Extent, descent: Descent, scratch: Int64Array
             if state[NODES] == 1 and len(squares) > 0:
                 return DONE
             first, leaf = state[WRITTEN], (state[WRITTEN] + state[TREES]) // 2
-            finish(nodes, state[NODES], rules.every, usable, first, leaf, out)
+            _finish(nodes, state[NODES], rules.every, usable, first, leaf, out)
             tree.sizes[state[TREES]] = state[NODES]
             if len(squares) > 0:
                 _descend(tree, rows, sums, rules.l2, carried, out, first, leaf, descent)
@@ -185,8 +190,8 @@ def grow(buffers: Buffers, extent: Extent, descent: Descent, scratch: Int64Array
                 return ROOM
 
 
-@calling(borrowing=True)
-def score(buffers: Buffers, start: int, stop: int, scratch: Int64Array) -> None:
+@inner_borrowing
+def _score(buffers: Buffers, start: int, stop: int, scratch: Int64Array) -> None:
     """Histograms and best cuts of the leaves of ``work``, for some of the words."""
     tree, rows, usable, sums, rules, owed, carried, _, _ = buffers
     hist, first = sums.hist, sums.first
@@ -197,21 +202,17 @@ def score(buffers: Buffers, start: int, stop: int, scratch: Int64Array) -> None:
         for column in range(5, 7):
             if work[i, column] >= 0:
                 tree.cuts.reached[work[i, column]] = -np.inf
-    if usable.few_rows:
-        groups, cuts = usable.groups[start:stop], tree.cuts
-        search(rows, tree.nodes, work, groups, sums, rules, owed, cuts)
-        return
     order, values, pairs = rows.order, rows.in_order, work
     is_root = work[0, 3] < 0
     if is_root:
         pairs = tree.root
         if carried.state[KNOWN]:
             order, counted = rows.spare, carried.counted[: carried.state[COUNTED]]
-            add_counts(hist, counted, begin, last, sums.count_bits, ROOT)
+            _add_counts(hist, counted, begin, last, sums.count_bits, ROOT)
         else:
             values = rows.values
     for number in range(start, stop):
-        accumulate(rows.words, order, values, pairs, usable.groups, number, first, hist, scratch)
+        _accumulate(rows.words, order, values, pairs, usable.groups, number, first, hist, scratch)
     if is_root and work[0, 2] != ROOT:
         for channel in range(hist.shape[1]):
             for b in range(begin, last):

@@ -18,7 +18,7 @@ from bench_core._io.digests import code_key, import_key, look_again, module_dige
 from bench_core.datasets.cache import entry_name
 from bench_core.datasets.data_folder import DataFolder
 from bench_core.datasets.user_files import FileData
-from bench_core.planning.keys import learner_key
+from bench_core.planning.keys import DescribedLearner
 from bench_core.plugins import load_registry
 from bench_core.terminal import progress as terminal
 
@@ -103,9 +103,9 @@ def mine() -> Any:
 def test_a_comment_a_docstring_or_a_message_changes_no_key(
     folder: Path, old: str, new: str
 ) -> None:
-    before = learner_key(mine()())
+    before = DescribedLearner(mine()()).key()
     edit(folder / "plug_mine.py", old, new)
-    assert learner_key(mine()()) == before
+    assert DescribedLearner(mine()()).key() == before
 
 
 @pytest.mark.parametrize(
@@ -124,9 +124,9 @@ def test_a_comment_a_docstring_or_a_message_changes_no_key(
 def test_what_can_change_a_number_changes_the_key(
     folder: Path, module: str, old: str, new: str
 ) -> None:
-    before = learner_key(mine()())
+    before = DescribedLearner(mine()()).key()
     edit(folder / f"{module}.py", old, new)
-    assert learner_key(mine()()) != before
+    assert DescribedLearner(mine()()).key() != before
 
 
 ODD = """

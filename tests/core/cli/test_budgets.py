@@ -13,8 +13,8 @@ TOYS = (*QUICK, "--costs", "costs.csv", "--learners", "toy", "--set", "toy.colum
 
 
 @pytest.fixture
-def done(bench, material):
-    ended = bench("run", *TOYS, "--caps", "12,6")
+def done(ran):
+    ended = ran(*TOYS, "--caps", "12,6")
     assert ended.status == 0
     return ended
 

@@ -21,8 +21,8 @@ GBRT = ("--learner", "gbrt")
 
 
 @pytest.fixture
-def done(bench, material):
-    ended = bench("run", *MODELS, "-m", "accuracy,log_loss")
+def done(ran):
+    ended = ran(*MODELS, "-m", "accuracy,log_loss")
     assert ended.status == 0
     return ended
 
@@ -47,7 +47,8 @@ def test_a_model_goes_home_and_does_the_same(bench, done, tmp_path):
     assert "the same as when exported" in checked.out
 
 
-def test_neither_model_nor_store_names_a_place_of_this_machine(bench, done, tmp_path):
+def test_neither_model_nor_store_names_a_place_of_this_machine(bench, material, tmp_path):
+    assert bench("run", *MODELS).status == 0
     assert bench("model", "export", *GBRT, "-o", "model").status == 0
     kept = [(tmp_path / "model" / "model.json").read_text()]
     with closing(sqlite3.connect(Store().path)) as db:
@@ -192,7 +193,7 @@ def test_c_and_lightgbm_text(bench, done):
         (("--learner", "gbt"), "did you mean gbrt"),
         ((*GBRT, "--quality", "2"), "no point of gbrt reaches accuracy 2"),
         ((*GBRT, "-b", "1", "--quality", "2"), "give one of them"),
-        (("--learner", "toy"), "cannot be exported"),
+        (("--learner", "toy", "-p", "mine"), "cannot be exported"),
         ((*GBRT, "-d", "other"), "unknown data set of this run"),
         ((*GBRT, "--seed", "7"), "no finished trial of gbrt"),
         ((*GBRT, "-m", "ndcg@5"), "unknown metric of this run"),

@@ -5,7 +5,6 @@ import sys
 from pathlib import Path
 
 import pytest
-from helpers.commands import write_csv
 
 from bench_core.results.store import Store
 from bench_core.results.store_files import load_model, models_in
@@ -15,11 +14,10 @@ SMALL = ("--set", "gbrt.trees=3", "--set", "early-exit.base.trees=3")
 
 
 @pytest.fixture
-def two_runs(tmp_path, bench):
+def two_runs(ran):
     """The second run has the trials of the first, and one more that stands on its model."""
-    write_csv(tmp_path / "data.csv")
-    assert bench(*RUN, "-l", "gbrt,constant", "--set", "gbrt.trees=3").status == 0
-    assert bench(*RUN, "-l", "gbrt,early-exit,greedy-order", *SMALL).status == 0
+    assert ran(*RUN[1:], "-l", "gbrt,constant", "--set", "gbrt.trees=3").status == 0
+    assert ran(*RUN[1:], "-l", "gbrt,early-exit,greedy-order", *SMALL).status == 0
     return Store()
 
 

@@ -22,8 +22,8 @@ ONE = (*QUICK, "--costs", "costs.csv", "--learners", "toy")
 
 
 @pytest.fixture
-def done(bench, material):
-    ended = bench("run", *ONE)
+def done(ran):
+    ended = ran(*ONE)
     assert ended.status == 0
     return ended
 
@@ -283,8 +283,8 @@ SAME = ("learner", "params", "point", "split", "accuracy", "log_loss", "features
 
 
 @pytest.fixture
-def both_done(bench, material):
-    ended = bench("run", *MODELS, "-m", "accuracy,log_loss")
+def both_done(ran, material):
+    ended = ran(*MODELS, "-m", "accuracy,log_loss")
     assert ended.status == 0
     (material / "new.csv").write_text("a,1\nb,2\nc,30\n")
     (material / "together.json").write_text(
@@ -415,10 +415,10 @@ def test_an_audit_has_limits_of_time_and_memory(bench, both_done, monkeypatch):
 
 
 @pytest.fixture
-def row(bench, material):
+def row(bench, ran):
     """A row of the second repeat."""
     words = ("--costs", "costs.csv", "--learners", "toy", "--seeds", "0,1")
-    assert bench("run", *QUICK, *words).status == 0
+    assert ran(*QUICK, *words).status == 0
     return list(csv.DictReader(StringIO(bench("export").out)))[-1]
 
 

@@ -1,6 +1,7 @@
 """Notes on data that say little."""
 
 import numpy as np
+import pytest
 
 from bench_core.costs.model import SensorPrices
 from bench_core.data import Examples, Queries, Task
@@ -63,6 +64,19 @@ def test_one_cell_makes_another_row():
         moved = Examples(grid + np.float32(step) + np.float32([100, 0, 0]), rows.y)
         assert copied_rows(splits(rows, other, moved, Task.REGRESSION)) == []
     assert copied_rows(splits(rows, other, rows, Task.REGRESSION)) != []
+
+
+@pytest.mark.parametrize("features", [3, 9, 12])  # all, 2/3 and 1/10 of the rows have copies
+def test_copies_of_discrete_rows_are_noted_where_chance_gives_fewer(features):
+    rng = np.random.default_rng(0)
+    chance = rng.integers(0, 2, (3, 1000, features + 1)).astype(float)
+    rows = [Examples(own[:, 1:].astype(np.float32), own[:, 0]) for own in chance]
+    assert copied_rows(splits(*rows, Task.BINARY)) == []
+    if features > 3:
+        leaked = np.concatenate([chance[0, :400], chance[2, 400:]])
+        test = Examples(leaked[:, 1:].astype(np.float32), leaked[:, 0])
+        [line] = copied_rows(splits(*rows[:2], test, Task.BINARY))
+        assert line.endswith("of test rows are copies of training rows, label included")
 
 
 def test_files_are_compared(tmp_path):

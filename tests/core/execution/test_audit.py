@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from bench_trees import Ensemble
 from helpers import models
 
 from bench_core import Acquired, Bill, Examples, Prediction, Prices, Queries, price_list
@@ -12,7 +13,7 @@ from bench_core.costs.shipped import PerQueryPrices
 from bench_core.errors import UsageError
 from bench_core.execution.audit import REMEDY, replay
 from bench_core.execution.predict import predict_split
-from bench_core.serving import Columns, Program, Step, Trees
+from bench_core.serving import Columns, Program, Step
 
 PRICES = Prices.additive(np.array([1.0, 2, 3, 4, 5, 6]), split=0.5)
 
@@ -278,7 +279,7 @@ class Stump:
     def program(self, point):
         if self.refuses:
             raise UsageError(self.refuses)
-        trees = Trees(
+        trees = Ensemble(
             start=np.array([0, 5], np.int32),
             feature=np.array([0, -1, 2 if self.sensor else 1, -1, -1], np.int32),
             threshold=np.zeros(5, np.float32),
@@ -287,6 +288,8 @@ class Stump:
             missing_left=np.ones(5, dtype=bool),
             value=np.array([0.0, 1.0, 0.0, 2.0, 3.0]),
             output=np.zeros(1, np.int32),
+            base=np.zeros(1),
+            features=models.D,
         )
         one = np.zeros(1, dtype=np.int64)
         step = Step(one, np.ones(1), one == 0, np.array([self.step]), Columns.none())

@@ -117,8 +117,8 @@ def test_caps_are_as_followed_row_by_row(case):
     model, examples, limits = case
     costs = Prices.additive(np.array(PRICE), split=SPLIT, tree=TREE)
     caps = Caps(tuple(limits), np.asarray(CONSTANT))
-    capped = predict_split(model, examples, costs, 0, caps=caps).capped
-    for k, limit in enumerate(limits):
+    capped = predict_split(model, examples, costs, 0, caps=caps)
+    for k, limit in enumerate(limits, start=len(capped.points)):
         rows = followed(model, examples, limit)
         scores = [CONSTANT if r.place < 0 else 10.0 * r.place + i for i, r in enumerate(rows)]
         assert capped.scores[k].tolist() == scores
@@ -136,9 +136,9 @@ def test_a_sum_that_is_within_a_cap_but_for_rounding_is_within_it():
     examples = Examples(np.zeros((2, 2), np.float32), np.zeros(2))
     model, costs = Drawn([(mask, 0.0, 0.0)]), Prices.additive(np.array([0.1, 0.2]))
     caps = Caps((0.3,), np.asarray(CONSTANT))
-    found = predict_split(model, examples, costs, 0, caps=caps).capped
-    assert found.cost[0].tolist() == [0.3, 0.3]
-    assert found.scores[0].tolist() == [0.0, 0.0]
+    found = predict_split(model, examples, costs, 0, caps=caps)
+    assert found.cost[1].tolist() == [0.3, 0.3]
+    assert found.scores[1].tolist() == [0.0, 0.0]
 
 
 def test_no_row_of_a_query_that_shares_its_sensors_exceeds_the_cap():
@@ -153,9 +153,9 @@ def test_no_row_of_a_query_that_shares_its_sensors_exceeds_the_cap():
     model = Drawn([(mask, 0.0, 0.0) for mask in masks])
     limits = (1.0, 2.0, 4.0, 6.0)
     found = predict_split(model, examples, costs, 0, caps=Caps(limits, np.asarray(-1.0)))
-    for k, limit in enumerate(limits):
-        assert found.capped.cost[k].max() <= limit
-        scores = found.capped.scores[k]
+    for k, limit in enumerate(limits, start=len(masks)):
+        assert found.cost[k].max() <= limit
+        scores = found.scores[k]
         place = np.where(scores < 0, -1, (scores - np.arange(n)) / 10).reshape(-1, 3)
         assert (place == place[:, :1]).all()  # of a query all stop at the same point
     assert (found.cost.max(axis=1) > limits[-1]).any()

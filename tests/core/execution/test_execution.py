@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import json
 import os
 import re
@@ -7,7 +5,7 @@ import sys
 import time
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import pytest
 from helpers.toys import Prefix, fits
@@ -30,7 +28,7 @@ FIT = FitSpec(
 )  # fmt: skip
 
 
-def job(name: str, *needs: str, kind: Any = "fit") -> Job:
+def job(name, *needs, kind="fit"):
     spec = replace(FIT, key=name, title=name)
     return Job(kind, spec, tuple(f"fit:{n}" for n in needs))
 
@@ -38,29 +36,29 @@ def job(name: str, *needs: str, kind: Any = "fit") -> Job:
 class Scripted:
     """Ends jobs in the order they came, or as ``order`` says; those in ``bad`` fail."""
 
-    def __init__(self, slots: int = 1, bad: tuple[str, ...] = ()) -> None:
+    def __init__(self, slots=1, bad=()):
         self.slots, self.bad = slots, bad
-        self.running: list[Job] = []
-        self.started: list[str] = []
+        self.running = []
+        self.started = []
         self.most = 0
 
-    def submit(self, job: Job) -> None:
+    def submit(self, job):
         self.running.append(job)
         self.started.append(job.key)
         self.most = max(self.most, len(self.running))
 
-    def outcome(self) -> Outcome:
+    def outcome(self):
         job = self.running.pop()
         if job.spec.key in self.bad:
             return Outcome(job, Status.TIMEOUT, "too slow")
         return Outcome(job, Status.OK)
 
-    def close(self) -> None:
+    def close(self):
         pass
 
 
 @pytest.mark.parametrize("executor", ["inline", "local"])
-def test_the_marks_of_a_model_are_those_of_its_rows(executor: str, home: Path) -> None:
+def test_the_marks_of_a_model_are_those_of_its_rows(executor, home):
     table = home / "rows.csv"
     table.write_text("a,y\n" + "".join(f"{i},{i % 7 > 3}\n" for i in range(300)))
     frame = bench_core.run(
@@ -73,20 +71,20 @@ def test_the_marks_of_a_model_are_those_of_its_rows(executor: str, home: Path) -
     assert (list(marks["gbrt"]), list(marks["constant"])) == (["diverged"], [""])
 
 
-def test_a_job_waits_for_what_it_needs() -> None:
+def test_a_job_waits_for_what_it_needs():
     executor = Scripted(slots=4)
     list(run_jobs([job("a"), job("b", "a"), job("c", "b"), job("d")], executor))
     assert executor.started.index("fit:a") < executor.started.index("fit:b")
     assert executor.started.index("fit:b") < executor.started.index("fit:c")
 
 
-def test_no_more_jobs_run_than_there_are_slots() -> None:
+def test_no_more_jobs_run_than_there_are_slots():
     executor = Scripted(slots=2)
     assert len(list(run_jobs([job(str(i)) for i in range(7)], executor))) == 7
     assert executor.most == 2
 
 
-def test_what_stands_on_a_failure_is_skipped_with_the_reason() -> None:
+def test_what_stands_on_a_failure_is_skipped_with_the_reason():
     jobs = [job("a"), job("b", "a"), job("c", "b"), job("d")]
     ended = {o.job.key: o for o in run_jobs(jobs, Scripted(bad=("a",)))}
     assert {k: o.status for k, o in ended.items()} == {
@@ -99,7 +97,7 @@ def test_what_stands_on_a_failure_is_skipped_with_the_reason() -> None:
     assert ended["fit:c"].error == "stands on a: timeout (too slow)"
 
 
-def test_the_trial_of_a_failed_fit_ends_as_the_fit_did() -> None:
+def test_the_trial_of_a_failed_fit_ends_as_the_fit_did():
     jobs = [job("a"), job("a", "a", kind="score")]
     ended = list(run_jobs(jobs, Scripted(bad=("a",))))
     assert [(o.job.kind, o.status, o.error) for o in ended] == [
@@ -108,17 +106,17 @@ def test_the_trial_of_a_failed_fit_ends_as_the_fit_did() -> None:
     ]
 
 
-def test_scores_come_before_further_fits_so_that_there_are_rows_early() -> None:
+def test_scores_come_before_further_fits_so_that_there_are_rows_early():
     executor = Scripted()
     jobs = [job("a"), job("b"), job("x", "a", kind="score"), job("y", "b", kind="score")]
     list(run_jobs(jobs, executor))
     assert executor.started == ["fit:a", "score:x", "fit:b", "score:y"]
 
 
-def test_baselines_go_first_then_the_reference_then_what_others_stand_on(home: Path) -> None:
+def test_baselines_go_first_then_the_reference_then_what_others_stand_on(home):
     table = home / "rows.csv"
     table.write_text("a,b,y\n" + "".join(f"{i},{i % 5},{i % 7 > 3}\n" for i in range(200)))
-    started: list[str] = []
+    started = []
     bench_core.run(
         data=str(table),
         learners=["early-exit", "cegb", "gbrt", "constant"],
@@ -134,17 +132,17 @@ def test_baselines_go_first_then_the_reference_then_what_others_stand_on(home: P
     ]
 
 
-def run(**options: Any) -> Any:
+def run(**options):
     given = {"data": "toy-rank", "workers": 2, "audit": "off", **options}
     return bench_core.run(plugins=("helpers.toys",), **given)
 
 
-def errors(result: Any) -> dict[str, tuple[str, str]]:
+def errors(result):
     return {title: (status, error) for title, status, error in result.failures}
 
 
 @linux
-def test_whatever_goes_wrong_in_a_learner_is_a_row_and_the_rest_goes_on(home: Path) -> None:
+def test_whatever_goes_wrong_in_a_learner_is_a_row_and_the_rest_goes_on(home):
     result = run(
         learners=["toy-broken", "toy-prefix"],
         settings=[
@@ -169,14 +167,14 @@ def test_whatever_goes_wrong_in_a_learner_is_a_row_and_the_rest_goes_on(home: Pa
     assert "array of Python objects" in found["state"][1]
 
 
-def test_what_takes_longer_than_allowed_is_ended(home: Path) -> None:
+def test_what_takes_longer_than_allowed_is_ended(home):
     result = run(learners=["toy-broken"], settings=["toy-broken.how=hang"], timeout=0.5)
     ((_, status, error),) = result.failures
     assert (status, error) == ("timeout", "took longer than 0.5 s and was ended")
 
 
-def test_progress_tells_who_is_how_far(home: Path) -> None:
-    seen: list[Any] = []
+def test_progress_tells_who_is_how_far(home):
+    seen = []
     run(
         learners="toy-prefix",
         settings=["toy-prefix.tradeoff=0.5", "toy-prefix.seconds=0.8"],
@@ -191,23 +189,23 @@ def test_progress_tells_who_is_how_far(home: Path) -> None:
     assert all(e.worker in (1, 2) for e in seen if e.kind in ("start", "progress"))
 
 
-def test_a_learner_that_no_other_process_can_import_runs_inline(home: Path) -> None:
+def test_a_learner_that_no_other_process_can_import_runs_inline(home):
     @dataclass(frozen=True)
     class Mine(Prefix):
         name: ClassVar[str] = "mine"
 
-    seen: list[Any] = []
+    seen = []
     result = run(learners=[Mine(0.5), Mine(2.0)], on_event=seen.append)
     assert result.failures == ()
     assert any("Mine cannot be imported by another process" in e.message for e in seen)
     assert len(fits(home)) == 2
 
 
-def test_a_learner_that_ends_the_program_is_a_failed_trial_inline_too(home: Path) -> None:
+def test_a_learner_that_ends_the_program_is_a_failed_trial_inline_too(home):
     class Leaving(Prefix):
         name: ClassVar[str] = "leaving"
 
-        def fit(self, *given: Any) -> Any:
+        def fit(self, *given):
             raise SystemExit(3)
 
     result = run(learners=[Leaving(0.5), Prefix(0.5)])
@@ -215,9 +213,7 @@ def test_a_learner_that_ends_the_program_is_a_failed_trial_inline_too(home: Path
     assert "SystemExit: 3" in result.failures[0][2]
 
 
-def test_what_a_learner_prints_does_not_reach_the_pipe(
-    home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_a_learner_prints_does_not_reach_the_pipe(home, monkeypatch):
     (home / "printing.py").write_text(
         "from dataclasses import dataclass\n"
         "from typing import ClassVar\n"
@@ -246,7 +242,7 @@ def test_what_a_learner_prints_does_not_reach_the_pipe(
     assert result.counts == {"ok": 2}
 
 
-def test_a_worker_that_dies_between_two_jobs_takes_none_with_it(home: Path) -> None:
+def test_a_worker_that_dies_between_two_jobs_takes_none_with_it(home):
     made = plan(data="toy-rank", learners="toy-prefix", plugins="helpers.toys")
     executor = LocalExecutor(1, 1, lambda event: None)
     try:
@@ -261,7 +257,7 @@ def test_a_worker_that_dies_between_two_jobs_takes_none_with_it(home: Path) -> N
         executor.close()
 
 
-def test_threads_are_pinned_in_workers(home: Path) -> None:
+def test_threads_are_pinned_in_workers(home):
     executor = LocalExecutor(1, 3, lambda event: None)
     try:
         executor.submit(Job("fit", replace(FIT, learner={"class": "none:None", "fields": {}})))
@@ -280,17 +276,17 @@ def test_threads_are_pinned_in_workers(home: Path) -> None:
     assert not os.path.exists(f"/proc/{worker.process.pid}/cmdline")  # noqa: PTH110
 
 
-def test_inline_blas_has_one_thread_as_in_workers(home: Path) -> None:
-    seen: list[int] = []
+def test_inline_blas_has_one_thread_as_in_workers(home):
+    seen = []
 
     class Looking(Prefix):
         name: ClassVar[str] = "looking"
 
-        def fit(self, *given: Any) -> Any:
+        def fit(self, *given):
             seen.extend(lib["num_threads"] for lib in threadpool_info() if is_blas(lib))
             return super().fit(*given)
 
-    def is_blas(lib: dict[str, Any]) -> bool:
+    def is_blas(lib):
         return bool(lib["user_api"] == "blas")
 
     with threadpool_limits(2, "blas"):
@@ -299,8 +295,8 @@ def test_inline_blas_has_one_thread_as_in_workers(home: Path) -> None:
     assert set(seen) == {1}
 
 
-def test_a_message_for_users_stands_alone_and_a_fault_names_its_place() -> None:
-    def said(error: Exception) -> str:
+def test_a_message_for_users_stands_alone_and_a_fault_names_its_place():
+    def said(error):
         try:
             raise error
         except Exception as caught:
@@ -312,11 +308,8 @@ def test_a_message_for_users_stands_alone_and_a_fault_names_its_place() -> None:
     assert re.fullmatch(r"KeyError: 'x' \(test_execution\.py:\d+\)", said(KeyError("x")))
 
 
-def test_more_busy_threads_than_granted_are_a_mark(
-    home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def busy(worker: Worker, seconds: float) -> float:
-        assert worker.job is not None
+def test_more_busy_threads_than_granted_are_a_mark(home, monkeypatch):
+    def busy(worker, seconds):
         return 3.0 if "extra=3" in worker.job.spec.title and worker.job.kind == "fit" else 1.0
 
     monkeypatch.setattr(Worker, "busy_threads", busy)
@@ -331,13 +324,13 @@ def test_more_busy_threads_than_granted_are_a_mark(
 
 
 @linux
-def test_memory_of_children_counts_and_what_holds_it_is_ended(home: Path) -> None:
+def test_memory_of_children_counts_and_what_holds_it_is_ended(home):
     settings = ["toy-broken.how='children'", "toy-broken.megabytes=300"]
     result = run(learners="toy-broken", settings=settings, memory=600 << 20)
     assert errors(result).popitem()[1] == ("out-of-memory", "needed more than 600 MiB of memory")
 
 
-def test_rows_say_how_they_ran(home: Path) -> None:
+def test_rows_say_how_they_ran(home):
     frame = bench_core.run(
         data="toy-rank",
         learners="toy-prefix",

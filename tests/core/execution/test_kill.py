@@ -52,7 +52,7 @@ def workers_of(parent):
         with contextlib.suppress(OSError):
             text = (process / "cmdline").read_bytes().decode(errors="replace")
             state = (process / "stat").read_text().rsplit(")", 1)[1].split()[0]
-            if "bench_core.execution.worker" in text and f'"parent": {parent},' in text:
+            if "bench_core.execution.executors" in text and f'"parent": {parent},' in text:
                 found += [int(process.name)] if state != "Z" else []
     return found
 
@@ -207,7 +207,7 @@ def test_a_further_metric_scores_anew_but_fits_nothing(home):
 @needs_proc
 @pytest.mark.parametrize(
     ("send", "number"),
-    [(os.kill, signal.SIGINT), (os.killpg, signal.SIGINT), (os.killpg, signal.SIGTERM)],
+    [(os.kill, signal.SIGTERM), (os.killpg, signal.SIGINT)],
 )
 def test_interruptions_end_the_command_with_130_and_leave_no_process(home, send, number):
     process = subprocess.Popen(

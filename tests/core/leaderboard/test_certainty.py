@@ -134,7 +134,7 @@ def test_a_learner_without_a_point_at_the_least_cost_has_no_area():
     run.add("gbrt", [0.9 * v for v in ones], [100 * v for v in ones])
     run.add("mine", [0.8 * v for v in ones], ones)
     board = made(run)
-    assert row(board, "gbrt").area is None
+    assert math.isnan(row(board, "gbrt").area.value)
     assert area(row(board, "mine")).value == pytest.approx(0.8)
 
 
@@ -170,7 +170,7 @@ def test_a_curve_without_a_reference_has_no_area():
     run.reference = "absent"
     board = made(run)
     assert board.costs is None
-    assert all(one.area is None and one.saved is None for one in board.rows)
+    assert all(math.isnan(one.area.value) and not one.saved.tier for one in board.rows)
 
 
 def many(datasets, gap):
@@ -232,7 +232,7 @@ def test_the_gap_is_what_an_area_lacks_to_the_known_optimum(higher):
     run.add("mine", [sign * 0.5 * v for v in ones], ones)
     info = replace(run.info, higher_is_better={"accuracy": higher})
     (board,) = boards(info, run.frame)
-    assert all(one.gap is None for one in certified(info, run, board, run.frame).rows)
+    assert all(math.isnan(one.gap.value) for one in certified(info, run, board, run.frame).rows)
     board = replace(board, optimum=Optimum(((1.0, sign * 0.5), (10.0, sign * 0.9))))
     board = certified(info, run, board, run.frame, resamples=400)
     cells = np.minimum(0.5 + 0.4 * (grid_of(board) - 1) / 9, 0.9)

@@ -264,11 +264,11 @@ class OfLibraries(Prefix):
 
 
 def test_only_learners_that_say_so_have_keys_of_libraries_and_processor(monkeypatch):
-    here = keys.learner_key(OfLibraries()), keys.learner_key(Prefix())
+    here = keys.DescribedLearner(OfLibraries()).key(), keys.DescribedLearner(Prefix()).key()
     assert f"scipy {version('scipy')}" in here[0]["numerics"]
     monkeypatch.setattr(machine, "kernels", lambda: "BLAS other, SIMD none")
     machine.versions.cache_clear()
-    there = keys.learner_key(OfLibraries()), keys.learner_key(Prefix())
+    there = keys.DescribedLearner(OfLibraries()).key(), keys.DescribedLearner(Prefix()).key()
     machine.versions.cache_clear()
     assert here[0] != there[0]
     assert here[1] == there[1]

@@ -18,7 +18,6 @@ from helpers import example
 from helpers.stores import Weight, filled, outcome
 
 from bench_core.errors import InputError
-from bench_core.results.differences import differences
 from bench_core.results.merge import merge
 from bench_core.results.records import (
     MEASURED,
@@ -29,6 +28,7 @@ from bench_core.results.records import (
     StoredValues,
     Trial,
     TrialSpec,
+    differences,
 )
 from bench_core.results.store import Store
 from bench_core.results.store_files import load_model, save_model

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from bench_trees import Ensemble
 from helpers.program_cases import PROGRAMS, X, folder_of
 
 from bench_core import InputError, UsageError, price_list
@@ -18,7 +19,6 @@ from bench_core.serving import (
     Predictor,
     Program,
     Step,
-    Trees,
     load,
     write_folder,
 )
@@ -32,7 +32,7 @@ PRICES = price_list(np.array([1.0, 2.0]), split=0.5, unit="ms")
 
 
 def program():
-    trees = Trees(
+    trees = Ensemble(
         start=np.array([0, 3], np.int32),
         feature=np.array([1, -1, -1], np.int32),
         threshold=np.array([0.5, 0, 0], np.float32),
@@ -41,6 +41,8 @@ def program():
         missing_left=np.array([True, False, False]),
         value=np.array([0.0, 1.0, 2.0]),
         output=np.zeros(1, np.int32),
+        base=np.zeros(1),
+        features=2,
     )
     one = Step(np.zeros(1, np.int64), np.ones(1), np.ones(1, bool), np.zeros(1), then=END)
     return Program(1, [one], trees, np.ones(2))

@@ -241,6 +241,3 @@ def test_a_program_that_is_none_is_refused(change, says):
     program = folder(policy).program
     with pytest.raises(ValueError, match=says):
         replace(program, **change)
-    steps = [replace(step, gate="score") for step in program.scores.steps]
-    with pytest.raises(ValueError, match="more than a sum of trees"):
-        replace(program, scores=replace(program.scores, steps=steps))

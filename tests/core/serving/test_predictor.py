@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
+from bench_trees import Ensemble
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics import accuracy_score
@@ -25,7 +26,7 @@ from bench_core.serving import (
     Program,
     Step,
     Stop,
-    Trees,
+    no_trees,
     write_folder,
 )
 from bench_core.serving.estimators import ServedClassifier, ServedRegressor
@@ -35,7 +36,7 @@ NAMES = ("a", "b", "c", "d")
 
 def stump(feature, low, high, threshold=0.0):
     """One split: low at or below the threshold, high above; a missing cell goes right."""
-    return Trees(
+    return Ensemble(
         start=np.array([0, 3], np.int32),
         feature=np.array([feature, -1, -1], np.int32),
         threshold=np.array([threshold, 0, 0], np.float32),
@@ -44,6 +45,8 @@ def stump(feature, low, high, threshold=0.0):
         missing_left=np.array([False, False, False]),
         value=np.array([0.0, low, high]),
         output=np.zeros(1, np.int32),
+        base=np.zeros(1),
+        features=4,
     )
 
 
@@ -55,7 +58,9 @@ def step(*trees, bias=0.0, **more):
 def predictor(steps, trees, prices=None, **more):
     nothing = np.array([-9.0])
     more = {"stops": [Stop(k, {"stage": k}) for k in range(len(steps))], "nothing": nothing, **more}
-    program = Program(1, steps, Trees.joined(trees), np.ones(4), **more)
+    program = Program(
+        1, steps, Ensemble.concat(trees) if trees else no_trees(1, 4), np.ones(4), **more
+    )
     costs = prices or price_list(np.array([1.0, 2.0, 4.0, 8.0]), split=0.5, tree=0.25)
     return Predictor(Folder(program, costs, NAMES, {"task": "binary"}))
 
@@ -280,7 +285,7 @@ def test_a_tree_is_billed_once_on_a_way():
 
 def test_steps_that_lead_back_are_no_program():
     with pytest.raises(ValueError, match="step 1 cannot lead to step 0"):
-        Program(1, [step(then=1), step(then=0)], Trees.none(), np.ones(4))
+        Program(1, [step(then=1), step(then=0)], no_trees(1, 4), np.ones(4))
 
 
 @pytest.mark.parametrize("frame", ["pandas", "polars"])
@@ -308,7 +313,7 @@ def folder(path, task):
     columns = Columns.raw(one, one, np.ones(1))
     step = Step(none, np.zeros(0), none > 0, np.zeros(1), columns, then=END)
     program = Program(
-        1, [step], Trees.none(), np.ones(2), stops=[Stop(0, {})], nothing=np.full(1, -1.0)
+        1, [step], no_trees(1, 2), np.ones(2), stops=[Stop(0, {})], nothing=np.full(1, -1.0)
     )
     costs = price_list(np.array([2.0, 3.0]))
     classes = 2 if task is Task.BINARY else 0

@@ -1,30 +1,24 @@
 """CUBE and its variants: where each class shows, how noise is spread, what features cost."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import numpy as np
 import pytest
 from bench_datasets.acquisition import Cube, CubeNM, CubePrices, CubeUniform
-
-from bench_core import Splits
 
 # SEFA, datasets/create_cube.py: the means of features k+1..k+3 of class k+1
 TABLE = ["000", "100", "010", "110", "001", "101", "011", "111"]
 
 
-def prepared(dataset: Any, size: str = "quick", seed: int = 0) -> Splits:
-    return dataset.prepare(None, size, 0, seed).complete(dataset.task)  # type: ignore[no-any-return]
+def prepared(dataset, size="quick", seed=0):
+    return dataset.prepare(None, size, 0, seed).complete(dataset.task)
 
 
-def informative(X: np.ndarray, y: np.ndarray, first: int) -> np.ndarray:
+def informative(X, y, first):
     """Which cells (n, d) show the class in the block that begins at ``first``."""
     place = np.arange(X.shape[1]) - first - y[:, None]
     return (place >= 0) & (place < 3)
 
 
-def deviations(X: np.ndarray, y: np.ndarray, first: int) -> np.ndarray:
+def deviations(X, y, first):
     """Informative cells less the means of SEFA's table."""
     rows = np.arange(len(y))
     found = [
@@ -34,7 +28,7 @@ def deviations(X: np.ndarray, y: np.ndarray, first: int) -> np.ndarray:
 
 
 @pytest.mark.parametrize("dataset", [Cube(rows=30_000), CubePrices(rows=30_000), Cube(sd=0.3)])
-def test_a_class_shows_in_three_features_by_its_bits_and_all_else_is_noise(dataset: Any) -> None:
+def test_a_class_shows_in_three_features_by_its_bits_and_all_else_is_noise(dataset):
     blocks = (0, 10) if isinstance(dataset, CubePrices) else (0,)
     data = prepared(dataset, "standard").train
     y = data.y.astype(int)
@@ -52,7 +46,7 @@ def test_a_class_shows_in_three_features_by_its_bits_and_all_else_is_noise(datas
     assert np.bincount(y) / len(y) == pytest.approx(np.full(8, 1 / 8), abs=0.03)
 
 
-def test_noise_of_the_uniform_variant_fills_the_unit_interval() -> None:
+def test_noise_of_the_uniform_variant_fills_the_unit_interval():
     data = prepared(CubeUniform(rows=30_000)).train
     y = data.y.astype(int)
     assert deviations(data.X, y, 0).std() == pytest.approx(0.3, abs=0.005)
@@ -65,7 +59,7 @@ def test_noise_of_the_uniform_variant_fills_the_unit_interval() -> None:
 
 
 @pytest.mark.parametrize("sd", [0.3, 0.1])
-def test_only_the_block_of_its_context_shows_a_class(sd: float) -> None:
+def test_only_the_block_of_its_context_shows_a_class(sd):
     data = prepared(CubeNM(sd=sd, rows=30_000)).train
     y, code = data.y.astype(int), data.X[:, :5]
     context = code.argmax(axis=1)
@@ -84,7 +78,7 @@ def test_only_the_block_of_its_context_shows_a_class(sd: float) -> None:
         assert elsewhere.std() == pytest.approx(0.3, abs=0.003)
 
 
-def test_prices_are_one_a_feature_and_one_for_the_whole_context() -> None:
+def test_prices_are_one_a_feature_and_one_for_the_whole_context():
     for dataset in (Cube(), CubeUniform()):
         assert prepared(dataset).prices.feature_price().tolist() == [1] * 20
     two = prepared(CubePrices()).prices.feature_price()
@@ -95,8 +89,8 @@ def test_prices_are_one_a_feature_and_one_for_the_whole_context() -> None:
     assert nm.feature_price().tolist() == [1] * 55
 
 
-def test_sizes_follow_the_profile_or_the_option() -> None:
-    def sizes(splits: Splits) -> list[int]:
+def test_sizes_follow_the_profile_or_the_option():
+    def sizes(splits):
         return [len(part) for part in (splits.train, splits.valid, splits.test)]
 
     assert sizes(prepared(CubeNM())) == [600, 200, 200]
@@ -105,7 +99,7 @@ def test_sizes_follow_the_profile_or_the_option() -> None:
 
 
 @pytest.mark.parametrize("dataset", [Cube(), CubeUniform(), CubePrices(), CubeNM()])
-def test_the_seed_redraws_every_split(dataset: Any) -> None:
+def test_the_seed_redraws_every_split(dataset):
     one, same, other = (prepared(dataset, seed=seed) for seed in (0, 0, 1))
     for name in ("train", "valid", "test"):
         a, b, c = (getattr(splits, name).X for splits in (one, same, other))

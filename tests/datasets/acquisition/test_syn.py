@@ -1,14 +1,11 @@
 """Syn1 to Syn3: SEFA's rows bit by bit, the sets that decide, and acquisitions until complete."""
 
-from __future__ import annotations
-
 from math import exp, sin
 
 import numpy as np
 import pytest
-from bench_datasets.acquisition.syn import Syn1, Syn2, Syn3, acquisitions
-
-from bench_core import Splits
+from acquisitions import acquisitions, relevant
+from bench_datasets.acquisition.syn import Syn1, Syn2, Syn3
 
 # by hand: the logits of a row, after the docstring of SEFA's datasets/create_synthetic.py
 A = lambda x: 4 * x[0] * x[1]  # noqa: E731
@@ -17,11 +14,11 @@ C = lambda x: -10 * sin(0.2 * x[6]) + abs(x[7]) + x[8] + exp(-x[9]) - 2.4  # noq
 RULES = [(Syn1, A, B), (Syn2, A, C), (Syn3, B, C)]
 
 
-def prepared(dataset: type[Syn1], size: str = "paper", **options: int) -> Splits:
-    return dataset(**options).prepare(None, size, 0, 0)  # type: ignore[arg-type]
+def prepared(dataset, size="paper", **options):
+    return dataset(**options).prepare(None, size, 0, 0)
 
 
-def test_rows_are_those_of_one_stream_bit_by_bit() -> None:
+def test_rows_are_those_of_one_stream_bit_by_bit():
     np.random.seed(8139)  # noqa: NPY002
     for dataset, below, above in RULES:
         x = np.random.normal(size=(80_000, 11))  # noqa: NPY002
@@ -34,7 +31,7 @@ def test_rows_are_those_of_one_stream_bit_by_bit() -> None:
         assert np.array_equal(np.concatenate([p.y for p in parts]), y)
 
 
-def test_a_smaller_size_takes_the_first_rows_of_each_part() -> None:
+def test_a_smaller_size_takes_the_first_rows_of_each_part():
     whole, quick, few = prepared(Syn2), prepared(Syn2, "quick"), prepared(Syn2, rows=100)
     for name, rows in (("train", 15_000), ("valid", 2_500), ("test", 2_500)):
         assert len(getattr(quick, name)) == rows
@@ -44,25 +41,25 @@ def test_a_smaller_size_takes_the_first_rows_of_each_part() -> None:
     assert len(few.test) == 10_000
 
 
-def test_relevant_sets_are_those_of_the_paper() -> None:
+def test_relevant_sets_are_those_of_the_paper():
     X = np.zeros((2, 11), dtype=np.float32)
     X[:, 10] = -0.1, 0.1
     a, b, c = [1, 2], [3, 4, 5, 6], [7, 8, 9, 10]
     for dataset, sets in ((Syn1, (a, b)), (Syn2, (a, c)), (Syn3, (b, c))):
-        found = [(np.flatnonzero(row) + 1).tolist() for row in dataset().relevant(X)]
+        found = [(np.flatnonzero(row) + 1).tolist() for row in relevant(dataset(), X)]
         assert found == [[*own, 11] for own in sets]
 
 
 @pytest.mark.parametrize(("dataset", "mean"), [(Syn1, 4), (Syn2, 4), (Syn3, 5)])
-def test_who_buys_nothing_else_completes_them_at_the_optimum(dataset, mean: float) -> None:
+def test_who_buys_nothing_else_completes_them_at_the_optimum(dataset, mean):
     X = prepared(dataset, "quick").test.X
-    relevant = dataset().relevant(X)
-    order = np.where(relevant, np.cumsum(relevant, axis=1) - 1, -1)
-    assert acquisitions(order, relevant).mean() == pytest.approx(mean, abs=0.05)
+    those = relevant(dataset(), X)
+    order = np.where(those, np.cumsum(those, axis=1) - 1, -1)
+    assert acquisitions(order, those).mean() == pytest.approx(mean, abs=0.05)
 
 
-def test_acquisitions_count_until_the_last_relevant_sensor() -> None:
-    relevant = np.array([[True, False, True, False]] * 5)
+def test_acquisitions_count_until_the_last_relevant_sensor():
+    those = np.array([[True, False, True, False]] * 5)
     order = np.array(
         [
             [0, -1, 1, -1],  # at once
@@ -72,4 +69,4 @@ def test_acquisitions_count_until_the_last_relevant_sensor() -> None:
             [-1, 0, 1, -1],  # never complete: all four would be bought
         ]
     )
-    assert acquisitions(order, relevant).tolist() == [2, 4, 3, 4, 4]
+    assert acquisitions(order, those).tolist() == [2, 4, 3, 4, 4]

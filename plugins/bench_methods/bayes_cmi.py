@@ -1,0 +1,382 @@
+"""A policy that buys what tells most about the class per price, under naive Bayes or trees.
+
+C. Ma, S. Tschiatschek, K. Palla, J. M. Hernandez-Lobato, S. Nowozin, C. Zhang, "EDDI: Efficient
+dynamic discovery of high-value information with partial VAE", ICML 2019, buy the feature of the
+highest expected information. Here the class is the only latent variable, so that this information
+is a sum and needs no draws. With x_m what is bought and c_j the marginal price, a row buys
+
+    argmax_j  I(y; x_j | x_m) / c_j,   I = sum_{y,b} p(y, b | x_m) log( p(b | y, x_m) / p(b | x_m) )
+
+and stops where that is at most t H(y) / (price of everything): t, the operating point, is the
+price of everything in units of the information that the class holds. Numbers are cut into ``bins``
+of equal frequency, missing cells being one more. Shares are counted with one row added to each.
+
+    p(x | y) = prod_j p(x_j | y)                naive
+    p(x | y) = prod_j p(x_j | x_parent(j), y)   tree, the same for all classes, that maximises
+                                                sum_j I(x_j; x_parent(j) | y)
+
+The first is what K. Chai, L. Deng, Q. Yang, C. Ling, "Test-cost sensitive naive Bayes
+classification", ICDM 2004, buy by with misclassification costs [M]. The second is N. Friedman,
+D. Geiger, M. Goldszmidt, Machine Learning 29 (1997), after C. Chow, C. Liu, IEEE Transactions on
+Information Theory 14 (1968) [M]. [M] marks formulas restated from memory.
+
+Equations
+    I                bench_methods.bayes_cmi.Forest.gain
+    p(x | y)         bench_methods.bayes_cmi.Forest.evidence
+    combinations     bench_methods.bayes_cmi.Variables.of_rows
+    shares           bench_methods.bayes_cmi.Forest.of
+    tree             bench_methods.bayes_cmi.chow_liu
+    purchases, stop  bench_models.information.MostInformation.act
+    T                bench_methods.bayes_cmi.temperature_of
+
+Departures
+- EDDI's latent variable is continuous, its posterior a network's and its information estimated
+  from draws. It stops by a limit on the information per price, which here has the unit above.
+- The columns of one purchase are one variable: the combinations of their bins, whose shares are
+  counted, so that nothing is assumed of columns that are bought together. Of more than 128
+  combinations, those that tell nearly the same about the class are one value; this only lowers the
+  information. A column that several purchases give together is not used, and a purchase is not
+  credited with columns of another one that it includes.
+- Branches of the tree that gain less than the Bayesian information criterion takes for their shares
+  are left out. Shares given another variable lean on those given the class alone by 5 rows.
+- One temperature T calibrates: classes weigh p(y) p(x_m | y)^(1/T). It is fitted to the log-loss
+  of the validation rows, of which 1, 2, 4, ... and all purchases are known, in the order of their
+  initial information per price. ``temperature`` sets it.
+- Under a cap the choice is among what the row can still pay for.
+- Evaluating the posterior is not charged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, ClassVar, Literal, Self
+
+import numpy as np
+from bench_models.boosting import binned
+from bench_models.information import MostInformation, plogp
+from bench_models.states import Stored
+from bench_models.tradeoff import entropy
+
+from bench_core import (
+    Examples,
+    FitContext,
+    Prices,
+    Purchases,
+    Sequential,
+    Task,
+    among,
+    log,
+    param,
+    provide_learners,
+)
+from bench_core.arrays import BoolArray, Float32Array, FloatArray, IntArray
+
+MOST_IN_TREE = 128
+"""Variables of which all pairs are looked at without being asked to."""
+
+MOST_VALUES = 128
+"""Combinations of the bins of several columns, after which similar ones are one value."""
+
+PRIOR_ROWS = 5.0
+"""Rows by which the shares given another variable's value lean on those given the class alone."""
+
+SPAN = 1e-5
+"""The last operating point's price of information, as a share of the first one's."""
+
+HOTTEST = 1e3  # T, and the coolest is one over it
+
+ROWS = 1000  # looked at together
+
+
+@dataclass(frozen=True, kw_only=True)
+class BayesCMI:
+    """Purchases of most information about the class per price, by counted shares."""
+
+    name: ClassVar[str] = "bayes-cmi"
+    numerics: ClassVar[tuple[str, ...]] = ("numpy", "scipy", "cpu")
+    tasks: ClassVar[frozenset[Task]] = frozenset({Task.BINARY, Task.MULTICLASS})
+
+    bins: int = param(8, "most bins of a number", least=2, most=64, search=log(4, 32))
+    dependence: Literal["auto", "naive", "tree"] = param(
+        "auto",
+        "what variables may depend on besides the class: nothing, or one other each; auto: tree up "
+        "to 128 variables",
+        search=among("naive", "tree"),
+    )
+    temperature: float | None = param(
+        None, "T, what log p(x | y) is divided by; none: fitted to the validation rows", above=0
+    )
+    points: int = param(60, "operating points", least=2, most=100)
+
+    def fit(
+        self, train: Examples, valid: Examples, prices: Prices, context: FitContext
+    ) -> Sequential:
+        """Count on ``train``; ``valid`` calibrates."""
+        variables, codes = Variables.of_rows(train, prices, self.bins, context)
+        few = self.dependence == "auto" and len(variables.sizes) <= MOST_IN_TREE
+        tree = few or self.dependence == "tree"
+        forest = Forest.of(variables, codes, train, tree, context.classes)
+        unit = prices.everything / max(entropy(forest.prior), 1e-12)
+        policy = MostInformation(forest, prices, {"tradeoff": (1.0,)}, unit)
+        free, nothing = policy.purchases.price == 0, np.float32(np.nan)
+        first = policy.worth(np.full((1, prices.features), nothing), free[None])[0]
+        order = np.argsort(-first.clip(0), kind="stable")
+        T = self.temperature or temperature_of(forest, valid, order[~free[order]])
+        policy = replace(policy, beliefs=replace(forest, temperature=T))
+        # nobody buys at the highest price: what is free is known, and may differ by row
+        costs = np.asarray(prices.needs @ (prices.sensor > 0).astype(np.float64)) > 0
+        start = np.where(costs, nothing, valid.X), np.tile(free, (len(valid), 1))
+        most = float(policy.worth(*start).max(initial=0.0)) or 1.0
+        stops = np.geomspace(most, most * SPAN, self.points).tolist()
+        context.progress(1, 1)
+        return Sequential(replace(policy, stops={"tradeoff": stops}), prices)
+
+
+@dataclass(frozen=True, eq=False)
+class Variables(Stored):
+    """One discrete variable for each purchase, then one for each column that costs nothing.
+
+    The value of variable ``of[i]`` begins as 0; column ``column[i]`` in bin b makes value a of it
+    ``values[start[i] + a * bins + b]``, column after column.
+    """
+
+    bins: Any  # Bins
+    sizes: IntArray  # (V,)
+    column: IntArray  # (D,)
+    of: IntArray  # (D,)
+    start: IntArray  # (D,)
+    values: IntArray
+
+    @classmethod
+    def of_rows(
+        cls, train: Examples, prices: Prices, most: int, context: FitContext
+    ) -> tuple[Self, IntArray]:
+        """Of training rows, whose numbers have at most ``most`` bins; and their values (V, n)."""
+        bins, packed = binned(train, most, context)
+        column, of = _assigned(prices)
+        sizes = np.ones(max(len(Purchases.of(prices)), of.max(initial=-1) + 1), dtype=np.int64)
+        now = np.zeros((len(sizes), len(train)), dtype=np.int64)
+        parts = [np.zeros(0, np.int64)]
+        for j, v in zip(column, of, strict=True):
+            each = int(bins.counts[j]) + 1  # the last one for missing cells
+            now[v] = now[v] * each + packed[j]
+            parts.append(_values(now[v], int(sizes[v]) * each, train, context.classes))
+            now[v] = parts[-1][now[v]]
+            sizes[v] = parts[-1].max() + 1
+        start = np.cumsum([len(part) for part in parts])[:-1]
+        return cls(bins, sizes, column, of, start, np.concatenate(parts)), now
+
+    def codes(self, X: Float32Array) -> IntArray:
+        """The values (V, n) of rows (n, d); of those that are not bought they mean nothing."""
+        each, bins = self.bins.codes(X, 1), self.bins.counts + 1
+        found = np.zeros((len(self.sizes), len(X)), dtype=np.int64)
+        for j, v, start in zip(self.column, self.of, self.start, strict=True):
+            found[v] = self.values[start + found[v] * bins[j] + each[j]]
+        return found
+
+
+def _assigned(prices: Prices) -> tuple[IntArray, IntArray]:
+    """The columns that are used and the variable of each: of the least purchase that gives it."""
+    purchases = Purchases.of(prices)
+    sets, start = purchases.sets, purchases.sets[purchases.price == 0].any(axis=0)
+    needs = prices.needs @ (~start[:, None] * np.eye(prices.sensors))
+    free = needs.sum(axis=1) == 0
+    gives = needs @ (~sets).T == 0  # (d, k)
+    size = np.where(np.column_stack([gives, free]), np.append(sets.sum(axis=1), -1), np.inf)
+    of = size.argmin(axis=1)
+    of[free] += np.arange(free.sum())
+    column = np.flatnonzero(size.min(axis=1) < np.inf)
+    return column, of[column]
+
+
+def _values(codes: IntArray, size: int, train: Examples, classes: int) -> IntArray:
+    """A value (size,) for each combination of bins: its own, or one that it shares with others
+    of the same likeliest class, and nearly the same share of it."""
+    if size <= MOST_VALUES:
+        return np.arange(size)
+    place = codes * classes + train.y.astype(np.int64)
+    counts = np.bincount(place, train.weights, size * classes).reshape(size, classes)
+    share = (counts + counts.sum(axis=0) / counts.sum()) / (counts.sum(axis=1, keepdims=True) + 1)
+    order = np.lexsort((share.max(axis=1), share.argmax(axis=1)))
+    rows = counts.sum(axis=1)[order]
+    middle = (np.cumsum(rows) - rows / 2) / rows.sum()
+    group = np.minimum(middle * MOST_VALUES, MOST_VALUES - 1).astype(np.int64)
+    found = np.empty(size, dtype=np.int64)
+    found[order] = share.argmax(axis=1)[order] * MOST_VALUES + group
+    return np.unique(found, return_inverse=True)[1].reshape(-1)
+
+
+@dataclass(frozen=True, eq=False)
+class Forest(Stored):
+    """Shares of each class and of the variables' values, given the class and a parent.
+
+    What is known of a row goes from the leaves of each tree to its root and back (J. Pearl,
+    Probabilistic Reasoning in Intelligent Systems, 1988).
+    """
+
+    told: ClassVar[bool] = False
+
+    variables: Variables
+    prior: FloatArray  # (K,)
+    parent: IntArray  # (V,), -1: of the class alone
+    order: IntArray  # (V,), parents first
+    table: FloatArray  # p(b | a, y) at [y, a, b] for each variable, one after the other
+    temperature: float = 1.0
+
+    @classmethod
+    def of(
+        cls, variables: Variables, codes: IntArray, train: Examples, tree: bool, classes: int
+    ) -> Self:
+        """Of the values (V, n) of training rows."""
+        y, mass, size = train.y.astype(np.int64), train.weights, variables.sizes
+        parent, order = np.full(len(size), -1), np.arange(len(size))
+        if tree and len(size) > 1:
+            parent, order = chow_liu(codes, y, mass, size, classes)
+        tables = [np.zeros(0)]
+        for v, u in enumerate(parent.tolist()):
+            width, at = int(size[v]), y * size[v] + codes[v]
+            counts = np.bincount(at, mass, classes * width).reshape(classes, 1, width) + 1.0
+            table = counts / counts.sum(axis=2, keepdims=True)
+            if u >= 0:
+                at, shape = (y * size[u] + codes[u]) * width + codes[v], (classes, -1, width)
+                both = np.bincount(at, mass, classes * int(size[u]) * width).reshape(shape)
+                table = both + PRIOR_ROWS * table
+                table /= table.sum(axis=2, keepdims=True)
+            tables.append(table.ravel())
+        prior = np.bincount(y, mass, classes) + 1.0
+        return cls(variables, prior / prior.sum(), parent, order, np.concatenate(tables))
+
+    def scores(self, cells: Float32Array, bought: BoolArray) -> FloatArray:
+        """Log-odds (n,), or logarithms of the classes' shares up to a constant (n, K)."""
+        shares = self._shares(self.evidence(self.variables.codes(cells), self._known(bought))).T
+        return shares[:, 1] - shares[:, 0] if shares.shape[1] == 2 else shares
+
+    def gain(self, cells: Float32Array, bought: BoolArray) -> FloatArray:
+        """I(y; x_j | x_m) of each purchase (n, k) in nats."""
+        codes, known = self.variables.codes(cells), self._known(bought)
+        parts = [self._gain(*part, bought.shape[1]) for part in _parts(codes, known)]
+        return np.where(bought, 0.0, np.concatenate(parts, axis=1).T)
+
+    def evidence(self, codes: IntArray, known: BoolArray) -> FloatArray:
+        """log p(x_m | y), (K, n), of values (V, n)."""
+        return np.concatenate([self._up(*part)[0] for part in _parts(codes, known)], axis=1)
+
+    def _known(self, bought: BoolArray) -> BoolArray:
+        known = np.ones((len(self.parent), len(bought)), dtype=bool)
+        known[: bought.shape[1]] = bought.T
+        return known
+
+    def _shares(self, evidence: FloatArray) -> FloatArray:
+        """Logarithms of the classes' shares up to a constant."""
+        return np.asarray(evidence / self.temperature + np.log(self.prior)[:, None])
+
+    def _up(
+        self, codes: IntArray, known: BoolArray
+    ) -> tuple[FloatArray, list[FloatArray], dict[int, FloatArray]]:
+        """log p(x_m | y); what a variable and those below it tell of it (K or 1, B, n), up to a
+        factor; and of its parent (K, A, n)."""
+        evidence, tells = np.zeros((len(self.prior), codes.shape[1])), dict[int, FloatArray]()
+        below = [
+            np.where(own, code == np.arange(size)[:, None], 1.0)[None]
+            for own, code, size in zip(known, codes, self.variables.sizes, strict=True)
+        ]
+        for v in self.order[::-1].tolist():
+            u = self.parent[v]
+            tells[v] = product = np.einsum("kab,kbn->kan", self._tables[v], below[v])
+            if u >= 0:
+                product = below[u] * tells[v]
+            largest = product.max(axis=1)
+            evidence += np.log(largest)
+            if u >= 0:
+                below[u] = product / largest[:, None]
+        return evidence, below, tells
+
+    def _gain(self, codes: IntArray, known: BoolArray, purchases: int) -> FloatArray:
+        evidence, below, tells = self._up(codes, known)
+        share = self._shares(evidence)
+        share = np.exp(share - share.max(axis=0))
+        share /= share.sum(axis=0)
+        belief, gain = dict[int, FloatArray](), np.zeros((purchases, codes.shape[1]))
+        for v in self.order.tolist():
+            u, table = self.parent[v], self._tables[v]
+            if u >= 0:
+                both = np.einsum("kab,kan->kbn", table, belief[u] / tells[v]) * below[v]
+            else:  # alone, the same in all rows
+                both = table[:, 0, :, None] * (below[v] if v in self.parent else 1.0)
+            belief[v] = own = both / both.sum(axis=1, keepdims=True)
+            if v < purchases:
+                sure = (share * plogp(own).sum(axis=1)).sum(axis=0)
+                gain[v] = sure - plogp((share[:, None] * own).sum(axis=0)).sum(axis=0)
+        return gain.clip(0)
+
+    @cached_property
+    def _tables(self) -> list[FloatArray]:
+        """p(b | a, y) of each variable, (K, A, B)."""
+        size, K = self.variables.sizes, len(self.prior)
+        above = np.where(self.parent >= 0, size[self.parent], 1)
+        tables = np.split(self.table, np.cumsum(K * above * size))[:-1]
+        return [t.reshape(K, a, -1) for t, a in zip(tables, above, strict=True)]
+
+
+def _parts(codes: IntArray, known: BoolArray) -> Iterator[tuple[IntArray, BoolArray]]:
+    for start in range(0, max(codes.shape[1], 1), ROWS):
+        yield codes[:, start : start + ROWS], known[:, start : start + ROWS]
+
+
+def chow_liu(
+    codes: IntArray, y: IntArray, mass: FloatArray, size: IntArray, classes: int
+) -> tuple[IntArray, IntArray]:
+    """The parents (V,) of the forest of most information given the class, -1 for roots, and its
+    variables, parents first. Of equal branches the first is taken."""
+    joint = y * size[:, None] + codes  # of a class and a value
+    parent, best = np.full(len(size), -1), np.zeros(len(size))
+    order, left = list[int](), list(range(len(size)))
+    while left:
+        nearest = left.pop(int(np.argmax(best[left])))
+        order.append(nearest)
+        for v in left:
+            place = joint[nearest] * size[v] + codes[v]
+            shape = classes, size[nearest], size[v]
+            gain = _worth(np.bincount(place, mass, int(np.prod(shape))).reshape(shape))
+            if gain > best[v]:
+                best[v], parent[v] = gain, nearest
+    return parent, np.array(order)
+
+
+def _worth(both: Any) -> float:
+    """I(a; b | y) in nats from counts (K, A, B), less what BIC takes for its shares."""
+    a, b, rows = both.sum(axis=2), both.sum(axis=1), float(both.sum())
+    counts = (part[part > 0] for part in (a, b, both, a.sum(axis=1)))
+    one, other, pair, none = (float((some * np.log(some)).sum()) for some in counts)
+    parts = -one - other + pair + none
+    left, right = (np.maximum((part > 0).sum(axis=1) - 1, 0) for part in (a, b))
+    return float(parts - 0.5 * (left @ right) * np.log(rows)) / rows
+
+
+def temperature_of(forest: Forest, valid: Examples, order: IntArray) -> float:
+    """The T of least log-loss of these rows, of which the first 1, 2, 4, ... purchases of an
+    ``order`` (k,) are known."""
+    from scipy.optimize import minimize_scalar
+
+    codes = forest.variables.codes(valid.X)
+    y, mass = valid.y.astype(np.int64), valid.weights / valid.weights.sum()
+    prior, found = np.log(forest.prior)[:, None], []
+    for count in [*(2 ** np.arange((len(order) - 1).bit_length())).tolist(), len(order)]:
+        known = np.ones(codes.shape, dtype=bool)
+        known[order[count:]] = False
+        found.append(forest.evidence(codes, known))
+
+    def loss(logarithm: float) -> float:
+        total = 0.0
+        for evidence in found:
+            scores = evidence / np.exp(logarithm) + prior
+            total += float(mass @ (np.logaddexp.reduce(scores) - scores[y, np.arange(len(y))]))
+        return total
+
+    bounds = -np.log(HOTTEST), np.log(HOTTEST)
+    return float(np.exp(minimize_scalar(loss, bounds=bounds, method="bounded").x))
+
+
+bench_learners = provide_learners(BayesCMI)

@@ -1,0 +1,71 @@
+"""Policies that buy what is expected to tell most about the class per price."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+
+from bench_core import KNOWS, STOP, Prices, Purchases
+from bench_core.arrays import BoolArray, Float32Array, FloatArray, IntArray
+from bench_models.states import Stored
+
+NOTHING = 1e-9
+"""Nats that are a rounding error."""
+
+
+def plogp(p: FloatArray) -> FloatArray:
+    """p log p, shape as given; 0 where p is."""
+    return np.asarray(p * np.log(np.where(p > 0, p, 1.0)))
+
+
+def unsure(mass: FloatArray) -> FloatArray:
+    """Entropy (..) of the classes with these masses (.., K) in nats, times their sum."""
+    return np.asarray(plogp(mass.sum(axis=-1)) - plogp(mass).sum(axis=-1))
+
+
+@dataclass(frozen=True, eq=False)
+class MostInformation(Stored):
+    """Buys the purchase j of the largest ``unit`` x I(y; x_j | x_m) / c_j above the stop.
+
+    ``beliefs`` have ``gain(cells, bought)``, the information (n, k) of each purchase in nats,
+    ``scores(cells, bought)``, and ``told``, whether they are the truth.
+    """
+
+    nested: ClassVar[bool] = True
+
+    beliefs: Any
+    prices: Prices
+    stops: Mapping[str, Sequence[float]]
+    unit: float = 1.0
+
+    @property
+    def marks(self) -> tuple[str, ...]:
+        """That it was told the distribution, if so."""
+        return (KNOWS,) if self.beliefs.told else ()
+
+    def act(
+        self, cells: Float32Array, bought: BoolArray, left: FloatArray, stop: float
+    ) -> IntArray:
+        """Of equal information per price the first, where none tells anything the cheapest."""
+        worth = self.worth(cells, bought)
+        worth[self.purchases.marginal(bought) > left[:, None]] = -np.inf
+        best = worth.argmax(axis=1)
+        return np.where(worth[np.arange(len(best)), best] > stop, best, STOP)
+
+    def predict(self, cells: Float32Array, bought: BoolArray) -> FloatArray:
+        """The posterior, as scores."""
+        return np.asarray(self.beliefs.scores(cells, bought))
+
+    def worth(self, cells: Float32Array, bought: BoolArray) -> FloatArray:
+        """Information per price (n, k); -inf for what is bought."""
+        gain, price = self.beliefs.gain(cells, bought), self.purchases.marginal(bought)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            found = (gain * self.unit / price).round(9)
+        return np.where(bought, -np.inf, np.where(gain > NOTHING, found, -NOTHING * price))
+
+    @cached_property
+    def purchases(self) -> Purchases:
+        """What can be bought."""
+        return Purchases.of(self.prices)
