@@ -112,6 +112,8 @@ def _steps(program: Program, needed: list[IntArray]) -> Int32Array:
 STEP, LAST, ENDED_HOW, AHEAD, LEVEL, DEPTH, ASKED, TREES, PLACES = range(9)
 MIN, ADD = COMBINE.index("min"), COMBINE.index("add")
 _U: Any = np.uint64  # an index that is never counted from the end
+_njit: Any = njit  # whose types lack some options
+_inner = _njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)  # called in this file alone
 
 
 class State(NamedTuple):
@@ -147,13 +149,13 @@ def ways(program: Packed, row: State) -> Generator[int, None, None]:
             _take(row)
 
 
-@njit(inline="always")
+@_inner
 def _advance(program: Any, row: Any) -> int:
     place, steps, outputs = row.place, program.steps, row.scores.shape[1]
     while place[STEP] >= 0:
         p = place[STEP]
         if place[AHEAD] < p:
-            count = _descend(program, row, p)
+            count: int = _descend(program, row, p)
             if count > 0:
                 return count
         for k in range(outputs):
@@ -174,7 +176,7 @@ def _advance(program: Any, row: Any) -> int:
     return 0
 
 
-@njit(inline="always")
+@_inner
 def _take(row: Any) -> None:
     """The values given, as keys: integers in the order of the floats; -0.0 is 0.0."""
     bits = row.given.view(np.int32)
@@ -190,7 +192,7 @@ def _take(row: Any) -> None:
     row.place[ASKED] = 0
 
 
-@njit(inline="always")
+@_inner
 def _descend(program: Any, row: Any, p: int) -> int:
     """All trees of a segment down, level by level and without branches, as far as the features are
     there: how many are needed to go on. A row at its leaf stays there."""
@@ -226,7 +228,7 @@ def _descend(program: Any, row: Any, p: int) -> int:
     return 0
 
 
-@njit(inline="always")
+@_inner
 def _add_columns(program: Any, row: Any, p: Any) -> None:
     columns, factors, own = program.columns, program.factors, row.scores
     for c in range(program.steps[p, FIRST_COLUMN], program.steps[p, LAST_COLUMN]):
@@ -238,7 +240,7 @@ def _add_columns(program: Any, row: Any, p: Any) -> None:
             own[0, output] += factors[c, 0] * x
 
 
-@njit(inline="always")
+@_inner
 def _leave(program: Any, row: Any, p: Any) -> None:
     """Combine scores, and go where the gate leads."""
     place, scores, steps = row.place, row.scores, program.steps

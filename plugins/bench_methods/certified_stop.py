@@ -82,7 +82,7 @@ class CertifiedStop:
             raise UsageError(f"{self.name}: base {self.base.name!r} does no {context.task} tasks")
         copies = training_copies(valid, context.seed)
         first, second = (Examples(copies.X[k::2], copies.y[k::2]) for k in (0, 1))
-        model = _fitted(self.base, first, context)
+        model = _Inner(context, first).fitted(self.base)
         cost, error = _costs_and_errors(model, first, prices)
         c, e = cost[:, None], error[:, None]
         beaten = (cost <= c) & (error <= e) & ((cost < c) | (error < e))
@@ -126,18 +126,25 @@ class CertifiedPoint(Stored):
         return program
 
 
-def _fitted(base: Any, valid: Examples, context: Any) -> Any:
-    """The model of a learner, and of those that it stands on, with fewer validation rows."""
-    models, rows = dict[str, Any](), replace(context.splits, valid=valid)
+class _Inner:
+    """The context of fits to fewer validation rows, also of learners that these stand on."""
 
-    def fitted(learner: Any) -> Any:
-        key = repr(learner)
-        if key not in models:
-            models[key] = learner.fit(rows.train, valid, rows.prices, inner)
-        return models[key]
+    def __init__(self, context: FitContext, valid: Examples) -> None:
+        self._context, self._models = context, dict[str, Any]()
+        self.splits = replace(context.splits, valid=valid)
 
-    inner = replace(context, splits=rows, fitted=fitted, report=lambda done, total: None)
-    return fitted(base)
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._context, name)
+
+    def fitted(self, learner: Any) -> Any:
+        """The model of a learner, trained once."""
+        key, rows = repr(learner), self.splits
+        if key not in self._models:
+            self._models[key] = learner.fit(rows.train, rows.valid, rows.prices, self)
+        return self._models[key]
+
+    def progress(self, done: int, total: int) -> None:
+        """Nothing: that of several fits would fall."""
 
 
 def _costs_and_errors(model: Any, rows: Examples, prices: Prices) -> tuple[FloatArray, FloatArray]:

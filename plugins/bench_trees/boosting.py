@@ -20,10 +20,10 @@ from bench_trees.fixed_point import Residuals
 from bench_trees.grower import Grower
 from bench_trees.kernels.growth import GrownTree
 from bench_trees.kernels.packed_codes import count_words, pack
-from bench_trees.losses import Gradients, Labels, Loss, Measured, Squared, named
+from bench_trees.losses import Gradients, Labels, Logistic, Loss, Measured, Softmax, Squared, named
 from bench_trees.penalties import Ledger, Penalty
 from bench_trees.settings import Settings
-from bench_trees.threads import workers
+from bench_trees.threads import PIECE, workers
 
 ROUNDING = 1e-9
 """Relative rounding error of a mean loss."""
@@ -88,10 +88,10 @@ def boost(
             grower.offer(offered)
             while done < most and not diverged:
                 grown = iterate(most - done)
-                diverged = diverges()
-                if diverged or not grown:
+                if not grown:
                     break
-                trees += grown
+                diverged = diverges()
+                trees += grown[: -loss.outputs] if diverged else grown
                 before, done = done, len(trees) // loss.outputs
                 if progress is not None:
                     for each in range(before, done):
@@ -114,7 +114,7 @@ def _iterations(
     shape = loss.outputs, len(data.y)
     begin = np.broadcast_to(base[:, None] if start is None else start, shape)
     descent = _Descent(grower, loss, data, begin)
-    return lambda _: descent.iterate(), descent.diverges
+    return descent.iterate, descent.diverges
 
 
 class _Descent:
@@ -126,13 +126,20 @@ class _Descent:
         self.mean = loss.mean if isinstance(loss, Measured) else None
         self.scores = np.array(start, np.float64, order="C")
         self.slopes: Gradients | None = None
+        # whether the kernel that grows trees can bring gradients up to date
+        plain = type(loss).gradients in (Logistic.gradients, Softmax.gradients)
+        self.classes = plain and len(data.y) <= PIECE and getattr(loss, "convex", False)
 
-    def iterate(self) -> list[GrownTree]:
-        """One tree per output, none at all if no root is split."""
-        gradient, hessian = self.slopes or self._slopes()
-        self.slopes = None
+    def iterate(self, most: int) -> list[GrownTree]:
+        """One tree per output of up to so many iterations, none at all if no root is split."""
+        slopes = gradient, hessian = self.slopes or self._slopes()
         if not self.grower.settings.second_order:
             hessian = None
+        if self.classes and self.grower.at_once() >= self.loss.outputs:
+            self.slopes = slopes
+            classes = frozen(self.data.y, np.float64), frozen(self.start, np.float64).reshape(-1)
+            return self.grower.grow(gradient, hessian, self.scores, classes, most)
+        self.slopes = None
         return self.grower.grow(gradient, hessian, self.scores)
 
     def diverges(self) -> bool:
@@ -144,7 +151,7 @@ class _Descent:
         if self.mean is None:
             return False
         if getattr(self.loss, "convex", False):
-            self.slopes = self._slopes()
+            self.slopes = self.slopes or self._slopes()
             if self._slope_from_start(self.slopes[0]) <= 0:
                 return False
         return not self.mean(self.scores, self.data) <= self.limit

@@ -73,7 +73,8 @@ FEATURES, PER_BIN = 256, 10
 """Histograms are not kept with at least so many features and at most so many rows for each bin."""
 OTHER = Descent(0.0, 0.0, 0.0, np.empty(0))
 NONE = frozen(np.empty(0), np.float64)
-SQUARED = Newton(NONE, NONE, np.empty((0, 1)), np.empty(0))
+ANY = np.empty(0)
+SQUARED = Newton(ANY, ANY, np.empty((0, 1)), ANY, NONE, NONE)
 
 
 class Grower:
@@ -154,30 +155,38 @@ class Grower:
         gradient: Float64Array,
         hessian: Float64Array | None,
         scores: Float64Array | None = None,
+        classes: tuple[Float64Array, Float64Array] = (NONE, NONE),
+        iterations: int = 1,
     ) -> list[GrownTree]:
         """A tree for each of K outputs, fitted to -gradient (K, n) per copy, of which those whose
         root is not split are a leaf of value 0; none if that is all of them. Their values are
         added to ``scores`` (K, n).
 
         ``hessian`` (K, n) or (1, n) per copy, None where it is 1. Leaf values are Newton steps,
-        computed from float64 sums, times the learning rate. Raises ValueError where a gradient or
-        hessian is not finite (a diverging loss).
+        computed from float64 sums, times the learning rate. With ``classes``, the labels (n,) and
+        the scores at the start (K n,), gradient and hessian are brought up to date, and up to so
+        many iterations follow one another, until the loss may be above that at the start. Raises
+        ValueError where a gradient or hessian is not finite (a diverging loss).
         """
         outputs, n = gradient.shape
         self.count_root()
-        g = frozen(gradient, np.float64).reshape(-1)
-        h = NONE if hessian is None else frozen(hessian, np.float64).reshape(-1)
+        g = np.require(gradient, np.float64, ("C", "W")).reshape(-1)
+        h = ANY if hessian is None else np.require(hessian, np.float64, ("C", "W")).reshape(-1)
         scores = np.zeros(gradient.shape) if scores is None else scores
         added = scores.reshape(-1, 1)
         channels = 1 if hessian is None else 2
         values = self.integers[: n * channels].reshape(n, channels)
         descent = OTHER._replace(learning_rate=float(self.settings.learning_rate))
         trees: list[GrownTree] = []
+        if len(classes[0]) > 0:
+            most = min(iterations, self.at_once() // outputs) * outputs
+            newton = Newton(g, h, added, self.room, *classes)
+            return self._grow(values, self.units, descent, newton, most)
         while len(trees) < outputs:
             at = n * len(trees)
             own = g[at:], h[at:] if len(h) > n else h, added[at:]
-            newton = Newton(*own, self.room)
-            most = min(outputs - len(trees), self._at_once())
+            newton = Newton(*own, self.room, *classes)
+            most = min(outputs - len(trees), self.at_once())
             trees += self._grow(values, self.units, descent, newton, most)
         return trees if any(len(tree.feature) > 1 for tree in trees) else []
 
@@ -192,7 +201,7 @@ class Grower:
             self.count_root()
         rate, squares = float(self.settings.learning_rate), np.array([residuals.squares])
         descent = Descent(rate, residuals.share, residuals.least, squares)
-        most = min(most, self._at_once())
+        most = min(most, self.at_once())
         trees = self._grow(residuals.values, residuals.units, descent, SQUARED, most)
         residuals.squares = float(squares[0])
         return trees
@@ -201,7 +210,7 @@ class Grower:
         """The next root's histogram has nothing to do with the last one's."""
         self.carried.state[KNOWN] = False
 
-    def _at_once(self) -> int:
+    def at_once(self) -> int:
         """Number of trees that one call may grow. A tree that changes what the next one owes is
         grown by itself."""
         if self.account.lazy or self.account.per_node:

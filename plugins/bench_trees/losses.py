@@ -12,13 +12,12 @@ from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 
-from bench_trees.arrays import Float64Array, Int64Array
+from bench_trees.arrays import Float64Array, Int64Array, frozen
+from bench_trees.kernels.gradients import class_gradients
 from bench_trees.kernels.lambdarank import LANES, LONG, Ranking, lambdas
 from bench_trees.threads import PIECE, Workers
 
-NEAR = 1 << 16  # numbers of several arrays that stay in the cache of a processor
 FEW_ROWS = 8192
-HIGHEST = 700.0  # exponent of e, beyond which the logistic function is as good as 0
 TINY = 1e-15  # keeps logarithms of shares finite
 
 
@@ -127,16 +126,7 @@ class Logistic:
 
     def gradients(self, scores: Float64Array, labels: Labels, crew: Workers) -> Gradients:
         """Gradient p - y, hessian p (1 - p)."""
-
-        def derive(rows: slice, gradient: Float64Array, hessian: Float64Array) -> None:
-            p, h = gradient[0, rows], hessian[0, rows]
-            np.minimum(-scores[0, rows], HIGHEST, out=h)
-            np.exp(h, out=h)
-            np.divide(1, 1 + h, out=p)
-            np.multiply(p, 1 - p, out=h)
-            p -= labels.y[rows]
-
-        return _by_piece(derive, scores, crew)
+        return _of_classes(scores, labels, crew)
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,19 +156,7 @@ class Softmax:
 
     def gradients(self, scores: Float64Array, labels: Labels, crew: Workers) -> Gradients:
         """Gradient p - [y = k], hessian K / (K - 1) p (1 - p)."""
-        factor, y = self.outputs / (self.outputs - 1), labels.y.astype(np.int64)
-
-        def derive(rows: slice, gradient: Float64Array, hessian: Float64Array) -> None:
-            p, h = gradient[:, rows], hessian[:, rows]
-            np.subtract(scores[:, rows], scores[:, rows].max(axis=0), out=p)
-            np.exp(p, out=p)
-            p /= p.sum(axis=0)
-            np.subtract(1, p, out=h)
-            h *= p
-            h *= factor
-            p[y[rows], np.arange(p.shape[1])] -= 1
-
-        return _by_piece(derive, scores, crew, NEAR // self.outputs + 1)
+        return _of_classes(scores, labels, crew)
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,19 +240,16 @@ def _rank_long(f: Float64Array, ranking: Ranking, start: int, stop: int) -> None
         ranking.place[rows][order] = copies.cumsum() - copies
 
 
-def _by_piece(
-    derive: Callable[[slice, Float64Array, Float64Array], None],
-    scores: Float64Array,
-    crew: Workers,
-    most: int = PIECE,
+def _of_classes(
+    scores: Float64Array, labels: Labels, crew: Workers
 ) -> tuple[Float64Array, Float64Array]:
-    """Gradients and hessians (K, n) at scores (K, n), which ``derive`` writes for some rows, at
-    most so many: pieces that stay near, on all threads."""
+    """Gradients and hessians (K, n) at scores (K, n), on all threads."""
     gradient, hessian = np.empty(scores.shape), np.empty(scores.shape)
+    f, y = np.require(scores, np.float64, ("C", "W")).reshape(-1, 1), frozen(labels.y, np.float64)
+    flat = gradient.reshape(-1), hessian.reshape(-1)
 
     def piece(start: int, stop: int) -> None:
-        for a in range(start, stop, most):
-            derive(slice(a, min(a + most, stop)), gradient, hessian)
+        class_gradients(f, y, start, stop, *flat)
 
-    crew.run(piece, scores.shape[1], PIECE)
+    crew.run(piece, len(y), PIECE)
     return gradient, hessian

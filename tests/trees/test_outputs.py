@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from bench_trees import Settings, find_bins, grower
+from bench_trees import Settings, boost, find_bins, grower
 from bench_trees.grower import Grower
 from bench_trees.kernels.payments import count_unpaid, mark_paid
 from bench_trees.kernels.tree import ROOM
@@ -133,3 +133,25 @@ def test_impossible_penalties_are_refused(changed, message):
     fields = {name: getattr(p, name) for name in ("start", "needed", "coupled", "lazy", "split")}
     with pytest.raises(ValueError, match=message):
         Penalty(**{**fields, **changed})
+
+
+@pytest.mark.parametrize("second_order", [True, False])
+@pytest.mark.parametrize("copies", [None, np.arange(400) % 3 + 1])
+@pytest.mark.parametrize("classes", [2, 5])
+def test_iterations_in_one_call_are_those_of_one_call_each(
+    classes, copies, second_order, monkeypatch
+):
+    """Prices end boosting before the last iteration."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 4)).astype(np.float32)
+    y = (np.abs(X[:, 0]) * 9).astype(int) % classes * 1.0
+    bins, loss = find_bins(X), "logistic" if classes == 2 else "softmax"
+    settings = Settings(trees=30, min_rows=5, second_order=second_order)
+    how = {"multiplicity": copies, "penalty": Penalty.plain(4, split=np.full(4, 2e-3))}
+    fits = []
+    for cells in (grower.CELLS, 1):
+        monkeypatch.setattr(grower, "CELLS", cells)
+        fits.append(boost(bins.codes(X), bins, y, loss=loss, settings=settings, **how))
+    assert 0 < fits[0].trees < 30 * len(fits[0].base)
+    np.testing.assert_array_equal(fits[0].value, fits[1].value)
+    np.testing.assert_array_equal(fits[0].threshold, fits[1].threshold)

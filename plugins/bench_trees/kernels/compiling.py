@@ -36,7 +36,7 @@ def _sources() -> bytes:
     return hashlib.sha256(b"".join(file.read_bytes() for file in files)).digest()
 
 
-def calling(*, borrowing: bool = False) -> Callable[[Any], Any]:
+def calling(*, borrowing: bool = False, **more: Any) -> Callable[[Any], Any]:
     """``njit`` for a function that calls kernels of other files.
 
     numba's cache compares the source of the compiled function's file alone; here it compares the
@@ -47,7 +47,7 @@ def calling(*, borrowing: bool = False) -> Callable[[Any], Any]:
 
     def compiled(function: Any) -> Any:
         how = _BORROWING if borrowing else _COUNTING
-        kernel: Any = _njit(cache=True, nogil=True, no_cfunc_wrapper=True, **how)(function)
+        kernel: Any = _njit(cache=True, nogil=True, no_cfunc_wrapper=True, **how, **more)(function)
         if hasattr(kernel, "py_func"):  # not as plain Python
             index = kernel._cache._cache_file  # numba has no public name for what it compares
             index._source_stamp = index._source_stamp, _sources()

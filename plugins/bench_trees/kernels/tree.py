@@ -12,15 +12,17 @@ import numpy as np
 from numba import njit
 
 from bench_trees.arrays import Float64Array, Int64Array
-from bench_trees.kernels.compiling import calling, inner_borrowing
+from bench_trees.kernels.compiling import calling, inner, inner_borrowing
 from bench_trees.kernels.gradients import (
     NEAR,
     _add_steps,
     _collect,
     _finest_unit,
+    _slope,
     _sum,
     _sum_of_sizes,
     _write_integers,
+    class_gradients,
 )
 from bench_trees.kernels.growth import (
     BEGIN,
@@ -77,6 +79,9 @@ class Newton(NamedTuple):
     hessian: Float64Array  # (K n,), or (n,) of all outputs, or (0,) where all are 1
     scores: Float64Array  # (K n, 1), which are brought up to date
     room: Float64Array  # (2,) what sums of gradients and hessians may reach, in units
+    # of losses of classes, whose gradients are brought up to date as well; else both are (0,)
+    y: Float64Array  # (n,) labels
+    start: Float64Array  # (K n,) scores at the start
 
 
 class Buffers(NamedTuple):
@@ -117,6 +122,8 @@ def grow(buffers: Buffers, extent: Extent, descent: Descent, scratch: Int64Array
     """Grow trees, the first a new one where there are no nodes, until they are DONE or one needs
     something outside. They are written to ``out`` one behind the other. With squared loss a root
     that is not split ends them; with others it is a tree, and each is that of the next output.
+    With losses of classes an iteration of such trees alone, which are dropped, ends them, and
+    one behind which the loss may be above that at the start.
 
     DIVERGED: gradients are not finite; PAY: the splits of ``moves`` are to be paid; OPEN: accounts
     of their children to be opened, which were made; SCORE: the leaves of ``work`` to be scored;
@@ -131,8 +138,12 @@ def grow(buffers: Buffers, extent: Extent, descent: Descent, scratch: Int64Array
     tree, rows, usable, sums, rules, owed, carried, newton, out = buffers
     state, nodes, work, squares = tree.state, tree.nodes, tree.work, descent.squares
     while True:
-        if state[NODES] == 0 and not _begin(tree, sums, newton, rows, rules, carried.state):
-            return DIVERGED
+        if state[NODES] == 0:
+            if len(out.feature) - state[WRITTEN] - state[TREES] <= len(work):
+                state[FOUND] = 0
+                return ROOM
+            if not _begin(tree, sums, newton, rows, rules, carried.state):
+                return DIVERGED
         found = 0
         if state[PAID] != 0:
             found = state[FOUND]
@@ -182,12 +193,11 @@ def grow(buffers: Buffers, extent: Extent, descent: Descent, scratch: Int64Array
                 _step_by_sums(tree, rows, newton, rules.l2, out, first, leaf, rate)
             state[TREES] += 1
             state[WRITTEN] += state[NODES]
+            if len(newton.y) > 0 and not _next_gradients(tree, newton, rows.copies):
+                return DONE
             if state[TREES] == extent.trees or (len(squares) > 0 and squares[0] <= descent.least):
                 return DONE
             state[NODES] = 0
-            if len(out.feature) - state[WRITTEN] - state[TREES] <= len(work):
-                state[FOUND] = 0
-                return ROOM
 
 
 @inner_borrowing
@@ -270,10 +280,33 @@ def _begin(
     return True
 
 
+@inner
+def _next_gradients(tree: Growing, newton: Newton, copies: Int64Array) -> bool:
+    """Gradients for the next iteration, if one is over. False if boosting has to end, or may.
+
+    A convex loss l has l(start) >= l(f) + <its gradient at f, start - f>: where the latter is
+    not negative, l(f) is not above l(start).
+    """
+    state, n = tree.state, len(newton.y)
+    outputs = len(newton.scores) // n
+    if state[TREES] % outputs > 0:
+        return True
+    split = 0
+    for t in range(state[TREES] - outputs, state[TREES]):
+        split += tree.sizes[t] - 1
+    if split == 0:
+        state[TREES] -= outputs
+        state[WRITTEN] -= outputs
+        return False
+    begin = int(np.int64(0))  # no literal, for which it would be compiled once more
+    class_gradients(newton.scores, newton.y, begin, n, newton.gradient, newton.hessian)
+    return bool(_slope(newton.gradient, newton.scores, newton.start, copies) <= 0)
+
+
 @njit(inline="always")
-def _slopes(newton: Newton, output: int, n: int) -> tuple[Float64Array, Float64Array]:
-    """Gradients (n,) of the output whose tree grows, and hessians (n,) or (0,)."""
-    at = output * n
+def _slopes(newton: Newton, trees: int, n: int) -> tuple[Float64Array, Float64Array]:
+    """Gradients (n,) of the output whose tree grows after so many, and hessians (n,) or (0,)."""
+    at = trees * n % len(newton.gradient)
     second = max(0, min(at, len(newton.hessian) - n))
     return newton.gradient[at : at + n], newton.hessian[second : second + n]
 
@@ -372,5 +405,5 @@ def _step_by_sums(
         total = _sum(gradient, copies, own)
         value = learning_rate * (-total / below) if below > 0 else 0.0
         out.value[first + out.leaves[leaf + k]] = tree.values[k] = value
-    scores = newton.scores[tree.state[TREES] * n : (tree.state[TREES] + 1) * n]
-    _add_steps(scores, order, spans, tree.values[:count], copies[:0])
+    at = tree.state[TREES] * n % len(newton.scores)
+    _add_steps(newton.scores[at : at + n], order, spans, tree.values[:count], copies[:0])
