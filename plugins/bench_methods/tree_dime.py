@@ -28,7 +28,7 @@ Departures
   would buy after j, then that of h - 2, ... ``lookahead = 1`` is the paper's value.
 - There are two rounds in place of the paper's falling share of random purchases: values are learned
   on states of random purchases, then once more with states met on the policy's own ways, where a
-  tenth of the purchases is random.
+  tenth of the purchases is random. Of k purchases a state has made k u^2, u from U(0, 1).
 - The values of ``tradeoff`` are those at which the mean spending on training rows grows evenly.
 - ``skip``: under a cap a row that cannot pay for the best purchase makes the best that it can pay
   for; the paper's code stops.
@@ -51,7 +51,6 @@ from bench_models.masked_predictor import (
     fitted_predictor,
     masked,
     most_evaluated,
-    random_purchases,
     training_copies,
     with_marks,
 )
@@ -101,8 +100,8 @@ class TreeDime:
         "masked-gbrt", "learner whose predictor for masked rows it uses", search=inside()
     )
     lookahead: int = param(3, "purchases that a value looks ahead, at most", least=1, most=6)
-    trees: int = param(50, "trees of each value", least=1, search=log(30, 200))
-    learning_rate: float = param(0.2, "shrinkage of every tree's output", above=0)
+    trees: int = param(100, "trees of each value", least=1, search=log(50, 200))
+    learning_rate: float = param(0.1, "shrinkage of every tree's output", above=0)
     leaves: int = param(16, "most leaves of a tree", least=2, search=log(8, 64))
     min_rows: int = param(40, "least states on each side of a split", least=1, search=log(10, 160))
     evaluations: int = param(
@@ -253,11 +252,12 @@ class _Fitting:
         """Rows (m,) and their purchases (m, k), from ways of which a ``share`` is random."""
         k = len(self.purchases)
         row = self.rng.permutation(np.resize(self.rng.permutation(len(self.train)), count))
-        if share == 1:
-            return row, random_purchases(self.purchases, count, self.rng)
         bought = np.tile(self.purchases.price == 0, (count, 1))
         # more states with few purchases
         steps = np.floor((k + 1) * self.rng.random(count) ** 2)
+        if share == 1:
+            place = self.rng.random((count, k)).argsort(axis=1)
+            return row, closed(bought | (place < steps[:, None]), self.purchases)
         going = np.flatnonzero(steps > 0)
         done = 0
         while len(going):
