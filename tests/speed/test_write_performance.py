@@ -69,3 +69,16 @@ def test_a_ratio_is_the_median_of_the_rounds_and_not_of_the_sides():
     assert found["median"] == 0.3  # the rounds: 0.1, 0.5, 0.3; of the medians: 0.2
     assert (found["q1"], found["q3"]) == pytest.approx((0.2, 0.4))
     assert (found["ours"], found["theirs"], found["met"]) == (2.0, 10.0, False)
+
+
+def test_of_several_shapes_the_worst_is_shown(run):
+    (entry, *_) = run["benchmarks"]
+    seconds = {"a tree, 10 x 5": 1.0, "a tree, 20 x 5": 3.0, "a tree, 30 x 5": 2.0}
+    run["benchmarks"] = [
+        entry | {"extra_info": {**entry["extra_info"], "work": work, "values": {}} | made}
+        for work, took in seconds.items()
+        for made in [{"ratios": {"numpy": ratio([took], [4.0], bar=0.4)}}]
+    ]
+    text = written(BEFORE, [run])
+    assert "| a tree, 20 x 5, the worst of 3 shapes | numpy | 3 s | 4 s | 0.75" in text
+    assert "10 x 5" not in text

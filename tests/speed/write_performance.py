@@ -4,7 +4,8 @@
     python tests/speed/write_performance.py speed.json [more.json ...]
 
 The table has a row for each comparison with a bar, at most 30, and stands between
-``<!-- speed -->`` and ``<!-- end -->``. Where two files measured the same, the later run counts.
+``<!-- speed -->`` and ``<!-- end -->``. Of comparisons that differ in the shape of the data alone
+it shows the one nearest to its bar. Where two files measured the same, the later run counts.
 Figures of smaller data (``BENCH_SPEED_SCALE``) are left out.
 """
 
@@ -17,8 +18,7 @@ DOCUMENT = Path(__file__).parents[2] / "docs" / "performance.md"
 BLOCK = re.compile(r"(?<=<!-- speed -->\n).*?(?=<!-- end -->)", re.DOTALL)
 HEADER = ["work", "peer", "ours", "peer's", "ratio (quartiles)", "bar"]
 MOST = 30
-
-Row = list[str]
+SHAPE = re.compile(r"\d+ x \d+")
 
 
 def rows(runs):
@@ -27,10 +27,21 @@ def rows(runs):
     for run in sorted(runs, key=lambda run: run["datetime"]):
         for entry in run["benchmarks"]:
             if entry["extra_info"].get("scale") == 1:
-                found |= {(row[0], row[1]): row for row in _with_bars(entry["extra_info"])}
-    if len(found) > MOST:
-        raise SystemExit(f"{len(found)} comparisons have a bar: the table takes {MOST}")
-    return list(found.values())
+                found |= {
+                    (row[0], row[1]): (row, by) for row, by in _with_bars(entry["extra_info"])
+                }
+    alike = {}
+    for row, nearness in found.values():
+        alike.setdefault((SHAPE.sub("", row[0]), row[1]), []).append((nearness, row))
+    if len(alike) > MOST:
+        raise SystemExit(f"{len(alike)} comparisons have a bar: the table takes {MOST}")
+    return [_worst(rows) for rows in alike.values()]
+
+
+def _worst(rows):
+    row = max(rows, key=lambda pair: pair[0])[1]
+    of = f", the worst of {len(rows)} shapes" if len(rows) > 1 else ""
+    return [row[0] + of, *row[1:]]
 
 
 def _with_bars(info):
@@ -38,15 +49,11 @@ def _with_bars(info):
     for peer, r in info["ratios"].items():
         if r["bar"] is not None:
             sides = [f"{r[side]:.3g} {r['unit']}" for side in ("ours", "theirs")]
-            yield [
-                work,
-                peer,
-                *sides,
-                f"{r['median']:.3g} ({r['q1']:.3g} to {r['q3']:.3g})",
-                _bar(r),
-            ]
+            ratio = f"{r['median']:.3g} ({r['q1']:.3g} to {r['q3']:.3g})"
+            yield [work, peer, *sides, ratio, _bar(r)], r["median"] / r["bar"]
     for name, v in info.get("values", {}).items():
-        yield [f"{work}: {name}", "", f"{v['value']:.3g} {v['unit']}", "", "", _bar(v)]
+        row = [f"{work}: {name}", "", f"{v['value']:.3g} {v['unit']}", "", "", _bar(v)]
+        yield row, v["value"] / v["bar"]
 
 
 def _bar(measured):
