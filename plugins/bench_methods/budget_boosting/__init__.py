@@ -36,8 +36,9 @@ Departures
   whose product explains 20 variances of the residuals.
 - Parts are held out in turn: with n rows and K outputs all where n K is at most 8000 (two divisions
   below 500 rows of no more features), three up to 100000, two up to a million, else one.
-- Features are selected on at most 6000 rows, parts being held out until 1500 rows were. Sets of as
-  many features as rows are no longer tried, but doubled in the order of promise.
+- Features are selected on at most 6000 rows, parts being held out until 1500 rows were. Where so
+  many are, the next two first purchases are operating points too. Sets of as many features as rows
+  are no longer tried, but doubled in the order of promise.
 - The number of leaves is chosen on the largest set of no more features than rows.
 - Leaf values of classes have l2 = 1 and a split leaves second derivatives of .1, as ``gbrt``.
 """
@@ -61,6 +62,7 @@ from bench_core import Examples, Features, FitContext, Prices, Task, log, param,
 from bench_core.arrays import BoolArray
 from bench_methods.budget_boosting.policies import Held, by_class, by_rank, kept, static
 from bench_methods.budget_boosting.selection import (
+    SELECTION_HELD_OUT,
     Division,
     converged,
     copies_of,
@@ -82,7 +84,6 @@ FEW_ROWS = 500
 FOLDS = ((8000, 10**9), (100_000, 3), (1_000_000, 2))
 """Up to so many rows (times outputs), the most parts that are held out in turn."""
 SELECTION_ROWS = 6000
-SELECTION_HELD_OUT = 1500
 SETTLED_ROWS = 10000
 """Held-out rows that exits are searched on."""
 EVALUATION_SHARE = 0.1

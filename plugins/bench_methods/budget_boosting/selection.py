@@ -141,11 +141,17 @@ LUCK = 5.0
 """Nats, or residual variances, that features which tell nothing seldom gain on held-out rows."""
 GROWTH = 0.25
 """Features bought between two sets, as a share of those bought before."""
+SELECTION_HELD_OUT = 1500
+"""Rows that selection holds out, if there are so many."""
+RIVALS = 2
+"""First purchases that are sets of their own beside the best by loss, as the metric may prefer one;
+where rows are few the choice among them would be chance."""
 
 
 def nested_sets(folds: Fits, settings: Settings) -> tuple[list[BoolArray], list[BoolArray]]:
     """Masks of features (d,), each a part of the next, the last of all; and masks beside them, of
-    what could be bought for less where a purchase makes a set twice as dear."""
+    what could be bought for less where a purchase makes a set twice as dear, and of the next best
+    first purchases."""
     prices = folds[0].subsets.prices
     quick, probe = hastened(settings), probing(settings, folds[0].subsets.loss.outputs)
     chosen = readable(prices, np.zeros(prices.features, dtype=bool))
@@ -168,6 +174,8 @@ def nested_sets(folds: Fits, settings: Settings) -> tuple[list[BoolArray], list[
         best, count = gaining(tried, gain / left.price[tried]), max(1, round(GROWTH * size))
         if len(best) == 0:  # nothing is seen to help: on in larger steps
             best, count = order, max(2, size)
+        if not found and sum(len(fold.held) for fold in folds) >= SELECTION_HELD_OUT:
+            beside += [bought_too(prices, chosen, left.brings[k]) for k in best[1 : 1 + RIVALS]]
         brought = [j for k in best[:count] for j in left.brings[k]]
         after = bought_too(prices, chosen, brought) if pair is None else pair
         if (limit := paid(prices, after)) >= 2 * paid(prices, chosen):
