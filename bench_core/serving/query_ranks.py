@@ -67,7 +67,7 @@ def ranks(
 
 
 def _counted(here: Any, groups: QueryGroups) -> IntArray:
-    """Sums along the sorted rows, begun anew with each query: (P, n)."""
+    """Sums along the sorted rows of each query: (P, n)."""
     total = np.cumsum(here, axis=1, dtype=np.int64)
     before = total[:, groups.starts] - here[:, groups.starts]
     inside: IntArray = total - before[:, groups.of]
