@@ -31,7 +31,7 @@ from bench_core.results.records import RunInfo
 from bench_core.results.store import Store
 from bench_core.statistics import CONFIDENCE
 from bench_core.statistics.comparison import Interval
-from bench_core.terminal.wording import cost, counted, duration, notices, quality
+from bench_core.terminal.wording import cost, counted, duration, listed, notices, quality
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -68,7 +68,8 @@ class Best:
         low, high = map(quality, self.interval)
         sure = "" if math.isnan(self.interval.low) else f" ({CONFIDENCE}: {low} to {high})"
         reached = f"{self.metric} {quality(self.quality)}{sure} at a cost of {cost(self.cost)}"
-        level = f"; not told apart from {', '.join(self.level)}" if sure and self.level else ""
+        ties = f"{listed(self.level)} {'ties' if len(self.level) == 1 else 'tie'}"
+        level = f"; {ties}" if sure and self.level else ""
         return f"{self.dataset}: {self.learner}, {reached} ({self.at}){level}"
 
 
@@ -284,7 +285,7 @@ class Result(RunResult):
         given = self.info, store, self._rows, name, names, within
         _, pairs, others = pairs_within(*given, interest=interest)
         if others:
-            line = f"not all can be had at {within.words}: {', '.join(others)}"
+            line = f"no result of {listed(others)} at {within.words}"
             warnings.warn(line, stacklevel=2)
         return _frame(map(_pair_row, pairs))
 

@@ -27,6 +27,7 @@ from bench_core.statistics.repeats import (
     units_within,
     with_seeds,
 )
+from bench_core.terminal.wording import listed
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -62,8 +63,8 @@ def pairs_within(
     *,
     interest: float,
 ) -> tuple[list[Repeat], list[Pair], list[str]]:
-    """The repeats that all ``names`` within the budget have finished, every pair of them, and a few
-    words on each of the others.
+    """The repeats that all ``names`` within the budget have finished, every pair of them, and the
+    other names.
 
     ``interest`` is the least difference that matters, as a share of the better quality. Raises
     UsageError where fewer than two can be had at the budget, or the metric is not defined.
@@ -78,9 +79,9 @@ def pairs_within(
         raise UsageError(
             f"{dataset}: no fold and seed at which all of {', '.join(there)} have finished"
         )
-    others = [f"{name} cannot" for name in names if name not in there]
+    others = [name for name in names if name not in there]
     if len(there) < 2:
-        raise UsageError(f"{dataset}: not all can be had at {budget.words}: {', '.join(others)}")
+        raise UsageError(f"{dataset}: no result of {listed(others)} at {budget.words}")
     # what keeps to a cap, or to a cost for 95% of rows, is all that there is to choose from
     limit = budget.amount if budget.kind == "mean" else math.inf
     return found, _compared(found, there, limit, metric, interest), others
