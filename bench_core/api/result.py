@@ -22,6 +22,7 @@ from bench_core.leaderboard.assembly import boards, offers, primary_metric
 from bench_core.leaderboard.board import SHARE, Board, Measure, Standing
 from bench_core.leaderboard.bought_sensors import chosen_within, kept_points, purchases
 from bench_core.leaderboard.certainty import certified, standings
+from bench_core.leaderboard.conclusion import conclusion, overall_conclusion
 from bench_core.leaderboard.pairs import THIRDS, Pair, pairs_within
 from bench_core.leaderboard.reports import write_report
 from bench_core.plugins import load_registry
@@ -37,8 +38,11 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 Amount = float | str | Budget
-KEPT = f"cost at {SHARE:.0%}"
-LEGEND = "tier 1 is tied for best; points are chosen on validation, figures are of test"
+KEPT = f"{SHARE:.0%} cost"
+LEGEND = (
+    "tier 1 is not significantly worse than the best; points are chosen on validation, figures are "
+    "from test"
+)
 METHODS = "board() at(budgets) best(keep=0.99) compare(a, b) curve() features() plot() to_latex()"
 
 
@@ -181,8 +185,8 @@ class Result(RunResult):
         tried, seconds of training, audit and marks."""
         rows = []
         for name in self._names(dataset):
-            board, sure = self._boards[name], {row.learner: row for row in self._sure[name].rows}
-            for row in (sure[plain.learner] for plain in board.rows):
+            board = self._boards[name]
+            for row in self._sure[name].rows:
                 about: dict[str, Any] = {
                     "dataset": name,
                     "learner": row.learner,
@@ -394,7 +398,7 @@ class Result(RunResult):
         return self._text("board.tex")
 
     def __repr__(self) -> str:
-        """Three lines: how the run went, who leads on each data set, what can be asked."""
+        """How the run went, the conclusion on each data set, and what can be asked."""
         return "\n".join([*self._lines(), f"methods: {METHODS}"])
 
     def _repr_html_(self) -> str:
@@ -412,7 +416,7 @@ class Result(RunResult):
         return "\n".join(parts)
 
     def _lines(self) -> Iterator[str]:
-        """Counts of a run, its first failure, and the leader on each data set."""
+        """Counts of a run, its first failure, and the conclusions."""
         state = "interrupted, " if self.interrupted else ""
         took = f" in {duration(self.seconds)}" if self.seconds else ""
         counts = {**self.counts, "refused by the audit": len(self.audit_failures)}
@@ -421,12 +425,9 @@ class Result(RunResult):
             yield f"{status}: {title}: {error}"
         if not self.counts.get("ok"):
             return
-        for board in self._boards.values():
-            pick = max if board.higher_is_better else min
-            top = pick(board.rows, key=lambda row: row.best.quality, default=None)
-            if top is not None:
-                reached = f"{board.metric} {quality(top.best.quality)} at {cost(top.best.cost)}"
-                yield f"{board.dataset}: {top.learner} reaches {reached}"
+        boards = [*self._sure.values()]
+        yield from filter(None, [" ".join(overall_conclusion(boards))])
+        yield from (f"{board.dataset}: {conclusion(board)}" for board in boards)
         yield from notices(self.info)
 
 

@@ -252,6 +252,7 @@ def _pick(mean: Mapping[str, Any], chosen: pd.DataFrame, varied: frozenset[str])
         choices=_choices(chosen),
         varied=varied,
         part=_part(chosen["part"].to_numpy(dtype=np.float64)),
+        budget=float(mean["valid_cost"]),
     )
 
 

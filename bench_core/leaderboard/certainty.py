@@ -335,7 +335,7 @@ def _place(row: Row, *, higher: bool) -> tuple[object, ...]:
     """Sort key. Learners that keep the quality come first, by tiers of the saving, in a tier by the
     lower end of its interval; then the others by tiers of their best quality; baselines last."""
     if row.saved.tier:
-        sure = -round(row.saved.interval.low, 1)
+        sure = -round(row.saved.interval.low, 2)
         return row.baseline, 0, row.saved.tier, sure, row.cheap.cost, row.learner
     quality = row.best.quality * (-1 if higher else 1)
     quality = math.inf if math.isnan(quality) else quality
