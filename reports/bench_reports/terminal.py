@@ -23,6 +23,7 @@ from bench_core.leaderboard.board import (
     Board,
     Measure,
     Row,
+    Saved,
     Standing,
     notes_of,
     notice,
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
     from bench_core.protocols import Section
     from bench_core.results.records import RunInfo
     from bench_core.results.store import Store
+    from bench_core.statistics.comparison import Interval
 
 
 PERCENT = f"{SHARE:.0%}"
@@ -619,12 +621,21 @@ def _kept(board: Board, row: Row) -> str:
     return "-" if math.isnan(share) else f"{share:.1%}" if share < 10 else "> 10x"
 
 
+def saving_cells(saving: float, saved: Saved) -> list[str]:
+    """A saving with its mark, and its 95% interval."""
+    mark = "!" if saved.lost else "*" if saved.tier == 1 else " "
+    return [times(saving) + mark, _ends(saved.interval)]
+
+
 def _saving(row: Row) -> str:
-    return times(row.saving) + ("!" if row.saved.lost else "*" if row.saved.tier == 1 else " ")
+    return saving_cells(row.saving, row.saved)[0]
 
 
 def _interval(row: Row, *, wide: bool = False) -> str:
-    ends = row.saved.wide if wide else row.saved.interval
+    return _ends(row.saved.wide if wide else row.saved.interval)
+
+
+def _ends(ends: Interval) -> str:
     if math.isnan(ends.low):
         return "-"
     return "-".join(
