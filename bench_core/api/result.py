@@ -63,7 +63,7 @@ class Best:
     audit: str
     features: DataFrame  # what is bought, as ``Result.features``
     interval: Interval  # of the quality, 95%
-    tier: int  # 1: statistically tied for best
+    tier: int  # 1: not significantly worse than the best
     level: tuple[str, ...]  # the other learners of its tier
 
     def __repr__(self) -> str:
