@@ -7,6 +7,7 @@ Rows of a query are put together, queries in the order in which they first come.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -49,7 +50,8 @@ class InMemory:
 
 def _contents(own: Splits) -> list[Any]:
     costs = [to_json(own.costs), to_json(own.prices), own.costs_assumed]
-    about = [own.feature_names, own.origins, own.task, own.class_names, own.stand_in, own.notes]
+    encodings = [*map(asdict, own.encodings)]
+    about = [own.feature_names, encodings, own.task, own.class_names, own.stand_in, own.notes]
     return [fingerprint(own), costs, about]
 
 
