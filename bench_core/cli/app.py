@@ -168,7 +168,7 @@ def bench() -> None:
     """Compare methods that learn under a test-time budget: quality against cost.
 
     Examples:
-      bench run --suite quickstart
+      bench run
       bench run --suite yahoo --learners miser,cronus,cegb
       bench run --data train.svm --test test.svm --costs mine.csv --learners all
       bench best --budget 60

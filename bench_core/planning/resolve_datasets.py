@@ -144,10 +144,12 @@ _FIELDS = (
     *("test", "valid", "label", "query", "split", "task", "positive", "drop", "keep", "groups"),
     "unwritten",
 )
+OF_FILES = (*_FIELDS, "cv", "share", "unit")
+"""Options that mean something for files alone."""
 
 
 def _refuse_file_options(request: RunRequest, why: str) -> None:
-    for name in (*_FIELDS, "cv", "share", "unit"):
+    for name in OF_FILES:
         if getattr(request, name):
             word = option(options_of(RunRequest)[name].word)
             file = option("data", like="FILE")

@@ -28,7 +28,7 @@ from bench_core.serving.naive_walk import Lists, NaiveWalk
 from bench_core.serving.policy_program import PolicyProgram
 from bench_core.serving.policy_walk import PolicyWalk
 from bench_core.serving.program import Program
-from bench_core.serving.raw_rows import AskedRow, RawColumns, is_table
+from bench_core.serving.raw_rows import AskedRow, RawColumns, columns_by_name
 from bench_core.serving.row_state import CAPPED, Answer, Answers, FeatureNeeds, Rounds, bill
 
 if TYPE_CHECKING:
@@ -259,7 +259,9 @@ class Predictor:
         or a list of mappings, whose other columns are left alone. ``rows``: numbers or ids by which
         a mixture draws, one for each row, or for each query; without them their places in ``X``.
         """
-        if self._raw is not None or is_table(X):
+        columns = columns_by_name(X)
+        if self._raw is not None or columns is not None:
+            X = X if columns is None else columns
             return self.predict_features(self.table_features(X), queries, cap, rows)
         cells = narrow(X)
         if cells.ndim != 2 or cells.shape[1] != len(self.names):

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from math import isnan, nan
 from typing import Any
 
 import numpy as np
 
+from bench_core._io.frames import columns_of
 from bench_core.arrays import Float32Array, IntArray
 from bench_core.encoding import ColumnEncoding, text_of
 from bench_core.errors import UsageError
@@ -49,21 +50,17 @@ class RawColumns:
     def table(self, X: Any, needed: Iterable[int]) -> Float32Array:
         """Rows as features (n, d), NaN in columns that are not ``needed`` and may be absent.
 
-        X: a data frame, a mapping of columns, a list of mappings, or an array (n, columns).
+        X: a mapping of columns, or an array (n, columns).
         """
-        if not is_table(X):
+        if not isinstance(X, Mapping):
             X = np.asarray(X)
             if X.ndim != 2 or X.shape[1] != len(self.names):
                 raise UsageError(f"X must be (n, {len(self.names)}), not {X.shape}")
             X = dict(zip(self.names, X.T, strict=True))
-        elif isinstance(X, Sequence):
-            X = {name: [row[name] for row in X] for name in X[0] if all(name in row for row in X)}
-        names = X if isinstance(X, Mapping) else getattr(X, "column_names", None)  # of Arrow
-        names = X.columns if names is None else names
-        made = np.full((len(X[next(iter(names))]), self.first[-1]), nan, dtype=np.float32)
+        made = np.full((len(next(iter(X.values()), ())), self.first[-1]), nan, dtype=np.float32)
         for column in needed:
             name, first, last = self.names[column], *self.first[column : column + 2]
-            if name not in names:
+            if name not in X:
                 raise UsageError(f"X has no column {name!r}, which the model may ask for")
             cells = np.asarray(X[name])
             codes = self._codes(column, cells if cells.dtype.kind in "biuf" else cells.tolist())
@@ -71,10 +68,13 @@ class RawColumns:
         return made
 
 
-def is_table(X: Any) -> bool:
-    """Whether X has columns by name."""
-    rows = isinstance(X, Sequence) and len(X) > 0 and isinstance(X[0], Mapping)
-    return rows or isinstance(X, Mapping) or hasattr(X, "columns")
+def columns_by_name(X: Any) -> Mapping[str, Any] | None:
+    """The columns of a data frame, of a mapping, or of a list of mappings, None for an array."""
+    if isinstance(X, Mapping):
+        return X
+    if isinstance(X, list | tuple) and X and all(isinstance(row, Mapping) for row in X):
+        return {name: [row[name] for row in X] for name in X[0] if all(name in row for row in X)}
+    return columns_of(X)
 
 
 class AskedRow:

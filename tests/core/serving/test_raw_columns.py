@@ -112,9 +112,6 @@ def test_tables_of_all_kinds_are_encoded_alike(exported):
         dict(frame.items()),
     ]
     tables += [frame[frame.columns[::-1]].assign(more=0), frame[[*model.names]].to_numpy()]
-    for name in ("polars", "pyarrow"):
-        if (made := pytest.importorskip(name) if name == "pyarrow" else None) is not None:
-            tables.append(made.Table.from_pandas(frame))
     for table in tables:
         assert model.predict_rows(table).scores.tolist() == expected.tolist()
     one = [
@@ -127,6 +124,15 @@ def test_tables_of_all_kinds_are_encoded_alike(exported):
     ]
     assert [each.score for each in one] == expected[:40].tolist()
     assert {model.names[k] for each in one for k in each.bought} <= PRICES.keys()
+
+
+@pytest.mark.parametrize("library", ["polars", "pyarrow"])
+def test_frames_of_other_libraries_are_encoded_alike(exported, library):
+    module = pytest.importorskip(library, reason=f"{library} is not installed")
+    model, rows = load("model"), [cells_of(row) for _, row in exported[1].iterrows()]
+    columns = {name: [row[name] for row in rows] for name in PRICES}
+    frame = module.DataFrame(columns) if library == "polars" else module.table(columns)
+    assert model.predict_rows(frame).scores.tolist() == model.predict_rows(rows).scores.tolist()
 
 
 def test_what_is_no_row_of_the_table_is_one_line(exported):
