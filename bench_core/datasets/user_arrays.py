@@ -103,7 +103,7 @@ def _part(
     keep: Sequence[str] = (),
 ) -> TablePart:  # fmt: skip
     """One part; ``name`` and ``label`` are what messages call X and y."""
-    frame, named = _frame(X, name)  # whether columns have names
+    frame, named = data_frame(X, name)  # whether columns have names
     given = {f"drop {column}": column for column in drop}
     given |= {"y": y, "queries": queries, "split": split}
     wanted = {what: value for what, value in given.items() if isinstance(value, str)}
@@ -155,7 +155,7 @@ def _dense(X: Any, unwritten: str) -> Any:
     return cells
 
 
-def _frame(X: Any, name: str) -> tuple[pd.DataFrame, bool]:
+def data_frame(X: Any, name: str) -> tuple[pd.DataFrame, bool]:
     """X as a data frame, and whether its columns have names of their own."""
     import pandas as pd
 

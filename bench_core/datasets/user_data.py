@@ -253,11 +253,8 @@ def splits_of(
     train, valid, test = (
         Examples(X[n], y[n], parts[n].queries if kind is Task.RANKING else None) for n in SPLITS
     )
-    prices = SensorPrices.additive(np.ones(len(encodings) or len(names)))  # a sensor a column
-    if encodings:
-        prices = prices.of_columns([k for k, e in enumerate(encodings) for _ in e.features])
     return Splits(
-        train, valid, test, prices, kind, len(classes), names,
+        train, valid, test, unit_prices(len(names), encodings), kind, len(classes), names,
         notes=tuple(notes), costs_assumed=True,
         encodings=encodings, class_names=classes,
     )  # fmt: skip
@@ -378,6 +375,13 @@ def frame_encodings(
             notes.append(f"{what}: made {how}")
         made.append(own)
     return tuple(made)
+
+
+def unit_prices(features: int, encodings: Sequence[ColumnEncoding] = ()) -> SensorPrices:
+    """A sensor that costs 1 for each feature, or for each column that features are made of."""
+    prices = SensorPrices.additive(np.ones(len(encodings) or features))
+    column = [k for k, own in enumerate(encodings) for _ in own.features]
+    return prices.of_columns(column) if encodings else prices
 
 
 def _task(asked: str, parts: dict[str, Part], notes: list[str]) -> Task:
