@@ -171,7 +171,7 @@ def bench() -> None:
       bench run
       bench run --suite yahoo --learners miser,cronus,cegb
       bench run --data train.svm --test test.svm --costs mine.csv --learners all
-      bench best --budget 60
+      bench best --keep 99%
       bench report -o board.html
 
     Lists are given by comma or by repetition (-l miser,cegb or -l miser -l cegb). RUN is 'last', a

@@ -17,7 +17,7 @@ from bench_core.terminal.wording import cost, count, quality, settings, stand_in
 if TYPE_CHECKING:
     from bench_core.data import Examples
     from bench_core.datasets.readers.tables import DataTable
-    from bench_core.results.budgets import Budget
+    from bench_core.results.budgets import Limit
     from bench_core.serving import Folder, Predictor
 
 DIFFERS = 1
@@ -32,6 +32,7 @@ def model_command() -> None:
 
     Examples:
       bench model export --budget 60 -o model/               of the best learner within the budget
+      bench model export --keep 99% -o model/                the cheapest with 99% of the reference
       bench model export 3 --learner cegb --budget 60 --budget-kind p95 -o model/
       bench model export --budget 60 --format c -o model-c/
       bench model show model/
@@ -47,8 +48,7 @@ _folder = click.argument("folder", type=click.Path(path_type=Path, file_okay=Fal
 @model_command.command("export", short_help="Write the model of a run at a chosen point.")
 @options.run_argument
 @click.option("--learner", default="", metavar="NAME", help="Of the run.  [default: the best]")
-@options.budget_options(several=False)
-@click.option("--quality", type=float, metavar="Q", help="The least cost that reaches it instead.")
+@options.limit_options(several=False)
 @click.option("-d", "--data", "dataset", default="", metavar="NAME", help="Data set of the run.")
 @click.option("--seed", type=int, metavar="N", help="Of which repeat.  [default: the first]")
 @click.option("--fold", type=int, metavar="N", help="Of which repeat.  [default: the first]")
@@ -78,7 +78,7 @@ def export_command(
     written: str,
     store: Path,
     plugins: tuple[str, ...],
-    budget: Budget | None,
+    limit: Limit | None,
     **given: Any,
 ) -> None:
     """Export the best model of RUN, chosen on validation, into a folder."""
@@ -91,8 +91,6 @@ def export_command(
     from bench_core.serving.folder import write_folder
     from bench_core.serving.lightgbm_text import write_lightgbm
 
-    if budget is not None and given["quality"] is not None:
-        raise UsageError("--budget and --quality: give one of them")
     # what an earlier export wrote may be replaced, nothing else
     ours = ("model.json", "bench_model.c", "model.txt")
     if output.is_dir() and any(output.iterdir()) and not any((output / n).is_file() for n in ours):
@@ -104,9 +102,9 @@ def export_command(
     if not dataset and len(known) > 1:
         raise UsageError(f"the run has {', '.join(known)}: choose one with --data")
     dataset = dataset or known[0]
-    wish = Wish(dataset=dataset, budget=budget, **given)
+    wish = Wish(dataset=dataset, limit=limit, **given)
     folder = export(Store(store), info, frame, primary_metric(info, dataset, metric), wish)
-    if folder.cheaper is not None or (budget is not None and budget.kind == "cap"):
+    if folder.cheaper is not None or (limit is not None and limit.kind == "cap"):
         folder = _as_served(folder)
     write = {"folder": write_folder, "c": write_c, "lightgbm": write_lightgbm}[written]
     write(output, folder)
@@ -157,7 +155,8 @@ def summary(model: Predictor) -> list[str]:
 
     about, metric, best = model.about, model.about["metric"], model.about["reference"]
     test, unit = about["test"], about["unit"]
-    own = test["total_cost"]
+    own, valid = test["total_cost"], about.get("valid")
+    reached = f"{quality(valid['quality'])} on validation, " if valid else ""
     at, mixture = settings(about["point"]) or "its only point", about.get("mixture")
     if mixture is not None:
         part, other = mixture["part"], settings({**mixture["point"], **mixture["params"]})
@@ -165,7 +164,7 @@ def summary(model: Predictor) -> list[str]:
         at = f"{at} for {1 - part:.0%} of rows, {other} for {part:.0%}"
     lines = [
         f"{about['learner']} at {at}, trained on {about['dataset']} ({about['task']})",
-        f"{metric} {quality(test['quality'])} on test at {cost(own)} {unit} per row "
+        f"{metric} {reached}{quality(test['quality'])} on test at {cost(own)} {unit} per row "
         f"(95% of rows: {cost(test['cost_p95'])}, most: {cost(test['cost_max'])}; "
         f"all features: {cost(about['everything'])})",
     ]

@@ -170,7 +170,7 @@ def show_result(registry: Registry, result: RunResult, output: Path | None) -> i
     lines = ["", *notices(info), summary(result)]
     if any(status != "skipped" for _, status, _ in result.failures):
         lines.append(f"why trials failed: bench log{store} --failed")
-    lines.append(f"next: bench report{store} -o board.html; bench best{store} --budget COST")
+    lines.append(f"next: bench report{store} -o board.html; bench best{store}")
     for line in lines:
         options.note(line)
     return result.exit_status

@@ -70,6 +70,8 @@ class RawColumns:
 
 def columns_by_name(X: Any) -> Mapping[str, Any] | None:
     """The columns of a data frame, of a mapping, or of a list of mappings, None for an array."""
+    if hasattr(X, "toarray"):  # sparse, perhaps a mapping of cells
+        return None
     if isinstance(X, Mapping):
         return X
     if isinstance(X, list | tuple) and X and all(isinstance(row, Mapping) for row in X):

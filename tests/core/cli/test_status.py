@@ -23,7 +23,6 @@ MISTAKES = [
     (["run", "--suite", "quickstrt"], "did you mean quickstart?"),
     (["run", "--suite", "quickstart", "-p", "no.such.module"], "no.such.module"),
     (["report"], "bench run"),
-    (["best"], "--budget"),
     (["export", "-o", "x.xml"], ".csv"),
 ]
 
