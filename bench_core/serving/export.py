@@ -122,7 +122,7 @@ def export(
         **_figures(row, metric),
         "reference": _reference(frame, info, metric, row),
     }
-    return Folder(program, splits.costs, splits.names, about, cheaper)
+    return Folder(program, splits.costs, splits.names, about, cheaper, splits.encodings)
 
 
 def _program(
@@ -176,11 +176,7 @@ def _what(
         "task": str(splits.task),
         "classes": splits.classes,
         "class_names": splits.class_names,
-        "moved": {
-            splits.names[j]: (splits.columns[j], offset)
-            for j, offset in enumerate(splits.offsets)
-            if offset
-        },
+        "table": {key: info.request.get(key) for key in ("label", "query", "drop")},
         "stand_in": spec["stand_in"],
         "unit": splits.costs.unit,
         "everything": splits.costs.everything,
