@@ -261,7 +261,7 @@ def test_another_accounting_re_ranks_all_that_is_shown(tab):
     choose(tab, "#f-accounting", "2")
     assert "data=b%28accounting%3Dmodel%29" in tab.js("location.hash")
     assert "gbrt is ahead" in story(tab)
-    assert "better than all others" in story(tab)
+    assert "beats all others" in story(tab)
     assert learners(tab) == ["gbrt", "miser", "constant"]
     assert tab.js(f"{heads}.map(c => c.innerText)")[3:] == ["a", "b"]
     assert (column(tab, 0, "#overview"), tab.js(ranks)) != (names, before)
