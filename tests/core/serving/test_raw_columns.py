@@ -11,12 +11,12 @@ import pytest
 from helpers.compiled_c import COMPILERS, SAFE, assert_same, compiled, served
 from helpers.policy_cases import policy_folder, random_policy
 from helpers.program_cases import PROGRAMS, folder_of
+from helpers.raw_cases import encoded, raw_and_features
 from sklearn.metrics import accuracy_score
 
 import bench_core
 from bench_core import InputError, Sequential, UsageError
 from bench_core.cli.app import main
-from bench_core.encoding import ColumnEncoding
 from bench_core.serving import Predictor, load
 from bench_core.serving.estimators import ServedClassifier
 from bench_core.serving.folder import read_folder, write_folder
@@ -184,35 +184,6 @@ def test_compiled_c_encodes_raw_cells(exported, tmp_path):
     assert np.allclose(found[:, 0], expected.scores, rtol=1e-9, atol=1e-9)
     assert np.allclose(found[:, 1], expected.spent, rtol=1e-9)
     assert found[:, 2].max() == 1
-
-
-CITIES = ColumnEncoding("c", ("x", "y", "z"), one_hot=True, missing=("NA",))
-CODES = ColumnEncoding("k", ("p", "q"))
-
-
-def encoded(folder):
-    """The folder with raw columns: texts with a feature each, codes, an offset, numbers."""
-    plain = [ColumnEncoding(f"n{j}") for j in range(len(folder.names) - 5)]
-    own = (CITIES, CODES, ColumnEncoding("t", offset=10.0), *plain)
-    return replace(folder, encodings=own, names=tuple(n for e in own for n in e.features))
-
-
-def raw_and_features(d, n, seed):
-    """Raw rows, and what a reader of the documentation makes of them by hand."""
-    rng = np.random.default_rng(seed)
-    raw, X = [], np.zeros((n, d), np.float32)
-    for row in X:
-        c, k = rng.choice(["x", "y", "z", "NA", "new"]), rng.choice(["p", "q", "new"])
-        row[3:] = rng.normal(0, 2, d - 3)
-        row[:3] = {"x": (1, 0, 0), "y": (0, 1, 0), "z": (0, 0, 1), "new": (0, 0, 0)}.get(
-            c, [np.nan] * 3
-        )
-        row[3] = {"p": 0, "q": 1}.get(k, np.nan)
-        row[4] = round(float(row[4]), 1)
-        cells = {"c": f" {c}", "k": None if k == "new" else k, "t": 10 + float(row[4])}
-        raw.append(cells | {f"n{j}": float(v) for j, v in enumerate(row[5:])})
-    X[:, 4] = np.array([10.0 + x for x in X[:, 4].tolist()]) - 10.0
-    return raw, X
 
 
 def folders():
