@@ -16,7 +16,9 @@
     folds = 5                         # cross-validation: every row is in one test split
     index_base = 0                    # number of the first feature in SVMlight files
     drop = ["note"]                   # columns to leave out
-    keep = ["day"]                    # columns to keep although they number the rows
+    keep_column = ["day"]             # columns to keep although they number the rows
+    decimal = ","                     # numbers of CSV files have decimal commas
+    dates = true                      # dates are days since 1970-01-01
     unwritten = "missing"             # cells that SVMlight files do not write; default: zero
     costs = "clicks/costs.json"       # default: every feature costs 1
 
@@ -52,7 +54,9 @@ _KEYS: dict[str, Any] = dict.fromkeys((*_PATHS, "title", "label", "query"), str)
     "index_base": Literal[0, 1],
     "unwritten": Literal["zero", "missing"],
     "drop": tuple[str, ...],
-    "keep": tuple[str, ...],
+    "keep_column": tuple[str, ...],
+    "decimal": Literal[",", "."],
+    "dates": bool,
 }
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 MOST_FOLDS = 100
