@@ -2,8 +2,8 @@
 
 Numbers stay numbers, dates days; an offset may be subtracted, so that float32 tells them apart. A
 column of few texts becomes a feature of 0 and 1 for each text of the training rows, another one a
-feature of codes. A missing cell is missing in all features of its column. A text of no training row is 0 in
-all of them, or a missing code.
+feature of codes. A missing cell is missing in all features of its column. A text of no training row
+is 0 in all of them, or a missing code.
 """
 
 from __future__ import annotations
