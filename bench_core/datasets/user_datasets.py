@@ -1,4 +1,5 @@
-"""A user's own data sets by name: the tables of ``datasets.toml`` in the data folder.
+"""A user's own data sets by name: the tables of ``datasets.toml`` in the data folder and in the
+current folder.
 
 ::
 
@@ -21,6 +22,8 @@
     dates = true                      # dates are days since 1970-01-01
     unwritten = "missing"             # cells that SVMlight files do not write; default: zero
     costs = "clicks/costs.json"       # default: every feature costs 1
+    unit = "ms"                       # what the costs count
+    group = ["age,job:5"]             # columns that one sensor measures, and its cost
 
 Each table is then a data set like those of plugins.
 """
@@ -45,7 +48,7 @@ from bench_core.splits import Splits
 
 FILE = "datasets.toml"
 _PATHS = ("file", "valid", "test", "costs")
-_KEYS: dict[str, Any] = dict.fromkeys((*_PATHS, "title", "label", "query"), str) | {
+_KEYS: dict[str, Any] = dict.fromkeys((*_PATHS, "title", "label", "query", "unit"), str) | {
     "format": Literal["svmlight", "csv", "parquet"],
     "task": Task,
     "split": str | tuple[float, float, float],
@@ -55,6 +58,7 @@ _KEYS: dict[str, Any] = dict.fromkeys((*_PATHS, "title", "label", "query"), str)
     "unwritten": Literal["zero", "missing"],
     "drop": tuple[str, ...],
     "keep_column": tuple[str, ...],
+    "group": tuple[str, ...],
     "decimal": Literal[",", "."],
     "dates": bool,
 }
@@ -114,7 +118,13 @@ def _entry(path: Path, name: str, table: Any) -> type[Any]:
         values["positive"] = str(values["positive"])
     column, shares, folds = _division(place, values)
     task, title = values.pop("task"), values.pop("title", "")
-    values |= {"train": values.pop("file"), "split": column, "shares": shares, "folds": folds}
+    values |= {
+        "groups": values.pop("group", ()),
+        "train": values.pop("file"),
+        "split": column,
+        "shares": shares,
+        "folds": folds,
+    }
     own = FileData(**values, task=task.value)
     about: dict[str, Any] = {
         "name": name,
@@ -160,12 +170,20 @@ def _fault(place: str, key: str, why: str) -> InputError:
 def open_registry(plugins: Iterable[str] = (), data_dir: str | Path | None = None) -> Registry:
     """All plugins: those installed, the modules ``plugins``, and the user's own data sets."""
     registry = load_registry(plugins)
-    add_own_data(registry, data_folder(data_dir or None))
+    folders = data_folder(data_dir or None).absolute(), Path.cwd()
+    for folder in dict.fromkeys(folders):
+        add_own_data(registry, folder)
     return registry
 
 
+def project_names() -> list[str]:
+    """The data sets of ``datasets.toml`` in the current folder."""
+    path = Path.cwd() / FILE
+    return [cls.name for cls in read_entries(path)] if path.is_file() else []
+
+
 def add_own_data(to: Registry, folder: Path) -> None:
-    """Register the data sets of ``datasets.toml`` in the data folder, if there is one.
+    """Register the data sets of ``datasets.toml`` in a folder, if there is one.
 
     A file that cannot be used becomes a row with its error, like a plugin.
     """

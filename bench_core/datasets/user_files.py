@@ -55,6 +55,7 @@ class FileData:
     unwritten: str = ""  # zero or missing, in SVMlight
     decimal: str = ""  # the decimal mark of tables, point or comma
     dates: bool = False  # as days since 1970-01-01
+    unit: str = ""  # of the costs
 
     @property
     def depends_on(self) -> tuple[str, ...]:
@@ -110,7 +111,8 @@ class FileData:
         splits = splits_of(parts, *how, keep=keep, positive=self.positive)
         if self.costs:
             splits = with_costs(splits, str(_local(self.costs)))
-        return under_groups(splits, self.groups)
+        splits = under_groups(splits, self.groups)
+        return splits.in_unit(self.unit) if self.unit else splits
 
 
 def _name(file: str) -> str:

@@ -12,7 +12,7 @@ import re
 import warnings
 from codecs import BOM_UTF8
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from io import BytesIO
@@ -308,10 +308,18 @@ class DataTable:
         return np.column_stack([self.numbers(name, np.float32) for name in names])
 
 
+class UnusableColumnsError(InputError):
+    """Columns that are neither numbers nor categories: ``faults`` by name."""
+
+    def __init__(self, message: str, faults: Mapping[str, str]) -> None:
+        super().__init__(message)
+        self.faults = faults
+
+
 def read_features(tables: Sequence[DataTable], names: Sequence[str]) -> list[pd.DataFrame]:
     """The same columns of several tables as float32, or as text in all where they hold text.
 
-    Raises InputError naming all columns that cannot be used, and why of the first ``SHOWN``.
+    Raises UnusableColumnsError naming all columns that cannot be used, and why.
     """
     import pandas as pd
 
@@ -334,7 +342,8 @@ def read_features(tables: Sequence[DataTable], names: Sequence[str]) -> list[pd.
         ]
         shown[1:] = [fault.removeprefix(f"{tables[0].path}, ") for fault in shown[1:]]
         shown += [f"{len(alike) - SHOWN} more columns"] if len(alike) > SHOWN else []
-        raise InputError(f"{'; '.join(shown)}; to leave out: {option('drop', [*faults])}")
+        remedy = f"to leave out: {option('drop', [*faults])}"
+        raise UnusableColumnsError(f"{'; '.join(shown)}; {remedy}", faults)
     return [pd.DataFrame(own) for own in made]
 
 
