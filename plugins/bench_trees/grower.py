@@ -18,6 +18,7 @@ After two splits, of the root and of its smaller child::
 With hessians no root is kept, and the slots begin with the root's own.
 """
 
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -69,6 +70,8 @@ CELLS = 20_000_000  # codes of so many trees' rows: some ten milliseconds in one
 WORTH = 2_000_000
 """Cells from which on several threads score leaves: some 0.7 ms of one thread. Handing the leaves
 to two threads takes 0.12 ms."""
+WORTH_TREES = 400_000
+"""Cells of an iteration's trees from which on several threads grow some of these each."""
 FEATURES, PER_BIN = 256, 10
 """Histograms are not kept with at least so many features and at most so many rows for each bin."""
 OTHER = Descent(0.0, 0.0, 0.0, np.empty(0))
@@ -90,25 +93,30 @@ class Grower:
         multiplicity: Int64Array | None,
         crew: Workers,
     ) -> None:
-        n, d = words.shape[1], bins.features
         self.settings, self.crew = settings, crew
         self.copies = np.empty(0, np.int64) if multiplicity is None else multiplicity
-        self.total = n if multiplicity is None else int(multiplicity.sum())
+        self.total = words.shape[1] if multiplicity is None else int(multiplicity.sum())
         self.account = Account(ledger, settings, self.copies)
-        # row numbers in leaf order, rising within every leaf; and room to work in
-        order, spare = np.empty((2, n), np.uint32)
-        values = np.empty((n, 1), np.int64)
-        self.rows = Rows(words, order, spare, values, values.copy(), self.copies)
-        first = np.concatenate([[0], np.cumsum(bins.counts + 1)])
-        hist, count_bits = np.zeros((0, 1, int(first[-1])), np.int64), bits_for(self.total)
-        self.sums = Sums(hist, first, count_bits, np.ones(2))
-        self.carried = Carried(np.zeros(3, np.int64), np.empty((0, 2), np.int64))
-        self.bins, self.splittable = bins, self._splittable(words, bins)
-        self.offer(self.splittable)
         levels = LEVELS if settings.max_depth is None else min(settings.max_depth, LEVELS)
         # for which there is room from the start: all there may be, if few
         most = min(settings.max_leaves or 1 << levels, self.total // settings.min_rows)
         self.leaves = max(1, min(most, 1 << levels))
+        count_bits = bits_for(self.total)
+        self.room = np.array([room(bits, self.total) for bits in (sum_bits(count_bits), SUM_BITS)])
+        self.bins, self.splittable = bins, self._splittable(words, bins)
+        self._make_buffers(words, count_bits)
+        self.offer(self.splittable)
+
+    def _make_buffers(self, words: UInt64Array, count_bits: int) -> None:
+        n, d = words.shape[1], self.bins.features
+        # row numbers in leaf order, rising within every leaf; and room to work in
+        order, spare = np.empty((2, n), np.uint32)
+        values = np.empty((n, 1), np.int64)
+        self.rows = Rows(words, order, spare, values, values.copy(), self.copies)
+        first = np.concatenate([[0], np.cumsum(self.bins.counts + 1)])
+        hist = np.zeros((0, 1, int(first[-1])), np.int64)
+        self.sums = Sums(hist, first, count_bits, np.ones(2))
+        self.carried = Carried(np.zeros(3, np.int64), np.empty((0, 2), np.int64))
         integers = np.zeros((0, growth.COLUMNS), np.int64)
         self.tree = Growing(
             state=np.zeros(7, np.int64),
@@ -126,8 +134,14 @@ class Grower:
         self.integers = np.empty(2 * n, np.int64)
         self.units = np.ones(2)
         self.scratch = np.zeros(SCRATCH, np.int64)
-        bits = sum_bits(count_bits), SUM_BITS
-        self.room = np.array([room(each, self.total) for each in bits])
+
+    def _alone(self) -> "Grower":
+        """Another one that grows trees of the same account, in its own buffers and on one
+        thread."""
+        other = copy(self)
+        other.crew = Workers(1)
+        other._make_buffers(self.rows.words, self.sums.count_bits)
+        return other
 
     def _splittable(self, words: UInt64Array, bins: Bins) -> BoolArray:
         usable = bins.counts > 1
@@ -148,6 +162,7 @@ class Grower:
         # of a stored model they are read-only, which would compile another kernel
         edges, offset = frozen(bins.edges, np.float32), frozen(bins.offset, np.int64)
         self.usable = UsableFeatures(groups, begins, chosen, bins.counts, edges, offset, few_rows)
+        self.others: list[Grower] = []
         self.count_root()
 
     def grow(
@@ -168,27 +183,61 @@ class Grower:
         many iterations follow one another, until the loss may be above that at the start. Raises
         ValueError where a gradient or hessian is not finite (a diverging loss).
         """
-        outputs, n = gradient.shape
+        outputs = len(gradient)
         self.count_root()
         g = np.require(gradient, np.float64, ("C", "W")).reshape(-1)
         h = ANY if hessian is None else np.require(hessian, np.float64, ("C", "W")).reshape(-1)
         scores = np.zeros(gradient.shape) if scores is None else scores
-        added = scores.reshape(-1, 1)
-        channels = 1 if hessian is None else 2
-        values = self.integers[: n * channels].reshape(n, channels)
-        descent = OTHER._replace(learning_rate=float(self.settings.learning_rate))
-        trees: list[GrownTree] = []
+        newton = Newton(g, h, scores.reshape(-1, 1), self.room, *classes)
         if len(classes[0]) > 0:
             most = min(iterations, self.at_once() // outputs) * outputs
-            newton = Newton(g, h, added, self.room, *classes)
-            return self._grow(values, self.units, descent, newton, most)
-        while len(trees) < outputs:
-            at = n * len(trees)
-            own = g[at:], h[at:] if len(h) > n else h, added[at:]
-            newton = Newton(*own, self.room, *classes)
-            most = min(outputs - len(trees), self.at_once())
-            trees += self._grow(values, self.units, descent, newton, most)
-        return trees if any(len(tree.feature) > 1 for tree in trees) else []
+            return self._step(newton, most)
+        if not self.side_by_side(outputs):
+            return _if_split(self._grow_outputs(newton, 0, outputs))
+        trees: list[list[GrownTree]] = [[]] * outputs
+        while len(self.others) < self.crew.threads:
+            self.others.append(self._alone())
+        free = self.others.copy()
+
+        def piece(start: int, stop: int) -> None:
+            grower = free.pop()
+            trees[start] = grower._grow_outputs(newton, start, stop)
+            free.append(grower)
+
+        threads, large = self.crew.threads, self._cells() > WORTH
+        shared = outputs - outputs % threads if large else outputs
+        self.crew.run(piece, shared, 1 if large else -(-outputs // threads))
+        rest = self._grow_outputs(newton, shared, outputs)
+        return _if_split([tree for some in trees for tree in some] + rest)
+
+    def _grow_outputs(self, newton: Newton, start: int, stop: int) -> list[GrownTree]:
+        """A tree for each of the outputs start:stop."""
+        n, trees = len(self.rows.order), list[GrownTree]()
+        g, h = newton.gradient, newton.hessian
+        while start < stop:
+            most, at = min(stop - start, self.at_once()), n * start
+            own = newton._replace(
+                gradient=g[at:], hessian=h[at:] if len(h) > n else h, scores=newton.scores[at:]
+            )
+            trees += self._step(own, most)
+            start += most
+        return trees
+
+    def _step(self, newton: Newton, most: int) -> list[GrownTree]:
+        channels = 1 if len(newton.hessian) == 0 else 2
+        n = len(self.rows.order)
+        values = self.integers[: n * channels].reshape(n, channels)
+        descent = OTHER._replace(learning_rate=float(self.settings.learning_rate))
+        return self._grow(values, self.units, descent, newton, most)
+
+    def side_by_side(self, outputs: int) -> bool:
+        """True if the trees of one iteration are grown on several threads, each with its own
+        trees: they are worth it, and no tree changes what another one owes."""
+        if self.crew.threads == 1 or outputs * self._cells() < WORTH_TREES:
+            return False
+        account = self.account
+        independent = not (account.lazy or account.per_node or account.coupled_owed.any())
+        return outputs >= self.crew.threads and independent
 
     def grow_on(self, residuals: Residuals, most: int = 1) -> list[GrownTree]:
         """Up to ``most`` trees, each fitted to the residuals that those before it leave; none
@@ -215,7 +264,11 @@ class Grower:
         grown by itself."""
         if self.account.lazy or self.account.per_node:
             return 1
-        return max(1, CELLS // (len(self.rows.order) * max(1, len(self.usable.features))))
+        return max(1, CELLS // max(1, self._cells()))
+
+    def _cells(self) -> int:
+        """Cells of all rows that a tree may test."""
+        return len(self.rows.order) * len(self.usable.features)
 
     def _grow(
         self, values: Int64Array, units: Float64Array, descent: Descent, newton: Newton, most: int
@@ -399,3 +452,8 @@ class Grower:
             node, leaf = a.stop, b.stop
         self.account.end(o.feature[:node])
         return trees
+
+
+def _if_split(trees: list[GrownTree]) -> list[GrownTree]:
+    """The trees, or none if no root is split."""
+    return trees if any(len(tree.feature) > 1 for tree in trees) else []
