@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bench_core._io.digests import digest
+from bench_core._io.frames import pandas_of
 from bench_core.arrays import IntArray
 from bench_core.data import Queries
 from bench_core.datasets.cache import fingerprint
@@ -158,12 +159,12 @@ def _frame(X: Any, name: str) -> tuple[pd.DataFrame, bool]:
 
     if isinstance(X, Mapping) and hasattr(X, "target"):
         raise InputError(f"{name} is a whole data set; give X.data and X.target as X and y")
-    X = _filled(X)
+    X = pandas_of(_filled(X))
     if isinstance(X, pd.Series):
         raise InputError(f"{name} is one column; give a table: {name}.to_frame()")
-    X = X.to_pandas() if hasattr(X, "to_pandas") else X
     try:
-        X = pd.DataFrame(dict(X)) if isinstance(X, Mapping) else X
+        if isinstance(X, Mapping):
+            X = pd.DataFrame({column: pandas_of(cells) for column, cells in X.items()})
         X = X if isinstance(X, pd.DataFrame) else np.asarray(X)
     except (ValueError, TypeError) as error:
         raise InputError(
@@ -191,7 +192,7 @@ def _series(values: Any, name: str, n: int) -> pd.Series[Any]:
     import pandas as pd
 
     values = values.index() if isinstance(values, Queries) else _filled(_dense(values, ""))
-    values = values.to_pandas() if hasattr(values, "to_pandas") else values
+    values = pandas_of(values)
     if isinstance(values, Mapping | str | set | pd.DataFrame) or not hasattr(values, "__iter__"):
         kind = type(values).__name__
         raise InputError(f"{name} is a {kind}; give one value for each of the {n} rows")

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bench_core._io.frames import columns_of
 from bench_core.arrays import BoolArray, Float32Array, FloatArray, IntArray
 from bench_core.costs.model import Acquired, CostModel, pays_by_row
 from bench_core.data import Queries
@@ -193,10 +194,10 @@ class Predictor:
         ``rows``: numbers or ids by which a mixture draws, one for each row, or for each query;
         without them their places in ``X``. The columns of a data frame are found by their names.
         """
-        if hasattr(X, "columns"):
-            if lost := [name for name in self.names if name not in X.columns]:
+        if (columns := columns_of(X)) is not None:
+            if lost := [name for name in self.names if name not in columns]:
                 raise UsageError(f"X has no column {lost[0]!r}, which the model was trained on")
-            X = X[[*self.names]]
+            X = np.column_stack([columns[name] for name in self.names])
         cells = narrow(X)
         if cells.ndim != 2 or cells.shape[1] != len(self.names):
             raise UsageError(f"X must be (n, {len(self.names)}), not {cells.shape}")
