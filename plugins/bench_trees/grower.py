@@ -18,6 +18,8 @@ After two splits, of the root and of its smaller child::
 With hessians no root is kept, and the slots begin with the root's own.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from copy import copy
 from typing import Any
 
@@ -53,6 +55,8 @@ from bench_trees.kernels.tree import (
     OPEN,
     PAY,
     SCORE,
+    SEEN,
+    TASK,
     Buffers,
     Carried,
     Descent,
@@ -64,12 +68,11 @@ from bench_trees.penalties import Account, Ledger
 from bench_trees.settings import Settings
 from bench_trees.threads import Workers
 
-PIECES = 2  # of each thread, as some words take longer than others
+PARTS = 4  # of a task for each thread, as some words take longer than others
 LEVELS = 6  # of splits for which there is room from the start
 CELLS = 20_000_000  # codes of so many trees' rows: some ten milliseconds in one call
-WORTH = 2_000_000
-"""Cells from which on several threads score leaves: some 0.7 ms of one thread. Handing the leaves
-to two threads takes 0.12 ms."""
+WORTH = 400_000
+"""Cells from which on several threads score leaves: some 0.2 ms of one thread."""
 WORTH_TREES = 400_000
 """Cells of an iteration's trees from which on several threads grow some of these each."""
 FEATURES, PER_BIN = 256, 10
@@ -77,6 +80,7 @@ FEATURES, PER_BIN = 256, 10
 OTHER = Descent(0.0, 0.0, 0.0, np.empty(0))
 NONE = frozen(np.empty(0), np.float64)
 ANY = np.empty(0)
+NOBODY = np.empty(0, np.int64)
 SQUARED = Newton(ANY, ANY, np.empty((0, 1)), ANY, NONE, NONE)
 
 
@@ -288,16 +292,20 @@ class Grower:
         self._reserve(nodes)
         self._reserve_slots(2 + self.leaves // 2)  # as many as pairs, a level at a time
         s, n = self.settings, len(self.rows.order)
-        alone = WORTH if self.crew.threads > 1 else np.iinfo(np.int64).max
-        if self.usable.few_rows:
-            alone = -1  # leaves are always scored outside: the kernel for that is in few runs
-        extent = Extent(most, n if s.max_leaves is None else s.max_leaves, alone, 0, 0)
+        leaves = n if s.max_leaves is None else s.max_leaves
+        extent = Extent(most, leaves, WORTH, PARTS * self.crew.threads, NOBODY, 0)
+        if self._cells() > WORTH and not self.usable.few_rows and self.crew.threads > 1:
+            crew = np.zeros(SEEN + 8 * self.crew.threads, np.int64)
+            extent = extent._replace(crew=crew)
         rules = self._rules()
         while True:
             shared = self.tree, self.rows, self.usable, self.sums, rules, self._owed()
             self.buffers = Buffers(*shared, self.carried, newton, self.out)
-            while (asked := grow(self.buffers, extent, descent, self.scratch)) == SCORE:
+            with self._helped(extent):
+                asked = grow(self.buffers, extent, descent, self.scratch)
+            if asked == SCORE:
                 self._score()
+                continue
             if asked == DONE:
                 break
             if asked == DIVERGED:
@@ -316,24 +324,41 @@ class Grower:
             self.count_root()
         return self._grown()
 
+    @contextmanager
+    def _helped(self, extent: Extent) -> Iterator[None]:
+        """Other threads help to grow trees meanwhile."""
+        if len(extent.crew) == 0:
+            yield
+            return
+        shared, tree, crew = self.buffers, self.tree, extent.crew
+        crew[:] = 0
+
+        def help_out(me: int) -> None:
+            # each thread has its own highest gains, so that no result depends on another thread
+            cuts = tree.cuts._replace(reached=np.empty(len(tree.cuts.reached)))
+            own = shared._replace(tree=tree._replace(cuts=cuts))
+            grow(own, extent._replace(me=me), OTHER, np.zeros(SCRATCH, np.int64))
+
+        with self.crew.beside(help_out):
+            try:
+                yield
+            finally:
+                crew[TASK] = -1
+
     def _score(self) -> None:
-        """Score the leaves that wait, on all threads: each takes some words of the features."""
+        """Score the leaves that wait, which have few rows, on all threads: each takes some words of
+        the features."""
         tree, usable, shared = self.tree, self.usable, self.buffers
         groups, work = usable.groups, tree.work[: tree.state[WAITING]]
         words, rows = len(groups), int((work[:, 1] - work[:, 0]).sum())
         alone = rows * len(usable.features) <= WORTH
 
         def piece(start: int, stop: int) -> None:
-            # each thread has its own highest gains, so that no result depends on another thread
             cuts = tree.cuts._replace(reached=np.full(len(tree.cuts.reached), -np.inf))
-            if usable.few_rows:
-                how = shared.sums, shared.rules, shared.owed, cuts
-                search(shared.rows, tree.nodes, work, groups[start:stop], *how)
-            else:
-                buffers = shared._replace(tree=tree._replace(cuts=cuts))
-                grow(buffers, Extent(0, 0, 0, start, stop), OTHER, np.zeros(SCRATCH, np.int64))
+            how = shared.sums, shared.rules, shared.owed, cuts
+            search(shared.rows, tree.nodes, work, groups[start:stop], *how)
 
-        self.crew.run(piece, words, words if alone else -(-words // (PIECES * self.crew.threads)))
+        self.crew.run(piece, words, words if alone else -(-words // (PARTS * self.crew.threads)))
         nodes = work[:, 5:7]
         tree.nodes.integers[nodes[nodes >= 0], growth.STATE] = growth.SCORED
         tree.state[[WAITING, FOUND]] = 0
