@@ -1,4 +1,4 @@
-"""Make the pictures of gallery.md and of the README: ``python docs/make_gallery.py [FOLDER]``.
+"""Make the pictures of README and documentation: ``python docs/make_gallery.py [FOLDER]``.
 
 The runs are kept in FOLDER (else in a temporary one) and not done twice. Needs matplotlib, Pillow
 and Chromium; without Chromium the pictures of the page are left as they are.

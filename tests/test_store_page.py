@@ -1,4 +1,4 @@
-"""Every query and block of docs/store.md runs on a store that a run made."""
+"""Every query and block of docs/scale.md runs on a store that a run made."""
 
 import re
 import sqlite3
@@ -10,7 +10,7 @@ import pytest
 
 import bench_core
 
-PAGE = (Path(__file__).parents[1] / "docs" / "store.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[1] / "docs" / "scale.md").read_text(encoding="utf-8")
 QUERIES = re.findall(r"```sql\n(.*?)```", PAGE, re.DOTALL)
 
 

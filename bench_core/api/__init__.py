@@ -168,9 +168,11 @@ def best(
     kind: str = "mean",
     dataset: str | None = None,
     store: File = "",
+    keep: float | str | None = None,
+    quality: float | None = None,
 ) -> Best:
-    """The learner and setting of a run that are best within a budget."""
-    return load_run(run, store).best(budget, kind, dataset)
+    """The learner and setting of a run to take: ``Result.best``."""
+    return load_run(run, store).best(budget, kind, dataset, keep, quality)
 
 
 def report(output: File, run: str = "last", *, store: File = "") -> Path:

@@ -168,10 +168,10 @@ def bench() -> None:
     """Compare methods that learn under a test-time budget: quality against cost.
 
     Examples:
-      bench run --suite quickstart
+      bench run
       bench run --suite yahoo --learners miser,cronus,cegb
       bench run --data train.svm --test test.svm --costs mine.csv --learners all
-      bench best --budget 60
+      bench best --keep 99%
       bench report -o board.html
 
     Lists are given by comma or by repetition (-l miser,cegb or -l miser -l cegb). RUN is 'last', a

@@ -7,6 +7,7 @@ Rows of a query are put together, queries in the order in which they first come.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -50,7 +51,8 @@ class InMemory:
 
 def _contents(own: Splits) -> list[Any]:
     costs = [to_json(own.costs), to_json(own.prices), own.costs_assumed]
-    about = [own.feature_names, own.origins, own.task, own.class_names, own.stand_in, own.notes]
+    encodings = [*map(asdict, own.encodings)]
+    about = [own.feature_names, encodings, own.task, own.class_names, own.stand_in, own.notes]
     return [fingerprint(own), costs, about]
 
 
@@ -101,7 +103,7 @@ def _part(
     keep: Sequence[str] = (),
 ) -> TablePart:  # fmt: skip
     """One part; ``name`` and ``label`` are what messages call X and y."""
-    frame, named = _frame(X, name)  # whether columns have names
+    frame, named = data_frame(X, name)  # whether columns have names
     given = {f"drop {column}": column for column in drop}
     given |= {"y": y, "queries": queries, "split": split}
     wanted = {what: value for what, value in given.items() if isinstance(value, str)}
@@ -153,7 +155,7 @@ def _dense(X: Any, unwritten: str) -> Any:
     return cells
 
 
-def _frame(X: Any, name: str) -> tuple[pd.DataFrame, bool]:
+def data_frame(X: Any, name: str) -> tuple[pd.DataFrame, bool]:
     """X as a data frame, and whether its columns have names of their own."""
     import pandas as pd
 

@@ -199,10 +199,7 @@ def _capped(own: pd.DataFrame, metric: Criterion, caps: Sequence[float]) -> list
     import pandas as pd
 
     every = pd.concat(
-        selection.points_within(
-            own, metric.name, metric.higher_is_better, Budget(cap, "cap")
-        ).assign(cap=cap)
-        for cap in caps
+        selection.points_within(own, metric, Budget(cap, "cap")).assign(cap=cap) for cap in caps
     )
     curves = []
     for name, part in every.groupby("learner", sort=False, observed=True):

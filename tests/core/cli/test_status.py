@@ -19,11 +19,10 @@ MISTAKES = [
     (["run", "--memory", "lots"], "4GiB"),
     (["run", "--seeds", "5-2"], "0-2"),
     (["run", "--workers", "0"], "--workers"),
-    (["run"], "--suite"),
+    (["run", "--label", "y"], "it belongs to --data FILE"),
     (["run", "--suite", "quickstrt"], "did you mean quickstart?"),
     (["run", "--suite", "quickstart", "-p", "no.such.module"], "no.such.module"),
     (["report"], "bench run"),
-    (["best"], "--budget"),
     (["export", "-o", "x.xml"], ".csv"),
 ]
 
