@@ -29,6 +29,7 @@ from bench_trees.arrays import BoolArray, Float64Array, Int64Array, UInt64Array,
 from bench_trees.binning import Bins
 from bench_trees.fixed_point import SUM_BITS, Residuals, bits_for, room, sum_bits
 from bench_trees.kernels import growth
+from bench_trees.kernels.crew import SIZE, TASK
 from bench_trees.kernels.few_rows import search
 from bench_trees.kernels.growth import (
     FOUND,
@@ -55,8 +56,6 @@ from bench_trees.kernels.tree import (
     OPEN,
     PAY,
     SCORE,
-    SEEN,
-    TASK,
     Buffers,
     Carried,
     Descent,
@@ -294,18 +293,15 @@ class Grower:
         s, n = self.settings, len(self.rows.order)
         leaves = n if s.max_leaves is None else s.max_leaves
         extent = Extent(most, leaves, WORTH, PARTS * self.crew.threads, NOBODY, 0)
-        if self._cells() > WORTH and not self.usable.few_rows and self.crew.threads > 1:
-            crew = np.zeros(SEEN + 8 * self.crew.threads, np.int64)
-            extent = extent._replace(crew=crew)
+        if self._cells() >= WORTH and self.crew.threads > 1:
+            extent = extent._replace(crew=np.zeros(SIZE + 8 * self.crew.threads, np.int64))
         rules = self._rules()
         while True:
             shared = self.tree, self.rows, self.usable, self.sums, rules, self._owed()
             self.buffers = Buffers(*shared, self.carried, newton, self.out)
             with self._helped(extent):
-                asked = grow(self.buffers, extent, descent, self.scratch)
-            if asked == SCORE:
-                self._score()
-                continue
+                while (asked := grow(self.buffers, extent, descent, self.scratch)) == SCORE:
+                    self._search(extent.crew)
             if asked == DONE:
                 break
             if asked == DIVERGED:
@@ -336,6 +332,9 @@ class Grower:
         def help_out(me: int) -> None:
             # each thread has its own highest gains, so that no result depends on another thread
             cuts = tree.cuts._replace(reached=np.empty(len(tree.cuts.reached)))
+            if self.usable.few_rows:
+                self._search(crew, me, cuts)
+                return
             own = shared._replace(tree=tree._replace(cuts=cuts))
             grow(own, extent._replace(me=me), OTHER, np.zeros(SCRATCH, np.int64))
 
@@ -345,23 +344,14 @@ class Grower:
             finally:
                 crew[TASK] = -1
 
-    def _score(self) -> None:
-        """Score the leaves that wait, which have few rows, on all threads: each takes some words of
-        the features."""
-        tree, usable, shared = self.tree, self.usable, self.buffers
-        groups, work = usable.groups, tree.work[: tree.state[WAITING]]
-        words, rows = len(groups), int((work[:, 1] - work[:, 0]).sum())
-        alone = rows * len(usable.features) <= WORTH
-
-        def piece(start: int, stop: int) -> None:
-            cuts = tree.cuts._replace(reached=np.full(len(tree.cuts.reached), -np.inf))
-            how = shared.sums, shared.rules, shared.owed, cuts
-            search(shared.rows, tree.nodes, work, groups[start:stop], *how)
-
-        self.crew.run(piece, words, words if alone else -(-words // (PARTS * self.crew.threads)))
-        nodes = work[:, 5:7]
-        tree.nodes.integers[nodes[nodes >= 0], growth.STATE] = growth.SCORED
-        tree.state[[WAITING, FOUND]] = 0
+    def _search(self, crew: Int64Array, me: int = 0, cuts: Cuts | None = None) -> None:
+        """Score the leaves that wait, which have few rows."""
+        _, rows, usable, *how, _, _, _ = self.buffers
+        tree = self.tree
+        work = tree.work if me else tree.work[: tree.state[WAITING]]
+        search(rows, tree.nodes, work, usable.groups, *how, cuts or tree.cuts, crew, me)
+        if me == 0:
+            tree.state[WAITING] = tree.state[FOUND] = 0
 
     def _reserve_slots(self, slots: int) -> None:
         self.sums = self.sums._replace(hist=grown(self.sums.hist, slots))
@@ -459,7 +449,7 @@ class Grower:
         how = self._rules(), self._owed(), cuts
         if usable.few_rows:
             words = np.unique(features // CODES_PER_WORD)
-            search(self.rows, tree.nodes, pairs, words, self.sums, *how)
+            search(self.rows, tree.nodes, pairs, words, self.sums, *how, NOBODY, 0)
         else:
             best_cuts(self.sums, pairs, features, *how)
 

@@ -4,15 +4,7 @@
 which it returns: payments or more room. Under squared loss the rows' gradients are then brought up
 to date, under others the scores are, and the next tree begins.
 
-Other threads help: they are in ``grow`` too, and wait in a loop for parts of a task, since a thread
-that sleeps takes longer to wake up than most tasks. Nobody waits for a thread that has taken no
-part. ``crew`` tells what there is to do::
-
-    TASK    kind and number of parts that nobody has taken; negative: go home
-    READY   parts that are done
-    PARTS   parts of the task
-    ROUND   tasks so far
-    SEEN    of each thread, the last task that it had a part of
+Other threads help (``crew``): they are in ``grow`` too.
 """
 
 from typing import NamedTuple
@@ -22,6 +14,7 @@ from numba import njit
 
 from bench_trees.arrays import Float64Array, Int64Array
 from bench_trees.kernels.compiling import calling, inner, inner_borrowing
+from bench_trees.kernels.crew import PARTS, _end_part, _hand_out, _take_part
 from bench_trees.kernels.gradients import (
     NEAR,
     _add_steps,
@@ -61,14 +54,12 @@ from bench_trees.kernels.growth import (
     _value_leaves,
 )
 from bench_trees.kernels.histograms import _accumulate, _add_counts
-from bench_trees.kernels.intrinsics import give_way, swap
 from bench_trees.kernels.packed_codes import CODES_PER_WORD
 from bench_trees.kernels.partition import COLUMN, SCORABLE, _gather, _partition
 from bench_trees.kernels.splitting import Owed, Rules, Sums, best_cuts
 
 DONE, DIVERGED, PAY, OPEN, SCORE, ROOM = range(6)  # what is to be done outside
 KNOWN, COUNTED, MOVED = range(3)  # of ``Carried.state``
-TASK, READY, PARTS, ROUND, SEEN = range(0, 40, 8)  # each in its own cache line
 SCORING, DIVIDING = range(2)  # kinds of tasks
 ROOT = 0
 """The slot of the root's histogram, which outlasts the tree where the next one follows from it:
@@ -126,7 +117,7 @@ class Extent(NamedTuple):
     leaves: int  # of each tree
     cells: int  # that are counted for a level on one thread; more are worth several
     parts: int  # of a task
-    crew: Int64Array  # (SEEN + 8 threads,), or (0,) where there is one thread
+    crew: Int64Array
     me: int  # number of the thread: 0 grows trees, others help
 
 
@@ -144,8 +135,7 @@ def grow(buffers: Buffers, extent: Extent, descent: Descent, scratch: Int64Array
     another tree. ``scratch``: as ``accumulate`` uses it.
     """
     if extent.me > 0:
-        while _take_parts(buffers, extent.crew, extent.me, scratch):
-            give_way()
+        _take_parts(buffers, extent.crew, extent.me, scratch)
         return DONE
     # the parts are handed on: each mention of all buffers is a tenth of a second of compiling
     tree, rows, usable, sums, rules, owed, carried, newton, out = buffers
@@ -219,30 +209,19 @@ def _share(buffers: Buffers, crew: Int64Array, kind: int, parts: int, scratch: I
         for part in range(parts):
             _do(buffers, kind, part, parts, True, scratch)
         return
-    crew[READY], crew[PARTS] = 0, parts
-    crew[ROUND] += 1
-    swap(crew, TASK, crew[TASK], (kind << 32) + parts)
-    _take_parts(buffers, crew, 0, scratch)
-    while swap(crew, READY, parts, parts) != parts:
-        give_way()
+    _hand_out(crew, kind, parts, 0)
+    _take_parts(buffers, crew, int(np.int64(0)), scratch)  # no literal: compiled once
 
 
 @inner_borrowing
-def _take_parts(buffers: Buffers, crew: Int64Array, me: int, scratch: Int64Array) -> bool:
-    """Do parts of the task until nobody has to take one. False if there will be no other task."""
+def _take_parts(buffers: Buffers, crew: Int64Array, me: int, scratch: Int64Array) -> None:
+    """Do parts of tasks while there are any."""
     while True:
-        task = swap(crew, TASK, 0, 0)
-        part = (task & 0xFFFFFFFF) - 1
-        if task < 0 or part < 0:
-            return bool(task >= 0)
-        if swap(crew, TASK, task, task - 1) != task:
-            continue
-        new = crew[SEEN + 8 * me] != crew[ROUND]
-        crew[SEEN + 8 * me] = crew[ROUND]
-        _do(buffers, task >> 32, part, crew[PARTS], new, scratch)
-        ready = crew[READY]
-        while swap(crew, READY, ready, ready + 1) != ready:
-            ready = crew[READY]
+        kind, part, new = _take_part(crew, me)
+        if part < 0:
+            break
+        _do(buffers, kind, part, crew[PARTS], new, scratch)
+        _end_part(crew)
 
 
 @inner_borrowing
