@@ -114,6 +114,20 @@ def test_threads_do_not_change_a_bit(loss, label, prices, monkeypatch):
         assert same_bits(one, trained(X, label(y), threads=threads, **kwargs))
 
 
+@pytest.mark.parametrize("loss", ["squared", "logistic"])
+def test_leaves_of_few_rows_have_the_bits_of_one_thread(loss, monkeypatch):
+    monkeypatch.setattr("bench_trees.grower.WORTH", 0)
+    X, y = rows(n=150, d=300)
+    y = y if loss == "squared" else (y > 0).astype(float)
+    penalty = Penalty.plain(300, coupled=np.full(300, 0.01))
+    one, two, many = (
+        trained(X, y, loss=loss, penalty=penalty, threads=threads) for threads in (1, 2, 5)
+    )
+    assert one.trees > 0
+    assert same_bits(one, two)
+    assert same_bits(one, many)
+
+
 @pytest.mark.parametrize("large", [False, True])
 @pytest.mark.parametrize("copied", [False, True])
 def test_trees_of_classes_grown_side_by_side_have_the_bits_of_one_thread(
