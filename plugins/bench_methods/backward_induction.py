@@ -91,7 +91,7 @@ class BackwardInduction:
     tasks: ClassVar[frozenset[Task]] = frozenset({Task.BINARY, Task.MULTICLASS})
     numerics: ClassVar[tuple[str, ...]] = ("numpy", "cpu")
 
-    points: int = param(24, "operating points: prices of money, the last one 0", least=2, most=100)
+    points: int = param(64, "operating points: prices of money, the last one 0", least=2, most=100)
     tried: int = param(6, "prices of money at which a training row is seen", least=1)
     trees: int = param(80, "boosting iterations, for the answers the most", least=1)
     learning_rate: float = param(0.1, "shrinkage of every tree's output", above=0)
