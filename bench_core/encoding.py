@@ -1,15 +1,16 @@
 """How the columns of a user's table become features, and the same for one cell of a row to serve.
 
-Numbers stay numbers; an offset may be subtracted, so that float32 tells them apart. A column of few
-texts becomes a feature of 0 and 1 for each text of the training rows, another one a feature of
-codes. A missing cell is missing in all features of its column. A text of no training row is 0 in
-all of them, or a missing code.
+Numbers stay numbers, dates days; an offset may be subtracted, so that float32 tells them apart. A
+column of few texts becomes a feature of 0 and 1 for each text of the training rows, another one a
+feature of codes. A missing cell is missing in all features of its column. A text of no training row
+is 0 in all of them, or a missing code.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, date, datetime
 from math import nan
 from typing import Any
 
@@ -17,6 +18,7 @@ import numpy as np
 
 from bench_core.arrays import Float32Array
 
+EPOCH = np.datetime64("1970-01-01", "ns")
 NO_TEXT = frozenset(("None", "nan", "NaT", "<NA>"))
 """What missing values other than text look like as text."""
 
@@ -61,15 +63,17 @@ class ColumnEncoding:
     def codes(self, cells: Iterable[Any]) -> Float32Array:
         """One number for each cell (n,): numbers less the offset; for text its place in ``texts``.
 
-        NaN where a cell is missing. A text of no training row is NaN, with ``one_hot`` -1. Texts
-        are taken without blanks around them. Raises ValueError where a number is wanted and a cell
-        is none.
+        NaN where a cell is missing; dates are days since 1970-01-01. A text of no training row is
+        NaN, with ``one_hot`` -1. Texts are taken without blanks around them. Raises ValueError
+        where a number is wanted and a cell is none.
         """
         if self.texts:
             places, unseen = self.places(), self.unseen
             return np.array([places.get(text_of(v), unseen) for v in cells], dtype=np.float32)
         numbers: Any = np.asarray(cells if hasattr(cells, "dtype") else [*cells])
-        if numbers.dtype.kind not in "biuf":
+        if numbers.dtype.kind == "M":
+            numbers = (numbers - EPOCH) / np.timedelta64(1, "D")
+        elif numbers.dtype.kind not in "biuf":
             numbers = np.array([_number(v) for v in numbers.ravel().tolist()], dtype=np.float64)
         with np.errstate(over="ignore"):
             moved = numbers - self.offset if self.offset else numbers
@@ -106,6 +110,10 @@ def text_of(cell: Any) -> str:
 
 def _number(cell: Any) -> float:
     """A cell as a number, NaN where it is missing."""
+    if isinstance(cell, date):
+        if not isinstance(cell, datetime):
+            return float(cell.toordinal() - date(1970, 1, 1).toordinal())
+        return (cell if cell.tzinfo else cell.replace(tzinfo=UTC)).timestamp() / 86400
     if isinstance(cell, str | bytes | complex):
         raise ValueError(f"{cell!r:.60} is no number")
     try:

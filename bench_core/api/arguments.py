@@ -71,7 +71,9 @@ class RunOptions(RepriceOptions, total=False):
     task: str
     positive: object
     drop: Names
-    keep: Names
+    keep_column: Names
+    decimal: str
+    dates: bool
     groups: Names
     cv: int
     share: Numbers
@@ -207,7 +209,7 @@ def _splits(X: Any, y: Any, queries: Any, given: Mapping[str, Any]) -> Iterator[
     if given.get("index_base", 1) != 1:
         raise UsageError("index_base means nothing beside X: it numbers features of SVMlight files")
     refused, whole = ["data", "suite", "label", "query"], isinstance(X, Splits)
-    about = ["task", "positive", "drop", "keep", "groups", "cv", "share"]
+    about = ["task", "positive", "drop", "keep_column", "decimal", "dates", "groups", "cv", "share"]
     refused += [*rows, *about] if whole else []
     refused += [] if hasattr(X, "toarray") else ["unwritten"]  # of a sparse matrix
     for field in refused:
@@ -223,14 +225,15 @@ def _splits(X: Any, y: Any, queries: Any, given: Mapping[str, Any]) -> Iterator[
     # an empty text stands for nothing, as in the request
     rows = {name: value if _is_given(value) else None for name, value in rows.items()}
     share, drop, keep, groups = (
-        tuple(_listed(given.get(k, ()))) for k in ("share", "drop", "keep", "groups")
+        tuple(_listed(given.get(k, ()))) for k in ("share", "drop", "keep_column", "groups")
     )
     apart = [name for name in _APART if rows[name] is not None]
     divided = division(RunRequest(cv=given.get("cv", 0), share=share), apart)
     folds, shares = divided.get("folds", 1), divided.get("shares", ())
     for fold in range(folds):
         how = {"drop": drop, "keep": keep, "shares": shares, "turn": fold / folds}
-        how |= {name: given.get(name, "") for name in ("task", "positive", "unwritten")}
+        how |= {name: given.get(name, "") for name in ("task", "positive", "unwritten", "decimal")}
+        how["dates"] = bool(given.get("dates"))
         yield under_groups(array_splits(X, **rows, **how), groups)
 
 

@@ -32,7 +32,7 @@ from bench_core.results.records import RunInfo
 from bench_core.results.store import Store
 from bench_core.statistics import CONFIDENCE
 from bench_core.statistics.comparison import Interval
-from bench_core.terminal.wording import cost, counted, duration, notices, quality
+from bench_core.terminal.wording import cost, counted, duration, listed, notices, quality
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -63,7 +63,7 @@ class Best:
     audit: str
     features: DataFrame  # what is bought, as ``Result.features``
     interval: Interval  # of the quality, 95%
-    tier: int  # 1: statistically tied for best
+    tier: int  # 1: not significantly worse than the best
     level: tuple[str, ...]  # the other learners of its tier
 
     def __repr__(self) -> str:
@@ -73,7 +73,8 @@ class Best:
         valid = f"{quality(self.valid_quality)} on validation"
         reached = f"{self.metric} {valid}, {quality(self.quality)} on test{sure}"
         reached += f" at a cost of {cost(self.cost)}"
-        level = f"; not told apart from {', '.join(self.level)}" if sure and self.level else ""
+        ties = f"{listed(self.level)} {'ties' if len(self.level) == 1 else 'tie'}"
+        level = f"; {ties}" if sure and self.level else ""
         return f"{self.dataset}: {self.learner}, {reached} ({self.at}){level}"
 
 
@@ -303,7 +304,7 @@ class Result(RunResult):
         given = self.info, store, self._rows, name, names, limit
         _, pairs, others = pairs_within(*given, interest=interest)
         if others:
-            line = f"not all can be had at {self._words(name, limit)}: {', '.join(others)}"
+            line = f"no result of {listed(others)} at {self._words(name, limit)}"
             warnings.warn(line, stacklevel=2)
         return _frame(map(_pair_row, pairs))
 

@@ -39,7 +39,7 @@ SECTIONS = {
     "Look up": ("list", "show"),
     "Build a plugin": ("new", "check"),
     "Take a model home": ("model",),
-    "Get data and costs": ("data", "cost"),
+    "Get data and costs": ("init", "data", "cost"),
     "Tidy up": ("remove",),
 }
 
@@ -50,7 +50,7 @@ BUILT_IN = {
     **dict.fromkeys(("export", "log", "remove"), "store"),
     **dict.fromkeys(("list", "show"), "catalog"),
     **dict.fromkeys(("new", "check"), "authoring"),
-    **{verb: verb for verb in ("data", "model")},
+    **{verb: verb for verb in ("data", "init", "model")},
 }
 
 

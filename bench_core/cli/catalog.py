@@ -40,7 +40,7 @@ INDENT = " " * 6
 def list_command(
     kind: str, data_dir: str, store: Path, output: Path | None, plugins: Sequence[str]
 ) -> None:
-    """List learners, datasets, suites, metrics, costs, reports, plugins, runs and sizes.
+    """List learners, datasets, suites, metrics, costs, reports, plugins, runs, fits or cache.
 
     KIND is what plugins offer (learners, datasets, suites, metrics, costs or reports), plugins,
     runs, the size of their fitted models (fits) or of prepared data (cache). 'bench show NAME'

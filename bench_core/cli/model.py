@@ -276,8 +276,8 @@ def _rows_of(
 
     about = model.about.get("table", {})
     named = {name: own or about.get(name, "") for name, own in columns.items()}
-    drop = [*about.get("drop", ())]
-    given = read_part(path, {**named, "split": ""}, index_base, "", drop, unwritten=unwritten)
+    form = {key: about[key] for key in ("drop", "decimal", "dates") if about.get(key)}
+    given = read_part(path, {**named, "split": ""}, index_base, "", unwritten=unwritten, **form)
     if isinstance(given, TablePart):
         part = read_parts({"test": replace(given, columns=())})["test"]
         X = model.table_features(_columns_of(given.table, model))

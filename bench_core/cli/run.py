@@ -39,12 +39,22 @@ run_options = options.together(
 
 
 def asked_for(**given: Any) -> RunRequest:
-    """The request of a run; that of the suite ``FIRST`` where it names neither data nor suite."""
+    """The request of a run. Where it names neither data nor suite, its data set is that of
+    ``datasets.toml`` in the current folder, or else the suite is ``FIRST``; a note says so."""
+    from bench_core.datasets.user_datasets import FILE, project_names
     from bench_core.planning.resolve_datasets import OF_FILES
 
     asked = request(**given)
-    named = any(getattr(asked, name) for name in ("suite", "data", *OF_FILES))
-    return asked if named else replace(asked, suite=FIRST)
+    if any(getattr(asked, name) for name in ("suite", "data", *OF_FILES)):
+        return asked
+    project = project_names()
+    if len(project) > 1:
+        raise UsageError(f"{FILE} has {', '.join(project)}: choose with --data")
+    if project:
+        options.note(f"data set {project[0]} of {FILE}")
+        return replace(asked, data=tuple(project))
+    options.note(f"suite {FIRST}, as no data are named: {FIRST_TAKES}")
+    return replace(asked, suite=FIRST)
 
 
 def request(*, store: Path, **given: Any) -> RunRequest:
@@ -59,9 +69,9 @@ def request(*, store: Path, **given: Any) -> RunRequest:
 def run_command(output: Path | None, **given: Any) -> int:
     """Run learners on data and show the leaderboard.
 
-    What to run is a suite, or data sets or files of your own; without either, five learners on
-    real data (suite quickstart). Results are kept in the store; what it already holds is not done
-    again.
+    What to run is a suite, or data sets or files of your own. Without either, it is the data set
+    of 'bench init' in this folder, or else five learners on real data (suite quickstart). Results
+    are kept in the store; what it already holds is not done again.
 
     Examples:
       bench run
@@ -80,8 +90,6 @@ def run_command(output: Path | None, **given: Any) -> int:
     asked = asked_for(**given)
     registry = registry_of(asked)
     report_for(registry, output)  # refused before hours are spent
-    if asked.suite != given["suite"]:
-        options.note(f"suite {FIRST}, as no data are named: {FIRST_TAKES}")
     with following(GO_ON) as show:
         result = carried_out(asked, registry, show)
     return show_result(registry, result, output)

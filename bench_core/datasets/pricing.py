@@ -18,7 +18,6 @@ from bench_core.costs.model import (
     price_list,
 )
 from bench_core.costs.shipped import MODELS
-from bench_core.datasets.user_data import LEFT_OUT
 from bench_core.errors import InputError, UsageError, charging, option, unknown
 from bench_core.splits import Splits
 
@@ -61,11 +60,7 @@ def _costs(splits: Splits, given: Given, models: Models) -> tuple[CostModel, str
         return given, "costs"
     file = given if isinstance(given, CostFile) else cost_text(given)
     own = splits.prices if splits.cost_model is None else None
-    try:
-        return cost_model(file, splits.names, own, models, splits.origins), str(file.path)
-    except InputError as error:  # the file may price a column that is not used
-        left = [note for note in splits.notes if LEFT_OUT in note]
-        raise InputError("; ".join([str(error), *left])) from error
+    return cost_model(file, splits.names, own, models, splits.origins), str(file.path)
 
 
 def same_sensors(one: CostModel, two: CostModel) -> bool:

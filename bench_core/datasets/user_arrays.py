@@ -19,6 +19,7 @@ from bench_core.arrays import IntArray
 from bench_core.data import Queries
 from bench_core.datasets.cache import fingerprint
 from bench_core.datasets.pricing import to_json
+from bench_core.datasets.readers.number_formats import with_days, with_decimal_commas
 from bench_core.datasets.readers.tables import DataColumn, DataTable
 from bench_core.datasets.user_data import TablePart, splits_of
 from bench_core.errors import InputError, unknown
@@ -70,6 +71,8 @@ def array_splits(
     keep: Sequence[str] = (),
     positive: str = "",
     unwritten: str = "",
+    decimal: str = "",
+    dates: bool = False,
 ) -> Splits:
     """The splits of data in memory, where every feature costs 1.
 
@@ -78,11 +81,13 @@ def array_splits(
     (n,) of the words train, valid and test. Of a frame or a mapping of columns the three may be
     names of columns. ``valid`` and ``test`` are pairs (X, y), with ids (X, y, queries), or, where
     ``y`` is a column's name, frames like ``X``. Columns of ``drop`` are left out; ``shares``,
-    ``turn``, ``keep`` and ``positive`` are as in ``splits_of``. Cells that a sparse matrix does not
+    ``turn``, ``keep`` and ``positive`` are as in ``splits_of``, a ``decimal`` comma and ``dates``
+    as in files. Cells that a sparse matrix does not
     store are 0, or NaN if ``unwritten`` is "missing"; a stored 0 is a number. Raises InputError, in
     one line, for what cannot be used.
     """
-    given = {"train": _part("X", "y", _dense(X, unwritten), y, queries, split, drop, keep)}
+    form = decimal, dates
+    given = {"train": _part("X", "y", _dense(X, unwritten), y, queries, split, drop, form, keep)}
     for name, more in (("valid", valid), ("test", test)):
         if more is None:
             continue
@@ -93,21 +98,21 @@ def array_splits(
             raise InputError(f"{name} is a {kind}; give a pair (X, y), or (X, y, queries)")
         own, labels, ids = (*more, None)[:3]
         own = _dense(own, unwritten)
-        given[name] = _part(name, f"{name}'s y", own, labels, ids, None, drop)
+        given[name] = _part(name, f"{name}'s y", own, labels, ids, None, drop, form)
     column = split if isinstance(split, str) else "split"
     return splits_of(given, str(task), column, shares, turn, keep, positive)
 
 
 def _part(
     name: str, label: str, X: Any, y: Any, queries: Any, split: Any, drop: Sequence[str],
-    keep: Sequence[str] = (),
+    form: tuple[str, bool], keep: Sequence[str] = (),
 ) -> TablePart:  # fmt: skip
     """One part; ``name`` and ``label`` are what messages call X and y."""
     frame, named = data_frame(X, name)  # whether columns have names
     given = {f"drop {column}": column for column in drop}
     given |= {"y": y, "queries": queries, "split": split}
     wanted = {what: value for what, value in given.items() if isinstance(value, str)}
-    for what, value in {**wanted, **{f"keep {column}": column for column in keep}}.items():
+    for what, value in {**wanted, **{f"keep_column {c}": c for c in keep}}.items():
         if not named:
             raise InputError(f"{what}={value!r} names a column, and {name} has no names")
         if value not in frame.columns:
@@ -139,8 +144,12 @@ def _part(
         frame if queries is None else frame.iloc[order],
         lambda row: f"{name}, row {order[row]}",
     )
-    columns = listed(queries, "queries"), listed(split, "split")
-    return TablePart(table, table.names, labels, *columns, named=named)
+    columns, notes = (listed(queries, "queries"), listed(split, "split")), list[str]()
+    decimal, dates = form
+    table = with_decimal_commas(table) if decimal == "," else table
+    if dates:
+        table, notes = with_days(table, ())
+    return TablePart(table, table.names, labels, *columns, notes=tuple(notes), named=named)
 
 
 def _dense(X: Any, unwritten: str) -> Any:

@@ -57,8 +57,6 @@ if TYPE_CHECKING:
 
 # How the note begins that says which parts were cut off, and how.
 CUT = "split: "
-# What the note says of a column that is not used unless it is asked for.
-LEFT_OUT = "so it is left out"
 
 APART = "float32 does not tell its values apart"
 MERGED = f"{APART}, so some become one"
@@ -170,7 +168,7 @@ def read_parts(parts: Mapping[str, Part | TablePart], keep: Sequence[str] = ()) 
             notes.append(f"{what}: leave it out of {first.path}")
         else:
             frames = [frame.drop(columns=column) for frame in frames]
-            notes.append(f"{what}, {LEFT_OUT}: {option('keep', [column])} keeps it")
+            notes.append(f"{what}, so it is left out: {option('keep-column', [column])} keeps it")
     for (name, part), frame, y in zip(given.items(), frames, labels, strict=True):
         queries, unit, words = None, hashed(np.arange(len(y))), None
         if part.query is not None:

@@ -27,6 +27,7 @@ from bench_core.statistics.repeats import (
     units_within,
     with_seeds,
 )
+from bench_core.terminal.wording import listed
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -62,8 +63,8 @@ def pairs_within(
     *,
     interest: float,
 ) -> tuple[list[Repeat], list[Pair], list[str]]:
-    """The repeats that all ``names`` within the limit have finished, every pair of them, and a few
-    words on each of the others.
+    """The repeats that all ``names`` within the limit have finished, every pair of them, and the
+    other names.
 
     At a target each learner takes its cheapest mixture that reaches it, in each draw again; in a
     draw where it does not, its best point. ``interest`` is the least difference that matters, as a
@@ -92,9 +93,9 @@ def pairs_within(
         own = frame[(frame["dataset"] == dataset) & frame["learner"].isin(needed)]
         reached = points_within(own, metric, limit, info.reference)["learner"].value_counts()
         there = [name for name in there if reached.get(name, 0) == len(found)]
-    others = [f"{name} cannot" for name in names if name not in there]
+    others = [name for name in names if name not in there]
     if len(there) < 2:
-        raise UsageError(f"{dataset}: not all can be had at {words}: {', '.join(others)}")
+        raise UsageError(f"{dataset}: no result of {listed(others)} at {words}")
     if isinstance(limit, Target):
         rule = _Rule(higher, target=limit, reference=info.reference)
     else:

@@ -141,8 +141,8 @@ def _own_data(
 
 
 _FIELDS = (
-    *("test", "valid", "label", "query", "split", "task", "positive", "drop", "keep", "groups"),
-    "unwritten",
+    *("test", "valid", "label", "query", "split", "task", "positive", "drop"),
+    *("keep_column", "groups", "unwritten", "decimal", "dates"),
 )
 OF_FILES = (*_FIELDS, "cv", "share", "unit")
 """Options that mean something for files alone."""

@@ -32,6 +32,10 @@ if TYPE_CHECKING:
     from bench_core.splits import Splits
 
 
+TABLE = ("label", "query", "drop", "decimal", "dates")
+"""The options by which a run read its tables, for others like them."""
+
+
 @dataclass(frozen=True, slots=True)
 class Wish:
     """What is to be exported: of one data set, a learner (``""``: the best) within a budget, or the
@@ -176,7 +180,7 @@ def _what(
         "task": str(splits.task),
         "classes": splits.classes,
         "class_names": splits.class_names,
-        "table": {key: info.request.get(key) for key in ("label", "query", "drop")},
+        "table": {key: info.request.get(key) for key in TABLE},
         "stand_in": spec["stand_in"],
         "unit": splits.costs.unit,
         "everything": splits.costs.everything,

@@ -63,7 +63,7 @@ class RawColumns:
             if name not in X:
                 raise UsageError(f"X has no column {name!r}, which the model may ask for")
             cells = np.asarray(X[name])
-            codes = self._codes(column, cells if cells.dtype.kind in "biuf" else cells.tolist())
+            codes = self._codes(column, cells if cells.dtype.kind in "biufM" else cells.tolist())
             made[:, first:last] = self.encodings[column].spread(codes)
         return made
 

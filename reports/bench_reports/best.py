@@ -210,7 +210,7 @@ def cheapest(
     if target.kind == KEEP:
         yield f"saving: {info.reference}'s cost divided by this learner's, both at {words}"
     if any(one.tier for one in sure.values()):
-        yield "*: statistically tied for the largest saving"
+        yield "*: not significantly worse than the largest saving"
     yield f"chosen on validation: {MIXED}"
     yield reached(found[0], judge)
     yield from training(info, frame, name, found[0], judge, target, plugins, store)
@@ -238,7 +238,7 @@ def explained(sure: Mapping[str, Standing], why: str) -> Iterator[str]:
     """The meaning of ± and *, or ``why`` they are not known, and the rule by which points are
     taken."""
     if any(not math.isnan(one.interval.low) for one in sure.values()):
-        yield f"±: half the {CONFIDENCE} interval; *: statistically tied for best"
+        yield f"±: half the {CONFIDENCE} interval; *: not significantly worse than the best"
         yield f"chosen on validation: {MIXED}"
     else:
         yield f"±: not known: {why}"

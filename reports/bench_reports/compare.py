@@ -15,7 +15,7 @@ from bench_core.cli.options import names_of
 from bench_core.errors import UsageError, one_line, require
 from bench_core.statistics import CONFIDENCE
 from bench_core.terminal.tables import Table, deliver, write_text, written
-from bench_core.terminal.wording import MIXED, cost, count, notices, quality
+from bench_core.terminal.wording import MIXED, cost, count, listed, notices, quality
 from bench_reports.best import deliver_parts, limit_words, named_datasets, no_result
 
 if TYPE_CHECKING:
@@ -176,13 +176,13 @@ def _answer(
     if limit.kind not in ("p95", "cap") and math.isfinite(limit.amount):
         yield MIXED
     if others:
-        yield f"{dataset}: not all can be had {at}: {', '.join(others)}"
+        yield f"{dataset}: no result of {listed(others)} {at}"
     for pair in pairs:
-        yield from _sentences(pair, judge.higher_is_better)
+        yield from _sentences(pair, judge.higher_is_better, "queries" if queries else "rows")
     yield ""
 
 
-def _sentences(pair: Pair, higher: bool) -> Iterator[str]:
+def _sentences(pair: Pair, higher: bool, units: str) -> Iterator[str]:
     one = pair.difference
     # a - b below 0 is better for errors
     better, other = (pair.a, pair.b) if (one.value > 0) == higher else (pair.b, pair.a)
@@ -202,9 +202,13 @@ def _sentences(pair: Pair, higher: bool) -> Iterator[str]:
         price = f"at a cost of {cost(asked)}" if asked else "for nothing"
         yield f"  {pair.b} has the quality of {pair.a} {price}; {pair.a} costs nothing"
     else:
-        most = "never" if math.isinf(edges.high) else f"{edges.high:.2f}"
-        within = f"({edges.low:.2f} to {most})"
-        yield f"  {pair.b} has the quality of {pair.a} at {ratio:.2f} of its cost {within}"
+        within = f"{edges.low:.2f} to {edges.high:.2f}"
+        within = f"at least {edges.low:.2f}" if math.isinf(edges.high) else within
+        needs = f"{pair.b} needs {ratio:.2f}x {pair.a}'s cost for the same quality"
+        yield f"  {needs} ({CONFIDENCE}: {within})"
     for kind, thirds in pair.parts.items():
+        which = f"{units} that cost {pair.a} least / more / most"
+        if kind == "rows of a query":
+            which = "small / medium / large queries"
         values = (f"{value:+.4f}{'' if low <= 0 <= high else '*'}" for value, (low, high) in thirds)
-        yield f"  {pair.a} - {pair.b} by {kind}, thirds from least to most: {', '.join(values)}"
+        yield f"  {pair.a} - {pair.b} on {which}: {', '.join(values)}"

@@ -91,7 +91,7 @@ def _markdown_table(board: Board) -> Iterator[str]:
     in_unit = f" ({board.unit})" if board.unit else ""
     about = f"{board.metric} on test within budgets: costs per row{in_unit}. "
     how = (
-        f"Bold: the best; ~: not told apart from it; brackets: {CONFIDENCE} interval; "
+        f"Bold: the best; ~: not significantly worse; brackets: {CONFIDENCE} interval; "
         "-: no result. "
     )
     yield md(" ".join([about + how + CHOSEN, *_about_saving(board)]))
@@ -221,7 +221,7 @@ def caption(board: Board) -> str:
     # a caption has to be read without the text around it
     parts = [
         f"{title(board)}: {board.metric} on test ({better} is better){within}. Bold: the best; "
-        f"underlined: not told apart from it; small: to the ends of the {CONFIDENCE} interval; "
+        f"underlined: not significantly worse; small: to the ends of the {CONFIDENCE} interval; "
         f"-: no result. {CHOSEN}",
         *_about_saving(board),
     ]

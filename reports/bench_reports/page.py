@@ -27,6 +27,7 @@ from bench_core.statistics import CONFIDENCE
 from bench_core.terminal.tables import write_text
 from bench_core.terminal.wording import cost, count, counted, duration, quality, times
 from bench_reports.page_data import ChartView, json_text, page_data
+from bench_reports.palette import css
 from bench_reports.terminal import (
     RANK,
     explained_marks,
@@ -91,7 +92,7 @@ def page(
     """
     boards, views, learners, data = page_data(info, boards, frame, store)
     # the policy allows just these two by their hashes, so a name with markup can run nothing
-    style, script = source("page.css"), source(*SCRIPTS)
+    style, script = css() + source("page.css"), source(*SCRIPTS)
     # one of each data, whatever the accounting
     sets = [board.dataset for board in boards if not board.same_as]
     parts = []
@@ -141,7 +142,7 @@ def environment() -> Any:
         lstrip_blocks=True,
     )
     made.filters |= {"notice": notice, "notes": notes_of, "linked": linked}
-    made.filters |= {"legend": legend, "conclusion": conclusion}
+    made.filters |= {"legend": legend, "conclusion": conclusion, "order": order_words}
     made.filters |= {"lacking": partial(optimum_table, width=sys.maxsize)}
     return made
 
@@ -323,7 +324,7 @@ def legend(board: Board, columns: Sequence[PageColumn]) -> list[str]:
         "trained": "training: settings tried, and the time of all fits.",
     }
     explained = [lines[column.name] for column in columns if column.name in lines]
-    return [selection_line(board), order_words(board), *explained, *explained_marks(board)]
+    return [selection_line(board), *explained, *explained_marks(board)]
 
 
 class Overall(NamedTuple):

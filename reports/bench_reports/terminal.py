@@ -142,12 +142,14 @@ def _parts(
 ) -> Iterator[tuple[str, str] | Table]:
     """Tables, and lines with their styles; ``plain``: each says by itself what it is about."""
     yield from ((line, "bold") for line in heading(info))
-    yield from ((line, "bold") for line in overall_conclusion(boards))
+    if overall := overall_conclusion(boards):
+        yield " ".join(overall), "bold"
     legends = [legend(board) if any(b.rows for b in boards) else [] for board in boards]
     for board, own, following in zip(boards, legends, [*legends[1:], None], strict=True):
         yield "", ""
         yield one_line(f"{board.dataset}{marked(board)}: {', '.join(board.facts)}"), "bold"
-        yield from ((line, "") for line in conclusion(board).sentences)
+        if board.rows:
+            yield str(conclusion(board)), ""
         if board.stand_in:
             yield f"notice: {notice(board)}.", "yellow"
         if board.rows:

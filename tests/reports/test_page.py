@@ -109,7 +109,7 @@ def test_36_learners_take_a_seventh_of_1_mb_for_each_data_set():
 
 def test_curves_have_the_values_of_the_board(html):
     data = data_of(html)
-    names = [name for name, _ in data["learners"]]
+    names = [name for name, *_ in data["learners"]]
     view = data["sets"][0]["views"][0]
     assert (view["metric"], view["kind"], view["higher"]) == ("ndcg@5", "mean", 1)
     (curve,) = (c for c in view["curves"] if c["l"] == names.index("miser"))
@@ -138,7 +138,7 @@ def test_intervals_and_tiers_are_those_of_the_standings(sure):
     share = data["shares"][5]
     (wanted,) = standings(run.info, run, "a", run.frame, [Budget(share * view["whole"])])
     for row in wanted.rows:
-        place = [name for name, _ in data["learners"]].index(row.learner)
+        place = [name for name, *_ in data["learners"]].index(row.learner)
         (own,) = (curve["sure"][5] for curve in view["curves"] if curve["l"] == place)
         if row.tier:
             assert own[2:] == [row.tier, *row.ranks]

@@ -405,14 +405,17 @@ WRONG = {
     "no categories": (
         (FRAME.assign(on=pd.Timestamp("2024"), name=[f"n{k}" for k in range(N)], z=1 + 2j), Y),
         {},
-        "X, column 'on' holds values of type datetime64: give numbers, text or categories; column "
-        "'name' holds 60 different texts, as 'n0': too many for categories; column 'z' holds "
-        "values of type complex: give numbers, text or categories; or leave them out: "
-        "drop=['on', 'name', 'z']",
+        "X, column 'on' holds dates: dates=True reads them as days; column 'name' holds 60 "
+        "different texts, as 'n0': too many for categories; column 'z' holds values of type "
+        "complex: give numbers, text or categories; to leave out: drop=['on', 'name', 'z']",
     ),
     "dates as text": ((FRAME.assign(on="2024-02-01"), Y), {}, "'on' holds dates ('2024-02-01')"),
     "numbers as text": ((FRAME.assign(n=["1", "2.5"] * 30), Y), {}, "pandas.to_numeric reads them"),
-    "decimal commas": ((FRAME.assign(n=["1,5", "2,5"] * 30), Y), {}, "write decimal points"),
+    "decimal commas": (
+        (FRAME.assign(n=["1,5", "2,5"] * 30), Y),
+        {},
+        "decimal=',' reads decimal commas",
+    ),
     "text in one part": (
         (FRAME.assign(c="a"), Y),
         {"test": (FRAME, Y)},

@@ -11,12 +11,12 @@ import pytest
 from helpers.compiled_c import COMPILERS, SAFE, assert_same, compiled, served
 from helpers.policy_cases import policy_folder, random_policy
 from helpers.program_cases import PROGRAMS, folder_of
+from helpers.raw_cases import encoded, raw_and_features
 from sklearn.metrics import accuracy_score
 
 import bench_core
 from bench_core import InputError, Sequential, UsageError
 from bench_core.cli.app import main
-from bench_core.encoding import ColumnEncoding
 from bench_core.serving import Predictor, load
 from bench_core.serving.estimators import ServedClassifier
 from bench_core.serving.folder import read_folder, write_folder
@@ -40,7 +40,7 @@ def people(rows, seed):
     return frame.assign(outcome=np.where(worth > 1.5, "repaid", "default"))
 
 
-def bench(*words):
+def command(*words):
     with pytest.raises(SystemExit) as end:
         main(words)
     return end.value.code or 0
@@ -63,9 +63,9 @@ def exported(tmp_path_factory):
         words = ("--label", "outcome", "--drop", "id,signup", "--costs", "costs.json")
         words += ("-d", "train.csv", "--valid", "valid.csv", "--test", "test.csv")
         words += ("-l", "cegb", "--set", "cegb.trees=30", "--set", "cegb.tradeoff=0.1")
-        assert bench("run", *words, "--executor", "inline") == 0
-        assert bench("model", "export", "-o", "model") == 0
-        assert bench("model", "export", "-o", "c", "--format", "c") == 0
+        assert command("run", *words, "--executor", "inline") == 0
+        assert command("model", "export", "-o", "model") == 0
+        assert command("model", "export", "-o", "c", "--format", "c") == 0
         yield folder, pd.read_csv("test.csv", dtype=str, keep_default_na=False)
 
 
@@ -160,13 +160,32 @@ def test_the_original_table_is_replayed_with_the_runs_own_columns(exported, caps
             exported[1].replace("", None).astype(
                 {"age": float, "income": float, "seen_at": float}
             ).to_parquet(table)
-        assert bench("model", "check", "model", "-d", table) == 0
+        assert command("model", "check", "model", "-d", table) == 0
         figures = [line.split()[-2:] for line in capsys.readouterr().out.splitlines()[2:5]]
         assert [before for before, _ in figures] == [after for _, after in figures]
 
 
+def test_dates_and_decimal_commas_are_read_as_by_the_run(bench):
+    frame = people(300, 3)
+    frame["signup"] = [f"2024-{1 + k % 12:02d}-{1 + k % 28:02d}" for k in range(300)]
+    frame["late"] = [k % 12 > 5 for k in range(300)]
+    frame["income"] = frame["income"].map("{:.2f}".format).str.replace(".", ",")
+    frame[["income", "signup", "late"]].to_csv("all.csv", index=False, sep=";")
+    words = ("--dates", "--decimal", ",", "-l", "gbrt", "--set", "gbrt.trees=5")
+    assert bench("run", "-d", "all.csv", *words, "--executor", "inline").status == 0
+    assert bench("model", "export", "-o", "model").status == 0
+    assert bench("model", "check", "model", "-d", "all.csv").status == 0
+    model, days = load("model"), pd.to_datetime(frame["signup"])
+    number = (days - pd.Timestamp("1970-01-01")).dt.days
+    columns = [number, days, days.astype("datetime64[ns]"), days.dt.date, days.tolist()]
+    found = [model.predict_rows({"income": np.full(300, 3.0), "signup": c}).scores for c in columns]
+    assert len({*found[0]}) > 1
+    for one in found[1:]:
+        assert one.tolist() == found[0].tolist()
+
+
 def test_show_tells_columns_and_what_a_score_is(exported, capsys):
-    assert bench("model", "show", "model") == 0
+    assert command("model", "show", "model") == 0
     shown = capsys.readouterr().out
     assert "score = log-odds of repaid (class 1); default is class 0" in shown
     assert "city=" not in shown
@@ -184,35 +203,6 @@ def test_compiled_c_encodes_raw_cells(exported, tmp_path):
     assert np.allclose(found[:, 0], expected.scores, rtol=1e-9, atol=1e-9)
     assert np.allclose(found[:, 1], expected.spent, rtol=1e-9)
     assert found[:, 2].max() == 1
-
-
-CITIES = ColumnEncoding("c", ("x", "y", "z"), one_hot=True, missing=("NA",))
-CODES = ColumnEncoding("k", ("p", "q"))
-
-
-def encoded(folder):
-    """The folder with raw columns: texts with a feature each, codes, an offset, numbers."""
-    plain = [ColumnEncoding(f"n{j}") for j in range(len(folder.names) - 5)]
-    own = (CITIES, CODES, ColumnEncoding("t", offset=10.0), *plain)
-    return replace(folder, encodings=own, names=tuple(n for e in own for n in e.features))
-
-
-def raw_and_features(d, n, seed):
-    """Raw rows, and what a reader of the documentation makes of them by hand."""
-    rng = np.random.default_rng(seed)
-    raw, X = [], np.zeros((n, d), np.float32)
-    for row in X:
-        c, k = rng.choice(["x", "y", "z", "NA", "new"]), rng.choice(["p", "q", "new"])
-        row[3:] = rng.normal(0, 2, d - 3)
-        row[:3] = {"x": (1, 0, 0), "y": (0, 1, 0), "z": (0, 0, 1), "new": (0, 0, 0)}.get(
-            c, [np.nan] * 3
-        )
-        row[3] = {"p": 0, "q": 1}.get(k, np.nan)
-        row[4] = round(float(row[4]), 1)
-        cells = {"c": f" {c}", "k": None if k == "new" else k, "t": 10 + float(row[4])}
-        raw.append(cells | {f"n{j}": float(v) for j, v in enumerate(row[5:])})
-    X[:, 4] = np.array([10.0 + x for x in X[:, 4].tolist()]) - 10.0
-    return raw, X
 
 
 def folders():
@@ -263,6 +253,6 @@ def test_data_that_differ_in_their_texts_alone_are_trained_apart(tmp_path, monke
         X, y = pd.DataFrame({"t": cells}), [k % 20 < 10 for k in range(300)]
         how = {"store": "s.db", "learners": {"gbrt": {"trees": 2}}, "progress": False}
         run = bench_core.run(X, y, executor="inline", name="same", **how)
-        assert bench("model", "export", "--store", "s.db", "-o", stem) == 0
+        assert command("model", "export", "--store", "s.db", "-o", stem) == 0
         assert load(stem).encode("t", f"{stem}00") >= 0
         assert run.run
