@@ -13,6 +13,7 @@ from bench_core.arrays import Array, FloatArray
 from bench_core.costs.cost_file import ASSUMED_COSTS
 from bench_core.costs.model import CostModel, SensorPrices
 from bench_core.data import Examples, Task
+from bench_core.encoding import ColumnEncoding
 from bench_core.errors import UsageError, option
 
 SPLITS = ("train", "valid", "test")
@@ -31,10 +32,9 @@ class Splits:
     set's class and the labels, unless they are given. Learners train on ``prices``; bills are made
     by ``cost_model`` where prices that add up cannot say it, and ``prices`` are then its surrogate.
     ``costs_assumed``: nobody gave any costs. ``fingerprint`` is a sha256 over all arrays, costs
-    left out (filled in by the prepared-data cache); ``origins``: the column of a user's table that
-    each feature is made of, () where features are columns; ``offsets``: what was subtracted from
-    each, () for 0; ``class_names``: the labels of a user's classes, by number; ``notes`` are
-    one-line notes for the user (a sample, what was left out).
+    left out (filled in by the prepared-data cache); ``encodings``: how each column of a user's
+    table became features, () where features are columns; ``class_names``: the labels of a user's
+    classes, by number; ``notes`` are one-line notes for the user (a sample, what was left out).
 
     ``truth`` is the distribution that rows are drawn from, where a generator tells it: ``table``
     (v1, .., vd, K), the probabilities of all values (0, 1, ..) of the features with each class; or
@@ -55,9 +55,8 @@ class Splits:
     fingerprint: str = ""
     cost_model: CostModel | None = None
     costs_assumed: bool = False
-    origins: tuple[str, ...] = ()
+    encodings: tuple[ColumnEncoding, ...] = ()
     class_names: tuple[str, ...] = ()
-    offsets: tuple[float, ...] = ()
     truth: Mapping[str, Array] = field(default_factory=dict)
 
     def complete(self, task: Task | None = None) -> Splits:
@@ -96,6 +95,17 @@ class Splits:
         """The features' names, their numbers from 1 where the data has none."""
         d = self.train.X.shape[1]
         return self.feature_names or tuple(str(j) for j in range(1, d + 1))
+
+    @property
+    def origins(self) -> tuple[str, ...]:
+        """The column that each feature is made of, () where features are columns."""
+        return tuple(own.name for own in self.encodings for _ in own.features)
+
+    @property
+    def offsets(self) -> tuple[float, ...]:
+        """What was subtracted from each feature, () for 0."""
+        offsets = tuple(own.offset for own in self.encodings for _ in own.features)
+        return offsets if any(offsets) else ()
 
     @property
     def columns(self) -> tuple[str, ...]:

@@ -35,7 +35,7 @@ MAY_IMPORT = {
     "bench_reports": {"bench_core"},
 }
 ORDER = (
-    *("errors", "arrays", "_io", "data", "costs", "splits", "protocols", "contracts"),
+    *("errors", "arrays", "_io", "data", "encoding", "costs", "splits", "protocols", "contracts"),
     *(
         "parameters",
         "class_names",

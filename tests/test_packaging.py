@@ -51,8 +51,9 @@ def test_the_licence_travels_with_the_wheel(wheel):
 @pytest.mark.slow
 def test_the_wheel_runs_a_suite_in_a_fresh_environment(wheel, tmp_path):
     fresh = fresh_environment.Environment.made(tmp_path, wheel)
-    ran = fresh.bench("run", "--suite", "quickstart", "--no-progress")
+    ran = fresh.bench("run", "--no-progress")
     assert ran.returncode == 0, ran.stderr
+    assert "suite quickstart, as no data are named: real data, about" in ran.stderr
     for learner in ("gbrt", "miser", "cegb"):
         assert learner in ran.stdout
 

@@ -73,3 +73,11 @@ def test_every_link_of_the_documents_leads_somewhere():
     for document in DOCUMENTS:
         for target in re.findall(r"\]\(([^)#:]+)\)", document.read_text(encoding="utf-8")):
             assert (document.parent / target).exists(), f"{document.name} links to {target}"
+
+
+def test_the_site_has_every_page_of_the_documents_and_not_more_than_25():
+    """``mkdocs build --strict`` in CI checks links and anchors."""
+    listed = re.findall(r"- [^:]+: (\S+\.md)$", (ROOT / "mkdocs.yml").read_text(), flags=re.M)
+    docs = ROOT / "docs"
+    assert sorted(listed) == sorted(str(p.relative_to(docs)) for p in docs.rglob("*.md"))
+    assert len(listed) <= 25

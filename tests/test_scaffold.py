@@ -46,9 +46,9 @@ def test_all_python_of_a_new_learner_is_under_forty_lines(bench):
     written = len([line for line in lines if line.strip()])
     assert written < 40
     page = Path(__file__).parents[1].joinpath("docs", "plugins.md").read_text(encoding="utf-8")
-    assert f"its tests too, is {written} lines that are not empty" in page
+    assert f"A learner's package has {written} non-empty lines of Python, tests included" in page
     whole = len(Path("top-k", "top_k.py").read_text().splitlines())
-    assert f"`top_k.py`, a learner of {whole} lines" in page
+    assert f"`top_k.py`, a working learner of {whole} lines" in page
     assert f"wrote top-k/top_k.py ({whole} lines)" in made.out
 
 

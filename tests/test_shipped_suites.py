@@ -155,7 +155,7 @@ def test_without_its_data_a_suite_is_one_clear_line(tmp_path, name):
 
 def test_all_real_takes_nothing_in_place_of_licensed_data(tmp_path):
     made = plan(suite="all-real", data_dir=str(tmp_path), store=str(tmp_path / "x.db"))
-    assert {use.name for use in made.datasets} == {"breast-cancer", "digits"}
+    assert {use.name for use in made.datasets} == {"breast-cancer", "digits", "thyroid"}
     assert not any(use.stand_in for use in made.datasets)
     assert {"yahoo", "forest", "mslr-web10k"} <= set(made.absent)
 

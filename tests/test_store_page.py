@@ -1,4 +1,4 @@
-"""Every query and block of docs/store.md runs on a store that a run made."""
+"""Every query and block of docs/scale.md runs on a store that a run made."""
 
 import re
 import sqlite3
@@ -10,7 +10,7 @@ import pytest
 
 import bench_core
 
-PAGE = (Path(__file__).parents[1] / "docs" / "store.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[1] / "docs" / "scale.md").read_text(encoding="utf-8")
 QUERIES = re.findall(r"```sql\n(.*?)```", PAGE, re.DOTALL)
 
 
@@ -33,15 +33,13 @@ def asked(home, query):
 
 
 def test_the_queries_give_what_the_export_says(home):
-    best, chosen, failed, seconds, sensors = (asked(home, query) for query in QUERIES)
+    best, chosen, failed = (asked(home, query) for query in QUERIES)
     frame = bench_core.load_run("last", store=home / "results" / "bench.db").frame()
     test = frame[(frame["split"] == "test") & (frame["status"] == "ok")]
     assert best["quality"].tolist() == [test["ndcg@5"].max()]
     valid = frame[(frame["split"] == "valid") & (frame["total_cost"] <= 20)]
     assert chosen["point"].tolist() == [valid.loc[valid["ndcg@5"].idxmax(), "point"]]
     assert failed["status"].tolist() == ["failed"]
-    assert len(seconds) == frame["params"].nunique()
-    assert sensors["price"].is_monotonic_decreasing
 
 
 def test_the_tables_and_columns_that_the_page_names_are_there(home):

@@ -1,4 +1,4 @@
-"""The descriptive statistics of docs/yahoo-sim.md: grades, queries, zeros, single columns by price,
+"""Descriptive statistics of docs/generated-data.md: grades, queries, zeros, columns by price,
 and the trees that plain boosting (LightGBM, no prices) needs to saturate. One minute:
 
     python tests/yahoo_sim_statistics.py

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import KW_ONLY, dataclass
 from itertools import islice
+from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Self
 
@@ -20,22 +21,33 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import (
+    _check_sample_weight,
+    check_is_fitted,
+    check_X_y,
+    validate_data,
+)
 
-from bench_core.api.arguments import costs_of
+from bench_core.api.arguments import costs_of, priced_names
 from bench_core.arrays import Float32Array, FloatArray, IntArray
-from bench_core.costs.model import SensorPrices
 from bench_core.data import Examples, Features, Queries, Task
-from bench_core.datasets.pricing import with_costs
-from bench_core.datasets.readers.tables import float32_offset
+from bench_core.datasets.pricing import by_transformer, unit_prices, with_costs
+from bench_core.datasets.readers.tables import (
+    NUMBERS,
+    DataColumn,
+    DataTable,
+    float32_offset,
+    read_features,
+)
 from bench_core.datasets.splitting import cut, cut_by_class
-from bench_core.datasets.user_arrays import grouped_rows
-from bench_core.datasets.user_data import LARGEST_GRADE
+from bench_core.datasets.user_arrays import data_frame, grouped_rows
+from bench_core.datasets.user_data import LARGEST_GRADE, frame_encodings
+from bench_core.encoding import ColumnEncoding, plain_encodings
 from bench_core.errors import BenchError
 from bench_core.execution.caps import Caps
 from bench_core.execution.fitting import fit_in_process
 from bench_core.execution.predict import blocks, predict_split
-from bench_core.execution.trial import score_split
+from bench_core.execution.trial import score_split, sensors_of
 from bench_core.metrics import Labels, default_metric, evaluate, parse_metric
 from bench_core.metrics.frontier import drawn, taken
 from bench_core.parameters import is_learner, resolved
@@ -43,6 +55,7 @@ from bench_core.planning.resolve_learners import instances_of
 from bench_core.plugins import Registry, load_registry
 from bench_core.protocols import Metric
 from bench_core.results.budgets import CAP, COLUMNS, Budget, choice_within
+from bench_core.serving.raw_rows import RawColumns, columns_by_name
 from bench_core.splits import Splits
 
 if TYPE_CHECKING:
@@ -77,15 +90,17 @@ class _Budgeted(BaseEstimator):
         if self.budget is not None and not float(self.budget) >= 0:
             raise ValueError(f"budget must be a number >= 0, not {self.budget!r}")
         train, valid = self._divided(rows, classes > 0) if valid is None else (rows, valid)
-        d = train.X.shape[1]
-        names = tuple(map(str, getattr(self, "feature_names_in_", [f"x{j}" for j in range(d)])))
-        splits = Splits(
-            train, valid, valid, SensorPrices.additive(np.ones(d)), task, classes, names
-        )
+        d, encodings = train.X.shape[1], self.encodings_
+        columns = getattr(self, "feature_names_in_", [f"x{j}" for j in range(d)])
+        names = tuple(f for own in encodings or plain_encodings(columns) for f in own.features)
+        prices = unit_prices(d, encodings)
+        splits = Splits(train, valid, valid, prices, task, classes, names, encodings=encodings)
         with _as_value_errors():
             registry = load_registry()
             if self.costs is not None:
-                splits = with_costs(splits, costs_of(self.costs, names), registry.cost_models)
+                splits = by_transformer(splits, priced_names(self.costs))
+                costs = costs_of(self.costs, splits.columns)
+                splits = with_costs(splits, costs, registry.cost_models)
             metric = parse_metric(self.metric, registry.metrics) if self.metric else None
             learners = self._learners(registry, task)
         self.cost_model_, self.task_ = splits.costs, task
@@ -109,7 +124,8 @@ class _Budgeted(BaseEstimator):
             queries = rows.queries and Queries.from_sizes(
                 whole.sizes[part] if whole else np.array([len(part)])
             )
-            made.append(Examples(rows.X[own], rows.y[own], queries))
+            copies = None if rows.multiplicity is None else rows.multiplicity[own]
+            made.append(Examples(rows.X[own], rows.y[own], queries, copies))
         return made[0], made[1]
 
     def _learners(self, registry: Registry, task: Task) -> Sequence[Any]:
@@ -135,12 +151,14 @@ class _Budgeted(BaseEstimator):
         limits = (limit,) if self.budget_kind == "cap" else ()
         self.caps_ = Caps(limits, splits.constant)
         kept: dict[str, Any] = {}  # fits that several settings stand on
-        classes, points = splits.classes, []
+        classes, points, bought = splits.classes, [], []
         for learner in learners:
             model = fit_in_process(learner, splits, metric, self._seed(), self.threads, kept)
             path = predict_split(model, splits.valid, splits.costs, classes, caps=self.caps_)
-            rows = score_split(path, splits.valid, splits.costs, [metric], "valid").rows
-            points += [(model, learner, row) for row in rows if (CAP in row.point) == bool(limits)]
+            found = score_split(path, splits.valid, splits.costs, [metric], "valid").rows
+            rows = [row for row in found if (CAP in row.point) == bool(limits)]
+            points += [(model, learner, row) for row in rows]
+            bought += [path.bought[row.number] for row in rows]
         cost = np.array([getattr(row, COLUMNS[self.budget_kind]) for _, _, row in points])
         mean, p95 = (
             np.array([getattr(row, c) for *_, row in points]) for c in ("total_cost", "cost_p95")
@@ -156,12 +174,20 @@ class _Budgeted(BaseEstimator):
         model, _, other = points[chosen.cheaper[0]]
         self.part_, self.seed_ = float(chosen.part[0]), self._seed()
         self.cheaper_ = (model, other.number) if self.part_ else None
+        high, low = bought[chosen.point[0]], bought[chosen.cheaper[0]]
+        shares = zip(sensors_of(splits).names, high + self.part_ * (low - high), strict=True)
+        ordered = sorted(shares, key=lambda own: -own[1])
+        self.purchases_ = {name: float(share) for name, share in ordered if share > 0}
+        sizes = [len(own.features) for own in self.encodings_] or [1] * len(splits.names)
+        self.feature_costs_ = splits.prices.feature_price()[np.cumsum([0, *sizes[:-1]])]
 
     def _predicted(self, X: Any, queries: Any = None) -> tuple[FloatArray, FloatArray]:
         """Scores (n,) or (n, K) at the chosen point, and what each row pays (n,)."""
         check_is_fitted(self)
-        X = validate_data(self, X, reset=False, dtype=np.float64, ensure_all_finite="allow-nan")
-        X = self._cells(X)
+        X, named = self._table(X), self.encodings_
+        how = {} if named else {"dtype": np.float64, "ensure_all_finite": "allow-nan"}
+        X = validate_data(self, X, reset=False, skip_check_array=bool(named), **how)
+        X = self._cells(self._features(X) if named else X)
         order, groups = np.arange(len(X)), None
         if self.task_ == Task.RANKING:
             order, groups = _order(queries, len(X))
@@ -199,27 +225,66 @@ class _Budgeted(BaseEstimator):
         return self._predicted(X, queries)[1]
 
     def _examples(
-        self, X: Any, y: Any, queries: Any = None, ranking: bool = False, **more: Any
+        self, X: Any, y: Any, queries: Any = None, weight: Any = None, *, ranking: bool, **more: Any
     ) -> Examples:
         """X as float32 (n, d) and y (n,) as rows to learn from, or ValueError."""
         rows, y = self._checked(X, y, y_numeric=True, **more)
-        y = y.astype(np.float64)
-        if not ranking:
-            return Examples(rows, y)
-        if not bool(np.all((y >= 0) & (y <= LARGEST_GRADE))):
-            raise ValueError(f"y holds grades, which are from 0 to {LARGEST_GRADE:g}")
-        order, groups = _order(queries, len(rows))
-        return Examples(rows[order], y[order], groups)
+        return self._rows(rows, y.astype(np.float64), queries, weight, ranking)
 
-    def _checked(self, X: Any, y: Any, **more: Any) -> tuple[Any, Any]:
+    def _rows(self, X: Any, y: Any, queries: Any, weight: Any, ranking: bool) -> Examples:
+        """Rows of which each stands for so many copies; those of weight 0 are left out."""
+        if ranking and not bool(np.all((y >= 0) & (y <= LARGEST_GRADE))):
+            raise ValueError(f"y holds grades, which are from 0 to {LARGEST_GRADE:g}")
+        copies = None if weight is None else _copies(weight, X)
+        order, groups = _order(queries, len(X)) if ranking else (np.arange(len(X)), None)
+        if copies is not None:
+            order = order[copies[order] > 0]
+            if groups is not None:
+                groups = _order(
+                    None if queries is None else np.asarray(queries)[order], len(order)
+                )[1]
+        return Examples(X[order], y[order], groups, None if copies is None else copies[order])
+
+    def _checked(self, X: Any, y: Any, reset: bool = True, **more: Any) -> tuple[Any, Any]:
+        """X as float32 (n, d), text encoded, and y (n,). ``reset``: learn how from these rows."""
+        X = self._table(X)
+        if reset:
+            self.encodings_ = self._text_encodings(X)
         how = {"dtype": np.float64, "ensure_all_finite": "allow-nan", "ensure_min_samples": 2}
-        X, y = validate_data(self, X, y, **how, **more)
-        if more.get("reset", True):
+        if self.encodings_:
+            validate_data(self, X, reset=reset, skip_check_array=True)
+            X, y = check_X_y(self._features(X), y, **how, **more)
+        else:
+            X, y = validate_data(self, X, y, reset=reset, **how, **more)
+        if reset:
             found = [float32_offset(column) for column in X.T]
             self.offsets_ = np.array([offset or 0.0 for offset in found])
             if (lost := [j for j, offset in enumerate(found) if offset == 0]) != []:
                 warnings.warn(f"float32 merges values of the columns {lost} of X", stacklevel=3)
         return self._cells(X), y
+
+    def _table(self, X: Any) -> Any:
+        """A table that numpy cannot take as a frame of pandas, anything else as it is."""
+        if columns_by_name(X) is None:
+            return X
+        with _as_value_errors():
+            frame, _ = data_frame(X, "X")
+        return X if hasattr(X, "__array__") and not _has_text(frame) else frame
+
+    def _text_encodings(self, X: Any) -> tuple[ColumnEncoding, ...]:
+        """How the columns of a frame become features, () where it has numbers alone."""
+        if columns_by_name(X) is None or not _has_text(X):
+            return ()
+        table = DataTable(Path("X"), X, lambda row: f"X, row {row}")
+        with _as_value_errors():
+            (read,) = read_features([table], table.names)
+        return frame_encodings(read, [])
+
+    def _features(self, X: Any) -> FloatArray:
+        """A frame with columns of text as numbers (n, d)."""
+        raw = RawColumns(self.encodings_)
+        with _as_value_errors():
+            return raw.table(columns_by_name(X), range(len(raw.names))).astype(np.float64)
 
     def _cells(self, X: FloatArray) -> Float32Array:
         """Cells as float32, less the ``offsets_`` that keep the values of a column apart."""
@@ -252,16 +317,28 @@ class BudgetedClassifier(ClassifierMixin, _Budgeted):
 
     After ``fit``: ``model_``, ``learner_`` (with the chosen setting), ``point_`` and its
     ``position_`` on the path (behind its points under a cap), ``cost_`` (of the kind of the budget)
-    and ``quality_`` on the validation part, ``classes_``. Learners see float32: ``offsets_`` (d,)
-    are subtracted first, so that values such as times in seconds stay apart.
+    and ``quality_`` on the validation part, ``classes_``, ``purchases_`` (share of the rows of the
+    validation part that buy each measurement, by its columns) and ``feature_costs_`` (of each
+    column of X). Columns of text and categories of a data frame are encoded as those of
+    ``bench_core.run``, by the texts of all rows that ``fit`` is given (``encodings_``). Learners
+    see float32: ``offsets_`` (d,) are subtracted first, so that values such as times in seconds
+    stay apart. ``sample_weight`` (n,) counts copies: whole numbers, 0 leaves a row out.
     """
 
     def fit(
-        self, X: ArrayLike, y: ArrayLike, X_val: ArrayLike | None = None, y_val: Any = None
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        X_val: ArrayLike | None = None,
+        y_val: Any = None,
+        sample_weight: ArrayLike | None = None,
     ) -> Self:
-        """Train on X (n, d), NaN = missing, and labels y (n,)."""
+        """Train on X (n, d), NaN = missing, labels y (n,) and the number of copies of each row."""
         rows, given = self._checked(X, y)
         check_classification_targets(given)
+        if sample_weight is not None:
+            copies = _copies(sample_weight, rows)
+            rows, given, sample_weight = rows[copies > 0], given[copies > 0], copies[copies > 0]
         self.classes_, numbers = np.unique(given, return_inverse=True)
         if len(self.classes_) < 2:
             raise ValueError("y holds one class; a classifier needs at least two")
@@ -272,7 +349,7 @@ class BudgetedClassifier(ClassifierMixin, _Budgeted):
                 raise ValueError(f"y_val holds {min(unknown)!r}, which no row of y has")
             valid = Examples(others, np.searchsorted(self.classes_, y_val).astype(np.float64))
         task = Task.BINARY if len(self.classes_) == 2 else Task.MULTICLASS
-        known = Examples(rows, numbers.astype(np.float64))
+        known = self._rows(rows, numbers.astype(np.float64), None, sample_weight, False)
         return self._fit(known, valid, task, len(self.classes_))
 
     def decision_function(self, X: ArrayLike) -> FloatArray:
@@ -302,11 +379,17 @@ class BudgetedRegressor(RegressorMixin, _Budgeted):
     """
 
     def fit(
-        self, X: ArrayLike, y: ArrayLike, X_val: ArrayLike | None = None, y_val: Any = None
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        X_val: ArrayLike | None = None,
+        y_val: Any = None,
+        sample_weight: ArrayLike | None = None,
     ) -> Self:
-        """Train on X (n, d), NaN = missing, and targets y (n,)."""
-        rows = self._examples(X, y)
-        valid = None if X_val is None else self._examples(X_val, y_val, reset=False)
+        """Train on X (n, d), NaN = missing, targets y (n,) and the number of copies of each row."""
+        rows, valid = self._examples(X, y, None, sample_weight, ranking=False), None
+        if X_val is not None:
+            valid = self._examples(X_val, y_val, ranking=False, reset=False)
         return self._fit(rows, valid, Task.REGRESSION)
 
     def predict(self, X: ArrayLike) -> FloatArray:
@@ -335,9 +418,11 @@ class BudgetedRanker(_Budgeted):
         X_val: ArrayLike | None = None,
         y_val: Any = None,
         queries_val: Any = None,
+        sample_weight: ArrayLike | None = None,
     ) -> Self:
-        """Train on X (n, d), NaN = missing, and grades y (n,) of at least 0."""
-        rows, valid = self._examples(X, y, queries, ranking=True), None
+        """Train on X (n, d), NaN = missing, grades y (n,) of at least 0, and the number of copies
+        of each row."""
+        rows, valid = self._examples(X, y, queries, sample_weight, ranking=True), None
         if X_val is not None:
             valid = self._examples(X_val, y_val, queries_val, ranking=True, reset=False)
         return self._fit(rows, valid, Task.RANKING)
@@ -359,6 +444,23 @@ def _order(queries: Any, n: int) -> tuple[IntArray, Queries]:
     with _as_value_errors():
         order, groups = grouped_rows(queries, n)
     return order, groups or Queries(np.array([0, n]))
+
+
+def _has_text(frame: Any) -> bool:
+    return any(DataColumn(frame[name], name, "X", str).kind not in NUMBERS for name in frame)
+
+
+def _copies(sample_weight: Any, X: Any) -> IntArray:
+    """How many copies each row of X stands for (n,)."""
+    weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+    if not weight.any():
+        raise ValueError("sample_weight must have a number above 0, all are zero")
+    if (part := weight[weight != np.rint(weight)]).size:
+        raise ValueError(
+            f"sample_weight holds {part[0]:g}: weights count copies of rows; scale and round "
+            "them to whole numbers, as numpy.rint(10 * weight)"
+        )
+    return np.asarray(weight, dtype=np.int64)
 
 
 @contextmanager

@@ -16,34 +16,40 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Self
 
 from bench_core.api.arguments import in_python
-from bench_core.errors import UsageError, require
+from bench_core.errors import UsageError, blaming, require
 from bench_core.execution.runner import RunResult
 from bench_core.leaderboard.assembly import boards, offers, primary_metric
 from bench_core.leaderboard.board import SHARE, Board, Measure, Standing
 from bench_core.leaderboard.bought_sensors import chosen_within, kept_points, purchases
 from bench_core.leaderboard.certainty import certified, standings
+from bench_core.leaderboard.conclusion import conclusion, overall_conclusion
 from bench_core.leaderboard.pairs import THIRDS, Pair, pairs_within
 from bench_core.leaderboard.reports import write_report
 from bench_core.plugins import load_registry
-from bench_core.results.budgets import Budget, as_budgets
+from bench_core.results.budgets import Budget, Limit, as_budgets, as_target
+from bench_core.results.operating_points import operating_points, why_not_reached
 from bench_core.results.records import RunInfo
 from bench_core.results.store import Store
 from bench_core.statistics import CONFIDENCE
 from bench_core.statistics.comparison import Interval
-from bench_core.terminal.wording import cost, counted, duration, notices, quality
+from bench_core.terminal.wording import cost, counted, duration, listed, notices, quality
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
 Amount = float | str | Budget
-KEPT = f"cost at {SHARE:.0%}"
-LEGEND = "tier 1 is tied for best; points are chosen on validation, figures are of test"
-METHODS = "board() at(budgets) best(budget) compare(a, b) curve() features() plot() to_latex()"
+KEPT = f"{SHARE:.0%} cost"
+LEGEND = (
+    "tier 1 is not significantly worse than the best; points are chosen on validation, figures are "
+    "from test"
+)
+METHODS = "board() at(budgets) best(keep=0.99) compare(a, b) curve() features() plot() to_latex()"
 
 
 @dataclass(frozen=True, repr=False)
 class Best:
-    """The learner and setting that are best within a budget on validation."""
+    """The learner and setting that are best within a budget on validation, or the cheapest that
+    reach a target there."""
 
     dataset: str
     learner: str
@@ -53,18 +59,22 @@ class Best:
     metric: str
     quality: float  # on test, the mean over repeats
     cost: float  # per row, likewise
+    valid_quality: float  # on validation
     audit: str
     features: DataFrame  # what is bought, as ``Result.features``
     interval: Interval  # of the quality, 95%
-    tier: int  # 1: statistically tied for best
+    tier: int  # 1: not significantly worse than the best
     level: tuple[str, ...]  # the other learners of its tier
 
     def __repr__(self) -> str:
         """One line: who, how good, for how much, at which point."""
         low, high = map(quality, self.interval)
         sure = "" if math.isnan(self.interval.low) else f" ({CONFIDENCE}: {low} to {high})"
-        reached = f"{self.metric} {quality(self.quality)}{sure} at a cost of {cost(self.cost)}"
-        level = f"; not told apart from {', '.join(self.level)}" if sure and self.level else ""
+        valid = f"{quality(self.valid_quality)} on validation"
+        reached = f"{self.metric} {valid}, {quality(self.quality)} on test{sure}"
+        reached += f" at a cost of {cost(self.cost)}"
+        ties = f"{listed(self.level)} {'ties' if len(self.level) == 1 else 'tie'}"
+        level = f"; {ties}" if sure and self.level else ""
         return f"{self.dataset}: {self.learner}, {reached} ({self.at}){level}"
 
 
@@ -176,8 +186,8 @@ class Result(RunResult):
         tried, seconds of training, audit and marks."""
         rows = []
         for name in self._names(dataset):
-            board, sure = self._boards[name], {row.learner: row for row in self._sure[name].rows}
-            for row in (sure[plain.learner] for plain in board.rows):
+            board = self._boards[name]
+            for row in self._sure[name].rows:
                 about: dict[str, Any] = {
                     "dataset": name,
                     "learner": row.learner,
@@ -223,22 +233,32 @@ class Result(RunResult):
         return self._table(rows, dataset)
 
     def best(
-        self, budget: Amount | None = None, kind: str = "mean", dataset: str | None = None
+        self,
+        budget: Amount | None = None,
+        kind: str = "mean",
+        dataset: str | None = None,
+        keep: float | str | None = None,
+        quality: float | None = None,
     ) -> Best:
-        """The learner and setting that are best within a budget on validation (None: at all)."""
-        name, within = self._one(dataset), _within(budget, kind)
+        """The learner and setting to take, chosen on validation.
+
+        Within a ``budget`` it is the best. With ``keep=0.99`` it is the cheapest that keeps 99% of
+        the reference's quality, with ``quality`` the cheapest that reaches it. Without any of the
+        three it is the best of all.
+        """
+        name, limit = self._one(dataset), _limit(budget, kind, keep, quality)
         own = self._rows[self._rows["dataset"] == name]
         metric = primary_metric(self.info, name)
-        found = offers(own, metric, within)
+        found = offers(own, metric, limit, self.info.reference)
         if not found:
-            if within.kind == "cap":
-                raise UsageError(f"{within.words}: measure it with run(..., caps=...)")
-            raise UsageError(f"{name}: no learner has a result")
+            raise UsageError(self._nothing(name, limit))
         top = found[0]  # offers are sorted by validation
         setting = top.pick.settings[0]
-        (standing,) = self._standings(name, None if math.isinf(within.amount) else within)
-        own_stand = standing[top.learner]
-        level = [one.learner for one in standing.values() if one.tier == own_stand.tier]
+        own_stand, level = Standing(), list[str]()
+        if isinstance(limit, Budget):
+            (standing,) = self._standings(name, None if math.isinf(limit.amount) else limit)
+            own_stand = standing[top.learner]
+            level = [one.learner for one in standing.values() if one.tier == own_stand.tier]
         return Best(
             dataset=name,
             learner=top.learner,
@@ -248,8 +268,9 @@ class Result(RunResult):
             metric=metric.name,
             quality=top.pick.quality,
             cost=top.pick.cost,
+            valid_quality=top.valid_quality,
             audit=top.audit,
-            features=self.features(top.learner, budget, kind, name),
+            features=self.features(top.learner, budget, kind, name, keep, quality),
             interval=own_stand.interval,
             tier=own_stand.tier,
             level=tuple(one for one in level if one != top.learner),
@@ -262,25 +283,28 @@ class Result(RunResult):
         kind: str = "mean",
         dataset: str | None = None,
         interest: float = 0.01,
+        keep: float | str | None = None,
+        quality: float | None = None,
     ) -> DataFrame:
-        """Each pair of learners within a budget (None: at their best): the difference a - b with
-        its 95% interval, its p-value and that by Holm over all pairs, the probability that they
-        differ by less than ``interest`` (a share of the better quality), what b pays for the
-        quality of a, over what a pays, with its 95% interval, how many times the data would
+        """Each pair of learners within a budget, or each at its least cost that keeps a share of
+        the reference's quality or reaches a quality (none given: at their best): the difference
+        a - b with its 95% interval, its p-value and that by Holm over all pairs, the probability
+        that they differ by less than ``interest`` (a share of the better quality), what b pays for
+        the quality of a, over what a pays, with its 95% interval, how many times the data would
         separate them, and the difference on thirds of the rows or queries by kind.
 
         Within a mean cost each is a mixture of two points that costs just that, so that none is
         favoured by where its points lie."""
-        name, within = self._one(dataset), _within(budget, kind)
+        name, limit = self._one(dataset), _limit(budget, kind, keep, quality)
         names = list(dict.fromkeys(learners))
         self._known(name, names)  # before the values are read
         if len(names) < 2:
             raise UsageError("compare needs two learners: compare('miser', 'cegb')")
         store = Store(self.store)
-        given = self.info, store, self._rows, name, names, within
+        given = self.info, store, self._rows, name, names, limit
         _, pairs, others = pairs_within(*given, interest=interest)
         if others:
-            line = f"not all can be had at {within.words}: {', '.join(others)}"
+            line = f"no result of {listed(others)} at {self._words(name, limit)}"
             warnings.warn(line, stacklevel=2)
         return _frame(map(_pair_row, pairs))
 
@@ -313,15 +337,18 @@ class Result(RunResult):
         budget: Amount | None = None,
         kind: str = "mean",
         dataset: str | None = None,
+        keep: float | str | None = None,
+        quality: float | None = None,
     ) -> DataFrame:
-        """Purchases of a learner (None: the best) within a budget: price of each measurement, the
+        """Purchases of a learner (None: the one to take) at the point that ``best`` chooses with
+        the same ``budget``, ``keep`` or ``quality``: price of each measurement, the
         share of rows that buy it, and cost per row, the costliest first. Of a policy also the mean
         step in which these rows buy it, 1 for their first purchase."""
-        name, within = self._one(dataset), _within(budget, kind)
+        name, limit = self._one(dataset), _limit(budget, kind, keep, quality)
         own = self._rows[self._rows["dataset"] == name]
-        chosen = chosen_within(self.info, own, name, learner, within)
+        chosen = chosen_within(self.info, own, name, learner, limit)
         if chosen.empty:
-            raise UsageError(f"{name}: no result of {learner or 'any learner'} at {within.words}")
+            raise UsageError(self._nothing(name, limit, learner or ""))
         bought = purchases(kept_points(Store(self.store), self.run, chosen))
         ordered = any(one.steps for one in bought)
         return _frame(
@@ -332,6 +359,23 @@ class Result(RunResult):
             }
             for one in bought
         )
+
+    def _words(self, dataset: str, limit: Limit) -> str:
+        if isinstance(limit, Budget):
+            return limit.words
+        return limit.words(self._boards[dataset].metric, self.info.reference)
+
+    def _nothing(self, dataset: str, limit: Limit, learner: str = "") -> str:
+        """The reason why nothing was chosen on a data set."""
+        if limit.kind == "cap":
+            return f"{self._words(dataset, limit)}: measure it with run(..., caps=...)"
+        if isinstance(limit, Budget):
+            return f"{dataset}: no result of {learner or 'any learner'} at {limit.words}"
+        metric = primary_metric(self.info, dataset)
+        points = operating_points(self._rows[self._rows["dataset"] == dataset], metric.name)
+        with in_python():
+            why = why_not_reached(points, metric, limit, self.info.reference, learner)
+        return f"{dataset}: {why}"
 
     def report(self, path: str | PathLike[str]) -> Path:
         """Write the run as a file of the format that the name ends in: .html, .tex, .md, .csv,
@@ -355,7 +399,7 @@ class Result(RunResult):
         return self._text("board.tex")
 
     def __repr__(self) -> str:
-        """Three lines: how the run went, who leads on each data set, what can be asked."""
+        """How the run went, the conclusion on each data set, and what can be asked."""
         return "\n".join([*self._lines(), f"methods: {METHODS}"])
 
     def _repr_html_(self) -> str:
@@ -373,7 +417,7 @@ class Result(RunResult):
         return "\n".join(parts)
 
     def _lines(self) -> Iterator[str]:
-        """Counts of a run, its first failure, and the leader on each data set."""
+        """Counts of a run, its first failure, and the conclusions."""
         state = "interrupted, " if self.interrupted else ""
         took = f" in {duration(self.seconds)}" if self.seconds else ""
         counts = {**self.counts, "refused by the audit": len(self.audit_failures)}
@@ -382,12 +426,9 @@ class Result(RunResult):
             yield f"{status}: {title}: {error}"
         if not self.counts.get("ok"):
             return
-        for board in self._boards.values():
-            pick = max if board.higher_is_better else min
-            top = pick(board.rows, key=lambda row: row.best.quality, default=None)
-            if top is not None:
-                reached = f"{board.metric} {quality(top.best.quality)} at {cost(top.best.cost)}"
-                yield f"{board.dataset}: {top.learner} reaches {reached}"
+        boards = [*self._sure.values()]
+        yield from filter(None, [" ".join(overall_conclusion(boards))])
+        yield from (f"{board.dataset}: {conclusion(board)}" for board in boards)
         yield from notices(self.info)
 
 
@@ -396,8 +437,17 @@ def _to_optimum(board: Board, quality: float, budget: Budget) -> dict[str, float
     return {"to optimum": board.lacks(quality, budget)} if board.optimum.mean else {}
 
 
-def _within(budget: Amount | None, kind: str) -> Budget:
-    """One budget; None is no limit."""
+def _limit(
+    budget: Amount | None, kind: str, keep: float | str | None, quality: float | None
+) -> Limit:
+    """What a point is chosen under; an infinite budget where nothing is given."""
+    named = {"budget": budget, "keep": keep, "quality": quality}
+    if len(both := [name for name, value in named.items() if value is not None]) > 1:
+        raise UsageError(f"{' and '.join(both)}: give one of them")
+    with blaming("keep"):
+        target = as_target(keep, quality)
+    if target is not None:
+        return target
     if budget is None:
         return Budget(math.inf)
     found = as_budgets(budget, kind)

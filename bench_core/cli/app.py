@@ -4,6 +4,7 @@ plugin; 130 interrupted; 141 nobody reads stdout."""
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import os
 import sys
@@ -39,7 +40,7 @@ SECTIONS = {
     "Look up": ("list", "show"),
     "Build a plugin": ("new", "check"),
     "Take a model home": ("model",),
-    "Get data and costs": ("data", "cost"),
+    "Get data and costs": ("init", "data", "cost"),
     "Tidy up": ("remove",),
 }
 
@@ -50,7 +51,7 @@ BUILT_IN = {
     **dict.fromkeys(("export", "log", "remove"), "store"),
     **dict.fromkeys(("list", "show"), "catalog"),
     **dict.fromkeys(("new", "check"), "authoring"),
-    **{verb: verb for verb in ("data", "model")},
+    **{verb: verb for verb in ("data", "init", "model")},
 }
 
 
@@ -168,10 +169,10 @@ def bench() -> None:
     """Compare methods that learn under a test-time budget: quality against cost.
 
     Examples:
-      bench run --suite quickstart
+      bench run
       bench run --suite yahoo --learners miser,cronus,cegb
       bench run --data train.svm --test test.svm --costs mine.csv --learners all
-      bench best --budget 60
+      bench best --keep 99%
       bench report -o board.html
 
     Lists are given by comma or by repetition (-l miser,cegb or -l miser -l cegb). RUN is 'last', a
@@ -186,12 +187,27 @@ def bench() -> None:
     """
 
 
+SIGNS = "bench-signs"
+_PLAIN = {"±": "+/-", "─": "-", "━": "-", "…": "...", "≤": "<=", "×": "x", "–": "-"}
+
+
+def _plain_signs(error: UnicodeError) -> tuple[str, int]:
+    """What a stream that cannot show a sign shows in its place."""
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    wrong = error.object[error.start : error.end]
+    return "".join(_PLAIN.get(sign, "?") for sign in wrong), error.end
+
+
+codecs.register_error(SIGNS, _plain_signs)
+
+
 def main(argv: Sequence[str] | None = None) -> NoReturn:
     """Entry point of the ``bench`` command; ``argv`` leaves out the program's name."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     for stream in (sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure"):  # a terminal that cannot show "±" shows "?"
-            stream.reconfigure(errors="replace")
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors=SIGNS)
     sys.exit(_status(arguments))
 
 

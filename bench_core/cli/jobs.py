@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bench_core.cli import options
-from bench_core.cli.run import failures, following, request, run_options, summary
+from bench_core.cli.run import asked_for, failures, following, run_options, summary
 from bench_core.errors import UsageError, one_line
 from bench_core.planning.invocation import shell_word
 from bench_core.terminal.tables import Table, check_output, deliver
@@ -59,7 +59,7 @@ def plan_command(
     """
     from bench_core.api.orchestration import planned, registry_of
 
-    asked = request(**given)
+    asked = asked_for(**given)
     if jobs and output is None:
         raise UsageError("--jobs writes files: name their folder with -o, as in -o jobs/")
     if not jobs and output is not None:

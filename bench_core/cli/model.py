@@ -16,7 +16,8 @@ from bench_core.terminal.wording import cost, count, quality, settings, stand_in
 
 if TYPE_CHECKING:
     from bench_core.data import Examples
-    from bench_core.results.budgets import Budget
+    from bench_core.datasets.readers.tables import DataTable
+    from bench_core.results.budgets import Limit
     from bench_core.serving import Folder, Predictor
 
 DIFFERS = 1
@@ -31,6 +32,7 @@ def model_command() -> None:
 
     Examples:
       bench model export --budget 60 -o model/               of the best learner within the budget
+      bench model export --keep 99% -o model/                the cheapest with 99% of the reference
       bench model export 3 --learner cegb --budget 60 --budget-kind p95 -o model/
       bench model export --budget 60 --format c -o model-c/
       bench model show model/
@@ -46,8 +48,7 @@ _folder = click.argument("folder", type=click.Path(path_type=Path, file_okay=Fal
 @model_command.command("export", short_help="Write the model of a run at a chosen point.")
 @options.run_argument
 @click.option("--learner", default="", metavar="NAME", help="Of the run.  [default: the best]")
-@options.budget_options(several=False)
-@click.option("--quality", type=float, metavar="Q", help="The least cost that reaches it instead.")
+@options.limit_options(several=False)
 @click.option("-d", "--data", "dataset", default="", metavar="NAME", help="Data set of the run.")
 @click.option("--seed", type=int, metavar="N", help="Of which repeat.  [default: the first]")
 @click.option("--fold", type=int, metavar="N", help="Of which repeat.  [default: the first]")
@@ -77,7 +78,7 @@ def export_command(
     written: str,
     store: Path,
     plugins: tuple[str, ...],
-    budget: Budget | None,
+    limit: Limit | None,
     **given: Any,
 ) -> None:
     """Export the best model of RUN, chosen on validation, into a folder."""
@@ -90,8 +91,6 @@ def export_command(
     from bench_core.serving.folder import write_folder
     from bench_core.serving.lightgbm_text import write_lightgbm
 
-    if budget is not None and given["quality"] is not None:
-        raise UsageError("--budget and --quality: give one of them")
     # what an earlier export wrote may be replaced, nothing else
     ours = ("model.json", "bench_model.c", "model.txt")
     if output.is_dir() and any(output.iterdir()) and not any((output / n).is_file() for n in ours):
@@ -103,9 +102,10 @@ def export_command(
     if not dataset and len(known) > 1:
         raise UsageError(f"the run has {', '.join(known)}: choose one with --data")
     dataset = dataset or known[0]
-    wish = Wish(dataset=dataset, budget=budget, **given)
-    folder = export(Store(store), info, frame, primary_metric(info, dataset, metric), wish)
-    if folder.cheaper is not None or (budget is not None and budget.kind == "cap"):
+    wish = Wish(dataset=dataset, limit=limit, **given)
+    with options.noted_after(3.0, "still exporting: the first export of a machine compiles"):
+        folder = export(Store(store), info, frame, primary_metric(info, dataset, metric), wish)
+    if folder.cheaper is not None or (limit is not None and limit.kind == "cap"):
         folder = _as_served(folder)
     write = {"folder": write_folder, "c": write_c, "lightgbm": write_lightgbm}[written]
     write(output, folder)
@@ -156,7 +156,8 @@ def summary(model: Predictor) -> list[str]:
 
     about, metric, best = model.about, model.about["metric"], model.about["reference"]
     test, unit = about["test"], about["unit"]
-    own = test["total_cost"]
+    own, valid = test["total_cost"], about.get("valid")
+    reached = f"{quality(valid['quality'])} on validation, " if valid else ""
     at, mixture = settings(about["point"]) or "its only point", about.get("mixture")
     if mixture is not None:
         part, other = mixture["part"], settings({**mixture["point"], **mixture["params"]})
@@ -164,7 +165,7 @@ def summary(model: Predictor) -> list[str]:
         at = f"{at} for {1 - part:.0%} of rows, {other} for {part:.0%}"
     lines = [
         f"{about['learner']} at {at}, trained on {about['dataset']} ({about['task']})",
-        f"{metric} {quality(test['quality'])} on test at {cost(own)} {unit} per row "
+        f"{metric} {reached}{quality(test['quality'])} on test at {cost(own)} {unit} per row "
         f"(95% of rows: {cost(test['cost_p95'])}, most: {cost(test['cost_max'])}; "
         f"all features: {cost(about['everything'])})",
     ]
@@ -173,27 +174,22 @@ def summary(model: Predictor) -> list[str]:
             f"{best['learner']} at its best costs {times(best['cost'] / own)} that "
             f"({metric} {quality(best['quality'])} at {cost(best['cost'])})"
         )
-    features = count(len(model.features), "feature")
-    lines.append(f"asks for at most {features} of {len(model.names)}")
+    columns = count(len(model.features), "column")
+    lines += [f"asks for at most {columns} of {len(model.names)}", model.meaning]
     return [*lines, stand_in_notice(about["dataset"], "")] if about["stand_in"] else lines
 
 
 def sensors_table(model: Predictor) -> Table:
-    """The sensors that a model may buy: their features that it reads, and their prices."""
+    """The sensors that a model may buy: their columns that it reads, and their prices."""
     from bench_core.costs.model import SensorPrices
 
     prices: Any = getattr(model.costs, "prices", model.costs)
-    # sensor -> names of the features that it measures
-    used: dict[int, list[str]] = {}
-    for name in model.features:
-        for s in model.costs.sensors_of(model.names.index(name)).tolist():
-            used.setdefault(s, []).append(name)
     known = isinstance(prices, SensorPrices)
     rows = [
         [str(s), ", ".join(names), cost(float(prices.sensor[s])) if known else ""]
-        for s, names in sorted(used.items())
+        for s, names in sorted(model.sensors.items())
     ]
-    titles = ("sensor", "features that it reads", f"price ({model.costs.unit})")
+    titles = ("sensor", "columns that it reads", f"price ({model.costs.unit})")
     title = "what the model may ask for"
     return Table(titles, rows, titles[0], titles[2:], (titles[1],), title=title)
 
@@ -248,7 +244,7 @@ def replayed(model: Predictor, rows: Examples) -> dict[str, float]:
     from bench_core.costs.bill import summarise_cost
     from bench_core.metrics import parse_metric
 
-    answers = model.predict_rows(rows.X, rows.queries)
+    answers = model.predict_features(rows.X, rows.queries)
     metric = parse_metric(model.about["metric"], options.registry().metrics)
     judged = metric.values(answers.scores, rows.y, rows.groups, rows.multiplicity)
     cost = summarise_cost(answers.spent, rows.multiplicity)
@@ -276,25 +272,23 @@ def _rows_of(
     import numpy as np
 
     from bench_core.data import Examples
-    from bench_core.datasets.user_data import class_name, read_parts
+    from bench_core.datasets.user_data import TablePart, class_name, read_parts
     from bench_core.datasets.user_files import read_part
 
-    given = read_part(path, {**columns, "split": ""}, index_base, "", unwritten=unwritten)
-    part = read_parts({"test": given}, keep=given.columns)["test"]
-    frame = part.frame.select_dtypes("number")
-    moved = model.about.get("moved", {}).items()
-    # from the columns as they were: one may have the name of another's feature
-    made = {name: frame[own] - offset for name, (own, offset) in moved if own in frame}
-    frame = frame.assign(**made)
-    if part.numbered:
-        names = [*model.names][: frame.shape[1]]
-        frame = frame.iloc[:, : len(names)].set_axis(names, axis=1)
-    elif lost := [name for name in model.features if name not in frame]:
-        raise InputError(f"{path}: no column {lost[0]!r}, which the model may ask for")
-    X = frame.reindex(columns=[*model.names], fill_value=part.unwritten).to_numpy(np.float32)
+    about = model.about.get("table", {})
+    named = {name: own or about.get(name, "") for name, own in columns.items()}
+    form = {key: about[key] for key in ("drop", "decimal", "dates") if about.get(key)}
+    given = read_part(path, {**named, "split": ""}, index_base, "", unwritten=unwritten, **form)
+    if isinstance(given, TablePart):
+        part = read_parts({"test": replace(given, columns=())})["test"]
+        X = model.table_features(_columns_of(given.table, model))
+    else:
+        part = given
+        X = np.full((len(part), len(model.names)), part.unwritten, dtype=np.float32)
+        width = min(part.frame.shape[1], X.shape[1])
+        X[:, :width] = part.frame.to_numpy()[:, :width]
     y: Any = part.labels
-    if classes := int(model.about["classes"]):
-        known = [*model.about.get("class_names", ())] or [*map(str, range(classes))]
+    if known := model.classes:
         names = [*map(class_name, y)]
         for row, name in enumerate(names):
             if name not in known:
@@ -304,4 +298,13 @@ def _rows_of(
     elif y.dtype.kind != "f":
         raise InputError(f"{part.place(0)}: label {y[0]!r} is text; the model needs numbers")
     queries = part.queries if model.about["task"] == "ranking" else None
-    return Examples(np.ascontiguousarray(X), y.astype(np.float64), queries)
+    return Examples(X, y.astype(np.float64), queries)
+
+
+def _columns_of(table: DataTable, model: Predictor) -> dict[str, Any]:
+    """The columns that a model may ask for, as numbers or texts."""
+    if lost := [name for name in model.features if name not in table.names]:
+        raise InputError(f"{table.path}: no column {lost[0]!r}, which the model may ask for")
+    columns = {name: table.column(name) for name in model.features}
+    text = {own.name for own in model.encodings if own.texts}
+    return {k: own.cells() if k in text else own.numbers() for k, own in columns.items()}

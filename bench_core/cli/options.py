@@ -5,11 +5,12 @@ from __future__ import annotations
 
 import sqlite3
 import sys
-from collections.abc import Callable, Iterable
-from contextlib import closing, suppress
-from functools import reduce
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing, contextmanager, suppress
+from functools import reduce, wraps
 from itertools import chain
 from pathlib import Path
+from threading import Timer
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -17,7 +18,7 @@ import click
 from bench_core.errors import UsageError, blaming, one_line
 from bench_core.planning.invocation import shell_word
 from bench_core.planning.request import FLAG, NAMES, Form, RunRequest, help_of, options_of
-from bench_core.results.budgets import KINDS, Budget, as_budgets
+from bench_core.results.budgets import KINDS, Budget, Limit, as_budgets, as_target
 
 if TYPE_CHECKING:
     from bench_core.plugins import Registry
@@ -178,7 +179,7 @@ def names_option(*names: str, **given: Any) -> Decorator:
     return click.option(*names, callback=_joined(()), **how | given)
 
 
-def budget_options(required: bool = False, several: bool = True) -> Decorator:
+def budget_options(several: bool = True) -> Decorator:
     """``--budget 10,20,40`` and ``--budget-kind`` as ``budgets``; or as ``budget``, one or None."""
 
     def read(context: click.Context, _: click.Parameter, text: str | None) -> Any:
@@ -196,7 +197,6 @@ def budget_options(required: bool = False, several: bool = True) -> Decorator:
     return together(
         click.option(
             *("-b", "--budget", "budgets" if several else "budget"),
-            required=required,
             metavar="COST,...",
             callback=read,
             help="Costs per row; 'p95 20' or 'cap 20' is of that kind.",
@@ -212,6 +212,42 @@ def budget_options(required: bool = False, several: bool = True) -> Decorator:
             help="What a budget bounds: the mean cost, that of 95% of rows, or of every row.",
         ),
     )
+
+
+def limit_options(several: bool = True) -> Decorator:
+    """The options by which a verb chooses a point, of which one may be given: ``--budget`` with its
+    kind, ``--keep`` and ``--quality``, as ``limits``, or as ``limit``, one or None."""
+
+    def joined(command: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(command)
+        def called(keep: str | None, quality: float | None, **given: Any) -> Any:
+            budgets = given.pop("budgets" if several else "budget") or ()
+            budgets = budgets if several else (budgets,) if budgets else ()
+            with blaming("--keep"):
+                target = as_target(keep, quality)
+            named = {"--budget": budgets, "--keep": keep, "--quality": quality}
+            if len(both := [name for name, value in named.items() if value not in ((), None)]) > 1:
+                raise UsageError(f"{' and '.join(both)}: give one of them")
+            limits: tuple[Limit, ...] = budgets if target is None else (target,)
+            if several:
+                return command(limits=limits, **given)
+            return command(limit=limits[0] if limits else None, **given)
+
+        chosen_by = together(
+            budget_options(several=several),
+            click.option(
+                "--keep",
+                metavar="SHARE",
+                help="The least cost that keeps this share of the reference's best quality: 99%.",
+            ),
+            click.option(
+                "--quality", type=float, metavar="Q", help="The least cost that reaches quality Q."
+            ),
+        )
+        made: Callable[..., Any] = chosen_by(called)
+        return made
+
+    return joined
 
 
 def _remember(context: click.Context, option: click.Parameter, value: Any) -> None:
@@ -283,6 +319,18 @@ def note(message: str) -> None:
     """A line on stderr unless the verb is to be quiet; stdout holds the result alone."""
     if not flag("quiet"):
         complain(message)
+
+
+@contextmanager
+def noted_after(seconds: float, message: str) -> Iterator[None]:
+    """A ``note`` on work that takes longer than this."""
+    timer = Timer(seconds, (lambda _: None) if flag("quiet") else complain, [message])
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 def warn(message: str) -> None:

@@ -7,6 +7,7 @@ import signal
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,12 +28,33 @@ if TYPE_CHECKING:
 CURVES = "curves"  # the report that --plot writes
 DIFFERS = 1
 _SHOWN = 5  # of the numbers that differ
+FIRST = "quickstart"  # the suite of a run without data
+FIRST_TAKES = "real data, about 20 s on two cores; a minute the first time, which compiles"
 GO_ON = "; the same command goes on from there"
 
 # all options of a run but those of every verb
 run_options = options.together(
     options.request_options(RunRequest, "plugins"), options.no_progress_option
 )
+
+
+def asked_for(**given: Any) -> RunRequest:
+    """The request of a run. Where it names neither data nor suite, its data set is that of
+    ``datasets.toml`` in the current folder, or else the suite is ``FIRST``; a note says so."""
+    from bench_core.datasets.user_datasets import FILE, project_names
+    from bench_core.planning.resolve_datasets import OF_FILES
+
+    asked = request(**given)
+    if any(getattr(asked, name) for name in ("suite", "data", *OF_FILES)):
+        return asked
+    project = project_names()
+    if len(project) > 1:
+        raise UsageError(f"{FILE} has {', '.join(project)}: choose with --data")
+    if project:
+        options.note(f"data set {project[0]} of {FILE}")
+        return replace(asked, data=tuple(project))
+    options.note(f"suite {FIRST}, as no data are named: {FIRST_TAKES}")
+    return replace(asked, suite=FIRST)
 
 
 def request(*, store: Path, **given: Any) -> RunRequest:
@@ -47,16 +69,17 @@ def request(*, store: Path, **given: Any) -> RunRequest:
 def run_command(output: Path | None, **given: Any) -> int:
     """Run learners on data and show the leaderboard.
 
-    What to run is a suite, or data sets or files of your own. Results are kept in the store;
-    what it already holds is not done again.
+    What to run is a suite, or data sets or files of your own. Without either, it is the data set
+    of 'bench init' in this folder, or else five learners on real data (suite quickstart). Results
+    are kept in the store; what it already holds is not done again.
 
     Examples:
-      bench run --suite quickstart
+      bench run
       bench run --suite yahoo --learners miser,cronus,cegb --data-dir ~/data
       bench run --data train.svm --test test.svm --costs mine.csv --learners all
       bench run --data visits.csv --label ill --task binary --metric auc
       bench run -s letters --set miser.trees=300 --set miser.tradeoff=[0.1,1,10] --seeds 0-2
-      bench run -s quickstart -p my_module -l mine      a learner of the current folder
+      bench run -d breast-cancer -p my_module -l mine   a learner of the current folder
 
     Units: --timeout 90s, 10m or 2h; --memory 500MiB or 4GiB; costs are in the unit of the cost
     file. Interrupt at any time: finished work is kept, and the same command does the rest.
@@ -64,7 +87,7 @@ def run_command(output: Path | None, **given: Any) -> int:
     from bench_core.api.orchestration import carried_out, registry_of
     from bench_core.leaderboard.reports import report_for
 
-    asked = request(**given)
+    asked = asked_for(**given)
     registry = registry_of(asked)
     report_for(registry, output)  # refused before hours are spent
     with following(GO_ON) as show:
@@ -155,7 +178,7 @@ def show_result(registry: Registry, result: RunResult, output: Path | None) -> i
     lines = ["", *notices(info), summary(result)]
     if any(status != "skipped" for _, status, _ in result.failures):
         lines.append(f"why trials failed: bench log{store} --failed")
-    lines.append(f"next: bench report{store} -o board.html; bench best{store} --budget COST")
+    lines.append(f"next: bench report{store} -o board.html; bench best{store}")
     for line in lines:
         options.note(line)
     return result.exit_status

@@ -2,7 +2,7 @@
 
 Four forms, told apart by their content (``docs/cost-files.md`` has examples):
 
-- CSV with lines ``name,cost`` or ``index,cost`` (a first line with these words is a header);
+- CSV with lines ``name,cost`` or ``index,cost``, or a table of more columns (``price_table``);
 - JSON, a mapping of names to costs, a list with one cost per feature, or the full form::
 
       {"costs": {"TSH": 22.78, "TT4": 14.51, "T4U": 11.41, "FTI": 0},
@@ -15,21 +15,21 @@ Four forms, told apart by their content (``docs/cost-files.md`` has examples):
   ``model`` names another cost model, which reads keys of its own; without ``costs`` it builds on
   the data set's prices. The same as TOML in a file ``*.toml`` or a table ``costs`` of a suite;
 
-- lines ``name:cost``, or with a semicolon or tab;
+- lines ``name:cost``;
 - one cost per line, in the order of the features.
 
 Features without names are called 1..d; ``f1``..``fd`` is understood too. Lines that begin with
-``#`` and blank lines are skipped. Every feature needs exactly one cost (derived features none).
+``#`` and blank lines are skipped. Every feature needs exactly one cost (derived features none);
+costs of other names are not used.
 """
 
-import csv
 import json
 import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -45,11 +45,11 @@ from bench_core.costs.model import (
     SensorPrices,
     price_list,
 )
+from bench_core.costs.price_table import Entry, listed
 from bench_core.errors import InputError, option, unknown
 
 ASSUMED_COSTS = "no cost file: every feature costs 1"
 KEYS = ("costs", "shared", "discounted", "derived", "split", "tree", "unit", "measured", "model")
-HEADERS = ("name", "feature", "index")
 FEW_NAMES = 10
 LARGEST_COST = 1e100  # sums over features and rows stay finite
 
@@ -126,7 +126,8 @@ def cost_model(
         isinstance(document.get("costs"), Mapping | list) or isinstance(document.get("model"), str)
     )
     if not full:
-        prices = SensorPrices.additive(columns.arrange(_entries(file, document)))
+        entries, unit = _entries(file, document)
+        prices = SensorPrices.additive(columns.arrange(entries), unit=unit or NO_UNIT)
         return prices.of_columns(made_of) if made_of else prices
     name = document.get("model", SensorPrices.name)
     if not isinstance(name, str) or name not in models:
@@ -187,52 +188,24 @@ def _repeated(place: str, name: str) -> InputError:
     return InputError(f"{place}: feature {name!r} has a second cost; keep one line")
 
 
-# Where a cost stands ("FILE, line 3"), its feature's name if the file has names, and the cost.
-_Entry = tuple[str, str | None, Any]
-
-
-def _entries(file: CostFile, document: Any) -> list[_Entry]:
-    """The costs of a file, or of its parsed JSON (all of it, or its ``costs``), as written."""
-    entries: list[_Entry]
+def _entries(file: CostFile, document: Any) -> tuple[list[Entry], str]:
+    """The costs of a file, or of its parsed JSON (all of it, or its ``costs``), as written, and
+    their unit if lines have one."""
+    entries: list[Entry]
+    unit = ""
     if isinstance(document, Mapping):
         entries = [(file.near(name), name, value) for name, value in document.items()]
     elif isinstance(document, list):
         entries = [(f"{file.path}, entry {k}", None, v) for k, v in enumerate(document, start=1)]
     elif document is None:
-        entries = list(_entries_of_lines(file))
+        entries, unit = listed([*file.lines()])
     else:
         raise InputError(f"{file.path}: a mapping or a list of costs is wanted; see --help")
     if not entries:
         raise InputError(
             f"{file.path}: no costs in this file; write one line name,cost per feature"
         )
-    return entries
-
-
-def _entries_of_lines(file: CostFile) -> Iterator[_Entry]:
-    """Lines ``name,cost``, ``name:cost``, with a tab, or a bare cost; a header is left out."""
-    named = None
-    for position, (place, line) in enumerate(file.lines(), start=1):
-        name, cost = _name_and_cost(line)
-        if position == 1 and name and name.lower() in HEADERS and math.isnan(_number(cost)):
-            continue
-        named = bool(name) if named is None else named
-        if named != bool(name):
-            raise InputError(f"{place}: {line!r} is not name,cost like the others; correct it")
-        yield place, name, cost
-
-
-def _name_and_cost(line: str) -> tuple[str | None, str]:
-    """The cells of a line; a name in quotes may hold separators, others end with the last one."""
-    for separator in ",:;\t" if '"' in line else "":
-        with suppress(csv.Error):
-            cells = next(
-                csv.reader([line], delimiter=separator, skipinitialspace=True, strict=True)
-            )
-            if len(cells) == 2:
-                return cells[0].strip(), cells[1].strip()
-    at = max(map(line.rfind, ",:;\t"))
-    return line[:at].strip() if at >= 0 else None, line[at + 1 :].strip(' \t"')
+    return entries, unit
 
 
 def _number(value: Any) -> float:
@@ -262,6 +235,11 @@ def _cost(place: str, name: str, value: Any) -> float:
     return cost
 
 
+def _bare(name: str) -> str:
+    """``7`` for ``f7``."""
+    return name[1:] if name[:1] == "f" and name[1:].isdigit() else name
+
+
 class _Columns:
     """Finds the column that a name in the file means."""
 
@@ -270,9 +248,15 @@ class _Columns:
         self.names = names
         self.number = {name: j for j, name in enumerate(names)}
         self.positions = {str(j + 1): j for j in range(len(names))}
+        self.others: set[str] = set()  # that the file prices, and the data lack
+
+    def has(self, name: str) -> bool:
+        """True for the name of a feature."""
+        bare = _bare(name)
+        return name in self.number or bare in self.number or bare in self.positions
 
     def find(self, name: str, place: str = "") -> int:
-        bare = name[1:] if name[:1] == "f" and name[1:].isdigit() else name
+        bare = _bare(name)
         for known, spelling in ((self.number, name), (self.number, bare), (self.positions, bare)):
             if spelling in known:
                 return known[spelling]
@@ -284,12 +268,18 @@ class _Columns:
     def members(self, key: str, group: Any) -> tuple[int, ...]:
         if not isinstance(group, list) or not group:
             raise self.file.fault(key, f"{key} holds {group!r}; give a list of features")
-        return tuple(self.find(str(name)) for name in group)
+        return tuple(self.find(str(name)) for name in group if str(name) not in self.others)
 
-    def arrange(self, entries: Sequence[_Entry], optional: Iterable[int] = ()) -> FloatArray:
-        """Costs in column order; ``optional`` columns may have none (0 then)."""
+    def arrange(self, entries: Sequence[Entry], optional: Iterable[int] = ()) -> FloatArray:
+        """Costs in column order; ``optional`` columns may have none (0 then). Names that are no
+        feature are skipped: price lists hold more than the data. A feature without a cost, which a
+        misspelt name leaves, is an error."""
         cost = np.full(len(self.names), np.nan)  # NaN until there is one
+        skipped: dict[str, str] = {}  # the places of names that are no feature
         for position, (place, name, value) in enumerate(entries, start=1):
+            if name is not None and not self.has(name) and not isinstance(value, Mapping):
+                skipped[name] = place
+                continue
             price = _cost(place, name or str(position), value)
             j = position - 1 if name is None else self.find(name, place)
             if j >= len(self.names):
@@ -303,12 +293,16 @@ class _Columns:
         cost[[j for j in optional if math.isnan(cost[j])]] = 0
         missing = np.flatnonzero(np.isnan(cost))
         if len(missing):
+            for name in get_close_matches(self.names[missing[0]], skipped, n=1):
+                self.find(name, skipped[name])
             more = f" and {len(missing) - 1} more have" if len(missing) > 1 else " has"
             base = f", or leave out {option('index-base')}: the first may be 1"
+            unused = f"; not used: {', '.join(map(repr, [*skipped][:3]))}" if skipped else ""
             zero = base if missing.tolist() == [0] and self.names[0] == "0" else ""
             raise InputError(
                 f"{self.file.path}: feature {self.names[missing[0]]!r}{more} no cost "
-                f"({len(entries)} costs for {len(self.names)} features); add a line for each{zero}"
+                f"({len(entries) - len(skipped)} costs for {len(self.names)} features); add a line "
+                f"for each{zero}{unused}"
             )
         return cost
 
@@ -322,7 +316,9 @@ def _prices(file: CostFile, document: Mapping[str, Any], columns: _Columns) -> S
     derived = {
         columns.find(name): columns.members("derived", parents) for name, parents in rules.items()
     }
-    cost = columns.arrange(_entries(file, document["costs"]), optional=derived)
+    entries, _ = _entries(file, document["costs"])
+    columns.others = {name for _, name, _ in entries if name and not columns.has(name)}
+    cost = columns.arrange(entries, optional=derived)
     groups = {key: document.get(key, []) for key in ("shared", "discounted")}
     for key, value in groups.items():
         if not isinstance(value, list):
@@ -331,8 +327,12 @@ def _prices(file: CostFile, document: Mapping[str, Any], columns: _Columns) -> S
     try:
         return price_list(
             cost,
-            shared=[columns.members("shared", group) for group in groups["shared"]],
-            discounted=[_discount(file, rule, columns) for rule in groups["discounted"]],
+            shared=[m for group in groups["shared"] if (m := columns.members("shared", group))],
+            discounted=[
+                found
+                for rule in groups["discounted"]
+                if (found := _discount(file, rule, columns)).members
+            ],
             derived=derived,
             split=split,
             tree=tree,
@@ -347,9 +347,12 @@ def _discount(file: CostFile, rule: Any, columns: _Columns) -> DiscountGroup:
     """A group such as {"members": ["TSH", "TT4"], "later": [20.68, 12.41]}."""
     if not isinstance(rule, Mapping) or set(rule) != {"members", "later"}:
         raise file.fault("discounted", "a discounted group has exactly the keys members and later")
-    members, later = columns.members("discounted", rule["members"]), rule["later"]
-    if not isinstance(later, list) or len(later) != len(members):
-        raise file.fault("later", f"give one later price for each of the {len(members)} members")
+    given, later = rule["members"], rule["later"]
+    if not isinstance(later, list) or not isinstance(given, list) or len(later) != len(given):
+        n = len(given) if isinstance(given, list) else 0
+        raise file.fault("later", f"give one later price for each of the {n} members")
+    members = columns.members("discounted", given)
+    later = [v for name, v in zip(given, later, strict=True) if str(name) not in columns.others]
     place = file.near("later")
     prices = [_cost(place, columns.names[j], v) for j, v in zip(members, later, strict=True)]
     return DiscountGroup(members, tuple(prices))

@@ -21,7 +21,7 @@ import json
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import asdict, dataclass, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -38,18 +38,16 @@ from bench_core.data import Examples, Frames, Queries, Task
 from bench_core.datasets.cautions import copied_rows
 from bench_core.datasets.data_folder import DataFolder
 from bench_core.datasets.pricing import from_json, to_json
+from bench_core.encoding import encodings_from
 from bench_core.errors import InputError, charging
 from bench_core.protocols import Dataset, Source
 from bench_core.splits import SPLITS, Splits
 
-FORMAT = 3
+FORMAT = 4
 META, SHARED = "meta.json", "shared"
 TRUTH = "truth."  # begins the names of the arrays of ``Splits.truth``
 # What ``META`` keeps of ``Splits`` as it is.
-PLAIN = (
-    *("classes", "class_names", "feature_names", "origins", "offsets"),
-    *("notes", "stand_in", "costs_assumed"),
-)
+PLAIN = (*("classes", "class_names", "feature_names", "notes", "stand_in", "costs_assumed"),)
 _OURS = ("cautions", "pricing", "readers", "splitting", "user_data", "user_files")
 # What decides in bench_core which numbers are read; a data set that imports it is prepared anew
 # when it changes. FORMAT rises when other parts would give other arrays.
@@ -171,6 +169,7 @@ def open_prepared(
             Task(meta["task"]),
             cost_model=from_json(meta["cost_model"]) if meta["cost_model"] else None,
             fingerprint=meta["fingerprint"],
+            encodings=encodings_from(meta["encodings"]),
             truth={
                 name.removeprefix(TRUTH): mapped(path / f"{name}.npy")
                 for name in meta["arrays"]
@@ -263,6 +262,7 @@ def _write(path: Path, splits: Splits) -> None:
             np.save(new / f"{name}.npy", array, allow_pickle=False)
         meta = {name: getattr(splits, name) for name in PLAIN} | {
             "task": splits.task,
+            "encodings": [*map(asdict, splits.encodings)],
             "arrays": [*arrays],
             "features": splits.train.X.shape[1],
             "prices": to_json(splits.prices),

@@ -7,16 +7,19 @@ Rows of a query are put together, queries in the order in which they first come.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from bench_core._io.digests import digest
+from bench_core._io.frames import pandas_of
 from bench_core.arrays import IntArray
 from bench_core.data import Queries
 from bench_core.datasets.cache import fingerprint
 from bench_core.datasets.pricing import to_json
+from bench_core.datasets.readers.number_formats import with_days, with_decimal_commas
 from bench_core.datasets.readers.tables import DataColumn, DataTable
 from bench_core.datasets.user_data import TablePart, splits_of
 from bench_core.errors import InputError, unknown
@@ -49,7 +52,8 @@ class InMemory:
 
 def _contents(own: Splits) -> list[Any]:
     costs = [to_json(own.costs), to_json(own.prices), own.costs_assumed]
-    about = [own.feature_names, own.origins, own.task, own.class_names, own.stand_in, own.notes]
+    encodings = [*map(asdict, own.encodings)]
+    about = [own.feature_names, encodings, own.task, own.class_names, own.stand_in, own.notes]
     return [fingerprint(own), costs, about]
 
 
@@ -67,6 +71,8 @@ def array_splits(
     keep: Sequence[str] = (),
     positive: str = "",
     unwritten: str = "",
+    decimal: str = "",
+    dates: bool = False,
 ) -> Splits:
     """The splits of data in memory, where every feature costs 1.
 
@@ -75,11 +81,13 @@ def array_splits(
     (n,) of the words train, valid and test. Of a frame or a mapping of columns the three may be
     names of columns. ``valid`` and ``test`` are pairs (X, y), with ids (X, y, queries), or, where
     ``y`` is a column's name, frames like ``X``. Columns of ``drop`` are left out; ``shares``,
-    ``turn``, ``keep`` and ``positive`` are as in ``splits_of``. Cells that a sparse matrix does not
+    ``turn``, ``keep`` and ``positive`` are as in ``splits_of``, a ``decimal`` comma and ``dates``
+    as in files. Cells that a sparse matrix does not
     store are 0, or NaN if ``unwritten`` is "missing"; a stored 0 is a number. Raises InputError, in
     one line, for what cannot be used.
     """
-    given = {"train": _part("X", "y", _dense(X, unwritten), y, queries, split, drop, keep)}
+    form = decimal, dates
+    given = {"train": _part("X", "y", _dense(X, unwritten), y, queries, split, drop, form, keep)}
     for name, more in (("valid", valid), ("test", test)):
         if more is None:
             continue
@@ -90,21 +98,21 @@ def array_splits(
             raise InputError(f"{name} is a {kind}; give a pair (X, y), or (X, y, queries)")
         own, labels, ids = (*more, None)[:3]
         own = _dense(own, unwritten)
-        given[name] = _part(name, f"{name}'s y", own, labels, ids, None, drop)
+        given[name] = _part(name, f"{name}'s y", own, labels, ids, None, drop, form)
     column = split if isinstance(split, str) else "split"
     return splits_of(given, str(task), column, shares, turn, keep, positive)
 
 
 def _part(
     name: str, label: str, X: Any, y: Any, queries: Any, split: Any, drop: Sequence[str],
-    keep: Sequence[str] = (),
+    form: tuple[str, bool], keep: Sequence[str] = (),
 ) -> TablePart:  # fmt: skip
     """One part; ``name`` and ``label`` are what messages call X and y."""
-    frame, named = _frame(X, name)  # whether columns have names
+    frame, named = data_frame(X, name)  # whether columns have names
     given = {f"drop {column}": column for column in drop}
     given |= {"y": y, "queries": queries, "split": split}
     wanted = {what: value for what, value in given.items() if isinstance(value, str)}
-    for what, value in {**wanted, **{f"keep {column}": column for column in keep}}.items():
+    for what, value in {**wanted, **{f"keep_column {c}": c for c in keep}}.items():
         if not named:
             raise InputError(f"{what}={value!r} names a column, and {name} has no names")
         if value not in frame.columns:
@@ -126,7 +134,7 @@ def _part(
     def listed(values: Any, called: str) -> DataColumn | None:
         if values is None:
             return None
-        series = _series(values, called, n).iloc[order]
+        series = row_values(values, called, n).iloc[order]
         return DataColumn(series, "", called, lambda row: f"{called}, row {order[row]}")
 
     labels = listed(y, label)
@@ -136,8 +144,12 @@ def _part(
         frame if queries is None else frame.iloc[order],
         lambda row: f"{name}, row {order[row]}",
     )
-    columns = listed(queries, "queries"), listed(split, "split")
-    return TablePart(table, table.names, labels, *columns, named=named)
+    columns, notes = (listed(queries, "queries"), listed(split, "split")), list[str]()
+    decimal, dates = form
+    table = with_decimal_commas(table) if decimal == "," else table
+    if dates:
+        table, notes = with_days(table, ())
+    return TablePart(table, table.names, labels, *columns, notes=tuple(notes), named=named)
 
 
 def _dense(X: Any, unwritten: str) -> Any:
@@ -152,18 +164,18 @@ def _dense(X: Any, unwritten: str) -> Any:
     return cells
 
 
-def _frame(X: Any, name: str) -> tuple[pd.DataFrame, bool]:
+def data_frame(X: Any, name: str) -> tuple[pd.DataFrame, bool]:
     """X as a data frame, and whether its columns have names of their own."""
     import pandas as pd
 
     if isinstance(X, Mapping) and hasattr(X, "target"):
         raise InputError(f"{name} is a whole data set; give X.data and X.target as X and y")
-    X = _filled(X)
+    X = pandas_of(_filled(X))
     if isinstance(X, pd.Series):
         raise InputError(f"{name} is one column; give a table: {name}.to_frame()")
-    X = X.to_pandas() if hasattr(X, "to_pandas") else X
     try:
-        X = pd.DataFrame(dict(X)) if isinstance(X, Mapping) else X
+        if isinstance(X, Mapping):
+            X = pd.DataFrame({column: pandas_of(cells) for column, cells in X.items()})
         X = X if isinstance(X, pd.DataFrame) else np.asarray(X)
     except (ValueError, TypeError) as error:
         raise InputError(
@@ -186,12 +198,12 @@ def _filled(values: Any) -> Any:
     return cells.filled(np.nan if plain else None)
 
 
-def _series(values: Any, name: str, n: int) -> pd.Series[Any]:
+def row_values(values: Any, name: str, n: int) -> pd.Series[Any]:
     """One value for each of ``n`` rows."""
     import pandas as pd
 
     values = values.index() if isinstance(values, Queries) else _filled(_dense(values, ""))
-    values = values.to_pandas() if hasattr(values, "to_pandas") else values
+    values = pandas_of(values)
     if isinstance(values, Mapping | str | set | pd.DataFrame) or not hasattr(values, "__iter__"):
         kind = type(values).__name__
         raise InputError(f"{name} is a {kind}; give one value for each of the {n} rows")
@@ -214,7 +226,7 @@ def grouped_rows(queries: Any, n: int) -> tuple[IntArray, Queries | None]:
     if queries is None:
         return np.arange(n), None
     ids = DataColumn(
-        _series(queries, "queries", n), "", "queries", lambda row: f"queries, row {row}"
+        row_values(queries, "queries", n), "", "queries", lambda row: f"queries, row {row}"
     )
     number, _ = pd.factorize(ids.texts())  # queries in the order in which they first come
     return np.argsort(number, kind="stable"), Queries.from_sizes(np.bincount(number))

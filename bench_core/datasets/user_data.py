@@ -22,6 +22,7 @@ feature costs 1 unless there is a cost file.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -33,11 +34,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bench_core.arrays import Float32Array, FloatArray
-from bench_core.costs.model import SensorPrices
 from bench_core.data import Examples, Queries, Task
+from bench_core.datasets.pricing import unit_prices
 from bench_core.datasets.readers.svmlight import grouped
 from bench_core.datasets.readers.tables import (
     EXACT,
+    MISSING,
     DataColumn,
     DataTable,
     different_texts,
@@ -46,6 +48,7 @@ from bench_core.datasets.readers.tables import (
     read_features,
 )
 from bench_core.datasets.splitting import hashed
+from bench_core.encoding import ColumnEncoding
 from bench_core.errors import InputError, option
 from bench_core.splits import MOST_CLASSES, SPLITS, Splits, task_of_labels
 
@@ -54,8 +57,6 @@ if TYPE_CHECKING:
 
 # How the note begins that says which parts were cut off, and how.
 CUT = "split: "
-# What the note says of a column that is not used unless it is asked for.
-LEFT_OUT = "so it is left out"
 
 APART = "float32 does not tell its values apart"
 MERGED = f"{APART}, so some become one"
@@ -90,6 +91,7 @@ class Part:
     numbered: bool = False  # columns are known by number, and those beyond the last ``unwritten``
     unwritten: float = 0.0  # cells that the file does not write
     notes: tuple[str, ...] = ()
+    typed: bool = True  # texts such as "NA" are texts, not missing cells
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -166,7 +168,7 @@ def read_parts(parts: Mapping[str, Part | TablePart], keep: Sequence[str] = ()) 
             notes.append(f"{what}: leave it out of {first.path}")
         else:
             frames = [frame.drop(columns=column) for frame in frames]
-            notes.append(f"{what}, {LEFT_OUT}: {option('keep', [column])} keeps it")
+            notes.append(f"{what}, so it is left out: {option('keep-column', [column])} keeps it")
     for (name, part), frame, y in zip(given.items(), frames, labels, strict=True):
         queries, unit, words = None, hashed(np.arange(len(y))), None
         if part.query is not None:
@@ -177,7 +179,8 @@ def read_parts(parts: Mapping[str, Part | TablePart], keep: Sequence[str] = ()) 
         if part.split is not None:
             with part.found(part.split):
                 words = _words(part.split)
-        made[name] = Part(part.path, frame, y, queries, unit, words, part.table.place)
+        typed = part.table.written is None
+        made[name] = Part(part.path, frame, y, queries, unit, words, part.table.place, typed=typed)
     made[next(iter(given))] = replace(made[next(iter(given))], notes=tuple(notes))
     return {name: made[name] for name in parts}
 
@@ -242,20 +245,16 @@ def splits_of(
         parts = _by_column(parts, first.split, split or "split")
     elif len(parts) < len(SPLITS):
         parts = _by_hash(parts, notes, shares, turn)
-    X, names, origins, offsets = _encoded(parts, notes)
+    X, names, encodings = _encoded(parts, notes)
     kind = _task(task, parts, notes)
     y, classes = _numbered(kind, parts, notes, positive)
     train, valid, test = (
         Examples(X[n], y[n], parts[n].queries if kind is Task.RANKING else None) for n in SPLITS
     )
-    column = {name: k for k, name in enumerate(dict.fromkeys(origins or names))}
-    prices = SensorPrices.additive(np.ones(len(column)))  # a sensor for each column of the user
-    if origins:
-        prices = prices.of_columns([column[name] for name in origins])
     return Splits(
-        train, valid, test, prices, kind, len(classes), names,
+        train, valid, test, unit_prices(len(names), encodings), kind, len(classes), names,
         notes=tuple(notes), costs_assumed=True,
-        origins=origins, offsets=offsets, class_names=classes,
+        encodings=encodings, class_names=classes,
     )  # fmt: skip
 
 
@@ -332,57 +331,48 @@ def _by_hash(
 
 def _encoded(
     parts: dict[str, Part], notes: list[str]
-) -> tuple[dict[str, Float32Array], tuple[str, ...], tuple[str, ...], tuple[float, ...]]:
-    """The features of each part, their names, and the column that each is made of and what was
-    subtracted from it (() if all are columns as they are). A note is added for each other one."""
+) -> tuple[dict[str, Float32Array], tuple[str, ...], tuple[ColumnEncoding, ...]]:
+    """The features of each part, their names, and how columns became features, () if all are
+    features as they are. A note is added for each other one."""
     frames = {split: part.frame for split, part in parts.items()}
-    kinds = dict(frames["train"].dtypes)
-    if {*kinds.values()} == {np.dtype(np.float32)}:
+    train = parts["train"]
+    if {*train.frame.dtypes} == {np.dtype(np.float32)}:
         X = {split: frame.to_numpy(np.float32) for split, frame in frames.items()}
-        return X, tuple(frames["train"]), (), ()
-    made: dict[str, list[Float32Array]] = {split: [] for split in parts}
-    offsets: list[float] = []
-    features: dict[str, str] = {}  # name -> its column, as {"age": "age", "sex=f": "sex", ...}
-    for name in frames["train"]:
-        known: list[str] = []
-        offset, plain = 0.0, name
-        if kinds[name] == np.float64:
-            offset = float32_offset(frames["train"][name].to_numpy()) or 0.0
-            plain = f"{name}-{offset:.15g}" if offset else name
-            notes.append(f"column {name!r}: {f'{APART}: made {plain!r}' if offset else MERGED}")
-        elif kinds[name] != np.float32:  # those of the training rows
-            known = [*different_texts(frames["train"][name].to_numpy())] or ["-"]
-        one_hot = 1 < len(known) <= ONE_HOT
-        for feature in [f"{name}={text}" for text in known] if one_hot else [plain]:
-            offsets.append(offset)
-            if feature in features:
-                path = parts["train"].path
-                raise InputError(f"{path}: two features would be called {feature!r}")
-            features[feature] = name
-        if known:
-            how = f"{len(known)} features of 0 and 1, read by one sensor"
-            how = how if one_hot else "codes, 0 for the most frequent"
-            what = f"column {name!r} holds text ({len(known)} values in training)"
+        return X, train.columns, ()
+    encodings = frame_encodings(train.frame, notes, () if train.typed else MISSING)
+    counts = Counter(name for own in encodings for name in own.features)
+    if twice := [name for name, times in counts.items() if times > 1]:
+        raise InputError(f"{train.path}: two features would be called {twice[0]!r}")
+    X = {
+        split: np.hstack([own.spread(own.codes(frame[own.name].to_numpy())) for own in encodings])
+        for split, frame in frames.items()
+    }
+    return X, tuple(counts), encodings
+
+
+def frame_encodings(
+    frame: pd.DataFrame, notes: list[str], missing: tuple[str, ...] = ()
+) -> tuple[ColumnEncoding, ...]:
+    """How the columns of training rows, as ``read_features`` gives them, become features.
+
+    A note is added for each that is not taken as it is.
+    """
+    made = []
+    for name in frame:
+        cells, own = frame[name].to_numpy(), ColumnEncoding(name)
+        if cells.dtype == np.float64:
+            own = replace(own, offset=float32_offset(cells) or 0.0)
+            what = f"{APART}: made {own.features[0]!r}" if own.offset else MERGED
+            notes.append(f"column {name!r}: {what}")
+        elif cells.dtype != np.float32:
+            texts = tuple(different_texts(cells)) or ("-",)
+            own = ColumnEncoding(name, texts, 1 < len(texts) <= ONE_HOT, missing)
+            how = f"{len(texts)} features of 0 and 1, read by one sensor"
+            how = how if own.one_hot else "codes, 0 for the most frequent"
+            what = f"column {name!r} holds text ({len(texts)} values in training)"
             notes.append(f"{what}: made {how}")
-        for split, frame in frames.items():
-            column = frame[name].to_numpy()
-            column = column - offset if offset else column
-            made[split].append(_columns(column, known, one_hot) if known else column[:, None])
-    X = {split: np.hstack(columns, dtype=np.float32) for split, columns in made.items()}
-    origins = tuple(features.values())
-    return X, tuple(features), origins, tuple(offsets) if any(offsets) else ()
-
-
-def _columns(texts: NDArray[Any], known: list[str], one_hot: bool) -> Float32Array:
-    """The features (n, k) made of a column (n,), where "" is a missing cell."""
-    import pandas as pd
-
-    codes = pd.Index(known).get_indexer(texts)  # -1: missing, or of no training row
-    made: Float32Array = np.where(codes < 0, np.nan, codes)[:, None].astype(np.float32)
-    if one_hot:
-        made = (codes[:, None] == np.arange(len(known))).astype(np.float32)
-        made[texts == ""] = np.nan
-    return made
+        made.append(own)
+    return tuple(made)
 
 
 def _task(asked: str, parts: dict[str, Part], notes: list[str]) -> Task:

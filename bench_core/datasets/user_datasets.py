@@ -1,4 +1,5 @@
-"""A user's own data sets by name: the tables of ``datasets.toml`` in the data folder.
+"""A user's own data sets by name: the tables of ``datasets.toml`` in the data folder and in the
+current folder.
 
 ::
 
@@ -16,9 +17,13 @@
     folds = 5                         # cross-validation: every row is in one test split
     index_base = 0                    # number of the first feature in SVMlight files
     drop = ["note"]                   # columns to leave out
-    keep = ["day"]                    # columns to keep although they number the rows
+    keep_column = ["day"]             # columns to keep although they number the rows
+    decimal = ","                     # numbers of CSV files have decimal commas
+    dates = true                      # dates are days since 1970-01-01
     unwritten = "missing"             # cells that SVMlight files do not write; default: zero
     costs = "clicks/costs.json"       # default: every feature costs 1
+    unit = "ms"                       # what the costs count
+    group = ["age,job:5"]             # columns that one sensor measures, and its cost
 
 Each table is then a data set like those of plugins.
 """
@@ -43,7 +48,7 @@ from bench_core.splits import Splits
 
 FILE = "datasets.toml"
 _PATHS = ("file", "valid", "test", "costs")
-_KEYS: dict[str, Any] = dict.fromkeys((*_PATHS, "title", "label", "query"), str) | {
+_KEYS: dict[str, Any] = dict.fromkeys((*_PATHS, "title", "label", "query", "unit"), str) | {
     "format": Literal["svmlight", "csv", "parquet"],
     "task": Task,
     "split": str | tuple[float, float, float],
@@ -52,7 +57,10 @@ _KEYS: dict[str, Any] = dict.fromkeys((*_PATHS, "title", "label", "query"), str)
     "index_base": Literal[0, 1],
     "unwritten": Literal["zero", "missing"],
     "drop": tuple[str, ...],
-    "keep": tuple[str, ...],
+    "keep_column": tuple[str, ...],
+    "group": tuple[str, ...],
+    "decimal": Literal[",", "."],
+    "dates": bool,
 }
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 MOST_FOLDS = 100
@@ -110,7 +118,13 @@ def _entry(path: Path, name: str, table: Any) -> type[Any]:
         values["positive"] = str(values["positive"])
     column, shares, folds = _division(place, values)
     task, title = values.pop("task"), values.pop("title", "")
-    values |= {"train": values.pop("file"), "split": column, "shares": shares, "folds": folds}
+    values |= {
+        "groups": values.pop("group", ()),
+        "train": values.pop("file"),
+        "split": column,
+        "shares": shares,
+        "folds": folds,
+    }
     own = FileData(**values, task=task.value)
     about: dict[str, Any] = {
         "name": name,
@@ -156,12 +170,20 @@ def _fault(place: str, key: str, why: str) -> InputError:
 def open_registry(plugins: Iterable[str] = (), data_dir: str | Path | None = None) -> Registry:
     """All plugins: those installed, the modules ``plugins``, and the user's own data sets."""
     registry = load_registry(plugins)
-    add_own_data(registry, data_folder(data_dir or None))
+    folders = data_folder(data_dir or None).absolute(), Path.cwd()
+    for folder in dict.fromkeys(folders):
+        add_own_data(registry, folder)
     return registry
 
 
+def project_names() -> list[str]:
+    """The data sets of ``datasets.toml`` in the current folder."""
+    path = Path.cwd() / FILE
+    return [cls.name for cls in read_entries(path)] if path.is_file() else []
+
+
 def add_own_data(to: Registry, folder: Path) -> None:
-    """Register the data sets of ``datasets.toml`` in the data folder, if there is one.
+    """Register the data sets of ``datasets.toml`` in a folder, if there is one.
 
     A file that cannot be used becomes a row with its error, like a plugin.
     """

@@ -13,6 +13,7 @@ import numpy as np
 from bench_core._io.text import is_url, read_beginning
 from bench_core.datasets.data_folder import fetched, is_there, name_of_url
 from bench_core.datasets.pricing import under_groups, with_costs
+from bench_core.datasets.readers.number_formats import with_days, with_decimal_commas
 from bench_core.datasets.readers.svmlight import SIDE_CARS, find_side_car, read_svmlight
 from bench_core.datasets.readers.tables import DataTable, read_table
 from bench_core.datasets.splitting import hashed
@@ -48,10 +49,13 @@ class FileData:
     shares: tuple[float, ...] = ()  # of train, valid and test
     folds: int = 1  # of cross-validation
     drop: tuple[str, ...] = ()  # columns, each or several with commas
-    keep: tuple[str, ...] = ()  # columns, although they number the rows
+    keep_column: tuple[str, ...] = ()  # columns, although they number the rows
     groups: tuple[str, ...] = ()  # "a,b:5": columns of one sensor
     positive: str = ""  # label of class 1
     unwritten: str = ""  # zero or missing, in SVMlight
+    decimal: str = ""  # the decimal mark of tables, point or comma
+    dates: bool = False  # as days since 1970-01-01
+    unit: str = ""  # of the costs
 
     @property
     def depends_on(self) -> tuple[str, ...]:
@@ -92,12 +96,12 @@ class FileData:
             if path := getattr(self, name):
                 local = _local(path, SIDE_CARS)
                 form = self.index_base, self.format, self.drop, known, self.unwritten
-                part = read_part(local, columns, *form)
+                part = read_part(local, columns, *form, self.decimal, self.dates)
                 parts[name] = part
                 if isinstance(part, TablePart):  # the others have the same label
                     columns = {**columns, "label": part.label.name}
-        keep = named(self.keep, known)
-        for word, names in (("drop", named(self.drop, known)), ("keep", keep)):
+        keep = named(self.keep_column, known)
+        for word, names in (("drop", named(self.drop, known)), ("keep-column", keep)):
             for name in names:
                 if name not in known:
                     raise InputError(
@@ -107,7 +111,8 @@ class FileData:
         splits = splits_of(parts, *how, keep=keep, positive=self.positive)
         if self.costs:
             splits = with_costs(splits, str(_local(self.costs)))
-        return under_groups(splits, self.groups)
+        splits = under_groups(splits, self.groups)
+        return splits.in_unit(self.unit) if self.unit else splits
 
 
 def _name(file: str) -> str:
@@ -141,11 +146,14 @@ def read_part(
     drop: Sequence[str] = (),
     known: dict[str, None] | None = None,
     unwritten: str = "",
+    decimal: str = "",
+    dates: bool = False,
 ) -> Part | TablePart:
     """Read a file. The format is the given one, or follows from the suffix or the first line.
 
     ``columns`` are the names of label, query and split, "" where none is given, by the option that
-    gives them; features of ``drop`` are left out. Names of all columns are added to ``known``.
+    gives them; features of ``drop`` are left out. Names of all columns are added to ``known``. A
+    ``decimal`` comma and ``dates`` are those of tables.
     Raises InputError for content that cannot be used, and for names that are not there.
     """
     import pandas as pd
@@ -159,9 +167,12 @@ def read_part(
         )
     if format in ("csv", "parquet") or (not format and _is_table(path)):
         text = {columns["query"], columns["split"], *QUERIES, SPLIT}
-        table = read_table(path, format, text)
+        table = read_table(path, format, text, as_text=decimal == ",")
         known.update(dict.fromkeys(table.names))
-        return _table_part(table, columns, named(drop, table.names))
+        return _table_part(table, columns, named(drop, table.names), decimal, dates)
+    for given, value in (("decimal", decimal), ("dates", dates)):
+        if value:
+            raise InputError(f"{path}: {option(given, value)} is for CSV and Parquet; leave it out")
     for given, column in columns.items():
         if column:
             raise InputError(
@@ -202,7 +213,9 @@ def _is_table(path: Path) -> bool:
     )
 
 
-def _table_part(table: DataTable, columns: Mapping[str, str], drop: Sequence[str]) -> TablePart:
+def _table_part(
+    table: DataTable, columns: Mapping[str, str], drop: Sequence[str], decimal: str, dates: bool
+) -> TablePart:
     path = table.path
     for given, column in columns.items():
         if column and column not in table.names:
@@ -218,6 +231,11 @@ def _table_part(table: DataTable, columns: Mapping[str, str], drop: Sequence[str
         label = _first(there, LABELS) or next((n for n in reversed(there) if n not in left_out), "")
         notes.append(f"label: column {label!r} of {path.name}")
     names = tuple(n for n in table.names if n not in left_out and n != label)
+    if decimal == ",":
+        table = with_decimal_commas(table, {query, split})
+    if dates:
+        table, made = with_days(table, {label, *left_out})
+        notes += made
     if not names:
         raise InputError(f"{path}, line 1: no feature columns beside the label; add some")
     return TablePart(

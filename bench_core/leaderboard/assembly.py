@@ -25,7 +25,15 @@ from bench_core.leaderboard.board import (
     Row,
 )
 from bench_core.results import operating_points as selection
-from bench_core.results.budgets import CAP, Budget, as_budgets, budget_of, default_budgets
+from bench_core.results.budgets import (
+    CAP,
+    Budget,
+    Limit,
+    Target,
+    as_budgets,
+    budget_of,
+    default_budgets,
+)
 from bench_core.results.marks import Ends, repeated_paths, search_marks
 from bench_core.results.operating_points import Criterion, criterion
 from bench_core.results.records import AUDITS
@@ -244,6 +252,7 @@ def _pick(mean: Mapping[str, Any], chosen: pd.DataFrame, varied: frozenset[str])
         choices=_choices(chosen),
         varied=varied,
         part=_part(chosen["part"].to_numpy(dtype=np.float64)),
+        budget=float(mean["valid_cost"]),
     )
 
 
@@ -266,15 +275,19 @@ class Offer:
     audit: str
     repeats: int  # that have a result, of so many
     of: int
+    saving: float = math.nan  # of a share to keep: the reference's cost of it over this one's
 
 
-def offers(frame: pd.DataFrame, metric: Criterion, budget: Budget | float) -> list[Offer]:
-    """All learners within a budget on one data set, the best on validation first.
+def offers(
+    frame: pd.DataFrame, metric: Criterion, limit: Limit | float, reference: str = ""
+) -> list[Offer]:
+    """All learners within a budget on one data set, the best on validation first, or all that reach
+    a target, the cheapest on validation first.
 
     Those without a result in some repeats come last.
     """
-    within = budget_of(budget)
-    chosen = selection.points_within(frame, metric.name, metric.higher_is_better, within)
+    limit = limit if isinstance(limit, Target) else budget_of(limit)
+    chosen = selection.points_within(frame, metric, limit, reference)
     if chosen.empty:
         return []
     found, trials, picked = [], _by_learner(_trials(frame)), _by_learner(chosen)
@@ -289,12 +302,17 @@ def offers(frame: pd.DataFrame, metric: Criterion, budget: Budget | float) -> li
             audit=audit_mark(own),
             repeats=int(mean["repeats"]),
             of=len(frame[["fold", "seed"]].drop_duplicates()),
+            saving=float(mean.get("saving", math.nan)),
         )
         found.append(offer)
     sign = -1 if metric.higher_is_better else 1
-    return sorted(
-        found, key=lambda o: (o.repeats < o.of, sign * o.valid_quality, o.valid_cost, o.learner)
-    )
+
+    def place(offer: Offer) -> tuple[object, ...]:
+        first = sign * offer.valid_quality, offer.valid_cost
+        first = first[::-1] if isinstance(limit, Target) else first
+        return offer.repeats < offer.of, *first, offer.learner
+
+    return sorted(found, key=place)
 
 
 def one_split_for_all(uses: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:

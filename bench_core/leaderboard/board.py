@@ -81,6 +81,7 @@ class Pick:
     choices: tuple[tuple[str, ...], ...]
     varied: frozenset[str] = frozenset()  # parameters that differ within the run
     part: float = 0.0  # of the rows, that the cheaper points serve: the mean over mixtures
+    budget: float = math.nan  # the mean cost on validation
 
     def __bool__(self) -> bool:
         return bool(self.choices)
@@ -275,13 +276,20 @@ class Board:
         return (*self.standings, self.unlimited)
 
     def lines(self) -> Iterator[tuple[Row, tuple[Standing, ...]]]:
-        """Each learner with its standing at each budget: by quality without a limit, baselines
-        below the others."""
+        """Each learner with its standing at each budget."""
         found = [{one.learner: one for one in at.rows} for at in self.at]
-        place = {one.learner: k for k, one in enumerate(self.at[-1].rows)}
-        rows = (row for row in self.rows if row.learner in place)
-        for row in sorted(rows, key=lambda row: (row.baseline, place[row.learner])):
-            yield row, tuple(at[row.learner] for at in found)
+        for row in self.rows:
+            if row.learner in found[-1]:
+                yield row, tuple(at[row.learner] for at in found)
+
+    def kept(self, row: Row) -> float:
+        """The test quality of the point that saves, as a share of the reference's best (of errors
+        the other way round, so that 99% is a little worse too); NaN where that is no share."""
+        best = next((one.best.quality for one in self.rows if one.reference), math.nan)
+        if not (row.cheap and best > 0 and row.cheap.quality > 0):
+            return math.nan
+        share = row.cheap.quality / best
+        return share if self.higher_is_better else 1 / share
 
     @property
     def saves(self) -> bool:
@@ -297,7 +305,7 @@ class Board:
     def remarks(self) -> Iterator[str]:
         """One-line notes: on stand-ins, intervals, failures and the data."""
         if words := notice(self):
-            yield f"{words}; stand-ins settle nothing"
+            yield words
         yield from dict.fromkeys(at.note for at in self.at if at.note)
         for lost in self.failures:
             what = "left out" if lost.status == "skipped" else lost.status

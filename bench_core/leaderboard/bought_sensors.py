@@ -17,7 +17,7 @@ from bench_core.data import Features
 from bench_core.errors import UsageError, require
 from bench_core.leaderboard.assembly import offers, primary_metric
 from bench_core.results import operating_points as selection
-from bench_core.results.budgets import CAP, Budget, budget_of
+from bench_core.results.budgets import CAP, Limit
 from bench_core.results.operating_points import Criterion
 from bench_core.results.store_files import load_model, state_path, states_folder
 from bench_core.sequential import Sequential
@@ -49,17 +49,19 @@ def chosen_within(
     frame: pd.DataFrame,
     name: str,
     learner: str | None,
-    budget: Budget | float,
+    limit: Limit,
     metric: Criterion | None = None,
 ) -> pd.DataFrame:
-    """The choices, one for each repeat, that one learner (None: the best) has within the budget."""
+    """The choices, one for each repeat, that one learner (None: the best) has within a budget or at
+    a target."""
     metric = metric or primary_metric(info, name)
     known = dict.fromkeys(map(str, frame["learner"]))
     require("learner of this run", [] if learner is None else [learner], known)
-    found = offers(frame, metric, budget) if learner is None else []
+    found = offers(frame, metric, limit, info.reference) if learner is None else []
     best = learner or (found[0].learner if found else "")
-    own, within = frame[frame["learner"] == best], budget_of(budget)
-    return selection.points_within(own, metric.name, metric.higher_is_better, within)
+    own = frame[frame["learner"].isin([best, info.reference])]  # it sets the target
+    chosen = selection.points_within(own, metric, limit, info.reference)
+    return chosen[chosen["learner"] == best]
 
 
 def purchases(points: Iterable[tuple[TrialValues, int, float]]) -> list[Purchase]:

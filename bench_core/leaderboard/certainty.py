@@ -146,9 +146,11 @@ class Ranking:
         grid: Sequence[Budget] = (),
         reference: str = "",
         cap: Budget | None = None,
+        share: float = SHARE,
     ) -> Draws:
         """Draws of quality and cost within budgets, caps left out unless they are this one, of the
-        quality at the budgets of a grid, and of savings against a reference that has values."""
+        quality at the budgets of a grid, and of savings, at a share of the quality of a reference
+        that has values."""
         store, run, dataset = self._of
         budgets = [one for one in budgets if one is None or one.kind != CAP or one == cap]
         if store is None:
@@ -161,7 +163,7 @@ class Ranking:
             if compared := reference in names:
                 top = draw(repeat.candidates[reference], self._resamples, seed).valid_quality
                 best = (np.fmax if higher else np.fmin).reduce(top, axis=1)
-                aim = share_of(best, SHARE, higher)
+                aim = share_of(best, share, higher)
             for name in names:
                 one = repeat.candidates[name]
                 means = draw(one, self._resamples, seed)
@@ -333,7 +335,7 @@ def _place(row: Row, *, higher: bool) -> tuple[object, ...]:
     """Sort key. Learners that keep the quality come first, by tiers of the saving, in a tier by the
     lower end of its interval; then the others by tiers of their best quality; baselines last."""
     if row.saved.tier:
-        sure = -round(row.saved.interval.low, 1)
+        sure = -round(row.saved.interval.low, 2)
         return row.baseline, 0, row.saved.tier, sure, row.cheap.cost, row.learner
     quality = row.best.quality * (-1 if higher else 1)
     quality = math.inf if math.isnan(quality) else quality
@@ -342,30 +344,54 @@ def _place(row: Row, *, higher: bool) -> tuple[object, ...]:
 
 def _with_savings(rows: Sequence[Row], board: Board, draws: Draws) -> list[Row]:
     """Rows with ``saved`` where they have a saving."""
+    keeps = {row.learner: row.saving for row in rows if row.cheap}
+    found = _saved(keeps, board.reference, draws, board.higher_is_better)
+    return [replace(row, saved=found.get(row.learner, row.saved)) for row in rows]
+
+
+def savings_at(
+    info: RunInfo,
+    store: Store,
+    dataset: str,
+    frame: pd.DataFrame,
+    share: float,
+    savings: Mapping[str, float],
+) -> dict[str, Saved]:
+    """The certainty of the learners' savings on one data set, at a share of the reference's quality
+    that they keep; empty where the store has no values."""
+    ranking = Ranking(info, store, dataset, frame, DRAWS)
+    draws = ranking.draws((), reference=info.reference, share=share)
+    return _saved(savings, info.reference, draws, ranking.higher, max(2 * share - 1, 0.01))
+
+
+def _saved(
+    savings: Mapping[str, float], baseline: str, draws: Draws, higher: bool, lost: float = LOST
+) -> dict[str, Saved]:
+    """By learner the certainty of its saving against the reference, and whether its quality on test
+    is certainly below ``lost`` of the reference's."""
     place = {name: k for k, name in enumerate(draws.names)}
-    keeps = [row for row in rows if row.cheap and row.learner in place]
-    if board.reference not in place or not keeps:
-        return list(rows)
-    own, reference = [place[row.learner] for row in keeps], place[board.reference]
+    keeps = [name for name in savings if name in place]
+    if baseline not in place or not keeps:
+        return {}
+    own, reference = [place[name] for name in keeps], place[baseline]
     saved = [_log_savings(drawn[PAID], reference) for drawn in draws.values]
-    beyond = [_beyond(drawn, reference, board.higher_is_better) for drawn in draws.values]
+    beyond = [_beyond(drawn, reference, higher, lost) for drawn in draws.values]
     logs, short = (over_repeats(draws.repeats, values).only(own) for values in (saved, beyond))
-    lost = [interval(short, line).high < 0 for line in np.eye(len(keeps))]
-    still = [k for k in range(len(keeps)) if not lost[k]]
+    below = [interval(short, line).high < 0 for line in np.eye(len(keeps))]
+    still = [k for k in range(len(keeps)) if not below[k]]
     better = better_than(logs.only(still), higher=True)
     tier = dict(zip(still, map(int, tiers(better)), strict=True))
     ranks = dict(zip(still, rank_intervals(better), strict=True))
-    found = {
-        row.learner: Saved(
-            interval=_edges(logs, k, row.saving, LEVEL),
-            wide=_edges(logs, k, row.saving, WIDE_LEVEL),
+    return {
+        name: Saved(
+            interval=_edges(logs, k, savings[name], LEVEL),
+            wide=_edges(logs, k, savings[name], WIDE_LEVEL),
             tier=tier.get(k, 0),
             ranks=ranks.get(k, (len(still) + 1, len(keeps))),
-            lost=lost[k],
+            lost=below[k],
         )
-        for k, row in enumerate(keeps)
+        for k, name in enumerate(keeps)
     }
-    return [replace(row, saved=found.get(row.learner, row.saved)) for row in rows]
 
 
 _FREE = 1e6  # a saving where nothing is paid any more
@@ -380,9 +406,11 @@ def _log_savings(paid: FloatArray, reference: int) -> FloatArray:
     return np.where(np.isnan(paid), 0.0, saved).round(6)
 
 
-def _beyond(drawn: Mapping[Hashable, FloatArray], reference: int, higher: bool) -> FloatArray:
-    """By how much the kept points, held, are better on test than ``LOST`` asks for."""
-    target = share_of(drawn[BEST][reference], LOST, higher)
+def _beyond(
+    drawn: Mapping[Hashable, FloatArray], reference: int, higher: bool, lost: float
+) -> FloatArray:
+    """By how much the kept points, held, are better on test than the share ``lost`` asks for."""
+    target = share_of(drawn[BEST][reference], lost, higher)
     beyond: FloatArray = (drawn[KEPT] - target) * (1 if higher else -1)
     return beyond
 

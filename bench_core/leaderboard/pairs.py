@@ -1,5 +1,5 @@
-"""Learners of a run pair by pair, at matched cost within a budget: the difference in quality, its
-certainty, and the cost ratio."""
+"""Learners of a run pair by pair, at matched cost within a budget or at a target of quality: the
+difference in quality, its certainty, and the cost ratio."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ import numpy as np
 from bench_core.arrays import BoolArray, FloatArray
 from bench_core.errors import UsageError
 from bench_core.leaderboard.assembly import primary_metric
-from bench_core.metrics.frontier import hull, mixed_reaching, mixed_within, taken
-from bench_core.results.budgets import Budget
-from bench_core.results.operating_points import Criterion, of_dataset, undefined
+from bench_core.metrics.frontier import hull, mixed_reaching, mixed_within, share_of, taken
+from bench_core.results.budgets import KEEP, Limit, Target
+from bench_core.results.operating_points import Criterion, of_dataset, points_within, undefined
 from bench_core.statistics import LEVEL, NORMAL_QUANTILE
 from bench_core.statistics.bootstrap import draw, lacking
 from bench_core.statistics.comparison import Difference, Interval, differences
@@ -27,6 +27,7 @@ from bench_core.statistics.repeats import (
     units_within,
     with_seeds,
 )
+from bench_core.terminal.wording import listed
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -58,32 +59,68 @@ def pairs_within(
     frame: pd.DataFrame,
     dataset: str,
     names: Sequence[str],
-    budget: Budget,
+    limit: Limit,
     *,
     interest: float,
 ) -> tuple[list[Repeat], list[Pair], list[str]]:
-    """The repeats that all ``names`` within the budget have finished, every pair of them, and a few
-    words on each of the others.
+    """The repeats that all ``names`` within the limit have finished, every pair of them, and the
+    other names.
 
-    ``interest`` is the least difference that matters, as a share of the better quality. Raises
-    UsageError where fewer than two can be had at the budget, or the metric is not defined.
+    At a target each learner takes its cheapest mixture that reaches it, in each draw again; in a
+    draw where it does not, its best point. ``interest`` is the least difference that matters, as a
+    share of the better quality. Raises UsageError where fewer than two can be had within the limit,
+    or the metric is not defined.
     """
     metric = primary_metric(info, dataset)
     if places := undefined(of_dataset(frame, dataset, metric.name), metric.name):
         raise UsageError(f"{dataset}: {metric.name} is not defined on {places}: no comparison")
-    every = stored_repeats(store, info.run, dataset, names, within=budget)
+    higher, needed, words = metric.higher_is_better, list(names), ""
+    if isinstance(limit, Target):
+        words = limit.words(metric.name, info.reference)
+        needed += [info.reference] if limit.kind == KEEP else []
+        every = stored_repeats(store, info.run, dataset, [*dict.fromkeys(needed)])
+        every = _having(every, [info.reference]) if limit.kind == KEEP else every
+    else:
+        words = limit.words
+        every = stored_repeats(store, info.run, dataset, names, within=limit)
     there = [name for name in names if any(name in repeat.candidates for repeat in every)]
     found = _having(every, there)
     if there and not found:
         raise UsageError(
             f"{dataset}: no fold and seed at which all of {', '.join(there)} have finished"
         )
-    others = [f"{name} cannot" for name in names if name not in there]
+    if isinstance(limit, Target):
+        own = frame[(frame["dataset"] == dataset) & frame["learner"].isin(needed)]
+        reached = points_within(own, metric, limit, info.reference)["learner"].value_counts()
+        there = [name for name in there if reached.get(name, 0) == len(found)]
+    others = [name for name in names if name not in there]
     if len(there) < 2:
-        raise UsageError(f"{dataset}: not all can be had at {budget.words}: {', '.join(others)}")
-    # what keeps to a cap, or to a cost for 95% of rows, is all that there is to choose from
-    limit = budget.amount if budget.kind == "mean" else math.inf
-    return found, _compared(found, there, limit, metric, interest), others
+        raise UsageError(f"{dataset}: no result of {listed(others)} at {words}")
+    if isinstance(limit, Target):
+        rule = _Rule(higher, target=limit, reference=info.reference)
+    else:
+        # what keeps to a cap, or to a cost for 95% of rows, is all that there is to choose from
+        rule = _Rule(higher, budget=limit.amount if limit.kind == "mean" else math.inf)
+    return found, _compared(found, there, rule, metric, interest), others
+
+
+@dataclass(frozen=True, slots=True)
+class _Rule:
+    """How each learner is chosen: at a mean cost (inf: at its best), or at a target."""
+
+    higher: bool
+    budget: float = math.inf
+    target: Target | None = None
+    reference: str = ""
+
+    def aim(self, repeat: Repeat, seed: int) -> FloatArray:
+        """The quality to reach in each draw."""
+        assert self.target is not None
+        if self.target.kind != KEEP:
+            return np.full(_RESAMPLES + 1, self.target.amount)
+        top = draw(repeat.candidates[self.reference], _RESAMPLES, seed).valid_quality
+        best = (np.fmax if self.higher else np.fmin).reduce(top, axis=1)
+        return share_of(best, self.target.amount, self.higher)
 
 
 def _having(found: Sequence[Repeat], names: Sequence[str]) -> list[Repeat]:
@@ -93,20 +130,19 @@ def _having(found: Sequence[Repeat], names: Sequence[str]) -> list[Repeat]:
 def _compared(
     found: Sequence[Repeat],
     names: Sequence[str],
-    budget: float,
+    rule: _Rule,
     metric: Criterion,
     interest: float,
 ) -> list[Pair]:
-    """All pairs of the learners ``names``, each at mean cost ``budget`` (inf: at its best)."""
-    higher = metric.higher_is_better
+    """All pairs of the learners ``names``, each chosen by a rule."""
     pairs = list(combinations(range(len(names)), 2))
-    drawn = [_drawn(repeat, names, budget, higher, seed) for repeat, seed in with_seeds(found)]
+    drawn = [_drawn(repeat, names, rule, seed) for repeat, seed in with_seeds(found)]
     kept = np.logical_and.reduce([defined for *_, defined in drawn])
     if where := lacking(kept):
         raise UsageError(f"{metric.name} is not defined {where}: no comparison")
     level = over_repeats(found, [quality[:, kept] for quality, *_ in drawn])
     width = interest * float(np.abs(level.observed).max())
-    units = [units_within(found, name, budget, higher) for name in names]
+    units = [units_within(found, name, rule.budget, rule.higher) for name in names]
     result = []
     for (a, b), one in zip(pairs, differences(level, pairs, width), strict=True):
         cost = over_repeats(found, [cost[a][:, kept] for _, cost, _ in drawn]).draws
@@ -114,6 +150,7 @@ def _compared(
         edges = np.quantile(ratio[1:], [(1 - LEVEL) / 2, (1 + LEVEL) / 2], method="nearest")
         quality = float(level.observed[a]), float(level.observed[b])
         kinds = {"rows of a query": units[a][2], f"cost to {names[a]}": units[a][1]}
+        kinds = kinds if rule.target is None else {}
         parts = {kind: thirds(units[a][0] - units[b][0], by) for kind, by in kinds.items()}
         parts = {kind: own for kind, own in parts.items() if own}
         paid = float(cost[a][0]), float(cost[b][0])
@@ -123,19 +160,23 @@ def _compared(
 
 
 def _drawn(
-    repeat: Repeat, names: Sequence[str], budget: float, higher: bool, seed: int
+    repeat: Repeat, names: Sequence[str], rule: _Rule, seed: int
 ) -> tuple[FloatArray, FloatArray, BoolArray]:
-    """Test quality at matched cost (learners, draws); by learner a the test cost at which each
-    learner is as good as a on validation (a, learners, draws), NaN where it never is; and the draws
-    in which the metric is defined."""
+    """Test quality as chosen (learners, draws); by learner a the test cost at which each learner is
+    as good as a on validation, or reaches the target (a, learners, draws), NaN where it never is;
+    and the draws in which the metric is defined."""
     every = [draw(repeat.candidates[name], _RESAMPLES, seed) for name in names]
-    corners = [hull(means.valid_cost, means.valid_quality, higher) for means in every]
-    matched = [mixed_within(own, budget) for own in corners]
+    corners = [hull(means.valid_cost, means.valid_quality, rule.higher) for means in every]
+    matched = [mixed_within(own, rule.budget) for own in corners]
+    target = None if rule.target is None else rule.aim(repeat, seed)
+    if target is not None:
+        reaching = [mixed_reaching(own, target, rule.higher) for own in corners]
+        matched = [one.or_else(best) for one, best in zip(reaching, matched, strict=True)]
     cost = np.empty((len(names), len(names), _RESAMPLES + 1))
     for a, choice in enumerate(matched):
-        aim = taken(every[a].valid_quality, choice)
+        aim = taken(every[a].valid_quality, choice) if target is None else target
         for b, means in enumerate(every):
-            own = choice if a == b else mixed_reaching(corners[b], aim, higher)
+            own = choice if a == b else mixed_reaching(corners[b], aim, rule.higher)
             cost[a, b] = taken(means.test_cost, own)
     quality = [taken(m.test_quality, c) for m, c in zip(every, matched, strict=True)]
     return np.stack(quality), cost, every[0].defined

@@ -10,7 +10,7 @@ import numpy as np
 
 from bench_core.leaderboard.board import Board
 from bench_core.statistics import LEVEL
-from bench_core.statistics.comparison import rank_intervals, tiers
+from bench_core.statistics.comparison import Interval, rank_intervals, tiers
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +20,7 @@ class Ranked:
     learner: str
     mean: float  # over data sets
     by_dataset: tuple[float, ...]
+    interval: Interval  # of the mean: two of them overlap unless Nemenyi's test separates them
     tier: int  # by Nemenyi's test
     ranks: tuple[int, int]  # that the test leaves
 
@@ -43,9 +44,12 @@ def over_datasets(boards: Sequence[Board]) -> tuple[tuple[str, ...], tuple[Ranke
     if len(boards) < 2 or len(names) < 2:
         return (), ()
     ranks = pd.DataFrame([_losses(board, names) for board in boards]).rank(axis=1).to_numpy()
-    better = np.subtract.outer(mean := ranks.mean(axis=0), mean) < -least_difference(*ranks.shape)
+    apart = least_difference(*ranks.shape)
+    better = np.subtract.outer(mean := ranks.mean(axis=0), mean) < -apart
+    low, high = np.clip([mean - apart / 2, mean + apart / 2], 1, len(names))
+    ends = [Interval(*pair) for pair in zip(low.tolist(), high.tolist(), strict=True)]
     rows = [
-        Ranked(name, float(mean[k]), tuple(ranks[:, k].tolist()), int(tier), span)
+        Ranked(name, float(mean[k]), tuple(ranks[:, k].tolist()), ends[k], int(tier), span)
         for k, (name, tier, span) in enumerate(
             zip(names, tiers(better), rank_intervals(better), strict=True)
         )

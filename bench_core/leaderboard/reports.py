@@ -149,8 +149,8 @@ def _sentences(info: RunInfo, frame: pd.DataFrame) -> Iterator[str]:
     )
     if info.reference:
         yield (
-            f"A saving is what {info.reference} pays for {SHARE:.0%} of its best quality over what "
-            f"the learner pays for it."
+            f"A saving is {info.reference}'s cost divided by the learner's, both at {SHARE:.0%} of "
+            f"{info.reference}'s best quality."
         )
     yield (
         f"Intervals ({CONFIDENCE}) and ties are from a paired bootstrap over queries or rows that "

@@ -65,6 +65,11 @@ class Choice(NamedTuple):
         """The choices at an index."""
         return Choice(self.point[where], self.cheaper[where], self.part[where])
 
+    def or_else(self, other: Choice) -> Choice:
+        """The other choice in draws without one."""
+        none = self.point < 0
+        return Choice(*(np.where(none, b, a) for a, b in zip(self, other, strict=True)))
+
     def held(self) -> Choice:
         """In every draw the choice of draw 0, the data as they are."""
         return self.at(np.zeros(len(self.point), dtype=int))

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from itertools import product
 from typing import Any
@@ -261,6 +261,7 @@ class _Planner:
 
         A learner that does not suit the task is a skipped trial if it was asked for by name.
         """
+        encodings = [*map(asdict, splits.encodings)]
         trained = {
             "fingerprint": use.fingerprint,
             "task": use.task,
@@ -268,7 +269,7 @@ class _Planner:
             "fold": use.fold,
             # what costs count, such as ms, changes no number
             "prices": costs_key(replace(splits.prices, unit=NO_UNIT)),
-            "names": [splits.feature_names, splits.offsets, splits.class_names],
+            "names": [splits.feature_names, encodings, splits.class_names],
         }
         metrics = [metric_key(name, self.registry.metrics) for name in use.metrics]
         trained_on = [trained, metrics[0], use.seed]

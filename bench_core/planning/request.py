@@ -222,6 +222,7 @@ def _is_executor(value: Any) -> bool:
 
 FILE = replace(TEXT, metavar="FILE")
 COLUMN = replace(TEXT, metavar="COLUMN")
+MARK = Form("a point or a comma", "MARK", fits=lambda value: value in ("", ".", ","))
 NUMBERS = whole_numbers(MOST_SEED)
 DURATION = quantity("a duration, such as 90s, 10m or 2h", "TIME", float, _SECONDS)
 LEAST_MEMORY = 256 << 20  # with less, libraries do not load, and some never end trying
@@ -297,11 +298,19 @@ class RunRequest:
     drop: tuple[str, ...] = declared(
         (), "Columns of the file to leave out.", TEXTS, metavar="COLUMNS"
     )
-    keep: tuple[str, ...] = declared(
+    keep_column: tuple[str, ...] = declared(
         (),
         "Columns to keep although they number the rows; such columns are left out.",
         TEXTS,
         metavar="COLUMNS",
+    )
+    decimal: str = declared(
+        "",
+        "The decimal mark of numbers in CSV files: a point (the default) or a comma, as 1.234,50.",
+        MARK,
+    )
+    dates: bool = declared(
+        False, "Read columns of dates (2024-02-01, 1.2.2024) as days since 1970-01-01."
     )
     groups: tuple[str, ...] = declared(
         (),

@@ -63,8 +63,8 @@ def choose_datasets(
                 raise InputError(f"{option('strict-data', True)}: no stand-ins, and {missing}")
             wanted = others
             notify(
-                f"STAND-IN: {files[0]} of {entry.name} is not there, so {wanted[0]} takes "
-                "its place: use it to check the installation, not to compare methods",
+                f"STAND-IN: {files[0]} of {entry.name} was not found; generated data "
+                f"({wanted[0]}) is used instead",
                 True,
             )
         cls = registry.dataset(wanted[0] if wanted else entry.name)
@@ -141,13 +141,15 @@ def _own_data(
 
 
 _FIELDS = (
-    *("test", "valid", "label", "query", "split", "task", "positive", "drop", "keep", "groups"),
-    "unwritten",
+    *("test", "valid", "label", "query", "split", "task", "positive", "drop"),
+    *("keep_column", "groups", "unwritten", "decimal", "dates"),
 )
+OF_FILES = (*_FIELDS, "cv", "share", "unit")
+"""Options that mean something for files alone."""
 
 
 def _refuse_file_options(request: RunRequest, why: str) -> None:
-    for name in (*_FIELDS, "cv", "share", "unit"):
+    for name in OF_FILES:
         if getattr(request, name):
             word = option(options_of(RunRequest)[name].word)
             file = option("data", like="FILE")

@@ -1,4 +1,5 @@
-"""Budgets: what a row may cost, on average, for 95% of rows, or for every row."""
+"""Budgets: what a row may cost, on average, for 95% of rows, or for every row; and targets, the
+quality that a point has to reach."""
 
 from __future__ import annotations
 
@@ -17,6 +18,9 @@ COLUMNS = {"mean": "total_cost", "p95": "cost_p95", "cap": "cost_max"}
 """By kind of budget the figure of an operating point that it limits."""
 
 KINDS = (*COLUMNS,)
+KEEP = "keep"
+"""The kind of a target that is a share of the reference's best quality."""
+
 CAP = "cap"
 """The one name in the ``point`` of what was measured under a cap; no model's point may have it."""
 
@@ -49,6 +53,44 @@ class Budget(NamedTuple):
     def words(self) -> str:
         """``10 on average``, ``10 for 95% of rows`` or ``10 for every row``."""
         return f"{self.amount:.6g} {_WORDS[self.kind]}"
+
+
+class Target(NamedTuple):
+    """A quality to reach on validation at the least cost.
+
+    ``kind``: ``keep`` means this share of the reference's best quality, ``quality`` a value of the
+    metric.
+    """
+
+    amount: float
+    kind: str = KEEP
+
+    def words(self, metric: str, reference: str) -> str:
+        """``99% of gbrt's accuracy`` or ``accuracy 0.85``."""
+        if self.kind == KEEP:
+            return f"{self.amount * 100:.6g}% of {reference or 'the reference'}'s {metric}"
+        return f"{metric} {self.amount:.6g}"
+
+
+Limit = Budget | Target
+"""What a point is chosen under: the best quality within a budget, or the least cost at a target."""
+
+
+def as_target(keep: float | str | None, quality: float | None) -> Target | None:
+    """The target of a share to keep (``0.99`` or ``"99%"``) or of a quality; None without either.
+
+    Raises UsageError for a share that is not above 0 and at most 1.
+    """
+    if keep is None:
+        return None if quality is None else Target(float(quality), "quality")
+    text = str(keep).strip()
+    try:
+        share = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+    except ValueError:
+        share = math.nan
+    if not 0 < share <= 1:
+        raise UsageError(f"{text!r} is not a share: write 99% or 0.99")
+    return Target(share)
 
 
 def budget_of(value: float | Budget) -> Budget:

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from bench_core.arrays import FloatArray, IntArray
-from bench_core.errors import UsageError
+from bench_core.errors import UsageError, option
 from bench_core.metrics import parse_metric
 from bench_core.metrics.frontier import (
     Choice,
@@ -34,7 +34,16 @@ from bench_core.metrics.frontier import (
     share_of,
 )
 from bench_core.protocols import DIVERGED
-from bench_core.results.budgets import CAP, CONSTANT, Budget, budget_of, choice_within
+from bench_core.results.budgets import (
+    CAP,
+    CONSTANT,
+    KEEP,
+    Budget,
+    Limit,
+    Target,
+    budget_of,
+    choice_within,
+)
 from bench_core.results.records import AUDITS
 
 if TYPE_CHECKING:
@@ -137,10 +146,16 @@ def caps_of(frame: pd.DataFrame) -> list[float]:
     return sorted(float(cap) for cap in found)
 
 
-def points_within(frame: pd.DataFrame, metric: str, higher: bool, budget: Budget) -> pd.DataFrame:
-    """For each learner and repeat the best point within a budget, from the export frame."""
-    cap = budget.amount if budget.kind == CAP else None
-    return under_budget(operating_points(frame, metric, cap=cap), higher, budget)
+def points_within(
+    frame: pd.DataFrame, metric: Criterion, limit: Limit, reference: str = ""
+) -> pd.DataFrame:
+    """For each learner and repeat the best point within a budget, or the cheapest that reaches a
+    target, from the export frame. Those without any are left out."""
+    cap = limit.amount if limit.kind == CAP else None
+    points = operating_points(frame, metric.name, cap=cap)
+    if isinstance(limit, Target):
+        return reaching(points, metric.higher_is_better, limit, reference)
+    return under_budget(points, metric.higher_is_better, limit)
 
 
 def under_budget(points: pd.DataFrame, higher: bool, budget: Budget | float) -> pd.DataFrame:
@@ -155,13 +170,40 @@ def choices_within(points: pd.DataFrame, higher: bool, budget: Budget | float) -
     return _chosen(points, lambda cost, own, p95: choice_within(within, cost, own, p95, higher))
 
 
-def reaching(points: pd.DataFrame, higher: bool, quality: float) -> pd.DataFrame:
-    """For each learner and repeat the least cost at which it has a ``quality`` on validation."""
-    target = np.array([quality])
+def reaching(
+    points: pd.DataFrame, higher: bool, target: Target, reference: str = ""
+) -> pd.DataFrame:
+    """For each learner and repeat the least cost at which it reaches a target on validation; of a
+    share to keep by ``savings``, against the ``reference`` among the points."""
+    if target.kind == KEEP:
+        found = savings(points, higher, reference, target.amount)
+        return found[found["reached"]].reset_index(drop=True)
+    aim = np.array([target.amount])
     chosen = _chosen(
-        points, lambda cost, own, _: mixed_reaching(hull(cost, own, higher), target, higher)
+        points, lambda cost, own, _: mixed_reaching(hull(cost, own, higher), aim, higher)
     )
     return mixture(points, chosen)
+
+
+def why_not_reached(
+    points: pd.DataFrame, metric: Criterion, target: Target, reference: str, learner: str = ""
+) -> str:
+    """The reason why no point of a learner ("": of any) reaches a target, and the remedy."""
+    words = target.words(metric.name, reference)
+    if target.kind == KEEP and reference not in set(points["learner"]):
+        remedy = (
+            f"choose by a budget or a quality, or run it with {option('reference', like='NAME')}"
+        )
+        return f"the run has no reference with a result: {remedy}"
+    if target.kind == KEEP and not len(
+        reaching(points, metric.higher_is_better, target, reference)
+    ):
+        return f"the best constant has {words} on validation, and costs nothing"
+    own = points[points["learner"] == learner] if learner else points
+    found = own["valid_quality"]
+    best = found.max() if metric.higher_is_better else found.min()
+    who = learner or "any learner"
+    return f"no point of {who} reaches {words} on validation ({best:.4g} is the best)"
 
 
 def _chosen(

@@ -1,6 +1,6 @@
 """Results in one SQLite file: many readers, one writer (``writer.py``).
 
-The tables are those of ``tables.py``; docs/store.md describes them for other programs. Fitted
+The tables are those of ``tables.py``; docs/scale.md describes them for other programs. Fitted
 models and cost models are files next to the store (``store_files.py``).
 """
 

@@ -8,6 +8,7 @@ up.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from math import inf, isinf, isnan
 from pathlib import Path
@@ -17,10 +18,13 @@ import numpy as np
 
 from bench_core._io.files import atomic_folder
 from bench_core.costs.model import SensorPrices
+from bench_core.encoding import ColumnEncoding
 from bench_core.errors import UsageError
 from bench_core.serving.folder import Folder
 from bench_core.serving.policy_program import PolicyProgram
+from bench_core.serving.predictor import meaning_of
 from bench_core.serving.program import GATES, LINKS, REJECT, Finish, Program
+from bench_core.serving.raw_rows import RawColumns
 from bench_core.serving.row_state import FeatureNeeds, prices_of
 from bench_core.serving.row_walk import CELL, KEY, LEFT, LEVELS, SEGMENT, Packed, pack
 
@@ -45,7 +49,9 @@ def header(folder: Folder) -> str:
     values = {
         "about": what.replace("*/", "* /").replace("\n", " "),
         "what": "the score" if one else "nothing (several outputs), bench_scores fills the scores",
-        "features": len(folder.names),
+        "features": len(folder.encodings or folder.names),
+        "meaning": meaning_of(about).replace("*/", "* /"),
+        "encoders": _encoders(folder)[0],
         "outputs": folder.program.outputs,
         "cap": f"{cap:g}, the cap it was exported under" if cap < inf else "no cap",
         "score": _SCORE if one else "",
@@ -94,12 +100,60 @@ def source(folder: Folder) -> str:
 
 
 def _text(folder: Folder, constants: dict[str, Any], tables: list[str], engine: str) -> str:
-    names = ", ".join(_string(name) for name in folder.names)
+    raw = RawColumns(folder.encodings) if folder.encodings else None
+    names = ", ".join(_string(name) for name in (raw.names if raw else folder.names))
+    if raw is not None:
+        tables = [
+            *tables,
+            array("int", "column_of", raw.column),
+            array("int", "level_of", raw.level),
+        ]
+    constants |= {
+        "ENCODED": int(raw is not None),
+        "READABLE": len(folder.names),
+        "TEXTS": int(any(own.texts for own in folder.encodings)),
+    }
     named = f"const char *const bench_names[BENCH_FEATURES] = {{{names}}};"
     defined = [f"#define {name} {value}" for name, value in constants.items()]
     text = "\n".join((_HERE / name).read_text(encoding="utf-8") for name in ("trees.c", engine))
     text = text.replace("/* constants */\n", "\n".join(defined) + "\n")
+    text = text.replace("/* encoders */\n", _encoders(folder)[1])
     return text.replace("/* tables */\n", "\n".join([*tables, named]) + "\n")
+
+
+def _encoders(folder: Folder) -> tuple[str, str]:
+    """Declarations and functions that turn cells of text, and moved numbers, into values."""
+    declared, defined = list[str](), list[str]()
+    for own, name in zip(folder.encodings, _identifiers(folder.encodings), strict=True):
+        if not (own.texts or own.offset):
+            continue
+        head = f"float bench_encode_{name}({'const char *text' if own.texts else 'double number'})"
+        shown = _string(own.name).replace("*/", "* /")
+        if own.texts:
+            places = dict(sorted(own.places().items(), key=lambda one: isnan(one[1])))
+            texts, codes = ", ".join(map(_string, places)), ", ".join(map(_float, places.values()))
+            other, k = _float(own.unseen), len(places)
+            body = (
+                f"    static const char *const texts[] = {{{texts}}};\n"
+                f"    static const float codes[] = {{{codes}}};\n"
+                f"    return encode(text, texts, codes, {k}, {other});\n"
+            )
+            declared.append(f"/* The value of {shown} for a text; NULL: missing. */\n{head};\n\n")
+        else:
+            body = f"    return (float)(number - {number(own.offset)});\n"
+            declared.append(f"/* The value of {shown} for a number. */\n{head};\n\n")
+        defined.append(f"{head}\n{{\n{body}}}\n")
+    return "".join(declared), "\n".join(defined)
+
+
+def _identifiers(encodings: Sequence[ColumnEncoding]) -> list[str]:
+    """The columns' names as identifiers of C, numbered where two are alike."""
+    plain = [re.sub(r"\W", "_", own.name, flags=re.ASCII) for own in encodings]
+    return [n if plain.count(n) == 1 else f"{n}_{k}" for k, n in enumerate(plain)]
+
+
+def _float(value: float) -> str:
+    return "NAN" if isnan(value) else f"{value:.1f}f"
 
 
 def _constants(

@@ -5,6 +5,7 @@ call of ``predict`` they keep ``spent_`` (n,), what each row paid. Rows are take
 model that compares the documents of a query is served by ``Predictor.predict_query``.
 """
 
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Self
 
@@ -12,7 +13,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from bench_core.arrays import FloatArray, IntArray
+from bench_core.arrays import FloatArray
 from bench_core.serving.predictor import Predictor, load, probabilities
 
 
@@ -31,8 +32,6 @@ class _Served(BaseEstimator):  # type: ignore[misc]
 
     def _scores(self, X: Any) -> FloatArray:
         check_is_fitted(self)
-        if hasattr(X, "columns"):  # a table: by name, whatever the order
-            X = X[list(self.model_.names)]
         answers = self.model_.predict_rows(X, cap=self.cap)
         self.spent_ = answers.spent
         return answers.scores
@@ -47,12 +46,15 @@ class ServedRegressor(RegressorMixin, _Served):  # type: ignore[misc]
 
 
 class ServedClassifier(ClassifierMixin, _Served):  # type: ignore[misc]
-    """A model of classes, which are numbered from 0."""
+    """A model of classes: the labels of the table, as numbers where all are numbers."""
 
     def fit(self, X: Any = None, y: Any = None) -> Self:
         """Open the folder. Raises InputError where it is none."""
         super().fit(X, y)
-        self.classes_ = np.arange(int(self.model_.about["classes"]))
+        self.classes_ = np.array(self.model_.classes)
+        for kind in (float, int):
+            with suppress(ValueError):  # "ill" is no number, "1.5" no whole one
+                self.classes_ = np.array([*map(kind, self.model_.classes)])
         return self
 
     def decision_function(self, X: Any) -> FloatArray:
@@ -63,6 +65,6 @@ class ServedClassifier(ClassifierMixin, _Served):  # type: ignore[misc]
         """Probabilities (n, K)."""
         return probabilities(self._scores(X), str(self.model_.about["task"]))
 
-    def predict(self, X: Any) -> IntArray:
+    def predict(self, X: Any) -> Any:
         """The likeliest class (n,)."""
-        return np.asarray(self.predict_proba(X).argmax(axis=1))
+        return self.classes_[self.predict_proba(X).argmax(axis=1)]

@@ -15,7 +15,7 @@ from bench_core.data import Features
 from bench_core.datasets.cache import open_prepared
 from bench_core.errors import UsageError, option, require
 from bench_core.results import operating_points as selection
-from bench_core.results.budgets import CAP, COLUMNS, CONSTANT, Budget
+from bench_core.results.budgets import CAP, COLUMNS, CONSTANT, Budget, Limit, Target
 from bench_core.results.store import Store
 from bench_core.results.store_files import costs_path, load_model, state_path, states_folder
 from bench_core.serving.folder import Folder
@@ -32,35 +32,44 @@ if TYPE_CHECKING:
     from bench_core.splits import Splits
 
 
+TABLE = ("label", "query", "drop", "decimal", "dates")
+"""The options by which a run read its tables, for others like them."""
+
+
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """What is to be exported: of one data set, a learner (``""``: the best), within a budget, or
-    the cheapest that reaches a ``quality`` on validation; else the best of all. ``seed`` and
+    """What is to be exported: of one data set, a learner (``""``: the best) within a budget, or the
+    cheapest that reaches a target on validation; without a ``limit`` the best of all. ``seed`` and
     ``fold`` None: the first that has such a point."""
 
     dataset: str
     learner: str = ""
-    budget: Budget | None = None
-    quality: float | None = None
+    limit: Limit | None = None
     seed: int | None = None
     fold: int | None = None
 
 
-def choose(frame: pd.DataFrame, metric: Criterion, wish: Wish) -> pd.Series[Any]:
+def choose(
+    frame: pd.DataFrame, metric: Criterion, wish: Wish, reference: str = ""
+) -> pd.Series[Any]:
     """The row of ``operating_points`` that a wish means. Raises UsageError where there is none."""
     known = list(dict.fromkeys(map(str, frame["learner"])))
     require("learner of this run", [wish.learner] if wish.learner else (), known)
-    budget = wish.budget or Budget(float("inf"))
+    target = wish.limit if isinstance(wish.limit, Target) else None
+    budget = Budget(float("inf")) if target or wish.limit is None else wish.limit
+    assert isinstance(budget, Budget)
     # a cap under which the run measured all learners decides by what was measured, and holds anyway
     measured = budget.kind == CAP and budget.amount in selection.caps_of(frame)
     cap = budget.amount if measured else None
     points = selection.operating_points(frame, metric.name, COLUMNS[budget.kind], cap=cap)
-    for column in ("learner", "seed", "fold"):
+    every, higher = points, metric.higher_is_better
+    for column in ("seed", "fold", "learner"):
         if (wanted := getattr(wish, column)) not in ("", None):
             points = points[points[column] == wanted]
-    higher = metric.higher_is_better
-    if wish.quality is not None:
-        chosen = selection.reaching(points, higher, wish.quality)
+            every = points if column != "learner" else every  # a target is set by the reference
+    if target is not None:
+        chosen = selection.reaching(every, higher, target, reference)
+        chosen = chosen[chosen["learner"].isin(points["learner"])]
     elif budget.kind == "mean":
         chosen = selection.under_budget(points, higher, budget)
     else:  # kept by a single point
@@ -68,24 +77,23 @@ def choose(frame: pd.DataFrame, metric: Criterion, wish: Wish) -> pd.Series[Any]
         limit = float("inf") if measured else budget.amount
         chosen = selection.under_budget(points, higher, Budget(limit, "p95"))
     if chosen.empty:
-        raise UsageError(f"{wish.dataset}: {_nothing(points, wish, metric)}")
+        why = _nothing(points, wish)
+        if target is not None and not points.empty:
+            why = selection.why_not_reached(every, metric, target, reference, wish.learner)
+        raise UsageError(f"{wish.dataset}: {why}")
     mean = selection.over_repeats(chosen)
     mean = mean[mean["repeats"] == mean["repeats"].max()]
-    column = "valid_quality" if wish.quality is None else "valid_cost"
-    lowest = wish.quality is not None or not higher
+    column = "valid_quality" if target is None else "valid_cost"
+    lowest = target is not None or not higher
     best = mean[column].idxmin() if lowest else mean[column].idxmax()
     own = chosen[chosen["learner"] == mean.loc[best, "learner"]]
     return own.sort_values(["fold", "seed"], kind="stable").iloc[0]
 
 
-def _nothing(points: pd.DataFrame, wish: Wish, metric: Criterion) -> str:
+def _nothing(points: pd.DataFrame, wish: Wish) -> str:
     who = wish.learner or "any learner"
     if points.empty:
         return f"no finished trial of {who} there; 'bench log --failed' shows why"
-    if wish.quality is not None:
-        best = points["valid_quality"].max() if metric.higher_is_better else None
-        best = points["valid_quality"].min() if best is None else best
-        return f"no point of {who} reaches {metric.name} {wish.quality:g} ({best:.4g} is the best)"
     return f"nothing of {who} within the budget; the cheapest costs {points['valid_cost'].min():g}"
 
 
@@ -98,7 +106,7 @@ def export(
     its files are gone.
     """
     frame = frame[frame["dataset"] == wish.dataset]
-    row = choose(frame, metric, wish)
+    row = choose(frame, metric, wish, info.reference)
     spec = _spec(store, info.run, row, str(row["params"]))
     states = states_folder(store.path)
     splits = open_prepared(spec["data"])
@@ -114,11 +122,13 @@ def export(
     about = {
         **_what(splits, info, spec, point),
         "mixture": mixture,
-        "budget": None if wish.budget is None else wish.budget._asdict(),
+        "budget": wish.limit._asdict() if isinstance(wish.limit, Budget) else None,
         **_figures(row, metric),
         "reference": _reference(frame, info, metric, row),
     }
-    return Folder(program, splits.costs, splits.names, about, cheaper)
+    # what a transformer made is asked for by its features' names
+    encodings = () if any(own.made for own in splits.encodings) else splits.encodings
+    return Folder(program, splits.costs, splits.names, about, cheaper, encodings)
 
 
 def _program(
@@ -172,11 +182,7 @@ def _what(
         "task": str(splits.task),
         "classes": splits.classes,
         "class_names": splits.class_names,
-        "moved": {
-            splits.names[j]: (splits.columns[j], offset)
-            for j, offset in enumerate(splits.offsets)
-            if offset
-        },
+        "table": {key: info.request.get(key) for key in TABLE},
         "stand_in": spec["stand_in"],
         "unit": splits.costs.unit,
         "everything": splits.costs.everything,

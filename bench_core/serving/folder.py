@@ -21,13 +21,14 @@ from bench_trees.ensemble import Ensemble
 from bench_core._io.files import atomic_folder
 from bench_core.costs.model import CostModel, SensorPrices
 from bench_core.costs.shipped import MODELS
+from bench_core.encoding import ColumnEncoding, encodings_from
 from bench_core.errors import InputError, UsageError
 from bench_core.sequential import Evaluated
 from bench_core.serving.policy_program import PolicyProgram
 from bench_core.serving.program import Columns, Finish, Kernel, Program, Step, Stop
 from bench_core.serving.query_ranks import INPUTS
 
-FORMAT, VERSION = "budget-bench model", 2
+FORMAT, VERSION = "budget-bench model", 3
 INDEX = "model.json"
 _COLUMNS = tuple(f.name for f in fields(Columns))
 _KERNEL = tuple(f.name for f in fields(Kernel) if f.name != "tile")
@@ -43,13 +44,15 @@ class Folder:
     """What a folder holds: the program, the cost model, features' ``names``, and ``about``: JSON
     values such as task, unit, point, figures and provenance. Of a mixture of two points ``cheaper``
     is the program that serves a share of the rows, by the ``part`` and ``seed`` of its
-    ``about["mixture"]``."""
+    ``about["mixture"]``. ``encodings``: how raw columns become features, () where they are features
+    as they are."""
 
     program: Program | PolicyProgram
     costs: CostModel
     names: tuple[str, ...]
     about: Mapping[str, Any]
     cheaper: Program | PolicyProgram | None = None
+    encodings: tuple[ColumnEncoding, ...] = ()
 
     def single(self, form: str) -> None:
         """Raise UsageError for a mixture, of which a form other than the folder has no way to
@@ -74,6 +77,7 @@ def write_folder(path: Path, folder: Folder) -> None:
         "format": FORMAT,
         "version": VERSION,
         "names": list(folder.names),
+        "columns": [{"kind": own.kind, **asdict(own)} for own in folder.encodings],
         "about": dict(folder.about),
         "costs": {"model": _spelling(folder.costs), "values": values},
     }
@@ -107,7 +111,11 @@ def read_folder(path: Path) -> Folder:
         for one in (program, cheaper or program):
             if not len(names) == len(one.multiplier) == costs.features:
                 raise ValueError("names, program and costs differ in their features")
-        return Folder(program, costs, names, dict(index["about"]), cheaper)
+        columns = [{k: v for k, v in own.items() if k != "kind"} for own in index["columns"]]
+        encodings = encodings_from(columns)
+        if encodings and names != tuple(f for own in encodings for f in own.features):
+            raise ValueError("the columns do not make the features")
+        return Folder(program, costs, names, dict(index["about"]), cheaper, encodings)
     except (*_UNSOUND, AttributeError) as error:
         fault = f"{type(error).__name__}: {error}"
         raise InputError(

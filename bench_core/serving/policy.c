@@ -3,7 +3,7 @@
 struct policy {
     struct row row;
     unsigned char made[PURCHASES + 1];
-    int lacking[BENCH_FEATURES + PURCHASES]; /* sensors that features and purchases still need */
+    int lacking[READABLE + PURCHASES]; /* sensors that features and purchases still need */
     int open; /* purchases that are not made */
     double left;
 };
@@ -22,9 +22,9 @@ static double price_after(const struct row *r, int purchase, const double *price
 static void buy(struct policy *p, int purchase)
 {
     struct row *r = &p->row;
-    int asked[BENCH_FEATURES], count = 0;
-    float values[BENCH_FEATURES];
-    for (int f = 0; purchase == PURCHASES && f < BENCH_FEATURES; f++)
+    int asked[READABLE], count = 0;
+    float values[READABLE];
+    for (int f = 0; purchase == PURCHASES && f < READABLE; f++)
         if (needed[f] == 0)
             asked[count++] = f;
     for (int i = sensors_of[purchase]; i < sensors_of[purchase + 1]; i++) {
@@ -33,7 +33,7 @@ static void buy(struct policy *p, int purchase)
             continue;
         r->bought[s] = 1;
         for (int k = things_of[s]; k < things_of[s + 1]; k++) {
-            int j = things[k] - BENCH_FEATURES;
+            int j = things[k] - READABLE;
             if (--p->lacking[things[k]] > 0)
                 continue;
             if (j < 0) {

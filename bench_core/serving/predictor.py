@@ -19,6 +19,7 @@ import numpy as np
 from bench_core.arrays import BoolArray, Float32Array, FloatArray, IntArray
 from bench_core.costs.model import Acquired, CostModel, pays_by_row
 from bench_core.data import Queries
+from bench_core.encoding import ColumnEncoding, plain_encodings
 from bench_core.errors import UsageError, one_line
 from bench_core.metrics.frontier import drawn
 from bench_core.serving.folder import Folder, read_folder
@@ -27,6 +28,7 @@ from bench_core.serving.naive_walk import Lists, NaiveWalk
 from bench_core.serving.policy_program import PolicyProgram
 from bench_core.serving.policy_walk import PolicyWalk
 from bench_core.serving.program import Program
+from bench_core.serving.raw_rows import AskedRow, RawColumns, columns_by_name
 from bench_core.serving.row_state import CAPPED, Answer, Answers, FeatureNeeds, Rounds, bill
 
 if TYPE_CHECKING:
@@ -54,6 +56,7 @@ def load(folder: str | Path) -> Predictor:
 class Predictor:
     """A model at the operating point that it was exported at.
 
+    ``names`` are the columns that it was trained on, as the table had them: text is encoded here.
     ``about`` is what the folder says of it: point, figures, provenance. ``cap`` is the budget of
     every row where the model was exported under one: calls without a cap keep it. May be used by
     several threads at once.
@@ -65,7 +68,8 @@ class Predictor:
     def __init__(self, folder: Folder) -> None:
         self.program: Program | PolicyProgram = folder.program
         self.costs: CostModel = folder.costs
-        self.names: tuple[str, ...] = folder.names
+        self._raw = RawColumns(folder.encodings) if folder.encodings else None
+        self.names: tuple[str, ...] = self._raw.names if self._raw else folder.names
         self.about: Mapping[str, Any] = folder.about
         budget = folder.about.get("budget") or {}
         self.cap: float | None = budget["amount"] if budget.get("kind") == "cap" else None
@@ -101,9 +105,57 @@ class Predictor:
 
     @property
     def features(self) -> tuple[str, ...]:
-        """Names of the features that it may ask for."""
+        """Names of the columns that it may ask for."""
+        return tuple(self.names[column] for column in self._needed)
+
+    @property
+    def sensors(self) -> Mapping[int, list[str]]:
+        """The columns that it may ask for, by the sensor that measures them."""
+        found = defaultdict[int, list[str]](list)
+        for f in self._read:
+            (column,) = self._columns([f])
+            for s in self.costs.sensors_of(f).tolist():
+                found[s] += [name for name in [self.names[column]] if name not in found[s]]
+        return found
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """The labels of the classes, by number; () for other tasks."""
+        return classes_of(self.about)
+
+    @property
+    def encodings(self) -> tuple[ColumnEncoding, ...]:
+        """How raw columns become features, () where they are features as they are."""
+        return () if self._raw is None else self._raw.encodings
+
+    @property
+    def meaning(self) -> str:
+        """What a score is, in one line."""
+        return meaning_of(self.about)
+
+    def table_features(self, X: Any) -> Float32Array:
+        """The rows of a table, as ``predict_rows`` takes it, as encoded features (n, d)."""
+        raw = self._raw or RawColumns(plain_encodings(self.names))
+        return raw.table(X, self._needed)
+
+    @cached_property
+    def _read(self) -> list[int]:
+        """The features that it reads, rising."""
         other = self._cheaper._needs.features if self._cheaper else ()
-        return tuple(self.names[f] for f in sorted({*self._needs.features, *other}))
+        return sorted({*self._needs.features, *other})
+
+    @cached_property
+    def _needed(self) -> list[int]:
+        return self._columns(self._read)
+
+    def _columns(self, features: list[int]) -> list[int]:
+        """The columns that features are made of, each once."""
+        return features if self._raw is None else self._raw.of(features)
+
+    def encode(self, name: str, cell: Any) -> float:
+        """The number that stands for a cell of a column in ``predict_into``."""
+        raw = self._raw or RawColumns(plain_encodings(self.names))
+        return raw.code(self.names.index(name), cell)
 
     def _cheaper_serves(self, rows: Iterable[int | str]) -> BoolArray:
         """True for rows or queries (n,), by number or id, that the cheaper point is drawn for."""
@@ -120,7 +172,7 @@ class Predictor:
     def predict(
         self, acquire: Acquire, *, cap: float | None = None, row: int | str | None = None
     ) -> Answer:
-        """One row. ``acquire(names)`` returns the values of features, None or NaN where missing.
+        """One row. ``acquire(names)`` returns the cells of columns, None or NaN where missing.
 
         It is called with all that a sensor, or several, yield to this model, never twice for
         the same. With ``cap`` the row never costs more: it answers at the last point of the path
@@ -134,10 +186,23 @@ class Predictor:
     ) -> Answer:
         """As ``predict``, without lists of names and values: the fastest way to ask.
 
-        ``acquire(numbers, values)`` is called with the places of features in ``names``, and writes
-        what they are into ``values``, float32, NaN before; both are its own until it returns. The
-        answer's ``bought`` is an array of such numbers.
+        ``acquire(numbers, values)`` is called with the places of columns in ``names``, and writes
+        what they are into ``values``, float32, NaN before; both are its own until it returns. What
+        is no number, as ``encode`` gives it. The answer's ``bought`` is an array of such numbers.
         """
+        if self._raw is not None:
+            row_codes = AskedRow(self._raw)
+
+            def codes(_: int, features: IntArray, values: Float32Array) -> None:
+                if columns := row_codes.new(features):
+                    found = np.full(len(columns), nan, dtype=np.float32)
+                    acquire(np.array(columns), found)
+                    row_codes.codes.update(zip(columns, found.tolist(), strict=True))
+                row_codes.put(features, values)
+
+            (answer,) = _answered(self._drawn(row)._rounds(1, False, cap), codes)
+            answer.bought = np.array([*row_codes.codes], dtype=np.int64)
+            return answer
 
         def fill(_: int, numbers: IntArray, values: Float32Array) -> None:
             values.fill(nan)
@@ -188,18 +253,29 @@ class Predictor:
         cap: float | None = None,
         rows: Sequence[int | str] | None = None,
     ) -> Answers:
-        """Rows whose cells ``X`` (n, d) are at hand; the bill is as if each had been asked for.
+        """Rows whose cells are at hand; the bill is as if each had been asked for.
 
-        ``rows``: numbers or ids by which a mixture draws, one for each row, or for each query;
-        without them their places in ``X``. The columns of a data frame are found by their names.
+        ``X``: an array (n, columns) in the order of ``names``, a data frame, a mapping of columns
+        or a list of mappings, whose other columns are left alone. ``rows``: numbers or ids by which
+        a mixture draws, one for each row, or for each query; without them their places in ``X``.
         """
-        if hasattr(X, "columns"):
-            if lost := [name for name in self.names if name not in X.columns]:
-                raise UsageError(f"X has no column {lost[0]!r}, which the model was trained on")
-            X = X[[*self.names]]
+        columns = columns_by_name(X)
+        if self._raw is not None or columns is not None:
+            X = X if columns is None else columns
+            return self.predict_features(self.table_features(X), queries, cap, rows)
         cells = narrow(X)
         if cells.ndim != 2 or cells.shape[1] != len(self.names):
             raise UsageError(f"X must be (n, {len(self.names)}), not {cells.shape}")
+        return self.predict_features(cells, queries, cap, rows)
+
+    def predict_features(
+        self,
+        cells: Float32Array,
+        queries: Queries | None = None,
+        cap: float | None = None,
+        rows: Sequence[int | str] | None = None,
+    ) -> Answers:
+        """As ``predict_rows`` of the encoded features (n, d), as a prepared data set has them."""
         if self._cheaper is not None:
             units = range(len(cells) if queries is None else len(queries))
             there = self._cheaper_serves(units if rows is None else rows)
@@ -252,32 +328,32 @@ class Predictor:
         return probabilities(self.predict_rows(X, queries).scores, str(self.about["task"]))
 
     def _run(self, rounds: Rounds, acquire: AcquireFor) -> list[Answer]:
-        asked = defaultdict[int, list[str]](list)
+        asked = _Asked(self)
 
         def fill(row: int, numbers: IntArray, values: Float32Array) -> None:
-            names = self._names_of(numbers)
-            asked[row] += names
-            _put(values, acquire(row, names), asked[row])
+            names = asked.new(row, numbers)
+            asked.put(row, numbers, values, acquire(row, names) if names else ())
 
-        return _by_name(_answered(rounds, fill), asked)
+        return _by_name(_answered(rounds, fill), asked.names)
 
     async def _run_async(self, rounds: Rounds, acquire: AcquireLaterFor) -> list[Answer]:
         from asyncio import gather
 
-        asked = defaultdict[int, list[str]](list)
+        async def known(row: int, names: list[str]) -> Sequence[Any]:
+            return await acquire(row, names) if names else ()
+
+        asked = _Asked(self)
         while True:
             try:
                 asks = next(rounds)
             except StopIteration as end:
-                return _by_name(end.value, asked)
-            names = [self._names_of(numbers) for _, numbers, _ in asks]
-            for (row, _, _), own in zip(asks, names, strict=True):
-                asked[row] += own
-            found = await gather(*(acquire(ask[0], n) for ask, n in zip(asks, names, strict=True)))
-            for (row, _, values), given in zip(asks, found, strict=True):
-                _put(values, given, asked[row])
+                return _by_name(end.value, asked.names)
+            names = [asked.new(row, numbers) for row, numbers, _ in asks]
+            found = await gather(*(known(ask[0], n) for ask, n in zip(asks, names, strict=True)))
+            for ask, given in zip(asks, found, strict=True):
+                asked.put(*ask, given)
 
-    def _names_of(self, numbers: IntArray) -> list[str]:
+    def _names_of(self, numbers: IntArray | list[int]) -> list[str]:
         names: list[str] = self._names_array[numbers].tolist()
         return names
 
@@ -336,6 +412,25 @@ class Predictor:
         return Lists(self.program)
 
 
+def classes_of(about: Mapping[str, Any]) -> tuple[str, ...]:
+    """The labels of the classes, by number."""
+    return tuple(about.get("class_names") or map(str, range(int(about.get("classes", 0)))))
+
+
+def meaning_of(about: Mapping[str, Any]) -> str:
+    """What a score is, in one line."""
+    classes = classes_of(about)
+    if len(classes) == 2:
+        return f"score = log-odds of {classes[1]} (class 1); {classes[0]} is class 0"
+    if classes:
+        return f"scores = log-probabilities up to a constant, in this order: {', '.join(classes)}"
+    return (
+        "score = rank within the query, more is better"
+        if about.get("task") == "ranking"
+        else ("score = the predicted label")
+    )
+
+
 def _together(parts: Sequence[tuple[BoolArray, Answers]]) -> Answers:
     """The answers of all rows, each of which is in one part."""
     order = np.argsort(np.concatenate([np.flatnonzero(there) for there, _ in parts]))
@@ -390,18 +485,53 @@ def _copy(cells: Float32Array, row: int, numbers: IntArray, values: Float32Array
     values[:] = cells[row][numbers]
 
 
-def _put(values: Float32Array, found: Any, names: list[str]) -> None:
-    """Write into ``values`` what a caller's function returned for the last of these features."""
+class _Asked:
+    """The names that rows were asked for, and what came back."""
+
+    def __init__(self, model: Predictor) -> None:
+        self.model, self.names = model, defaultdict[int, list[str]](list)
+        self.rows = dict[int, AskedRow]()
+
+    def new(self, row: int, features: IntArray) -> list[str]:
+        """The names of features that one row is to be asked for, each once."""
+        raw = self.model._raw
+        columns: IntArray | list[int] = features
+        if raw is not None:
+            columns = self.rows.setdefault(row, AskedRow(raw)).new(features)
+        names = self.model._names_of(columns)
+        self.names[row] += names
+        return names
+
+    def put(self, row: int, features: IntArray, values: Float32Array, found: Any) -> None:
+        """Write into ``values`` what a caller's function returned for the last of these names."""
+        raw = self.model._raw
+        if raw is None:
+            return _put(values, found, self.names[row])
+        own = self.rows[row]
+        columns = own.new(features)
+        cells = _listed(found, self.names[row], len(columns))
+        own.codes |= {c: raw.code(c, cell) for c, cell in zip(columns, cells, strict=True)}
+        return own.put(features, values)
+
+
+def _listed(found: Any, names: list[str], wanted: int) -> Any:
+    """What a caller's function returned for the last of these names, in order."""
     if not isinstance(found, list | tuple | np.ndarray):
         # of no numbers, or in no order
         unsound = isinstance(found, str | bytes | Mapping | Set)
         found = [found] if unsound else list(found)
-    if len(found) != len(values):
-        asked = ", ".join(names[-len(values) :][:3])
+    if len(found) != wanted:
+        asked = ", ".join(names[-wanted:][:3])
         raise UsageError(
-            f"acquire returned {len(found)} values for {len(values)} features "
+            f"acquire returned {len(found)} values for {wanted} features "
             f"({asked}); return one for each, None where it is missing"
         )
+    return found
+
+
+def _put(values: Float32Array, found: Any, names: list[str]) -> None:
+    """Write into ``values`` what a caller's function returned for the last of these features."""
+    found = _listed(found, names, len(values))
     if not isinstance(found, np.ndarray):
         try:  # a third of the time of numpy's way
             return pack_into(f"{len(found)}f", values.data, 0, *found)

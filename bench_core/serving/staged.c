@@ -233,6 +233,9 @@ static void begin(struct row *r, const struct bench_source *source)
     r->source = source;
     memset(r->have, 0, sizeof r->have);
     memset(r->bought, 0, sizeof r->bought);
+#if ENCODED
+    memset(r->known, 0, sizeof r->known);
+#endif
     for (int k = 0; k < BENCH_OUTPUTS; k++)
         r->sums.own[k] = r->score[k] = r->stop[k] = 0.0;
     r->cells[2 * FEATURES] = 0;
@@ -249,7 +252,7 @@ static void take_all(struct row *r)
     const float *cells = r->source->cells;
     int32_t bits[FEATURES];
     for (int c = 0; c < FEATURES; c++)
-        r->values[c] = cells[features[c]];
+        r->values[c] = feature(cells, features[c]);
     memcpy(bits, r->values, sizeof bits);
     for (int c = 0; c < FEATURES; c++)
         put(r, c, bits[c]);

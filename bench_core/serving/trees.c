@@ -45,6 +45,10 @@ struct row {
     double price, cap;
     struct sums sums;
     int stopped, capped;
+#if ENCODED
+    float codes[BENCH_FEATURES];
+    unsigned char known[BENCH_FEATURES];
+#endif
 };
 
 /* In four sums that do not wait for each other. */
@@ -60,14 +64,70 @@ static double price_of(const unsigned char *bought)
     return (total[0] + total[1]) + (total[2] + total[3]);
 }
 
+#if ENCODED
+/* Some features are made of text. level_of: the code for which a feature is 1; -1: it is the code. */
+static float feature(const float *codes, int f)
+{
+    float code = codes[column_of[f]];
+    return level_of[f] < 0 || isnan(code) ? code : (float)(code == (float)level_of[f]);
+}
+
+static void acquire(struct row *r, int count, const int *asked, float *values)
+{
+    int columns[BENCH_FEATURES], found = 0;
+    float codes[BENCH_FEATURES];
+    const float *from = r->source->acquire ? r->codes : r->source->cells;
+    for (int k = 0; k < count; k++) {
+        int column = column_of[asked[k]];
+        if (r->known[column])
+            continue;
+        r->known[column] = 1;
+        codes[found] = NAN;
+        columns[found++] = column;
+    }
+    if (r->source->acquire && found > 0)
+        r->source->acquire(r->source->context, found, columns, codes);
+    for (int k = 0; k < found; k++)
+        r->codes[columns[k]] = codes[k];
+    for (int k = 0; k < count; k++)
+        values[k] = feature(from, asked[k]);
+}
+
+#if TEXTS
+/* The code of a text without blanks around it: the first number among these. */
+static float encode(const char *text, const char *const *texts, const float *codes, int count, float other)
+{
+    const char *end;
+    if (!text)
+        return NAN;
+    while (*text == ' ' || (*text >= '\t' && *text <= '\r'))
+        text++;
+    for (end = text + strlen(text); end > text && (end[-1] == ' ' || (end[-1] >= '\t' && end[-1] <= '\r')); end--)
+        ;
+    for (int k = 0; k < count; k++)
+        if (strlen(texts[k]) == (size_t)(end - text) && memcmp(texts[k], text, (size_t)(end - text)) == 0)
+            return codes[k];
+    return other;
+}
+
+#endif
+
+/* encoders */
+#else
+static float feature(const float *cells, int f)
+{
+    return cells[f];
+}
+
 static void acquire(struct row *r, int count, const int *asked, float *values)
 {
     if (r->source->acquire)
         r->source->acquire(r->source->context, count, asked, values);
     else
         for (int k = 0; k < count; k++)
-            values[k] = r->source->cells[asked[k]];
+            values[k] = feature(r->source->cells, asked[k]);
 }
+#endif
 
 /* A value of these bits as a key: an integer in the order of the floats; -0.0 is 0.0. */
 static void put(struct row *r, int cell, int32_t bits)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -35,11 +35,14 @@ def cost(value: float) -> str:
 
 
 def times(value: float) -> str:
-    """A saving: ``3.4x``; infinite where nothing is paid any more."""
+    """A saving: ``3.4x``, with two decimals where one would hide on which side of 1 it lies;
+    infinite where nothing is paid any more."""
     if math.isnan(value):
         return "-"
     if math.isinf(value):
         return "free"
+    if value != 1 and round(value, 1) == 1:
+        return f"{value:.2f}x"
     return f"{value:.1f}x" if value < 100 else f"{value:.0f}x"
 
 
@@ -61,6 +64,12 @@ def count(number: int, noun: str) -> str:
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
+def listed(names: Sequence[str], most: int = 3) -> str:
+    """``a, b and c``; of many names the first, and how many more."""
+    shown = [*names[:most], f"{len(names) - most} more"] if len(names) > most + 1 else [*names]
+    return f"{', '.join(shown[:-1])} and {shown[-1]}" if len(shown) > 1 else "".join(shown)
+
+
 def counted(counts: Mapping[str, int]) -> str:
     """``12 ok, 3 failed``: what there is any of."""
     return ", ".join(f"{n} {what}" for what, n in counts.items() if n > 0)
@@ -68,9 +77,10 @@ def counted(counts: Mapping[str, int]) -> str:
 
 def stand_in_notice(dataset: str, missing: str) -> str:
     """The sentence that goes with results on a stand-in for ``missing``."""
+    files = f"The files of {missing}" if missing else "The real data"
     return (
-        f"{missing or 'the real data'} is not here: these results are on the generator {dataset}; "
-        "use it to check the installation, not to compare methods"
+        f"{files} were not found; generated data ({dataset}) was used instead. It shows that the "
+        "software runs, not how good a method is"
     )
 
 

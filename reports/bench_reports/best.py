@@ -1,4 +1,4 @@
-"""``bench best --budget 60``: the best learner and setting within a budget."""
+"""``bench best --keep 99%``: the learner and setting to take, within a budget or at a quality."""
 
 from __future__ import annotations
 
@@ -39,9 +39,8 @@ if TYPE_CHECKING:
 
     from bench_core.leaderboard.assembly import Offer
     from bench_core.leaderboard.board import Standing
-    from bench_core.leaderboard.bought_sensors import Purchase
     from bench_core.plugins import Registry
-    from bench_core.results.budgets import Budget
+    from bench_core.results.budgets import Budget, Limit, Target
     from bench_core.results.operating_points import Criterion
     from bench_core.results.records import RunInfo
 
@@ -51,9 +50,12 @@ COMMANDS_SHOWN = 3
 
 @click.command(
     "best",
-    short_help="Show which learner and setting is best within a budget.",
+    short_help="Show which learner and setting to take.",
     epilog="""\b
 Examples:
+  bench best                                 the cheapest with 99% of the reference's quality
+  bench best --keep 95%
+  bench best --quality 0.85                  the cheapest with this quality
   bench best --budget 60
   bench best --budget 10,20,40               the best at each
   bench best --budget 60 --budget-kind p95   95% of rows cost at most 60
@@ -62,13 +64,12 @@ Examples:
   bench best 3 --budget 60 -o best.txt
 
 \b
-The budget is a cost per row in the unit of the data set's prices. What is within it and what is
-best is decided on validation; the test columns say what to expect. A cap holds for every row: it
-was enforced at prediction, and is there if the run measured it. Exit status 1 if no data set has a
-result.""",
+Validation decides what is chosen, test says what to expect. A budget is a cost per row in the unit
+of the data set's prices. A cap holds for every row: it was enforced at prediction, and is there if
+the run measured it. Exit status 1 if no data set has a result.""",
 )
 @options.run_argument
-@options.budget_options(required=True)
+@options.limit_options()
 @options.names_option("-d", "--data", "datasets", help="Data sets of the run to look at.")
 @click.option("-m", "--metric", metavar="NAME", help="Judge by this metric of the run.")
 @options.output_option
@@ -77,22 +78,33 @@ result.""",
 @options.debug_option
 def command(
     run: str,
-    budgets: Sequence[Budget],
+    limits: Sequence[Limit],
     datasets: tuple[str, ...],
     metric: str | None,
     output: Path | None,
     store: Path,
     plugins: Sequence[str],
 ) -> int:
-    """Show which learner and setting of RUN is best within a budget, and how to train it."""
+    """Show which learner and setting of RUN to take, and how to train it.
+
+    Within a budget it is the best, at a quality the cheapest. Without options it is the cheapest
+    that keeps 99% of the reference's quality.
+    """
+    from bench_core.leaderboard.board import SHARE
     from bench_core.leaderboard.reports import finished
+    from bench_core.results.budgets import Budget, Target
 
     check_text(output)
     info, frame = finished(store, run)
     parts: list[Table | str] = []
     for name in named_datasets(frame, datasets):
         own = frame[frame["dataset"] == name]
-        parts += answer(info, own, name, metric or "", budgets, plugins, store)
+        budgets = [limit for limit in limits if isinstance(limit, Budget)]
+        if budgets:
+            parts += answer(info, own, name, metric or "", budgets, plugins, store)
+            continue
+        target = next((limit for limit in limits if isinstance(limit, Target)), Target(SHARE))
+        parts += cheapest(info, own, name, metric or "", target, plugins, store)
     deliver_parts(parts, output)
     return 0 if any(isinstance(part, Table) for part in parts) else NO_RESULT
 
@@ -110,7 +122,6 @@ def answer(
     budgets the winner at each."""
     from bench_core.leaderboard.assembly import offers, primary_metric, uses_of
     from bench_core.leaderboard.board import Standing
-    from bench_core.leaderboard.bought_sensors import chosen_within, kept_points, purchases
     from bench_core.leaderboard.certainty import standings
     from bench_core.results.store import Store
 
@@ -137,23 +148,97 @@ def answer(
     yield from notices(replace(info, datasets=tuple(uses_of(info, name))))
     for budget, own in offered.items():
         if not own:
-            yield f"{name}: {no_result(info, frame, budget, store)}"
+            yield f"{name}: {no_result(info, frame, name, budget, store)}"
     if offered[budgets[0]] and len(budgets) == 1:
         top = offered[budgets[0]][0]
-        chosen = chosen_within(info, frame, name, top.learner, budgets[0], judge)
-        bought = purchases(kept_points(Store(store), info.run, chosen))
-        yield from training(info, name, top, bought, budgets[0], plugins, store)
+        yield reached(top, judge)
+        yield from training(info, frame, name, top, judge, budgets[0], plugins, store)
     elif any(offered.values()):
         first = next(str(budget) for budget, own in offered.items() if own)
         yield f"with the other learners, and how to train it: bench best --budget {first!r}"
     yield ""
 
 
+def cheapest(
+    info: RunInfo,
+    frame: pd.DataFrame,
+    name: str,
+    metric: str,
+    target: Target,
+    plugins: Sequence[str],
+    store: Path,
+) -> Iterator[Table | str]:
+    """For one data set: the learners that reach a target, the cheapest first, and how to train
+    it."""
+    from bench_core.leaderboard.assembly import offers, primary_metric, uses_of
+    from bench_core.leaderboard.board import Saved
+    from bench_core.leaderboard.certainty import savings_at
+    from bench_core.results.budgets import KEEP
+    from bench_core.results.store import Store
+    from bench_reports.terminal import saving_cells
+
+    judge, primary = primary_metric(info, name, metric), primary_metric(info, name).name
+    found, words = (
+        offers(frame, judge, target, info.reference),
+        target.words(judge.name, info.reference),
+    )
+    yield from notices(replace(info, datasets=tuple(uses_of(info, name))))
+    if not found:
+        yield f"{name}: {no_result(info, frame, name, target, store, metric=judge)}"
+        return
+    sure: dict[str, Saved] = {}
+    savings = {one.learner: one.saving for one in found if not math.isnan(one.saving)}
+    if judge.name == primary and savings:  # values per row are stored of no other metric
+        sure = savings_at(info, Store(store), name, frame, target.amount, savings)
+    numbers = ["cost", judge.name, "validation cost", f"validation {judge.name}"]
+    rows = [
+        [
+            *(one.learner, cost(one.pick.cost), quality(one.pick.quality)),
+            *(cost(one.valid_cost), quality(one.valid_quality)),
+            *(one.audit, f"{one.repeats} of {one.of}"),
+        ]
+        for one in found
+    ]
+    if target.kind == KEEP:
+        numbers[1:1] = "saving", f"{CONFIDENCE} interval"
+        for row, one in zip(rows, found, strict=True):
+            row[2:2] = saving_cells(one.saving, sure.get(one.learner, Saved()))
+    styles = ["bold green", *[""] * (len(rows) - 1)]
+    titles = ("learner", *numbers, "audit", "repeats")
+    title = f"{name}: least cost with {words}{costs_in(frame)}"
+    yield Table(titles, rows, "learner", tuple(numbers), row_styles=styles, title=title)
+    if target.kind == KEEP:
+        yield f"saving: {info.reference}'s cost divided by this learner's, both at {words}"
+    if any(one.tier for one in sure.values()):
+        yield "*: not significantly worse than the largest saving"
+    yield f"chosen on validation: {MIXED}"
+    yield reached(found[0], judge)
+    yield from training(info, frame, name, found[0], judge, target, plugins, store)
+    yield ""
+
+
+def reached(top: Offer, metric: Criterion) -> str:
+    """A sentence on what the chosen learner reached on validation and on test."""
+    valid, test = quality(top.valid_quality), quality(top.pick.quality)
+    figures = f"{metric.name} {valid} on validation, {test} on test"
+    return f"{top.learner}: {figures}, at a cost of {cost(top.pick.cost)} per row"
+
+
+def limit_words(info: RunInfo, dataset: str, limit: Limit) -> str:
+    """``at its best``, ``within 10 on average`` or ``at 99% of gbrt's accuracy``."""
+    from bench_core.leaderboard.assembly import primary_metric
+    from bench_core.results.budgets import Target
+
+    if isinstance(limit, Target):
+        return f"at {limit.words(primary_metric(info, dataset).name, info.reference)}"
+    return "at its best" if math.isinf(limit.amount) else f"within {limit.words}"
+
+
 def explained(sure: Mapping[str, Standing], why: str) -> Iterator[str]:
     """The meaning of ± and *, or ``why`` they are not known, and the rule by which points are
     taken."""
     if any(not math.isnan(one.interval.low) for one in sure.values()):
-        yield f"±: half the {CONFIDENCE} interval; *: statistically tied for best"
+        yield f"±: half the {CONFIDENCE} interval; *: not significantly worse than the best"
         yield f"chosen on validation: {MIXED}"
     else:
         yield f"±: not known: {why}"
@@ -161,22 +246,31 @@ def explained(sure: Mapping[str, Standing], why: str) -> Iterator[str]:
 
 def training(
     info: RunInfo,
+    frame: pd.DataFrame,
     name: str,
     top: Offer,
-    bought: Sequence[Purchase],
-    budget: Budget,
+    metric: Criterion,
+    limit: Limit,
     plugins: Sequence[str],
     store: Path,
 ) -> Iterator[str]:
     """The settings of the winner, what it buys, and the commands that train it."""
-    from bench_core.leaderboard.bought_sensors import sentences
+    from bench_core.leaderboard.bought_sensors import (
+        chosen_within,
+        kept_points,
+        purchases,
+        sentences,
+    )
+    from bench_core.results.store import Store
 
+    chosen = chosen_within(info, frame, name, top.learner, limit, metric)
+    bought = purchases(kept_points(Store(store), info.run, chosen))
     yield from (f"{top.learner}: best at {setting.short}" for setting in top.pick.settings)
     yield from sentences(bought)
     yield "train it with:"
     registry = options.registry(plugins)
     # results under a cap need a run that measures it
-    cap = budget.amount if budget.kind == "cap" else 0.0
+    cap = limit.amount if limit.kind == "cap" else 0.0
     chosen = ((one, one.cheaper) for one in top.pick.settings)
     commands = dict.fromkeys(  # of each choice that some repeat made, the most frequent first
         run_command(info.request, name, top.learner, setting.params, registry, store, cap)
@@ -263,16 +357,31 @@ def deliver_parts(parts: Iterable[Table | str], output: Path | None) -> None:
             screen.out(printable(part), highlight=False)
 
 
-def no_result(info: RunInfo, frame: pd.DataFrame, budget: Budget, store: Path) -> str:
-    """The reason why no learner has a point within a budget on one data set, and what to do."""
-    from bench_core.results.operating_points import caps_of
+def no_result(
+    info: RunInfo,
+    frame: pd.DataFrame,
+    dataset: str,
+    limit: Limit,
+    store: Path,
+    learner: str = "",
+    metric: Criterion | None = None,
+) -> str:
+    """The reason why no learner has a point within a limit on one data set, and what to do."""
+    from bench_core.leaderboard.assembly import primary_metric
+    from bench_core.results.budgets import Target
+    from bench_core.results.operating_points import caps_of, operating_points, why_not_reached
 
-    if budget.kind == "cap":
+    if isinstance(limit, Target):
+        judge = metric or primary_metric(info, dataset)
+        points = operating_points(frame, judge.name)
+        if len(points):
+            return why_not_reached(points, judge, limit, info.reference, learner)
+    if limit.kind == "cap":
         # caps are enforced at prediction, so others cannot be read off
         caps = caps_of(frame)
         there = f"measured are {', '.join(map('{:.15g}'.format, caps))}" if caps else "none was"
-        again = _command(info.request, store, caps=sorted({*caps, budget.amount}))
-        return f"no cap of {budget.amount:.15g} was measured ({there}); without training: {again}"
+        again = _command(info.request, store, caps=sorted({*caps, limit.amount}))
+        return f"no cap of {limit.amount:.15g} was measured ({there}); without training: {again}"
     # every path begins with the constant, which is free
     return "no learner has a result; 'bench log --failed' shows why"
 

@@ -15,14 +15,14 @@ from bench_core.cli.options import names_of
 from bench_core.errors import UsageError, one_line, require
 from bench_core.statistics import CONFIDENCE
 from bench_core.terminal.tables import Table, deliver, write_text, written
-from bench_core.terminal.wording import MIXED, cost, count, notices, quality
-from bench_reports.best import deliver_parts, named_datasets, no_result
+from bench_core.terminal.wording import MIXED, cost, count, listed, notices, quality
+from bench_reports.best import deliver_parts, limit_words, named_datasets, no_result
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from bench_core.leaderboard.pairs import Pair
-    from bench_core.results.budgets import Budget
+    from bench_core.results.budgets import Limit
     from bench_core.results.records import RunInfo
 
 SUFFIXES = (".tex", ".csv", ".txt", "")
@@ -36,6 +36,7 @@ TITLES = ("a", "b", "a - b", f"{CONFIDENCE} interval", "p", "p adjusted", "alike
 Examples:
   bench compare miser cegb                   at their best
   bench compare miser cegb --budget 60       at the same mean cost
+  bench compare miser cegb --keep 99%        where each keeps 99% of the reference's quality
   bench compare miser cegb --budget 20,40 --budget-kind cap
   bench compare miser cegb cronus --run 3 --data letters
   bench compare miser cegb gbrt -o pairs.tex         a LaTeX table with p-values; also .csv
@@ -54,7 +55,7 @@ that the two differ by less than --interest; * marks a difference not 0 by its o
     shell_complete=names_of("learners"),
 )
 @click.option("--run", default="last", metavar="RUN", help="The run.  [default: last]")
-@options.budget_options()
+@options.limit_options()
 @options.names_option("-d", "--data", "datasets", help="Data sets of the run to look at.")
 @click.option(
     "--interest",
@@ -69,7 +70,7 @@ that the two differ by less than --interest; * marks a difference not 0 by its o
 def command(
     learners: tuple[str, ...],
     run: str,
-    budgets: Sequence[Budget],
+    limits: Sequence[Limit],
     datasets: tuple[str, ...],
     interest: float,
     output: Path | None,
@@ -88,7 +89,7 @@ def command(
     info, frame = finished(store, run)
     require("learner of this run", names, dict.fromkeys(map(str, frame["learner"])))
     parts: list[Table | str] = [*notices(info)]
-    for name, within in product(named_datasets(frame, datasets), budgets or [Budget(math.inf)]):
+    for name, within in product(named_datasets(frame, datasets), limits or [Budget(math.inf)]):
         own = frame[frame["dataset"] == name]
         parts += _answer(info, own, store, name, names, within, interest)
     tables = [part for part in parts if isinstance(part, Table)]
@@ -134,7 +135,7 @@ def _answer(
     place: Path,
     dataset: str,
     names: Sequence[str],
-    budget: Budget,
+    limit: Limit,
     interest: float,
 ) -> Iterator[Table | str]:
     from bench_core.leaderboard.assembly import primary_metric, uses_of
@@ -143,18 +144,18 @@ def _answer(
     from bench_core.results.store import Store
 
     store = Store(place)
-    if budget.kind == "cap" and budget.amount not in caps_of(frame):
-        yield f"{dataset}: {no_result(info, frame, budget, place)}"
+    if limit.kind == "cap" and limit.amount not in caps_of(frame):
+        yield f"{dataset}: {no_result(info, frame, dataset, limit, place)}"
         return
     # units are queries where there are any, else rows
     use, judge = uses_of(info, dataset)[0], primary_metric(info, dataset)
     try:
-        given = info, store, frame, dataset, names, budget
+        given = info, store, frame, dataset, names, limit
         found, pairs, others = pairs_within(*given, interest=interest)
     except UsageError as error:
         yield str(error)
         return
-    at = "at their best" if math.isinf(budget.amount) else f"at {budget.words}"
+    at = limit_words(info, dataset, limit).replace("its", "their").replace("within", "at")
     queries, counted = use["queries"]["test"], use["rows"]["test"]
     units = f"{queries} queries" if queries else f"{counted} rows"
     rows = [
@@ -169,18 +170,19 @@ def _answer(
         ]
         for pair in pairs
     ]
-    title = f"{dataset}: {judge.name} {at}, {count(len(found), 'repeat')} of {units}"
+    what = at if limit.kind == "quality" else f"{judge.name} {at}"
+    title = f"{dataset}: {what}, {count(len(found), 'repeat')} of {units}"
     yield Table(TITLES, rows, "", TITLES[2:], title=title)
-    if budget.kind == "mean" and math.isfinite(budget.amount):
+    if limit.kind not in ("p95", "cap") and math.isfinite(limit.amount):
         yield MIXED
     if others:
-        yield f"{dataset}: not all can be had at {budget.words}: {', '.join(others)}"
+        yield f"{dataset}: no result of {listed(others)} {at}"
     for pair in pairs:
-        yield from _sentences(pair, judge.higher_is_better)
+        yield from _sentences(pair, judge.higher_is_better, "queries" if queries else "rows")
     yield ""
 
 
-def _sentences(pair: Pair, higher: bool) -> Iterator[str]:
+def _sentences(pair: Pair, higher: bool, units: str) -> Iterator[str]:
     one = pair.difference
     # a - b below 0 is better for errors
     better, other = (pair.a, pair.b) if (one.value > 0) == higher else (pair.b, pair.a)
@@ -200,9 +202,13 @@ def _sentences(pair: Pair, higher: bool) -> Iterator[str]:
         price = f"at a cost of {cost(asked)}" if asked else "for nothing"
         yield f"  {pair.b} has the quality of {pair.a} {price}; {pair.a} costs nothing"
     else:
-        most = "never" if math.isinf(edges.high) else f"{edges.high:.2f}"
-        within = f"({edges.low:.2f} to {most})"
-        yield f"  {pair.b} has the quality of {pair.a} at {ratio:.2f} of its cost {within}"
+        within = f"{edges.low:.2f} to {edges.high:.2f}"
+        within = f"at least {edges.low:.2f}" if math.isinf(edges.high) else within
+        needs = f"{pair.b} needs {ratio:.2f}x {pair.a}'s cost for the same quality"
+        yield f"  {needs} ({CONFIDENCE}: {within})"
     for kind, thirds in pair.parts.items():
+        which = f"{units} that cost {pair.a} least / more / most"
+        if kind == "rows of a query":
+            which = "small / medium / large queries"
         values = (f"{value:+.4f}{'' if low <= 0 <= high else '*'}" for value, (low, high) in thirds)
-        yield f"  {pair.a} - {pair.b} by {kind}, thirds from least to most: {', '.join(values)}"
+        yield f"  {pair.a} - {pair.b} on {which}: {', '.join(values)}"

@@ -18,13 +18,21 @@ from typing import TYPE_CHECKING, Any
 from bench_core.errors import no_formula, one_line
 from bench_core.leaderboard.board import SHARE
 from bench_core.leaderboard.certainty import all_certified
+from bench_core.leaderboard.conclusion import conclusion, overall_conclusion
 from bench_core.leaderboard.reports import paragraph
 from bench_core.planning.invocation import command
 from bench_core.results.budgets import Budget
 from bench_core.statistics import CONFIDENCE
 from bench_core.terminal.tables import Table, write_text
 from bench_core.terminal.wording import MIXED, cost, quality, times
-from bench_reports.terminal import marked, optimum_table
+from bench_reports.terminal import (
+    marked,
+    missing_words,
+    optimum_table,
+    order_words,
+    saving_words,
+    target,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -48,7 +56,10 @@ def markdown(
 ) -> None:
     """Write Markdown with tables."""
     lines = [f"# {md(run.title or run.run)}", ""]
-    for board in all_certified(run, store, frame):
+    made = all_certified(run, store, frame)
+    if overall := overall_conclusion(made):
+        lines += [md(" ".join(overall)), ""]
+    for board in made:
         lines += [*_markdown_table(board), ""]
     for section in sections:
         lines += [md(f"{section.name}: {section.summary}"), ""]
@@ -60,6 +71,8 @@ def _markdown_table(board: Board) -> Iterator[str]:
     best = board.best()
     yield f"## {md(title(board))}"
     yield ""
+    if board.rows:
+        yield from (md(str(conclusion(board))), "")
     # | miser | **0.7990** [0.78, 0.81] | ... | 3000 | 2.1x [1.5x, 2.6x] |
     rows = [
         [
@@ -78,7 +91,7 @@ def _markdown_table(board: Board) -> Iterator[str]:
     in_unit = f" ({board.unit})" if board.unit else ""
     about = f"{board.metric} on test within budgets: costs per row{in_unit}. "
     how = (
-        f"Bold: the best; ~: not told apart from it; brackets: {CONFIDENCE} interval; "
+        f"Bold: the best; ~: not significantly worse; brackets: {CONFIDENCE} interval; "
         "-: no result. "
     )
     yield md(" ".join([about + how + CHOSEN, *_about_saving(board)]))
@@ -100,10 +113,11 @@ def _saving(board: Board, row: Row) -> list[str]:
 def _about_saving(board: Board) -> list[str]:
     if not board.saves:
         return []
-    mean = ", the mean of repeats" if board.repeats > 1 else ""
     return [
-        f"Saving: what {board.reference} pays for {SHARE:.0%} of its best {board.metric} over what "
-        f"the learner pays for it{mean}, with its {CONFIDENCE} interval."
+        f"The {SHARE:.0%} cost is the least with {target(board)} on validation; "
+        f"{saving_words(board)}, with its {CONFIDENCE} interval.",
+        *filter(None, [missing_words(board)]),
+        order_words(board),
     ]
 
 
@@ -207,7 +221,7 @@ def caption(board: Board) -> str:
     # a caption has to be read without the text around it
     parts = [
         f"{title(board)}: {board.metric} on test ({better} is better){within}. Bold: the best; "
-        f"underlined: not told apart from it; small: to the ends of the {CONFIDENCE} interval; "
+        f"underlined: not significantly worse; small: to the ends of the {CONFIDENCE} interval; "
         f"-: no result. {CHOSEN}",
         *_about_saving(board),
     ]
@@ -299,13 +313,15 @@ def write_json(
     store: Any = None,
 ) -> None:
     """Write boards with curves, standings and failures as one JSON document."""
+    made = all_certified(run, store, frame)
     document = {
         "run": run.run,
         "title": run.title,
         "state": run.state,
         "command": command(run.request),
         "methods": paragraph(run, frame),
-        "datasets": [_board(board) for board in all_certified(run, store, frame)],
+        "conclusion": overall_conclusion(made),
+        "datasets": [_board(board) for board in made],
         "sections": [{"name": s.name, "summary": s.summary} for s in sections],
     }
     # NaN is not JSON
@@ -318,6 +334,7 @@ def _board(board: Board) -> dict[str, Any]:
     return {
         **_fields(board, *same),
         "facts": board.facts,
+        "conclusion": conclusion(board).sentences,
         "notes": [*board.remarks()],
         "budgets": [at.budget for at in board.at],
         "optimum": [board.optimum.within(at.budget) for at in board.at],

@@ -1,4 +1,4 @@
-"""``bench features --budget 60``: what the best setting within a budget buys, and for how many."""
+"""``bench features --budget 60``: what the chosen setting buys, and for how many rows."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from bench_core.cli import options
 from bench_core.errors import UsageError, printable
 from bench_core.terminal.tables import Table, check_output, console, deliver, show
 from bench_core.terminal.wording import cost
-from bench_reports.best import costs_in, named_datasets, no_result
+from bench_reports.best import costs_in, limit_words, named_datasets, no_result
 
 if TYPE_CHECKING:
     from bench_core.leaderboard.bought_sensors import Purchase
-    from bench_core.results.budgets import Budget
+    from bench_core.results.budgets import Limit
 
 NAMED = 30
 """So many features that can be dropped are named on the terminal."""
@@ -32,6 +32,7 @@ TITLES = ("features", "price", "bought for", "cost per row")
 Examples:
   bench features --budget 60                         of the best learner within the budget
   bench features --learner cegb --budget 60
+  bench features --keep 99%                          of the cheapest with 99% of the reference
   bench features --learner cegb -o features.csv      at its best; share 0: can be dropped
   bench features --order                             in which step, of policies that buy row by row
   bench features --order -o order.pdf                a picture (or .svg, .png, .csv)
@@ -42,7 +43,7 @@ The point is chosen on validation, shares are of test rows, averaged over repeat
 that add up; under another cost model a bill can be below their sum.""",
 )
 @options.run_argument
-@options.budget_options(several=False)
+@options.limit_options(several=False)
 @click.option("--learner", metavar="NAME", help="A learner of the run.  [default: the best]")
 @options.names_option("-d", "--data", "datasets", help="Data sets of the run to look at.")
 @click.option("--order", is_flag=True, help="Show when: the steps in which rows buy each.")
@@ -59,7 +60,7 @@ that add up; under another cost model a bill can be below their sum.""",
 @options.debug_option
 def command(
     run: str,
-    budget: Budget | None,
+    limit: Limit | None,
     learner: str | None,
     datasets: tuple[str, ...],
     order: bool,
@@ -68,7 +69,7 @@ def command(
     store: Path,
     plugins: tuple[str, ...],
 ) -> int:
-    """Show which features a learner of RUN buys within a budget."""
+    """Show which features a learner of RUN buys within a budget, or at a quality."""
     from bench_core.leaderboard.bought_sensors import (
         chosen_within,
         kept_points,
@@ -88,7 +89,7 @@ def command(
         )
     picture = order and output is not None and output.suffix.lower() in SUFFIXES
     check_output(output)
-    within = budget or Budget(math.inf)
+    within = limit or Budget(math.inf)
     info, frame = finished(store, run)
     kept, lines = Store(store), []
     panels: dict[str, list[Purchase]] = {}
@@ -98,12 +99,11 @@ def command(
         own = frame[frame["dataset"] == name]
         chosen = chosen_within(info, own, name, learner, within)
         if chosen.empty:  # other data sets may still have an answer
-            why = no_result(info, own, within, store)
+            why = no_result(info, own, name, within, store, learner or "")
             console(stderr=True).out(printable(f"{name}: {why}"))
             continue
         first = str(chosen["learner"].iloc[0])
-        at = "at its best" if math.isinf(within.amount) else f"within {within.words}"
-        title = f"{name}: what {first} buys {at}{costs_in(own)}"
+        title = f"{name}: what {first} buys {limit_words(info, name, within)}{costs_in(own)}"
         bought = purchases(kept_points(kept, info.run, chosen))
         if order:
             if not (steps := ordered(bought)):

@@ -11,7 +11,7 @@ import hashlib
 import math
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -20,18 +20,25 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from bench_core.contracts import dataset_of
 from bench_core.errors import one_line, printable
 from bench_core.leaderboard.board import SHARE, Board, Row, Standing, notes_of, notice
+from bench_core.leaderboard.conclusion import conclusion, overall_conclusion
 from bench_core.leaderboard.ranks import over_datasets
 from bench_core.planning.invocation import command
 from bench_core.statistics import CONFIDENCE
 from bench_core.terminal.tables import write_text
 from bench_core.terminal.wording import cost, count, counted, duration, quality, times
 from bench_reports.page_data import ChartView, json_text, page_data
+from bench_reports.palette import css
 from bench_reports.terminal import (
+    RANK,
     explained_marks,
     heading,
+    missing_words,
     of_few_draws,
     optimum_table,
+    order_words,
+    rank_words,
     run_line,
+    saving_words,
     selection_line,
     target,
 )
@@ -85,7 +92,7 @@ def page(
     """
     boards, views, learners, data = page_data(info, boards, frame, store)
     # the policy allows just these two by their hashes, so a name with markup can run nothing
-    style, script = source("page.css"), source(*SCRIPTS)
+    style, script = css() + source("page.css"), source(*SCRIPTS)
     # one of each data, whatever the accounting
     sets = [board.dataset for board in boards if not board.same_as]
     parts = []
@@ -102,6 +109,7 @@ def page(
             subtitle=run_line(info),
             description=f"{count(len(learners), 'learner')} on {', '.join(sets)}",
             parts=parts,
+            conclusion=overall_conclusion(boards),
             overview=overview(boards, learners, info.baselines),
             several=len(sets) if len(sets) > 1 else 0,
             by_area=any(not math.isnan(row.area.value) for b in boards for row in b.rows),
@@ -134,7 +142,7 @@ def environment() -> Any:
         lstrip_blocks=True,
     )
     made.filters |= {"notice": notice, "notes": notes_of, "linked": linked}
-    made.filters |= {"legend": legend, "savings": saving_sentences}
+    made.filters |= {"legend": legend, "conclusion": conclusion, "order": order_words}
     made.filters |= {"lacking": partial(optimum_table, width=sys.maxsize)}
     return made
 
@@ -239,12 +247,12 @@ class TableRow(NamedTuple):
 def board_table(
     board: Board, view: ChartView, learners: Sequence[str]
 ) -> tuple[list[PageColumn], list[TableRow]]:
-    """The columns that say something on this board, and the rows: best first, baselines below."""
-    # the order of the view without a limit, which the script restores too
-    own = {row.learner: row for row in board.rows}
-    ranked = [(own[c.learner], c, sure, k) for k, (c, sure) in enumerate(view.ranking(), 1)]
-    ranked.sort(key=lambda item: item[0].baseline)
-    rows, curves, sures, places = zip(*ranked, strict=True)
+    """The columns that say something on this board, and the rows in its order."""
+    place = {row.learner: k for k, row in enumerate(board.rows)}
+    ranked = [(c, sure, k) for k, (c, sure) in enumerate(view.ranking(), 1)]
+    ranked.sort(key=lambda item: place[item[0].learner])
+    curves, sures, places = zip(*ranked, strict=True)
+    rows = [board.rows[place[curve.learner]] for curve in curves]
     better = "down" if view.metric.higher_is_better else "up"
     ranks = [rank_text(sure, k) for sure, k in zip(sures, places, strict=True)]
     cheap = [cost(row.cheap.cost) for row in rows]
@@ -252,7 +260,7 @@ def board_table(
     trained = [f"{r.fits} in {duration(r.seconds)}" if r.fits else "-" for r in rows]
     marks = [", ".join(_marks(board, row)) or "-" for row in rows]
     columns = [
-        PageColumn("rank", "rank", ranks),
+        PageColumn("rank", RANK, ranks),
         PageColumn("learner", "learner", [one_line(r.learner) for r in rows], numeric=False),
         PageColumn("quality", view.metric.name, [quality(c.quality[-1]) for c in curves], better),
         PageColumn("range", f"{CONFIDENCE} interval", [_interval(sure) for sure in sures], better),
@@ -307,56 +315,16 @@ def _marks(board: Board, row: Row) -> list[str]:
 
 def legend(board: Board, columns: Sequence[PageColumn]) -> list[str]:
     """The table's columns explained, those that it has."""
-    name = one_line(board.reference)
-    mean = "the mean of repeats, " if board.repeats > 1 else ""
     lines = {
-        "range": f"rank: what the data leave open ({CONFIDENCE}{of_few_draws(board)}); shaded: not "
-        "separable from the best.",
-        "saving": f"{SHARE:.0%} cost: the least with {target(board)}; "
-        f"saving: what {name} pays for {SHARE:.0%} over what the learner pays for it "
-        f"({mean}with its {CONFIDENCE} interval).",
+        "range": f"{RANK}: {rank_words(board)}{of_few_draws(board)}; shaded: not significantly "
+        "worse than the best.",
+        "saving": f"{SHARE:.0%} cost: the least with {target(board)} on validation; "
+        f"{saving_words(board)}, with its {CONFIDENCE} interval. {missing_words(board)}",
         "gap": "to optimum: what the curve lacks to the known optimum, a mean over costs.",
         "trained": "training: settings tried, and the time of all fits.",
     }
     explained = [lines[column.name] for column in columns if column.name in lines]
     return [selection_line(board), *explained, *explained_marks(board)]
-
-
-def saving_sentences(board: Board) -> Iterator[str]:
-    """The learner that keeps the quality at the least cost, and the one with the surest saving if
-    that is another. A saving that was found by luck on validation does not count."""
-    kept = [
-        (row.cheap.cost, row)
-        for row in board.rows
-        if row.cheap and not row.reference and row.saving > 1 and not row.saved.lost
-    ]
-    if not (kept and board.reference):
-        return
-
-    def sure(row: Row) -> float:
-        low = row.saved.interval.low
-        return row.saving if math.isnan(low) else low
-
-    # of equal costs the first by name, so that pages do not change by chance
-    _, cheapest = min(kept, key=lambda pair: (pair[0], pair[1].learner))
-    _, surest = max(kept, key=lambda pair: (sure(pair[1]), pair[1] is cheapest, pair[1].learner))
-    yield (
-        f"{one_line(cheapest.learner)} keeps {SHARE:.0%} of {one_line(board.reference)}'s "
-        f"{board.metric} at the least cost, {_paid(board, cheapest)}."
-    )
-    if surest is not cheapest:
-        yield f"The surest saving is {one_line(surest.learner)}'s: {_paid(board, surest)}."
-
-
-def _paid(board: Board, row: Row) -> str:
-    """The learner's cost, and its share of the reference's with its interval. The saving of several
-    repeats is the mean of theirs, which is not the ratio of mean costs."""
-    sure = ""
-    mean = f" by the mean saving of {board.repeats} repeats" if board.repeats > 1 else ""
-    if not math.isnan(row.saved.interval.low):
-        low, high = (1 / edge for edge in reversed(row.saved.interval))
-        sure = f" ({CONFIDENCE}: {low:.0%} to {high:.0%})"
-    return f"{cost(row.cheap.cost)}: {1 / row.saving:.0%} of what that pays for it{mean}{sure}"
 
 
 class Overall(NamedTuple):

@@ -26,17 +26,21 @@ from bench_core.arrays import BoolArray, FloatArray, IntArray
 from bench_core.errors import one_line
 from bench_core.leaderboard import bought_sensors
 from bench_core.leaderboard.assembly import uses_of, varied_parameters
-from bench_core.leaderboard.board import Board, Measure, Standing
+from bench_core.leaderboard.board import SHARE, Board, Measure, Standing
 from bench_core.leaderboard.board import Pick as Choice
 from bench_core.leaderboard.bought_sensors import EVERY, NEVER, ordered
+from bench_core.leaderboard.conclusion import conclusion
 from bench_core.leaderboard.pairs import thirds
 from bench_core.leaderboard.ranks import least_difference
+from bench_core.metrics.frontier import share_of
 from bench_core.results import operating_points as selection
 from bench_core.results.budgets import COLUMNS, Budget
 from bench_core.results.operating_points import Criterion, criterion
 from bench_core.statistics import CONFIDENCE
 from bench_core.statistics.repeats import in_every, stored_repeats, units_within
-from bench_core.terminal.wording import cost, count, quality
+from bench_core.terminal.wording import cost, count, quality, times
+from bench_reports.palette import COLOURS, look
+from bench_reports.terminal import order_words
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -199,10 +203,7 @@ def _capped(own: pd.DataFrame, metric: Criterion, caps: Sequence[float]) -> list
     import pandas as pd
 
     every = pd.concat(
-        selection.points_within(
-            own, metric.name, metric.higher_is_better, Budget(cap, "cap")
-        ).assign(cap=cap)
-        for cap in caps
+        selection.points_within(own, metric, Budget(cap, "cap")).assign(cap=cap) for cap in caps
     )
     curves = []
     for name, part in every.groupby("learner", sort=False, observed=True):
@@ -295,7 +296,7 @@ def exact(value: float) -> float:
 
 class PageData(NamedTuple):
     """All that the page shows: boards with their certainty, the views of each data set, all
-    learners (the place of one decides its colour in all charts), and what its script reads."""
+    learners, and what its script reads."""
 
     boards: Sequence[Board]
     views: Mapping[str, Sequence[ChartView]]
@@ -308,7 +309,10 @@ def page_data(
 ) -> PageData:
     """The data of a run. Certainty, pairs and purchases need a store."""
     of = {board.dataset: views(info, board, frame) for board in boards}
+    opened = _opened(info, boards, of)
     grid = slider(list(of.values()))
+    if opened is not None:  # the slider has the budget of the first conclusion
+        grid = sorted({*grid, *_kept_share(info, boards[opened], of, frame, store)})
     curves = [curve for own in of.values() for view in own for curve in view.curves]
     learners = list(dict.fromkeys(curve.learner for curve in curves))
     few = sum(len(own[0].curves) for own in of.values() if own) <= FEW
@@ -321,14 +325,21 @@ def page_data(
             board = certify(info, store, board, frame, own, grid)
             pairs = pairwise(info, store, board, own[0], learners, amounts)
             bought = purchases(store, info.run, board.dataset, own[0], learners, amounts, whole)
+        place = {row.learner: k for k, row in enumerate(board.rows)}
+        for view in own:
+            view.curves.sort(key=lambda curve: place[curve.learner])
         drawn = [_drawn(view, learners, grid, whole=few or view is own[0]) for view in own]
         more = {"views": drawn, "pairs": pairs, "bought": bought}
         sure.append(board)
-        sets.append({**_about(board, learners), **more})
+        sets.append({**_about(board, learners), **_keeping(board, own, learners, grid), **more})
     counts = range(2, len(learners) + 1) if len(boards) > 1 else ()
     json = {
         "run": one_line(info.run),
-        "learners": [[one_line(name), int(name in info.baselines)] for name in learners],
+        "learners": [
+            [one_line(name), int(name in info.baselines), *look(name)] for name in learners
+        ],
+        "colours": [light for light, _ in COLOURS],
+        "open": opened or 0,
         "shares": grid,
         "level": CONFIDENCE,
         # by number of learners less two: the difference of mean ranks on one data set that
@@ -337,6 +348,62 @@ def page_data(
         "sets": sets,
     }
     return PageData(sure, of, learners, json)
+
+
+def _opened(
+    info: RunInfo, boards: Sequence[Board], of: Mapping[str, Sequence[ChartView]]
+) -> int | None:
+    """The place of the board that the page opens at: the one of most test rows."""
+    there = [k for k, board in enumerate(boards) if of[board.dataset]]
+
+    def tested(k: int) -> int:
+        uses = uses_of(info, boards[k].dataset)
+        return int((uses[0].get("rows") or {}).get("test", 0)) if uses else 0
+
+    return max(there, key=tested, default=None)
+
+
+def _kept_share(
+    info: RunInfo,
+    board: Board,
+    of: Mapping[str, Sequence[ChartView]],
+    frame: pd.DataFrame,
+    store: Store | None,
+) -> Iterator[float]:
+    """The budget at which the learner of a board's conclusion keeps the quality, as a share."""
+    from bench_core.leaderboard.certainty import certified
+
+    row = conclusion(certified(info, store, board, frame)).row
+    if row is not None:
+        yield exact(row.cheap.budget / of[board.dataset][0].whole)
+
+
+def _keeping(
+    board: Board, own: Sequence[ChartView], learners: Sequence[str], grid: Sequence[float]
+) -> dict[str, Any]:
+    """``opens``: the place of the slider at which the learner of the conclusion keeps the quality;
+    ``keeps``: that quality on test, the budgets at which learners reach it on validation, and the
+    learner with its saving in words. ``order``: that of the board in words."""
+    row = conclusion(board).row
+    if row is None or not own:
+        return {"opens": len(grid), "order": order_words(board)}
+    reference = next(one for one in board.rows if one.reference)
+    share = row.cheap.budget / own[0].whole
+    target = share_of(reference.best.quality, SHARE, board.higher_is_better)
+    kept = [one for one in board.rows if one.cheap and not one.saved.lost]
+    saved = "" if row.reference or row.saving <= 1 else f"{times(row.saving)} cheaper"
+    return {
+        "opens": int(np.searchsorted(grid, share * (1 - 1e-5))),
+        "order": order_words(board),
+        "keeps": {
+            "name": f"{SHARE:.0%} of {one_line(board.reference)}",
+            "y": shown(quality, target),
+            "at": {learners.index(one.learner): exact(one.cheap.budget) for one in kept},
+            "from": learners.index(row.learner),
+            "to": learners.index(board.reference),
+            "saved": saved,
+        },
+    }
 
 
 def _about(board: Board, learners: Sequence[str]) -> dict[str, Any]:

@@ -14,11 +14,12 @@ import numpy as np
 
 from bench_core.arrays import FloatArray
 from bench_core.errors import UsageError, one_line
-from bench_core.leaderboard.board import Board, Row
+from bench_core.leaderboard.board import Board
 from bench_core.leaderboard.certainty import quality_within
 from bench_core.results.budgets import Budget
 from bench_core.statistics import CONFIDENCE
 from bench_reports.figure_files import figure_file, safe
+from bench_reports.palette import COLOURS, look
 from bench_reports.terminal import marked
 
 if TYPE_CHECKING:
@@ -27,9 +28,6 @@ if TYPE_CHECKING:
 
     from bench_core.results.records import RunInfo
     from bench_core.results.store import Store
-
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
-"""Okabe and Ito's palette, told apart by colour-blind readers too, without its yellow."""
 
 DASHES = ("-", "--", "-.", ":")
 GREY = "#8a8a8a"
@@ -42,20 +40,19 @@ WIDE = 10.0
 
 def write(run: RunInfo, frame: pd.DataFrame, output: Path | None, *, store: Any = None) -> None:
     """Draw a panel for each data set that has curves. Raises UsageError without matplotlib."""
-    from bench_core.leaderboard.assembly import boards
+    from bench_core.leaderboard.certainty import all_certified
 
-    made = [board for board in boards(run, frame) if any(row.curve for row in board.rows)]
+    made = all_certified(run, store, frame)  # in the order of the tables
+    made = [board for board in made if any(row.curve for row in board.rows)]
     if not made:
         raise UsageError(f"run {run.run} has no curves to draw")
     with figure_file(output, run.run) as figure:
         figure.set_size_inches(6.6, 3.6 * len(made))
-        # methods have the first colours
-        rows = sorted((row for board in made for row in board.rows), key=lambda row: row.baseline)
-        looks = {name: k for k, name in enumerate(dict.fromkeys(row.learner for row in rows))}
         panels = figure.subplots(len(made), squeeze=False)[:, 0]
         for axes, board in zip(panels, made, strict=True):
-            _panel(axes, board, looks, *_bands(run, store, board, frame))
-        figure.suptitle(one_line(run.title or run.run), fontsize=9)
+            _panel(axes, board, *_bands(run, store, board, frame))
+        if run.title:
+            figure.suptitle(safe(one_line(run.title)), fontsize=9)
 
 
 Bands = dict[str, FloatArray]
@@ -83,18 +80,23 @@ def _bands(
     return places, {name: pairs for name, pairs in ends.items() if np.isfinite(pairs).any()}
 
 
-def _panel(
-    axes: Axes, board: Board, looks: dict[str, int], places: FloatArray, bands: Bands
-) -> None:
+def _panel(axes: Axes, board: Board, places: FloatArray, bands: Bands) -> None:
+    from matplotlib.ticker import LogLocator, NullLocator
+
     end = float(places[-1]) if len(places) else 1.0
     # costs of cascades span decades
     if len(places) and end > WIDE * places[0]:
         axes.set_xscale("log")
+        axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+        axes.xaxis.set_major_formatter("{x:.10g}")
+        axes.xaxis.set_minor_locator(NullLocator())
     axes.margins(x=0)
     labels = []
     for row in board.rows:
         if row.curve:
-            colour, dash = _look(row, looks)
+            colour, dash = GREY, DASHES[look(row.learner).dash]
+            if not row.baseline:
+                colour = COLOURS[look(row.learner).colour][0]
             name = safe(one_line(row.learner))
             if row.learner in bands:
                 low, high = bands[row.learner].T
@@ -120,16 +122,6 @@ def _panel(
     _label_ends(axes, sorted(labels))
 
 
-def _look(row: Row, looks: dict[str, int]) -> tuple[str, str]:
-    """Colour and dash of a learner, the same on every panel; baselines are grey, each with a dash
-    of its own."""
-    # 7 colours by 4 dashes tell 28 methods apart
-    place = looks[row.learner]
-    if row.baseline:
-        return GREY, DASHES[place % len(DASHES)]
-    return COLOURS[place % len(COLOURS)], DASHES[place // len(COLOURS) % len(DASHES)]
-
-
 def _label_ends(axes: Axes, labels: list[tuple[float, str, str]]) -> None:
     """Names at the right ends of the lines, moved apart where they would overlap."""
     low, high = axes.get_ylim()
@@ -149,6 +141,6 @@ def _label_ends(axes: Axes, labels: list[tuple[float, str, str]]) -> None:
             color=colour,
             fontsize=7,
             va="center",
-            arrowprops={"arrowstyle": "-", "color": colour, "lw": 0.4},
+            arrowprops={"arrowstyle": "-", "color": colour, "lw": 0.4, "relpos": (0, 0.5)},
             annotation_clip=False,
         )

@@ -23,10 +23,12 @@ from bench_core.leaderboard.board import (
     Board,
     Measure,
     Row,
+    Saved,
     Standing,
     notes_of,
     notice,
 )
+from bench_core.leaderboard.conclusion import conclusion, overall_conclusion
 from bench_core.leaderboard.ranks import over_datasets
 from bench_core.protocols import DIVERGED
 from bench_core.statistics import CONFIDENCE, WIDE_LEVEL
@@ -50,9 +52,11 @@ if TYPE_CHECKING:
     from bench_core.protocols import Section
     from bench_core.results.records import RunInfo
     from bench_core.results.store import Store
+    from bench_core.statistics.comparison import Interval
 
 
 PERCENT = f"{SHARE:.0%}"
+RANK = "quality rank"
 LEAST_NAME = 8
 _TITLE = 8  # a metric of a longer name is headed "quality"
 
@@ -62,14 +66,14 @@ LEAST_HALF = 0.00005
 LINES = 9
 """Rows of the plot of curves, and so the most learners that are drawn."""
 
-LABEL = 14
+LABEL = 15
 LEAST_WIDTH = 60
 
 Columns = Mapping[str, Callable[[Row], str]]
 """By title the cell of a row."""
 
 RANKS = (
-    "mean: over data sets; rank: what Nemenyi's test leaves; *: statistically tied for best. "
+    f"rank: {CONFIDENCE} range (Nemenyi test); *: not significantly worse than the best. "
     "Only learners with a result on every data set."
 )
 
@@ -138,12 +142,16 @@ def _parts(
 ) -> Iterator[tuple[str, str] | Table]:
     """Tables, and lines with their styles; ``plain``: each says by itself what it is about."""
     yield from ((line, "bold") for line in heading(info))
+    if overall := overall_conclusion(boards):
+        yield " ".join(overall), "bold"
     legends = [legend(board) if any(b.rows for b in boards) else [] for board in boards]
     for board, own, following in zip(boards, legends, [*legends[1:], None], strict=True):
         yield "", ""
         yield one_line(f"{board.dataset}{marked(board)}: {', '.join(board.facts)}"), "bold"
+        if board.rows:
+            yield str(conclusion(board)), ""
         if board.stand_in:
-            yield f"notice: {notice(board)}" if plain else notice(board), "yellow"
+            yield f"notice: {notice(board)}.", "yellow"
         if board.rows:
             yield from plain_tables(board) if plain else _on_screen(board, width)
             yield from ((line, "dim") for line in search_lines(board))
@@ -156,9 +164,8 @@ def _parts(
             yield from ((line, "dim") for line in own)
     names, ranked = over_datasets(boards)
     if ranked:
-        by = "by area (without a reference by best quality)"
         yield "", ""
-        yield f"ranks on {len(names)} data sets, {by}", "bold"
+        yield f"mean rank over {len(names)} data sets (by mean quality over all budgets)", "bold"
         made = rank_table(ranked, names, width)
         yield made
         if made.titles[3] != names[0]:
@@ -297,6 +304,19 @@ def target(board: Board) -> str:
     )
 
 
+def saving_words(board: Board) -> str:
+    """The column of savings explained."""
+    mean = ", the mean of repeats" if board.repeats > 1 else ""
+    return f"saving: {one_line(board.reference)}'s {PERCENT} cost divided by this learner's{mean}"
+
+
+def missing_words(board: Board) -> str:
+    """The dash of a learner without a saving explained, where some learner has one."""
+    if not board.saves or all(row.cheap for row in board.rows):
+        return ""
+    return f"-: {PERCENT} is not reached on validation{' in every repeat' * (board.repeats > 1)}."
+
+
 def _saving_lines(board: Board) -> list[str]:
     if not board.reference:
         return ["saving: none, as the run has no reference learner here (--reference NAME)."]
@@ -304,15 +324,15 @@ def _saving_lines(board: Board) -> list[str]:
     own = next(row for row in board.rows if row.reference)
     if not own.reached and DIVERGED not in own.marks:
         return [f"saving: none, as a constant, which costs nothing, has {target(board)}."]
-    share = f"its {board.metric} on test as a share of {name}'s"
+    share = f"its {board.metric} there on test as a share of {name}'s"
     if not board.higher_is_better:
         share = f"{name}'s best {board.metric} on test as a share of its"
-    mean = ", the mean of repeats" if board.repeats > 1 else ""
     lines = [
-        f"{PERCENT}: the least cost with {target(board)}; "
-        f"kept: {share}; saving: what {name} pays for {PERCENT} over what the learner pays for "
-        f"it{mean}.",
+        f"{PERCENT} cost: the least cost with {target(board)} on validation; kept: {share}; "
+        f"{saving_words(board)}."
     ]
+    if missing := missing_words(board):
+        lines.append(missing)
     if any(row.saved.lost for row in board.rows):
         lines.append(
             f"!, below {LOST:.0%}: on test that point is certainly below {LOST:.0%} of {name}'s "
@@ -324,18 +344,33 @@ def _saving_lines(board: Board) -> list[str]:
 def _certainty_lines(board: Board) -> list[str]:
     notes = {one.note for one in board.standings if one.note}
     if notes:
-        return [f"order: by cost where {PERCENT} is kept, then by quality; {notes.pop()}."]
+        return [order_words(board), f"{notes.pop()}."]
     if not any(row.standing.learner for row in board.rows):
         return []
-    first = (
-        f"those that keep {PERCENT} by tiers of the saving, ties by the lower end of its interval;"
-    )
+    sure = f"; {CONFIDENCE}: interval of the saving, 1 where a draw misses {PERCENT}"
     return [
-        f"±: half the {CONFIDENCE} interval{of_few_draws(board)}; rank: the ranks that the data "
-        f"leave a learner; *: statistically tied for best; {CONFIDENCE}: interval of the saving, "
-        "1.0 where a draw misses the quality.",
-        f"order: {f'{first} others ' if board.reference else ''}by tiers of {board.metric}.",
+        f"±: half the {CONFIDENCE} interval{of_few_draws(board)}; {RANK}: {rank_words(board)}; "
+        "*: not significantly worse than the best, of all pairs together"
+        f"{sure if board.saves else ''}.",
+        order_words(board),
     ]
+
+
+def rank_words(board: Board) -> str:
+    """The column of ranks explained."""
+    return f"{CONFIDENCE} range of its rank in {board.metric}"
+
+
+def order_words(board: Board) -> str:
+    """The order of a board's rows."""
+    if not board.saves:
+        return f"Sorted by {board.metric}, baselines last."
+    known = any(row.saved.tier for row in board.rows)
+    by = "saving; ties by its lower bound" if known else f"{PERCENT} cost"
+    return (
+        f"Sorted by {by}. Learners that never keep {PERCENT} follow, by {board.metric}; baselines "
+        "are last."
+    )
 
 
 def of_few_draws(board: Board) -> str:
@@ -346,7 +381,7 @@ def of_few_draws(board: Board) -> str:
 def main_table(board: Board, width: int) -> tuple[Table, dict[str, str]]:
     """The rows without columns that say nothing, and the names that had to be shortened."""
     columns: Columns = {
-        "rank": lambda row: _ranks(row.standing),
+        RANK: lambda row: _ranks(row.standing),
         board.metric if len(board.metric) <= _TITLE else "quality": lambda row: starred(
             quality(row.best.quality), row.standing
         ),
@@ -425,10 +460,10 @@ def plain_tables(board: Board) -> Iterator[Table]:
     columns: Columns = {
         **names,
         "tier": lambda row: _tier(row.standing),
-        "rank": lambda row: _ranks(row.standing),
+        RANK: lambda row: _ranks(row.standing),
         board.metric: lambda row: quality(row.best.quality),
-        f"{CONFIDENCE} from": lambda row: quality(row.standing.interval.low),
-        "to": lambda row: quality(row.standing.interval.high),
+        "low": lambda row: quality(row.standing.interval.low),
+        "high": lambda row: quality(row.standing.interval.high),
         "cost": lambda row: cost(row.best.cost),
         f"{PERCENT} {board.metric}": lambda row: quality(row.cheap.quality),
         f"{PERCENT} cost": lambda row: cost(row.cheap.cost),
@@ -463,7 +498,7 @@ def rank_table(ranked: Sequence[Ranked], names: Sequence[str], width: int) -> Ta
     heads = list(names)
     if sum(GAP + max(len(name), 4) for name in heads) > width - 32:
         heads = [str(k + 1) for k in range(len(names))]
-    titles = ["learner", "mean", "rank", *heads]
+    titles = ["learner", "mean rank", "rank", *heads]
     rows = [
         [
             one_line(one.learner),
@@ -584,25 +619,30 @@ def _tier(standing: Standing) -> str:
 
 
 def _kept(board: Board, row: Row) -> str:
-    """The quality of the point that saves, as a share of the reference's best, both on test."""
-    best = [one.best.quality for one in board.rows if one.reference]
-    if not row.cheap or not best or best[0] <= 0 or row.cheap.quality <= 0:
-        return "-"
-    share = row.cheap.quality / best[0]
-    # errors the other way round, so that 99% always means a little worse
-    share = share if board.higher_is_better else 1 / share
-    return f"{share:.1%}" if share < 10 else "> 10x"
+    share = board.kept(row)
+    return "-" if math.isnan(share) else f"{share:.1%}" if share < 10 else "> 10x"
+
+
+def saving_cells(saving: float, saved: Saved) -> list[str]:
+    """A saving with its mark, and its 95% interval."""
+    mark = "!" if saved.lost else "*" if saved.tier == 1 else " "
+    return [times(saving) + mark, _ends(saved.interval)]
 
 
 def _saving(row: Row) -> str:
-    return times(row.saving) + ("!" if row.saved.lost else "*" if row.saved.tier == 1 else " ")
+    return saving_cells(row.saving, row.saved)[0]
 
 
 def _interval(row: Row, *, wide: bool = False) -> str:
-    ends = row.saved.wide if wide else row.saved.interval
+    return _ends(row.saved.wide if wide else row.saved.interval)
+
+
+def _ends(ends: Interval) -> str:
     if math.isnan(ends.low):
         return "-"
-    return "-".join("free" if x > 1e5 else f"{x:.0f}" if x >= 9.95 else f"{x:.1f}" for x in ends)
+    return "-".join(
+        "free" if x > 1e5 else f"{x:.0f}" if x >= 9.95 else times(x).removesuffix("x") for x in ends
+    )
 
 
 def _measures(title: str, name: str) -> Columns:
@@ -655,7 +695,7 @@ def curve_lines(board: Board, width: int) -> list[str]:
     edges = [quality(top), *[""] * (LINES - 2), quality(bottom)]
     left, right = (cost(value) for value in board.costs)
     return [
-        f"{board.metric} within a mean cost; the area is its mean over these costs",
+        f"{board.metric} by budget; right: mean {board.metric} over all budgets",
         *(
             f"{edge:>7} |{''.join(line)}  {label}".rstrip()
             for edge, line, label in zip(edges, cells, labels, strict=True)

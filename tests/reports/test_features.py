@@ -125,7 +125,7 @@ def test_best_says_what_is_bought_and_what_is_saved(done, bench):
         low, high = map(float, half[learner][5:7])
         assert float(width) == pytest.approx((high - low) / 2, abs=1e-4)
         assert value.endswith("*") == (half[learner][2] == "1")
-    assert "±: half the 95% interval; *: statistically tied for best" in said
+    assert "±: half the 95% interval; *: not significantly worse than the best" in said
     parts = dict(re.findall(r"bought (for every row|for some rows|never): (\d) sensor", said))
     assert sum(map(int, parts.values())) == 3
 

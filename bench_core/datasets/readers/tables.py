@@ -12,7 +12,7 @@ import re
 import warnings
 from codecs import BOM_UTF8
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from io import BytesIO
@@ -36,6 +36,7 @@ TextArray = NDArray[np.object_]
 # words of pandas.api.types.infer_dtype
 NUMBERS = ("integer", "floating", "mixed-integer-float", "boolean", "decimal", "empty")
 TEXTS = ("string", "mixed-integer", "categorical")
+DATES = ("datetime64", "datetime", "date")
 # Cells of a file without a value, as in pandas; among numbers NONE is one too, else a word.
 MISSING = (
     *("", "?", "NA", "N/A", "n/a", "#N/A", "#NA", "<NA>", "#N/A N/A", "NULL", "null"),
@@ -53,6 +54,10 @@ _COMMENTS = re.compile(rb"(?:[ \t]*(?:#[^\n]*)?\n)*")  # and blank lines
 _DATE = re.compile(r"\d{4}-\d{1,2}-\d{1,2}|\d{1,2}[./]\d{1,2}[./]\d{2,4}")
 # A number as people write it: 1,5 or 1.234,50 or $ 12 or 7%.
 _FIGURE = re.compile(r"[$€£¥]?\s*[+-]?(\d+|\d{1,3}([.,' ]\d{3})+)([.,]\d+)?\s*[%$€£¥]?")
+
+
+# 1,5 and 1.234,50, not 1,234 which may be in thousands.
+_COMMA = re.compile(r"[+-]?[\d.' ]+,(\d{1,2}|\d{4,})")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -113,6 +118,10 @@ class DataColumn:
     def cells(self) -> TextArray:
         """The cells (n,) as text without blanks around it, "" where one is missing."""
         kind = self.kind
+        if kind in DATES:
+            raise InputError(
+                f"{self._whole} holds dates: {option('dates', True)} reads them as days"
+            )
         if kind not in (*NUMBERS, *TEXTS):
             raise InputError(
                 f"{self._whole} holds values of type {kind}: give numbers, text or categories"
@@ -148,6 +157,8 @@ class DataColumn:
         remedy = "correct it, encode the column as numbers, or remove it"
         if _FIGURE.fullmatch(texts[row]):
             remedy = "write decimal points instead of commas, and no other signs in numbers"
+            if any(map(_COMMA.fullmatch, texts[wrong])):
+                remedy = f"{option('decimal', ',')} reads decimal commas"
         return InputError(f"{self._at(row)} holds text ({texts[row]!r:.60}): {remedy}")
 
 
@@ -193,13 +204,19 @@ def one_kind(columns: Sequence[DataColumn]) -> list[Any]:
         filled = next(k for k, cells in enumerate(made) if (cells != "").any())
         raise columns[filled]._no_numbers(made[filled])
     what = ""
-    if counts and all(map(_DATE.match, counts)):
-        what = f"dates ({first!r}): give them as numbers, such as days"
+    if are_dates(counts):
+        what = f"dates ({first!r}): {option('dates', True)} reads them as days"
     elif len(counts) > MOST_TEXTS or len(counts) * 2 > max(rows, 2 * FEW_TEXTS):
         what = f"{len(counts)} different texts, as {first!r:.40}: too many for categories"
     if what:
         raise InputError(f"{columns[0]._whole} holds {what}")
     return made
+
+
+def are_dates(texts: Iterable[str]) -> bool:
+    """Whether cells that are not empty look like dates, and there are some."""
+    filled = [*filter(None, texts)]
+    return bool(filled) and all(map(_DATE.match, filled))
 
 
 def float32_offset(cells: FloatArray) -> float | None:
@@ -291,10 +308,18 @@ class DataTable:
         return np.column_stack([self.numbers(name, np.float32) for name in names])
 
 
+class UnusableColumnsError(InputError):
+    """Columns that are neither numbers nor categories: ``faults`` by name."""
+
+    def __init__(self, message: str, faults: Mapping[str, str]) -> None:
+        super().__init__(message)
+        self.faults = faults
+
+
 def read_features(tables: Sequence[DataTable], names: Sequence[str]) -> list[pd.DataFrame]:
     """The same columns of several tables as float32, or as text in all where they hold text.
 
-    Raises InputError naming all columns that cannot be used, and why of the first ``SHOWN``.
+    Raises UnusableColumnsError naming all columns that cannot be used, and why.
     """
     import pandas as pd
 
@@ -308,20 +333,28 @@ def read_features(tables: Sequence[DataTable], names: Sequence[str]) -> list[pd.
         except InputError as error:
             faults[name] = str(error)
     if faults:
-        first, *others = [*faults.values()][:SHOWN]
-        others = [other.removeprefix(f"{tables[0].path}, ") for other in others]
-        others += [f"{len(faults) - SHOWN} more columns"] if len(faults) > SHOWN else []
-        all_faults = "; ".join([first, *others])
-        raise InputError(f"{all_faults}; or leave them out: {option('drop', [*faults])}")
+        alike: dict[str, list[str]] = {}  # columns by the remedy, with which a message ends
+        for name, fault in faults.items():
+            alike.setdefault(fault.rpartition(": ")[2], []).append(name)
+        shown = [
+            faults[first] + (f" (likewise {', '.join(map(repr, rest[:SHOWN]))})" if rest else "")
+            for first, *rest in [*alike.values()][:SHOWN]
+        ]
+        shown[1:] = [fault.removeprefix(f"{tables[0].path}, ") for fault in shown[1:]]
+        shown += [f"{len(alike) - SHOWN} more columns"] if len(alike) > SHOWN else []
+        remedy = f"to leave out: {option('drop', [*faults])}"
+        raise UnusableColumnsError(f"{'; '.join(shown)}; {remedy}", faults)
     return [pd.DataFrame(own) for own in made]
 
 
-def read_table(path: str | Path, format: str = "", text: Collection[str] = ()) -> DataTable:
+def read_table(
+    path: str | Path, format: str = "", text: Collection[str] = (), as_text: bool = False
+) -> DataTable:
     """A CSV file with a header (separator comma, semicolon or tab), or a Parquet file.
 
     ``format`` ("csv", "parquet") or else the suffix decides. Cells of the columns ``text`` (in any
-    case) stay as they are written. A CSV file takes up to 20 times its size in memory, and 2 KiB
-    for each column.
+    case), or of all columns of a CSV file, stay as they are written. A CSV file takes up to 20
+    times its size in memory, and 2 KiB for each column.
     """
     path = Path(path)
     if format == "parquet" or (not format and path.suffix.lower() in (".parquet", ".pq")):
@@ -341,8 +374,8 @@ def read_table(path: str | Path, format: str = "", text: Collection[str] = ()) -
         raise InputError(f"{path}, line 1: not a header ({error}); save it as CSV again") from error
     names = [cell.strip() for cell in names]
     _refuse_unnamed(path, names)
-    as_text = {j: str for j, name in enumerate(names) if name in text or name.lower() in text}
-    frame = _csv(path, raw, sep=separator, header=0, dtype=as_text)
+    written_as = {j: str for j, n in enumerate(names) if as_text or n in text or n.lower() in text}
+    frame = _csv(path, raw, sep=separator, header=0, dtype=written_as)
     if not len(frame):
         raise InputError(f"{path}: no rows below the header; get the file again or name another")
     if frame.shape[1] != len(names):

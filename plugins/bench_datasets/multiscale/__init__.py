@@ -8,7 +8,7 @@ each, alpha = 1, where eps_m is small for a coarse feature since all pixels of a
 answer. Segmentations are judged by the ``seg`` measure.
 
 The paper's forty frames of flies are not public: generated ones stand in for them, or a user's own
-take their place (``_frames``, ``docs/multiscale.md``).
+take their place (``_frames``, ``docs/generated-data.md``).
 
 Departures
 - eps_m is 1 / (pixels that share the value). The printed formula has their number itself, which

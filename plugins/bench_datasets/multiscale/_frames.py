@@ -1,8 +1,8 @@
 """Frames and which of their pixels belong to an object: generated ones, and a user's own.
 
 Generated are bright oblong bodies on a textured, unevenly lit ground, among clutter.
-``docs/multiscale.md`` holds the definition and the reasons. All lengths are in pixels and do not
-grow with the frame: a larger frame shows more of the same scene.
+``docs/generated-data.md`` holds the definition and the reasons. All lengths are in pixels and do
+not grow with the frame: a larger frame shows more of the same scene.
 
 A user's frames are a folder with ``frames/`` and ``labels/``, one file each of the same name.
 Arrays (``.npy``) are read by numpy, every other format by Pillow (the extra ``images``). Frames are

@@ -1,6 +1,6 @@
 """``yahoo-sim``: a generated stand-in for Yahoo's learning-to-rank set 1.
 
-``docs/yahoo-sim.md`` holds the definition, number by number, and the reasons. Everything is
+``docs/generated-data.md`` holds the definition, number by number, and the reasons. Everything is
 integer arithmetic on a counter-based hash (the finaliser of splitmix64), comparisons and table
 look-ups, so that a seed gives the same bits on every machine, in any block order and for any number
 of threads. Row i of a split does not depend on how many rows are asked for.

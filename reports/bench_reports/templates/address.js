@@ -7,10 +7,11 @@ function addressOf(data, { state, last, set, view }) {
     clearTimeout(later); // of an earlier state
     const words = new URLSearchParams();
     const put = (name, value, usual) => { if (value !== usual) words.set(name, value); };
-    put("data", set().name, data.sets[0].name);
+    put("data", set().name, data.sets[data.open].name);
     put("metric", view().metric, set().views[0].metric);
     put("budget", view().kind, "mean");
-    put("share", state.place === last ? "all" : String(data.shares[state.place]), "all");
+    const share = (place) => (place === last ? "all" : String(data.shares[place]));
+    put("share", share(state.place), share(set().opens));
     put("hide", [...state.hidden].map((l) => data.learners[l][0]).join("\n"), "");
     for (const [flag, name] of Object.entries(flags)) put(name, state[flag] ? flag : "", "");
     if (state.sort) words.set("sort", `${state.sort.column}${state.sort.back ? "-" : ""}`);
@@ -22,11 +23,12 @@ function addressOf(data, { state, last, set, view }) {
   function read() {
     const words = new URLSearchParams(location.hash.slice(1));
     const known = (name) => data.learners.findIndex((l) => l[0] === name);
-    state.set = Math.max(0, data.sets.findIndex((s) => s.name === words.get("data")));
+    const named = data.sets.findIndex((s) => s.name === words.get("data"));
+    state.set = named < 0 ? data.open : named;
     state.metric = words.get("metric") ?? set().views[0]?.metric;
     state.kind = ["p95", "cap"].includes(words.get("budget")) ? words.get("budget") : "mean";
     const share = data.shares.indexOf(Number(words.get("share") ?? NaN));
-    state.place = share < 0 ? last : share;
+    state.place = share >= 0 ? share : words.get("share") === "all" ? last : set().opens;
     state.hidden = new Set((words.get("hide") ?? "").split("\n").map(known).filter((l) => l >= 0));
     for (const [flag, name] of Object.entries(flags)) state[flag] = words.has(name);
     const sort = /^(\d+)(-?)$/.exec(words.get("sort") ?? "");

@@ -6,6 +6,8 @@ const listed = (names, most = 3) => {
   return shown.length > 1 ? `${shown.slice(0, -1).join(", ")} and ${shown.at(-1)}` : shown[0];
 };
 
+const ties = (names) => `${listed(names)} ${names.length > 1 ? "tie" : "ties"}.`;
+
 /** The curves at a place of the slider, best first, those that cannot be had last. */
 function ranking(data, view, place) {
   const limit = amount(data, view, place);
@@ -71,11 +73,12 @@ function story(data, set, view, place) {
   const next = others.find((row) => row.tier > 1) ?? others[0];
   if (next) {
     const gap = Math.abs(top.quality - next.quality);
-    if (!top.tier) text += ` ${name(next)} is next, ${quality(gap)} behind; how sure that is was not measured here.`;
-    else if (!level.length) text += ` With ${data.level} certainty it is better than all others; ${name(next)} is next, ${quality(gap)} behind.`;
+    if (!top.tier) text += ` ${name(next)} is next, ${quality(gap)} behind; how certain that is was not measured.`;
     else {
-      text += ` The data do not separate it from ${listed(level.map(name))}.`;
-      if (next.tier > 1) text += ` It is better than ${name(next)}, ${quality(gap)} behind, with ${data.level} certainty.`;
+      if (level.length) text += ` ${ties(level.map(name))}`;
+      const sure = `(significant at ${data.level})`;
+      if (!level.length) text += ` It beats all others ${sure}; ${name(next)} is next, ${quality(gap)} behind.`;
+      else if (next.tier > 1) text += ` It beats ${name(next)} by ${quality(gap)} ${sure}.`;
     }
   }
   return text;
@@ -125,34 +128,37 @@ function nothingBeats(view, rows) {
   return base && !rows.some((row) => !row.baseline && (view.higher ? row.quality > base.quality : row.quality < base.quality)) ? base : null;
 }
 
-/** Who is ahead over data sets at this place, by how much, and how surely (Nemenyi's test). */
+/** Who is first on most data sets at this place, among those that tie by Nemenyi's test; as `overall_conclusion` in Python. */
 function overallStory(data, found, place) {
-  const when = place < data.shares.length ? `Within ${percent(data.shares[place])} of the reference's best cost` : found.whole ? "Over whole curves (area)" : "Without a limit";
-  const rows = found.rows.filter((row) => !row.lacks).sort((a, b) => a.mean - b.mean || (data.learners[a.l][0] < data.learners[b.l][0] ? -1 : 1));
-  const name = (row) => data.learners[row.l][0];
+  const when = place < data.shares.length ? `Within ${percent(data.shares[place])} of the reference's best cost` : found.whole ? "Over all budgets" : "Without a limit";
+  const rows = found.rows.filter((row) => !row.lacks);
+  const name = (row) => data.learners[row.l][0] + (row.baseline ? " (a baseline)" : "");
   if (rows.length < 2) return `${when}, no two learners have a result on all ${found.sets} data sets.`;
   const none = found.unbeaten.length;
   if (none === found.sets) return `${when}, nothing beats the baselines on any of the ${none} data sets.`;
-  const [top, ...others] = rows;
-  const level = others.filter((row) => row.mean - top.mean <= found.apart).map(name);
-  const behind = others.filter((row) => row.mean - top.mean > found.apart).map(name);
-  const next = others[0].mean === top.mean ? `${name(others[0])} has the same` : `${name(others[0])} is next with ${others[0].mean.toFixed(2)}`;
-  const tied = found.whole ? "first" : "best or tied";
-  const sure = !behind.length ? `Nemenyi's test (${data.level}) does not separate it from any of them.`
-    : `Nemenyi's test (${data.level}) finds it better than ${listed(behind)}${level.length ? `, not certainly than ${listed(level)}` : ""}.`;
-  return `${when}, ${name(top)}${top.baseline ? ", a baseline," : ""} has the best mean rank of ${rows.length} learners on ${found.sets} data sets, ${top.mean.toFixed(2)}, and is ${tied} on ${top.firsts}; ${next}. ${sure}`
-    + (none ? ` On ${none} of ${found.sets} nothing beats a baseline.` : "");
+  const least = Math.min(...rows.map((row) => row.mean));
+  const tied = rows.filter((row) => row.mean - least <= found.apart);
+  const [top] = [...tied].sort((a, b) => a.baseline - b.baseline || b.firsts - a.firsts || a.mean - b.mean);
+  const others = tied.filter((row) => row !== top).map(name);
+  return `${when}, ${name(top)} is ${found.whole ? "first" : "best or tied"} on ${top.firsts} of ${found.sets} data sets; its mean rank among ${rows.length} learners is ${top.mean.toFixed(2)}. `
+    + `${others.length ? ties(others) : "No other learner ties."}${none ? ` On ${none} of ${found.sets} nothing beats a baseline.` : ""}`;
 }
 
-/** The rows of files: best first, baselines below. */
-const filed = (data, view, place) => ranking(data, view, place).sort((a, b) => a.baseline - b.baseline);
+/** Whether rows stand in the order of the board: where the page opens, and without a limit. */
+const inOrder = (set, view, place, last) => view === set.views[0] && (place === set.opens || place === last);
+
+/** The rows in the order of the board, else best first, baselines last. */
+const ordered = (set, view, place, last, rows) => [...rows].sort(inOrder(set, view, place, last)
+  ? (a, b) => view.curves.indexOf(a.curve) - view.curves.indexOf(b.curve) : (a, b) => a.baseline - b.baseline);
+
+const filed = (data, set, view, place) => ordered(set, view, place, data.shares.length, ranking(data, view, place));
 
 /** Figures as the page shows them; columns that are empty, but for low and high, are left out. */
 function rowsForFiles(data, set, view, place) {
-  const head = ["rank", "learner", view.metric, "low", "high", "cost", "cost_p95", "features", "budget", "budget_kind", "setting", "marks"];
+  const head = ["quality_rank", "learner", view.metric, "low", "high", "cost", "cost_p95", "features", "budget", "budget_kind", "setting", "marks"];
   const limit = amount(data, view, place);
   const figure = (value, shown) => (value === null || value === undefined ? "" : Number(shown(value)));
-  const body = filed(data, view, place).map((row) => [
+  const body = filed(data, set, view, place).map((row) => [
     rankText(row), data.learners[row.l][0], ...[row.quality, row.low, row.high].map((v) => figure(v, quality)),
     figure(row.cost, cost), figure(row.p95, cost), figure(row.features, brief),
     Number.isFinite(limit) ? figure(limit, cost) : "", view.kind, settingText(row), set.marks[row.l] ?? "",
@@ -175,7 +181,7 @@ function latex(data, set, view, place) {
   const tex = (text) => String(text).replace(/[\\{}$&#^_~%]/g, (c) => ({
     "\\": "\\textbackslash{}", "^": "\\textasciicircum{}", "~": "\\textasciitilde{}",
   })[c] ?? `\\${c}`).replaceAll("–", "--").replaceAll("<", "\\textless{}").replaceAll(">", "\\textgreater{}");
-  const rows = filed(data, view, place);
+  const rows = filed(data, set, view, place);
   const lines = rows.map((row, i) => {
     const best = row.at >= 0 && (row.tier === 1 || (!row.tier && row.position === 1));
     const value = best ? `\\textbf{${quality(row.quality)}}` : quality(row.quality);
@@ -189,7 +195,7 @@ function latex(data, set, view, place) {
   const within = Number.isFinite(limit) ? `${AXIS[view.kind]} at most ${cost(limit)}` : "no limit";
   const rangeHead = rows.some((row) => row.tier) ? "95\\% interval" : "";
   return `% needs \\usepackage{booktabs}\n\\begin{table}\n\\caption{${tex(set.name)}: ${tex(view.metric)} on test, ${tex(within)}.`
-    + ` Points are chosen on validation data, a mean cost between two points mixes them at random; bold: not separable from the best. Run ${tex(data.run)}.}\n\\label{tab:${label}}\n`
-    + `\\begin{tabular}{llrrr}\n\\toprule\nrank & learner & ${tex(view.metric)} & ${rangeHead} & cost${tex(unit)} \\\\\n\\midrule\n`
+    + ` Points are chosen on validation data, a mean cost between two points mixes them at random; bold: not significantly worse than the best. Run ${tex(data.run)}.}\n\\label{tab:${label}}\n`
+    + `\\begin{tabular}{llrrr}\n\\toprule\nquality rank & learner & ${tex(view.metric)} & ${rangeHead} & cost${tex(unit)} \\\\\n\\midrule\n`
     + `${lines.join("\n")}\n\\bottomrule\n\\end{tabular}\n\\end{table}\n`;
 }

@@ -6,7 +6,6 @@
 // costs (c), costs of 95% of rows (p), features (f) and settings (s); "sure" has for each place of the slider
 // [low, high, tier, first rank, last rank], or 0.
 
-const COLOURS = ["#0072b2", "#c24d00", "#007a5a", "#a8457f", "#6f5a00", "#5b4fc4", "#30363d", "#b3261e"];
 const GREY = "#57606a";
 const DASHES = ["", "7 3", "2 3", "8 3 2 3"];
 const MARKS = ["●", "■", "◆", "▲", "✚", "✖", "★", "▼"];
@@ -35,13 +34,14 @@ function cost(value) {
 
 const brief = (value) => String(Number(value.toPrecision(10)));
 
+/** Colour, dash and mark of a learner, which are functions of its name. */
 function look(data, learner) {
-  const baseline = data.learners[learner][1] === 1;
+  const [, baseline, colour, dash, mark] = data.learners[learner];
   return {
-    colour: baseline ? GREY : COLOURS[learner % 8],
-    css: baseline ? "kb" : `k${learner % 8}`,
-    dash: DASHES[(baseline ? learner : Math.floor(learner / 8)) % 4],
-    mark: MARKS[(learner + Math.floor(learner / 8)) % 8],
+    colour: baseline ? GREY : data.colours[colour],
+    css: baseline ? "kb" : `k${colour}`,
+    dash: DASHES[dash],
+    mark: MARKS[mark],
     width: baseline ? 1.2 : 1.8,
   };
 }
@@ -86,14 +86,16 @@ function axes(data, view, options) {
   const ahead = used.reduce((a, b) => (sign * b.y.at(-1) > sign * a.y.at(-1) ? b : a));
   const [low, high] = ahead.sure?.at(-1) || [];
   const sure = low === undefined || options.mini ? [] : [sign * low, sign * high];
-  const worst = Math.min(good[options.whole ? 0 : Math.floor(0.1 * (good.length - 1))], ...sure);
   const best = Math.max(good[good.length - 1], ...sure);
+  const kept = options.keeps ? [best - 1.6 * (best - sign * options.keeps.y)] : []; // the line has room below it
+  const worst = Math.min(good[options.whole ? 0 : Math.floor(0.1 * (good.length - 1))], ...sure, ...kept);
   const pad = 0.06 * (best - worst) || 0.05 * Math.abs(best) || 0.5;
   const y = [sign * (worst - pad), sign * (best + pad)].sort((a, b) => a - b);
   const budgets = used.flatMap((c) => c.x);
   const positive = budgets.filter((b) => b > 0);
   const most = positive.length ? Math.max(...positive) : 1;
-  const least = Math.max(Math.min(positive.length ? Math.min(...positive) : 0.1, most / 2), most / 1e4);
+  const first = options.keeps ? Object.values(options.keeps.at).map((budget) => budget / 1.5) : [];
+  const least = Math.max(Math.min(positive.length ? Math.min(...positive, ...first) : 0.1, most / 2), most / 1e4);
   const x = options.linear ? [0, most * 1.02] : [least, most * 1.05];
   const margin = options.mini
     ? { left: 4, right: 4, top: 4, bottom: 4 }
@@ -227,9 +229,35 @@ function labels(data, ax, curves) {
   }).join("");
 }
 
+/** The line of the quality to keep, a ring where each curve reaches it on validation, and what the first saves. */
+function keeping(data, ax, view, curves, keeps) {
+  const y = ax.down(keeps.y);
+  if (y < ax.margin.top || y > ax.bottom) return "";
+  const at = (l) => (l in keeps.at && curves.some((c) => c.l === l) ? ax.across(keeps.at[l]) : null);
+  const rings = curves.filter((c) => at(c.l) !== null).map((c) => {
+    const here = within(view, c, keeps.at[c.l]);
+    const row = clamp(ax.down(reached(c.y, here)), ax.margin.top, ax.bottom);
+    const kind = look(data, c.l);
+    return `<circle r="5" fill="none" stroke="${kind.colour}" class="${kind.css}" stroke-width="2" cx="${at(c.l)}" cy="${row}"/>`;
+  });
+  const [from, to] = [at(keeps.from), at(keeps.to)];
+  const halo = 'stroke-width="3" paint-order="stroke"';
+  let arrow = "";
+  if (keeps.saved && from !== null && to !== null) {
+    const words = ax.width < 560 ? keeps.saved : `${data.learners[keeps.from][0]}: ${keeps.saved}`;
+    const low = ax.bottom - 12;
+    const start = Math.min(from, ax.end - 6.6 * words.length);
+    arrow = `<path fill="none" stroke="#1b1f24" stroke-width="1.5" d="M${from} ${y + 7}V${low}M${to} ${y + 7}V${low}M${to} ${low}H${from}m6 -4l-6 4l6 4"/>`
+      + `<text x="${Math.max(start, ax.margin.left) + 8}" y="${low - 8}" fill="#1b1f24" stroke="#fff" ${halo} font-weight="600">${esc(words)}</text>`;
+  }
+  return `<g class="rings"><path fill="none" stroke="#1b1f24" stroke-dasharray="1 3" d="M${ax.margin.left} ${y}H${ax.end}"/>`
+    + `<text x="${ax.margin.left + 6}" y="${y - 5}" fill="#1b1f24" stroke="#fff" ${halo}>${esc(keeps.name)}</text>${rings.join("")}${arrow}</g>`;
+}
+
 /** The chart as SVG text, and its axes. Attributes have the colours of light paper, classes those of the page. */
 function chart(data, set, view, options) {
-  const ax = axes(data, view, options);
+  const keeps = set.keeps && !options.mini && view === set.views[0] ? set.keeps : null;
+  const ax = axes(data, view, { ...options, keeps });
   const curves = view.curves.filter((c) => !options.hidden?.has(c.l));
   const banded = curves.filter((c) => c.sure && (options.bands || options.lead?.has(c.l)));
   const unit = set.unit ? ` in ${set.unit}` : "";
@@ -249,6 +277,7 @@ function chart(data, set, view, options) {
     + (options.mini ? "" : grid(ax, view, unit, options))
     + banded.map((c) => band(data, ax, view, c, look(data, c.l))).join("")
     + `<g class="lines" fill="none">${curves.map((c) => curveLine(ax, view, c, look(data, c.l), options.mini)).join("")}</g>`
+    + (keeps ? keeping(data, ax, view, curves, keeps) : "")
     + (options.mini ? "" : `<g class="ends">${labels(data, ax, curves)}</g>`) + `${cursor}</svg>`;
   return { svg, ax };
 }

@@ -151,7 +151,7 @@ function start(data) {
       const cell = cells[column[name]];
       if (cell && cell.textContent !== text) cell.textContent = text;
     };
-    const order = [...rows].sort((a, b) => a.baseline - b.baseline);
+    const order = ordered(set(), view(), state.place, last, rows);
     let tier = 0;
     order.forEach((row, i) => {
       const tr = own.get(row.l);
@@ -175,6 +175,9 @@ function start(data) {
       tr.classList.add("none");
       tr.dataset.given = order.length + l;
     }
+    table.dataset.by = inOrder(set(), view(), state.place, last) ? "" : "quality";
+    const sorted = table.dataset.by ? `Sorted by ${view().metric} within this budget, baselines last.` : set().order;
+    table.querySelector(".sorted").textContent = state.sort ? "" : sorted;
     sortRows(table, state.sort);
     section().querySelector(".story").textContent = story(data, set(), view(), state.place);
     const limit = amount(data, view(), state.place);
@@ -218,7 +221,7 @@ function start(data) {
       areas.innerHTML = areasHtml(data, set());
       areas.closest("details").hidden = !areas.innerHTML;
       section().querySelector(".points").innerHTML = curvesHtml(data, view());
-      if (!state.point) section().querySelector(".panel").textContent = "Point at a curve, or focus the chart and press the arrow keys: the setting behind each point stands here.";
+      if (!state.point) section().querySelector(".panel").textContent = "Hover over a point to see its settings (or use the arrow keys).";
     }
     overview.strip();
     overview.rerank();
@@ -230,7 +233,8 @@ function start(data) {
   function allSets() {
     const kept = { ...state };
     for (const s of numbers.filter((k) => data.sets[k].views.length)) {
-      Object.assign(state, kept, { set: s, sort: s === kept.set ? kept.sort : null });
+      const place = kept.place === data.sets[kept.set].opens ? data.sets[s].opens : kept.place;
+      Object.assign(state, kept, { set: s, place, sort: s === kept.set ? kept.sort : null });
       fill();
       draw();
       drawLegend();
@@ -245,8 +249,13 @@ function start(data) {
   matchMedia("print").addEventListener("change", (e) => { if (e.matches) allSets(); });
 
   // events
+  function goTo(s) { // at the budget chosen, or where the data set opens
+    const opens = state.place === set().opens;
+    Object.assign(state, { set: s, point: null, sort: null });
+    if (opens) state.place = set().opens;
+  }
   for (const id of ["f-set", "f-accounting"]) {
-    $(id).addEventListener("change", (e) => { state.set = Number(e.target.value); state.point = null; state.sort = null; all(); });
+    $(id).addEventListener("change", (e) => { goTo(Number(e.target.value)); all(); });
   }
   for (const name of ["metric", "kind"]) $(`f-${name}`).addEventListener("change", (e) => { state[name] = e.target.value; state.point = null; all(); });
   $("f-budget").addEventListener("input", (e) => {
@@ -282,7 +291,7 @@ function start(data) {
       if (twice) state.hidden = new Set(state.before);
       else state.before = [...state.hidden];
       toggle(Number(button.dataset.curve), twice || event.shiftKey);
-    } else if (button.dataset.go) { state.set = Number(button.dataset.go); state.point = null; state.sort = null; all(); }
+    } else if (button.dataset.go) { goTo(Number(button.dataset.go)); all(); }
     else if (button.dataset.save) save(button.dataset.save);
     else if (button.dataset.copy) copy(button);
     else if (button.closest("thead")) headClicked(button);

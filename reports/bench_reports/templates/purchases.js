@@ -5,11 +5,11 @@
 // [parent, sensors, cost, percentage of rows that get there], and the order of purchases where models say it.
 
 /** The shares of rows that buy the sensors of each group of prices, by budget: a chart whose curves are the groups. */
-function boughtSvg(groups, steps, width, at) {
+function boughtSvg(colours, groups, steps, width, at) {
   const curves = groups.map((_, l) => ({ l, x: steps.map((s) => s.x), y: steps.map((s) => s.g[l]) }));
   const view = { words: "% of rows that buy", higher: true, kind: "mean", curves };
-  const learners = groups.map((title) => [title.replace(/ \(.*/, ""), 0]);
-  return chart({ learners, shares: [] }, { name: "purchases" }, view, { width, whole: true, plot: 190, budget: steps[at]?.x }).svg;
+  const learners = groups.map((title, g) => [title.replace(/ \(.*/, ""), 0, g, 0, g]);
+  return chart({ learners, colours, shares: [] }, { name: "purchases" }, view, { width, whole: true, plot: 190, budget: steps[at]?.x }).svg;
 }
 
 const sensors = (n) => `${n} sensor${n === 1 ? "" : "s"}`;
@@ -86,7 +86,7 @@ function drawPurchases(place, data, set, shown, limit, leader) {
   const box = place.querySelector(".answer");
   const focused = document.activeElement === box.querySelector("select");
   box.innerHTML = `<p>What <select aria-label="learner whose purchases are shown">${names.join("")}</select> buys</p>`
-    + `<div class="two"><div>${boughtSvg(set.bought.groups, steps, width, at)}<p>${when}</p><ul>${list.join("")}</ul>${boughtHtml(set, steps[at])}</div>${drawn}${inOrder}</div>`;
+    + `<div class="two"><div>${boughtSvg(data.colours, set.bought.groups, steps, width, at)}<p>${when}</p><ul>${list.join("")}</ul>${boughtHtml(set, steps[at])}</div>${drawn}${inOrder}</div>`;
   const select = box.querySelector("select");
   if (focused) select.focus();
   select.onchange = () => { place.dataset.l = select.value; drawPurchases(place, data, set, shown, limit, leader); };

@@ -28,13 +28,13 @@ function thirdsHtml(data, view, pairs, pair, sign, learners) {
     const tds = pairs.thirds[pair][k].map(([gain, error]) => {
       const value = sign * gain;
       const sure = Math.abs(value) > error;
-      const word = !sure ? "open" : better(value) ? `${A} better` : `${B} better`;
+      const word = !sure ? "n.s." : better(value) ? `${A} better` : `${B} better`;
       return `<td class="n${sure ? " sure" : ""}">${value > 0 ? "+" : ""}${value.toFixed(4)} ± ${error.toFixed(4)}<br><span class="faint">${esc(word)}</span></td>`;
     });
     return tds.length ? `<tr><th scope="row">${esc(kind)}</th>${tds.join("")}</tr>` : "";
   }).join("");
   return rows && `<div class="scroll" role="region" tabindex="0" aria-label="Differences by thirds"><table><caption>${esc(view.metric)} of ${esc(A)} minus that of ${esc(B)} by thirds of the ${pairs.units}, both at their best, ± ${data.level}</caption><thead><tr><td></td><th scope="col" class="n">least</th><th scope="col" class="n">middle</th><th scope="col" class="n">most</th></tr></thead><tbody>${rows}</tbody></table></div>`
-    + `<p class="faint">open: the difference is smaller than its ${data.level} error, so that the data do not say who is better there.</p>`;
+    + `<p class="faint">n.s.: not significant at ${data.level}.</p>`;
 }
 
 /** What two learners reach at a place of the slider, and the command that says how sure the difference is. */
@@ -50,7 +50,7 @@ function atBudget(data, view, place, a, b, set) {
   const gain = (view.higher ? 1 : -1) * (one.quality - other.quality);
   const word = gain === 0 ? "they are level" : `${names[gain > 0 ? 0 : 1]} is ${quality(Math.abs(gain))} better`;
   const budget = Number.isFinite(limit) ? ` --budget ${cost(limit)}${view.kind === "mean" ? "" : ` --budget-kind ${view.kind}`}` : "";
-  return `${esc(`${when}: ${names[0]} ${quality(one.quality)}${range(one)}, ${names[1]} ${quality(other.quality)}${range(other)}; ${word}. How sure that is, says`)} <code>${esc(`bench compare ${names[0]} ${names[1]} --data ${set}${budget}`)}</code>.`;
+  return `${esc(`${when}: ${names[0]} ${quality(one.quality)}${range(one)}, ${names[1]} ${quality(other.quality)}${range(other)}; ${word}. How certain is that?`)} <code>${esc(`bench compare ${names[0]} ${names[1]} --data ${set}${budget}`)}</code>.`;
 }
 
 /** A table of texts by learner. */
@@ -84,7 +84,7 @@ function curvesHtml(data, view) {
 function sortRows(table, sort) {
   const body = table.tBodies[0];
   const head = sort && table.tHead.rows[0].cells[sort.column];
-  const usual = [...table.tHead.rows[0].cells].find((h) => h.dataset.is === "quality");
+  const usual = table.dataset.by && [...table.tHead.rows[0].cells].find((h) => h.dataset.is === table.dataset.by);
   for (const th of table.tHead.rows[0].cells) th.removeAttribute("aria-sort");
   if (sort) table.dataset.sort = JSON.stringify(sort);
   else delete table.dataset.sort;

@@ -75,6 +75,69 @@ def test_names_come_with_the_columns():
     assert array_splits(labelled, "ill").feature_names == ("a", "b", "c")
 
 
+def _mixed():
+    """Columns of every kind that a frame has, with missing cells."""
+    texts = np.array(["red", "green", "blue"], dtype=object)[np.arange(N) % 3]
+    codes = [["1", "2", "30"][j % 3] for j in range(N)]  # categories that read as numbers
+    return {
+        "number": np.where(np.arange(N) % 7 == 0, np.nan, X[:, 0]),
+        "colour": np.where(np.arange(N) % 5 == 0, None, texts),
+        "count": [None if j % 11 == 0 else j % 4 for j in range(N)],
+        "member": [None if j % 13 == 0 else j % 2 == 0 for j in range(N)],
+        "grade": pd.Categorical(codes),
+        "ill": np.where(Y, "yes", "no"),
+        "visit": np.repeat(np.arange(12), 5),
+    }
+
+
+def _in_polars(columns):
+    polars = pytest.importorskip("polars", reason="polars is not installed")
+    grade = polars.Series([*columns["grade"]], dtype=polars.Categorical)
+    return polars.DataFrame(
+        {**{name: [*cells] for name, cells in columns.items()}, "grade": grade}, strict=False
+    ).with_columns(polars.col("number").fill_nan(None))
+
+
+def _in_arrow(columns):
+    arrow = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+    return arrow.Table.from_pandas(pd.DataFrame(columns), preserve_index=False)
+
+
+LIBRARIES = {
+    "polars": _in_polars,
+    "polars, lazy": lambda columns: _in_polars(columns).lazy(),
+    "arrow": _in_arrow,
+}
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_a_frame_of_any_library_gives_the_board_of_its_pandas_twin(library, home):
+    twin, other = pd.DataFrame(_mixed()), LIBRARIES[library](_mixed())
+    wanted, kept = (array_splits(frame, "ill", drop=["visit"]) for frame in (twin, other))
+    assert kept.names == wanted.names
+    assert "colour=red" in kept.names
+    assert "grade=30" in kept.names
+    for name in ("train", "valid", "test"):
+        one, two = getattr(kept, name), getattr(wanted, name)
+        np.testing.assert_array_equal(one.X, two.X)
+        np.testing.assert_array_equal(one.y, two.y)
+    boards = [run(frame, "ill", drop="visit").board() for frame in (twin, other)]
+    columns = boards[0].columns.difference(["seconds"])
+    pd.testing.assert_frame_equal(*(board[columns] for board in boards))
+
+
+def test_labels_and_queries_are_series_of_any_library():
+    polars = pytest.importorskip("polars", reason="polars is not installed")
+    plain = array_splits(X, IDS % 3, queries=IDS)
+    columns = {f"x{j}": polars.Series(X[:, j]) for j in range(3)}
+    made = array_splits(columns, polars.Series(IDS % 3), queries=polars.Series(IDS))
+    for name in ("train", "valid", "test"):
+        one, two = getattr(made, name), getattr(plain, name)
+        np.testing.assert_array_equal(one.X, two.X)
+        np.testing.assert_array_equal(one.y, two.y)
+        np.testing.assert_array_equal(one.queries.sizes, two.queries.sizes)
+
+
 def test_a_sparse_matrix_is_its_dense_numbers():
     dense = np.nan_to_num(X)
     np.testing.assert_array_equal(
@@ -342,14 +405,17 @@ WRONG = {
     "no categories": (
         (FRAME.assign(on=pd.Timestamp("2024"), name=[f"n{k}" for k in range(N)], z=1 + 2j), Y),
         {},
-        "X, column 'on' holds values of type datetime64: give numbers, text or categories; column "
-        "'name' holds 60 different texts, as 'n0': too many for categories; column 'z' holds "
-        "values of type complex: give numbers, text or categories; or leave them out: "
-        "drop=['on', 'name', 'z']",
+        "X, column 'on' holds dates: dates=True reads them as days; column 'name' holds 60 "
+        "different texts, as 'n0': too many for categories; column 'z' holds values of type "
+        "complex: give numbers, text or categories; to leave out: drop=['on', 'name', 'z']",
     ),
     "dates as text": ((FRAME.assign(on="2024-02-01"), Y), {}, "'on' holds dates ('2024-02-01')"),
     "numbers as text": ((FRAME.assign(n=["1", "2.5"] * 30), Y), {}, "pandas.to_numeric reads them"),
-    "decimal commas": ((FRAME.assign(n=["1,5", "2,5"] * 30), Y), {}, "write decimal points"),
+    "decimal commas": (
+        (FRAME.assign(n=["1,5", "2,5"] * 30), Y),
+        {},
+        "decimal=',' reads decimal commas",
+    ),
     "text in one part": (
         (FRAME.assign(c="a"), Y),
         {"test": (FRAME, Y)},

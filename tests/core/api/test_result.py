@@ -31,7 +31,7 @@ def test_it_shows_itself_in_a_few_lines(result):
     lines = repr(result).splitlines()
     assert lines[0].startswith(f"run {result.run}: 3 ok in ")
     assert lines[1].startswith("visits: toy-")
-    assert "reaches accuracy" in lines[1]
+    assert "has the best accuracy, " in lines[1]
     assert len(lines) == 3
 
 

@@ -93,3 +93,12 @@ def test_what_cannot_be_done_is_one_line(bench, words, said):
     assert ended.out == ""
     assert said in ended.err
     assert len(ended.err.splitlines()) == 1
+
+
+def test_a_plan_without_data_is_that_of_the_first_suite(bench):
+    """``bench run`` runs it: tests/test_packaging.py."""
+    planned = bench("plan")
+    assert planned.status == 0
+    assert "thyroid" in planned.out
+    assert "miser" in planned.out
+    assert "miser" not in bench("plan", "--learners", "cegb").out

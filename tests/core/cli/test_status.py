@@ -19,11 +19,10 @@ MISTAKES = [
     (["run", "--memory", "lots"], "4GiB"),
     (["run", "--seeds", "5-2"], "0-2"),
     (["run", "--workers", "0"], "--workers"),
-    (["run"], "--suite"),
+    (["run", "--label", "y"], "it belongs to --data FILE"),
     (["run", "--suite", "quickstrt"], "did you mean quickstart?"),
     (["run", "--suite", "quickstart", "-p", "no.such.module"], "no.such.module"),
     (["report"], "bench run"),
-    (["best"], "--budget"),
     (["export", "-o", "x.xml"], ".csv"),
 ]
 
@@ -147,3 +146,7 @@ def test_memory_that_is_not_there_ends_in_one_line(bench, monkeypatch):
         assert ended.err.startswith(expected)
         assert ended.err.count("\n") == 1
         assert "internal" not in ended.err
+
+
+def test_a_stream_without_a_sign_shows_a_plain_one():
+    assert "± 3 … 5 ≤ ☃".encode("ascii", app.SIGNS) == b"+/- 3 ... 5 <= ?"

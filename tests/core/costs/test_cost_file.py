@@ -244,7 +244,7 @@ def full(**keys):
         ('{"a": 1,\n"b": 2, "c": 0,\n"b": 2}', "c.json, line 2: feature 'b' has a second cost"),
         ('\n\n{"a": 1,\n"b": true, "c": 0}', "c.json, line 4: feature 'b' costs True, not a"),
         ('{"a": 1, "b": [2], "c": 0}', "c.json, line 1: feature 'b' costs [2], not a number"),
-        ('{"a": 1, "b": 2, "x1": 0}', "c.json, line 1: unknown feature 'x1': correct or remove it"),
+        ('{"a": 1, "b": 2, "x1": 0}', "c.json: feature 'c' has no cost (2 costs for 3 features); "),
         ('"1"', "c.json: a mapping or a list of costs is wanted"),
         ('{"a": 1,\n"b": }', "c.json, line 2: not JSON"),
     ],
@@ -289,7 +289,7 @@ def test_a_key_of_the_full_form_holds_what_it_should(keys, line):
     ("name", "text", "line"),
     [
         ("c.csv", "a,1\nb,cheap\nc,0", "c.csv, line 2: feature 'b' costs 'cheap', not a number"),
-        ("c.csv", "# x\na,1\nb,2,5\nc,0", "c.csv, line 3: unknown feature 'b,2'"),
+        ("c.csv", "# x\na,1\nb,2,5\nc,0", "c.csv: feature 'b' has no cost (2 costs for 3 features"),
         ("c.csv", "a,1\nb,2\nc,0\na,1", "c.csv, line 4: feature 'a' has a second cost"),
         ("c.csv", "# x\n", "c.csv: no costs in this file; write one line name,cost"),
         ("c.txt", "1\n2\n3\n4", "c.txt, line 4: a cost number 4 for 3 features"),
@@ -312,6 +312,8 @@ def test_a_model_without_costs_needs_prices_to_build_on():
 
 
 def test_the_names_are_listed_where_they_are_few():
-    assert refused("zz,1", ("a", "b"), "c.csv").endswith("remove it; known: a, b")
+    text = full(shared=[["zz"]])
+    assert refused(text).endswith("remove it; known: a, b, c")
     many = tuple(f"n{i}" for i in range(40))
-    assert refused("zz,1", many, "c.csv").endswith("correct or remove it")
+    costs = json.dumps({"costs": dict.fromkeys(many, 1), "shared": [["zz"]]})
+    assert refused(costs, many).endswith("correct or remove it")

@@ -93,8 +93,11 @@ def test_all_columns_that_cannot_be_used_are_named_at_once(tmp_path):
     line = str(refused.value)
     assert "column 'when' holds dates ('2020-01-01')" in line
     assert "column 'bad' holds 60 different texts" in line
-    assert "write decimal points instead of commas" in line
-    assert line.endswith("or leave them out: --drop when,bad,comma")
+    assert "column 'comma' holds text ('0,5'): --decimal , reads decimal commas" in line
+    assert line.endswith("; to leave out: --drop when,bad,comma")
+    assert "--dates reads them as days" in line
+    with pytest.raises(InputError, match="--drop: unknown column 'whn': did you mean when"):
+        prepared(path, drop=("whn", "bad"))  # before other columns are complained of
     splits = prepared(path, drop=("when", "bad", "comma"))
     assert splits.feature_names == ("age",)
 
@@ -110,17 +113,18 @@ def test_columns_that_number_the_rows_are_left_out_unless_kept(tmp_path):
     path.write_text("the id,mixed,few,y\n" + rows)
     splits = prepared(path)
     assert splits.feature_names == ("few",)
-    what = "column 'the id' numbers the rows, so it is left out: --keep 'the id' keeps it"
+    what = "column 'the id' numbers the rows, so it is left out: --keep-column 'the id' keeps it"
     assert what in splits.notes
     assert any("'mixed'" in note for note in splits.notes)
-    kept = prepared(path, keep=("mixed,the id",))
+    kept = prepared(path, keep_column=("mixed,the id",))
     assert kept.feature_names == ("the id", "mixed", "few")
     assert not any("numbers the rows" in note for note in kept.notes)
     (tmp_path / "c.csv").write_text("the id,5\nfew,1\n")
-    with pytest.raises(InputError, match=r"unknown feature 'the id'.*; column 'the id' numbers"):
-        with_costs(splits, tmp_path / "c.csv")
-    with pytest.raises(InputError, match="--keep: unknown column 'thy id': did you mean the id"):
-        prepared(path, keep=("thy id",))
+    assert with_costs(splits, tmp_path / "c.csv").prices.feature_price().tolist() == [1]
+    with pytest.raises(
+        InputError, match="--keep-column: unknown column 'thy id': did you mean the id"
+    ):
+        prepared(path, keep_column=("thy id",))
 
 
 def test_rows_numbered_through_all_files_are_met_too(tmp_path):

@@ -30,7 +30,13 @@ def numbers(splits):
     return [set(part.X[:, 0].tolist()) for part in (splits.train, splits.valid, splits.test)]
 
 
-TABLE = 'file = "all.txt"\nformat = "csv"\ntask = "binary"\nlabel = "bought"\nkeep = ["number"]\n'
+TABLE = """\
+file = "all.txt"
+format = "csv"
+task = "binary"
+label = "bought"
+keep_column = ["number"]
+"""
 
 
 def test_a_table_names_file_format_task_label_and_costs(folder):

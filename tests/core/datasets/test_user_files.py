@@ -289,7 +289,7 @@ def test_columns_with_commas_are_left_out_as_they_are_or_several_at_once(tmp_pat
     path.write_text(f'"distance, km",speed,note 1,"a, b",y\n{lines}')
     with pytest.raises(InputError) as refused:
         prepared(str(path))
-    remedy = str(refused.value).partition("leave them out: ")[2]
+    remedy = str(refused.value).partition("to leave out: ")[2]
     words = shlex.split(remedy)
     assert words == ["--drop", "note 1", "--drop", "a, b"]
     assert prepared(str(path), drop=tuple(words[1::2])).feature_names == ("distance, km", "speed")

@@ -143,8 +143,8 @@ def test_marks_tell_stand_ins_and_samples(both):
 
 def test_the_notice_names_what_is_missing_and_what_runs_instead(both):
     assert notice(both[0]) == (
-        "yahoo is not here: these results are on the generator yahoo-sim; "
-        "use it to check the installation, not to compare methods"
+        "The files of yahoo were not found; generated data (yahoo-sim) was used instead. "
+        "It shows that the software runs, not how good a method is"
     )
     assert notice(both[1]) == ""
 

@@ -98,10 +98,10 @@ CAPPED = [
 def test_under_a_cap_the_best_of_what_was_measured_under_it_is_taken():
     data = frame(CEGB, GBRT, CAPPED)
     assert selection.caps_of(data) == [6.0, 20.0]
-    found = selection.points_within(data, "ndcg@5", True, Budget(6, "cap"))
+    found = selection.points_within(data, Criterion("ndcg@5", True), Budget(6, "cap"))
     assert found["test_quality"].tolist() == [0.83]  # of learners without figures there are none
-    assert selection.points_within(data, "ndcg@5", True, Budget(7, "cap")).empty
-    assert selection.points_within(frame(CEGB), "ndcg@5", True, Budget(6, "cap")).empty
+    assert selection.points_within(data, Criterion("ndcg@5", True), Budget(7, "cap")).empty
+    assert selection.points_within(frame(CEGB), Criterion("ndcg@5", True), Budget(6, "cap")).empty
     assert selection.caps_of(frame(CEGB)) == []
 
 

@@ -1,13 +1,10 @@
 """Programs as C99: compiled by what is there, they serve as the predictor does."""
 
-import shutil
-import subprocess
 from dataclasses import replace
-from pathlib import Path
 
-import helpers
 import numpy as np
 import pytest
+from helpers.compiled_c import COMPILERS, SAFE, assert_same, served
 from helpers.policy_cases import policy_folder, random_policy, rows_for
 from helpers.program_cases import PROGRAMS, X, folder_of, prices
 
@@ -16,34 +13,7 @@ from bench_core.costs.shipped import ParallelPrices
 from bench_core.serving import Finish, Predictor
 from bench_core.serving.c_source import write_c
 
-MAIN = Path(helpers.__file__).parent / "serve_rows.c"
-COMPILERS = [c for c in ("gcc", "clang") if shutil.which(c)]
-STRICT = ("-std=c99", "-Wall", "-Wextra", "-Wconversion", "-Werror", "-pedantic")
-SAFE = ("-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
-
 pytestmark = pytest.mark.skipif(not COMPILERS, reason="no gcc or clang")
-
-
-def served(folder, place, flags, compiler, cap=0.0, rows=X):
-    """What the compiled model makes of the rows: (n, K + 3)."""
-    write_c(place / "c", folder)
-    files = [str(place / "c" / "bench_model.c"), str(MAIN)]
-    words = [compiler, *STRICT, *flags, f"-I{place / 'c'}", *files, "-o", str(place / "run"), "-lm"]
-    done = subprocess.run(words, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    rows.tofile(place / "rows")
-    run = [str(place / name) for name in ("run", "rows", "out")]
-    done = subprocess.run([*run, repr(cap)], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    return np.fromfile(place / "out").reshape(len(rows), -1)
-
-
-def assert_same(folder, found, cap=None, rows=X):
-    answers = Predictor(folder).predict_rows(rows, cap=cap)
-    scores = answers.scores.reshape(len(rows), -1)
-    assert np.allclose(found[:, :-3], scores, rtol=1e-9, atol=1e-9, equal_nan=True)
-    assert np.allclose(found[:, -3], answers.spent, rtol=1e-9)
-    assert np.array_equal(found[:, -2] == 2, answers.capped)
 
 
 @pytest.mark.parametrize("name", ["gated", "vectors", "support"])

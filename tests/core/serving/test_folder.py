@@ -203,8 +203,8 @@ def test_json_that_is_too_deep_is_refused(folder):
 
 
 def test_another_version_is_named(folder):
-    changed(folder, version=3)
-    assert "format ('budget-bench model', 3), this version reads 2" in refusal(folder)
+    changed(folder, version=2)
+    assert "format ('budget-bench model', 2), this version reads 3" in refusal(folder)
 
 
 @pytest.mark.parametrize("text", ["{}", "[]", "not json"])

@@ -3,13 +3,15 @@
 Prices (dollars) are Turney's (``_turney``), from the publisher's cost file: TSH 22.78, T3 11.41,
 TT4 14.51, T4U 11.41, all else 1. FTI is computed from TT4 and T4U: it is free once both are bought.
 Every blood test after the first costs 2.10 less; ``discount=false`` charges all in full.
+
+The rows are in ``ann-thyroid.csv.gz`` (CC BY 4.0; ``README.md`` beside it has the attribution).
 """
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import ClassVar
 
-from bench_core import Examples, Facts, Prices, Source, Splits, Task, param, provide_datasets
-from bench_core.datasets.publishers import Download, from_uci
+from bench_core import Examples, Prices, Source, Splits, Task, param, provide_datasets
 from bench_core.datasets.readers.tables import read_matrix
 from bench_core.datasets.splitting import cut_by_class
 from bench_datasets._turney import DRAWING_BLOOD, turney_prices
@@ -20,7 +22,8 @@ NAMES = (
     "lithium", "goitre", "tumor", "hypopituitary", "psych", "TSH", "T3", "TT4", "T4U", "FTI",
 )  # fmt: skip
 BLOOD_TESTS = {"TSH": 22.78, "T3": 11.41, "TT4": 14.51, "T4U": 11.41}
-FILES = ("ann-train.data", "ann-test.data")
+ROWS = Path(__file__).with_name("ann-thyroid.csv.gz")
+TRAINING = 3772  # the first rows are the publisher's training set, the others its test set
 
 
 @dataclass(frozen=True)
@@ -29,24 +32,20 @@ class Thyroid:
 
     name: ClassVar[str] = "thyroid"
     task: ClassVar[Task] = Task.MULTICLASS
-    title: ClassVar[str] = "UCI ann-thyroid with the prices of its medical tests"
-    files: ClassVar[tuple[str, ...]] = FILES
+    title: ClassVar[str] = "UCI ann-thyroid with the prices of its medical tests, included"
     depends_on: ClassVar[tuple[str, ...]] = ("seed",)
-    downloads: ClassVar[tuple[Download, ...]] = from_uci(102, "thyroid+disease.zip", *FILES)
     homepage: ClassVar[str] = "https://archive.ics.uci.edu/dataset/102"
-    facts: ClassVar[Facts] = Facts(
-        rows=(7200,), features=21, labels={0.0: 166, 1.0: 368, 2.0: 6666}, low=0, high=1
-    )
 
     discount: bool = param(True, "blood tests after the first cost 2.10 less")
 
     def prepare(self, source: Source, size: str, fold: int, seed: int) -> Splits:
         """The publisher's test set; 30% of each class of its training set validate."""
-        known, test = (_read(source, name) for name in self.files)
+        table = read_matrix(ROWS, len(NAMES) + 1)
+        X, y = table.matrix(table.names[:-1]), table.codes(table.names[-1], (1, 2, 3)) - 1
         train, valid = (
-            Examples(known.X[rows], known.y[rows])
-            for rows in cut_by_class(known.y, (0.7, 0.3), seed)
+            Examples(X[rows], y[rows]) for rows in cut_by_class(y[:TRAINING], (0.7, 0.3), seed)
         )
+        test = Examples(X[TRAINING:], y[TRAINING:])
         return Splits(train, valid, test, thyroid_prices(self.discount), feature_names=NAMES)
 
 
@@ -57,12 +56,6 @@ def thyroid_prices(discount: bool) -> Prices:
     derived = {column["FTI"]: (column["TT4"], column["T4U"])}
     groups = ((DRAWING_BLOOD, tuple(BLOOD_TESTS)),) if discount else ()
     return turney_prices(cost, groups, derived)
-
-
-def _read(source: Source, name: str) -> Examples:
-    table = read_matrix(source.find(name), len(NAMES) + 1, separator="")
-    kind = table.codes(table.names[-1], (1, 2, 3))
-    return Examples(table.matrix(table.names[:-1]), kind - 1)
 
 
 bench_datasets = provide_datasets(Thyroid)

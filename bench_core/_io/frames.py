@@ -1,0 +1,69 @@
+"""Data frames of any library, by narwhals: pandas, Polars, PyArrow, Modin and others."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_PLAIN = (np.ndarray, list, tuple, Mapping)
+"""Values that are no frame: narwhals, which takes a tenth of a second to import, is not asked."""
+
+
+def columns_of(values: Any) -> dict[str, Any] | None:
+    """The columns (n,) of a data frame by name; None for any other value.
+
+    Numbers, dates and times are arrays of their type with NaN or NaT for a missing cell. Anything
+    else, and whole numbers with missing cells, are objects with None there.
+    """
+    found = _as_narwhals(values)
+    if not hasattr(found, "iter_columns"):
+        return None
+    return {str(column.name): _cells(column) for column in found.iter_columns()}
+
+
+def pandas_of(values: Any) -> Any:
+    """A frame or a series of another library as one of pandas; any other value as it is."""
+    import pandas as pd
+
+    if isinstance(values, pd.DataFrame | pd.Series):
+        return values
+    found = _as_narwhals(values)
+    if hasattr(found, "iter_columns"):
+        columns = dict(_series(column) for column in found.iter_columns())
+        return pd.DataFrame(columns, columns=[*columns])
+    if hasattr(found, "to_numpy") and found is not values:
+        return _series(found)[1]
+    return values.to_pandas() if hasattr(values, "to_pandas") else values
+
+
+def _as_narwhals(values: Any) -> Any:
+    """A frame or a series of narwhals, computed if it is lazy; any other value as it is."""
+    if isinstance(values, _PLAIN):
+        return values
+    import narwhals as nw
+
+    found = nw.from_native(values, pass_through=True, allow_series=True)
+    return found.collect() if isinstance(found, nw.LazyFrame) else found
+
+
+def _cells(column: Any) -> Any:
+    """The cells (n,) of a series."""
+    if column.dtype.is_integer() and column.null_count():
+        return np.array(column.to_list(), dtype=object)
+    return column.to_numpy()
+
+
+def _series(column: Any) -> tuple[str, pd.Series[Any]]:
+    """The name of a series, and the series of pandas."""
+    import narwhals as nw
+    import pandas as pd
+
+    cells = _cells(column)
+    if column.dtype in (nw.Categorical, nw.Enum):
+        cells = pd.Categorical(cells)
+    return str(column.name), pd.Series(cells)

@@ -1,0 +1,59 @@
+"""``bench init``: describe a file once, for every verb in its folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from bench_core.cli import options
+from bench_core.errors import UsageError
+from bench_core.terminal.tables import console, write_text
+from bench_core.terminal.wording import count
+
+_OPTIONS = (
+    *("valid", "test", "label", "query", "split", "task", "positive", "drop", "keep_column"),
+    *("decimal", "dates", "groups", "costs", "unit", "index_base", "unwritten"),
+)
+
+
+@click.command("init", short_help="Describe a file once, for all verbs in this folder.")
+@click.argument("file", type=options.FILE)
+@click.option("--name", default="", help="Of the data set.  [default: that of the file]")
+@options.together(*map(options.request_option, _OPTIONS))
+@options.few_options
+def init_command(file: Path, name: str, plugins: tuple[str, ...], **given: Any) -> None:
+    """Write a table for FILE into datasets.toml of this folder: label, task, columns, prices, unit.
+
+    The columns are looked at: dates and decimal commas are read, columns that cannot be used are
+    dropped. Read the file, correct it, and run: without --data, 'bench run' in this folder runs on
+    its data set. All verbs know it by its name.
+
+    Examples:
+      bench init loans.csv --label repaid --positive no --costs prices.csv --unit EUR
+      bench run
+      bench show loans
+    """
+    from bench_core._io.text import read_text
+    from bench_core.datasets.project import as_toml, described, name_for
+    from bench_core.datasets.user_datasets import FILE, project_names
+    from bench_core.datasets.user_files import FileData
+
+    name, path = name or name_for(str(file)), Path(FILE)
+    there = project_names()
+    if name in there:
+        raise UsageError(f"{path}: [{name}] is there already: edit it, or give --name")
+    if name in options.registry(plugins).datasets:
+        raise UsageError(f"{name!r} is the name of another data set: give --name")
+    table, splits = described(FileData(train=str(file), **given), Path.cwd())
+    before = f"{read_text(path).rstrip()}\n\n" if there else ""
+    text = as_toml(name, table)
+    write_text(path, before + text)
+    rows = sum(map(len, (splits.train, splits.valid, splits.test)))
+    known = f"{count(rows, 'row')}, {count(len({*splits.columns}), 'column')}, {splits.task}"
+    console().out(f"wrote {path}: {known}\n\n{text}", highlight=False)
+    for note in splits.notes:
+        options.note(f"note: {note}")
+    several = f" --data {name}" if there else ""
+    options.note(f"next: bench run{several}")

@@ -1,0 +1,202 @@
+"""The conclusion of a board in plain sentences, which every format shows first: who keeps the
+reference's quality at which cost, how much cheaper that is, how certain, and who ties.
+
+A saving is called certain only if its interval, as it is shown, excludes 1.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from bench_core.errors import one_line
+from bench_core.leaderboard.board import SHARE, Board, Row, Standings
+from bench_core.leaderboard.ranks import over_datasets
+from bench_core.protocols import DIVERGED
+from bench_core.results.budgets import CAP
+from bench_core.statistics import CONFIDENCE
+from bench_core.terminal.wording import cost, listed, quality, times
+
+UNMEASURED = "How certain that is was not measured."
+
+
+@dataclass(frozen=True, slots=True)
+class Conclusion:
+    """Sentences, and the row that keeps the quality at the cost they name, if they name one."""
+
+    sentences: tuple[str, ...] = ()
+    row: Row | None = None
+
+    def __str__(self) -> str:
+        return " ".join(self.sentences)
+
+
+def conclusion(board: Board) -> Conclusion:
+    """The conclusion of one data set; empty without rows."""
+    if not board.rows:
+        return Conclusion()
+    row = None
+    reference = next((row for row in board.rows if row.reference), None)
+    if reference is None:
+        sentences = [*_best(board), "No saving is measured without a reference learner."]
+    elif not reference.cheap:
+        sentences = [*_best(board), _no_target(board, reference)]
+    else:
+        row, sentences = _cheapest(board, reference)
+    sentences += _caps(board)
+    if board.repeats > 1:
+        sentences.append(f"Figures are means over {board.repeats} repeats.")
+    return Conclusion(tuple(map(one_line, sentences)), row)
+
+
+def overall_conclusion(boards: Sequence[Board]) -> tuple[str, ...]:
+    """The conclusion over several data sets, by the ranks of ``over_datasets``; empty where they
+    rank nobody."""
+    names, ranked = over_datasets(boards)
+    if not ranked:
+        return ()
+    roles = {row.learner: row.baseline for board in boards for row in board.rows}
+    best = [min(ranks) for ranks in zip(*(one.by_dataset for one in ranked), strict=True)]
+    leads = {
+        one.learner: [rank == top for rank, top in zip(one.by_dataset, best, strict=True)]
+        for one in ranked
+    }
+    tied = [one for one in ranked if one.tier == 1]
+    top = min(tied, key=lambda one: (roles[one.learner], -sum(leads[one.learner]), one.mean))
+    others = [_named(one.learner, roles[one.learner]) for one in tied if one is not top]
+    by_methods = [lead for name, lead in leads.items() if not roles[name]]
+    beaten = sum(any(own) for own in zip(*by_methods, strict=True))
+    low, high = top.interval
+    sentences = [
+        f"{_named(top.learner, roles[top.learner])} is first on {sum(leads[top.learner])} of "
+        f"{len(names)} data sets, by mean quality over all budgets.",
+        f"Its mean rank among {len(ranked)} learners is {top.mean:.2f} ({CONFIDENCE} by Nemenyi's "
+        f"test: {low:.2f} to {high:.2f}).",
+        *(_ties(others) if others else ["No other learner ties."]),
+    ]
+    if by_methods and beaten < len(names):
+        sentences.append(f"On {len(names) - beaten} of {len(names)} data sets a baseline is first.")
+    return tuple(map(one_line, sentences))
+
+
+def _cheapest(board: Board, reference: Row) -> tuple[Row, list[str]]:
+    """The row that keeps the quality at the least cost by the board's order, and what is said."""
+    name = reference.learner
+    kept = [row for row in board.rows if row.cheap and not row.saved.lost and not row.reference]
+    cheaper = [row for row in kept if row.saving > 1]
+    sure = [row for row in cheaper if round(row.saved.interval.low, 2) > 1]
+    if not cheaper:
+        return reference, [*_itself(board, reference, kept)]
+    top = (sure or cheaper)[0]
+    who, measured = _named(top.learner, top.baseline), not math.isnan(top.saved.interval.low)
+    saved = f"{times(top.saving)} cheaper"
+    if measured:
+        low, high = map(times, top.saved.interval)
+        saved += f" ({CONFIDENCE} interval: {low} to {high})"
+    paid = f"{_price(board, top.cheap.cost)} instead of {cost(reference.cheap.cost)}"
+    keeps = _keeps(board, f"{name}'s")
+    if sure or not measured:
+        sentences = [f"{who} {keeps} {paid}: {saved}."]
+    else:
+        sentences = [
+            f"No learner is certainly cheaper than {name}; {who} comes closest: {saved}.",
+            f"It {keeps} {paid}.",
+        ]
+    if (share := board.kept(top)) < SHARE - 0.0005:  # as it is shown
+        sentences.append(f"On test rows it kept {share:.1%}.")
+    if not measured:
+        return top, [*sentences, UNMEASURED]
+    ahead = [r.learner for r in kept if r.baseline and 0 < r.saved.tier < top.saved.tier]
+    sentences += [f"{listed(ahead)}, a baseline, saves certainly more."] if ahead else []
+    return top, [*sentences, *_ties(_names(kept, top.saved.tier, top))]
+
+
+def _itself(board: Board, reference: Row, kept: Sequence[Row]) -> Iterator[str]:
+    """The sentences where no learner pays less than the reference."""
+    name, price = reference.learner, _price(board, reference.cheap.cost)
+    keeps = _keeps(board, "its")
+    if kept:
+        yield f"No learner is cheaper than {name}, which {keeps} {price}."
+        yield from _ties(_names(kept, reference.saved.tier, reference))
+        return
+    others = [row for row in board.rows if not (row.reference or row.baseline)]
+    if others:
+        whose = f"{name}'s"
+        yield f"No other learner {_keeps(board, whose)}."
+    yield f"{name} {keeps} {price} instead of {cost(reference.best.cost)}."
+    if lucky := [row.learner for row in others if row.saved.lost]:
+        yield f"On validation rows {listed(lucky)} did, but not on test rows."
+
+
+def _no_target(board: Board, reference: Row) -> str:
+    """The reason why no saving is measured against a reference that takes part."""
+    if DIVERGED in reference.marks:
+        return f"No saving is measured, as {reference.learner} diverged."
+    some = " in some repeats" if reference.reached else ""
+    keeps = _keeps(board, f"{reference.learner}'s")
+    return f"No saving is measured, as a constant {keeps} at no cost{some}."
+
+
+def _best(board: Board) -> Iterator[str]:
+    """Who has the best quality at which cost, and who ties."""
+    rows = {row.learner: row for row in board.rows if not math.isnan(row.best.quality)}
+    if not rows:
+        return
+    pick = max if board.higher_is_better else min
+    sure = [one for one in board.unlimited.rows if not math.isnan(one.interval.low)]
+    first = [rows[one.learner] for one in sure if one.tier == 1] or [*rows.values()]
+    top = pick(first, key=lambda row: row.best.quality)
+    reached = f"{board.metric}, {quality(top.best.quality)} {_price(board, top.best.cost)}"
+    if len(rows) == 1:
+        yield f"{top.learner} ran alone: {reached}."
+        return
+    yield f"{_named(top.learner, top.baseline)} has the best {reached}."
+    yield from _tied(board, board.unlimited, top.learner) if sure else [UNMEASURED]
+
+
+def _caps(board: Board) -> Iterator[str]:
+    """Who is first under each cap that the board compares learners at."""
+    for at in board.standings:
+        if at.budget is not None and at.budget.kind == CAP:
+            first = [one for one in at.rows if one.tier == 1]
+            pick = max if board.higher_is_better else min
+            top = pick(first, key=lambda one: one.quality, default=None)
+            if top is not None:
+                reached = f"the best {board.metric}, {quality(top.quality)}"
+                yield f"With no row above {at.budget.amount:.6g}, {top.learner} has {reached}."
+                yield from _tied(board, at, top.learner)
+
+
+def _tied(board: Board, at: Standings, first: str) -> Iterator[str]:
+    """The other learners of the first tier at a budget."""
+    roles = {row.learner: row.baseline for row in board.rows}
+    tied = (one.learner for one in at.rows if one.tier == 1 and one.learner != first)
+    return _ties([_named(name, roles[name]) for name in tied])
+
+
+def _names(rows: Iterable[Row], tier: int, but: Row) -> list[str]:
+    """The rows of a tier of savings, but one."""
+    own = (row for row in rows if row is not but and row.saved.tier == tier > 0)
+    return [_named(row.learner, row.baseline) for row in own]
+
+
+def _ties(names: Sequence[str]) -> Iterator[str]:
+    if names:
+        yield f"{listed(names)} {'ties' if len(names) == 1 else 'tie'}."
+
+
+def _named(learner: str, baseline: bool) -> str:
+    return f"{learner} (a baseline)" if baseline else learner
+
+
+def _keeps(board: Board, whose: str) -> str:
+    """``keeps 99% of gbrt's accuracy``; of an error, which is better lower, how near it is."""
+    if board.higher_is_better:
+        return f"keeps {SHARE:.0%} of {whose} {board.metric}"
+    return f"stays within {1 - SHARE:.0%} of {whose} {board.metric}"
+
+
+def _price(board: Board, paid: float) -> str:
+    """``at cost 12.30``, or ``for 12.30 euro`` where costs have a unit."""
+    return f"for {cost(paid)} {board.unit}" if board.unit else f"at cost {cost(paid)}"

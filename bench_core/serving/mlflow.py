@@ -1,0 +1,107 @@
+"""Exported models in MLflow, which must be installed for this module alone.
+
+    from bench_core.serving.mlflow import log_model
+    info = log_model("model", curve=result.curve("cegb"))   # of the folder, into the active run
+    mlflow.pyfunc.load_model(info.model_uri).predict(frame)             # frame: raw columns
+
+The folder is kept as it is, as the data of a ``pyfunc``, and nothing is pickled.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import mlflow
+import numpy as np
+from mlflow.models import ModelSignature
+from mlflow.types import ColSpec, ParamSchema, ParamSpec, Schema
+from mlflow.types.schema import AnyType
+
+from bench_core import __version__
+from bench_core.serving.predictor import Predictor, load, probabilities
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+CURVE = "curve.csv"
+
+
+def log_model(
+    folder: str | Path, name: str = "model", curve: DataFrame | None = None, **options: Any
+) -> Any:
+    """Log an exported model, its figures and its ``curve`` to the active run; the ``ModelInfo``.
+
+    ``curve`` is that of ``Result.curve``: it is kept as ``curve.csv``, and its columns of numbers
+    are metrics, one step for each budget. ``options`` are those of ``mlflow.pyfunc.log_model``.
+    Raises InputError where ``folder`` is none.
+    """
+    about = load(folder).about
+    figures = {f"{part}_{k}": v for part in ("valid", "test") for k, v in about[part].items()}
+    info = mlflow.pyfunc.log_model(name=name, **_pyfunc(folder), **options)
+    mlflow.log_params({"learner": about["learner"], "metric": about["metric"], **about["params"]})
+    mlflow.log_metrics({k: v for k, v in figures.items() if np.isfinite(v)})
+    if curve is not None:
+        mlflow.log_text(curve.to_csv(index=False), CURVE)
+        numbers = curve.select_dtypes("number")
+        for step, row in enumerate(numbers.to_dict("records")):
+            known = {f"curve_{_key(k)}": v for k, v in row.items() if np.isfinite(v)}
+            mlflow.log_metrics(known, step=step)
+    return info
+
+
+def load_model(uri: str) -> Predictor:
+    """The predictor of a logged model, which asks for columns and tells what it spent."""
+    found: Predictor = mlflow.pyfunc.load_model(uri).get_raw_model()
+    return found
+
+
+class ServedPyfunc:
+    """What ``mlflow.pyfunc.load_model`` serves."""
+
+    def __init__(self, model: Predictor) -> None:
+        self.model = model
+
+    def get_raw_model(self) -> Predictor:
+        """The predictor itself."""
+        return self.model
+
+    def predict(self, frame: Any, params: dict[str, Any] | None = None) -> DataFrame:
+        """For each row of raw columns its ``score`` and what it ``spent``; of classes the likeliest
+        ``class`` and the probability of each. ``params``: ``{"cap": 5.0}``."""
+        import pandas as pd
+
+        cap = (params or {}).get("cap")
+        answers = self.model.predict_rows(frame, cap=None if cap is None or cap < 0 else cap)
+        made: dict[str, Any] = {}
+        if classes := self.model.classes:
+            shares = probabilities(answers.scores, str(self.model.about["task"]))
+            made = {"class": np.array(classes)[shares.argmax(axis=1)]}
+            made |= {f"p({name})": share for name, share in zip(classes, shares.T, strict=True)}
+        if answers.scores.ndim == 1:
+            made["score"] = answers.scores
+        return pd.DataFrame(made | {"spent": answers.spent})
+
+
+def _load_pyfunc(path: str) -> ServedPyfunc:
+    """For ``mlflow.pyfunc.load_model``."""
+    return ServedPyfunc(load(path))
+
+
+def _pyfunc(folder: str | Path) -> dict[str, Any]:
+    model = load(folder)
+    # a column of whole numbers that has a missing cell is one of float64: any number will do
+    columns = [ColSpec(AnyType(), name) for name in model.features]
+    cap = ParamSchema([ParamSpec("cap", "double", -1.0)])  # -1: that of the export, if any
+    return {
+        "loader_module": __name__,
+        "data_path": str(folder),
+        "signature": ModelSignature(Schema(columns), params=cap),
+        "pip_requirements": [f"budget-bench=={__version__}"],
+        "metadata": {"budget_bench": dict(model.about["provenance"])},
+    }
+
+
+def _key(name: str) -> str:
+    """A name that MLflow takes for a metric."""
+    return "".join(c if c.isalnum() or c in "_-. /" else "_" for c in name)

@@ -1,0 +1,203 @@
+"""``--keep SHARE`` and ``--quality Q``: the least cost that reaches a quality, in every verb that
+chooses a point."""
+
+import json
+import re
+from itertools import product
+
+import numpy as np
+import pandas as pd
+import pytest
+from helpers.commands import QUICK
+
+import bench_core
+from bench_core import UsageError
+from bench_core.serving import load
+
+RUN = (*QUICK, "--costs", "costs.csv", "-l", "toy,gbrt", "--reference", "gbrt")
+PLAIN = ("--set", "gbrt.trees=8", "--set", "toy.columns=[1,2,3]", "-m", "accuracy,log_loss")
+
+
+@pytest.fixture
+def done(ran):
+    ended = ran(*RUN, *PLAIN)
+    assert ended.status == 0, ended.err
+    return ended
+
+
+@pytest.fixture
+def points(done, bench):
+    """The operating points on validation."""
+    bench("export", "-o", "all.csv")
+    frame = pd.read_csv("all.csv")
+    return frame[frame["split"] == "valid"]
+
+
+def least_cost(points, learner, aim):
+    """The cheapest mixture of two points whose quality is at least ``aim``, of all pairs."""
+    own = points[points["learner"] == learner]
+    found = []
+    values = own[["total_cost", "accuracy"]].to_numpy()
+    for (cost, good), (other, bad) in product(values, values):
+        if bad < aim <= good:
+            part = (good - aim) / (good - bad)
+            found.append(cost + part * (other - cost))
+        elif good >= aim:
+            found.append(cost)
+    return min(found)
+
+
+def aim_of(points, share):
+    return share * points[points["learner"] == "gbrt"]["accuracy"].max()
+
+
+def row_of(text, learner):
+    (line,) = [line for line in text.splitlines() if re.match(rf"{learner} +\d", line)]
+    return line.split()
+
+
+@pytest.mark.parametrize("share", [0.99, 0.9])
+def test_best_is_the_cheapest_that_keeps_the_share(points, bench, share):
+    ended = bench("best", "--keep", f"{share:.0%}")
+    assert ended.status == 0, ended.err
+    assert f"data.csv: least cost with {share:.0%} of gbrt's accuracy" in ended.out
+    aim = aim_of(points, share)
+    costs = {name: least_cost(points, name, aim) for name in ("toy", "gbrt")}
+    first = min(costs, key=costs.get)
+    for name, cost in costs.items():
+        cells = row_of(ended.out, name)
+        assert float(cells[5]) == pytest.approx(cost, abs=0.005)
+        assert float(cells[6]) == pytest.approx(aim, abs=5e-5)
+    assert re.search(rf"{first}: accuracy {aim:.4f} on validation, 0\.\d+ on test, at", ended.out)
+    assert bench("best", "--keep", str(share)).out == ended.out
+    if share == 0.99:
+        assert bench("best").out == ended.out
+
+
+def test_the_saving_and_its_interval_are_those_of_the_board(done, bench):
+    board = bench("report").out
+    cells = row_of(bench("best").out, "toy")
+    line = next(line for line in board.splitlines() if re.match(r"data\.csv +toy ", line))
+    assert cells[2].rstrip("*") in line.split()
+    assert cells[3] in line.split()
+
+
+def test_a_quality_is_reached_at_the_least_cost(points, bench):
+    aim = float(points[points["learner"] == "toy"]["accuracy"].median())
+    ended = bench("best", "--quality", repr(aim))
+    assert f"least cost with accuracy {aim:.6g}" in ended.out
+    assert float(row_of(ended.out, "toy")[3]) == pytest.approx(
+        least_cost(points, "toy", aim), abs=0.005
+    )
+
+
+def test_all_verbs_choose_the_same_point(points, bench):
+    cost = row_of(bench("best", "--keep", "95%").out, "toy")[1]
+    shown = bench("features", "--keep", "95%", "--learner", "toy").out
+    assert "what toy buys at 95% of gbrt's accuracy" in shown
+    bought = bench("features", "--keep", "95%", "--learner", "toy", "-o", "toy.csv")
+    assert bought.status == 0, bought.err
+    frame = pd.read_csv("toy.csv")
+    assert float((frame["price"] * frame["share"]).sum()) == pytest.approx(float(cost), abs=0.006)
+    ended = bench("model", "export", "--learner", "gbrt", "--keep", "95%", "-o", "model")
+    assert ended.status == 0, ended.err
+    valid, test = re.search(
+        r"accuracy (0\.\d+) on validation, (0\.\d+) on test", ended.out
+    ).groups()
+    about, aim = load("model").about, aim_of(points, 0.95)
+    known = points[points["learner"] == "gbrt"].set_index("point")[["total_cost", "accuracy"]]
+    part = about["mixture"]["part"]
+    first, second = (
+        known.loc[json.dumps(dict(point), separators=(",", ":"))]
+        for point in (about["point"], about["mixture"]["point"])
+    )
+    cost, reached = (1 - part) * first + part * second
+    assert cost == pytest.approx(least_cost(points, "gbrt", aim))
+    assert reached == pytest.approx(aim)
+    assert float(valid) == pytest.approx(about["valid"]["quality"], abs=5e-5)  # as it serves
+    assert float(test) == pytest.approx(about["test"]["quality"], abs=5e-5)
+
+
+def test_pairs_are_compared_where_both_keep_the_share(points, bench):
+    ended = bench("compare", "toy", "gbrt", "--keep", "95%")
+    assert ended.status == 0, ended.err
+    rows = bench("best", "--keep", "95%").out
+    costs = {name: float(row_of(rows, name)[1]) for name in ("toy", "gbrt")}
+    quality = {name: row_of(rows, name)[4] for name in ("toy", "gbrt")}
+    assert "accuracy at 95% of gbrt's accuracy, 1 repeat of" in ended.out
+    assert f"toy {quality['toy']}" in ended.out
+    assert f"gbrt {quality['gbrt']}" in ended.out
+    ratio = re.search(
+        r"gbrt needs ([\d.]+)x toy's cost for the same quality \(95%: ([\d.]+) to", ended.out
+    )
+    assert float(ratio[1]) == pytest.approx(costs["gbrt"] / costs["toy"], abs=0.01)
+    assert float(ratio[2]) <= float(ratio[1])
+
+
+def test_python_asks_in_the_same_words(points, bench):
+    result = bench_core.load_run()
+    best = result.best(keep=0.95)
+    row = row_of(bench("best", "--keep", "95%").out, best.learner)
+    assert (f"{best.cost:.2f}", f"{best.quality:.4f}") == (row[1], row[4])
+    assert best.valid_quality == pytest.approx(aim_of(points, 0.95))
+    assert f"{best.valid_quality:.4f} on validation, {best.quality:.4f} on test" in repr(best)
+    assert best.features["cost per row"].sum() == pytest.approx(best.cost)
+    assert bench_core.best(keep="95%").cost == best.cost
+    assert result.best(quality=best.valid_quality - 1e-9).cost == pytest.approx(best.cost, abs=1e-4)
+    pair = result.compare("toy", "gbrt", keep=0.95).iloc[0]
+    assert pair["quality a"] == pytest.approx(
+        float(row_of(bench("best", "--keep", "95%").out, "toy")[4]), abs=5e-5
+    )
+    with pytest.raises(UsageError, match=r"^keep: '1\.5' is not a share: write 99% or 0\.99"):
+        result.best(keep=1.5)
+    with pytest.raises(UsageError, match=r"^budget and keep: give one of them"):
+        result.features(budget=3, keep=0.9)
+    with pytest.raises(UsageError, match=r"no point of toy reaches accuracy 2 on validation \(0\."):
+        result.features("toy", quality=2)
+
+
+WRONG = {
+    ("best", "--keep", "99%", "--budget", "3"): "--budget and --keep: give one of them",
+    ("best", "--keep", "1", "--quality", "1"): "--keep and --quality: give one of them",
+    ("features", "--keep", "99"): "--keep: '99' is not a share: write 99% or 0.99",
+    ("compare", "toy", "gbrt", "--keep", "0%"): "--keep: '0%' is not a share",
+    ("compare", "toy", "gbrt", "--quality", "2"): "no result of toy and gbrt at accuracy 2",
+    (
+        "model",
+        "export",
+        "--quality",
+        "2",
+        "-o",
+        "m",
+    ): "no point of any learner reaches accuracy 2 on",
+    ("model", "export", "--keep", "x", "-o", "m"): "--keep: 'x' is not a share",
+}
+
+
+@pytest.mark.parametrize("words", WRONG, ids=" ".join)
+def test_what_cannot_be_kept_is_one_line(words, done, bench):
+    ended = bench(*words)
+    assert WRONG[words] in ended.err + ended.out
+    assert ended.status == (0 if "no result" in WRONG[words] else 2)
+
+
+def test_without_a_reference_a_line_names_the_remedy(bench, material):
+    assert bench("run", *QUICK, "-l", "toy").status == 0
+    ended = bench("best")
+    assert ended.status == 1
+    assert "the run has no reference with a result: choose by a budget or a quality" in ended.out
+    assert "run it with --reference NAME" in ended.out
+    assert bench("best", "--quality", "0.5").status == 0
+
+
+def test_a_share_that_the_constant_has_costs_nothing(points, bench):
+    share = np.round(0.9 * points["accuracy"].min() / points["accuracy"].max(), 3)
+    ended = bench("best", "--keep", str(share))
+    assert "the best constant has" in ended.out
+    assert "on validation, and costs nothing" in ended.out
+
+
+@pytest.mark.parametrize("verb", ["best", "features", "compare", "model export"])
+def test_help_shows_an_example(verb, bench):
+    text = bench(*verb.split(), "--help").out + bench("model", "--help").out
+    assert re.search(rf"bench {verb} .*--keep 9\d%", text)

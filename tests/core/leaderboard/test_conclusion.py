@@ -1,0 +1,215 @@
+"""The sentences of a board, by standings made by hand."""
+
+from dataclasses import replace
+
+import pytest
+
+from bench_core.leaderboard.board import (
+    NOTHING,
+    UNKNOWN,
+    Board,
+    Measure,
+    Pick,
+    Row,
+    Saved,
+    Standing,
+    Standings,
+)
+from bench_core.leaderboard.conclusion import conclusion, overall_conclusion
+from bench_core.results.budgets import Budget
+from bench_core.statistics.comparison import Interval
+from bench_core.terminal.wording import listed, times
+
+
+def pick(quality, cost):
+    return Pick(quality, 0.0, cost, (("{}", "{}"),), budget=cost)
+
+
+def row(learner, *, cost=10.0, kept=0.9, saving=0.0, ends=UNKNOWN, tier=0, **more):
+    """A learner of accuracy .9 at a cost of 30, that keeps 99% at this cost if it has a saving."""
+    cheap = pick(kept, cost) if saving else NOTHING
+    saved = Saved(Interval(*ends), Interval(*ends), tier, lost=more.pop("lost", False))
+    given = {"reference": False, "audit": "sampled", "repeats": 1, "reached": int(saving > 0)}
+    given |= {"best": pick(0.9, 30.0), "curve": (), "saved": saved}
+    return Row(learner, cheap=cheap, saving=saving or float("nan"), **(given | more))
+
+
+GBRT = row("gbrt", cost=26.4, saving=1.0, ends=(1.0, 1.0), tier=2, reference=True)
+CEGB = row("cegb", cost=12.3, saving=2.1, ends=(1.3, 3.0), tier=1)
+GREEDY = row("greedy-order", cost=8.0, saving=3.3, ends=(0.9, 5.0), tier=1, baseline=True)
+
+
+def board(*rows, **more):
+    given = {"dataset": "d", "metric": "accuracy", "higher_is_better": True, "accounting": "path"}
+    given |= {"unit": "", "reference": "gbrt", "stand_in": False, "stand_in_for": "", "marks": ()}
+    given |= {"repeats": 1, "failures": (), "facts": (), "notes": ()}
+    return Board(rows=rows, **(given | more))
+
+
+def said(*rows, **more):
+    return conclusion(board(*rows, **more)).sentences
+
+
+def test_who_keeps_the_quality_at_which_cost_and_who_ties():
+    made = board(CEGB, replace(CEGB, learner="miser"), GBRT)
+    assert conclusion(made).row is CEGB
+    assert conclusion(made).sentences == (
+        "cegb keeps 99% of gbrt's accuracy at cost 12.30 instead of 26.40: 2.1x cheaper "
+        "(95% interval: 1.3x to 3.0x).",
+        "miser ties.",
+    )
+    assert said(CEGB, GBRT, unit="euro")[0].startswith(
+        "cegb keeps 99% of gbrt's accuracy for 12.30 euro instead of 26.40: 2.1x"
+    )
+    (first, *_) = said(CEGB, GBRT, metric="mse", higher_is_better=False)
+    assert first.startswith("cegb stays within 1% of gbrt's mse at cost 12.30 instead of")
+
+
+@pytest.mark.parametrize("low", [0.8, 1.0, 1.004])
+def test_a_saving_whose_interval_has_1_is_not_called_certain(low):
+    unsure = row("budget-boosting", cost=6.3, saving=4.2, ends=(low, 5.0), tier=1)
+    shown = f"{low:.2f}x" if low == 1.004 else f"{low:.1f}x"
+    assert said(unsure, replace(GBRT, saved=replace(GBRT.saved, tier=1))) == (
+        "No learner is certainly cheaper than gbrt; budget-boosting comes closest: 4.2x cheaper "
+        f"(95% interval: {shown} to 5.0x).",
+        "It keeps 99% of gbrt's accuracy at cost 6.30 instead of 26.40.",
+    )
+
+
+def test_a_certain_saving_comes_before_a_larger_one_that_is_none():
+    unsure = row("miser", cost=2.0, saving=13.0, ends=(1.0, 20.0), tier=1)
+    made = conclusion(board(unsure, CEGB, GBRT))
+    assert made.row is CEGB
+    assert made.sentences[1:] == ("miser ties.",)
+
+
+def test_a_baseline_is_called_one_and_what_it_saves_more_is_told():
+    assert said(CEGB, GBRT, GREEDY)[1:] == ("greedy-order (a baseline) ties.",)
+    second = replace(CEGB, saved=replace(CEGB.saved, tier=2))
+    assert said(second, GBRT, GREEDY)[1:] == ("greedy-order, a baseline, saves certainly more.",)
+    assert said(GBRT, replace(GREEDY, saved=CEGB.saved))[0].startswith(
+        "greedy-order (a baseline) keeps 99% of gbrt's accuracy at cost 8.00"
+    )
+
+
+def test_what_was_kept_on_test_is_told_where_it_is_less():
+    short = replace(CEGB, cheap=pick(0.9 * 0.988, 12.3))
+    assert said(short, GBRT)[1:] == ("On test rows it kept 98.8%.",)
+
+
+def test_the_reference_itself_is_best():
+    dear = row("cegb", cost=40.0, saving=0.66, ends=(0.5, 1.2), tier=1)
+    assert said(replace(GBRT, saved=replace(GBRT.saved, tier=1)), dear) == (
+        "No learner is cheaper than gbrt, which keeps 99% of its accuracy at cost 26.40.",
+        "cegb ties.",
+    )
+
+
+def test_no_other_learner_keeps_the_quality():
+    lucky = replace(CEGB, saved=replace(CEGB.saved, tier=0, lost=True))
+    assert said(GBRT, row("miser"), lucky) == (
+        "No other learner keeps 99% of gbrt's accuracy.",
+        "gbrt keeps 99% of its accuracy at cost 26.40 instead of 30.00.",
+        "On validation rows cegb did, but not on test rows.",
+    )
+    assert conclusion(board(GBRT, row("miser"))).row is GBRT
+    assert said(GBRT, row("constant", baseline=True)) == (
+        "gbrt keeps 99% of its accuracy at cost 26.40 instead of 30.00.",
+    )
+
+
+def test_a_reference_that_does_not_beat_the_constant_or_diverged_measures_nothing():
+    flat = row("gbrt", reference=True)
+    assert said(flat, row("cegb")) == (
+        "gbrt has the best accuracy, 0.9000 at cost 30.00.",
+        "How certain that is was not measured.",
+        "No saving is measured, as a constant keeps 99% of gbrt's accuracy at no cost.",
+    )
+    assert said(replace(flat, marks=("diverged",)), row("cegb"))[-1] == (
+        "No saving is measured, as gbrt diverged."
+    )
+    assert conclusion(board(flat)).row is None
+
+
+def standings(budget, *found):
+    """Standings of (learner, quality, tier)."""
+    rows = (Standing(n, q, Interval(q - 0.1, q + 0.1), 5.0, tier) for n, q, tier in found)
+    return Standings(budget, tuple(rows))
+
+
+def test_without_a_reference_the_best_quality_is_told_with_its_ties():
+    made = {"reference": "", "unlimited": standings(None, ("miser", 0.9, 1), ("cegb", 0.9, 1))}
+    assert said(row("miser"), row("cegb"), **made) == (
+        "miser has the best accuracy, 0.9000 at cost 30.00.",
+        "cegb ties.",
+        "No saving is measured without a reference learner.",
+    )
+    assert said(row("mine"), reference="")[0] == "mine ran alone: accuracy, 0.9000 at cost 30.00."
+    assert said() == ()
+
+
+def test_under_caps_each_has_its_leader():
+    caps = (
+        standings(Budget(3, "cap"), ("cegb", 0.8, 1), ("gbrt", 0.7, 2)),
+        standings(Budget(5.0), ("gbrt", 0.7, 1)),
+    )
+    assert said(CEGB, GBRT, standings=caps)[-1] == (
+        "With no row above 3, cegb has the best accuracy, 0.8000."
+    )
+
+
+def test_without_values_nothing_is_called_certain_and_repeats_are_told():
+    plain = row("cegb", cost=12.3, saving=2.1)
+    reference = replace(GBRT, saved=Saved())
+    assert said(plain, reference, repeats=3) == (
+        "cegb keeps 99% of gbrt's accuracy at cost 12.30 instead of 26.40: 2.1x cheaper.",
+        "How certain that is was not measured.",
+        "Figures are means over 3 repeats.",
+    )
+
+
+def over(count, *areas):
+    """Boards whose learners have these areas (one for each board), the last of them a baseline."""
+    names = [*(f"l{k}" for k in range(len(areas) - 1)), "greedy-order"]
+    for d in range(count):
+        rows = [
+            row(name, area=Measure(own[d]), baseline=name == "greedy-order")
+            for name, own in zip(names, areas, strict=True)
+        ]
+        yield board(*rows, dataset=f"d{d}")
+
+
+def test_over_data_sets_the_learner_that_is_first_most_often_is_named_with_what_ties():
+    """l0 is first on six of seven and third on the last, greedy-order second and then first."""
+    made = list(over(7, [0.9] * 6 + [0.5], [0.7] * 6 + [0.6], [0.8] * 7))
+    # Demsar (2006): 2.343 sqrt(3 * 4 / (6 * 7)) = 1.2524 separates; ranks 9/7, 20/7 and 13/7
+    assert overall_conclusion(made) == (
+        "l0 is first on 6 of 7 data sets, by mean quality over all budgets.",
+        "Its mean rank among 3 learners is 1.29 (95% by Nemenyi's test: 1.00 to 1.91).",
+        "greedy-order (a baseline) ties.",
+        "On 1 of 7 data sets a baseline is first.",
+    )
+    clear = list(over(12, [0.9] * 12, [0.7] * 12))
+    assert overall_conclusion(clear)[2:] == ("No other learner ties.",)
+    assert overall_conclusion(made[:1]) == ()
+
+
+def test_sentences_have_at_most_20_words():
+    rows = (CEGB, *(replace(CEGB, learner=f"l{k}") for k in range(9)), GBRT, GREEDY)
+    every = [
+        *said(*rows),
+        *said(GREEDY, GBRT),
+        *said(GBRT),
+        *overall_conclusion([*over(7, [*[0.9] * 7], [0.7] * 7)]),
+    ]
+    assert max(len(sentence.split()) for sentence in every) <= 20
+    assert "l0, l1, l2 and 7 more tie." in every
+
+
+def test_names_are_listed_and_savings_near_1_have_two_decimals():
+    assert listed(["a"]) == "a"
+    assert listed(["a", "b", "c", "d"]) == "a, b, c and d"
+    assert listed(["a", "b", "c", "d", "e"]) == "a, b, c and 2 more"
+    assert [times(x) for x in (1.0, 1.04, 0.96, 1.06, 0.94)] == [
+        "1.0x", "1.04x", "0.96x", "1.1x", "0.9x"
+    ]  # fmt: skip

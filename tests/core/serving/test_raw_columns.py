@@ -1,0 +1,258 @@
+"""Models of tables with text: rows of raw cells get the scores and bills of the benchmark."""
+
+import json
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from helpers.compiled_c import COMPILERS, SAFE, assert_same, compiled, served
+from helpers.policy_cases import policy_folder, random_policy
+from helpers.program_cases import PROGRAMS, folder_of
+from helpers.raw_cases import encoded, raw_and_features
+from sklearn.metrics import accuracy_score
+
+import bench_core
+from bench_core import InputError, Sequential, UsageError
+from bench_core.cli.app import main
+from bench_core.serving import Predictor, load
+from bench_core.serving.estimators import ServedClassifier
+from bench_core.serving.folder import read_folder, write_folder
+
+PRICES = {"age": 1.0, "income": 2.0, "city": 5.0, "job": 3.0, "seen_at": 0.5}
+
+
+def people(rows, seed):
+    """Loans with two columns of text, missing cells, and two columns that nobody can use."""
+    rng = np.random.default_rng(seed)
+    city = rng.choice(["Ulm", "Bonn", "Kiel", "Jena", ""], rows)
+    job = rng.integers(0, 40, rows)
+    age, income = rng.integers(18, 80, rows), rng.normal(30, 9, rows).round(2)
+    seen = 1_700_000_000 + rng.integers(0, 600, rows)
+    worth = 2 * (city == "Ulm") + 2 * (job % 3 == 0) + (age - 45) / 15 + (income - 30) / 9
+    worth += (seen - 1_700_000_300) / 300 + rng.normal(0, 0.5, rows)
+    frame = pd.DataFrame({"id": [f"C{seed}-{k}" for k in range(rows)], "age": age})
+    frame["income"] = np.where(rng.random(rows) < 0.05, np.nan, income)
+    frame["city"], frame["job"] = city, [f" job {k}" if k else "?" for k in job]
+    frame["seen_at"], frame["signup"] = seen, "2024-01-01"
+    return frame.assign(outcome=np.where(worth > 1.5, "repaid", "default"))
+
+
+def command(*words):
+    with pytest.raises(SystemExit) as end:
+        main(words)
+    return end.value.code or 0
+
+
+@pytest.fixture(scope="module")
+def exported(tmp_path_factory):
+    """The folder with tables and models, and the raw test rows as text."""
+    folder = tmp_path_factory.mktemp("loans")
+    tables = {"train": people(700, 0), "valid": people(300, 1), "test": people(250, 2)}
+    tables["test"].loc[:4, "city"] = "Oslo"  # of no training row
+    tables["test"].loc[5:9, "job"] = "astronaut"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        patch.setenv("BENCH_CACHE", str(folder / "cache"))
+        patch.setenv("BENCH_STORE", str(folder / "store.db"))
+        for name, table in tables.items():
+            table.to_csv(f"{name}.csv", index=False)
+        Path("costs.json").write_text(json.dumps(PRICES))
+        words = ("--label", "outcome", "--drop", "id,signup", "--costs", "costs.json")
+        words += ("-d", "train.csv", "--valid", "valid.csv", "--test", "test.csv")
+        words += ("-l", "cegb", "--set", "cegb.trees=30", "--set", "cegb.tradeoff=0.1")
+        assert command("run", *words, "--executor", "inline") == 0
+        assert command("model", "export", "-o", "model") == 0
+        assert command("model", "export", "-o", "c", "--format", "c") == 0
+        yield folder, pd.read_csv("test.csv", dtype=str, keep_default_na=False)
+
+
+def cells_of(row):
+    """A row of text as a service holds it: numbers as numbers, None where there is nothing."""
+    values = {name: row[name] or None for name in ("city", "job")}
+    return values | {k: float(row[k]) if row[k] else None for k in ("age", "income", "seen_at")}
+
+
+def test_raw_rows_get_the_quality_and_bills_of_the_benchmark(exported):
+    model, rows = load("model"), [cells_of(row) for _, row in exported[1].iterrows()]
+    assert model.names == tuple(PRICES)
+    assert model.classes == ("default", "repaid")
+    found = []
+    for row in rows:
+        asked = []
+        found.append(
+            model.predict(lambda names, a=asked, r=row: a.extend(names) or map(r.get, names))
+        )
+        assert len({*asked}) == len(asked)
+        assert {*asked} <= PRICES.keys()
+        assert found[-1].bought == tuple(asked)
+        assert found[-1].spent == pytest.approx(sum(PRICES[name] for name in asked))
+    label = np.where(np.array([one.score for one in found]) > 0, "repaid", "default")
+    test = model.about["test"]  # as the run measured it
+    assert accuracy_score(exported[1]["outcome"], label) == pytest.approx(
+        test["quality"], abs=1e-12
+    )
+    assert np.mean([one.spent for one in found]) == pytest.approx(test["total_cost"], rel=1e-12)
+    assert len({one.spent for one in found}) > 2
+    together = model.predict_rows(rows)
+    assert together.scores.tolist() == [one.score for one in found]
+    assert together.spent.tolist() == [one.spent for one in found]
+
+
+def test_tables_of_all_kinds_are_encoded_alike(exported):
+    model, rows = load("model"), [cells_of(row) for _, row in exported[1].iterrows()]
+    expected = model.predict_rows(rows).scores
+    frame = pd.DataFrame(rows)
+    tables = [
+        frame,
+        frame.astype({"city": "category"}),
+        frame.convert_dtypes(),
+        dict(frame.items()),
+    ]
+    tables += [frame[frame.columns[::-1]].assign(more=0), frame[[*model.names]].to_numpy()]
+    for table in tables:
+        assert model.predict_rows(table).scores.tolist() == expected.tolist()
+    one = [
+        model.predict_into(
+            lambda n, out, r=r: out.__setitem__(
+                slice(None), [model.encode(model.names[k], r[model.names[k]]) for k in n]
+            )
+        )
+        for r in rows[:40]
+    ]
+    assert [each.score for each in one] == expected[:40].tolist()
+    assert {model.names[k] for each in one for k in each.bought} <= PRICES.keys()
+
+
+@pytest.mark.parametrize("library", ["polars", "pyarrow"])
+def test_frames_of_other_libraries_are_encoded_alike(exported, library):
+    module = pytest.importorskip(library, reason=f"{library} is not installed")
+    model, rows = load("model"), [cells_of(row) for _, row in exported[1].iterrows()]
+    columns = {name: [row[name] for row in rows] for name in PRICES}
+    frame = module.DataFrame(columns) if library == "polars" else module.table(columns)
+    assert model.predict_rows(frame).scores.tolist() == model.predict_rows(rows).scores.tolist()
+
+
+def test_what_is_no_row_of_the_table_is_one_line(exported):
+    model, row = load("model"), cells_of(exported[1].iloc[20])
+    with pytest.raises(UsageError, match=r"column 'income' holds numbers, None where missing: 'x'"):
+        model.predict_rows([row | {"income": "x"}])
+    with pytest.raises(UsageError, match="X has no column 'city', which the model may ask for"):
+        model.predict_rows([{k: v for k, v in row.items() if k != "city"}])
+    with pytest.raises(UsageError, match=r"X must be \(n, 5\)"):
+        model.predict_rows(np.zeros((2, 9)))
+
+
+def test_an_estimator_answers_with_the_labels_of_the_table(exported):
+    served_model = ServedClassifier("model").fit()
+    raw = pd.DataFrame([cells_of(row) for _, row in exported[1].iterrows()])
+    score = np.mean(served_model.predict(raw) == exported[1]["outcome"])
+    assert score == pytest.approx(served_model.model_.about["test"]["quality"])
+    assert served_model.feature_names_in_.tolist() == [*PRICES]
+
+
+def test_the_original_table_is_replayed_with_the_runs_own_columns(exported, capsys):
+    for table in ("test.csv", "test.parquet"):
+        if table.endswith("parquet"):
+            pytest.importorskip("pyarrow")
+            exported[1].replace("", None).astype(
+                {"age": float, "income": float, "seen_at": float}
+            ).to_parquet(table)
+        assert command("model", "check", "model", "-d", table) == 0
+        figures = [line.split()[-2:] for line in capsys.readouterr().out.splitlines()[2:5]]
+        assert [before for before, _ in figures] == [after for _, after in figures]
+
+
+def test_dates_and_decimal_commas_are_read_as_by_the_run(bench):
+    frame = people(300, 3)
+    frame["signup"] = [f"2024-{1 + k % 12:02d}-{1 + k % 28:02d}" for k in range(300)]
+    frame["late"] = [k % 12 > 5 for k in range(300)]
+    frame["income"] = frame["income"].map("{:.2f}".format).str.replace(".", ",")
+    frame[["income", "signup", "late"]].to_csv("all.csv", index=False, sep=";")
+    words = ("--dates", "--decimal", ",", "-l", "gbrt", "--set", "gbrt.trees=5")
+    assert bench("run", "-d", "all.csv", *words, "--executor", "inline").status == 0
+    assert bench("model", "export", "-o", "model").status == 0
+    assert bench("model", "check", "model", "-d", "all.csv").status == 0
+    model, days = load("model"), pd.to_datetime(frame["signup"])
+    number = (days - pd.Timestamp("1970-01-01")).dt.days
+    columns = [number, days, days.astype("datetime64[ns]"), days.dt.date, days.tolist()]
+    found = [model.predict_rows({"income": np.full(300, 3.0), "signup": c}).scores for c in columns]
+    assert len({*found[0]}) > 1
+    for one in found[1:]:
+        assert one.tolist() == found[0].tolist()
+
+
+def test_show_tells_columns_and_what_a_score_is(exported, capsys):
+    assert command("model", "show", "model") == 0
+    shown = capsys.readouterr().out
+    assert "score = log-odds of repaid (class 1); default is class 0" in shown
+    assert "city=" not in shown
+    assert "city" in shown
+
+
+@pytest.mark.skipif(not COMPILERS, reason="no gcc or clang")
+def test_compiled_c_encodes_raw_cells(exported, tmp_path):
+    program = compiled(exported[0] / "c", "serve_texts.c", tmp_path, SAFE, COMPILERS[0])
+    model, texts = load("model"), exported[1][[*PRICES]]
+    lines = "".join("\t".join(row) + "\n" for row in texts.to_numpy())
+    done = subprocess.run([program], input=lines, capture_output=True, text=True)
+    found = np.array([line.split() for line in done.stdout.splitlines()], dtype=float)
+    expected = model.predict_rows([cells_of(row) for _, row in texts.iterrows()])
+    assert np.allclose(found[:, 0], expected.scores, rtol=1e-9, atol=1e-9)
+    assert np.allclose(found[:, 1], expected.spent, rtol=1e-9)
+    assert found[:, 2].max() == 1
+
+
+def folders():
+    for name in ("gated", "chain", "support", "vectors"):
+        yield folder_of(PROGRAMS[name])
+    for seed in range(4):
+        policy = random_policy(seed, evaluation=seed % 2 == 1)
+        yield policy_folder(policy, Sequential(policy, policy.prices).program({"at": 1.0}))
+
+
+@pytest.mark.parametrize("folder", [*folders()])
+def test_every_walk_of_raw_rows_is_that_of_features(folder, tmp_path):
+    raw, X = raw_and_features(len(folder.names), 60, 3)
+    plain, model = Predictor(folder), Predictor(encoded(folder))
+    for cap in (None, 0.4 * folder.costs.everything):
+        expected, found = plain.predict_rows(X, cap=cap), model.predict_rows(raw, cap=cap)
+        assert np.array_equal(found.scores, expected.scores, equal_nan=True)
+        assert np.array_equal(found.spent, expected.spent)
+        for row, spent in zip(raw[:20], expected.spent, strict=False):
+            asked = []
+            one = model.predict(lambda n, a=asked, r=row: a.extend(n) or [*map(r.get, n)], cap=cap)
+            assert one.spent == pytest.approx(spent)
+            assert len({*asked}) == len(asked)
+    if COMPILERS:
+        codes = np.array(
+            [[model.encode(k, row[k]) for k in model.names] for row in raw], np.float32
+        )
+        found = served(encoded(folder), tmp_path, SAFE, COMPILERS[0], 0.0, codes)
+        assert_same(folder, found, None, X)
+
+
+def test_columns_survive_the_folder_and_must_make_the_features(tmp_path):
+    folder = encoded(folder_of(PROGRAMS["chain"]))
+    write_folder(tmp_path / "m", folder)
+    assert read_folder(tmp_path / "m").encodings == folder.encodings
+    kinds = json.loads((tmp_path / "m" / "model.json").read_text())["columns"]
+    assert [own["kind"] for own in kinds[:3]] == ["one-hot", "codes", "number"]
+    write_folder(tmp_path / "m", replace(folder, encodings=folder.encodings[1:]))
+    with pytest.raises(InputError, match="columns do not make the features"):
+        load(tmp_path / "m")
+
+
+def test_data_that_differ_in_their_texts_alone_are_trained_apart(tmp_path, monkeypatch):
+    monkeypatch.setenv("BENCH_CACHE", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    for stem in ("a", "b"):
+        cells = [f"{stem}{k % 20:02d}" for k in range(300)]
+        X, y = pd.DataFrame({"t": cells}), [k % 20 < 10 for k in range(300)]
+        how = {"store": "s.db", "learners": {"gbrt": {"trees": 2}}, "progress": False}
+        run = bench_core.run(X, y, executor="inline", name="same", **how)
+        assert command("model", "export", "--store", "s.db", "-o", stem) == 0
+        assert load(stem).encode("t", f"{stem}00") >= 0
+        assert run.run

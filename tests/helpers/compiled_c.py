@@ -1,0 +1,44 @@
+"""Exported C, compiled by what is there, and run on rows."""
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import numpy as np
+
+from bench_core.serving import Predictor
+from bench_core.serving.c_source import write_c
+from helpers.program_cases import X
+
+HERE = Path(__file__).parent
+COMPILERS = [c for c in ("gcc", "clang") if shutil.which(c)]
+STRICT = ("-std=c99", "-Wall", "-Wextra", "-Wconversion", "-Werror", "-pedantic")
+SAFE = ("-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
+
+
+def compiled(folder, main, place, flags, compiler):
+    """The program of a folder ``c`` with the two files and a main of this folder."""
+    files = [str(folder / "bench_model.c"), str(HERE / main)]
+    words = [compiler, *STRICT, *flags, f"-I{folder}", *files, "-o", str(place / "run"), "-lm"]
+    done = subprocess.run(words, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return str(place / "run")
+
+
+def served(folder, place, flags, compiler, cap=0.0, rows=X):
+    """What the compiled model makes of the rows: (n, K + 3)."""
+    write_c(place / "c", folder)
+    program = compiled(place / "c", "serve_rows.c", place, flags, compiler)
+    rows.tofile(place / "rows")
+    files = [str(place / name) for name in ("rows", "out")]
+    done = subprocess.run([program, *files, repr(cap)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return np.fromfile(place / "out").reshape(len(rows), -1)
+
+
+def assert_same(folder, found, cap=None, rows=X):
+    answers = Predictor(folder).predict_rows(rows, cap=cap)
+    scores = answers.scores.reshape(len(rows), -1)
+    assert np.allclose(found[:, :-3], scores, rtol=1e-9, atol=1e-9, equal_nan=True)
+    assert np.allclose(found[:, -3], answers.spent, rtol=1e-9)
+    assert np.array_equal(found[:, -2] == 2, answers.capped)
