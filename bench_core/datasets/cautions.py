@@ -59,7 +59,7 @@ def copied_rows(splits: Splits) -> list[str]:
             notes.append(
                 # one digit, so that folds say the same
                 f"about {float(f'{share:.1g}'):.0%} of {name} rows are copies of training rows, "
-                "label included"
+                "label included; a query column keeps copies in one split"
             )
     return notes
 

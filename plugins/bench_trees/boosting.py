@@ -135,7 +135,9 @@ class _Descent:
         slopes = gradient, hessian = self.slopes or self._slopes()
         if not self.grower.settings.second_order:
             hessian = None
-        if self.classes and self.grower.at_once() >= self.loss.outputs:
+        outputs = self.loss.outputs
+        together = self.classes and self.grower.at_once() >= outputs
+        if together and not self.grower.side_by_side(outputs):
             self.slopes = slopes
             classes = frozen(self.data.y, np.float64), frozen(self.start, np.float64).reshape(-1)
             return self.grower.grow(gradient, hessian, self.scores, classes, most)

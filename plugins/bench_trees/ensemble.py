@@ -185,5 +185,7 @@ def _faults(e: Ensemble) -> Iterator[tuple[str, Any]]:
         right = np.where(leaf, child == LEAF, (child > own) & (child < end))
         yield "a child is outside its tree or not after its parent", not right.all()
     children = np.concatenate([e.left[~leaf], e.right[~leaf], e.start[:-1]])
-    once = np.array_equal(np.sort(children), own)
+    found = np.zeros(e.nodes, dtype=bool)
+    found[children] = True
+    once = len(children) == e.nodes and found.all()
     yield "every node but the roots must have exactly one parent", not once

@@ -18,6 +18,9 @@ After two splits, of the root and of its smaller child::
 With hessians no root is kept, and the slots begin with the root's own.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -26,6 +29,7 @@ from bench_trees.arrays import BoolArray, Float64Array, Int64Array, UInt64Array,
 from bench_trees.binning import Bins
 from bench_trees.fixed_point import SUM_BITS, Residuals, bits_for, room, sum_bits
 from bench_trees.kernels import growth
+from bench_trees.kernels.crew import SIZE, TASK
 from bench_trees.kernels.few_rows import search
 from bench_trees.kernels.growth import (
     FOUND,
@@ -63,17 +67,19 @@ from bench_trees.penalties import Account, Ledger
 from bench_trees.settings import Settings
 from bench_trees.threads import Workers
 
-PIECES = 2  # of each thread, as some words take longer than others
+PARTS = 4  # of a task for each thread, as some words take longer than others
 LEVELS = 6  # of splits for which there is room from the start
 CELLS = 20_000_000  # codes of so many trees' rows: some ten milliseconds in one call
-WORTH = 2_000_000
-"""Cells from which on several threads score leaves: some 0.7 ms of one thread. Handing the leaves
-to two threads takes 0.12 ms."""
+WORTH = 400_000
+"""Cells from which on several threads score leaves: some 0.2 ms of one thread."""
+WORTH_TREES = 400_000
+"""Cells of an iteration's trees from which on several threads grow some of these each."""
 FEATURES, PER_BIN = 256, 10
 """Histograms are not kept with at least so many features and at most so many rows for each bin."""
 OTHER = Descent(0.0, 0.0, 0.0, np.empty(0))
 NONE = frozen(np.empty(0), np.float64)
 ANY = np.empty(0)
+NOBODY = np.empty(0, np.int64)
 SQUARED = Newton(ANY, ANY, np.empty((0, 1)), ANY, NONE, NONE)
 
 
@@ -90,25 +96,30 @@ class Grower:
         multiplicity: Int64Array | None,
         crew: Workers,
     ) -> None:
-        n, d = words.shape[1], bins.features
         self.settings, self.crew = settings, crew
         self.copies = np.empty(0, np.int64) if multiplicity is None else multiplicity
-        self.total = n if multiplicity is None else int(multiplicity.sum())
+        self.total = words.shape[1] if multiplicity is None else int(multiplicity.sum())
         self.account = Account(ledger, settings, self.copies)
-        # row numbers in leaf order, rising within every leaf; and room to work in
-        order, spare = np.empty((2, n), np.uint32)
-        values = np.empty((n, 1), np.int64)
-        self.rows = Rows(words, order, spare, values, values.copy(), self.copies)
-        first = np.concatenate([[0], np.cumsum(bins.counts + 1)])
-        hist, count_bits = np.zeros((0, 1, int(first[-1])), np.int64), bits_for(self.total)
-        self.sums = Sums(hist, first, count_bits, np.ones(2))
-        self.carried = Carried(np.zeros(3, np.int64), np.empty((0, 2), np.int64))
-        self.bins, self.splittable = bins, self._splittable(words, bins)
-        self.offer(self.splittable)
         levels = LEVELS if settings.max_depth is None else min(settings.max_depth, LEVELS)
         # for which there is room from the start: all there may be, if few
         most = min(settings.max_leaves or 1 << levels, self.total // settings.min_rows)
         self.leaves = max(1, min(most, 1 << levels))
+        count_bits = bits_for(self.total)
+        self.room = np.array([room(bits, self.total) for bits in (sum_bits(count_bits), SUM_BITS)])
+        self.bins, self.splittable = bins, self._splittable(words, bins)
+        self._make_buffers(words, count_bits)
+        self.offer(self.splittable)
+
+    def _make_buffers(self, words: UInt64Array, count_bits: int) -> None:
+        n, d = words.shape[1], self.bins.features
+        # row numbers in leaf order, rising within every leaf; and room to work in
+        order, spare = np.empty((2, n), np.uint32)
+        values = np.empty((n, 1), np.int64)
+        self.rows = Rows(words, order, spare, values, values.copy(), self.copies)
+        first = np.concatenate([[0], np.cumsum(self.bins.counts + 1)])
+        hist = np.zeros((0, 1, int(first[-1])), np.int64)
+        self.sums = Sums(hist, first, count_bits, np.ones(2))
+        self.carried = Carried(np.zeros(3, np.int64), np.empty((0, 2), np.int64))
         integers = np.zeros((0, growth.COLUMNS), np.int64)
         self.tree = Growing(
             state=np.zeros(7, np.int64),
@@ -126,8 +137,14 @@ class Grower:
         self.integers = np.empty(2 * n, np.int64)
         self.units = np.ones(2)
         self.scratch = np.zeros(SCRATCH, np.int64)
-        bits = sum_bits(count_bits), SUM_BITS
-        self.room = np.array([room(each, self.total) for each in bits])
+
+    def _alone(self) -> "Grower":
+        """Another one that grows trees of the same account, in its own buffers and on one
+        thread."""
+        other = copy(self)
+        other.crew = Workers(1)
+        other._make_buffers(self.rows.words, self.sums.count_bits)
+        return other
 
     def _splittable(self, words: UInt64Array, bins: Bins) -> BoolArray:
         usable = bins.counts > 1
@@ -148,6 +165,7 @@ class Grower:
         # of a stored model they are read-only, which would compile another kernel
         edges, offset = frozen(bins.edges, np.float32), frozen(bins.offset, np.int64)
         self.usable = UsableFeatures(groups, begins, chosen, bins.counts, edges, offset, few_rows)
+        self.others: list[Grower] = []
         self.count_root()
 
     def grow(
@@ -168,27 +186,61 @@ class Grower:
         many iterations follow one another, until the loss may be above that at the start. Raises
         ValueError where a gradient or hessian is not finite (a diverging loss).
         """
-        outputs, n = gradient.shape
+        outputs = len(gradient)
         self.count_root()
         g = np.require(gradient, np.float64, ("C", "W")).reshape(-1)
         h = ANY if hessian is None else np.require(hessian, np.float64, ("C", "W")).reshape(-1)
         scores = np.zeros(gradient.shape) if scores is None else scores
-        added = scores.reshape(-1, 1)
-        channels = 1 if hessian is None else 2
-        values = self.integers[: n * channels].reshape(n, channels)
-        descent = OTHER._replace(learning_rate=float(self.settings.learning_rate))
-        trees: list[GrownTree] = []
+        newton = Newton(g, h, scores.reshape(-1, 1), self.room, *classes)
         if len(classes[0]) > 0:
             most = min(iterations, self.at_once() // outputs) * outputs
-            newton = Newton(g, h, added, self.room, *classes)
-            return self._grow(values, self.units, descent, newton, most)
-        while len(trees) < outputs:
-            at = n * len(trees)
-            own = g[at:], h[at:] if len(h) > n else h, added[at:]
-            newton = Newton(*own, self.room, *classes)
-            most = min(outputs - len(trees), self.at_once())
-            trees += self._grow(values, self.units, descent, newton, most)
-        return trees if any(len(tree.feature) > 1 for tree in trees) else []
+            return self._step(newton, most)
+        if not self.side_by_side(outputs):
+            return _if_split(self._grow_outputs(newton, 0, outputs))
+        trees: list[list[GrownTree]] = [[]] * outputs
+        while len(self.others) < self.crew.threads:
+            self.others.append(self._alone())
+        free = self.others.copy()
+
+        def piece(start: int, stop: int) -> None:
+            grower = free.pop()
+            trees[start] = grower._grow_outputs(newton, start, stop)
+            free.append(grower)
+
+        threads, large = self.crew.threads, self._cells() > WORTH
+        shared = outputs - outputs % threads if large else outputs
+        self.crew.run(piece, shared, 1 if large else -(-outputs // threads))
+        rest = self._grow_outputs(newton, shared, outputs)
+        return _if_split([tree for some in trees for tree in some] + rest)
+
+    def _grow_outputs(self, newton: Newton, start: int, stop: int) -> list[GrownTree]:
+        """A tree for each of the outputs start:stop."""
+        n, trees = len(self.rows.order), list[GrownTree]()
+        g, h = newton.gradient, newton.hessian
+        while start < stop:
+            most, at = min(stop - start, self.at_once()), n * start
+            own = newton._replace(
+                gradient=g[at:], hessian=h[at:] if len(h) > n else h, scores=newton.scores[at:]
+            )
+            trees += self._step(own, most)
+            start += most
+        return trees
+
+    def _step(self, newton: Newton, most: int) -> list[GrownTree]:
+        channels = 1 if len(newton.hessian) == 0 else 2
+        n = len(self.rows.order)
+        values = self.integers[: n * channels].reshape(n, channels)
+        descent = OTHER._replace(learning_rate=float(self.settings.learning_rate))
+        return self._grow(values, self.units, descent, newton, most)
+
+    def side_by_side(self, outputs: int) -> bool:
+        """True if the trees of one iteration are grown on several threads, each with its own
+        trees: they are worth it, and no tree changes what another one owes."""
+        if self.crew.threads == 1 or outputs * self._cells() < WORTH_TREES:
+            return False
+        account = self.account
+        independent = not (account.lazy or account.per_node or account.coupled_owed.any())
+        return outputs >= self.crew.threads and independent
 
     def grow_on(self, residuals: Residuals, most: int = 1) -> list[GrownTree]:
         """Up to ``most`` trees, each fitted to the residuals that those before it leave; none
@@ -215,7 +267,11 @@ class Grower:
         grown by itself."""
         if self.account.lazy or self.account.per_node:
             return 1
-        return max(1, CELLS // (len(self.rows.order) * max(1, len(self.usable.features))))
+        return max(1, CELLS // max(1, self._cells()))
+
+    def _cells(self) -> int:
+        """Cells of all rows that a tree may test."""
+        return len(self.rows.order) * len(self.usable.features)
 
     def _grow(
         self, values: Int64Array, units: Float64Array, descent: Descent, newton: Newton, most: int
@@ -235,16 +291,17 @@ class Grower:
         self._reserve(nodes)
         self._reserve_slots(2 + self.leaves // 2)  # as many as pairs, a level at a time
         s, n = self.settings, len(self.rows.order)
-        alone = WORTH if self.crew.threads > 1 else np.iinfo(np.int64).max
-        if self.usable.few_rows:
-            alone = -1  # leaves are always scored outside: the kernel for that is in few runs
-        extent = Extent(most, n if s.max_leaves is None else s.max_leaves, alone, 0, 0)
+        leaves = n if s.max_leaves is None else s.max_leaves
+        extent = Extent(most, leaves, WORTH, PARTS * self.crew.threads, NOBODY, 0)
+        if self._cells() >= WORTH and self.crew.threads > 1:
+            extent = extent._replace(crew=np.zeros(SIZE + 8 * self.crew.threads, np.int64))
         rules = self._rules()
         while True:
             shared = self.tree, self.rows, self.usable, self.sums, rules, self._owed()
             self.buffers = Buffers(*shared, self.carried, newton, self.out)
-            while (asked := grow(self.buffers, extent, descent, self.scratch)) == SCORE:
-                self._score()
+            with self._helped(extent):
+                while (asked := grow(self.buffers, extent, descent, self.scratch)) == SCORE:
+                    self._search(extent.crew)
             if asked == DONE:
                 break
             if asked == DIVERGED:
@@ -263,27 +320,38 @@ class Grower:
             self.count_root()
         return self._grown()
 
-    def _score(self) -> None:
-        """Score the leaves that wait, on all threads: each takes some words of the features."""
-        tree, usable, shared = self.tree, self.usable, self.buffers
-        groups, work = usable.groups, tree.work[: tree.state[WAITING]]
-        words, rows = len(groups), int((work[:, 1] - work[:, 0]).sum())
-        alone = rows * len(usable.features) <= WORTH
+    @contextmanager
+    def _helped(self, extent: Extent) -> Iterator[None]:
+        """Other threads help to grow trees meanwhile."""
+        if len(extent.crew) == 0:
+            yield
+            return
+        shared, tree, crew = self.buffers, self.tree, extent.crew
+        crew[:] = 0
 
-        def piece(start: int, stop: int) -> None:
+        def help_out(me: int) -> None:
             # each thread has its own highest gains, so that no result depends on another thread
-            cuts = tree.cuts._replace(reached=np.full(len(tree.cuts.reached), -np.inf))
-            if usable.few_rows:
-                how = shared.sums, shared.rules, shared.owed, cuts
-                search(shared.rows, tree.nodes, work, groups[start:stop], *how)
-            else:
-                buffers = shared._replace(tree=tree._replace(cuts=cuts))
-                grow(buffers, Extent(0, 0, 0, start, stop), OTHER, np.zeros(SCRATCH, np.int64))
+            cuts = tree.cuts._replace(reached=np.empty(len(tree.cuts.reached)))
+            if self.usable.few_rows:
+                self._search(crew, me, cuts)
+                return
+            own = shared._replace(tree=tree._replace(cuts=cuts))
+            grow(own, extent._replace(me=me), OTHER, np.zeros(SCRATCH, np.int64))
 
-        self.crew.run(piece, words, words if alone else -(-words // (PIECES * self.crew.threads)))
-        nodes = work[:, 5:7]
-        tree.nodes.integers[nodes[nodes >= 0], growth.STATE] = growth.SCORED
-        tree.state[[WAITING, FOUND]] = 0
+        with self.crew.beside(help_out):
+            try:
+                yield
+            finally:
+                crew[TASK] = -1
+
+    def _search(self, crew: Int64Array, me: int = 0, cuts: Cuts | None = None) -> None:
+        """Score the leaves that wait, which have few rows."""
+        _, rows, usable, *how, _, _, _ = self.buffers
+        tree = self.tree
+        work = tree.work if me else tree.work[: tree.state[WAITING]]
+        search(rows, tree.nodes, work, usable.groups, *how, cuts or tree.cuts, crew, me)
+        if me == 0:
+            tree.state[WAITING] = tree.state[FOUND] = 0
 
     def _reserve_slots(self, slots: int) -> None:
         self.sums = self.sums._replace(hist=grown(self.sums.hist, slots))
@@ -381,7 +449,7 @@ class Grower:
         how = self._rules(), self._owed(), cuts
         if usable.few_rows:
             words = np.unique(features // CODES_PER_WORD)
-            search(self.rows, tree.nodes, pairs, words, self.sums, *how)
+            search(self.rows, tree.nodes, pairs, words, self.sums, *how, NOBODY, 0)
         else:
             best_cuts(self.sums, pairs, features, *how)
 
@@ -399,3 +467,8 @@ class Grower:
             node, leaf = a.stop, b.stop
         self.account.end(o.feature[:node])
         return trees
+
+
+def _if_split(trees: list[GrownTree]) -> list[GrownTree]:
+    """The trees, or none if no root is split."""
+    return trees if any(len(tree.feature) > 1 for tree in trees) else []

@@ -61,9 +61,11 @@ def lay_out(
     key = np.full(len(node), _HIGHEST, dtype=np.int32)
     key[inner] = ordered(trees.threshold[node[inner]])
     pairs = 2 * trees.feature[node[inner]].astype(np.int64) + trees.missing_left[node[inner]]
-    columns, own = np.unique(pairs, return_inverse=True)
+    columns = np.flatnonzero(np.bincount(pairs))
+    number = np.zeros(columns.max(initial=-1) + 1, dtype=np.int32)
+    number[columns] = np.arange(len(columns))
     cell = np.zeros(len(node), dtype=np.int32)
-    cell[inner] = own
+    cell[inner] = number[pairs]
     word, mask, bundles = _payments(needs, columns // 2)
     value = np.where(inner, 0.0, trees.value[node])
     root = place[: len(picked)]

@@ -251,5 +251,5 @@ def _of_classes(
     def piece(start: int, stop: int) -> None:
         class_gradients(f, y, start, stop, *flat)
 
-    crew.run(piece, len(y), PIECE)
+    crew.run(piece, len(y), -(-PIECE // len(scores)))
     return gradient, hessian

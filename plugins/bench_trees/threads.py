@@ -39,6 +39,19 @@ class Workers:
         for other in others:
             other.result()
 
+    @contextmanager
+    def beside(self, action: Callable[[int], None]) -> Iterator[None]:
+        """Call ``action(k)`` on every other thread k = 1, 2, ... while the ``with`` block runs,
+        which must see to it that they end. One that has not begun by then is not called."""
+        numbers = range(1, self.threads if self._pool else 1)
+        others = [self._pool.submit(action, k) for k in numbers] if self._pool else []
+        try:
+            yield
+        finally:
+            for other in others:
+                if not other.cancel():
+                    other.result()
+
 
 @contextmanager
 def workers(threads: int) -> Iterator[Workers]:

@@ -66,7 +66,7 @@ LEAST_HALF = 0.00005
 LINES = 9
 """Rows of the plot of curves, and so the most learners that are drawn."""
 
-LABEL = 14
+LABEL = 15
 LEAST_WIDTH = 60
 
 Columns = Mapping[str, Callable[[Row], str]]

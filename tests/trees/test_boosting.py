@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from bench_trees.binning import find_bins
 from bench_trees.boosting import boost
+from bench_trees.grower import Grower
 from bench_trees.losses import LambdaRank, Logistic, Softmax, Squared
 from bench_trees.penalties import Ledger, Penalty
 from bench_trees.settings import Settings
@@ -103,6 +104,7 @@ def test_threads_do_not_change_a_bit(loss, label, prices, monkeypatch):
     monkeypatch.setattr("bench_trees.losses.PIECE", 7)
     monkeypatch.setattr("bench_trees.losses.FEW_ROWS", 200)
     monkeypatch.setattr("bench_trees.grower.WORTH", 5000)  # small leaves are scored by one thread
+    monkeypatch.setattr("bench_trees.grower.WORTH_TREES", 0)
     X, y = rows(n=1000, d=20)
     penalty = Penalty.plain(20, **{name: np.full(20, price) for name, price in prices.items()})
     kwargs = {"loss": loss, "penalty": penalty, "queries": np.append(np.arange(0, 1000, 12), 1000)}
@@ -110,6 +112,50 @@ def test_threads_do_not_change_a_bit(loss, label, prices, monkeypatch):
     assert one.trees > 0
     for threads in (2, 5):
         assert same_bits(one, trained(X, label(y), threads=threads, **kwargs))
+
+
+@pytest.mark.parametrize("loss", ["squared", "logistic"])
+def test_leaves_of_few_rows_have_the_bits_of_one_thread(loss, monkeypatch):
+    monkeypatch.setattr("bench_trees.grower.WORTH", 0)
+    X, y = rows(n=150, d=300)
+    y = y if loss == "squared" else (y > 0).astype(float)
+    penalty = Penalty.plain(300, coupled=np.full(300, 0.01))
+    one, two, many = (
+        trained(X, y, loss=loss, penalty=penalty, threads=threads) for threads in (1, 2, 5)
+    )
+    assert one.trees > 0
+    assert same_bits(one, two)
+    assert same_bits(one, many)
+
+
+@pytest.mark.parametrize("large", [False, True])
+@pytest.mark.parametrize("copied", [False, True])
+def test_trees_of_classes_grown_side_by_side_have_the_bits_of_one_thread(
+    large, copied, monkeypatch
+):
+    monkeypatch.setattr("bench_trees.grower.WORTH_TREES", 0)
+    monkeypatch.setattr("bench_trees.grower.WORTH", 0 if large else 10**9)
+    calls = []
+    grow = Grower._grow_outputs
+
+    def counted(self, newton, start, stop):
+        calls.append((start, stop))
+        return grow(self, newton, start, stop)
+
+    monkeypatch.setattr(Grower, "_grow_outputs", counted)
+    X, y = rows(n=900, d=10)
+    label = np.searchsorted(np.quantile(y, [0.2, 0.4, 0.6, 0.8]), y).astype(float)
+    copies = np.arange(900) % 3 + 1 if copied else None
+    fits = [
+        trained(X, label, loss="softmax", multiplicity=copies, threads=threads)
+        for threads in (1, 2, 3)
+    ]
+    parts = {(0, 3), (3, 5), (0, 2), (2, 4), (4, 5), (5, 5)}
+    if large:
+        parts = {*((k, k + 1) for k in range(4)), (4, 5), (3, 5)}
+    assert set(calls) == parts
+    assert fits[0].trees > 0
+    assert all(same_bits(fits[0], fit) for fit in fits[1:])
 
 
 WITHOUT_COMPILATION = """

@@ -18,6 +18,7 @@ FIRST_ROWS = 1000  # training rows that the first purchase is planned on
 POOL, POOL_ROWS = 400, 300  # random sets of the pool; rows whose own best sets are in it
 WIDE = 100  # purchases that a row's own best set may be continued by in one step
 BLOCK = 1 << 16  # masked rows that are predicted at once
+KEPT = 4096  # sets whose losses are kept
 
 
 @dataclass(frozen=True, eq=False)
@@ -172,9 +173,7 @@ class Oracle(Rows):
         fits[0] = True
         sets, extra = sets[fits], extra[fits]
         some, place = np.unique(near, return_inverse=True)
-        losses = self.losses(np.repeat(some, len(sets)), np.tile(sets, (len(some), 1))).reshape(
-            len(some), -1
-        )
+        losses = self._recalled(np.tile(some, (len(sets), 1)), sets).T.copy()
         mean = losses[place.reshape(near.shape)].mean(axis=1)  # (g, c)
         payable = extra <= left[:, None]
         payable[:, 0] = True
@@ -229,8 +228,30 @@ class Oracle(Rows):
         _, first = np.unique(key, axis=0, return_index=True)
         first = first[(best[first] & ~made).any(axis=1)]
         row, best, extra = row[first], best[first], extra[first]
-        losses = self.losses(near[row].reshape(-1), np.repeat(best, c, axis=0))
-        return row, best, losses.reshape(-1, c).mean(axis=1) + stop * extra
+        return row, best, self._recalled(near[row], best).mean(axis=1) + stop * extra
+
+    def _recalled(self, row: IntArray, sets: BoolArray) -> FloatArray:
+        """The losses (p, c) of rows (p, c) with sets (p, k): predicted once, as all prices of money
+        ask for the same ones."""
+        found, (places, table) = np.empty(row.shape), self._kept
+        for start in range(0, len(sets), KEPT):
+            own, asked = sets[start : start + KEPT], row[start : start + KEPT]
+            if len(places) + len(own) > KEPT:
+                places.clear()
+                table.fill(np.nan)
+            codes = map(bytes, np.packbits(own, axis=1))
+            place = np.array([places.setdefault(code, len(places)) for code in codes])
+            at = (place[:, None] * len(self.y) + asked).ravel()
+            new = np.flatnonzero(np.isnan(table[at]))
+            new = new[np.unique(at[new], return_index=True)[1]]
+            table[at[new]] = self.losses(asked.ravel()[new], own[new // row.shape[1]])
+            found[start : start + KEPT] = table[at].reshape(asked.shape)
+        return found
+
+    @cached_property
+    def _kept(self) -> tuple[dict[bytes, int], FloatArray]:
+        """The places of sets, and the losses (KEPT * r,) of the training rows; NaN: not asked."""
+        return {}, np.full(KEPT * len(self.y), np.nan)
 
     def _first(self, left: float, stop: float) -> tuple[int, float]:
         """``plan`` where nothing is seen.

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -91,10 +92,7 @@ class AdaptModel(Stored):
         gates = [(pair, *gate) for pair in self.pairs for gate in pair.gates]
         known = [{"features": pair.features, "sent": sent} for pair, _, sent in gates]
         place = place_of(point, [*known, {"features": 0, "sent": 1.0}])
-        d = self.prices.features
-        f0 = _calibrated(
-            whole_program(self.f0, d, "adapt: its f0"), *(self.calibration or (1.0, 0.0))
-        )
+        d, f0 = self.prices.features, self._served_f0
         if place == len(gates):
             return f0
         pair, threshold, _ = gates[place]
@@ -104,6 +102,11 @@ class AdaptModel(Stored):
             whole_program(pair.classifier, d, "adapt: its classifier"),
             f0,
         )
+
+    @cached_property
+    def _served_f0(self) -> Program:
+        whole = whole_program(self.f0, self.prices.features, "adapt: its f0")
+        return _calibrated(whole, *(self.calibration or (1.0, 0.0)))
 
 
 def _calibrated(program: Program, slope: float, intercept: float) -> Program:

@@ -165,15 +165,17 @@ def _reweight(
     if cost.rho == 0.0 and cost.lam == 0.0:  # plain least squares: one solve, nothing to reweight
         iterations = 1
     before = stage_loss(problem, normal, cost, current)
+    trees, system, moment = normal.trees, normal.gram, normal.moment
     for _ in range(iterations):
-        active = np.flatnonzero(current[normal.trees])
-        trees = normal.trees[active]
-        if len(trees) == 0:
+        active = np.flatnonzero(current[trees])
+        if len(active) == 0:
             break
+        if len(active) < len(trees):
+            trees, moment = trees[active], moment[active]
+            system = system[np.ix_(active, active)]
         penalty = stage_ridge(problem, cost, current)[trees]
-        system = normal.gram[np.ix_(active, active)]
         # eq. 14
-        solved = solve_positive(system, penalty, normal.moment[active])
+        solved = solve_positive(system, penalty, moment)
         kept = np.abs(solved) >= cut_off
         current[trees] = np.where(kept, solved, 0.0)
         after = stage_loss(problem, normal, cost, current)

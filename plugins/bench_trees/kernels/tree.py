@@ -1,9 +1,10 @@
 """Whole trees in one call, since a step of Python for each level is half the time of a small tree.
 
 ``grow`` scores leaves, chooses splits and divides rows until something has to be done outside,
-which it returns: payments, more room, or histograms that are worth several threads. Under squared
-loss the rows' gradients are then brought up to date, under others the scores are, and the next tree
-begins.
+which it returns: payments or more room. Under squared loss the rows' gradients are then brought up
+to date, under others the scores are, and the next tree begins.
+
+Other threads help (``crew``): they are in ``grow`` too.
 """
 
 from typing import NamedTuple
@@ -13,6 +14,7 @@ from numba import njit
 
 from bench_trees.arrays import Float64Array, Int64Array
 from bench_trees.kernels.compiling import calling, inner, inner_borrowing
+from bench_trees.kernels.crew import PARTS, _end_part, _hand_out, _take_part
 from bench_trees.kernels.gradients import (
     NEAR,
     _add_steps,
@@ -58,6 +60,7 @@ from bench_trees.kernels.splitting import Owed, Rules, Sums, best_cuts
 
 DONE, DIVERGED, PAY, OPEN, SCORE, ROOM = range(6)  # what is to be done outside
 KNOWN, COUNTED, MOVED = range(3)  # of ``Carried.state``
+SCORING, DIVIDING = range(2)  # kinds of tasks
 ROOT = 0
 """The slot of the root's histogram, which outlasts the tree where the next one follows from it:
 without hessians."""
@@ -112,9 +115,10 @@ class Extent(NamedTuple):
 
     trees: int
     leaves: int  # of each tree
-    cells: int  # that are counted for a level at most; more are scored outside
-    first: int  # words whose features alone are scored, from this one on,
-    last: int  # up to this one; 0 if trees are grown
+    cells: int  # that are counted for a level on one thread; more are worth several
+    parts: int  # of a task
+    crew: Int64Array
+    me: int  # number of the thread: 0 grows trees, others help
 
 
 @calling(borrowing=True)
@@ -126,14 +130,13 @@ def grow(buffers: Buffers, extent: Extent, descent: Descent, scratch: Int64Array
     one behind which the loss may be above that at the start.
 
     DIVERGED: gradients are not finite; PAY: the splits of ``moves`` are to be paid; OPEN: accounts
-    of their children to be opened, which were made; SCORE: the leaves of ``work`` to be scored;
-    ROOM: for as many nodes and slots as the splits of ``moves`` need, and for another tree.
-    ``scratch``: as ``accumulate`` uses it. With words to score, the leaves of ``work`` get
-    histograms and best cuts for these, and that is all.
+    of their children to be opened, which were made; SCORE: the leaves of ``work``, which have few
+    rows, to be scored; ROOM: for as many nodes and slots as the splits of ``moves`` need, and for
+    another tree. ``scratch``: as ``accumulate`` uses it.
     """
-    if extent.last > 0:
-        _score(buffers, extent.first, extent.last, scratch)
-        return SCORE
+    if extent.me > 0:
+        _take_parts(buffers, extent.crew, extent.me, scratch)
+        return DONE
     # the parts are handed on: each mention of all buffers is a tenth of a second of compiling
     tree, rows, usable, sums, rules, owed, carried, newton, out = buffers
     state, nodes, work, squares = tree.state, tree.nodes, tree.work, descent.squares
@@ -149,11 +152,12 @@ def grow(buffers: Buffers, extent: Extent, descent: Descent, scratch: Int64Array
             found = state[FOUND]
         elif state[NODES] < 2 * extent.leaves - 1:
             if state[FOUND] < 0 or (state[WAITING] > 0 and not rules.level):
-                if _cells(tree, carried) * len(usable.features) > extent.cells:
+                if usable.few_rows:
                     return SCORE
                 if len(usable.groups) > 0:
-                    # no literal, for which it would be compiled once more
-                    _score(buffers, int(np.int64(0)), len(usable.groups), scratch)
+                    large = _cells(tree, carried) * len(usable.features) > extent.cells
+                    parts = min(extent.parts, len(usable.groups)) if large else 1
+                    _share(buffers, extent.crew, SCORING, parts, scratch)
                 for i in range(state[WAITING]):
                     for column in range(5, 7):
                         if work[i, column] >= 0:
@@ -169,10 +173,8 @@ def grow(buffers: Buffers, extent: Extent, descent: Descent, scratch: Int64Array
             if charged and state[PAID] == 0:
                 return PAY
             state[PAID] = 0
-            for move in moves:
-                _partition(rows.words, move, rows.order, rows.spare)
-                if move[SCORABLE]:
-                    _gather(move, rows.order, rows.values, rows.in_order)
+            crew = extent.crew[: len(extent.crew) if len(rows.order) > NEAR else 0]
+            _share(buffers, crew, DIVIDING, found, scratch)
             _add_children(tree, sums, rules)
             if len(owed.lazy) > 0:
                 return OPEN
@@ -201,6 +203,48 @@ def grow(buffers: Buffers, extent: Extent, descent: Descent, scratch: Int64Array
 
 
 @inner_borrowing
+def _share(buffers: Buffers, crew: Int64Array, kind: int, parts: int, scratch: Int64Array) -> None:
+    """Do all parts of a task, together with those who help."""
+    if len(crew) == 0 or parts == 1:
+        for part in range(parts):
+            _do(buffers, kind, part, parts, True, scratch)
+        return
+    _hand_out(crew, kind, parts, 0)
+    _take_parts(buffers, crew, int(np.int64(0)), scratch)  # no literal: compiled once
+
+
+@inner_borrowing
+def _take_parts(buffers: Buffers, crew: Int64Array, me: int, scratch: Int64Array) -> None:
+    """Do parts of tasks while there are any."""
+    while True:
+        kind, part, new = _take_part(crew, me)
+        if part < 0:
+            break
+        _do(buffers, kind, part, crew[PARTS], new, scratch)
+        _end_part(crew)
+
+
+@inner_borrowing
+def _do(buffers: Buffers, kind: int, part: int, parts: int, new: bool, scratch: Int64Array) -> None:
+    """Do a part of a task; ``new``: it is this thread's first of the task."""
+    tree, rows = buffers.tree, buffers.rows
+    if kind == SCORING:
+        work = tree.work[: tree.state[WAITING]]
+        if new:
+            for i in range(len(work)):
+                for column in range(5, 7):
+                    if work[i, column] >= 0:
+                        tree.cuts.reached[work[i, column]] = -np.inf
+        words = len(buffers.usable.groups)
+        _score(buffers, part * words // parts, (part + 1) * words // parts, scratch)
+    else:
+        move = tree.moves[part]
+        _partition(rows.words, move, rows.order, rows.spare)
+        if move[SCORABLE]:
+            _gather(move, rows.order, rows.values, rows.in_order)
+
+
+@inner_borrowing
 def _score(buffers: Buffers, start: int, stop: int, scratch: Int64Array) -> None:
     """Histograms and best cuts of the leaves of ``work``, for some of the words."""
     tree, rows, usable, sums, rules, owed, carried, _, _ = buffers
@@ -208,10 +252,6 @@ def _score(buffers: Buffers, start: int, stop: int, scratch: Int64Array) -> None
     work = tree.work[: tree.state[WAITING]]
     features = usable.features[usable.begins[start] : usable.begins[stop]]
     begin, last = first[features[0]], first[features[-1] + 1]
-    for i in range(len(work)):
-        for column in range(5, 7):
-            if work[i, column] >= 0:
-                tree.cuts.reached[work[i, column]] = -np.inf
     order, values, pairs = rows.order, rows.in_order, work
     is_root = work[0, 3] < 0
     if is_root:

@@ -11,6 +11,10 @@ from bench_core.datasets.user_arrays import InMemory
 from bench_core.datasets.user_files import FileData
 from bench_core.splits import Splits
 
+COPIED = (
+    "rows are copies of training rows, label included; a query column keeps copies in one split"
+)
+
 
 def part(rows, classes=2, queries=0, seed=0):
     X = np.random.default_rng(seed).normal(size=(rows, 3)).astype(np.float32)
@@ -47,7 +51,7 @@ def test_copies_of_training_rows_are_counted_with_their_labels():
     assert copied_rows(data) == []
     test.X[:200], test.y[:200] = train.X[400:600], train.y[400:600]
     [line] = copied_rows(data)
-    assert line == "about 20% of test rows are copies of training rows, label included"
+    assert line == f"about 20% of test {COPIED}"
     test.y[:200] = 1 - test.y[:200]
     assert copied_rows(data) == []
     # missing cells and both zeros are alike
@@ -76,7 +80,7 @@ def test_copies_of_discrete_rows_are_noted_where_chance_gives_fewer(features):
         leaked = np.concatenate([chance[0, :400], chance[2, 400:]])
         test = Examples(leaked[:, 1:].astype(np.float32), leaked[:, 0])
         [line] = copied_rows(splits(*rows[:2], test, Task.BINARY))
-        assert line.endswith("of test rows are copies of training rows, label included")
+        assert line.endswith(f"of test {COPIED}")
 
 
 def test_files_are_compared(tmp_path):
@@ -94,4 +98,4 @@ def test_rows_of_any_data_set_are_compared(tmp_path):
     train = part(1000)
     made = splits(train, part(600, seed=1), train, Task.BINARY)
     notes = prepare(InMemory("own", made), cache_dir=tmp_path).splits.notes
-    assert notes == ("about 100% of test rows are copies of training rows, label included",)
+    assert notes == (f"about 100% of test {COPIED}",)

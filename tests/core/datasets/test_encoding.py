@@ -96,6 +96,8 @@ def test_all_columns_that_cannot_be_used_are_named_at_once(tmp_path):
     assert "column 'comma' holds text ('0,5'): --decimal , reads decimal commas" in line
     assert line.endswith("; to leave out: --drop when,bad,comma")
     assert "--dates reads them as days" in line
+    with pytest.raises(InputError, match="--drop: unknown column 'whn': did you mean when"):
+        prepared(path, drop=("whn", "bad"))  # before other columns are complained of
     splits = prepared(path, drop=("when", "bad", "comma"))
     assert splits.feature_names == ("age",)
 

@@ -205,8 +205,10 @@ def asked(monkeypatch, *words):
 @pytest.mark.usefixtures("elsewhere")
 def test_without_options_a_run_is_local_audited_by_sample_and_kept_in_results(monkeypatch):
     got = asked(monkeypatch)
-    assert got == RunRequest(store=got.store)  # the command and the Python interface agree
+    # the command and the Python interface agree, but for the suite of a run without data
+    assert got == RunRequest(store=got.store, suite="quickstart")
     assert {name: value for name, value in asdict(got).items() if value} == {
+        "suite": "quickstart",
         "index_base": 1,
         "timeout": 86400.0,
         "audit": "sample",
