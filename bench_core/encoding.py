@@ -29,7 +29,7 @@ class ColumnEncoding:
 
     ``texts`` are those of the training rows, the most frequent first, () for numbers; ``one_hot``:
     each has a feature of its own; ``missing``: further texts that stand for no value; ``offset`` is
-    subtracted from numbers.
+    subtracted from numbers; ``made``: the features that a transformer of this name has made.
     """
 
     name: str
@@ -37,6 +37,7 @@ class ColumnEncoding:
     one_hot: bool = False
     missing: tuple[str, ...] = ()
     offset: float = 0.0
+    made: tuple[str, ...] = ()
 
     @property
     def kind(self) -> str:
@@ -46,6 +47,8 @@ class ColumnEncoding:
     @property
     def features(self) -> tuple[str, ...]:
         """The names of its k features."""
+        if self.made:
+            return self.made
         if self.one_hot:
             return tuple(f"{self.name}={text}" for text in self.texts)
         return (f"{self.name}-{self.offset:.15g}" if self.offset else self.name,)
@@ -95,7 +98,7 @@ def plain_encodings(names: Sequence[str]) -> tuple[ColumnEncoding, ...]:
 
 def encodings_from(documents: Iterable[Mapping[str, Any]]) -> tuple[ColumnEncoding, ...]:
     """The encodings that ``asdict`` made into JSON."""
-    lists = ("texts", "missing")
+    lists = ("texts", "missing", "made")
     made = ({**own, **{name: tuple(own[name]) for name in lists}} for own in documents)
     return tuple(ColumnEncoding(**own) for own in made)
 

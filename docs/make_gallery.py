@@ -4,6 +4,7 @@ The runs are kept in FOLDER (else in a temporary one) and not done twice. Needs 
 and Chromium; without Chromium the pictures of the page are left as they are.
 """
 
+import json
 import shutil
 import subprocess
 import sys
@@ -11,23 +12,28 @@ import tempfile
 from pathlib import Path
 from urllib.parse import urlencode
 
+import matplotlib
+import numpy as np
+from bench_reports import palette
+from matplotlib.figure import Figure
 from PIL import Image
+
+import bench_core
 
 PICTURES = Path(__file__).parent / "gallery"
 BENCH = Path(sys.executable).with_name("bench")
 COLOURS = 128
 
 RUNS = {
-    "yahoo": "--suite yahoo --learners miser,cronus,cegb",
     "quickstart": "--suite quickstart",
     "cstc": "--suite cstc-synthetic",
 }
 SHOTS = {  # picture: run, state in the page's address, width of the window, from and to which line
-    "page": ("yahoo", {"share": "0.1"}, 1200, (0, 1330)),
-    "page-phone": ("quickstart", {"data": "digits", "share": "0.4"}, 500, (0, 995)),
+    "page": ("quickstart", {}, 1200, (0, 1330)),
+    "page-phone": ("quickstart", {}, 500, (0, 1080)),
     "stages": ("cstc", {"share": "0.315"}, 1100, (1920, 2440)),
 }
-CURVES = ("quickstart",)
+DRAWN = ("random-order", "gbrt", "cegb", "budget-boosting")
 
 
 def bench(store: Path, *words: str) -> None:
@@ -40,8 +46,63 @@ def shoot(browser: str, page: str, width: int, lines: tuple[int, int], picture: 
     flags = ["--headless", "--no-sandbox", "--hide-scrollbars", "--virtual-time-budget=3000"]
     size = [f"--window-size={width},{lines[1]}", f"--screenshot={picture}"]
     subprocess.run([browser, *flags, *size, page], check=True, stderr=subprocess.DEVNULL)
+    shrink(picture, lines[0])
+
+
+def colour_of(learner: str) -> str:
+    """The colour of a learner on light ground, as on the page; baselines are grey."""
+    seen = palette.look(learner)
+    return "#8a8a8a" if seen.dash else palette.COLOURS[seen.colour][0]
+
+
+def draw_answer(store: Path, picture: Path) -> None:
+    """Draw curves of a run, and what keeps 99% of gbrt's quality, with its cost."""
+    result = bench_core.load_run("last", store)
+    board = result.board().set_index("learner")
+    [found] = json.loads(result.report(store.with_suffix(".json")).read_text())["datasets"]
+    curves = {one["learner"]: one["curve"] for one in found["learners"]}
+    first, reference = board.index[0], found["reference"]
+    cheap, dear = (float(board.loc[name, "99% cost"]) for name in (first, reference))
+    low, high, saving = (board.loc[first, f"saving{end}"] for end in (" low", " high", ""))
+    target = 0.99 * float(board.loc[reference, found["metric"]])
+    last = 1.05 * float(board["cost"].max())
+    matplotlib.rcParams["font.size"] = 9
+    figure = Figure(figsize=(8, 3.6), layout="constrained")
+    axes = figure.subplots()
+    for name in DRAWN:
+        at = [point["budget"] for point in curves[name]] + [last]
+        reached = [point["quality"] for point in curves[name]]
+        axes.plot(at, [*reached, reached[-1]], color=colour_of(name), linewidth=2, label=name)
+    axes.axhline(target, color="#8a8a8a", linestyle=":")
+    axes.annotate(f"99% of {reference}'s best", (0, target), (0, 3), textcoords="offset points")
+    ends = []
+    for name, x in ((first, cheap), (reference, dear)):
+        at, reached = ([point[what] for point in curves[name]] for what in ("budget", "quality"))
+        ends.append((x, float(np.interp(x, at, reached))))
+        axes.plot(*ends[-1], "o", color=colour_of(name), zorder=3)
+        axes.annotate(f"{x:.2f}", ends[-1], (6, -13), textcoords="offset points", weight="bold")
+    arrow = {"arrowstyle": "->", "color": colour_of(first), "shrinkA": 5, "shrinkB": 5}
+    axes.annotate("", *ends, arrowprops=arrow)
+    words = f"{saving:.1f}x cheaper (95%: {low:.1f}x to {high:.1f}x)"
+    middle = ((cheap + dear) / 2, ends[0][1])
+    axes.annotate(
+        words, middle, (8, 9), textcoords="offset points", ha="center", color=colour_of(first)
+    )
+    axes.set_xlim(0, last)
+    axes.set_xlabel(f"mean cost of a row ({found['unit']})")
+    axes.set_ylabel(f"{found['metric']} on test rows")
+    axes.legend(loc="lower right", frameon=False)
+    axes.set_title(f"{found['dataset']}: what each method reaches for its cost", loc="left")
+    for side in ("top", "right"):
+        axes.spines[side].set_visible(False)
+    figure.savefig(picture, dpi=150)
+    shrink(picture)
+
+
+def shrink(picture: Path, top: int = 0) -> None:
+    """Leave the picture below a line, in few colours."""
     with Image.open(picture) as image:
-        part = image.convert("RGB").crop((0, lines[0], image.width, image.height))
+        part = image.convert("RGB").crop((0, top, image.width, image.height))
     part.quantize(COLOURS, dither=Image.Dither.NONE).save(picture, optimize=True)
 
 
@@ -53,15 +114,7 @@ def main(folder: Path) -> None:
             folder / f"{name}.db", "run", *options.split(), "--quiet", "-o", f"{folder}/{name}.txt"
         )
         bench(folder / f"{name}.db", "report", "-o", f"{folder}/{name}.html")
-    for name in CURVES:
-        bench(
-            folder / f"{name}.db",
-            "report",
-            "--plot",
-            f"{PICTURES}/{name}.svg",
-            "-o",
-            f"{folder}/x.md",
-        )
+    draw_answer(folder / "quickstart.db", PICTURES / "answer.png")
     browser = shutil.which("chromium") or shutil.which("google-chrome")
     for name, (run, state, width, lines) in SHOTS.items() if browser else ():
         page = f"{(folder / run).absolute().as_uri()}.html#{urlencode(state)}"

@@ -21,7 +21,7 @@ from bench_datasets.acquisition.cube import CubeNM
 from bench_datasets.acquisition.syn import RULES, Syn1, Syn2, Syn3
 from bench_datasets.spambase import Spambase
 
-from bench_core import Examples, Features, Splits, Task
+from bench_core import Examples, Features, Sequential, Splits, Task
 from bench_core.arrays import FloatArray
 from bench_core.conformance.tasks import with_learners
 from bench_core.datasets.data_folder import DataFolder, data_folder
@@ -82,8 +82,12 @@ def capped(models: list[Any], splits: Splits, caps: Sequence[float]) -> FloatArr
     classes = splits.classes if splits.task is Task.MULTICLASS else 2
 
     def right(model: Any, rows: Examples) -> FloatArray:
-        made = predict_split(model, rows, splits.prices, classes, caps=limits)
-        scores = made.scores[-1 - len(caps) : -1]
+        if isinstance(model, Sequential):  # by caps alone, not the path
+            made = [model.predict_capped(Features(rows.X), cap, splits.prices) for cap in caps]
+            scores = np.array([own.scores for own in made])
+        else:
+            path = predict_split(model, rows, splits.prices, classes, caps=limits)
+            scores = path.scores[-1 - len(caps) : -1]
         found = scores.argmax(axis=2) if scores.ndim > 2 else scores > 0
         return np.asarray(100 * (found == rows.y).mean(axis=1))
 

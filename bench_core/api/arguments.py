@@ -16,7 +16,8 @@ import numpy as np
 from bench_core.contracts import labels_fault, shapes_fault
 from bench_core.costs.cost_file import CostFile
 from bench_core.costs.model import CostModel
-from bench_core.datasets.pricing import under_groups
+from bench_core.datasets.pricing import by_transformer, under_groups
+from bench_core.datasets.transformers import transformer_splits
 from bench_core.datasets.user_arrays import InMemory, array_splits
 from bench_core.errors import InputError, UsageError, blaming, spelt, unknown
 from bench_core.parameters import is_learner
@@ -160,6 +161,7 @@ def request_of(
     queries: Any = None,
     name: str = "data",
     request: RunRequest | None = None,
+    transformer: Any = None,
 ) -> RunRequest:
     """The request, changed by the options that are given; None leaves one as it is."""
     known = options_of(RunRequest)
@@ -171,14 +173,15 @@ def request_of(
             raise UsageError(f"{field} is empty: give at least one, or leave it out")
     names: tuple[str, ...] = ()
     if X is not None:  # data in memory are a data set of one name
-        splits = tuple(_splits(X, y, queries, given))
+        splits = tuple(_splits(X, y, queries, given, transformer))
         names = splits[0].columns
         given = {k: v for k, v in given.items() if k not in (*_APART, "task")}
         if not isinstance(name, str) or not name.isprintable() or not name.strip():
             raise UsageError(f"name must be a word for the data in results, not {name!r}")
         given["data"] = InMemory(name, *splits)
-    elif y is not None or queries is not None:
-        raise UsageError(f"{'queries' if y is None else 'y'} is given without X, the features")
+    for field, value in (("y", y), ("queries", queries), ("transformer", transformer)):
+        if X is None and value is not None:
+            raise UsageError(f"{field} is given without X, the features")
     for field in _APART if X is None else ():
         if not isinstance(given.get(field, ""), str | Path):
             raise UsageError(f"{field} is given as data without X, the features; give X and y too")
@@ -202,15 +205,17 @@ def request_of(
     return replace(request or RunRequest(), **changed)
 
 
-def _splits(X: Any, y: Any, queries: Any, given: Mapping[str, Any]) -> Iterator[Splits]:
+def _splits(
+    X: Any, y: Any, queries: Any, given: Mapping[str, Any], transformer: Any
+) -> Iterator[Splits]:
     """The splits of data in memory, one for each fold."""
     rows = {"y": y, "queries": queries, **{name: given.get(name) for name in _APART}}
-    values = {**given, **rows}
+    values = {**given, **rows, "transformer": transformer}
     if given.get("index_base", 1) != 1:
         raise UsageError("index_base means nothing beside X: it numbers features of SVMlight files")
     refused, whole = ["data", "suite", "label", "query"], isinstance(X, Splits)
     about = ["task", "positive", "drop", "keep_column", "decimal", "dates", "groups", "cv", "share"]
-    refused += [*rows, *about] if whole else []
+    refused += [*rows, *about, "transformer"] if whole else []
     refused += [] if hasattr(X, "toarray") else ["unwritten"]  # of a sparse matrix
     for field in refused:
         if _is_given(values.get(field)):
@@ -234,7 +239,19 @@ def _splits(X: Any, y: Any, queries: Any, given: Mapping[str, Any]) -> Iterator[
         how = {"drop": drop, "keep": keep, "shares": shares, "turn": fold / folds}
         how |= {name: given.get(name, "") for name in ("task", "positive", "unwritten", "decimal")}
         how["dates"] = bool(given.get("dates"))
-        yield under_groups(array_splits(X, **rows, **how), groups)
+        if transformer is None:
+            made = by_transformer(array_splits(X, **rows, **how), priced_names(given.get("costs")))
+        else:
+            made = transformer_splits(transformer, X, **rows, **how)
+        yield under_groups(made, groups)
+
+
+def priced_names(costs: Any) -> list[str]:
+    """What a mapping of costs, or the content of a cost file, names."""
+    if not isinstance(costs, Mapping):
+        return []
+    own = costs.get("costs")
+    return [str(name) for name in (own if isinstance(own, Mapping) else costs)]
 
 
 def _is_given(value: Any) -> bool:

@@ -28,10 +28,10 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from bench_core.api.arguments import costs_of
+from bench_core.api.arguments import costs_of, priced_names
 from bench_core.arrays import Float32Array, FloatArray, IntArray
 from bench_core.data import Examples, Features, Queries, Task
-from bench_core.datasets.pricing import with_costs
+from bench_core.datasets.pricing import by_transformer, unit_prices, with_costs
 from bench_core.datasets.readers.tables import (
     NUMBERS,
     DataColumn,
@@ -41,7 +41,7 @@ from bench_core.datasets.readers.tables import (
 )
 from bench_core.datasets.splitting import cut, cut_by_class
 from bench_core.datasets.user_arrays import data_frame, grouped_rows
-from bench_core.datasets.user_data import LARGEST_GRADE, frame_encodings, unit_prices
+from bench_core.datasets.user_data import LARGEST_GRADE, frame_encodings
 from bench_core.encoding import ColumnEncoding, plain_encodings
 from bench_core.errors import BenchError
 from bench_core.execution.caps import Caps
@@ -98,7 +98,8 @@ class _Budgeted(BaseEstimator):
         with _as_value_errors():
             registry = load_registry()
             if self.costs is not None:
-                costs = costs_of(self.costs, tuple(columns))
+                splits = by_transformer(splits, priced_names(self.costs))
+                costs = costs_of(self.costs, splits.columns)
                 splits = with_costs(splits, costs, registry.cost_models)
             metric = parse_metric(self.metric, registry.metrics) if self.metric else None
             learners = self._learners(registry, task)
@@ -177,8 +178,8 @@ class _Budgeted(BaseEstimator):
         shares = zip(sensors_of(splits).names, high + self.part_ * (low - high), strict=True)
         ordered = sorted(shares, key=lambda own: -own[1])
         self.purchases_ = {name: float(share) for name, share in ordered if share > 0}
-        first = dict(zip(splits.columns, splits.prices.feature_price(), strict=True))
-        self.feature_costs_ = np.array([*first.values()])
+        sizes = [len(own.features) for own in self.encodings_] or [1] * len(splits.names)
+        self.feature_costs_ = splits.prices.feature_price()[np.cumsum([0, *sizes[:-1]])]
 
     def _predicted(self, X: Any, queries: Any = None) -> tuple[FloatArray, FloatArray]:
         """Scores (n,) or (n, K) at the chosen point, and what each row pays (n,)."""

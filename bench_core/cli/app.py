@@ -4,6 +4,7 @@ plugin; 130 interrupted; 141 nobody reads stdout."""
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import os
 import sys
@@ -186,12 +187,27 @@ def bench() -> None:
     """
 
 
+SIGNS = "bench-signs"
+_PLAIN = {"±": "+/-", "─": "-", "━": "-", "…": "...", "≤": "<=", "×": "x", "–": "-"}
+
+
+def _plain_signs(error: UnicodeError) -> tuple[str, int]:
+    """What a stream that cannot show a sign shows in its place."""
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    wrong = error.object[error.start : error.end]
+    return "".join(_PLAIN.get(sign, "?") for sign in wrong), error.end
+
+
+codecs.register_error(SIGNS, _plain_signs)
+
+
 def main(argv: Sequence[str] | None = None) -> NoReturn:
     """Entry point of the ``bench`` command; ``argv`` leaves out the program's name."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     for stream in (sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure"):  # a terminal that cannot show "±" shows "?"
-            stream.reconfigure(errors="replace")
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors=SIGNS)
     sys.exit(_status(arguments))
 
 

@@ -12,7 +12,7 @@ import click
 
 from bench_core.cli import options
 from bench_core.errors import InputError, UsageError, printable
-from bench_core.terminal.tables import Table, deliver, write_text
+from bench_core.terminal.tables import Table, console, deliver, write_text
 from bench_core.terminal.wording import counted
 
 if TYPE_CHECKING:
@@ -55,6 +55,7 @@ def list_command(
       bench list fits                        how large fitted models are; 'bench remove' frees them
     """
     from bench_core.datasets.data_folder import DataFolder
+    from bench_core.planning.resolve_learners import FIRST
 
     if kind == "cache":
         deliver(_cache(), output)
@@ -63,6 +64,11 @@ def list_command(
     else:
         registry, source = options.registry(plugins, data_dir), DataFolder(data_dir)
         deliver(offered(registry, kind, source), output)
+        if kind == "learners":
+            options.note(
+                f"start with {', '.join(FIRST[:5])}: 'bench run --data FILE' runs them. The others "
+                "follow by plugin, baselines last"
+            )
         if kind == "datasets":
             where = f"absent: not in {source.folder}"
             options.note(f"{where}; 'bench show NAME' says where to get the files")
@@ -74,6 +80,7 @@ def list_command(
 
 def offered(registry: Registry, listed: str, source: DataFolder) -> Table:
     """What plugins offer of a kind of ``bench list``, or the plugins themselves."""
+    from bench_core.planning.resolve_learners import FIRST
     from bench_core.planning.suites import read_suite
 
     def owner(kind: str, name: str) -> str:
@@ -83,9 +90,21 @@ def offered(registry: Registry, listed: str, source: DataFolder) -> Table:
     rows: list[tuple[str, ...]] = []
     if listed == "learners":
         titles: tuple[str, ...] = ("learner", "tasks", "plugin", "what it is")
-        for name, learner in registry.learners.items():
-            rows.append((name, _tasks(learner), owner("learner", name), summary(learner)))
-    elif listed == "datasets":
+        families = {name: owner("learner", name) for name in registry.learners}
+        # those to start with, then by family, baselines last
+        first = {name: place for place, name in enumerate(FIRST)}
+        role = {name: getattr(one, "role", "") for name, one in registry.learners.items()}
+
+        def place(name: str) -> tuple[bool, int, str, str]:
+            trivial = role[name] == "baseline"
+            return trivial, first.get(name, len(first)), families[name], name
+
+        for name in sorted(registry.learners, key=place):
+            learner = registry.learners[name]
+            rows.append((name, _tasks(learner), families[name], summary(learner)))
+            styles.append("dim" if role[name] == "baseline" else "")
+        return Table(titles, rows, titles[0], (), WORDY, row_styles=styles)
+    if listed == "datasets":
         titles = ("data set", "task", "folds", "files", "title")
         for name in sorted(registry.datasets):
             about, files = registry.about_dataset(name), _files(registry, name, source)
@@ -235,9 +254,19 @@ def show_command(
         raise UsageError(f"{fault}; see 'bench list KIND'")
     text = printable("\n\n".join(found))
     if output is None:
-        click.echo(text)
+        to = console()
+        click.echo(fitted(text, to.width) if to.is_terminal else text)
     else:
         write_text(output, text + "\n")
+
+
+def fitted(text: str, width: int) -> str:
+    """The text with long lines broken between words, as far in as they begin."""
+    lines = []
+    for line in text.split("\n"):
+        indent = line[: len(line) - len(line.lstrip())]
+        lines += wrap(line, width, subsequent_indent=indent, break_on_hyphens=False) or [""]
+    return "\n".join(lines)
 
 
 def _described(
@@ -269,9 +298,9 @@ def _described(
         yield [*about, *_doc(type(metric))]
     if named("cost-model", registry.cost_models):
         model = registry.cost_models[name]
-        # the docstring of from_options says what its keys mean
+        # the docstring of from_options says what its keys mean; the rest of the class's is for code
         keys = _doc(model.from_options)[1:] if model.options else []
-        about = [title("cost model"), *_doc(model)]
+        about = [title("cost model"), "", f"  {summary(model)}"]
         yield [*about, "", f'In a cost file: model = "{name}"', *keys]
     if named("report", registry.reports):
         report = registry.reports[name]

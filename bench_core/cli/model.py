@@ -103,7 +103,8 @@ def export_command(
         raise UsageError(f"the run has {', '.join(known)}: choose one with --data")
     dataset = dataset or known[0]
     wish = Wish(dataset=dataset, limit=limit, **given)
-    folder = export(Store(store), info, frame, primary_metric(info, dataset, metric), wish)
+    with options.noted_after(3.0, "still exporting: the first export of a machine compiles"):
+        folder = export(Store(store), info, frame, primary_metric(info, dataset, metric), wish)
     if folder.cheaper is not None or (limit is not None and limit.kind == "cap"):
         folder = _as_served(folder)
     write = {"folder": write_folder, "c": write_c, "lightgbm": write_lightgbm}[written]
@@ -174,7 +175,7 @@ def summary(model: Predictor) -> list[str]:
             f"({metric} {quality(best['quality'])} at {cost(best['cost'])})"
         )
     columns = count(len(model.features), "column")
-    lines += [f"asks for at most {columns} of {len(model.names)}", model.meaning]
+    lines.append(f"asks for at most {columns} of {len(model.names)}; {model.meaning}")
     return [*lines, stand_in_notice(about["dataset"], "")] if about["stand_in"] else lines
 
 

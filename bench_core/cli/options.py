@@ -5,11 +5,12 @@ from __future__ import annotations
 
 import sqlite3
 import sys
-from collections.abc import Callable, Iterable
-from contextlib import closing, suppress
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing, contextmanager, suppress
 from functools import reduce, wraps
 from itertools import chain
 from pathlib import Path
+from threading import Timer
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -318,6 +319,18 @@ def note(message: str) -> None:
     """A line on stderr unless the verb is to be quiet; stdout holds the result alone."""
     if not flag("quiet"):
         complain(message)
+
+
+@contextmanager
+def noted_after(seconds: float, message: str) -> Iterator[None]:
+    """A ``note`` on work that takes longer than this."""
+    timer = Timer(seconds, (lambda _: None) if flag("quiet") else complain, [message])
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 def warn(message: str) -> None:

@@ -1,7 +1,8 @@
 """A data set under given costs or groups of sensors, and the JSON form of its cost model."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from bench_core.costs.model import (
     price_list,
 )
 from bench_core.costs.shipped import MODELS
+from bench_core.encoding import ColumnEncoding, plain_encodings
 from bench_core.errors import InputError, UsageError, charging, option, unknown
 from bench_core.splits import Splits
 
@@ -109,6 +111,39 @@ def under_groups(splits: Splits, groups: Sequence[str], before: Splits | None = 
     except ContradictionError as error:
         raise UsageError(f"{option('group')}: {error}") from error
     return splits.under(prices.of_columns(number))
+
+
+def unit_prices(features: int, encodings: Sequence[ColumnEncoding] = ()) -> SensorPrices:
+    """A sensor that costs 1 for each feature, or for each column that features are made of."""
+    prices = SensorPrices.additive(np.ones(len(encodings) or features))
+    column = [k for k, own in enumerate(encodings) for _ in own.features]
+    return prices.of_columns(column) if encodings else prices
+
+
+def by_transformer(splits: Splits, names: Iterable[str]) -> Splits:
+    """The same data, where the columns ``NAME__...`` of a transformer share one sensor, for those
+    ``names`` that are no columns. Sensors cost 1 then.
+
+    Raises UsageError where columns of a transformer stand apart.
+    """
+    made: list[ColumnEncoding] = []
+    names = [name for name in names if name not in splits.columns]
+    for own in splits.encodings or plain_encodings(splits.names):
+        owner = max((n for n in names if own.name.startswith(f"{n}__")), key=len, default="")
+        if not owner or own.texts:
+            made.append(own)
+        elif made and made[-1].name == owner:
+            made[-1] = replace(made[-1], made=(*made[-1].made, *own.features))
+        else:
+            made.append(ColumnEncoding(owner, made=own.features))
+    if not any(own.made for own in made):
+        return splits
+    known = [own.name for own in made]
+    for name in names:
+        if known.count(name) > 1:
+            raise UsageError(f"columns of {name!r} stand apart; put {name}__... side by side")
+    prices = unit_prices(len(splits.names), made)
+    return replace(splits, encodings=tuple(made), prices=prices)
 
 
 def _amount(group: str, text: str) -> float:

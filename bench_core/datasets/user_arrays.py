@@ -134,7 +134,7 @@ def _part(
     def listed(values: Any, called: str) -> DataColumn | None:
         if values is None:
             return None
-        series = _series(values, called, n).iloc[order]
+        series = row_values(values, called, n).iloc[order]
         return DataColumn(series, "", called, lambda row: f"{called}, row {order[row]}")
 
     labels = listed(y, label)
@@ -198,7 +198,7 @@ def _filled(values: Any) -> Any:
     return cells.filled(np.nan if plain else None)
 
 
-def _series(values: Any, name: str, n: int) -> pd.Series[Any]:
+def row_values(values: Any, name: str, n: int) -> pd.Series[Any]:
     """One value for each of ``n`` rows."""
     import pandas as pd
 
@@ -226,7 +226,7 @@ def grouped_rows(queries: Any, n: int) -> tuple[IntArray, Queries | None]:
     if queries is None:
         return np.arange(n), None
     ids = DataColumn(
-        _series(queries, "queries", n), "", "queries", lambda row: f"queries, row {row}"
+        row_values(queries, "queries", n), "", "queries", lambda row: f"queries, row {row}"
     )
     number, _ = pd.factorize(ids.texts())  # queries in the order in which they first come
     return np.argsort(number, kind="stable"), Queries.from_sizes(np.bincount(number))

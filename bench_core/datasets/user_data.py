@@ -34,8 +34,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bench_core.arrays import Float32Array, FloatArray
-from bench_core.costs.model import SensorPrices
 from bench_core.data import Examples, Queries, Task
+from bench_core.datasets.pricing import unit_prices
 from bench_core.datasets.readers.svmlight import grouped
 from bench_core.datasets.readers.tables import (
     EXACT,
@@ -373,13 +373,6 @@ def frame_encodings(
             notes.append(f"{what}: made {how}")
         made.append(own)
     return tuple(made)
-
-
-def unit_prices(features: int, encodings: Sequence[ColumnEncoding] = ()) -> SensorPrices:
-    """A sensor that costs 1 for each feature, or for each column that features are made of."""
-    prices = SensorPrices.additive(np.ones(len(encodings) or features))
-    column = [k for k, own in enumerate(encodings) for _ in own.features]
-    return prices.of_columns(column) if encodings else prices
 
 
 def _task(asked: str, parts: dict[str, Part], notes: list[str]) -> Task:

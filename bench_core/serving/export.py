@@ -126,7 +126,9 @@ def export(
         **_figures(row, metric),
         "reference": _reference(frame, info, metric, row),
     }
-    return Folder(program, splits.costs, splits.names, about, cheaper, splits.encodings)
+    # what a transformer made is asked for by its features' names
+    encodings = () if any(own.made for own in splits.encodings) else splits.encodings
+    return Folder(program, splits.costs, splits.names, about, cheaper, encodings)
 
 
 def _program(

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 MOMENT = 2.0  # seconds by which the line on preparing is delayed
 LINE_EVERY = 10.0  # seconds between two lines of a count
 DRAW_EVERY = 0.2  # seconds between two drawings of its bar
+BAR = 12  # characters of a bar
+FIGURES = 48  # of all columns but the words: spinner, bar, count, two durations, and gaps
 MIB = 1 << 20
 
 
@@ -104,14 +106,18 @@ class Bars:
         from bench_core.terminal import tables
 
         self._verbose = verbose
-        cut = Column(no_wrap=True, overflow="ellipsis")
         self.bars = rich.Progress(
             rich.SpinnerColumn(),
-            rich.TextColumn("{task.description}", markup=False, table_column=cut),
-            rich.BarColumn(bar_width=20),
-            rich.MofNCompleteColumn(),
-            rich.TimeElapsedColumn(),
-            rich.TimeRemainingColumn(),
+            rich.TextColumn("{task.description}", markup=False),
+            rich.BarColumn(bar_width=BAR),
+            *(
+                made(table_column=Column(no_wrap=True, justify="right"))
+                for made in (
+                    rich.MofNCompleteColumn,
+                    rich.TimeElapsedColumn,
+                    rich.TimeRemainingColumn,
+                )
+            ),
             console=console or tables.console(stderr=True),
             transient=True,  # bars go in the end, printed lines stay
             speed_estimate_period=300,
@@ -159,7 +165,8 @@ class Bars:
     def _move(self, key: str, words: str, event: Event) -> None:
         if key not in self._jobs:
             self._jobs[key] = self.bars.add_task("", total=None)
-        total, words = event.total or None, printable(words)
+        room = self.bars.console.width - FIGURES
+        total, words = event.total or None, shortened(printable(words), room)
         self.bars.update(self._jobs[key], description=words, completed=event.done, total=total)
 
     def _keep_only(self, *keys: str) -> None:
@@ -204,6 +211,15 @@ def counting(quiet: bool, noun: str) -> Iterator[Callable[[int, int], None]]:
 
     with bars if screen.is_terminal and not quiet else nullcontext():
         yield move
+
+
+def shortened(words: str, room: int) -> str:
+    """The words in at most ``room`` characters: the end, which names the data set, stays."""
+    if len(words) <= max(room, 0):
+        return words
+    begin, on, end = words.rpartition(" on ")
+    end = on + end if begin and len(on + end) <= room - 8 else ""
+    return words[: max(room - len(end) - 1, 0)] + "…" + end
 
 
 def note_line(event: Event) -> str:

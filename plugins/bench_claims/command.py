@@ -55,8 +55,8 @@ def command(
     names = suites or tuple(sorted(registry.suite_files))
     verdicts = {name: suite_verdicts(registry, name, store, data_dir) for name in names}
     every = [v for found in verdicts.values() for v in found]
-    deliver(ledger(verdicts), output)
     options.note(tally(every))
+    deliver(ledger(verdicts), output)
     return SOME_FAIL if any(v.word == FAILS for v in every) else 0
 
 
@@ -136,11 +136,12 @@ def _verdicts(
 
 
 def ledger(verdicts: dict[str, list[Verdict]]) -> Table:
-    """One row for each claim."""
-    from bench_claims.verdicts import FAILS, HOLDS
+    """One row for each claim, those that were measured first."""
+    from bench_claims.verdicts import FAILS, HOLDS, WORDS
 
     styles = {HOLDS: "green", FAILS: "red"}
     found = [(suite, v, v.claim) for suite, some in verdicts.items() for v in some]
+    found.sort(key=lambda one: WORDS.index(one[1].word))  # stable: in the suites' order
     rows = [
         (c.says, c.published, v.shown, v.word, v.rests, v.how, c.source, suite)
         for suite, v, c in found

@@ -14,6 +14,7 @@ from bench_core.cli import options
 from bench_core.errors import InputError, UsageError, unknown
 from bench_core.terminal.tables import Table, check_output, deliver, write_text
 from bench_core.terminal.wording import count
+from bench_measure.pipelines import is_pipeline, pipeline_extractors
 
 if TYPE_CHECKING:
     from bench_core.costs.timing import Extractor, Measured, Timing
@@ -45,13 +46,16 @@ The extractors, in my_features.py:
 A value may be a pair (extract, {"cat": f, "dog": g}): f and g take what extract returned. The first
 of "cat" and "dog" that a model buys then pays for extract too, the second for itself alone.
 Instead of a mapping: one function, or one without parameters that returns a mapping.
+Or a ColumnTransformer of scikit-learn, or a Pipeline with one: each of its transformers is timed on
+single rows of the tables in --input.
 
 \b
 Examples:
   bench cost measure my_features:extractors --input photos/ -o costs.json
   bench cost measure my_features:colour --input a.jpg --input b.jpg
   bench cost measure my_features:extractors --load my_features:open_photo --input photos/
-  bench cost measure my_features:extractors --input calls/ --clock wall --repeats 20""",
+  bench cost measure my_features:extractors --input calls/ --clock wall --repeats 20
+  bench cost measure my_model:pipeline --input rows.csv -o costs.json""",
 )
 @click.argument("target", metavar="MODULE:NAME")
 @click.option(
@@ -126,9 +130,12 @@ def measure_command(
 
     check_output(output)
     options.find_plugins_here()
-    extractors = load_extractors(target)
     loader = load_object(load) if load else lambda path: path
-    found = find_items(inputs, items)
+    found: Sequence[Any]
+    if is_pipeline(given := load_object(target)):
+        extractors, found = pipeline_extractors(target, given, inputs, items)
+    else:
+        extractors, found = load_extractors(target), find_items(inputs, items)
     with counting(options.flag("quiet"), "timings") as progress:
         measured = measure(
             extractors,

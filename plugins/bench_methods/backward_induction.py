@@ -45,6 +45,7 @@ from bench_models.boosting import LEAST_HESSIAN, loss_of
 from bench_models.boosting import bench_warm_up as bench_warm_up
 from bench_models.held_out_fits import layout_of, sums
 from bench_models.masked_predictor import (
+    closed,
     most_evaluated,
     training_copies,
     visible,
@@ -52,7 +53,6 @@ from bench_models.masked_predictor import (
 from bench_models.states import Stored
 
 from bench_core import (
-    STOP,
     Evaluated,
     Examples,
     FitContext,
@@ -91,7 +91,7 @@ class BackwardInduction:
     tasks: ClassVar[frozenset[Task]] = frozenset({Task.BINARY, Task.MULTICLASS})
     numerics: ClassVar[tuple[str, ...]] = ("numpy", "cpu")
 
-    points: int = param(24, "operating points: prices of money, the last one 0", least=2, most=100)
+    points: int = param(64, "operating points: prices of money, the last one 0", least=2, most=100)
     tried: int = param(6, "prices of money at which a training row is seen", least=1)
     trees: int = param(80, "boosting iterations, for the answers the most", least=1)
     learning_rate: float = param(0.1, "shrinkage of every tree's output", above=0)
@@ -221,7 +221,7 @@ class BackwardInduction:
             for j in np.flatnonzero(~sets[s]).tolist():
                 done += 1
                 context.progress(total + done, 2 * total)
-                more = _closed((sets[s] | (np.arange(len(purchases)) == j))[None], purchases)
+                more = closed((sets[s] | (np.arange(len(purchases)) == j))[None], purchases)
                 after = number.get(int(_code(more)[0]))
                 if after is None:
                     continue
@@ -293,13 +293,10 @@ class Lookahead(Stored):
         self, cells: Float32Array, bought: BoolArray, left: FloatArray, stop: float
     ) -> IntArray:
         """The purchase of the largest gain beyond its price among those that can be paid."""
-        marginal, place = self.purchases.marginal(bought), list(self.price).index(stop)
-        X = np.column_stack([cells, np.full(len(cells), place, dtype=np.float32)])
-        net = self._by_set(self.gains, X, bought)
-        net -= stop * marginal
-        net[bought | (marginal > left[:, None])] = -np.inf
-        best = net.argmax(axis=1)
-        return np.where(net[np.arange(len(net)), best] > 0, best, STOP)
+        place = np.full(len(cells), list(self.price).index(stop), dtype=np.float32)
+        net = self._by_set(self.gains, np.column_stack([cells, place]), bought)
+        net -= stop * self.purchases.marginal(bought)
+        return self.purchases.best(net, bought, left, np.nextafter(0.0, 1.0))
 
     def predict(self, cells: Float32Array, bought: BoolArray) -> FloatArray:
         """Scores of the trees of what was bought."""
@@ -334,13 +331,8 @@ def _sets(purchases: Purchases, sure: Callable[[BoolArray], float]) -> BoolArray
         paid = np.sort(paid[np.argsort(-gain / purchases.price[paid], kind="stable")[:MOST]])
     bought = np.tile(free, (2 ** len(paid), 1))
     bought[:, paid] = (np.arange(len(bought))[:, None] >> np.arange(len(paid))) & 1
-    made = np.unique(_closed(bought, purchases), axis=0)
+    made = np.unique(closed(bought, purchases), axis=0)
     return made[np.argsort(made.sum(axis=1), kind="stable")]
-
-
-def _closed(bought: BoolArray, purchases: Purchases) -> BoolArray:
-    """Purchases (n, k), with those whose sensors others brought."""
-    return bought if purchases.apart else purchases.made(purchases.sensors(bought))
 
 
 def _code(bought: BoolArray) -> IntArray:

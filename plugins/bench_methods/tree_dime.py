@@ -46,6 +46,7 @@ from bench_models.boosting import bench_warm_up as bench_warm_up
 from bench_models.masked_predictor import (
     MaskedPredictor,
     MaskedTraining,
+    PredictorPolicy,
     closed,
     fit_on_states,
     fitted_predictor,
@@ -54,7 +55,6 @@ from bench_models.masked_predictor import (
     training_copies,
     with_marks,
 )
-from bench_models.states import Stored
 from bench_models.vector_trees import VectorTrees, boost_vectors
 
 from bench_core import (
@@ -137,7 +137,7 @@ class TreeDime:
 
 
 @dataclass(frozen=True, eq=False)
-class Dime(Stored):
+class Dime(PredictorPolicy):
     """Buys what has the largest value per price, while that is above the price of money."""
 
     nested: ClassVar[bool] = True
@@ -155,35 +155,18 @@ class Dime(Stored):
         return {"tradeoff": self.tradeoffs}
 
     @cached_property
-    def purchases(self) -> Purchases:
-        """What can be bought."""
-        return Purchases.of(self.prices)
-
-    @cached_property
     def each_act(self) -> Evaluated:
         """The values' trees."""
         multiplier = np.append(self.prices.multiplier, np.ones(len(self.predictor.whole.marked)))
         parts = [most_evaluated(value.trees, multiplier) for value in self.values]
         return Evaluated(sum(p.splits for p in parts), sum(p.trees for p in parts))
 
-    @cached_property
-    def each_answer(self) -> Evaluated:
-        """The predictor's trees."""
-        return self.predictor.whole.evaluated(self.prices)
-
     def act(
         self, cells: Float32Array, bought: BoolArray, left: FloatArray, stop: float
     ) -> IntArray:
         """The purchase of the largest value per price, if that is at least the price of money."""
         rate = self.rates(cells, bought)
-        if self.skip:
-            rate = np.where(self.purchases.marginal(bought) <= left[:, None], rate, -np.inf)
-        best = rate.argmax(axis=1)
-        return np.where(rate.max(axis=1) >= stop * self.unit, best, STOP)
-
-    def predict(self, cells: Float32Array, bought: BoolArray) -> FloatArray:
-        """The predictor's scores."""
-        return self.predictor.scores(cells, bought)
+        return self.purchases.best(rate, bought, left, stop * self.unit, self.skip)
 
     def program(self, prices: Prices, stop: float) -> PolicyProgram:
         """The values' trees and the predictor's."""

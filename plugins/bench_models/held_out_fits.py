@@ -70,11 +70,21 @@ class HeldOutFit:
     def _mean(self, scores: FloatArray) -> float:
         from bench_trees.losses import Measured
 
-        loss, metric, rows = self.subsets.loss, self.subsets.context.metric, self.held
+        loss = self.subsets.loss
         if isinstance(loss, Measured):
-            return loss.mean(scores, labels_of(rows))
-        value = metric.values(scores[0], rows.y, rows.queries, rows.multiplicity).mean
-        return -value if metric.higher_is_better else value
+            return loss.mean(scores, labels_of(self.held))
+        return -self._quality(scores)
+
+    @cached_property
+    def quality(self) -> float:
+        """The run's metric on the held-out rows; higher is better."""
+        return self._quality(self.far)
+
+    def _quality(self, scores: FloatArray) -> float:
+        metric, rows = self.subsets.context.metric, self.held
+        own = scores[0] if len(scores) == 1 else scores.T
+        value = metric.values(own, rows.y, rows.queries, rows.multiplicity).mean
+        return value if metric.higher_is_better else -value
 
 
 def scores_of(trees: Ensemble, rows: Examples) -> FloatArray:

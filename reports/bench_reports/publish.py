@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 STATE = "published.json"
 FILES = {"page": "index.html", "CSV": "board.csv", "JSON": "board.json"}
 
+LOOKS = ("baseline", "reference", "other", "first")
+"""The curves of the small picture, from below."""
+
 Figures = dict[str, list[float]]
 """By ``DATA SET / LEARNER`` the quality and the cost of a learner's best point."""
 
@@ -36,6 +39,7 @@ Figures = dict[str, list[float]]
 Examples:
   bench publish site/               all finished runs of the store
   bench publish site/ 3 7 letters   these
+  bench publish site/ --title "Tests of the clinic"
 
 \b
 The site is plain files and needs no server: an index, and for each run its page and its boards as
@@ -45,9 +49,12 @@ CSV and JSON. Runs of the site that are not named are taken off it.""",
     "folder", type=click.Path(path_type=Path, file_okay=False), metavar="DIR", required=True
 )
 @click.argument("runs", nargs=-1, metavar="[RUN...]")
+@click.option("--title", default="Benchmark runs", metavar="TEXT", help="Name of the site.")
 @options.store_option
 @options.few_options
-def command(folder: Path, runs: tuple[str, ...], store: Path, plugins: Sequence[str]) -> int:
+def command(
+    folder: Path, runs: tuple[str, ...], title: str, store: Path, plugins: Sequence[str]
+) -> int:
     """Write a static site of RUNs (default: all that have results) to the folder DIR."""
     from bench_core.leaderboard.reports import write_report
 
@@ -56,13 +63,16 @@ def command(folder: Path, runs: tuple[str, ...], store: Path, plugins: Sequence[
     before = read_state(folder)
     found = list(_chosen(store, runs))
     state: dict[str, Figures] = {}
+    entries = []
     for info, frame in found:
         for name in FILES.values():
             file = folder / place(info.run) / name
             write_report(registry, store, info.run, file, warn=options.warn)
         state[info.run] = figures(info, frame)
+        text = (folder / place(info.run) / FILES["JSON"]).read_text(encoding="utf-8")
+        entries.append(entry(info, json.loads(text)))
     changed = ["first publication"] if before is None else list(changes(before, state))
-    write_text(folder / "index.html", index([info for info, _ in found], state, changed))
+    write_text(folder / "index.html", index(title, entries, changed))
     write_text(folder / STATE, json.dumps(state, indent=1, sort_keys=True) + "\n")
     for gone in set(before or {}) - set(state):
         for name in FILES.values():
@@ -137,25 +147,56 @@ def changes(before: Mapping[str, Figures], now: Mapping[str, Figures]) -> Iterat
                 yield f"{run}: {key}: {old[0]:g} at cost {old[1]:g}, now {new[0]:g} at {new[1]:g}"
 
 
-def index(runs: Sequence[RunInfo], state: Mapping[str, Figures], changed: Sequence[str]) -> str:
+def entry(info: RunInfo, written: Mapping[str, Any]) -> dict[str, Any]:
+    """The line of a run in the index: its answer, a picture, and what it is about, from its boards
+    as JSON."""
+    first = written["datasets"][0]
+    said = written["conclusion"] or first["conclusion"]
+    learners = (one["learner"] for found in written["datasets"] for one in found["learners"])
+    return {
+        "name": one_line(info.title or info.run),
+        "run": one_line(info.run),
+        "begun": info.created_at[:16].replace("T", " "),
+        "answer": said[0] if said else "",
+        "picture": lines_of(first),
+        "pictured": one_line(first["dataset"]),
+        "datasets": _names(str(use["name"]) for use in info.datasets),
+        "learners": _names(learners),
+        "state": f"{info.state}, {counted(info.counts) or 'nothing'}",
+        "stand_in": info.stand_in,
+        "files": {word: f"{place(info.run)}/{file}" for word, file in FILES.items()},
+    }
+
+
+def lines_of(board: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """The curves of a board as (class, points) of SVG lines: baselines below, the first on top."""
+    sign = 1 if board["higher_is_better"] else -1
+    drawn = [one for one in board["learners"] if len(one["curve"]) > 1]
+    curves = [[(p["budget"], sign * p["quality"]) for p in one["curve"]] for one in drawn]
+    widest = max((x for curve in curves for x, _ in curve), default=0) or 1
+    heights = [y for curve in curves for _, y in curve]
+    low, room = min(heights, default=0), (max(heights, default=0) - min(heights, default=0)) or 1
+    lines = []
+    for place, (one, curve) in enumerate(zip(drawn, curves, strict=True)):
+        look = "reference" if one["learner"] == board["reference"] else "other"
+        look = "first" if place == 0 else "baseline" if one["baseline"] else look
+        ends = [*curve, (widest, curve[-1][1])]
+        at = (f"{3 + 154 * x / widest:.1f},{57 - 54 * (y - low) / room:.1f}" for x, y in ends)
+        lines.append((look, " ".join(at)))
+    return sorted(lines, key=lambda line: LOOKS.index(line[0]))
+
+
+def index(title: str, runs: Sequence[Mapping[str, Any]], changed: Sequence[str]) -> str:
     """The first page of the site: one line for each run, and what changed."""
     from bench_reports.page import environment, source
 
-    lines = [
-        {
-            "name": one_line(info.title or info.run),
-            "run": one_line(info.run),
-            "begun": info.created_at[:10],
-            "datasets": _names(str(use["name"]) for use in info.datasets),
-            "learners": _names(key.partition(" / ")[2] for key in state[info.run]),
-            "state": f"{info.state}, {counted(info.counts) or 'nothing'}",
-            "stand_in": info.stand_in,
-            "files": {word: f"{place(info.run)}/{file}" for word, file in FILES.items()},
-        }
-        for info in runs
-    ]
     page = environment().get_template("publish.html")
-    text: str = page.render(runs=lines, changed=[*map(one_line, changed)], style=source("page.css"))
+    text: str = page.render(
+        title=one_line(title),
+        runs=runs,
+        changed=[*map(one_line, changed)],
+        style=source("page.css"),
+    )
     return text
 
 

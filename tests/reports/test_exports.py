@@ -12,7 +12,8 @@ from io import StringIO
 import numpy as np
 import pytest
 from bench_reports import exports, figure_files, plot
-from helpers import example
+from bench_reports.palette import COLOURS, look
+from helpers import example, page_run
 from helpers.valued_run import ValuedRun, learner_of
 
 from bench_core.errors import UsageError
@@ -178,6 +179,26 @@ def test_a_figure_has_title_axes_and_the_name_of_each_learner(valued, tmp_path, 
         assert f">{word}<" in text, word
     assert "accuracy on test (higher is better)" in text
     assert "Ranking for" in text
+
+
+def test_costs_on_a_figure_are_plain_numbers_and_a_learner_has_the_colour_of_its_name(
+    tmp_path, monkeypatch
+):
+    pytest.importorskip("matplotlib")
+    monkeypatch.setitem(figure_files.STYLE, "svg.fonttype", "none")
+    run = page_run.run()  # costs from 1 to 30: a logarithmic axis
+    plot.write(run.info, run.frame, tmp_path / "c.svg", store=run)
+    text = (tmp_path / "c.svg").read_text()
+    for word in ("1", "2", "5", "10", "20"):
+        assert f">{word}<" in text
+    assert "×" not in text
+    names = re.findall(r'style="[^"]*fill: (#[0-9a-f]{6})[^"]*"[^>]*>(gbrt|miser|constant)<', text)
+    shown = {name: colour for colour, name in names}
+    assert shown == {
+        "gbrt": COLOURS[look("gbrt").colour][0],
+        "miser": COLOURS[look("miser").colour][0],
+        "constant": plot.GREY,
+    }
 
 
 def test_without_matplotlib_a_figure_is_refused_in_one_line(valued, tmp_path, monkeypatch):

@@ -23,11 +23,14 @@ def test_a_site_has_a_line_for_each_run_and_says_what_changed(tmp_path, bench):
     write_csv(tmp_path / "data.csv")
     for learners in ("constant", "constant,greedy-order"):
         assert bench(*RUN, "-l", learners).status == 0
-    ended = bench("publish", "site")
+    ended = bench("publish", "site", "--title", "Our tests")
     assert (ended.status, ended.err.splitlines()[-1]) == (0, "first publication"), ended.err
     index = (tmp_path / "site/index.html").read_text()
     links = Links(index).found
     assert len(links) == 6
+    assert index.count("<h1>Our tests</h1>") == 1
+    assert "greedy-order (a baseline) has the best accuracy" in index
+    assert index.count('class="first"') == 1  # a constant alone has no curve
     for link in links:
         assert (tmp_path / "site" / link).stat().st_size > 100
     assert index.count("<tr>") == 3

@@ -39,13 +39,15 @@ Departures
 - Features are selected on at most 6000 rows, parts being held out until 1500 rows were. Where so
   many are, the next two first purchases are operating points too. Sets of as many features as rows
   are no longer tried, but doubled in the order of promise.
-- The number of leaves is chosen on the largest set of no more features than rows.
+- The number of leaves is chosen for the first set, for sets of twice as many features as at the
+  last choice, and for the largest set of no more features than rows.
+- The last stage is boosted on while the run's metric rises on held-out rows, not only their loss.
 - Leaf values of classes have l2 = 1 and a split leaves second derivatives of .1, as ``gbrt``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
@@ -100,7 +102,7 @@ class BudgetBoosting(BoostedTrees):
     adds_up: ClassVar[bool] = False
 
     trees: int = param(
-        500, "most boosting iterations of each stage (for K classes K trees each)", least=0
+        1000, "most boosting iterations of each stage (for K classes K trees each)", least=0
     )
     learning_rate: float = param(
         0.2, "shrinkage of every tree's output (eta)", above=0, search=log(0.05, 0.5)
@@ -132,17 +134,19 @@ class BudgetBoosting(BoostedTrees):
             folds = [fold(whole, part) for part in self._divisions(whole, rng)]
         sets, beside = nested_sets(selection, settings)
         beside = beside[: max(0, MOST_POINTS - MOST_SETTINGS - len(sets))]
-        settings = self._with_leaves(settings, folds, sets)
+        sized = self._with_leaves(settings, folds, sets)
         ended, live = [folds], [np.zeros(prices.features, dtype=bool)]
         for k, features in enumerate([*sets, *beside]):
-            now = converged(folds, features, settings, self.trees, 2)
+            own = sized[_size_of(sized, features)]
+            # no later stage corrects the last one
+            now = converged(folds, features, own, self.trees, 2, by_metric=k + 1 == len(sets))
             context.progress(k + 1, len(sets) + len(beside))
             if any(booster.parts for booster in now):
                 ended.append(now)
                 live.append(features)
             if k + 1 == len(sets):
                 chained = len(ended)
-        model = _assembled(ended, live, whole, settings)
+        model = _assembled(ended, live, whole, sized)
         return replace(model, routes=self._routes(model, ended[:chained], context))
 
     def _divisions(self, whole: Subsets, rng: np.random.Generator) -> list[Division]:
@@ -166,20 +170,31 @@ class BudgetBoosting(BoostedTrees):
                 break
         return folds
 
-    def _with_leaves(self, settings: Settings, folds: Fits, sets: Sequence[BoolArray]) -> Settings:
-        """The number of leaves with which held-out rows are predicted best, by the largest set of
-        no more features than rows."""
-        if self.leaves is not None:
-            return settings
+    def _with_leaves(
+        self, settings: Settings, folds: Fits, sets: Sequence[BoolArray]
+    ) -> dict[int, Settings]:
+        """Settings by number of features, with the number of leaves that predicts held-out rows
+        best. It is chosen for the first set, the last, and sets of twice as many features as the
+        last choice, of no more features than rows."""
         rows = len(folds[0].subsets.train) + len(folds[0].held)
-        features = [one for one in sets if int(one.sum()) <= rows or one is sets[0]][-1]
+        found: dict[int, Settings] = {}
         some = folds if len(folds[0].subsets.train) <= 4000 else folds[:1]
+        few = [one for one in sets if one.sum() <= rows] or sets[:1]
+        for features in few:
+            size, last = int(features.sum()), max(found, default=0)
+            if size >= 2 * last or features is few[-1]:
+                found[size] = (
+                    settings if self.leaves else self._best_leaves(settings, some, features)
+                )
+        return found
+
+    def _best_leaves(self, settings: Settings, folds: Fits, features: BoolArray) -> Settings:
         # long steps are enough to compare sizes of trees
         quick = replace(settings, learning_rate=max(0.3, self.learning_rate))
         loss = []
         for leaves in LEAVES:
             tried = replace(quick, max_leaves=leaves)
-            loss.append(total(converged(some, features, tried, min(self.trees, 60), 1)))
+            loss.append(total(converged(folds, features, tried, min(self.trees, 60), 1)))
         return replace(settings, max_leaves=LEAVES[int(np.argmin(loss))])
 
     def _routes(
@@ -202,8 +217,16 @@ class BudgetBoosting(BoostedTrees):
         return [*beside, replace(way, full=alone[-1].full, values=values, points=points)]
 
 
+def _size_of(sized: Mapping[int, Settings], features: BoolArray) -> int:
+    """The largest number of features with settings that is not above that of a set."""
+    return max((size for size in sized if size <= features.sum()), default=min(sized))
+
+
 def _assembled(
-    stages: Sequence[Fits], sets: Sequence[BoolArray], whole: Subsets, settings: Settings
+    stages: Sequence[Fits],
+    sets: Sequence[BoolArray],
+    whole: Subsets,
+    sized: Mapping[int, Settings],
 ) -> NestedBoosters:
     """The boosters of all stages as one ensemble; how many of a stage are averaged."""
     from bench_trees import Ensemble
@@ -211,19 +234,20 @@ def _assembled(
     prices, base = whole.prices, whole.loss.base(labels_of(whole.train))
     parts = [Ensemble.of_trees([], np.zeros(0, np.int32), base, prices.features)]
     start, members = [0, 0], [1]
-    # a tree of L leaves has about log2 L splits on a path
-    per_tree = prices.tree + prices.split * np.log2(settings.max_leaves or 2)
     for boosters, features in zip(stages[1:], sets[1:], strict=True):
         count = sum(part.trees for part in boosters[0].parts)
         paid = float(prices.sensor[prices.bought_for(features)].sum())
-        share = per_tree * count
+        # a tree of L leaves has about log2 L splits on a path
+        splits = np.log2(sized[_size_of(sized, features)].max_leaves or 2)
+        share = (prices.tree + prices.split * splits) * count
         # boosters whose evaluation stays within a tenth of the features' price
         most = EVALUATION_SHARE * paid / share if share else len(boosters)
         members.append(int(np.clip(most, 1, len(boosters))))
         parts += [part for own in boosters[: members[-1]] for part in own.parts]
         start.append(sum(part.trees for part in parts))
     ensemble = Ensemble.concat(parts)
-    facts = {"leaves": settings.max_leaves, "sets": [np.flatnonzero(s).tolist() for s in sets]}
+    leaves = {str(size): own.max_leaves for size, own in sized.items()}
+    facts = {"leaves": leaves, "sets": [np.flatnonzero(s).tolist() for s in sets]}
     return NestedBoosters(ensemble, np.array(start), np.array(members), prices, (), facts)
 
 

@@ -73,17 +73,29 @@ def total(folds: Fits) -> float:
 
 
 def converged(
-    folds: Fits, features: BoolArray, settings: Settings, most: int, patience: int
+    folds: Fits,
+    features: BoolArray,
+    settings: Settings,
+    most: int,
+    patience: int,
+    by_metric: bool = False,
 ) -> list[HeldOutFit]:
-    """All folds, continued until their held-out loss together has stopped falling."""
+    """All folds, continued until their held-out loss together has stopped falling; ``by_metric``,
+    until the run's metric has stopped rising, too."""
     least = LEAST_FALL * sum(fold.constant_total for fold in folds)
 
     def falls(new: Fits, best: Fits) -> bool:
-        return total(new) < total(best) - least
+        fell = total(new) < total(best) - least
+        return fell or (by_metric and quality(new) > quality(best))
 
     return held_out_fits.converged(
         folds, features, settings, most, chunk=CHUNK, patience=patience, falls=falls
     )
+
+
+def quality(folds: Fits) -> float:
+    """The run's metric on held-out rows, mean over the folds; higher is better."""
+    return float(np.mean([fold.quality for fold in folds]))
 
 
 def drifts(folds: Fits, valid: Examples, settings: Settings) -> bool:

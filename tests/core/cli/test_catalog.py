@@ -3,6 +3,7 @@ import re
 import pytest
 from bench_datasets.covertype import Forest
 
+from bench_core.cli.catalog import fitted
 from bench_core.plugins import PluginInfo, Registry
 
 
@@ -164,3 +165,15 @@ def test_output_goes_to_a_file_instead(bench, tmp_path):
     ended = bench("list", "metrics", "-o", "metrics.txt")
     assert ended.out == ""
     assert (tmp_path / "metrics.txt").read_text() == printed
+
+
+def test_learners_to_start_with_are_first_and_baselines_last(bench):
+    ended = bench("list", "learners")
+    names = [line.split()[0] for line in ended.out.splitlines()][1:]
+    assert names[:5] == ["gbrt", "budget-boosting", "cegb", "miser", "budget-prune"]
+    assert set(names[-4:]) == {"constant", "random-order", "cheapest-first", "greedy-order"}
+    assert "start with gbrt, budget-boosting" in ended.err
+
+
+def test_long_lines_are_broken_between_words():
+    assert fitted("  one two three\nfour", 11) == "  one two\n  three\nfour"

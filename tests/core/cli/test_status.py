@@ -146,3 +146,7 @@ def test_memory_that_is_not_there_ends_in_one_line(bench, monkeypatch):
         assert ended.err.startswith(expected)
         assert ended.err.count("\n") == 1
         assert "internal" not in ended.err
+
+
+def test_a_stream_without_a_sign_shows_a_plain_one():
+    assert "± 3 … 5 ≤ ☃".encode("ascii", app.SIGNS) == b"+/- 3 ... 5 <= ?"

@@ -181,3 +181,18 @@ def test_failures_stay_on_the_screen_and_successes_do_not(width):
 )
 def test_durations_in_words(seconds, words):
     assert duration(seconds) == words
+
+
+@pytest.mark.parametrize("width", [70, 80, 120])
+def test_long_settings_are_cut_and_figures_are_not(width):
+    console = Console(file=StringIO(), width=width, force_terminal=True, color_system=None)
+    display = Bars(verbose=False, console=console)
+    display(Event("plan", message="letters-1", jobs_total=5360))
+    title = "random-order trees=141 learning_rate=0.253 min_rows=13 leaves=32 on letters-26"
+    display(Event("progress", key="a", title=title, activity="fit", done=536, total=1000))
+    with console.capture() as drawn:
+        console.print(display.bars.get_renderable())
+    overall, job = drawn.get().splitlines()
+    assert all(figure in overall for figure in ("0/5360", "0:00:00", "-:--:--"))
+    assert all(figure in job for figure in ("536/1000", "0:00:00", "-:--:--"))
+    assert ("…" in job, "on letters-26" in job) == (True, True)

@@ -1,9 +1,18 @@
 """Budget boosting: what it buys, where rows leave, how it is billed."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from bench_methods.budget_boosting import BudgetBoosting
-from bench_methods.budget_boosting.selection import divisions, drifts, fold
+from bench_methods.budget_boosting.selection import (
+    converged,
+    divisions,
+    drifts,
+    fold,
+    quality,
+    total,
+)
 from bench_methods.forward_selection import ForwardSelection
 from bench_models.path_of_models import Subsets
 from bench_trees import Settings
@@ -157,3 +166,30 @@ def test_validation_rows_like_the_training_rows_are_no_drift(task):
         folds = [fold(whole, part) for part in parts]
         found.append(drifts(folds, splits.valid, Settings(max_leaves=4)))
     assert found == [False] * 8
+
+
+def test_the_last_stage_is_boosted_while_the_metric_rises():
+    """A wavy boundary with 3% wrong labels: the loss turns long before the accuracy."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, size=(3000, 8)).astype(np.float32)
+    wave = np.sin(4 * X[:, 0]) * np.sin(4 * X[:, 1])
+    positive = wave + X[:, 2] * X[:, 3] + 0.5 * X[:, 4] > 0
+    y = np.where(rng.random(3000) < 0.03, ~positive, positive).astype(float)
+    settings = Settings(max_leaves=16, learning_rate=0.2)
+    prices, context = Prices.additive(np.ones(8)), FakeContext(Task.BINARY, 2)
+    whole = Subsets(BudgetBoosting(), settings, Examples(X, y), prices, context)
+    folds = [fold(whole, part) for part in divisions(whole, 3, np.random.default_rng(0))]
+    everything = np.ones(8, dtype=bool)
+    plain = converged(folds, everything, settings, 300, 2)
+    longer = converged(folds, everything, settings, 300, 2, by_metric=True)
+    assert total(longer) > total(plain)
+    assert quality(longer) > quality(plain)
+
+
+def test_leaves_are_chosen_for_small_sets_and_for_large_ones():
+    splits = task_splits(Task.BINARY, 900)
+    model = fit(BudgetBoosting(**{k: v for k, v in QUICK.items() if k != "leaves"}), splits)
+    sizes = [int(size) for size in model.facts["leaves"]]
+    assert sizes[0] == len(model.facts["sets"][1])
+    assert all(later >= 2 * size for size, later in pairwise(sizes[:-1]))
+    assert sizes[-1] == splits.train.X.shape[1]

@@ -1,0 +1,170 @@
+"""Data in memory through a ColumnTransformer of scikit-learn, fitted on the training rows.
+
+The columns that one of its transformers makes share one sensor, which has the transformer's name.
+Columns that it passes through keep their names and are sensors of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bench_core.datasets.pricing import by_transformer
+from bench_core.datasets.user_arrays import array_splits, data_frame, row_values
+from bench_core.errors import InputError, UsageError, one_line, unknown
+from bench_core.splits import SPLITS, Splits
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+PASSED = "passthrough"
+MOST_ROWS = 2**24  # their numbers are float32
+
+
+def transformer_splits(
+    transformer: Any,
+    X: Any,
+    y: Any,
+    queries: Any = None,
+    split: Any = None,
+    valid: Any = None,
+    test: Any = None,
+    **how: Any,
+) -> Splits:
+    """As ``array_splits`` of what ``transformer`` makes of X: a ColumnTransformer, or a Pipeline
+    that has one. It is fitted on the training rows. Raises InputError and UsageError."""
+    import pandas as pd
+
+    steps, columns = column_transformer(transformer)
+    given = {"train": (X, y, queries, split)}
+    for name, more in (("valid", valid), ("test", test)):
+        if more is not None:
+            own = more if isinstance(more, tuple | list) else (more, y, queries)
+            given[name] = (*own, None, None)[:4]
+    frames: list[pd.DataFrame] = []
+    rows: dict[str, list[Any]] = {}  # of each part the numbers of its rows, labels, ids, splits
+    first = 0
+    for name, part in given.items():
+        frame, values = _taken_out(name, *part, how.get("drop", ()))
+        rows[name] = [pd.DataFrame({"row": np.arange(first, first + len(frame))}), *values]
+        frames.append(frame)
+        first += len(frame)
+    if first >= MOST_ROWS:
+        raise InputError(f"transformer: {first} rows; transform more than {MOST_ROWS} yourself")
+    asked = {k: v for k, v in how.items() if k in ("task", "shares", "turn", "positive")}
+    asked |= {name: tuple(own[:3]) for name, own in rows.items() if name != "train"}
+    asked["keep"] = ("row",)
+    divided = array_splits(*rows["train"], **asked)
+    places = {name: getattr(divided, name).X[:, 0].astype(np.int64) for name in SPLITS}
+    table, made = pd.concat(frames, ignore_index=True), {}
+    with blamed("transformer"):
+        made["train"] = steps.fit_transform(table.iloc[places["train"]], divided.train.y)
+        made |= {name: steps.transform(table.iloc[places[name]]) for name in SPLITS[1:]}
+    names, owners = _names(steps, columns)
+    labels, ids = (_joined(rows, k) for k in (1, 2))
+    parts = {
+        name: (
+            pd.DataFrame(np.asarray(made[name]), columns=names).infer_objects(),
+            labels.iloc[place],
+            None if ids is None else ids.iloc[place],
+        )
+        for name, place in places.items()
+    }
+    asked = {k: v for k, v in how.items() if k in ("positive", "decimal", "dates")}
+    asked |= {"valid": parts["valid"], "test": parts["test"], "task": str(divided.task)}
+    final = array_splits(*parts["train"], **asked)
+    notes = tuple(dict.fromkeys((*divided.notes, *final.notes)))
+    return by_transformer(replace(final, notes=notes), owners)
+
+
+def _joined(rows: Mapping[str, Sequence[Any]], k: int) -> Any:
+    """The labels or ids of all parts, None where there are none."""
+    import pandas as pd
+
+    if rows["train"][k] is None:
+        return None
+    each = [row_values(part[k], name, len(part[0])) for name, part in rows.items()]
+    return pd.concat(each, ignore_index=True)
+
+
+def _taken_out(
+    name: str, X: Any, y: Any, queries: Any, split: Any, drop: Any
+) -> tuple[pd.DataFrame, list[Any]]:
+    """The frame of a part without the columns that are labels, ids, splits or dropped, and those
+    three."""
+    frame, _ = data_frame(X, name)
+    values: list[Any] = []
+    for what, own in (("y", y), ("queries", queries), ("split", split)):
+        if isinstance(own, str) and own not in frame:
+            raise InputError(f"{name}: {what}: {unknown('column', own, [*frame.columns])}")
+        values.append(frame[own] if isinstance(own, str) else own)
+    left_out = [own for own in (y, queries, split, *drop) if isinstance(own, str)]
+    return frame.drop(columns=left_out, errors="ignore"), values
+
+
+def column_transformer(given: Any) -> tuple[Any, Any]:
+    """A copy that can be fitted, without an estimator at its end, and the ColumnTransformer in it.
+
+    Raises UsageError where there is none.
+    """
+    from sklearn.base import clone
+    from sklearn.compose import ColumnTransformer
+    from sklearn.pipeline import Pipeline
+
+    steps = clone(given) if hasattr(given, "get_params") else given
+    if isinstance(steps, Pipeline) and not hasattr(steps[-1], "transform"):
+        steps = steps[:-1]
+    parts = [step for _, step in steps.steps] if isinstance(steps, Pipeline) else [steps]
+    found = [part for part in parts if isinstance(part, ColumnTransformer)]
+    if len(found) != 1:
+        kind = type(given).__name__
+        raise UsageError(
+            f"transformer is a {kind}; give a ColumnTransformer, or a Pipeline with one, whose "
+            "transformers have prices"
+        )
+    found[0].set_params(sparse_threshold=0)  # dense
+    return steps, found[0]
+
+
+def _names(steps: Any, columns: Any) -> tuple[list[str], list[str]]:
+    """The name of each column made, and the transformers that make some."""
+    fitted = {name: own for name, own, _ in columns.transformers_}
+    passed = {name for name, own, _ in columns.transformers if own == PASSED}
+    passed |= {"remainder"} if columns.remainder == PASSED else set()
+    names, owners = list[str](), list[str]()
+    for owner, block in columns.output_indices_.items():
+        width = block.stop - block.start
+        try:
+            own = [str(name) for name in fitted[owner].get_feature_names_out()]
+        except (AttributeError, KeyError, ValueError):  # a transformer of the user may not say
+            own = [str(k + 1) for k in range(width)]
+        names += own[:width] if owner in passed else [f"{owner}__{name}" for name in own[:width]]
+        owners += [owner] if width and owner not in passed else []
+    after = False
+    for step in [step for _, step in getattr(steps, "steps", [])]:
+        if after and step != PASSED:
+            try:
+                alike = [*step.get_feature_names_out(names)] == names
+            except (AttributeError, ValueError):
+                alike = False
+            if not alike:
+                raise UsageError(
+                    f"transformer: the later step {type(step).__name__} mixes the columns of the "
+                    "ColumnTransformer; put it inside one of its transformers"
+                )
+        after |= step is columns
+    return names, owners
+
+
+@contextmanager
+def blamed(what: str) -> Iterator[None]:
+    """Errors of a user's transformers in one line."""
+    try:
+        yield
+    except Exception as error:
+        fault = one_line(f"{type(error).__name__}: {error}", 200)
+        raise InputError(f"{what}: {fault}; correct it") from error

@@ -1,0 +1,80 @@
+"""Timing the transformers of a ColumnTransformer of scikit-learn on single rows of a table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bench_core.datasets.readers.tables import read_table
+from bench_core.datasets.transformers import PASSED, blamed, column_transformer
+from bench_core.errors import InputError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from bench_core.costs.timing import Extractor
+
+
+def is_pipeline(given: Any) -> bool:
+    """Whether it is a ColumnTransformer or a Pipeline."""
+    return hasattr(given, "transformers") or hasattr(given, "steps")
+
+
+def pipeline_extractors(
+    target: str, given: Any, inputs: Sequence[Path], most: int
+) -> tuple[tuple[Extractor, ...], list[Mapping[str, Any]]]:
+    """One extractor for each transformer, and at most so many rows, evenly spaced, as its inputs.
+
+    The pipeline is fitted on the rows of all tables, which is not timed. A column that is passed
+    through is an extractor of its own.
+    """
+    import pandas as pd
+
+    from bench_core.costs.timing import Extractor
+
+    steps, columns = column_transformer(given)
+    if len({path.suffix for path in inputs if path.is_dir()}):
+        raise InputError(f"{inputs[0]}: give tables, CSV or Parquet, whose rows are transformed")
+    table = pd.concat([read_table(path).frame for path in inputs], ignore_index=True)
+    with blamed(target):
+        steps.fit(table)
+        for step in [step for _, step in getattr(steps, "steps", [])]:
+            if step is columns:
+                break
+            table = step.transform(table)
+    places = np.unique(np.linspace(0, len(table) - 1, most).astype(int))
+    rows = [table.iloc[[place]] for place in places]
+    spec = {name: own for name, own, _ in columns.transformers} | {"remainder": columns.remainder}
+    parts: dict[str, Any] = {}  # the columns that each extractor reads
+    made = []
+    for name, fitted, read in columns.transformers_:
+        if spec[name] == PASSED:
+            for own in selected(rows[0], read if not isinstance(read, str) else [read]):
+                parts[str(own)] = own
+                made.append(Extractor(str(own), lambda row: 0.0))
+        elif spec[name] != "drop":
+            parts[name] = read
+            made.append(Extractor(name, _timed(name, fitted)))
+    return tuple(made), [{name: selected(row, own) for name, own in parts.items()} for row in rows]
+
+
+def _timed(name: str, fitted: Any) -> Any:
+    """The function that transforms a row: all columns of a transformer are one measurement."""
+
+    def extract(row: Mapping[str, Any]) -> float:
+        fitted.transform(row[name])
+        return 0.0
+
+    return extract
+
+
+def selected(frame: pd.DataFrame, read: Any) -> Any:
+    """The columns that a ColumnTransformer gives its transformer: by name, number, mask or
+    slice."""
+    if isinstance(read, str):
+        return frame[read]
+    first = next(iter(read), None) if not isinstance(read, slice) else read.start or read.stop
+    return frame.loc[:, read] if isinstance(first, str) else frame.iloc[:, read]

@@ -1,0 +1,160 @@
+"""Pipelines with prices: the columns of a transformer are one measurement."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.compose import ColumnTransformer
+from sklearn.decomposition import PCA
+from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
+
+import bench_core
+from bench_core import BudgetedClassifier, InputError, UsageError
+from bench_core.api.arguments import request_of
+
+N = 400
+RNG = np.random.default_rng(4)
+
+
+class Noted(TransformerMixin, BaseEstimator):
+    """Passes cells on and counts the rows that it is fitted on; its columns have no names."""
+
+    fitted: list[int] = []  # noqa: RUF012 - of all copies
+
+    def fit(self, X, y=None):
+        self.fitted.append((len(X), None if y is None else len(y)))
+        self.width_ = X.shape[1]
+        return self
+
+    def transform(self, X):
+        return np.column_stack([X, X.to_numpy().sum(axis=1)])
+
+
+def complaints():
+    """Free text, two coordinates, a number, a colour; the word "late" decides, or the place."""
+    words = np.array(["late", "broken", "fine", "rude", "cold", "slow"])
+    text = [" ".join(RNG.choice(words, 4)) for _ in range(N)]
+    frame = pd.DataFrame({"note": text, "lat": RNG.normal(size=N), "lon": RNG.normal(size=N)})
+    frame["age"], frame["colour"] = RNG.integers(18, 80, N), RNG.choice(["red", "blue"], N)
+    late = frame["note"].str.contains("late").to_numpy()
+    return frame, np.where(late ^ (frame["lat"] > 1), "yes", "no")
+
+
+def columns(**more):
+    return ColumnTransformer(
+        [
+            ("words", CountVectorizer(), "note"),
+            ("place", Noted(), ["lat", "lon"]),
+            ("own", "passthrough", ["age", "colour"]),
+        ],
+        **more,
+    )
+
+
+COSTS = {"words": 3.0, "place": 5.0, "age": 1.0, "colour": 0.5}
+HOW = {"learners": {"gbrt": {"trees": 10}}, "executor": "inline", "progress": False}
+
+
+@pytest.fixture
+def store(tmp_path, monkeypatch):
+    monkeypatch.setenv("BENCH_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "s.db"
+
+
+def test_a_run_through_a_transformer_is_that_of_its_columns_in_groups(store):
+    frame, y = complaints()
+    split = np.array(["train", "valid", "test", "train"] * (N // 4))
+    Noted.fitted.clear()
+    pipe = Pipeline([("columns", columns()), ("model", LogisticRegression())])
+    run = bench_core.run(frame, y, split=split, transformer=pipe, costs=COSTS, store=store, **HOW)
+    assert Noted.fitted == [(N // 2, N // 2)]  # the training rows alone
+    by_hand = CountVectorizer().fit(frame["note"][split == "train"])
+    own = pd.DataFrame(by_hand.transform(frame["note"]).toarray().astype(float))
+    own.columns = [f"words__{name}" for name in by_hand.get_feature_names_out()]
+    for name, cells in (
+        ("1", frame["lat"]),
+        ("2", frame["lon"]),
+        ("3", frame["lat"] + frame["lon"]),
+    ):
+        own[f"place__{name}"] = cells
+    own[["age", "colour"]] = frame[["age", "colour"]]
+    costs = {name: COSTS.get(name.partition("__")[0], 0) for name in own}
+    groups = ["words__*:3", "place__*:5"]
+    other = bench_core.run(own, y, split=split, costs=costs, groups=groups, store=store, **HOW)
+    names = ["learner", "accuracy", "cost"]
+    assert run.board()[names].to_numpy().tolist() == other.board()[names].to_numpy().tolist()
+    listed = run.features("gbrt")
+    assert dict(zip(listed["features"], listed["price"], strict=True)) == COSTS
+
+
+def test_columns_of_the_frame_may_be_labels_and_parts_of_their_own(store):
+    frame, y = complaints()
+    whole = frame.assign(answer=y)
+    how = {"transformer": columns(), "costs": COSTS, "store": store, **HOW}
+    parts = {"valid": whole[200:300], "test": whole[300:]}
+    named = bench_core.run(whole[:200], "answer", **parts, **how)
+    pairs = {"valid": (frame[200:300], y[200:300]), "test": (frame[300:], y[300:])}
+    given = bench_core.run(frame[:200], y[:200], **pairs, **how)
+    assert named.board()["cost"].tolist() == given.board()["cost"].tolist()
+    assert named.board()["accuracy"].tolist() == given.board()["accuracy"].tolist()
+
+
+def test_every_fold_is_fitted_on_its_own_training_rows():
+    frame, y = complaints()
+    Noted.fitted.clear()
+    made = request_of({"cv": 4, "costs": COSTS}, frame, y, transformer=columns())
+    splits = made.data[0].splits
+    assert Noted.fitted == [(len(own.train), len(own.train)) for own in splits]
+    rows = np.concatenate([own.test.X for own in splits])
+    assert len(rows) == N
+    assert {len(own.prices.sensor) for own in splits} == {4}
+
+
+def test_an_estimator_behind_a_transformer_has_its_names():
+    frame, y = complaints()
+    first = ColumnTransformer(
+        [
+            ("place", StandardScaler(), ["lat", "lon"]),
+            ("size", FunctionTransformer(feature_names_out="one-to-one"), ["age"]),
+        ]
+    ).set_output(transform="pandas")
+    parameters = {"trees": 5, "tradeoff": 0.001}
+    last = BudgetedClassifier(costs={"place": 5.0, "size": 1.0}, parameters=parameters)
+    fitted = make_pipeline(first, last).fit(frame, y)
+    assert {*fitted[-1].purchases_} <= {"place", "size"}
+    assert fitted[-1].feature_costs_.tolist() == [5.0, 5.0, 1.0]
+    paid = fitted[-1].row_costs(first.transform(frame))
+    assert {*paid} <= {0.0, 1.0, 5.0, 6.0}
+    assert paid.max() >= 5.0
+
+
+NUMBERS = ColumnTransformer([("w", CountVectorizer(), "note"), ("p", "passthrough", ["age"])])
+
+
+@pytest.mark.parametrize(
+    ("transformer", "fault"),
+    [
+        (StandardScaler(), "transformer is a StandardScaler; give a ColumnTransformer"),
+        (make_pipeline(NUMBERS, PCA(2)), "the later step PCA mixes the columns"),
+        (make_pipeline(NUMBERS, StandardScaler(), PCA(7)), "the later step PCA mixes"),
+        (ColumnTransformer([("a", PCA(), ["note"])]), "transformer: ValueError: could not convert"),
+    ],
+)
+def test_what_has_no_prices_is_one_line(transformer, fault):
+    frame, y = complaints()
+    with pytest.raises((InputError, UsageError), match=fault) as caught:
+        request_of({}, frame, y, transformer=transformer)
+    assert "\n" not in str(caught.value)
+
+
+def test_costs_name_transformers_that_are_there(store):
+    frame, y = complaints()
+    costs = {name: cost for name, cost in COSTS.items() if name != "place"}
+    with pytest.raises(InputError, match="costs: feature 'place' has no cost"):
+        bench_core.run(frame, y, transformer=columns(), costs=costs, store=store, **HOW)
+    apart = pd.DataFrame({"a__1": [0.0, 1.0] * 30, "b": [1.0, 0.0] * 30, "a__2": [0.5] * 60})
+    with pytest.raises(UsageError, match="columns of 'a' stand apart"):
+        request_of({"costs": {"a": 1, "b": 2}}, apart, [0, 1, 1] * 20)

@@ -1,0 +1,83 @@
+"""``bench cost measure`` on pipelines of scikit-learn: a price for each transformer."""
+
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from bench_core.api.arguments import request_of
+from bench_core.costs.shipped import MODELS
+from bench_core.datasets.pricing import costs_for
+
+MODULE = """
+import pandas as pd
+from sklearn.compose import ColumnTransformer
+from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import FunctionTransformer
+
+def quick(cells):
+    return cells
+
+def slow(cells):
+    for _ in range(40):
+        pd.DataFrame(cells).describe()
+    return cells
+
+columns = ColumnTransformer(
+    [
+        ("slow", FunctionTransformer(slow), ["a", "b"]),
+        ("quick", FunctionTransformer(quick), [1]),
+        ("words", CountVectorizer(), "note"),
+        ("gone", "drop", ["c"]),
+    ],
+    remainder="passthrough",
+)
+pipeline = Pipeline([("columns", columns), ("model", LogisticRegression())])
+failing = ColumnTransformer([("quick", FunctionTransformer(quick), ["z"])])
+"""
+
+
+@pytest.fixture
+def kit(elsewhere):
+    Path("my_pipe.py").write_text(MODULE)
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(60, 3)), columns=["a", "b", "c"])
+    frame["note"], frame["age"] = rng.choice(["late", "fine late", "cold"], 60), rng.normal(size=60)
+    frame.to_csv("rows.csv", index=False)
+    yield frame
+    sys.modules.pop("my_pipe", None)
+
+
+@pytest.mark.parametrize("name", ["columns", "pipeline"])
+def test_each_transformer_has_a_price_that_a_run_takes(bench, kit, name):
+    words = ("--input", "rows.csv", "--items", "3", "--repeats", "2", "-o", "costs.json")
+    ended = bench("cost", "measure", f"my_pipe:{name}", *words)
+    assert ended.status == 0, ended.err
+    costs = json.loads(Path("costs.json").read_text())["costs"]
+    assert {*costs} == {"slow", "quick", "words", "age"}
+    assert costs["slow"] > 10 * costs["quick"]
+    assert costs["age"] < costs["words"]
+    from my_pipe import columns
+
+    asked = request_of({}, kit, [0, 1] * 30, transformer=columns)
+    (splits,) = asked.data[0].splits
+    priced = costs_for(splits, "costs.json", MODELS)
+    assert priced.everything == pytest.approx(sum(costs.values()))
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        (("my_pipe:failing", "--input", "rows.csv"), "my_pipe:failing: ValueError"),
+        (("my_pipe:columns", "--input", "."), "give tables, CSV or Parquet"),
+    ],
+)
+def test_what_cannot_be_timed_is_one_line(bench, kit, words, line):
+    ended = bench("cost", "measure", *words)
+    assert (ended.status, ended.err.count("\n")) == (2, 1)
+    assert line in ended.err
