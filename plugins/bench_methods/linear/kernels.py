@@ -1,11 +1,12 @@
 """The compiled loop of the l1 path."""
 
-from numba import njit
+# mypy: disallow-untyped-decorators=False
+from bench_trees.kernels.compiling import kernel
 
 from bench_core.arrays import FloatArray
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def descend(
     gram: FloatArray,
     slope: FloatArray,
