@@ -133,7 +133,8 @@ class Precision(_Relevance):
     needs_cut_off: ClassVar[bool] = True
 
     def _per_query(self, ranked: Ranked, labels: Labels) -> FloatArray:
-        return np.asarray(self._tally("AT_TOP", ranked, labels) / self.k, dtype=np.float64)
+        hits: Any = self._tally("AT_TOP", ranked, labels)
+        return np.asarray(hits / self.k, dtype=np.float64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +163,7 @@ class LeadingRunPrecision(_Relevance):
     needs_cut_off: ClassVar[bool] = True
 
     def _per_query(self, ranked: Ranked, labels: Labels) -> FloatArray:
-        run = self._tally("RUN", ranked, labels)
+        run: Any = self._tally("RUN", ranked, labels)
         all_of_them = _relevant_totals(labels, self.relevant) == _totals(labels)
         return np.where(all_of_them, 1.0, run / self.k)
 
