@@ -25,12 +25,11 @@ BENCH = Path(sys.executable).with_name("bench")
 COLOURS = 128
 
 RUNS = {
-    "yahoo": "--suite yahoo --learners miser,cronus,cegb",
     "quickstart": "--suite quickstart",
     "cstc": "--suite cstc-synthetic",
 }
 SHOTS = {  # picture: run, state in the page's address, width of the window, from and to which line
-    "page": ("yahoo", {"share": "0.1"}, 1200, (0, 1330)),
+    "page": ("quickstart", {}, 1200, (0, 1330)),
     "page-phone": ("quickstart", {}, 500, (0, 1080)),
     "stages": ("cstc", {"share": "0.315"}, 1100, (1920, 2440)),
 }
