@@ -14,6 +14,7 @@ from urllib.parse import urlencode
 
 import matplotlib
 import numpy as np
+from bench_reports import palette
 from matplotlib.figure import Figure
 from PIL import Image
 
@@ -24,21 +25,15 @@ BENCH = Path(sys.executable).with_name("bench")
 COLOURS = 128
 
 RUNS = {
-    "yahoo": "--suite yahoo --learners miser,cronus,cegb",
     "quickstart": "--suite quickstart",
     "cstc": "--suite cstc-synthetic",
 }
 SHOTS = {  # picture: run, state in the page's address, width of the window, from and to which line
-    "page": ("yahoo", {"share": "0.1"}, 1200, (0, 1330)),
-    "page-phone": ("quickstart", {"share": "0.4"}, 500, (0, 995)),
+    "page": ("quickstart", {}, 1200, (0, 1330)),
+    "page-phone": ("quickstart", {}, 500, (0, 1080)),
     "stages": ("cstc", {"share": "0.315"}, 1100, (1920, 2440)),
 }
-DRAWN = {
-    "budget-boosting": "#0072B2",
-    "cegb": "#D55E00",
-    "gbrt": "#000000",
-    "random-order": "#8a8a8a",
-}
+DRAWN = ("random-order", "gbrt", "cegb", "budget-boosting")
 
 
 def bench(store: Path, *words: str) -> None:
@@ -52,6 +47,12 @@ def shoot(browser: str, page: str, width: int, lines: tuple[int, int], picture: 
     size = [f"--window-size={width},{lines[1]}", f"--screenshot={picture}"]
     subprocess.run([browser, *flags, *size, page], check=True, stderr=subprocess.DEVNULL)
     shrink(picture, lines[0])
+
+
+def colour_of(learner: str) -> str:
+    """The colour of a learner on light ground, as on the page; baselines are grey."""
+    seen = palette.look(learner)
+    return "#8a8a8a" if seen.dash else palette.COLOURS[seen.colour][0]
 
 
 def draw_answer(store: Path, picture: Path) -> None:
@@ -68,24 +69,24 @@ def draw_answer(store: Path, picture: Path) -> None:
     matplotlib.rcParams["font.size"] = 9
     figure = Figure(figsize=(8, 3.6), layout="constrained")
     axes = figure.subplots()
-    for name, colour in DRAWN.items():
+    for name in DRAWN:
         at = [point["budget"] for point in curves[name]] + [last]
         reached = [point["quality"] for point in curves[name]]
-        axes.plot(at, [*reached, reached[-1]], color=colour, linewidth=2, label=name)
+        axes.plot(at, [*reached, reached[-1]], color=colour_of(name), linewidth=2, label=name)
     axes.axhline(target, color="#8a8a8a", linestyle=":")
     axes.annotate(f"99% of {reference}'s best", (0, target), (0, 3), textcoords="offset points")
     ends = []
     for name, x in ((first, cheap), (reference, dear)):
         at, reached = ([point[what] for point in curves[name]] for what in ("budget", "quality"))
         ends.append((x, float(np.interp(x, at, reached))))
-        axes.plot(*ends[-1], "o", color=DRAWN[name], zorder=3)
+        axes.plot(*ends[-1], "o", color=colour_of(name), zorder=3)
         axes.annotate(f"{x:.2f}", ends[-1], (6, -13), textcoords="offset points", weight="bold")
-    arrow = {"arrowstyle": "->", "color": DRAWN[first], "shrinkA": 5, "shrinkB": 5}
+    arrow = {"arrowstyle": "->", "color": colour_of(first), "shrinkA": 5, "shrinkB": 5}
     axes.annotate("", *ends, arrowprops=arrow)
     words = f"{saving:.1f}x cheaper (95%: {low:.1f}x to {high:.1f}x)"
     middle = ((cheap + dear) / 2, ends[0][1])
     axes.annotate(
-        words, middle, (8, 9), textcoords="offset points", ha="center", color=DRAWN[first]
+        words, middle, (8, 9), textcoords="offset points", ha="center", color=colour_of(first)
     )
     axes.set_xlim(0, last)
     axes.set_xlabel(f"mean cost of a row ({found['unit']})")

@@ -175,7 +175,7 @@ def summary(model: Predictor) -> list[str]:
             f"({metric} {quality(best['quality'])} at {cost(best['cost'])})"
         )
     columns = count(len(model.features), "column")
-    lines += [f"asks for at most {columns} of {len(model.names)}", model.meaning]
+    lines.append(f"asks for at most {columns} of {len(model.names)}; {model.meaning}")
     return [*lines, stand_in_notice(about["dataset"], "")] if about["stand_in"] else lines
 
 

@@ -5,7 +5,6 @@ call of ``predict`` they keep ``spent_`` (n,), what each row paid. Rows are take
 model that compares the documents of a query is served by ``Predictor.predict_query``.
 """
 
-from contextlib import suppress
 from pathlib import Path
 from typing import Any, Self
 
@@ -46,15 +45,14 @@ class ServedRegressor(RegressorMixin, _Served):  # type: ignore[misc]
 
 
 class ServedClassifier(ClassifierMixin, _Served):  # type: ignore[misc]
-    """A model of classes: the labels of the table, as numbers where all are numbers."""
+    """A model of classes: the labels of the table, as numbers where all are whole numbers."""
 
     def fit(self, X: Any = None, y: Any = None) -> Self:
         """Open the folder. Raises InputError where it is none."""
         super().fit(X, y)
-        self.classes_ = np.array(self.model_.classes)
-        for kind in (float, int):
-            with suppress(ValueError):  # "ill" is no number, "1.5" no whole one
-                self.classes_ = np.array([*map(kind, self.model_.classes)])
+        names = self.model_.classes
+        whole = all(name.isdecimal() and str(int(name)) == name for name in names)
+        self.classes_ = np.array([*map(int, names)] if whole else names)
         return self
 
     def decision_function(self, X: Any) -> FloatArray:

@@ -424,11 +424,9 @@ def meaning_of(about: Mapping[str, Any]) -> str:
         return f"score = log-odds of {classes[1]} (class 1); {classes[0]} is class 0"
     if classes:
         return f"scores = log-probabilities up to a constant, in this order: {', '.join(classes)}"
-    return (
-        "score = rank within the query, more is better"
-        if about.get("task") == "ranking"
-        else ("score = the predicted label")
-    )
+    if about.get("task") == "ranking":
+        return "score: within a query, the largest comes first"
+    return "score = the predicted label"
 
 
 def _together(parts: Sequence[tuple[BoolArray, Answers]]) -> Answers:

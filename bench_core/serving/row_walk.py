@@ -10,7 +10,7 @@ from collections.abc import Generator, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
+from bench_trees.kernels.compiling import inner, kernel
 
 from bench_core.arrays import FloatArray, Int32Array, IntArray
 from bench_core.costs.model import CostModel
@@ -112,8 +112,6 @@ def _steps(program: Program, needed: list[IntArray]) -> Int32Array:
 STEP, LAST, ENDED_HOW, AHEAD, LEVEL, DEPTH, ASKED, TREES, PLACES = range(9)
 MIN, ADD = COMBINE.index("min"), COMBINE.index("add")
 _U: Any = np.uint64  # an index that is never counted from the end
-_njit: Any = njit  # whose types lack some options
-_inner = _njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)  # called in this file alone
 
 
 class State(NamedTuple):
@@ -131,7 +129,7 @@ class State(NamedTuple):
     scores: Any  # float64 (2, K): the step's own sums, the score
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def ways(program: Packed, row: State) -> Generator[int, None, None]:
     """Row after row through the program: yields how many features are needed, named in ``asked``,
     and takes their values from ``given``; 0 at the end of a way. A generator, since handing over
@@ -149,7 +147,7 @@ def ways(program: Packed, row: State) -> Generator[int, None, None]:
             _take(row)
 
 
-@_inner
+@inner
 def _advance(program: Any, row: Any) -> int:
     place, steps, outputs = row.place, program.steps, row.scores.shape[1]
     while place[STEP] >= 0:
@@ -176,7 +174,7 @@ def _advance(program: Any, row: Any) -> int:
     return 0
 
 
-@_inner
+@inner
 def _take(row: Any) -> None:
     """The values given, as keys: integers in the order of the floats; -0.0 is 0.0."""
     bits = row.given.view(np.int32)
@@ -192,7 +190,7 @@ def _take(row: Any) -> None:
     row.place[ASKED] = 0
 
 
-@_inner
+@inner
 def _descend(program: Any, row: Any, p: int) -> int:
     """All trees of a segment down, level by level and without branches, as far as the features are
     there: how many are needed to go on. A row at its leaf stays there."""
@@ -228,7 +226,7 @@ def _descend(program: Any, row: Any, p: int) -> int:
     return 0
 
 
-@_inner
+@inner
 def _add_columns(program: Any, row: Any, p: Any) -> None:
     columns, factors, own = program.columns, program.factors, row.scores
     for c in range(program.steps[p, FIRST_COLUMN], program.steps[p, LAST_COLUMN]):
@@ -240,7 +238,7 @@ def _add_columns(program: Any, row: Any, p: Any) -> None:
             own[0, output] += factors[c, 0] * x
 
 
-@_inner
+@inner
 def _leave(program: Any, row: Any, p: Any) -> None:
     """Combine scores, and go where the gate leads."""
     place, scores, steps = row.place, row.scores, program.steps

@@ -14,8 +14,11 @@ where the rows contradict it, or where the model does worse than a constant on v
 Departures
 - Probabilities and means of a logarithmic link become log-odds and label units; an averaged model
   (boosting = rf) stays averaged. Such models, and CatBoost's for classes, have no ``ensemble``.
-- Categorical splits, linear leaves and vector-valued XGBoost leaves are refused.
+- Splits on categories (of LightGBM, XGBoost) become splits on codes or on features of 0 and 1, so
+  one may count as several. Categories are matched by name; a text that the model does not know
+  goes where missing values go.
 - LightGBM's splits that set zeros apart (zero_as_missing) may count as up to three.
+- Linear leaves, vector-valued XGBoost leaves and CatBoost's categories are refused.
 """
 
 import hashlib

@@ -61,7 +61,7 @@ class LatentBayes(Stored):
 
         z, constant = standardised(cells, self.centre, self.spread), -np.log(self.variance) / 2
         joint = log_joint(z, self.mean, 0.5 / self.variance, constant, self.prior, self.labels)
-        found = self.temperature * joint
+        found: FloatArray = self.temperature * joint
         return found[:, 1:] - found[:, :1] if self.labels == 2 else found
 
     def evaluated(self, prices: Prices) -> Evaluated:

@@ -2,12 +2,12 @@
 
 # mypy: disallow-untyped-decorators=False
 import numpy as np
-from numba import njit
+from bench_trees.kernels.compiling import kernel
 
 from bench_core.arrays import Float32Array, FloatArray
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def log_joint(
     z: Float32Array,
     mean: FloatArray,
@@ -24,13 +24,16 @@ def log_joint(
     out = np.zeros((len(z), labels))
     total = np.zeros(len(prior))
     for i in range(len(z)):
-        total[:] = prior
+        for h in range(len(prior)):  # rows of arrays by loops: see ``bench_trees.kernels``
+            total[h] = prior[h]
         for j in range(z.shape[1]):
             if not np.isnan(z[i, j]):
                 for h in range(len(prior)):
                     off = z[i, j] - mean[j, h]
                     total[h] += constant[j, h] - factor[j, h] * off * off
-        top = total.max()
+        top = -np.inf
+        for h in range(len(prior)):
+            top = max(top, total[h])
         for h in range(len(prior)):
             out[i, h % labels] += np.exp(total[h] - top)
         for k in range(labels):

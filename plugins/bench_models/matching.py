@@ -44,7 +44,10 @@ def matched(model: Imported, splits: Splits, where: str) -> tuple[Imported, dict
     _check_fits(model, splits, where)
     X = splits.train.X[:: -(-len(splits.train) // _ROWS)]
     found = _by_name(model, splits, where) or _by_number(model, splits, where)
-    choices = [(how, *_on_columns(model, column, splits, X)) for how, column in found.items()]
+    choices = []
+    for how, column in found.items():
+        spelt, column = _on_categories(model, column, splits, where)
+        choices.append((how, *_on_columns(spelt, column, splits, X)))
     how, moved, strange = next((c for c in choices if not c[2]), choices[0])
     moved, classes = _on_classes(moved, splits, where)
     notes = {f"columns matched by {how}{classes}": False}
@@ -87,6 +90,8 @@ def _by_name(model: Imported, splits: Splits, where: str) -> dict[str, IntArray]
         return {}
     place = {splits.columns[j]: j + len(names) for j, moved in enumerate(splits.offsets) if moved}
     place |= {name: j for j, name in enumerate(names)}
+    for name in {own[m] for m in model.categories if m < len(own)} & {*splits.columns}:
+        place.setdefault(name, splits.columns.index(name) + 2 * len(names))  # one-hot
     column = np.array([place.get(name, -1) for name in own])
     lost = {own[m]: m for m in _used(model) if column[m] < 0}
     if lost and any(own == tuple(f"{stem}{j}" for j in range(len(own))) for stem in _MADE_UP):
@@ -111,6 +116,82 @@ def _by_name(model: Imported, splits: Splits, where: str) -> dict[str, IntArray]
     first = [f", {name!r} as {found[0]!r}" for name, found in spelt.items()][:1]
     more = f" and {len(lost) - 1} more alike" if len(lost) > 1 else ""
     return {f"name{''.join(first)}{more}": column}
+
+
+def _on_categories(
+    model: Imported, column: IntArray, splits: Splits, where: str
+) -> tuple[Imported, IntArray]:
+    """The model with its splits on categories by the columns of the data, and the column of each of
+    its features: those of the data are counted behind the model's.
+
+    Categories are matched by name where the model has names. A text of the data that the model
+    does not know goes where missing values go. Raises InputError where they cannot be matched.
+    """
+    if model.spell is None:
+        return model, column
+    from bench_trees.importers import ModelError
+    from bench_trees.importers.categories import (
+        CategorySplit,
+        Chain,
+        by_codes,
+        by_columns,
+        by_ranges,
+    )
+    from bench_trees.importers.imported import below
+
+    known, d = model.ensemble.features, len(splits.names)
+    of_feature = [own for own in splits.encodings for _ in own.features]
+
+    def chain_of(split: CategorySplit) -> Chain:
+        m, names = split.feature, model.categories[split.feature]
+        j = int(column[m]) % d
+        own = of_feature[j] if of_feature else None
+        texts, title = (own.texts if own else ()), splits.columns[j]
+        if texts:
+            if not names or not all(isinstance(name, str) for name in names):
+                raise InputError(
+                    f"{where}: the model has codes for the categories of column {title!r}, which "
+                    "holds text; give the codes, or train on categories with names"
+                )
+            chosen = {names[code] for code in split.codes if code < len(names)}
+            inside = [
+                k
+                for k, text in enumerate(texts)
+                if text in chosen or (split.missing_inside and text not in names)
+            ]
+            if own is not None and own.one_hot:
+                start = known + of_feature.index(own)
+                whole = range(start, start + len(texts))
+                return by_columns(split, [whole[k] for k in inside], whole)
+            return by_codes(replace(split, codes=frozenset(inside), lowest=0.0))
+        if not names:
+            return by_codes(split)
+        try:
+            values = [float(name) for name in names]
+        except ValueError:
+            raise InputError(
+                f"{where}: the categories of column {title!r} are text in the model, as "
+                f"{names[0]!r}, and numbers in the data"
+            ) from None
+        numbers = sorted(values)
+        chosen_numbers = {values[code] for code in split.codes if code < len(values)}
+        ranges: list[tuple[float, float]] = []
+        for place, value in enumerate(numbers):
+            if value in chosen_numbers:
+                joined = place and numbers[place - 1] in chosen_numbers
+                low = ranges.pop()[0] if joined else float(below(value))
+                ranges.append((low, float(np.float32(value))))
+        return by_ranges(split, m, ranges)
+
+    try:
+        ensemble, limits = model.spell(chain_of, known + d)
+    except ModelError as error:
+        raise InputError(f"{where}: {error}") from error
+    places = np.where(column >= 2 * d, column % d, column)
+    made = replace(model, ensemble=ensemble, limits=limits)
+    if model.ranges is not None:
+        made = replace(made, ranges=np.vstack([model.ranges, np.full((d, 2), np.nan)]))
+    return made, np.append(places, np.arange(d))
 
 
 def _spelling(name: str) -> str:

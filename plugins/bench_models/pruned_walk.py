@@ -2,7 +2,7 @@
 
 # mypy: disallow-untyped-decorators=False
 import numpy as np
-from numba import njit
+from bench_trees.kernels.compiling import kernel
 
 from bench_core.arrays import BitArray, BoolArray, Float32Array, FloatArray, Int32Array
 
@@ -10,7 +10,7 @@ Shape = tuple[Int32Array, Int32Array, Float32Array, BoolArray, Int32Array, Int32
 """Start of each tree; feature, threshold, missing goes left, left and right child of each node."""
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def descend(
     X: Float32Array,
     shape: Shape,

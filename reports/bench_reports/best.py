@@ -394,7 +394,7 @@ def _command(request: Mapping[str, Any], store: Path, **changed: Any) -> str:
         return python_call(made, made.get("learners") or ())
     known = options_of(RunRequest)
     # how it was carried out (workers, limits) does not matter, where its data lie does
-    kept = {n: v for n, v in made.items() if n == "data_dir" or known[n].decides}
+    kept = {n: v for n, v in made.items() if n == "data_dir" or (n in known and known[n].decides)}
     place = ["--store", str(store)] if store != options.STORE else []
     return shell_line(words(kept) + place)
 

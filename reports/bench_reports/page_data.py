@@ -217,18 +217,21 @@ def _capped(own: pd.DataFrame, metric: Criterion, caps: Sequence[float]) -> list
     return curves
 
 
-def slider(found: Sequence[Sequence[ChartView]]) -> list[float]:
-    """The places of the slider: ``shares`` over the first views, and the caps that were measured
-    (a little above, as an amount may be rounded)."""
+def slider(found: Sequence[Sequence[ChartView]], kept: Sequence[float] = ()) -> list[float]:
+    """The places of the slider: ``shares`` over the first views, those ``kept`` at which the page
+    opens, and the caps that were measured (a little above, as an amount may be rounded)."""
     capped = [view for own in found for view in own if view.kind == "cap"]
     caps = {cap / view.whole * (1 + 1e-9) for view in capped for cap in view.caps()}
-    return sorted({*shares([own[0] for own in found if own]), *map(float, caps)})
+    firsts = [own[0] for own in found if own]
+    return sorted({*shares(firsts, kept), *kept, *map(float, caps)})
 
 
-def shares(firsts: Sequence[ChartView]) -> list[float]:
-    """Preferred numbers over the span of the curves, fewer of them the more curves there are."""
+def shares(firsts: Sequence[ChartView], kept: Sequence[float] = ()) -> list[float]:
+    """Preferred numbers over the span of the curves and from half of those ``kept`` on, fewer of
+    them the more curves there are."""
     spans = [curve.budget / view.whole for view in firsts for curve in view.curves]
     starts = [span[span > 0][0] for span in spans if (span > 0).any()]
+    starts += [share / 2 for share in kept]
     least = min(max(min(starts, default=1.0), _LEAST), 0.5)
     most = min(max(max((float(span[-1]) for span in spans), default=1.0), 1.0), _MOST)
     decades = range(math.floor(math.log10(least)), math.ceil(math.log10(most)) + 1)
@@ -310,9 +313,8 @@ def page_data(
     """The data of a run. Certainty, pairs and purchases need a store."""
     of = {board.dataset: views(info, board, frame) for board in boards}
     opened = _opened(info, boards, of)
-    grid = slider(list(of.values()))
-    if opened is not None:  # the slider has the budget of the first conclusion
-        grid = sorted({*grid, *_kept_share(info, boards[opened], of, frame, store)})
+    kept = () if opened is None else _kept_share(info, boards[opened], of, frame, store)
+    grid = slider(list(of.values()), [*kept])
     curves = [curve for own in of.values() for view in own for curve in view.curves]
     learners = list(dict.fromkeys(curve.learner for curve in curves))
     few = sum(len(own[0].curves) for own in of.values() if own) <= FEW

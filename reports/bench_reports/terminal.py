@@ -271,8 +271,8 @@ def selection_line(board: Board) -> str:
     audit = f"; audit: {one_line(audits.pop())}" if len(audits) == 1 else ""
     unit = f" in {one_line(board.unit)}" if board.unit else ""
     return (
-        f"Points are selected on validation, {MIXED}; figures are from test{over}; cost: mean per "
-        f"row{unit}, accounting {board.accounting}{audit}."
+        f"Points are chosen on validation; figures are from test{over}. {MIXED.capitalize()}. "
+        f"cost: mean per row{unit}; accounting: {board.accounting}{audit}."
     )
 
 
@@ -363,14 +363,16 @@ def rank_words(board: Board) -> str:
 
 def order_words(board: Board) -> str:
     """The order of a board's rows."""
-    if not board.saves:
-        return f"Sorted by {board.metric}, baselines last."
-    known = any(row.saved.tier for row in board.rows)
-    by = "saving; ties by its lower bound" if known else f"{PERCENT} cost"
-    return (
-        f"Sorted by {by}. Learners that never keep {PERCENT} follow, by {board.metric}; baselines "
-        "are last."
-    )
+    by = board.metric
+    if board.saves:
+        known = any(row.saved.tier for row in board.rows)
+        by = "saving; ties by its lower bound" if known else f"{PERCENT} cost"
+    words = [f"Sorted by {by}."]
+    if board.saves and not all(row.cheap or row.baseline for row in board.rows):
+        words.append(f"Learners that do not keep {PERCENT} follow, by {board.metric}.")
+    if any(row.baseline for row in board.rows):
+        words.append("Baselines are last.")
+    return " ".join(words)
 
 
 def of_few_draws(board: Board) -> str:

@@ -128,6 +128,22 @@ def test_the_slider_has_round_shares_of_the_references_cost(html):
     assert len(shares) <= 40
 
 
+def test_the_page_opens_at_the_data_set_of_most_test_rows_where_its_conclusion_says(html):
+    assert data_of(html)["open"] == 0  # of equals the first
+    rows = {"train": 1000, "valid": 500, "test": 501}
+    uses = [example.use("yahoo-sim"), example.use("forest", metrics=("accuracy",), rows=rows)]
+    info, frame = example.info(datasets=tuple(uses)), example.frame()
+    data = data_of(page(info, boards(info, frame), frame))
+    assert data["open"] == 1
+    # miser mixes its points at 2.5 and 9, of .7 and .895, to .891
+    cost = 2.5 + (9.0 - 2.5) * (0.891 - 0.7) / (0.895 - 0.7)
+    forest = data["sets"][1]
+    assert data["shares"][forest["opens"]] * 54 == pytest.approx(cost, rel=1e-5)
+    names = [name for name, *_ in data["learners"]]
+    assert forest["keeps"]["at"][str(names.index("miser"))] == pytest.approx(cost, rel=1e-5)
+    assert (forest["keeps"]["y"], forest["keeps"]["saved"]) == (0.891, "5.8x cheaper")
+
+
 def test_intervals_and_tiers_are_those_of_the_standings(sure):
     from bench_core.leaderboard.certainty import standings
     from bench_core.results.budgets import Budget

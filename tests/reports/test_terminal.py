@@ -94,9 +94,9 @@ def test_the_legend_has_a_line_for_selection_savings_certainty_and_baselines():
     info, frame = example.info(baselines=("cegb",)), example.frame()
     board = boards(info, frame)[0]
     assert legend(board) == [
-        "Points are selected on validation, a mean cost between two points mixes them at random; "
-        "figures are from test, means over 3 repeats; "
-        "cost: mean per row in units, accounting path; audit: sampled.",
+        "Points are chosen on validation; figures are from test, means over 3 repeats. A mean cost "
+        "between two points mixes them at random. cost: mean per row in units; accounting: path; "
+        "audit: sampled.",
         "99% cost: the least cost with at least 99% of gbrt's best ndcg@5 on validation; kept: its "
         "ndcg@5 there on test as a share of gbrt's; saving: gbrt's 99% cost divided by this "
         "learner's, the mean of repeats.",
@@ -106,7 +106,7 @@ def test_the_legend_has_a_line_for_selection_savings_certainty_and_baselines():
     assert "no reference learner" in legend(replace(board, reference=""))[1]
     certain = legend(certified(info, None, board, frame))
     assert [line for line in certain if line.startswith("Sorted by ")] == [
-        "Sorted by 99% cost. Learners that never keep 99% follow, by ndcg@5; baselines are last."
+        "Sorted by 99% cost. Baselines are last."
     ]
     sure = replace(board.rows[0], standing=Standing("gbrt", 0.7, UNKNOWN, 100, 1, (1, 2)))
     known = replace(board, rows=(sure, *board.rows[1:]), draws=399)

@@ -2,12 +2,12 @@
 
 # mypy: disallow-untyped-decorators=False
 import numpy as np
-from numba import njit
+from bench_trees.kernels.compiling import kernel
 
 from bench_core.arrays import Float32Array, IntArray
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def nearest(rows: Float32Array, z: Float32Array, skip: IntArray, count: int) -> IntArray:
     """The ``count`` nearest of ``rows`` (r, d) to each of z (n, d), the nearest first.
 

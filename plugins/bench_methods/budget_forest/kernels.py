@@ -12,8 +12,7 @@ entries.
 
 # mypy: disallow-untyped-decorators=False
 import numpy as np
-from bench_trees.kernels.compiling import inner
-from numba import njit
+from bench_trees.kernels.compiling import inner, kernel
 from numpy.typing import NDArray
 
 from bench_core.arrays import BoolArray, FloatArray, Int32Array, IntArray
@@ -28,7 +27,7 @@ _DOWN = np.ldexp(1.0, -np.arange(64))  # 2 ** -k; less is as good as nothing
 _TIE = 1e-9  # prices are shares of a rounded sum: closer ratios are equal
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def pairs(counts: IntArray, alpha: float) -> float:
     """Threshold-pairs impurity of class counts (K,): see ``bench_methods.budget_forest``."""
     total = 0.0
@@ -162,7 +161,7 @@ def _partition(
     return place
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def grow(
     codes: Codes,
     bins: IntArray,
@@ -232,7 +231,7 @@ def grow(
     return used
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def first_needs(
     above: Int32Array,
     parent: Int32Array,
@@ -276,7 +275,7 @@ def first_needs(
     return start, sensor[:used].copy(), node[:used].copy()
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def split_cost(
     purchases: Purchases,
     entries: tuple[FloatArray, Int32Array],
@@ -317,7 +316,7 @@ def split_cost(
             out[np.uint32(node[entry[j]])] += own[j] * rate[of[j]]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def first_bought(
     purchases: Purchases, rank: Int32Array, start: int, stop: int, out: FloatArray
 ) -> None:
@@ -337,7 +336,7 @@ def first_bought(
                 out[least[s]] += price[s] * weight[i]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def best_closures(parent: Int32Array, worth: FloatArray, keep: BoolArray) -> float:
     """The sum over trees of the best kept top parts, each node with its ``worth`` (D,).
 
@@ -356,7 +355,7 @@ def best_closures(parent: Int32Array, worth: FloatArray, keep: BoolArray) -> flo
     return total
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def tree_isotonic(
     parent: Int32Array, target: FloatArray, weight: FloatArray, out: FloatArray
 ) -> None:

@@ -6,8 +6,7 @@ unequal shapes, which takes seconds.
 
 # mypy: disallow-untyped-decorators=False
 import numpy as np
-from bench_trees.kernels.compiling import inner
-from numba import njit
+from bench_trees.kernels.compiling import inner, kernel
 from numpy.typing import NDArray
 
 from bench_core.arrays import BoolArray, FloatArray, IntArray
@@ -71,7 +70,7 @@ def _best_cut(
     return gain, cut, side
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def best_cuts(
     codes: NDArray[np.uint8],
     missing: IntArray,

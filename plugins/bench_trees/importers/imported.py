@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from itertools import chain
 from typing import Any
 
@@ -41,6 +41,10 @@ class Imported:
     link: str = "identity"
     ranges: Float64Array | None = None
     classes: tuple[str, ...] = ()
+    # of features with splits on categories: the names by code, () where cells are the codes
+    categories: Mapping[int, tuple[Any, ...]] = field(default_factory=dict)
+    # the ensemble and its limits, with categories by these chains, over so many features
+    spell: Callable[[Any, int], tuple[Ensemble, Float64Array]] | None = None
 
     @property
     def outputs(self) -> int:
@@ -127,7 +131,7 @@ def _in_order(tree: Tree, number: int) -> Tree:
     reached = list(order)
     place = np.full(len(left) + 1, LEAF)
     place[reached] = np.arange(len(reached))
-    ordered = {field.name: getattr(tree, field.name)[reached] for field in fields(tree)}
+    ordered = {own.name: getattr(tree, own.name)[reached] for own in fields(tree)}
     inner = ordered["left"] >= 0
     for side in ("left", "right"):
         ordered[side] = np.where(inner, place[ordered[side]], LEAF)

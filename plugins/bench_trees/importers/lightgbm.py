@@ -3,17 +3,30 @@
 A row goes left iff x <= threshold, in float64; everything within 1e-35 of zero is read as zero.
 Missing values by a node's missing type: ``nan`` sends NaN to the default side; ``none`` reads NaN
 as zero; ``zero`` sends NaN and zeros to the default side, and where zero lies on the other side of
-the threshold that takes three of our splits (with copies of the branches).
+the threshold that takes three of our splits (with copies of the branches). A split on categories
+sends those of its set left, and all others and NaN right.
 """
 
+import json
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from bench_trees.arrays import Float64Array, Int64Array
-from bench_trees.ensemble import LEAF
+from bench_trees.arrays import Float64Array
+from bench_trees.ensemble import LEAF, Ensemble
+from bench_trees.importers.categories import (
+    CategorySplit,
+    Chain,
+    ChainOf,
+    Link,
+    bits,
+    by_codes,
+    segments,
+    spelt_out,
+)
 from bench_trees.importers.imported import (
     Imported,
     ModelError,
@@ -41,7 +54,7 @@ _NONE, _ZEROS = 0, 1  # missing types
 @complete("LightGBM")
 def from_lightgbm(text: str) -> Imported:
     """The trees of a model's text; ModelError in one line where it is no such text."""
-    body, ended, _ = text.replace("\r\n", "\n").partition("\nend of trees")
+    body, ended, end = text.replace("\r\n", "\n").partition("\nend of trees")
     head, *blocks = re.split(r"^Tree=\d+[ \t]*$", body, flags=re.M)
     if not head.startswith("tree\n"):
         raise ModelError("it does not begin like a LightGBM model")
@@ -57,11 +70,34 @@ def from_lightgbm(text: str) -> Imported:
     trees = [_tree(t, _facts(block), scale) for t, block in enumerate(blocks)]
     output = [t % outputs for t in range(len(trees))]
     interleaved(output, outputs)  # refuses an incomplete iteration
-    made = flat(trees, output, np.zeros(outputs), features)
+
+    def spell(chain_of: ChainOf, features: int) -> tuple[Ensemble, Float64Array]:
+        spelt = [
+            spelt_out(tree, {**apart, **{n: chain_of(own) for n, own in splits.items()}}, t)
+            for t, (tree, apart, splits) in enumerate(trees)
+        ]
+        return flat(spelt, output, np.zeros(outputs), features)
+
+    made = spell(by_codes, features)
+    used = {own.feature for _, _, splits in trees for own in splits.values()}
     names, average = tuple(facts.get("feature_names", "").split()), "average_output" in facts
     names = names if len(names) == features else ()
     ranges = _ranges(facts.get("feature_infos", ""), features)
-    return Imported(*made, kind, "LightGBM", names, average=average, link=link, ranges=ranges)
+    model = Imported(*made, kind, "LightGBM", names, average=average, link=link, ranges=ranges)
+    return replace(model, categories=_categories(end, used), spell=spell) if used else model
+
+
+def _categories(text: str, used: Collection[int]) -> dict[int, tuple[Any, ...]]:
+    """The names of the categories of each feature that is used, from the end of a file."""
+    columns = re.search(r"^\[categorical_feature: ([\d,]+)\]$", text, flags=re.M)
+    listed = re.search(r"^pandas_categorical:(\[.*\])$", text, flags=re.M)
+    names = json.loads(listed[1]) if listed else []
+    numbers = [*map(int, columns[1].split(","))] if columns else []
+    if names and len(names) != len(numbers):
+        raise ModelError("it does not say which features its pandas_categorical belongs to")
+    return dict.fromkeys(used, ()) | {
+        m: tuple(own) for m, own in zip(numbers, names, strict=False) if m in used
+    }
 
 
 def _ranges(text: str, features: int) -> Float64Array:
@@ -94,7 +130,10 @@ def _objective(text: str) -> tuple[float, str, str]:
     return scale, _KINDS[name], "sigmoid" if name == "multiclassova" else link
 
 
-def _tree(number: int, facts: Mapping[str, str], scale: float) -> Tree:
+def _tree(
+    number: int, facts: Mapping[str, str], scale: float
+) -> tuple[Tree, dict[int, Chain], dict[int, CategorySplit]]:
+    """A tree, the chains of its nodes that set zeros apart, and its splits on categories."""
     leaves = int(facts["num_leaves"])
     if facts.get("is_linear", "0") != "0":
         raise ModelError(f"tree {number} has linear leaves, which cannot be imported")
@@ -105,11 +144,15 @@ def _tree(number: int, facts: Mapping[str, str], scale: float) -> Tree:
 
     value = scale * numbers("leaf_value", np.float64, leaves)
     if leaves == 1:
-        return Tree.of_nodes([(LEAF, 0.0, LEAF, LEAF, False, value[0])])
+        return Tree.of_nodes([(LEAF, 0.0, LEAF, LEAF, False, value[0])]), {}, {}
     inner, kind = leaves - 1, numbers("decision_type", np.int64)
-    if int(facts.get("num_cat", 0)) or bool(np.any(kind & 1)):
-        raise ModelError(f"tree {number} has a categorical split, which cannot be imported")
-    threshold = numbers("threshold", np.float64)
+    threshold, feature = (numbers(n, t) for n, t in (("threshold", float), ("split_feature", int)))
+    words = np.array(facts.get("cat_threshold", "").split(), np.int64)
+    sets = segments(words, facts.get("cat_boundaries", "0").split())
+    splits = {  # a cell's fraction is cut off, so -0.5 is category 0
+        n: CategorySplit(int(feature[n]), bits(sets[int(threshold[n])]), True, False, lowest=-1.0)
+        for n in np.flatnonzero(kind & 1).tolist()
+    }
     missing, default = (kind >> 2) & 3, (kind & 2) > 0
     zeros = missing == _ZEROS
     zero_left = np.where(zeros, default, threshold >= 0)
@@ -122,7 +165,7 @@ def _tree(number: int, facts: Mapping[str, str], scale: float) -> Tree:
     children = [numbers(f"{side}_child", np.int64) for side in ("left", "right")]
     left, right = (np.where(c < 0, inner - 1 - c, c) for c in children)  # its leaf c is -c - 1
     tree = Tree(
-        feature=np.concatenate([numbers("split_feature", np.int64), ends]),
+        feature=np.concatenate([feature, ends]),
         threshold=np.concatenate([threshold, np.zeros(leaves)]),
         left=np.concatenate([left, ends]),
         right=np.concatenate([right, ends]),
@@ -130,41 +173,25 @@ def _tree(number: int, facts: Mapping[str, str], scale: float) -> Tree:
         value=np.concatenate([np.zeros(inner), value]),
     )
     apart = zeros & ((limit > _ZERO) & ~default | (limit < _BELOW_ZERO) & default)
-    return _spelt_out(tree, np.flatnonzero(apart), number) if bool(apart.any()) else tree
+    apart &= (kind & 1) == 0
+    chains = {
+        n: _zeros_apart(int(feature[n]), limit[n], bool(default[n]))
+        for n in np.flatnonzero(apart).tolist()
+    }
+    return tree, chains, splits
 
 
-def _spelt_out(tree: Tree, apart: Int64Array, number: int) -> Tree:
-    """The same tree with every node in ``apart`` as three splits.
+def _zeros_apart(feature: int, limit: float, default: bool) -> Chain:
+    """Zeros (and NaN) leave to the default side, from between numbers that go to the other one::
 
-    Zeros (and NaN) leave to the default side, from between numbers that go to the other one::
-
-        default right   x < zeros: left     zeros: right   zeros < x <= t: left   t < x: right
-        default left    x <= t: left   t < x < zeros: right   zeros: left   zeros < x: right
+    default right   x < zeros: left     zeros: right   zeros < x <= t: left   t < x: right
+    default left    x <= t: left   t < x < zeros: right   zeros: left   zeros < x: right
     """
-    nodes: list[list[Any]] = []
-    split = set(apart.tolist())
-    feature, left, right = tree.feature.tolist(), tree.left.tolist(), tree.right.tolist()
-    waiting = [(0, -1, 0)]  # node, place of its parent, which field of the parent names it
-
-    def put(node: int, threshold: Any, missing_left: bool, parent: int, side: int) -> int:
-        nodes.append([feature[node], threshold, -1, -1, missing_left, tree.value[node]])
-        if parent >= 0:
-            nodes[parent][side] = len(nodes) - 1
-        return len(nodes) - 1
-
-    while waiting:
-        node, parent, side = waiting.pop()
-        limit, default = tree.threshold[node], bool(tree.missing_left[node])
-        a = put(node, limit, default, parent, side)
-        if left[node] < 0:
-            continue
-        if node not in split:
-            waiting += [(left[node], a, 2), (right[node], a, 3)]
-            continue
-        edges = [limit, _BELOW_ZERO, _ZERO] if default else [_BELOW_ZERO, _ZERO, limit]
-        nodes[a][1] = edges[0]
-        b = put(node, edges[1], not default, a, 3)
-        c = put(node, edges[2], default, b, 3)
-        waiting += [(left[node], a, 2), (right[node], b, 2)]
-        waiting += [(left[node], c, 2), (right[node], c, 3)]
-    return Tree.of_nodes(nodes)
+    edges = [limit, _BELOW_ZERO, _ZERO] if default else [_BELOW_ZERO, _ZERO, limit]
+    a, b, c = map(float, edges)
+    links: list[Link] = [
+        (feature, a, True, None),
+        (feature, b, False, None),
+        (feature, c, True, False),
+    ]
+    return Chain(links, True, default)

@@ -1,17 +1,27 @@
 """XGBoost's JSON model (also read from UBJ), boosters ``gbtree`` and ``dart``.
 
 A row goes left iff x < condition in float32, which is x <= the next lower float32; NaN goes to
-the default side. ``base_score`` is stored as what the link makes of it (a probability for
-``binary:logistic``, a mean for a logarithmic link), one number or one per class.
+the default side. A split on categories sends those of its set right. ``base_score`` is stored as
+what the link makes of it (a probability for ``binary:logistic``, a mean for a logarithmic link),
+one number or one per class.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from bench_trees.arrays import Float64Array
+from bench_trees.ensemble import Ensemble
+from bench_trees.importers.categories import (
+    CategorySplit,
+    ChainOf,
+    by_codes,
+    segments,
+    spelt_out,
+)
 from bench_trees.importers.imported import (
     Imported,
     ModelError,
@@ -47,22 +57,48 @@ def from_xgboost(document: Mapping[str, Any]) -> Imported:
     output = np.asarray(model["tree_info"], np.int64).tolist()
     order = interleaved(output, outputs)
     base = _base(about["base_score"], objective, outputs)
-    made = flat([trees[t] for t in order], [output[t] for t in order], base, features)
+
+    def spell(chain_of: ChainOf, features: int) -> tuple[Ensemble, Float64Array]:
+        spelt = [
+            spelt_out(trees[t][0], {n: chain_of(own) for n, own in trees[t][1].items()}, t)
+            for t in order
+        ]
+        return flat(spelt, [output[t] for t in order], base, features)
+
+    made = spell(by_codes, features)
+    used = {own.feature for _, splits in trees for own in splits.values()}
     names = tuple(map(str, learner.get("feature_names") or ()))
     names = names if len(names) == features else ()
     link = "exp" if objective in _LOGARITHMIC else "identity"
-    return Imported(*made, _KINDS[objective], "XGBoost", names, link=link)
+    found = Imported(*made, _KINDS[objective], "XGBoost", names, link=link)
+    if not used:
+        return found
+    return replace(found, categories=_categories(model.get("cats") or {}, used), spell=spell)
 
 
-def _trees(booster: Mapping[str, Any]) -> tuple[Mapping[str, Any], list[Tree]]:
-    """The model of a booster, and its trees with their weights."""
+def _categories(document: Mapping[str, Any], used: Collection[int]) -> dict[int, tuple[Any, ...]]:
+    """The names of the categories of each feature that is used: texts, or numbers."""
+    found = dict.fromkeys(used, tuple[Any, ...]())
+    for m, own in enumerate(document.get("enc") or ()):
+        if m in used and "offsets" in own:
+            data = bytes(np.asarray(own["values"], np.int64).astype(np.uint8).tobytes())
+            found[m] = tuple(part.decode() for part in segments(data, own["offsets"]))
+        elif m in used:
+            found[m] = tuple(np.asarray(own["values"]).tolist())
+    return found
+
+
+def _trees(
+    booster: Mapping[str, Any],
+) -> tuple[Mapping[str, Any], list[tuple[Tree, dict[int, CategorySplit]]]]:
+    """The model of a booster, and its trees with their weights and their splits on categories."""
     dart = booster["name"] == "dart"
     if not dart and booster["name"] != "gbtree":
         raise ModelError(f"its booster is {booster['name']!r}, not one of trees")
     model = (booster["gbtree"] if dart else booster)["model"]
     weights = booster["weight_drop"] if dart else [1.0] * len(model["trees"])
     trees = zip(model["trees"], weights, strict=True)
-    return model, [_tree(t, tree, float(weight)) for t, (tree, weight) in enumerate(trees)]
+    return model, [_tree(tree, float(weight)) for tree, weight in trees]
 
 
 def _base(text: Any, objective: str, outputs: int) -> Float64Array:
@@ -79,17 +115,32 @@ def _base(text: Any, objective: str, outputs: int) -> Float64Array:
     return score
 
 
-def _tree(number: int, tree: Mapping[str, Any], weight: float) -> Tree:
+def _tree(tree: Mapping[str, Any], weight: float) -> tuple[Tree, dict[int, CategorySplit]]:
     if int(tree["tree_param"].get("size_leaf_vector", 1)) > 1:
         raise ModelError("its leaves are vectors (multi_output_tree), which cannot be imported")
-    if np.any(tree["split_type"]) or len(tree.get("categories_nodes", ())):
-        raise ModelError(f"tree {number} has a categorical split, which cannot be imported")
     condition = np.asarray(tree["split_conditions"], np.float64)
-    return Tree(
-        feature=np.asarray(tree["split_indices"], np.int64),
+    feature, default = (np.asarray(tree[n], np.int64) for n in ("split_indices", "default_left"))
+    codes = np.asarray(tree.get("categories", ()), np.int64)
+    where = zip(
+        *(tree.get(f"categories_{n}", ()) for n in ("nodes", "segments", "sizes")), strict=True
+    )
+    splits = {
+        int(node): CategorySplit(
+            feature=int(feature[node]),
+            codes=frozenset(codes[start : start + size].tolist()),
+            inside_left=False,
+            missing_inside=not default[node],
+        )
+        for node, start, size in where
+    }
+    if np.count_nonzero(tree["split_type"]) != len(splits):
+        raise ModelError("its splits on categories lack their categories")
+    made = Tree(
+        feature=feature,
         threshold=below(condition),
         left=np.asarray(tree["left_children"], np.int64),
         right=np.asarray(tree["right_children"], np.int64),
-        missing_left=np.asarray(tree["default_left"], np.int64) != 0,
+        missing_left=default != 0,
         value=weight * condition.astype(np.float32).astype(np.float64),
     )
+    return made, splits

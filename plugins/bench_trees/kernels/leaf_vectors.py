@@ -1,11 +1,10 @@
 """Sums of trees whose leaves number vectors."""
 
-from numba import njit
-
 from bench_trees.arrays import Float64Array, Int32Array
+from bench_trees.kernels.compiling import kernel
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def add_leaves(
     leaf: Float64Array, output: Int32Array, vectors: Float64Array, total: Float64Array
 ) -> None:

@@ -9,9 +9,9 @@ Histograms are what training costs, and a row's word feeds eight of them with on
 """
 
 import numpy as np
-from numba import njit
 
 from bench_trees.arrays import Float32Array, Int64Array, UInt8Array, UInt64Array
+from bench_trees.kernels.compiling import kernel
 
 CODES_PER_WORD = 8
 _ROWS = 64  # of one column, encoded while its edges are in the nearest cache
@@ -46,7 +46,7 @@ def codes_of(words: UInt64Array, feature: int) -> UInt8Array:
     return codes
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def greedy_ends(counts: Int64Array, max_bins: int) -> Int64Array:
     """Indices of distinct values that end a bin (the last bin's end left out)."""
     total = counts.sum()
@@ -78,7 +78,7 @@ def greedy_ends(counts: Int64Array, max_bins: int) -> Int64Array:
     return ends[:used].copy()
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def encode(
     X: Float32Array,
     padded: Float32Array,

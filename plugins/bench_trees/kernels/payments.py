@@ -4,13 +4,12 @@ paid[k]   row 63 ..... row 0 | row 127 ..... row 64 | ...      uint64 words of s
 """
 
 import numpy as np
-from numba import njit
 
 from bench_trees.arrays import Int64Array, UInt32Array, UInt64Array
-from bench_trees.kernels.compiling import inner
+from bench_trees.kernels.compiling import inner, kernel
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def count_unpaid(
     paid: UInt64Array,
     sensors: Int64Array,
@@ -55,7 +54,7 @@ def _ones(word: np.uint64) -> np.int64:
     return np.int64(word & np.uint64(127))
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def mark_paid(paid: UInt64Array, sensors: Int64Array, rows: UInt32Array) -> None:
     """Set the bits of ``rows`` for ``sensors``."""
     for k in sensors:

@@ -20,7 +20,6 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from bench_trees.arrays import (
     BoolArray,
@@ -30,6 +29,7 @@ from bench_trees.arrays import (
     Int64Array,
     UInt64Array,
 )
+from bench_trees.kernels.compiling import kernel
 
 TILE, ROWS = 64, 16
 TOGETHER = 8
@@ -113,7 +113,7 @@ def ordered(values: Float32Array) -> Int32Array:
     return np.asarray(bits ^ (bits >> 31 & 0x7FFFFFFF))
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def walk_tiles(
     layout: Layout,
     X: Float32Array,

@@ -20,6 +20,7 @@ from bench_core.cli.app import main
 from bench_core.serving import Predictor, load
 from bench_core.serving.estimators import ServedClassifier
 from bench_core.serving.folder import read_folder, write_folder
+from bench_core.serving.predictor import meaning_of
 
 PRICES = {"age": 1.0, "income": 2.0, "city": 5.0, "job": 3.0, "seen_at": 0.5}
 
@@ -256,3 +257,22 @@ def test_data_that_differ_in_their_texts_alone_are_trained_apart(tmp_path, monke
         assert command("model", "export", "--store", "s.db", "-o", stem) == 0
         assert load(stem).encode("t", f"{stem}00") >= 0
         assert run.run
+
+
+@pytest.mark.parametrize(
+    ("about", "meaning"),
+    [
+        ({"task": "binary", "classes": 2}, "score = log-odds of 1 (class 1); 0 is class 0"),
+        ({"task": "ranking"}, "score: within a query, the largest comes first"),
+        ({"task": "regression", "classes": 0}, "score = the predicted label"),
+    ],
+)
+def test_what_a_score_is_depends_on_the_task(about, meaning):
+    assert meaning_of(about) == meaning
+
+
+@pytest.mark.parametrize(("names", "classes"), [(["1", "2"], [1, 2]), (["01", "2"], ["01", "2"])])
+def test_labels_that_are_whole_numbers_come_back_as_such(names, classes, tmp_path):
+    about = {"task": "binary", "classes": 2, "class_names": names}
+    write_folder(tmp_path / "m", encoded(folder_of(PROGRAMS["chain"], **about)))
+    assert ServedClassifier(tmp_path / "m").fit().classes_.tolist() == classes

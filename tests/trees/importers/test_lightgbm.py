@@ -1,5 +1,7 @@
 """LightGBM's text models against LightGBM's own raw predictions."""
 
+import re
+
 import numpy as np
 import pytest
 from bench_trees.importers.files import read_model
@@ -47,6 +49,26 @@ def assert_agrees(booster, X):
 def test_raw_scores_are_those_of_lightgbm(seed, missing_type):
     X, y = rows_and_labels(seed)
     assert_agrees(trained(X, y, objective="regression", **missing_type), X)
+
+
+@pytest.mark.parametrize("least", [1, 64], ids=["sets", "one against the rest"])
+def test_splits_on_categories(least):
+    rng = np.random.default_rng(0)
+    X, y = rows_and_labels(0)
+    X[:, 0], X[:, 1] = rng.integers(0, 40, N), rng.integers(0, 4, N)
+    X[rng.random(N) < 0.1, 0] = np.nan
+    y = y + np.where(np.nan_to_num(X[:, 0]) % 3 == 1, 2, 0) + (X[:, 1] == 2)
+    groups = {"min_data_per_group": 2, "cat_smooth": 0.1, "max_cat_to_onehot": least}
+    booster = trained(X, y, objective="regression", categorical=[0, 1], **groups)
+    text = booster.model_to_string()
+    assert sum(map(int, re.findall(r"^num_cat=(\d+)$", text, flags=re.M))) > 20
+    model = from_lightgbm(text)
+    assert set(model.categories) == {0, 1}
+    odd = X[:40].copy()
+    odd[:, 0] = np.resize([-3, -0.5, 0, 0.5, 39.9, 40, 41, 1e6, np.nan, 7.25], 40)
+    for rows in (X, odd):
+        theirs = booster.predict(rows.astype(np.float64), raw_score=True)
+        assert_close(raw_scores(model, rows), theirs, rtol=1e-9)
 
 
 def test_features_without_missing_values_read_nan_as_zero():
@@ -142,7 +164,6 @@ def test_constant_trees_and_names_are_kept():
 @pytest.mark.parametrize(
     ("params", "message"),
     [
-        ({"categorical": [0], "objective": "regression"}, "categorical"),
         ({"linear_tree": True, "objective": "regression"}, "linear"),
         ({"objective": "regression", "reg_sqrt": True}, "square root"),
         ({"objective": "cross_entropy_lambda"}, "cross_entropy_lambda"),

@@ -107,13 +107,29 @@ def test_names_are_kept():
     assert imported(booster).names == tuple(names)
 
 
+@pytest.mark.parametrize("least", [1, 64], ids=["sets", "one against the rest"])
+def test_splits_on_categories(least):
+    rng = np.random.default_rng(0)
+    X, y = rows_and_labels(4)
+    X[:, 0], X[:, 1] = rng.integers(0, 40, N), rng.integers(0, 4, N)
+    X[rng.random(N) < 0.1, 0] = np.nan
+    y = y + np.where(np.nan_to_num(X[:, 0]) % 3 == 1, 2, 0) + (X[:, 1] == 2)
+    types = ["c", "c"] + ["q"] * (D - 2)
+    data = xgboost.DMatrix(X, y, feature_types=types, enable_categorical=True)
+    booster = xgboost.train({"max_cat_to_onehot": least, "nthread": 1}, data, 8)
+    model = imported(booster)
+    assert set(model.categories) == {0, 1}
+    odd = X[:40].copy()
+    odd[:, 0] = np.resize([0, 39, 40, 1000, np.nan], 40)
+    for rows in (X, odd):
+        given = xgboost.DMatrix(rows, feature_types=types, enable_categorical=True)
+        theirs = booster.predict(given, output_margin=True)
+        assert_close(raw_scores(model, rows), theirs, rtol=1e-5)
+
+
 def test_what_cannot_be_imported_is_one_line():
     X, y = rows_and_labels(4)
-    types = ["c"] + ["q"] * (D - 1)
-    X[:, 0] = np.arange(N) % 7
-    data = xgboost.DMatrix(X, y, feature_types=types, enable_categorical=True)
     cases = [
-        (xgboost.train({"max_cat_to_onehot": 1, "nthread": 1}, data, 5), "categorical"),
         (trained(X, y, booster="gblinear"), "gblinear"),
         (trained(X, y > 1, objective="binary:hinge"), "hinge"),
         (trained(X, np.c_[y, y], multi_strategy="multi_output_tree"), "targets"),

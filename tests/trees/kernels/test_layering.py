@@ -21,7 +21,7 @@ def compiled(tree):
         and any(
             word in ast.unparse(d)
             for d in node.decorator_list
-            for word in ("njit", "inner", "intrinsic", "calling")
+            for word in ("njit", "kernel", "inner", "intrinsic", "calling")
         )
     }
 

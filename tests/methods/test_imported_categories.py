@@ -1,0 +1,110 @@
+"""Imported models with splits on categories, trained on frames, run on the CSV of their rows."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from bench_models.matching import matched
+from bench_trees.importers import read_model
+from helpers.peer_models import assert_close, raw_scores
+
+from bench_core.datasets.user_files import FileData
+from bench_core.errors import InputError
+from bench_core.splits import SPLITS
+
+N = 900
+RNG = np.random.default_rng(3)
+JOBS = np.array([f"job {k}" for k in range(24)])
+
+
+def table():
+    """Columns of numbers, few texts (0 and 1 for each), many (codes), and numbers as categories."""
+    frame = pd.DataFrame(
+        {
+            "size": RNG.normal(size=N).round(4),
+            "city": RNG.choice(["Ulm", "Bonn", "Kiel", "Jena"], N),
+            "job": RNG.choice(JOBS, N),
+            "grade": RNG.choice([1, 2, 7, 30], N),
+        }
+    )
+    job = np.array([int(name.split()[1]) for name in frame["job"]])
+    effect = 2.0 * (frame["city"] == "Kiel") + (job % 3) + (frame["grade"] == 7)
+    frame["y"] = (frame["size"] + effect).round(3)
+    for column in ("city", "job"):
+        frame.loc[RNG.random(N) < 0.05, column] = None
+    return frame
+
+
+def as_categories(frame):
+    names = ("city", "job", "grade")
+    return frame.drop(columns="y").assign(**{n: frame[n].astype("category") for n in names})
+
+
+def by_lightgbm(frame, folder):
+    lightgbm = pytest.importorskip("lightgbm", reason="lightgbm is not installed")
+    params = {"verbosity": -1, "num_threads": 1, "min_data_per_group": 3, "cat_smooth": 0.5}
+    X = as_categories(frame)
+    booster = lightgbm.train(params, lightgbm.Dataset(X, frame["y"]), 12)
+    booster.save_model(folder / "model.txt")
+    return folder / "model.txt", booster.predict(X)
+
+
+def by_xgboost(frame, folder):
+    xgboost = pytest.importorskip("xgboost", reason="xgboost is not installed")
+    X = as_categories(frame)
+    data = xgboost.DMatrix(X, frame["y"], enable_categorical=True)
+    booster = xgboost.train({"max_cat_to_onehot": 2, "nthread": 1, "max_depth": 4}, data, 12)
+    booster.save_model(folder / "model.json")
+    return folder / "model.json", booster.predict(data)
+
+
+LIBRARIES = {"LightGBM": (by_lightgbm, 1e-6), "XGBoost": (by_xgboost, 1e-4)}
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_categories_are_matched_by_their_names(library, tmp_path):
+    frame = table()
+    train, rtol = LIBRARIES[library]
+    path, theirs = train(frame, tmp_path)
+    frame.to_csv(tmp_path / "rows.csv", index=False)
+    splits = FileData(str(tmp_path / "rows.csv"), label="y").prepare(object(), "quick", 0, 0)
+    assert {"city=Kiel", "job", "grade"} <= {*splits.feature_names}  # 0 and 1, codes, numbers
+    model, notes = matched(read_model(path.read_bytes()), splits, "m")
+    assert not any(notes.values()), notes
+    rows = [getattr(splits, name) for name in SPLITS]
+    ours = np.concatenate([raw_scores(model, part.X)[:, 0] for part in rows])
+    y = np.concatenate([part.y for part in rows])
+    order, wanted = np.lexsort((ours.round(3), y)), np.lexsort((theirs.round(3), frame["y"]))
+    assert_close(ours[order], theirs[wanted], rtol=rtol)
+
+
+def test_text_needs_categories_with_names(tmp_path):
+    lightgbm = pytest.importorskip("lightgbm", reason="lightgbm is not installed")
+    frame = table()
+    coded = as_categories(frame).apply(lambda c: c.cat.codes if c.dtype == "category" else c)
+    params = {"verbosity": -1, "min_data_per_group": 3}
+    data = lightgbm.Dataset(coded, frame["y"], categorical_feature=["job"])
+    text = lightgbm.train(params, data, 3).model_to_string()
+    frame = frame.assign(city=0)
+    frame.to_csv(tmp_path / "rows.csv", index=False)
+    splits = FileData(str(tmp_path / "rows.csv"), label="y").prepare(object(), "quick", 0, 0)
+    with pytest.raises(InputError, match="model has codes for the categories of column 'job'"):
+        matched(read_model(text.encode()), splits, "m")
+
+
+def test_a_tree_that_would_grow_too_large_is_one_line(monkeypatch, tmp_path):
+    path, _ = by_lightgbm(table(), tmp_path)
+    monkeypatch.setattr("bench_trees.importers.categories.MOST_NODES", 10)
+    with pytest.raises(ValueError, match=r"splits on too many categories.*max_cat_threshold"):
+        read_model(path.read_bytes())
+
+
+def test_names_of_the_file_are_kept(tmp_path):
+    path, _ = by_xgboost(table(), tmp_path)
+    model = read_model(path.read_bytes())
+    names = json.loads(path.read_text())["learner"]["feature_names"]
+    known = {names[m]: own for m, own in model.categories.items()}
+    assert known["city"] == ("Bonn", "Jena", "Kiel", "Ulm")
+    assert known["grade"] == (1, 2, 7, 30)
+    assert known["job"] == tuple(sorted(JOBS))
