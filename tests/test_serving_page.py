@@ -45,7 +45,7 @@ def said(tmp_path_factory):
 
 def beside(text):
     """How many times cheaper, and the qualities after and before."""
-    after = re.search(r"ndcg@5 ([\d.]+) on test", text)
+    after = re.search(r"ndcg@5 [\d.]+ on validation, ([\d.]+) on test", text)
     before = re.search(r"at its best costs ([\d.]+)x that \(ndcg@5 ([\d.]+)", text)
     assert after
     assert before

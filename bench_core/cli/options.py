@@ -220,11 +220,12 @@ def limit_options(several: bool = True) -> Decorator:
 
     def joined(command: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(command)
-        def called(keep: str | None, quality: float | None, **given: Any) -> Any:
+        def called(keep: str | None, quality: str | None, **given: Any) -> Any:
             budgets = given.pop("budgets" if several else "budget") or ()
             budgets = budgets if several else (budgets,) if budgets else ()
+            reach = None if quality is None else _quality(quality)
             with blaming("--keep"):
-                target = as_target(keep, quality)
+                target = as_target(keep, reach)
             named = {"--budget": budgets, "--keep": keep, "--quality": quality}
             if len(both := [name for name, value in named.items() if value not in ((), None)]) > 1:
                 raise UsageError(f"{' and '.join(both)}: give one of them")
@@ -241,13 +242,21 @@ def limit_options(several: bool = True) -> Decorator:
                 help="The least cost that keeps this share of the reference's best quality: 99%.",
             ),
             click.option(
-                "--quality", type=float, metavar="Q", help="The least cost that reaches quality Q."
+                "--quality", metavar="Q", help="The least cost that reaches quality Q, as 0.85."
             ),
         )
         made: Callable[..., Any] = chosen_by(called)
         return made
 
     return joined
+
+
+def _quality(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        share = f": for a share of the reference's give --keep {text}" if "%" in text else ""
+        raise UsageError(f"--quality {text!r} is not a number{share}") from None
 
 
 def _remember(context: click.Context, option: click.Parameter, value: Any) -> None:

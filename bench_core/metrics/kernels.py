@@ -23,7 +23,7 @@ from bench_core.arrays import BoolArray, FloatArray, IntArray
 from bench_core.metrics.built_in import Ranked
 
 _njit: Any = njit  # whose types lack some options
-_fast = _njit(cache=True, nogil=True)
+_fast = _njit(cache=True, nogil=True, no_cfunc_wrapper=True)
 _inner = _njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)  # called in this file alone
 SHORT = 32  # the deepest cut-off for which the best rows are kept by insertion
 
@@ -83,48 +83,47 @@ def dcg(
     return out
 
 
-@_fast
-def relevant_at_top(ranked: Ranked, relevant: BoolArray, top: int) -> FloatArray:
-    """Expected number of relevant documents in the first ``top`` places."""
-    out = np.zeros(len(ranked.stop))
-    for j in range(len(out)):
-        i, stop, place = ranked.bounds[j], ranked.stop[j], 0
-        while i < stop and place < top:
-            end = _group_end(ranked, i, stop)
-            n, r = _count(ranked, i, end, relevant)
-            out[j] += r * (min(place + n, top) - place) / n
-            i, place = end, place + n
-    return out
-
-
-@_inner
-def _count(ranked: Ranked, i: int, end: int, relevant: BoolArray) -> tuple[int, int]:
-    n, r = 0, 0  # documents, relevant ones
-    for row in ranked.order[i:end]:
-        n += ranked.copies[row]
-        if relevant[row]:
-            r += ranked.copies[row]
-    return n, r
+AT_TOP, PRECISIONS, FIRST, RUN = range(4)  # of ``tally``
 
 
 @_fast
-def precision_sum(ranked: Ranked, relevant: BoolArray, summed: FloatArray, top: int) -> FloatArray:
-    """Expected sum of the precisions at the relevant documents in the first ``top`` places.
+def tally(
+    ranked: Ranked, relevant: BoolArray, summed: FloatArray, top: int, what: int
+) -> FloatArray:
+    """What the relevant documents in the first ``top`` places come to. One kernel, since each would
+    take as long to compile.
 
-    With R relevant documents before the group, place + s (s = 1, 2, ...) expects
-    (r/n) (R + 1 + (s-1) c) / (place + s), c = (r-1)/(n-1): it is relevant with probability r/n,
-    and then each of the s-1 documents before it in the group is with probability c.
-    As (R + 1 + (s-1) c) / (place + s) = c + (R + 1 - c (place + 1)) / (place + s), long groups
-    need the sums of 1/place alone.
+    AT_TOP: their expected number.
+
+    PRECISIONS: the expected sum of the precisions at them. With R relevant documents before the
+    group, place + s (s = 1, 2, ...) expects (r/n) (R + 1 + (s-1) c) / (place + s),
+    c = (r-1)/(n-1): it is relevant with probability r/n, and then each of the s-1 documents before
+    it in the group is with probability c. As
+    (R + 1 + (s-1) c) / (place + s) = c + (R + 1 - c (place + 1)) / (place + s), long groups need
+    the sums of 1/place, ``summed``, alone.
+
+    FIRST: the expected 1 / place of the first one, 0 beyond ``top``. In the first group that holds
+    relevant documents it stands at step s with probability C(n-s, r-1) / C(n, r): r/n at s = 1, and
+    (n-s-r+1) / (n-s) times as much at each next step.
+
+    RUN: the expected number before the first irrelevant one. Groups of relevant documents alone add
+    their size; in the first other one the run reaches step s with probability
+    r/n (r-1)/(n-1) ... (r-s+1)/(n-s+1).
     """
     out = np.zeros(len(ranked.stop))
     for j in range(len(out)):
         i, stop, place, before = ranked.bounds[j], ranked.stop[j], 0, 0
         while i < stop and place < top:
             end = _group_end(ranked, i, stop)
-            n, r = _count(ranked, i, end, relevant)
-            if r > 0:
-                steps = min(n, top - place)
+            n, r = 0, 0  # documents of the group, relevant ones
+            for row in ranked.order[i:end]:
+                n += ranked.copies[row]
+                if relevant[row]:
+                    r += ranked.copies[row]
+            steps = min(n, top - place)
+            if what == AT_TOP:
+                out[j] += r * steps / n
+            elif what == PRECISIONS and r > 0:
                 c = (r - 1) / (n - 1) if n > 1 else 0.0
                 part = 0.0
                 if steps <= 16:
@@ -134,54 +133,21 @@ def precision_sum(ranked: Ranked, relevant: BoolArray, summed: FloatArray, top: 
                     inverse = summed[place + steps] - summed[place]
                     part = c * steps + (before + 1 - c * (place + 1)) * inverse
                 out[j] += r / n * part
-            i, place, before = end, place + n, before + r
-    return out
-
-
-@_fast
-def first_relevant(ranked: Ranked, relevant: BoolArray, top: int) -> FloatArray:
-    """Expected 1 / place of the first relevant document, 0 beyond ``top``.
-
-    In the first group that holds relevant documents it stands at step s with probability
-    C(n-s, r-1) / C(n, r): r/n at s = 1, and (n-s-r+1) / (n-s) times as much at each next step.
-    """
-    out = np.zeros(len(ranked.stop))
-    for j in range(len(out)):
-        i, stop, place = ranked.bounds[j], ranked.stop[j], 0
-        while i < stop and place < top:
-            end = _group_end(ranked, i, stop)
-            n, r = _count(ranked, i, end, relevant)
-            if r > 0:
+            elif what == FIRST and r > 0:
                 chance = r / n  # that the first relevant one stands at step s
-                for s in range(1, min(n - r + 1, top - place) + 1):
+                for s in range(1, min(n - r + 1, steps) + 1):
                     out[j] += chance / (place + s)
                     chance *= (n - s - r + 1) / (n - s) if n > s else 0.0
                 break
-            i, place = end, place + n
-    return out
-
-
-@_fast
-def leading_run(ranked: Ranked, relevant: BoolArray, top: int) -> FloatArray:
-    """Expected number of relevant documents before the first irrelevant one, at most ``top``.
-
-    Groups of relevant documents alone add their size; in the first other one the run reaches
-    step s with probability r/n (r-1)/(n-1) ... (r-s+1)/(n-s+1).
-    """
-    out = np.zeros(len(ranked.stop))
-    for j in range(len(out)):
-        i, stop, place = ranked.bounds[j], ranked.stop[j], 0
-        while i < stop and place < top:
-            end = _group_end(ranked, i, stop)
-            n, r = _count(ranked, i, end, relevant)
-            if r < n:
+            elif what == RUN and r < n:
                 chance = 1.0
-                for s in range(min(r, top - place)):
+                for s in range(min(r, steps)):
                     chance *= (r - s) / (n - s)
                     out[j] += chance
                 break
-            out[j] += min(n, top - place)
-            i, place = end, place + n
+            elif what == RUN:
+                out[j] += steps
+            i, place, before = end, place + n, before + r
     return out
 
 

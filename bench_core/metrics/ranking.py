@@ -96,6 +96,12 @@ class _Relevance(RankingMetric):
     def _relevant(self, labels: Labels) -> BoolArray:
         return labels.once(("relevant", self.relevant), lambda: labels.y >= self.relevant)
 
+    def _tally(self, what: str, ranked: Ranked, labels: Labels) -> FloatArray:
+        kernels, top = _kernels(), self.depth(labels)
+        inverse = _running(labels, "inverse", top)[1]
+        found = kernels.tally(ranked, self._relevant(labels), inverse, top, getattr(kernels, what))
+        return np.asarray(found, dtype=np.float64)
+
 
 @dataclass(frozen=True, slots=True)
 class Ndcg(RankingMetric):
@@ -127,7 +133,7 @@ class Precision(_Relevance):
     needs_cut_off: ClassVar[bool] = True
 
     def _per_query(self, ranked: Ranked, labels: Labels) -> FloatArray:
-        hits = _kernels().relevant_at_top(ranked, self._relevant(labels), self.depth(labels))
+        hits: Any = self._tally("AT_TOP", ranked, labels)
         return np.asarray(hits / self.k, dtype=np.float64)
 
 
@@ -140,9 +146,7 @@ class AveragePrecision(_Relevance):
     family: ClassVar[str] = "ap"
 
     def _per_query(self, ranked: Ranked, labels: Labels) -> FloatArray:
-        top = self.depth(labels)
-        inverse = _running(labels, "inverse", top)[1]
-        summed = _kernels().precision_sum(ranked, self._relevant(labels), inverse, top)
+        summed = self._tally("PRECISIONS", ranked, labels)
         return _ratio(summed, _relevant_totals(labels, self.relevant).astype(np.float64))
 
 
@@ -159,7 +163,7 @@ class LeadingRunPrecision(_Relevance):
     needs_cut_off: ClassVar[bool] = True
 
     def _per_query(self, ranked: Ranked, labels: Labels) -> FloatArray:
-        run = _kernels().leading_run(ranked, self._relevant(labels), self.depth(labels))
+        run: Any = self._tally("RUN", ranked, labels)
         all_of_them = _relevant_totals(labels, self.relevant) == _totals(labels)
         return np.where(all_of_them, 1.0, run / self.k)
 
@@ -196,8 +200,7 @@ class ReciprocalRank(_Relevance):
     family: ClassVar[str] = "mrr"
 
     def _per_query(self, ranked: Ranked, labels: Labels) -> FloatArray:
-        first = _kernels().first_relevant(ranked, self._relevant(labels), self.depth(labels))
-        return np.asarray(first, dtype=np.float64)
+        return self._tally("FIRST", ranked, labels)
 
 
 METRICS = (

@@ -14,7 +14,6 @@ from bench_core.cli import options
 from bench_core.errors import InputError, UsageError, unknown
 from bench_core.terminal.tables import Table, check_output, deliver, write_text
 from bench_core.terminal.wording import count
-from bench_measure.pipelines import is_pipeline, pipeline_extractors
 
 if TYPE_CHECKING:
     from bench_core.costs.timing import Extractor, Measured, Timing
@@ -127,6 +126,7 @@ def measure_command(
 
     from bench_core.costs.timing import cost_document, measure
     from bench_core.terminal.progress import counting
+    from bench_measure.pipelines import is_pipeline, pipeline_extractors
 
     check_output(output)
     options.find_plugins_here()

@@ -9,19 +9,19 @@ from bench_core.arrays import FloatArray
 @kernel
 def descend(
     gram: FloatArray,
-    slope: FloatArray,
+    left: FloatArray,
     penalty: FloatArray,
     b: FloatArray,
     sweeps: int,
     tolerance: float,
 ) -> None:
     """Minimise b'Gb / 2 - slope'b + sum_j penalty_j |b_j| over b (d,), starting from b, in place.
+    ``left`` (d,) is slope - Gb, which changes with b.
 
     Coordinates in order; sweeps over all and sweeps over those not 0 take turns, until a sweep
     over all moves none by more than ``tolerance``. Coordinates with G_jj = 0 are left alone.
     """
     d = len(b)
-    left = slope - gram @ b
     only_active = False
     for _ in range(sweeps):
         largest = 0.0

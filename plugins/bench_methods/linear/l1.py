@@ -338,8 +338,8 @@ def _fista(
         weights = z.weights.copy()
         for own, gradient in zip(weights, by_weights, strict=True):
             b = own[inside]
-            slope = curvature @ b - gradient[inside] - ridge * b
-            descend(curvature, slope, penalty[inside], b, SWEEPS, tolerance / 10)
+            left = -gradient[inside] - ridge * b
+            descend(curvature, left, penalty[inside], b, SWEEPS, tolerance / 10)
             own[inside] = b
         return LinearScores(z.bias - by_bias / problem.lipschitz, weights)
 

@@ -10,7 +10,7 @@ cache; only words whose features may have the best split get histograms, for ``b
 
 import numpy as np
 
-from bench_trees.arrays import Float64Array, Int64Array, UInt32Array, UInt64Array
+from bench_trees.arrays import Int64Array, UInt32Array, UInt64Array
 from bench_trees.kernels.compiling import calling, inner
 from bench_trees.kernels.crew import LENGTH, _end_part, _hand_out, _take_part
 from bench_trees.kernels.growth import (
@@ -58,109 +58,90 @@ def search(
     ``crew`` but the first have all of ``pairs``, of which the next ones count, and help until they
     are sent home.
     """
-    channels, reached = sums.hist.shape[1], cuts.reached
+    channels, gain = sums.hist.shape[1], cuts.gain
     counted = np.zeros((channels, 256 * LANES), np.int64)
-    below = np.zeros((channels, 257 * LANES), np.int64)
-    if len(crew) == 0:
-        _forget(pairs, reached)
-        for g in groups:
-            _search_word(g, rows, nodes, pairs, sums, rules, owed, cuts, counted, below)
-    else:
-        if me == 0:
-            _hand_out(crew, 0, len(groups), len(pairs))
-        while True:
+    below, lost = (
+        np.zeros((channels, 257 * LANES), np.int64),
+        np.zeros((channels, LANES), np.int64),
+    )
+    one = np.zeros((1, 7), np.int64)  # a node, as ``best_cuts`` reads it
+    one[0, 3] = one[0, 6] = -1
+    lanes = np.zeros(LANES, np.int64)
+    mask = (np.int64(1) << sums.count_bits) - 1
+    alone = len(crew) == 0
+    if me == 0 and not alone:
+        _hand_out(crew, 0, len(groups), len(pairs))
+    own, part, new = pairs, -1, True
+    while True:
+        if alone:
+            part += 1
+            new = part == 0
+            if part == len(groups):
+                break
+        else:
             _, part, new = _take_part(crew, me)
             if part < 0:
                 break
-            own, g = pairs[: crew[LENGTH]], groups[part]
-            if new:
-                _forget(own, reached)
-            _search_word(g, rows, nodes, own, sums, rules, owed, cuts, counted, below)
+            own = pairs[: crew[LENGTH]]
+        if new:
+            for i in range(len(own)):
+                for column in range(5, 7):
+                    if own[i, column] >= 0:
+                        cuts.reached[own[i, column]] = -np.inf
+        g, units = groups[part], Units(sums.count_bits, sums.units[0], sums.units[1])
+        first = sums.first[LANES * g : LANES * (g + 1) + 1]
+        features = lanes[: len(first) - 1]
+        bins = 0
+        for k in range(len(features)):
+            features[k] = LANES * g + k
+            bins = max(bins, first[k + 1] - first[k])
+        for which in range(2 * len(own)):
+            i = own[which // 2, 5 + which % 2]
+            if i < 0:
+                continue
+            node, count = nodes.integers[i], nodes.integers[i, PACKED] & mask
+            lowest = np.inf
+            for j in features:
+                gain[i, j] = -np.inf
+                charge = owed.coupled[j] + owed.split[j] * count  # eq. 13
+                lowest = min(lowest, charge + owed.lazy[i, j] if len(owed.lazy) else charge)
+            if count < 2 * rules.min_rows:
+                continue
+            _count(rows.words[g], rows.order[node[BEGIN] : node[END]], rows.values, counted)
+            missing = False
+            for k in range(len(features)):
+                for channel in range(channels):
+                    lost[channel, k] = counted[channel, LANES * (first[k + 1] - first[k] - 1) + k]
+                missing |= lost[0, k] != 0
+            total = (node[PACKED] >> units.count_bits) * units.gradient
+            weight = float(count) if channels == 1 else node[HESSIAN] * units.hessian
+            least = _terms(cuts.reached[i], lowest, _own_term(total, weight, rules.l2))
+            above = least == 0
+            for side in range(2 if missing else 1):  # NaN right, then NaN left
+                if not above:
+                    for channel in range(channels):
+                        _cumulate(counted[channel], side * lost[channel], bins, below[channel])
+                    whole = total, weight, count
+                    above = _may_exceed(below, bins, whole, units, rules, least)
+            if above:
+                for k in range(len(features)):
+                    for channel in range(channels):
+                        for b in range(first[k + 1] - first[k]):
+                            sums.hist[node[SLOT], channel, first[k] + b] = counted[
+                                channel, LANES * b + k
+                            ]
+                one[0, 2], one[0, 5] = node[SLOT], i
+                best_cuts(sums, one, features, rules, owed, cuts)
+            for channel in range(channels):
+                for b in range(LANES * bins):
+                    counted[channel, b] = 0
+        if not alone:
             _end_part(crew)
     if me == 0:
         for i in range(len(pairs)):
             for column in range(5, 7):
                 if pairs[i, column] >= 0:
                     nodes.integers[pairs[i, column], STATE] = SCORED
-
-
-@inner
-def _forget(pairs: Int64Array, reached: Float64Array) -> None:
-    """The highest net gains of the nodes so far."""
-    for i in range(len(pairs)):
-        for column in range(5, 7):
-            if pairs[i, column] >= 0:
-                reached[pairs[i, column]] = -np.inf
-
-
-@inner
-def _search_word(
-    g: int,
-    rows: Rows,
-    nodes: Nodes,
-    pairs: Int64Array,
-    sums: Sums,
-    rules: Rules,
-    owed: Owed,
-    cuts: Cuts,
-    counted: Int64Array,
-    below: Int64Array,
-) -> None:
-    """All nodes, and the features of one word, whose column is near meanwhile. ``counted`` is zero,
-    and is so again afterwards."""
-    channels, gain = sums.hist.shape[1], cuts.gain
-    lost = np.zeros((channels, LANES), np.int64)
-    one = np.zeros((1, 7), np.int64)  # a node, as ``best_cuts`` reads it
-    one[0, 3] = one[0, 6] = -1
-    units = Units(sums.count_bits, sums.units[0], sums.units[1])
-    mask = (np.int64(1) << sums.count_bits) - 1
-    first = sums.first[LANES * g : LANES * (g + 1) + 1]
-    features = np.empty(len(first) - 1, np.int64)
-    bins = 0
-    for k in range(len(features)):
-        features[k] = LANES * g + k
-        bins = max(bins, first[k + 1] - first[k])
-    for which in range(2 * len(pairs)):
-        i = pairs[which // 2, 5 + which % 2]
-        if i < 0:
-            continue
-        node, count = nodes.integers[i], nodes.integers[i, PACKED] & mask
-        lowest = np.inf
-        for j in features:
-            gain[i, j] = -np.inf
-            charge = owed.coupled[j] + owed.split[j] * count  # eq. 13
-            lowest = min(lowest, charge + owed.lazy[i, j] if len(owed.lazy) else charge)
-        if count < 2 * rules.min_rows:
-            continue
-        _count(rows.words[g], rows.order[node[BEGIN] : node[END]], rows.values, counted)
-        missing = False
-        for k in range(len(features)):
-            for channel in range(channels):
-                lost[channel, k] = counted[channel, LANES * (first[k + 1] - first[k] - 1) + k]
-            missing |= lost[0, k] != 0
-        total = (node[PACKED] >> units.count_bits) * units.gradient
-        weight = float(count) if channels == 1 else node[HESSIAN] * units.hessian
-        least = _terms(cuts.reached[i], lowest, _own_term(total, weight, rules.l2))
-        above = least == 0
-        for side in range(2 if missing else 1):  # NaN right, then NaN left
-            if not above:
-                for channel in range(channels):
-                    _cumulate(counted[channel], side * lost[channel], bins, below[channel])
-                whole = total, weight, count
-                above = _may_exceed(below, bins, whole, units, rules, least)
-        if above:
-            for k in range(len(features)):
-                for channel in range(channels):
-                    for b in range(first[k + 1] - first[k]):
-                        sums.hist[node[SLOT], channel, first[k] + b] = counted[
-                            channel, LANES * b + k
-                        ]
-            one[0, 2], one[0, 5] = node[SLOT], i
-            best_cuts(sums, one, features, rules, owed, cuts)
-        for channel in range(channels):
-            own = counted[channel]
-            for b in range(LANES * bins):
-                own[b] = 0
 
 
 @inner

@@ -7,7 +7,7 @@ to date, under others the scores are, and the next tree begins.
 Other threads help (``crew``): they are in ``grow`` too.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
@@ -60,7 +60,8 @@ from bench_trees.kernels.splitting import Owed, Rules, Sums, best_cuts
 
 DONE, DIVERGED, PAY, OPEN, SCORE, ROOM = range(6)  # what is to be done outside
 KNOWN, COUNTED, MOVED = range(3)  # of ``Carried.state``
-SCORING, DIVIDING = range(2)  # kinds of tasks
+SCORING: Any = np.int64(0)  # kinds of tasks; no literals, for which ``_do`` would be compiled twice
+DIVIDING: Any = np.int64(1)
 ROOT = 0
 """The slot of the root's histogram, which outlasts the tree where the next one follows from it:
 without hessians."""
@@ -135,7 +136,7 @@ def grow(buffers: Buffers, extent: Extent, descent: Descent, scratch: Int64Array
     another tree. ``scratch``: as ``accumulate`` uses it.
     """
     if extent.me > 0:
-        _take_parts(buffers, extent.crew, extent.me, scratch)
+        _do(buffers, extent.crew, extent.me, SCORING, extent.parts, scratch)
         return DONE
     # the parts are handed on: each mention of all buffers is a tenth of a second of compiling
     tree, rows, usable, sums, rules, owed, carried, newton, out = buffers
@@ -157,7 +158,7 @@ def grow(buffers: Buffers, extent: Extent, descent: Descent, scratch: Int64Array
                 if len(usable.groups) > 0:
                     large = _cells(tree, carried) * len(usable.features) > extent.cells
                     parts = min(extent.parts, len(usable.groups)) if large else 1
-                    _share(buffers, extent.crew, SCORING, parts, scratch)
+                    _do(buffers, extent.crew, extent.me, SCORING, parts, scratch)
                 for i in range(state[WAITING]):
                     for column in range(5, 7):
                         if work[i, column] >= 0:
@@ -174,7 +175,7 @@ def grow(buffers: Buffers, extent: Extent, descent: Descent, scratch: Int64Array
                 return PAY
             state[PAID] = 0
             crew = extent.crew[: len(extent.crew) if len(rows.order) > NEAR else 0]
-            _share(buffers, crew, DIVIDING, found, scratch)
+            _do(buffers, crew, extent.me, DIVIDING, found, scratch)
             _add_children(tree, sums, rules)
             if len(owed.lazy) > 0:
                 return OPEN
@@ -203,45 +204,42 @@ def grow(buffers: Buffers, extent: Extent, descent: Descent, scratch: Int64Array
 
 
 @inner_borrowing
-def _share(buffers: Buffers, crew: Int64Array, kind: int, parts: int, scratch: Int64Array) -> None:
-    """Do all parts of a task, together with those who help."""
-    if len(crew) == 0 or parts == 1:
-        for part in range(parts):
-            _do(buffers, kind, part, parts, True, scratch)
-        return
-    _hand_out(crew, kind, parts, 0)
-    _take_parts(buffers, crew, int(np.int64(0)), scratch)  # no literal: compiled once
-
-
-@inner_borrowing
-def _take_parts(buffers: Buffers, crew: Int64Array, me: int, scratch: Int64Array) -> None:
-    """Do parts of tasks while there are any."""
-    while True:
-        kind, part, new = _take_part(crew, me)
-        if part < 0:
-            break
-        _do(buffers, kind, part, crew[PARTS], new, scratch)
-        _end_part(crew)
-
-
-@inner_borrowing
-def _do(buffers: Buffers, kind: int, part: int, parts: int, new: bool, scratch: Int64Array) -> None:
-    """Do a part of a task; ``new``: it is this thread's first of the task."""
+def _do(
+    buffers: Buffers, crew: Int64Array, me: int, kind: int, parts: int, scratch: Int64Array
+) -> None:
+    """Do all parts of a task, together with those who help; or, if not thread 0, help with what
+    tasks there are."""
     tree, rows = buffers.tree, buffers.rows
-    if kind == SCORING:
-        work = tree.work[: tree.state[WAITING]]
-        if new:
-            for i in range(len(work)):
-                for column in range(5, 7):
-                    if work[i, column] >= 0:
-                        tree.cuts.reached[work[i, column]] = -np.inf
-        words = len(buffers.usable.groups)
-        _score(buffers, part * words // parts, (part + 1) * words // parts, scratch)
-    else:
-        move = tree.moves[part]
-        _partition(rows.words, move, rows.order, rows.spare)
-        if move[SCORABLE]:
-            _gather(move, rows.order, rows.values, rows.in_order)
+    alone = len(crew) == 0 or (me == 0 and parts == 1)
+    if me == 0 and not alone:
+        _hand_out(crew, kind, parts, 0)
+    part, new = -1, True
+    while True:
+        if alone:
+            part += 1
+            if part == parts:
+                break
+        else:
+            kind, part, new = _take_part(crew, me)
+            if part < 0:
+                break
+            parts = crew[PARTS]
+        if kind == SCORING:
+            work = tree.work[: tree.state[WAITING]]
+            if new:
+                for i in range(len(work)):
+                    for column in range(5, 7):
+                        if work[i, column] >= 0:
+                            tree.cuts.reached[work[i, column]] = -np.inf
+            words = len(buffers.usable.groups)
+            _score(buffers, part * words // parts, (part + 1) * words // parts, scratch)
+        else:
+            move = tree.moves[part]
+            _partition(rows.words, move, rows.order, rows.spare)
+            if move[SCORABLE]:
+                _gather(move, rows.order, rows.values, rows.in_order)
+        if not alone:
+            _end_part(crew)
 
 
 @inner_borrowing

@@ -18,6 +18,10 @@ from bench_core import BenchError, Queries, SensorPrices, Splits, Task, UsageErr
 from bench_core.api.arguments import costs_of, request_of
 from bench_core.datasets.pricing import with_costs
 from bench_core.datasets.user_arrays import array_splits
+from bench_core.results.operating_points import Criterion
+from bench_core.results.store import Store
+from bench_core.serving import Predictor
+from bench_core.serving.export import Wish, export
 
 N = 60
 NAMES = ["a", "b", "c"]
@@ -124,6 +128,20 @@ def test_a_frame_of_any_library_gives_the_board_of_its_pandas_twin(library, home
     boards = [run(frame, "ill", drop="visit").board() for frame in (twin, other)]
     columns = boards[0].columns.difference(["seconds"])
     pd.testing.assert_frame_equal(*(board[columns] for board in boards))
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_a_served_model_takes_a_frame_of_any_library(library, home):
+    twin, other = pd.DataFrame(_mixed()), LIBRARIES[library](_mixed())
+    options = {"learners": {"gbrt": {"trees": 60, "min_rows": 1}}, "drop": "visit", "plugins": ()}
+    result = run(other, "ill", **options)
+    store, metric = Store(result.store), Criterion("accuracy", True)
+    folder = export(store, result.info, result.frame(), metric, Wish(dataset="data"))
+    model = Predictor(folder)
+    one, two = (model.predict_rows(frame) for frame in (twin, other))
+    assert one.scores.tolist() == two.scores.tolist()
+    assert one.spent.tolist() == two.spent.tolist()
+    assert len(set(one.scores.tolist())) > 2
 
 
 def test_labels_and_queries_are_series_of_any_library():

@@ -164,8 +164,8 @@ FILES = [
         "costs.csv: feature '4' has no cost", "add a line",
     ),
     spoilt(
-        "unknown name", "table", swap("names.csv", "c,1", "z,1"), "names.csv, line 4", "'z'",
-        "correct or remove", "known: a, b, c",
+        "unknown name", "table", swap("names.csv", "c,1", "z,1"),
+        "names.csv: feature 'c' has no cost", "not used: 'z'",
     ),
     spoilt(
         "broken JSON", "json", swap("names.json", '"b": 5,', '"b": 5'),

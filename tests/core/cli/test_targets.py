@@ -170,6 +170,7 @@ WRONG = {
         "-o",
         "m",
     ): "no point of any learner reaches accuracy 2 on",
+    ("best", "--quality", "99%"): "--quality '99%' is not a number: for a share of the reference's",
     ("model", "export", "--keep", "x", "-o", "m"): "--keep: 'x' is not a share",
 }
 
