@@ -97,13 +97,13 @@ def _images(path: Path) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
     """Pixels (n, 32, 32, 3) and kinds (n,) of one batch."""
     raw = np.frombuffer(read_bytes(path), dtype=np.uint8)
     if len(raw) % RECORD:
-        raise InputError(
-            f"{path}: {len(raw)} bytes are no whole number of images of {RECORD}; get it again"
-        )
+        raise InputError(f"{path}: {len(raw)} bytes are not a multiple of {RECORD}; get it again")
     records = raw.reshape(-1, RECORD)
     if int(records[:, 0].max()) > 9:
         row = int(np.argmax(records[:, 0] > 9))
-        raise InputError(f"{path}, image {row + 1}: kind {records[row, 0]} is none; get it again")
+        raise InputError(
+            f"{path}, image {row + 1}: kind {records[row, 0]} is above 9; get it again"
+        )
     return records[:, 1:].reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1), records[:, 0]
 
 

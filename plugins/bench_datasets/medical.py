@@ -86,7 +86,7 @@ class Heart:
     homepage: ClassVar[str] = "https://archive.ics.uci.edu/dataset/45"
     facts: ClassVar[Facts] = Facts(rows=(303,), features=13, labels={0.0: 164, 1.0: 139}, low=0)
 
-    discount: bool = param(True, "tests of a group after its first cost less by what they share")
+    discount: bool = param(True, "tests of a group after its first cost less by the shared cost")
 
     def prepare(self, source: Source, size: str, fold: int, seed: int) -> Splits:
         """Grades 1 to 4 of disease are labelled 1."""

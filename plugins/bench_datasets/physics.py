@@ -56,7 +56,7 @@ def _miniboone(path: Path) -> tuple[Float32Array, FloatArray]:
     """Rows (n, 50) with the sentinel as missing, and labels; signal events come first."""
     counts = read_beginning(path, 100).partition(b"\n")[0].split()
     if len(counts) != 2 or not all(c.isdigit() for c in counts):
-        raise InputError(f"{path}, line 1: two counts are wanted; get the file again")
+        raise InputError(f"{path}, line 1: expected two counts; get the file again")
     signal, background = map(int, counts)
     table = read_matrix(path, MINIBOONE_FEATURES, rows=signal + background, skip=1, separator="")
     X = table.matrix(table.names)

@@ -155,7 +155,7 @@ class OnTrees:
     """
 
     base: BudgetedLearner = param(
-        "gbrt", "learner whose boosted trees it works on", search=inside()
+        "gbrt", "learner that supplies the boosted trees", search=inside()
     )
 
     def __post_init__(self) -> None:

@@ -149,8 +149,8 @@ def _check_ranking(learner: str, train: Examples, largest: float, rows: float) -
     if what:
         most = f" and queries of at most {rows:g} rows" if rows < np.inf else ""
         raise InputError(
-            f"{learner}: loss lambdarank takes whole grades from 0 to {largest:g}{most}, and there "
-            f"is {what}; say loss = squared, or scale the labels"
+            f"{learner}: loss lambdarank takes integer grades from 0 to {largest:g}{most}, and "
+            f"there is {what}; set loss = squared, or scale the labels"
         )
 
 

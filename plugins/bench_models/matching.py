@@ -54,15 +54,15 @@ def matched(model: Imported, splits: Splits, where: str) -> tuple[Imported, dict
     if strange:
         more = f" and {len(strange) - 1} more" if len(strange) > 1 else ""
         notes[
-            f"column {strange[0]!r}{more} may be another one than the model's, or in another "
+            f"column {strange[0]!r}{more} may not be the model's, or may be in another "
             "unit: no split of the model divides its training rows, or most lie outside the range "
             "of the model's training"
         ] = True
     zeros = _numbers(splits) and (X == 0).any() and not np.isnan(X).any()
     if model.source == "XGBoost" and zeros:
         notes[
-            "XGBoost takes cells that an SVMlight file does not write for missing, and here they "
-            "are 0: --unwritten missing reads them so"
+            "XGBoost reads cells absent from an SVMlight file as missing, but here they are 0; use "
+            "--unwritten missing"
         ] = True
     return moved, notes
 
@@ -75,7 +75,7 @@ def _check_fits(model: Imported, splits: Splits, where: str) -> None:
         raise InputError(f"{where}: a {model.kind} model cannot do a {splits.task} task")
     if model.outputs != outputs:
         has = "1 output" if model.outputs == 1 else f"{model.outputs} outputs"
-        raise InputError(f"{where}: the model has {has}, the {splits.task} task wants {outputs}")
+        raise InputError(f"{where}: the model has {has}, the {splits.task} task needs {outputs}")
 
 
 def _used(model: Imported) -> list[int]:
@@ -151,7 +151,7 @@ def _on_categories(
             if not names or not all(isinstance(name, str) for name in names):
                 raise InputError(
                     f"{where}: the model has codes for the categories of column {title!r}, which "
-                    "holds text; give the codes, or train on categories with names"
+                    "holds text; use the codes, or train on categories with names"
                 )
             chosen = {names[code] for code in split.codes if code < len(names)}
             inside = [
@@ -273,8 +273,8 @@ def _on_classes(model: Imported, splits: Splits, where: str) -> tuple[Imported, 
         return model, ""
     if {*own} != {*names}:
         raise InputError(
-            f"{where}: the model's classes are {', '.join(own)}, those of the data "
-            f"{', '.join(names)}; label the rows alike"
+            f"{where}: the model's classes are {', '.join(own)}, the data's are "
+            f"{', '.join(names)}; use the same labels"
         )
     if own != names and model.vectors is not None:
         order = [own.index(name) for name in names]

@@ -49,7 +49,7 @@ class Recipe:
         except (ImportError, AttributeError, ValueError):
             raise UsageError(f"sklearn: there is no {self.path}") from None
         if not (inspect.isclass(cls) and hasattr(cls, "fit") and hasattr(cls, "predict")):
-            raise UsageError(f"sklearn: {self.path} is no estimator that predicts")
+            raise UsageError(f"sklearn: {self.path} is not an estimator that predicts")
         if self.arguments.get("memory") is not None:
             raise UsageError("sklearn: memory would read pickles from a folder; leave it out")
         made: Any = cls(**self.arguments)
@@ -108,8 +108,8 @@ class EstimatorModel(Stored):
         fitted = self.__dict__["estimator"] = recipe.fitted(self.X, self.y)
         if not np.array_equal(self._scores(self.X[:_PROBED]), self.probe):
             raise InputError(
-                f"sklearn: {recipe.path}, fitted again on the same rows, gives other answers (no "
-                "random_state, another processor or release): run again --fresh, or take another"
+                f"sklearn: {recipe.path}, fitted again on the same rows, predicts other values (no "
+                "random_state, another processor or release): run with --fresh, or choose another"
             )
         return fitted
 
@@ -122,8 +122,8 @@ class EstimatorModel(Stored):
     def program(self, point: Mapping[str, int | float]) -> Program:
         """Raise UsageError: the estimator's form is unknown."""
         raise UsageError(
-            "sklearn: an estimator without trees buys every feature for every row, and its form is "
-            "known to scikit-learn alone; serve it by scikit-learn itself"
+            "sklearn: an estimator without trees buys every feature for every row, and cannot "
+            "be exported; serve it with scikit-learn"
         )
 
     def _scores(self, X: NDArray[Any]) -> FloatArray:

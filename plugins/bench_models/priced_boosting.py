@@ -47,7 +47,7 @@ class PricedTrees(BoostedTrees):
     """Boosted trees whose splits have a price."""
 
     cheap_starts: bool = param(
-        True, "also boost from the cheapest features on (where prices differ twofold)"
+        True, "also boost from the cheapest features up (if prices differ twofold)"
     )
 
     def boosted_at_prices(

@@ -108,16 +108,16 @@ class ImageFolder:
     )
     valid: int = param(20, "pictures of each class for validation; the rest tests", least=1)
     side: int = param(
-        128, "pictures are squeezed to so many pixels in each direction", least=64, most=1024
+        128, "side of the square that pictures are resized to, in pixels", least=64, most=1024
     )
     descriptors: tuple[str, ...] = param(
-        (), "names of descriptors; none means all 23, of raw ones one of each family"
+        (), "names of descriptors; none: all 23, or one of each family if raw"
     )
-    views: Literal["pyramid", "whole"] = param("pyramid", "eight regions or the whole picture")
+    views: Literal["pyramid", "whole"] = param("pyramid", "eight regions, or the full picture")
     features: Literal["outputs", "raw"] = param(
         "outputs", "outputs of SVMs on the descriptors, or the descriptors themselves"
     )
-    costs: str = param("", "a cost file of these features, to take in place of measuring")
+    costs: str = param("", "a cost file of these features, used instead of measuring")
 
     def __post_init__(self) -> None:
         unknown = [d for d in self.descriptors if d not in DESCRIPTORS]
@@ -189,7 +189,7 @@ class ImageFolder:
     def _album(self, source: Source) -> Album:
         if self.path == DEFAULT and not self.complete(source):
             raise InputError(
-                f"{self.name}: say which pictures by --set {self.name}.path=FOLDER, a folder "
+                f"{self.name}: choose pictures by --set {self.name}.path=FOLDER, a folder "
                 "with a sub-folder for each class (or a zip of it)"
             )
         album = open_album(self.path, source)
@@ -198,7 +198,7 @@ class ImageFolder:
             raise InputError(
                 f"{album.root}: {len(album)} pictures of {len(found)} classes, not the "
                 f"{sum(self.counts.values())} of {len(self.counts)} of {self.name}; get the "
-                f"publisher's, or say --data image-folder --set image-folder.path={album.root}"
+                f"publisher's, or use --data image-folder --set image-folder.path={album.root}"
             )
         return album
 
@@ -216,7 +216,7 @@ class ImageFolder:
                 raise InputError(
                     f"{album.root}: class {kind!r} has {len(numbers)} pictures and needs "
                     f"{train + valid + 1} ({train} to train, {valid} to validate, 1 to test); add "
-                    f"some, or say --set {self.name}.train=N and {self.name}.valid=N"
+                    f"some, or use --set {self.name}.train=N and {self.name}.valid=N"
                 )
             pool = np.sort(numbers[shuffled(len(numbers), 0)[: ends[-1]]])
             order = pool[shuffled(len(pool), number)]
@@ -252,8 +252,8 @@ class ImageFolder:
         ]
         return read_costs(path, names), (
             f"prices: CPU time measured on {how['machine']} (quartiles {np.median(spread):.0%} of "
-            f"the price apart), kept in {path}; a copy, given as --set {self.name}.costs=FILE, "
-            "makes them the same elsewhere"
+            f"the price apart), kept in {path}; for the same prices elsewhere, copy it and use "
+            f"--set {self.name}.costs=FILE"
         )
 
 

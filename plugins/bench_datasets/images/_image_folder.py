@@ -54,7 +54,7 @@ class Album:
                 return squeezed(decoded(raw), side)
             except Exception as error:  # decoders raise arbitrary exceptions
                 raise InputError(
-                    f"{self.root}: {name} is no picture that can be read ({error}); "
+                    f"{self.root}: {name} cannot be read as a picture ({error}); "
                     "remove or replace it"
                 ) from error
 
@@ -125,7 +125,7 @@ def need_skimage() -> None:
     from importlib.util import find_spec
 
     if find_spec("skimage") is None:
-        raise UsageError("pictures need scikit-image: pip install 'budget-bench[images]' brings it")
+        raise UsageError("pictures need scikit-image: pip install 'budget-bench[images]'")
 
 
 def _is_picture(name: str) -> bool:

@@ -72,7 +72,7 @@ class Multiscale:
 
     def __post_init__(self) -> None:
         if not self.scales or min(self.scales) < 1 or len({*self.scales}) < len(self.scales):
-            raise ValueError(f"scales must be different whole numbers from 1 up: {self.scales}")
+            raise ValueError(f"scales must be different integers of at least 1: {self.scales}")
 
     def stamp(self, source: Source) -> str:
         """The identity of every file of the folder."""

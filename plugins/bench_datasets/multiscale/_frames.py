@@ -219,14 +219,14 @@ def _grey(path: Path) -> NDArray[np.float64]:
             "pip install 'budget-bench[images]', or save the frames as .npy"
         ) from None
     except (OSError, ValueError, SyntaxError) as error:
-        raise InputError(f"{path}: no readable image ({error}); save it anew") from error
+        raise InputError(f"{path}: not a readable image ({error}); save it again") from error
     if image.ndim == 3 and image.shape[2] in (2, 3, 4):
         colours = 1 if image.shape[2] == 2 else 3  # a last channel of transparency
         image = image[:, :, :colours].mean(axis=2)
     numbers = image.dtype.kind in "buif"
     if image.ndim != 2 or image.size == 0 or not numbers or not np.isfinite(image).all():
         raise InputError(
-            f"{path}: {image.dtype} of shape {image.shape} is no grey or colour picture of finite "
-            "numbers; save one frame a file"
+            f"{path}: {image.dtype} of shape {image.shape} is not a grey or colour picture of "
+            "finite numbers; save one frame per file"
         )
     return np.asarray(image, dtype=np.float64)

@@ -50,8 +50,8 @@ COLUMNS = 700  # of which 519 have a price
 UNUSED = 10000  # the cost of columns that are not part of set 1
 SUBSET = (141397, 146769, 184968)
 RECIPE = (
-    "subset: which documents the papers put into which part is not published; here whole queries "
-    "in file order, cut next to their sizes"
+    "subset: the papers' parts are not published; here consecutive queries in file order, cut "
+    "nearest to their sizes"
 )
 SPLIT_FILES = ("set1.train.txt", "set1.valid.txt", "set1.test.txt")
 COST_FILE = "yahoo_feature_cost.txt"
@@ -73,9 +73,7 @@ class Judgement:
     relevant: int = param(
         0, "0 keeps the grades; g labels a document 1 iff its grade is >= g", least=0, most=4
     )
-    copies: int = param(
-        1, "how many copies each irrelevant document stands for (papers: 10)", least=1
-    )
+    copies: int = param(1, "copies that each irrelevant document counts as (papers: 10)", least=1)
     copied: int = param(
         -1, "highest grade that is copied; -1: the documents labelled 0", least=-1, most=3
     )

@@ -55,7 +55,9 @@ def parents(stages: Sequence[Stage]) -> IntArray:
     for k, stage in enumerate(stages):
         for onward in stage.onward:
             if not k < onward < len(stages) or parent[onward] >= 0:
-                raise ValueError(f"stage {k} leads to stage {onward}, an earlier one or twice")
+                raise ValueError(
+                    f"stage {k} leads to stage {onward}, which is earlier or has another parent"
+                )
             parent[onward] = k
     lost = np.flatnonzero(parent[1:] < 0) + 1
     if len(lost):
