@@ -1,7 +1,6 @@
 """Defaults and checks for the protocols of ``protocols.py``.
 
-Defaults are applied only here, when members of a plugin's class are read. The class is not
-modified.
+Defaults are applied only here, on reading a plugin's class. The class is not modified.
 """
 
 import re
@@ -42,8 +41,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,59}")
 
 
 class Complete:
-    """Wrapper of a plugin's class or instance that adds the protocol's default for each missing
-    member."""
+    """Plugin's class or instance with the protocol's default for each missing member."""
 
     def __init__(self, value: Any, contract: type) -> None:
         self.value = value

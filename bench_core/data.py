@@ -91,8 +91,7 @@ class Frames(Queries):
             raise ValueError("a frame's pixels must fill its lines")
 
     def pictures(self, values: NDArray[Any]) -> Iterator[NDArray[Any]]:
-        """Yield the values (n,) of each frame as an image (height, width); ValueError without
-        ``widths``."""
+        """Yield values (n,) by frame as images (height, width); ValueError without ``widths``."""
         if self.widths is None:
             raise ValueError("drawn pixels make no picture")
         # rows are stored line by line

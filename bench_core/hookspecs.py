@@ -39,8 +39,7 @@ def bench_learners() -> Sequence[type[BudgetedLearner]]:  # type: ignore[empty-b
 
 @hookspec
 def bench_datasets() -> Sequence[type[Dataset]]:  # type: ignore[empty-body]
-    """Data-set classes, each with a unique ``name`` and a constructor without required
-    arguments."""
+    """Data-set classes, each with a unique ``name`` and no required constructor argument."""
 
 
 @hookspec

@@ -6,8 +6,7 @@ distribution's plugins come first, then others by name, then modules of ``-p``.
 
 An invalid plugin is unregistered and listed with its error: an import or a hook fails, a value
 lacks a required member, or a name is taken. Learners of one name from several packages are an
-exception. They are named ``package:name``; the bare name means this distribution's learner, if it
-has one.
+exception. They are named ``package:name``; the bare name means this distribution's learner, if any.
 """
 
 from __future__ import annotations

@@ -308,8 +308,7 @@ class CompleteLearner(BudgetedLearner, Protocol):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MetricValues:
-    """Values per query or row, ``values`` (m,) and ``weights`` (m,); the metric is their weighted
-    mean."""
+    """``values`` and ``weights`` (m,) per query or row; the metric is their weighted mean."""
 
     values: FloatArray
     weights: FloatArray

@@ -300,8 +300,7 @@ class Sequential:
     def buy(
         self, rows: Rows, stop: float, each: float = 0.0
     ) -> Iterator[tuple[IntArray, IntArray]]:
-        """Buy until the policy stops, nothing is left to buy, or the next purchase is too
-        expensive.
+        """Buy until the policy stops, all is bought, or the next purchase is too expensive.
 
         Yields rows (m,), ascending, and the columns (m,) they now see. The caller writes their
         ``cells`` before the next iteration. ``each`` is the price of one call of ``act``.

@@ -18,8 +18,7 @@ from bench_core.errors import UsageError, option
 
 SPLITS = ("train", "valid", "test")
 KNOWS = "knows the distribution"
-"""Mark of a model that used ``Splits.truth``. It is a reference, not comparable with learned
-models."""
+"""Mark of a model that used ``Splits.truth``: a reference, not comparable with learned ones."""
 MOST_CLASSES = 20
 """Largest number of distinct integer labels that count as classes if no task is given."""
 

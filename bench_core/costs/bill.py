@@ -42,8 +42,7 @@ class Bill:
         splits: Counts = 0,
         trees: Counts = 0,
     ) -> Bill:
-        """Return the bill for features: a mask (d,) or (n, d), or the numbers (k,) that all rows
-        read."""
+        """Return the bill for features: a mask (d,) or (n, d), or numbers (k,) for all rows."""
         return cls(prices.acquired(features), splits, trees)
 
     def feature_cost(

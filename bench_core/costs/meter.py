@@ -30,8 +30,7 @@ class Meter:
         self._sensors = len(price)
 
     def cost(self, acquired: Acquired) -> tuple[FloatArray, FloatArray]:
-        """Return the price of each row's purchases (n,), and the copies that buy each sensor
-        (s,)."""
+        """Return the cost of each row (n,), and the number of copies that buy each sensor (s,)."""
         bits = np.ascontiguousarray(acquired.bits).view()
         bits.flags.writeable = False  # one argument type: compiled once
         _charge(bits, self._price, self._known, self._total, self._copies, self._buyers)

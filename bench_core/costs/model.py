@@ -78,8 +78,7 @@ class Acquired:
     def cost(self, price: FloatArray) -> FloatArray:
         """Sum of the prices (s,) of the bought sensors, shape (n,) or (1,).
 
-        Bytes are looked up in tables of sums and added in order, so a row's cost does not depend on
-        its block.
+        Tables of sums by byte are added in order, so a row's cost does not depend on its block.
         """
         raw = self._bytes()
         total = np.zeros(len(raw))
@@ -250,8 +249,7 @@ class SensorPrices:
         return csr_array((np.ones(len(self.needed)), self.needed, self.start), shape=shape)
 
     def bought_for(self, features: BoolArray | IntArray) -> BoolArray:
-        """Sensors (s,) or (n, s) needed by features, given by a mask (d,) or (n, d) or by their
-        numbers (k,)."""
+        """Sensors (s,) or (n, s) of features: a mask (d,) or (n, d), or numbers (k,)."""
         mask = np.asarray(features)
         if mask.dtype != bool:
             mask = np.isin(np.arange(self.features), mask)

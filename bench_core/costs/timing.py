@@ -4,8 +4,7 @@ Each extractor is called several times on every item. Its price is the median of
 spread their quartiles. The order of extractors is random for every item and repetition, so that
 warming up or slowing down does not favour any of them. Short calls are repeated until a timing
 lasts ``LEAST`` seconds. (``timeit.Timer.autorange`` repeats up to 0.2 s and discards the return
-value, which is needed here.) Native libraries are limited to one thread, as CPU time adds up
-over threads.
+value, which is needed here.) Native libraries use one thread, as CPU time adds up over threads.
 """
 
 from __future__ import annotations

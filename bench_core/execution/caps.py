@@ -71,8 +71,7 @@ class CappedRows:
     """Rows of a block under one cap; the rows of a query stop ``together``.
 
     After all points: ``scores`` (n,) or (n, K); ``feature``, ``evaluation`` and ``cost`` (n,) are
-    billed to each row; ``bits`` (n, w) are the sensors bought up to the point of the row's
-    prediction.
+    billed to each row; ``bits`` (n, w) are the sensors bought up to the row's last point.
     """
 
     def __init__(
@@ -98,8 +97,7 @@ class CappedRows:
     def take(
         self, scores: FloatArray, bill: Bill, feature: FloatArray, evaluation: FloatArray
     ) -> None:
-        """Advance affordable rows to the next point; ``feature`` and ``evaluation`` are its costs
-        (n,).
+        """Advance affordable rows to the next point, with its separate costs (n,).
 
         Does not raise: the bill has been checked.
         """

@@ -307,8 +307,7 @@ class LocalExecutor:
         busy = worker.busy_threads(seconds) if seconds > _SOME else 0.0
         worker.job = None
         # a failed job may leave any state behind, and its child processes must not slow down the
-        # next
-        # job
+        # next job
         if children or found.status != Status.OK:
             self._drop(worker)
         if found.status != Status.OK or busy <= self.threads + 0.5:

@@ -51,8 +51,7 @@ def trace(error: BaseException) -> str:
 
 
 def plugin_frames(error: BaseException) -> list[tuple[FrameSummary, str]]:
-    """Frames of an exception, or else of its cause, in plugins, outermost first, each with its
-    module's name."""
+    """Plugins' frames of an exception or its cause, outermost first, with module names."""
     at: BaseException | None = error
     while at is not None:
         modules = [raw.f_globals.get("__name__", "") for raw, _ in walk_tb(at.__traceback__)]
@@ -81,8 +80,7 @@ def shortened(text: str, most: int = LONGEST_TEXT) -> str:
 
 
 def _in_plugin(frame: FrameSummary, module: str) -> bool:
-    """True for modules of bench's plugin packages, registered modules and modules outside installed
-    libraries."""
+    """True for shipped plugins, registered modules and modules outside installed libraries."""
     package = module.partition(".")[0]
     if package == "bench_core" or frame.filename.startswith("<"):
         return False

@@ -122,8 +122,7 @@ def open_splits(
     rows: Sequence[str] = SPLITS,
     labels: Sequence[str] = SPLITS,
 ) -> Splits:
-    """Open prepared data as memory maps (``open_prepared``), under the specification's cost
-    model."""
+    """Open prepared data as memory maps (``open_prepared``), with the given cost model."""
     splits = open_prepared(Path(spec.data), rows, labels)
     return splits.under(load_model(costs_path(spec.states, spec.costs))) if spec.costs else splits
 

@@ -102,17 +102,14 @@ class PredictedPath:
     bought: FloatArray  # (P, s), fraction of rows that bought each sensor
     ended: FloatArray  # (P, S), fraction that ended at each stage; S = 0 without a ``stage_tree``
     # by number of the point, if bills declare the order of purchases, (1 + STEPS, s): for each
-    # sensor
-    # the mean over rows of its step (0 for rows without it), then the fraction of rows that buy it
-    # in
-    # the first step, the second and so on
+    # sensor the mean over rows of its step (0 for rows without it), then the fraction of rows that
+    # buy it in the first step, the second and so on
     steps: Mapping[int, FloatArray] = field(default_factory=dict)
     seconds: float = 0.0
 
     @property
     def numbered(self) -> dict[int, dict[str, int | float]]:
-        """All points by number: -1 for the constant; the points of caps follow the path's
-        points."""
+        """All points by number: -1 for the constant; points of caps follow the path's."""
         first = -1 if self.others else 0
         points = (*self.points, *self.others)
         return {k: points[k] for k in range(first, len(points) + first)}
@@ -282,9 +279,8 @@ def _count(acquired: Acquired, copies: FloatArray) -> FloatArray:
 
 
 def _steps(order: IntArray, first: int, copies: FloatArray) -> FloatArray:
-    """For each sensor, the sum over copies of its purchase step, and the number of copies that buy
-    it in each of the first steps: (1 + STEPS, s). Step 0 of a bill's ``order`` is counted as
-    ``first``."""
+    """Sum over copies of each sensor's purchase step, and the number of copies that buy it in each
+    of the first steps: (1 + STEPS, s). Step 0 of ``order`` counts as ``first``."""
     from bench_core.costs.meter import count_steps
 
     copies = copies if len(order) == len(copies) else copies.sum()[None]

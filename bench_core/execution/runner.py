@@ -188,8 +188,8 @@ def carry_out(
     emit: OnEvent,
     executor: Executor | None = None,
 ) -> RunResult:
-    """Do the unfinished work of a plan. Raises ``Interrupted`` on Ctrl-C. ``executor`` overrides
-    the request's."""
+    """Do a plan's unfinished work; ``executor`` overrides the request's. Raises ``Interrupted`` on
+    Ctrl-C."""
     jobs = _jobs(plan)
     writer.costs(plan.costs)
     writer.begin(plan.run, about_run(plan, request), [t.key for t in plan.trials])

@@ -86,8 +86,7 @@ class Hull(NamedTuple):
 
 
 def hull(cost: FloatArray, quality: FloatArray, higher_is_better: bool = True) -> Hull:
-    """Return the hulls of points with ``cost`` and ``quality`` (draws, p), p > 0 (Jarvis's
-    march)."""
+    """Return hulls of points ``cost``, ``quality`` (draws, p), p > 0, by Jarvis's march."""
     cost, good = np.asarray(cost, dtype=np.float64), np.asarray(quality, dtype=np.float64)
     unusable = np.isnan(cost) | np.isnan(good)
     good = np.where(unusable, -np.inf, good if higher_is_better else -good)

@@ -201,8 +201,7 @@ def _mean_products(
 
 @_fast
 def rank(ranked: Ranked, scores: FloatArray, depth: int) -> None:
-    """Order the best ``depth`` rows of each query, at most SHORT, and all ties with the last of
-    them.
+    """Order the best ``depth`` rows of each query, at most SHORT, and ties with the last.
 
     Equal scores keep row order. Fills ``order``, ``stop`` and ``tied``.
     """

@@ -91,8 +91,7 @@ class LogLoss(_OfClasses):
 
 @dataclass(frozen=True, slots=True)
 class Auc(_OfClasses):
-    """Area under the ROC curve: fraction of pairs in which the positive row scores higher, ties
-    half.
+    """Area under the ROC curve: fraction of pairs with a higher positive score, ties half.
 
     Multi-class: one-vs-rest by probability, then the unweighted mean over classes with rows inside
     and outside (scikit-learn's ``multi_class="ovr"``, macro average). NaN if only one class occurs.

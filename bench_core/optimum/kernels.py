@@ -12,8 +12,7 @@ TIED = 1e-12  # relative to the mass of a state
 def solve(
     masses: Any, radix: Any, strides: Any, prices: Any, spent: Any, price: float, cap: float
 ) -> Any:
-    """Return the best action in each state (states,), the value of the first state and its mean
-    cost.
+    """Return the best action by state (states,), and the first state's value and mean cost.
 
     ``masses`` are p(s) and max_y p(s, y), (states,) each: values are multiplied by p(s).
     """
