@@ -79,7 +79,7 @@ def check_copies(metric: Any, task: Task, examples: Examples) -> None:
 def check_direction(metric: Any, task: Task, examples: Examples) -> None:
     """The labels as scores are not worse than their opposite.
 
-    Remedy: invert ``higher_is_better``.
+    Remedy: set ``higher_is_better`` to the other value.
     """
     y = examples.y
     # as scores: (n, 3) one-hot for classes, else centred labels
