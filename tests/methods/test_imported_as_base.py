@@ -231,7 +231,7 @@ def test_without_names_columns_are_taken_in_order(model_file, names):
             {"num_class": 5},
             Task.MULTICLASS,
             (),
-            "the model has 5 outputs, the multiclass task wants 3",
+            "the model has 5 outputs, the multiclass task needs 3",
         ),
         (
             "regression",
