@@ -260,7 +260,7 @@ def test_a_sound_one_passes(check, sound):
         (Forgets, "check_written: for suffix '.txt' nothing was written"),
         (Dated, "check_written: two files .txt of one run differ"),
         (Dropping, "check_frame: "),
-        (Dotless, "check_members: suffix 'txt' begins with no dot"),
+        (Dotless, "check_members: suffix 'txt' does not begin with a dot"),
     ],
 )
 def test_a_broken_report_is_named_with_the_promise(report, line):
