@@ -24,7 +24,7 @@ SOME_FAIL = 1
 
 @click.command(
     "claims",
-    short_help="Compare papers' claims with what was measured.",
+    short_help="Compare papers' claims with measured figures.",
     epilog="""\b
 Examples:
   bench run --suite adapt && bench claims adapt

@@ -120,7 +120,7 @@ class Results:
 
     def of(self, place: int, table: pd.DataFrame | None = None) -> pd.DataFrame:
         """The points, or the rows of a table, of the contender at this place of the claim's list.
-        The first stands in for a missing second."""
+        The first replaces a missing second."""
         label = self.claim.labels[min(place, len(self.claim.labels) - 1)]
         table = self.points if table is None else table
         return table[table["learner"] == label]

@@ -109,7 +109,7 @@ class Pima:
     facts: ClassVar[Facts] = Facts(rows=(768,), features=8, labels={0.0: 500, 1.0: 268}, low=0)
 
     discount: bool = param(True, "the second blood test costs 2.10 less")
-    zeros: bool = param(False, "keep the zeros that stand for values not measured")
+    zeros: bool = param(False, "keep the zeros that mark unmeasured values")
 
     def prepare(self, source: Source, size: str, fold: int, seed: int) -> Splits:
         """Impossible zeros (of glucose, pressure, skin, insulin, mass) are missing values."""

@@ -165,7 +165,7 @@ def cube(features: int) -> Problem:
 
 
 def ternary(count: int) -> Problem:
-    """Three classes and features of three values, each of which separates one class best."""
+    """Three classes and features of three values; each feature separates one class best."""
 
     def shows(j: int) -> Variable:
         sure = 0.6 + 0.03 * j

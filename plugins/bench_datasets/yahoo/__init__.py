@@ -1,4 +1,4 @@
-"""Yahoo's learning-to-rank set 1 (Webscope C14B), 700 columns of which 519 have a price; its
+"""Yahoo's learning-to-rank set 1 (Webscope C14B), 700 columns, 519 of them with a price; its
 stand-in ``yahoo-sim`` (``sim.py``); and options of the papers for its grades.
 
 The files need Yahoo's licence. The feature costs (700 lines, 10000 = not part of set 1) are read
@@ -46,7 +46,7 @@ ROWS = {
     "paper": (473134, 71083, 165660),
 }
 TRAIN, VALID, TEST = range(3)
-COLUMNS = 700  # of which 519 have a price
+COLUMNS = 700  # 519 of them with a price
 UNUSED = 10000  # the cost of columns that are not part of set 1
 SUBSET = (141397, 146769, 184968)
 RECIPE = (
