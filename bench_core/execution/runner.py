@@ -379,5 +379,5 @@ def _skipped(job: Job, cause: Outcome) -> Outcome:
     if job.kind == "score" and cause.job.kind == "fit":
         # the trial's own fit: its outcome is the trial's outcome
         return Outcome(job, cause.status, cause.error)
-    reason = f"needs {cause.job.spec.title}:  {cause.status} ({cause.error})"
+    reason = f"needs {cause.job.spec.title}: {cause.status} ({cause.error})"
     return Outcome(job, Status.SKIPPED, reason)

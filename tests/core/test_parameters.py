@@ -102,7 +102,7 @@ def test_whole_numbers_become_floats_where_a_number_is_wanted(registry):
         ({"treees": 3}, "unknown parameter 'treees': did you mean trees?"),
         ({"trees": 3.5}, "trees: expected a whole number, got 3.5"),
         ({"trees": date(2020, 1, 1)}, "trees: expected a whole number, got datetime.date(2020"),
-        ({"trees": [[1, date(2020, 1, 1)]]}, 'got [1,  "2020-01-01"]'),
+        ({"trees": [[1, date(2020, 1, 1)]]}, 'got [1, "2020-01-01"]'),
         ({"trees": True}, "trees: expected a whole number, got true"),
         ({"trees": "many"}, 'trees: expected a whole number, got "many"'),
         ({"rate": float("nan")}, "rate: expected a number, got nan"),

@@ -206,7 +206,7 @@ class Amnesia(Odd):
     [
         (Welcome, "check_bills: buying nothing costs something"),
         (Rebate, "check_more_costs_more: with more sensors a query costs less"),
-        (Crowd, "check_blocks: a query by itself is billed differently"),
+        (Crowd, "check_blocks: a query alone is billed differently"),
         (Rebate, "check_surrogate: parts that cost"),
         (Single, r"check_bills: .* feature_cost has shape \(\)"),
         (Amnesia, "check_state: rebuilt from its state it bills differently"),

@@ -71,7 +71,7 @@ def test_sensors_that_cost_the_same_cannot_be_invented(mode):
     model = Inventing(buying(0, 1), buying(1, 0))
     found = replay(model, data(ranked=False), EQUAL, 0, mode, seed="s")
     assert found.word == "failed"
-    assert "its purchases depend on the rows" in found.reason
+    assert "its purchases depend on rows" in found.reason
 
 
 def test_the_full_audit_counts_the_buyers_of_each_sensor():

@@ -106,11 +106,11 @@ def test_budgets_and_caps_hold_for_all_data_sets_or_for_one(tmp_path):
         (('title = "T"', "title = 3"), "key 'title': 3 is not text"),
         (
             ('datasets = ["letters", {name = "letters", classes = 26}]', ""),
-            "key 'datasets': at least one entry",
+            "key 'datasets': give at least one entry",
         ),
         (('{name = "letters", classes = 26}', "3"), "key 'datasets': 3 is not a name or a table"),
         (('{name = "letters", classes = 26}', '"letters"'), "[1]': letters is listed twice"),
-        (('["accuracy"]', "[]"), "key 'metrics': at least one entry"),
+        (('["accuracy"]', "[]"), "key 'metrics': give at least one entry"),
         (('["accuracy"]', "[5]"), "key 'metrics': 5 is not a name"),
         (("[0, 1]", "[0, 1.5]"), "key 'seeds': 1.5 is not a whole number"),
         (("[0, 1]", "[4294967296]"), "key 'seeds': 4294967296 is not a whole number"),
@@ -130,7 +130,7 @@ def test_budgets_and_caps_hold_for_all_data_sets_or_for_one(tmp_path):
         (('title = "T"', "caps = [5, 0]"), "key 'caps': '0' is not a cap: write numbers > 0"),
         (('title = "T"', 'executor = "desk"'), "key 'executor': 'desk' is not local"),
         (('title = "T"', "zebra = [{a = 1}, 3]"), "unknown key 'zebra'"),
-        (("[learners.gbrt]\ntrees = [10, 20]", "[learners]"), "key 'learners': at least one entry"),
+        (("[learners.gbrt]\ntrees = [10, 20]", "[learners]"), "key 'learners': give at least one entry"),
         (
             ("[learners.gbrt]\ntrees = [10, 20]", "[learners]\ngbrt = 3"),
             "key 'learners.gbrt': 3 is not a table",
