@@ -61,7 +61,10 @@ INVALID = {
         "whose suffixes is None, not tuple",
     ),
     "no-folder": ("gives('bench_suites', '/not/there')", "/not/there, which is not a folder"),
-    "key": ("@hookimpl\ndef bench_suite_keys(): return {'x': 3}", "key 'x' is 3, which is not callable"),
+    "key": (
+        "@hookimpl\ndef bench_suite_keys(): return {'x': 3}",
+        "key 'x' is 3, which is not callable",
+    ),
     "same-learner": (
         "Learner.name = 'twice'; gives('bench_learners', Learner, Learner)",
         "learner 'twice' is registered twice by 'zz-theirs': list it once",

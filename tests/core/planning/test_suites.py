@@ -130,7 +130,10 @@ def test_budgets_and_caps_hold_for_all_data_sets_or_for_one(tmp_path):
         (('title = "T"', "caps = [5, 0]"), "key 'caps': '0' is not a cap: write numbers > 0"),
         (('title = "T"', 'executor = "desk"'), "key 'executor': 'desk' is not local"),
         (('title = "T"', "zebra = [{a = 1}, 3]"), "unknown key 'zebra'"),
-        (("[learners.gbrt]\ntrees = [10, 20]", "[learners]"), "key 'learners': give at least one entry"),
+        (
+            ("[learners.gbrt]\ntrees = [10, 20]", "[learners]"),
+            "key 'learners': give at least one entry",
+        ),
         (
             ("[learners.gbrt]\ntrees = [10, 20]", "[learners]\ngbrt = 3"),
             "key 'learners.gbrt': 3 is not a table",
