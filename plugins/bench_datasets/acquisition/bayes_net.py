@@ -5,9 +5,9 @@ from easy (features independent given the class) to deceptive. Parities show not
 are bought. Gates say which features to buy, but nothing about the class. Some noise is cancelled by
 another feature. Some copies add little, and some cheap features are decoys.
 
-A network is a list of variables, each with its parents and the probability of 1 given their values
-(or the probabilities of its values 0, 1, ..). The class is ``y``, all others are features in their
-order.
+A network is a list of variables with their parents. Each has the probability of 1 given the
+parents' values (or the probabilities of its values 0, 1, ..). The class is ``y``, all others are
+features in their order.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
