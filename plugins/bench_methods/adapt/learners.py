@@ -1,4 +1,4 @@
-"""What the four learners share, and those with linear pairs: by algorithm 1, least squares, L1."""
+"""Base class of the four learners, and the three with linear pairs."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
