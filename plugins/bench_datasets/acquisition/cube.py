@@ -134,7 +134,7 @@ class CubePrices(Cube):
 
 @dataclass(frozen=True)
 class CubeNM(Cube):
-    """A context, useless alone, says which block of features to buy."""
+    """A context, useless alone, determines the block of features to buy."""
 
     name: ClassVar[str] = "cube-nm"
     title: ClassVar[str] = "CUBE-NM: a worthless context opens one of five blocks (generated)"

@@ -102,7 +102,7 @@ class Walked(NamedTuple):
 
     @classmethod
     def begin(cls, rows: int, outputs: int, words: int) -> Walked:
-        """Before the first step: scores zero, nothing bought."""
+        """State before the first step: scores zero, nothing bought."""
         bits = np.zeros((1, rows, words), dtype=np.uint64)
         return cls(np.zeros((1, rows, outputs)), bits, np.zeros((1, rows)))
 
