@@ -18,10 +18,9 @@ train than methods.
 - ``random-order``: a permutation drawn from the run's seed.
 - ``cheapest-first``: the feature with the lowest marginal price next; ties: the first in the data.
 - ``greedy-order``: forward selection. The next features have the highest gain per price. A
-  feature's gain is the fall of half the squared residuals of the current model (-dl/df, of all
-  outputs) if a constant is fitted in each of at most 16 bins of the feature, plus one for missing
-  values:  sum_b G_b^2 / (2 n_b),  with G the sum of the residuals and n the number of rows in bin
-  b. Gains are updated after every step; within a step of several features only prices are.
+  feature's gain is  sum_b G_b^2 / (2 n_b)  over at most 16 bins and one for missing values. G is
+  the sum of the current model's residuals (-dl/df, of all outputs) and n the number of rows in bin
+  b: the fall of half the squared residuals by a constant per bin. Gains are updated after every step; within a step of several features only prices are.
   Features that help only together are not found until one of them is bought.
 """
 

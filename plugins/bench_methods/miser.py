@@ -8,7 +8,7 @@ Stage-wise regression on the residuals r_i = -dl/dH(x_i) (algorithm 1). Tree t m
 rho_a = 1 iff feature a is unused in earlier trees, F_at = 1 iff tree t uses it; H <- H + eta h_t,
 eta = 0.1. A feature once bought is free in all later trees, for every row. lambda = 0 is plain
 stage-wise regression. With K classes one tree per class is grown in each iteration, and all
-share what was bought.
+share purchases.
 
 Equations
     r_i             bench_trees.losses.Squared.gradients, without the sign; one class per loss

@@ -21,7 +21,7 @@ Equations
 
 Departures
 - A base model is a batch of ``every`` trees. Its price is its mean evaluation cost plus the price
-  of the new sensors that its trees need, an upper bound, as rows pay only for their own paths.
+  of the new sensors that its trees need. Rows pay only for their own paths: it is an upper bound.
 - The two thresholds of a position are optimised jointly. They are on opposite sides of 0, so the
   partial score of a row that leaves has the right sign. Ties, and positions at which no base model
   decides a row, follow the base's order.

@@ -23,8 +23,8 @@ of m. The paper does not give the unit of its lambda (1e-4 * 1.3^-(0..9) on Yaho
 ours: ``tradeoff`` would be 24 to 2, but even a single stage stays empty above about .15, for any
 number of trees.
 
-rho_1 (of all stages but the last) and rho_K are given as shares of the smallest rho that leaves the
-first stage of the initialisation without a tree at ``tradeoff`` 0. As in section 3.4 every pair of
+The unit of rho_1 (all stages but the last) and rho_K is the critical rho. It is the smallest rho
+that leaves the first stage of the initialisation without a tree at ``tradeoff`` 0. As in section 3.4 every pair of
 ``rho_first`` and ``rho_last`` is initialised. Only the one with the best validation metric is
 optimised. Validation rows have no other use.
 

@@ -39,8 +39,8 @@ Departures
 - Conjugate gradients are replaced by a few L-BFGS steps in whitened coordinates. A step that raises
   the exact loss above is dropped.
 - Paths differ in length in the chain and where nodes become leaves. There the risk of a row that
-  ends early counts once more for each classifier that other rows still see, as if its terminal were
-  a chain of copies (``tree.copies``, ``TreeFlow.risk_count``). The printed loss would reward ending
+  ends early counts again for each classifier that other rows still see: a terminal acts as a chain
+  of copies (``tree.copies``, ``TreeFlow.risk_count``). The printed loss would reward ending
   early: the chain would close its first gate.
 - Predictors are refitted on the rows that hard gates send to them. A predictor next to a remaining
   child is refitted on the rows of its own side, while the gate keeps its weights.
