@@ -443,7 +443,7 @@ def _limit(
     """What a point is chosen under; an infinite budget where nothing is given."""
     named = {"budget": budget, "keep": keep, "quality": quality}
     if len(both := [name for name, value in named.items() if value is not None]) > 1:
-        raise UsageError(f"{' and '.join(both)}: give one of them")
+        raise UsageError(f"{' and '.join(both)}: give only one of them")
     with blaming("keep"):
         target = as_target(keep, quality)
     if target is not None:

@@ -73,7 +73,7 @@ function story(data, set, view, place) {
   const next = others.find((row) => row.tier > 1) ?? others[0];
   if (next) {
     const gap = Math.abs(top.quality - next.quality);
-    if (!top.tier) text += ` ${name(next)} is next, ${quality(gap)} behind; how certain that is was not measured.`;
+    if (!top.tier) text += ` ${name(next)} is next, ${quality(gap)} behind; the uncertainty was not measured.`;
     else {
       if (level.length) text += ` ${ties(level.map(name))}`;
       const sure = `(significant at ${data.level})`;

@@ -458,7 +458,11 @@ WRONG = {
     ),
     "another width": ((X, Y), {"test": (X[:, :2], Y)}, "test: no column 'x2', which X has"),
     "no pair": ((X, Y), {"test": X}, "test is a ndarray; give a pair (X, y)"),
-    "unknown split": ((X, Y), {"split": ["trian"] * N}, "'trian' is no split; write train, valid"),
+    "unknown split": (
+        (X, Y),
+        {"split": ["trian"] * N},
+        "'trian' is not a split; write train, valid",
+    ),
     "unknown task": ((X, Y), {"task": "clustering"}, "task=clustering: no such task|clustering"),
     "drop and Splits": ((_splits(),), {"drop": "a"}, "drop means nothing beside Splits"),
     "suite and X": ((X, Y), {"suite": "quickstart"}, "suite means nothing beside X"),
