@@ -410,8 +410,8 @@ def _splits(**changed):
 WRONG = {
     "nothing": ((), {}, "nothing to run: give X and y, suite=NAME or data="),
     "no y": ((X,), {}, "y is missing: give the label of each row"),
-    "index_base": ((X, Y), {"index_base": 0}, "index_base means nothing beside X"),
-    "unwritten": ((X, Y), {"unwritten": "missing"}, "unwritten means nothing beside X"),
+    "index_base": ((X, Y), {"index_base": 0}, "index_base cannot be used with X"),
+    "unwritten": ((X, Y), {"unwritten": "missing"}, "unwritten cannot be used with X"),
     "y without X": ((), {"y": Y}, "y is given without X"),
     "a class as data": ((), {"data": [Splits]}, "is not a name, file or instance of a data set"),
     "valid without X": ((), {"valid": (X, Y)}, "valid is given as data without X, the features"),
@@ -464,8 +464,8 @@ WRONG = {
         "'trian' is not a split; write train, valid",
     ),
     "unknown task": ((X, Y), {"task": "clustering"}, "task=clustering: no such task|clustering"),
-    "drop and Splits": ((_splits(),), {"drop": "a"}, "drop means nothing beside Splits"),
-    "suite and X": ((X, Y), {"suite": "quickstart"}, "suite means nothing beside X"),
+    "drop and Splits": ((_splits(),), {"drop": "a"}, "drop cannot be used with Splits"),
+    "suite and X": ((X, Y), {"suite": "quickstart"}, "suite cannot be used with X"),
     "costs as a number": ((X, Y), {"costs": 3}, "costs is a int; give a mapping"),
     "prices of others": (
         (X, Y),
@@ -481,7 +481,7 @@ WRONG = {
     "a learner inside": (
         (X, Y),
         {"learners": {"toy-stacked": {"base": Prefix()}}},
-        "base is given an instance; give a name or a table",
+        "base cannot be an instance; give a name or a table",
     ),
     "no learners": ((X, Y), {"learners": []}, "learners is empty: give at least one"),
     "a setting of nothing": ((X, Y), {"settings": "toy-prefix"}, "settings='toy-prefix': write"),
