@@ -27,7 +27,7 @@ LISTED = (
 )
 SHOWN = ("learner", "dataset", "suite", "metric", "cost-model", "report")
 # columns that may wrap
-WORDY = ("tasks", "what it is", "files", "title", "data sets", "state", "trials")
+WORDY = ("tasks", "description", "files", "title", "data sets", "state", "trials")
 INDENT = " " * 6
 
 
@@ -88,7 +88,7 @@ def offered(registry: Registry, listed: str, source: DataFolder) -> Table:
     styles: list[str] = []
     rows: list[tuple[str, ...]] = []
     if listed == "learners":
-        titles: tuple[str, ...] = ("learner", "tasks", "plugin", "what it is")
+        titles: tuple[str, ...] = ("learner", "tasks", "plugin", "description")
         families = {name: owner("learner", name) for name in registry.learners}
         # recommended first, then by family, baselines last
         first = {name: place for place, name in enumerate(FIRST)}
@@ -125,7 +125,7 @@ def offered(registry: Registry, listed: str, source: DataFolder) -> Table:
             better = "higher" if metric.higher_is_better else "lower"
             rows.append((name, better, _tasks(metric), owner("metric", name)))
     elif listed == "costs":
-        titles = ("cost model", "plugin", "what it is")
+        titles = ("cost model", "plugin", "description")
         for name, model in registry.cost_models.items():
             rows.append((name, owner("cost model", name), summary(model)))
     elif listed == "reports":
@@ -339,7 +339,7 @@ def _dataset_lines(registry: Registry, name: str, data_dir: str) -> list[str]:
     cls, about = registry.dataset(name), registry.about_dataset(name)
     lines = [f"  {about.title}", f"  task: {about.task}", f"  folds: {about.folds}"]
     if about.stand_in_for:
-        lines.append(f"  stands in for {about.stand_in_for} where its files are absent")
+        lines.append(f"  stand-in for {about.stand_in_for} if its files are absent")
     lines += [*_doc(cls), *_parameters("Options", cls, name), ""]
     if not about.files:
         return [*lines, "Needs no files: bundled or generated."]

@@ -209,7 +209,7 @@ def budget_options(several: bool = True) -> Decorator:
             is_eager=True,  # known when the budgets are read
             expose_value=False,
             callback=_remember,
-            help="Cost that a budget limits: the mean, that of 95% of rows, or of every row.",
+            help="Cost that a budget limits: the mean, or the cost of 95% of rows or of every row.",
         ),
     )
 

@@ -32,7 +32,7 @@ FIRST = "quickstart"  # the suite of a run without data
 FIRST_TAKES = "real data, about 20 s on two cores; the first run compiles code and takes a minute"
 GO_ON = "; repeat the command to continue"
 
-# all options of a run except those of every verb
+# all options of a run except the common options of verbs
 run_options = options.together(
     options.request_options(RunRequest, "plugins"), options.no_progress_option
 )

@@ -280,7 +280,7 @@ class Offer:
 def offers(
     frame: pd.DataFrame, metric: Criterion, limit: Limit | float, reference: str = ""
 ) -> list[Offer]:
-    """Return all learners within a budget on one data set, best on validation first; or all that
+    """Return learners within a budget on one data set, best on validation first; or learners that
     reach a target, cheapest on validation first.
 
     Learners without a result in some repeats come last.

@@ -29,7 +29,7 @@ class Leg(NamedTuple):
     first: int
     ends: list[int]  # steps whose sums are needed, including the last
     layout: Layout
-    output: Any  # (T,) that of each tree, in ``layout`` its own where leaves number vectors
+    output: Any  # (T,) output of each tree; in ``layout`` its own if leaves number vectors
     steps: Steps
     trees: int  # that are billed
 
@@ -134,7 +134,7 @@ class BlockWalk:
         before = Walked(rows.own[None, some], rows.bits[None, some], rows.splits[None, some])
         if (vectors := self.program.vectors) is None:
             return walk(leg.layout, leg.steps, X, before, here)
-        # what each tree says by itself: its leaf may number a vector
+        # the value of each tree: its leaf may number a vector
         count = max(1, len(leg.output))
         alone = Steps(np.array([len(leg.output)]), np.zeros((1, count)), np.ones(1, dtype=bool))
         found = Walked(*map(np.empty_like, before))  # type: ignore[arg-type]

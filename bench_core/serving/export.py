@@ -215,8 +215,8 @@ def _figures(row: pd.Series[Any], metric: Criterion) -> dict[str, Any]:
 def _reference(
     frame: pd.DataFrame, info: RunInfo, metric: Criterion, row: pd.Series[Any]
 ) -> dict[str, Any] | None:
-    """Return the test figures of the reference at its best in the same repeat; without a reference
-    those of the best learner on validation."""
+    """Return the test figures of the reference at its best in the same repeat; without a reference,
+    figures of the best learner on validation."""
     points = selection.operating_points(frame, metric.name)
     own = points[(points["fold"] == row["fold"]) & (points["seed"] == row["seed"])]
     own = own[~selection.diverged(own)]

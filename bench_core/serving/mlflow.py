@@ -92,7 +92,7 @@ def _pyfunc(folder: str | Path) -> dict[str, Any]:
     model = load(folder)
     # a column of integers with a missing cell is float64: accept any number
     columns = [ColSpec(AnyType(), name) for name in model.features]
-    cap = ParamSchema([ParamSpec("cap", "double", -1.0)])  # -1: that of the export, if any
+    cap = ParamSchema([ParamSpec("cap", "double", -1.0)])  # -1: the export's, if any
     return {
         "loader_module": __name__,
         "data_path": str(folder),

@@ -436,7 +436,7 @@ def run_command(
     settings += [f"{learner}.{name}={toml_literal(value)}" for name, value in kept.items()]
     changed = {"learners": learner, "caps": cap, "settings": settings, "configs": None}
     if request.get("suite"):
-        changed["data"] = dataset.partition("(")[0]  # options stand behind the name in results
+        changed["data"] = dataset.partition("(")[0]  # in results, options follow the name
     return _command(request, store, **changed)
 
 

@@ -95,7 +95,7 @@ def command(
     tables = [part for part in parts if isinstance(part, Table)]
     if output is not None and not tables:
         raise UsageError("; ".join(str(part) for part in parts if part))
-    if suffix == ".csv":  # each pair with what is compared
+    if suffix == ".csv":  # each pair with its data set and budget
         rows = [[table.title, *row] for table in tables for row in table.rows]
         deliver(Table(("comparison", *TITLES), rows), output)
     elif suffix == ".tex" and output is not None:

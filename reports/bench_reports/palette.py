@@ -22,7 +22,7 @@ COLOURS = (
 """Each colour on a light and on a dark background."""
 
 DASHES, MARKS = 4, 8
-"""Numbers of line styles, of which the first is solid, and of marks."""
+"""Numbers of line styles (the first is solid) and of marks."""
 
 _SOLID = (
     *("gbrt", "miser", "cegb", "budget-boosting", "cronus", "early-exit", "cost-tree"),

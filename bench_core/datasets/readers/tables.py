@@ -1,8 +1,8 @@
 """Tables: CSV with a header, Parquet, and the bare number files of older publishers.
 
 Lines above a header that begin with ``#`` are comments. Missing cells (empty, ``NA``, ``nan``,
-``?``) are NaN. A column of text is an error if numbers are expected. Line numbers are those of an
-editor, unless a quoted cell contains a line break.
+``?``) are NaN. A column of text is an error if numbers are expected. Line numbers match an
+editor's, unless a quoted cell contains a line break.
 """
 
 from __future__ import annotations
@@ -336,7 +336,7 @@ def read_features(tables: Sequence[DataTable], names: Sequence[str]) -> list[pd.
         for name, fault in faults.items():
             alike.setdefault(fault.rpartition(": ")[2], []).append(name)
         shown = [
-            faults[first] + (f" (likewise {', '.join(map(repr, rest[:SHOWN]))})" if rest else "")
+            faults[first] + (f" (also {', '.join(map(repr, rest[:SHOWN]))})" if rest else "")
             for first, *rest in [*alike.values()][:SHOWN]
         ]
         shown[1:] = [fault.removeprefix(f"{tables[0].path}, ") for fault in shown[1:]]
@@ -378,7 +378,7 @@ def read_table(
     if not len(frame):
         raise InputError(f"{path}: no rows below the header; get the file again or name another")
     if frame.shape[1] != len(names):
-        raise InputError(f"{path}, line 1: not the header of what is below; save it as CSV again")
+        raise InputError(f"{path}, line 1: not the header of the rows below; save it as CSV again")
     if _is_data(names, frame):
         raise InputError(
             f"{path}, line 1: no header: {', '.join(names):.60} looks like a row; begin the file "

@@ -129,7 +129,7 @@ def test_a_remedy_is_said_once_for_all_its_columns(tmp_path):
     line = str(refused.value)
     assert line.count("--decimal ,") == 1
     assert "column 'a' holds text ('0,5')" in line
-    assert "(likewise 'b', 'c')" in line
+    assert "(also 'b', 'c')" in line
 
 
 def test_dates_that_do_not_say_which_is_the_month_or_do_not_exist(tmp_path):
