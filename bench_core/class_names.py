@@ -1,4 +1,4 @@
-"""Naming a learner or model so that another process finds it again, without pickle."""
+"""Names of classes by which another process finds them, without pickle."""
 
 from collections.abc import Mapping
 from importlib import import_module
@@ -8,16 +8,16 @@ from bench_core.errors import InputError, option
 from bench_core.parameters import convert, is_learner, parameters, plain
 
 _local: dict[str, type] = {}
-"""Classes that no import finds, such as those of a notebook, for this process."""
+"""Classes of this process that cannot be imported, such as those of a notebook."""
 
 
 def spelled(cls: type) -> str:
-    """Module and name of a class."""
+    """Return ``module:qualname`` of a class."""
     return f"{cls.__module__}:{cls.__qualname__}"
 
 
 def encode(instance: Any) -> dict[str, Any]:
-    """A learner as JSON that another process can ``decode``: its class and its fields."""
+    """Encode a learner as JSON for another process: its class and its fields."""
     cls = type(instance)
     fields: dict[str, Any] = {}
     for p in parameters(cls):
@@ -27,12 +27,12 @@ def encode(instance: Any) -> dict[str, Any]:
 
 
 def decode(spec: Mapping[str, Any]) -> Any:
-    """The inverse of ``encode``."""
+    """Inverse of ``encode``."""
     cls = find_class(spec["class"])
     known = {p.name: p for p in parameters(cls)}
     values: dict[str, Any] = {}
     for name, value in spec["fields"].items():
-        # a learner inside another
+        # a nested learner
         if isinstance(value, Mapping) and set(value) == {"class", "fields"}:
             values[name] = decode(value)
         else:
@@ -41,7 +41,7 @@ def decode(spec: Mapping[str, Any]) -> Any:
 
 
 def remember_class(cls: type) -> str:
-    """``module:qualname`` of a class; one that cannot be imported is kept for this process."""
+    """Return ``module:qualname`` of a class; keep a class that cannot be imported."""
     spelling = spelled(cls)
     if not importable(cls):
         _local[spelling] = cls
@@ -49,8 +49,8 @@ def remember_class(cls: type) -> str:
 
 
 def importable(cls: type) -> bool:
-    """Whether another process can import the class by its name."""
-    # a worker's __main__ is another one
+    """True if another process can import the class by its name."""
+    # a worker has its own __main__
     if cls.__module__ == "__main__" or "<locals>" in cls.__qualname__:
         return False
     try:
@@ -60,7 +60,7 @@ def importable(cls: type) -> bool:
 
 
 def find_class(spelling: str) -> type:
-    """The class that ``remember_class`` spelt. Raises InputError where it cannot be imported."""
+    """Return the class of a spelling by ``remember_class``. Raises InputError if not importable."""
     if spelling in _local:
         return _local[spelling]
     try:

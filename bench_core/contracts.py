@@ -1,7 +1,6 @@
-"""What a contract of ``protocols.py`` requires, its defaults, and the check of what plugins give.
+"""Defaults and checks for the protocols of ``protocols.py``.
 
-Defaults are applied here and nowhere else, to what is read of a plugin's class: nothing is written
-into it.
+Defaults are applied only here, on reading a plugin's class. The class is not modified.
 """
 
 import re
@@ -33,24 +32,23 @@ CONTRACTS: dict[str, type] = {
     "bench_cost_models": CostModel,
     "bench_reports": Report,
 }
-"""What the values of a hook must be."""
+"""Protocol required of a hook's values."""
 
 FIT = ("train", "valid", "prices", "context")
-"""What ``fit`` of a learner is given, in this order."""
+"""Arguments of a learner's ``fit``, in order."""
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,59}")
 
 
 class Complete:
-    """What a plugin's thing (a class or an instance) says of itself, with the contract's default
-    for each member that it does not have."""
+    """Plugin's class or instance with the protocol's default for each missing member."""
 
     def __init__(self, value: Any, contract: type) -> None:
         self.value = value
         self._contract = contract
 
     def __getattr__(self, name: str) -> Any:
-        if hasattr(self.value, name):  # what it says itself goes first
+        if hasattr(self.value, name):  # own members come first
             return getattr(self.value, name)
         default = vars(self._contract).get(name, self)
         if name.startswith("_") or default is self:
@@ -63,33 +61,33 @@ def _complete(value: Any, contract: Any) -> Any:
 
 
 def learner_of(learner: Any) -> CompleteLearner:
-    """A learner, its class or an instance, with the defaults of what it leaves out."""
+    """Learner (class or instance) with defaults for missing members."""
     return cast(CompleteLearner, _complete(learner, CompleteLearner))
 
 
 def dataset_of(dataset: Any) -> CompleteDataset:
-    """A data set, its class or an instance, with the defaults of what it leaves out."""
+    """Data set (class or instance) with defaults for missing members."""
     return cast(CompleteDataset, _complete(dataset, CompleteDataset))
 
 
 def model_of(model: Any) -> CompleteModel:
-    """A model with the defaults of what it leaves out."""
+    """Model with defaults for missing members."""
     return cast(CompleteModel, _complete(model, CompleteModel))
 
 
 def metric_of(metric: Any) -> CompleteMetric:
-    """A metric with the defaults of what it leaves out."""
+    """Metric with defaults for missing members."""
     return cast(CompleteMetric, _complete(metric, CompleteMetric))
 
 
 def name_of(value: Any) -> str:
-    """The name of something that may not be a plugin's, "" where it has none."""
+    """Name of an object, "" if it has none; the object need not come from a plugin."""
     return str(getattr(value, "name", ""))
 
 
 def check_name(kind: str, name: str) -> None:
-    """Raise UsageError where a plugin's thing cannot be called so: names stand on boards, in files
-    and on command lines, and no two may look alike."""
+    """Raise UsageError for an invalid name of a plugin's object: names appear in reports, files and
+    commands, and no two may look alike."""
     fault = ""
     if not _NAME.fullmatch(name.replace("@", "", kind == "metric")):
         fault = "a name is a letter or digit (ASCII), then at most 59 of these, '-', '_' and '.'"
@@ -100,12 +98,12 @@ def check_name(kind: str, name: str) -> None:
 
 
 def check(value: Any, contract: type, where: str) -> None:
-    """Check what a plugin gives; TypeError or ValueError, begun by ``where``, if it is wrong."""
+    """Check a plugin's object; TypeError or ValueError, which begins with ``where``, if invalid."""
     is_value = contract in (Metric, Report)
     if isinstance(value, type) == is_value:
         raise TypeError(f"{where} where {'an instance' if is_value else 'a class'} is wanted")
     cls: Any = value if isinstance(value, type) else type(value)
-    # a dataclass has fields without a default as annotations alone
+    # fields without a default appear only as annotations
     annotated = {name for c in cls.__mro__ for name in vars(c).get("__annotations__", ())}
     needed = [name for name in _types(contract) if not hasattr(contract, name)]
     needed += sorted(getattr(contract, "__abstractmethods__", ()))
@@ -127,17 +125,17 @@ def check(value: Any, contract: type, where: str) -> None:
         except TypeError as error:
             raise TypeError(f"{where}, whose fit does not take {', '.join(FIT)}: {error}") from None
     if contract is CompleteDataset:
-        signature(value).bind()  # TypeError where its constructor needs arguments
+        signature(value).bind()  # TypeError if the constructor needs arguments
     elif hasattr(value, "tasks"):
-        frozenset(map(Task, value.tasks))  # ValueError where one is no task
+        frozenset(map(Task, value.tasks))  # ValueError for an invalid task
 
 
 def shapes_fault(splits: Any) -> str:
-    """Why what a data set prepared does not fit together, or nothing."""
+    """Error in the shapes of a data set's splits, or ""."""
     if not isinstance(splits, Splits):
         return f"prepare gives {_kind(splits)}, not Splits"
     parts = {name: getattr(splits, name) for name in SPLITS}
-    d = 0  # features, as the training rows have them
+    d = 0  # features of the training rows
     for name, part in parts.items():
         if not isinstance(part, Examples):
             return f"{name} is {_kind(part)}, not Examples"
@@ -155,13 +153,13 @@ def shapes_fault(splits: Any) -> str:
 
 
 def labels_fault(task: Task, splits: Splits) -> str:
-    """Why labels do not fit a data set's task, or nothing; of splits whose shapes fit."""
+    """Error in the labels for a data set's task, or ""; shapes must be valid."""
     if splits.task != task:
         return f"its task is {task}, that of its splits {splits.task}"
     parts, classes = [getattr(splits, name) for name in SPLITS], splits.classes
     if (task in (Task.BINARY, Task.MULTICLASS)) != (classes >= 2):
         return f"{task} with {classes} classes"
-    # a class may be absent from one split
+    # a split may lack a class
     y = np.concatenate([part.y for part in parts])
     if y.dtype.kind not in "biuf":
         return f"labels y are {y.dtype}, not numbers"
@@ -179,7 +177,7 @@ def _kind(value: Any) -> str:
 
 @cache
 def _types(contract: type) -> dict[str, type]:
-    """The types of a contract's variables."""
+    """Types of a protocol's variables."""
     # ClassVar[frozenset[Task]] is checked as frozenset
     hints = get_type_hints(contract, {**vars(protocols), "ClassVar": ClassVar})
     kinds = {n: get_args(h)[0] if get_origin(h) is ClassVar else h for n, h in hints.items()}

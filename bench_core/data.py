@@ -1,9 +1,9 @@
-"""The values that data sets, learners and the harness exchange.
+"""Data structures that data sets, learners and the harness exchange.
 
-``Features`` is all a model sees at prediction time; it holds neither labels nor
-multiplicities, so nothing can be read from it that is not known when serving.
-``Examples`` adds what training and scoring need. The two are separate classes
-(not a subclass of one another) so that labels cannot travel by accident.
+``Features`` is a model's only input at prediction time. It holds neither labels nor
+multiplicities, so a model cannot read anything unknown when serving. ``Examples`` adds the data
+for training and scoring. Neither class is a subclass of the other, so that labels cannot be passed
+to a model by accident.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from bench_core.arrays import Float32Array, FloatArray, IntArray
 
 
 class Task(StrEnum):
-    """What is predicted, and therefore what ``Prediction.scores`` holds."""
+    """Prediction task, which determines the content of ``Prediction.scores``."""
 
     RANKING = "ranking"  # grades per document, scores in any order-preserving unit
     REGRESSION = "regression"  # label units
@@ -32,13 +32,13 @@ class Task(StrEnum):
 class Queries:
     """Consecutive groups of rows: query ``j`` holds rows ``boundaries[j]:boundaries[j + 1]``.
 
-    ``boundaries`` int64 (q + 1,) begin at 0 and rise strictly, else ValueError.
+    ``boundaries`` int64 (q + 1,) start at 0 and increase strictly, else ValueError.
     """
 
     boundaries: IntArray
 
     def __post_init__(self) -> None:
-        # rows of empty queries would shift those behind them
+        # empty queries would shift the rows of later queries
         b = self.boundaries
         if b.ndim != 1 or len(b) == 0 or b[0] != 0 or bool(np.any(np.diff(b) <= 0)):
             raise ValueError("query boundaries must start at 0 and rise strictly")
@@ -53,7 +53,7 @@ class Queries:
 
     @property
     def rows(self) -> int:
-        """Number of rows in all queries together."""
+        """Total number of rows."""
         return int(self.boundaries[-1])
 
     @property
@@ -66,17 +66,17 @@ class Queries:
         return np.repeat(np.arange(len(self), dtype=np.int64), self.sizes)
 
     def select(self, start: int, stop: int) -> Queries:
-        """Queries ``start:stop`` as boundaries that start at 0 again."""
+        """Queries ``start:stop``, with boundaries that start at 0."""
         b = self.boundaries[start : stop + 1]
         return Queries(b - b[0])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Frames(Queries):
-    """Pictures whose pixels are rows, line by line: frame ``j`` has ``widths[j]`` pixels a line.
+    """Images whose pixels are rows, line by line: frame ``j`` is ``widths[j]`` pixels wide.
 
-    ``widths`` int64 (q,); ValueError where they do not divide the frames' pixels. Without them the
-    rows are pixels drawn from the frames and make no picture.
+    ``widths`` int64 (q,); ValueError if they do not divide the numbers of pixels. Without widths
+    the rows are sampled pixels and do not form images.
     """
 
     widths: IntArray | None = None
@@ -91,11 +91,10 @@ class Frames(Queries):
             raise ValueError("a frame's pixels must fill its lines")
 
     def pictures(self, values: NDArray[Any]) -> Iterator[NDArray[Any]]:
-        """The values (n,) of its rows as one picture (height, width) per frame; ValueError
-        without ``widths``."""
+        """Yield values (n,) by frame as images (height, width); ValueError without ``widths``."""
         if self.widths is None:
             raise ValueError("drawn pixels make no picture")
-        # rows lie line by line
+        # rows are stored line by line
         for start, stop, width in zip(
             self.boundaries[:-1], self.boundaries[1:], self.widths, strict=True
         ):
@@ -104,10 +103,10 @@ class Frames(Queries):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Features:
-    """What a model may look at: ``X`` float32 (n, d), NaN = missing, and the query groups."""
+    """Input of a model: ``X`` float32 (n, d), NaN = missing, and the query groups."""
 
     X: Float32Array
-    queries: Queries | None = None  # None where rows stand alone
+    queries: Queries | None = None  # None for independent rows
 
     def __len__(self) -> int:
         return len(self.X)
@@ -118,10 +117,10 @@ class Examples:
     """Features with labels.
 
     ``y`` float64 (n,): grades, targets, 0/1, or class numbers 0..K-1.
-    ``multiplicity`` int64 (n,) or None: how many identical copies a row stands for.
-    Metrics and mean cost give exactly what physical copies would give. ``frames``: the pictures
-    that the rows are pixels of. Metrics alone see them; to a model the rows are independent.
-    Raises ValueError where the shapes do not fit together.
+    ``multiplicity`` int64 (n,) or None: number of identical copies that a row represents. Metrics
+    and mean cost equal their values on physical copies. ``frames``: images that contain the rows as
+    pixels. Only metrics use them; models treat the rows as independent.
+    Raises ValueError if shapes do not match.
     """
 
     X: Float32Array
@@ -146,17 +145,17 @@ class Examples:
 
     @property
     def features(self) -> Features:
-        """The part a model may see at prediction time."""
+        """Model input at prediction time."""
         return Features(self.X, self.queries)
 
     @property
     def groups(self) -> Queries | None:
-        """What metrics take together: the queries or the frames."""
+        """Groups that metrics evaluate: the queries or the frames."""
         return self.queries if self.frames is None else self.frames
 
     @property
     def weights(self) -> FloatArray:
-        """Multiplicity as float64 (n,), ones where it is None."""
+        """Multiplicity as float64 (n,), ones if it is None."""
         if self.multiplicity is None:
             return np.ones(len(self.X))
         return self.multiplicity.astype(np.float64)

@@ -1,4 +1,4 @@
-"""Errors that a user can correct: one line with place, fault and remedy."""
+"""Errors that a user can correct: one line with location, cause and remedy."""
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -10,11 +10,11 @@ from unicodedata import category
 
 
 class BenchError(Exception):
-    """Base of every error the command line shows as one line, with exit status 2."""
+    """Base of all errors that the command line shows as one line, with exit status 2."""
 
 
 class InputError(BenchError):
-    """Unusable input: the message names the file (and line), the fault and the remedy."""
+    """Unusable input: the message names the file (and line), the error and the remedy."""
 
 
 class UsageError(BenchError):
@@ -22,15 +22,15 @@ class UsageError(BenchError):
 
 
 Spelling = Callable[[str, str, object], str]
-"""Writes an option by its name in the command, the placeholder of a value, and a value."""
+"""Function of an option's name, a placeholder and a value that returns the option as text."""
 
 
 def _in_the_command(name: str, like: str, value: object) -> str:
-    flag = "-p" if name == "plugin" else f"--{name}"  # by which everybody knows it
+    flag = "-p" if name == "plugin" else f"--{name}"  # its usual form
     if value is None or value is True or value == "":
         return f"{flag} {like}".rstrip()
     texts = [str(value)]
-    if isinstance(value, list):  # names with a comma stand alone
+    if isinstance(value, list):  # names with a comma get their own option
         plain = ",".join(text for text in value if "," not in text)
         texts = [text for text in (plain, *value) if text == plain != "" or "," in text]
     return " ".join(f"{flag} {quote(text)}" for text in dict.fromkeys(texts))
@@ -40,17 +40,18 @@ _spelling: ContextVar[Spelling] = ContextVar("spelling", default=_in_the_command
 
 
 def option(name: str, value: object = None, like: str = "") -> str:
-    """An option in a message, as its reader writes it: ``--task binary`` or ``task='binary'``.
+    """Format an option for a message in the caller's syntax: ``--task binary`` or
+    ``task='binary'``.
 
-    ``name`` is that of the command, ``like`` stands for any value (``--suite NAME``). The front
-    that a user called decides the spelling (``spelt``); without one it is the command's.
+    ``name`` is its command-line name; ``like`` is a placeholder (``--suite NAME``). ``spelt`` sets
+    the syntax; the default is the command line's.
     """
     return _spelling.get()(name, like, value)
 
 
 @contextmanager
 def spelt(spelling: Spelling) -> Iterator[None]:
-    """Messages made in the body write options in this way."""
+    """Format options in messages of the body by this function."""
     before = _spelling.set(spelling)  # by context, so that threads do not mix
     try:
         yield
@@ -60,7 +61,7 @@ def spelt(spelling: Spelling) -> Iterator[None]:
 
 @contextmanager
 def blaming(place: str) -> Iterator[None]:
-    """Begin the messages of errors with a place."""
+    """Prefix messages of errors with a location."""
     try:
         yield
     except UsageError as error:
@@ -69,8 +70,8 @@ def blaming(place: str) -> Iterator[None]:
 
 @contextmanager
 def charging(culprit: str) -> Iterator[None]:
-    """Turn what a plugin's code raises, unless it is meant for users already, into one line that
-    names the plugin's thing and the place of the fault."""
+    """Turn an exception of a plugin's code, unless already a user's error, into one line that names
+    the plugin's object and the location of the error."""
     try:
         yield
     except (BenchError, MemoryError):
@@ -88,39 +89,39 @@ def fault(error: BaseException) -> str:
 
 
 def one_line(text: str, most: int = 0) -> str:
-    """Text without line breaks; control characters, which could act on a terminal, are escaped.
+    """Text without line breaks; control characters are escaped, as they could affect a terminal.
 
-    It is cut to ``most`` characters where that is not 0.
+    The text is cut to ``most`` characters if not 0.
     """
-    flat = " ".join((text[: 8 * most] if most else text).split())  # a message may have any length
+    flat = " ".join((text[: 8 * most] if most else text).split())  # messages may be long
     flat = printable(flat)
     return flat if not most or len(flat) <= most else f"{flat[: most - 1]}…"
 
 
 def printable(text: str) -> str:
-    """Text of any lines: control characters and those that turn the direction of what follows are
-    escaped, spaces of any width stay."""
+    """Text with line breaks; control characters and changes of text direction are escaped, spaces
+    of any width are kept."""
     odd = {c for c in set(text) if not c.isprintable() and c not in "\n\t" and category(c) != "Zs"}
     return text.translate({ord(c): ascii(c)[1:-1] for c in odd}) if odd else text
 
 
 def no_formula(text: str) -> str:
-    """Text as a cell of a table for spreadsheets, which take what begins so for a formula."""
+    """Text for a spreadsheet cell that is not read as a formula."""
     return f"'{text}" if text[:1] in tuple("=+-@\t\r") else text
 
 
 def require(kind: str, names: Iterable[str], known: Iterable[str]) -> None:
-    """Raise UsageError for the first of these names that is not known."""
+    """Raise UsageError for the first unknown name."""
     listed = list(known)
     if lacking := [name for name in names if name not in listed]:
         raise UsageError(unknown(kind, lacking[0], listed))
 
 
 def unknown(kind: str, name: object, known: Iterable[str], why: str = "") -> str:
-    """One line for a name nobody registered: the nearest names, or why it is not there, or all."""
+    """Message for an unknown name: the nearest names, or the reason ``why``, or all names."""
     from difflib import get_close_matches
 
-    # "misre" is met with miser rather than with all forty names
+    # "misre" suggests miser instead of listing all forty names
     near = get_close_matches(str(name), list(known), n=3)
     hints = [f"did you mean {' or '.join(near)}?"] if near else []
     hints += [why] if why else []

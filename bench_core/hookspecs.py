@@ -1,17 +1,16 @@
-"""Every hook a plugin may implement. Hooks are pure: they return classes or values.
+"""Hooks that a plugin may implement. Hooks are pure: they return classes or values.
 
 A plugin is a module registered in the entry-point group ``bench``::
 
     [project.entry-points.bench]
     mine = "my_package.my_module"
 
-whose functions are marked ``@bench_core.hookimpl``. All plugins are asked in
-one call, so that pluggy's ``tryfirst``, ``trylast``, wrappers, blocking and tracing act; a wrapper
-sees a list of ``plugins.Given`` for each plugin. The two most common hooks need no function:
-``bench_learners = provide_learners(MyLearner)``, and ``provide_datasets`` likewise. Verbs are the
-one thing that is no hook: they are ``click`` commands in a group of their own, so that
-``bench --help`` knows their names from the installed metadata, and ``bench VERB`` loads that
-command and no other plugin::
+Its functions are marked ``@bench_core.hookimpl``. Each hook is called once for all plugins, so
+pluggy's ``tryfirst``, ``trylast``, wrappers, blocking and tracing work. A wrapper receives a list
+of ``plugins.Given`` per plugin. The two most common hooks need no function:
+``bench_learners = provide_learners(MyLearner)``, and ``provide_datasets``. Verbs are not hooks but
+``click`` commands in a separate group. ``bench --help`` then reads their names from the installed
+metadata, and ``bench VERB`` loads only that command::
 
     [project.entry-points."bench.commands"]
     my-verb = "my_package.my_module:command"
@@ -40,17 +39,17 @@ def bench_learners() -> Sequence[type[BudgetedLearner]]:  # type: ignore[empty-b
 
 @hookspec
 def bench_datasets() -> Sequence[type[Dataset]]:  # type: ignore[empty-body]
-    """Data-set classes, each with a unique ``name`` and a constructor without arguments."""
+    """Data-set classes, each with a unique ``name`` and no required constructor argument."""
 
 
 @hookspec
 def bench_metrics() -> Sequence[Metric]:  # type: ignore[empty-body]
-    """Metric values; ``name@k`` families register a value per default cut-off."""
+    """Metric values; ``name@k`` families register one value per default cut-off."""
 
 
 @hookspec
 def bench_cost_models() -> Sequence[type[CostModel]]:  # type: ignore[empty-body]
-    """Cost models, each with a unique ``name``: the value of ``model`` in a cost file."""
+    """Cost models, each with a unique ``name``, the value of ``model`` in a cost file."""
 
 
 @hookspec
@@ -60,7 +59,7 @@ def bench_reports() -> Sequence[Report]:  # type: ignore[empty-body]
 
 @hookspec
 def bench_report_sections() -> Mapping[str, SectionOf]:  # type: ignore[empty-body]
-    """Sections of reports by name, each as ``protocols.SectionOf`` says."""
+    """Sections of reports by name (``protocols.SectionOf``)."""
 
 
 @hookspec
@@ -70,19 +69,19 @@ def bench_suites() -> Sequence[Path]:  # type: ignore[empty-body]
 
 @hookspec
 def bench_suite_keys() -> Mapping[str, SuiteKey]:  # type: ignore[empty-body]
-    """Top-level keys of suite files that the plugin owns, each with what checks its value."""
+    """Top-level keys of suite files that the plugin defines, each with a function to check it."""
 
 
 @hookspec
 def bench_warm_up(say: Callable[[str], None]) -> None:
-    """Called before the first fit of the plugin's learners; ``say`` prints a status line."""
+    """Prepare for the first fit of the plugin's learners; ``say`` prints a status line."""
 
 
 def provide_learners(*classes: type[BudgetedLearner]) -> Callable[[], list[type[BudgetedLearner]]]:
-    """What a plugin names ``bench_learners`` to register these classes."""
+    """Return the hook ``bench_learners`` that registers these classes."""
     return hookimpl(lambda: list(classes))
 
 
 def provide_datasets(*classes: type[Dataset]) -> Callable[[], list[type[Dataset]]]:
-    """What a plugin names ``bench_datasets`` to register these classes."""
+    """Return the hook ``bench_datasets`` that registers these classes."""
     return hookimpl(lambda: list(classes))

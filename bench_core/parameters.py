@@ -1,9 +1,9 @@
 """Hyper-parameters: the fields of a learner's (or data set's) frozen dataclass.
 
-Values come from suite tables and from ``--set``. A list is a grid; for a tuple field a list of
-lists is. A field that holds another learner takes a registered name or a table
+Values come from suite tables and from ``--set``. A list is a grid; for a tuple field, a list of
+lists. A field that holds another learner takes a registered name or a table
 (``{learner = "gbrt", trees = 40}``; without ``learner`` the table changes the field's default).
-Types are strict, except that whole numbers are accepted for floats.
+Types are strict, except that integers are accepted for floats.
 """
 
 import builtins
@@ -24,10 +24,10 @@ from bench_core.errors import UsageError, one_line, unknown
 
 
 class Registry(Protocol):
-    """Finds learner classes by name (``plugins.Registry``)."""
+    """Registry that finds learner classes by name (``plugins.Registry``)."""
 
     def learner(self, name: str) -> type:
-        """The learner class of that name. Raises UsageError."""
+        """Return the learner class of that name. Raises UsageError."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class Range:
     below: float = inf
 
     def check(self, name: str, value: Any) -> None:
-        """Raise ValueError where a number, or one of a tuple, is outside."""
+        """Raise ValueError if a number, or one of a tuple, is outside the range."""
         for v in value if isinstance(value, tuple) else (value,):
             if not isinstance(v, int | float) or self == Range():
                 continue
@@ -60,8 +60,8 @@ class Range:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Search:
-    """Where to look for a good value (``--configs``): between two ends, ``logarithmic`` or evenly,
-    among ``choices``, or ``inside`` the learner that the parameter holds."""
+    """Search space of a parameter (``--configs``): an interval, ``logarithmic`` or linear; a set of
+    ``choices``; or, if ``inside``, the parameters of the learner it holds."""
 
     least: float = 0.0
     most: float = 0.0
@@ -70,7 +70,7 @@ class Search:
     inside: bool = False
 
     def value(self, share: float, whole: bool = False) -> Any:
-        """The value at a share in [0, 1) of the way; ``whole``: rounded to a whole number."""
+        """Value at a fraction in [0, 1) of the interval; ``whole``: rounded to an integer."""
         if self.choices:
             return self.choices[int(share * len(self.choices))]
         if self.logarithmic:
@@ -104,7 +104,7 @@ def among(*choices: Any) -> Search:
 
 
 def inside() -> Search:
-    """Search the parameters of the learner that is held, as they are searched on their own."""
+    """Search the parameters of the learner that this parameter holds."""
     return Search(inside=True)
 
 
@@ -118,13 +118,12 @@ def param(
     below: float = inf,
     search: Search | None = None,
 ) -> Any:
-    """A hyper-parameter: its default, one line of documentation, the numbers it may be, and where
-    ``--configs`` searches for a better value (``log``, ``linear``, ``among``, ``inside``; None:
-    nowhere).
+    """Declare a hyper-parameter: default, one-line documentation, valid range and search space.
 
-    Ranges are checked where the harness takes a learner in (``resolved``). The default of a
-    parameter that holds a learner is best a registered name (``"gbrt"``): it stands for that
-    learner with its own defaults.
+    ``search`` (``log``, ``linear``, ``among``, ``inside``) is used by ``--configs``; None: fixed.
+    Ranges are checked when the harness resolves a learner (``resolved``). The default of a
+    parameter that holds a learner is best a registered name (``"gbrt"``): that learner with its own
+    defaults.
 
     >>> @dataclasses.dataclass(frozen=True)
     ... class MyLearner:
@@ -137,7 +136,7 @@ def param(
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Parameter:
-    """One hyper-parameter as ``bench show`` prints it; ``required`` where it has no default."""
+    """A hyper-parameter as ``bench show`` prints it; ``required`` if it has no default."""
 
     name: str
     annotation: Any
@@ -154,16 +153,16 @@ class Parameter:
 
     @property
     def holds_learner(self) -> bool:
-        """Whether its values are learners."""
+        """True if its values are learners."""
         return learner_type(self.annotation) is not None
 
 
 def parameters(cls: type) -> tuple[Parameter, ...]:
-    """The hyper-parameters of a class, in order; none for a class that is no dataclass."""
+    """Return the hyper-parameters of a class in order, () for a class that is not a dataclass."""
     return _parameters(cls)
 
 
-@cache  # asked for at every step of planning, and resolving annotations is slow
+@cache  # resolving annotations is slow, and planning repeats it
 def _parameters(cls: type) -> tuple[Parameter, ...]:
     if not dataclasses.is_dataclass(cls):
         return ()
@@ -183,20 +182,20 @@ def _parameters(cls: type) -> tuple[Parameter, ...]:
 
 
 def _hints(cls: type) -> dict[str, Any]:
-    """The types of fields; a name that is out of reach stands for anything."""
+    """Types of fields; Any for names that cannot be resolved."""
     from bench_core.data import Task
     from bench_core.protocols import BudgetedLearner, Dataset
 
-    # a plugin may import these for type checking only
+    # plugins may import these only for type checking
     names = {"BudgetedLearner": BudgetedLearner, "Dataset": Dataset, "Task": Task}
     try:
         return get_type_hints(cls, localns=names)
-    except NameError:  # imported for type checking only, or local to a function
+    except NameError:  # imported only for type checking, or local to a function
         return get_type_hints(cls, localns=_Names(names))
 
 
 class _Names(dict[str, Any]):
-    """Names of annotations; one that is out of reach stands for any value."""
+    """Namespace of annotations; an unknown name is replaced by Any."""
 
     def __missing__(self, name: str) -> Any:
         return getattr(typing, name, None) or getattr(builtins, name, Any)
@@ -213,7 +212,7 @@ def _default(f: dataclasses.Field[Any]) -> tuple[Any, bool]:
 def expand(
     cls: type, table: Mapping[str, Any], registry: Registry, where: str = ""
 ) -> tuple[Any, ...]:
-    """Every instance that a table of values and grids stands for, in the table's order.
+    """Return all instances given by a table of values and grids, in the table's order.
 
     ``where`` begins error messages (``suites/yahoo.toml, [learners.miser]``). Raises UsageError,
     one line with the nearest names, for a wrong name or type.
@@ -238,10 +237,10 @@ def expand(
 
 
 def resolved(learner: Any, find: Callable[[str], type]) -> Any:
-    """The learner with every name among its parameters that hold learners replaced by that learner
-    with its defaults. ``find`` is the registry's ``learner``; what it raises comes through.
+    """Replace names of learners among the parameters by those learners with their defaults.
+    ``find`` is the registry's ``learner``; its errors are passed on.
 
-    Raises ValueError where a value, also of a learner inside, is out of its declared range.
+    Raises ValueError if a value is out of its declared range, also in a nested learner.
     """
     for p in parameters(type(learner)):
         p.range.check(p.name, getattr(learner, p.name))
@@ -250,13 +249,13 @@ def resolved(learner: Any, find: Callable[[str], type]) -> Any:
         name: resolved(find(value)() if isinstance(value, str) else value, find)
         for name, value in held.items()
     }
-    # identity is kept, as trials are told apart by their learners
+    # unchanged learners keep their identity, which distinguishes trials
     same = all(made[name] is value for name, value in held.items())
     return learner if same else dataclasses.replace(learner, **made)
 
 
 def is_grid(p: Parameter, value: Any) -> bool:
-    """Whether a value stands for several: a list, for a tuple field a list of lists."""
+    """True if a value is a grid: a list, or a list of lists for a tuple field."""
     if isinstance(value, list) and any(get_origin(m) is tuple for m in members(p.annotation)):
         return bool(value) and all(isinstance(v, list) for v in value)
     return isinstance(value, list)
@@ -274,7 +273,7 @@ def _choices(p: Parameter, value: Any, registry: Registry, where: str) -> tuple[
 
 
 def _nested(p: Parameter, value: Any, registry: Registry, where: str) -> tuple[Any, ...]:
-    # BudgetedLearner takes any learner, Trees only trees
+    # BudgetedLearner accepts any learner, Trees only tree learners
     wanted = learner_type(p.annotation)
     if value is None or (value == "none" and NoneType in members(p.annotation)):
         made: tuple[Any, ...] = (None,)
@@ -294,7 +293,7 @@ def _nested(p: Parameter, value: Any, registry: Registry, where: str) -> tuple[A
 def held(
     p: Parameter, value: str | Mapping[str, Any], registry: Registry, where: str
 ) -> tuple[type, dict[str, Any]]:
-    """Class and table of the learner that a name or table stands for as a value of ``p``."""
+    """Class and table of the learner given by a name or table as a value of ``p``."""
     table = {"learner": value} if isinstance(value, str) else dict(value)
     name = table.pop("learner", p.default if isinstance(p.default, str) else None)
     if name is not None and not isinstance(name, str):
@@ -317,8 +316,8 @@ def _name_of(learner: Any) -> str:
 
 
 def as_json(instance: Any) -> dict[str, Any]:
-    """The parameters of a learner or data set as canonical JSON values, in field order."""
-    # enters keys and the store, so 1 and 1.0 of a float must be written alike
+    """Parameters of a learner or data set as canonical JSON values, in field order."""
+    # part of keys and of the store, so a float's 1 and 1.0 must be written alike
     values = [(p, getattr(instance, p.name)) for p in parameters(type(instance))]
     return {
         p.name: {"learner": _name_of(v), **as_json(v)} if is_learner(v) else plain(v, p)
@@ -327,12 +326,12 @@ def as_json(instance: Any) -> dict[str, Any]:
 
 
 def is_learner(value: Any) -> bool:
-    """Whether a parameter's value is itself a learner."""
+    """True if a parameter's value is a learner."""
     return hasattr(value, "fit") and dataclasses.is_dataclass(value)
 
 
 def plain(value: Any, p: Parameter) -> Any:
-    """A parameter's value (no learner) as one JSON value, however it was spelt."""
+    """A parameter's value (not a learner) as one JSON value, independent of its spelling."""
     if isinstance(value, Enum):
         return value.value
     if isinstance(value, tuple | list):
@@ -349,11 +348,11 @@ def _scalar(value: Any) -> Any:
     return value.item() if hasattr(value, "item") and not isinstance(value, type) else value
 
 
-# Values against their annotated types, and these types in words
+# Conversion of values to annotated types, and names of types
 
 
 def convert(value: Any, annotation: Any, where: str) -> Any:
-    """``value`` as the annotated type, or UsageError naming ``where``."""
+    """Convert ``value`` to the annotated type; UsageError begins with ``where``."""
     try:
         return _convert(value, annotation)
     except (TypeError, OverflowError):
@@ -363,12 +362,12 @@ def convert(value: Any, annotation: Any, where: str) -> Any:
 
 
 def _shown(value: Any) -> str:
-    """As TOML and JSON write it, where they can; dates of a TOML file as text."""
+    """Value in TOML and JSON syntax where possible; dates of a TOML file as text."""
     return json.dumps(value, default=str) if isinstance(value, _WRITTEN) else repr(value)
 
 
 def _convert(value: Any, annotation: Any) -> Any:
-    """TypeError where the value does not fit."""
+    """Convert a value; TypeError if it does not fit."""
     origin, args = get_origin(annotation), get_args(annotation)
     if origin in (Union, UnionType):
         # 3 stays an int in ``int | float``, and "none" is None in ``str | None``
@@ -383,7 +382,7 @@ def _convert(value: Any, annotation: Any) -> Any:
     elif annotation in (None, NoneType) and value in (None, "none"):
         return None
     elif annotation is float and isinstance(value, int | float) and not isinstance(value, bool):
-        if value == value:  # NaN would make every key of a trial a new one
+        if value == value:  # NaN would give every trial a new key
             return float(value)
     elif isinstance(annotation, type) and issubclass(annotation, Enum):
         if isinstance(value, annotation) or value in [member.value for member in annotation]:
@@ -398,18 +397,18 @@ def _fits(value: Any, annotation: Any, origin: Any, args: tuple[Any, ...]) -> bo
         return type(value) is annotation
     if origin is Literal:
         return any(value == a and type(value) is type(a) for a in args)
-    # dict[str, int] is checked as dict
+    # dict[str, int] is checked only as dict
     kind = dict if origin is dict else annotation
     return annotation is Any or (isinstance(kind, type) and isinstance(value, kind))
 
 
 def members(annotation: Any) -> tuple[Any, ...]:
-    """The members of a union, or the one type."""
+    """Members of a union, or the type alone."""
     return get_args(annotation) if get_origin(annotation) in (Union, UnionType) else (annotation,)
 
 
 def learner_type(annotation: Any) -> Any:
-    """The learner class or protocol among an annotation's members, or None."""
+    """Learner class or protocol among an annotation's members, or None."""
     for member in members(annotation):
         if isinstance(member, type) and hasattr(member, "fit"):
             return member
@@ -430,7 +429,7 @@ _WORDS: dict[Any, str] = {
 
 
 def in_words(annotation: Any) -> str:
-    """The type as an error message names it, such as ``a whole number``."""
+    """Name of a type in error messages, such as ``a whole number``."""
     origin, args = get_origin(annotation), get_args(annotation)
     if annotation in _WORDS:
         return _WORDS[annotation]

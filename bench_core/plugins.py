@@ -1,13 +1,12 @@
 """The plugin manager, and look-up by name.
 
-All plugins are in one pluggy manager and every hook is called once for all of them, so that
-``tryfirst``, hook wrappers, ``set_blocked`` and tracing do what pluggy's manual says. Without
-those, plugins of this distribution come first, then others by name, then modules of ``-p``.
+All plugins share one pluggy manager, and each hook is called once for all of them. ``tryfirst``,
+hook wrappers, ``set_blocked`` and tracing therefore work as in pluggy's manual. By default this
+distribution's plugins come first, then others by name, then modules of ``-p``.
 
-A plugin that is invalid in any way (it does not import, a hook raises, a value lacks what its
-contract requires, a name is taken) is taken out again and becomes a row with its error. Learners of
-one name from several packages are the exception: they are told apart as ``package:name``, and the
-name alone means that of this distribution, if it has one.
+An invalid plugin is unregistered and listed with its error: an import or a hook fails, a value
+lacks a required member, or a name is taken. Learners of one name from several packages are an
+exception. They are named ``package:name``; the bare name means this distribution's learner, if any.
 """
 
 from __future__ import annotations
@@ -43,12 +42,12 @@ if TYPE_CHECKING:
 GROUP = "bench"
 COMMANDS = "bench.commands"
 INTERFACE = 1
-"""The version of hooks and contracts. It rises when a plugin made for the one before may no longer
-be sound; a plugin may say which it was made for: ``bench_interface = 1``."""
-SLOW = 1.0  # seconds that importing a plugin may take before lists say so
+"""Version of hooks and protocols. It increases when older plugins may break. A plugin may declare
+the version it was made for: ``bench_interface = 1``."""
+SLOW = 1.0  # seconds to import a plugin; lists report slower ones
 OURS = "budget-bench"
 FAULTS = (Exception, SystemExit)
-"""Errors of a plugin's code: a script that ends itself is one."""
+"""Errors of a plugin's code, including scripts that call ``sys.exit``."""
 HOOKS = {
     "bench_learners": ("learner", "learners"),
     "bench_datasets": ("data set", "datasets"),
@@ -59,7 +58,7 @@ HOOKS = {
     "bench_suite_keys": ("suite key", "suite_keys"),
     "bench_report_sections": ("report section", "sections"),
 }
-"""The word for what a hook gives, and the field of the registry that has it by name."""
+"""Name of a hook's values in messages, and the registry field that holds them by name."""
 _T = TypeVar("_T")
 Say = Callable[[str], None]
 
@@ -76,12 +75,12 @@ class PluginInfo:
 
     @property
     def key(self) -> str:
-        """Its name among all plugins, which are of several distributions."""
+        """Unique name, prefixed with the distribution for third-party plugins."""
         return self.name if self.origin == OURS else f"{self.origin}:{self.name}"
 
 
 class Given(NamedTuple):
-    """One value that a plugin registers. Hook wrappers see a list of these for each plugin."""
+    """One value that a plugin registers. Hook wrappers receive a list of these per plugin."""
 
     plugin: PluginInfo
     kind: str
@@ -90,7 +89,7 @@ class Given(NamedTuple):
 
 
 def new_manager() -> pluggy.PluginManager:
-    """A pluggy manager with the hooks of this benchmark and no plugin."""
+    """Return a pluggy manager with this benchmark's hooks and no plugins."""
     import pluggy
 
     from bench_core import hookspecs
@@ -102,11 +101,11 @@ def new_manager() -> pluggy.PluginManager:
 
 @dataclass(slots=True)
 class Registry:
-    """Everything that plugins registered, by name, and the ``manager`` that has all of them.
-    ``origin`` is by kind and name, ``notes`` are what is odd of plugins that work, ``shared`` the
-    spellings of a learner's name that several packages have."""
+    """All registered objects by name, and the ``manager`` of the plugins. ``origin`` is keyed by
+    kind and name. ``notes`` are remarks on valid plugins. ``shared`` lists the spellings of a
+    learner's name that several packages use."""
 
-    # by name; a learner that several packages have by package:name
+    # by name; as package:name if several packages use the name
     learners: dict[str, type[BudgetedLearner]] = field(default_factory=dict)
     datasets: dict[str, type[Dataset]] = field(default_factory=dict)
     metrics: dict[str, Metric] = field(default_factory=dict)
@@ -123,27 +122,27 @@ class Registry:
     errors: dict[PluginInfo, BaseException] = field(default_factory=dict)
 
     def learner(self, name: str) -> type[BudgetedLearner]:
-        """The learner class of that name, or UsageError with the nearest names."""
+        """Return the learner class of that name; UsageError lists the nearest names."""
         return self._look_up("learner", self.learner_name(name), self.learners)
 
     def learner_name(self, name: str) -> str:
-        """The registered spelling of a learner's name, which may be ``package:name`` where the name
-        alone would do. UsageError offers the spellings where several packages have the name."""
+        """Return a learner's registered name, which may be ``package:name``. UsageError lists the
+        spellings if the name is ambiguous."""
         if spellings := self.shared.get(name):
             raise UsageError(
                 f"learner {name!r} is in several packages: write {' or '.join(spellings)}"
             )
-        # "budget-bench:constant" is what "constant" is
+        # "budget-bench:constant" is a spelling of "constant"
         package, _, bare = name.partition(":")
         owner = self.origin.get(("learner", bare))
         return bare if owner is not None and package in (owner.origin, owner.module) else name
 
     def dataset(self, name: str) -> type[Dataset]:
-        """The data-set class of that name, or UsageError with the nearest names."""
+        """Return the data-set class of that name; UsageError lists the nearest names."""
         return self._look_up("data set", name, self.datasets)
 
     def about_dataset(self, name: str) -> CompleteDataset:
-        """What the data-set class of that name says of itself, with all defaults."""
+        """Members of the data-set class of that name, with all defaults."""
         from bench_core.contracts import dataset_of
 
         return dataset_of(self.dataset(name))
@@ -154,14 +153,14 @@ class Registry:
         raise UsageError(self.unknown(kind, name, known))
 
     def unknown(self, kind: str, name: str, known: Iterable[str]) -> str:
-        """As the function ``unknown``, with what does not load and may have had the name."""
+        """Message for an unknown name, with plugins that failed to load and may have defined it."""
         broken = (f"{p.name} does not load: {p.error}" for p in self.plugins if p.error)
         return unknown(kind, name, known, "; ".join(broken))
 
     def warm_up(self, learners: Iterable[str], say: Say) -> None:
-        """Let the plugins of these learners get ready; one that fails is only noted."""
+        """Run the warm-up hooks of these learners' plugins; failures are only noted."""
         wanted = {p.key for n in learners if (p := self.origin.get(("learner", n)))}
-        # compiling for learners that are not run would waste minutes
+        # compiling for unused learners would waste minutes
         others = [
             one.plugin
             for one in self.manager.hook.bench_warm_up.get_hookimpls()
@@ -170,7 +169,7 @@ class Registry:
         self.errors.clear()
         try:
             self.manager.subset_hook_caller("bench_warm_up", others)(say=say)
-        except FAULTS as fault:  # of a wrapper: functions are guarded
+        except FAULTS as fault:  # raised by a wrapper: functions are guarded
             say(f"a wrapper of bench_warm_up fails: {one_line(fault)}")
         for info, error in self.errors.items():
             say(f"plugin {info.name}: its bench_warm_up fails: {one_line(error)}")
@@ -178,7 +177,7 @@ class Registry:
     def add(self, info: PluginInfo, values: Iterable[tuple[str, str, Any]]) -> None:
         """Register (kind, name, value) triples of one plugin, all or none.
 
-        Raises UsageError naming both plugins where a name is taken.
+        Raises UsageError, which names both plugins, if a name is taken.
         """
         given = [Given(info, *value) for value in values]
         self.claim(given)
@@ -186,7 +185,7 @@ class Registry:
         self.keep(given)
 
     def claim(self, given: Iterable[Given]) -> None:
-        """Note the owner of these names, or raise UsageError where one is taken."""
+        """Record the owner of these names; UsageError if one is taken."""
         claimed = dict(self.origin)  # kept only if all names are free
         for info, kind, name, _ in given:
             if kind == "metric" and info.origin != OURS and self._is_built_in(name):
@@ -206,20 +205,20 @@ class Registry:
             getattr(self, fields[one.kind])[one.name] = one.value
 
     def _is_built_in(self, metric: str) -> bool:
-        """Whether a metric's family is one of this distribution, which is known at any cut-off."""
+        """True if this distribution has the metric's family, which is known at any cut-off."""
         ours = [n for (kind, n), p in self.origin.items() if (kind, p.origin) == ("metric", OURS)]
         return metric.partition("@")[0] in {name.partition("@")[0] for name in ours}
 
     def note(self, info: PluginInfo, line: str) -> None:
-        """Remember what is odd of a plugin that works."""
+        """Record a remark on a valid plugin."""
         self.notes.setdefault(info, []).append(line)
 
 
 def load_registry(
     modules: Iterable[str] = (), manager: pluggy.PluginManager | None = None
 ) -> Registry:
-    """Load every installed plugin but those that the ``manager`` blocks, then the modules named by
-    ``-p``, which must be sound."""
+    """Load all installed plugins that the ``manager`` does not block, then the modules of ``-p``.
+    An error in a module of ``-p`` is raised."""
     registry = Registry(manager=manager or new_manager())
     plugins = _imported(registry, modules)
     for info, plugin in reversed(plugins.items()):  # pluggy calls the last one first
@@ -227,7 +226,7 @@ def load_registry(
             _register(plugin, info, registry)
     given = [one for hook in HOOKS for one in _asked(hook, registry, plugins)]
     given = _named_apart(registry, given)
-    # in the order of loading, so that of two plugins of one name the first keeps it
+    # in loading order, so that the first of two plugins of one name keeps it
     for info in plugins:
         try:
             if error := registry.errors.get(info):
@@ -247,9 +246,9 @@ def load_registry(
 
 def _imported(registry: Registry, modules: Iterable[str]) -> dict[PluginInfo, Any]:
     """The module of each plugin, or None for one with an error."""
-    from bench_core import contracts, hookspecs  # noqa: F401 - so that no plugin's time counts it
+    from bench_core import contracts, hookspecs  # noqa: F401 - keep it out of plugins' import times
 
-    # one that the manager blocks is not even imported
+    # blocked plugins are not imported
     points = {about(point): point.load for point in installed()}
     loaders: dict[PluginInfo, Callable[[], Any]] = {
         info: load for info, load in points.items() if not registry.manager.is_blocked(info.key)
@@ -265,7 +264,7 @@ def _imported(registry: Registry, modules: Iterable[str]) -> dict[PluginInfo, An
             found[info] = load()
         except FAULTS as error:
             found[info], registry.errors[info] = None, error
-        # installed plugins alone: who names a module with -p is writing it
+        # installed plugins only: the user of -p is developing the module
         if (seconds := perf_counter() - begun) > SLOW and info.origin not in (OURS, "-p"):
             line = f"took {seconds:.1f} s to import: import what is heavy inside functions"
             registry.note(info, line)
@@ -273,7 +272,7 @@ def _imported(registry: Registry, modules: Iterable[str]) -> dict[PluginInfo, An
 
 
 def _refused(info: PluginInfo, error: BaseException) -> UsageError:
-    """The error of a module of ``-p`` that is not sound."""
+    """Error of a ``-p`` module that cannot be loaded."""
     if isinstance(error, UsageError):
         return error
     remedy = f"correct {getattr(sys.modules.get(info.module), '__file__', 'the module')}"
@@ -288,10 +287,10 @@ def _refused(info: PluginInfo, error: BaseException) -> UsageError:
 
 
 def _register(plugin: ModuleType, info: PluginInfo, to: Registry) -> None:
-    """Register the hooks of a module; an error is noted."""
+    """Register the hooks of a module; errors are recorded."""
     # the hooks of ``hookspecs``
     known = [name for name in vars(to.manager.hook) if not name.startswith("_")]
-    hooks = ModuleType("hooks")  # without all else, as pluggy is slow on each name
+    hooks = ModuleType("hooks")  # hooks only, as pluggy is slow for each name
     try:
         made_for = vars(plugin).get("bench_interface", INTERFACE)
         if made_for != INTERFACE:
@@ -313,8 +312,8 @@ def _register(plugin: ModuleType, info: PluginInfo, to: Registry) -> None:
 def _guarded(
     function: Any, hook: str, info: PluginInfo, errors: dict[PluginInfo, BaseException]
 ) -> Any:
-    """A plugin's function that gives its values as ``Given``, or notes its error."""
-    # a wrapper must stay a generator; its errors end the call (``_asked``)
+    """Wrap a plugin's hook so that it returns ``Given`` values, or records its error."""
+    # a wrapper must stay a generator; ``_asked`` handles its errors
     if _wraps(vars(function)[f"{GROUP}_impl"]):
         return function
 
@@ -331,7 +330,7 @@ def _guarded(
 
 
 def _checked(info: PluginInfo, hook: str, answer: Any) -> Iterator[Given]:
-    """The values that a plugin gives. Raises TypeError, ValueError or UsageError for wrong ones."""
+    """Yield the values of a hook. Raises TypeError, ValueError or UsageError if invalid."""
     from bench_core.contracts import CONTRACTS, check, check_name
 
     kind, _ = HOOKS[hook]
@@ -358,12 +357,12 @@ def _checked(info: PluginInfo, hook: str, answer: Any) -> Iterator[Given]:
 
 
 def _wraps(options: Mapping[str, Any]) -> bool:
-    """Whether these options of a hook's implementation make it a wrapper."""
+    """True if these options of a hook's implementation make it a wrapper."""
     return bool(options["wrapper"] or options["hookwrapper"])
 
 
 def _asked(hook: str, registry: Registry, plugins: Iterable[PluginInfo]) -> list[Given]:
-    """What all plugins give for a hook, in pluggy's order. Wrappers that fail are taken out."""
+    """Values of all plugins for a hook, in pluggy's order. Failing wrappers are unregistered."""
     caller = getattr(registry.manager.hook, hook)
     try:
         given = [one for answer in caller() for one in answer]
@@ -380,7 +379,7 @@ def _asked(hook: str, registry: Registry, plugins: Iterable[PluginInfo]) -> list
 
 
 def _named_apart(registry: Registry, given: Sequence[Given]) -> list[Given]:
-    """Learners whose name several packages have by ``package:name``, each with a note."""
+    """Rename learners whose name several packages use to ``package:name``, each with a note."""
     packages: dict[str, dict[str, None]] = {}  # by learner, in order
     for one in given:
         info = one.plugin
@@ -402,8 +401,8 @@ def _named_apart(registry: Registry, given: Sequence[Given]) -> list[Given]:
 
 
 def _renamed(cls: type[BudgetedLearner], name: str) -> type[BudgetedLearner]:
-    """A learner's class by another name: a class of ours, since nothing is written into others'."""
-    # so that it is found and digested as the class that it is
+    """Subclass of a learner's class with another name; the original is not modified."""
+    # so that it is found and hashed as the original class
     about = {n: getattr(cls, n) for n in ("__module__", "__qualname__", "__doc__")}
     made: Any = type(cls)
     renamed: type[BudgetedLearner] = made(cls.__name__, (cls,), {**about, "name": name})
@@ -411,23 +410,23 @@ def _renamed(cls: type[BudgetedLearner], name: str) -> type[BudgetedLearner]:
 
 
 def installed(group: str = GROUP) -> list[EntryPoint]:
-    """The entry points of a group: those of this distribution first, then by name."""
+    """Entry points of a group: this distribution's first, then by name."""
     points = entry_points(group=group)
     return sorted(points, key=lambda p: (about(p).origin != OURS, p.name, about(p).origin))
 
 
 def about(point: EntryPoint) -> PluginInfo:
-    """An entry point's description, known without loading it."""
+    """Description of an entry point, without loading it."""
     origin, version = _name_and_version(point.dist) if point.dist else ("?", "?")
     return PluginInfo(point.name, origin, version, point.value)
 
 
-@lru_cache(maxsize=128)  # reading the metadata of a distribution parses its whole file
+@lru_cache(maxsize=128)  # reading a distribution's metadata parses the full file
 def _name_and_version(distribution: Distribution) -> tuple[str, str]:
     return distribution.name, distribution.version
 
 
 def one_line(error: BaseException) -> str:
-    """An error of a plugin as a row shows it."""
+    """Error of a plugin as one line of a list."""
     kind = "" if isinstance(error, UsageError) else f"{type(error).__name__}: "
     return kind + " ".join(str(error).split())

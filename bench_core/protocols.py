@@ -1,8 +1,8 @@
-"""The contracts: what a data set, a learner, a model and a metric must offer.
+"""Protocols of plugins: data sets, learners, models, metrics and reports.
 
-Everything here is structural (``typing.Protocol``): a plugin implements the shape and inherits
-from nothing. Members with a default may be left out: ``contracts.py`` reads them with it.
-``bench_core.conformance`` checks a class against these contracts.
+The protocols are structural (``typing.Protocol``): a plugin implements the members and inherits
+from nothing. Members with a default are optional; ``contracts.py`` supplies the defaults.
+``bench_core.conformance`` checks a class against these protocols.
 """
 
 from __future__ import annotations
@@ -30,23 +30,23 @@ State = Mapping[str, Any]
 """A model's state: numpy arrays (no object dtype) and JSON values, by name."""
 
 Size = str
-"""How much data a profile asks for: ``"quick"``, ``"standard"`` or ``"paper"``."""
+"""Amount of data that a profile uses: ``"quick"``, ``"standard"`` or ``"paper"``."""
 
 
 class Source(Protocol):
-    """Where a data set looks for its publisher's files."""
+    """Locations of a data set's files."""
 
     def find(self, *names: str) -> Path:
-        """The one file that has one of these relative paths (or that plus ``.gz``).
+        """Return the one file with one of these relative paths (or a path plus ``.gz``).
 
-        Raises InputError that says which file to put where; two matches are an error.
+        Raises InputError, which names the file and its folder, if none or several match.
         """
 
     def has(self, *names: str) -> bool:
-        """Whether ``find`` would succeed."""
+        """True if ``find`` would succeed."""
 
     def find_folder(self, name: str) -> Path:
-        """The one folder of this path: absolute, in the current folder, or where data lie."""
+        """Return the folder of this path: absolute, or in the current or the data folder."""
 
     @property
     def folder(self) -> Path:
@@ -54,18 +54,18 @@ class Source(Protocol):
 
     @property
     def say(self) -> Callable[[str], None]:
-        """Takes a line on how far long work is."""
+        """Function that prints a line about progress."""
 
 
 @runtime_checkable
 class Dataset(Protocol):
-    """What a data set must have. Called in the parent process, by the prepared-data cache.
+    """Required members of a data set. Its methods run in the parent process.
 
-    Its constructor takes no argument that has no default. The fields of a dataclass are options
+    The constructor takes no required argument. The fields of a dataclass are options
     (``bench_core.param``).
     """
 
-    name: ClassVar[str]  # on boards, in files, for --data
+    name: ClassVar[str]  # in reports, in files, for --data
     task: ClassVar[Task]
 
     @abstractmethod
@@ -74,65 +74,65 @@ class Dataset(Protocol):
 
 
 class CompleteDataset(Dataset, Protocol):
-    """What a data set may also have, each with its default."""
+    """Optional members of a data set, with their defaults."""
 
     title: ClassVar[str] = ""
-    """One line for lists."""
+    """One-line description for lists."""
     folds: ClassVar[int] = 1
     code: ClassVar[tuple[str, ...]] = ()
-    """Modules or packages, beyond its own module, whose source decides what it prepares."""
+    """Modules or packages besides its own whose source affects the prepared data."""
     version: ClassVar[int] = 1
-    """Rises when the prepared arrays would change."""
+    """Version of the prepared arrays: increase it when they change."""
     depends_on: ClassVar[tuple[str, ...]] = ("size", "fold", "seed")
-    """Those of ``prepare``'s arguments that change the arrays."""
+    """Arguments of ``prepare`` that change the arrays."""
     stand_in_for: ClassVar[str] = ""
-    """The licensed data set that this one replaces where its files are absent."""
+    """Licensed data set that this one replaces if its files are missing."""
     optimum: Mapping[str | tuple[str, str], Sequence[tuple[float, float]]] = MappingProxyType({})
-    """By metric the best quality that any model can expect, where it is known exactly: corners
-    (mean cost per row, quality), costs rising; between two of them they are mixed, beyond the last
-    it stays. By ``(metric, "cap")`` the same under caps, where nothing is mixed. It holds for the
-    data set's own prices; that of ``Splits.truth`` is computed, for any."""
+    """Best expected quality of any model, by metric, where it is known exactly: corners (mean cost
+    per row, quality) by ascending cost. Models are mixed between corners; quality is constant after
+    the last. ``(metric, "cap")`` gives the optimum under caps, without mixing. It is valid for the
+    data set's own prices; an optimum computed from ``Splits.truth`` is valid for any prices."""
     places: ClassVar[tuple[str, ...]] = ()
-    """Options that name where files are; they do not make it another data set."""
+    """Options that locate files; they are not part of the data set's identity."""
 
     files: ClassVar[tuple[str, ...]] = ()
-    """Paths that ``prepare`` reads, relative to the data folder; none: bundled or generated."""
+    """Paths that ``prepare`` reads, relative to the data folder; () if bundled or generated."""
     home: ClassVar[str] = ""
-    """The folder that the files are put into; by default the name. Where other data sets have
-    files of the same names, those in ``files`` begin with it."""
+    """Folder of the files; the name by default. Paths in ``files`` begin with it if other data sets
+    have files of the same names."""
     place: ClassVar[str] = ""
-    """For messages: the table that names a user's own files, "" for a publisher's."""
+    """Table that names a user's own files, for messages; "" for a publisher's files."""
     homepage: ClassVar[str] = ""
-    """Where a person gets the files."""
+    """Address of the publisher's page."""
     downloads: ClassVar[tuple[Any, ...]] = ()
-    """What the publisher offers (``Download``); none where a licence has to be accepted."""
+    """Files that can be downloaded (``Download``); () if a licence has to be accepted."""
     sums: ClassVar[Mapping[str, str]] = MappingProxyType({})
     """sha256 by file or archive, where known."""
     facts: ClassVar[Any] = None
-    """What is known of the whole set (``Facts``)."""
+    """Known properties of the full data set (``Facts``)."""
 
     def stamp(self, source: Source) -> str:
-        """Text that enters the cache key in place of the identity of ``files``, unless empty."""
+        """Text that replaces the identity of ``files`` in the cache key, if not empty."""
         return ""
 
     def complete(self, source: Source) -> bool:
-        """Whether the files that ``prepare`` cannot do without are there."""
+        """True if all files that ``prepare`` requires are present."""
         return all(source.has(name) for name in self.files)
 
     def faults(self, source: Source) -> list[str]:
-        """What is wrong with the files; by default reads them all and compares ``facts``."""
+        """Errors in the files; the default reads all of them and compares ``facts``."""
         splits = self.prepare(source, "paper", 0, 0)
         return self.facts.faults(splits) if self.facts else []
 
 
 @runtime_checkable
 class Report(Protocol):
-    """A format that finished runs are shown in. A report is a value: a module's or an instance."""
+    """Output format of finished runs: a module or an instance."""
 
     name: str
-    """What ``bench list reports`` shows."""
+    """Description in ``bench list reports``."""
     suffixes: tuple[str, ...]
-    """Of the files that it writes (``(".html", ".htm")``), "" for the terminal."""
+    """Suffixes of its files (``(".html", ".htm")``), "" for the terminal."""
 
     @abstractmethod
     def write(
@@ -145,19 +145,18 @@ class Report(Protocol):
         verbose: bool,
         store: Any = None,
     ) -> None:
-        """Write ``frame`` (one row per trial, split and operating point, as ``bench export``
-        writes it) of a run (``RunInfo``) to a file, or to the terminal where there is none.
-        ``sections`` of plugins stand below the boards. ``store`` (``Store``) has the values per
-        query or row. A report may leave out keyword arguments that it does not need; one that has
-        ``registry`` is given all plugins (``Registry``)."""
+        """Write the results of a run (``RunInfo``) to a file, or to the terminal without one.
+
+        ``frame`` has one row per trial, split and operating point, as in ``bench export``. Plugins'
+        ``sections`` follow the boards. ``store`` (``Store``) holds the values per query or row.
+        Unused keyword arguments may be omitted. An argument ``registry`` receives all plugins."""
 
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A part of a report: a summary of one line and a table, which may be empty.
-
+    """Part of a report: a one-line summary and a table, which may be empty.
     ``hint`` names the command that shows more. ``rows`` are pairs of a unique key (an anchor) and
-    cells; the first line of a cell is its text, lines below it are secondary. The cells of column
+    cells. The first line of a cell is its text; further lines are secondary. Cells of column
     ``marked`` are single words, shown as badges.
     """
 
@@ -172,68 +171,68 @@ class Section:
 
 
 SectionOf = Callable[..., Section | None]
-"""Makes a plugin's section of the report on a run (``RunInfo``) and its export frame; None where
-there is nothing to report. One that has a parameter ``store`` is also given the run's ``Store``."""
+"""Function that returns a plugin's section, or None, for a run (``RunInfo``) and its export frame.
+A function with a parameter ``store`` also receives the run's ``Store``."""
 
 
 class FitContext(Protocol):
-    """What the harness offers a learner while it fits."""
+    """Services of the harness for a learner's ``fit``."""
 
     task: Task
-    classes: int  # 2 or more, 0 where labels are numbers
+    classes: int  # at least 2, 0 for numeric targets
     metric: Metric  # for early stopping
     seed: int
     threads: int  # at most; results must not depend on it
 
     @property
     def feature_names(self) -> tuple[str, ...]:
-        """The features' names in column order, () where the data has none."""
+        """Feature names in column order, () if the data has none."""
 
     @property
     def splits(self) -> Splits:
-        """All that is known of the data, without test rows."""
+        """The data set without its test rows."""
 
     def fitted(self, learner: BudgetedLearner) -> Any:
-        """The model of one of ``needs()``, trained once and shared by all trials."""
+        """Return the model of one of ``needs()``, trained once and shared by all trials."""
 
     def shared(self, name: str, build: Callable[[], Mapping[str, Array]]) -> Mapping[str, Array]:
-        """Arrays that depend on the TRAINING DATA and ``name`` alone, built once, read-only.
+        """Return read-only arrays that depend only on the TRAINING DATA and ``name``, built once.
 
-        ``name`` must spell every setting that the arrays depend on (``"codes-255"``).
+        ``name`` must contain every setting that the arrays depend on (``"codes-255"``).
         """
 
     def progress(self, done: int, total: int) -> None:
-        """Say how far the fit is; cheap enough to call after every tree."""
+        """Report the progress of the fit; cheap enough to call after every tree."""
 
 
 @runtime_checkable
 class BudgetedModel(Protocol):
-    """A fitted model. Called in a worker process, on blocks of whole queries."""
+    """A fitted model. It runs in a worker process, on blocks of complete queries."""
 
     @abstractmethod
     def predict_path(self, features: Features) -> Iterator[Prediction]:
-        """One prediction per operating point: at most 100, the same sequence for every block,
-        the last one the full model. A query's result depends on nothing outside it."""
+        """Yield one prediction per operating point: at most 100, the same sequence for every block,
+        the full model last. A query's result does not depend on other queries."""
 
     @abstractmethod
     def state(self) -> State:
-        """Everything needed to rebuild the model: arrays and JSON only."""
+        """Return everything needed to rebuild the model: arrays and JSON only."""
 
     @classmethod
     @abstractmethod
     def from_state(cls, state: State) -> Self:
-        """The inverse of ``state``."""
+        """Inverse of ``state``."""
 
 
 DIVERGED = "diverged"
-"""The mark of a model whose training broke down: no savings are measured against it."""
+"""Mark of a model whose training diverged; savings are not measured against it."""
 
 
 class StageTree(NamedTuple):
-    """The stages that rows go through, for pictures.
+    """Stages that rows pass through, for pictures.
 
-    Of each stage the one that leads to it (``parent``, -1 for the first; lower than its own
-    number), how many ``sensors`` the way to its end may buy, and the ``price`` of all of them.
+    Each stage has a ``parent`` (-1 for the first, else a lower number), the number of ``sensors``
+    that may be bought up to its end, and their total ``price``.
     """
 
     parent: tuple[int, ...]
@@ -242,25 +241,24 @@ class StageTree(NamedTuple):
 
 
 class CompleteModel(BudgetedModel, Protocol):
-    """What a model may also have, each with its default."""
+    """Optional members of a model, with their defaults."""
 
     concurrent: bool = False
-    """True if it may be called on several blocks at once, in threads."""
+    """True if threads may call it on several blocks at once."""
     independent_rows: bool = False
-    """True if the rows of a query do not influence each other: scores and purchases of a row are
-    the same whatever the others are. Under a cap they then stop one by one, elsewhere a query stops
-    as a whole."""
+    """True if a row's scores and purchases do not depend on other rows of its query. Under a cap,
+    rows then stop separately; otherwise a query stops as a unit."""
     marks: tuple[str, ...] = ()
-    """Words that boards show beside its figures (``DIVERGED`` or others): at most 5, each of up to
-    24 lower-case letters, digits, spaces and hyphens, none of them a verdict."""
+    """Words that boards show with the model's results (such as ``DIVERGED``): at most 5, each of up
+    to 24 lower-case letters, digits, spaces and hyphens. A mark must not be a verdict."""
     stage_tree: StageTree | None = None
-    """At most 100 stages, for pictures; predictions of a model that has them have a ``stage``."""
+    """At most 100 stages, for pictures; each prediction must then have a ``stage``."""
 
 
 @runtime_checkable
 class BudgetedLearner(Protocol):
-    """What a learner must have: a frozen dataclass, whose fields are its hyper-parameters (see
-    ``bench_core.param``). ``name`` is its one spelling everywhere."""
+    """Required members of a learner: a frozen dataclass whose fields are its hyper-parameters
+    (``bench_core.param``). ``name`` identifies it in files, commands and reports."""
 
     name: ClassVar[str]
     tasks: ClassVar[frozenset[Task]]
@@ -269,56 +267,55 @@ class BudgetedLearner(Protocol):
     def fit(
         self, train: Examples, valid: Examples, prices: SensorPrices, context: FitContext
     ) -> BudgetedModel:
-        """Learn from ``train``; ``valid`` may steer early stopping or pruning only."""
+        """Fit on ``train``; use ``valid`` for early stopping or pruning only."""
 
 
 class CompleteLearner(BudgetedLearner, Protocol):
-    """What a learner may also have, each with its default."""
+    """Optional members of a learner, with their defaults."""
 
     code: ClassVar[tuple[str, ...]] = ()
-    """Modules or packages, beyond its own module, whose source decides what it computes."""
+    """Modules or packages besides its own whose source affects its results."""
     role: ClassVar[str] = ""
-    """``"reference"``: what a run without a suite is compared with; ``"own"``: a model of the user,
-    which is so before it. ``"baseline"``: a trivial method, listed below the others."""
+    """``"reference"``: runs without a suite compare with it; ``"own"``: a user's model, preferred
+    as reference. ``"baseline"``: a trivial method, listed below the others."""
     version: ClassVar[str] = ""
-    """Enters the content key where no installed distribution registers the learner."""
+    """Version in the content key if no installed distribution registers the learner."""
     numerics: ClassVar[tuple[str, ...]] = ()
-    """What decides the bits of its results beside code and parameters: distributions, whose
-    versions then enter the content key, and ``"cpu"``, the features of the processor by which numpy
-    and BLAS choose the order of their sums. () for one that sums in an order of its own."""
+    """Further influences on the exact bits of results. Versions of distributions named here enter
+    the content key. ``"cpu"`` adds the processor features by which numpy and BLAS order sums. () if
+    the learner fixes the order of its sums."""
 
     def needs(self) -> tuple[BudgetedLearner, ...]:
-        """Fits that this one stands on (Cronus on a GBRT)."""
+        """Learners whose fitted models this one uses (Cronus needs a GBRT)."""
         return ()
 
     def stamp(self) -> str:
-        """Text that enters the content key because something outside code and parameters decides
-        too (a file's content, a peer's version).
+        """Text for the content key, for influences outside code and parameters (a file's content, a
+        peer library's version).
 
-        Where that is missing, raises UsageError or InputError: a learner asked for by name then
-        ends the run with that line, another one is left out with a note.
+        Raises UsageError or InputError if they are missing. The run then ends if the learner was
+        requested by name; otherwise the learner is skipped with a note.
         """
         return ""
 
     def notes(self, splits: Splits) -> Iterable[tuple[str, bool]]:
-        """Lines for the user about this learner on these data, and whether each is a warning.
+        """Lines for the user about this learner on these data, each with True for a warning.
 
-        Raises InputError where it cannot work on them, which ends the run before any work.
+        Raises InputError if it cannot handle the data, which ends the run before any work.
         """
         return ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MetricValues:
-    """Per-query or per-row ``values`` (m,) and their ``weights`` (m,); the metric is their
-    weighted mean."""
+    """``values`` and ``weights`` (m,) per query or row; the metric is their weighted mean."""
 
     values: FloatArray
     weights: FloatArray
 
     @property
     def mean(self) -> float:
-        """The metric over all queries or rows; NaN where nothing could be judged."""
+        """Metric over all queries or rows; NaN if all weights are zero."""
         total = float(self.weights.sum())
         return float((self.values * self.weights).sum() / total) if total > 0 else float("nan")
 
@@ -340,7 +337,7 @@ class Metric(Protocol):
     @property
     @abstractmethod
     def tasks(self) -> frozenset[Task]:
-        """Tasks it applies to."""
+        """Tasks that the metric applies to."""
 
     @abstractmethod
     def values(
@@ -350,28 +347,28 @@ class Metric(Protocol):
         queries: Queries | None = None,
         multiplicity: NDArray[np.int64] | None = None,
     ) -> MetricValues:
-        """Judge scores (n,) or (n, K) against labels (n,).
+        """Evaluate scores (n,) or (n, K) against labels (n,).
 
-        Where rows are pixels, ``queries`` are the ``Frames`` they make up.
+        For data whose rows are pixels, ``queries`` are their ``Frames``.
         """
 
 
 class CompleteMetric(Metric, Protocol):
-    """What a metric may also have, each with its default."""
+    """Optional members of a metric, with their defaults."""
 
     pictures: bool = False
-    """True if it is asked only about data whose rows are pixels of frames."""
+    """True if the metric applies only to pixels of frames."""
     bounds: tuple[float, float] | None = None
-    """The numbers between which its mean lies."""
+    """Lower and upper bound of the mean."""
     order_only: bool = False
     """True if only the order of the scores (n,) matters, within each query or overall: an
-    increasing function of them changes nothing."""
+    increasing transformation of the scores does not change the result."""
 
     def undefined(self, y: FloatArray) -> str:
-        """Why it has no value on labels (n,), whatever the scores, or nothing: a plan says it."""
+        """Reason why the metric is undefined on labels (n,), or ""; plans show it."""
         return ""
 
 
 SuiteKey = Callable[[Any, Set[str], Set[str]], None]
-"""Checks the value of a plugin's key in a suite file, given the names of the suite's data sets and
-learners. Raises UsageError."""
+"""Function that checks a plugin's key of a suite file, given the names of the suite's data sets
+and learners. Raises UsageError."""

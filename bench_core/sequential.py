@@ -1,9 +1,9 @@
-"""Sequential policies: what a row buys next is decided by what it has bought so far.
+"""Sequential policies: the next purchase of a row depends on the values bought so far.
 
-A learner whose ``fit`` returns ``Sequential(policy, prices)`` states two functions: what to buy
-next, and what to predict. All else is done here: cells are hidden until they are bought, purchases
-are billed at marginal prices and in their order, and caps are kept. So a policy cannot read what it
-did not pay for, whatever it does.
+A learner's ``fit`` returns ``Sequential(policy, prices)``. The policy defines two functions: the
+next purchase, and the prediction. ``Sequential`` hides cells until they are bought, bills
+purchases at marginal prices in their order, and enforces caps. A policy therefore cannot read
+values that it has not paid for.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,77 +21,77 @@ from bench_core.data import Features
 from bench_core.errors import UsageError
 
 STOP = -1
-"""As the next purchase of a row: none, predict."""
+"""Action of a row: stop buying and predict."""
 
 ROUNDING = 1e-9
-"""A sum of prices may exceed what is left by this share of the cap: 0.1 + 0.2 is within 0.3."""
+"""Relative tolerance of a cap for sums of prices: 0.1 + 0.2 is within 0.3."""
 
 
 _EVALUATED = ("each_act", "each_answer")
 
 
 class Evaluated(NamedTuple):
-    """What one call evaluates for one row: splits (summed multipliers) and trees."""
+    """Evaluations of one call for one row: splits (summed multipliers) and trees."""
 
     splits: float = 0.0
     trees: float = 0.0
 
 
 class Policy(Protocol):
-    """What to buy next, and what to predict. Both see rows of one block, which are independent.
+    """Required members of a policy. Its functions receive independent rows of one block.
 
-    ``cells`` (n, d) float32 are NaN where they were not bought, ``bought`` (n, k) says which of the
-    ``Purchases`` were made. Both belong to the policy.
+    ``cells`` (n, d) float32 are NaN if not bought. ``bought`` (n, k) marks the ``Purchases`` made.
+    The policy may modify both.
     """
 
     stops: Mapping[str, Sequence[float]]
-    """One name with its values, such as ``{"price": (1.0, 0.1, 0.0)}``: the operating points, one
-    after the other. The last one spends most, and answers under caps."""
+    """One name with its values, such as ``{"price": (1.0, 0.1, 0.0)}``: the operating points in
+    order. The last has the highest cost and is used under caps."""
 
     def act(
         self, cells: Float32Array, bought: BoolArray, left: FloatArray, stop: float
     ) -> IntArray:
-        """The next purchase (n,) of each row, of those not made yet, or ``STOP``.
+        """Return the next purchase (n,) of each row, not yet made, or ``STOP``.
 
-        ``left`` (n,) is what a cap leaves, with room for rounding; infinity without one. A purchase
-        that costs more ends the row's way. ``stop`` is one of ``stops``.
+        ``left`` (n,) is the remainder of the cap, with tolerance for rounding; infinity without a
+        cap. A purchase that costs more ends the row. ``stop`` is one of ``stops``.
         """
 
     def predict(self, cells: Float32Array, bought: BoolArray) -> FloatArray:
-        """Scores (n,) or (n, K), as those of a ``Prediction``."""
+        """Return scores (n,) or (n, K), as in ``Prediction``."""
 
     def state(self) -> Mapping[str, Any]:
-        """Everything needed to rebuild the policy: arrays and JSON only."""
+        """Return everything needed to rebuild the policy: arrays and JSON only."""
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> Self:
-        """The inverse of ``state``."""
+        """Inverse of ``state``."""
 
 
 class CompletePolicy(Policy, Protocol):
-    """What a policy may also have, each with its default."""
+    """Optional members of a policy, with their defaults."""
 
     nested: bool = False
-    """True if at each stop a row buys all that it buys at the stop before, in the same order: then
-    it goes on from there."""
+    """True if each stop extends the purchases of the previous stop in the same order; the
+    computation then continues from there."""
     marks: tuple[str, ...] = ()
-    """As those of a model."""
+    """Marks, as for a model."""
     each_act: Evaluated = Evaluated()
-    """What one call of ``act`` evaluates for a row, at most."""
+    """Maximum evaluations per row of one call of ``act``."""
     each_answer: Evaluated = Evaluated()
-    """What one call of ``predict`` evaluates for a row, at most."""
+    """Maximum evaluations per row of one call of ``predict``."""
 
     def program(self, prices: SensorPrices, stop: float) -> Any:
-        """The policy at a stop as a ``bench_core.serving.PolicyProgram``: then it is exported."""
+        """Return the policy at a stop as a ``bench_core.serving.PolicyProgram``, for export."""
 
 
 @dataclass(frozen=True, eq=False)
 class Purchases:
     """The k purchases that a policy chooses from, one at a time.
 
-    Each is a set of sensors that a feature needs: columns of one sensor are one purchase, and a
-    feature that others give together is none. Where every sensor serves by itself, purchase k is
-    the k-th sensor.
+    Each purchase is a set of sensors needed by a feature. Columns of one sensor share a purchase. A
+    feature covered by the purchases of others has no purchase. If every sensor can be bought
+    separately, purchase k is the k-th sensor.
     """
 
     sets: BoolArray  # (k, s)
@@ -99,7 +99,7 @@ class Purchases:
 
     @classmethod
     def of(cls, prices: SensorPrices) -> Self:
-        """Those that these prices allow."""
+        """Purchases under these prices."""
         needs = {frozenset(prices.sensors_of(j).tolist()) for j in range(prices.features)}
         several = {need for need in needs if len(need) > 1}
         others = {need: [o for o in needs if o < need] for need in several}
@@ -115,27 +115,27 @@ class Purchases:
 
     @cached_property
     def apart(self) -> bool:
-        """Whether purchase k is sensor k: prices are the same at any time."""
+        """True if purchase k is sensor k, so that prices are constant."""
         return np.array_equal(self.sets, np.eye(len(self.sets), dtype=bool))
 
     @cached_property
     def price(self) -> FloatArray:
-        """The price (k,) of each purchase by itself."""
+        """Price (k,) of each purchase made first."""
         return np.asarray(self.sets @ self.sensor)
 
     def sensors(self, bought: BoolArray) -> BoolArray:
-        """The sensors (n, s) of purchases made (n, k)."""
+        """Sensors (n, s) of the purchases made (n, k)."""
         if self.apart:
             return bought
         return np.asarray(bought.astype(np.float32) @ self.sets.astype(np.float32) > 0)
 
     def made(self, sensors: BoolArray) -> BoolArray:
-        """The purchases (n, k) all of whose sensors (n, s) are bought."""
+        """Purchases (n, k) whose sensors (n, s) are all bought."""
         lacking = (~sensors).astype(np.float32) @ self.sets.T.astype(np.float32)
         return np.asarray(lacking == 0)
 
     def marginal(self, bought: BoolArray) -> FloatArray:
-        """What each purchase costs (n, k) after those made (n, k); 0 for these."""
+        """Marginal price (n, k) of each purchase after the purchases made (n, k); 0 for those."""
         if self.apart:
             return np.where(bought, 0.0, self.price)
         return np.asarray(np.where(self.sensors(bought), 0.0, self.sensor) @ self.sets.T)
@@ -148,8 +148,8 @@ class Purchases:
         least: FloatArray | float,
         skip: bool = True,
     ) -> IntArray:
-        """The purchase (n,) of most ``worth`` (n, k) that is not made and, with ``skip``, can be
-        paid, if it is worth at least ``least``, else ``STOP``."""
+        """Return the purchase (n,) of largest ``worth`` (n, k) among those not made and, with
+        ``skip``, affordable, if it is at least ``least``; else ``STOP``."""
         if len(self) == 0:
             return np.full(len(bought), STOP)
         if skip and np.isfinite(left).any():
@@ -161,8 +161,8 @@ class Purchases:
 
 
 def purchases_of(given: Any, bought: BoolArray) -> IntArray:
-    """What ``act`` gave for rows that have ``bought`` (n, k). Raises ValueError where that is no
-    purchase for each row, or ``STOP``."""
+    """Check the result of ``act`` for rows with purchases ``bought`` (n, k). Raises ValueError
+    unless each row has a new purchase or ``STOP``."""
     chosen, (n, k) = np.asarray(given), bought.shape
     if chosen.dtype.kind not in "iu" or chosen.shape != (n,):
         fault = f"{chosen.dtype} {chosen.shape}, not whole numbers {(n,)}"
@@ -177,7 +177,7 @@ def purchases_of(given: Any, bought: BoolArray) -> IntArray:
 
 
 class _Lists:
-    """Lists of numbers, one after the other."""
+    """Lists of integers in one array."""
 
     def __init__(self, lists: Sequence[Sequence[int]]) -> None:
         self.size = np.array([len(own) for own in lists], dtype=np.int64)
@@ -185,7 +185,7 @@ class _Lists:
         self.items = np.array([item for own in lists for item in own], dtype=np.int64)
 
     def of(self, which: IntArray) -> tuple[IntArray, IntArray]:
-        """The items of the lists ``which`` (m,), and for each its place in ``which``."""
+        """Items of the lists ``which`` (m,), and the position in ``which`` of each item."""
         size = self.size[which]
         place = np.repeat(np.arange(len(which)), size)
         first = self.start[which] - (np.cumsum(size) - size)
@@ -194,27 +194,27 @@ class _Lists:
 
 @dataclass(slots=True, eq=False)
 class Rows:
-    """How far n rows are."""
+    """State of n rows while they buy."""
 
     cells: Float32Array  # (n, d)
     bought: BoolArray  # (n, k)
     sensors: BoolArray  # (n, s)
     order: IntArray  # (n, s)
-    lacking: Any  # unsigned (n, d + k), sensors that features and purchases still need
-    price: FloatArray  # (s,), the prices that ``left`` is counted in
+    lacking: Any  # unsigned (n, d + k), missing sensors of features and purchases
+    price: FloatArray  # (s,), prices that reduce ``left``
     left: FloatArray  # (n,)
     steps: IntArray  # (n,), purchases so far
     asked: IntArray  # (n,), calls of ``act``
-    short: BoolArray  # (n,), whose next purchase cost too much
+    short: BoolArray  # (n,), True if the next purchase was too expensive
     begun: bool = False
 
 
 @dataclass(eq=False)
 class Sequential:
-    """The model that a policy makes: it buys for each row what the policy says.
+    """Model that buys features for each row according to a policy.
 
-    Its operating points are the policy's ``stops``. Purchases cost what ``prices`` say when the row
-    makes them. What is free is bought before the first step.
+    Its operating points are the policy's ``stops``. ``prices`` give the cost of a purchase at the
+    time it is made. Free sensors are bought before the first step.
     """
 
     policy: Any
@@ -239,11 +239,11 @@ class Sequential:
 
     @property
     def marks(self) -> tuple[str, ...]:
-        """The policy's."""
+        """Marks of the policy."""
         return tuple(getattr(self.policy, "marks", ()))
 
     def predict_path(self, features: Features) -> Iterator[Prediction]:
-        """One prediction for each stop."""
+        """Yield one prediction per stop."""
         rows, ((name, stops),) = None, self.policy.stops.items()
         for stop in stops:
             if rows is None or not getattr(self.policy, "nested", False):
@@ -251,16 +251,16 @@ class Sequential:
             yield self._answer(features, rows, {name: stop})
 
     def predict_capped(self, features: Features, cap: float, prices: SensorPrices) -> Prediction:
-        """The prediction at the last stop where no row may pay more than ``cap`` for its sensors,
-        by these ``prices``; the policy knows what is left."""
+        """Prediction at the last stop if each row may pay at most ``cap`` for its sensors under
+        these ``prices``; the policy receives the remainder."""
         ((name, stops),) = self.policy.stops.items()
         rows = self.begin(len(features), prices, cap * (1 + ROUNDING))
         return self._answer(features, rows, {name: stops[-1]})
 
     def program(self, point: Mapping[str, int | float]) -> Any:
-        """The policy's program (``bench_core.serving.PolicyProgram``) at one of its stops.
+        """Program of the policy (``bench_core.serving.PolicyProgram``) at one of its stops.
 
-        Raises UsageError where it has none.
+        Raises UsageError if the policy has no program.
         """
         ((name, _),) = self.policy.stops.items()
         if not hasattr(self.policy, "program"):
@@ -272,14 +272,14 @@ class Sequential:
         return replace(self.policy.program(self.prices, point[name]), **evaluated)
 
     def state(self) -> dict[str, Any]:
-        """The policy's state under its class, and the prices."""
+        """State of the policy, prefixed by its class, and the prices."""
         own = {f"policy.{name}": value for name, value in self.policy.state().items()}
         prices = {f"prices.{name}": value for name, value in self.prices.state().items()}
         return {"kind": remember_class(type(self.policy)), **own, **prices}
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> Self:
-        """The inverse of ``state``."""
+        """Inverse of ``state``."""
         parts: dict[str, dict[str, Any]] = {"policy": {}, "prices": {}}
         for name, value in state.items():
             part, dot, own = name.partition(".")
@@ -289,7 +289,7 @@ class Sequential:
         return cls(policy.from_state(parts["policy"]), SensorPrices.from_state(parts["prices"]))
 
     def begin(self, n: int, prices: SensorPrices, left: float = np.inf) -> Rows:
-        """Rows that have bought nothing."""
+        """Return rows without purchases."""
         (k, s), d = self._purchases.sets.shape, self.prices.features
         cells, lacking = np.full((n, d), np.nan, np.float32), np.tile(self._needed, (n, 1))
         bought, sensors, order = np.zeros((n, k), bool), np.zeros((n, s), bool), np.full((n, s), -1)
@@ -300,10 +300,10 @@ class Sequential:
     def buy(
         self, rows: Rows, stop: float, each: float = 0.0
     ) -> Iterator[tuple[IntArray, IntArray]]:
-        """Buy until the policy stops, nothing is left to buy, or the next purchase costs too much.
+        """Buy until the policy stops, all is bought, or the next purchase is too expensive.
 
-        Yields rows (m,), rising, and columns (m,) that they see from now on; their ``cells`` are
-        written before it goes on. ``each`` call of ``act`` costs so much of what is left.
+        Yields rows (m,), ascending, and the columns (m,) they now see. The caller writes their
+        ``cells`` before the next iteration. ``each`` is the price of one call of ``act``.
         """
         free = np.flatnonzero(self._purchases.sets @ rows.price == 0)
         if not rows.begun:
@@ -333,12 +333,12 @@ class Sequential:
             rows.short[going] = ~go
             going, chosen = going[go], chosen[go]
             rows.left[going] -= price[go]
-            yield self._add(rows, going, chosen, min(1, len(free)))  # what is free is step 0
+            yield self._add(rows, going, chosen, min(1, len(free)))  # free sensors are step 0
             rows.steps[going] += 1
             going = going[~rows.bought[going].all(axis=1)]
 
     def evaluated(self, rows: Rows) -> tuple[FloatArray, FloatArray]:
-        """Splits (n,) and trees (n,) of asking and of the answer."""
+        """Splits (n,) and trees (n,) of all calls of ``act`` and of ``predict``."""
         act, answer = (getattr(self.policy, name, Evaluated()) for name in _EVALUATED)
         splits, trees = (
             rows.asked * of_act + of_answer for of_act, of_answer in zip(act, answer, strict=True)
@@ -348,7 +348,7 @@ class Sequential:
     def _add(
         self, rows: Rows, those: IntArray, chosen: IntArray, first: int
     ) -> tuple[IntArray, IntArray]:
-        """Make one purchase for each of some rows: the rows and columns that it shows."""
+        """Make one purchase for each of some rows; return the rows and columns that it reveals."""
         place, sensors = self._sensors.of(chosen)
         row = those[place]
         new = ~rows.sensors[row, sensors]
@@ -361,14 +361,14 @@ class Sequential:
         np.subtract.at(lacking, at, 1)
         done = lacking[at] == 0
         row, things = row[done], things[done]
-        if len(sensors) > len(those):  # two sensors of one thing may be new
+        if len(sensors) > len(those):  # a purchase may have two new sensors
             row, things = np.divmod(np.unique(at[done]), width)
         column = things < d
         rows.bought[row[~column], things[~column] - d] = True
         return row[column], things[column]
 
     def _answer(self, features: Features, rows: Rows, point: dict[str, float]) -> Prediction:
-        """The prediction where all cells are at hand."""
+        """Prediction when all cells are available."""
         X, (stop,) = np.asarray(features.X, dtype=np.float32), point.values()
         for row, column in self.buy(rows, stop):
             rows.cells[row, column] = X[row, column]

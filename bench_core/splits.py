@@ -1,4 +1,4 @@
-"""What a data set prepares: three splits and their costs."""
+"""Prepared data: training, validation and test splits with their costs."""
 
 from __future__ import annotations
 
@@ -18,36 +18,35 @@ from bench_core.errors import UsageError, option
 
 SPLITS = ("train", "valid", "test")
 KNOWS = "knows the distribution"
-"""The mark of a model that was told ``Splits.truth``: a reference, to which nothing learned is
-equal."""
+"""Mark of a model that used ``Splits.truth``: a reference, not comparable with learned ones."""
 MOST_CLASSES = 20
-"""More different whole numbers are a target of regression, where no task is given."""
+"""Largest number of distinct integer labels that count as classes if no task is given."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Splits:
-    """What a data set prepares: three splits, their costs, and what they are.
+    """Training, validation and test splits, their costs and metadata.
 
-    ``Splits(train, valid, test, prices)`` is enough: ``task`` and ``classes`` come from the data
-    set's class and the labels, unless they are given. Learners train on ``prices``; bills are made
-    by ``cost_model`` where prices that add up cannot say it, and ``prices`` are then its surrogate.
-    ``costs_assumed``: nobody gave any costs. ``fingerprint`` is a sha256 over all arrays, costs
-    left out (filled in by the prepared-data cache); ``encodings``: how each column of a user's
-    table became features, () where features are columns; ``class_names``: the labels of a user's
-    classes, by number; ``notes`` are one-line notes for the user (a sample, what was left out).
+    ``Splits(train, valid, test, prices)`` is sufficient: by default ``task`` and ``classes`` come
+    from the data set's class and the labels. Learners train on ``prices``. ``cost_model`` computes
+    the bills if costs are not additive; ``prices`` are then its surrogate. ``costs_assumed`` is
+    True if no costs were given. ``fingerprint`` is a sha256 over all arrays except costs, set by
+    the prepared-data cache. ``encodings`` describe how columns of a user's table became features,
+    () if features are columns. ``class_names`` are a user's labels by class number. ``notes`` are
+    one-line notes for the user (a sample, omitted rows).
 
-    ``truth`` is the distribution that rows are drawn from, where a generator tells it: ``table``
-    (v1, .., vd, K), the probabilities of all values (0, 1, ..) of the features with each class; or
-    ``label`` (h,), ``mean`` and ``sd`` (h, d) of hypotheses, equally likely, under each of which
-    features are independent and normal (``sd`` NaN: uniform on [0, 1)). It gives boards the
-    optimum (``bench_core.optimum``). A learner that reads it has models marked ``KNOWS``.
+    ``truth`` is the distribution of rows, if a generator knows it. Either ``table`` (v1, .., vd, K)
+    holds the joint probabilities of all feature values (0, 1, ..) and classes. Or ``label`` (h,),
+    ``mean`` and ``sd`` (h, d) describe equally likely hypotheses, given which features are
+    independent and normal (``sd`` NaN: uniform on [0, 1)). Boards compute the optimum from it
+    (``bench_core.optimum``). Models of a learner that reads it are marked ``KNOWS``.
     """
 
     train: Examples
     valid: Examples
     test: Examples
     prices: SensorPrices
-    task: Task = cast(Task, None)  # noqa: RUF009 - until ``complete`` has filled it in
+    task: Task = cast(Task, None)  # noqa: RUF009 - until ``complete`` sets it
     classes: int = 0  # 2 for binary, K for multiclass, 0 otherwise
     feature_names: tuple[str, ...] = ()
     stand_in: bool = False  # generated in place of licensed data
@@ -60,7 +59,7 @@ class Splits:
     truth: Mapping[str, Array] = field(default_factory=dict)
 
     def complete(self, task: Task | None = None) -> Splits:
-        """The same data with task and number of classes: its own, else ``task``, else by labels."""
+        """Set task and number of classes: its own values, else ``task``, else from the labels."""
         task, classes = self.task or task, self.classes
         if not task:
             queries = self.train.queries is not None
@@ -75,8 +74,8 @@ class Splits:
 
     @property
     def constant(self) -> FloatArray:
-        """The best constant, () or (K,), from the training labels: the mean target or grade, the
-        log-odds, or the logarithms of the classes' shares."""
+        """Best constant, () or (K,), from the training labels: mean target or grade, log-odds, or
+        logarithms of the class frequencies."""
         y, copies = self.train.y, self.train.weights
         if self.task in (Task.REGRESSION, Task.RANKING):
             return np.asarray(np.average(y, weights=copies))
@@ -87,34 +86,34 @@ class Splits:
 
     @property
     def costs(self) -> CostModel:
-        """What bills are made by."""
+        """Cost model that computes bills."""
         return self.prices if self.cost_model is None else self.cost_model
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The features' names, their numbers from 1 where the data has none."""
+        """Feature names; numbers from 1 if the data has none."""
         d = self.train.X.shape[1]
         return self.feature_names or tuple(str(j) for j in range(1, d + 1))
 
     @property
     def origins(self) -> tuple[str, ...]:
-        """The column that each feature is made of, () where features are columns."""
+        """Source column of each feature, () if features are columns."""
         return tuple(own.name for own in self.encodings for _ in own.features)
 
     @property
     def offsets(self) -> tuple[float, ...]:
-        """What was subtracted from each feature, () for 0."""
+        """Offset subtracted from each feature, () for 0."""
         offsets = tuple(own.offset for own in self.encodings for _ in own.features)
         return offsets if any(offsets) else ()
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The columns that cost files name, one for each feature."""
+        """Columns that cost files name, one per feature."""
         return self.origins or self.names
 
     @property
     def all_notes(self) -> tuple[str, ...]:
-        """The notes, and what a reader has to know of the costs."""
+        """Notes, including notes on costs."""
         notes = (*self.notes, ASSUMED_COSTS) if self.costs_assumed else self.notes
         if self.cost_model is None:
             return notes
@@ -123,7 +122,7 @@ class Splits:
         return (*notes, f"costs by model {name!r}; learners trained on additive prices instead")
 
     def in_unit(self, unit: str) -> Splits:
-        """The same data with prices that count ``unit``."""
+        """The same data with prices in ``unit``."""
         if self.cost_model is not None:
             raise UsageError(
                 f"{option('unit')}: cost model {self.costs.name!r} has a unit of its own"
@@ -131,15 +130,15 @@ class Splits:
         return replace(self, prices=replace(self.prices, unit=unit))
 
     def under(self, costs: CostModel) -> Splits:
-        """The same data under other costs."""
-        # learners need prices that add up, whatever bills are made by
+        """The same data with another cost model."""
+        # learners need additive prices, whatever the cost model
         prices = costs.surrogate(self.train)
         other = None if prices is costs else costs
         return replace(self, prices=prices, cost_model=other, costs_assumed=False)
 
 
 def task_of_labels(labels: NDArray[Any]) -> tuple[Task, str]:
-    """The task that labels (n,) without queries belong to, and why."""
+    """Task inferred from labels (n,) without queries, and the reason."""
     # two labels may be 0 and 1, -1 and 1 or two words
     values = np.unique(labels)
     if len(values) == 2:

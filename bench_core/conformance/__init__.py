@@ -1,20 +1,20 @@
 """Checks that third parties run on their own plugins.
 
-``bench check -p my_module`` runs them all and says of each fault what was seen, what was expected
-and how to fix it. In a test of yours, with the fixture of the pytest plugin that comes along::
+``bench check -p my_module`` runs all checks and reports the observed behaviour, the expected
+behaviour and the remedy of each fault. In your own tests, use the included pytest plugin::
 
     @pytest.mark.bench_check("my_module")
     def test_it_keeps_its_promises(promise):
         promise()
 
-or for one object, at parameters that make a fit quick::
+or for one object, with parameters that make a fit fast::
 
     from bench_core.conformance import check_learner
 
     def test_my_learner_keeps_its_promises():
         check_learner(MyLearner(trees=5))
 
-``check_dataset``, ``check_metric``, ``check_cost_model`` and ``check_report`` are alike.
+``check_dataset``, ``check_metric``, ``check_cost_model`` and ``check_report`` work alike.
 """
 
 from collections.abc import Iterable, Sequence
@@ -58,7 +58,7 @@ __all__ = [
 ]
 
 Found = tuple[str, str]
-"""Kind and name of something that a plugin registers."""
+"""Kind and name of an object that a plugin registers."""
 
 _CHECKS: dict[str, tuple[ModuleType, ...]] = {
     "learner": (learner_checks, policy_checks),
@@ -70,41 +70,41 @@ _CHECKS: dict[str, tuple[ModuleType, ...]] = {
 
 
 def check_learner(learner: Any, tasks: Iterable[Task] | None = None) -> None:
-    """Run every check; ConformanceError with the lines of each promise that is broken."""
+    """Run all checks; ConformanceError has the lines of each broken promise."""
     run_all(learner_cases(learner, tasks))
 
 
 def check_dataset(dataset: Any, source: Source | None = None) -> None:
-    """Run every check on a data set of profile quick; its files are looked for in ``source``."""
+    """Run all checks on a data set of profile quick; ``source`` locates its files."""
     run_all(_cases("data set", dataset, source))
 
 
 def check_metric(metric: Any) -> None:
-    """Run every check on small tasks of the kinds that the metric judges."""
+    """Run all checks on small tasks to which the metric applies."""
     run_all(_cases("metric", metric))
 
 
 def check_cost_model(costs: Any) -> None:
-    """Run every check on a cost model, such as a cost file describes."""
+    """Run all checks on a cost model, such as one from a cost file."""
     run_all(_cases("cost model", costs))
 
 
 def check_report(report: Any) -> None:
-    """Run every check on a report, which is an instance or a module."""
+    """Run all checks on a report, an instance or a module."""
     run_all(_cases("report", report))
 
 
 def learner_cases(learner: Any, tasks: Iterable[Task] | None = None) -> list[Case]:
-    """Every promise on a small task of each kind that the learner, and all that it stands on, do
-    (or of ``tasks``)."""
+    """Return all cases on a small task of each kind that the learner and the learners it uses
+    support (or of ``tasks``)."""
     return _cases("learner", learner, tasks=tasks)
 
 
 def _cases(
     kind: str, value: Any, source: Source | None = None, tasks: Iterable[Task] | None = None
 ) -> list[Case]:
-    """Every check of one plugin's thing, an instance of a kind, on each task that it does."""
-    given: dict[str, tuple[Any, ...]]  # what checks get besides the thing, by task
+    """Return all cases of one object of a kind, on each task that it supports."""
+    given: dict[str, tuple[Any, ...]]  # further arguments of checks, by task
     if kind == "learner":
         done = sorted(map(Task, _done(value) if tasks is None else tasks))
         given = {task: (task_splits(task),) for task in done}
@@ -134,10 +134,10 @@ def chosen_cases(
     kind: str = "",
     data_dir: str = "",
 ) -> list[Case]:
-    """The cases of these names (things, or plugins as a whole), or of all that ``modules`` give.
+    """Return the cases of these names (objects or plugins), or of everything in ``modules``.
 
-    ``settings`` are as those of ``bench run`` (``miser.trees=5``); a cost model takes its options
-    from them. Raises UsageError for an unknown name, and where there is nothing to check.
+    ``settings`` are as in ``bench run`` (``miser.trees=5``); options of a cost model are given this
+    way. Raises UsageError for an unknown name, and if there is nothing to check.
     """
     # name -> its parameters, as {"miser": {"trees": 5}}
     tables: dict[str, dict[str, Any]] = {}
@@ -146,7 +146,7 @@ def chosen_cases(
             own = tables.get(setting.owner, {})
             tables[setting.owner] = with_setting(own, setting.path, setting.value)
     found = [pair for name in names for pair in _named(registry, name, kind)]
-    if not names:  # all that the modules register
+    if not names:  # everything registered by the modules
         found = [pair for module in modules for pair in _given_by(registry, module)]
     if not found:
         given = ", ".join(modules) or "nothing is named"
@@ -163,7 +163,7 @@ def chosen_cases(
 
 
 def _named(registry: Registry, name: str, kind: str) -> list[Found]:
-    """Everything of that name, or all that the plugin of that name registers."""
+    """Return objects of that name, or all objects of the plugin of that name."""
     kinds = [kind] if kind else list(_CHECKS)
     if "learner" in kinds:
         name = registry.learner_name(name)
@@ -175,17 +175,17 @@ def _named(registry: Registry, name: str, kind: str) -> list[Found]:
 
 
 def _given_by(registry: Registry, plugin: str) -> list[Found]:
-    """Everything that a plugin, or a module, registers."""
+    """Return all objects that a plugin or module registers."""
     owners = registry.origin.items()
     return [pair for pair, p in owners if plugin in (p.name, p.module) and pair[0] in _CHECKS]
 
 
 def _made(registry: Registry, kind: str, name: str, table: dict[str, Any]) -> Iterable[Any]:
-    """The instances to check; several where a setting is a grid."""
+    """Create the instances to check; several if a setting is a grid."""
     if kind == "learner":
         learners = expand(registry.learner(name), table, registry, f"learner {name}")
         for learner in learners:
-            learner_of(learner).stamp()  # a file or library that it lacks is one clear line
+            learner_of(learner).stamp()  # raises one line for a missing file or library
         return learners
     if kind == "data set":
         return expand(registry.dataset(name), table, registry, f"data set {name}")
@@ -193,7 +193,7 @@ def _made(registry: Registry, kind: str, name: str, table: dict[str, Any]) -> It
         return [registry.metrics[name] if kind == "metric" else registry.reports[name]]
     cls: Any = registry.cost_models[name]
     try:
-        return [cls.from_options(prices(), table, int)]  # of features that are called 0 to 9
+        return [cls.from_options(prices(), table, int)]  # features are named 0 to 9
     except ValueError as error:
         example = f"--set '{name}.{(cls.options or ('key',))[0]}=VALUE'"
         raise UsageError(f"cost model {name}: {error}; give it by {example}") from error

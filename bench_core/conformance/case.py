@@ -1,8 +1,7 @@
-"""A check of one plugin, with what it expects and how to fix what breaks it.
+"""Checks of one plugin, with the expected behaviour and the remedy.
 
-A check is a function that returns where the plugin keeps a promise and raises where it does not.
-The first part of its docstring is the promise, the paragraph that begins with "Remedy:" says how to
-fix a plugin that breaks it.
+A check is a function that raises if the plugin breaks a promise. The first part of its docstring is
+the promise. The paragraph that begins with "Remedy:" explains how to fix the plugin.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -17,34 +16,34 @@ from bench_core.results.store_files import StateError
 
 Check = Callable[..., None]
 
-# without these no other check of the same plugin on the same task means anything
+# if one of these fails, other checks of the same plugin and task are meaningless
 FIRST = ("check_members", "check_contract", "check_splits", "check_values", "check_bills")
 
 
 class ConformanceError(AssertionError):
-    """A plugin breaks a promise; the message says what was seen."""
+    """A plugin breaks a promise; the message describes the observed behaviour."""
 
 
 def expect(holds: Any, seen: str) -> None:
-    """Raise ConformanceError with what was seen, unless the promise holds."""
+    """Raise ConformanceError with the observation ``seen`` unless the promise ``holds``."""
     if not holds:
         raise ConformanceError(seen)
 
 
 def checks_of(module: ModuleType) -> list[Check]:
-    """The checks that a module defines: its functions ``check_...``, in their order there."""
+    """Return the checks defined in a module, its functions ``check_...``, in order."""
     return [check for name, check in vars(module).items() if name.startswith("check_")]
 
 
 def promise_of(check: Check) -> tuple[str, str]:
-    """The promise of a check, and its remedy."""
+    """Return the promise of a check, and its remedy."""
     expected, _, remedy = (check.__doc__ or "").partition("Remedy:")
     return one_line(expected), one_line(remedy)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Case:
-    """A check with the plugin and what else it is given; ``on`` names the task, if there is one."""
+    """A check with the plugin and other arguments; ``on`` names the task, if any."""
 
     subject: str
     check: Check
@@ -53,16 +52,16 @@ class Case:
 
     @property
     def name(self) -> str:
-        """As ``check_state (binary)``."""
+        """Name such as ``check_state (binary)``."""
         return f"{self.check.__name__} ({self.on})" if self.on else self.check.__name__
 
     def fault(self) -> str:
-        """Three lines: what was seen, what was expected, how to fix it; "" where it holds."""
+        """Return three lines (observed, expected, remedy), or "" if the check passes."""
         try:
             self.check(*self.arguments)
         except (ConformanceError, ContractError, StateError, BenchError) as error:
             seen = str(error)
-        except Exception as error:  # of the plugin: with the place of the fault
+        except Exception as error:  # raised by the plugin: add its location
             seen = fault_of(error) or f"{type(error).__name__}: {error}"
         else:
             return ""
@@ -70,14 +69,14 @@ class Case:
         return f"{self.name}: {one_line(seen)}\n  expected: {expected}\n  to fix: {remedy}"
 
     def __call__(self) -> None:
-        """Run it; ConformanceError with those lines where the promise is broken."""
+        """Run the check; raise ConformanceError with these lines if it fails."""
         if fault := self.fault():
             raise ConformanceError(f"{self.subject}: {fault}")
 
 
 def examine(cases: Iterable[Case]) -> Iterator[tuple[Case, str]]:
-    """Each case with its fault. Where one of ``FIRST`` fails, the cases after it of the same plugin
-    and task are left out."""
+    """Yield each case with its fault. If one of ``FIRST`` fails, later cases on that plugin and
+    task are skipped."""
     # plugin and task
     given_up: set[tuple[str, str]] = set()
     for case in cases:
@@ -89,6 +88,6 @@ def examine(cases: Iterable[Case]) -> Iterator[tuple[Case, str]]:
 
 
 def run_all(cases: Iterable[Case]) -> None:
-    """Run cases; ConformanceError with the lines of each that fails."""
+    """Run cases; raise ConformanceError with the lines of all that fail."""
     if faults := [fault for _, fault in examine(cases) if fault]:
         raise ConformanceError("\n".join(faults))

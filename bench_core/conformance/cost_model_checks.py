@@ -1,5 +1,4 @@
-"""The promises of cost models, one function each, given the model, random purchases (60, s) and
-their queries."""
+"""Promises of cost models, given the model, random purchases (60, s) and their queries."""
 
 from typing import Any
 
@@ -27,10 +26,10 @@ def check_members(costs: Any, bought: BoolArray, queries: Queries) -> None:
 
 
 def check_bills(costs: Any, bought: BoolArray, queries: Queries) -> None:
-    """Bills are (n,), finite and at least 0; nothing costs nothing; all costs ``everything``.
+    """Bills are (n,), finite and at least 0; no purchase costs 0; all sensors cost ``everything``.
 
-    Remedy: make feature_cost a sum over what ``acquired`` holds, one number for each row, and
-    ``everything`` its value where all is bought.
+    Remedy: make feature_cost a sum over ``acquired``, one number for each row, and ``everything``
+    its value if all sensors are bought.
     """
     for of in (None, queries):
         bill = _bill(costs, bought, of)
@@ -45,7 +44,7 @@ def check_bills(costs: Any, bought: BoolArray, queries: Queries) -> None:
 def check_more_costs_more(costs: Any, bought: BoolArray, queries: Queries) -> None:
     """A query that buys more sensors never costs less.
 
-    Remedy: let discounts lower a price by no more than what was bought before.
+    Remedy: a discount must not exceed the price already paid.
     """
     # the same purchases and a few more
     more = bought | (np.random.default_rng(1).random(bought.shape) < 0.2)
@@ -60,7 +59,7 @@ def check_more_costs_more(costs: Any, bought: BoolArray, queries: Queries) -> No
 def check_blocks(costs: Any, bought: BoolArray, queries: Queries) -> None:
     """A query's bill depends on nothing outside it.
 
-    Remedy: use no sum or count over all rows at hand; those of ``queries`` are one bill's.
+    Remedy: do not use sums or counts over the block; ``queries`` delimit the bills.
     """
     whole = _bill(costs, bought, queries)
     for a, b in zip(queries.boundaries[:-1], queries.boundaries[1:], strict=True):
@@ -70,17 +69,17 @@ def check_blocks(costs: Any, bought: BoolArray, queries: Queries) -> None:
 
 
 def check_state(costs: Any, bought: BoolArray, queries: Queries) -> None:
-    """``state`` is arrays and JSON; a model rebuilt from it bills the same.
+    """``state`` is arrays and JSON; a model rebuilt from it computes the same bills.
 
-    Remedy: put all that feature_cost uses into state(), and read it in from_state().
+    Remedy: put everything that feature_cost uses into state(), and read it in from_state().
     """
     one, two = (_bill(c, bought, queries) for c in (from_json(to_json(costs)), costs))
     expect(np.array_equal(one, two), "rebuilt from its state it bills differently")
 
 
 def check_surrogate(costs: Any, bought: BoolArray, queries: Queries) -> None:
-    """``surrogate`` gives additive prices of the same sensors. A model that is its own surrogate
-    adds up: two purchases without a sensor in common cost what both cost alone.
+    """``surrogate`` returns additive prices of the same sensors. A model that is its own surrogate
+    is additive: two purchases without a common sensor cost their sum.
 
     Remedy: return SensorPrices, as SensorPrices.from_state(self.state()).
     """
@@ -90,7 +89,7 @@ def check_surrogate(costs: Any, bought: BoolArray, queries: Queries) -> None:
     expect(given, f"surrogate gives {prices!r}, not SensorPrices")
     alike = same_sensors(prices, costs)
     expect(alike, "its features need other sensors than those of the surrogate")
-    # purchases without a sensor in common
+    # purchases without a common sensor
     half = np.arange(costs.sensors) % 2 == 0
     whole, one, two = (_bill(costs, m, queries) for m in (bought, bought & half, bought & ~half))
     worst = int(np.abs(whole - one - two).argmax())
@@ -100,7 +99,7 @@ def check_surrogate(costs: Any, bought: BoolArray, queries: Queries) -> None:
 
 
 def purchases(costs: CostModel) -> tuple[BoolArray, Queries]:
-    """Random purchases of the rows of some queries."""
+    """Return random purchases of the rows of some queries."""
     rng = np.random.default_rng(0)
     # (60, s): about two fifths of the sensors each
     return rng.random((ROWS, costs.sensors)) < 0.4, drawn_queries(ROWS, rng)

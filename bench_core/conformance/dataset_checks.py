@@ -1,4 +1,4 @@
-"""The promises of data sets, one function each, given the data set and where its files are."""
+"""Promises of data sets, one function each, given the data set and the location of its files."""
 
 from functools import lru_cache
 from typing import Any
@@ -12,20 +12,20 @@ from bench_core.datasets.cache import fingerprint
 from bench_core.protocols import CompleteDataset
 from bench_core.splits import Splits
 
-# share of test rows that may also be training rows, in excess of what repeats by chance
+# allowed fraction of test rows equal to training rows, in excess of chance
 STRAY = 0.02
 
 
 def check_members(dataset: Any, source: Any) -> None:
-    """A data set has ``name``, ``task`` and ``prepare``; what else it has is of the right type.
+    """A data set has ``name``, ``task`` and ``prepare``; its other members have the right types.
 
-    Remedy: compare with the data set that 'bench new dataset NAME' writes, which is sound.
+    Remedy: compare with the valid data set that 'bench new dataset NAME' writes.
     """
     check(type(dataset), CompleteDataset, type(dataset).__name__)
 
 
 def check_title(dataset: Any, source: Any) -> None:
-    """A data set has a title: the line that lists and boards show.
+    """A data set has a title, which lists and boards show.
 
     Remedy: write ``title = "..."`` in the class.
     """
@@ -33,19 +33,18 @@ def check_title(dataset: Any, source: Any) -> None:
 
 
 def check_splits(dataset: Any, source: Any) -> None:
-    """Train, valid and test have rows of the same features, which have names or not, and prices.
+    """Train, valid and test have rows of the same features, optional names, and prices.
 
-    Remedy: return Splits(train, valid, test, prices=price_list(costs), ...), a cost per column.
+    Remedy: return Splits(train, valid, test, prices=price_list(costs), ...), one cost per column.
     """
     fault = shapes_fault(_splits(dataset, source))
     expect(not fault, fault)
 
 
 def check_cells(dataset: Any, source: Any) -> None:
-    """Features are float32, as models see them when they predict; missing cells are NaN, and no
-    cell is infinite.
+    """Features are float32, as models receive them; missing cells are NaN, and no cell is infinite.
 
-    Remedy: write X.astype(np.float32) once, where X is made.
+    Remedy: write X.astype(np.float32) once, where X is created.
     """
     splits = _splits(dataset, source)
     for part in (splits.train, splits.valid, splits.test):
@@ -57,8 +56,8 @@ def check_labels(dataset: Any, source: Any) -> None:
     """Labels are finite and fit the task: classes from 0, each with training rows; grades of
     queries at least 0.
 
-    Remedy: number the classes that training rows have 0..K-1 and leave out rows of others, or split
-    so that each part has all; give ranking rows their Queries.
+    Remedy: number the classes of training rows 0..K-1 and omit rows of other classes, or split so
+    that each part has all classes; give ranking rows their Queries.
     """
     splits = _splits(dataset, source)
     fault = labels_fault(dataset.task, splits)
@@ -68,13 +67,13 @@ def check_labels(dataset: Any, source: Any) -> None:
 
 
 def check_disjoint(dataset: Any, source: Any) -> None:
-    """No validation or test row is a training row, but for what repeats by chance.
+    """No validation or test row is a training row, except for repetitions by chance.
 
-    Remedy: shuffle once and cut the rows into three, queries and persons as a whole.
+    Remedy: shuffle once and divide the rows into three parts, keeping queries and persons together.
     """
     splits = _splits(dataset, source)
     known = _rows(splits.train)
-    # rows that repeat within training tell what repeats by chance
+    # repetitions within training estimate repetitions by chance
     half = len(known) // 2
     chance = _share(known[half:], known[:half])
     for name in ("valid", "test"):
@@ -84,14 +83,15 @@ def check_disjoint(dataset: Any, source: Any) -> None:
 
 
 def check_repeatable(dataset: Any, source: Any) -> None:
-    """Preparing twice gives the same arrays, also for arguments that ``depends_on`` leaves out.
+    """Preparing twice gives the same arrays, also with other arguments not in ``depends_on``.
 
-    Remedy: draw from np.random.default_rng(seed), and name in ``depends_on`` what changes arrays.
+    Remedy: draw from np.random.default_rng(seed), and list in ``depends_on`` the arguments that
+    change arrays.
     """
     whole = dataset_of(dataset)
     others = {"seed": 1, "fold": whole.folds - 1}
     others = {name: value for name, value in others.items() if name not in whole.depends_on}
-    # arguments that change nothing, as the data set says, are changed
+    # change arguments that have no effect according to the data set
     again = dataset.prepare(source, "quick", **{"seed": 0, "fold": 0, **others})
     alike = fingerprint(again) == fingerprint(_splits(dataset, source))
     expect(alike, f"prepared again with {others}, its arrays differ")
@@ -99,16 +99,16 @@ def check_repeatable(dataset: Any, source: Any) -> None:
 
 @lru_cache(maxsize=1)
 def _splits(dataset: Any, source: Any) -> Splits:
-    """Profile quick, prepared once for all checks but that of repetition."""
+    """Prepare profile quick once for all checks except repetition."""
     made = dataset_of(dataset).prepare(source, "quick", fold=0, seed=0)
     return made if shapes_fault(made) else made.complete(dataset_of(dataset).task)
 
 
 def _rows(part: Examples) -> list[bytes]:
-    """The cells of each row as one value."""
+    """Return the cells of each row as one value."""
     return [row.tobytes() for row in np.asarray(part.X, dtype=np.float32)]
 
 
 def _share(rows: list[bytes], known: list[bytes]) -> float:
-    """The share of rows that stand among others."""
+    """Fraction of rows that occur among others."""
     return sum(map(set(known).__contains__, rows)) / max(1, len(rows))

@@ -1,7 +1,7 @@
-"""The promises of learners, one function each, given the learner and a task's splits.
+"""Promises of learners, one function each, given the learner and a task's splits.
 
-The last four fit on small data of a kind that real tables hold. There a learner must cope, or
-refuse by a UsageError or InputError.
+The last four use small data with problems of real tables. Learners must handle them, or raise
+UsageError or InputError.
 """
 
 import json
@@ -36,15 +36,15 @@ from bench_core.splits import SPLITS, Splits
 
 TOLERANCE = 1e-9
 COPIES_TOLERANCE = 1e-6
-ALONE = 20  # rows or queries that are predicted one by one
+ALONE = 20  # rows or queries that are predicted separately
 SCALE = 1024.0  # a power of two: rescaling is exact in binary
-HUGE = 1e6  # a tradeoff at which a feature costs more than any error
+HUGE = 1e6  # tradeoff at which a feature costs more than any error
 FEW, WIDE = 60, 150  # rows; features, which need more than two words of bits
 
 
 def check_parameters(learner: Any, splits: Splits) -> None:
-    """A learner is a frozen dataclass whose fields are documented and have JSON values. It has
-    ``name`` and ``tasks`` as ClassVars, and comes back equal from what is sent to a worker. One
+    """A learner is a frozen dataclass whose fields are documented and have JSON values. ``name``
+    and ``tasks`` are ClassVars. The learner is equal after a round trip to a worker. A learner
     without parameters need not be a dataclass.
 
     Remedy: write @dataclass(frozen=True) above the class and fields as
@@ -65,12 +65,12 @@ def check_parameters(learner: Any, splits: Splits) -> None:
 
 
 def check_contract(learner: Any, splits: Splits) -> None:
-    """``fit`` gives a model whose path has 1 to 100 points, alike on all blocks. Scores are finite
-    and (n,), or (n, K) for K classes; bills name the sensors bought, (n or 1) rows of bits. Where
-    there is a bill ``model``, each point has one, which leaves out nothing of bill ``path``. A
-    policy's ``stops`` are one name with 1 to 100 different numbers.
+    """``fit`` returns a model whose path has 1 to 100 points, the same on all blocks. Scores are
+    finite and (n,), or (n, K) for K classes; bills contain the sensors bought, (n or 1) rows of
+    bits. If there is a bill ``model``, each point has one, which contains all purchases of bill
+    ``path``. A policy's ``stops`` are one name with 1 to 100 different numbers.
 
-    Remedy: compare with the learner that 'bench new learner NAME' writes, which is sound.
+    Remedy: compare with the valid learner that 'bench new learner NAME' writes.
     """
     model = fitted(learner, splits)
     _path(model, splits)
@@ -79,11 +79,11 @@ def check_contract(learner: Any, splits: Splits) -> None:
 
 
 def check_arrays(learner: Any, splits: Splits) -> None:
-    """Neither ``fit`` nor ``predict_path`` writes to the arrays that it is given, nor to those of
-    a prediction that it has yielded.
+    """Neither ``fit`` nor ``predict_path`` modifies its input arrays or the arrays of a prediction
+    that it has yielded.
 
-    Remedy: work on a copy, as ``X = np.array(features.X)``, and give each Prediction arrays of its
-    own (``scores.copy()``), not a buffer used again.
+    Remedy: work on a copy, as ``X = np.array(features.X)``, and give each Prediction its own arrays
+    (``scores.copy()``), not a reused buffer.
     """
     prices, features = splits.prices, splits.test.features
     own = Features(features.X.copy(), features.queries)
@@ -104,37 +104,37 @@ def check_arrays(learner: Any, splits: Splits) -> None:
 def check_state(learner: Any, splits: Splits) -> None:
     """``state`` is arrays and JSON; a model rebuilt by ``from_state`` predicts the same bits.
 
-    Remedy: put all that predict_path uses into state(), in the precision that it is used in.
+    Remedy: put everything that predict_path uses into state(), at full precision.
     """
     model = fitted(learner, splits)
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder) / "model.npz"
         save_model(place, model)
         again = load_model(place)
-    # not a bit may differ
+    # predictions must be identical to the bit
     _same(_path(model, splits), _path(again, splits), 0.0, "reloaded")
 
 
 def check_repeatable(learner: Any, splits: Splits) -> None:
-    """Two fits with the same seed give the same model, whatever the number of threads.
+    """Two fits with the same seed give the same model, for any number of threads.
 
-    Remedy: draw from np.random.default_rng(context.seed), never from a generator of your own.
+    Remedy: draw from np.random.default_rng(context.seed), never from another generator.
     """
     one, two = (_path(m, splits) for m in (fitted(learner, splits), fit(learner, splits, 0, 2)))
     _same(one, two, TOLERANCE, "fitted again, with two threads")
 
 
 def check_blocks(learner: Any, splits: Splits) -> None:
-    """A row (or query) by itself, in a smaller block or in another order gets the same scores to
-    1e-9, and the same bill.
+    """A row (or query) alone, in a smaller block or in another order gets the same scores to 1e-9,
+    and the same bill.
 
-    Remedy: score each row (or query) by itself: no running sum, order, mean or other statistic of
-    the rows at hand; take it in ``fit``.
+    Remedy: score each row (or query) independently, without running sums, orders, means or other
+    statistics of the block; compute them in ``fit``.
     """
     model, test = fitted(learner, splits), splits.test
     whole = _path(model, splits)
     number = len(units(test.features)) - 1
-    # a unit is a query, or a row where there are none
+    # a unit is a query, or a row without queries
     alone = [np.array([unit]) for unit in range(min(number, ALONE))]
     shuffled = np.random.default_rng(0).permutation(number)
     for chosen in (*alone, np.arange(number // 2), shuffled):
@@ -145,9 +145,8 @@ def check_blocks(learner: Any, splits: Splits) -> None:
 
 
 def check_unpaid_cells(learner: Any, splits: Splits) -> None:
-    """At every point of every row the model reads only what it paid for: asked again by its
-    program, or with NaN and with other rows' values in all other cells, nothing changes (the audit
-    of each row).
+    """At every point of every row the model reads only values that it paid for. Its program, or NaN
+    and other rows' values in all other cells, give the same result (the audit of each row).
 
     Remedy: bill each feature that predict_path reads, by ``prices.acquired(features)``, or do not
     read it; compare ``program`` with predict_path step by step.
@@ -162,7 +161,7 @@ def check_unpaid_cells(learner: Any, splits: Splits) -> None:
 
 
 def check_rescaled_costs(learner: Any, splits: Splits) -> None:
-    """A learner with ``tradeoff`` does not care about the unit of cost.
+    """A learner with ``tradeoff`` does not depend on the unit of cost.
 
     Remedy: divide prices by ``prices.everything``, and compare them with nothing else.
     """
@@ -178,10 +177,10 @@ def check_rescaled_costs(learner: Any, splits: Splits) -> None:
 
 
 def check_tradeoff(learner: Any, splits: Splits) -> None:
-    """A learner with ``tradeoff`` works with 0 and with 1000000, and its cost does not rise with
-    it.
+    """A ``tradeoff`` may be 0 or 1000000, and the cost does not increase with it.
 
-    Remedy: 0 ignores costs, and a huge one buys next to nothing: mind divisions and empty choices.
+    Remedy: 0 ignores costs, and a huge value buys next to nothing: avoid divisions by zero and
+    empty choices.
     """
     if not isinstance(getattr(learner, "tradeoff", None), float | int):
         return
@@ -194,13 +193,13 @@ def check_tradeoff(learner: Any, splits: Splits) -> None:
 
 
 def check_multiplicity(learner: Any, splits: Splits) -> None:
-    """Deterministic training on a row that stands for m copies equals training on the copies.
-    Learners that depend on the seed are excused: they must agree in distribution only. So are those
-    that compare the rows of a query while they serve, where a row counts once.
+    """Deterministic training on a row of multiplicity m equals training on m copies. Learners that
+    depend on the seed are exempt, as they only agree in distribution. So are learners that compare
+    the rows of a query at prediction, where each row counts once.
 
-    Remedy: weigh each row by ``train.weights`` in every sum, mean and count.
+    Remedy: weight each row by ``train.weights`` in every sum, mean and count.
     """
-    # a learner that depends on the seed is excused
+    # a learner that depends on the seed is exempt
     one, two = (_path(m, splits) for m in (fitted(learner, splits), fit(learner, splits, seed=1)))
     if not np.array_equal(one.scores, two.scores) or _compares_rows(learner, splits):
         return
@@ -212,10 +211,10 @@ def check_multiplicity(learner: Any, splits: Splits) -> None:
 
 
 def check_poor_features(learner: Any, splits: Splits) -> None:
-    """A feature that is always missing, a constant one, and rows without any value do no harm.
+    """A feature that is always missing, a constant one, and rows without any value are handled.
 
-    Remedy: replace NaN before arithmetic (``np.nan_to_num``), by a constant where a mean of nothing
-    but NaN would be taken, and guard divisions by a deviation or a range, which may be 0.
+    Remedy: replace NaN before arithmetic (``np.nan_to_num``), by a constant if a mean has only NaN,
+    and guard divisions by a deviation or a range, which may be 0.
     """
 
     def spoil(part: Examples) -> Examples:
@@ -227,17 +226,18 @@ def check_poor_features(learner: Any, splits: Splits) -> None:
 
 
 def check_one_class(learner: Any, splits: Splits) -> None:
-    """Training labels of one class do no harm: rare classes are absent from some folds.
+    """Training labels of one class are handled: some folds lack rare classes.
 
-    Remedy: give scores of a column for every class of ``context.classes``, also one without rows.
+    Remedy: return a column of scores for every class of ``context.classes``, also without rows.
     """
     _copes(learner, splits, lambda part: replace(part, y=sealed(np.zeros(len(part)))), ["train"])
 
 
 def check_few_rows(learner: Any, splits: Splits) -> None:
-    """One training and one validation row of each class or grade do, of numbers a single row.
+    """One training and one validation row of each class or grade suffice, or a single row for
+    numeric targets.
 
-    Remedy: guard divisions by a number of rows less one, and splits that leave nothing.
+    Remedy: guard divisions by the number of rows minus one, and splits with an empty side.
     """
 
     def keep(part: Examples) -> Examples:
@@ -250,7 +250,7 @@ def check_few_rows(learner: Any, splits: Splits) -> None:
 
 
 def check_wide_data(learner: Any, splits: Splits) -> None:
-    """More features than rows, and more sensors than a word has bits, do no harm.
+    """More features than rows, and more sensors than bits in a word, are handled.
 
     Remedy: pack purchases by ``prices.acquired`` or ``Acquired.pack``, and regularise.
     """
@@ -271,8 +271,7 @@ def _copes(
     names: Sequence[str] = SPLITS,
     **more: Any,
 ) -> None:
-    """Fit and predict on a few rows, some parts of which are changed; a learner that refuses the
-    data in one line keeps the promise."""
+    """Fit and predict on a few rows, partly changed; a one-line error is also valid."""
     few = task_splits(splits.task or Task.BINARY, FEW)
     more |= {name: change(getattr(few, name)) for name in names}
     few = replace(few, **more)
@@ -297,7 +296,7 @@ def _same(one: PredictedPath, two: PredictedPath, tolerance: float, how: str) ->
 
 
 def _compares_rows(learner: Any, splits: Splits) -> bool:
-    """True where a row by itself is answered otherwise than among its query's."""
+    """True if a row alone gets another prediction than within its query."""
     features, model = splits.test.features, fitted(learner, splits)
     alone = Features(features.X, Queries.from_sizes(np.ones(len(features), dtype=np.int64)))
     pairs = zip(model.predict_path(features), model.predict_path(alone), strict=True)
@@ -306,8 +305,7 @@ def _compares_rows(learner: Any, splits: Splits) -> bool:
 
 
 def _feature_read(model: Any, splits: Splits) -> str:
-    """The feature that a model reads unpaid at its first point, found by hiding one at a time, or
-    ""."""
+    """Find a feature that a model reads unpaid at its first point by hiding each, or ""."""
     features = splits.test.features
     first = next(iter(model.predict_path(features)))
     scores = np.array(first.scores)
@@ -315,7 +313,7 @@ def _feature_read(model: Any, splits: Splits) -> str:
     unpaid = ~readable(bought, splits.prices)
     for j in range(features.X.shape[1]):
         X = features.X.copy()
-        # other rows' values in the cells that were not paid for
+        # other rows' values in unpaid cells
         X[unpaid[:, j], j] = features.X[::-1][unpaid[:, j], j]
         after = next(iter(model.predict_path(Features(X, features.queries))))
         if not np.array_equal(scores, after.scores):

@@ -1,4 +1,4 @@
-"""The promises of metrics, one function each, given the metric, a task and examples to judge."""
+"""Promises of metrics, one function each, given the metric, a task and examples to score."""
 
 from typing import Any
 
@@ -11,22 +11,22 @@ from bench_core.contracts import check, metric_of
 from bench_core.data import Examples, Queries, Task
 from bench_core.protocols import Metric, MetricValues
 
-SLACK = 1e-9  # by which rounding may leave the bounds
+SLACK = 1e-9  # tolerance of bounds for rounding
 
 
 def check_members(metric: Any, task: Task, examples: Examples) -> None:
     """A metric is an instance with ``name``, ``higher_is_better``, ``tasks`` and ``values``.
 
-    Remedy: compare with the metric that 'bench new metric NAME' writes, which is sound.
+    Remedy: compare with the valid metric that 'bench new metric NAME' writes.
     """
     check(metric, Metric, type(metric).__name__)
 
 
 def check_values(metric: Any, task: Task, examples: Examples) -> None:
-    """``values`` gives MetricValues: one value and one weight (m,) for each
-    row or query; weights are finite and at least 0, values finite where the weight is above 0.
+    """``values`` returns MetricValues: one value and one weight (m,) for each row or query. Weights
+    are finite and at least 0, values finite if the weight is above 0.
 
-    Remedy: return MetricValues(values, weights), not their mean; weigh by 0 what cannot be judged.
+    Remedy: return MetricValues(values, weights), not their mean; give weight 0 to undefined values.
     """
     found = _judged(metric, _scores(task, examples), examples)
     given = isinstance(found, MetricValues)
@@ -39,7 +39,7 @@ def check_values(metric: Any, task: Task, examples: Examples) -> None:
 
 
 def check_repeatable(metric: Any, task: Task, examples: Examples) -> None:
-    """Judged twice, the same scores get the same values, and neither scores nor labels change.
+    """The same scores get the same values twice, and neither scores nor labels change.
 
     Remedy: sort and shift copies (``np.sort(scores)``, not ``scores.sort()``).
     """
@@ -51,9 +51,9 @@ def check_repeatable(metric: Any, task: Task, examples: Examples) -> None:
 
 
 def check_ties(metric: Any, task: Task, examples: Examples) -> None:
-    """Rows in another order, many of whose scores tie, get the same value: ties are no advantage.
+    """Rows with many ties get the same value in another order: ties are no advantage.
 
-    Remedy: give tied rows what they get on average over their orders.
+    Remedy: give tied rows their average over all orders.
     """
     scores = np.round(_scores(task, examples))  # many tie
     order = _shuffled(examples)
@@ -67,7 +67,7 @@ def check_ties(metric: Any, task: Task, examples: Examples) -> None:
 def check_copies(metric: Any, task: Task, examples: Examples) -> None:
     """A row of multiplicity m counts as m copies of it.
 
-    Remedy: where ``multiplicity`` is not None, count each row so many times.
+    Remedy: if ``multiplicity`` is not None, count each row that many times.
     """
     weighted, physical = with_copies(examples)
     scores = _scores(task, examples)
@@ -77,9 +77,9 @@ def check_copies(metric: Any, task: Task, examples: Examples) -> None:
 
 
 def check_direction(metric: Any, task: Task, examples: Examples) -> None:
-    """The labels themselves as scores are not judged worse than their opposite.
+    """The labels as scores are not worse than their opposite.
 
-    Remedy: set ``higher_is_better`` the other way round.
+    Remedy: set ``higher_is_better`` to the other value.
     """
     y = examples.y
     # as scores: (n, 3) one-hot for classes, else centred labels
@@ -92,7 +92,7 @@ def check_direction(metric: Any, task: Task, examples: Examples) -> None:
 def check_bounds(metric: Any, task: Task, examples: Examples) -> None:
     """A metric that declares ``bounds`` stays within them, for good, bad and constant scores.
 
-    Remedy: correct ``bounds``, or what leaves them.
+    Remedy: correct ``bounds``, or values outside them.
     """
     if (bounds := metric_of(metric).bounds) is None:
         return
@@ -105,10 +105,9 @@ def check_bounds(metric: Any, task: Task, examples: Examples) -> None:
 
 
 def check_order_only(metric: Any, task: Task, examples: Examples) -> None:
-    """A metric that declares ``order_only`` gives the same for any increasing function of the
-    scores.
+    """A metric that declares ``order_only`` is unchanged by any increasing function of the scores.
 
-    Remedy: compare scores with one another only, or take ``order_only`` away.
+    Remedy: only compare scores with one another, or remove ``order_only``.
     """
     if not (metric_of(metric).order_only) or task == Task.MULTICLASS:
         return
@@ -122,7 +121,7 @@ def _expect_alike(one: float, two: float, seen: str) -> None:
 
 
 def _shuffled(examples: Examples) -> Any:
-    """The rows in another order, each query's own among themselves."""
+    """Return the rows in another order, within each query."""
     rng = np.random.default_rng(3)
     queries = examples.queries or Queries(np.array([0, len(examples)]))
     pairs = zip(queries.boundaries[:-1], queries.boundaries[1:], strict=True)

@@ -1,7 +1,7 @@
-"""The promises of policies, one function each, given the learner and a task's splits.
+"""Promises of policies, one function each, given the learner and a task's splits.
 
-A learner whose model is no ``Sequential`` has none of them to keep. Policies are asked about states
-that they may never get into by themselves: any purchases made, any money left.
+They do not apply to models other than ``Sequential``. Policies are evaluated in arbitrary states,
+also ones that they never reach: any purchases, any remainder of the cap.
 """
 
 from types import SimpleNamespace
@@ -24,13 +24,13 @@ from bench_core.sequential import (
 )
 from bench_core.splits import Splits
 
-ALONE = 20  # rows that are asked about one by one
-SHARES = 0.0, 0.1, 0.4, 1.0  # caps, as shares of the price of everything
+ALONE = 20  # rows that are evaluated separately
+SHARES = 0.0, 0.1, 0.4, 1.0  # caps, as fractions of the price of everything
 TOLERANCE = 1e-9
 
 
 class _States(NamedTuple):
-    """Rows in any state that purchases can lead to."""
+    """Rows in arbitrary states of purchases."""
 
     cells: Float32Array  # (n, d)
     bought: BoolArray  # (n, k)
@@ -41,11 +41,11 @@ class _States(NamedTuple):
 
 
 def check_actions(learner: Any, splits: Splits) -> None:
-    """``act`` gives for each row a purchase that was not made yet, or ``STOP``, whatever was bought
-    and whatever is left: also where nothing can be paid, and where one purchase remains.
+    """``act`` returns for each row a purchase not made yet, or ``STOP``, for any purchases and any
+    remainder: also if nothing is affordable, and if one purchase remains.
 
-    Remedy: take the best of the purchases that ``bought`` does not have, and return ``STOP`` where
-    there is none that the row wants: ``np.where(wanted, best, STOP)``, whole numbers (n,).
+    Remedy: return the best purchase that ``bought`` does not have, and ``STOP`` if the row wants
+    none: ``np.where(wanted, best, STOP)``, integers (n,).
     """
     for policy, states, stop in _asked(learner, splits):
         states = states.of(np.flatnonzero(~states.bought.all(axis=1)))
@@ -56,11 +56,11 @@ def check_actions(learner: Any, splits: Splits) -> None:
 
 
 def check_answers(learner: Any, splits: Splits) -> None:
-    """``predict`` gives finite scores (n,), or (n, K) for K classes, whatever was bought: nothing,
-    everything, and also where bought cells are missing.
+    """``predict`` returns finite scores (n,), or (n, K) for K classes, for any purchases: none,
+    all, and also if bought cells are missing.
 
-    Remedy: replace NaN before arithmetic (``np.nan_to_num``), and answer by what the training rows
-    have on average where nothing is known.
+    Remedy: replace NaN before arithmetic (``np.nan_to_num``), and predict the training rows'
+    average if nothing is known.
     """
     for policy, states, _ in _asked(learner, splits):
         n, classes = len(states.left), splits.classes
@@ -72,11 +72,11 @@ def check_answers(learner: Any, splits: Splits) -> None:
 
 
 def check_rows(learner: Any, splits: Splits) -> None:
-    """``act`` and ``predict`` give a row the same in any block, in any order, and when they are
-    asked again.
+    """``act`` and ``predict`` give a row the same result in any block and order, and when called
+    again.
 
-    Remedy: keep nothing from one call to the next, draw no random numbers, and look at one row at
-    a time: no mean, order or threshold of the rows at hand.
+    Remedy: keep no state between calls, draw no random numbers, and process rows independently,
+    without means, orders or thresholds of the block.
     """
     for policy, states, stop in _asked(learner, splits):
         n = len(states.left)
@@ -89,10 +89,10 @@ def check_rows(learner: Any, splits: Splits) -> None:
 
 
 def check_caps(learner: Any, splits: Splits) -> None:
-    """Under a cap no row pays more than it, and a row by itself buys and answers the same.
+    """Under a cap no row pays more than the cap, and a row alone gives the same result.
 
-    Remedy: return ``Sequential(policy, prices)`` as it is, and compare ``left`` (n,) with prices
-    row by row.
+    Remedy: return ``Sequential(policy, prices)`` unchanged, and compare ``left`` (n,) with prices
+    by row.
     """
     model = fitted(learner, splits)
     if not isinstance(model, Sequential):
@@ -113,11 +113,11 @@ def check_caps(learner: Any, splits: Splits) -> None:
 
 
 def check_nested(learner: Any, splits: Splits) -> None:
-    """With ``nested = True`` a row that starts at a stop buys what it buys by going on from
-    the stop before, in the same order.
+    """With ``nested = True`` a row at a stop buys the same, in the same order, as when it continues
+    from the previous stop.
 
-    Remedy: order ``stops`` from the one that spends least, let ``act`` choose the same next
-    purchase at all of them, and only stop later; or leave ``nested`` out.
+    Remedy: order ``stops`` by ascending cost, and let ``act`` choose the same next purchase at all
+    stops, only ending later; or omit ``nested``.
     """
     model = fitted(learner, splits)
     if not isinstance(model, Sequential) or not getattr(model.policy, "nested", False):
@@ -132,11 +132,11 @@ def check_nested(learner: Any, splits: Splits) -> None:
 
 
 def check_policy_state(learner: Any, splits: Splits) -> None:
-    """A policy rebuilt by ``from_state`` acts and predicts the same whatever was bought and is
-    left, and has the same ``stops``, ``nested``, ``marks``, ``each_act`` and ``each_answer``.
+    """A policy rebuilt by ``from_state`` acts and predicts the same in any state, and has the same
+    ``stops``, ``nested``, ``marks``, ``each_act`` and ``each_answer``.
 
-    Remedy: put all that ``act`` and ``predict`` use into state(), also what only caps need, such as
-    prices.
+    Remedy: put everything that ``act`` and ``predict`` use into state(), including values needed
+    only under caps, such as prices.
     """
     for policy, states, stop in _asked(learner, splits):
         again = type(policy).from_state(policy.state())
@@ -146,13 +146,13 @@ def check_policy_state(learner: Any, splits: Splits) -> None:
 
 
 def _asked(learner: Any, splits: Splits) -> list[tuple[Any, _States, float]]:
-    """The policy with states to ask it about at each stop; nothing for other models."""
+    """Return the policy with states to evaluate at each stop; empty for other models."""
     model = fitted(learner, splits)
     if not isinstance(model, Sequential):
         return []
     purchases, rng = Purchases.of(splits.prices), np.random.default_rng(0)
     X, n, k = np.array(splits.test.X), len(splits.test), len(purchases)
-    X[rng.random(n) < 0.1] = np.nan  # whatever they buy, nothing comes
+    X[rng.random(n) < 0.1] = np.nan  # missing even if bought
     bought = rng.random((n, k)) < rng.choice([0.0, 0.2, 0.5, 0.8, 1.0], (n, 1))
     one_remains = rng.random(n) < 0.2
     bought[one_remains] = np.arange(k) != rng.integers(0, k, int(one_remains.sum()))[:, None]
@@ -170,7 +170,7 @@ def _act(policy: Any, states: _States, stop: float) -> Any:
 
 
 def _both(policy: Any, states: _States, stop: float) -> tuple[FloatArray, ...]:
-    """The next purchases, of rows that can buy something, and the scores."""
+    """Return the next purchases of rows that can buy something, and the scores."""
     scores = policy.predict(states.cells.copy(), states.bought.copy())
     chosen, asked = np.full(len(scores), STOP), np.flatnonzero(~states.bought.all(axis=1))
     if len(asked):

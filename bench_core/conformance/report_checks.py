@@ -1,5 +1,5 @@
-"""The promises of reports, one function each, given the report, a small finished run of baselines
-on generated data, and a folder."""
+"""Promises of reports, one function each, given the report, a small finished run of baselines on
+generated data, and a folder."""
 
 import contextlib
 import io
@@ -26,7 +26,7 @@ from bench_core.results.store import Store
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Run:
-    """A finished run as reports are given it."""
+    """A finished run as passed to reports."""
 
     info: Any
     frame: Any
@@ -45,11 +45,10 @@ def check_members(report: Any, run: Run, folder: Path) -> None:
 
 
 def check_written(report: Any, run: Run, folder: Path) -> None:
-    """``write`` makes the file that it is given, with the same bytes each time, and for "" shows
-    something on the terminal.
+    """``write`` creates the given file, with the same bytes each time, or prints for "".
 
-    Remedy: write to ``output``, a Path; where it is None print. Leave out the time of day, random
-    names and the order of sets.
+    Remedy: write to ``output``, a Path; print if it is None. Omit times of day, random names and
+    the order of sets.
     """
     for suffix in report.suffixes:
         one, two = (_write(report, run, folder / f"{n}" / f"a{suffix}", suffix) for n in (1, 2))
@@ -58,7 +57,7 @@ def check_written(report: Any, run: Run, folder: Path) -> None:
 
 
 def check_frame(report: Any, run: Run, folder: Path) -> None:
-    """The rows that it is given stay as they are: other reports are written from them.
+    """The given rows are not modified, as other reports use them.
 
     Remedy: change a copy (``frame = frame.copy()``).
     """
@@ -70,7 +69,7 @@ def check_frame(report: Any, run: Run, folder: Path) -> None:
 
 @cache
 def finished_run() -> tuple[Run, Path]:
-    """A run of baselines, in a folder that lasts as long as this process."""
+    """Return a run of baselines, in a folder kept until this process ends."""
     folder = TemporaryDirectory(ignore_cleanup_errors=True)
     _KEPT.append(folder)
     path = f"{folder.name}/bench.db"
@@ -86,7 +85,7 @@ _KEPT: list[TemporaryDirectory[str]] = []
 
 
 def _write(report: Any, run: Run, path: Path, suffix: str) -> bytes:
-    """The text that a report writes to a file or shows; "refused" where it says why."""
+    """Return the text that a report writes to a file or prints; "refused" if it raises an error."""
     path.parent.mkdir(exist_ok=True)
     path.unlink(missing_ok=True)
     given = {"sections": (), "verbose": False, "store": run.store, "registry": Registry()}
@@ -94,7 +93,7 @@ def _write(report: Any, run: Run, path: Path, suffix: str) -> bytes:
         with contextlib.redirect_stdout(io.StringIO()) as shown:
             output = path if suffix else None
             report.write(run.info, run.frame, output, **accepted(report.write, given))
-    except BenchError:  # a library that it needs is not there
+    except BenchError:  # a required library is missing
         return b"refused"
     if not suffix:
         return shown.getvalue().encode()

@@ -1,8 +1,7 @@
-"""Small generated tasks, one for each kind of task, and the models that learners make of them.
+"""Small generated tasks, one for each kind of task, and the models fitted on them.
 
-Each task has ten features of which some matter, missing values, prices with a shared sensor, a
-discounted group and a derived feature, and charges splits and trees. Arrays are read-only, as
-the harness hands them out.
+Each task has ten features, some of them relevant, missing values, prices with a shared sensor, a
+discounted group and a derived feature, and prices of splits and trees. Arrays are read-only.
 """
 
 from collections.abc import Hashable
@@ -28,7 +27,7 @@ CLASSES = 3
 def prices() -> Prices:
     """Features 2 and 3 share a sensor, 4 and 5 are a discounted group, 9 is derived."""
     return price_list(
-        # of each feature alone
+        # price of each feature alone
         np.array([1.0, 1, 4, 4, 8, 6, 16, 2, 2, 0]),
         shared=[[2, 3]],
         discounted=[DiscountGroup((4, 5), (5.0, 3.0))],
@@ -40,7 +39,7 @@ def prices() -> Prices:
 
 
 def task_splits(task: Task, rows: int = 400, seed: int = 0) -> Splits:
-    """Three splits for a kind of task."""
+    """Return three splits for a kind of task."""
     rng = np.random.default_rng([seed, list(Task).index(task)])
     train, valid, test = (_part(task, n, rng) for n in (rows, rows // 2, rows // 2))
     names = tuple(f"f{j}" for j in range(FEATURES))
@@ -51,7 +50,7 @@ def _part(task: Task, n: int, rng: np.random.Generator) -> Examples:
     X = rng.normal(size=(n, FEATURES))
     X[:, 9] = X[:, 0] + X[:, 7]  # derived: free once both are bought
     X[:, 1] = np.round(X[:, 1])  # few different values
-    # features 0, 1, 2 and 6 matter, the others do not
+    # features 0, 1, 2 and 6 are relevant
     signal = X[:, 0] + 0.7 * X[:, 2] * (X[:, 1] > 0) + 0.5 * X[:, 6] + 0.3 * rng.normal(size=n)
     X[rng.random(X.shape) < 0.03] = np.nan
     labels = {
@@ -65,7 +64,7 @@ def _part(task: Task, n: int, rng: np.random.Generator) -> Examples:
 
 
 def drawn_queries(n: int, rng: np.random.Generator) -> Queries:
-    """Queries of 1 to 11 rows, ``n`` together."""
+    """Return queries of 1 to 11 rows with ``n`` rows in total."""
     sizes: list[int] = []
     while sum(sizes) < n:
         sizes.append(min(int(rng.integers(1, 12)), n - sum(sizes)))
@@ -73,14 +72,14 @@ def drawn_queries(n: int, rng: np.random.Generator) -> Queries:
 
 
 def sealed(array: Array) -> Array:
-    """The array, or a contiguous copy, as the harness hands arrays out: nobody can write to it."""
+    """Return the array, or a contiguous copy, as read-only, as in the harness."""
     array = np.ascontiguousarray(array)
     array.setflags(write=False)
     return array
 
 
 def with_copies(examples: Examples, seed: int = 0) -> tuple[Examples, Examples]:
-    """The same rows with multiplicities, and as physical copies (whole queries stay together)."""
+    """Return rows with multiplicities, and as physical copies (queries are kept together)."""
     rng = np.random.default_rng([seed, 1])
     copies = rng.integers(1, 4, len(examples))  # (n,) of each row
     rows = np.repeat(np.arange(len(examples)), copies)
@@ -93,7 +92,7 @@ def with_copies(examples: Examples, seed: int = 0) -> tuple[Examples, Examples]:
 
 
 def fitted(learner: Any, splits: Splits) -> Any:
-    """The model of a learner on a task: the same one for the checks that only look at it."""
+    """Return the model of a learner on a task, cached for read-only checks."""
     return (_fitted if isinstance(learner, Hashable) else fit)(learner, splits)
 
 
@@ -105,7 +104,7 @@ def fit(learner: Any, splits: Splits, seed: int = 0, threads: int = 1) -> Any:
 
 
 def with_learners(learner: Any) -> Any:
-    """The learner with what its parameters name in place of the names."""
+    """Resolve names of learners among the learner's parameters."""
     return resolved(learner, lambda name: load_registry().learner(name))
 
 

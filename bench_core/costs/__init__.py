@@ -1,1 +1,1 @@
-"""Cost models, bills and cost files: everything that turns purchases into money."""
+"""Cost models, bills and cost files."""

@@ -1,5 +1,4 @@
-"""What a model returns: scores at one operating point and the bills for them; what rows cost, on
-average and at most."""
+"""Predictions with their bills at one operating point, and summaries of row costs."""
 
 from __future__ import annotations
 
@@ -21,13 +20,13 @@ PERCENT = 95
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Bill:
-    """What one accounting charges each row.
+    """Charges of one accounting for each row.
 
-    ``splits`` is the sum over evaluated splits of their multiplier (CEGB's eps_m, 1 for plain
-    splits); ``trees`` the number of trees evaluated. Either is one number for all or (n,).
-    ``order`` (n, s), or (1, s) for all rows alike, may say in which step each sensor was bought: 0
-    for the first step, -1 where it was not bought. Sensors of one step are bought together, by what
-    the steps before it have shown; the audit checks that.
+    ``splits`` is the sum of the multipliers of evaluated splits (CEGB's eps_m, 1 for plain splits);
+    ``trees`` the number of trees evaluated. Both are one number for all rows or (n,). ``order`` (n,
+    s), or (1, s) for all rows, may give the step in which each sensor was bought: 0 for the first
+    step, -1 if not bought. Sensors of one step are bought together, based on the values from
+    earlier steps; the audit checks this.
     """
 
     acquired: Acquired
@@ -43,8 +42,7 @@ class Bill:
         splits: Counts = 0,
         trees: Counts = 0,
     ) -> Bill:
-        """The bill for reading features: a mask (d,) or (n, d), or the numbers (k,) of those that
-        all rows read."""
+        """Return the bill for features: a mask (d,) or (n, d), or numbers (k,) for all rows."""
         return cls(prices.acquired(features), splits, trees)
 
     def feature_cost(
@@ -54,10 +52,10 @@ class Bill:
         queries: Queries | None = None,
         copies: FloatArray | None = None,
     ) -> FloatArray:
-        """Price of the sensors each row bought, shape (rows,).
+        """Price of the sensors that each row bought, shape (rows,).
 
-        Where rows stand for ``copies`` (rows,) and a query's rows are billed together, each row is
-        billed as if the copies were there.
+        If a query's rows are billed together, each row is billed as if its ``copies`` (rows,) were
+        physical rows.
         """
         if (
             queries is None
@@ -97,11 +95,10 @@ class Prediction:
     """Scores of one block of rows at one operating point.
 
     ``point`` names it (``{"trees": 120}``). ``scores``: ranking in any order-preserving unit,
-    regression in label units, binary log-odds, each (n,); multi-class (n, K). ``bills`` always
-    holds ``"path"``, which is audited; others (``"model"``), which have all that it bought, where a
-    paper counts otherwise.
-    ``stage`` (n,) is the last stage that each row saw, of a model that has a ``stage_tree``.
-    The arrays belong to the prediction: a model must not write to them later.
+    regression in label units, binary log-odds, each (n,); multi-class (n, K). ``bills`` always has
+    ``"path"``, which is audited. Other accountings (``"model"``) contain the same purchases and
+    serve papers that count differently. ``stage`` (n,) is the last stage of each row if the model
+    has a ``stage_tree``. The prediction owns its arrays: a model must not modify them later.
     """
 
     point: Mapping[str, int | float]
@@ -115,8 +112,8 @@ class CostSummary:
     """Cost per row, over all copies: the mean, the 95th percentile and the maximum.
 
     The percentile is the smallest observed cost that at least 95 percent of the copies do not
-    exceed (numpy's ``inverted_cdf``), so it is a price somebody paid and multiplicities give
-    exactly what physical copies give.
+    exceed (numpy's ``inverted_cdf``). It is thus an actual cost, and multiplicities give the same
+    result as physical copies.
     """
 
     average: float
@@ -125,12 +122,12 @@ class CostSummary:
 
 
 def summarise_cost(cost: FloatArray, multiplicity: NDArray[np.int64] | None = None) -> CostSummary:
-    """Summary of costs (n,) of rows that stand for ``multiplicity`` (n,) copies each; n >= 1."""
+    """Summarise costs (n,) of rows with multiplicities (n,); n >= 1."""
     cost = np.asarray(cost, dtype=np.float64)
     if len(cost) == 0:
         raise ValueError("there is no cost to summarise")
     copies = len(cost) if multiplicity is None else int(multiplicity.sum())
-    place = -(-PERCENT * copies // 100) - 1  # among the sorted costs, in whole numbers
+    place = -(-PERCENT * copies // 100) - 1  # among the sorted costs, in integers
     if multiplicity is None:
         average, p95 = cost.mean(), np.partition(cost, place)[place]
     else:

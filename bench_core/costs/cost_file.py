@@ -1,6 +1,6 @@
-"""Cost files: what each feature costs, and which features share a measurement.
+"""Cost files: the cost of each feature, and the features that share a measurement.
 
-Four forms, told apart by their content (``docs/cost-files.md`` has examples):
+Four forms, distinguished by their content (``docs/cost-files.md`` has examples):
 
 - CSV with lines ``name,cost`` or ``index,cost``, or a table of more columns (``price_table``);
 - JSON, a mapping of names to costs, a list with one cost per feature, or the full form::
@@ -11,16 +11,16 @@ Four forms, told apart by their content (``docs/cost-files.md`` has examples):
        "derived": {"FTI": ["TT4", "T4U"]},
        "split": 0.25, "tree": 0, "unit": "dollars"}
 
-  Key ``measured`` (how ``bench cost measure`` found the costs) is for people and not read. Key
-  ``model`` names another cost model, which reads keys of its own; without ``costs`` it builds on
-  the data set's prices. The same as TOML in a file ``*.toml`` or a table ``costs`` of a suite;
+    Key ``measured`` (the method of ``bench cost measure``) is for human readers and is ignored. Key
+    ``model`` names another cost model, which has additional keys; without ``costs`` it uses the
+    data set's prices. The same as TOML in a file ``*.toml`` or a table ``costs`` of a suite;
 
 - lines ``name:cost``;
 - one cost per line, in the order of the features.
 
-Features without names are called 1..d; ``f1``..``fd`` is understood too. Lines that begin with
+Features without names are called 1..d; ``f1``..``fd`` are accepted too. Lines that begin with
 ``#`` and blank lines are skipped. Every feature needs exactly one cost (derived features none);
-costs of other names are not used.
+costs of other names are ignored.
 """
 
 import json
@@ -56,23 +56,23 @@ LARGEST_COST = 1e100  # sums over features and rows stay finite
 
 @dataclass(frozen=True, slots=True)
 class CostFile:
-    """A cost file's text, and how messages name places in it.
+    """Text of a cost file, and locations for messages.
 
-    ``table``: its parsed content where the text holds more than that (a suite).
+    ``table``: parsed costs if the file holds more than costs (a suite).
     """
 
     path: Path
     text: str
-    table: Mapping[str, Any] | None = None  # of a suite
+    table: Mapping[str, Any] | None = None  # from a suite
 
     def lines(self) -> Iterator[tuple[str, str]]:
-        """The lines that say something, each after its place."""
+        """Yield lines that are neither blank nor comments, each with its location."""
         for number, line in enumerate(self.text.splitlines(), start=1):
             if line.strip() and not line.lstrip().startswith("#"):
                 yield f"{self.path}, line {number}", line.strip()
 
     def near(self, name: str) -> str:
-        """The place of a key or text in JSON or TOML."""
+        """Location of a key or text in JSON or TOML."""
         found = re.search(rf"{re.escape(json.dumps(name))}|\b{re.escape(name)}\s*=", self.text)
         if found is None:
             return str(self.path)
@@ -80,23 +80,23 @@ class CostFile:
         return f"{self.path}, line {line}"
 
     def fault(self, name: str, what: str) -> InputError:
-        """The error at a key or text."""
+        """Error at a key or text."""
         return InputError(f"{self.near(name)}: {what}")
 
 
 def cost_text(path: str | Path) -> CostFile:
-    """A cost file as it stands there."""
+    """Read a cost file as text."""
     return CostFile(Path(path), read_text(path))
 
 
 def read_costs(
     path: str | Path, feature_names: Sequence[str] = (), features: int | None = None
 ) -> SensorPrices:
-    """The sensor prices in a cost file.
+    """Return the sensor prices in a cost file.
 
-    ``feature_names`` (d,) in column order; where they are empty, ``features`` says how many there
-    are. Raises InputError naming file, line and feature for entries that are negative, missing,
-    surplus, repeated, infinite or not numbers, and for groups that contradict the costs.
+    ``feature_names`` (d,) are in column order; if empty, ``features`` is their number. Raises
+    InputError with file, line and feature for entries that are negative, missing, surplus,
+    repeated, infinite or not numbers, and for groups that contradict the costs.
     """
     names = tuple(feature_names) or tuple(str(j) for j in range(1, (features or 0) + 1))
     if not names:
@@ -113,14 +113,14 @@ def cost_model(
     models: Mapping[str, type[CostModel]],
     origins: Sequence[str] = (),
 ) -> CostModel:
-    """The cost model in a file, for features of these names, or for features made of the columns
-    ``origins``, which the file names then.
+    """Return the cost model in a file, for features of these names, or for features made of the
+    columns ``origins``, which the file then names.
 
-    ``own`` are the prices that hold where it has none; ``models`` are known by name. Raises
-    InputError as ``read_costs``, also for an unknown model and for what its options lack.
+    ``own`` are the prices used if the file has none. ``models`` are the known models by name.
+    Raises InputError as ``read_costs``, also for an unknown model and for invalid options.
     """
     columns = _Columns(file, tuple(dict.fromkeys(origins)) or names)
-    made_of = [columns.number[name] for name in origins]  # the column of each feature
+    made_of = [columns.number[name] for name in origins]  # column of each feature
     document = _document(file)
     full = isinstance(document, Mapping) and (
         isinstance(document.get("costs"), Mapping | list) or isinstance(document.get("model"), str)
@@ -149,7 +149,7 @@ def cost_model(
         )
 
     def feature(name: str) -> int:
-        """The first feature that is made of a column."""
+        """First feature made of a column."""
         return made_of.index(columns.find(name)) if made_of else columns.find(name)
 
     options = {key: document[key] for key in model.options if key in document}
@@ -160,7 +160,7 @@ def cost_model(
 
 
 def _document(file: CostFile) -> Any:
-    """The parsed JSON or TOML, or None where the file is neither."""
+    """Parsed JSON or TOML, or None for other files."""
     if file.table is not None:
         return file.table
     suffix = file.path.suffix.lower()
@@ -189,8 +189,8 @@ def _repeated(place: str, name: str) -> InputError:
 
 
 def _entries(file: CostFile, document: Any) -> tuple[list[Entry], str]:
-    """The costs of a file, or of its parsed JSON (all of it, or its ``costs``), as written, and
-    their unit if lines have one."""
+    """Costs as written in a file or in its parsed JSON (all of it, or its ``costs``), and the unit
+    if lines have one."""
     entries: list[Entry]
     unit = ""
     if isinstance(document, Mapping):
@@ -209,7 +209,7 @@ def _entries(file: CostFile, document: Any) -> tuple[list[Entry], str]:
 
 
 def _number(value: Any) -> float:
-    """A value as a number, NaN where it is none."""
+    """Convert a value to a number, NaN if it is not numeric."""
     try:
         return math.nan if isinstance(value, bool) else float(value)
     except (ValueError, TypeError, OverflowError):
@@ -217,7 +217,7 @@ def _number(value: Any) -> float:
 
 
 def _cost(place: str, name: str, value: Any) -> float:
-    """A cost, checked: a number from 0 to ``LARGEST_COST``."""
+    """Check a cost: a number from 0 to ``LARGEST_COST``."""
     cost, dotted = _number(value), name
     while isinstance(value, Mapping) and value:
         key, value = next(iter(value.items()))
@@ -241,17 +241,17 @@ def _bare(name: str) -> str:
 
 
 class _Columns:
-    """Finds the column that a name in the file means."""
+    """Column look-up for names in the file."""
 
     def __init__(self, file: CostFile, names: Sequence[str]) -> None:
         self.file = file
         self.names = names
         self.number = {name: j for j, name in enumerate(names)}
         self.positions = {str(j + 1): j for j in range(len(names))}
-        self.others: set[str] = set()  # that the file prices, and the data lack
+        self.others: set[str] = set()  # priced in the file, but not in the data
 
     def has(self, name: str) -> bool:
-        """True for the name of a feature."""
+        """True if the name is a feature."""
         bare = _bare(name)
         return name in self.number or bare in self.number or bare in self.positions
 
@@ -271,11 +271,11 @@ class _Columns:
         return tuple(self.find(str(name)) for name in group if str(name) not in self.others)
 
     def arrange(self, entries: Sequence[Entry], optional: Iterable[int] = ()) -> FloatArray:
-        """Costs in column order; ``optional`` columns may have none (0 then). Names that are no
-        feature are skipped: price lists hold more than the data. A feature without a cost, which a
-        misspelt name leaves, is an error."""
-        cost = np.full(len(self.names), np.nan)  # NaN until there is one
-        skipped: dict[str, str] = {}  # the places of names that are no feature
+        """Return costs in column order; ``optional`` columns may have none (then 0). Names of other
+        features are skipped, as price lists may cover more than the data. A feature without a cost,
+        such as after a misspelt name, is an error."""
+        cost = np.full(len(self.names), np.nan)  # NaN: not given yet
+        skipped: dict[str, str] = {}  # locations of names that are not features
         for position, (place, name, value) in enumerate(entries, start=1):
             if name is not None and not self.has(name) and not isinstance(value, Mapping):
                 skipped[name] = place
@@ -344,7 +344,7 @@ def _prices(file: CostFile, document: Mapping[str, Any], columns: _Columns) -> S
 
 
 def _discount(file: CostFile, rule: Any, columns: _Columns) -> DiscountGroup:
-    """A group such as {"members": ["TSH", "TT4"], "later": [20.68, 12.41]}."""
+    """Parse a group such as {"members": ["TSH", "TT4"], "later": [20.68, 12.41]}."""
     if not isinstance(rule, Mapping) or set(rule) != {"members", "later"}:
         raise file.fault("discounted", "a discounted group has exactly the keys members and later")
     given, later = rule["members"], rule["later"]

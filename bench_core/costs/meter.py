@@ -1,7 +1,7 @@
-"""The costs of one block of rows at one operating point after the other, compiled.
+"""Compiled costs of one block of rows at consecutive operating points.
 
-Along a path a row buys little that is new, so only new purchases are priced. A row that gives back
-what it had bought is summed again: subtracting would leave the rounding of a larger sum.
+Rows buy few new sensors from point to point, so only new purchases are priced. If a row drops a
+sensor, its sum is computed again: subtraction would keep the rounding error of a larger sum.
 """
 
 from typing import Any
@@ -14,9 +14,9 @@ from bench_core.costs.model import Acquired, words
 
 
 class Meter:
-    """Prices the sensors (s,) that rows buy at consecutive points, and counts who buys them.
+    """Sum prices (s,) of the sensors that rows buy at consecutive points, and count the buyers.
 
-    ``copies`` (n,) says how many rows each row stands for.
+    ``copies`` (n,) is the multiplicity of each row.
     """
 
     def __init__(self, price: FloatArray, copies: FloatArray) -> None:
@@ -24,15 +24,15 @@ class Meter:
         self._copies = np.array(copies, dtype=np.float64)
         self._price = np.zeros(64 * width)
         self._price[: len(price)] = price
-        self._known = np.zeros((len(copies), width), np.uint64)  # bought at the point before
+        self._known = np.zeros((len(copies), width), np.uint64)  # bought at the previous point
         self._total = np.zeros(len(copies))  # its price
         self._buyers = np.zeros(64 * width)
         self._sensors = len(price)
 
     def cost(self, acquired: Acquired) -> tuple[FloatArray, FloatArray]:
-        """The price of what each row bought (n,), and how many copies bought each sensor (s,)."""
+        """Return the cost of each row (n,), and the number of copies that buy each sensor (s,)."""
         bits = np.ascontiguousarray(acquired.bits).view()
-        bits.flags.writeable = False  # one kind of argument: compiled once
+        bits.flags.writeable = False  # one argument type: compiled once
         _charge(bits, self._price, self._known, self._total, self._copies, self._buyers)
         return self._total.copy(), self._buyers[: self._sensors].copy()
 
@@ -43,10 +43,10 @@ def _charge(bits: Any, price: Any, known: Any, total: Any, copies: Any, buyers: 
         returned = False
         for w in range(bits.shape[1]):
             word = bits[i, w]
-            changed = word ^ known[i, w]  # bought or given back since
+            changed = word ^ known[i, w]  # bought or dropped since
             known[i, w] = word
             while changed:
-                last = changed & (~changed + np.uint64(1))  # the lowest bit that is set
+                last = changed & (~changed + np.uint64(1))  # the lowest set bit
                 sensor = 64 * w + _place(last)
                 if word & last:
                     total[i] += price[sensor]
@@ -67,8 +67,8 @@ def _charge(bits: Any, price: Any, known: Any, total: Any, copies: Any, buyers: 
 
 @njit(cache=True, nogil=True)
 def count_steps(order: Any, first: int, copies: Any, counts: Any) -> None:
-    """Add to ``counts`` (1 + t, s) of each sensor the step in which each copy of a row buys it,
-    ``order`` (n, s) + ``first``, and the copies that buy it in step 1, 2, ..., t."""
+    """Add to ``counts`` (1 + t, s), for each sensor, the sum over copies of its purchase step,
+    ``order`` (n, s) + ``first``, and the number of copies that buy it in each step 1, 2, ..., t."""
     for i in range(len(order)):
         for j in range(order.shape[1]):
             step = order[i, j] + first
@@ -80,7 +80,7 @@ def count_steps(order: Any, first: int, copies: Any, counts: Any) -> None:
 
 @njit(cache=True, nogil=True)
 def _place(bit: Any) -> Any:
-    """The number of the one bit that is set: those below it, counted in parallel."""
+    """Index of the single set bit: the number of lower bits, counted in parallel."""
     x = bit - np.uint64(1)
     x -= (x >> np.uint64(1)) & np.uint64(0x5555555555555555)
     x = (x & np.uint64(0x3333333333333333)) + ((x >> np.uint64(2)) & np.uint64(0x3333333333333333))

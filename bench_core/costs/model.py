@@ -1,10 +1,10 @@
-"""Cost models: what rows are charged for the sensors they buy and the trees they evaluate.
+"""Cost models: prices of the sensors that rows buy and the trees they evaluate.
 
-A feature needs one or more SENSORS, and a row pays each sensor once. ``SensorPrices`` adds prices:
-a plain feature is its own sensor; features that share one measurement need the same sensor; in a
-discounted group each member has an own sensor at its discounted price, and all share one for the
-difference; a derived feature needs the union of its parents' sensors, so it is free once they are
-bought. Other models (``shipped.py``, plugins) bill the same purchases in another way.
+A feature needs one or more SENSORS, and a row pays each sensor once. ``SensorPrices`` adds prices.
+A plain feature is its own sensor. Features of one measurement need the same sensor. In a discounted
+group, each member has its own sensor at its discounted price, and all share one for the difference.
+A derived feature needs the union of its parents' sensors, so it is free once they are bought.
+Other models (``shipped.py``, plugins) bill the same purchases differently.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
 NO_UNIT = "cost"
-"""As the unit of prices that name none."""
+"""Default unit of prices."""
 
-# One number for all rows alike, or one per row (n,).
+# One number for all rows, or one per row (n,).
 Counts = int | float | FloatArray
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Acquired:
-    """Which sensors each row bought: bit ``s % 64`` of word ``s // 64`` of its row.
+    """Sensors bought by each row: bit ``s % 64`` of word ``s // 64`` of its row.
 
-    ``bits`` is uint64 (n, w), or (1, w) when every row pays alike.
+    ``bits`` is uint64 (n, w), or (1, w) if all rows buy the same.
     """
 
     bits: BitArray  # (n, w) or (1, w)
@@ -54,7 +54,7 @@ class Acquired:
 
     @classmethod
     def pack(cls, mask: BoolArray) -> Acquired:
-        """From a boolean mask (n, s)."""
+        """Create from a boolean mask (n, s)."""
         n, s = mask.shape
         padded = np.zeros((n, words(s) * 64), dtype=bool)
         padded[:, :s] = mask
@@ -63,23 +63,22 @@ class Acquired:
 
     @classmethod
     def nothing(cls, sensors: int) -> Acquired:
-        """No row bought anything."""
+        """Return the empty purchase for all rows."""
         return cls(np.zeros((1, words(sensors)), dtype=np.uint64), sensors)
 
     def rows(self, n: int) -> Acquired:
-        """The same for ``n`` rows, also where one row of bits stands for all."""
+        """Expand to ``n`` rows, also from one row of bits for all."""
         return Acquired(np.broadcast_to(self.bits, (n, self.bits.shape[1])), self.sensors)
 
     def unpack(self) -> BoolArray:
-        """As a boolean mask (n, s) or (1, s)."""
+        """Return a boolean mask (n, s) or (1, s)."""
         unpacked = np.unpackbits(self._bytes(), axis=1, bitorder="little")
         return unpacked[:, : self.sensors].astype(bool)
 
     def cost(self, price: FloatArray) -> FloatArray:
         """Sum of the prices (s,) of the bought sensors, shape (n,) or (1,).
 
-        Bytes are looked up in tables of sums and added in order, so a row's cost does not depend on
-        the block it stands in.
+        Tables of sums by byte are added in order, so a row's cost does not depend on its block.
         """
         raw = self._bytes()
         total = np.zeros(len(raw))
@@ -88,7 +87,7 @@ class Acquired:
         return total
 
     def _bytes(self) -> Array:
-        """The bits as bytes (n, 8 w), the first sensor's first."""
+        """The bits as bytes (n, 8 w), starting with the first sensor."""
         return np.ascontiguousarray(self.bits).astype("<u8", copy=False).view(np.uint8)
 
 
@@ -99,7 +98,7 @@ def words(sensors: int) -> int:
 
 @lru_cache(maxsize=16)
 def _byte_sums(price: bytes) -> FloatArray:
-    """The price of each value of each byte of a row, (bytes, 256)."""
+    """Price of each possible value of each byte of a row, (bytes, 256)."""
     each = np.frombuffer(price)
     padded = np.zeros(64 * words(len(each)))  # bits beyond the last sensor cost nothing
     padded[: len(each)] = each
@@ -111,11 +110,11 @@ def _byte_sums(price: bytes) -> FloatArray:
 
 @runtime_checkable
 class CostModel(Protocol):
-    """Bills what rows acquire and what is evaluated for them; nothing else knows a price.
+    """Computes bills for purchases and evaluations; the only source of prices.
 
-    A plugin registers the class (hook ``bench_cost_models``); key ``model`` of a cost file or a
-    suite names it. ``options`` are the further keys that it reads there. A model whose rows share
-    no bill says so by ``by_row = True``.
+    A plugin registers the class (hook ``bench_cost_models``). Key ``model`` of a cost file or a
+    suite names it; ``options`` are the further keys it reads there. Set ``by_row = True`` if a
+    row's bill does not depend on other rows.
     """
 
     name: ClassVar[str]
@@ -124,7 +123,7 @@ class CostModel(Protocol):
     @property
     @abstractmethod
     def unit(self) -> str:
-        """What the numbers count, shown in tables."""
+        """Unit of prices, shown in tables."""
 
     @property
     @abstractmethod
@@ -139,23 +138,23 @@ class CostModel(Protocol):
     @property
     @abstractmethod
     def everything(self) -> float:
-        """The price of all features for one row by itself."""
+        """Price of all features for a single row."""
 
     @abstractmethod
     def sensors_of(self, feature: int) -> Int32Array:
-        """The sensors that one feature needs; without them it may not be read."""
+        """Sensors that a feature needs; it can be read only if all are bought."""
 
     @abstractmethod
     def feature_cost(self, acquired: Acquired, queries: Queries | None) -> FloatArray:
-        """The price (n,) of what n rows bought: whole queries, or rows independent of each other.
+        """Price (n,) of the purchases of n rows: complete queries, or independent rows.
 
-        Where all rows bought alike, ``acquired`` may hold one row of bits, and the answer may be
-        (1,) if it is the same for all.
+        If all rows buy the same, ``acquired`` may hold one row of bits, and the result may be (1,)
+        if it is the same for all.
         """
 
     @abstractmethod
     def evaluation_cost(self, splits: Counts, trees: Counts, rows: int) -> FloatArray:
-        """The price (rows,) of the splits (summed multipliers) and trees evaluated for each row."""
+        """Price (rows,) of the splits (summed multipliers) and trees evaluated for each row."""
 
     @abstractmethod
     def surrogate(self, train: Examples) -> SensorPrices:
@@ -163,38 +162,38 @@ class CostModel(Protocol):
 
     @abstractmethod
     def state(self) -> Mapping[str, Any]:
-        """Everything needed to rebuild the model: arrays and JSON only."""
+        """Return everything needed to rebuild the model: arrays and JSON only."""
 
     @classmethod
     @abstractmethod
     def from_state(cls, state: Mapping[str, Any]) -> Self:
-        """The inverse of ``state``."""
+        """Inverse of ``state``."""
 
     @classmethod
     @abstractmethod
     def from_options(
         cls, prices: SensorPrices, options: Mapping[str, Any], column: Callable[[str], int]
     ) -> Self:
-        """The model that a cost file describes: its ``prices`` and the values of ``options``.
+        """Create the model from a cost file: its ``prices`` and the values of ``options``.
 
-        ``column`` finds a feature by name (InputError names the place of an unknown one). Raises
-        ValueError, in one line with the remedy, for an option that does not hold what is needed.
+        ``column`` finds a feature by name (InputError locates an unknown name). Raises ValueError,
+        in one line with the remedy, for an invalid option.
         """
 
 
 def pays_by_row(costs: CostModel) -> bool:
-    """Whether the rows of a query share no bill: what one pays is known without the others."""
+    """True if a row's bill does not depend on other rows of its query."""
     return bool(getattr(costs, "by_row", False))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SensorPrices:
-    """Additive prices: a row pays each sensor it bought once. What learners train on.
+    """Additive prices, on which learners train: a row pays each sensor it bought once.
 
     Feature ``j`` needs the sensors ``needed[start[j]:start[j + 1]]``: a sparse boolean (d, s)
     matrix in row-compressed form, ``start`` int32 (d + 1,), ``needed`` int32 (all needs,).
-    ``sensor`` (s,) holds their prices, ``split`` the price of evaluating one split (CEGB's alpha),
-    ``multiplier`` (d,) what a split on each feature multiplies it by (eps_m), ``tree`` the price of
+    ``sensor`` (s,) holds the sensors' prices. ``split`` is the price of one split (CEGB's alpha),
+    and ``multiplier`` (d,) scales it for splits on each feature (eps_m). ``tree`` is the price of
     evaluating one tree. Prices are in ``unit``; all are finite and >= 0, else ValueError.
     """
 
@@ -234,24 +233,23 @@ class SensorPrices:
 
     @property
     def everything(self) -> float:
-        """The price of all features for one row."""
+        """Price of all features for one row."""
         return float(self.sensor.sum())
 
     def sensors_of(self, feature: int) -> Int32Array:
-        """The sensors that one feature needs."""
+        """Sensors that a feature needs."""
         return self.needed[self.start[feature] : self.start[feature + 1]]
 
     @property
     def needs(self) -> csr_array:
-        """Which sensors each feature needs, a sparse matrix (d, s) of ones."""
+        """Sensors that each feature needs, a sparse matrix (d, s) of ones."""
         from scipy.sparse import csr_array
 
         shape = (self.features, self.sensors)
         return csr_array((np.ones(len(self.needed)), self.needed, self.start), shape=shape)
 
     def bought_for(self, features: BoolArray | IntArray) -> BoolArray:
-        """The sensors (s,) or (n, s) that a mask of features (d,) or (n, d), or their numbers
-        (k,), need."""
+        """Sensors (s,) or (n, s) of features: a mask (d,) or (n, d), or numbers (k,)."""
         mask = np.asarray(features)
         if mask.dtype != bool:
             mask = np.isin(np.arange(self.features), mask)
@@ -262,11 +260,11 @@ class SensorPrices:
         return np.asarray(mask.astype(np.float64) @ self.needs > 0, dtype=bool)
 
     def acquired(self, features: BoolArray | IntArray) -> Acquired:
-        """The purchase of all that these features need, as ``bought_for``."""
+        """Purchase of all sensors that these features need, as ``bought_for``."""
         return Acquired.pack(np.atleast_2d(self.bought_for(features)))
 
     def of_columns(self, columns: Sequence[int]) -> SensorPrices:
-        """The prices of features made of these: feature ``j`` needs what ``columns[j]`` does."""
+        """Prices of features made of columns: feature ``j`` needs the sensors of ``columns[j]``."""
         needs = [self.sensors_of(j) for j in columns]
         return replace(
             self,
@@ -276,26 +274,26 @@ class SensorPrices:
         )
 
     def feature_price(self) -> FloatArray:
-        """The price of each feature bought alone, shape (d,)."""
+        """Price of each feature bought alone, shape (d,)."""
         return np.array([self.sensor[self.sensors_of(j)].sum() for j in range(self.features)])
 
     def marginal(self, bought: BoolArray) -> FloatArray:
-        """The price (d,) of each feature for a row that has bought the sensors (s,)."""
+        """Marginal price (d,) of each feature for a row that has bought the sensors (s,)."""
         return np.asarray(self.needs @ np.where(bought, 0.0, self.sensor))
 
     def feature_cost(self, acquired: Acquired, queries: Queries | None = None) -> FloatArray:
-        """The prices of the bought sensors added up, (n,), or (1,) where all rows bought alike."""
+        """Sum of the prices of the bought sensors, (n,), or (1,) if all rows buy the same."""
         return acquired.cost(self.sensor)
 
     def evaluation_cost(self, splits: Counts, trees: Counts, rows: int) -> FloatArray:
-        """The price (rows,), or (1,) for all alike, of the evaluated splits and trees."""
+        """Price (rows,), or (1,) if equal, of the evaluated splits and trees."""
         if not self.split and not self.tree:
             return np.zeros(1)
         cost = self.split * np.asarray(splits, float)
         return np.atleast_1d(cost + self.tree * np.asarray(trees, float))
 
     def surrogate(self, train: Examples) -> SensorPrices:
-        """These prices themselves: they are additive."""
+        """These prices, as they are additive."""
         return self
 
     def state(self) -> dict[str, Any]:
@@ -304,7 +302,7 @@ class SensorPrices:
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> Self:
-        """The inverse of ``state``; lists may stand for arrays, and further entries are skipped."""
+        """Inverse of ``state``; accepts lists for arrays and ignores further entries."""
         kinds = {"start": np.int32, "needed": np.int32, "sensor": float, "multiplier": float}
         values = {f.name: state[f.name] for f in fields(cls)}
         return cls(**values | {k: np.asarray(values[k], dtype=kind) for k, kind in kinds.items()})
@@ -313,30 +311,30 @@ class SensorPrices:
     def from_options(
         cls, prices: SensorPrices, options: Mapping[str, Any], column: Callable[[str], int]
     ) -> Self:
-        """The prices of the file as they are."""
+        """Return the prices of the file unchanged."""
         return cls.from_state(prices.state())
 
     @classmethod
     def additive(
         cls, cost: FloatArray, *, split: float = 0.0, tree: float = 0.0, unit: str = NO_UNIT
     ) -> SensorPrices:
-        """Every feature its own sensor, costs (d,)."""
+        """Prices with one sensor per feature, costs (d,)."""
         return price_list(cost, split=split, tree=tree, unit=unit)
 
 
-Prices = SensorPrices  # the name that learners' signatures use
+Prices = SensorPrices  # name in learners' signatures
 
 
 @dataclass(frozen=True, slots=True)
 class DiscountGroup:
-    """Features bought together at a discount: the first pays in full, later ones ``later``.
+    """Features with a discount: the first one bought costs its full price, others ``later``.
 
-    ``later`` is one discounted price per member; full price minus ``later`` must be equal for
-    all members (it is what they share). Raises ValueError unless each member has one.
+    ``later`` has one discounted price per member. Full price minus ``later`` must be equal for all
+    members (it is their shared cost). Raises ValueError unless each member has one.
     """
 
     members: tuple[int, ...]  # features
-    later: tuple[float, ...]  # price of each after another one
+    later: tuple[float, ...]  # price of each after another member
 
     def __post_init__(self) -> None:
         if not self.members or len(self.members) != len(self.later):
@@ -347,7 +345,7 @@ class DiscountGroup:
 
 
 class ContradictionError(ValueError):
-    """Prices that contradict each other, in one line; ``feature`` is one of those at fault."""
+    """Contradictory prices, described in one line; ``feature`` is one of the features involved."""
 
     def __init__(self, feature: int, line: str) -> None:
         super().__init__(line)
@@ -366,18 +364,18 @@ def price_list(
     unit: str = NO_UNIT,
     names: Sequence[str] = (),
 ) -> SensorPrices:
-    """Turn full prices per feature (d,) and sharing rules into sensors.
+    """Convert full prices per feature (d,) and sharing rules into sensors.
 
-    ``shared``: groups of features read from one sensor (equal costs required). ``discounted``:
-    see ``DiscountGroup``. ``derived``: feature -> parents; its own cost is ignored. Raises
-    ContradictionError, which uses ``names``, where a rule contradicts the costs or another rule.
+    ``shared``: groups of features that share one sensor (costs must be equal). ``discounted``: see
+    ``DiscountGroup``. ``derived``: feature -> parents; its own cost is ignored. Raises
+    ContradictionError, which uses ``names``, if a rule contradicts the costs or another rule.
     """
     cost = np.asarray(cost, dtype=np.float64)
     d = len(cost)
     derived = dict(derived or {})
     _refuse_contradictions(cost, shared, discounted, derived, names or range(d))
     grouped = set(chain(*shared, *(rule.members for rule in discounted), derived))
-    sensors: list[tuple[float, Sequence[int]]]  # the price of each, and the features that need it
+    sensors: list[tuple[float, Sequence[int]]]  # price, and the features that need it
     sensors = [(cost[j], [j]) for j in range(d) if j not in grouped]
     sensors += [(cost[group[0]], group) for group in shared]
     for rule in discounted:
@@ -444,7 +442,7 @@ def _refuse_contradictions(
 
 
 def needs_of(costs: CostModel) -> tuple[Int32Array, Int32Array]:
-    """``start`` (d + 1,) and ``needed`` of a model, as in ``SensorPrices``."""
+    """``start`` (d + 1,) and ``needed`` of a cost model, as in ``SensorPrices``."""
     if isinstance(costs, SensorPrices):
         return costs.start, costs.needed
     needs = [np.sort(costs.sensors_of(j)) for j in range(costs.features)]
@@ -453,14 +451,14 @@ def needs_of(costs: CostModel) -> tuple[Int32Array, Int32Array]:
 
 
 def unit_named(unit: str) -> str:
-    """The unit that prices name, "" where they name none."""
+    """Unit named by prices, "" if they name none."""
     return "" if unit == NO_UNIT else unit
 
 
 def costs_key(costs: CostModel) -> str:
-    """A digest of everything that determines a bill.
+    """Digest of everything that determines a bill.
 
-    Raises UsageError where the model's state is not arrays and JSON.
+    Raises UsageError if the model's state is not arrays and JSON.
     """
     h = hashlib.sha256(costs.name.encode())
     cls = type(costs)

@@ -1,7 +1,7 @@
-"""Prices in lines of text: ``name,cost``, bare costs, and tables as spreadsheets write them.
+"""Prices in lines of text: ``name,cost``, bare costs, and tables from spreadsheets.
 
 A table has a header that names the columns of features and prices. Its separator is a semicolon, a
-tab or a comma; other columns are not read. Prices may have a currency and decimal commas.
+tab or a comma; other columns are ignored. Prices may have a currency and decimal commas.
 """
 
 import csv
@@ -13,7 +13,7 @@ from typing import Any
 from bench_core.errors import InputError
 
 Entry = tuple[str, str | None, Any]
-"""Where a cost stands ("FILE, line 3"), its feature's name if the file has names, and the cost."""
+"""Location of a cost ("FILE, line 3"), the feature's name if the file has names, and the cost."""
 
 FEATURE_WORDS = ("name", "feature", "features", "index", "column", "variable", "sensor")
 PRICE_WORDS = ("cost", "costs", "price", "prices", "fee", "fees")
@@ -24,13 +24,13 @@ _CURRENCY = r"[$€£¥]|[A-Z]{3}"
 _PRICE = re.compile(
     rf"({_CURRENCY})?\s*([-+]?\d[\d.,'\s]*(?:[eE][-+]?\d+)?|[-+]?\.\d+)\s*({_CURRENCY})?"
 )
-_GROUPED = re.compile(r"[-+]?[1-9]\d{0,2}([.,])\d{3}")  # 1,234: which mark this is, others tell
+_GROUPED = re.compile(r"[-+]?[1-9]\d{0,2}([.,])\d{3}")  # 1,234: other prices show which mark it is
 
 
 def listed(lines: Sequence[tuple[str, str]]) -> tuple[list[Entry], str]:
-    """The costs in lines, each after its place, and their unit ("" where none is written).
+    """Parse lines with their locations into costs and their unit ("" if none is given).
 
-    Raises InputError for a line that is not like the others, and for two currencies.
+    Raises InputError for a line of another form, and for two currencies.
     """
     lines = lines[1:] if lines and _EXCEL.fullmatch(lines[0][1]) else lines
     if not lines:
@@ -74,11 +74,11 @@ def _is_price(text: str) -> bool:
 def _table_rows(
     lines: Sequence[tuple[str, str]], separator: str, columns: int, feature: int, price: int
 ) -> list[Entry]:
-    """Name and price of each line below a header."""
+    """Name and price in each line below a header."""
     rows: list[Entry] = []
     for place, line in lines:
         cells = _cells(line, separator)
-        if columns == 2 and len(cells) != 2:  # a name may hold separators
+        if columns == 2 and len(cells) != 2:  # a name may contain separators
             name, cost = _name_and_cost(line)
             cells = [name or "", cost] if feature == 0 else cells
         if len(cells) <= max(feature, price):
@@ -92,7 +92,7 @@ def _table_rows(
 
 
 def _plain_rows(lines: Sequence[tuple[str, str]], separator: str) -> list[Entry]:
-    """Name and price of each line without a header: the first two of several cells, or
+    """Name and price in each line without a header: the first two of several cells, or
     ``name,cost``, ``name:cost``, or a bare cost."""
     rows: list[Entry] = []
     first = _cells(lines[0][1], separator)
@@ -107,8 +107,8 @@ def _plain_rows(lines: Sequence[tuple[str, str]], separator: str) -> list[Entry]
 
 
 def _name_and_cost(line: str) -> tuple[str | None, str]:
-    """The cells of a line; a name in quotes may hold separators, others end with the last one that
-    a price follows."""
+    """Split a line into name and cost. A quoted name may contain separators; other names end at the
+    last separator before a price."""
     for separator in ",:;\t" if '"' in line else "":
         cells = _cells(line, separator)
         if len(cells) == 2 and line.count('"') != sum(cell.count('"') for cell in cells):
@@ -122,14 +122,14 @@ def _name_and_cost(line: str) -> tuple[str | None, str]:
 
 
 def _amounts(rows: Sequence[Entry]) -> tuple[list[str], str]:
-    """The prices as texts with decimal points, those that are none as they are, and the currency.
+    """Return prices with decimal points, other text unchanged, and the currency.
 
-    ``0,50`` and ``1.234,50`` show that commas are decimal, ``1,234.50`` that points are. Where
-    nothing shows it, ``1,234`` stays as it is, which is no number.
+    ``0,50`` and ``1.234,50`` show that commas are decimal, ``1,234.50`` that points are. If no
+    price shows it, ``1,234`` is left unchanged and is not a number.
     """
     texts = [str(cost).strip() for *_, cost in rows]
     found = [_PRICE.fullmatch(text) for text in texts]
-    signs: dict[str, str] = {}  # the first place of each currency
+    signs: dict[str, str] = {}  # first location of each currency
     numbers = []
     for (place, *_), text, match in zip(rows, texts, found, strict=True):
         if match is not None and (sign := match[1] or match[3]):

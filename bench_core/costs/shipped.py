@@ -1,4 +1,4 @@
-"""The shipped cost models besides plain sensor prices: per query, and in parallel."""
+"""Shipped cost models besides additive prices: per query, and in parallel."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
@@ -13,7 +13,7 @@ from bench_core.data import Examples, Queries
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _OnSensors:
-    """Bills sensors in another way than adding their ``prices``; further fields say which."""
+    """Base of models that bill sensors without adding up their ``prices``."""
 
     prices: SensorPrices
 
@@ -50,11 +50,11 @@ class _OnSensors:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PerQueryPrices(_OnSensors):
-    """A sensor marked as such is paid once per query, whichever rows bought it.
+    """Cost model with sensors that are paid once per query, whichever rows buy them.
 
-    ``per_query`` (s,) marks them. The price is shared equally by ALL rows of the query, so that the
-    costs of its rows sum to the query's bill. The other sensors, and all sensors of rows without
-    queries, are paid by each row.
+    ``per_query`` (s,) marks these sensors. ALL rows of the query share the price equally, so that
+    the costs of rows sum to the query's bill. Each row pays the other sensors, and all sensors if
+    there are no queries.
     """
 
     per_query: BoolArray  # (s,)
@@ -63,7 +63,7 @@ class PerQueryPrices(_OnSensors):
     options: ClassVar[tuple[str, ...]] = ("per_query",)
 
     def feature_cost(self, acquired: Acquired, queries: Queries | None) -> FloatArray:
-        """The row's own sensors and its share of the query's."""
+        """The row's own sensors plus its share of the query's sensors."""
         sensor = self.prices.sensor
         if queries is None:
             return acquired.cost(sensor)
@@ -74,8 +74,8 @@ class PerQueryPrices(_OnSensors):
         return own + np.repeat(bill / queries.sizes, queries.sizes)
 
     def surrogate(self, train: Examples) -> SensorPrices:
-        """A sensor per query costs its price divided by the mean number of rows of a query, copies
-        included: exact on average where all rows of each query buy it, else too low."""
+        """Divide the price of a sensor per query by the mean number of rows per query, copies
+        included. This is exact on average if all rows of each query buy it, else too low."""
         if train.queries is None:
             return self.prices
         share = len(train.queries) / train.weights.sum()
@@ -86,20 +86,20 @@ class PerQueryPrices(_OnSensors):
     def from_options(
         cls, prices: SensorPrices, options: Mapping[str, Any], column: Callable[[str], int]
     ) -> Self:
-        """``per_query``: names of features, all of whose sensors are paid per query."""
+        """``per_query``: names of features whose sensors are all paid per query."""
         names = _names(options.get("per_query"), "per_query")
         return cls(prices, prices.bought_for(np.array([column(n) for n in names], dtype=np.int64)))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ParallelPrices(_OnSensors):
-    """The sensors of one service are fetched at once, one service after the other.
+    """Cost model for services: the sensors of a service are fetched in parallel.
 
-    ``service`` (s,) numbers the service of each sensor, -1 for one fetched by itself. A service
-    costs the largest price of the sensors bought from it; services add up.
+    ``service`` (s,) is the service number of each sensor, -1 for a separate sensor. A service costs
+    the largest price of the sensors bought from it; costs of services add up.
     """
 
-    service: IntArray  # (s,), -1: by itself
+    service: IntArray  # (s,), -1: separate
 
     name: ClassVar[str] = "parallel"
     options: ClassVar[tuple[str, ...]] = ("services",)
@@ -107,12 +107,12 @@ class ParallelPrices(_OnSensors):
 
     @property
     def everything(self) -> float:
-        """The price of all sensors fetched, service by service."""
+        """Price of all sensors, summed over services."""
         every = Acquired.pack(np.ones((1, self.sensors), dtype=bool))
         return float(self.feature_cost(every, None)[0])
 
     def feature_cost(self, acquired: Acquired, queries: Queries | None) -> FloatArray:
-        """Sensors by themselves added up, and the largest of each service."""
+        """Sum of separate sensors and of the largest price of each service."""
         together = self._together()
         cost = acquired.cost(np.where(together, 0.0, self.prices.sensor))
         if not together.any():
@@ -124,14 +124,14 @@ class ParallelPrices(_OnSensors):
         return np.asarray(cost + np.maximum.reduceat(paid, starts, axis=1).sum(axis=1))
 
     def _together(self) -> BoolArray:
-        """Which sensors (s,) share their service with another one."""
+        """True for sensors (s,) that share their service with another sensor."""
         counts = np.bincount(self.service[self.service >= 0], minlength=self.sensors + 1)
         return np.asarray((self.service >= 0) & (counts[self.service] > 1))
 
     def surrogate(self, train: Examples) -> SensorPrices:
-        """The sensors of a service, scaled so that all of them cost what the service does: exact
-        where a row buys all of a service or nothing of it, else too low, or too high for a row that
-        leaves out the costliest."""
+        """Scale the sensors of a service so that their sum is the service's cost. This is exact if
+        a row buys all or none of a service's sensors. Otherwise it is too low, or too high for a
+        row that omits the most expensive one."""
         sensor = self.prices.sensor.copy()
         for number in np.unique(self.service[self._together()]):
             members = self.service == number
@@ -143,7 +143,7 @@ class ParallelPrices(_OnSensors):
     def from_options(
         cls, prices: SensorPrices, options: Mapping[str, Any], column: Callable[[str], int]
     ) -> Self:
-        """``services``: lists of features by the name of the service that gives them."""
+        """``services``: lists of features by service name."""
         services = options.get("services")
         if not isinstance(services, Mapping) or not services:
             raise ValueError('services must be a table of lists, {"NAME": ["feature", ...]}')
@@ -166,7 +166,7 @@ def _names(value: Any, key: str) -> list[str]:
     return [str(name) for name in value]
 
 
-# By name: what is known where no plugin can be asked.
+# By name; used when plugins are not loaded.
 MODELS: dict[str, type[CostModel]] = {
     m.name: m for m in (SensorPrices, PerQueryPrices, ParallelPrices)
 }

@@ -1,11 +1,10 @@
-"""Measure what extractors cost: their CPU time on this machine, as prices.
+"""Measure the CPU time of extractors on this machine, as prices.
 
-Every extractor is called on every item several times. Its price is the median of all timings, its
-spread their quartiles. The order of the extractors is drawn anew for every item and repetition, so
-that a machine that slows down or warms up favours none. Short calls are repeated until a timing
-lasts ``LEAST`` seconds. (``timeit.Timer.autorange`` repeats up to 0.2 s and drops what a call
-returned, which is needed here.) Native libraries are held to one thread: CPU time adds up over
-threads.
+Each extractor is called several times on every item. Its price is the median of all timings, its
+spread their quartiles. The order of extractors is random for every item and repetition, so that
+warming up or slowing down does not favour any of them. Short calls are repeated until a timing
+lasts ``LEAST`` seconds. (``timeit.Timer.autorange`` repeats up to 0.2 s and discards the return
+value, which is needed here.) Native libraries use one thread, as CPU time adds up over threads.
 """
 
 from __future__ import annotations
@@ -29,18 +28,18 @@ Clock = Literal["cpu", "wall"]
 Progress = Callable[[int, int], None]
 Call = Callable[[Any], Any]
 UNITS = {"cpu": "CPU ms", "wall": "ms"}
-# Seconds that one timing lasts at least: CPU time moves by 15.6 ms on Windows, here by far less.
+# Minimum seconds of one timing: CPU time has a resolution of 15.6 ms on Windows, far finer here.
 LEAST = 0.3 if os.name == "nt" else 2e-4
 MOST_CALLS = 1 << 20
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Extractor:
-    """One measurement of an item, and the features it gives.
+    """One measurement of an item, and the features it yields.
 
-    ``extract(item)`` returns a number, a vector, or a mapping of feature names to numbers: all of
-    them are there once it has run. Where ``outputs`` has entries it may return anything, and
-    feature ``name`` is ``outputs[name](what extract returned)``, a number that costs its own time.
+    ``extract(item)`` returns a number, a vector, or a mapping of feature names to numbers; one call
+    yields all of them. With ``outputs`` it may return any object. Feature ``name`` is then
+    ``outputs[name](returned object)``, a number with its own cost.
     """
 
     name: str
@@ -60,17 +59,17 @@ class Timing:
 
     @classmethod
     def of(cls, seconds: Sequence[float]) -> Timing:
-        """From timings in seconds."""
+        """Summarise timings in seconds."""
         low, median, high = (1e3 * np.quantile(seconds, (0.25, 0.5, 0.75))).tolist()
         return cls(median, low, high, 1e3 * float(np.mean(seconds)), len(seconds))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Measured:
-    """The result of ``measure``.
+    """Result of ``measure``.
 
-    ``extract`` has a timing per extractor, ``features`` its features, ``outputs`` a timing for each
-    feature that is computed from what its extractor returned.
+    ``extract`` has one timing per extractor, ``features`` its features, ``outputs`` one timing per
+    feature computed from the extractor's return value.
     """
 
     features: Mapping[str, tuple[str, ...]]
@@ -92,9 +91,9 @@ def measure(
 ) -> Measured:
     """Time all extractors on all items.
 
-    ``load`` turns an item into what extractors take and is not timed. ``progress`` is called with
-    the number of timings done and of all, between timings. Raises InputError, naming extractor and
-    item, where one raises, returns nothing or no numbers, or not the same features for every item.
+    ``load`` converts an item to the extractors' input and is not timed. ``progress`` receives the
+    number of finished and of all timings, between timings. Raises InputError, with extractor and
+    item, if an extractor fails, returns no numbers, or its features differ between items.
     """
     if not extractors or not items or repeats < 1:
         raise ValueError("measuring needs extractors, items and at least one repetition")
@@ -102,7 +101,7 @@ def measure(
     watch = partial(_Stopwatch, timer)
     first = _loaded(items[0], load)
     features: dict[str, tuple[str, ...]] = {}
-    own: dict[str, _Stopwatch] = {}  # of extractors
+    own: dict[str, _Stopwatch] = {}  # by extractor
     outputs: dict[str, _Stopwatch] = {}
     for e in extractors:
         with _blamed(e, items[0]):
@@ -118,7 +117,7 @@ def measure(
                 f"feature {name!r} comes from the extractors {owners}; give it two names"
             )
     total, done = repeats * len(items) * len(extractors), count(1)
-    orders = np.random.default_rng(0)  # of the extractors, drawn for each item
+    orders = np.random.default_rng(0)  # random order of extractors for each item
     with _undisturbed():
         for item in chain.from_iterable(repeat(items, repeats)):
             value = _loaded(item, load)
@@ -143,7 +142,7 @@ def measure(
 
 
 class _Stopwatch:
-    """Times a function, by as many calls at once as last ``LEAST`` seconds; they warm it up."""
+    """Times a function, with enough calls to last ``LEAST`` seconds; these calls warm it up."""
 
     def __init__(self, timer: Callable[[], float], call: Call, value: Any) -> None:
         self.timer, self.call, self.calls = timer, call, 1
@@ -158,7 +157,7 @@ class _Stopwatch:
         return given
 
     def _timed(self, value: Any) -> tuple[float, Any]:
-        """Seconds per call, and what the last call returned."""
+        """Return seconds per call, and the last return value."""
         timer, call, times, given = self.timer, self.call, range(self.calls), None
         begun = timer()
         for _ in times:
@@ -168,7 +167,7 @@ class _Stopwatch:
 
 @contextmanager
 def _undisturbed() -> Iterator[None]:
-    """No garbage collection and no second thread of native libraries."""
+    """Disable garbage collection and additional threads of native libraries."""
     from threadpoolctl import threadpool_limits
 
     collecting = gc.isenabled()
@@ -202,7 +201,7 @@ def _blamed(extractor: Extractor, item: Any) -> Iterator[None]:
         yield
     except InputError:
         raise
-    except (Exception, SystemExit) as error:  # a script that ends itself
+    except (Exception, SystemExit) as error:  # a script may call sys.exit
         what = f"{type(error).__name__}: {error}"
         raise InputError(
             f"extractor {extractor.name!r} failed on {_name(item)} ({what}); correct it"
@@ -210,7 +209,7 @@ def _blamed(extractor: Extractor, item: Any) -> Iterator[None]:
 
 
 def _features(extractor: Extractor, given: Any) -> tuple[str, ...]:
-    """The names of its features; refuses what holds no numbers."""
+    """Names of the extractor's features; InputError if it returned no numbers."""
     name = extractor.name
     if given is None:
         raise InputError(f"extractor {name!r} returned nothing; return a number or a vector")
@@ -226,7 +225,7 @@ def _features(extractor: Extractor, given: Any) -> tuple[str, ...]:
 
 
 def _size(what: str, given: Any, single: bool = False) -> int:
-    """How many numbers an extractor or output returned. Raises InputError for other values."""
+    """Count the numbers returned by an extractor or output. Raises InputError for other values."""
     try:
         size = np.asarray(given, dtype=np.float64).size
     except (TypeError, ValueError) as error:
@@ -240,11 +239,11 @@ def _size(what: str, given: Any, single: bool = False) -> int:
 
 
 def cost_document(measured: Measured, *, numbered: bool = False) -> dict[str, Any]:
-    """A cost file (its full JSON form) with the spread and the machine beside the prices.
+    """Return a cost file (its full JSON form) with spread and machine added to the prices.
 
-    Features of one extractor share one price, paid once; those computed from what it returned form
-    a discounted group: the first pays extraction and its own output, later ones their output alone.
-    ``numbered`` calls the features 1, 2, ... in their order.
+    Features of one extractor share one price, paid once. Features computed from its return value
+    form a discounted group: the first pays extraction and its own output, later ones only their
+    output. ``numbered`` calls the features 1, 2, ... in their order.
     """
     names = [f for features in measured.features.values() for f in features]
     called = {n: str(k) if numbered else n for k, n in enumerate(names, start=1)}
@@ -273,7 +272,7 @@ def _rounded(milliseconds: float) -> float:
 
 
 def _how(measured: Measured) -> dict[str, Any]:
-    """How it was measured, for people who read the file."""
+    """Description of the measurement, for human readers."""
     extractors, outputs = (
         {
             name: {

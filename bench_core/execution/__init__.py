@@ -1,1 +1,1 @@
-"""Running jobs: inline in this process, or in workers that can be killed."""
+"""Execution of jobs, in this process or in workers that can be killed."""

@@ -1,25 +1,26 @@
-"""Replay audit: is each purchase made from what was bought before it, and each answer from that?
+"""Replay audit: checks that purchases and predictions depend only on values bought before.
 
-Queries are gathered in random order, rows within their query too. Their scores and costs must be
-those of the trial's own blocks, so that nothing but the query decides. Then, at a point of the
-path, one of four proofs shows what the answers of its rows are made from:
+Queries are gathered in random order, with their rows shuffled. Scores and costs must equal the
+trial's own, so that they depend only on the query. Then, at a point of the path, one of four proofs
+shows the inputs of its predictions:
 
-- *asked again*: the model has a program (``serving.Exportable``). It is walked on demand: it is
-  given a cell when it has bought it, and must buy and answer the same.
-- *all alike*: all rows buy the same, so that a purchase tells nothing. All other cells are
-  replaced, once by NaN and once by other rows' values; the answers must stay.
-- *masked*: the model is a policy (``bench_core/sequential.py``). The harness itself hides what a
-  row has not bought, and shows it cell by cell. A program that it has must do the same.
-- *in order*: bills declare the ``order`` of purchases. As above; and a row is shown what it had
-  bought before a random step, and must buy in that step what it bought.
+- *asked again*: the model has a program (``serving.Exportable``), which is evaluated on demand. It
+  receives a cell when it has bought it, and must buy and predict the same.
+- *all alike*: all rows buy the same, so that purchases carry no information. All other cells are
+  replaced, once by NaN and once by other rows' values; predictions must not change.
+- *masked*: the model is a policy (``bench_core/sequential.py``). The harness itself hides unbought
+  cells, and reveals them one by one. If the policy has a program, it must do the same.
+- *in order*: bills declare the ``order`` of purchases. The check of *all alike* applies. In
+addition,
+  a row shows only its purchases before a random step, and must buy the same in that step.
 
-At any other point replaced cells must change nothing either, but that proves little: the cells that
-are left show what was bought, and a model that read everything may tell by its purchases what it
-read. There costs are only ``declared``.
+At other points replaced cells must not change anything either, but this proves little. The
+remaining cells reveal the purchases, and a model that read everything could encode it in its
+purchases. Costs are then only ``declared``.
 
-``sample`` does this for a few hundred queries or rows, each at one point. ``full`` then does it for
-all of them at every point. Replaced cells are shown to an instance of its own, which has never seen
-what it must not use.
+``sample`` audits a few hundred queries or rows, each at one point. ``full`` then audits all of them
+at every point. A separate instance of the model receives the replaced cells. It has never seen the
+hidden values.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ from bench_core.serving.predictor import MANY
 
 SAMPLE_QUERIES, SAMPLE_ROWS = 200, 512
 SAMPLE_PROGRAMS = 10
-"""Points at which a sample asks the program: to prepare one takes as long as to ask some rows."""
+"""Points at which a sample evaluates the program: preparing one is as slow as evaluating rows."""
 TOLERANCE = 1e-9
 
 REMEDY = (
@@ -64,7 +65,7 @@ REMEDY = (
 
 
 class AuditError(Exception):
-    """An answer is not made from what was paid for; the message is the reason."""
+    """A prediction uses unpaid values; the message is the reason."""
 
 
 def replay(
@@ -81,8 +82,8 @@ def replay(
 ) -> Verdict:
     """Audit a model on a split. ``mode`` is off, sample or full; ``seed`` any text.
 
-    ``path`` is the trial's own prediction of the split, its costs by ``accounting``; it is made
-    where it is not given. ``fresh`` loads the model again.
+    ``path`` is the trial's prediction of the split, with costs by ``accounting``; it is computed if
+    not given. ``fresh`` loads the model again.
     """
     if mode == "off":
         return Verdict("declared")
@@ -103,17 +104,17 @@ def replay(
 
 
 class _Answer(NamedTuple):
-    """A model's answer at one point, for each of n rows."""
+    """A model's predictions at one point for n rows."""
 
     scores: FloatArray  # (n,) or (n, K)
     bits: NDArray[np.uint64]  # (n, w), sets of sensors
     splits: FloatArray  # (n,)
     trees: FloatArray  # (n,)
-    order: IntArray | None  # (n, s), where its bill declares one
+    order: IntArray | None  # (n, s), if its bill declares one
 
     @classmethod
     def of(cls, prediction: Prediction, n: int) -> _Answer:
-        """A prediction for n rows, copied."""
+        """Copy a prediction for n rows."""
         bill = prediction.bills["path"]
         bits, order = np.array(bill.acquired.rows(n).bits), bill.order
         splits, trees = (np.array(np.broadcast_to(c, (n,))) for c in (bill.splits, bill.trees))
@@ -122,34 +123,34 @@ class _Answer(NamedTuple):
         return cls(np.array(prediction.scores), bits, splits, trees, order)
 
     def compared(self, other: _Answer) -> Iterator[tuple[str, BoolArray]]:
-        """What may change, in words, and the rows (n,) where it is the same."""
+        """Yield possible changes, in words, and the rows (n,) without this change."""
         yield "it buys other sensors", (self.bits == other.bits).all(axis=1)
         yield "its splits change", self.splits == other.splits
         yield "its trees change", self.trees == other.trees
         yield "its scores change", close(self.scores, other.scores)
 
     def buys_like(self, other: _Answer) -> bool:
-        """Whether all rows buy the same, in the same order."""
+        """True if all rows buy the same, in the same order."""
         if self.order is None or other.order is None:
             return self.order is other.order and np.array_equal(self.bits, other.bits)
         return np.array_equal(self.order, other.order)
 
 
 Judged = Sequence[tuple[int, IntArray]]
-"""Points, and the rows of a block to judge there."""
+"""Points, and the rows of a block to audit there."""
 
 
 class _Block(NamedTuple):
-    """Gathered queries (or rows), and what the model answered."""
+    """Gathered queries (or rows), and the model's predictions."""
 
     features: Features
     rows: IntArray  # (n,) of the split
-    own: IntArray  # (n,) the place of each one's query in ``chosen``
+    own: IntArray  # (n,) position of each row's query in ``chosen``
     chosen: IntArray  # (q,) queries of the split
     answers: list[_Answer]  # by point
 
     def require(self, same: BoolArray, rows: IntArray, point: Any, what: str) -> None:
-        """Refuse the first of these rows where something is not the ``same`` (its length)."""
+        """Raise for the first of these rows that is not the ``same`` (as long as ``rows``)."""
         if not same.all():
             unit = "row" if self.features.queries is None else "query"
             query = self.chosen[self.own[rows[np.argmin(same)]]]
@@ -158,7 +159,7 @@ class _Block(NamedTuple):
 
 @dataclass(eq=False)
 class _Audit:
-    """The audit of one model on one split."""
+    """Audit of one model on one split."""
 
     model: Any
     fresh: Callable[[], Any]
@@ -166,27 +167,27 @@ class _Audit:
     costs: CostModel
     classes: int
     path: PredictedPath
-    priced: bool  # whether costs and purchases of ``path`` are those of the audited bill
+    priced: bool  # True if ``path`` has costs and purchases of the audited bill
     rng: np.random.Generator
-    unproven: set[int] = field(default_factory=set)  # points where costs are only declared
+    unproven: set[int] = field(default_factory=set)  # points with only declared costs
 
     def sample(self) -> None:
-        """A few hundred queries or rows, each at one point of the path."""
+        """Audit a few hundred queries or rows, each at one point of the path."""
         sizes = np.diff(units(self.examples.features))
         order = self.rng.permutation(len(sizes))
         points = self.rng.permutation(len(self.path.points))
         most = SAMPLE_ROWS if self.examples.queries is None else SAMPLE_QUERIES
-        if isinstance(self.model, Exportable):  # its program is walked row by row
+        if isinstance(self.model, Exportable):  # its program is evaluated row by row
             most = min(most, 1 + int(np.searchsorted(np.cumsum(sizes[order]), SAMPLE_ROWS)))
             points = points[:SAMPLE_PROGRAMS]
-        # at most half of the split: a block that is unlike any of the trial's
+        # at most half of the split, so that the block differs from the trial's blocks
         block = self._block(order[: min(most, max(1, len(sizes) // 2))])
         self._without_others(block)
         at = np.resize(points, len(block.chosen))[block.own]
         self._judge(block, [(p, np.flatnonzero(at == p)) for p in np.unique(at).tolist()], True)
 
     def whole(self) -> None:
-        """Every query at every point, in blocks of queries in random order."""
+        """Audit every query at every point, in blocks of queries in random order."""
         sizes = np.diff(units(self.examples.features))
         order = self.rng.permutation(len(sizes))
         bought = self.path.bought[: len(self.path.points)]
@@ -196,7 +197,7 @@ class _Audit:
             block = self._block(chosen)
             buyers += [weights[block.rows] @ self._mask(own.bits) for own in block.answers]
             every, left = np.arange(len(block.rows)), list(range(len(block.answers)))
-            while left:  # points that buy the same are judged together
+            while left:  # points with equal purchases are audited together
                 first = block.answers[left[0]]
                 alike = [p for p in left if block.answers[p].buys_like(first)]
                 self._judge(block, [(p, every) for p in alike])
@@ -205,7 +206,7 @@ class _Audit:
             raise AuditError("its purchases are not those of the trial, sensor by sensor")
 
     def _block(self, chosen: IntArray) -> _Block:
-        """These queries, answered as in the trial's own blocks."""
+        """Predict these queries, and compare with the trial's predictions."""
         keeps_order = getattr(self.model, "reads_order", False)
         features, rows, own = gather(
             self.examples.features, chosen, None if keeps_order else self.rng
@@ -221,7 +222,7 @@ class _Audit:
                 spent = self.path.cost[p][rows]
                 same = np.abs(self._cost(block, answer) - spent) <= TOLERANCE * spent
                 block.require(same, every, point, f"its costs {what}")
-                # sensors of one price cost the same: those of the trial decide what is shown
+                # sensors may have equal prices: compare the purchases as well
                 bought, share = self._mask(answer.bits), self.path.bought[p]
                 same = ~((bought & (share == 0)) | (~bought & (share == 1))).any(axis=1)
                 block.require(same, every, point, f"its purchases {what}")
@@ -239,8 +240,8 @@ class _Audit:
     def _answers(
         self, model: Any, features: Features, doing: str, finite: bool = False
     ) -> list[_Answer]:
-        """The model's answers at all points on a copy of a block."""
-        own = Features(features.X.copy(), features.queries)  # to see whether it was changed
+        """Predictions of the model at all points on a copy of a block."""
+        own = Features(features.X.copy(), features.queries)  # to detect changes
         points, found = [], []
         try:
             for prediction in predictions(model, own, self.costs, self.classes, finite=finite):
@@ -258,7 +259,7 @@ class _Audit:
         return found
 
     def _without_others(self, block: _Block) -> None:
-        """Where rows of a query are said to be independent, leave half of them out."""
+        """Omit half of the rows of each query, if rows are declared independent."""
         queries = block.features.queries
         alone = model_of(self.model).independent_rows
         if queries is None or not alone:
@@ -276,8 +277,8 @@ class _Audit:
                 block.require(same, those, point, f"{doing}, {what}")
 
     def _judge(self, block: _Block, judged: Judged, sampled: bool = False) -> None:
-        """Find the proof for each of these points, or refuse it."""
-        masked = type(self.model) is Sequential  # its program is compared in the sample alone
+        """Find the proof for each of these points, or raise."""
+        masked = type(self.model) is Sequential  # its program is compared only in the sample
         hidden = []
         for p, rows in judged:
             program = None if masked and not sampled else self._program(p)
@@ -287,7 +288,7 @@ class _Audit:
             if masked:
                 continue
             hidden.append((p, rows))
-            # what all rows buy, or none, tells nothing
+            # a sensor that all rows buy, or none, carries no information
             alike = np.isin(self._bought[p], (0.0, 1.0)).all()
             if not alike and block.answers[p].order is None:
                 self.unproven.add(p)
@@ -298,7 +299,7 @@ class _Audit:
 
     @cached_property
     def _bought(self) -> FloatArray:
-        """The share of all rows that buy each sensor at each point, (p, s)."""
+        """Fraction of rows that buy each sensor at each point, (p, s)."""
         if self.priced:
             return self.path.bought
         return predict_split(self.model, self.examples, self.costs, self.classes).bought
@@ -309,13 +310,13 @@ class _Audit:
         try:
             found: Program | PolicyProgram = self.model.program(self.path.points[p])
             return found
-        except UsageError:  # it says that it has none there
+        except UsageError:  # no program at this point
             return None
         except Exception as error:
             raise AuditError(f"its program raises {type(error).__name__}: {error}") from error
 
     def _ask(self, block: _Block, p: int, rows: IntArray, program: Program | PolicyProgram) -> None:
-        """Walk the program on demand, and compare."""
+        """Evaluate the program on demand, and compare."""
         features, here, _ = gather(block.features, np.unique(block.own[rows]))
         names = tuple(map(str, range(features.X.shape[1])))
         served = Predictor(Folder(program, self.costs, names, {}))
@@ -324,7 +325,7 @@ class _Audit:
         found, mine = served.predict_rows(features.X, features.queries), block.answers[p]
         bought = self._mask(mine.bits[here])
         cost = self._cost(block, mine)[here]
-        # copies of a row may share its bill, of which a program knows nothing
+        # copies of a row may share its bill, which a program does not know
         each = pays_by_row(self.costs)
         shared = self.examples.multiplicity is not None and not each
         paid = shared | (np.abs(found.spent - cost) <= TOLERANCE * cost)
@@ -336,7 +337,7 @@ class _Audit:
             block.require(same, here, self.path.points[p], f"asked again by its program, {what}")
 
     def _hide(self, block: _Block, judged: Judged) -> None:
-        """Replace what the rows did not buy."""
+        """Replace the values that rows did not buy."""
         seen = np.ones((len(block.rows), self.costs.sensors), dtype=bool)
         for p, rows in judged:
             seen[rows] = self._mask(block.answers[p].bits[rows])
@@ -346,7 +347,7 @@ class _Audit:
                     block.require(same[rows], rows, self.path.points[p], f"{doing}, {what}")
 
     def _follow(self, block: _Block, judged: Judged) -> None:
-        """Replace what the rows had not bought before a random step of their order."""
+        """Replace the values that rows had not bought before a random step of their order."""
         seen = np.ones((len(block.rows), self.costs.sensors), dtype=bool)
         steps = np.zeros(len(block.rows), dtype=np.int64)
         for p, rows in judged:
@@ -358,7 +359,7 @@ class _Audit:
             seen[rows] = (order >= 0) & (order < steps[rows, None])
         for doing, after in self._replaced(block, seen, "cells that it buys later"):
             for p, rows in judged:
-                # who declares no order any more, as if it bought nothing
+                # a missing order counts as no purchases
                 now = after[p].order if after[p].order is not None else np.full(seen.shape, -1)
                 same = (_until(block.answers[p].order, steps) == _until(now, steps)).all(axis=1)
                 what = f"{doing}, it buys other sensors next"
@@ -366,16 +367,16 @@ class _Audit:
 
     @cached_property
     def _blind(self) -> Any:
-        """The instance that is shown replaced cells."""
+        """Separate instance that receives replaced cells."""
         return self.fresh()
 
     def _replaced(
         self, block: _Block, seen: BoolArray, what: str
     ) -> Iterator[tuple[str, list[_Answer]]]:
-        """The answers of an instance of its own where rows are shown what sensors ``seen`` (n, s)
-        tell, and in words by what the rest is replaced."""
+        """Yield predictions of a separate instance that sees only cells of the sensors ``seen`` (n,
+        s), and a description of the replacement."""
         features, hidden = block.features, ~readable(seen, self.costs)
-        others = self.rng.permuted(features.X, axis=0)  # mixed by column: no row is shown whole
+        others = self.rng.permuted(features.X, axis=0)  # shuffled by column: rows are mixed
         for by, values in (("NaN", np.float32(np.nan)), ("other rows' values", others)):
             doing = f"where {what} are replaced by {by}"
             X = np.where(hidden, values, features.X)
@@ -383,8 +384,8 @@ class _Audit:
 
 
 def close(a: FloatArray, b: FloatArray) -> BoolArray:
-    """Of each row (n,) whether scores (n,) or (n, K) agree to 1e-9 of their scale: of its own
-    largest, or of the rows' median where terms cancel."""
+    """True for rows (n,) whose scores (n,) or (n, K) agree to 1e-9 of their scale: the row's
+    largest score, or the median over rows if terms cancel."""
     size = np.abs(a.reshape(len(a), -1))
     scale = np.maximum(size, np.median(size)).max(axis=1, initial=0.0)
     apart = np.abs(a - b).reshape(len(a), -1).max(axis=1, initial=0.0)
@@ -392,5 +393,5 @@ def close(a: FloatArray, b: FloatArray) -> BoolArray:
 
 
 def _until(order: Any, steps: IntArray) -> IntArray:
-    """The order of what is bought up to these steps (n,)."""
+    """Order of the purchases up to these steps (n,)."""
     return np.where(order <= steps[:, None], order, -1)

@@ -1,19 +1,19 @@
-"""Caps: what no row may cost, enforced row by row while the points of a path pass by.
+"""Caps: maximum cost of each row, enforced row by row along the points of a path.
 
-A row goes on along the path for as long as all that was bought and evaluated for it on the way,
-together, costs at most the cap. Its answer is that of the last such point; before the first one,
-the best constant's. Nothing is taken back, and nothing is chosen by what was not paid for:
+A row continues along the path while the total cost of its purchases and evaluations is at most the
+cap. Its prediction is from the last such point, or the best constant before the first point.
+Purchases are never undone, and unpaid values never influence a choice:
 
-- Where a point does not need all that the points before it bought, the union is billed; where it
-  buys other sensors or evaluates less than they did, its evaluations are added to theirs.
-- What the next point would buy is often known only while buying it. A row that is stopped is
-  billed, up to the cap, for every sensor of that point which still fits by itself, and for its
-  evaluations: no order of purchase can have spent more before the first sensor that did not fit.
-  Under a cost model that does not add up its sensors, that is the whole cap. Where all rows buy the
-  same, the next bill is known beforehand and the stopped row pays nothing for it.
-- The rows of a query stop together, at the first that would exceed the cap, unless the model has
-  ``independent_rows`` and the cost model bills each row by itself: elsewhere what a row buys and
-  scores would depend on rows that did not get so far.
+- If a point does not need all earlier purchases, the union is billed. If it buys other sensors or
+  evaluates less than earlier points, its evaluations are added to theirs.
+- The purchases of the next point are often known only while they are made. A stopped row is billed,
+  up to the cap, for every sensor of that point that fits separately, and for its evaluations. No
+  order of purchase can cost more before the first sensor that does not fit. Under a non-additive
+  cost model, the bill is the full cap. If all rows buy the same, the next bill is known in advance
+  and a stopped row pays nothing for it.
+- The rows of a query stop together, when the first would exceed the cap, unless the model has
+  ``independent_rows`` and the cost model bills rows separately. Otherwise a row's purchases and
+  scores would depend on rows that stopped earlier.
 """
 
 from __future__ import annotations
@@ -33,26 +33,26 @@ from bench_core.data import Queries
 from bench_core.results.budgets import CAP
 
 ROUNDING = 1e-9
-"""A sum of prices may exceed the cap by this share of it: 0.1 + 0.2 is within 0.3."""
+"""Relative tolerance of a cap for sums of prices: 0.1 + 0.2 is within 0.3."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Caps:
-    """The caps of a trial, if any, and its best constant."""
+    """Caps of a trial, if any, and its best constant."""
 
     limits: tuple[float, ...]
-    constant: FloatArray  # () or (K,), what a row without a point scores
+    constant: FloatArray  # () or (K,), score of a row without a point
 
     @property
     def points(self) -> tuple[dict[str, int | float], ...]:
-        """What names the answers under each cap in results."""
+        """Names of the predictions under each cap in results."""
         return tuple({CAP: limit} for limit in self.limits)
 
     def start(
         self, model: Any, costs: CostModel, queries: Queries | None, copies: FloatArray
     ) -> list[CappedRows]:
-        """The answers of a block under each cap, before the first point; ``copies`` (n,) is how
-        many rows each row stands for."""
+        """Create the rows of a block under each cap, before the first point; ``copies`` (n,) are
+        their multiplicities."""
         alone = model_of(model).independent_rows
         each = pays_by_row(costs)
         together = None if alone and each else queries
@@ -68,11 +68,10 @@ class Caps:
 
 
 class CappedRows:
-    """The answers of a block's rows under one cap; the rows of a query stop ``together``.
+    """Rows of a block under one cap; the rows of a query stop ``together``.
 
-    After all points have passed: ``scores`` (n,) or (n, K); ``feature``, ``evaluation`` and
-    ``cost`` (n,), what the row is billed; ``bits`` (n, w), the sensors that it bought up to the
-    point that answers.
+    After all points: ``scores`` (n,) or (n, K); ``feature``, ``evaluation`` and ``cost`` (n,) are
+    billed to each row; ``bits`` (n, w) are the sensors bought up to the row's last point.
     """
 
     def __init__(
@@ -92,15 +91,15 @@ class CappedRows:
 
     @property
     def cost(self) -> FloatArray:
-        """Both together; a sum that is within the cap by rounding is the cap."""
+        """Total cost; a sum that exceeds the cap only by rounding is set to the cap."""
         return np.minimum(self.feature + self.evaluation, self.limit)
 
     def take(
         self, scores: FloatArray, bill: Bill, feature: FloatArray, evaluation: FloatArray
     ) -> None:
-        """Go on to the next point, where it can be afforded; the last two are its own costs (n,).
+        """Advance affordable rows to the next point, with its separate costs (n,).
 
-        Raises nothing: what the bill holds has been checked.
+        Does not raise: the bill has been checked.
         """
         if not self._going.any():
             return
@@ -108,7 +107,7 @@ class CappedRows:
         bits = np.broadcast_to(bill.acquired.bits, self.bits.shape)
         splits, trees = (np.broadcast_to(c, (n,)) for c in (bill.splits, bill.trees))
         union = self.bits | bits
-        # a point that does not contain what came before it is paid on top of that
+        # the cost of a point that does not contain the earlier purchases is added to theirs
         apart = (union != bits).any(axis=1) | (splits < self._splits) | (trees < self._trees)
         splits = np.where(apart, splits + self._splits, splits)
         trees = np.where(apart, trees + self._trees, trees)
@@ -128,7 +127,7 @@ class CappedRows:
         self._splits[go], self._trees[go] = splits[go], trees[go]
 
     def _stop(self, rows: IntArray, union: NDArray[np.uint64], evaluation: FloatArray) -> None:
-        """Bill what these rows may have spent before the first sensor that did not fit."""
+        """Bill the maximum cost of these rows before the first sensor that did not fit."""
         room = np.maximum(self.limit - self.feature[rows] - self.evaluation[rows], 0.0)
         costs, buys = self._costs, room
         if type(costs) is SensorPrices:
@@ -141,6 +140,6 @@ class CappedRows:
 
 
 def _alike(bill: Bill, n: int) -> bool:
-    """Whether all rows buy and evaluate the same, so that the bill is known before it is paid."""
+    """True if all rows buy and evaluate the same, so that the bill is known in advance."""
     same = len(bill.acquired.bits) == 1 and np.ndim(bill.splits) == np.ndim(bill.trees) == 0
-    return same and n > 1  # a single row's own purchases look like that too
+    return same and n > 1  # a single row always agrees with itself

@@ -1,4 +1,4 @@
-"""A model's predictions as plain arrays, checked: the contract that a model must keep to."""
+"""Checks of a model's predictions against the protocol; conversion to plain arrays."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from bench_core.results.budgets import CAP, CONSTANT
 MAX_POINTS = 100
 MOST_MARKS = 5
 MOST_COST = 1e15
-"""More than any row can cost: sums of squares of more would be useless in a board's statistics."""
+"""Upper limit of a row's cost: squares of larger costs would spoil a board's statistics."""
 VERDICTS = {"declared", "sampled", "verified", "failed"}
 _MARK = re.compile("[a-z][a-z0-9 -]{0,23}")
 
 
 class ContractError(Exception):
-    """A model broke the contract; the message says how, in one line."""
+    """A model violates the protocol; the message is one line."""
 
     def __init__(self, message: str) -> None:
         super().__init__(one_line(message, 300))
@@ -34,8 +34,8 @@ class ContractError(Exception):
 def predictions(
     model: Any, features: Features, costs: CostModel, classes: int, *, finite: bool = True
 ) -> Iterator[Prediction]:
-    """The predictions of one block as they come, plain and checked: at most 100 points, shapes,
-    bills, and with ``finite`` that scores are finite."""
+    """Yield the predictions of one block, checked: at most 100 points, shapes, bills, and with
+    ``finite`` finite scores."""
     path, found = model.predict_path(features), 0
     if not isinstance(path, Iterable):
         raise ContractError(f"predict_path gives {path!r:.40}: yield predictions")
@@ -51,7 +51,7 @@ def predictions(
 
 
 def plain(given: Any, n: int, costs: CostModel, classes: int, finite: bool = True) -> Prediction:
-    """A prediction for n rows with arrays of the contract's types and shapes."""
+    """Convert a prediction for n rows to arrays of the required types and shapes."""
     if not isinstance(given.point, Mapping) or not isinstance(given.bills, Mapping):
         raise ContractError("point and bills of a prediction must be mappings")
     point = {str(name): _number(value, str(name)) for name, value in given.point.items()}
@@ -79,13 +79,13 @@ def _plain_bill(bill: Bill, n: int, costs: CostModel, at: str) -> Bill:
         raise ContractError(f"{at} has {sensors} sensors, the prices have {costs.sensors}")
     if bits.dtype != np.uint64 or bits.shape not in ((1, words(sensors)), (n, words(sensors))):
         raise ContractError(f"{at}: acquired is {bits.dtype} {bits.shape}, not uint64 (n or 1, w)")
-    spare = words(sensors) * 64 - sensors  # bits of the last word that stand for no sensor
+    spare = words(sensors) * 64 - sensors  # unused bits of the last word
     if spare and len(bits) and int(bits[:, -1].max()) >> (64 - spare):
         raise ContractError(f"{at}: bits beyond the last sensor are set")
     counts: dict[str, FloatArray] = {}
     for name in ("splits", "trees"):
         values = _real(getattr(bill, name), f"{at}: {name}")
-        least, most = values.min(initial=0.0), values.max(initial=0.0)  # NaN where there is one
+        least, most = values.min(initial=0.0), values.max(initial=0.0)  # NaN if there is one
         if values.shape not in ((), (n,)) or not (least >= 0 and most < math.inf):
             raise ContractError(f"{at}: {name} must be finite, >= 0 and one number or ({n},)")
         counts[name] = values
@@ -100,8 +100,8 @@ def _plain_bill(bill: Bill, n: int, costs: CostModel, at: str) -> Bill:
 
 
 def plain_marks(marks: Iterable[Any]) -> tuple[str, ...]:
-    """A model's marks, which reach boards, pages and tables as they are: at most 5, each of up to
-    24 lower-case letters, digits, spaces and hyphens, none of them a word for verdicts."""
+    """Check a model's marks, which reports show unchanged: at most 5, each of up to 24 lower-case
+    letters, digits, spaces and hyphens, without words for verdicts."""
     found = tuple(map(str, marks))
     for mark in found:
         if not _MARK.fullmatch(mark) or VERDICTS & {*re.split("[ -]", mark)}:
@@ -122,7 +122,7 @@ def _number(value: Any, name: str) -> int | float:
 
 
 def _real(values: Any, what: str) -> FloatArray:
-    """Real numbers as float64."""
+    """Convert to real numbers in float64."""
     array = np.asarray(values)
     if array.dtype.kind not in "biuf" or isinstance(values, np.ma.MaskedArray):
         raise ContractError(f"{what} are {array.dtype} or masked: they must be real numbers")
@@ -130,7 +130,7 @@ def _real(values: Any, what: str) -> FloatArray:
 
 
 def _whole(values: Any, what: str) -> IntArray | None:
-    """Whole numbers, where a model gives them."""
+    """Convert to integers, or None."""
     if values is None:
         return None
     array = np.asarray(values)
@@ -140,8 +140,8 @@ def _whole(values: Any, what: str) -> IntArray | None:
 
 
 def billed(prediction: Prediction, accounting: str) -> Bill:
-    """The bill of an accounting. Refuses one that leaves out what ``path`` bought, which alone is
-    audited."""
+    """Return the bill of an accounting. Refuse a bill that omits purchases of ``path``, as only
+    ``path`` is audited."""
     at, bill = f"at {dict(prediction.point)}", prediction.bills.get(accounting)
     if bill is None:
         has = ", ".join(sorted(prediction.bills))
@@ -153,7 +153,7 @@ def billed(prediction: Prediction, accounting: str) -> Bill:
 
 
 def check_costs(cost: FloatArray, costs: CostModel, point: Mapping[str, Any]) -> None:
-    """Refuse what no row can be charged."""
+    """Refuse invalid costs of rows."""
     good = (cost >= 0) & (cost < MOST_COST)  # NaN is neither
     if not good.all():
         fault = f"cost model {costs.name!r} charges a row {cost[~good][0]:g}"

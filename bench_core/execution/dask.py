@@ -1,8 +1,8 @@
-"""Run jobs on the workers of a Dask cluster: a task is a job file with one fit or one trial.
+"""Run jobs on a Dask cluster: a task is a job file with one fit or one trial.
 
-Dask finds a free machine, and tries elsewhere what was on a worker that is gone. The work is that
-of ``bench work``: processes that can be killed, limits, failures as rows. The shard that a task
-returns is merged into the store as soon as the task has ended.
+Dask finds a free machine, and repeats tasks of a lost worker elsewhere. Tasks run as in
+``bench work``: killable processes, limits, failures as rows. The shard returned by a task is
+merged into the store immediately.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ from bench_core.results.records import Job, Outcome, Status
 from bench_core.results.writer import Writer
 
 AHEAD = 2
-"""Tasks for each thread of the cluster that are handed over: what waits stays with us."""
+"""Submitted tasks per thread of the cluster; further jobs wait in this process."""
 
 
 @contextmanager
 def on_cluster(plan: Plan, request: RunRequest, writer: Writer) -> Iterator[DaskExecutor]:
-    """The cluster that a request names, or one on this machine, for the jobs of its plan."""
+    """Yield the executor of a request's cluster, or of a local one, for the jobs of its plan."""
     try:
         from distributed import Client, LocalCluster
     except ImportError as error:
@@ -59,10 +59,10 @@ def on_cluster(plan: Plan, request: RunRequest, writer: Writer) -> Iterator[Dask
 
 
 def named(where: str) -> Any:
-    """The cluster at an import path ``MODULE:NAME``; a function is called. The module may lie in
-    the current folder, where it hides no other.
+    """Return the cluster at an import path ``MODULE:NAME``; a function is called. The module may be
+    in the current folder, but does not shadow others.
 
-    Raises InputError where it cannot be imported or made.
+    Raises InputError if it cannot be imported or created.
     """
     module, _, name = where.partition(":")
     sys.path.append(str(Path.cwd()))
@@ -77,21 +77,21 @@ def named(where: str) -> Any:
 
 
 class DaskExecutor:
-    """Hands jobs to a cluster and takes their shards into the store."""
+    """Submits jobs to a cluster and merges their shards into the store."""
 
     def __init__(self, client: Any, plan: Plan, request: RunRequest, writer: Writer) -> None:
         from distributed import as_completed
 
         self.slots = AHEAD * max(1, sum(map(int, client.nthreads().values())))
         self._client, self._writer, self._data_dir = client, writer, request.data_dir
-        # retries are ours: a worker would add as many again
+        # retries are handled here: a worker's retries would multiply them
         self._cutter = Cutter(plan, replace(request, workers=1, retries=0))
         self._finished = set(plan.finished_fits)  # keys of fits in the store
-        self._running: dict[Any, tuple[Job, float]] = {}  # and since when
+        self._running: dict[Any, tuple[Job, float]] = {}  # with start times
         self._done = as_completed()
 
     def submit(self, job: Job) -> None:
-        """Hand over a job with the models that it stands on."""
+        """Submit a job with the models it needs."""
         piece = self._cutter.job([job.spec], self._finished)
         with tempfile.TemporaryDirectory() as folder:
             begin_shard(piece, Path(folder) / "1.db", self._writer.path)
@@ -101,8 +101,8 @@ class DaskExecutor:
         self._done.add(task)
 
     def outcome(self) -> Outcome:
-        """Wait for a task to end. Raises InputError where its worker has other code or data than
-        the plan, and where the scheduler is gone."""
+        """Wait for a task to end. Raises InputError if its worker has other code or data than the
+        plan, or if the scheduler is lost."""
         task = next(self._done)
         job, since = self._running.pop(task.key)
         try:
@@ -115,7 +115,7 @@ class DaskExecutor:
                 raise InputError(line) from error
             return _lost(job, error, since)
         finally:
-            task.release()  # what is held would be done again where its worker dies
+            task.release()  # held results would be recomputed if the worker dies
         with tempfile.TemporaryDirectory() as folder:
             unpack(shard, Path(folder))
             take(self._writer, Path(folder) / "1.db")
@@ -125,12 +125,12 @@ class DaskExecutor:
         return Outcome(job, Status(said.status), *texts, stored=True)
 
     def close(self) -> None:
-        """Let go of what is still to be done."""
+        """Cancel the remaining tasks."""
         self._client.cancel([*self._running])
 
 
 def _lost(job: Job, error: BaseException, since: float) -> Outcome:
-    """A task that ended without a shard."""
+    """Outcome of a task that ended without a shard."""
     why = f"its task failed: {type(error).__name__}: {error}"
     if worker := getattr(error, "last_worker", None):  # KilledWorker
         why = f"its worker was lost ({getattr(worker, 'address', worker)})"
@@ -138,13 +138,12 @@ def _lost(job: Job, error: BaseException, since: float) -> Outcome:
 
 
 _KEPT: list[Kept] = []
-"""What a worker keeps for the next task: its worker processes and plugins. One task has it at a
-time."""
+"""Worker processes and plugins kept on a worker for its next task. Tasks use it one at a time."""
 
 
 def _do(text: str, given: bytes, data_dir: str) -> tuple[bytes, Event]:
-    """On a worker: do a job whose shard begins with what was ``given``; the rest of the shard, and
-    how the job ended."""
+    """On a worker: run a job whose shard starts with the files ``given``. Return the rest of the
+    shard and the job's last event."""
     kept, said = _KEPT.pop() if _KEPT else Kept(), list[Event]()
     try:
         with tempfile.TemporaryDirectory() as name:
@@ -152,7 +151,7 @@ def _do(text: str, given: bytes, data_dir: str) -> tuple[bytes, Event]:
             unpack(given, folder)
             models = [*folder.rglob("*.npz")]
             work(parse_job(text), folder / "1.db", said.append, data_dir, kept=kept)
-            for model in models:  # the store has them
+            for model in models:  # already in the store
                 model.unlink()
             last = next(event for event in reversed(said) if event.kind == "finish")
             return pack(folder), last
@@ -161,13 +160,13 @@ def _do(text: str, given: bytes, data_dir: str) -> tuple[bytes, Event]:
 
 
 def _end_kept() -> None:
-    """On a worker: end what was kept."""
+    """On a worker: stop the kept processes."""
     while _KEPT:
         _KEPT.pop().close()
 
 
 def pack(folder: Path) -> bytes:
-    """The files of a folder as one archive."""
+    """Pack the files of a folder into one archive."""
     raw = io.BytesIO()
     with tarfile.open(fileobj=raw, mode="w") as archive:
         archive.add(folder, ".")
@@ -175,6 +174,6 @@ def pack(folder: Path) -> bytes:
 
 
 def unpack(packed: bytes, folder: Path) -> None:
-    """The inverse of ``pack``."""
+    """Inverse of ``pack``."""
     with tarfile.open(fileobj=io.BytesIO(packed), mode="r:") as archive:
         archive.extractall(folder, filter="data")

@@ -16,14 +16,13 @@ Kind = Literal["prepare", "plan", "start", "progress", "finish", "note"]
 class Event:
     """A progress event, passed to ``on_event``.
 
-    ``prepare``  a data set is being read or generated (``done`` of ``total`` where known)
-    ``plan``     planning has ended: ``total`` trials, of which ``done`` are finished
-    ``start``    job ``key`` began in worker ``worker``
+    ``prepare``  a data set is being read or generated (``done`` of ``total`` if known)
+    ``plan``     planning has ended: ``total`` trials, ``done`` of them finished
+    ``start``    job ``key`` started in worker ``worker``
     ``progress`` job ``key`` is at ``done`` of ``total`` (trees, blocks of rows)
     ``finish``   job ``key`` ended with ``status`` after ``seconds``; ``trace`` and ``output`` are
                  its traceback and the end of its output
     ``note``     one line for the user (a stand-in, assumed costs, a skipped learner)
-
     """
 
     kind: Kind
@@ -38,7 +37,7 @@ class Event:
     seconds: float = 0.0
     done: int = 0
     total: int = 0
-    jobs_done: int = 0  # whole jobs of the run
+    jobs_done: int = 0  # finished jobs of the run
     jobs_total: int = 0
     warning: bool = False
     trace: str = ""
@@ -53,7 +52,7 @@ def silent(event: Event) -> None:
 
 
 def news(kind: Kind, job: Job, **more: Any) -> Event:
-    """An event about a job."""
+    """Create an event about a job."""
     return Event(
         kind,
         key=job.key,

@@ -1,10 +1,10 @@
-"""Where jobs run: in this process, or in worker processes of this machine.
+"""Executors: jobs in this process, or in worker processes of this machine.
 
-A worker is a fresh interpreter at the other end of two pipes, used until something goes wrong in
-it. Nothing is shared between workers: each can be killed alone without leaving a lock behind, and
-none imports the caller's ``__main__``. ``dask.py`` has the workers of a cluster.
+A worker is a fresh interpreter connected by two pipes; it is reused until an error occurs. Workers
+share nothing. Each can be killed without leaving a lock behind, and none imports the caller's
+``__main__``. ``dask.py`` runs jobs on the workers of a cluster.
 
-    LocalExecutor                         serve, in a process of its own
+    LocalExecutor                         serve, in its own process
       submit -> Worker.assign  -- job -->   _answer
       outcome <- queue <- Worker._listen  <-- started, progress, ended --
 """
@@ -49,14 +49,14 @@ from bench_core.execution.trial import attempt
 from bench_core.results.records import MORE_THREADS, Job, Outcome, Status, Trial
 
 START_SECONDS = 60.0
-"""How long a worker may take to start before that counts against the job's time."""
+"""Maximum start time of a worker that does not count against the job's time limit."""
 
 LOG_BYTES = 1 << 25
-"""A longer log is cut to its end."""
+"""Longer logs are cut to their end."""
 
-_LOOK = 0.1  # seconds between two looks at the limits of jobs
-_FAMILY = 1.0  # and between two looks at what they started, which takes longer
-_SOME = 0.5  # seconds of a job below which it is too short to tell how many threads it used
+_LOOK = 0.1  # seconds between checks of jobs' limits
+_FAMILY = 1.0  # seconds between checks of child processes, which are slower
+_SOME = 0.5  # minimum seconds of a job to determine its number of threads
 _NO_MEMORY = ("out of memory", "bad_alloc", "cannot allocate memory", "memoryerror")
 _START = (
     "import json, sys; a = json.loads(sys.argv[1]); sys.path[:] = a['path']; "
@@ -64,42 +64,42 @@ _START = (
 )
 _THREADS = ("OMP_NUM_THREADS", "NUMEXPR_NUM_THREADS", "NUMBA_NUM_THREADS")
 _BLAS = ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
-_ONE_THREAD = dict.fromkeys(_BLAS, "1")  # sums of BLAS depend on how many there are
+_ONE_THREAD = dict.fromkeys(_BLAS, "1")  # BLAS sums depend on the number of threads
 
 Message = tuple[Any, ...]
-"""A word, and what belongs to it."""
+"""Message type, followed by its content."""
 
 
 class Executor(Protocol):
-    """Does jobs, ``slots`` of them at a time."""
+    """Runs up to ``slots`` jobs at a time."""
 
     slots: int
 
     def submit(self, job: Job) -> None:
-        """Take a job."""
+        """Accept a job."""
 
     def outcome(self) -> Outcome:
         """Wait for a job to end."""
 
     def close(self) -> None:
-        """Leave nothing running."""
+        """Stop all work."""
 
 
 class InlineExecutor:
-    """Jobs in this process, one after another: no limits, no kills, easy to debug."""
+    """Runs jobs in this process, one after another: no limits, no kills, easy to debug."""
 
     slots = 1
 
     def __init__(self, on_event: OnEvent) -> None:
-        metrics_of.cache_clear()  # modules are rewritten between two runs of one session
+        metrics_of.cache_clear()  # modules may change between runs of one session
         self._on_event = on_event
 
     def submit(self, job: Job) -> None:
-        """Take a job."""
+        """Accept a job."""
         self._job = job
 
     def outcome(self) -> Outcome:
-        """Do it."""
+        """Run the job."""
         job = self._job
         self._on_event(news("start", job))
         started = time.perf_counter()
@@ -108,22 +108,22 @@ class InlineExecutor:
             seconds = time.perf_counter() - started
             self._on_event(news("progress", job, done=done, total=total, seconds=seconds))
 
-        written = _Tee(sys.stderr)  # stdout holds nothing but the result of the command
+        written = _Tee(sys.stderr)  # stdout is reserved for the command's result
         with redirect_stdout(written), redirect_stderr(written), one_blas_thread():
             outcome = attempt(job, progress)
         return replace(outcome, output=written.kept)
 
     def close(self) -> None:
-        """Nothing runs."""
+        """Do nothing: there are no processes."""
 
 
 class _Tee(TextIOBase):
-    """Passes on what is written, and keeps the end of it."""
+    """Forwards written text, and keeps the end of it."""
 
     def __init__(self, to: TextIO) -> None:
         self.kept = ""
         self._to = to
-        # rich then draws past the tee: its bars are no output of the job
+        # rich then draws past the tee: its bars are not output of the job
         self.rich_proxied_file = getattr(to, "rich_proxied_file", to)
 
     def write(self, text: str) -> int:
@@ -135,10 +135,10 @@ class _Tee(TextIOBase):
 
 
 class Worker:
-    """A fresh interpreter with ``threads`` threads, what it is doing, and its log.
+    """A fresh interpreter with ``threads`` threads, its current job and its log.
 
-    Its messages are put into ``heard``, and None when it has ended. ``memory`` is what it may
-    allocate, 0 is no limit.
+    Its messages are put into ``heard``, and None when it has ended. ``memory`` limits its
+    allocation, 0 for no limit.
     """
 
     def __init__(self, number: int, threads: int, memory: int, heard: "queue.Queue[Heard]") -> None:
@@ -148,21 +148,21 @@ class Worker:
         if os.name == "posix":
             import fcntl
 
-            fcntl.fcntl(self.log.fileno(), fcntl.F_SETFL, os.O_APPEND)  # so that it can be cut
+            fcntl.fcntl(self.log.fileno(), fcntl.F_SETFL, os.O_APPEND)  # allows truncation
         self.process = subprocess.Popen(
             [sys.executable, "-P", "-c", _START, json.dumps(about)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self.log,
             env=os.environ | dict.fromkeys(_THREADS, str(threads)) | _ONE_THREAD,
-            start_new_session=True,  # Ctrl-C in the terminal is the parent's business
+            start_new_session=True,  # the parent handles Ctrl-C
         )
         self.seen = psutil.Process(self.process.pid)
-        self.family: Processes = []  # what it had started when that was last looked at
+        self.family: Processes = []  # child processes at the last check
         self.job: Job | None = None
         self.sent, self.deadline = 0.0, float("inf")
-        self._log_start = 0  # where the output of the job begins in the log
-        self._processor = 0.0  # seconds, before the job
+        self._log_start = 0  # start of the job's output in the log
+        self._processor = 0.0  # CPU seconds before the job
         self._listener = threading.Thread(target=self._listen, args=(heard,), daemon=True)
         self._listener.start()
 
@@ -172,32 +172,32 @@ class Worker:
         self._log_start = os.fstat(self.log.fileno()).st_size
         self.deadline = self.sent + START_SECONDS + timeout
         pipe: Any = self.process.stdin
-        with contextlib.suppress(BrokenPipeError):  # it died, which the listener will report
+        with contextlib.suppress(BrokenPipeError):  # the listener reports that it died
             pickle.dump(job, pipe)
             pipe.flush()
 
     def start_clock(self, timeout: float) -> None:
-        """The worker has taken up its job."""
+        """Start the time limit when the worker has started its job."""
         self.sent = time.monotonic()
         self._processor = processor_seconds([self.seen])
         self.deadline = self.sent + timeout
 
     @property
     def seconds(self) -> float:
-        """Since it took up its job."""
+        """Seconds since the start of its job."""
         return time.monotonic() - self.sent
 
     def busy_threads(self, seconds: float) -> float:
-        """How many threads computed for the job of so many seconds, on average."""
+        """Mean number of threads that computed for a job of so many seconds."""
         spent = processor_seconds([self.seen, *self.family]) - self._processor
         return spent / seconds
 
     def memory(self, limit: int) -> int:
-        """Bytes that it holds with all that it started (``memory_of``)."""
+        """Memory in bytes, child processes included (``memory_of``)."""
         return memory_of([self.seen, *self.family], limit)
 
     def kill(self) -> None:
-        """End the process and whatever it started, at once."""
+        """Kill the process and its child processes."""
         end_all(self.seen, self.family)
         if hasattr(os, "killpg"):
             with contextlib.suppress(ProcessLookupError, PermissionError):
@@ -206,11 +206,11 @@ class Worker:
         self.process.wait()
         with contextlib.suppress(BrokenPipeError):
             self.process.stdin.close()  # type: ignore[union-attr]
-        self._listener.join(timeout=1)  # something it started elsewhere may still hold the pipe
+        self._listener.join(timeout=1)  # a detached process may still hold the pipe
         self.log.close()
 
     def cut_log(self) -> None:
-        """Forget all but the end of a log that has become too long."""
+        """Truncate a long log to its end."""
         if LINUX and os.fstat(self.log.fileno()).st_size > LOG_BYTES:
             kept = self._end_of_log(LONGEST_TEXT)
             os.ftruncate(self.log.fileno(), 0)
@@ -218,7 +218,7 @@ class Worker:
             self._log_start = 0
 
     def output(self) -> str:
-        """The end of what the job wrote to stdout and stderr."""
+        """Return the end of the job's stdout and stderr."""
         size = os.fstat(self.log.fileno()).st_size
         return self._end_of_log(min(LONGEST_TEXT, size - self._log_start)).decode(errors="replace")
 
@@ -229,7 +229,7 @@ class Worker:
 
     def _listen(self, heard: "queue.Queue[Heard]") -> None:
         pipe: Any = self.process.stdout
-        with pipe, contextlib.suppress(Exception):  # closed, or damaged by what a job wrote
+        with pipe, contextlib.suppress(Exception):  # closed, or damaged by a job's output
             while True:
                 heard.put((self, pickle.load(pipe)))
         heard.put((self, None))
@@ -239,8 +239,8 @@ Heard = tuple[Worker, Message | None]
 
 
 class LocalExecutor:
-    """A pool of ``slots`` workers with a time limit (seconds) and a memory limit (bytes) for each,
-    0 is no limit. ``allocation`` is what one process may allocate (Linux), used or not."""
+    """A pool of ``slots`` workers, with a limit on time (seconds) and memory (bytes) per job; 0 for
+    no limit. ``allocation`` limits the allocation of one process (Linux), used or not."""
 
     def __init__(
         self,
@@ -259,19 +259,19 @@ class LocalExecutor:
         self._looked = self._looked_at_families = 0.0
 
     def submit(self, job: Job) -> None:
-        """Give a job to an idle worker, or to a new one."""
+        """Assign a job to an idle worker, or to a new one."""
         idle = [worker for worker in self._workers.values() if worker.job is None]
         for worker in idle:
             if worker.process.poll() is None:
                 return worker.assign(job, self.timeout)
-            self._drop(worker)  # it died since its last job, which is no fault of this one
+            self._drop(worker)  # it died after its last job
         number = next(n for n in range(1, self.slots + 1) if n not in self._workers)
         worker = Worker(number, self.threads, self.allocation, self._heard)
         self._workers[number] = worker
         return worker.assign(job, self.timeout)
 
     def outcome(self) -> Outcome:
-        """Wait for a job to end, by itself, by its limits or with its worker."""
+        """Wait until a job ends, exceeds a limit or loses its worker."""
         while True:
             ended = None
             with contextlib.suppress(queue.Empty):
@@ -285,9 +285,9 @@ class LocalExecutor:
             self._drop(worker)
 
     def _hear(self, worker: Worker, message: Message | None) -> Outcome | None:
-        """Act on a message of a worker."""
+        """Handle a message of a worker."""
         if self._workers.get(worker.number) is not worker or worker.job is None:
-            return None  # it was replaced, or ended while it was idle
+            return None  # replaced, or ended while idle
         if message is None:
             return self._crashed(worker)
         word, *about = message
@@ -306,8 +306,8 @@ class LocalExecutor:
         found = replace(found, job=job, seconds=seconds, output=worker.output())
         busy = worker.busy_threads(seconds) if seconds > _SOME else 0.0
         worker.job = None
-        # what failed once may have left anything behind, and what it left running must not take
-        # from the next job
+        # a failed job may leave any state behind, and its child processes must not slow down the
+        # next job
         if children or found.status != Status.OK:
             self._drop(worker)
         if found.status != Status.OK or busy <= self.threads + 0.5:
@@ -317,7 +317,7 @@ class LocalExecutor:
         return replace(found, error=f"kept {busy:.1f} threads busy, granted are {self.threads}")
 
     def _look(self) -> Outcome | None:
-        """Look at all jobs: one that has passed a limit, or whose worker died, has ended."""
+        """Check all jobs: end one that exceeds a limit or whose worker died."""
         now = time.monotonic()
         if now < self._looked + _LOOK:
             return None
@@ -330,7 +330,7 @@ class LocalExecutor:
                 worker.family = below[worker.process.pid]
         for worker in busy:
             worker.cut_log()
-            # what it started may still hold its pipe
+            # its child processes may still hold the pipe
             if worker.process.poll() is not None and self._heard.empty():
                 return self._crashed(worker)
             if now > worker.deadline:
@@ -351,7 +351,7 @@ class LocalExecutor:
         return replace(ended, status=status, error=one_line(error, LONGEST_LINE))
 
     def _end(self, worker: Worker, status: Status, error: str) -> Outcome:
-        """How a job ended that takes its worker with it."""
+        """Outcome of a job that ends together with its worker."""
         job, seconds, output = worker.job, worker.seconds, worker.output()
         assert job is not None
         self._drop(worker)
@@ -367,7 +367,7 @@ def _too_much(memory: int) -> str:
 
 
 def _cause(code: int, output: str, memory: int) -> tuple[Status, str]:
-    """Why a process ended with this exit code."""
+    """Reason for this exit code of a process."""
     if memory and any(word in output.lower() for word in _NO_MEMORY):
         return Status.OUT_OF_MEMORY, _too_much(memory)
     if code < 0:
@@ -379,16 +379,16 @@ def _cause(code: int, output: str, memory: int) -> tuple[Status, str]:
 
 
 def serve(parent: int, memory: int) -> None:
-    """A worker process: takes jobs from its standard input until that ends, and answers each.
+    """Run a worker process: read jobs from standard input until it closes, and reply to each.
 
-    It never outlives its parent: on Linux the system ends it, and everywhere a thread that waits
-    for more input does when the pipe closes. ``memory``: bytes that may be allocated, or 0.
+    The process never outlives its parent. On Linux the system ends it; on all systems, a thread
+    that reads the input ends it when the pipe closes. ``memory``: allocation limit in bytes, or 0.
     """
     die_with(parent)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     source, sink = _private_pipes()
     faulthandler.enable()
-    with contextlib.suppress(OSError):  # where memory runs out the system ends this one first
+    with contextlib.suppress(OSError):  # kill this process first if memory runs out
         Path("/proc/self/oom_score_adj").write_text("1000")
     reset_peak_rss()
     jobs: queue.Queue[Job] = queue.Queue()
@@ -400,7 +400,7 @@ def serve(parent: int, memory: int) -> None:
 
 
 def _private_pipes() -> tuple[BinaryIO, BinaryIO]:
-    """The two pipes to the parent, out of the way of anything a learner prints or reads."""
+    """Return the two pipes to the parent, separate from a learner's output and input."""
     source = os.fdopen(os.dup(0), "rb")
     sink = os.fdopen(os.dup(1), "wb")
     nothing = os.open(os.devnull, os.O_RDONLY)
@@ -411,7 +411,7 @@ def _private_pipes() -> tuple[BinaryIO, BinaryIO]:
 
 
 def _listen(source: BinaryIO, jobs: queue.Queue[Job]) -> None:
-    """Take in jobs; when the pipe closes, end this process and whatever it started."""
+    """Read jobs; when the pipe closes, end this process and its child processes."""
     with contextlib.suppress(EOFError, OSError):
         while True:
             jobs.put(pickle.load(source))
@@ -431,7 +431,7 @@ def _answer(job: Job, sink: BinaryIO) -> None:
 
     send("started")
     outcome = attempt(job, partial(send, "progress"), (BaseException,))
-    if os.getpid() != process:  # the learner forked and both came back
+    if os.getpid() != process:  # the learner forked and both processes returned
         os._exit(1)
     with contextlib.suppress(Exception):  # the job may have closed or replaced them
         sys.stdout.flush()

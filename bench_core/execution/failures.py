@@ -1,4 +1,4 @@
-"""Exceptions as users read them: a status, one line, and a traceback that begins in the plugin."""
+"""Exceptions for users: a status, one line, and a traceback that starts in the plugin."""
 
 import sysconfig
 import traceback
@@ -11,16 +11,16 @@ from bench_core.results.records import Status
 
 LONGEST_LINE = 500
 LONGEST_TEXT = 20_000
-"""Characters kept of an error's one line, and of a traceback or of what a job wrote."""
+"""Maximum characters of an error's line, of a traceback and of a job's output."""
 
 CUT = "-- above: frames of the plugin; below: the whole traceback, with bench_core and libraries --"
 
 
 def failure(error: BaseException) -> tuple[Status, str, str]:
-    """Status, one line and traceback of an exception that a job raised."""
+    """Status, one line and traceback of a job's exception."""
     try:
         return _described(error)
-    except Exception:  # a plugin's exception may fail when it is asked for its text
+    except Exception:  # str() of a plugin's exception may fail
         return Status.FAILED, f"{type(error).__name__}, whose text cannot be had", ""
 
 
@@ -32,7 +32,7 @@ def _described(error: BaseException) -> tuple[Status, str, str]:
         status, line = Status.OUT_OF_MEMORY, f"out of memory: {error}".rstrip(": ")
     elif isinstance(error, ContractError):
         line = f"breaks the contract: {error}"
-    elif isinstance(error, BenchError):  # the message has place, fault and remedy
+    elif isinstance(error, BenchError):  # the message has location, cause and remedy
         line = str(error)
     else:
         frames = traceback.extract_tb(error.__traceback__)
@@ -42,7 +42,7 @@ def _described(error: BaseException) -> tuple[Status, str, str]:
 
 
 def trace(error: BaseException) -> str:
-    """The traceback: the frames of the plugin, a line that says where they end, then all frames."""
+    """Traceback: the plugin's frames, a separator line, then all frames."""
     frames = [frame for frame, _ in plugin_frames(error)]
     head = [*traceback.format_list(frames), *traceback.format_exception_only(error)]
     whole = traceback.format_exception(error)
@@ -51,8 +51,7 @@ def trace(error: BaseException) -> str:
 
 
 def plugin_frames(error: BaseException) -> list[tuple[FrameSummary, str]]:
-    """The frames of an exception, or else of its cause, that lie in plugins, the outermost first,
-    each with the name of its module."""
+    """Plugins' frames of an exception or its cause, outermost first, with module names."""
     at: BaseException | None = error
     while at is not None:
         modules = [raw.f_globals.get("__name__", "") for raw, _ in walk_tb(at.__traceback__)]
@@ -64,8 +63,7 @@ def plugin_frames(error: BaseException) -> list[tuple[FrameSummary, str]]:
 
 
 def fault_of(error: BaseException) -> str:
-    """``plugin mine failed (TypeError: ..., mine.py:12)``, or an empty string where no plugin took
-    part."""
+    """``plugin mine failed (TypeError: ..., mine.py:12)``, or "" if no plugin was involved."""
     frames = plugin_frames(error)
     if not frames:
         return ""
@@ -74,7 +72,7 @@ def fault_of(error: BaseException) -> str:
 
 
 def shortened(text: str, most: int = LONGEST_TEXT) -> str:
-    """At most so many characters: the beginning and the end, with a line for what is left out."""
+    """Cut text to ``most`` characters: its beginning and end, with a line for the omitted part."""
     if len(text) <= most:
         return text
     half, left_out = most // 2, len(text) - most
@@ -82,8 +80,7 @@ def shortened(text: str, most: int = LONGEST_TEXT) -> str:
 
 
 def _in_plugin(frame: FrameSummary, module: str) -> bool:
-    """Plugins shipped with bench by their packages, all others by not being installed libraries
-    or by being registered."""
+    """True for shipped plugins, registered modules and modules outside installed libraries."""
     package = module.partition(".")[0]
     if package == "bench_core" or frame.filename.startswith("<"):
         return False

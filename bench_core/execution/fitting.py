@@ -1,7 +1,7 @@
-"""One fit: as a pure function of a JSON specification, or in this process with nothing on disk.
+"""One fit: a function of a JSON specification, or in this process without files.
 
-``run_fit`` learns and saves the model's state, in a worker or in the caller's process.
-``fit_in_process`` is for estimators and conformance checks.
+``run_fit`` fits and saves the model's state, in a worker or in the caller's process.
+``fit_in_process`` serves estimators and conformance checks.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ from bench_core.splits import SPLITS, Splits
 
 Build = Callable[[], Mapping[str, Array]]
 Progress = Callable[[int, int], None]
-"""Takes how much is done, and of how much."""
+"""Function of the work done and the total work."""
 
 PROGRESS_SECONDS = 0.1
-"""Reports of a fit that come faster than this are dropped."""
+"""Minimum interval of progress reports; earlier ones are dropped."""
 
 
 @dataclass(slots=True, eq=False)
@@ -50,13 +50,13 @@ class Context:
     metric: Metric
     seed: int
     threads: int
-    fitted: Callable[[Any], Any]  # the model of a learner that this one needs
+    fitted: Callable[[Any], Any]  # fitted model of a needed learner
     shared: Callable[[str, Build], Mapping[str, Array]]  # arrays by name, built once
     report: Progress = lambda done, total: None
-    _last: float = field(default=0.0, init=False)  # when progress was reported
+    _last: float = field(default=0.0, init=False)  # time of the last report
 
     def progress(self, done: int, total: int) -> None:
-        """Say how far the fit is."""
+        """Report the progress of the fit."""
         now = time.perf_counter()
         if now - self._last >= PROGRESS_SECONDS:
             self._last = now
@@ -64,10 +64,10 @@ class Context:
 
 
 def run_fit(spec: FitSpec, progress: Progress = lambda done, total: None) -> FitResult:
-    """Fit one learner and save its state; what is raised on the way is the caller's to report.
+    """Fit one learner and save its state; exceptions are left to the caller.
 
-    The seconds leave out those in which numba compiled kernels or read them from its cache: these
-    fall on whichever learner comes first in a process.
+    The seconds exclude the time in which numba compiled kernels or read them from its cache, as the
+    first learner of a process would pay for them.
     """
     from numba.core.event import install_timer
 
@@ -78,7 +78,7 @@ def run_fit(spec: FitSpec, progress: Progress = lambda done, total: None) -> Fit
     compiling: list[float] = []
     with install_timer("numba:compiler_lock", compiling.append):
         started = time.perf_counter()
-        learner_of(learner).needs()  # what it computes to name its needs is training too
+        learner_of(learner).needs()  # computing needs is part of training
         model = learner.fit(splits.train, splits.valid, splits.prices, context)
         seconds = time.perf_counter() - started
     save_model(state_path(spec.states, spec.key), model)
@@ -86,7 +86,7 @@ def run_fit(spec: FitSpec, progress: Progress = lambda done, total: None) -> Fit
 
 
 def fit_context(spec: FitSpec, splits: Splits, progress: Progress) -> Context:
-    """What the learner of a fit gets to ask."""
+    """Context of a fit for its learner."""
 
     def fitted(learner: Any) -> Any:
         key = spec.needs.get(canonical(encode(learner)))
@@ -103,9 +103,9 @@ def fit_context(spec: FitSpec, splits: Splits, progress: Progress) -> Context:
 
 
 def _kept_beside(data: Path, name: str, build: Build) -> Mapping[str, Array]:
-    """Arrays of the training data, kept beside it until the code of what builds them changes.
+    """Arrays of the training data, cached with the data until the code that builds them changes.
 
-    Where somebody else's prepared data may be read and not written they are not kept.
+    They are not cached if the prepared data belong to another user and are read-only.
     """
     code = import_key(getattr(build, "__module__", ""))
     safe = "".join(c if c.isalnum() or c in "-_." else "_" for c in name)
@@ -122,38 +122,37 @@ def open_splits(
     rows: Sequence[str] = SPLITS,
     labels: Sequence[str] = SPLITS,
 ) -> Splits:
-    """Prepared data as memory maps (``open_prepared``), under the cost model that the specification
-    names."""
+    """Open prepared data as memory maps (``open_prepared``), with the given cost model."""
     splits = open_prepared(Path(spec.data), rows, labels)
     return splits.under(load_model(costs_path(spec.states, spec.costs))) if spec.costs else splits
 
 
 def find_metric(name: str, plugins: Sequence[str]) -> Metric:
-    """A metric by its spelling; plugins are imported for one that is not built in."""
+    """Return a metric by its spelling; plugins are imported unless it is built in."""
     try:
         return parse_metric(name)
     except UsageError:
         return parse_metric(name, metrics_of(tuple(plugins)))
 
 
-@lru_cache(1)  # a worker has many trials of one run
+@lru_cache(1)  # a worker runs many trials of one run
 def metrics_of(plugins: tuple[str, ...]) -> Mapping[str, Metric]:
-    """The metrics of plugins by name."""
+    """Return the plugins' metrics by name."""
     from bench_core.plugins import load_registry
 
     return load_registry(plugins).metrics
 
 
 Kept = dict[str, Any]
-"""Fitted models and shared arrays, by what they are made of."""
+"""Fitted models and shared arrays, by their inputs."""
 
 
 def fit_in_process(
     learner: Any, splits: Splits, metric: Metric, seed: int, threads: int, kept: Kept | None = None
 ) -> Any:
-    """The model of a learner (its inner learners resolved) trained on ``splits``.
+    """Fit a learner (its inner learners resolved) on ``splits`` and return the model.
 
-    ``kept``, given to several calls on the same data, shares what they have in common.
+    Calls on the same data share needed models and arrays through ``kept``.
     """
     models: Kept = {} if kept is None else kept
     splits = replace(splits, test=Examples(splits.test.X[:0].copy(), np.empty(0)))

@@ -1,4 +1,4 @@
-"""Predict a split block by block and bill each prediction."""
+"""Prediction of a split in blocks, with a bill for each prediction."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ from bench_core.results.budgets import CONSTANT
 from bench_core.sequential import Sequential
 
 BLOCK_ROWS = 8000
-METER_ROWS = 1000  # fewer are not worth loading a compiler
+METER_ROWS = 1000  # fewer rows do not justify loading a compiler
 STEPS = 16
-"""So many steps of purchases are counted one by one."""
+"""Number of purchase steps that are counted separately."""
 
 _In = TypeVar("_In")
 _Out = TypeVar("_Out")
@@ -40,21 +40,21 @@ Points = tuple[dict[str, int | float], ...]
 
 
 class Block(NamedTuple):
-    """Consecutive whole queries of a split, its rows ``rows``."""
+    """Consecutive complete queries of a split, its rows ``rows``."""
 
     rows: slice
     features: Features
 
 
 def blocks(features: Features, rows: int = BLOCK_ROWS) -> Iterator[Block]:
-    """A split in blocks of about ``rows`` rows, none of which cuts a query.
+    """Split the rows into blocks of about ``rows`` rows without dividing a query.
 
-    Each block owns its array, so a model that writes to its input harms nobody else.
+    Each block owns its array, so a model that modifies its input affects only its block.
     """
     boundaries, first = units(features), 0
     while first < len(boundaries) - 1:
         last = int(np.searchsorted(boundaries, boundaries[first] + rows, side="right")) - 1
-        last = max(last, first + 1)  # a query of more rows than that is a block by itself
+        last = max(last, first + 1)  # a longer query is a separate block
         start, stop = int(boundaries[first]), int(boundaries[last])
         X = np.array(features.X[start:stop], dtype=np.float32, order="C")
         inside = None if features.queries is None else features.queries.select(first, last)
@@ -63,7 +63,7 @@ def blocks(features: Features, rows: int = BLOCK_ROWS) -> Iterator[Block]:
 
 
 def units(features: Features) -> IntArray:
-    """Boundaries of what is predicted independently: queries, or single rows."""
+    """Boundaries of units predicted independently: queries or single rows."""
     queries = features.queries
     return np.arange(len(features) + 1) if queries is None else queries.boundaries
 
@@ -73,8 +73,8 @@ def gather(
     chosen: Sequence[int] | IntArray,
     rng: np.random.Generator | None = None,
 ) -> tuple[Features, IntArray, IntArray]:
-    """A block of the chosen queries (or rows) in that order, the rows it holds, and for each
-    row the place of its query in ``chosen``. With ``rng`` a query's rows are in random order."""
+    """Return a block of the chosen queries (or rows) in that order, its rows in the split, and each
+    row's position in ``chosen``. With ``rng``, rows are shuffled within each query."""
     boundaries = units(features)
     sizes = np.diff(boundaries)[chosen]
     # queries of 2, 1 and 3 rows, chosen [2, 0]: own 0 0 0 1 1, rows 3 4 5 0 1
@@ -90,27 +90,26 @@ def gather(
 
 @dataclass(slots=True, eq=False)
 class PredictedPath:
-    """A model's whole path of p points on one split of n rows; in each array, of P >= p, behind
-    them those of caps, and last that of the best constant."""
+    """Predictions of a model's path of p points on a split of n rows. Arrays have P >= p entries:
+    the path's points, then those of caps, then the best constant."""
 
-    points: Points  # p, the path's own
-    others: Points  # P - p
+    points: Points  # p, points of the path
+    others: Points  # P - p, points of caps and the constant
     scores: FloatArray  # (P, n) or (P, n, K)
     cost: FloatArray  # (P, n), features and evaluations
     feature_cost: FloatArray  # (P,), mean over the copies of rows
     evaluation_cost: FloatArray  # (P,)
-    bought: FloatArray  # (P, s), the share of rows that bought each sensor
-    ended: FloatArray  # (P, S), and that ended at each stage; S is 0 without a ``stage_tree``
-    # where bills declare the order of purchases: by number of the point (1 + STEPS, s), of each
-    # sensor the mean over rows of its step (0 for rows without it), and the share of rows that buy
-    # it in the first step, the second and so on
+    bought: FloatArray  # (P, s), fraction of rows that bought each sensor
+    ended: FloatArray  # (P, S), fraction that ended at each stage; S = 0 without a ``stage_tree``
+    # by number of the point, if bills declare the order of purchases, (1 + STEPS, s): for each
+    # sensor the mean over rows of its step (0 for rows without it), then the fraction of rows that
+    # buy it in the first step, the second and so on
     steps: Mapping[int, FloatArray] = field(default_factory=dict)
     seconds: float = 0.0
 
     @property
     def numbered(self) -> dict[int, dict[str, int | float]]:
-        """All points by their numbers: the constant's is -1, and the points of caps follow those of
-        the path."""
+        """All points by number: -1 for the constant; points of caps follow the path's."""
         first = -1 if self.others else 0
         points = (*self.points, *self.others)
         return {k: points[k] for k in range(first, len(points) + first)}
@@ -126,32 +125,32 @@ def predict_split(
     threads: int = 1,
     caps: Caps | None = None,
 ) -> PredictedPath:
-    """Every operating point on a whole split, and with ``caps`` what each leaves of them and the
-    best constant. ``classes`` > 2 asks for scores (n, K).
+    """Predict every operating point on a full split; with ``caps`` also each cap's results and the
+    best constant. ``classes`` > 2 requires scores (n, K).
 
-    A model with ``concurrent = True`` may be asked about several blocks at the same time.
-    Raises ContractError where the model breaks its contract.
+    Threads may call a model with ``concurrent = True`` on several blocks at once.
+    Raises ContractError if the model violates its protocol.
     """
     n, copies, sensors = len(examples), examples.weights, costs.sensors
     tree = model_of(model).stage_tree
     stages, limits = len(tree.parent) if tree else 0, caps.limits if caps else ()
     knows_cap = _knows_cap(model, costs)
-    # How many points there are is known after the first block. Pages that stay unused cost nothing.
+    # The first block determines the number of points. Unused memory pages cost nothing.
     room = MAX_POINTS + len(limits) + 1
     scores = zeros((room, n, classes) if classes > 2 else (room, n))
     cost = zeros((room, n))
-    # over copies of rows: feature and evaluation costs, buyers, who ended at each stage
+    # over copies of rows: feature and evaluation costs, buyers, rows that ended at each stage
     sums = np.zeros((room, 2 + sensors + stages))
     steps: dict[int, FloatArray] = {}
-    # what is free is bought before the first step
+    # free sensors are bought before the first step
     first = 0 if isinstance(costs, SensorPrices) and (costs.sensor == 0).any() else 1
 
     def follow(
         block: Block,
     ) -> tuple[Block, Points, FloatArray, dict[int, FloatArray], float]:
-        """The path of a block: scores and costs go to their place, sums over rows are returned.
+        """Predict a block: store scores and costs, return sums over rows.
 
-        All of a prediction is taken before the model goes on: it may write to its arrays.
+        Predictions are copied before the model continues, as it may modify its arrays.
         """
         rows, queries, own, seconds = block.rows, block.features.queries, copies[block.rows], 0.0
         points, parts, bought_in = [], [], {}
@@ -194,7 +193,7 @@ def predict_split(
     crew = threads if model_of(model).concurrent else 1
     for block, found, parts, bought_in, took in in_order(follow, blocks(examples.features), crew):
         points = points or _distinct(found)
-        if found != points:  # a path is the same on every block
+        if found != points:  # the path must be the same on every block
             raise ContractError(_other_points(points, found))
         sums[: len(parts)] += parts
         for k, counts in bought_in.items():
@@ -224,7 +223,7 @@ def predict_split(
 
 
 def _knows_cap(model: Any, costs: CostModel) -> bool:
-    """Whether a model is told what a cap leaves: a policy, where sensors alone cost something."""
+    """True if the model receives the remainder of a cap: a policy, if only sensors have costs."""
     return isinstance(model, Sequential) and (
         type(costs) is SensorPrices and not costs.split and not costs.tree
     )
@@ -233,7 +232,7 @@ def _knows_cap(model: Any, costs: CostModel) -> bool:
 def in_order(
     work: Callable[[_In], _Out], items: Iterator[_In] | Sequence[_In], threads: int
 ) -> Iterator[_Out]:
-    """The results of ``work`` in the order of the items, few of which are under way at once."""
+    """Yield the results of ``work`` in the order of the items, with few items in progress."""
     if threads < 2:
         yield from map(work, items)
         return
@@ -248,7 +247,7 @@ def in_order(
 
 
 class _Buyers:
-    """What the rows of a block pay for features, and how many copies buy each sensor."""
+    """Feature costs of a block's rows, and the number of copies that buy each sensor."""
 
     def __init__(self, costs: CostModel, copies: FloatArray, queries: Queries | None) -> None:
         self.costs, self.copies, self.queries = costs, copies, queries
@@ -257,12 +256,12 @@ class _Buyers:
         if len(copies) >= METER_ROWS:
             from bench_core.costs.meter import Meter
 
-            # of costs that do not add up it counts the buyers alone
+            # for non-additive costs it only counts the buyers
             price: Any = costs.sensor if type(costs) is SensorPrices else np.zeros(costs.sensors)
             self.meter = Meter(price, copies)
 
     def pay(self, bill: Bill) -> tuple[FloatArray, FloatArray]:
-        """Costs (n,) and buyers (s,)."""
+        """Return costs (n,) and buyers (s,)."""
         n, feature = len(self.copies), None
         if self.meter is not None and len(bill.acquired.bits) == n:
             feature, bought = self.meter.cost(bill.acquired)
@@ -274,14 +273,14 @@ class _Buyers:
 
 
 def _count(acquired: Acquired, copies: FloatArray) -> FloatArray:
-    """How many copies bought each sensor (s,)."""
+    """Number of copies that bought each sensor (s,)."""
     mask = acquired.unpack()
     return np.asarray((copies if len(mask) == len(copies) else copies.sum()[None]) @ mask)
 
 
 def _steps(order: IntArray, first: int, copies: FloatArray) -> FloatArray:
-    """Of each sensor the sum over copies of the step that buys it, and how many copies buy it in
-    each of the first steps: (1 + STEPS, s). What a bill's ``order`` has as 0 is step ``first``."""
+    """Sum over copies of each sensor's purchase step, and the number of copies that buy it in each
+    of the first steps: (1 + STEPS, s). Step 0 of ``order`` counts as ``first``."""
     from bench_core.costs.meter import count_steps
 
     copies = copies if len(order) == len(copies) else copies.sum()[None]
@@ -291,7 +290,7 @@ def _steps(order: IntArray, first: int, copies: FloatArray) -> FloatArray:
 
 
 def _ended(prediction: Prediction, copies: FloatArray, stages: int) -> FloatArray:
-    """How many copies saw each stage last (S,)."""
+    """Number of copies that saw each stage last (S,)."""
     last = prediction.stage
     if not stages:
         return np.zeros(0)
@@ -314,7 +313,7 @@ def _other_points(first: Points, here: Points) -> str:
 
 
 def readable(mask: BoolArray, costs: CostModel) -> BoolArray:
-    """Which features (n, d) can be read by rows that bought the sensors ``mask`` (n, s).
+    """True for features (n, d) readable by rows that bought the sensors ``mask`` (n, s).
 
     A feature that needs no sensor is always readable.
     """

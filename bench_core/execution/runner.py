@@ -1,4 +1,4 @@
-"""Carry out a plan: jobs in order to executors, outcomes to the store, events to the caller."""
+"""Run a plan: jobs to executors in order, outcomes to the store, events to the caller."""
 
 from __future__ import annotations
 
@@ -37,24 +37,24 @@ if TYPE_CHECKING:
     from bench_core.results.writer import Writer
 
 _NO_ANSWER = (Status.TIMEOUT, Status.OUT_OF_MEMORY, Status.CRASHED)
-"""How an audit may end that fails its trial, as no answer is one that was verified."""
+"""Outcomes of an audit that fail its trial, as predictions without an audit are unverified."""
 
 MEMORY_SHARE = 0.8
-"""The part of the machine's memory that the jobs of a run may use together."""
+"""Fraction of the machine's memory that the jobs of a run may use together."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunResult:
-    """The result of a run.
+    """Result of a run.
 
-    After an audit ``failures`` also lists trials whose costs stay declared, with the reason.
+    After an audit, ``failures`` also lists trials with merely declared costs, with the reason.
     """
 
     run: str
     store: Path
     counts: Mapping[str, int]  # trials by status
-    reused: int = 0  # trials that were there before
-    audit_failures: tuple[str, ...] = ()  # titles of trials that the replay audit refused
+    reused: int = 0  # trials finished before
+    audit_failures: tuple[str, ...] = ()  # titles of trials that failed the replay audit
     notes: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     seconds: float = 0.0
@@ -63,7 +63,7 @@ class RunResult:
 
     @classmethod
     def of(cls, store: Store, run: str, **more: Any) -> Self:
-        """The result of a run by its trials that have ended, with other fields."""
+        """Create the result of a run from its finished trials and other fields."""
         ended = store.trials(run)
         return cls(
             run,
@@ -76,7 +76,7 @@ class RunResult:
 
     @property
     def exit_status(self) -> int:
-        """0 all well, 1 some trials or audits failed, 130 interrupted."""
+        """0 for success, 1 if trials or audits failed, 130 if interrupted."""
         if self.interrupted:
             return 130
         bad = sum(n for status, n in self.counts.items() if status not in ("ok", "skipped"))
@@ -88,7 +88,7 @@ class RunResult:
 
 
 class Interrupted(KeyboardInterrupt):
-    """Ctrl-C during a run; finished work is kept, ``result`` holds the trials that ended."""
+    """Ctrl-C during a run; finished work is kept, ``result`` holds the finished trials."""
 
     def __init__(self, result: RunResult) -> None:
         done = ", ".join(f"{n} {status}" for status, n in result.counts.items()) or "nothing"
@@ -105,7 +105,7 @@ class Kept:
     compiled: set[str] = field(default_factory=set)  # names of learners
 
     def close(self) -> None:
-        """End the workers."""
+        """Stop the workers."""
         if self.executor is not None:
             self.executor.close()
             self.executor = None
@@ -113,18 +113,18 @@ class Kept:
 
 @dataclass(slots=True)
 class Crew:
-    """Does jobs for a request, and tells ``emit`` about it."""
+    """Runs jobs for a request, and sends events to ``emit``."""
 
     request: RunRequest
-    cores: tuple[int, int]  # workers, threads of each
+    cores: tuple[int, int]  # workers, threads per worker
     emit: OnEvent
-    executor: Executor | None = None  # other than the request's
+    executor: Executor | None = None  # overrides the request's
     kept: Kept = field(default_factory=Kept)
-    keep_workers: bool = False  # whether idle ones stay when all is done
+    keep_workers: bool = False  # True to keep idle workers at the end
 
     def warm_up(self, jobs: Iterable[Job], metrics: Iterable[str]) -> None:
-        """Compile the code of learners to be fitted, and of metrics: neither must be paid by each
-        worker nor count in a fit's seconds."""
+        """Compile the code of the learners and metrics once, so that workers do not repeat it and
+        fit times exclude it."""
         names = dict.fromkeys(job.learner for job in jobs if job.kind == "fit")
         new = [name for name in names if name not in self.kept.compiled]
         registry = self.kept.registry
@@ -139,8 +139,8 @@ class Crew:
         self.kept.compiled.update(new)
 
     def perform(self, jobs: Sequence[Job], keep: Callable[[Outcome], None]) -> None:
-        """Do all jobs and ``keep`` each outcome. Whatever happens, no process is left behind but
-        idle workers, where they are to be kept."""
+        """Run all jobs and ``keep`` each outcome. All processes are stopped in any case, except
+        idle workers that are to be kept."""
         ended: set[str] = set()
 
         def count(event: Event) -> None:
@@ -163,7 +163,7 @@ class Crew:
                 self.kept.executor = None
 
     def _executor(self, count: OnEvent) -> Executor:
-        """That of the request."""
+        """Executor of the request."""
         from bench_core.execution.executors import InlineExecutor, LocalExecutor
 
         request = self.request
@@ -188,8 +188,8 @@ def carry_out(
     emit: OnEvent,
     executor: Executor | None = None,
 ) -> RunResult:
-    """Do what is unfinished of a plan. Raises ``Interrupted`` on Ctrl-C. ``executor``: other than
-    the request's."""
+    """Do a plan's unfinished work; ``executor`` overrides the request's. Raises ``Interrupted`` on
+    Ctrl-C."""
     jobs = _jobs(plan)
     writer.costs(plan.costs)
     writer.begin(plan.run, about_run(plan, request), [t.key for t in plan.trials])
@@ -212,10 +212,10 @@ def do_jobs(
     known: Mapping[str, Any],
     here: Callable[[Job], Job] = lambda job: job,
 ) -> RunResult:
-    """Do jobs of a run that the store has, keep each outcome, and return the run's result, some
-    fields of which are ``known``. Raises ``Interrupted`` on Ctrl-C.
+    """Run jobs of a stored run, keep each outcome, and return the run's result, including the
+    fields in ``known``. Raises ``Interrupted`` on Ctrl-C.
 
-    ``here`` gives a job the places of its files on this machine; they are not kept.
+    ``here`` adds this machine's file locations to a job; they are not stored.
     """
     started = time.perf_counter()
     planned = {job.key: job for job in jobs}
@@ -246,9 +246,9 @@ def do_jobs(
 
 
 def _jobs(plan: Plan) -> list[Job]:
-    """What is to be done of a plan: fits of baselines, then of the reference, so that an
-    interrupted run has a board; then what other fits stand on, and last what stands on others; of
-    each the longest first."""
+    """Unfinished jobs of a plan, in this order: fits of baselines and of the reference, so that an
+    interrupted run has a board; then fits that others need; then dependent fits. Longer jobs
+    precede shorter ones."""
     early = {plan.reference: 1, **dict.fromkeys(plan.baselines, 0)}
     left = fits_left(plan)
     needed = {key for fit in left for key in fit.needs.values()}
@@ -263,7 +263,7 @@ def _jobs(plan: Plan) -> list[Job]:
 def jobs_of(
     fits: Iterable[FitSpec], trials: Iterable[TrialSpec], workers: int, threads: int
 ) -> list[Job]:
-    """Fits and trials as jobs that need each other."""
+    """Create jobs from fits and trials, with their dependencies."""
     cores: dict[str, Any] = {"threads": threads}
     jobs = [
         Job("fit", replace(fit, **cores), tuple(f"fit:{key}" for key in fit.needs.values()))
@@ -276,11 +276,11 @@ def jobs_of(
 def carry_out_audit(
     store: Store, run: str, request: RunRequest, writer: Writer, emit: OnEvent
 ) -> RunResult:
-    """Do a run's finished trials again, replay every query and point, compare with the store."""
+    """Repeat a run's finished trials, replay every query and point, and compare with the store."""
     started = time.perf_counter()
     specs = store.specs(run)
     cores = cores_for(request, len(specs))
-    # plugins of this request, not those that the store names; the store may have been moved
+    # plugins of this request, not the stored ones; the store may have been moved
     states = str(states_folder(store.path).absolute())
     own: dict[str, Any] = {"plugins": request.plugins, "states": states}
     jobs = [
@@ -325,27 +325,27 @@ def carry_out_audit(
 
 
 def run_jobs(jobs: Sequence[Job], executor: Executor, retries: int = 0) -> Iterator[Outcome]:
-    """Run all jobs and yield how each ended, as they end; one whose need failed is skipped. One
-    that failed is tried again up to ``retries`` times, and every attempt is yielded.
+    """Run all jobs and yield each outcome when it is available. A job whose dependency failed is
+    skipped. A failed job is repeated up to ``retries`` times; every attempt is yielded.
 
-    Of ``jobs`` that can begin, the first is taken, a score before a fit, so that there are rows
-    early; a need that is not among them is taken as done.
+    Ready jobs start in order, scores before fits, so that results appear early. Dependencies
+    outside ``jobs`` count as finished.
     """
     order = {job.key: job for job in sorted(jobs, key=lambda job: job.kind == "fit")}
-    # the needs of each job that have not ended yet
+    # unfinished dependencies of each job
     lacks = {key: order.keys() & {*job.needs} for key, job in order.items()}
-    above: dict[str, list[Job]] = {}  # what waits for each job
+    above: dict[str, list[Job]] = {}  # jobs that depend on each job
     for key, needs in lacks.items():
         for need in needs:
             above.setdefault(need, []).append(order[key])
     place = {key: number for number, key in enumerate(order)}
     ready = [(place[key], job) for key, job in order.items() if not lacks[key]]  # a heap
-    # tries: how often each job may still be done
+    # tries: remaining attempts of each job
     running, tries = 0, dict.fromkeys(order, 1 + retries)
     lost: set[str] = set()
 
     def lose(cause: Outcome) -> Iterator[Outcome]:
-        """What can no longer run, since it stands on a job that failed."""
+        """Skip jobs that depend on a failed job."""
         for job in above.get(cause.job.key, ()):
             if job.key not in lost:
                 lost.add(job.key)
@@ -377,7 +377,7 @@ def _skipped(job: Job, cause: Outcome) -> Outcome:
     if cause.status == Status.SKIPPED:
         return Outcome(job, Status.SKIPPED, cause.error)
     if job.kind == "score" and cause.job.kind == "fit":
-        # the trial's own fit: how it ended is how the trial ended
+        # the trial's own fit: its outcome is the trial's outcome
         return Outcome(job, cause.status, cause.error)
     reason = f"stands on {cause.job.spec.title}: {cause.status} ({cause.error})"
     return Outcome(job, Status.SKIPPED, reason)

@@ -1,7 +1,7 @@
-"""One trial as a pure function of a JSON specification.
+"""One trial as a function of a JSON specification.
 
-``run_trial`` loads a fitted model, predicts the splits in blocks, meters, scores and audits, in a
-worker process or in the caller's.
+``run_trial`` loads a fitted model, predicts the splits in blocks, and computes costs, scores and
+audit, in a worker process or in the caller's.
 """
 
 from __future__ import annotations
@@ -46,18 +46,18 @@ from bench_core.results.store_files import load_model, state_path
 from bench_core.splits import Splits
 
 LARGEST_VALUE = 1e30
-"""Of a metric, per unit: what intervals are made of must have sums in float32."""
+"""Maximum metric value per unit: sums for intervals must not overflow float32."""
 
 VALUE_UNITS = 10_000
-"""More rows than this are stored as means of neighbours: a bootstrap of so many blocks is as sharp,
-and a store of many trials stays small."""
+"""Maximum rows stored separately; more are stored as means of neighbours. A bootstrap of so many
+blocks is as precise, and a store of many trials stays small."""
 
 
 Faults = tuple[type[BaseException], ...]
 
 
 def attempt(job: Job, progress: Progress, faults: Faults = (Exception, SystemExit)) -> Outcome:
-    """Do a job in this process; how it ended, also where one of these ``faults`` was raised."""
+    """Run a job in this process and return its outcome, also if one of ``faults`` is raised."""
     started = time.perf_counter()
     status, line, trace = Status.OK, "", ""
     result: Result = None
@@ -72,7 +72,7 @@ def attempt(job: Job, progress: Progress, faults: Faults = (Exception, SystemExi
 
 
 def run_trial(spec: TrialSpec, progress: Progress = lambda done, total: None) -> Trial:
-    """Predict, bill, score and audit one fitted model."""
+    """Predict, bill, score and audit with one fitted model."""
     reset_peak_rss()
     splits = open_splits(spec)
     metrics = [find_metric(name, spec.plugins) for name in spec.metrics]
@@ -126,14 +126,14 @@ def run_trial(spec: TrialSpec, progress: Progress = lambda done, total: None) ->
 
 
 def same_points(paths: Mapping[str, PredictedPath]) -> None:
-    """Raise ContractError where two splits have different paths."""
+    """Raise ContractError if splits have different paths."""
     first, *others = paths.values()
     if any(path.points != first.points for path in others):
         raise ContractError(f"its path differs between the splits {', '.join(paths)}")
 
 
 def stages_of(model: Any, path: PredictedPath, kept: tuple[int, ...]) -> dict[str, Any]:
-    """The stages of a model, and who reached them at the points ``kept`` of its path."""
+    """Stages of a model, and the rows that reached them at the points ``kept`` of its path."""
     tree = model_of(model).stage_tree
     if tree is None:
         return {}
@@ -141,7 +141,7 @@ def stages_of(model: Any, path: PredictedPath, kept: tuple[int, ...]) -> dict[st
     for p in kept:
         if 0 <= p < len(path.points):
             shares = path.ended[p].copy()
-            # who ended at a stage has also reached all above it; parents come before children
+            # rows that ended at a stage also reached its ancestors; parents come before children
             for stage in range(len(shares) - 1, 0, -1):
                 shares[tree.parent[stage]] += shares[stage]
             reached[p] = [round(float(share), 4) for share in shares]
@@ -150,8 +150,8 @@ def stages_of(model: Any, path: PredictedPath, kept: tuple[int, ...]) -> dict[st
 
 
 def sensors_of(splits: Splits) -> Sensors:
-    """Each sensor by the columns that need it, the first three by name: the features made of a text
-    column differ from fold to fold."""
+    """Sensors by the columns that need them, the first three by name. Features of a text column
+    differ between folds."""
     users: list[dict[str, None]] = [{} for _ in range(splits.costs.sensors)]
     for j, name in enumerate(splits.columns):
         for sensor in splits.costs.sensors_of(j):
@@ -166,11 +166,11 @@ def _short_list(names: Iterable[str]) -> str:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SplitScore:
-    """The rows of one split's path by point, and the units' values of every point."""
+    """Rows of results of one split's path by point, and the units' values at every point."""
 
     rows: tuple[OperatingPoint, ...]
-    units: int  # queries or rows that have a value of the primary metric each
-    primary: Mapping[int, FloatArray]  # by number of the point: these values (m,), condensed
+    units: int  # queries or rows, each with a value of the primary metric
+    primary: Mapping[int, FloatArray]  # by point number: condensed values (m,)
     weights: FloatArray  # (m,)
 
 
@@ -182,7 +182,7 @@ def score_split(
     split: str,
     threads: int = 1,
 ) -> SplitScore:
-    """Metrics and costs of every point of a path, and under every cap."""
+    """Compute metrics and costs of every point of a path, and under every cap."""
     labels = Labels(examples.y, examples.groups, examples.multiplicity)
     rows, primary = [], {}
     weights, units = np.zeros(0), 0
@@ -217,8 +217,8 @@ def score_split(
 
 
 def points_to_keep(valid: Sequence[OperatingPoint], primary: Metric) -> tuple[int, ...]:
-    """The points whose values are stored: those that a budget may choose by their rows on
-    validation, and those of caps; none where no point can be chosen."""
+    """Points whose values are stored: possible choices of a budget by validation results, and the
+    points of caps; none if no point can be chosen."""
     path = [row for row in valid if CAP not in row.point]
     cost = np.array([row.total_cost for row in path])
     p95 = np.array([row.cost_p95 for row in path])
@@ -233,7 +233,7 @@ def points_to_keep(valid: Sequence[OperatingPoint], primary: Metric) -> tuple[in
 def stored_values(
     split: str, part: Examples, path: PredictedPath, score: SplitScore, kept: Sequence[int]
 ) -> StoredValues:
-    """The values of a split, by query or row, at the points ``kept``."""
+    """Values of a split, by query or row, at the points ``kept``."""
     costs, bought, rows = [], [], np.zeros(0)
     for p in kept:
         means, rows = unit_costs(path.cost[p], part.groups, part.weights, score.units)
@@ -241,7 +241,7 @@ def stored_values(
         costs.append(means)
         none = np.zeros((0, path.bought.shape[1]))
         bought.append(np.vstack([path.bought[p], path.steps.get(p, none)]))
-    # points without an order, and steps in which nothing is bought
+    # drop points without an order, and steps without purchases
     last = max(1 + int(np.flatnonzero(one.any(axis=1)).max(initial=0)) for one in bought)
     padded = [np.vstack([one, np.zeros((last, one.shape[1]))])[:last].ravel() for one in bought]
     metric = np.clip([score.primary[p] for p in kept], -LARGEST_VALUE, LARGEST_VALUE)
@@ -254,7 +254,7 @@ def unit_costs(
 ) -> tuple[FloatArray, FloatArray]:
     """Mean cost (m,) and number of rows (m,) of the ``units`` queries, frames or rows.
 
-    One unit for everything where a metric (auc) has no value per query or row.
+    A single unit if a metric (auc) has no value per query or row.
     """
     if queries is None or units != len(queries):
         if units == len(cost):
@@ -268,7 +268,7 @@ def unit_costs(
 def condense(
     values: FloatArray, weights: FloatArray, units: int = VALUE_UNITS
 ) -> tuple[FloatArray, FloatArray]:
-    """Weighted means and weights of consecutive units, so that at most ``units`` remain."""
+    """Weighted means and weights of groups of consecutive units, at most ``units`` groups."""
     if len(values) <= units:
         return values, weights
     step = -(-len(values) // units)

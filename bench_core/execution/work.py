@@ -1,7 +1,7 @@
-"""Do one job file: its fits and trials go to a shard, a results store of its own.
+"""Run one job file: its fits and trials go to a shard, a separate results store.
 
-Nothing but the package, the job file and the data is needed. What the shard holds already is not
-done again, so a job that was killed is done by starting it again.
+Only the package, the job file and the data are needed. Results in the shard are reused, so a killed
+job continues when it is started again.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ def work(
     plugins: Sequence[str] = (),
     kept: Kept | None = None,
 ) -> RunResult:
-    """Do what the shard lacks of a job. Raises ``Interrupted`` on Ctrl-C, InputError where data,
-    code or version are not those of the plan. ``kept``: of earlier jobs of the run."""
+    """Do the missing work of a job. Raises ``Interrupted`` on Ctrl-C, InputError if data, code or
+    version differ from the plan's. ``kept``: state from earlier jobs of the run."""
     planned = job.request.data_dir
     data_dir = data_dir or (planned if is_url(planned) else "")
     modules, held = dict.fromkeys([*job.request.plugins, *plugins]), kept or Kept()
@@ -75,9 +75,9 @@ def work(
 
 
 def _data(path: str, job: JobFile, registry: Registry, emit: OnEvent, data_dir: str) -> str:
-    """The folder of prepared data: where the plan had them, or else prepared here.
+    """Folder of prepared data, at the plan's path or prepared here.
 
-    Raises InputError where they are not the same, and where they cannot be made.
+    Raises InputError if the data differ from the plan's, or cannot be prepared.
     """
     use = job.data[path]
     with suppress(InputError):

@@ -1,9 +1,9 @@
-"""What the built-in metrics share: their spelling, labels and rank order.
+"""Base of the built-in metrics: spelling, labels and rank order.
 
 The spelling is ``family``, ``@cut-off``, ``(option=value,...)``. A metric is a frozen dataclass.
-Its fields are its options; a field ``k`` is its cut-off. The canonical spelling leaves out options
-at their default and sorts the others, so that two equal metrics have one name and the name alone
-rebuilds the metric.
+Its fields are its options; a field ``k`` is its cut-off. The canonical spelling omits options at
+their default and sorts the others. Equal metrics therefore have the same name, and the name
+determines the metric.
 """
 
 import dataclasses
@@ -25,8 +25,8 @@ Number = TypeVar("Number", bound=np.generic)
 class Labels:
     """Labels ``y`` (n,), query groups and multiplicities of one split, with derived arrays.
 
-    Create one per split and pass it to ``evaluate`` for every operating point. Raises InputError
-    for a label that is NaN and for a multiplicity below 1.
+    Create it once per split and pass it to ``evaluate`` for every operating point. Raises
+    InputError for NaN labels and for multiplicities below 1.
     """
 
     def __init__(
@@ -38,7 +38,7 @@ class Labels:
         self.y = unwritable(np.ascontiguousarray(y, dtype=np.float64))
         self.queries = queries
         self.multiplicity = multiplicity
-        self._made: dict[object, object] = {}  # what metrics keep between operating points
+        self._made: dict[object, object] = {}  # cache of metrics between operating points
         _refuse(np.isnan(self.y), "the label", "is NaN: give every row a label")
         if queries is not None and queries.rows != len(self.y):
             raise ValueError(f"queries cover {queries.rows} rows of {len(self.y)}")
@@ -61,36 +61,34 @@ class Labels:
         return unwritable(np.ascontiguousarray(self.queries.boundaries, dtype=np.int64))
 
     def once(self, key: object, make: Callable[[], T]) -> T:
-        """The value of ``make()``, made at the first call with this key."""
+        """Return ``make()``, computed at the first call with this key and cached."""
         if key not in self._made:
             self._made[key] = make()
         return self._made[key]  # type: ignore[return-value]
 
 
 class Ranked(NamedTuple):
-    """Queries in rank order, perhaps no deeper than the metrics look.
+    """Rows of queries in rank order, possibly only the top rows that metrics need.
 
-    ``order[bounds[j]:stop[j]]`` are the rows of query j by descending score, equal ones in row
-    order.
+    ``order[bounds[j]:stop[j]]`` are the rows of query j by descending score, ties in row order.
     """
 
     bounds: IntArray  # (q + 1,) row boundaries of the queries
     order: IntArray  # (n,) rows
     stop: IntArray  # (q,)
-    tied: BoolArray  # (n,) whether order[i] ties with order[i - 1] of the same query
-    copies: IntArray  # (n,) documents that each row (not place) stands for
+    tied: BoolArray  # (n,) True if order[i] ties with order[i - 1] of its query
+    copies: IntArray  # (n,) number of documents per row (not place)
 
 
 def unwritable(array: NDArray[Number]) -> NDArray[Number]:
-    """A view that cannot be written, so that kernels are compiled for one kind of array whatever
-    a caller brings."""
+    """Return a read-only view, so that kernels are compiled for only one kind of array."""
     view = array.view()
     view.flags.writeable = False
     return view
 
 
 def checked_scores(scores: FloatArray, rows: int, metric: str) -> FloatArray:
-    """Scores (n,) or (n, K) as float64; InputError that names the first row with a NaN."""
+    """Convert scores (n,) or (n, K) to float64; InputError names the first row with a NaN."""
     values = np.ascontiguousarray(scores, dtype=np.float64)
     if len(values) != rows:
         raise ValueError(f"{metric}: {len(values)} scores for {rows} rows")
@@ -105,8 +103,8 @@ def _refuse(bad: ArrayLike, what: str, fault: str) -> None:
 
 
 class BuiltIn:
-    """What the built-in metrics share: a name made of family, cut-off and non-default options, and
-    judging by labels that are prepared once."""
+    """Base class of the built-in metrics. The name consists of family, cut-off and non-default
+    options. Evaluation uses labels prepared once."""
 
     __slots__ = ()
 
@@ -143,7 +141,7 @@ class BuiltIn:
         return ""
 
     def judge(self, scores: FloatArray, labels: Labels) -> MetricValues:
-        """As ``values``, with labels prepared once."""
+        """Evaluate as ``values`` does, with labels prepared once."""
         raise NotImplementedError
 
 
@@ -154,7 +152,7 @@ def _show(value: Any) -> str:
 
 
 def choice(default: str, values: tuple[str, ...], doc: str) -> Any:
-    """An option that is one of a few words."""
+    """Declare an option with a fixed set of words."""
 
     def read(text: str) -> str:
         if text not in values:
@@ -165,7 +163,7 @@ def choice(default: str, values: tuple[str, ...], doc: str) -> Any:
 
 
 def number(default: float, doc: str) -> Any:
-    """An option that is a finite number > 0."""
+    """Declare an option that is a finite number > 0."""
 
     def read(text: str) -> float:
         value = float(text)

@@ -1,4 +1,4 @@
-"""Metrics by their spelling, and many metrics of one set of scores with one sort for all."""
+"""Metrics by spelling, and joint evaluation of many metrics with a single sort."""
 
 import dataclasses
 import re
@@ -26,7 +26,7 @@ USUAL = {
     Task.BINARY: ("accuracy", "auc"),
     Task.MULTICLASS: ("accuracy",),
 }
-"""Measured where neither a request nor a suite names metrics; the first is the primary one."""
+"""Default metrics of each task; the first is the primary one."""
 
 
 def families() -> dict[str, type[Any]]:
@@ -35,10 +35,10 @@ def families() -> dict[str, type[Any]]:
 
 
 def parse_metric(name: str, registered: Mapping[str, Metric] = MappingProxyType({})) -> Metric:
-    """The metric of that spelling: one of ``registered``, or a built-in one at any cut-off.
+    """Return the metric of that spelling: one of ``registered``, or a built-in one at any cut-off.
 
     ``parse_metric(m.name) == m`` for every built-in metric. Raises UsageError (one line) for an
-    unknown family or option, a cut-off that is missing, superfluous or not a whole number > 0.
+    unknown family or option, and for a missing, superfluous or invalid cut-off (an integer > 0).
     """
     if name in registered:
         return registered[name]
@@ -79,17 +79,17 @@ def parse_metric(name: str, registered: Mapping[str, Metric] = MappingProxyType(
 
 
 def default_metric(task: Task) -> Metric:
-    """The primary metric where none is named: ndcg@5, mse or accuracy."""
+    """Return the default primary metric of a task: ndcg@5, mse or accuracy."""
     return parse_metric(USUAL[Task(task)][0])
 
 
 def evaluate(
     metrics: Iterable[Metric], scores: FloatArray, labels: Labels
 ) -> dict[str, MetricValues]:
-    """Values of each metric by its name, equal to what ``metric.values`` gives.
+    """Return the values of each metric by name, equal to ``metric.values``.
 
-    ``scores`` (n,) or (n, K) belong to ``labels``, which is best made once per split and used
-    for all operating points: it keeps ideal orders, class sizes and the like.
+    ``scores`` (n,) or (n, K) belong to ``labels``. Create ``labels`` once per split and use it for
+    all operating points, as it caches ideal orders, class sizes and similar arrays.
     """
     metrics = list(metrics)
     by_rank = [m for m in metrics if isinstance(m, RankingMetric)]
@@ -117,8 +117,8 @@ def _judge(
 
 
 def warm_up(metrics: Iterable[Metric], say: Callable[[str], None]) -> None:
-    """Compile the meter and the kernels of ranking metrics, by judging three rows, before any
-    worker starts: they are in numba's cache then."""
+    """Compile the meter and the kernels of ranking metrics into numba's cache before workers start,
+    by evaluating three rows."""
     from bench_core.costs.meter import Meter
 
     Meter(np.ones(2), np.ones(1)).cost(Acquired.nothing(2))

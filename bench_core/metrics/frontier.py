@@ -1,8 +1,8 @@
-"""The trade-off between cost and quality, as arrays in and indices out.
+"""Trade-off between cost and quality: functions from arrays to indices.
 
-``cost`` and ``quality`` describe p operating points: (p,), or (draws, p) where draws of a bootstrap
-each choose for themselves. Points with a NaN in either are never chosen. Among equals the cheaper
-point wins, then the earlier one. A mean cost between two points is met by mixing them at random.
+``cost`` and ``quality`` describe p operating points: (p,), or (draws, p) for a separate choice in
+each bootstrap draw. Points with a NaN in either are never chosen. Ties go to the cheaper point,
+then to the earlier one. A mean cost between two points is reached by mixing them at random.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _ROUNDING = 1e-6  # of sums in 32 bits
 
 
 def frontier(cost: FloatArray, quality: FloatArray, higher_is_better: bool = True) -> IntArray:
-    """The points that no other is at once as cheap and as good as, by ascending cost.
+    """Return the points not dominated in cost and quality, by ascending cost.
 
     Quality improves strictly along the result; of equal points the first is kept.
     """
@@ -29,7 +29,7 @@ def frontier(cost: FloatArray, quality: FloatArray, higher_is_better: bool = Tru
     order = usable[np.lexsort((-good[usable], cost[usable]))]  # equals stay in order
     if len(order) == 0:
         return np.zeros(0, dtype=np.int64)
-    rising = good[order]  # quality by ascending cost
+    rising = good[order]  # qualities by ascending cost
     improves = np.append(True, rising[1:] > np.maximum.accumulate(rising)[:-1])
     return np.asarray(order[improves], dtype=np.int64)
 
@@ -37,9 +37,9 @@ def frontier(cost: FloatArray, quality: FloatArray, higher_is_better: bool = Tru
 def choosable(
     cost: FloatArray, p95: FloatArray, quality: FloatArray, higher_is_better: bool = True
 ) -> IntArray:
-    """The points that some budget chooses, by ascending cost: the frontiers by mean ``cost`` and by
-    ``p95``, what 95% of rows cost at most. Of the latter's equals in quality the cheaper on average
-    wins, wherever it keeps to the budget: it may be on neither frontier."""
+    """Return the points that some budget chooses, by ascending cost: the frontiers by mean ``cost``
+    and by ``p95``, the 95th percentile of row costs. Among points of equal quality within a p95
+    budget, the one with the lowest mean cost wins. It may be on neither frontier."""
     cost, good = np.asarray(cost, dtype=np.float64), np.asarray(quality, dtype=np.float64)
     good = good if higher_is_better else -good
     place = np.empty(len(cost))  # by quality, then the cheaper, then the earlier
@@ -50,15 +50,15 @@ def choosable(
 
 
 class Choice(NamedTuple):
-    """By draw a mixture of two points: ``cheaper`` serves the share ``part`` of the units, drawn at
-    random, and ``point`` all others. ``point`` is -1 where there is no choice."""
+    """Mixture of two points in each draw: ``cheaper`` serves a random fraction ``part`` of the
+    units, ``point`` the others. ``point`` is -1 if no point is allowed."""
 
     point: IntArray  # (draws,)
-    cheaper: IntArray  # (draws,), the point itself where nothing is mixed
+    cheaper: IntArray  # (draws,), equal to ``point`` without mixing
     part: FloatArray  # (draws,)
 
     def flat(self) -> Choice:
-        """Choices of several axes behind each other, the first axis running fastest."""
+        """Flatten choices of several axes, the first axis fastest."""
         return Choice(self.point.T.ravel(), self.cheaper.T.ravel(), self.part.T.ravel())
 
     def at(self, where: Any) -> Choice:
@@ -66,19 +66,19 @@ class Choice(NamedTuple):
         return Choice(self.point[where], self.cheaper[where], self.part[where])
 
     def or_else(self, other: Choice) -> Choice:
-        """The other choice in draws without one."""
+        """Replace missing choices by those of ``other``."""
         none = self.point < 0
         return Choice(*(np.where(none, b, a) for a, b in zip(self, other, strict=True)))
 
     def held(self) -> Choice:
-        """In every draw the choice of draw 0, the data as they are."""
+        """Repeat the choice of draw 0, the original data, in every draw."""
         return self.at(np.zeros(len(self.point), dtype=int))
 
 
 class Hull(NamedTuple):
-    """By draw the corners (draws, h) of the upper hull of points, the cheapest first: any other
-    mixture of points is beaten by one of two neighbours. The last corner, which has the best
-    quality at the least cost, is repeated. ``quality`` counts upwards, -inf where there is none."""
+    """Corners (draws, h) of the upper hull of points in each draw, by ascending cost. Only mixtures
+    of two neighbouring corners are optimal. The last corner, of the best quality at its least cost,
+    is repeated. ``quality`` is oriented upwards, -inf for missing points."""
 
     point: IntArray
     cost: FloatArray
@@ -86,7 +86,7 @@ class Hull(NamedTuple):
 
 
 def hull(cost: FloatArray, quality: FloatArray, higher_is_better: bool = True) -> Hull:
-    """The hulls of points with ``cost`` and ``quality`` (draws, p), p > 0 (Jarvis's march)."""
+    """Return hulls of points ``cost``, ``quality`` (draws, p), p > 0, by Jarvis's march."""
     cost, good = np.asarray(cost, dtype=np.float64), np.asarray(quality, dtype=np.float64)
     unusable = np.isnan(cost) | np.isnan(good)
     good = np.where(unusable, -np.inf, good if higher_is_better else -good)
@@ -96,7 +96,7 @@ def hull(cost: FloatArray, quality: FloatArray, higher_is_better: bool = True) -
     at = np.where(cheapest, good, -np.inf).argmax(axis=1)
     corners = [at]
     while True:
-        with np.errstate(invalid="ignore"):  # of unusable points
+        with np.errstate(invalid="ignore"):  # from unusable points
             more = cost - cost[draws, at][:, None]
             gain = good - good[draws, at][:, None]
         onward = (more > 0) & (gain > 0)
@@ -110,10 +110,10 @@ def hull(cost: FloatArray, quality: FloatArray, higher_is_better: bool = True) -
 
 
 def mixed_within(corners: Hull, budget: float) -> Choice:
-    """The best mixture whose mean cost is at most ``budget``; infinity: the best point.
+    """Return the best mixture with mean cost at most ``budget``; for infinity, the best point.
 
-    Where the cheapest point of draw 0 costs more there is none in any draw. In other draws whose
-    cheapest point costs more it is taken.
+    If the cheapest point of draw 0 exceeds the budget, no draw has a choice. In other draws, a
+    cheapest point above the budget is chosen anyway.
     """
     rows = np.arange(len(corners.point))
     inside = corners.cost <= budget
@@ -131,14 +131,14 @@ def mixed_within(corners: Hull, budget: float) -> Choice:
 
 
 def mixed_reaching(corners: Hull, target: FloatArray, higher_is_better: bool = True) -> Choice:
-    """In each draw the cheapest mixture whose quality is ``target`` (draws,), or the cheapest point
-    if that is better; none where no point reaches it."""
+    """Return, in each draw, the cheapest mixture of quality ``target`` (draws,), or the cheapest
+    point if it is better; no choice if no point reaches the target."""
     rows, aim = np.arange(len(corners.point)), target if higher_is_better else -target
     reaches = corners.quality >= aim[:, None]
     high = reaches.argmax(axis=1)
     low = np.maximum(high - 1, 0)
     part = np.zeros(len(rows))
-    with np.errstate(invalid="ignore"):  # of draws without a usable point
+    with np.errstate(invalid="ignore"):  # from draws without a usable point
         gap = corners.quality[rows, high] - corners.quality[rows, low]
         np.divide(corners.quality[rows, high] - aim, gap, out=part, where=gap > 0)
     point = np.where(reaches.any(axis=1), corners.point[rows, high], -1)
@@ -146,7 +146,7 @@ def mixed_reaching(corners: Hull, target: FloatArray, higher_is_better: bool = T
 
 
 def taken(values: FloatArray | Float32Array, choice: Choice) -> FloatArray:
-    """The values (draws, p) of a choice (draws,), NaN where there is none."""
+    """Return the values (draws, p) of a choice (draws,), NaN without a choice."""
     if not values.size:
         return np.full(choice.point.shape, np.nan)
     draws = np.arange(len(values))
@@ -158,8 +158,8 @@ def taken(values: FloatArray | Float32Array, choice: Choice) -> FloatArray:
 
 
 def drawn(part: float, seed: int, numbers: IntArray) -> BoolArray:
-    """True where the cheaper point of a mixture serves the unit of this number (n,): each with the
-    probability ``part``, by the seed and its number alone (SplitMix64, Steele et al. 2014)."""
+    """True if the cheaper point of a mixture serves a unit, for unit numbers (n,). The probability
+    is ``part``; the result depends only on seed and number (SplitMix64, Steele et al. 2014)."""
 
     def scrambled(bits: Any) -> Any:
         bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -174,11 +174,11 @@ def drawn(part: float, seed: int, numbers: IntArray) -> BoolArray:
 
 
 def share_of(best: Number, share: float, higher_is_better: bool = True) -> Number:
-    """The quality that counts as reaching ``share`` (such as 0.99) of ``best``.
+    """Return the quality that counts as reaching ``share`` (such as 0.99) of ``best``.
 
-    Higher is better: ``share * best``. Lower is better: ``best / share``, an error at most
-    1/share times the best one. A best value on the wrong side of zero (a negative gain) is
-    loosened by the same distance: never a target harder than ``best`` itself.
+    Higher is better: ``share * best``. Lower is better: ``best / share``, an error at most 1/share
+    times the best one. If ``best`` has the wrong sign (a negative gain), the target is looser by
+    the same distance. The target is never harder than ``best``.
     """
     if not 0 < share <= 1:
         raise ValueError(f"the share must be above 0 and at most 1, got {share:g}")

@@ -1,16 +1,16 @@
-"""Compiled loops over queries: ranking, and judging what is ranked. Imported only when a ranking
-metric is computed (numba).
+"""Compiled loops over queries: ranking and evaluation. Imported only when a ranking metric is
+computed (numba).
 
 ``ranked`` and its arrays: see ``built_in.Ranked``. ``top`` is the cut-off, at most the longest
-query; ``terms[i]`` what place i counts for, ``summed[i]`` the sum of ``terms[:i]``. All kernels but
-``rank`` return one value per query.
+query. ``terms[i]`` is the weight of place i, ``summed[i]`` the sum of ``terms[:i]``. All kernels
+except ``rank`` return one value per query.
 
     place   0   1   2   3   4   5        every kernel walks over tie groups: a group of n
             [A] [B   C   C   D] [E]      documents of which r are relevant fills the places
                  tie group, n = 4        place .. place+n-1 in uniformly random order
 
-Where the row order breaks ties nothing is ``tied``: every row is a group of its own, and its
-copies are alike.
+If row order breaks ties, no row is ``tied``: each row is its own group, and its copies are
+identical.
 """
 
 # mypy: disallow-untyped-decorators=False
@@ -22,10 +22,10 @@ from numba import njit
 from bench_core.arrays import BoolArray, FloatArray, IntArray
 from bench_core.metrics.built_in import Ranked
 
-_njit: Any = njit  # whose types lack some options
+_njit: Any = njit  # its type stubs lack some options
 _fast = _njit(cache=True, nogil=True, no_cfunc_wrapper=True)
-_inner = _njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)  # called in this file alone
-SHORT = 32  # the deepest cut-off for which the best rows are kept by insertion
+_inner = _njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)  # called only in this file
+SHORT = 32  # largest cut-off that uses insertion sort
 
 
 @_inner
@@ -38,7 +38,7 @@ def _group_end(ranked: Ranked, i: int, stop: int) -> int:
 
 @_inner
 def _gain(grade: float, table: FloatArray) -> Any:
-    """2^grade - 1, from ``table`` for small whole grades; the grade itself without a table."""
+    """2^grade - 1, from ``table`` for small integer grades; the grade itself without a table."""
     if len(table) == 0:
         return grade
     if grade < len(table):
@@ -65,8 +65,8 @@ def dcg(
     summed: FloatArray,
     top: int,
 ) -> FloatArray:
-    """Discounted gain of the first ``top`` places: each place of a tie group expects the mean
-    gain of the group (McSherry and Najork, ECIR 2008)."""
+    """Discounted gain of the first ``top`` places. The expected gain of each place in a tie group
+    is the group's mean gain (McSherry and Najork, ECIR 2008)."""
     out = np.zeros(len(ranked.stop))
     for j in range(len(out)):
         i, stop, place = ranked.bounds[j], ranked.stop[j], 0
@@ -90,24 +90,24 @@ AT_TOP, PRECISIONS, FIRST, RUN = range(4)  # of ``tally``
 def tally(
     ranked: Ranked, relevant: BoolArray, summed: FloatArray, top: int, what: int
 ) -> FloatArray:
-    """What the relevant documents in the first ``top`` places come to. One kernel, since each would
-    take as long to compile.
+    """Statistics of the relevant documents in the first ``top`` places, in one kernel to save
+    compilation time.
 
     AT_TOP: their expected number.
 
-    PRECISIONS: the expected sum of the precisions at them. With R relevant documents before the
-    group, place + s (s = 1, 2, ...) expects (r/n) (R + 1 + (s-1) c) / (place + s),
-    c = (r-1)/(n-1): it is relevant with probability r/n, and then each of the s-1 documents before
-    it in the group is with probability c. As
-    (R + 1 + (s-1) c) / (place + s) = c + (R + 1 - c (place + 1)) / (place + s), long groups need
-    the sums of 1/place, ``summed``, alone.
+    PRECISIONS: expected sum of the precisions at their places. With R relevant documents before the
+    group, place + s (s = 1, 2, ...) contributes (r/n) (R + 1 + (s-1) c) / (place + s), c =
+    (r-1)/(n-1). The document there is relevant with probability r/n; given this, each of the s-1
+    group documents before it is relevant with probability c. Since (R + 1 + (s-1) c) / (place + s)
+    = c + (R + 1 - c (place + 1)) / (place + s), long groups only need the sums of 1/place,
+    ``summed``.
 
-    FIRST: the expected 1 / place of the first one, 0 beyond ``top``. In the first group that holds
-    relevant documents it stands at step s with probability C(n-s, r-1) / C(n, r): r/n at s = 1, and
+    FIRST: expected 1 / place of the first one, 0 beyond ``top``. In the first group with relevant
+    documents, it is at step s with probability C(n-s, r-1) / C(n, r): r/n at s = 1, and
     (n-s-r+1) / (n-s) times as much at each next step.
 
-    RUN: the expected number before the first irrelevant one. Groups of relevant documents alone add
-    their size; in the first other one the run reaches step s with probability
+    RUN: expected number before the first irrelevant document. Groups of only relevant documents add
+    their size. In the first other group, the run reaches step s with probability
     r/n (r-1)/(n-1) ... (r-s+1)/(n-s+1).
     """
     out = np.zeros(len(ranked.stop))
@@ -115,7 +115,7 @@ def tally(
         i, stop, place, before = ranked.bounds[j], ranked.stop[j], 0, 0
         while i < stop and place < top:
             end = _group_end(ranked, i, stop)
-            n, r = 0, 0  # documents of the group, relevant ones
+            n, r = 0, 0  # documents of the group, relevant documents
             for row in ranked.order[i:end]:
                 n += ranked.copies[row]
                 if relevant[row]:
@@ -134,7 +134,7 @@ def tally(
                     part = c * steps + (before + 1 - c * (place + 1)) * inverse
                 out[j] += r / n * part
             elif what == FIRST and r > 0:
-                chance = r / n  # that the first relevant one stands at step s
+                chance = r / n  # P(the first relevant one is at step s)
                 for s in range(1, min(n - r + 1, steps) + 1):
                     out[j] += chance / (place + s)
                     chance *= (n - s - r + 1) / (n - s) if n > s else 0.0
@@ -155,10 +155,10 @@ def tally(
 def reciprocal_cascade(ranked: Ranked, satisfies: FloatArray, top: int) -> FloatArray:
     """Expected 1 / place at which the user is satisfied (Chapelle et al., CIKM 2009, eq. 6-7).
 
-    A document satisfies with probability R, q = 1 - R. In a tie group let A[s] be the mean over
-    all subsets of s documents of the product of their q; the user stops at step s with
+    With probability R a document satisfies the user; q = 1 - R. In a tie group, A[s] is the mean
+    over all subsets of s documents of the product of their q. The user stops at step s with
     probability A[s-1] - A[s]. Adding the m-th document to the set updates
-    A[s] <- (1 - s/m) A[s] + (s/m) q A[s-1], for it is among the first s with chance s/m.
+    A[s] <- (1 - s/m) A[s] + (s/m) q A[s-1], as it is among the first s with probability s/m.
     """
     out = np.zeros(len(ranked.stop))
     for j in range(len(out)):
@@ -169,7 +169,7 @@ def reciprocal_cascade(ranked: Ranked, satisfies: FloatArray, top: int) -> Float
             for row in ranked.order[i:end]:
                 n += ranked.copies[row]
             steps = min(n, top - place)
-            if end == i + 1:  # no tie: copies of one document
+            if end == i + 1:  # no tie: only copies of one document
                 R = satisfies[ranked.order[i]]
                 for s in range(1, steps + 1):
                     out[j] += goes_on * R / (place + s)
@@ -201,10 +201,9 @@ def _mean_products(
 
 @_fast
 def rank(ranked: Ranked, scores: FloatArray, depth: int) -> None:
-    """Order the best ``depth`` rows of each query, at most SHORT, and all that tie with the last of
-    them.
+    """Order the best ``depth`` rows of each query, at most SHORT, and ties with the last.
 
-    Equal scores stand in row order. Fills ``order``, ``stop`` and ``tied``.
+    Equal scores keep row order. Fills ``order``, ``stop`` and ``tied``.
     """
     order, stop, tied = ranked.order, ranked.stop, ranked.tied
     for j in range(len(stop)):
@@ -217,8 +216,8 @@ def rank(ranked: Ranked, scores: FloatArray, depth: int) -> None:
 
 @_inner
 def _insert(scores: FloatArray, order: IntArray, start: int, last: int, row: int) -> None:
-    """Put ``row`` behind all of ``order[start:last]`` that score at least as much; what stood
-    in ``order[last]`` is lost."""
+    """Insert ``row`` after all rows of ``order[start:last]`` with at least its score;
+    ``order[last]`` is overwritten."""
     score = scores[row]
     i = last
     while i > start and scores[order[i - 1]] < score:
@@ -229,11 +228,11 @@ def _insert(scores: FloatArray, order: IntArray, start: int, last: int, row: int
 
 @_inner
 def _best(scores: FloatArray, a: int, b: int, depth: int, order: IntArray) -> int:
-    """Order the best ``depth`` of rows ``a:b`` and their ties; returns where they end."""
+    """Order the best ``depth`` of rows ``a:b`` and their ties; return the end position."""
     last = a + depth - 1
     for row in range(a, last + 1):
         _insert(scores, order, a, row, row)
-    worst = scores[order[last]]  # of those kept so far
+    worst = scores[order[last]]  # lowest score kept so far
     for row in range(last + 1, b):
         if scores[row] > worst:
             _insert(scores, order, a, last, row)
@@ -241,7 +240,7 @@ def _best(scores: FloatArray, a: int, b: int, depth: int, order: IntArray) -> in
     end = last + 1
     while end > a and scores[order[end - 1]] == worst:
         end -= 1
-    for row in range(a, b):  # the rows that tie with the last one, each in its turn
+    for row in range(a, b):  # rows that tie with the last one
         if scores[row] == worst:
             order[end] = row
             end += 1

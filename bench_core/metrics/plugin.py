@@ -1,4 +1,4 @@
-"""The built-in metric families, registered as a third party would register its own."""
+"""Registration of the built-in metric families, with the hook that plugins use."""
 
 from collections.abc import Sequence
 
@@ -11,7 +11,7 @@ CUT_OFFS = (5, 10)
 
 @hookimpl
 def bench_metrics() -> Sequence[Metric]:
-    """Every family, those with a cut-off at 5 and 10, and without one where that has a meaning."""
+    """All families: with cut-offs 5 and 10, and without a cut-off if that is defined."""
     names = []
     for family, metric in families().items():
         if not metric.needs_cut_off:

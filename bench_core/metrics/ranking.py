@@ -1,18 +1,17 @@
 """Ranking metrics, one value per query.
 
 Ties. ``ties=expected`` (the default) gives the exact expected value over uniformly random order
-of tied documents; ``ties=stable`` takes documents of equal score in row order. A row with
-multiplicity m is m documents of equal score and label.
+of tied documents; ``ties=stable`` keeps tied documents in row order. A row with multiplicity m is
+m documents of equal score and label.
+Queries without a relevant document score 0; ``empty=1`` scores them 1, ``empty=skip`` gives them
+weight 0. For ndcg and err, such a query has no grade above 0; for other metrics, no grade of at
+least ``relevant`` (default 1).
 
-Queries without a relevant document score 0; ``empty=1`` gives them 1, ``empty=skip`` weight 0. For
-ndcg and err such a query has no grade above 0, for the others no grade of at least ``relevant``
-(default 1).
-
-Copies are never made: up to a cut-off memory does not grow with multiplicity, nor does time, but
+Copies are not materialised: with a cut-off, memory and time do not grow with multiplicity, except
 for err (cut-off times the documents of a tie group). Without a cut-off both grow with the documents
-of the longest query, err with the square of a tie group.
+of the longest query, for err with the square of a tie group.
 
-Grades are >= 0. Infinite scores are allowed and tie with one another; NaN is refused.
+Grades are >= 0. Infinite scores are allowed and tie with one another; NaN is an error.
 """
 
 from dataclasses import dataclass
@@ -34,13 +33,13 @@ from bench_core.metrics.built_in import (
 )
 from bench_core.protocols import MetricValues
 
-_POWERS = np.exp2(np.arange(64)) - 1.0  # gains of whole grades
-_ABOVE_ZERO = float(np.nextafter(0.0, 1.0))  # a threshold: any grade that is not 0
+_POWERS = np.exp2(np.arange(64)) - 1.0  # gains of integer grades
+_ABOVE_ZERO = float(np.nextafter(0.0, 1.0))  # threshold for any grade above 0
 
 
 @dataclass(frozen=True, slots=True)
 class RankingMetric(BuiltIn):
-    """What ranking metrics share; they differ in ``_per_query``."""
+    """Base class of ranking metrics; subclasses implement ``_per_query``."""
 
     tasks: ClassVar[frozenset[Task]] = frozenset({Task.RANKING})
     bounds: ClassVar[tuple[float, float]] = (0.0, 1.0)
@@ -54,14 +53,14 @@ class RankingMetric(BuiltIn):
     def judge(
         self, scores: FloatArray, labels: Labels, ranked: Ranked | None = None
     ) -> MetricValues:
-        """Value per query, weight 1 (0 for a skipped one); ``labels`` must have queries, ``ranked``
-        goes to at least ``depth(labels)``."""
+        """Return values per query with weight 1 (0 if skipped). ``labels`` must have queries;
+        ``ranked`` must reach ``depth(labels)``."""
         if labels.queries is None:
             raise InputError(f"{self.name} needs queries: name the column of query numbers")
         if ranked is None:
             scores = checked_scores(scores, len(labels), self.name)
             ranked = rank(scores, labels, self.depth(labels))
-        if self.ties == "stable":  # no row ties with the one before it
+        if self.ties == "stable":  # no ties
             ranked = ranked._replace(tied=np.zeros(len(ranked.tied), dtype=np.bool_))
         judged = _relevant_totals(labels, self._threshold) > 0
         values = np.where(judged, self._per_query(ranked, labels), float(self.empty == "1"))
@@ -73,23 +72,23 @@ class RankingMetric(BuiltIn):
         return float(getattr(self, "relevant", _ABOVE_ZERO))
 
     def undefined(self, y: FloatArray) -> str:
-        """Where queries are skipped it needs a relevant document."""
+        """Reason if all queries would be skipped."""
         none = self.empty == "skip" and not (y >= self._threshold).any()
         return "no document is relevant" if none else ""
 
     def depth(self, labels: Labels) -> int:
-        """The places that matter: the cut-off, or all."""
+        """Number of places used: the cut-off, or all."""
         longest = labels.once("longest", lambda: int(_totals(labels).max(initial=0)))
         return longest if self.k is None else min(self.k, longest)
 
     def _per_query(self, ranked: Ranked, labels: Labels) -> FloatArray:
-        """Values (q,) where there is a relevant document, anything elsewhere."""
+        """Values (q,) of queries with a relevant document, arbitrary values elsewhere."""
         raise NotImplementedError
 
 
 @dataclass(frozen=True, slots=True)
 class _Relevance(RankingMetric):
-    """Documents are relevant or not; ``_per_query`` has the relevant rows at hand."""
+    """Base class of metrics with binary relevance."""
 
     relevant: float = number(1.0, "lowest grade that counts as relevant")
 
@@ -105,9 +104,9 @@ class _Relevance(RankingMetric):
 
 @dataclass(frozen=True, slots=True)
 class Ndcg(RankingMetric):
-    """Discounted cumulative gain over that of the best order, gain 2^grade - 1, log2 discount.
+    """Discounted cumulative gain relative to the ideal order, gain 2^grade - 1, log2 discount.
 
-    ``gain=linear`` takes the grade itself. Ties: McSherry and Najork, ECIR 2008.
+    ``gain=linear`` uses the grade itself. Ties: McSherry and Najork, ECIR 2008.
     """
 
     family: ClassVar[str] = "ndcg"
@@ -127,7 +126,7 @@ class Ndcg(RankingMetric):
 
 @dataclass(frozen=True, slots=True)
 class Precision(_Relevance):
-    """Relevant documents in the first k places, over k (also where the query is shorter)."""
+    """Number of relevant documents in the first k places, over k (also for shorter queries)."""
 
     family: ClassVar[str] = "precision"
     needs_cut_off: ClassVar[bool] = True
@@ -139,8 +138,8 @@ class Precision(_Relevance):
 
 @dataclass(frozen=True, slots=True)
 class AveragePrecision(_Relevance):
-    """Sum of the precisions at the relevant documents in the first k places, over the number of
-    ALL relevant documents of the query (as trec_eval, ir-measures and ranx do; some divide by
+    """Sum of the precisions at the relevant documents in the first k places, over the number of ALL
+    relevant documents of the query (as trec_eval, ir-measures and ranx do; some libraries divide by
     min(k, that number))."""
 
     family: ClassVar[str] = "ap"
@@ -152,11 +151,11 @@ class AveragePrecision(_Relevance):
 
 @dataclass(frozen=True, slots=True)
 class LeadingRunPrecision(_Relevance):
-    """Length of the leading run of relevant documents in the first k places, over k; 1 if all
-    documents of the query are in that run.
+    """Length of the leading run of relevant documents in the first k places, over k; 1 if the run
+    contains all documents of the query.
 
-    The "Average Precision@5" of the papers around BudgetRF, BudgetPrune, Adapt and CEGB, as
-    their released code computes it: neither ``ap@5`` nor ``precision@5``.
+    The released code of BudgetRF, BudgetPrune, Adapt and CEGB computes this as "Average
+    Precision@5". It is neither ``ap@5`` nor ``precision@5``.
     """
 
     family: ClassVar[str] = "leading_run_precision"
@@ -173,7 +172,7 @@ class ExpectedReciprocalRank(RankingMetric):
     """Expected 1/place at which a user who reads from the top is satisfied (Chapelle et al.,
     CIKM 2009); a document of grade g satisfies with probability (2^g - 1) / 2^top.
 
-    ``top`` is the highest grade of the scale, 4 by default; a higher grade is refused.
+    ``top`` is the highest grade of the scale, 4 by default; a higher grade is an error.
     """
 
     family: ClassVar[str] = "err"
@@ -195,7 +194,7 @@ class ExpectedReciprocalRank(RankingMetric):
 
 @dataclass(frozen=True, slots=True)
 class ReciprocalRank(_Relevance):
-    """1 / place of the first relevant document; 0 where it stands beyond the cut-off."""
+    """1 / place of the first relevant document; 0 beyond the cut-off."""
 
     family: ClassVar[str] = "mrr"
 
@@ -214,13 +213,13 @@ METRICS = (
 
 
 def _kernels() -> Any:
-    from bench_core.metrics import kernels  # numba is imported with it
+    from bench_core.metrics import kernels  # imports numba
 
     return kernels
 
 
 def _totals(labels: Labels) -> IntArray:
-    """Documents per query (q,); InputError where a label is no grade."""
+    """Documents per query (q,); InputError for an invalid grade."""
 
     def make() -> IntArray:
         wrong = np.flatnonzero((labels.y < 0) | (labels.y == np.inf))
@@ -244,7 +243,7 @@ def _relevant_totals(labels: Labels, threshold: float) -> IntArray:
 
 
 def _running(labels: Labels, what: str, top: int) -> tuple[FloatArray, FloatArray]:
-    """Terms by place (top,) and their running sums (top + 1,), each rounded once."""
+    """Terms by place (top,) and their cumulative sums (top + 1,), each rounded once."""
 
     def make() -> tuple[FloatArray, FloatArray]:
         # in higher precision, so that long sums are rounded once
@@ -257,18 +256,18 @@ def _running(labels: Labels, what: str, top: int) -> tuple[FloatArray, FloatArra
 
 
 def _ratio(part: FloatArray, whole: FloatArray) -> FloatArray:
-    """part / whole, at most 1 against rounding, 0 where there is nothing to divide by."""
+    """part / whole, at most 1 despite rounding, 0 if the denominator is 0."""
     safe = np.where(whole > 0, whole, 1.0)
     return np.minimum(part / safe, 1.0)
 
 
 def rank(scores: FloatArray, labels: Labels, depth: int) -> Ranked:
-    """Order the best ``depth`` rows of each query, and all that tie with the last of them.
+    """Order the best ``depth`` rows of each query, and all ties with the last of them.
 
     ``scores`` (n,) float64, contiguous, without NaN.
     """
     bounds, kernels = labels.bounds, _kernels()
-    if depth > kernels.SHORT:  # whole queries, by a sort that leaves equal scores in row order
+    if depth > kernels.SHORT:  # stable sort of complete queries
         query = np.repeat(np.arange(len(bounds) - 1), np.diff(bounds))
         order = np.lexsort((-scores, query))
         tied = np.append(False, scores[order[1:]] == scores[order[:-1]])

@@ -1,9 +1,9 @@
-"""Metrics of classification and regression, all as weighted means over rows.
+"""Metrics of classification and regression, as weighted means over rows.
 
-Scores of regression are in the unit of the labels. Binary scores are log-odds of class 1, shape
-(n,): a row is called class 1 iff its score is > 0, so a score of exactly 0 means class 0.
-Multi-class scores are (n, K) logits (softmax gives the probabilities): the row's class is the
-largest score, the lowest class number among equals. Labels of classes are 0..K-1.
+Regression scores are in the unit of the labels. Binary scores are log-odds of class 1, shape
+(n,): the predicted class is 1 iff the score is > 0, so a score of exactly 0 means class 0.
+Multi-class scores are (n, K) logits (softmax gives the probabilities): the predicted class has the
+largest score, the lowest class number in ties. Class labels are 0..K-1.
 """
 
 from dataclasses import dataclass
@@ -50,7 +50,7 @@ class _OfClasses(BuiltIn):
 
 @dataclass(frozen=True, slots=True)
 class Accuracy(_OfClasses):
-    """Share of rows whose class is right."""
+    """Fraction of correctly classified rows."""
 
     family: ClassVar[str] = "accuracy"
     bounds: ClassVar[tuple[float, float]] = (0.0, 1.0)
@@ -61,7 +61,7 @@ class Accuracy(_OfClasses):
 
 @dataclass(frozen=True, slots=True)
 class BalancedAccuracy(_OfClasses):
-    """Mean over the classes present of the share of their rows whose class is right."""
+    """Mean over the classes present of their recall."""
 
     family: ClassVar[str] = "balanced_accuracy"
     bounds: ClassVar[tuple[float, float]] = (0.0, 1.0)
@@ -74,7 +74,7 @@ class BalancedAccuracy(_OfClasses):
 class LogLoss(_OfClasses):
     """Mean negative log-probability of the true class, in nats.
 
-    Nothing is clipped: a row that is infinitely sure of a wrong class costs infinity.
+    Probabilities are not clipped: zero probability for the true class gives an infinite loss.
     """
 
     family: ClassVar[str] = "log_loss"
@@ -91,11 +91,10 @@ class LogLoss(_OfClasses):
 
 @dataclass(frozen=True, slots=True)
 class Auc(_OfClasses):
-    """Area under the ROC curve: how often a positive row scores above a negative, ties half.
+    """Area under the ROC curve: fraction of pairs with a higher positive score, ties half.
 
-    Multi-class: one class against the rest by its probability, then the plain mean over classes
-    that have rows inside and outside (scikit-learn's ``multi_class="ovr"``, macro average).
-    NaN where only one class occurs.
+    Multi-class: one-vs-rest by probability, then the unweighted mean over classes with rows inside
+    and outside (scikit-learn's ``multi_class="ovr"``, macro average). NaN if only one class occurs.
     """
 
     family: ClassVar[str] = "auc"
@@ -103,14 +102,14 @@ class Auc(_OfClasses):
     order_only: ClassVar[bool] = True
 
     def undefined(self, y: FloatArray) -> str:
-        """It needs two classes."""
+        """Reason if only one class occurs."""
         return "it holds one class" if y.min() == y.max() else ""
 
     def _rows(self, scores: FloatArray, number: IntArray, labels: Labels) -> MetricValues:
-        """The area and each row's influence on it (binary: DeLong et al., Biometrics 1988).
+        """Return values whose weighted mean is the area (binary: DeLong et al., Biometrics 1988).
 
-        The weighted mean is the area, and over drawn rows it varies as the area does, for rows of
-        every class; single values may leave 0 to 1.
+        Each value is the area plus the row's influence. Over resampled rows, the mean varies as the
+        area does, for rows of every class; single values may lie outside [0, 1].
         """
         copies, present = labels.weights, np.unique(number)
         if len(present) < 2:
@@ -119,7 +118,7 @@ class Auc(_OfClasses):
         area, shift = 0.0, np.zeros(len(scores))
         for c in judged:
             odds = scores
-            if scores.ndim == 2:  # log-odds order rows as the probability does, unsaturated
+            if scores.ndim == 2:  # log-odds: same order as probabilities, unsaturated
                 odds = scores[:, c] - _log_sum(np.delete(scores, c, axis=1))
             inside = number == c
             share = _rightly_ordered(odds, inside, copies)
@@ -151,7 +150,7 @@ def _right(scores: FloatArray, number: IntArray) -> FloatArray:
 
 
 def _equal_classes(number: IntArray, labels: Labels) -> FloatArray:
-    """Weights (n,) by which all classes count alike."""
+    """Weights (n,) that give all classes equal weight."""
     return labels.once(
         "equal classes",
         lambda: labels.weights / np.bincount(number, weights=labels.weights)[number],
@@ -165,12 +164,12 @@ def _log_sum(scores: FloatArray) -> FloatArray:
 
 
 def _rightly_ordered(scores: FloatArray, inside: BoolArray, copies: FloatArray) -> FloatArray:
-    """For each row (n,) the weighted share of the rows on the other side that stand where they
-    should: below a row inside, above a row outside; ties half."""
+    """Return, for each row (n,), the weighted fraction of rows of the other side in the right
+    order: below a row inside, above a row outside; ties count half."""
     order = np.argsort(scores)
     rising, within, weight = scores[order], inside[order], copies[order]
     edges = np.flatnonzero(np.concatenate([[True], rising[1:] != rising[:-1], [True]]))
-    lower, upper = edges[:-1], edges[1:]  # of the rows that tie
+    lower, upper = edges[:-1], edges[1:]  # ranges of tied rows
     inner = np.cumsum(np.append(0.0, np.where(within, weight, 0.0)))
     outer = np.cumsum(np.append(0.0, np.where(within, 0.0, weight)))
     below = (outer[lower] + outer[upper]) / (2 * outer[-1])

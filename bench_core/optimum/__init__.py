@@ -1,18 +1,18 @@
-"""The optimum where the distribution of discrete rows is known: what no model can beat.
+"""Optimal quality and cost if the distribution of discrete rows is known.
 
-A state s says of each purchase whether it was made, and what it showed. With the probability
-p(s, y) that a row agrees with s and is of class y, the most that is to be had from s on is
+A state s records which purchases were made, and their values. With p(s, y) the probability that
+a row agrees with s and has class y, the optimal value from s on is
 
     V(s) = max( max_y p(y | s),  max_a  -price c_a(s) + sum_v p(v | s) V(s + (a = v)) )
 
-where ``price`` is that of money in accuracy and c_a(s) what purchase a costs after those made. All
-V are found in one pass from the states where all is bought back to the one where nothing is.
+``price`` is the accuracy that one unit of cost is worth, and c_a(s) the marginal cost of purchase
+a. One backward pass computes all V, from the states with all purchases to the empty state.
 
-- Mean costs: for each price the best policy has a mean cost and a quality. These are the corners of
-  the best mixtures; all corners are found by asking, between two of them, at the price at which
-  both are worth the same.
-- Caps: what is left of a cap c in state s is c less what s has cost, so that one pass for each cap
-  does: purchases that exceed it are left out, and money has no price.
+- Mean costs: the best policy for each price has a mean cost and a quality. These are the corners
+  of the best mixtures. All corners are found by solving, between two of them, at the price at
+  which both have the same value.
+- Caps: the remainder of a cap c in state s is c less the cost of s. One pass per cap suffices:
+  purchases that exceed the remainder are excluded, and ``price`` is 0.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from bench_core.arrays import Array, FloatArray, IntArray
 from bench_core.costs.model import CostModel, SensorPrices
 from bench_core.sequential import ROUNDING, Purchases
 
-SOLVES = 500  # at most, for the corners of one problem
+SOLVES = 500  # maximum passes for the corners of one problem
 EXACT = 1e-9
-"""Between two corners nothing is better than their mixture by more than this."""
+"""Tolerance by which a policy may exceed the mixture of two adjacent corners."""
 
 
 class Corner(NamedTuple):
-    """The mean cost and the quality of an optimal policy, and a price at which it is best."""
+    """Mean cost and quality of an optimal policy, and a price at which it is optimal."""
 
     cost: float
     quality: float
@@ -43,7 +43,7 @@ class Corner(NamedTuple):
 
 
 class Solution(NamedTuple):
-    """What an optimal policy does in each state; its mean cost and quality from the first on."""
+    """Optimal action in each state; mean cost and quality from the first state on."""
 
     action: IntArray  # (states,) int8, the digit to buy, -1 to stop
     cost: float
@@ -52,18 +52,18 @@ class Solution(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class States:
-    """All states of a problem. State 0 has bought nothing; digit t of a state's number, the first
-    being the most significant, is 0 or 1 more than the value that purchase t showed."""
+    """All states of a problem. State 0 has no purchases. Digit t of a state's number, most
+    significant first, is 0 or 1 more than the value of purchase t."""
 
     mass: FloatArray  # (states, K), p(s, y)
     radix: IntArray  # (t,), one more than the values of each digit
-    price: FloatArray  # (2**t, t), of each purchase after those in the mask
-    spent: FloatArray  # (2**t,), of those in the mask
+    price: FloatArray  # (2**t, t), marginal price of each purchase by mask
+    spent: FloatArray  # (2**t,), cost of the mask's purchases
 
     @classmethod
     def of(cls, table: FloatArray, each: IntArray, prices: SensorPrices) -> Self:
-        """The states of a table (v1, .., vt, K), whose axes are the values of ``each`` purchase
-        (t,); -1 is what is known from the start."""
+        """States of a table (v1, .., vt, K), whose axes are the values of ``each`` purchase (t,);
+        -1 marks values known from the start."""
         digits, bought, purchases = table.ndim - 1, each >= 0, Purchases.of(prices)
         masks = (np.arange(2**digits)[:, None] >> np.arange(digits)) & 1 > 0
         made = np.zeros((len(masks), len(purchases)), dtype=bool)
@@ -79,12 +79,12 @@ class States:
 
     @property
     def strides(self) -> IntArray:
-        """What a digit counts in a state's number, (t,)."""
+        """Place value of each digit in a state's number, (t,)."""
         return np.asarray(np.cumprod(np.append(self.radix, 1)[::-1])[::-1][1:])
 
     def solve(self, price: float = 0.0, cap: float = np.inf) -> Solution:
-        """The best policy where money has a ``price``, and no row may pay more than ``cap``. Of
-        equally good ones it is the cheapest, then the first."""
+        """Return the best policy for a ``price`` of cost, with at most ``cap`` per row. Among
+        equally good policies it is the cheapest, then the first."""
         from bench_core.optimum.kernels import solve
 
         masses, room = (self.mass.sum(axis=1), self.mass.max(axis=1)), cap * (1 + ROUNDING)
@@ -93,13 +93,13 @@ class States:
         return Solution(action, cost, value + price * cost if cost else value)
 
     def corners(self) -> list[Corner]:
-        """The corners of mean cost and accuracy, costs rising."""
+        """Return the corners of mean cost and accuracy, by ascending cost."""
         ends = self.solve(np.inf)[1:], self.solve(0.0)[1:]
         found, gaps, new = dict(ends), list[tuple[float, ...]](), [*ends]
         for _ in range(SOLVES - 2):
             for (cost, quality), (more, better) in pairwise(new):
                 room = (more - cost) * (better - quality)
-                if room != 0:  # else all between them is level
+                if room != 0:  # else quality is constant between them
                     heappush(gaps, (-room, cost, quality, more, better))
             if not gaps:
                 break
@@ -112,13 +112,13 @@ class States:
         costs = sorted(found)
         qualities = [found[cost] for cost in costs]
         slopes = [*(np.diff(qualities) / np.diff(costs)), 0.0]
-        # a price between the slopes on both sides of a corner
+        # prices between the slopes on both sides of a corner
         prices = np.mean([[2 * slopes[0], *slopes[:-1]], slopes], axis=0)
         return [Corner(*one) for one in zip(costs, qualities, prices.tolist(), strict=True)]
 
 
 def shown_by(prices: SensorPrices) -> IntArray:
-    """The purchase that shows each feature (d,): -1 where it needs none, -2 where several."""
+    """Purchase that reveals each feature (d,): -1 if it is free, -2 if it needs several."""
     shown = prices.needs @ (~Purchases.of(prices).sets).T.astype(np.float64) == 0  # (d, k)
     one = np.where(shown.sum(axis=1) == 1, shown.argmax(axis=1), -2)
     return np.where(np.diff(prices.needs.indptr) > 0, one, -1)
@@ -127,8 +127,8 @@ def shown_by(prices: SensorPrices) -> IntArray:
 def by_purchase(
     table: FloatArray, prices: SensorPrices
 ) -> tuple[FloatArray, IntArray, IntArray] | None:
-    """A table (v1, .., vd, K) of features with one axis for those that a purchase shows together,
-    the purchase of each axis, and that of each feature; None where one needs several."""
+    """Return a table (v1, .., vd, K) with one axis for features revealed together, the purchase of
+    each axis, and that of each feature; None if a feature needs several purchases."""
     shown = shown_by(prices)
     if (shown == -2).any():
         return None
@@ -141,8 +141,8 @@ def by_purchase(
 def optimum_of(
     truth: Mapping[str, Array], costs: CostModel, caps: Sequence[float]
 ) -> dict[str, FloatArray]:
-    """The optimum of accuracy as corners (m, 2) of mean cost and quality, and under these caps as
-    (caps, 2); nothing where it cannot be known."""
+    """Optimal accuracy as corners (m, 2) of mean cost and quality, and under these caps as
+    (caps, 2); empty if it cannot be computed."""
     if "table" not in truth or not isinstance(costs, SensorPrices):
         return {}
     parts = by_purchase(truth["table"], costs)

@@ -1,26 +1,26 @@
-"""One pass over all states of a problem, compiled."""
+"""Compiled pass over all states of a problem."""
 
 from typing import Any
 
 import numpy as np
 from numba import njit
 
-TIED = 1e-12  # of the mass of a state
+TIED = 1e-12  # relative to the mass of a state
 
 
 @njit(cache=True, nogil=True)
 def solve(
     masses: Any, radix: Any, strides: Any, prices: Any, spent: Any, price: float, cap: float
 ) -> Any:
-    """The best action in each state (states,), the value of the first state, and its mean cost.
+    """Return the best action by state (states,), and the first state's value and mean cost.
 
-    ``masses`` are p(s) and max_y p(s, y), (states,) each: values are times p(s).
+    ``masses`` are p(s) and max_y p(s, y), (states,) each: values are multiplied by p(s).
     """
     mass, best_class = masses
     count, digits = len(mass), len(radix)
     value, cost = np.zeros(count), np.zeros(count)
     action = np.full(count, -1, np.int8)
-    digit = radix - 1  # of the last state, where all is bought
+    digit = radix - 1  # of the last state, where everything is bought
     made = (1 << digits) - 1
     for s in range(count - 1, -1, -1):
         value[s] = best_class[s]

@@ -1,1 +1,1 @@
-"""From a request to a plan: suites, learners, data sets, metrics, and content keys."""
+"""Plans of runs: suites, learners, data sets, metrics, and content keys."""

@@ -1,4 +1,4 @@
-"""The command, or the call of Python, that repeats a run from the request kept in the store."""
+"""Command or Python call that repeats a run, from its stored request."""
 
 import json
 import shlex
@@ -9,12 +9,11 @@ from bench_core.errors import one_line
 from bench_core.planning.request import FLAG, Option, RunRequest, options_of
 
 FROM_PYTHON = "(from Python)"
-"""Follows the name of data that were given as objects, and stands for such costs."""
+"""Suffix of names of data given as objects, and placeholder of such costs."""
 
 
 def command(request: Mapping[str, Any], kind: type = RunRequest) -> str:
-    """The command with all that decides the run's results, not how it is carried out; the call of
-    Python where data or costs came from there."""
+    """Return the command with all options that affect results; a Python call for objects."""
     if given_from_python(request):
         return python_call(request, request.get("learners") or ())
     kept = {option.name: value for option, value in _given(request, kind) if option.decides}
@@ -22,7 +21,7 @@ def command(request: Mapping[str, Any], kind: type = RunRequest) -> str:
 
 
 def words(request: Mapping[str, Any], kind: type = RunRequest) -> list[str]:
-    """The words of ``bench run`` for the fields of a request of a kind, in order."""
+    """Return the words of ``bench run`` for the fields of a request of a kind, in order."""
     made = ["bench", "run"]
     for option, value in _given(request, kind):
         flag = f"--{option.word}"
@@ -36,8 +35,7 @@ def words(request: Mapping[str, Any], kind: type = RunRequest) -> list[str]:
 
 
 def _given(request: Mapping[str, Any], kind: type) -> Iterator[tuple[Option, Any]]:
-    """The options of a request that must be written, with their values; one may stand for a list
-    of one."""
+    """Yield the options to write, with values; a single value may represent a list of one."""
     for option in options_of(kind).values():
         value = request.get(option.name, option.default)
         if option.form.many and not isinstance(value, list | tuple | Mapping):
@@ -53,14 +51,14 @@ def _written(value: Any) -> str:
 
 
 def given_from_python(request: Mapping[str, Any]) -> bool:
-    """True where data or costs of a run were objects, which no command can name."""
+    """True if data or costs of a run were objects, which a command cannot name."""
     given = [*request.get("data", ()), request.get("costs") or ""]
     return any(str(value).endswith(FROM_PYTHON) for value in given)
 
 
 def python_call(request: Mapping[str, Any], learners: Any) -> str:
-    """The call that repeats the run with these learners; ``X``, ``y`` and ``costs`` stand for the
-    objects that it was given."""
+    """Return the call that repeats the run with these learners; ``X``, ``y`` and ``costs``
+    represent the given objects."""
     made: list[str] = []
     for option, value in _given({**request, "learners": learners}, RunRequest):
         if option.name == "data" and str(value[0]).endswith(FROM_PYTHON):
@@ -73,18 +71,18 @@ def python_call(request: Mapping[str, Any], learners: Any) -> str:
 
 
 def shell_line(line: Iterable[str]) -> str:
-    """Words as a line that bash and zsh take apart into them again."""
+    """Quote words as a line that bash and zsh split into the same words."""
     return " ".join(map(shell_word, line))
 
 
 def shell_word(word: str) -> str:
-    """A word of such a line; characters that a terminal may obey are written as escapes."""
-    # the quote in front makes ``repr`` escape the other kind
+    """Quote a word for a shell; characters that could control a terminal are escaped."""
+    # the leading quote makes ``repr`` escape the other kind
     return shlex.quote(word) if word.isprintable() else f"$'{repr(chr(34) + word)[2:]}"
 
 
 def toml_literal(value: Any) -> str:
-    """A parameter's value as settings and suites spell it; no value is the word none."""
+    """Format a parameter's value for settings and suites; None is the word none."""
     if value is None:
         return '"none"'
     if isinstance(value, Mapping):

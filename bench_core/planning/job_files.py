@@ -1,8 +1,8 @@
-"""Job files: a plan cut into pieces that can be done anywhere, in any order, each on its own.
+"""Job files: a plan divided into independent parts, which run anywhere and in any order.
 
-A fit is trained once: all that stands on one base, however far, is in one job. Such groups are
-handed out by their expected seconds, the longest first, each to the job that has the least so far.
-A job file holds all that ``bench work`` needs next to the package and the data.
+Each fit is trained once, so all fits with a common base belong to one job. Such groups are assigned
+by expected time, longest first, to the job with the least total. A job file contains everything
+that ``bench work`` needs besides the package and the data.
 """
 
 from __future__ import annotations
@@ -40,38 +40,38 @@ FORMAT = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobFile:
-    """One piece of a plan."""
+    """One part of a plan."""
 
     bench: str  # the version that planned it, as ``scoring``
     scoring: int
     run: str
     about: Mapping[str, Any]  # the record of the run (``about_run``)
-    listed: tuple[str, ...]  # the keys of all trials of the run
-    data: Mapping[str, DatasetUse]  # by the folder in which the plan had it
-    fits: tuple[FitSpec, ...]  # each follows those it stands on
-    trials: tuple[TrialSpec, ...]  # those to be done here
+    listed: tuple[str, ...]  # keys of all trials of the run
+    data: Mapping[str, DatasetUse]  # by the plan's folder
+    fits: tuple[FitSpec, ...]  # each follows the fits it needs
+    trials: tuple[TrialSpec, ...]  # trials of this job
     costs: Mapping[str, Any]  # from to_json, by their keys
-    code: Mapping[str, str]  # digests of the learners' sources by class
+    code: Mapping[str, str]  # digests of learners' sources by class
     workers: int
     threads: int
-    seconds: float  # expected, of all jobs one after the other
-    ready: tuple[str, ...] = ()  # the fits that its shard begins with
+    seconds: float  # expected total
+    ready: tuple[str, ...] = ()  # fits already in its shard
     skipped: tuple[tuple[TrialSpec, str], ...] = ()  # trials that cannot be done, with the reason
 
     @property
     def request(self) -> RunRequest:
-        """The request of the run, done on one machine."""
+        """Request of the run, for one machine."""
         asked = self.about["request"]
         inline = asked.get("executor") == "inline"
         return RunRequest.of(asked, executor="inline" if inline else "local")
 
 
 def write_jobs(plan: Plan, request: RunRequest, folder: Path, count: int) -> list[float]:
-    """Write at most ``count`` files ``1.json``, ``2.json``, ... of what is left of a plan; the
-    expected seconds of each, the longest first.
+    """Write the remaining work of a plan to at most ``count`` files ``1.json``, ``2.json``, ...;
+    return the expected seconds of each, the longest first.
 
-    Fits that the store has already are copied into the shards of the jobs that stand on them.
-    Raises UsageError where there is nothing to do or another process could not import a learner.
+    Stored fits that a job needs are copied into its shard. Raises UsageError if there is no work,
+    or if another process could not import a learner.
     """
     if next(folder.glob("*.json"), None):
         raise UsageError(f"-o {folder}: there are job files already; name another folder")
@@ -88,12 +88,11 @@ def write_jobs(plan: Plan, request: RunRequest, folder: Path, count: int) -> lis
 
 
 class Cutter:
-    """Makes job files of a plan; ``listed`` are the keys of the trials that each says its run
-    has."""
+    """Creates job files of a plan; ``listed`` are the keys of the run's trials to write to each."""
 
     def __init__(self, plan: Plan, request: RunRequest, listed: Iterable[str] = ()) -> None:
         known = plan.expected.values()
-        self._usual = sum(known) / len(known) if known else 1.0  # of a job that has no like
+        self._usual = sum(known) / len(known) if known else 1.0  # of a job without estimate
         self._plan = plan
         uses = {(use.name, use.fold, use.seed): use for use in plan.datasets}
         self._data = {t.data: uses[t.dataset, t.fold, t.seed] for t in plan.trials}
@@ -112,7 +111,7 @@ class Cutter:
         return sum(self._plan.expected.get(job.key, self._usual) for job in jobs)
 
     def pieces(self, count: int) -> list[list[FitSpec | TrialSpec]]:
-        """The rest of the plan in at most ``count`` pieces that share no fit, the longest first."""
+        """Divide the work into at most ``count`` parts without common fits, longest first."""
         from scipy.sparse import coo_array
         from scipy.sparse.csgraph import connected_components
 
@@ -134,7 +133,7 @@ class Cutter:
         return sorted(made, key=self._seconds, reverse=True)
 
     def job(self, specs: Sequence[FitSpec | TrialSpec], finished: Set[str]) -> JobFile:
-        """A job of these fits and trials, which stand on each other and on ``finished`` fits."""
+        """Create a job of these fits and trials, which may need each other and ``finished``."""
         fits = [spec for spec in specs if isinstance(spec, FitSpec)]
         trials = [spec for spec in specs if isinstance(spec, TrialSpec)]
         own = {fit.key for fit in fits}
@@ -154,13 +153,13 @@ class Cutter:
 
 
 def begin_shard(job: JobFile, shard: Path, store: Path) -> None:
-    """Put the finished fits that a job stands on into its shard."""
+    """Copy the finished fits that a job needs into its shard."""
     if job.ready:
         copy_fits(shard, store, job.ready)
 
 
 def _classes(learner: Mapping[str, Any]) -> Iterator[str]:
-    """The class of an encoded learner, and those of the learners inside it."""
+    """Yield the class of an encoded learner, and the classes of its inner learners."""
     yield learner["class"]
     for value in learner["fields"].values():
         if isinstance(value, Mapping) and "class" in value:
@@ -168,8 +167,8 @@ def _classes(learner: Mapping[str, Any]) -> Iterator[str]:
 
 
 def learners_code(classes: Iterable[str]) -> dict[str, str]:
-    """Digests of the sources of learners by class. Raises UsageError where another process could
-    not import one."""
+    """Return digests of learners' sources by class. Raises UsageError for a learner that another
+    process cannot import."""
     found = {}
     for name in dict.fromkeys(classes):
         try:
@@ -183,22 +182,22 @@ def learners_code(classes: Iterable[str]) -> dict[str, str]:
 
 
 def job_path(name: Path) -> Path:
-    """The file of a job given as ``jobs/7`` or ``jobs/7.json``."""
+    """Return the file of a job given as ``jobs/7`` or ``jobs/7.json``."""
     return name if name.suffix == ".json" else name.with_name(f"{name.name}.json")
 
 
 def shard_path(name: Path) -> Path:
-    """The shard of a job given likewise, next to it."""
+    """Return the shard of a job, next to its file."""
     return job_path(name).with_suffix(".db")
 
 
 def job_text(job: JobFile) -> str:
-    """A job as the text of its file."""
+    """Return the text of a job file."""
     return json.dumps({"format": FORMAT, **asdict(job)})
 
 
 def read_job(path: Path) -> JobFile:
-    """The job in a file. Raises InputError where it is none, or of another version."""
+    """Read a job file. Raises InputError if it is invalid or of another version."""
     try:
         return parse_job(path.read_text(encoding="utf-8"))
     except OSError as error:
@@ -209,7 +208,7 @@ def read_job(path: Path) -> JobFile:
 
 
 def parse_job(text: str) -> JobFile:
-    """The inverse of ``job_text``; whatever is wrong is raised."""
+    """Inverse of ``job_text``; any exception means an invalid file."""
     document = with_tuples(json.loads(text))
     if document.pop("format") != FORMAT:
         raise ValueError("written by another version")
@@ -227,7 +226,7 @@ def parse_job(text: str) -> JobFile:
 
 
 def check_job(job: JobFile) -> None:
-    """Refuse a job that this installation would do otherwise than the one that planned it."""
+    """Raise InputError if this installation differs from the one that planned the job."""
     if (job.bench, job.scoring) != (__version__, SCORING):
         raise InputError(
             f"the job was planned by budget-bench {job.bench} (scoring {job.scoring}), here is "

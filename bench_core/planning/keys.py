@@ -1,12 +1,11 @@
-"""Content keys of fits and trials: what a result depends on, and nothing else.
+"""Content keys of fits and trials: digests of everything that affects a result.
 
-FitKey = learner (name, version, the source it runs), parameters, the fits it needs, training data
-(fingerprint, task, fold, names of features), prices to train on, primary metric (a learner may stop
-early by it), seed. ScoreKey = FitKey + metrics, cost model, accounting, audit, caps, whether
-training rows are scored, and the name that the data set goes by in results. Of metrics and cost
-models that plugins bring the source enters too. Threads and workers do not enter: they must not
-change a result. Nor does the machine, but for learners that declare ``numerics``: the versions of
-those libraries, and the features of the processor.
+FitKey = learner (name, version, source code), parameters, needed fits, training data (fingerprint,
+task, fold, feature names), training prices, primary metric (for early stopping), seed. ScoreKey =
+FitKey + metrics, cost model, accounting, audit, caps, scoring of training rows, and the data set's
+name in results. The source of plugins' metrics and cost models is included. Threads and workers are
+not: they must not change a result. Neither is the machine, except for learners that declare
+``numerics``: versions of those libraries, and processor features.
 """
 
 from __future__ import annotations
@@ -24,11 +23,11 @@ from bench_core.protocols import Metric
 from bench_core.results.records import TrialSpec
 
 SCORING = 14
-"""Rises when scoring, metering or the audit would give other rows for the same model."""
+"""Increases when scoring, metering or the audit change the results of the same model."""
 
 
 class DescribedLearner:
-    """A learner with its parameters, as a plan needs to know it."""
+    """A learner with its parameters, as described in a plan."""
 
     def __init__(self, learner: Any) -> None:
         kind: Any = type(learner)
@@ -36,25 +35,23 @@ class DescribedLearner:
         held = [getattr(learner, p.name) for p in parameters(kind)]
         self.name = str(kind.name)
         self.tasks = sorted(map(str, own.tasks))
-        self.version = str(
-            own.version
-        )  # of the class; that of its distribution counts if it has one
+        self.version = str(own.version)  # used if no distribution has a version
         self.encoded = encode(learner)  # for other processes
         self.params = as_json(learner)
-        self.code = code_key(kind)  # a digest of its source
+        self.code = code_key(kind)  # digest of its source
         of_libraries = {"stamp": own.stamp(), "numerics": versions(*own.numerics)}
         self.decides = {name: text for name, text in of_libraries.items() if text}
-        self.inner = [DescribedLearner(one) for one in held if is_learner(one)]  # its parameters
-        self.needs = [DescribedLearner(one) for one in own.needs()]  # whose fits it stands on
+        self.inner = [DescribedLearner(one) for one in held if is_learner(one)]  # nested learners
+        self.needs = [DescribedLearner(one) for one in own.needs()]  # learners whose fits it needs
 
     def with_inner(self) -> Iterator[DescribedLearner]:
-        """It and the learners that it holds."""
+        """Yield the learner and its nested learners."""
         yield self
         for inner in self.inner:
             yield from inner.with_inner()
 
     def key(self, version: str = "") -> dict[str, Any]:
-        """Everything that decides what it computes, as JSON."""
+        """Return everything that determines its results, as JSON."""
         return {
             "name": self.name,
             "version": version,
@@ -66,17 +63,17 @@ class DescribedLearner:
 
     @property
     def row_code(self) -> str:
-        """A digest of its code and of that of the learners that it holds, for rows: 16 digits."""
+        """Digest of the source of it and its nested learners, for rows: 16 digits."""
         return digest([each.code for each in self.with_inner()])[:16]
 
     @property
     def libraries(self) -> str:
-        """Stamps and numerics that decide next to code, of it and the learners that it holds."""
+        """Stamps and numerics of it and its nested learners."""
         texts = (text for one in self.with_inner() for text in one.decides.values())
         return ", ".join(dict.fromkeys(texts))
 
     def unsuited(self, task: str, data: str) -> str:
-        """Why it cannot work on data of a task, or nothing."""
+        """Reason why it cannot handle data of a task, or ""."""
         if task not in self.tasks:
             return f"{self.name} does {', '.join(self.tasks)}, {data} is {task}"
         for need in self.needs:
@@ -86,7 +83,7 @@ class DescribedLearner:
 
 
 def metric_key(name: str, registered: Mapping[str, Metric]) -> tuple[str, ...]:
-    """A metric's name, and for one that a plugin brings a digest of its source."""
+    """Return a metric's name, with a digest of its source if a plugin defines it."""
     metric = parse_metric(name, registered)
     cls = type(metric)
     built_in = cls.__module__.startswith("bench_core.")
@@ -94,15 +91,15 @@ def metric_key(name: str, registered: Mapping[str, Metric]) -> tuple[str, ...]:
 
 
 def fit_key(learner: Mapping[str, Any], needs: Iterable[str], data: Sequence[Any]) -> str:
-    """The FitKey of a learner by its key, the fits that it stands on, and what it trains on."""
+    """Return the FitKey from the learner's key, the needed fits and the training data."""
     return digest(["fit", learner, [*needs], *data])
 
 
 def score_key(spec: TrialSpec, costs: str, metrics: Iterable[tuple[str, ...]]) -> str:
-    """The ScoreKey of a trial: a fitted model, and how it is judged.
+    """Return the ScoreKey of a trial: a fitted model and its scoring.
 
-    The data set enters by its name in results (equal rows may go by two names), the cost model by
-    its ``costs_key``, metrics by their keys.
+    The data set is identified by its name in results (equal rows may have two names), the cost
+    model by its ``costs_key``, metrics by their keys.
     """
     judged = [spec.dataset, costs, [*metrics], spec.accounting, spec.audit_mode, spec.splits]
     caps = [["caps", *spec.caps]] if spec.caps else []

@@ -1,4 +1,4 @@
-"""The plan of a run: its data sets, fits and trials, and what is left to do of them."""
+"""Plan of a run: its data sets, fits and trials, and the remaining work."""
 
 from __future__ import annotations
 
@@ -16,65 +16,65 @@ from bench_core.results.records import FitSpec, RunRecord, TrialSpec
 from bench_core.results.store_files import state_path
 
 Notify = Callable[[str, bool], None]
-"""Takes one line for the user, and whether it is a warning."""
+"""Function of a line for the user, and True for a warning."""
 
 
 @dataclass(frozen=True, slots=True)
 class DatasetUse:
-    """One data set as a run uses it."""
+    """One data set as used by a run."""
 
     name: str
     title: str
     task: str
     stand_in: bool  # generated in place of licensed data
-    stand_in_for: str  # the name of those
+    stand_in_for: str  # their name
     fold: int
     seed: int
-    size: str  # that of the profile
+    size: str  # size of the profile
     fingerprint: str  # a digest of rows and labels
     features: int
     classes: int  # 0 where the task has none
     rows: dict[str, int]  # by split
     queries: dict[str, int]  # by split, 0 where rows are independent
-    price_of_everything: float  # of every sensor for one row
+    price_of_everything: float  # all sensors for one row
     unit: str  # of all prices and costs
-    metrics: tuple[str, ...]  # those of the run that suit the task, the primary one first
+    metrics: tuple[str, ...]  # the run's metrics for this task, the primary one first
     notes: tuple[str, ...] = ()
     optimum: Mapping[str, Any] = field(default_factory=dict)  # by metric, or ``metric cap``
     ends: Mapping[str, Any] = field(default_factory=dict)  # by learner: results/marks.py
-    caps: tuple[float, ...] = ()  # what no row may cost, measured besides the points of the paths
-    budgets: tuple[str, ...] = ()  # to be shown (results/budgets.py), in the prices' unit
+    caps: tuple[float, ...] = ()  # maximum cost of each row, measured in addition to paths
+    budgets: tuple[str, ...] = ()  # shown budgets (results/budgets.py), in the prices' unit
     accounting: str = "path"
-    same_as: str = ""  # the name of the same data under the run's first accounting
+    same_as: str = ""  # name of the data under the run's first accounting
 
     def under(self, accounting: str) -> DatasetUse:
-        """The same data under another accounting, which its name tells."""
+        """The same data under another accounting, which becomes part of the name."""
         options = self.name.removesuffix(")") + ("," if self.name.endswith(")") else "(")
         name = f"{options}accounting={accounting})"
         return replace(self, name=name, accounting=accounting, same_as=self.name)
 
 
 class Estimate(NamedTuple):
-    """Seconds of those jobs of a plan whose like was timed before."""
+    """Estimated seconds of a plan's jobs, from earlier jobs on the same data set and learner."""
 
     jobs: int
-    recorded: int  # of the jobs
-    work: float  # of all of them, one after the other
-    wall: float  # shared by the workers
+    recorded: int  # jobs with an estimate
+    work: float  # total of all jobs
+    wall: float  # with parallel workers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan(RunRecord):
-    """The work of a run."""
+    """Work of a run."""
 
     run: str  # its name in the store
     datasets: tuple[DatasetUse, ...]
-    fits: tuple[FitSpec, ...]  # each follows those it stands on
+    fits: tuple[FitSpec, ...]  # each follows the fits it needs
     trials: tuple[TrialSpec, ...]
     costs: Mapping[str, CostModel] = field(default_factory=dict)  # by the keys in fits and trials
-    finished: frozenset[str] = frozenset()  # keys of trials that the store has
+    finished: frozenset[str] = frozenset()  # keys of stored trials
     finished_fits: frozenset[str] = frozenset()
-    expected: Mapping[str, float] = field(default_factory=dict)  # seconds of jobs left, by key
+    expected: Mapping[str, float] = field(default_factory=dict)  # seconds of remaining jobs, by key
     skipped: tuple[tuple[str, str], ...] = ()  # (trial key, reason)
     workers: int = 1
     threads: int = 1
@@ -82,13 +82,13 @@ class Plan(RunRecord):
 
     @property
     def estimate(self) -> Estimate:
-        """The time that the jobs left may take."""
+        """Estimated time of the remaining jobs."""
         work, longest = sum(self.expected.values()), max(self.expected.values(), default=0.0)
         wall = max(longest, work / self.workers)
         return Estimate(len(jobs_left(self)), len(self.expected), work, wall)
 
     def __repr__(self) -> str:
-        """One line: what is to be done, on which data, and how long it may take."""
+        """One line: the remaining trials, their data, and the estimated time."""
         names = ", ".join(dict.fromkeys(use.name for use in self.datasets))
         todo = f"{len(trials_left(self))} of {len(self.trials)} trials to do on {names}"
         jobs, recorded, _, wall = self.estimate
@@ -97,7 +97,7 @@ class Plan(RunRecord):
 
 
 def about_run(plan: Plan, request: RunRequest) -> dict[str, Any]:
-    """The record of a run in the store, as JSON values."""
+    """Return the record of a run in the store, as JSON values."""
     asked = asdict(replace(request, learners=(), data=(), costs=""))
     asked["learners"] = [x if isinstance(x, str) else x.name for x in request.learners]
     asked["data"] = [x if isinstance(x, str) else f"{x.name} {FROM_PYTHON}" for x in request.data]
@@ -107,19 +107,19 @@ def about_run(plan: Plan, request: RunRequest) -> dict[str, Any]:
 
 
 def trials_left(plan: Plan) -> list[TrialSpec]:
-    """The trials that are neither finished nor skipped."""
+    """Return the trials that are neither finished nor skipped."""
     reasons = dict(plan.skipped)
     return [t for t in plan.trials if t.key not in plan.finished and t.key not in reasons]
 
 
 def trials_skipped(plan: Plan) -> list[tuple[TrialSpec, str]]:
-    """The trials that cannot be done, each with the reason."""
+    """Return the trials that cannot be done, each with the reason."""
     trials = {trial.key: trial for trial in plan.trials if trial.key not in plan.finished}
     return [(trials[key], reason) for key, reason in plan.skipped if key in trials]
 
 
 def fits_left(plan: Plan) -> list[FitSpec]:
-    """The fits to be done first, in an order in which each follows those it stands on."""
+    """Return the remaining fits, each after the fits it needs."""
     wanted = {trial.fit for trial in trials_left(plan)}
     left: list[FitSpec] = []
     for fit in reversed(plan.fits):
@@ -130,15 +130,15 @@ def fits_left(plan: Plan) -> list[FitSpec]:
 
 
 def jobs_left(plan: Plan) -> list[FitSpec | TrialSpec]:
-    """The fits and the trials to be done."""
+    """Return the remaining fits and trials."""
     return [*fits_left(plan), *trials_left(plan)]
 
 
 def expected_seconds(
     jobs: Iterable[FitSpec | TrialSpec], recorded: Iterable[tuple[str, str, float, float]]
 ) -> dict[str, float]:
-    """Seconds of each job whose data set and learner were timed before, by its key: medians over
-    all parameters. ``recorded`` as by ``Store.durations``."""
+    """Estimate seconds by key for each job whose data set and learner were timed before: medians
+    over all parameters. ``recorded`` as in ``Store.durations``."""
     by_kind: dict[tuple[str, str], list[tuple[float, float]]] = {}
     for dataset, learner, *seconds in recorded:
         by_kind.setdefault((dataset, learner), []).append((seconds[0], seconds[1]))
@@ -152,6 +152,6 @@ def expected_seconds(
 
 
 def usable_fits(fits: Iterable[FitSpec], fitted: Set[str], states: str | Path) -> frozenset[str]:
-    """The finished fits whose model is there and not cut off."""
+    """Return the finished fits whose model file is complete."""
     known = (fit.key for fit in fits if fit.key in fitted)
     return frozenset(key for key in known if is_zipfile(state_path(states, key)))

@@ -1,4 +1,4 @@
-"""Plan a run: turn a request into fits and trials with content keys."""
+"""Planning of a run: turn a request into fits and trials with content keys."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -55,12 +55,11 @@ def make_plan(
     notify: Notify = lambda line, warning: None,
     say: Callable[[str, str], None] = lambda dataset, message: None,
 ) -> Plan:
-    """Find, prepare and fingerprint the data, and work out every fit and trial with its key.
+    """Find, prepare and fingerprint the data, and specify every fit and trial with its key.
 
-    ``say`` hears what is being prepared. Raises InputError and UsageError; writes nothing to the
-    store.
+    ``say`` reports data in preparation. Raises InputError and UsageError. The store is unchanged.
     """
-    look_again()  # modules are rewritten between two runs of one session
+    look_again()  # modules may change between runs of one session
     check_store(store_path(request.store))
     suite = find_suite(request.suite, registry) if request.suite else NO_SUITE
     request = replace(request, executor=request.executor or suite.executor or EXECUTORS[0])
@@ -68,18 +67,17 @@ def make_plan(
 
 
 CHEAP_TRAINING_ROWS = 50_000
-"""Up to so many training rows the reference learner is scored on them too."""
+"""Maximum training rows on which the reference learner is also scored."""
 
 _OF_TRIALS = ("fold", "fingerprint", "stand_in", "task", "metrics", "unit", "accounting", "caps")
-"""What a trial has of the use of its data set."""
+"""Fields of a trial taken from its data set's use."""
 
 
 @dataclass(slots=True, eq=False)
 class _Planner:
-    """Gathers fits and trials by their keys, so that what several trials stand on is there once.
+    """Collects fits and trials by key, so that shared ones occur once.
 
-    ``skipped`` holds, by trial key, why a learner that was asked for by name cannot be judged on
-    some data set.
+    ``skipped`` holds, by trial key, the reason why a requested learner does not suit a data set.
     """
 
     request: RunRequest
@@ -120,7 +118,7 @@ class _Planner:
         for chosen in datasets:
             here = on.get(chosen.replaces or chosen.dataset.name, learners)
             count = dataset_of(chosen.dataset).folds
-            # the folds asked for, or those of the suite's that the data set has
+            # the requested folds, or the suite's folds that exist for the data set
             there = tuple(fold for fold in profile.folds if fold < count) or profile.folds
             folds = request.folds or (range(request.cv) if request.cv else there)
             for fold, seed in product(folds, request.seeds or profile.seeds):
@@ -132,7 +130,7 @@ class _Planner:
         return self.finished(baselines, absent)
 
     def note(self, line: str, warning: bool = False) -> None:
-        """Emit a message once: a warning now, a note after planning has succeeded."""
+        """Emit a message once: a warning immediately, a note after planning has succeeded."""
         kept = self.warnings if warning else self.notes
         if line not in kept:
             kept.append(line)
@@ -140,15 +138,15 @@ class _Planner:
                 self.notify(line, True)
 
     def metrics(self, names: Iterable[str]) -> list[Metric]:
-        """The metrics of these spellings, each once."""
+        """Return the metrics of these spellings without duplicates."""
         found = (parse_metric(name, self.registry.metrics) for name in names)
         return list({metric.name: metric for metric in found}.values())
 
     def judges(self, splits: Splits, label: str) -> tuple[str, ...]:
-        """The metrics that judge a data set, the primary one first.
+        """Return the metrics that apply to a data set, the primary one first.
 
-        One asked for by name that cannot judge it is an error; of a suite's, those that can are
-        taken, and the task's default where none can.
+        A metric requested by name that does not apply is an error. A suite's metrics are filtered;
+        if none applies, the task's default is used.
         """
         task, fitting = splits.task, []
         for metric in self.metrics(self.request.metrics or self.suite.metrics or USUAL[task]):
@@ -174,7 +172,7 @@ class _Planner:
         learners: Sequence[ChosenLearner],
     ) -> None:
         """Prepare one fold of a data set and specify all learners on it."""
-        from bench_core.datasets.publishers import remedy  # with all that downloads need
+        from bench_core.datasets.publishers import remedy  # imports libraries for downloads
 
         label, suite, request = chosen.label, self.suite, self.request
         about, name = dataset_of(chosen.dataset), chosen.replaces or chosen.dataset.name
@@ -256,10 +254,10 @@ class _Planner:
         costs: str,
         suffix: str,
     ) -> None:
-        """Specify all learners on one prepared fold, whose folder is ``data``, and whose cost model
-        has the key ``costs`` ("" for the one prepared with it); ``suffix`` ends titles.
+        """Specify all learners on one prepared fold in folder ``data``. The cost model has the key
+        ``costs`` ("" for the one prepared with the data); ``suffix`` ends titles.
 
-        A learner that does not suit the task is a skipped trial if it was asked for by name.
+        A learner that does not suit the task is a skipped trial if it was requested by name.
         """
         encodings = [*map(asdict, splits.encodings)]
         trained = {
@@ -267,7 +265,7 @@ class _Planner:
             "task": use.task,
             "classes": use.classes,
             "fold": use.fold,
-            # what costs count, such as ms, changes no number
+            # the unit of costs, such as ms, does not change results
             "prices": costs_key(replace(splits.prices, unit=NO_UNIT)),
             "names": [splits.feature_names, encodings, splits.class_names],
         }
@@ -291,7 +289,7 @@ class _Planner:
         billed = costs_key(splits.costs)
 
         def fit(learner: DescribedLearner, title: str) -> str:
-            """The key of a fit, specified after those it stands on."""
+            """Return the key of a fit, after specifying the fits it needs."""
             needs = {
                 canonical(need.encoded): fit(need, f"{need.name} for {title}")
                 for need in learner.needs
@@ -336,7 +334,7 @@ class _Planner:
                     self.skipped[key] = reason
 
     def version(self, learner: DescribedLearner) -> str:
-        """The version of the distribution that registered a learner, or its own."""
+        """Version of the distribution that registered a learner, or the learner's own."""
         registered = self.registry.learners.get(learner.name)
         if registered is None or spelled(registered) != learner.encoded["class"]:
             return learner.version
@@ -344,11 +342,11 @@ class _Planner:
 
     @property
     def states(self) -> str:
-        """The folder of fitted models."""
+        """Folder of fitted models."""
         return str(states_folder(store_path(self.request.store)).absolute())
 
     def finished(self, baselines: tuple[str, ...], absent: tuple[str, ...]) -> Plan:
-        """The plan, with what the store already has."""
+        """Return the plan, including finished work in the store."""
         request, suite, fits, trials = self.request, self.suite, self.fits, self.trials
         used = [name for use in self.uses for name in use.metrics]
         asked = [m for m in self.metrics(request.metrics or suite.metrics) if m.name in used]
@@ -393,7 +391,7 @@ class _Planner:
 
 
 def _unsuited(metric: Metric, splits: Splits, label: str) -> str:
-    """Why a metric cannot judge a data set, or nothing."""
+    """Reason why a metric does not apply to a data set, or ""."""
     if splits.task not in metric.tasks:
         return f"does not judge {splits.task} ({label})"
     if metric_of(metric).pictures and splits.valid.frames is None:
@@ -404,7 +402,7 @@ def _unsuited(metric: Metric, splits: Splits, label: str) -> str:
 def _optimum(
     splits: Splits, stated: Mapping[str | tuple[str, str], Any], caps: Sequence[float]
 ) -> dict[str, Any]:
-    """What is stated of the best, and what follows from the truth and these costs: corners by
+    """Return the known optimum, as stated or computed from the truth and these costs: corners by
     metric, for caps by ``metric cap``."""
     found = {
         name if isinstance(name, str) else " ".join(name): [*at] for name, at in stated.items()
@@ -420,7 +418,7 @@ def _optimum(
 
 
 def _notes(learner: Any, splits: Splits) -> Iterator[tuple[str, bool]]:
-    """What a learner, and those that it stands on, say of the data."""
+    """Yield the notes of a learner and of the learners it uses."""
     for need in learner_of(learner).needs():
         yield from _notes(need, splits)
     yield from learner_of(learner).notes(splits)

@@ -1,4 +1,4 @@
-"""The plan that bills a finished run again: its stored models under another cost model."""
+"""Plan that bills a finished run again: its stored models under another cost model."""
 
 from collections.abc import Sequence
 from dataclasses import fields, replace
@@ -23,17 +23,17 @@ from bench_core.results.store_files import costs_path, load_model, state_path, s
 from bench_core.splits import Splits
 
 _CARRIED_OUT = ("costs", "caps", "plugins", "workers", "executor", "timeout", "memory")
-"""Options of the request that is made now; the others are those of the run."""
+"""Options taken from the new request; the others are the run's."""
 
 
 def plan_reprice(
     store: Store, run: str, data: Sequence[str], request: RunRequest, registry: Registry
 ) -> tuple[Plan, RunRequest]:
-    """A plan that scores the finished trials of a run again under the costs of ``request``, and
-    the request that the store keeps for it. Trains nothing.
+    """Return a plan that scores a run's finished trials again under the costs of ``request``, and
+    the request to store with it. Nothing is trained.
 
-    ``data``: the data sets to bill, all of the run if empty. Raises InputError where prepared data
-    or models are gone, and where the costs need other sensors than those that the models bill.
+    ``data``: data sets to bill, all of the run if empty. Raises InputError if prepared data or
+    models are missing, and if the costs need other sensors than the models bill.
     """
     info, costs = store.info(run), request.costs
     place = costs if isinstance(costs, str) else FROM_PYTHON
@@ -48,7 +48,7 @@ def plan_reprice(
 
     @cache
     def priced(folder: str, before: str) -> tuple[Splits, str]:
-        """Data under the new costs, and the key of the prices that learners trained on."""
+        """Return data under the new costs, and the key of the prices that learners trained on."""
         splits = open_prepared(folder)
         if before:
             splits = splits.under(load_model(costs_path(states, before)))
@@ -80,7 +80,7 @@ def plan_reprice(
             unit=splits.costs.unit,
             states=states,
             caps=caps,
-            plugins=request.plugins,  # not those that the store names
+            plugins=request.plugins,  # the stored ones may differ
         )
         metrics = [metric_key(name, registry.metrics) for name in new.metrics]
         trials.append(replace(new, key=score_key(new, key, metrics)))
@@ -97,7 +97,7 @@ def plan_reprice(
                 unit=found.costs.unit,
                 notes=(note, *found.all_notes),
                 caps=caps,
-                budgets=(),  # of the suite, in the old unit
+                budgets=(),  # the suite's are in the old unit
             )
     uses = [use for use in uses if not data or use.name in data]
     record: dict[str, Any] = {f.name: getattr(info, f.name) for f in fields(RunRecord)}

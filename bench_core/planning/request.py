@@ -1,8 +1,8 @@
-"""The request of a run: every option of ``bench run`` and of ``bench_core.run``, declared once.
+"""Request of a run: each option of ``bench run`` and of ``bench_core.run``, declared once.
 
     retries: int = declared(0, "How often a failed job is tried again.", whole(0, 100))
 
-From such a field come the option of the command with its completion (``cli/options.py``), the
+Such a field defines the option of the command with its completion (``cli/options.py``), the
 argument of ``bench_core.run`` with its documentation (``api/arguments.py``), the check of values,
 and the command that repeats a run (``invocation.py``).
 """
@@ -26,17 +26,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """A kind of values."""
+    """Type of an option's values."""
 
-    wanted: str  # what messages call them
-    metavar: str  # stands for one in help
-    read: Callable[[str], Any] = str  # takes a text of the command; ValueError where it cannot
+    wanted: str  # name in messages
+    metavar: str  # placeholder in help
+    read: Callable[[str], Any] = str  # converts a text of the command; ValueError if invalid
     fits: Callable[[Any], bool] = lambda value: isinstance(value, str) and value != ""
-    many: bool = False  # the value is a tuple, to which each text adds
-    commas: bool = True  # several may stand in one text
+    many: bool = False  # the value is a tuple; each text adds to it
+    commas: bool = True  # one text may hold several values
 
     def of_text(self, text: str) -> Any:
-        """The value of a text. Raises ValueError where it is none that can be used."""
+        """Convert a text to a value. Raises ValueError if it is invalid."""
         try:
             value = self.read(text)
             usable = bool(value) and all(map(self.fits, value)) if self.many else self.fits(value)
@@ -48,8 +48,7 @@ class Form:
         return value
 
     def checked(self, value: Any, where: str) -> Any:
-        """A value as it is kept. Raises UsageError, which begins with ``where``, for one that
-        cannot be used."""
+        """Convert a value to its stored form; UsageError, with ``where``, if it is invalid."""
         if self.many and not isinstance(value, tuple | list):
             raise UsageError(f"{where}: {short(value)} is not a list")
         for one in value if self.many else [value]:
@@ -69,19 +68,19 @@ FLAG = Form("True or False", "", fits=lambda value: value in (True, False))
 
 
 def choice(*known: str) -> Form:
-    """One of these words, or "" for none."""
+    """Form of one of these words, or "" for none."""
     return Form(f"one of {', '.join(known)}", "WORD", fits=lambda value: value in ("", *known))
 
 
 def whole(least: int, most: float = math.inf) -> Form:
-    """A whole number in a range."""
+    """Form of an integer in a range."""
     between = f"from {least} to {most}" if most < math.inf else f">= {least}"
     wanted = f"a whole number {between}"
     return Form(wanted, "N", int, lambda v: isinstance(v, int) and least <= v <= most)
 
 
 def whole_numbers(most: int) -> Form:
-    """Whole numbers from 0, with ranges: ``0,1,2`` or ``0-2``."""
+    """Form of integers from 0, with ranges: ``0,1,2`` or ``0-2``."""
 
     def read(text: str) -> tuple[int, ...]:
         numbers: list[int] = []
@@ -103,7 +102,7 @@ def quantity(
     units: Mapping[str, float],
     least: float = 0,
 ) -> Form:
-    """A number with a unit out of a table, such as ``10m`` or ``4GiB``; 0 is no limit."""
+    """Form of a number with a unit from a table, such as ``10m`` or ``4GiB``; 0 means no limit."""
 
     def read(text: str) -> float:
         match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-zA-Z]*)\s*", text)
@@ -119,34 +118,34 @@ def quantity(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Option:
-    """A field of a request as its users see it."""
+    """A field of a request as users see it."""
 
     name: str = ""  # of the field, and in Python
     default: Any
-    help: str  # may name other options, as ``{data}``; each front writes them in its own way
+    help: str  # ``{data}`` is another option, in the interface's spelling
     form: Form
-    python: str = ""  # added to the help where Python takes more than texts
+    python: str = ""  # additional help for Python
     short: str = ""  # the short flag of the command, such as ``-d``
-    long: str = ""  # the long flag where it is not the field's name
-    metavar: str = ""  # where it is not that of the form
-    complete: str = ""  # the names that a shell offers
-    usual: str = ""  # describes the default where its value does not
-    variable: str = ""  # of the environment
-    decides: bool = True  # else it is left out of the command that repeats a run
+    long: str = ""  # long flag, if not the field's name
+    metavar: str = ""  # placeholder, if not the form's
+    complete: str = ""  # names for shell completion
+    usual: str = ""  # description of the default, instead of its value
+    variable: str = ""  # environment variable
+    decides: bool = True  # False: omitted from the command that repeats a run
 
     @property
     def word(self) -> str:
-        """The long flag without dashes, by which messages name the option (``errors.option``)."""
+        """The long flag without dashes, used in messages (``errors.option``)."""
         return self.long or self.name.replace("_", "-")
 
     @property
     def flags(self) -> tuple[str, ...]:
-        """As given in the command, the long one last."""
+        """Flags of the command, the long one last."""
         return (*filter(None, [self.short]), f"--{self.word}")
 
     def check(self, value: Any) -> None:
-        """Raise UsageError, which names the option, for a value that cannot be used."""
-        # Frames and arrays, which Python takes too, cannot be compared with a text.
+        """Raise UsageError, which names the option, for an invalid value."""
+        # Frames and arrays, accepted from Python, cannot be compared with a text.
         if type(value) is not type(self.default) or value != self.default:
             self.form.checked(value, option(self.word))
 
@@ -155,14 +154,14 @@ _BY_DEFAULT: dict[Any, Form] = {"": TEXT, (): NAMES, False: FLAG}
 
 
 def declared(default: Any, help: str, form: Form | None = None, **more: Any) -> Any:
-    """A field that is an option; without a ``form`` the default tells text, names and flags.
-    ``more`` are other fields of ``Option``."""
+    """Declare a field as an option; without a ``form`` the default determines text, names and
+    flags. ``more`` are other fields of ``Option``."""
     made = Option(default=default, help=help, form=form or _BY_DEFAULT[default], **more)
     return dataclasses.field(default=default, metadata={"option": made})
 
 
 def options_of(request: Any) -> dict[str, Option]:
-    """The options of a class of requests by their fields' names, in order."""
+    """Return the options of a class of requests by field name, in order."""
     return {
         f.name: replace(f.metadata["option"], name=f.name)
         for f in dataclasses.fields(request)
@@ -171,12 +170,12 @@ def options_of(request: Any) -> dict[str, Option]:
 
 
 def help_of(described: Option, known: Mapping[str, Option]) -> str:
-    """The help of an option in the spelling of the front that shows it."""
+    """Return the help of an option in the spelling of the current interface."""
     return described.help.format_map({name: option(one.word) for name, one in known.items()})
 
 
 def short(value: Any) -> str:
-    """A value in a message."""
+    """Shorten a value for a message."""
     return one_line(repr(value), 80)
 
 
@@ -185,11 +184,11 @@ AUDITS = ("sample", "full", "off")
 TASKS = ("ranking", "regression", "binary", "multiclass")
 EXECUTORS = ("local", "inline", "dask")
 MOST_SEED = 2**32 - 1
-"""The largest seed that every generator of random numbers takes."""
+"""Largest seed accepted by every random number generator."""
 
 MOST_CONFIGS = 1000
 DAY = 86_400.0
-"""Seconds that a job may take unless the request says otherwise."""
+"""Default time limit of a job in seconds."""
 
 _SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
 _BYTES = {"": 1, "b": 1} | {
@@ -225,12 +224,12 @@ COLUMN = replace(TEXT, metavar="COLUMN")
 MARK = Form("a point or a comma", "MARK", fits=lambda value: value in ("", ".", ","))
 NUMBERS = whole_numbers(MOST_SEED)
 DURATION = quantity("a duration, such as 90s, 10m or 2h", "TIME", float, _SECONDS)
-LEAST_MEMORY = 256 << 20  # with less, libraries do not load, and some never end trying
+LEAST_MEMORY = 256 << 20  # libraries fail to load with less, and some hang
 MEMORY = quantity(
     "an amount of memory from 256MiB on, such as 500MiB or 4GiB", "SIZE", int, _BYTES, LEAST_MEMORY
 )
 DATA = replace(NAMES, wanted="a name, file or instance of a data set", fits=_is_dataset)
-LEARNERS = replace(NAMES, fits=lambda _: True)  # checked where they are looked up
+LEARNERS = replace(NAMES, fits=lambda _: True)  # checked at look-up
 COSTS = Form("a file, a mapping of costs or a cost model", "FILE", fits=_is_costs)
 CAPS = Form(
     "a cost > 0",
@@ -251,18 +250,17 @@ EXECUTOR = Form(
 )
 
 carried_out_by = partial(declared, decides=False)
-"""Declares an option that says how a run is done, and changes no result."""
+"""Declare an option on the execution of a run that does not change results."""
 
 _PAIR = "With X the pair (X, y), or (X, y, queries)."
 
 
 @dataclass(frozen=True, slots=True)
 class RunRequest:
-    """The options of a run. All are optional; a request that is made has been checked.
+    """Options of a run. All are optional; values are checked on creation.
 
-    An option is added here, in one field, and used where it matters: the command, Python, their
-    documentation and the command that repeats a run read these declarations. Only type checkers
-    cannot: ``api/arguments.py`` has its type.
+    To add an option, add a field here. The command, Python, their documentation and the command
+    that repeats a run use it. ``api/arguments.py`` repeats its type for type checkers.
     """
 
     suite: str = declared(
@@ -445,21 +443,20 @@ class RunRequest:
     def __post_init__(self) -> None:
         for described in options_of(type(self)).values():
             described.check(getattr(self, described.name))
-        for name in ("data", "seeds", "folds"):  # named twice is meant once
+        for name in ("data", "seeds", "folds"):  # drop duplicates
             if given := getattr(self, name):
                 object.__setattr__(self, name, tuple(dict.fromkeys(given)))
 
     @classmethod
     def of(cls, kept: Mapping[str, Any], **changes: Any) -> Self:
-        """The request that a store kept as JSON, with changes; fields of other versions are left
-        out."""
+        """Create a request from stored JSON, with changes; ignore fields of other versions."""
         known: dict[str, Any] = {k: v for k, v in kept.items() if k in options_of(cls)}
         known = {k: tuple(v) if isinstance(v, list) else v for k, v in known.items()}
         return cls(**known | changes)
 
 
 def cores_for(request: RunRequest, jobs: int) -> tuple[int, int]:
-    """Workers and threads of each: all cores, but no more workers than there are jobs."""
+    """Return workers and threads per worker: all cores, but at most one worker per job."""
     allowed = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else ()
     cores = len(allowed) or os.cpu_count() or 1
     if request.executor == "inline":

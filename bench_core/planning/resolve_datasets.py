@@ -1,4 +1,4 @@
-"""The data sets of a request: a suite's, with stand-ins, or registered ones, or a file."""
+"""Data sets of a request: a suite's, with stand-ins, registered ones, or a file."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -20,11 +20,11 @@ from bench_core.protocols import Source
 
 @dataclass(frozen=True, slots=True)
 class ChosenDataset:
-    """A data set to run on."""
+    """Data set of a run."""
 
     label: str  # its name in all results
     dataset: Any
-    replaces: str = ""  # the licensed one that it stands in for
+    replaces: str = ""  # name of the replaced one
 
 
 def choose_datasets(
@@ -35,9 +35,9 @@ def choose_datasets(
     settings: Sequence[Override],
     notify: Notify,
 ) -> tuple[list[ChosenDataset], tuple[str, ...]]:
-    """The data sets of a request, stand-ins in place of what is licensed and absent.
+    """Return the data sets of a request, with stand-ins for missing licensed data.
 
-    Of a suite of several, those whose files are not there are left out and named second.
+    In a suite with several data sets, those with missing files are skipped and returned second.
     """
     if not suite.name:
         return _own_data(request, registry, settings), ()
@@ -68,7 +68,7 @@ def choose_datasets(
                 True,
             )
         cls = registry.dataset(wanted[0] if wanted else entry.name)
-        shared = {p.name for p in parameters(cls)}  # a stand-in takes the options that it has
+        shared = {p.name for p in parameters(cls)}  # a stand-in ignores other options
         options = {k: v for k, v in entry.options.items() if k in shared or not wanted}
         own = [s for s in settings if s.owner in (entry.name, cls.name)]
         label, dataset = _instance(
@@ -92,7 +92,7 @@ def _stand_ins(name: str, registry: Registry) -> list[str]:
 
 
 def _missing(absent: Mapping[str, Sequence[str]], source: Source) -> str:
-    """The missing files by data set, and their folder."""
+    """Describe missing files by data set, and their folder."""
     files = ", ".join(f"{name} ({names[0]})" for name, names in absent.items())
     name = next(iter(absent)) if len(absent) == 1 else "NAME"
     help = f"'bench show {name}' and 'bench data fetch {name}' help"
@@ -102,7 +102,7 @@ def _missing(absent: Mapping[str, Sequence[str]], source: Source) -> str:
 def _own_data(
     request: RunRequest, registry: Registry, settings: Sequence[Override]
 ) -> list[ChosenDataset]:
-    """Registered data sets, instances, or one file."""
+    """Return registered data sets, instances, or one file."""
     chosen, files = [], []
     for given in request.data:
         if not isinstance(given, str):
@@ -145,7 +145,7 @@ _FIELDS = (
     *("keep_column", "groups", "unwritten", "decimal", "dates"),
 )
 OF_FILES = (*_FIELDS, "cv", "share", "unit")
-"""Options that mean something for files alone."""
+"""Options that apply only to files."""
 
 
 def _refuse_file_options(request: RunRequest, why: str) -> None:
@@ -157,8 +157,8 @@ def _refuse_file_options(request: RunRequest, why: str) -> None:
 
 
 def division(request: RunRequest, apart: Sequence[str]) -> dict[str, Any]:
-    """The division of one file: folds, and the shares of training, validation and test. Other
-    options that take it ``apart`` contradict."""
+    """Return the division of one file: folds, or fractions of training, validation and test. The
+    options ``apart`` contradict a division."""
     given = [name for name in ("cv", "share") if getattr(request, name)]
     if not given:
         return {}
@@ -181,9 +181,9 @@ def _instance(
     registry: Registry,
     where: str,
 ) -> tuple[str, Any]:
-    """The label of a data set with its options, and the data set.
+    """Return the label of a data set with its options, and the data set.
 
-    Options in ``places`` of the class say where its files lie, and do not make it another one.
+    Options in ``places`` of the class locate its files and do not enter the label.
     """
     for setting in settings:
         options = setting.applied(options)
@@ -194,7 +194,7 @@ def _instance(
 
 
 def _label(dataset: Any, registry: Registry) -> str:
-    """The name in results of a data set given as an instance."""
+    """Name in results of a data set given as an instance."""
     if registry.datasets.get(dataset.name, type(dataset)) is not type(dataset):
         raise UsageError(f"{dataset.name!r} is the name of a registered data set: take another")
     usual = {p.name: p.default for p in parameters(type(dataset))}

@@ -1,14 +1,14 @@
-"""The learners of a request, each with the instances to try: of its grid, or drawn.
+"""Learners of a request, each with the instances to try, from a grid or a search.
 
 ``--set LEARNER.PARAMETER=VALUE`` replaces a value of a learner's table, or of a data set's options.
 
-With ``--configs N`` all learners are searched alike. The first setting is the default: what the
-suite's tables give, else the class's defaults. The others take the parameters that declare a
-``search`` from a Sobol sequence without scrambling: it spreads evenly however many are drawn, the
-first ten of twenty are the ten of ten, and every learner's ``tradeoff`` and ``learning_rate`` lie
-at the same places of their ranges. A learner that stands on another (``search=inside()``) takes in
-its k-th setting the k-th setting of that one, so that both have equal room and share their fits;
-several such bases take turns.
+With ``--configs N`` all learners have equal search budgets. The first setting is the default: the
+suite's tables, else the class's defaults. The others draw the parameters that declare a ``search``
+from an unscrambled Sobol sequence. It is evenly spread for any number of draws, the first ten of
+twenty equal the ten of ten, and every learner's ``tradeoff`` and ``learning_rate`` have the same
+positions in their ranges. If a learner uses another (``search=inside()``), its k-th setting uses
+the k-th setting of that one, so that both search equally and share fits. Several such bases take
+turns.
 """
 
 import tomllib
@@ -44,25 +44,25 @@ from bench_core.plugins import OURS, Registry
 
 @dataclass(frozen=True, slots=True)
 class Override:
-    """A setting taken apart."""
+    """A parsed setting."""
 
-    owner: str  # a learner or data set
-    path: tuple[str, ...]  # several where the parameter is of a learner inside
+    owner: str  # learner or data set
+    path: tuple[str, ...]  # several names for a nested learner's parameter
     value: Any
     text: str
 
     @property
     def given(self) -> str:
-        """The setting as its user may have written it, for messages."""
+        """The setting as a user may have written it, for messages."""
         return option("set", self.text)
 
     def applied(self, table: Mapping[str, Any]) -> dict[str, Any]:
-        """A copy of its owner's table with the value of this setting."""
+        """Copy the owner's table and apply this setting."""
         return with_setting(table, self.path, self.value)
 
 
 def parse_setting(text: str) -> Override:
-    """Read ``miser.trees=300``: the value is a TOML literal, a bare word is a string."""
+    """Parse ``miser.trees=300``: the value is a TOML literal, a bare word is a string."""
     name, equals, value = text.partition("=")
     owner, *path = [part.strip() for part in name.split(".")]
     if not equals or not owner or not path or not all(path):
@@ -77,14 +77,14 @@ def parse_setting(text: str) -> Override:
 
 
 def with_setting(table: Mapping[str, Any], path: tuple[str, ...], value: Any) -> dict[str, Any]:
-    """A copy of a table in which the value at a (nested) path is replaced."""
+    """Copy a table and replace the value at a (nested) path."""
     key, *rest = path
     if not rest:
         return {**table, key: value}
     inner = table.get(key, {})
     if isinstance(inner, str):
         inner = {"learner": inner}
-    if isinstance(inner, list):  # a grid of learners: the setting holds for each
+    if isinstance(inner, list):  # a grid of learners: apply the setting to each
         return {**table, key: [with_setting({key: one}, path, value)[key] for one in inner]}
     if not isinstance(inner, Mapping):
         raise UsageError(f"parameter {key!r} holds no learner, so {'.'.join(rest)} means nothing")
@@ -92,13 +92,13 @@ def with_setting(table: Mapping[str, Any], path: tuple[str, ...], value: Any) ->
 
 
 def read_settings(request: RunRequest, registry: Registry) -> tuple[Override, ...]:
-    """The settings of a request, their owners spelt as the registry does."""
+    """Parse the settings of a request, with registered names of owners."""
     found = map(parse_setting, request.settings)
     return tuple(Override(registry.learner_name(s.owner), s.path, s.value, s.text) for s in found)
 
 
 def check_owners(settings: Iterable[Override], names: Collection[str], registry: Registry) -> None:
-    """Refuse a setting for a learner or data set that is not in the run, which has these."""
+    """Raise UsageError for a setting of a learner or data set that is not in the run."""
     known = {*registry.learners, *registry.datasets, *names}
     for setting in settings:
         if setting.owner not in known:
@@ -111,43 +111,43 @@ def check_owners(settings: Iterable[Override], names: Collection[str], registry:
 
 ALL = "all"
 FIRST = ("gbrt", "budget-boosting", "cegb", "miser", "budget-prune", "greedy-order")
-"""A first board: what is run of own data where nobody says which learners."""
+"""Default learners for own data."""
 
 TRADEOFFS = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
-"""The default grid of a learner with a field ``tradeoff`` whose default is a number; dimensionless,
-so it fits any costs."""
+"""Default grid of a learner with a numeric field ``tradeoff``; dimensionless, so it applies to any
+costs."""
 
 REFERENCES = ("own", "reference")
-"""Roles of learners that others are compared with, a user's own model before all others."""
+"""Roles of learners that others are compared with; a user's own model comes first."""
 
 
 @dataclass(frozen=True)
 class ChosenLearner:
-    """A learner class with the instances that its grid spans."""
+    """A learner class with the instances of its grid."""
 
     name: str
     instances: tuple[Any, ...]
-    named: bool  # asked for by name, or given as objects
+    named: bool  # requested by name, or given as objects
     drawn: bool = False  # from declared ranges, not from a grid
 
     @cached_property
     def role(self) -> str:
-        """That of its class."""
+        """Role of its class."""
         return learner_of(self.instances[0]).role
 
     @cached_property
     def described(self) -> tuple[DescribedLearner, ...]:
-        """Its instances as a plan needs to know them."""
+        """Descriptions of its instances for a plan."""
         return tuple(map(DescribedLearner, self.instances))
 
     @cached_property
     def varied(self) -> tuple[str, ...]:
-        """Of each instance the parameters in which it differs from others."""
+        """For each instance, the parameters in which it differs from others."""
         return tuple(varied(self.instances))
 
     @cached_property
     def ends(self) -> Mapping[str, tuple[float | None, float | None]]:
-        """Values from which on a choice is at the edge of the search."""
+        """Parameter values at the edges of the search."""
         return search_ends(self.instances, self.drawn)
 
 
@@ -159,11 +159,11 @@ def choose_learners(
     notify: Notify = lambda line, warning: None,
     dataset: str = "",
 ) -> list[ChosenLearner]:
-    """The learners of a request with their grids, the reference first, the suite's baselines last.
+    """Return a request's learners with their grids, the reference first, baselines last.
 
-    ``dataset``: apply the suite's ``[on.DATASET]`` tables. What they leave out runs only if the
-    user named both, learner and data set. A learner whose package or file is missing (see ``stamp``
-    in protocols) raises if the user named it, and is left out otherwise.
+    ``dataset``: apply the suite's ``[on.DATASET]`` tables. Learners excluded there run only if the
+    user named both the learner and the data set. A learner with a missing package or file (see
+    ``stamp`` in protocols) raises if the user named it, and is skipped otherwise.
     """
     asked = list(request.learners or suite.learners or _first_board(registry, settings, notify))
     given = _instances([x for x in asked if not isinstance(x, str)], settings, registry)
@@ -208,7 +208,7 @@ def choose_learners(
 
 
 def _first_board(registry: Registry, settings: Sequence[Override], notify: Notify) -> Sequence[str]:
-    """``FIRST``, learners of ``-p`` modules and those that a setting is for; all learners where
+    """Return ``FIRST``, learners of ``-p`` modules and learners with a setting; all learners if
     none of these is registered."""
     own = {name for (kind, name), info in registry.origin.items() if info.origin == "-p"}
     wanted = dict.fromkeys([*FIRST, *sorted(own), *(setting.owner for setting in settings)])
@@ -220,15 +220,15 @@ def _first_board(registry: Registry, settings: Sequence[Override], notify: Notif
 
 
 def default_reference(learners: Sequence[ChosenLearner], registry: Registry, notify: Notify) -> str:
-    """The learner of the first role of ``REFERENCES`` that any has, "" where there is none; of
-    several that of this distribution, else the first. ``notify`` hears of the others.
+    """Return the learner of the first role of ``REFERENCES`` that occurs, else ""; among several,
+    this distribution's, else the first. ``notify`` reports the others.
 
-    Not having a ``tradeoff`` does not make one: a saving is measured against a model that minds no
-    cost, which a learner says by its role and a user by ``--reference``.
+    A missing ``tradeoff`` does not make a learner a reference. Savings need a cost-blind model,
+    which must be declared by its role or by ``--reference``.
     """
     for role in REFERENCES:
         if found := [c.name for c in learners if c.role == role]:
-            # a plugin must not take away what everybody's savings are measured against
+            # a plugin must not replace the shipped reference of savings
             origins = {name: info.origin for (_, name), info in registry.origin.items()}
             first, *others = sorted(found, key=lambda name: origins.get(name) != OURS)
             if others:
@@ -246,7 +246,7 @@ def instances_of(
     registry: Registry,
     where: str,
 ) -> tuple[Any, ...]:
-    """``configs`` settings drawn from what the class declares, or the grid of the table (0)."""
+    """Return ``configs`` settings from the class's search ranges, or the grid of the table (0)."""
     own = [setting for setting in settings if setting.owner == cls.name]
     fixed: dict[str, Any] = {}
     for setting in own:
@@ -259,7 +259,7 @@ def instances_of(
 
 
 def default_grid(cls: type[Any]) -> dict[str, Any]:
-    """The grid that is tried of a learner where nobody sets those parameters."""
+    """Return the grid of a learner's parameters that are not set."""
     swept = any(p.name == "tradeoff" and p.default is not None for p in parameters(cls))
     return {"tradeoff": list(TRADEOFFS)} if swept else {}
 
@@ -267,7 +267,7 @@ def default_grid(cls: type[Any]) -> dict[str, Any]:
 def _instances(
     learners: Sequence[Any], settings: Sequence[Override], registry: Registry
 ) -> list[ChosenLearner]:
-    """Learners given as objects, those of one name together."""
+    """Return learners given as objects, grouped by name."""
     given: dict[str, list[Any]] = {}
     for learner in learners:
         name = name_of(learner)
@@ -276,7 +276,7 @@ def _instances(
                 f"learners: {learner!r} is neither a name nor a learner (a frozen dataclass with "
                 "name, tasks and fit)"
             )
-        if name not in registry.learners:  # of a shared name it goes by ``package:name``
+        if name not in registry.learners:  # a shared name is written as ``package:name``
             check_name("learner", name)
         with blaming(f"learner {name}"):
             try:
@@ -290,7 +290,7 @@ def _instances(
 
 
 def varied(instances: Sequence[Any]) -> list[str]:
-    """For each instance of a grid the parameters in which it differs from others, in few words."""
+    """For each instance of a grid, describe the parameters in which it differs from others."""
     values = [_flat(as_json(instance)) for instance in instances]
     names = dict.fromkeys(name for own in values for name in own)
     seen = {name: [own[name] for own in values if name in own] for name in names}
@@ -299,7 +299,7 @@ def varied(instances: Sequence[Any]) -> list[str]:
 
 
 def _flat(values: Mapping[str, Any], of: str = "") -> dict[str, Any]:
-    """Parameters of a learner, and as ``base.trees`` those of the learners that it holds."""
+    """Return a learner's parameters, with nested learners' parameters as ``base.trees``."""
     found: dict[str, Any] = {}
     for name, value in values.items():
         if isinstance(value, Mapping):
@@ -315,7 +315,7 @@ def _short(value: Any) -> str:
 
 
 SHARED = ("tradeoff", "learning_rate")
-"""Parameters that have dimensions of their own, so that learners which share them try the same."""
+"""Parameters with their own search dimensions, so that all learners try the same values."""
 
 
 def configurations(
@@ -326,15 +326,15 @@ def configurations(
     registry: Registry,
     where: str,
 ) -> tuple[Any, ...]:
-    """``count`` different settings of a learner, fewer where there are no more.
+    """Return ``count`` distinct settings of a learner, or fewer if there are not enough.
 
-    ``table`` are the suite's values with those of ``--set``, ``fixed`` the latter alone.
+    ``table`` has the values of the suite and of ``--set``, ``fixed`` only those of ``--set``.
     """
     return tuple(_Space(cls, table, fixed, registry, where).settings(count))
 
 
 class _Space:
-    """The settings of one learner."""
+    """Settings of one learner."""
 
     def __init__(
         self,
@@ -347,14 +347,14 @@ class _Space:
         self.cls, self.registry, self.where = cls, registry, where
         self.start: dict[str, Any] = {**fixed, **table}  # values of the first setting
         self.searched: dict[str, tuple[Parameter, Search]] = {}
-        self.bases: dict[str, list[Any]] = {}  # by parameter: spaces, or values as they are
+        self.bases: dict[str, list[Any]] = {}  # by parameter: spaces, or fixed values
         for p in parameters(cls):
             value = self.start.get(p.name)
             if p.search and p.search.inside:
                 self.bases[p.name] = list(self._stands_on(p, fixed.get(p.name, {})))
             elif p.search and p.name not in fixed:
                 self.searched[p.name] = p, p.search
-                if is_grid(p, value):  # it gives way to the search
+                if is_grid(p, value):  # replaced by the search
                     del self.start[p.name]
             elif value and is_grid(p, value):
                 self.searched[p.name] = p, Search(choices=tuple(value))
@@ -376,7 +376,7 @@ class _Space:
 
     @property
     def dimensions(self) -> int:
-        """The dimensions next to the ``SHARED`` that it takes with the learners it stands on."""
+        """Dimensions besides the ``SHARED`` ones, including those of learners it uses."""
         return self._below + sum(name not in SHARED for name in self.searched)
 
     @property
@@ -385,7 +385,7 @@ class _Space:
         return max((one.dimensions for one in spaces), default=0)
 
     def settings(self, count: int) -> list[Any]:
-        """At most ``count`` different instances."""
+        """Return at most ``count`` distinct instances."""
         bases = {name: _in_turn(each, count) for name, each in self.bases.items()}
         others = [name for name in self.searched if name not in SHARED]
         column = {name: SHARED.index(name) for name in self.searched if name in SHARED}
@@ -406,7 +406,7 @@ class _Space:
 
 
 def _in_turn(bases: Sequence[Any], count: int) -> list[Any]:
-    """Settings of several bases: the first of each, the second of each, ..."""
+    """Interleave settings of several bases: the first of each, the second of each, ..."""
     each = [one.settings(count) if isinstance(one, _Space) else [one] for one in bases]
     turns: list[Any] = []
     for k in range(count):
@@ -415,8 +415,7 @@ def _in_turn(bases: Sequence[Any], count: int) -> list[Any]:
 
 
 def _draws(dimensions: int, count: int) -> Iterator[FloatArray | None]:
-    """None, for the default setting, then points (dimensions,) of the sequence after its first,
-    which is 0."""
+    """Yield None for the default setting, then points (dimensions,) of the sequence but 0."""
     yield None
     if not dimensions:
         yield from np.zeros((count, 0))
@@ -429,9 +428,9 @@ def _draws(dimensions: int, count: int) -> Iterator[FloatArray | None]:
 def search_ends(
     instances: Sequence[Any], drawn: bool
 ) -> dict[str, tuple[float | None, float | None]]:
-    """By varied parameter the values from which on a choice is at the edge of what was tried: the
-    least and the most of a grid, a twentieth of the way from the ends of a range that settings were
-    ``drawn`` from. None where the parameter cannot go further."""
+    """Return, for each varied parameter, the values at or beyond which a choice is at the edge of
+    the search: the ends of a grid, or 5% inside the ends of a range from which settings were
+    ``drawn``. None if the parameter cannot go further."""
     found = {}
     for p in parameters(type(instances[0])):
         values = [getattr(instance, p.name) for instance in instances]

@@ -1,4 +1,4 @@
-"""The plugin that registers the shipped cost models."""
+"""Plugin that registers the shipped cost models."""
 
 from __future__ import annotations
 

@@ -2,24 +2,24 @@
 
 title, paper, description           text
 datasets    ["letters", {name = "letters", classes = 26}]
-costs       a cost file beside the suite, or a table as in one: {model = "per-query", ...}
-metrics     the first that suits a data set's task is primary
+costs       a cost file next to the suite, or its table: {model = "per-query", ...}
+metrics     the first that applies to a data set's task is primary
 accounting  "path" unless a paper counts otherwise; ["model", "path"] gives boards of both
-seeds       whole numbers;   folds  whole numbers, default: the first
-budgets     costs to compare learners at: [10, 20, "p95 40"], or by data set {letters = [10, 20]}
-caps        what no row may cost, enforced at prediction and measured: written likewise
-configs     how many settings of each learner are tried, instead of the grids of its table
-executor    where trials run, as --executor, which has the last word: "dask=my_cluster:cluster"
-reference   the learner everything is compared with, always on the board
+seeds       integers;   folds  integers, default: the first
+budgets     costs at which to compare: [10, 20, "p95 40"], or by data set {letters = [10, 20]}
+caps        maximum costs of each row, enforced at prediction and measured; same syntax
+configs     number of settings tried per learner, instead of the grids of its table
+executor    as --executor, which takes precedence: "dask=my_cluster:cluster"
+reference   the learner that all are compared with, always on the board
 baselines   trivial learners for comparison, always on the board, below the others
 [profiles.quick]                    size, seeds, folds, configs, and [profiles.quick.learners.NAME]
 [learners.NAME]                     parameters and grids
-[on.DATASET.NAME]                   the same for one data set; profiles have the last word
-[on.DATASET]    NAME = false        leaves it out there, unless --learners and --data name both
-stand_ins   false: absent licensed data are skipped, not replaced by a generator
+[on.DATASET.NAME]                   the same for one data set; profiles take precedence
+[on.DATASET]    NAME = false        excludes it there, unless --learners and --data name both
+stand_ins   false: missing licensed data are skipped, not replaced by a generator
 keys of plugins, such as [[claims]]  checked by the plugin that registered them
 
-A suite of several data sets runs on those that are there, and on the folds that each has.
+A suite of several data sets uses those whose files are present, and the folds that each has.
 """
 
 from collections.abc import Iterable, Mapping
@@ -52,7 +52,7 @@ Tables = Mapping[str, Mapping[str, Any]]
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """The size of a run of a suite. ``learners`` overrides the suite's tables field by field."""
+    """Size of a suite's run. ``learners`` overrides the suite's tables field by field."""
 
     size: str
     seeds: tuple[int, ...]
@@ -63,7 +63,7 @@ class Profile:
 
 @dataclass(frozen=True, slots=True)
 class DatasetEntry:
-    """A data set as a suite names it, with the options of its class."""
+    """A data set in a suite, with the options of its class."""
 
     name: str
     options: Mapping[str, Any] = field(default_factory=dict)
@@ -71,7 +71,7 @@ class DatasetEntry:
 
 @dataclass(frozen=True, slots=True)
 class Suite:
-    """The content of a suite file."""
+    """Content of a suite file."""
 
     name: str = ""
     title: str = ""
@@ -90,20 +90,20 @@ class Suite:
     costs: Path | CostFile | None = None
     place: str = ""  # the file, for messages
     budgets: Mapping[str, tuple[Budget, ...]] = field(default_factory=dict)  # by data set, "" all
-    caps: Mapping[str, tuple[Budget, ...]] = field(default_factory=dict)  # likewise
+    caps: Mapping[str, tuple[Budget, ...]] = field(default_factory=dict)  # by data set, "" all
     executor: str = ""
 
     def budgets_on(self, dataset: str) -> tuple[Budget, ...]:
-        """The budgets named for a data set."""
+        """Budgets for a data set."""
         return self.budgets.get(dataset, self.budgets.get("", ()))
 
     def caps_on(self, dataset: str) -> tuple[Budget, ...]:
-        """The caps to be measured on a data set, those among its budgets included."""
+        """Caps to measure on a data set, including caps among its budgets."""
         named = (budget for budget in self.budgets_on(dataset) if budget.kind == "cap")
         return (*self.caps.get(dataset, self.caps.get("", ())), *named)
 
     def profile(self, name: str) -> Profile:
-        """The profile of that name (default quick), or UsageError."""
+        """Return the profile of that name (default quick), or raise UsageError."""
         name = name or PROFILES[0]
         if name not in self.profiles:
             place = f"suite {self.name}" if self.name else option("profile")
@@ -112,21 +112,21 @@ class Suite:
 
 
 NO_SUITE = Suite(profiles={name: Profile(name, (0,), (0,)) for name in PROFILES})
-"""The suite of a run without one."""
+"""Suite of a run without one."""
 
 
 def find_suite(name: str, registry: Registry) -> Suite:
-    """The suite of that name, or the one in the file ``name`` (``./mine.toml``)."""
+    """Return the suite of that name, or the suite in the file ``name`` (``./mine.toml``)."""
     if name not in registry.suite_files and not name.endswith(".toml"):
         raise UsageError(unknown("suite", name, registry.suite_files))
     return read_suite(registry.suite_files.get(name, Path(name)), registry)
 
 
 def read_suite(path: Path, registry: Registry) -> Suite:
-    """Read one suite file. Raises InputError naming file and key.
+    """Read one suite file. Raises InputError with file and key.
 
-    Tables ``[[KEY]]`` of a key that is unlike all known ones are left out: they belong to a plugin
-    that is not installed.
+    Tables ``[[KEY]]`` of a key unlike all known ones are ignored: they belong to a plugin that is
+    not installed.
     """
     text = read_text(path)
     table = parse_toml(path, text)
@@ -161,7 +161,7 @@ _SUITE: dict[str, Form] = {
     "executor": EXECUTOR,
     "stand_ins": FLAG,
 }
-"""By key of a suite, and of a profile, the form of its value."""
+"""Form of the value of each key of a suite and of a profile."""
 
 
 def _suite(path: Path, text: str, table: Mapping[str, Any], registry: Registry) -> Suite:
@@ -210,13 +210,13 @@ def _suite(path: Path, text: str, table: Mapping[str, Any], registry: Registry) 
 
 
 def _foreign(key: str, value: Any, known: Iterable[str]) -> bool:
-    """True for tables of a plugin that is not installed, not for a slip of the pen."""
+    """True for tables of a plugin that is not installed; False for probable misspellings."""
     tables = isinstance(value, list) and value and all(isinstance(one, Mapping) for one in value)
     return bool(tables) and key not in known and not get_close_matches(key, known, cutoff=0.7)
 
 
 def _values(table: Mapping[str, Any], forms: Mapping[str, Form], at: str = "") -> dict[str, Any]:
-    """The values of a table, each in the form of its key; ``at`` is where the table stands."""
+    """Check the values of a table by the forms of its keys; ``at`` is its location."""
     made = {}
     for key, value in table.items():
         name = f"{at}.{key}".strip(".")
@@ -234,7 +234,7 @@ def _entry(given: str | Mapping[str, Any], at: str) -> DatasetEntry:
 
 
 def _profiles(given: Mapping[str, Any], usual: Mapping[str, Any]) -> dict[str, Profile]:
-    """The profiles of a suite, with ``usual`` values where they give none."""
+    """Return the profiles of a suite, with ``usual`` values as defaults."""
     made = {}
     for name in dict.fromkeys((*PROFILES, *given)):
         nothing = {"size": name, "seeds": (0,), "folds": (0,), **usual}
@@ -246,10 +246,10 @@ def _profiles(given: Mapping[str, Any], usual: Mapping[str, Any]) -> dict[str, P
 def _budgets(
     given: Any, key: str, datasets: Iterable[str], kind: str
 ) -> dict[str, tuple[Budget, ...]]:
-    """Budgets of a ``kind`` by data set, "" for all."""
+    """Return budgets of a ``kind`` by data set, "" for all."""
     table = given if isinstance(given, Mapping) else {"": given}
     table = _values(table, dict.fromkeys(["", *datasets], _COSTS), key)
     with blaming(f"key {key!r}"):
         for value in table.values() if kind == "cap" else ():
-            as_caps(value)  # refuses what is none
+            as_caps(value)  # raises if invalid
         return {name: as_budgets(value, kind) for name, value in table.items()}

@@ -1,1 +1,1 @@
-"""The store of results: records, writing, reading, export, and the choice of operating points."""
+"""Results store: records, writing, reading, export, and choice of operating points."""

@@ -1,5 +1,4 @@
-"""Budgets: what a row may cost, on average, for 95% of rows, or for every row; and targets, the
-quality that a point has to reach."""
+"""Budgets limit the cost of rows (mean, 95% or all); targets set a minimum quality."""
 
 from __future__ import annotations
 
@@ -15,20 +14,20 @@ if TYPE_CHECKING:
     from bench_core.metrics.frontier import Choice, Hull
 
 COLUMNS = {"mean": "total_cost", "p95": "cost_p95", "cap": "cost_max"}
-"""By kind of budget the figure of an operating point that it limits."""
+"""Field of an operating point that each kind of budget limits."""
 
 KINDS = (*COLUMNS,)
 KEEP = "keep"
-"""The kind of a target that is a share of the reference's best quality."""
+"""Kind of a target relative to the reference's best quality."""
 
 CAP = "cap"
-"""The one name in the ``point`` of what was measured under a cap; no model's point may have it."""
+"""Only name in the ``point`` of results under a cap; reserved."""
 
 CONSTANT = "constant"
-"""The one name in the ``point`` of the best constant, which costs nothing and begins every path."""
+"""Only name in the ``point`` of the best constant, which is free and begins every path."""
 
 COUNT = 5
-"""Number of budgets shown where none are named."""
+"""Default number of budgets shown."""
 
 _WRITTEN = ", as 10 or 5,10,20"
 
@@ -38,15 +37,15 @@ _WORDS = {"mean": "on average", "p95": "for 95% of rows", "cap": "for every row"
 class Budget(NamedTuple):
     """A limit on the cost of a row, in the unit of the data set's prices.
 
-    ``kind``: ``mean`` bounds the mean cost, ``p95`` the cost of 95% of rows, both when a point is
-    chosen on validation; ``cap`` bounds every row's own cost, and is enforced at prediction.
+    ``mean`` limits the mean cost, and ``p95`` the cost of 95% of rows, when a point is chosen on
+    validation. ``cap`` limits the cost of every row, and is enforced at prediction.
     """
 
     amount: float
     kind: str = "mean"
 
     def __str__(self) -> str:
-        """``10``, ``p95 10`` or ``cap 10``: as ``as_budgets`` reads it."""
+        """Spelling accepted by ``as_budgets``: ``10``, ``p95 10`` or ``cap 10``."""
         return f"{'' if self.kind == 'mean' else f'{self.kind} '}{self.amount:.15g}"
 
     @property
@@ -56,10 +55,9 @@ class Budget(NamedTuple):
 
 
 class Target(NamedTuple):
-    """A quality to reach on validation at the least cost.
+    """A quality to reach on validation at minimum cost.
 
-    ``kind``: ``keep`` means this share of the reference's best quality, ``quality`` a value of the
-    metric.
+    ``keep`` is a fraction of the reference's best quality, ``quality`` a value of the metric.
     """
 
     amount: float
@@ -73,13 +71,13 @@ class Target(NamedTuple):
 
 
 Limit = Budget | Target
-"""What a point is chosen under: the best quality within a budget, or the least cost at a target."""
+"""Criterion for a point: the best quality within a budget, or the lowest cost for a target."""
 
 
 def as_target(keep: float | str | None, quality: float | None) -> Target | None:
-    """The target of a share to keep (``0.99`` or ``"99%"``) or of a quality; None without either.
+    """Return the target for a fraction to keep (``0.99`` or ``"99%"``) or for a quality, or None.
 
-    Raises UsageError for a share that is not above 0 and at most 1.
+    Raises UsageError for a fraction that is not in (0, 1].
     """
     if keep is None:
         return None if quality is None else Target(float(quality), "quality")
@@ -94,7 +92,7 @@ def as_target(keep: float | str | None, quality: float | None) -> Target | None:
 
 
 def budget_of(value: float | Budget) -> Budget:
-    """A number as a budget of mean cost; infinity is no limit."""
+    """Convert a number to a budget of mean cost; infinity means no limit."""
     return value if isinstance(value, Budget) else Budget(float(value))
 
 
@@ -106,13 +104,13 @@ def choice_within(
     higher: bool,
     corners: Hull | None = None,
 ) -> Choice:
-    """The rule by which everything is chosen: by draw the best on validation within a budget (None:
-    at all), of points with ``cost`` and ``quality`` (draws, p) and ``p95`` (p,).
+    """Choose, in each draw, the best point on validation within a budget (None: no limit).
 
-    A mean cost is met by a mixture of two points; ``corners``, if given, are the hull of all. The
-    cost of 95% of rows is kept by a single point. Points measured under a cap are all within it.
+    Points have ``cost`` and ``quality`` (draws, p) and ``p95`` (p,). All choices use this function.
+    Mean costs allow mixtures of two points; ``corners`` is the precomputed hull of all points. For
+    p95 a single point is chosen. Points measured under a cap all satisfy it.
     """
-    import numpy as np  # here, since help needs the kinds alone
+    import numpy as np  # here, as help only needs the kinds
 
     from bench_core.metrics.frontier import hull, mixed_within
 
@@ -125,11 +123,11 @@ def choice_within(
 def as_budgets(
     values: float | str | Budget | Iterable[float | str | Budget], kind: str = "mean"
 ) -> tuple[Budget, ...]:
-    """Budgets from one or several numbers, texts or budgets, as the command line, a suite or Python
-    gives them, each once, in the order given.
+    """Convert numbers, texts or budgets from the command line, a suite or Python to distinct
+    budgets in the given order.
 
-    A number stands for a budget of this ``kind`` unless a kind precedes it (``p95 20``). Raises
-    UsageError for what is no finite number >= 0 and for an unknown kind.
+    A number is a budget of this ``kind`` unless prefixed by another (``p95 20``). Raises UsageError
+    for numbers that are negative or not finite, and for an unknown kind.
     """
     if isinstance(values, str):
         values = values.split(",")
@@ -140,7 +138,7 @@ def as_budgets(
 
 
 def as_caps(values: float | str | Iterable[float | str | Budget]) -> tuple[float, ...]:
-    """Caps from one or several numbers or texts, in ascending order. Raises UsageError."""
+    """Convert numbers or texts to caps, in ascending order. Raises UsageError."""
     found = as_budgets(values, CAP)
     for budget in found:
         if budget.kind != CAP or not budget.amount > 0:
@@ -150,11 +148,11 @@ def as_caps(values: float | str | Iterable[float | str | Budget]) -> tuple[float
 
 
 def default_budgets(cheapest: float, whole: float) -> tuple[Budget, ...]:
-    """Five mean budgets, evenly spaced on a logarithmic scale from the cost of the cheapest useful
-    point to that of the reference's best, rounded up to two digits so that both can be afforded.
+    """Return five mean budgets, evenly spaced on a logarithmic scale from the cost of the cheapest
+    useful point to the cost of the reference's best, rounded up to two digits.
 
-    Fewer where rounding makes two equal, only the second where the first is not below it, none
-    where nothing costs anything.
+    There are fewer if rounding makes some equal, only the second if the first is not below it, and
+    none if everything is free.
     """
     if not 0 < whole < math.inf:
         return ()
@@ -180,6 +178,6 @@ def _parsed(text: str, kind: str) -> Budget:
 
 
 def _rounded_up(amount: float) -> float:
-    """The next number of two significant digits that is not below ``amount``."""
+    """Return the smallest number of two significant digits that is at least ``amount``."""
     step = Decimal(1).scaleb(math.floor(math.log10(amount)) - 1)
     return float(Decimal(amount).quantize(step, ROUND_CEILING))

@@ -1,11 +1,11 @@
 """Marks of chosen points that suggest a longer or wider search.
 
-- ``not converged``: the last trees of the setting that was chosen still helped (``growing``).
-- ``at edge: NAME``: its value of a parameter ends the range that was searched, and the parameter
-  could go on there.
+- ``not converged``: the last trees of the chosen setting still improved it (``growing``).
+- ``at edge: NAME``: its value of a parameter is at the edge of the search range, and could go
+  further.
 
-``ends`` of a data set's use in the plan (``DatasetUse.ends``) hold, by learner and parameter, the
-values from which on a choice is at an edge; None where there is no further way.
+``ends`` in the plan (``DatasetUse.ends``) hold, by learner and parameter, the values that bound the
+search range; None if there is no further range.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ Ends = Mapping[str, tuple[float | None, float | None]]
 
 
 def _paths_of(points: pd.DataFrame) -> dict[tuple[Any, ...], IntArray]:
-    """The rows of each trial among operating points, by ``_TRIAL``."""
+    """Rows of each trial among operating points, by ``_TRIAL``."""
     found = groups(points, _TRIAL)
     first = points[_TRIAL].iloc[[rows[0] for rows in found]]
     return dict(zip(first.itertuples(index=False, name=None), found, strict=True))
@@ -49,10 +49,10 @@ def _paths_of(points: pd.DataFrame) -> dict[tuple[Any, ...], IntArray]:
 def search_marks(
     chosen: pd.DataFrame, points: pd.DataFrame, ends: Mapping[str, Ends], higher: bool
 ) -> dict[str, tuple[str, ...]]:
-    """By learner the marks of its ``chosen`` points (one row per repeat), each mark once.
+    """Return the distinct marks of each learner's ``chosen`` points (one row per repeat).
 
     ``points`` are all points (``operating_points``), ``chosen`` the best of them; ``ends`` are by
-    learner; ``higher``: whether more of the quality is better.
+    learner; ``higher``: True if higher quality is better.
     """
     paths, found = _paths_of(points), {}
     for learner, own in chosen.groupby("learner", observed=True):
@@ -64,7 +64,7 @@ def search_marks(
             for name, end in ends.get(str(learner), {}).items()
             if any(_beyond(value.get(name), end) for value in values)
         ]
-        if None not in still and "trees" in edges:  # whether more of them help was seen
+        if None not in still and "trees" in edges:  # ``growing`` has decided
             edges.remove("trees")
         marks = [NOT_CONVERGED] if any(still) else []
         if edges:
@@ -74,10 +74,10 @@ def search_marks(
 
 
 def repeated_paths(points: pd.DataFrame) -> dict[str, float]:
-    """By learner how many settings gave the path of an earlier one, mean over repeats.
+    """Return, by learner, the mean number over repeats of settings that repeat an earlier path.
 
-    Such paths have the same quality and cost on validation and test, to the last bit, at every
-    point of ``operating_points``.
+    Such paths have exactly the same quality and cost on validation and test at every point of
+    ``operating_points``.
     """
     import pandas as pd
 
@@ -90,8 +90,8 @@ def repeated_paths(points: pd.DataFrame) -> dict[str, float]:
 
 
 def with_choices(frame: pd.DataFrame, info: RunInfo) -> pd.DataFrame:
-    """The export frame with a last column ``chosen``: ``best`` at each learner's point of best
-    validation quality in the primary metric (by repeat), followed by its marks; else empty."""
+    """Add a last column ``chosen`` to the export frame: ``best`` and marks at each learner's point
+    of best validation quality in the primary metric (by repeat), else empty."""
     frame, keys = frame.assign(chosen=""), [*_TRIAL, "point"]
     for use in {str(use["name"]): use for use in info.datasets}.values():
         own = frame.loc[frame["dataset"] == use["name"]]
@@ -106,10 +106,10 @@ def with_choices(frame: pd.DataFrame, info: RunInfo) -> pd.DataFrame:
 
 
 def growing(path: pd.DataFrame, higher: bool) -> bool | None:
-    """True if the last tenth of the trees on the path of one fit raised its best validation quality
-    by more than a thousandth; None where not all its points tell their trees.
+    """True if the last tenth of the trees of a fit's path raised its best validation quality by
+    more than a thousandth; None unless all its points give their trees.
 
-    Boosting that ended before it had all its trees found nothing more to gain.
+    Boosting that stopped before its maximum number of trees has converged.
     """
     path = path[[CONSTANT not in _settings(str(point)) for point in path["point"]]]
     told = [_settings(str(point)).get("trees") for point in path["point"]]
@@ -127,7 +127,7 @@ def growing(path: pd.DataFrame, higher: bool) -> bool | None:
 
 @lru_cache(4096)
 def _settings(text: str) -> Mapping[str, Any]:
-    """A point or parameters; most trials of a run have the same points."""
+    """Parse a point or parameters, cached: most trials of a run have the same points."""
     found: Mapping[str, Any] = json.loads(text or "{}")
     return found
 

@@ -1,9 +1,9 @@
-"""Merge results stores: row by row, under the keys that name what was computed.
+"""Merge results stores row by row, by content keys.
 
-Of two rows of one key the finished one stays; of two finished ones, which must be equal to 1e-9,
-the target's, with the weaker verdict of their audits (nobody else's store can verify what is one's
-own); of two failures the later. Attempts are a
-set. The numbers of runs are each store's own.
+For two rows of one key, the finished one is kept. Two finished rows must agree to 1e-9; the
+target's row is kept with the weaker of the two audit verdicts, as another store cannot verify one's
+own. Of two failures the later one is kept. Attempts are merged as a set. Numbers of runs are
+separate for each store.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ UPDATE run SET state = iif(EXISTS (
 
 @dataclass(frozen=True, slots=True)
 class Merged:
-    """Result of a merge: the number of new finished trials and fits, and the names of its runs."""
+    """Result of a merge: numbers of new finished trials and fits, and names of the merged runs."""
 
     trials: int
     fits: int
@@ -62,10 +62,10 @@ class Merged:
 
 
 def merge(target: Path, sources: Sequence[Path]) -> Merged:
-    """Bring the results of ``sources`` into the store at ``target``, made where there is none.
+    """Merge the results of ``sources`` into the store at ``target``, which is created if missing.
 
-    Raises InputError for a source that is no store, before anything is done; and for one with a
-    trial whose result differs: that store is left out, those before it are in.
+    Raises InputError for a source that is not a store, before any change. Also raises it for a
+    source with a different result of a trial: that source is skipped, earlier ones are merged.
     """
     for source in sources:
         if not check_store(source):
@@ -83,15 +83,15 @@ def merge(target: Path, sources: Sequence[Path]) -> Merged:
 
 
 def take(writer: Writer, shard: Path) -> None:
-    """Bring the fits, trials and attempts of a shard into the store of ``writer``, where its run
-    is known. What that takes does not grow with the store's trials. Raises as ``merge``."""
+    """Merge the fits, trials and attempts of a shard into the store of ``writer``, which has its
+    run. The cost does not grow with the store's trials. Raises as ``merge``."""
     with _attached(writer.db, shard), writer.transaction() as db:
         _join(db, writer.path, shard)
 
 
 def copy_fits(target: Path, source: Path, keys: Sequence[str]) -> None:
-    """Give the store at ``target``, made where there is none, finished fits of another, with the
-    last attempt at each, which marks its trials."""
+    """Copy finished fits from another store to ``target``, which is created if missing, with the
+    last attempt of each fit, which marks its trials."""
     listed = ", ".join("?" * len(keys))
     with open_writer(target) as writer, _attached(writer.db, source):
         for key in keys:
@@ -116,14 +116,14 @@ def _attached(db: sqlite3.Connection, source: Path) -> Iterator[None]:
 
 
 def _copy(source: Path, target: Path, name: str) -> None:
-    """One file of a folder into another, unless it is there."""
+    """Copy one file to another folder, unless it exists."""
     if not (target / name).exists():
         with atomic_file(target / name) as new:
             shutil.copyfile(source / name, new)
 
 
 def _join(db: sqlite3.Connection, target: Path, source: Path) -> None:
-    """Bring in everything but runs from the attached store ``source``."""
+    """Merge everything except runs from the attached store ``source``."""
     both = [*select(db, _BOTH_FINISHED)]
     for row in both:
         one, two = (Store(path).trial(row["key"]) for path in (target, source))
@@ -136,16 +136,16 @@ def _join(db: sqlite3.Connection, target: Path, source: Path) -> None:
         if AUDITS.index(row["other_audit"]) < AUDITS.index(row["audit"]):
             values = [row["other_audit"], row["other_error"], row["key"]]
             db.execute("UPDATE main.trial SET audit = ?, error = ? WHERE key = ?", values)
-    # models first: a row must never refer to a file that is not there
+    # models first: rows must never refer to a missing file
     for path in models_in(source):
         name = str(path.relative_to(states_folder(source)))
         _copy(states_folder(source), states_folder(target), name)
     db.execute(_FITS)
-    # a trial that is replaced failed, and has neither points nor values
+    # a replaced trial has failed, and has neither points nor values
     db.execute(f"DELETE FROM main.trial WHERE key IN ({_GIVES_WAY})")
     db.execute("INSERT OR IGNORE INTO sensor SELECT * FROM other.sensor")
     add_metrics(db, names_of(db, "point", "other"))
-    # points and values before trials: "new" means that the trial is not here yet
+    # points and values before trials: "new" means that the trial is missing
     for table in OF_TRIAL:
         names = ", ".join(map(quoted, names_of(db, table, "other")))
         rows = f"SELECT {names} FROM other.{table} WHERE trial {_NEW}"
@@ -155,7 +155,7 @@ def _join(db: sqlite3.Connection, target: Path, source: Path) -> None:
 
 
 def _join_runs(writer: Writer) -> list[str]:
-    """Bring in runs, each with its list of trials; their names. The later record of a run holds."""
+    """Merge runs with their lists of trials and return their names; the later record wins."""
     db, names = writer.db, []
     for row in [*select(db, "SELECT * FROM other.run ORDER BY created_at, run")]:
         names.append(run := row["run"])

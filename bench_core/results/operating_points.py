@@ -1,16 +1,15 @@
-"""Choose operating points on VALIDATION and read their TEST rows.
+"""Choose operating points on VALIDATION and report their TEST results.
 
 ``operating_points`` turns the export frame (one row per trial x point x split) into one row per
-point; all other functions choose among these rows. A *repeat* is one seed on one fold; each repeat
-chooses by its own validation rows, and ``over_repeats`` then gives mean and standard deviation of
-the test values. What was measured under caps takes part only where a cap is asked for. Trials that
-are not ``ok`` or failed the replay audit take no part. ``higher`` says whether more of the quality
-is better.
+point; all other functions choose among these rows. A *repeat* is one seed on one fold. Each repeat
+chooses by its own validation rows; ``over_repeats`` then computes mean and standard deviation of
+the test values. Results under caps are used only if a cap is requested. Trials that are not ``ok``
+or failed the replay audit are excluded. ``higher``: True if higher quality is better.
 
-What is chosen may mix two points (``Choice``): its row is that of the costlier one, with
-``cheaper_params`` and ``cheaper_point`` of the other and ``part``, the share of rows that the other
-serves. Qualities and mean costs are those of the mixture; of ``cost_p95``, ``cost_max`` and
-``features_used``, which no mean gives, the larger.
+A choice may mix two points (``Choice``). Its row is the more expensive point's, with
+``cheaper_params`` and ``cheaper_point`` of the other and ``part``, the fraction of rows served by
+the other. Qualities and mean costs are the mixture's. ``cost_p95``, ``cost_max`` and
+``features_used`` are the larger of both values, as they are not means.
 """
 
 from __future__ import annotations
@@ -64,26 +63,25 @@ _CHOSEN_BY = (*_POINT, "split", "status", "audit", "marks", "total_cost", "cost_
 
 
 class Criterion(NamedTuple):
-    """The metric that points are chosen by: its column and its direction."""
+    """Metric by which points are chosen: its column and direction."""
 
     name: str
     higher_is_better: bool
 
 
 def criterion(info: RunInfo, name: str) -> Criterion:
-    """A metric of a run. The run holds its direction: a report needs no plugin of the run."""
+    """Metric of a run. The run stores its direction: reports need no plugins."""
     return Criterion(name, bool(info.higher_is_better.get(name, True)))
 
 
 def of_dataset(frame: pd.DataFrame, dataset: str, metric: str) -> pd.DataFrame:
-    """The rows of one data set, with the columns alone by which points are chosen: those of a large
-    run take little room."""
+    """Rows of one data set with only the columns needed to choose points, to save memory."""
     names = dict.fromkeys((*_CHOSEN_BY, metric))
     return frame.loc[frame["dataset"] == dataset, [name for name in names if name in frame.columns]]
 
 
 def groups(table: pd.DataFrame, keys: Sequence[str]) -> list[IntArray]:
-    """The positions of the rows that have the same keys, in order of the keys."""
+    """Positions of the rows with equal keys, in order of the keys."""
     if table.empty:
         return []
     grouped = table.groupby(list(keys), sort=True, observed=True, dropna=False)
@@ -95,17 +93,17 @@ def groups(table: pd.DataFrame, keys: Sequence[str]) -> list[IntArray]:
 def operating_points(
     frame: pd.DataFrame, metric: str, cost: str = "total_cost", *, cap: float | None = None
 ) -> pd.DataFrame:
-    """One row per operating point: what it is and costs on test, with ``valid_quality``,
-    ``valid_cost``, ``test_quality`` and ``test_cost`` added, of the columns ``metric`` and
-    ``cost``, and ``valid_p95``, what 95% of rows cost at most on validation.
+    """Return one row per operating point, with its settings and test costs.
 
-    With a ``cap`` they are what was measured under it, one for each trial; otherwise the points of
-    the paths. Raises UsageError if the frame has no such column.
+    Added columns: ``valid_quality``, ``valid_cost``, ``test_quality`` and ``test_cost`` from the
+    columns ``metric`` and ``cost``, and ``valid_p95``, the 95th percentile of validation row costs.
+    With a ``cap`` the rows are results under it, one per trial; otherwise the points of the paths.
+    Raises UsageError if the frame lacks a column.
     """
     for column in (metric, cost):
         if column not in frame.columns:
             raise UsageError(_missing(column, frame))
-    # a point of one trial is one row on each split
+    # combine the rows of a point on all splits
     keys = [key for key in _POINT if key in frame.columns]
     usable = frame["status"] == "ok"
     if "audit" in frame.columns:
@@ -126,7 +124,7 @@ def operating_points(
 
 
 def undefined(frame: pd.DataFrame, metric: str) -> str:
-    """Where a metric has no value, whatever the learner: ``"test (fold 2, seed 0)"`` and so on."""
+    """Splits on which a metric is undefined for all learners: ``"test (fold 2, seed 0)"``."""
     judged = frame[(frame["status"] == "ok") & frame["split"].isin(("valid", "test"))]
     known = judged[metric].notna().groupby([judged[k] for k in ("split", *REPEAT)], observed=True)
     found = known.any()
@@ -135,13 +133,12 @@ def undefined(frame: pd.DataFrame, metric: str) -> str:
 
 
 def best_points(points: pd.DataFrame, higher: bool) -> pd.DataFrame:
-    """For each learner and repeat the point with the best validation quality (of equals the
-    cheapest)."""
+    """Return the point of best validation quality (ties: cheapest) by learner and repeat."""
     return under_budget(points, higher, np.inf)
 
 
 def caps_of(frame: pd.DataFrame) -> list[float]:
-    """The caps that were measured, rising."""
+    """Return the measured caps, in ascending order."""
     found = frame[CAP].dropna().unique() if CAP in frame.columns else ()
     return sorted(float(cap) for cap in found)
 
@@ -149,8 +146,8 @@ def caps_of(frame: pd.DataFrame) -> list[float]:
 def points_within(
     frame: pd.DataFrame, metric: Criterion, limit: Limit, reference: str = ""
 ) -> pd.DataFrame:
-    """For each learner and repeat the best point within a budget, or the cheapest that reaches a
-    target, from the export frame. Those without any are left out."""
+    """Return, from the export frame, each learner's and repeat's best point within a budget, or the
+    cheapest that reaches a target. Learners and repeats without a point are omitted."""
     cap = limit.amount if limit.kind == CAP else None
     points = operating_points(frame, metric.name, cap=cap)
     if isinstance(limit, Target):
@@ -159,13 +156,13 @@ def points_within(
 
 
 def under_budget(points: pd.DataFrame, higher: bool, budget: Budget | float) -> pd.DataFrame:
-    """For each learner and repeat the best that keeps to ``budget`` on validation, by
-    ``choice_within``; learners and repeats without any are left out."""
+    """Return each learner's and repeat's best point within ``budget`` on validation, by
+    ``choice_within``; learners and repeats without a point are omitted."""
     return mixture(points, choices_within(points, higher, budget))
 
 
 def choices_within(points: pd.DataFrame, higher: bool, budget: Budget | float) -> Choice:
-    """The choices among the rows of ``under_budget``."""
+    """Choices that give the rows of ``under_budget``."""
     within = budget_of(budget)
     return _chosen(points, lambda cost, own, p95: choice_within(within, cost, own, p95, higher))
 
@@ -173,8 +170,8 @@ def choices_within(points: pd.DataFrame, higher: bool, budget: Budget | float) -
 def reaching(
     points: pd.DataFrame, higher: bool, target: Target, reference: str = ""
 ) -> pd.DataFrame:
-    """For each learner and repeat the least cost at which it reaches a target on validation; of a
-    share to keep by ``savings``, against the ``reference`` among the points."""
+    """Return each learner's and repeat's cheapest point that reaches a target on validation.
+    Fractions to keep refer to the ``reference`` among the points (``savings``)."""
     if target.kind == KEEP:
         found = savings(points, higher, reference, target.amount)
         return found[found["reached"]].reset_index(drop=True)
@@ -188,7 +185,7 @@ def reaching(
 def why_not_reached(
     points: pd.DataFrame, metric: Criterion, target: Target, reference: str, learner: str = ""
 ) -> str:
-    """The reason why no point of a learner ("": of any) reaches a target, and the remedy."""
+    """Reason why no point of a learner ("": of any) reaches a target, and the remedy."""
     words = target.words(metric.name, reference)
     if target.kind == KEEP and reference not in set(points["learner"]):
         remedy = (
@@ -209,7 +206,7 @@ def why_not_reached(
 def _chosen(
     points: pd.DataFrame, choose: Callable[[FloatArray, FloatArray, FloatArray], Choice]
 ) -> Choice:
-    """What is chosen, by rows, from cost and quality (1, p) and cost of 95% of rows (p,)."""
+    """Choose rows by ``choose`` from each repeat's cost and quality (1, p) and p95 cost (p,)."""
     found = []
     for own, (cost, quality, p95) in _by_repeat(points):
         choice = choose(cost[None], quality[None], p95)
@@ -220,17 +217,17 @@ def _chosen(
 
 
 def mixture(points: pd.DataFrame, chosen: Choice) -> pd.DataFrame:
-    """The rows (n,) of a choice among these points."""
+    """Return the rows (n,) of a choice among these points."""
     found = points.iloc[chosen.point].reset_index(drop=True)
     others = {f"cheaper_{name}": points[name].to_numpy()[chosen.cheaper] for name in _SETTING}
     for name in found.columns.intersection([*_FIGURES, *_COSTS, "total_cost", "valid_p95"]):
         found[name] = mixed_values(points, chosen, name)
-    if "audit" in points:  # the weaker of both
+    if "audit" in points:  # the weaker verdict
         strength = points["audit"].astype(object).fillna("").map(AUDITS.index).to_numpy()
         weaker = (chosen.part > 0) & (strength[chosen.cheaper] < strength[chosen.point])
         audit = points["audit"].iloc[np.where(weaker, chosen.cheaper, chosen.point)]
         found["audit"] = audit.reset_index(drop=True)
-    if "marks" in points:  # of both models
+    if "marks" in points:  # marks of both models
         every = points["marks"].fillna("").astype(str).to_numpy(dtype=object)
         other = np.where(chosen.part > 0, every[chosen.cheaper], "")
         both = every[chosen.point] + ", " + other
@@ -239,8 +236,8 @@ def mixture(points: pd.DataFrame, chosen: Choice) -> pd.DataFrame:
 
 
 def curve(points: pd.DataFrame, higher: bool, mixes: bool = True) -> pd.DataFrame:
-    """By learner and repeat the points whose mixtures are best, by ascending validation cost
-    (without ``mixes`` the frontier): chosen by ``valid_*``, to be drawn by ``test_*``."""
+    """Return, by learner and repeat, the points of optimal mixtures by validation cost (without
+    ``mixes`` the frontier). They are chosen by ``valid_*`` and drawn by ``test_*``."""
     rows = [np.zeros(0, dtype=np.int64)]
     for own, (cost, quality, _) in _by_repeat(points):
         found = frontier(cost, quality, higher)
@@ -251,7 +248,7 @@ def curve(points: pd.DataFrame, higher: bool, mixes: bool = True) -> pd.DataFram
 
 
 def choosable_points(points: pd.DataFrame, higher: bool) -> pd.DataFrame:
-    """The points that some budget of mean cost, or of that of 95% of rows, chooses."""
+    """Return the points that some budget of mean or p95 cost chooses."""
     rows = [np.zeros(0, dtype=np.int64)]
     for own, (cost, quality, p95) in _by_repeat(points):
         rows.append(own[choosable(cost, p95, quality, higher)])
@@ -259,13 +256,13 @@ def choosable_points(points: pd.DataFrame, higher: bool) -> pd.DataFrame:
 
 
 def mean_path(chosen: pd.DataFrame, mixes: bool = True) -> tuple[pd.DataFrame, Choice]:
-    """The mean over repeats of the ``curve`` of one learner, and the choices (repeats, budgets)
-    among its rows that it is the mean of: at each ``budget`` mean and standard deviation (``_std``)
-    of ``test_quality`` and ``test_cost``.
+    """Return the mean over repeats of one learner's ``curve``, and the underlying choices (repeats,
+    budgets). At each ``budget`` it has mean and standard deviation (``_std``) of ``test_quality``
+    and ``test_cost``.
 
-    Budgets are the validation costs of all repeats' points, from the first at which every repeat
-    has a point; none where the quality of a repeat is not defined on test. Between two of
-    them the curve is a line (without ``mixes`` a step).
+    Budgets are the validation costs of all repeats' points, from the first that allows a point in
+    every repeat; none if a repeat's test quality is undefined. Between two budgets the curve is
+    linear (without ``mixes`` a step).
     """
     import pandas as pd
 
@@ -299,7 +296,7 @@ def mean_path(chosen: pd.DataFrame, mixes: bool = True) -> tuple[pd.DataFrame, C
 
 
 def mixed_values(points: pd.DataFrame, chosen: Choice, column: str) -> FloatArray:
-    """The values of a column by choice, in its shape."""
+    """Values of a column for choices, in their shape."""
     values = points[column].to_numpy(dtype=np.float64)
     own, its = values[chosen.point], values[chosen.cheaper]
     mixed = np.maximum(own, its) if column in _LARGER else own + chosen.part * (its - own)
@@ -308,7 +305,7 @@ def mixed_values(points: pd.DataFrame, chosen: Choice, column: str) -> FloatArra
 
 
 def mixed_figures(points: pd.DataFrame, chosen: Choice) -> pd.DataFrame:
-    """Quality and cost on test of choices among these points."""
+    """Test quality and cost of choices among these points."""
     import pandas as pd
 
     names = ("test_quality", "test_cost")
@@ -318,17 +315,16 @@ def mixed_figures(points: pd.DataFrame, chosen: Choice) -> pd.DataFrame:
 def savings(
     points: pd.DataFrame, higher: bool, reference: str, share: float, mixes: bool = True
 ) -> pd.DataFrame:
-    """The saving of each learner against the reference learner, repeat by repeat.
+    """Return the saving of each learner relative to the reference learner, per repeat.
 
-    The target is ``share`` of the reference's best validation quality (for a metric that is
-    better when lower: at most that quality / share). Each learner, the reference too, takes its
+    The target is ``share`` of the reference's best validation quality (for a metric that is better
+    when lower: at most that quality / share). Each learner, including the reference, uses its
     cheapest mixture that reaches the target on validation (without ``mixes`` its cheapest point).
-    Added columns: ``target``, ``reached``,
-    ``reference_quality`` and ``reference_cost`` (test, at the reference's best validation point)
-    and ``saving``: what the reference pays on test for the target over what the learner pays. A
-    repeat that does not reach the target, or has no reference, is a row with ``reached`` False and
-    NaN. A diverged fit is no reference, nor is one whose target the best constant reaches, which
-    costs nothing.
+    Added columns: ``target``, ``reached``, ``reference_quality`` and ``reference_cost`` (test, at
+    the reference's best validation point) and ``saving``, the reference's test cost for the target
+    over the learner's. If a repeat does not reach the target or has no reference, ``reached`` is
+    False and the others are NaN. A diverged fit is not a reference, nor is a fit whose target is
+    reached by the best constant, which is free.
     """
     sign = 1 if higher else -1
     constant = points["point"].astype(str).str.contains(f'"{CONSTANT}"').to_numpy(dtype=bool)
@@ -339,7 +335,7 @@ def savings(
     )
 
     def reaching(rows: IntArray, aim: float) -> tuple[int, int, float, float]:
-        """The rows of the cheapest mixture that reaches the aim, its part, and its test cost."""
+        """Rows of the cheapest mixture that reaches the aim, its part, and its test cost."""
         corners = hull(cost[None, rows], quality[None, rows], higher)
         found = mixed_reaching(corners, np.array([aim]), higher)
         if not mixes and found.point[0] >= 0:
@@ -366,7 +362,7 @@ def savings(
             *_, whole = reaching(own, aim)
         for inside in groups(points.iloc[part], ["learner"]):
             above, below, mixed, paid = reaching(part[inside], aim)
-            first = int(part[inside][0])  # what does not hang on a point
+            first = int(part[inside][0])  # values that do not depend on the point
             rows.append((above, below, mixed) if above >= 0 else (first, first, 0.0))
             added.append((above, best, aim, _over(whole, paid)))
     point, cheaper, parts = np.array(rows, dtype=np.float64).reshape(-1, 3).T
@@ -392,12 +388,12 @@ def diverged(rows: pd.DataFrame) -> pd.Series[bool]:
 
 
 def over_repeats(points: pd.DataFrame) -> pd.DataFrame:
-    """Mean and standard deviation over repeats, one row per learner and data set.
+    """Compute mean and standard deviation over repeats, one row per learner and data set.
 
-    Takes the rows of ``best_points``, ``under_budget`` or ``savings``. For each figure ``x`` there
-    is ``x`` (mean) and ``x_std`` (sample standard deviation, NaN for one repeat); ``repeats``
-    counts them. Of savings ``reached`` counts the repeats that reached the target; unless all did,
-    every mean is NaN: it would be biased towards the repeats that did.
+    The input is the result of ``best_points``, ``under_budget`` or ``savings``. Each quantity ``x``
+    has columns ``x`` (mean) and ``x_std`` (sample standard deviation, NaN for one repeat);
+    ``repeats`` is their number. For savings, ``reached`` counts the repeats that reached the
+    target. Unless all did, every mean is NaN, as it would be biased towards the repeats that did.
     """
     import pandas as pd
 
@@ -407,7 +403,7 @@ def over_repeats(points: pd.DataFrame) -> pd.DataFrame:
     found = pd.DataFrame({"repeats": by.size()})
     if "reached" in points:
         found["reached"] = by["reached"].sum()
-    with np.errstate(invalid="ignore"):  # an infinite saving has no deviation
+    with np.errstate(invalid="ignore"):  # infinite savings have no deviation
         for name in names:
             values = by[name]
             found[name] = values.mean().where(values.count() == found["repeats"])
@@ -424,8 +420,8 @@ def _missing(column: str, frame: pd.DataFrame) -> str:
 
 
 def _by_repeat(points: pd.DataFrame) -> Iterator[tuple[IntArray, FloatArray]]:
-    """For every learner and repeat, in order of their keys, its rows, and (3, rows) their costs,
-    qualities and costs of 95% of rows on validation."""
+    """Yield, for every learner and repeat in order of their keys, its rows, and their validation
+    costs, qualities and p95 costs (3, rows)."""
     keys = [key for key in (*_LEARNER, *REPEAT) if key in points]
     figures = points[["valid_cost", "valid_quality", "valid_p95"]].to_numpy(dtype=np.float64).T
     for own in groups(points, keys):

@@ -1,8 +1,8 @@
-"""The records of a run: specifications sent to workers, and what comes back, is stored and shown.
+"""Records of a run: specifications for workers, and results that are stored and shown.
 
 The fields of ``RunInfo``, ``Trial``, ``OperatingPoint``, ``StoredValues`` and ``Attempt`` are the
-columns of the store's tables (``tables.py``). Those of a trial and its points are also what a
-worker sends and the columns of the data frame: a field added here appears in all of them.
+columns of the store's tables (``tables.py``). Workers send the fields of a trial and its points,
+and the data frame has them as columns: a new field appears in all of these.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ from bench_core._io.files import from_cache, in_cache
 from bench_core.arrays import Float32Array, FloatArray
 
 COSTS = ("feature_cost", "evaluation_cost", "total_cost", "cost_p95", "cost_max")
-"""The fields of an operating point that are costs per row."""
+"""Fields of an operating point that are costs per row."""
 
 TRIAL_DIGITS = 12
-"""Of a trial's key, in exports and logs."""
+"""Digits of a trial's key in exports and logs."""
 
 _INTERNAL = {"frame": False}
-"""Metadata of a field that the store keeps and the data frame leaves out."""
+"""Metadata of a field in the store, but not in the data frame."""
 
 _ELSEWHERE = {"frame": False, "column": False}
-"""Metadata of a field that is no column: its rows have a table of their own, or it is computed."""
+"""Metadata of a field without a column: it is computed, or has its own table."""
 
 _sorted_json = json.JSONEncoder(sort_keys=True).encode
 
 
 class Status(StrEnum):
-    """Status of a fit or trial. Only ``ok`` is final: the others are tried again."""
+    """Status of a fit or trial. Only ``ok`` is final; others are tried again."""
 
     OK = "ok"
     FAILED = "failed"
@@ -47,7 +47,7 @@ class Status(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunRecord:
-    """Fields of a run that its plan and its stored row share."""
+    """Fields common to a run's plan and its row in the store."""
 
     suite: str
     title: str
@@ -57,17 +57,17 @@ class RunRecord:
     accounting: str
     metrics: tuple[str, ...]  # of all data sets, the primary one first
     higher_is_better: Mapping[str, bool]
-    datasets: tuple[Any, ...]  # of a plan DatasetUse, of a stored run their JSON
+    datasets: tuple[Any, ...]  # DatasetUse in a plan, JSON in a stored run
     notes: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     extra: Mapping[str, Any] = field(default_factory=dict)  # values of plugins' suite keys
     baselines: tuple[str, ...] = ()
-    absent: tuple[str, ...] = ()  # data sets of the suite whose files were not there
+    absent: tuple[str, ...] = ()  # data sets of the suite with missing files
 
 
 @dataclass(frozen=True, slots=True)
 class FitSpec:
-    """Everything ``run_fit`` needs, as JSON values."""
+    """Input of ``run_fit``, as JSON values."""
 
     key: str
     title: str
@@ -80,13 +80,13 @@ class FitSpec:
     states: str  # folder of fitted models
     threads: int = 1
     needs: Mapping[str, str] = field(default_factory=dict)  # FitKeys by encoded learner
-    costs: str = ""  # key of the cost model in states; "": that of the data
+    costs: str = ""  # key of the cost model in states; "": the data's
     plugins: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class TrialSpec:
-    """Everything ``run_trial`` needs, and what the export says about it; more in ``FitSpec``."""
+    """Input of ``run_trial``, and its description in exports; see also ``FitSpec``."""
 
     key: str = field(metadata=_INTERNAL)
     title: str = field(metadata=_INTERNAL)
@@ -101,11 +101,11 @@ class TrialSpec:
     stand_in: bool
     task: str = field(metadata=_INTERNAL)
     data: str = field(metadata=_INTERNAL | {"to_text": in_cache, "of_text": from_cache})
-    states: str = field(metadata=_INTERNAL | {"to_text": lambda _: ""})  # those of the store
+    states: str = field(metadata=_INTERNAL | {"to_text": lambda _: ""})  # the store's folder
     metrics: tuple[str, ...] = field(metadata=_INTERNAL)
     unit: str
     cost_model: str = "sensor"
-    surrogate: bool = False  # trained on other prices than those of the cost model
+    surrogate: bool = False  # trained on prices other than the cost model's
     accounting: str = "path"
     audit_mode: str = field(default="sample", metadata=_INTERNAL)  # off, sample, full
     splits: tuple[str, ...] = field(default=("valid", "test"), metadata=_INTERNAL)
@@ -122,7 +122,7 @@ class TrialSpec:
 class FitResult:
     """Time and memory of a fit."""
 
-    seconds: float  # wall clock of ``fit`` alone, without loading of modules and kernels
+    seconds: float  # wall clock of ``fit``, without loading modules and kernels
     peak_rss_mb: float  # resident
 
 
@@ -130,7 +130,7 @@ class FitResult:
 class StoredValues:
     """Values per query or row of a split, at the ``points`` (p,) that budgets choose on validation.
 
-    Neighbours are averaged where there are more than ``VALUE_UNITS`` of ``execution.trial`` units.
+    Neighbours are averaged if there are more than ``execution.trial.VALUE_UNITS`` units.
     """
 
     split: str
@@ -139,46 +139,46 @@ class StoredValues:
     cost: Float32Array  # (p, m) per row of each unit
     weights: Float32Array  # (m,) of the metric
     rows: Float32Array  # (m,) rows of each unit, with multiplicity
-    # (p, s) share of rows that buy each sensor; where the order is known (p, (2 + t) s), behind it
-    # the mean over rows of its step, and the share that buys it in each of the first t steps
+    # (p, s) fraction of rows that buy each sensor; with a known order (p, (2 + t) s), followed by
+    # the mean of its step over rows, and the fraction that buys it in each of the first t steps
     bought: Float32Array
 
 
 VALUE_ARRAYS = ("metric", "cost", "weights", "rows", "bought")
-"""The arrays of ``StoredValues``."""
+"""Arrays of ``StoredValues``."""
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The outcome of a trial's audit."""
+    """Result of a trial's audit."""
 
-    # verified (every query and point), sampled, declared (not audited, or not shown how purchases
-    # were made) or failed
+    # verified (every query and point), sampled, declared (not audited, or order of purchases
+    # unknown) or failed
     word: str
-    reason: str = ""  # one line, of the last two
+    reason: str = ""  # one line, if declared or failed
 
 
 class Sensors(NamedTuple):
-    """The sensors that could be bought."""
+    """Sensors that could be bought."""
 
-    names: tuple[str, ...] = ()  # the features that need each
+    names: tuple[str, ...] = ()  # features that need each sensor
     price: tuple[float, ...] = ()  # additive
 
 
 class Stages(NamedTuple):
-    """The stages of a model (``protocols.StageTree``)."""
+    """Stages of a model (``protocols.StageTree``)."""
 
     parent: tuple[int, ...] = ()
     sensors: tuple[int, ...] = ()
     price: tuple[float, ...] = ()
-    reached: Mapping[Any, Sequence[float]] = {}  # share of test rows, by kept operating point
+    reached: Mapping[Any, Sequence[float]] = {}  # fraction of test rows, by kept operating point
 
 
 @dataclass(frozen=True, slots=True)
 class OperatingPoint:
     """One operating point on one split. Costs are per row."""
 
-    number: int = field(metadata=_INTERNAL)  # its place on the path
+    number: int = field(metadata=_INTERNAL)  # position on the path
     point: Mapping[str, int | float] = field(metadata={"to_text": canonical})
     split: str
     metrics: Mapping[str, float] = field(metadata={"spread": True})
@@ -187,7 +187,7 @@ class OperatingPoint:
     total_cost: float
     cost_p95: float
     cost_max: float
-    cap: float | None  # what no row may cost, where that was enforced
+    cap: float | None  # maximum cost of each row, if enforced
     features_used: int  # features that any row could read
 
 
@@ -201,20 +201,19 @@ def _list_key(sensors: Sensors) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Trial(TrialSpec):
-    """A trial as it ended: what was asked for, and what came of it.
+    """A finished trial: its specification and results.
 
-    A worker fills in what it measured (``MEASURED``); the writer adds how the job went, where and
-    when.
+    A worker sets the fields ``MEASURED``; the writer adds time, machine and the job's outcome.
     """
 
     status: str = "ok"
-    error: str = ""  # why it failed, or why its audit has this verdict
+    error: str = ""  # reason of a failure or of the audit's verdict
     audit: str = ""
     marks: tuple[str, ...] = field(
         default=(), metadata={"to_text": ", ".join, "of_text": _marks_of}
     )
     fit_seconds: float | None = None
-    predict_seconds: float | None = None  # without training rows, on which few are scored
+    predict_seconds: float | None = None  # without training rows
     peak_rss_mb: float | None = None
     seconds: float = field(default=0.0, metadata=_INTERNAL)
     cpu: str = ""
@@ -222,7 +221,7 @@ class Trial(TrialSpec):
     versions: str = ""
     created_at: str = ""
     stages: Mapping[str, Any] = field(default_factory=dict, metadata=_INTERNAL)  # ``Stages``
-    # the column is the key of their list in table ``sensor``: most trials have the same
+    # the column is the key of the list in table ``sensor``: most trials share it
     sensors: Sensors = field(
         default_factory=Sensors, metadata={**_INTERNAL, "to_text": _list_key, "of_text": str}
     )
@@ -231,30 +230,30 @@ class Trial(TrialSpec):
 
     @property
     def short(self) -> str:
-        """Its name in exports and logs: the beginning of its key."""
+        """Name in exports and logs: the beginning of its key."""
         return self.key[:TRIAL_DIGITS]
 
     @classmethod
     def of(cls, spec: TrialSpec, **ended: Any) -> Trial:
-        """The trial of a specification, with fields that are not in it."""
+        """Create a trial from a specification and further fields."""
         return cls(**{f.name: getattr(spec, f.name) for f in fields(TrialSpec)}, **ended)
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class TrialValues(StoredValues):
-    """The stored values of one trial on one split, and what they belong to.
+    """Stored values of one trial on one split, with their metadata.
 
-    Units stand in the same order for all trials on one data set, fold, seed and split.
+    Units have the same order in all trials on one data set, fold, seed and split.
     """
 
     trial: Trial
-    settings: tuple[Mapping[str, Any], ...]  # (p,) the operating points
-    p95: FloatArray  # (p,) what 95% of validation rows cost at most
-    steps: Float32Array | None = None  # (p, 1 + t, s), what ``bought`` has behind the shares
+    settings: tuple[Mapping[str, Any], ...]  # (p,) operating points
+    p95: FloatArray  # (p,) 95th percentile of validation row costs
+    steps: Float32Array | None = None  # (p, 1 + t, s), entries of ``bought`` on steps
 
     @property
     def stages(self) -> Stages | None:
-        """The model's stages, if it has any, ``reached`` by place among the points."""
+        """The model's stages, if any; ``reached`` is keyed by position among the points."""
         if not self.trial.stages:
             return None
         found = Stages(**with_tuples(self.trial.stages))
@@ -263,62 +262,62 @@ class TrialValues(StoredValues):
 
 
 MEASURED = tuple(f.name for f in fields(Trial)[len(fields(TrialSpec)) :])
-"""The fields of a trial that its specification does not have."""
+"""Fields of a trial that are not in its specification."""
 
 MORE_THREADS = "more threads than granted"
-"""The mark of a trial whose fit or model kept more threads busy than it was to have."""
+"""Mark of a trial whose fit or model used more threads than allowed."""
 
 AUDITS = ("failed", "", "declared", "sampled", "verified")
-"""Verdicts of audits, each weaker than those behind it."""
+"""Verdicts of audits, from weakest to strongest."""
 
 Kind = Literal["fit", "score", "audit"]
 
 Result = Any
-"""FitResult, Trial or Verdict, by the kind of the job; None where it failed."""
+"""FitResult, Trial or Verdict, by the kind of the job; None if it failed."""
 
 
 def with_tuples(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Fields that were read from JSON, which has lists in place of tuples."""
+    """Convert lists in fields read from JSON to tuples."""
     return {k: tuple(v) if isinstance(v, list) else v for k, v in values.items()}
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One piece of work."""
+    """One unit of work."""
 
     kind: Kind
     spec: FitSpec | TrialSpec
-    needs: tuple[str, ...] = ()  # keys of jobs that must have ended well before
+    needs: tuple[str, ...] = ()  # keys of jobs that must succeed first
 
     @property
     def key(self) -> str:
-        """Its identity among the jobs of a run."""
+        """Unique key among the jobs of a run."""
         return f"{self.kind}:{self.spec.key}"
 
     @property
     def learner(self) -> str:
-        """The learner's name."""
+        """Name of the learner."""
         spec = self.spec
         return spec.learner_name if isinstance(spec, FitSpec) else spec.learner
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Outcome:
-    """Outcome of a job."""
+    """Result of a job."""
 
     job: Job
     status: Status
-    error: str = ""  # one line; of a fit that is ok about threads that it was not to have
+    error: str = ""  # one line; for a successful fit, excess threads
     trace: str = ""  # traceback, beginning with the plugin's frames
     result: Result = None
     seconds: float = 0.0
     output: str = ""  # the end of what the job wrote to stdout and stderr
-    stored: bool = False  # the store has it already, from the shard of a task
+    stored: bool = False  # already stored, from the shard of a task
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunInfo(RunRecord):
-    """A run as the store remembers it."""
+    """A run in the store."""
 
     run: str
     number: int
@@ -326,7 +325,7 @@ class RunInfo(RunRecord):
     updated_at: str
     state: str  # running, interrupted (also by a kill) or finished
     request: Mapping[str, Any]
-    planned: int = field(default=0, metadata=_ELSEWHERE)  # trials; counts: of those that ended
+    planned: int = field(default=0, metadata=_ELSEWHERE)  # trials; ``counts`` has finished ones
     counts: Mapping[str, int] = field(default_factory=dict, metadata=_ELSEWHERE)
 
     @property
@@ -337,7 +336,7 @@ class RunInfo(RunRecord):
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One attempt at a fit, trial or audit; texts as in ``Outcome``."""
+    """One attempt of a fit, trial or audit; texts as in ``Outcome``."""
 
     run: str
     kind: str
@@ -350,15 +349,17 @@ class Attempt:
     seconds: float
     created_at: str
     machine: str
-    attempt: int = field(default=0, metadata=_ELSEWHERE)  # of its fit, trial or audit, from 1
+    attempt: int = field(
+        default=0, metadata=_ELSEWHERE
+    )  # number for this fit, trial or audit, from 1
 
 
 TOLERANCE = 1e-9
-"""Relative difference allowed between results of one model on two processors."""
+"""Maximum relative difference between results of one model on two processors."""
 
 
 class Unlike(NamedTuple):
-    """A number, or anything else, that is not the same: where, what, and what it was and is."""
+    """A differing value: location, name, old and new value."""
 
     where: str
     what: str
@@ -367,7 +368,7 @@ class Unlike(NamedTuple):
 
 
 def differences(then: Trial, now: Trial, tolerance: float = 0.0) -> Iterator[Unlike]:
-    """Differences in the points and values of two results; NaN equals NaN."""
+    """Yield differences in the points and values of two results; NaN equals NaN."""
     one, two = _numbers(then), _numbers(now)
     for where, what in {**one, **two}:
         a, b = one.get((where, what)), two.get((where, what))
@@ -381,13 +382,13 @@ def differences(then: Trial, now: Trial, tolerance: float = 0.0) -> Iterator[Unl
             continue
         for name in VALUE_ARRAYS:
             a, b = getattr(before, name), getattr(after, name)
-            # kept as float32
+            # stored as float32
             if a.shape != b.shape or not _close(a, b, 1e-6 if tolerance else 0.0):
                 yield Unlike(split, f"{name} by query or row", "other values", "these")
 
 
 def _numbers(trial: Trial) -> dict[tuple[str, str], float]:
-    """The numbers of all points by place and name; None of a number that is not there."""
+    """Numbers of all points by location and name; None for a missing number."""
     return {
         (f"{point.split} at {canonical(point.point)}", name): value
         for point in trial.points

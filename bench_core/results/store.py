@@ -1,6 +1,6 @@
 """Results in one SQLite file: many readers, one writer (``writer.py``).
 
-The tables are those of ``tables.py``; docs/scale.md describes them for other programs. Fitted
+The tables are defined in ``tables.py``; docs/scale.md documents them for other programs. Fitted
 models and cost models are files next to the store (``store_files.py``).
 """
 
@@ -78,8 +78,8 @@ _FIRST = (
     *(*RUN, "trial", "dataset", "fold", "fingerprint", "stand_in"),
     *("learner", "learner_version", "params", "seed", "point", "split", "status", "error"),
 )
-_COUNTS = ("features_used", "threads", "workers")  # integers that a row may lack
-_AT_ONCE = 50_000  # rows; as Python's objects those of a large run take gigabytes
+_COUNTS = ("features_used", "threads", "workers")  # integers that may be missing in a row
+_AT_ONCE = 50_000  # rows per batch, to limit memory
 
 _FRAME_TRIALS = """
 SELECT position, substr(key, 1, {}) AS trial, {} FROM run_trial
@@ -93,7 +93,7 @@ ORDER BY position, instr('{}', split), number
 
 
 class Store:
-    """A results store opened for reading. Raises InputError where the file is not one."""
+    """A results store opened for reading. Raises InputError if the file is not a store."""
 
     def __init__(self, path: str | Path = "") -> None:
         self.path = store_path(path)
@@ -103,7 +103,7 @@ class Store:
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """All that is read in the body is of one moment."""
+        """Read a consistent snapshot in the body."""
         with self._read() as db:
             self._held = db
             try:
@@ -119,18 +119,18 @@ class Store:
         try:
             found = sqlite3.connect(readable(self.path), uri=True, timeout=30, isolation_level=None)
             with closing(found) as db:
-                db.execute("BEGIN")  # all that is read is of one moment
+                db.execute("BEGIN")  # consistent snapshot
                 yield db
         except DAMAGE as error:
             raise damaged(self.path, error) from error
 
     def runs(self) -> list[RunInfo]:
-        """All runs, the most recent first."""
+        """Return all runs, the most recent first."""
         with self._read() as db:
             return [self._info(db, row) for row in [*select(db, _RUNS)]]
 
     def resolve(self, run: str = "last") -> str:
-        """The id of a run given as ``last``, a number, an id or its unambiguous beginning."""
+        """Return the id of a run given as ``last``, a number, an id or its unambiguous prefix."""
         with self._read() as db:
             known = [(str(row["run"]), str(row["number"])) for row in select(db, _RUNS)]
         if not known:
@@ -148,7 +148,7 @@ class Store:
         raise UsageError(f"unknown run {run!r} in {self.path}: {hint}")
 
     def info(self, run: str = "last") -> RunInfo:
-        """One run."""
+        """Return one run."""
         run = self.resolve(run)
         with self._read() as db:
             (row,) = (row for row in select(db, _RUNS) if row["run"] == run)
@@ -157,19 +157,19 @@ class Store:
     def _info(self, db: sqlite3.Connection, row: Mapping[str, Any]) -> RunInfo:
         counts = dict(db.execute(_STATUSES, [row["run"]]).fetchall())
         planned = sum(counts.values())
-        counts.pop(None, None)  # trials that have not ended
+        counts.pop(None, None)  # unfinished trials
         info = record_of(RunInfo, row, planned=planned, counts=counts)
         if info.state == "running" and not being_written(self.path):
             return replace(info, state="interrupted")
         return info
 
     def frame(self, run: str = "last", *, compact: bool = False) -> pd.DataFrame:
-        """One row per trial, point and split, with the export columns in order.
+        """Return one row per trial, point and split, with the export columns in order.
 
-        ``cap`` is what no row may cost where that was enforced, NaN at a path's own points. A trial
-        that is not ``ok`` is one row whose point and split are empty. Where the replay
-        audit refused a trial, ``error`` says why. ``compact``: columns of text are categorical,
-        which for many trials takes a fraction of the memory.
+        ``cap`` is the maximum cost per row if enforced, NaN at a path's own points. A trial that is
+        not ``ok`` is one row with empty point and split. If the replay audit failed, ``error``
+        gives the reason. ``compact``: text columns are categorical, which saves most of the memory
+        for many trials.
         """
         info = self.info(run)
         with self._read() as db:
@@ -185,12 +185,12 @@ class Store:
         within: Budget | None = None,
         capped: bool = False,
     ) -> Iterator[TrialValues]:
-        """Stored values per query or row, by trial in order; read one at a time, since those of a
-        large run do not fit into memory together.
+        """Yield stored values per query or row, by trial in order. They are read one at a time, as
+        the values of a large run may not fit into memory.
 
-        Points under caps are left out unless they are asked for too (``capped``); ``within`` a cap
-        there are only those under it. Within a cost for 95% of rows there are the points whose
-        rows keep to it on validation. Trials without such points are left out.
+        Points under caps are included only with ``capped``. With ``within`` a cap, only points
+        under it are included; with ``within`` a p95 cost, only points that satisfy it on
+        validation. Trials without such points are omitted.
         """
         where, limits = "TRUE" if capped else "cap IS NULL", []
         if within is not None and within.kind != "mean":
@@ -212,7 +212,7 @@ class Store:
                     sensors[key] = _sensors(db, key)
                 bought = stored.bought[kept]
                 s = len(sensors[key].names) or bought.shape[1]
-                # behind the shares of rows
+                # steps follow the fractions of rows
                 steps = bought[:, s:].reshape(len(kept), -1, s) if bought.shape[1] > s else None
                 yield TrialValues(
                     split=split,
@@ -229,21 +229,21 @@ class Store:
                 )
 
     def trials(self, run: str = "last") -> list[Trial]:
-        """The trials of a run that have ended, in order, without points, values and sensors."""
+        """Return the finished trials of a run in order, without points, values and sensors."""
         run = self.resolve(run)
         with self._read() as db:
             return [record_of(Trial, row) for row in select(db, _TRIALS, run)]
 
     def specs(self, run: str = "last") -> list[TrialSpec]:
-        """The specifications of a run's trials that are ``ok``."""
+        """Return the specifications of a run's ``ok`` trials."""
         run = self.resolve(run)
         with self._read() as db:
             found = select(db, _TRIALS, run)
             return [record_of(TrialSpec, row) for row in found if row["status"] == "ok"]
 
     def trial(self, name: str) -> Trial:
-        """The finished trial whose key begins so, with its points and values. Raises UsageError
-        where there is not just one."""
+        """Return the finished trial with this key prefix, with its points and values. Raises
+        UsageError unless exactly one matches."""
         begins = "SELECT * FROM trial WHERE key BETWEEN ? AND ? || '~' AND status = 'ok'"
         with self._read() as db:
             found = [*select(db, begins, name, name)] if name else []
@@ -268,20 +268,20 @@ class Store:
             )
 
     def attempts(self, run: str = "last") -> list[Attempt]:
-        """The attempts of a run's fits, trials and audits in order, also those of earlier runs
-        whose fits and trials it uses."""
+        """Return the attempts of a run's fits, trials and audits in order, including attempts by
+        earlier runs whose results it uses."""
         run = self.resolve(run)
         with self._read() as db:
             return [Attempt(**row) for row in select(db, _ATTEMPTS, run)]
 
     def request_for(self, trial: str) -> Mapping[str, Any]:
-        """The request of the last run that asked for a trial; empty without one."""
+        """Return the request of the last run with this trial; empty without one."""
         with self._read() as db:
             row = db.execute(_REQUEST, [trial]).fetchone()
         return with_tuples(json.loads(row[0])) if row else {}
 
     def finished(self) -> tuple[frozenset[str], frozenset[str]]:
-        """The ScoreKeys and FitKeys that are ``ok``."""
+        """Return the ScoreKeys and FitKeys that are ``ok``."""
         with self._read() as db:
             trials, fits = (
                 frozenset(k for (k,) in db.execute(f"SELECT key FROM {of} WHERE status = 'ok'"))
@@ -290,8 +290,8 @@ class Store:
             return trials, fits
 
     def durations(self) -> list[tuple[str, str, float, float]]:
-        """Of each finished trial its data set and learner, and the seconds of its fit and of
-        itself: of whole jobs, imports included, where these were logged."""
+        """Return data set, learner, fit seconds and trial seconds of each finished trial. These are
+        times of complete jobs, imports included, if they were logged."""
         logged = "SELECT key, seconds FROM attempt WHERE kind != 'audit' AND status = 'ok'"
         timed = "SELECT dataset, learner, fit, fit_seconds, key, seconds FROM trial"
         with self._read() as db:
@@ -305,12 +305,12 @@ class Store:
 
 
 def readable(path: Path) -> str:
-    """The address by which SQLite opens a store for reading."""
+    """Return the URI by which SQLite opens a store for reading."""
     uri = f"{path.resolve().as_uri()}?mode=ro"
     with closing(sqlite3.connect(uri, uri=True, timeout=30)) as db:
         try:
             db.execute("SELECT count(*) FROM sqlite_master")
-        except sqlite3.OperationalError:  # no write-ahead log can be opened in a locked folder
+        except sqlite3.OperationalError:  # read-only folder: the write-ahead log cannot be opened
             return f"{uri}&immutable=1"
     return uri
 
@@ -323,7 +323,7 @@ def _stored_values(row: Mapping[str, Any]) -> StoredValues:
 
 
 def _metrics(point: Mapping[str, Any], trial: Trial) -> dict[str, float]:
-    """The trial's metrics at a point; the table has columns for those of other runs too."""
+    """The trial's metrics at a point; the table also has columns of other runs' metrics."""
     return {k: np.nan if point[k] is None else point[k] for k in trial.metrics}
 
 
@@ -333,8 +333,8 @@ def _sensors(db: sqlite3.Connection, key: str) -> Sensors:
 
 
 def _frame(db: sqlite3.Connection, info: RunInfo, compact: bool = False) -> pd.DataFrame:
-    """The frame of a run: ``RUN``, the short name of the trial, and the fields of ``Trial`` and
-    ``OperatingPoint`` that have no ``frame=False`` in their metadata."""
+    """Build the frame of a run: ``RUN``, the short name of the trial, and the fields of ``Trial``
+    and ``OperatingPoint`` without ``frame=False`` in their metadata."""
     import pandas as pd
     from pandas.api.types import union_categoricals
 
@@ -349,7 +349,7 @@ def _frame(db: sqlite3.Connection, info: RunInfo, compact: bool = False) -> pd.D
         _FRAME_TRIALS.format(TRIAL_DIGITS, names), db, "position", params=[info.run]
     )
     trials = trials.assign(**{name: str(getattr(info, name)) for name in RUN})
-    # a text is kept once: the rows of a trial share theirs
+    # share equal texts between the rows of a trial
     texts = [name for name in trials if of_trial.get(name) not in (int, bool, float)]
     trials[texts] = trials[texts].astype(object).fillna("").astype("category")
     names = ", ".join(f"point.{quoted(name)}" for name in ("point", "split", *numbers))

@@ -1,6 +1,6 @@
-"""The files of a results store: the database, its lock, and fitted models.
+"""Files of a results store: the database, its lock, and fitted models.
 
-A model's state is one file of arrays and JSON, no pickle, never half written.
+A model's state is one file of arrays and JSON without pickle, written atomically.
 """
 
 import json
@@ -20,28 +20,28 @@ from bench_core.results.tables import APPLICATION, SCHEMA
 
 DEFAULT = "results/bench.db"
 BEFORE = "budget-bench 0.1.0 of 26 November 2026 (commit 86784bcb)"
-"""The version that reads stores of older schemas."""
+"""Version that reads stores of older schemas."""
 
 DAMAGE = (sqlite3.DatabaseError, UnicodeDecodeError, zlib.error, json.JSONDecodeError)
-"""Errors raised by reading a damaged store. SQLite's messages may quote bytes that are no UTF-8."""
+"""Errors when reading a damaged store. SQLite's messages may quote bytes that are not UTF-8."""
 
 _JSON = "json"
 _ARRAY = "array."
 
 
 def store_path(path: str | Path = "") -> Path:
-    """``path`` if given, else ``BENCH_STORE``, else ``results/bench.db``."""
+    """Return ``path`` if given, else ``BENCH_STORE``, else ``results/bench.db``."""
     return Path(path or os.environ.get("BENCH_STORE") or DEFAULT)
 
 
 def check_store(path: Path) -> bool:
-    """True if there is a store; InputError for a file that is none or of another version.
+    """True if there is a store; InputError for other files and for other versions.
 
-    Reads the head of the file alone, so that whatever it is stays as it was.
+    Only the file's header is read, so that the file is not modified.
     """
     other = f"name another with {option('store')}"
     try:
-        if path.exists() and not path.is_file():  # a new store would take a device's place
+        if path.exists() and not path.is_file():  # a new store would replace a device
             raise InputError(f"{path}: is a folder or a device, not a results store; {other}")
         with path.open("rb") as file:
             head = file.read(100)
@@ -69,25 +69,24 @@ def check_store(path: Path) -> bool:
 
 
 def damaged(path: Path, error: Exception) -> InputError:
-    """The error for a damaged store, in one line."""
+    """Return the error for a damaged store, in one line."""
     remedy = f"put a copy in its place, or name another with {option('store')}"
     return InputError(f"{path}: the store is damaged ({one_line(str(error), 200)}); {remedy}")
 
 
 def lock_path(path: Path) -> Path:
-    """The file whose lock the one writer holds, next to the store's own file where ``path`` is a
-    link to it."""
+    """Path of the writer's lock file, next to the store's own file if ``path`` is a link."""
     path = path.resolve()
     return path.with_name(f"{path.name}.lock")
 
 
 def being_written(path: Path) -> bool:
-    """True if a writer holds that lock at this moment."""
+    """True if a writer currently holds the lock."""
     return is_locked(lock_path(path))
 
 
 def states_folder(path: Path) -> Path:
-    """The folder of a store's fitted models."""
+    """Folder of a store's fitted models."""
     path = path.resolve()
     return path.with_name(f"{path.stem}.fits")
 
@@ -97,22 +96,22 @@ class StateError(Exception):
 
 
 def state_path(folder: str | Path, key: str) -> Path:
-    """The file of the fit with this key."""
+    """Path of the fitted model with this key."""
     return Path(folder) / key[:2] / f"{key}.npz"
 
 
 def costs_path(folder: str | Path, key: str) -> Path:
-    """The file of the cost model with this key."""
+    """Path of the cost model with this key."""
     return Path(folder) / "costs" / f"{key}.npz"
 
 
 def models_in(store: Path) -> list[Path]:
-    """The files of all fitted models and cost models of a store."""
+    """Paths of all fitted models and cost models of a store."""
     return sorted(path for path in states_folder(store).glob("*/*.npz") if path.name[0] != ".")
 
 
 def save_model(path: Path, model: Any) -> None:
-    """Write a model's state, or nothing on error. Raises StateError."""
+    """Write a model's state atomically. Raises StateError."""
     state: State = model.state()
     cls = type(model)
     if not callable(getattr(cls, "from_state", None)):
@@ -134,11 +133,11 @@ def save_model(path: Path, model: Any) -> None:
 
 
 def load_model(path: Path) -> Any:
-    """The model whose state a file holds, rebuilt by its class's ``from_state``.
+    """Rebuild the model whose state is in a file, by its class's ``from_state``.
 
-    Raises InputError where the file is gone or is none.
+    Raises InputError if the file is missing or invalid.
     """
-    try:  # numpy leaves a damaged file open that it opened itself
+    try:  # numpy does not close damaged files that it opened
         with path.open("rb") as raw, np.load(raw, allow_pickle=False) as file:
             header = json.loads(file[_JSON].tobytes())
             arrays = {k.removeprefix(_ARRAY): file[k] for k in file.files if k != _JSON}
@@ -146,8 +145,8 @@ def load_model(path: Path) -> Any:
         again = f"run again with {option('fresh', True)}"
         raise InputError(f"{path}: the fitted model is gone; {again}") from None
     except MemoryError:
-        raise  # says nothing about the file
-    except Exception as error:  # numpy and zipfile raise anything for a damaged file
+        raise  # not an error of the file
+    except Exception as error:  # damaged files cause any exception in numpy and zipfile
         again = f"run again with {option('fresh', True)}"
         raise InputError(f"{path}: not a model's state ({error}); {again}") from error
     model: Any = find_class(header["model"])

@@ -1,15 +1,15 @@
 """Tables of a store, generated from the fields of its records.
 
-A field is a column of the same name: text, an integer, a real number, compressed float32, or JSON
-in text for what is none of these. NaN and None are NULL.
+A field is a column of the same name: text, an integer, a real number, compressed float32, or other
+types as JSON text. NaN and None are NULL.
 
-    run           what was asked for                          ``RunInfo``
-    run_trial     which trials a run has, in order
-    trial         how each trial ended                        ``Trial``
+    run           request of a run                            ``RunInfo``
+    run_trial     trials of a run, in order
+    trial         outcome of each trial                       ``Trial``
     point         a row for each operating point and split    ``OperatingPoint``
     unit_values   values per query or row, by split           ``StoredValues``
-    sensor        what could be bought: name and price
-    fit           how each fit ended
+    sensor        available sensors: name and price
+    fit           outcome of each fit
     attempt       every attempt of a job                      ``Attempt``
 """
 
@@ -29,18 +29,18 @@ import numpy as np
 from bench_core.results.records import Attempt, OperatingPoint, RunInfo, StoredValues, Trial
 
 APPLICATION = 0x62_6E_63_68  # "bnch" in SQLite's application_id
-SCHEMA = 8  # rises with each change of columns: older stores are refused, never converted
+SCHEMA = 8  # increases with each change of columns; older stores are rejected
 
 _Record = TypeVar("_Record")
 _SQL = {str: "TEXT", int: "INTEGER", bool: "INTEGER", float: "REAL", np.ndarray: "BLOB"}
 
 
 json_value = lru_cache(4096)(json.loads)
-"""A value from JSON, not to be changed; many trials of a run have the same."""
+"""Value from JSON, cached because trials of a run share values; must not be modified."""
 
 
 class Column(NamedTuple):
-    """A field as a column: its name, type in Python and metadata."""
+    """A field as a column: name, Python type and metadata."""
 
     name: str
     kind: Any
@@ -48,28 +48,28 @@ class Column(NamedTuple):
 
     @property
     def spread(self) -> bool:
-        """True for a mapping each of whose keys is a column of real numbers."""
+        """True for a mapping whose keys are columns of real numbers."""
         return bool(self.about.get("spread"))
 
     @property
     def sql(self) -> str:
-        """The column's type in SQL; JSON is text."""
+        """SQL type of the column; JSON is text."""
         return _SQL.get(self.kind, "TEXT")
 
     def cell(self, value: Any) -> Any:
-        """The cell that stands for a value."""
+        """Convert a value to a cell."""
         if self.kind is np.ndarray:
             return zlib.compress(np.asarray(value, "<f4").tobytes(), 1)
         if "to_text" in self.about:
             value = self.about["to_text"](value)
         elif self.kind not in _SQL:
             value = json.dumps(value)
-        if isinstance(value, str):  # a file's name may be no UTF-8
+        if isinstance(value, str):  # a file's name may not be UTF-8
             return value.encode("utf-8", "backslashreplace").decode()
         return value
 
     def value(self, cell: Any) -> Any:
-        """The value that a cell stands for; arrays are flat."""
+        """Convert a cell to a value; arrays are flat."""
         if "of_text" in self.about:
             return self.about["of_text"](cell)
         if self.kind is np.ndarray:
@@ -83,7 +83,7 @@ class Column(NamedTuple):
 
 
 def _columns_of(record: type) -> tuple[Column, ...]:
-    """The columns of a record, in the order of its fields."""
+    """Columns of a record, in the order of its fields."""
     hints = get_type_hints(record)
     return tuple(
         Column(field.name, _kind(hints[field.name]), field.metadata)
@@ -96,7 +96,7 @@ columns_of: Callable[[type], tuple[Column, ...]] = cache(_columns_of)
 
 
 def _kind(hint: Any) -> Any:
-    """The type behind an annotation: that of ``float | None`` is float, of an array ndarray."""
+    """Type of an annotation: float for ``float | None``, ndarray for an array."""
     if isinstance(hint, types.UnionType):
         hint = get_args(hint)[0]
     return get_origin(hint) or hint
@@ -106,7 +106,7 @@ def _columns(record: type) -> str:
     return ", ".join(f'"{one.name}" {one.sql}' for one in columns_of(record) if not one.spread)
 
 
-# points are clustered by trial, since reports read all points of a trial together
+# points are clustered by trial, as reports read all points of a trial together
 TABLES = f"""
 PRAGMA application_id = {APPLICATION};
 PRAGMA user_version = {SCHEMA};
@@ -125,16 +125,16 @@ CREATE TABLE attempt ({_columns(Attempt)});
 """
 
 OF_TRIAL = ("point", "unit_values")
-"""Tables whose rows belong to a trial, and are named by it."""
+"""Tables whose rows belong to a trial and contain its key."""
 
 
 def quoted(name: str) -> str:
-    """A column's name in SQL: metrics have signs in theirs."""
+    """Quote a column's name for SQL: names of metrics contain symbols."""
     return '"' + name.replace('"', '""') + '"'
 
 
 def row_of(record: Any) -> dict[str, Any]:
-    """The cells of a record by column."""
+    """Convert a record to cells by column."""
     row: dict[str, Any] = {}
     for column in columns_of(type(record)):
         value = getattr(record, column.name)
@@ -146,25 +146,25 @@ def row_of(record: Any) -> dict[str, Any]:
 
 
 def record_of(record: type[_Record], row: Mapping[str, Any], **more: Any) -> _Record:
-    """The record of a row, with the fields in ``more``; what is spread must be among these."""
+    """Create a record from a row and the fields in ``more``, which must include spread fields."""
     made = {c.name: c.value(row[c.name]) for c in columns_of(record) if c.name not in more}
     return record(**made, **more)
 
 
 def put(db: sqlite3.Connection, table: str, row: Mapping[str, Any]) -> None:
-    """Insert one row, or replace the one of the same key."""
+    """Insert a row, or replace the row with the same key."""
     names, marks = ", ".join(map(quoted, row)), ", ".join("?" * len(row))
     db.execute(f"INSERT OR REPLACE INTO {table} ({names}) VALUES ({marks})", [*row.values()])
 
 
 def names_of(db: sqlite3.Connection, table: str, schema: str = "main") -> list[str]:
-    """The columns that a table has."""
+    """Names of a table's columns."""
     return [row[1] for row in db.execute(f"PRAGMA {schema}.table_info({table})")]
 
 
 def add_metrics(db: sqlite3.Connection, metrics: Sequence[str]) -> None:
-    """Give the table of points a column for each of these metrics."""
-    # runs of one store may have different metrics; a point has NULL for those of other runs
+    """Add a column for each of these metrics to the table of points."""
+    # runs of one store may have different metrics; a point has NULL for other runs' metrics
     known = names_of(db, "point") if metrics else ()
     for name in dict.fromkeys(metrics):
         if name not in known:
@@ -172,7 +172,7 @@ def add_metrics(db: sqlite3.Connection, metrics: Sequence[str]) -> None:
 
 
 def select(db: sqlite3.Connection, query: str, *values: Any) -> Iterator[dict[str, Any]]:
-    """The rows of a query, by column."""
+    """Yield the rows of a query, by column."""
     cursor = db.execute(query, values)
     names = [about[0] for about in cursor.description]
     return (dict(zip(names, row, strict=True)) for row in cursor)

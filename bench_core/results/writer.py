@@ -1,4 +1,4 @@
-"""The one writer of a results store."""
+"""Writer of a results store; each store has at most one."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _FORGET = """
 DELETE FROM attempt WHERE run = ? AND key NOT IN (SELECT key FROM trial)
   AND key NOT IN (SELECT fit FROM trial)
 """
-"""Attempts of a run that no trial left has need of."""
+"""Attempts of a run that no remaining trial needs."""
 _LAST_OF_FIT = """
 SELECT error FROM attempt WHERE kind = 'fit' AND key = ? ORDER BY created_at DESC LIMIT 1
 """
@@ -53,21 +53,21 @@ _LOCK_SECONDS = 1.0
 
 @contextmanager
 def open_writer(path: Path) -> Iterator[Writer]:
-    """The writer of the store at ``path``, made where there is none.
+    """Open the writer of the store at ``path``, which is created if missing.
 
-    Raises InputError where the folder cannot be written, the file is no store, or another run
-    is writing to it; the file is then left as it was.
+    Raises InputError if the folder is not writable, the file is not a store, or another run is
+    writing to it; the file is then unchanged.
     """
     check_store(path)
     with _alone(path):
         try:
             if not check_store(path):
                 _create(path)
-            place = path.resolve().as_uri()  # so that others can be attached by theirs
+            place = path.resolve().as_uri()  # allows attaching other stores by URI
             opened = sqlite3.connect(place, uri=True, timeout=30, isolation_level=None)
             with closing(opened) as connection:
                 connection.execute("PRAGMA journal_mode = WAL")
-                # a power cut may lose the last trials, never the file
+                # a power failure may lose the last trials, but not the file
                 connection.execute("PRAGMA synchronous = NORMAL")
                 remove_strays(states_folder(path))
                 connection.execute("UPDATE run SET state = 'interrupted' WHERE state = 'running'")
@@ -82,8 +82,8 @@ def open_writer(path: Path) -> Iterator[Writer]:
 
 
 def check_writable(path: Path) -> None:
-    """Refuse a store that cannot be written, is none or is being written by another run, without
-    touching anything."""
+    """Raise InputError if a store is invalid, not writable or in use by a writer; changes
+    nothing."""
     check_store(path)
     if being_written(path):
         raise _occupied(path)
@@ -96,7 +96,7 @@ def check_writable(path: Path) -> None:
 
 @contextmanager
 def _alone(path: Path) -> Iterator[None]:
-    until = time.monotonic() + _LOCK_SECONDS  # a reader may be looking at the lock just now
+    until = time.monotonic() + _LOCK_SECONDS  # a reader may be checking the lock
     with ExitStack() as stack:
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -123,9 +123,9 @@ def _unwritable(path: Path, why: str) -> InputError:
 
 
 def _create(path: Path) -> None:
-    """Make an empty store.
+    """Create an empty store.
 
-    The log that a killed run left next to a deleted store would be read into the new one.
+    A killed run's log next to a deleted store is removed, or the new store would read it.
     """
     for left_over in ("-wal", "-shm", "-journal"):
         path.with_name(path.name + left_over).unlink(missing_ok=True)
@@ -134,14 +134,14 @@ def _create(path: Path) -> None:
 
 
 def now() -> str:
-    """This moment in UTC, to the microsecond (runs are ordered by it)."""
+    """Current time in UTC, to the microsecond (runs are ordered by it)."""
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
 @dataclass(frozen=True, slots=True)
 class Removal:
-    """Everything removed with some runs: ``trials`` by key that no other run has, and the files of
-    fitted models ``fits`` that nothing left needs; or these alone."""
+    """Data to remove with some runs: keys ``trials`` not used by other runs, and model files
+    ``fits`` that nothing else needs; or only the model files."""
 
     runs: tuple[str, ...]
     trials: tuple[str, ...]
@@ -150,14 +150,14 @@ class Removal:
 
     @property
     def size(self) -> int:
-        """Bytes of the fitted models."""
+        """Size of the fitted models in bytes."""
         return sum(path.stat().st_size for path in self.fits)
 
 
 def plan_removal(store: Store, runs: Iterable[str], *, fits_alone: bool = False) -> Removal:
-    """Plan the removal of these runs; ``fits_alone``: their fitted models, results are kept.
+    """Plan the removal of these runs; ``fits_alone``: only of their models, keeping results.
 
-    A model stays if a trial of another run was made with it. Raises InputError for a damaged store.
+    A model is kept if another run's trial uses it. Raises InputError for a damaged store.
     """
     names = tuple(dict.fromkeys(store.resolve(run) for run in runs))
     others = [info.run for info in store.runs() if info.run not in names]
@@ -165,7 +165,7 @@ def plan_removal(store: Store, runs: Iterable[str], *, fits_alone: bool = False)
         {trial.key: trial.fit for run in some for trial in store.trials(run)}
         for some in (others, names)
     )
-    # what models stand on may have no trial of its own
+    # models needed by others may have no trial
     trained = {one.key for run in names for one in store.attempts(run) if one.kind == "fit"}
     fits = {*own.values(), *trained} - {*left.values()}
     paths = (state_path(states_folder(store.path), key) for key in sorted(fits))
@@ -193,7 +193,7 @@ class Writer:
             yield self.db
 
     def begin(self, run: str, about: Mapping[str, Any], trials: Sequence[str]) -> None:
-        """Register a run, or take up one with the same id again."""
+        """Register a run, or resume one with the same id."""
         times = {"created_at": (moment := now()), "updated_at": moment}
         info = RunInfo(run=run, number=0, state="running", **with_tuples(about) | times)
         with self.transaction() as db:
@@ -201,8 +201,7 @@ class Writer:
             add_metrics(db, info.metrics)
 
     def put_run(self, row: Mapping[str, Any], trials: Sequence[str]) -> None:
-        """Keep a run and which trials it has, in order. One that is known keeps its number and
-        when it began."""
+        """Store a run and its list of trials. A known run keeps its number and start time."""
         run = row["run"]
         known = "SELECT number, created_at FROM run WHERE run = ?"
         highest = "SELECT coalesce(max(number), 0) FROM run"
@@ -215,13 +214,13 @@ class Writer:
             db.executemany("INSERT INTO run_trial VALUES (?, ?, ?)", listed)
 
     def end(self, run: str, state: str) -> None:
-        """Say how a run ended: finished or interrupted."""
+        """Record the end of a run: finished or interrupted."""
         with self.transaction() as db:
             values = [state, now(), run]
             db.execute("UPDATE run SET state = ?, updated_at = ? WHERE run = ?", values)
 
     def attempt(self, run: str, outcome: Outcome) -> None:
-        """Log how one attempt of a job ended."""
+        """Record the outcome of one attempt of a job."""
         spec = outcome.job.spec
         attempt = Attempt(
             run=run,
@@ -240,14 +239,14 @@ class Writer:
             put(db, "attempt", row_of(attempt))
 
     def costs(self, models: Mapping[str, CostModel]) -> None:
-        """Keep cost models by their keys, each once, next to the fitted models."""
+        """Store cost models by key, once each, with the fitted models."""
         for key, model in models.items():
             path = costs_path(states_folder(self.path), key)
             if not path.is_file():
                 save_model(path, model)
 
     def fit(self, outcome: Outcome) -> None:
-        """Keep how a fit ended."""
+        """Store the outcome of a fit."""
         result = outcome.result
         row = {
             "key": outcome.job.spec.key,
@@ -259,8 +258,8 @@ class Writer:
             put(db, "fit", row)
 
     def trial(self, outcome: Outcome) -> None:
-        """Keep how a trial ended, with its points and values; what was there before is replaced."""
-        # the specification is the planned one: a worker may have had other folders in its own
+        """Store the outcome of a trial with its points and values, replacing earlier ones."""
+        # use the planned specification: a worker's may have other folders
         spec, result = outcome.job.spec, outcome.result
         assert isinstance(spec, TrialSpec)
         measured = {name: getattr(result, name) for name in MEASURED} if result else {}
@@ -304,7 +303,7 @@ class Writer:
             self.db.execute(f"DELETE FROM {table} WHERE trial = ?", [key])
 
     def remove(self, what: Removal) -> None:
-        """Carry it out: the rows in one transaction, then the files."""
+        """Carry out a removal: rows in one transaction, then files."""
         with self.transaction() as db:
             for key in what.trials:
                 self._drop(key)
@@ -319,8 +318,7 @@ class Writer:
             path.unlink(missing_ok=True)
 
     def audit(self, key: str, verdict: Verdict) -> Verdict:
-        """Keep the verdict of a trial's audit, and return the one that holds: what was refused
-        once stays so."""
+        """Store a verdict of an audit, and return the valid one: failed audits remain failed."""
         with self.transaction() as db:
             known = db.execute("SELECT audit, error FROM trial WHERE key = ?", [key]).fetchone()
             if known and known[0] == "failed":

@@ -1,4 +1,4 @@
-"""New plugins from the templates beside this file: a module for ``-p``, or a package."""
+"""New plugins from the templates in this folder: a module for ``-p``, or a package."""
 
 import keyword
 import re
@@ -11,7 +11,7 @@ from typing import Any
 from bench_core.errors import UsageError
 from bench_core.plugins import INTERFACE, Registry
 
-# kinds of plugins: the word of the command -> that of the registry
+# kinds of plugins: name in the command -> name in the registry
 KINDS: Mapping[str, str] = {
     "learner": "learner",
     "policy": "learner",
@@ -21,7 +21,7 @@ KINDS: Mapping[str, str] = {
     "report": "report",
 }
 
-# commands that show a plugin of each kind at work
+# commands that demonstrate a plugin of each kind
 _TRY = {
     "learner": ["bench run --data breast-cancer --learners {name},constant"],
     "policy": ["bench run --data breast-cancer --learners {name},constant"],
@@ -40,13 +40,13 @@ _PACKAGE = {
     "tests/test_{module}.py": "test.py",
     ".github/workflows/check.yml": "check.yml",
 }
-# as learners are called: top-k, budget-forest
+# learner names: top-k, budget-forest
 _NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 
 
 def files(kind: str, name: str, package: bool, registry: Registry) -> dict[str, str]:
-    """The texts of a new plugin by their paths: in the current folder, or with ``package`` in a
-    folder of its name. Raises UsageError for a name that will not do."""
+    """Return the texts of a new plugin by path: in the current folder, or with ``package`` in a
+    folder of its name. Raises UsageError for an invalid name."""
     module = name.replace("-", "_")
     _check_name(kind, name, module, registry)
     given = {
@@ -68,7 +68,7 @@ def files(kind: str, name: str, package: bool, registry: Registry) -> dict[str, 
 
 
 def write(texts: Mapping[str, str]) -> None:
-    """Write the files; UsageError, and none is written, where one is there already."""
+    """Write all files; raise UsageError, writing none, if one exists."""
     for place in texts:
         if Path(place).exists():
             raise UsageError(f"{place} is there already: move it away, or take another name")
@@ -78,7 +78,7 @@ def write(texts: Mapping[str, str]) -> None:
 
 
 def tries(kind: str, name: str, module: str = "") -> list[str]:
-    """Commands that show the plugin at work; ``module`` where it is not installed."""
+    """Return commands that demonstrate the plugin; ``module`` if it is not installed."""
     more = f" -p {module}" if module else ""
     return [line.format(name=name) + more for line in _TRY[kind]]
 
@@ -94,7 +94,7 @@ def _check_name(kind: str, name: str, module: str, registry: Registry) -> None:
 
 
 def _installed(module: str) -> bool:
-    """True where a module of that name lies elsewhere than in the current folder."""
+    """True if a module of that name exists outside the current folder."""
     spec = find_spec(module)
     return spec is not None and Path(spec.origin or "").parent != Path.cwd()
 
@@ -107,6 +107,6 @@ def _filled(source: str, given: Mapping[str, Any]) -> str:
         undefined=StrictUndefined,
         keep_trailing_newline=True,
         trim_blocks=True,
-        autoescape=False,  # nothing of it is a page
+        autoescape=False,  # templates are not HTML
     )
     return environment.get_template(f"{source}.jinja").render(given)

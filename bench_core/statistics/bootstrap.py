@@ -1,16 +1,15 @@
 """Paired bootstrap of queries or rows that repeats the choice of the operating point.
 
-All learners of one repeat (data set, fold, seed) are scored on the same units. A draw takes the
-units of both splits with replacement, the same for all learners. On its ``Means`` each learner's
-point is chosen on validation and read on test (``choice_within``): the noise of the choice is
-part of every interval, and what two learners share cancels in their difference. Draw 0 is the data
-as they are.
+All learners of one repeat (data set, fold, seed) are scored on the same units. A draw resamples the
+units of both splits with replacement, equally for all learners. From its ``Means``, each learner's
+point is chosen on validation and read on test (``choice_within``). Intervals thus include the noise
+of the choice, and common noise of two learners cancels in their difference. Draw 0 is the original
+data.
 
-Where a split has very many units, random blocks of them are drawn instead. Means of exchangeable
-units have the same variance in blocks, and a board of many learners takes seconds. What is lost is
-knowledge of the variance: of b blocks the ends of an interval vary by a share of 1 / sqrt(2 b) of
-its half width, and of r draws by 1.36 / sqrt(r) for 95%: of 128 blocks by 6.3%, of 399 draws by
-6.8%, of 1000 by 4.3%.
+Splits with very many units are resampled in random blocks. Means of exchangeable units have the
+same variance in blocks, and a board of many learners takes seconds. The cost is a less certain
+variance: with b blocks the ends of an interval vary by 1 / sqrt(2 b) of its half width, and with r
+draws by 1.36 / sqrt(r) for 95%: 6.3% for 128 blocks, 6.8% for 399 draws, 4.3% for 1000.
 """
 
 from __future__ import annotations
@@ -30,17 +29,17 @@ from bench_core.metrics.frontier import hull, mixed_within, taken
 Values = FloatArray | Float32Array
 
 BLOCKS, FEW = 512, 128
-"""Most blocks that are drawn, and the same with very many settings."""
+"""Maximum number of blocks, by default and with very many settings."""
 
 DRAWS = 2000
-"""Draws of a board, unless there are very many settings."""
+"""Default number of draws of a board, reduced with very many settings."""
 
 LEAST_DRAWS = 100
-"""Fewer draws in which a metric is defined make no interval."""
+"""Minimum number of draws with a defined metric for an interval."""
 
 MANY, FEW_DRAWS = 250, 399
-"""Settings of all learners in one repeat, from which on time and memory matter more, and how many
-draws there are then: the 10th and the 390th are the ends of a 95% interval."""
+"""Number of settings of all learners in one repeat from which time and memory are reduced, and the
+number of draws then: the 10th and the 390th are the ends of a 95% interval."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -49,11 +48,11 @@ class Units:
 
     quality: Values  # (p, m)
     cost: Values  # (p, m)
-    weights: Values  # (m,) of quality
-    rows: Values  # (m,) that cost is a mean over
+    weights: Values  # (m,) weights of quality
+    rows: Values  # (m,) numbers of rows in the mean cost
 
     def condensed(self, blocks: int) -> Units:
-        """The same in at most so many blocks, which depend on the number of units alone."""
+        """Reduce to at most ``blocks`` blocks, which depend only on the number of units."""
         if len(self.weights) <= blocks:
             return self
         total, count = _totals(self, blocks)
@@ -67,16 +66,16 @@ class Units:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Candidates:
-    """One learner's points on the units of one repeat, by ascending validation cost; all of its
-    configurations together. Units, their weights and rows are the same for all learners."""
+    """One learner's points on the units of one repeat, by ascending validation cost, pooled over
+    its configurations. Units, their weights and rows are the same for all learners."""
 
     valid: Units
     test: Units
-    p95: FloatArray = field(default_factory=lambda: np.zeros(0))  # (p,) cost of 95% of rows
+    p95: FloatArray = field(default_factory=lambda: np.zeros(0))  # (p,) p95 cost
 
     @classmethod
     def of(cls, valid: Units, test: Units, p95: FloatArray) -> Candidates:
-        """The candidates of points in any order."""
+        """Create candidates from points in any order."""
         order = np.argsort(valid.cost @ valid.rows.astype(np.float64), kind="stable")
         valid, test = (
             Units(one.quality[order], one.cost[order], one.weights, one.rows)
@@ -86,8 +85,8 @@ class Candidates:
 
 
 class Means(NamedTuple):
-    """Means of one learner's points in every draw (draws, p), on both splits; of quality NaN in
-    draws that hold no unit with a weight, in which a metric is not defined."""
+    """Means of one learner's points in every draw (draws, p), on both splits. Quality is NaN in
+    draws without a unit of positive weight, where a metric is undefined."""
 
     valid_quality: FloatArray
     valid_cost: FloatArray
@@ -96,12 +95,12 @@ class Means(NamedTuple):
 
     @property
     def defined(self) -> BoolArray:
-        """The draws (draws,) in which the metric is defined on both splits, for any learner."""
+        """True for draws (draws,) with a defined metric on both splits, for all learners."""
         return ~np.isnan(self.valid_quality[:, 0] + self.test_quality[:, 0])
 
 
 def lacking(defined: BoolArray) -> str:
-    """Where too little is defined of draws to make intervals, in words, or nothing."""
+    """Description of too many undefined draws for intervals, or ""."""
     left_out = int((~defined).sum())
     if len(defined) - left_out > LEAST_DRAWS and defined[0]:
         return ""
@@ -109,22 +108,20 @@ def lacking(defined: BoolArray) -> str:
 
 
 def effort(settings: int, resamples: int) -> tuple[int, int]:
-    """The most blocks, and the number of draws, of a board with so many ``settings`` in one
-    repeat."""
+    """Maximum number of blocks, and number of draws, for so many ``settings`` in one repeat."""
     return (FEW, min(resamples, FEW_DRAWS)) if settings >= MANY else (BLOCKS, resamples)
 
 
 def draw(one: Candidates, resamples: int, seed: int = 0) -> Means:
-    """The means of a learner's points in 1 + ``resamples`` draws. The same ``seed`` draws the same
-    units of splits of the same size."""
+    """Compute the means of a learner's points in 1 + ``resamples`` draws. Splits of equal size have
+    the same draws for one ``seed``."""
     found = []
     for split, units in enumerate((one.valid, one.test)):
         totals = _totals(units, BLOCKS)
         counts = _counts(totals.shape[1], resamples + 1, seed, split)
         sums = _sums(units.quality, units.weights, BLOCKS), _sums(units.cost, units.rows, BLOCKS)
         with one_thread():
-            # divided last, so that sums of whole numbers that are equal stay so: of equals the
-            # cheaper is chosen
+            # divide last, so that equal sums of integers remain equal: ties go to the cheaper point
             for own, total in zip(sums, totals, strict=True):
                 whole = counts @ total
                 found.append((own @ counts.T / np.where(whole > 0, whole, np.nan)).T)
@@ -134,9 +131,9 @@ def draw(one: Candidates, resamples: int, seed: int = 0) -> Means:
 def chosen_units(
     one: Candidates, budget: float, higher: bool
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Test quality, cost and rows (m,) by unit of a learner's best mixture of mean cost ``budget``
-    (inf: its best point) on the data as they are, NaN where it has none; of units with a weight:
-    others have no quality."""
+    """Return test quality, cost and rows (m,) by unit of a learner's best mixture of mean cost
+    ``budget`` (inf: its best point) on the original data. Units without weight are omitted; all are
+    NaN if there is no mixture."""
     valid, test = one.valid, one.test
     quality = (valid.quality @ valid.weights / valid.weights.sum()).astype(np.float64)
     cost = (valid.cost @ valid.rows / valid.rows.sum()).astype(np.float64)
@@ -149,22 +146,22 @@ def chosen_units(
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """BLAS computes with one thread in the body: several wait longer than they compute."""
+    """Limit BLAS to one thread in the body, as several mostly wait for each other."""
     with _libraries().limit(limits=1, user_api="blas"):
         yield
 
 
 @lru_cache(1)
 def _libraries() -> ThreadpoolController:
-    return ThreadpoolController()  # looking for them takes 2 ms
+    return ThreadpoolController()  # the search takes 2 ms
 
 
 _LEAST = np.float32(1e-30)
 
 
 def _sums(values: Values, weights: Values, blocks: int) -> Float32Array:
-    """Weighted sums (p, at most ``blocks``) of values (p, m) over random blocks of units, the same
-    blocks for all values of so many units."""
+    """Weighted sums (p, at most ``blocks``) of values (p, m) over random blocks of units. The
+    blocks depend only on the number of units."""
     count = len(weights)
     if count <= blocks:
         return np.asarray(values * weights, dtype=np.float32)
@@ -190,8 +187,8 @@ def _shuffled(count: int) -> IntArray:
 
 @lru_cache(2)
 def _counts(blocks: int, draws: int, seed: int, split: int) -> Float32Array:
-    """Counts of each block in each draw (draws, blocks); the first is the data as they are. Many
-    repeats and data sets of a run have the same."""
+    """Counts of each block in each draw (draws, blocks), cached for repeats and data sets of the
+    same size; draw 0 is the original data."""
     rng = np.random.default_rng(seed).spawn(2)[split]
     counts = np.empty((draws, blocks), dtype=np.float32)
     for start in range(0, draws, 250):

@@ -1,7 +1,7 @@
 """Intervals, p-values, tie tiers and rank intervals.
 
-Of one group (a single repeat) they are percentiles and counts of its draws. Of several groups draws
-say too little about small p-values, which are computed from variances (``_noise``).
+For one group (a single repeat) they are percentiles and counts of its draws. For several groups,
+draws are too coarse for small p-values, which are computed from variances (``_noise``).
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from bench_core.arrays import BoolArray, FloatArray, IntArray
 from bench_core.statistics import LEVEL, NORMAL_QUANTILE
 from bench_core.statistics.repeats import Level
 
-_ROUNDING = 1e-6  # of draws, which are sums in 32 bits
+_ROUNDING = 1e-6  # of draws, which are float32 sums
 
 
 class Interval(NamedTuple):
-    """A two-sided interval."""
+    """Two-sided interval."""
 
     low: float
     high: float
@@ -31,15 +31,15 @@ class Difference(NamedTuple):
 
     value: float
     interval: Interval
-    p: float  # two-sided; at most .05 where the interval excludes 0
-    adjusted: float  # by Holm over all pairs asked for
-    equivalent: float  # share of draws in which the two differ by less than the width of interest
-    more_units: float  # times the units, to find such a difference four times in five
+    p: float  # two-sided; at most .05 if the interval excludes 0
+    adjusted: float  # by Holm over all requested pairs
+    equivalent: float  # fraction of draws with a difference below ``interest``
+    more_units: float  # factor on the units for a power of 80%
 
 
 def interval(level: Level, contrast: FloatArray, share: float = LEVEL) -> Interval:
-    """The interval of ``contrast`` (learners,) times the values. Of one group percentiles of the
-    draws around the observed value, the k-th of n draws as k / (n + 1)."""
+    """Return the interval of ``contrast`` (learners,) times the values. For one group: percentiles
+    of the draws around the observed value, the k-th of n draws as k / (n + 1)."""
     drawn = contrast @ level.draws
     if level.groups > 1:
         error, weight = _noise(level, lambda of: contrast @ of @ contrast)
@@ -51,10 +51,10 @@ def interval(level: Level, contrast: FloatArray, share: float = LEVEL) -> Interv
 
 
 def spread_of(level: Level, learner: int, share: float = LEVEL) -> Interval:
-    """Percentiles of a learner's draws, not centred on its value: for what may fail in some draws.
-    Widened to Student's distribution about their median."""
+    """Return percentiles of a learner's draws, not centred on its value, for draws that may fail.
+    They are widened to Student's distribution about their median."""
     drawn = level.draws[learner, 1:]
-    # so many of n draws + 1, or 99% of 1000 draws would hold 98.8%
+    # levels relative to n draws + 1: 99% of 1000 draws would otherwise contain 98.8%
     shares = [(1 - share) / 2, 0.5, (1 + share) / 2]
     low, middle, high = np.quantile(drawn, shares, method="weibull")
     wider = _widening(level, share)
@@ -62,8 +62,7 @@ def spread_of(level: Level, learner: int, share: float = LEVEL) -> Interval:
 
 
 def differences(level: Level, pairs: list[tuple[int, int]], interest: float) -> list[Difference]:
-    """The comparison of each pair of learners; ``interest`` is the least difference that matters,
-    in units of the values."""
+    """Compare each pair of learners; ``interest`` is the smallest relevant difference."""
     found = [_difference(level, a, b, interest) for a, b in pairs]
     adjusted = holm(np.array([one.p for one in found]))
     return [one._replace(adjusted=float(p)) for one, p in zip(found, adjusted, strict=True)]
@@ -104,11 +103,11 @@ def holm(p: FloatArray) -> FloatArray:
 
 
 def better_than(level: Level, higher: bool, share: float = LEVEL) -> BoolArray:
-    """True where a row's learner is better than a column's, with joint certainty ``share``.
+    """True if a row's learner is better than a column's, with joint confidence ``share``.
 
-    Of one group a step-down maximum-t test over all pairs (Westfall and Young 1993), of several
-    Holm's method: with few degrees of freedom it loses next to nothing, and asks for no covariance
-    of all learners. The chance that any entry is wrong is at most 1 - ``share``.
+    For one group: a step-down maximum-t test over all pairs (Westfall and Young 1993). For several
+    groups: Holm's method, which loses little with few degrees of freedom and needs no covariance of
+    all learners. The probability of any wrong entry is at most 1 - ``share``.
     """
     learners = len(level.draws)
     first, second = pairs = np.triu_indices(learners, 1)
@@ -129,11 +128,11 @@ def better_than(level: Level, higher: bool, share: float = LEVEL) -> BoolArray:
 def _step_down(
     draws: FloatArray, size: FloatArray, first: IntArray, second: IntArray
 ) -> FloatArray:
-    """By pair the share of draws in which some pair that differs by no more than this one, over its
-    standard error, has a larger noise."""
+    """Return, by pair, the fraction of draws in which some pair of at most its standardised
+    difference has larger noise."""
     noise = draws - draws.mean(axis=1, keepdims=True)
     error = np.sqrt(_pair_variances(np.atleast_2d(np.cov(noise)))[first, second])
-    # two learners that never differ by more or less than now: as in all draws, so for certain
+    # two learners with the same difference in all draws differ with certainty
     error[error == 0] = np.where(size[error == 0] > 0, 1e-300, np.inf)
     order, highest, p = np.argsort(size / error), np.zeros(noise.shape[1]), np.zeros(len(size))
     for k in order:
@@ -144,7 +143,7 @@ def _step_down(
 
 
 def rank_intervals(better: BoolArray, learners: int = 0) -> list[tuple[int, int]]:
-    """By learner the best and the worst rank that ``better_than`` leaves it, among so many
+    """Return, by learner, the best and worst rank that ``better_than`` allows, among so many
     ``learners`` if some are not compared."""
     n = learners or len(better)
     above, below = better.sum(axis=0), better.sum(axis=1)
@@ -152,8 +151,8 @@ def rank_intervals(better: BoolArray, learners: int = 0) -> list[tuple[int, int]
 
 
 def tiers(better: BoolArray) -> IntArray:
-    """The tie tier of each learner: none is certainly better than one of tier 1, none but those of
-    tier 1 than one of tier 2, and so on."""
+    """Return the tie tier of each learner: no learner is significantly better than one of tier 1,
+    only learners of tier 1 are better than one of tier 2, and so on."""
     tier = np.zeros(len(better), dtype=np.int64)
     while (left := tier == 0).any():
         tier[left & ~better[left].any(axis=0)] = tier.max() + 1
@@ -168,28 +167,28 @@ def _pair_variances(covariance: FloatArray) -> FloatArray:
 def _noise(
     level: Level, variance: Callable[[FloatArray], FloatArray]
 ) -> tuple[FloatArray, FloatArray]:
-    """The standard error of contrasts of several groups, from the ``variance`` that a covariance
-    gives them, and the weight of the groups' freedom in their tails.
+    """Return the standard error of contrasts of several groups, from the ``variance`` function of a
+    covariance, and the weight of the groups' degrees of freedom in the tails.
 
-    The noise is a sum: that of many units, and that of few groups, whose variance is hardly known.
-    Its tails are a mixture of Student's with either freedom. With these weights, found by numerical
-    integration, p is right at any size; with Satterthwaite's freedom .0001 is up to .009 with three
-    groups (``tests/core/statistics/test_few_repeats.py``).
+    The noise is a sum of two parts: from many units, and from few groups with uncertain variance.
+    Its tails are a mixture of two Student's distributions. The weights were found by numerical
+    integration and make p correct at any size. With Satterthwaite's approximation, .0001 is up to
+    .009 with three groups (``tests/core/statistics/test_few_repeats.py``).
     """
     within, shared, between = map(variance, (level.within, level.shared, level.between))
-    # groups that agree to the last digit, as shares of a few rows may, are not without noise
+    # equal groups, as fractions of a few rows may be, still have noise
     between = np.where(between <= _ROUNDING * within, within - shared, between).clip(0)
     total, half = between + np.maximum(shared, 0), (level.groups - 1) / 2
     weight = (between / np.where(total > 0, total, 1)) ** min(half, half**0.5)
-    return np.sqrt(total), weight.round(3)  # there are few to find quantiles of
+    return np.sqrt(total), weight.round(3)  # rounding leaves few distinct quantiles to compute
 
 
 def _above(level: Level, size: FloatArray, error: FloatArray, weight: FloatArray) -> FloatArray:
-    """The chance that a noise is above ``size``."""
+    """Probability that a noise exceeds ``size``."""
     from scipy.special import stdtr
 
     with np.errstate(divide="ignore", invalid="ignore"):
-        at = np.nan_to_num(-size / error)  # 0 of 0: as often above as below
+        at = np.nan_to_num(-size / error)  # 0 / 0: equally often above and below
     unit, group = (stdtr(freedom, at) for freedom in _freedom(level))
     found: FloatArray = unit + weight * (group - unit)
     return found
@@ -197,7 +196,7 @@ def _above(level: Level, size: FloatArray, error: FloatArray, weight: FloatArray
 
 @lru_cache(4096)
 def _reach(units: int, groups: int, weight: float, share: float) -> float:
-    """How many standard errors a noise stays within with chance ``share``, by bisection."""
+    """Number of standard errors that bound a noise with probability ``share``, by bisection."""
     from scipy.special import stdtr, stdtrit
 
     low, high = sorted(float(stdtrit(freedom, (1 + share) / 2)) for freedom in (units, groups))
@@ -213,8 +212,8 @@ def _freedom(level: Level) -> tuple[int, int]:
 
 
 def _widening(level: Level, share: float) -> float:
-    """Student's quantile over the normal one, of the draws of one group: those of several are
-    Student's themselves."""
+    """Ratio of Student's quantile to the normal one for draws of one group; draws of several groups
+    are already Student's."""
     from scipy.special import ndtri, stdtrit
 
     at = (1 + share) / 2

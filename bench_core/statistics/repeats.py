@@ -1,17 +1,17 @@
-"""The repeats of a run for the bootstrap, and the draws of their mean.
+"""Repeats of a run for the bootstrap, and the draws of their mean.
 
-A learner's configurations are pooled: their points are the candidates that a draw chooses among.
+A learner's configurations are pooled: their points are the candidates of each draw's choice.
 
 The mean over groups (seeds, folds, data sets) varies with the units and with the groups.
 
-- Groups on the same units (seeds of one test split): the units' draws, which they share, and on
-  top each group's deviation from the mean, times a normal number per draw (multiplier bootstrap:
-  three groups resampled as they are would know ten outcomes only).
-- Groups of units of their own: their spread holds the noise of their units already, and the
-  deviations stand alone.
+- Groups on the same units (seeds of one test split): the units' draws, which are shared, plus each
+  group's deviation from the mean times a normal number per draw. This multiplier bootstrap is used
+  because resampling three groups directly gives only ten outcomes.
+- Groups with separate units: their spread already includes the noise of their units, and only the
+  deviations are used.
 
-A number chi-square per draw makes the multipliers Student's with as many degrees of freedom as the
-groups have: a few groups tell little about their spread.
+A chi-square number per draw makes the multipliers Student's t with as many degrees of freedom as
+the groups have, as a few groups give an uncertain spread.
 """
 
 from __future__ import annotations
@@ -37,18 +37,18 @@ class Level:
 
     draws: FloatArray  # (learners, 1 + resamples), the first is observed
     within: FloatArray  # from units
-    shared: FloatArray  # the part of it that all groups share: the same units in each
-    between: FloatArray  # from groups, with the rest of ``within``
-    units: int  # or blocks behind it
+    shared: FloatArray  # part of ``within`` from units common to all groups
+    between: FloatArray  # from groups, including the rest of ``within``
+    units: int  # number of units or blocks
     groups: int = 1
 
     @property
     def observed(self) -> FloatArray:
-        """Each learner's value on the data as they are."""
+        """Each learner's value on the original data."""
         return self.draws[:, 0]
 
     def only(self, learners: Sequence[int]) -> Level:
-        """The same of these learners."""
+        """Restrict to these learners."""
         square = np.ix_(list(learners), list(learners))
         within, shared, between = (
             part[square] for part in (self.within, self.shared, self.between)
@@ -58,17 +58,17 @@ class Level:
 
 
 def of_units(draws: FloatArray, units: int) -> Level:
-    """The level of one repeat, from ``bootstrap.draw``."""
+    """Return the level of one repeat, from ``bootstrap.draw``."""
     within = np.cov(draws[:, 1:]) if draws.shape[1] > 2 else np.zeros((len(draws),) * 2)
     within = np.atleast_2d(within)
     return Level(draws, within, within, np.zeros_like(within), units)
 
 
 def joined(groups: Sequence[Level], same_units: bool, seed: int = 0) -> Level:
-    """The level of the mean over ``groups``, which have the same learners and resamples.
+    """Return the level of the mean over ``groups``, which have the same learners and resamples.
 
     ``same_units``: the groups' units are the same rows, drawn together (several seeds on one test
-    split); else they are drawn apart.
+    split); otherwise they are drawn separately.
     """
     n = len(groups)
     if n == 1:
@@ -79,7 +79,7 @@ def joined(groups: Sequence[Level], same_units: bool, seed: int = 0) -> Level:
     within, shared = mean / n, np.zeros_like(mean)
     if same_units:
         within = np.atleast_2d(np.cov(units[:, 1:]))
-        # what units do in each group for itself, of the mean (analysis of variance, two ways)
+        # variance of the mean from units within each group (two-way analysis of variance)
         shared = within - (mean - within) / (n - 1)
     rng = np.random.default_rng(seed)
     times = rng.standard_normal((units.shape[1], n))
@@ -93,7 +93,7 @@ def joined(groups: Sequence[Level], same_units: bool, seed: int = 0) -> Level:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Repeat:
-    """The learners of one fold and seed, on the same units of the data ``fingerprint``."""
+    """Learners of one fold and seed, on the same units of the data ``fingerprint``."""
 
     fold: int
     seed: int
@@ -102,7 +102,7 @@ class Repeat:
 
     @property
     def bounds(self) -> tuple[float, float]:
-        """The least and the greatest quality of any test unit."""
+        """Minimum and maximum quality of any test unit."""
         values = [one.test.quality for one in self.candidates.values()]
         return float(min(v.min() for v in values)), float(max(v.max() for v in values))
 
@@ -117,10 +117,10 @@ def stored_repeats(
     blocks: int = 0,
     has: Callable[[Mapping[str, Any]], bool] | None = None,
 ) -> list[Repeat]:
-    """The repeats of one data set, each with those of the ``learners`` (none named: all) that have
-    values in it within a cap or a cost for 95% of rows. Of more than so many ``blocks``, if given,
-    units are condensed: what is drawn, in less room. What the audit refused is left out, and trials
-    whose parameters are not those asked for (``has``)."""
+    """Return the repeats of one data set with values of the ``learners`` (default: all), within a
+    cap or p95 cost if given. Units are condensed to at most ``blocks`` blocks if given, which gives
+    the same draws in less memory. Trials that failed the audit or whose parameters do not satisfy
+    ``has`` are excluded."""
     found: dict[tuple[int, int, str], dict[str, list[tuple[Units, Units, FloatArray]]]] = {}
     for learner in learners or [""]:
         valid, test = (
@@ -159,22 +159,22 @@ def _pooled(parts: Sequence[tuple[Units, Units, FloatArray]]) -> Candidates:
 
 
 def in_every(found: Sequence[Repeat]) -> list[str]:
-    """The learners that have values in every repeat: differences are paired, so that one that lacks
-    a repeat cannot be compared in the others."""
+    """Return the learners with values in every repeat: differences are paired, so that learners
+    lacking a repeat cannot be compared."""
     names = dict.fromkeys(name for repeat in found for name in repeat.candidates)
     return [name for name in names if all(name in repeat.candidates for repeat in found)]
 
 
 def with_seeds(found: Sequence[Repeat]) -> Iterator[tuple[Repeat, int]]:
-    """Each repeat with the seed of its draws: the same rows draw the same units."""
+    """Yield each repeat with the seed of its draws: equal rows give equal draws."""
     seeds: dict[tuple[int, str], int] = {}
     for one in found:
         yield one, seeds.setdefault((one.fold, one.fingerprint), len(seeds))
 
 
 def over_repeats(found: Sequence[Repeat], values: Sequence[FloatArray]) -> Level:
-    """The level of the mean over repeats, from ``values`` (learners, 1 + resamples) of each.
-    Repeats on the same rows (seeds on one split) are joined before the others."""
+    """Return the level of the mean over repeats, from ``values`` (learners, 1 + resamples) of each.
+    Repeats on the same rows (seeds on one split) are joined first."""
     units = [len(next(iter(one.candidates.values())).test.weights) for one in found]
     levels = [of_units(own, min(m, BLOCKS)) for own, m in zip(values, units, strict=True)]
     groups = [joined([levels[k] for k in same], same_units=True) for same in _on_same_rows(found)]
@@ -182,8 +182,8 @@ def over_repeats(found: Sequence[Repeat], values: Sequence[FloatArray]) -> Level
 
 
 def units_within(found: Sequence[Repeat], learner: str, budget: float, higher: bool) -> FloatArray:
-    """Test quality, cost and rows (3, m) by unit of all repeats, those on the same rows as their
-    mean, at the learner's best mixture of mean cost ``budget``; NaN where it has none."""
+    """Return test quality, cost and rows (3, m) by unit of all repeats, averaged over repeats on
+    the same rows, at the learner's best mixture of mean cost ``budget``; NaN if there is none."""
     values = [np.stack(chosen_units(one.candidates[learner], budget, higher)) for one in found]
     means = [np.mean([values[k] for k in same], axis=0) for same in _on_same_rows(found)]
     return np.concatenate(means, axis=1)

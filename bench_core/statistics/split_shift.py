@@ -1,9 +1,9 @@
 """Learners whose quality falls from validation to test by more than chance.
 
 The statistic is the fall at the point of best validation quality over its standard error, so that
-splits of different size or noise can be exchanged (A. Janssen, "Studentized permutation tests for
-non-i.i.d. hypotheses and the generalized Behrens-Fisher problem", 1997). Each shuffle of queries or
-rows between the splits chooses its point again: the best of many points falls by chance alone.
+splits of different size or noise are exchangeable (A. Janssen, "Studentized permutation tests for
+non-i.i.d. hypotheses and the generalized Behrens-Fisher problem", 1997). Each permutation of
+queries or rows chooses its point again, as the best of many points falls by chance.
 """
 
 from collections.abc import Sequence
@@ -15,14 +15,14 @@ from bench_core.statistics.bootstrap import Candidates
 from bench_core.statistics.repeats import Repeat
 
 LEVEL = 0.001
-"""Chance that a learner is named whose units are drawn alike."""
+"""Probability of a false alarm for a learner without a shift."""
 
 PLAIN = 3.0
-"""A fall of fewer standard errors needs no shuffles."""
+"""Falls below so many standard errors need no permutations."""
 
 
 def falling(repeats: Sequence[Repeat], higher: bool) -> set[str]:
-    """The learners whose quality falls in some repeat; ``higher``: whether more of it is better."""
+    """Return the learners whose quality falls in some repeat; ``higher``: higher is better."""
     shuffles = int(np.ceil(len(repeats) / LEVEL))
     return {
         name
@@ -33,7 +33,7 @@ def falling(repeats: Sequence[Repeat], higher: bool) -> set[str]:
 
 
 def falls(own: Candidates, higher: bool, shuffles: int) -> bool:
-    """Whether the quality of one learner falls by more than in any of so many ``shuffles``."""
+    """True if one learner's quality falls by more than in all of ``shuffles`` permutations."""
     weights = np.concatenate([own.valid.weights, own.test.weights])
     known, first = weights > 0, np.arange(len(weights)) < len(own.valid.weights)
     values = np.hstack([own.valid.quality, own.test.quality])[:, known] * (1 if higher else -1)

@@ -1,1 +1,1 @@
-"""The claims of papers, and the verdict that a run gives on each."""
+"""The claims of papers, and the verdicts of runs on them."""

@@ -8,26 +8,25 @@ A suite names the quantitative sentences of its paper::
     says = "ADAPT-GBRT saves 31% of the feature cost within 1% of the top accuracy"
     published = "31%"
     dataset = "letters"              # its name in results: "yahoo(relevant=1)"
-    ours = "the layout"              # what this project chose of a generated data set
+    ours = "the layout"              # this project's choice in a generated data set
     measure = "saving"               # one of MEASURES, "sizes", or "none" with a reason, why
     learners = ["adapt-gbrt", { learner = "random-forest", trees = 100 }]
     keeps = 0.99
-    holds = ">= 0.305"               # a published figure counts as met where it rounds to it
-    rows = 12000                     # on fewer training rows or trees nothing is settled
+    holds = ">= 0.305"               # a published figure is met if the result rounds to it
+    rows = 12000                     # fewer training rows or trees settle nothing
     trees = 100
 
 In place of ``holds`` an equality has ``near = 12`` and ``within = 0.005``. ``floor = ">= 0.9"`` is
-the quality on test below which a saving, a cost or a quality shows nothing; a cost must have one.
+the test quality below which a saving, a cost or a quality shows nothing; a cost must have one.
 Margins are read at ``budgets = [10, 30]``, the range of the paper's figure; ``[0]`` goes up to the
-price of all features. Measures of what is bought count the sensors of ``prices = [150, 200]``;
-``early = 0.1`` of the trees are the first.
+price of all features. Measures of purchases count the sensors of ``prices = [150, 200]``; ``early =
+0.1`` means the first tenth of the trees.
 
-The first learner is the one that the claim is about, the second what it is compared with; a table
-takes only the settings that have these values. ``sizes`` compares rows and features of the data
-set itself. A claim with ``anywhere = true`` compares learners alone, so that other data sets, which
-settle nothing, can show it too. With ``mixed = true`` a quality within a budget is that of two
-operating points mixed at random, as in a paper that mixes; else of a single point. ``minutes`` have
-no bound: machines differ.
+The claim is about the first learner, compared with the second; a table selects only the settings
+with these values. ``sizes`` compares rows and features of the data set. A claim with ``anywhere =
+true`` compares only learners: other data sets can show it too, but do not settle it. With ``mixed =
+true`` a quality within a budget mixes two operating points at random, as in a paper that mixes;
+otherwise it uses a single point. ``minutes`` have no bound: machines differ.
 """
 
 from __future__ import annotations
@@ -50,11 +49,11 @@ if TYPE_CHECKING:
 
 
 class Measure(NamedTuple):
-    """What a claim may state a figure of."""
+    """Number of learners, format and requirements of a claim's measure."""
 
-    learners: int  # that it compares at least
+    learners: int  # least number compared
     form: str  # of its figure
-    merit: str = ">"  # more or less of it; "": as the metric says, "=": neither
+    merit: str = ">"  # better direction; "": by the metric, "=": neither
     needs: tuple[str, ...] = ()  # keys of the claim
 
 
@@ -74,14 +73,14 @@ MEASURES: Mapping[str, Measure] = {
     "stages": Measure(2, "{:.3g}", "="),
     "passed": Measure(2, "{:+.1%}", "="),
 }
-CONSTANT = "constant"  # the baseline where every curve begins
+CONSTANT = "constant"  # the baseline at the start of every curve
 CURVES = ("margin", "least-margin")
 TIMES = ("minutes", "time-ratio")
 UNJUDGED = "minutes"
 FLOORED = ("saving", "cost", "quality")
 PURCHASES = ("bought-early", "bought-trend", "bought-first", "bought-last", "stages", "passed")
-"""Measures of what the store keeps beside the export; the first learner shows nothing there unless
-it keeps up with the second."""
+"""Measures of values in the store that are not exported. The first learner shows nothing there
+unless it keeps up with the second."""
 
 _FORMS = {"budgets": "[from, to]", "prices": "[from, to]", "early": "0.1", "floor": '">= 0.9"'}
 _KINDS: Mapping[Any, Any] = {"str": str, "float": (int, float), "bool": bool}
@@ -94,11 +93,11 @@ class Contender:
 
     learner: str
     where: Mapping[str, Any]  # values of the settings
-    dataset: str = ""  # another than the claim's, with the same test rows
+    dataset: str = ""  # a data set other than the claim's, with the same test rows
 
     @classmethod
     def of(cls, entry: Any) -> Contender:
-        """From ``"cegb"`` or ``{ learner = "cegb", depth = 4 }``."""
+        """Parse ``"cegb"`` or ``{ learner = "cegb", depth = 4 }``."""
         if isinstance(entry, str):
             return cls(entry, {})
         if not isinstance(entry, Mapping) or not isinstance(entry.get("learner"), str):
@@ -108,7 +107,7 @@ class Contender:
 
     @cached_property
     def label(self) -> str:
-        """``cegb(depth=4)``."""
+        """A name such as ``cegb(depth=4)``."""
         short = {
             k: v.get("learner", v) if isinstance(v, Mapping) else v for k, v in self.where.items()
         }
@@ -125,12 +124,12 @@ class Contender:
         return own.assign(learner=self.label)
 
     def has(self, params: Mapping[str, Any]) -> bool:
-        """True if a trial with these parameters is one of its own."""
+        """True if a trial with these parameters belongs to it."""
         return _agrees(params, self.where)
 
 
 def _agrees(value: Any, wanted: Any) -> bool:
-    """True if a setting is as wanted; a learner may be wanted by its name alone."""
+    """True if a setting matches ``wanted``; a learner may be given by its name only."""
     if isinstance(value, Mapping):
         wanted = {"learner": wanted} if isinstance(wanted, str) else wanted
         return isinstance(wanted, Mapping) and all(
@@ -141,12 +140,12 @@ def _agrees(value: Any, wanted: Any) -> bool:
 
 @dataclass(frozen=True)
 class Claim:
-    """One sentence of a paper, in our words, and how it is tested.
+    """One sentence of a paper, in our words, and its test.
 
     ``holds`` compares the measured figure with a number: ``">= 0.31"``. ``metric`` defaults to the
-    suite's primary one, ``cost`` is a cost column of the export or ``point.NAME``, ``budget``
+    suite's primary one. ``cost`` is a cost column of the export or ``point.NAME``. ``budget``
     limits the mean cost of a row or, with ``kind = "cap"`` and measure ``quality``, the cost of
-    every row. Raises UsageError for what cannot be understood.
+    every row. Raises UsageError for an invalid claim.
     """
 
     id: str
@@ -172,34 +171,34 @@ class Claim:
     cost: str = "total_cost"
     ours: str = ""
     anywhere: bool = False
-    mixed: bool = False  # a mean budget is met by mixing two points
+    mixed: bool = False  # mix two points to meet a mean budget
     sizes: tuple[float, ...] = ()  # measure "sizes": rows of the splits, features; 0: not stated
-    why: str = ""  # measure "none": what stands in the way
+    why: str = ""  # measure "none": the obstacle
 
     def __post_init__(self) -> None:
         if self.measure == "none" and not self.why:
-            raise UsageError('measure "none" needs a reason, why')
+            raise UsageError('measure "none" needs a reason: why = "..."')
         if self.measure == "sizes" and len(self.sizes) != 4:
             raise UsageError("sizes = [train, valid, test, features]")
         if self.measure in ("none", "sizes"):
             return
         if self.kind not in ("mean", CAP) or (self.kind == CAP and self.measure != "quality"):
-            raise UsageError('kind is "mean" or, for measure quality alone, "cap"')
+            raise UsageError('kind is "mean" or, only for measure quality, "cap"')
         if self.measure not in MEASURES:
             raise UsageError(unknown("measure", self.measure, [*MEASURES, "sizes", "none"]))
         least, _, _, needs = MEASURES[self.measure]
         if len(self.learners) < least:
             raise UsageError(f"measure {self.measure} compares {least} learners")
         if self.measure == UNJUDGED and (self.two_sided or self.holds):
-            raise UsageError(f"measure {UNJUDGED} has no holds and no near: machines differ")
+            raise UsageError(f"measure {UNJUDGED} takes neither holds nor near: machines differ")
         if self.measure != UNJUDGED and self.two_sided == bool(self.holds):
             raise UsageError('write either holds = ">= 0.31" or near = 12 and within = 0.005')
         if self.anywhere and (self.prices or self.floor or self.budgets not in ((), (0,))):
-            raise UsageError("anywhere = true goes without prices, a floor and budgets above 0")
+            raise UsageError("anywhere = true excludes prices, floor and budgets above 0")
         for rule in (self.holds, self.floor):
             compared(rule or "> 0", 0.0)
         for key, form in _FORMS.items():
-            # a key of a measure belongs to it alone; a floor may be given to some
+            # each key belongs to some measures; only a floor is optional for some
             given, optional = bool(getattr(self, key)), key == "floor" and self.measure in FLOORED
             if given != (key in needs) and not (given and optional):
                 word = "has no" if given else "needs"
@@ -212,13 +211,13 @@ class Claim:
 
     @property
     def contenders(self) -> tuple[Contender, ...]:
-        """The learners whose results it needs; those of a curve, the last, are the constant's."""
+        """The learners whose results it needs; for a curve the last is the constant."""
         curve = self.measure in CURVES
         return (*self.learners, Contender(CONSTANT, {})) if curve else self.learners
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """The contenders' names in the frame that measures get."""
+        """The contenders' names in the frame given to measures."""
         return tuple(contender.label for contender in self.learners)
 
     @property
@@ -228,36 +227,35 @@ class Claim:
 
     @property
     def figure_only(self) -> bool:
-        """True if no text has the sentence, by its source."""
+        """True if its source names only a figure, not a text."""
         return "figure" in self.source and not re.search("section|caption", self.source)
 
     @property
     def at_most(self) -> bool:
-        """True if the figure may be anything below a bound."""
+        """True if the claim is an upper bound on the figure."""
         return self.holds.lstrip().startswith("<")
 
     def met(self, measured: float) -> bool:
-        """True if a figure is as claimed."""
+        """True if the claim holds for a figure."""
         if self.two_sided:
             return abs(measured - self.near) <= self.within
         return compared(self.holds, measured)
 
     def adverse(self, higher_is_better: bool) -> bool:
-        """True if the claim bounds the merit of its first learner, so that a poorly trained one
-        would satisfy it."""
+        """True if the claim bounds its first learner's merit: poor training would satisfy it."""
         merit = MEASURES[self.measure].merit or (">" if higher_is_better else "<")
         return self.two_sided or not self.holds.lstrip().startswith(merit)
 
     @classmethod
     def of(cls, table: Mapping[str, Any]) -> Claim:
-        """From a suite's ``[[claims]]`` table."""
+        """Read a suite's ``[[claims]]`` table."""
         known = {f.name: f for f in fields(cls)}
         with blaming(f"claim {table.get('id', '?')}"):
             for key, value in table.items():
                 if key not in known:
                     raise UsageError(unknown("key", key, known))
                 if not isinstance(value, _KINDS.get(known[key].type, list)):
-                    raise UsageError(f"key {key!r}: {value!r} is of another type")
+                    raise UsageError(f"key {key!r}: {value!r} has the wrong type")
             for name, f in known.items():
                 if f.default is MISSING and name not in table:
                     raise UsageError(f"key {name!r} is missing")
@@ -269,7 +267,7 @@ class Claim:
 
 
 def read_claims(tables: Sequence[Mapping[str, Any]]) -> tuple[Claim, ...]:
-    """A suite's claims. Raises UsageError for the first that cannot be understood."""
+    """A suite's claims. Raises UsageError for the first invalid one."""
     claims = tuple(Claim.of(table) for table in tables)
     for name, times in Counter(claim.id for claim in claims).items():
         if times > 1:

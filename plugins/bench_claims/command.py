@@ -1,4 +1,4 @@
-"""``bench claims``: papers' claims and what was measured."""
+"""``bench claims``: papers' claims and the measured figures."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SOME_FAIL = 1
 
 @click.command(
     "claims",
-    short_help="Compare papers' claims with what was measured.",
+    short_help="Compare papers' claims with measured figures.",
     epilog="""\b
 Examples:
   bench run --suite adapt && bench claims adapt
@@ -45,9 +45,9 @@ def command(
 ) -> int:
     """Show each claim of SUITE (default: of all), the published and the measured figure.
 
-    Measured is the run of the suite that settles the claim: without --set and --costs if there is
-    one, finished, of the largest profile, and of those the last. Results on stand-ins never count.
-    The exit status is 1 where a claim does not hold.
+    The figure comes from the suite's run that settles the claim. Preferred are runs without --set
+    and --costs, then finished runs, the largest profile and the latest run. Results on stand-ins
+    never count. The exit status is 1 if a claim does not hold.
     """
     from bench_claims.verdicts import FAILS, tally
 
@@ -61,10 +61,10 @@ def command(
 
 
 def suite_verdicts(registry: Registry, name: str, store: Path, data_dir: str) -> list[Verdict]:
-    """The claims of one suite on its runs in the store, those that settle a claim best first.
+    """The claims of one suite on its runs in the store, in order of preference of the runs.
 
-    In this order of preference: without settings and prices of the user's, finished, the largest
-    profile, the suite's seeds and folds, the most recent.
+    Preferred are runs without the user's settings and prices, then finished runs, the largest
+    profile, the suite's seeds and folds, and the most recent run.
     """
     from bench_claims.claims import read_claims
     from bench_claims.plugin import KEY
@@ -94,8 +94,8 @@ def _verdicts(
     suite: str,
     data_dir: str,
 ) -> list[Verdict]:
-    """That of the suite's first run that settles the claim, else what the first run of any suite
-    or none shows on each other data set, else why there is no verdict."""
+    """The verdict of the suite's first run that settles the claim. Without one, the results on each
+    other data set, of the first run that has it; otherwise the reason for no verdict."""
     from bench_claims.verdicts import (
         ABSENT,
         DECIDED,
@@ -111,7 +111,7 @@ def _verdicts(
 
     if claim.measure == "none":
         return [Verdict(claim, UNMEASURED, how=claim.why)]
-    unsettled: dict[str, Verdict] = {}  # the first of each word
+    unsettled: dict[str, Verdict] = {}  # the first by word
     others: dict[str, Verdict] = {}  # by data set
     name = claim.dataset.partition("(")[0]
     for info, frame, kept in runs:
@@ -136,7 +136,7 @@ def _verdicts(
 
 
 def ledger(verdicts: dict[str, list[Verdict]]) -> Table:
-    """One row for each claim, those that were measured first."""
+    """One row for each claim, measured claims first."""
     from bench_claims.verdicts import FAILS, HOLDS, WORDS
 
     styles = {HOLDS: "green", FAILS: "red"}

@@ -1,15 +1,15 @@
-"""Measures of claims: one figure each from the results of a claim's contenders; and what keeps a
-figure from settling its claim.
+"""Measures of claims: one figure each from the results of a claim's contenders; and reasons why a
+figure does not settle its claim.
 
-Points are chosen on validation, figures are those of the test split, means over repeats. Offering
-more operating points never loses a claim, as long as validation orders them as test does: a
-learner's curve begins at the constant predictor, which is free, holds its best affordable point
-up to the next better one, and is read at budgets that the claim names.
+Points are chosen on validation. Figures are test-split values, averaged over repeats. More
+operating points never lose a claim if validation orders them as test does. A learner's curve begins
+at the constant predictor, which is free. It holds the best affordable point up to the next better
+one, and is read at the claim's budgets.
 
-A store keeps, of the points that a budget may choose, the share of test rows that buy each sensor
+For the points that a budget may choose, a store keeps the share of test rows that buy each sensor
 and the share that reach each stage of a cascade. Here a sensor is bought if any row buys it, and a
-share is that of a price group's sensors, as in the figures of Greedy Miser and Cronus. A cascade's
-stages are those that are left of it: the models served have no others.
+share counts a price group's sensors, as in the figures of Greedy Miser and Cronus. A cascade's
+stages are its remaining stages: the models served have no others.
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ _ROUNDED = 1e-4  # shares that reach a stage are kept with four digits
 
 
 class Purchases(NamedTuple):
-    """What is bought at one operating point."""
+    """Purchases at one operating point."""
 
     price: FloatArray  # (s,) of each sensor
     share: FloatArray  # (s,) of rows that buy it
     reached: Sequence[float] = (1.0,)  # (k,) share of rows that reach each stage
-    sensors: Sequence[int] = ()  # (k,) number of sensors on the way to its end
+    sensors: Sequence[int] = ()  # (k,) number of sensors on the route to its end
 
     def of(self, prices: Sequence[float]) -> BoolArray:
         """The sensors (s,) of a group of prices [from, to]."""
@@ -57,8 +57,8 @@ class Purchases(NamedTuple):
         return found
 
     def stage(self) -> IntArray | None:
-        """The stage (s,) in which each sensor is first read, -1 for one that never is; None where
-        shares do not tell, as some stage that reads sensors turns no row away."""
+        """The stage (s,) in which each sensor is first read, -1 if never. None if the shares do not
+        determine it, as some stage that reads sensors rejects no row."""
         if len(self.sensors) < 2:
             return None
         reached = np.array(self.reached) - _ROUNDED
@@ -69,7 +69,7 @@ class Purchases(NamedTuple):
 
 
 def with_purchases(frame: pd.DataFrame, store: Store, run: str, claim: Claim) -> pd.DataFrame:
-    """The rows of a claim's learners and data, with what their kept points buy on test."""
+    """The rows of a claim's learners and data, with the test purchases of their stored points."""
     rows = frame[(frame["dataset"] == claim.dataset) & (frame["split"].isin(["valid", "test"]))]
     found: dict[tuple[str, str], Purchases] = {}
     for learner in dict.fromkeys(contender.learner for contender in claim.learners):
@@ -85,7 +85,7 @@ def with_purchases(frame: pd.DataFrame, store: Store, run: str, claim: Claim) ->
 
 NAN = float("nan")
 Kept = tuple[Mapping[str, Any], Purchases | None]
-"""A setting and what is bought at its point; None where that is not kept."""
+"""A setting and the purchases at its point; None if these are not stored."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,20 +119,20 @@ class Results:
         return selection.operating_points(self.frame, self.metric.name, claim.cost, cap=cap)
 
     def of(self, place: int, table: pd.DataFrame | None = None) -> pd.DataFrame:
-        """The points, or the rows of a table, of the contender in this place of the claim's list;
-        of the first where there are fewer."""
+        """The points, or the rows of a table, of the contender at this place of the claim's list.
+        The first replaces a missing second."""
         label = self.claim.labels[min(place, len(self.claim.labels) - 1)]
         table = self.points if table is None else table
         return table[table["learner"] == label]
 
     def best(self, place: int) -> pd.DataFrame:
-        """By repeat the best point on validation."""
+        """The best point on validation of each repeat."""
         return selection.best_points(self.of(place), self.higher)
 
     @cached_property
     def keeping(self) -> pd.DataFrame:
-        """For each repeat the first learner's cheapest point that keeps a share of the best quality
-        of the second, or of its own: a row of ``selection.savings``."""
+        """For each repeat the first learner's cheapest point that keeps a share of the second's (or
+        its own) best quality: a row of ``selection.savings``."""
         reference = self.claim.labels[min(1, len(self.claim.labels) - 1)]
         found = selection.savings(
             self.points, self.higher, reference, self.claim.keeps, mixes=False
@@ -140,19 +140,19 @@ class Results:
         return self.of(0, found)
 
     def falls_short(self, quality: float, of: float) -> bool:
-        """True if a quality does not keep the claim's share of another."""
+        """True if a quality is below the claim's share of another."""
         least = share_of(of, self.claim.keeps, self.higher)
         return quality < least if self.higher else quality > least
 
     def bought(self, points: pd.DataFrame) -> list[Kept]:
-        """What is bought at some of the points."""
+        """Purchases at the given points."""
         keys = ["learner", *REPEAT, "params", "point"]
         test = self.frame[self.frame["split"] == "test"]
         found = points[keys].merge(test[[*keys, BOUGHT]], on=keys, how="left")
         return [(json.loads(str(row.params)), getattr(row, BOUGHT)) for row in found.itertuples()]
 
     def settings(self, place: int) -> list[list[Kept]]:
-        """By repeat the best point on validation of each setting."""
+        """The best point on validation of each setting, by repeat."""
         found = []
         for _, repeat in self.of(place).groupby([*REPEAT]):
             best = [
@@ -164,11 +164,11 @@ class Results:
 
 
 def saving(results: Results) -> float:
-    """1 - the cost at which the first learner keeps a share of the second's best quality, over
-    the second's cost at its best.
+    """1 - (the first learner's cost at which it keeps a share of the second's best quality) / (the
+    second's cost at its best).
 
-    A learner that never keeps it saves nothing, where the claim is that it saves no more than
-    something; else there is no figure.
+    A learner that never keeps it saves nothing if the claim is an upper bound; otherwise there is
+    no figure.
     """
     own, most = results.keeping, results.claim.at_most
     # by repeat; NaN where the quality is not kept
@@ -177,8 +177,8 @@ def saving(results: Results) -> float:
 
 
 def quality(results: Results) -> float:
-    """The first learner's quality within the budget; NaN unless every repeat affords something, as
-    a mean would be biased towards those that do."""
+    """The first learner's quality within the budget. NaN unless every repeat affords a point: a
+    mean over the others would be biased."""
     claim = results.claim
     points, budget = results.of(0), Budget(claim.budget, claim.kind)
     if budget.kind == "mean" and not claim.mixed:  # a single point, as papers report
@@ -195,27 +195,27 @@ def quality_kept(results: Results) -> float:
 
 def cost(results: Results) -> float:
     """The first learner's cost at its cheapest point that keeps a share of the best quality: the
-    second learner's, or its own where there is no second."""
+    second learner's, or its own without a second."""
     return float(results.keeping["test_cost"].mean(skipna=False))
 
 
 def margin(results: Results) -> float:
-    """The least, over neighbours in the list, of the first's mean quality minus the second's, over
-    the claim's budgets."""
+    """The first's mean quality minus the second's over the claim's budgets; the least over
+    neighbouring pairs of the list."""
     return round(min(float(gap @ width / width.sum()) for gap, width in _gaps(results)), 12)
 
 
 def least_margin(results: Results) -> float:
-    """As ``margin``, at the budget where it is least: for "always above". NaN where one is above
-    the other nowhere."""
+    """Like ``margin``, at the budget where it is least: for "always above". NaN for curves that are
+    equal everywhere."""
     gaps = [gap for gap, _ in _gaps(results)]
     equal = any(gap.min() == 0.0 == gap.max() for gap in gaps)
     return NAN if equal else float(min(gap.min() for gap in gaps))
 
 
 def _gaps(results: Results) -> list[tuple[FloatArray, FloatArray]]:
-    """For each pair of neighbours how much better the first is on each of the stretches (s,) of
-    budgets on which both curves are flat, the last budget too, and their widths (s,)."""
+    """For each pair of neighbours, the first's advantage on each interval (s,) of budgets on which
+    both curves are flat, and the widths (s,). The last budget is included."""
     sign, (low, high) = 1.0 if results.higher else -1.0, results.claim.budgets
     points, curves, gaps = results.points, [], []
     for label in results.claim.labels:
@@ -226,7 +226,7 @@ def _gaps(results: Results) -> list[tuple[FloatArray, FloatArray]]:
         # budgets at which either curve rises, and the ends of the range
         steps = np.unique(np.concatenate([[low, high], *(curve["budget"] for curve in pair)]))
         steps = steps[(steps >= low) & (steps <= high)]
-        # what each holds from such a budget up to the next
+        # qualities from such a budget up to the next
         better, worse = (
             c["test_quality"].to_numpy()[np.searchsorted(c["budget"], steps, "right") - 1]
             for c in pair
@@ -236,19 +236,19 @@ def _gaps(results: Results) -> list[tuple[FloatArray, FloatArray]]:
 
 
 def minutes(results: Results, place: int = 0) -> float:
-    """Median minutes of the first learner's fits, of what it stands on not counted."""
+    """Median minutes of the first learner's fits, without its base learner's."""
     fits = results.of(place, results.frame).drop_duplicates([*REPEAT, "params"])
     return float(fits["fit_seconds"].median()) / 60.0
 
 
 def time_ratio(results: Results) -> float:
-    """Median seconds of the first learner's fits over those of the second's."""
+    """Median seconds of the first learner's fits over the second's."""
     return minutes(results) / minutes(results, 1)
 
 
 def bought_early(results: Results) -> float:
-    """The share of the price group bought in the first ``early`` of the trees: at the last point
-    kept of these, and of all settings and repeats where it is least."""
+    """The share of the price group bought in the first ``early`` of the trees: at their last stored
+    point, as the least over all settings and repeats."""
     own = results.of(0, results.frame)
     least = []
     for (params, *_), points in own[own["split"] == "test"].groupby(
@@ -264,9 +264,9 @@ def bought_early(results: Results) -> float:
 
 
 def bought_trend(results: Results) -> float:
-    """Spearman's correlation, over settings, of the trade-off with the share of the price group
-    that is bought at the setting's best point on validation. NaN where no share differs from
-    another, and for fewer than three trade-offs."""
+    """Spearman's correlation, over settings, of the trade-off with the bought share of the price
+    group at the setting's best point on validation. NaN if all shares are equal, and for fewer than
+    three trade-offs."""
     from scipy.stats import rankdata
 
     found = []
@@ -285,7 +285,7 @@ def bought_first(results: Results) -> float:
 
 
 def bought_last(results: Results) -> float:
-    """Of what is bought of the price group the share first read in the last half of the stages."""
+    """Share of the price group's purchases that are first read in the last half of the stages."""
 
     def late(stage: IntArray, stages: int) -> float:
         used = stage[stage >= 0]
@@ -307,23 +307,23 @@ def _by_stage(results: Results, figure: Callable[[IntArray, int], Any]) -> float
 
 
 def _share(results: Results, what: Purchases | None) -> float:
-    """The share of the price group that is bought; NaN where that is not kept."""
+    """The share of the price group that is bought; NaN if it is not stored."""
     return NAN if what is None else float(np.mean(what.share[what.of(results.claim.prices)] > 0))
 
 
 def stages(results: Results) -> float:
-    """How many stages are left."""
+    """Number of remaining stages."""
     best = results.bought(results.best(0))
     return float(np.mean([NAN if what is None else len(what.reached) for _, what in best]))
 
 
 def passed(results: Results) -> float:
-    """The share of rows that the first stage lets pass, less that of the second learner at the same
+    """The share of rows that pass the first stage, minus the second learner's at the same
     trade-off."""
     found = []
     best = results.bought(results.best(0))
     for (params, what), points in zip(best, results.settings(1), strict=True):
-        # what the second learner buys at the trade-off of the first one's best setting
+        # the second learner's purchases at the trade-off of the first one's best setting
         same = [b for a, b in points if a.get("tradeoff") == params.get("tradeoff")]
         pair = what, same[0] if len(same) == 1 else None
         own, other = (NAN if x is None else float([*x.reached, 1.0][1]) for x in pair)
@@ -338,14 +338,14 @@ _MEASURES = (
 FIGURES: Mapping[str, Callable[[Results], float]] = {
     measure.__name__.replace("_", "-"): measure for measure in _MEASURES
 }
-"""By the name of the measure."""
+"""Measures by name."""
 
 
 def shortfall(results: Results, measured: float) -> str:
-    """How the points at which a saving, a cost, a quality or purchases were read fall short of the
-    quality wanted, on test; "" where they do not. What is not kept on test too was not saved."""
+    """A message if the chosen points miss the required quality on test, for a saving, a cost, a
+    quality or purchases; otherwise "". A quality lost on test is not a saving."""
     claim = results.claim
-    if claim.measure in PURCHASES:  # what a model without quality buys shows nothing
+    if claim.measure in PURCHASES:  # purchases of a model without quality show nothing
         own, other = (float(results.best(k)["test_quality"].mean(skipna=False)) for k in range(2))
         short = results.falls_short(own, other)
         return f"on test its best quality is {own:.4g}, and the other's {other:.4g}" * short
@@ -363,7 +363,8 @@ def shortfall(results: Results, measured: float) -> str:
 
 
 def too_few_trees(results: Results) -> str:
-    """The contender that was trained with fewer trees than the claim asks for; "" if none was."""
+    """A message on the first contender with fewer trees than the claim requires; "" if there is
+    none."""
     for place, label in enumerate(results.claim.labels):
         params = results.of(place, results.frame)["params"].astype(str).unique()
         most = max((_trees(text) for text in params), default=0)
@@ -373,11 +374,11 @@ def too_few_trees(results: Results) -> str:
 
 
 def convergence(results: Results) -> tuple[str, str]:
-    """Which contenders had not converged, and of which that cannot be known. The one whose merit
-    the claim states may gain from more trees and is left out.
+    """Contenders that had not converged, and contenders for which that is unknown. The contender
+    whose merit is claimed is left out: more trees may only help it.
 
     A learner is growing if in some repeat the last trees of its best setting raised its best
-    quality; that is not known where there are trees of which the points do not tell.
+    quality. That is unknown if its points do not show its trees.
     """
     claim, higher = results.claim, results.higher
     helped, unknown = [], []
@@ -399,7 +400,7 @@ def convergence(results: Results) -> tuple[str, str]:
 
 
 def _trees(params: str) -> int:
-    """The trees of a setting, or of what it stands on; 0 where it has none."""
+    """The trees of a setting, or of its base learner; 0 if there are none."""
     setting = json.loads(params or "{}")
     while isinstance(setting, Mapping):
         if setting.get("trees"):

@@ -22,7 +22,7 @@ KEY = "claims"
 
 @hookimpl
 def bench_suite_keys() -> Mapping[str, SuiteKey]:
-    """``[[claims]]``."""
+    """The suite key ``[[claims]]``."""
     return {KEY: check_claims}
 
 
@@ -33,11 +33,11 @@ def bench_report_sections() -> Mapping[str, SectionOf]:
 
 
 def check_claims(value: Any, datasets: Set[str], learners: Set[str]) -> None:
-    """Raise UsageError for a claim that cannot be read, or that the suite could never settle."""
+    """Raise UsageError for a claim that is invalid, or that the suite can never settle."""
     from bench_claims.claims import CONSTANT, CURVES, read_claims
 
     if not isinstance(value, list) or not all(isinstance(claim, Mapping) for claim in value):
-        raise UsageError("[[claims]] tables are wanted")
+        raise UsageError("expected [[claims]] tables")
     for claim in read_claims(value):
         own = [claim.dataset, *(x.dataset for x in claim.learners if x.dataset)]
         names = [name.partition("(")[0] for name in own]  # options follow the name
@@ -50,8 +50,7 @@ def check_claims(value: Any, datasets: Set[str], learners: Set[str]) -> None:
 
 
 def verdicts(info: RunInfo, frame: pd.DataFrame, store: Store | None = None) -> tuple[Verdict, ...]:
-    """Verdicts on the claims that the suite made when it was run; none where this version cannot
-    read one."""
+    """Verdicts on the claims of the suite when it ran; none if this version cannot read one."""
     from bench_claims.claims import read_claims
     from bench_claims.verdicts import ABSENT, ELSEWHERE, settle, settle_elsewhere
 
@@ -86,8 +85,8 @@ def section(info: RunInfo, frame: pd.DataFrame, store: Store | None = None) -> S
         title="Claims of the papers",
         summary=tally(found) if found else "written for another version of bench, not read",
         hint=f"'bench claims {info.suite}' lists them",
-        note="Figures are those of the test split at points chosen on validation, with 95% "
-        "intervals; results on stand-ins never count.",
+        note="Figures are test-split values at points chosen on validation, with 95% intervals. "
+        "Results on stand-ins never count.",
         columns=("claim", "published", "measured", "verdict", "rests on", "how it was measured"),
         rows=tuple(rows),
         marked=3,

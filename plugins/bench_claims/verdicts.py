@@ -1,13 +1,13 @@
 """Verdicts of runs on the claims of papers.
 
-Points are chosen on validation, figures are those of the test split, means over the repeats in
-which every contender has results. A claim is decided where its figure's whole 95% interval is on
-one side. Results on stand-ins never count.
+Points are chosen on validation. Figures are test-split values, averaged over the repeats in which
+every contender has results. A claim is decided if its figure's entire 95% interval is on one side.
+Results on stand-ins never count.
 
-Intervals are those of boards (``bench_core.statistics``): where the store has values per query or
-row, these are drawn with replacement, the same for all contenders, and points are chosen again in
-every draw. Other figures (times, purchases), data generated for a paper (laid out, not sampled) and
-runs without stored values vary over repeats alone: one repeat has no interval then.
+Intervals are computed as for boards (``bench_core.statistics``). Stored values per query or row are
+drawn with replacement, the same for all contenders, and points are chosen again in every draw.
+Other figures vary only over repeats, without an interval for one repeat. These are times,
+purchases, data generated for a paper (constructed, not sampled) and runs without stored values.
 """
 
 from __future__ import annotations
@@ -65,48 +65,48 @@ PAPERS, SAMPLE, GENERATED = "the paper's data", "a sample", "generated"
 OF_POINT = "point."  # begins a ``cost`` that is a number of the operating point: ``point.sent``
 _DRAWN = (*CURVES, "saving", "quality", "quality-kept")
 _BUDGETS = 32
-"""Budgets, evenly spaced, at which curves are compared in draws."""
+"""Number of evenly spaced budgets at which draws compare curves."""
 
 _DRAWS = 1000
-_LEAST = 1e-6  # of a cost, where its logarithm is taken
+_LEAST = 1e-6  # of a cost, for its logarithm
 
 _REPEAT = ["fold", "seed"]
-_OWN_METRICS = "the run was judged by metrics of its own: --metric"
-_IN_THE_STORE = "the store has what is bought: bench claims"
+_OWN_METRICS = "the run used other metrics (--metric)"
+_IN_THE_STORE = "purchases are in the store: use bench claims"
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What a run says on a claim."""
+    """The result of a run for a claim."""
 
     claim: Claim
     word: str  # of WORDS
     measured: float = float("nan")  # NaN: no figure
     shown: str = "-"  # the figure, with its interval
-    how: str = ""  # it was measured
+    how: str = ""  # the measurement in words
     interval: Interval | None = None
-    data: str = ""  # PAPERS, SAMPLE, GENERATED or a data set; "" where there is no figure
+    data: str = ""  # PAPERS, SAMPLE, GENERATED or a data set; "" without a figure
 
     @property
     def rests(self) -> str:
-        """What the verdict rests on, in words: the data, what of them is ours, text or figure."""
-        ours = f", of which ours: {self.claim.ours}" if self.claim.ours and self.data else ""
+        """Basis of the verdict in words: the data, our choices in them, text or figure."""
+        ours = f" (our choice: {self.claim.ours})" if self.claim.ours and self.data else ""
         return "; ".join(
             filter(None, (self.data + ours, "from a figure only" * self.claim.figure_only))
         )
 
 
 def settle(claim: Claim, info: RunInfo, frame: pd.DataFrame, store: Store | None = None) -> Verdict:
-    """Test a claim on one run; what is bought is in its store alone."""
+    """Test a claim on one run; purchases need its store."""
     name = claim.dataset.partition("(")[0]
     use = next((use for use in info.datasets if use["name"] == claim.dataset), None)
     other = next((use for use in info.datasets if use["stand_in_for"] == name), None)
     own_metrics = claim.metric or claim.measure in (*TIMES, "sizes")
-    # the first of these that is so
+    # the first that applies
     for word, why, found in (
         (UNMEASURED, claim.why, claim.measure == "none"),
         (ABSENT, f"no files of {name}: bench show {name}", name in info.absent),
-        (ABSENT, f"{other and other['name']} stood in, which never counts", other and not use),
+        (ABSENT, f"{other and other['name']} is a stand-in, which never counts", other and not use),
         (ELSEWHERE, f"{claim.dataset} is not in this run", not use),
         (ABSENT, f"{name} is generated, which never counts", use and use["stand_in"]),
         (UNRUN, _OWN_METRICS, info.request.get("metrics") and not own_metrics),
@@ -125,7 +125,7 @@ def settle(claim: Claim, info: RunInfo, frame: pd.DataFrame, store: Store | None
 def settle_elsewhere(
     claim: Claim, info: RunInfo, frame: pd.DataFrame, store: Store | None = None
 ) -> list[Verdict]:
-    """What the run's other real data show of a claim that needs no data of its own."""
+    """Results of the run's other real data sets for a claim that is not tied to one."""
     found = []
     for use in info.datasets if claim.anywhere else ():
         if use["name"] != claim.dataset and not use["stand_in"]:
@@ -170,7 +170,7 @@ def judge(
     if rows.empty:
         return Verdict(claim, UNRUN, how=f"no repeat with results of {', '.join(claim.labels)}")
     rows = _with_cost(rows, claim.cost)
-    # what is compared must be there for every contender
+    # compared columns must exist for every contender
     for column in (claim.cost,) if claim.measure in TIMES else (metric.name, claim.cost):
         known = rows[rows[column].notna()] if column in rows.columns else rows.iloc[:0]
         if {*known["learner"]} != {*rows["learner"]}:
@@ -179,7 +179,7 @@ def judge(
 
 
 def _weighed(results: Results, every: pd.DataFrame, store: Store | None, run: str) -> Verdict:
-    """The verdict on the rows of all contenders' shared repeats; ``every``: also of others."""
+    """The verdict on the repeats that all contenders share; ``every`` has all repeats' rows."""
     claim = results.claim
     measured = FIGURES[claim.measure](results)
     sure = None if np.isnan(measured) else interval_of(results, measured, store, run)
@@ -218,22 +218,22 @@ def _shown(claim: Claim, figure: float, sure: Interval | None = None) -> str:
 
 
 def _lack(claim: Claim) -> str:
-    """Why there is no figure."""
+    """The reason for a missing figure."""
     if claim.measure in CURVES:
         return "equal at every budget"
     if claim.measure in PURCHASES:
-        return "what is bought there is not kept, or does not tell it"
+        return "the purchases there are not stored, or do not determine it"
     limited = claim.budget < inf
     lack = "no operating point within the budget" if limited else "target not reached"
     return f"{lack} in at least one repeat"
 
 
 def _lacking(rows: pd.DataFrame, every: pd.DataFrame) -> str:
-    """What the figure leaves out: repeats, and trials without a result."""
+    """Repeats and trials without a result that the figure leaves out."""
     more = every.groupby(_REPEAT).ngroups - rows.groupby(_REPEAT).ngroups
     bad = every[~every["status"].isin(["ok", "skipped"]) | (every["audit"] == "failed")]
     trials = len(bad.drop_duplicates(["learner", *_REPEAT, "params"]))
-    lacking = f"; {more} more without results of all" if more else ""
+    lacking = f"; {more} more without results of every learner" if more else ""
     return f"{lacking}; failed trials: {trials}" if trials else lacking
 
 
@@ -249,7 +249,7 @@ def _sizes(claim: Claim, use: Mapping[str, Any]) -> Verdict:
 
 
 def _with_cost(frame: pd.DataFrame, cost: str) -> pd.DataFrame:
-    """With a column for a number of the operating point; 0 where a learner has none."""
+    """Add a column for a number of the operating point; 0 for learners without it."""
     if not cost.startswith(OF_POINT):
         return frame
     key = cost.removeprefix(OF_POINT)
@@ -258,8 +258,7 @@ def _with_cost(frame: pd.DataFrame, cost: str) -> pd.DataFrame:
 
 
 def _how(results: Results) -> str:
-    """How the figure is measured, and that of each repeat, so that a mean near the border is seen
-    to be one."""
+    """The measurement in words, with each repeat's figure to show a mean near the border."""
     claim = results.claim
     wanted = f"{claim.near:g} within {claim.within:g}" if claim.two_sided else claim.holds
     words = [
@@ -284,7 +283,7 @@ def _how(results: Results) -> str:
 
 
 def _context(found: Verdict, info: RunInfo, use: Mapping[str, Any]) -> Verdict:
-    """With the conditions of run and data."""
+    """Add the conditions of run and data."""
     sampled = [str(note) for note in use.get("notes", ()) if str(note).startswith("sample")]
     asked = [f"--set {setting}" for setting in info.request.get("settings", ())]
     asked += [f"--costs {costs}"] if (costs := info.request.get("costs")) else []
@@ -295,7 +294,7 @@ def _context(found: Verdict, info: RunInfo, use: Mapping[str, Any]) -> Verdict:
 
 
 def tally(verdicts: Sequence[Verdict]) -> str:
-    """``holds: 3 (generated: 1), does not hold: 1, data absent: 4``."""
+    """Counts such as ``holds: 3 (generated: 1), does not hold: 1, data absent: 4``."""
     counts = Counter(verdict.word for verdict in verdicts)
     data = Counter(verdict.data for verdict in verdicts if verdict.word == HOLDS)
     weak = ", ".join(f"{kind}: {data[kind]}" for kind in (SAMPLE, GENERATED) if data[kind])
@@ -307,13 +306,13 @@ def tally(verdicts: Sequence[Verdict]) -> str:
 def interval_of(
     results: Results, measured: float, store: Store | None, run: str
 ) -> Interval | None:
-    """The interval around a figure; None where nothing tells how it varies.
+    """The interval around a figure; None if its variation is unknown.
 
-    A claim on several pairs, or on every budget, is about the least of several differences: its
+    A claim on several pairs, or on every budget, is about the least of several differences. Its
     interval reaches from the least of their lower ends to the least of their upper ones.
     """
     claim, frame, level = results.claim, results.frame, None
-    # values are kept of the first metric and of the whole cost
+    # values are stored for the first metric and the total cost
     drawn = claim.measure in _DRAWN and not (claim.ours or claim.metric)
     if store and drawn and (frame[claim.cost] == frame["total_cost"]).all():
         level = _of_units(results, store, run)
@@ -329,7 +328,7 @@ def interval_of(
 
 
 def _scaled(claim: Claim, figure: float) -> float:
-    """A figure on the scale of its draws: of a saving the logarithm of the cost that is left."""
+    """A figure on the scale of its draws: for a saving the logarithm of the remaining cost."""
     return math.log(max(1 - figure, _LEAST)) if claim.measure == "saving" else figure
 
 
@@ -338,12 +337,12 @@ def _of_repeats(results: Results) -> Level | None:
     values = [_scaled(claim, FIGURES[claim.measure](repeat)) for repeat in results.repeats]
     if len(values) < 2:
         return None
-    # nothing varies with units, whatever their number
+    # constant over units, for any number of them
     return joined([of_units(np.full((1, 1 + _DRAWS), one), _DRAWS) for one in values], True)
 
 
 def _of_units(results: Results, store: Store, run: str) -> Level | None:
-    """The level of the figure's parts (k,); None where some contender has no values."""
+    """The level of the figure's parts (k,); None if some contender has no values."""
     claim, keys = results.claim, sorted(results.keys)
     each = [
         {
@@ -371,14 +370,14 @@ def _best(means: Means, higher: bool, budget: float = inf) -> FloatArray:
 
 
 def _single(means: Means, higher: bool, budget: float = inf) -> Choice:
-    """By draw the single best point within a mean cost, as papers report."""
+    """The single best point within a mean cost in each draw, as papers report."""
     cost = means.valid_cost
     return choice_within(Budget(budget, "p95"), cost, means.valid_quality, cost, higher)
 
 
 def _costs(claim: Claim, means: Sequence[Means], higher: bool) -> tuple[FloatArray, FloatArray]:
-    """By draw the cost at which the first keeps the share of the best of the second (or its own),
-    NaN where it does not, and the cost of that best."""
+    """By draw, the cost at which the first keeps the share of the second's (or its own) best, and
+    the cost of that best. NaN where the share is not kept."""
     own, other = means[0], means[min(1, len(means) - 1)]
     sign = 1 if higher else -1
     aim = share_of(taken(other.valid_quality, _single(other, higher)), claim.keeps, higher)
@@ -397,7 +396,7 @@ def _parts(claim: Claim, means: Sequence[Means], higher: bool) -> FloatArray:
     if claim.measure not in CURVES:
         found = _best(means[0], higher, claim.budget)[None]
         return found if claim.measure == "quality" else found / _best(means[1], higher)
-    # the last of the means are the constant's, where all curves begin
+    # the last of the means are the constant's, at the start of all curves
     low, high = claim.budgets
     budgets = np.linspace(low, high, 2 * _BUDGETS + 1)[1::2]
     wholes = [Means(*map(np.hstack, zip(means[-1], own, strict=True))) for own in means[:-1]]

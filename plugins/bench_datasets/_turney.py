@@ -1,8 +1,8 @@
-"""What the sets of P. Turney's prices share: groups of tests with a common cost.
+"""Prices of P. Turney's data sets: groups of tests with a common cost.
 
 P. Turney, "Cost-sensitive classification", JAIR 2 (1995), dollars of Ontario's health programme.
 Tests of a group share a part of their price, which is paid once: drawing blood costs 2.10, so every
-blood test after the first is that much cheaper.
+blood test after the first is 2.10 cheaper.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,7 +14,7 @@ from bench_core import DiscountGroup, Prices, price_list
 DRAWING_BLOOD = 2.10  # dollars
 
 
-# What the tests of a group share, in dollars, and their names.
+# Shared cost of a group's tests in dollars, and their names.
 Group = tuple[float, Sequence[str]]
 
 
@@ -23,7 +23,7 @@ def turney_prices(
     groups: Sequence[Group],
     derived: Mapping[int, Sequence[int]] | None = None,
 ) -> Prices:
-    """Full prices by test; after the first of a group each other costs less by what they share.
+    """Full prices by test; after the first of a group the others cost less by the shared cost.
 
     ``derived``: columns that are free once the columns they are computed from are bought.
     """

@@ -1,23 +1,23 @@
-"""The two 2-D data sets on which ADAPT was shown (Nan and Saligrama, NIPS 2017, figures 2 and 3).
+"""The two 2-D data sets that illustrate ADAPT (Nan and Saligrama, NIPS 2017, figures 2 and 3).
 
 Synthetic-2: four equally frequent clusters, each a square of half width ``jitter`` around
 
     1 (-1, 2) +     2 (1, 2) -     3 (1, 0) +     4 (1, -1) -
 
-and both features cost 1. Two horizontal cuts solve it: a gate near y = 1 sends clusters 1 and 2 to
-a classifier that reads both features, and one cut near y = -0.5 parts clusters 3 and 4: 1.5 per row
-at full accuracy. A model that takes x first cannot do better than 1.75.
+and both features cost 1. Two horizontal cuts solve it. A gate near y = 1 sends clusters 1 and 2 to
+a classifier that reads both features. One cut near y = -0.5 separates clusters 3 and 4: 1.5 per row
+at full accuracy. A model that reads x first needs at least 1.75.
 
 The paper gives clusters 1 and 2 more points, but its costs 1.75 and 1.5 need equal shares, so the
-shares here are equal. Its coordinates are in a figure only; those above were read off it.
+shares here are equal. Its coordinates appear only in a figure, from which these were read.
 
-Synthetic-1: features are free; the question is which rows need the large model. Its layout too is
-in a figure only, and the one here is ours. Points are uniform on the square [-1, 1]^2; left of
-x = -0.2, for exactly 40% of them, the border between the classes is the line y = 0, right of it
+Synthetic-1: features are free; the question is which rows need the large model. Its layout also
+appears only in a figure; this one is ours. Points are uniform on the square [-1, 1]^2. Left of x =
+-0.2, for exactly 40% of them, the classes meet at the line y = 0, right of it at
 
     y = 0.55 sin(1.5 pi (x + 0.2)),
 
-one full wave. No point is within 0.05 (in y) of the border. A linear classifier is right on the
+one full wave. No point is within 0.05 (in y) of this border. A linear classifier is right on the
 left, so a gate that sends 60% of the rows loses nothing.
 """
 
@@ -51,7 +51,7 @@ class AdaptSynthetic2:
 
     @property
     def optimum(self) -> dict[str, tuple[tuple[float, float], ...]]:
-        """The solution for some rows, a guess for the others, while the clusters stay apart."""
+        """The solution for some rows, a guess for the others, while the clusters do not overlap."""
         return {"accuracy": ((0.0, 0.5), (1.5, 1.0))} if self.jitter < 0.5 else {}
 
     def prepare(self, source: Source, size: str, fold: int, seed: int) -> Splits:
@@ -87,11 +87,11 @@ def border(x: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _waves(rows: int, rng: np.random.Generator) -> Examples:
-    straight = 2 * rows // 5  # left of where the border bends
+    straight = 2 * rows // 5  # left of the bend of the border
     x = np.concatenate([rng.uniform(-1, CURVED, straight), rng.uniform(CURVED, 1, rows - straight)])
     x = rng.permutation(x)
     height = border(x)
-    room = 2 * (1 - MARGIN)  # of the heights of -1..1 those near the border are left out
+    room = 2 * (1 - MARGIN)  # heights in -1..1 near the border are left out
     y = rng.uniform(-1, -1 + room, rows)
     y += np.where(y > height - MARGIN, 2 * MARGIN, 0.0)
     return Examples(np.column_stack([x, y]).astype(np.float32), (y > height).astype(np.float64))

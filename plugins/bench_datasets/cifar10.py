@@ -1,14 +1,14 @@
 """CIFAR-10 as the budget papers use it: 400 patch features, two classes.
 
-The papers (BudgetPrune, ADAPT) have 19761 / 8468 / 10000 rows of 400 features and do not name
-the two classes nor the rows: ours are the features below with 100 centroids, the classes 0-4
-(label 0) against 5-9 (label 1), rows drawn by the seed [recalled or derived, not verified in a text
-at hand]. Every feature costs 1.
+The papers (BudgetPrune, ADAPT) have 19761 / 8468 / 10000 rows of 400 features and do not name the
+classes or the rows. Ours are the features below with 100 centroids, the classes 0-4 (label 0)
+against 5-9 (label 1), and rows drawn by the seed [recalled or derived, not verified in a text].
+Every feature costs 1.
 
-Features are those of A. Coates, H. Lee, A. Ng, "An analysis of single-layer networks in
-unsupervised feature learning", AISTATS 2011: patches of 6 x 6 pixels at every place, brightness and
-contrast normalised, whitened (ZCA), coded by max(0, mean distance - distance) to each of k
-centroids, summed over quadrants: 4 k features.
+Features follow A. Coates, H. Lee, A. Ng, "An analysis of single-layer networks in unsupervised
+feature learning", AISTATS 2011: patches of 6 x 6 pixels at every place, brightness and contrast
+normalised, whitened (ZCA), coded by max(0, mean distance - distance) to each of k centroids, summed
+over quadrants: 4 k features.
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ ROWS = {"quick": (4000, 1500, 2000), "standard": (8000, 3000, 4000), "paper": (1
 SIDE = 6
 CONTRAST = 10.0  # added to a patch's variance, of grey levels 0..255
 RIDGE = 0.1  # added to the eigenvalues that whitening divides by
-SAMPLE = 100_000  # patches that whitening and centroids are learned from
+SAMPLE = 100_000  # patches used to learn whitening and centroids
 BATCH = 100  # images; bounds memory
 
 
 class Cifar10:
-    """Are the things in small photographs of the second five kinds?"""
+    """Two groups of object kinds in small photographs: kinds 5-9 are labelled 1."""
 
     name: ClassVar[str] = "cifar10"
     task: ClassVar[Task] = Task.BINARY
@@ -68,7 +68,7 @@ class Cifar10:
     facts: ClassVar[Facts] = Facts(rows=ROWS["paper"], features=400, low=0)
 
     def prepare(self, source: Source, size: str, fold: int, seed: int) -> Splits:
-        """Learn the patches on training images and code the images that are drawn."""
+        """Learn the patches on training images and encode the drawn images."""
         known = [_images(source.find(name)) for name in BATCHES]
         images = np.concatenate([pixels for pixels, _ in known])
         kinds = np.concatenate([kind for _, kind in known])
@@ -97,13 +97,13 @@ def _images(path: Path) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
     """Pixels (n, 32, 32, 3) and kinds (n,) of one batch."""
     raw = np.frombuffer(read_bytes(path), dtype=np.uint8)
     if len(raw) % RECORD:
-        raise InputError(
-            f"{path}: {len(raw)} bytes are no whole number of images of {RECORD}; get it again"
-        )
+        raise InputError(f"{path}: {len(raw)} bytes are not a multiple of {RECORD}; get it again")
     records = raw.reshape(-1, RECORD)
     if int(records[:, 0].max()) > 9:
         row = int(np.argmax(records[:, 0] > 9))
-        raise InputError(f"{path}, image {row + 1}: kind {records[row, 0]} is none; get it again")
+        raise InputError(
+            f"{path}, image {row + 1}: kind {records[row, 0]} is above 9; get it again"
+        )
     return records[:, 1:].reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1), records[:, 0]
 
 
@@ -117,7 +117,7 @@ class Coder:
 
     @classmethod
     def learn(cls, images: NDArray[np.uint8], k: int, seed: int) -> Coder:
-        """From random patches of images (n, height, width, channels)."""
+        """Learn from random patches of images (n, height, width, channels)."""
         from sklearn.cluster import KMeans
 
         rng = np.random.default_rng(seed)
@@ -170,7 +170,7 @@ def _patches(images: NDArray[np.uint8]) -> NDArray[np.uint8]:
 
 
 def _normalised(patches: NDArray[np.uint8]) -> Float32Array:
-    """Rows (m, p) without their mean, divided by their spread."""
+    """Rows (m, p), centred and divided by their spread."""
     rows = patches.astype(np.float32)
     rows -= rows.mean(axis=1, keepdims=True)
     rows /= np.sqrt(rows.var(axis=1, keepdims=True) + np.float32(CONTRAST))

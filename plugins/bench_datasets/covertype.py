@@ -2,8 +2,8 @@
 
 The papers (BudgetPrune, ADAPT) use 36603 / 15688 / 58101 rows of 581012 and do not name the
 positive class; class 2, the largest, makes a balanced task [D]. Their rows are unknown: ours are
-drawn by the seed. Every feature costs 1. From a sample of the publisher's file all rows are used
-in the papers' proportions.
+drawn by the seed. Every feature costs 1. From a sample of the publisher's file all rows are used in
+the papers' proportions.
 """
 
 from dataclasses import dataclass
@@ -46,11 +46,11 @@ class Forest:
     positive: int = param(2, "the cover type that is labelled 1", least=1, most=7)
 
     def complete(self, source: Source) -> bool:
-        """The whole file, or the sample."""
+        """True for the full file or the sample."""
         return source.has(FULL_FILE, SAMPLE_FILE)
 
     def faults(self, source: Source) -> list[str]:
-        """What of the facts is wrong, and whether the whole file has its rows of each type."""
+        """Differences from the facts, and from the full file's number of rows of each type."""
         faults = self.facts.faults(self.prepare(source, "paper", 0, 0))
         _, kind, sample = _read(source)
         kinds, numbers = np.unique(kind, return_counts=True)
@@ -80,7 +80,7 @@ class Forest:
 
 
 def _read(source: Source) -> tuple[Float32Array, FloatArray, bool]:
-    """Features (n, 54), cover types (n,), and whether it is a sample."""
+    """Features (n, 54), cover types (n,), and True for the sample."""
     path = source.find(FULL_FILE, SAMPLE_FILE)
     if path.name.removesuffix(".gz").endswith(".csv"):
         table = read_table(path)

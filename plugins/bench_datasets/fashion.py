@@ -1,9 +1,9 @@
-"""Fashion-MNIST by 20 of its pixels: which of 10 kinds of clothes? Every pixel costs 1.
+"""Fashion-MNIST by 20 of its pixels: 10 kinds of clothes. Every pixel costs 1.
 
-The pixels, 0 (white) to 1, are those that A. Norcliffe et al. (ICML 2025) use and publish, chosen
-with stochastic gates on training and validation images. 50000 of the 60000 training images, drawn
-by the seed, are for training and 10000 for validation; which ones the paper has is unknown. Smaller
-sizes take fewer. Files are the publisher's (idx); Debian's package dataset-fashion-mnist has them.
+The pixels, 0 (white) to 1, were published by A. Norcliffe et al. (ICML 2025), who chose them with
+stochastic gates on training and validation images. Of the 60000 training images 50000, drawn by the
+seed, are for training and 10000 for validation; the paper's choice is unknown. Smaller sizes take
+fewer. Files are the publisher's (idx); Debian's package dataset-fashion-mnist has them.
 """
 
 from pathlib import Path
@@ -28,7 +28,7 @@ FILES = (
 )
 ROWS = {"quick": (4000, 2000, 4000), "standard": (20000, 5000, 10000)}
 PAPER = (50000, 10000, 10000)
-BYTES = 8  # in an idx file the code of unsigned bytes
+BYTES = 8  # code of unsigned bytes in an idx file
 KINDS = (
     *("T-shirt/top", "Trouser", "Pullover", "Dress", "Coat"),
     *("Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot"),
@@ -74,7 +74,7 @@ def _pixels(images: Bytes) -> Float32Array:
 
 
 def _idx(path: Path, shape: tuple[int, ...]) -> Bytes:
-    """The array (n, *shape) of an idx file of bytes: two zeros, the code of the type, the number of
+    """The array (n, *shape) of an idx file of bytes: two zeros, the type's code, the number of
     dimensions, each dimension as four bytes, the values."""
     raw = np.frombuffer(read_bytes(path), dtype=np.uint8)
     start = 4 + 4 * (1 + len(shape))

@@ -1,16 +1,16 @@
-"""Answers of machine-learning services: the recordings that FrugalML was judged on.
+"""Predictions of machine-learning services: the recordings used to evaluate FrugalML.
 
 L. Chen, M. Zaharia, J. Zou, "FrugalML: how to use ML prediction APIs more accurately and cheaply"
 (NeurIPS 2020). Its authors sent the same images or texts to three commercial services and one free
-model, and kept what each answered: a label and how confident it is. People labelled them, too. A
-service is one sensor of two columns, at its list price in dollars per 10000 calls.
+model. They kept each predicted label and its confidence, and have labels by people. A service is
+one sensor of two columns, at its list price in dollars per 10000 calls.
 
 A fold is one of the publisher's five splits: its training half is the first half of
 
     numpy.random.seed(s); numpy.random.permutation(n)      s = 1, 5, 10, 50, 100
 
-and the other half is tested on. The last rows of the training half validate; the publisher has no
-validation rows. Test halves of different folds overlap.
+and the other half is the test set. The last rows of the training half validate; the publisher has
+no validation rows. Test halves of different folds overlap.
 """
 
 from typing import ClassVar
@@ -24,7 +24,7 @@ from bench_core.datasets.splitting import take
 
 SEEDS = (1, 5, 10, 50, 100)
 TRAIN = 0.8
-"""Of the training half; the others validate."""
+"""Share of the training half; the rest validates."""
 
 _REPOSITORY = "https://github.com/lchen001/FrugalML"
 _RAW = (
@@ -35,8 +35,8 @@ _RAW = (
 def _published(
     folder: str, services: tuple[int, ...]
 ) -> tuple[str, tuple[str, ...], tuple[Download, ...]]:
-    """The folder; the prices, people's labels, then the label and the confidence of each service;
-    where they are."""
+    """The folder, the files and their downloads. The files are the prices, people's labels, and the
+    label and confidence of each service."""
     own = [f"Model{s}_{what}" for s in services for what in ("PredictedLabel", "Confidence")]
     names = ("meta.csv", *(f"{name}.txt" for name in (f"Model{services[0]}_TrueLabel", *own)))
     files = tuple(f"{folder}/{name}" for name in names)
@@ -59,7 +59,7 @@ class RafDb:
     )
 
     def prepare(self, source: Source, size: str, fold: int, seed: int) -> Splits:
-        """The publisher's split of this fold; every size is the whole set."""
+        """The publisher's split of this fold; every size uses all rows."""
         meta, truth, *answers = (source.find(name) for name in self.files)
         table = read_table(meta)
         cost, classes = (table.numbers(table.names[c]) for c in (2, 3))
@@ -93,7 +93,7 @@ class FerPlus(RafDb):
 
 
 class Waimai(RafDb):
-    """Is a review of a meal (in Chinese) positive."""
+    """Sentiment of reviews of meals (in Chinese): 1 is positive."""
 
     name: ClassVar[str] = "frugalml-waimai"
     task: ClassVar[Task] = Task.BINARY

@@ -1,11 +1,11 @@
 """Public learning-to-rank sets in LETOR's format: MSLR-WEB10K and 30K, Istella-S.
 
-MSLR (Microsoft, CC BY 4.0): 136 features, five folds. Their costs were assigned by the authors of
-"Joint optimization of cascade ranking models" (WSDM 2019), by what must be read to compute them:
-the url, title, anchor, body or whole document.
+MSLR (Microsoft, CC BY 4.0): 136 features, five folds. The authors of "Joint optimization of cascade
+ranking models" (WSDM 2019) assigned its costs by the text that each feature reads: url, title,
+anchor, body or complete document.
 
-Istella-S (for non-commercial use): 220 features. No costs of theirs are published, so each costs 1.
-Where a feature has no value its files hold the largest float64, 1.797e308; here it is missing.
+Istella-S (for non-commercial use): 220 features. No costs are published, so each costs 1. Its files
+write an absent value as the largest float64, 1.797e308; here it is missing.
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,7 +26,7 @@ def _mslr_files(name: str) -> tuple[str, ...]:
 
 
 def mslr_costs() -> NDArray[np.float64]:
-    """The 136 assigned costs; five at a time: body, anchor, title, url, whole document."""
+    """The 136 assigned costs, in groups of five: body, anchor, title, url, complete document."""
     streams = [50, 20, 10, 10, 50]
     costs = 2 * streams + 5 * [1] + [50, 50, 20, 20, 50] + 10 * [20, 20, 10, 10, 20]
     costs += 6 * streams + 5 * [100, 50, 10, 10, 100] + 11 * [1]

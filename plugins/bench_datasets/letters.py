@@ -1,4 +1,4 @@
-"""UCI Letter Recognition: 20000 images of capital letters, 16 whole numbers each.
+"""UCI Letter Recognition: 20000 images of capital letters, 16 integers each.
 
 The papers' task (ADAPT's released code): is the letter in N..Z; rows in file order, 12000 for
 training, 4000 for validation, 4000 for testing; every feature costs 1.
@@ -47,7 +47,7 @@ class Letters:
     )
 
     def prepare(self, source: Source, size: str, fold: int, seed: int) -> Splits:
-        """Read the three consecutive splits; every size is the whole set."""
+        """Read the three consecutive splits; every size uses all rows."""
         table = read_matrix(source.find(*self.files), 17, rows=sum(ROWS), text=(0,))
         letter = table.frame["1"].astype("str")
         for row in np.flatnonzero(~letter.str.fullmatch("[A-Z]").to_numpy(bool)).tolist():

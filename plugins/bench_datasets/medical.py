@@ -1,9 +1,9 @@
 """Small medical sets with Turney's (1995) prices of tests: hepatitis, heart disease, diabetes.
 
-Prices are those of ``_turney``; what is asked or felt costs 1. Groups of tests share drawing blood
-(2.10) and, for heart disease, two examinations: thalach and thal 101.90; exang, oldpeak and slope
-86.30. ``discount=false`` charges every test in full. 60 / 20 / 20 percent of each class are drawn
-by the seed: the sets have no split of their own.
+Prices come from ``_turney``; questions and physical examinations cost 1. Groups of tests share
+drawing blood (2.10) and, for heart disease, two examinations: thalach and thal 101.90; exang,
+oldpeak and slope 86.30. ``discount=false`` charges every test in full. 60 / 20 / 20 percent of each
+class are drawn by the seed: the sets have no published split.
 """
 
 from collections.abc import Mapping, Sequence
@@ -50,7 +50,7 @@ PIMA_FILE = "pima-indians-diabetes.data"
 
 @dataclass(frozen=True)
 class Hepatitis:
-    """Does a hepatitis patient die (label 1)?"""
+    """Death of a hepatitis patient (label 1)."""
 
     name: ClassVar[str] = "hepatitis"
     task: ClassVar[Task] = Task.BINARY
@@ -64,18 +64,18 @@ class Hepatitis:
     discount: bool = param(True, "blood tests after the first cost 2.10 less")
 
     def complete(self, source: Source) -> bool:
-        """The publisher's file, or a table and its labels."""
+        """True for the publisher's file, or a table with its labels."""
         return source.has(HEPATITIS_FILE) or source.has(HEPATITIS_TABLE)
 
     def prepare(self, source: Source, size: str, fold: int, seed: int) -> Splits:
-        """Read the publisher's file, or the table and labels in which it is passed on."""
+        """Read the publisher's file, or its copy as a table and labels."""
         X, y = _hepatitis(source)
         return _splits(X, y, HEPATITIS, HEPATITIS_GROUPS if self.discount else (), seed)
 
 
 @dataclass(frozen=True)
 class Heart:
-    """Has a patient heart disease (label 1)?"""
+    """Heart disease of a patient (label 1)."""
 
     name: ClassVar[str] = "heart"
     task: ClassVar[Task] = Task.BINARY
@@ -86,7 +86,7 @@ class Heart:
     homepage: ClassVar[str] = "https://archive.ics.uci.edu/dataset/45"
     facts: ClassVar[Facts] = Facts(rows=(303,), features=13, labels={0.0: 164, 1.0: 139}, low=0)
 
-    discount: bool = param(True, "tests of a group after its first cost less by what they share")
+    discount: bool = param(True, "tests of a group after its first cost less by the shared cost")
 
     def prepare(self, source: Source, size: str, fold: int, seed: int) -> Splits:
         """Grades 1 to 4 of disease are labelled 1."""
@@ -98,7 +98,7 @@ class Heart:
 
 @dataclass(frozen=True)
 class Pima:
-    """Has a woman of the Pima diabetes (label 1)?"""
+    """Diabetes of Pima women (label 1)."""
 
     name: ClassVar[str] = "pima"
     task: ClassVar[Task] = Task.BINARY
@@ -109,7 +109,7 @@ class Pima:
     facts: ClassVar[Facts] = Facts(rows=(768,), features=8, labels={0.0: 500, 1.0: 268}, low=0)
 
     discount: bool = param(True, "the second blood test costs 2.10 less")
-    zeros: bool = param(False, "keep the zeros that stand for values not measured")
+    zeros: bool = param(False, "keep the zeros that mark unmeasured values")
 
     def prepare(self, source: Source, size: str, fold: int, seed: int) -> Splits:
         """Impossible zeros (of glucose, pressure, skin, insulin, mass) are missing values."""

@@ -2,9 +2,9 @@
 
 MiniBooNE: 130064 events, 50 features, half of them for testing, 70/30 of the rest for training and
 validation (CEGB, ADAPT). 468 events hold -999 in every feature: missing. HEPMASS: 7000000 and
-3500000 events a file. The papers give 3.5 / 1.4 / 5.6 million; the reading that fits is half and
-a fifth of the publisher's training file, and the rest of it with the publisher's test file [D].
-Which rows is unknown: ours are drawn by the seed. Every feature costs 1.
+3500000 events a file. The papers give 3.5 / 1.4 / 5.6 million. The reading that fits: half and a
+fifth of the publisher's training file; its rest and the publisher's test file are the test set [D].
+The rows are unknown: ours are drawn by the seed. Every feature costs 1.
 """
 
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ from bench_core.datasets.readers.tables import read_matrix
 from bench_core.datasets.splitting import drawn, in_proportion, take
 
 QUICK = (12000, 4000, 8000)
-SENTINEL = -999.0  # stands for a missing value
+SENTINEL = -999.0  # marks a missing value
 MINIBOONE_FILE, MINIBOONE_FEATURES = "MiniBooNE_PID.txt", 50
 MINIBOONE_ROWS = (45523, 19510, 65031)
 HEPMASS_ROWS = (7_000_000, 3_500_000)  # of the two files
@@ -53,10 +53,10 @@ class MiniBooNE:
 
 
 def _miniboone(path: Path) -> tuple[Float32Array, FloatArray]:
-    """Rows (n, 50), the sentinel as missing, and labels; signal events come first."""
+    """Rows (n, 50) with the sentinel as missing, and labels; signal events come first."""
     counts = read_beginning(path, 100).partition(b"\n")[0].split()
     if len(counts) != 2 or not all(c.isdigit() for c in counts):
-        raise InputError(f"{path}, line 1: two counts are wanted; get the file again")
+        raise InputError(f"{path}, line 1: expected two counts; get the file again")
     signal, background = map(int, counts)
     table = read_matrix(path, MINIBOONE_FEATURES, rows=signal + background, skip=1, separator="")
     X = table.matrix(table.names)
@@ -65,7 +65,7 @@ def _miniboone(path: Path) -> tuple[Float32Array, FloatArray]:
 
 
 def _hepmass_zip(files: tuple[str, ...]) -> tuple[Download, ...]:
-    """The publisher's one archive holds the files of all masses."""
+    """The publisher's single archive, with the files of all masses."""
     return from_uci(347, "hepmass.zip", *files, bytes=7893269133)
 
 
@@ -81,7 +81,7 @@ class Hepmass1000:
     facts: ClassVar[Facts] = Facts(rows=(3_500_000, 1_400_000, 5_600_000), features=27)
 
     def prepare(self, source: Source, size: str, fold: int, seed: int) -> Splits:
-        """Half and a fifth of the training file, drawn by ``seed``, and all the rest."""
+        """Half and a fifth of the training file, drawn by ``seed``; the rest and the test file."""
         features = self.facts.features
         limits = HEPMASS_ROWS if size == "paper" else (10 * sum(QUICK[:2]), 5 * QUICK[2])
         (X, y), (X_test, y_test) = (
@@ -112,7 +112,7 @@ class HepmassNot1000(Hepmass1000):
 
 
 def _hepmass(path: Path, features: int, limit: int) -> tuple[Float32Array, FloatArray]:
-    """At most ``limit`` rows, read piece by piece so that memory holds little but the result."""
+    """At most ``limit`` rows, read in pieces so that memory holds little more than the result."""
     import pandas as pd
 
     width = read_beginning(path, 4000).split(b"\n")[0].count(b",") + 1

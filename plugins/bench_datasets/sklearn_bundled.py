@@ -1,6 +1,6 @@
-"""Data sets that come with scikit-learn: real, small, always at hand. Every feature costs 1.
+"""Data sets bundled with scikit-learn: real, small, always available. Every feature costs 1.
 
-Split 60/20/20 by the seed, each class by itself.
+Split 60/20/20 by the seed within each class.
 """
 
 from typing import ClassVar
@@ -17,7 +17,7 @@ class _Bundled:
     loader: ClassVar[str]
 
     def prepare(self, source: Source, size: str, fold: int, seed: int) -> Splits:
-        """Split by ``seed``; every size is the whole set."""
+        """Split by ``seed``; every size uses all rows."""
         from sklearn import datasets
 
         loaded = getattr(datasets, self.loader)()

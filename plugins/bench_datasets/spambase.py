@@ -1,9 +1,9 @@
 """UCI Spambase: 4601 e-mails, 57 frequencies and run lengths; is it spam? Every feature costs 1.
 
 Split as in the literature on active feature acquisition (I. Covert et al., ICML 2023; their code):
-numpy's default generator, seeded by 0, shuffles the rows of the publisher's file; the first 20% are
-the test rows, the next 20% validate. Another seed draws another split. A copy of the file as CSV
-with a header line, as that code has it, is read too.
+numpy's default generator, seeded by 0, shuffles the rows of the publisher's file. The first 20%
+test, the next 20% validate. Another seed draws another split. A copy of the file as CSV with a
+header line, as in that code, is read too.
 """
 
 from collections.abc import Mapping
@@ -30,7 +30,7 @@ NAMES = (
 )
 FILE, COPY = "spambase.data", "spambase.csv"
 ROWS = 4601
-SHARE = 0.2  # of the rows that test, and that validate
+SHARE = 0.2  # of the rows for testing, and again for validation
 
 
 class Spambase:
@@ -47,11 +47,11 @@ class Spambase:
     facts: ClassVar[Facts] = Facts((2761, 920, 920), 57, labels=labels, low=0, high=15841)
 
     def complete(self, source: Source) -> bool:
-        """The publisher's file or the copy."""
+        """True for the publisher's file or the copy."""
         return source.has(*self.files)
 
     def prepare(self, source: Source, size: str, fold: int, seed: int) -> Splits:
-        """Shuffle by ``seed``; every size is the whole set."""
+        """Shuffle by ``seed``; every size uses all rows."""
         path = source.find(*self.files)
         copy = path.name.startswith(COPY)
         table = read_matrix(path, len(NAMES) + 1, rows=ROWS, skip=int(copy))

@@ -1,1 +1,1 @@
-"""Measuring what feature extractors cost, as a cost file."""
+"""Measuring the costs of feature extractors, as a cost file."""

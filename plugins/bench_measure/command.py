@@ -1,4 +1,4 @@
-"""``bench cost``: measure what features cost, as a file for ``--costs``."""
+"""``bench cost``: measure the costs of features, as a file for ``--costs``."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ if TYPE_CHECKING:
 
 @click.group(
     "cost",
-    short_help="Measure what one's own features cost.",
+    short_help="Measure the costs of your own features.",
     epilog="""\b
 Examples:
   bench cost measure my_features:extractors --input photos/ -o costs.json
   bench run --data photos.csv --costs costs.json""",
 )
 def command() -> None:
-    """Measure what features cost to extract, on this machine.
+    """Measure the costs of extracting features on this machine.
 
-    The result is a cost file, as 'bench run --costs' reads it.
+    The result is a cost file for 'bench run --costs'.
     """
 
 
@@ -42,8 +42,8 @@ The extractors, in my_features.py:
   def colour(path): ...                  returns a number, a vector or a mapping of names
   def shape(path): ...
   extractors = {"colour": colour, "shape": shape}
-A value may be a pair (extract, {"cat": f, "dog": g}): f and g take what extract returned. The first
-of "cat" and "dog" that a model buys then pays for extract too, the second for itself alone.
+A value may be a pair (extract, {"cat": f, "dog": g}): f and g take the result of extract. The first
+of "cat" and "dog" that a model buys also pays for extract, the second only for itself.
 Instead of a mapping: one function, or one without parameters that returns a mapping.
 Or a ColumnTransformer of scikit-learn, or a Pipeline with one: each of its transformers is timed on
 single rows of the tables in --input.
@@ -65,35 +65,35 @@ Examples:
     required=True,
     type=click.Path(path_type=Path),
     metavar="FILE_OR_FOLDER",
-    help="What to extract features from; may be given several times.",
+    help="Items to extract features from; may be given several times.",
 )
 @click.option(
     "--load",
     default="",
     metavar="MODULE:NAME",
-    help="A function that turns a path into what the extractors take; its time is not counted. "
-    "Without it they take the path.",
+    help="A function from a path to the extractors' input, by default the path; its time is not "
+    "counted.",
 )
 @click.option(
     "--repeats",
     type=click.IntRange(1),
     default=5,
     show_default=True,
-    help="How often each extractor is timed on each item.",
+    help="Timings of each extractor on each item.",
 )
 @click.option(
     "--items",
     type=click.IntRange(1),
     default=20,
     show_default=True,
-    help="At most so many of the files, evenly spaced.",
+    help="Most files used, evenly spaced.",
 )
 @click.option(
     "--clock",
     type=click.Choice(["cpu", "wall"]),
     default="cpu",
     show_default=True,
-    help="CPU time of this process, or wall-clock time (for what waits or runs elsewhere).",
+    help="CPU time of this process, or wall-clock time (if extractors wait or run elsewhere).",
 )
 @click.option(
     "--numbered", is_flag=True, help="Call features 1, 2, ... in order, as SVMlight files do."
@@ -119,8 +119,8 @@ def measure_command(
 ) -> None:
     """Time each extractor of MODULE:NAME on the input and show median and spread per item.
 
-    A module of the current folder is found. Close other programs first: what they take from the
-    processor's caches and clock is in the spread.
+    Modules in the current folder are found. Close other programs first: they use the processor's
+    caches and clock, which widens the spread.
     """
     import json
 
@@ -180,13 +180,13 @@ def _figures(timing: Timing) -> tuple[str, str]:
 
 
 def load_extractors(target: str) -> tuple[Extractor, ...]:
-    """The extractors that ``module:name`` stands for: a function of one item, ``def length(path)``;
-    a mapping of names to such functions; a function without arguments that returns such a mapping
+    """Load the extractors at ``module:name``: a function of one item, ``def length(path)``; a
+    mapping of names to such functions; or a function without arguments that returns such a mapping
     (it may load models first).
 
-    In a mapping a value may also be a pair ``(extract, outputs)``: ``extract(item)`` returns
-    anything, and ``outputs`` maps feature names to functions of what it returned, which give a
-    number each. Raises UsageError, in one line, for what cannot be imported or is no extractor.
+    In a mapping a value may also be a pair ``(extract, outputs)``. ``extract(item)`` returns any
+    object, and ``outputs`` maps feature names to functions from that object to a number. Raises
+    UsageError, in one line, if the import fails or an entry is not an extractor.
     """
     from bench_core.costs.timing import Extractor
 
@@ -213,7 +213,7 @@ def load_extractors(target: str) -> tuple[Extractor, ...]:
         if not all(map(callable, calls)) or (pair and len(calls) == 1):
             raise UsageError(
                 f"{target}: entry {name!r} is neither a function nor a pair (extract, "
-                "{feature: function of what extract returned})"
+                "{feature: function of the result of extract})"
             )
         made.append(Extractor(str(name), extract, {str(n): f for n, f in outputs.items()}))
     return tuple(made)
@@ -227,12 +227,12 @@ def _takes_nothing(function: Callable[..., Any]) -> bool:
 
 
 def load_object(target: str) -> Any:
-    """What ``module:name`` names; ``name`` may go through objects (``module:kit.colour``)."""
+    """The object at ``module:name``; ``name`` may go through objects (``module:kit.colour``)."""
     module, _, path = target.partition(":")
     if not module or not path or module.endswith(".py") or "/" in module:
         raise UsageError(
             f"{target!r}: write module:name, as in {Path(module).stem or 'my_features'}:"
-            f"{path or 'extractors'}, in the folder where the module's file lies"
+            f"{path or 'extractors'}, in the folder of the module's file"
         )
     try:
         return resolve_name(target)
@@ -241,7 +241,7 @@ def load_object(target: str) -> Any:
         raise UsageError(f"{target}: {unknown(f'name in {module}', error.name, public)}") from error
     except (Exception, SystemExit) as error:
         lost = isinstance(error, ModuleNotFoundError) and error.name == module
-        remedy = "give the command in the folder where it lies, or install it"
+        remedy = "run the command in its folder, or install it"
         raise UsageError(
             f"{target}: cannot import {module} ({type(error).__name__}: {error}); "
             f"{remedy if lost else 'correct it'}"
@@ -249,9 +249,9 @@ def load_object(target: str) -> Any:
 
 
 def find_items(given: Sequence[Path], most: int) -> tuple[Path, ...]:
-    """Files named or lying in folders, at most so many, evenly spaced in the order of their paths.
+    """At most ``most`` of the given files and files in folders, evenly spaced by path.
 
-    Hidden files are left out. Raises InputError where there is none.
+    Hidden files are left out. Raises InputError if there is no file.
     """
     found: dict[Path, None] = {}
     for path in given:

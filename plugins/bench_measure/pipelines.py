@@ -19,17 +19,17 @@ if TYPE_CHECKING:
 
 
 def is_pipeline(given: Any) -> bool:
-    """Whether it is a ColumnTransformer or a Pipeline."""
+    """True for a ColumnTransformer or a Pipeline."""
     return hasattr(given, "transformers") or hasattr(given, "steps")
 
 
 def pipeline_extractors(
     target: str, given: Any, inputs: Sequence[Path], most: int
 ) -> tuple[tuple[Extractor, ...], list[Mapping[str, Any]]]:
-    """One extractor for each transformer, and at most so many rows, evenly spaced, as its inputs.
+    """One extractor for each transformer, and at most ``most`` rows, evenly spaced, as its inputs.
 
     The pipeline is fitted on the rows of all tables, which is not timed. A column that is passed
-    through is an extractor of its own.
+    through is a separate extractor.
     """
     import pandas as pd
 
@@ -37,7 +37,7 @@ def pipeline_extractors(
 
     steps, columns = column_transformer(given)
     if len({path.suffix for path in inputs if path.is_dir()}):
-        raise InputError(f"{inputs[0]}: give tables, CSV or Parquet, whose rows are transformed")
+        raise InputError(f"{inputs[0]}: give CSV or Parquet tables, whose rows are transformed")
     table = pd.concat([read_table(path).frame for path in inputs], ignore_index=True)
     with blamed(target):
         steps.fit(table)
@@ -62,7 +62,7 @@ def pipeline_extractors(
 
 
 def _timed(name: str, fitted: Any) -> Any:
-    """The function that transforms a row: all columns of a transformer are one measurement."""
+    """A function that transforms a row: all columns of a transformer are one measurement."""
 
     def extract(row: Mapping[str, Any]) -> float:
         fitted.transform(row[name])
@@ -72,7 +72,7 @@ def _timed(name: str, fitted: Any) -> Any:
 
 
 def selected(frame: pd.DataFrame, read: Any) -> Any:
-    """The columns that a ColumnTransformer gives its transformer: by name, number, mask or
+    """The columns that a ColumnTransformer passes to its transformer, by name, number, mask or
     slice."""
     if isinstance(read, str):
         return frame[read]

@@ -1,30 +1,28 @@
 """Baselines: trivial methods that every other method should beat.
 
-Own constructions, of no paper. Leaderboards mark them (by their ``role``); they are on the board of
-every suite that lists them under ``baselines``.
+Constructions of this project, not from a paper. Leaderboards mark them (by their ``role``). They
+are on the board of every suite that lists them under ``baselines``.
 
-``constant``: the mean of the targets or grades, the log-odds of the positive rows, the logarithms
-of the classes' shares. Ranking by a constant leaves all documents of a query tied.
+``constant``: the mean of the targets or grades, the log-odds of the positive class, the logarithms
+of the class shares. Ranking by a constant leaves all documents of a query tied.
 
-The others buy features in some order, with boosted trees on what is bought so far.
+The others buy features in some order, with boosted trees on the features bought so far.
 
-An order has about ``steps`` operating points: models of their own on 1, 2, 3, ... up to all
-features, the numbers growing by the same factor. Each uses every feature that can be read with
-what was bought: the second feature of a shared sensor comes with the first, and what costs
-nothing is there from the start. The number of features is the operating point; there is no
-lambda. Each model is boosted in few steps (50, for classes long ones with l2 = 1), so that a
-baseline costs less to train than the methods it is set beside.
+An order has about ``steps`` operating points: separate models on 1, 2, 3, ... up to all features,
+the numbers growing by a constant factor. Each uses every feature that can be read after the
+purchases: the second feature of a shared sensor comes with the first, and free features are
+included from the start. The number of features is the operating point; there is no lambda. Each
+model is boosted in few steps (50, for classes large ones with l2 = 1), so baselines are cheaper to
+train than methods.
 
 - ``random-order``: a permutation drawn from the run's seed.
-- ``cheapest-first``: the cheapest next, counting what is not yet paid for; of equally cheap
-  features the first in the data. Where all features cost alike that is their order in the data.
-- ``greedy-order``: forward selection. The next features are those of the highest gain per
-  price. The gain of a feature is by how much half the squared residuals of the model so far
-  (-dl/df, of all outputs) would fall if a constant were fitted to them in each of at most 16 bins
-  of that feature, its missing values being one more:  sum_b G_b^2 / (2 n_b),  G the sum of the
-  residuals and n the number of rows in bin b. It is computed anew after every step; within a step
-  of several features only prices are. Features that help only together are not seen until one of
-  them is bought.
+- ``cheapest-first``: the feature with the lowest marginal price next; ties: the first in the data.
+- ``greedy-order``: forward selection. The next features have the highest gain per price. A
+  feature's gain is the fall of half the squared residuals of the current model (-dl/df, of all
+  outputs) if a constant is fitted in each of at most 16 bins of the feature, plus one for missing
+  values:  sum_b G_b^2 / (2 n_b),  with G the sum of the residuals and n the number of rows in bin
+  b. Gains are updated after every step; within a step of several features only prices are.
+  Features that help only together are not found until one of them is bought.
 """
 
 from collections.abc import Callable
@@ -42,14 +40,14 @@ from bench_core import Examples, FitContext, Prices, Task, log, param, provide_l
 from bench_core.arrays import BoolArray, FloatArray
 
 Keys = Callable[[FloatArray], FloatArray]
-"""From the prices still to be paid for features (d,) to their keys (d,): the lowest comes next."""
+"""From marginal prices of features (d,) to their keys (d,): the lowest key comes next."""
 
 _USUAL, _FOR_CLASSES = 0.1, 0.4
 
 
 @dataclass(frozen=True)
 class Constant:
-    """The best constant: reads no feature and costs nothing."""
+    """The best constant; it reads no feature and is free."""
 
     name: ClassVar[str] = "constant"
     numerics: ClassVar[tuple[str, ...]] = ("numpy", "cpu")  # the log of a share
@@ -58,13 +56,13 @@ class Constant:
     adds_up: ClassVar[bool] = False
 
     loss: LossName = param(
-        "auto", "loss it is the best constant for; auto: squared, for classes logistic or softmax"
+        "auto", "loss that it minimises; auto: squared, for classes logistic or softmax"
     )
 
     def fit(
         self, train: Examples, valid: Examples, prices: Prices, context: FitContext
     ) -> StagedModel:
-        """Look at the labels of ``train`` only."""
+        """Fit the constant to the labels of ``train``; ``valid`` is not used."""
         name, loss = loss_of(context.task, self.loss, context.classes)
         stage = Stage(np.zeros(0, dtype=np.int64), np.zeros(0), loss.base(labels_of(train)))
         return StagedModel([stage], [Point(0, {"features": 0})], prices, facts={"loss": name})
@@ -72,7 +70,7 @@ class Constant:
 
 @dataclass(frozen=True, kw_only=True)
 class _Ordered(BoostedTrees):
-    """What the three orders share; which feature comes next is their own."""
+    """Base class of the three orders; subclasses choose the next feature."""
 
     name: ClassVar[str] = ""
     role: ClassVar[str] = "baseline"
@@ -88,7 +86,7 @@ class _Ordered(BoostedTrees):
         50,
         "boosting iterations of each model (for K classes K trees each)",
         least=0,
-        search=log(50, 400),  # no prefix of a model is an operating point
+        search=log(50, 400),  # prefixes of a model are not operating points
     )
     learning_rate: float | None = param(  # type: ignore[assignment]
         None,
@@ -96,7 +94,7 @@ class _Ordered(BoostedTrees):
         above=0,
         search=log(0.08, 0.8),
     )
-    l2: float = param(1.0, "added to the second derivatives of a leaf: long steps need it", least=0)
+    l2: float = param(1.0, "added to a leaf's second derivatives: large steps need it", least=0)
     leaves: int = param(16, "most leaves of a tree", least=2, search=log(4, 256))
 
     def fit(
@@ -109,12 +107,12 @@ class _Ordered(BoostedTrees):
         settings = self.settings(context.task, self.leaves, learning_rate=rate, l2=self.l2)
         subsets = Subsets(self, settings, train, prices, context)
         bought = readable(prices, np.zeros(prices.features, dtype=bool))
-        sizes = [0, *growing(prices.features, self.steps)]  # the first model has what is free
+        sizes = [0, *growing(prices.features, self.steps)]  # the first model has free features only
         models: list[StagedModel] = []
         for k, size in enumerate(sizes):
             if k > 0:
                 if int(bought.sum()) >= size:
-                    continue  # more was free than this step asks for
+                    continue  # free features exceed this step's number
                 bought = extended(bought, size, prices, self._keys(subsets, models[-1]))
             ensemble = subsets.boost(bought, share_of(context.progress, k, len(sizes)))
             models.append(subsets.whole(ensemble, {"features": int(bought.sum())}))
@@ -133,7 +131,7 @@ class RandomOrder(_Ordered):
 
     def _keys(self, subsets: Subsets, model: StagedModel) -> Keys:
         rng = np.random.default_rng(subsets.context.seed)
-        # each feature's place in the order
+        # each feature's position in the order
         place = rng.permutation(subsets.prices.features).astype(np.float64)
         return lambda price: place
 
@@ -156,15 +154,14 @@ class GreedyOrder(_Ordered):
 
     def _keys(self, subsets: Subsets, model: StagedModel) -> Keys:
         (now,) = model.predict_path(subsets.train.features)
-        # of the residuals of the last model
         gain = subsets.explained(np.ascontiguousarray(now.scores.reshape(len(now.scores), -1).T))
-        # what is free was bought before
+        # free features were bought before
         return lambda price: -gain / np.where(price > 0, price, 1.0)
 
 
 def extended(bought: BoolArray, size: int, prices: Prices, keys: Keys) -> BoolArray:
-    """Buy features of the lowest key until ``size`` can be read; with what is ``bought`` (d,)
-    comes all that it makes free."""
+    """Buy features by the lowest key until ``size`` can be read, including features that become
+    free. ``bought`` is (d,)."""
     bought = bought.copy()
     while int(bought.sum()) < size:
         key = keys(prices.marginal(prices.bought_for(bought)))

@@ -1,24 +1,24 @@
-"""A policy that buys what tells most about the class per price, under naive Bayes or trees.
+"""Purchases by expected information about the class per price, under naive Bayes or trees.
 
 C. Ma, S. Tschiatschek, K. Palla, J. M. Hernandez-Lobato, S. Nowozin, C. Zhang, "EDDI: Efficient
 dynamic discovery of high-value information with partial VAE", ICML 2019, buy the feature of the
-highest expected information. Here the class is the only latent variable, so that this information
-is a sum and needs no draws. With x_m what is bought and c_j the marginal price, a row buys
+highest expected information. Here the class is the only latent variable, so this information is a
+sum and needs no samples. With x_m the bought features and c_j the marginal price, a row buys
 
     argmax_j  I(y; x_j | x_m) / c_j,   I = sum_{y,b} p(y, b | x_m) log( p(b | y, x_m) / p(b | x_m) )
 
-and stops where that is at most t H(y) / (price of everything): t, the operating point, is the
-price of everything in units of the information that the class holds. Numbers are cut into ``bins``
-of equal frequency, missing cells being one more. Shares are counted with one row added to each.
+and stops once this is at most t H(y) / (price of everything). The operating point t is the price of
+everything in units of the class entropy. Numbers are divided into ``bins`` of equal frequency, plus
+one for missing cells. Probabilities are estimated from counts plus one.
 
     p(x | y) = prod_j p(x_j | y)                naive
     p(x | y) = prod_j p(x_j | x_parent(j), y)   tree, the same for all classes, that maximises
                                                 sum_j I(x_j; x_parent(j) | y)
 
-The first is what K. Chai, L. Deng, Q. Yang, C. Ling, "Test-cost sensitive naive Bayes
-classification", ICDM 2004, buy by with misclassification costs [M]. The second is N. Friedman,
-D. Geiger, M. Goldszmidt, Machine Learning 29 (1997), after C. Chow, C. Liu, IEEE Transactions on
-Information Theory 14 (1968) [M]. [M] marks formulas restated from memory.
+K. Chai, L. Deng, Q. Yang, C. Ling, "Test-cost sensitive naive Bayes classification", ICDM 2004, use
+the first with misclassification costs [M]. The second is from N. Friedman, D. Geiger,
+M. Goldszmidt, Machine Learning 29 (1997), after C. Chow, C. Liu, IEEE Transactions on Information
+Theory 14 (1968) [M]. [M] marks formulas restated from memory.
 
 Equations
     I                bench_methods.bayes_cmi.Forest.gain
@@ -30,19 +30,19 @@ Equations
     T                bench_methods.bayes_cmi.temperature_of
 
 Departures
-- EDDI's latent variable is continuous, its posterior a network's and its information estimated
-  from draws. It stops by a limit on the information per price, which here has the unit above.
-- The columns of one purchase are one variable: the combinations of their bins, whose shares are
-  counted, so that nothing is assumed of columns that are bought together. Of more than 128
-  combinations, those that tell nearly the same about the class are one value; this only lowers the
-  information. A column that several purchases give together is not used, and a purchase is not
-  credited with columns of another one that it includes.
-- Branches of the tree that gain less than the Bayesian information criterion takes for their shares
-  are left out. Shares given another variable lean on those given the class alone by 5 rows.
-- One temperature T calibrates: classes weigh p(y) p(x_m | y)^(1/T). It is fitted to the log-loss
-  of the validation rows, of which 1, 2, 4, ... and all purchases are known, in the order of their
-  initial information per price. ``temperature`` sets it.
-- Under a cap the choice is among what the row can still pay for.
+- EDDI's latent variable is continuous, its posterior is a network and its information is estimated
+  from samples. It stops by a limit on the information per price, here in the unit above.
+- The columns of one purchase form one variable, with the combinations of their bins as values. So
+  nothing is assumed about columns that are bought together. Above 128 combinations, those with
+  similar class probabilities are merged; this only lowers the information. A column that needs
+  several purchases is not used. A purchase is not credited with columns of another one that it
+  includes.
+- Tree branches with a gain below the penalty of the Bayesian information criterion are left out.
+  Probabilities given another variable are shrunk to those given only the class, by 5 rows.
+- One temperature T calibrates: the posterior is proportional to p(y) p(x_m | y)^(1/T). T is fitted
+  to the log-loss of validation rows with 1, 2, 4, ... and all purchases, in the order of initial
+  information per price. ``temperature`` sets it.
+- Under a cap the choice is among affordable purchases.
 - Evaluating the posterior is not charged.
 """
 
@@ -74,25 +74,25 @@ from bench_core import (
 from bench_core.arrays import BoolArray, Float32Array, FloatArray, IntArray
 
 MOST_IN_TREE = 128
-"""Variables of which all pairs are looked at without being asked to."""
+"""Maximum variables for a tree if ``dependence`` is "auto"."""
 
 MOST_VALUES = 128
-"""Combinations of the bins of several columns, after which similar ones are one value."""
+"""Maximum combinations of bins of several columns before similar ones are merged."""
 
 PRIOR_ROWS = 5.0
-"""Rows by which the shares given another variable's value lean on those given the class alone."""
+"""Rows of shrinkage to probabilities given only the class."""
 
 SPAN = 1e-5
-"""The last operating point's price of information, as a share of the first one's."""
+"""Price of information at the last operating point, as a share of the first one's."""
 
-HOTTEST = 1e3  # T, and the coolest is one over it
+HOTTEST = 1e3  # largest T; the smallest is one over it
 
-ROWS = 1000  # looked at together
+ROWS = 1000  # rows per block
 
 
 @dataclass(frozen=True, kw_only=True)
 class BayesCMI:
-    """Purchases of most information about the class per price, by counted shares."""
+    """Purchases of most information about the class per price, estimated from counts."""
 
     name: ClassVar[str] = "bayes-cmi"
     numerics: ClassVar[tuple[str, ...]] = ("numpy", "scipy", "cpu")
@@ -101,12 +101,12 @@ class BayesCMI:
     bins: int = param(8, "most bins of a number", least=2, most=64, search=log(4, 32))
     dependence: Literal["auto", "naive", "tree"] = param(
         "auto",
-        "what variables may depend on besides the class: nothing, or one other each; auto: tree up "
+        "dependence of variables besides the class: none, or on one other each; auto: tree up "
         "to 128 variables",
         search=among("naive", "tree"),
     )
     temperature: float | None = param(
-        None, "T, what log p(x | y) is divided by; none: fitted to the validation rows", above=0
+        None, "T, the divisor of log p(x | y); none: fitted to the validation rows", above=0
     )
     points: int = param(60, "operating points", least=2, most=100)
 
@@ -125,7 +125,7 @@ class BayesCMI:
         order = np.argsort(-first.clip(0), kind="stable")
         T = self.temperature or temperature_of(forest, valid, order[~free[order]])
         policy = replace(policy, beliefs=replace(forest, temperature=T))
-        # nobody buys at the highest price: what is free is known, and may differ by row
+        # no row buys at the highest price; free cells are known and may differ by row
         costs = np.asarray(prices.needs @ (prices.sensor > 0).astype(np.float64)) > 0
         start = np.where(costs, nothing, valid.X), np.tile(free, (len(valid), 1))
         most = float(policy.worth(*start).max(initial=0.0)) or 1.0
@@ -136,10 +136,10 @@ class BayesCMI:
 
 @dataclass(frozen=True, eq=False)
 class Variables(Stored):
-    """One discrete variable for each purchase, then one for each column that costs nothing.
+    """One discrete variable for each purchase, then one for each free column.
 
-    The value of variable ``of[i]`` begins as 0; column ``column[i]`` in bin b makes value a of it
-    ``values[start[i] + a * bins + b]``, column after column.
+    The value of variable ``of[i]`` starts at 0. Column by column, value a and bin b of
+    ``column[i]`` give the new value ``values[start[i] + a * bins + b]``.
     """
 
     bins: Any  # Bins
@@ -153,7 +153,7 @@ class Variables(Stored):
     def of_rows(
         cls, train: Examples, prices: Prices, most: int, context: FitContext
     ) -> tuple[Self, IntArray]:
-        """Of training rows, whose numbers have at most ``most`` bins; and their values (V, n)."""
+        """The variables of training rows, with at most ``most`` bins, and their values (V, n)."""
         bins, packed = binned(train, most, context)
         column, of = _assigned(prices)
         sizes = np.ones(max(len(Purchases.of(prices)), of.max(initial=-1) + 1), dtype=np.int64)
@@ -169,7 +169,7 @@ class Variables(Stored):
         return cls(bins, sizes, column, of, start, np.concatenate(parts)), now
 
     def codes(self, X: Float32Array) -> IntArray:
-        """The values (V, n) of rows (n, d); of those that are not bought they mean nothing."""
+        """Values (V, n) of rows (n, d); undefined for variables that are not bought."""
         each, bins = self.bins.codes(X, 1), self.bins.counts + 1
         found = np.zeros((len(self.sizes), len(X)), dtype=np.int64)
         for j, v, start in zip(self.column, self.of, self.start, strict=True):
@@ -178,7 +178,7 @@ class Variables(Stored):
 
 
 def _assigned(prices: Prices) -> tuple[IntArray, IntArray]:
-    """The columns that are used and the variable of each: of the least purchase that gives it."""
+    """Columns in use, and the variable of each: the smallest purchase that gives it."""
     purchases = Purchases.of(prices)
     sets, start = purchases.sets, purchases.sets[purchases.price == 0].any(axis=0)
     needs = prices.needs @ (~start[:, None] * np.eye(prices.sensors))
@@ -192,8 +192,8 @@ def _assigned(prices: Prices) -> tuple[IntArray, IntArray]:
 
 
 def _values(codes: IntArray, size: int, train: Examples, classes: int) -> IntArray:
-    """A value (size,) for each combination of bins: its own, or one that it shares with others
-    of the same likeliest class, and nearly the same share of it."""
+    """A value (size,) for each combination of bins. Above ``MOST_VALUES``, combinations with the
+    same likeliest class and a similar probability of it share one."""
     if size <= MOST_VALUES:
         return np.arange(size)
     place = codes * classes + train.y.astype(np.int64)
@@ -210,26 +210,26 @@ def _values(codes: IntArray, size: int, train: Examples, classes: int) -> IntArr
 
 @dataclass(frozen=True, eq=False)
 class Forest(Stored):
-    """Shares of each class and of the variables' values, given the class and a parent.
+    """Probabilities of classes, and of the variables' values given the class and a parent.
 
-    What is known of a row goes from the leaves of each tree to its root and back (J. Pearl,
-    Probabilistic Reasoning in Intelligent Systems, 1988).
+    Belief propagation from the leaves of each tree to its root and back (J. Pearl, Probabilistic
+    Reasoning in Intelligent Systems, 1988).
     """
 
     told: ClassVar[bool] = False
 
     variables: Variables
     prior: FloatArray  # (K,)
-    parent: IntArray  # (V,), -1: of the class alone
+    parent: IntArray  # (V,), -1: depends only on the class
     order: IntArray  # (V,), parents first
-    table: FloatArray  # p(b | a, y) at [y, a, b] for each variable, one after the other
+    table: FloatArray  # p(b | a, y) at [y, a, b] for each variable, concatenated
     temperature: float = 1.0
 
     @classmethod
     def of(
         cls, variables: Variables, codes: IntArray, train: Examples, tree: bool, classes: int
     ) -> Self:
-        """Of the values (V, n) of training rows."""
+        """Estimate from the values (V, n) of training rows."""
         y, mass, size = train.y.astype(np.int64), train.weights, variables.sizes
         parent, order = np.full(len(size), -1), np.arange(len(size))
         if tree and len(size) > 1:
@@ -249,7 +249,7 @@ class Forest(Stored):
         return cls(variables, prior / prior.sum(), parent, order, np.concatenate(tables))
 
     def scores(self, cells: Float32Array, bought: BoolArray) -> FloatArray:
-        """Log-odds (n,), or logarithms of the classes' shares up to a constant (n, K)."""
+        """Log-odds (n,), or log-probabilities of classes up to a constant (n, K)."""
         shares = self._shares(self.evidence(self.variables.codes(cells), self._known(bought))).T
         return shares[:, 1] - shares[:, 0] if shares.shape[1] == 2 else shares
 
@@ -269,14 +269,14 @@ class Forest(Stored):
         return known
 
     def _shares(self, evidence: FloatArray) -> FloatArray:
-        """Logarithms of the classes' shares up to a constant."""
+        """Log-probabilities of the classes up to a constant."""
         return np.asarray(evidence / self.temperature + np.log(self.prior)[:, None])
 
     def _up(
         self, codes: IntArray, known: BoolArray
     ) -> tuple[FloatArray, list[FloatArray], dict[int, FloatArray]]:
-        """log p(x_m | y); what a variable and those below it tell of it (K or 1, B, n), up to a
-        factor; and of its parent (K, A, n)."""
+        """log p(x_m | y); the upward message at each variable (K or 1, B, n), up to a factor; and
+        its message to the parent (K, A, n)."""
         evidence, tells = np.zeros((len(self.prior), codes.shape[1])), dict[int, FloatArray]()
         below = [
             np.where(own, code == np.arange(size)[:, None], 1.0)[None]
@@ -303,7 +303,7 @@ class Forest(Stored):
             u, table = self.parent[v], self._tables[v]
             if u >= 0:
                 both = np.einsum("kab,kan->kbn", table, belief[u] / tells[v]) * below[v]
-            else:  # alone, the same in all rows
+            else:  # without children: the same in all rows
                 both = table[:, 0, :, None] * (below[v] if v in self.parent else 1.0)
             belief[v] = own = both / both.sum(axis=1, keepdims=True)
             if v < purchases:
@@ -328,9 +328,9 @@ def _parts(codes: IntArray, known: BoolArray) -> Iterator[tuple[IntArray, BoolAr
 def chow_liu(
     codes: IntArray, y: IntArray, mass: FloatArray, size: IntArray, classes: int
 ) -> tuple[IntArray, IntArray]:
-    """The parents (V,) of the forest of most information given the class, -1 for roots, and its
-    variables, parents first. Of equal branches the first is taken."""
-    joint = y * size[:, None] + codes  # of a class and a value
+    """Parents (V,) in the forest of most information given the class, -1 for roots, and its
+    variables, parents first. Ties: the first branch."""
+    joint = y * size[:, None] + codes  # index of a class and a value
     parent, best = np.full(len(size), -1), np.zeros(len(size))
     order, left = list[int](), list(range(len(size)))
     while left:
@@ -346,7 +346,7 @@ def chow_liu(
 
 
 def _worth(both: Any) -> float:
-    """I(a; b | y) in nats from counts (K, A, B), less what BIC takes for its shares."""
+    """I(a; b | y) in nats from counts (K, A, B), minus the BIC penalty of its parameters."""
     a, b, rows = both.sum(axis=2), both.sum(axis=1), float(both.sum())
     counts = (part[part > 0] for part in (a, b, both, a.sum(axis=1)))
     one, other, pair, none = (float((some * np.log(some)).sum()) for some in counts)
@@ -356,8 +356,8 @@ def _worth(both: Any) -> float:
 
 
 def temperature_of(forest: Forest, valid: Examples, order: IntArray) -> float:
-    """The T of least log-loss of these rows, of which the first 1, 2, 4, ... purchases of an
-    ``order`` (k,) are known."""
+    """The T of least log-loss on these rows, with the first 1, 2, 4, ... and all purchases of an
+    ``order`` (k,) known."""
     from scipy.optimize import minimize_scalar
 
     codes = forest.variables.codes(valid.X)

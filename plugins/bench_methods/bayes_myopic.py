@@ -1,25 +1,24 @@
-"""``bayes-myopic``: the best that looking one purchase ahead can do, by the true posterior.
+"""``bayes-myopic``: the greedy one-step policy under the true posterior.
 
-With x_m what a row has bought and c_j the marginal price of purchase j, it buys
+With x_m a row's purchases and c_j the marginal price of purchase j, it buys
 
     argmax_j  (H(y | x_m) - E[H(y | x_m, x_j)]) / c_j
 
-while that exceeds the ``price`` of the operating point, in nats for each unit of cost. What it buys
-at one point it buys at all later ones; the last point buys everything. Under a cap the choice is
-among what the row can still pay for. What this loses to the optimum is what a policy gains by
-planning ahead.
+while this exceeds the ``price`` of the operating point, in nats per unit of cost. Later points
+include the purchases of earlier ones; the last point buys everything. Under a cap the choice is
+among affordable purchases. The gap to the optimum is the gain from planning ahead.
 
-It is a reference: the distribution is that of the data set (``Splits.truth``), and its models are
-marked ``knows the distribution``.
-- Of a table all terms are sums.
-- Of a mixture (``cube`` and its like) the posterior of the hypotheses is a product of densities;
-  the expectation is an integral over one feature, by the midpoint rule with 320 nodes.
-- Elsewhere a table is estimated from training rows (``bench_models.discrete_states``).
+It is a reference: it uses the true distribution of the data set (``Splits.truth``), and its models
+are marked ``knows the distribution``.
+- For a table all terms are sums.
+- For a mixture (``cube`` and similar) the posterior of the hypotheses is a product of densities.
+  The expectation is an integral over one feature, by the midpoint rule with 320 nodes.
+- Otherwise a table is estimated from training rows (``bench_models.discrete_states``).
 
 Departures
-- What the columns of one purchase tell together is counted as if they showed without noise which of
-  the hypotheses that differ there hold (the context of ``cube-nm``: seven standard deviations
-  apart). The posterior after buying is exact.
+- Several columns of one purchase count as if they showed, without noise, which of the hypotheses
+  that differ in them hold (the context of ``cube-nm``: seven standard deviations apart). The
+  posterior after buying is exact.
 """
 
 from dataclasses import dataclass
@@ -37,14 +36,14 @@ from bench_core.optimum import shown_by
 
 NODES = 320
 TAIL = 5.0  # standard deviations on both sides
-LEAST = 1e-12  # a share that counts
-SURE = 1e-9  # the probability of all classes but one, from which nothing is asked
+LEAST = 1e-12  # smaller probabilities are ignored
+SURE = 1e-9  # no purchase if all classes but one have at most this probability
 POINTS = 40
 
 
 @dataclass(frozen=True)
 class BayesMyopic(TableLearner):
-    """The greedy policy of the true posterior, where it is known."""
+    """The greedy policy of the true posterior, if it is known."""
 
     name: ClassVar[str] = "bayes-myopic"
 
@@ -59,7 +58,7 @@ class BayesMyopic(TableLearner):
         else:
             beliefs = self.rows(train, prices, context)
         price = Purchases.of(prices).price
-        # from a price that nobody pays to two that everybody does
+        # from a price at which no row buys to two at which every row does
         top = np.log(context.classes) / min(price[price > 0], default=1.0)
         stops = {"price": (*np.geomspace(top, 1e-4 * top, POINTS).tolist(), 0.0, -1.0)}
         context.progress(1, 1)
@@ -68,7 +67,7 @@ class BayesMyopic(TableLearner):
 
 @dataclass(eq=False)
 class MixtureRows(Stored):
-    """Rows of equally likely hypotheses, under each of which features are independent."""
+    """Rows from a mixture of equally likely hypotheses with independent features."""
 
     label: FloatArray  # (h,)
     mean: FloatArray  # (h, d)
@@ -77,11 +76,11 @@ class MixtureRows(Stored):
     told: ClassVar[bool] = True
 
     def scores(self, cells: Float32Array, bought: BoolArray) -> FloatArray:
-        """The posterior."""
+        """Scores from the posterior."""
         return scores_of(self._hypotheses(cells) @ self._members)
 
     def gain(self, cells: Float32Array, bought: BoolArray) -> FloatArray:
-        """What each purchase (n, k) is expected to tell about the class, in nats."""
+        """Expected information of each purchase (n, k) about the class, in nats."""
         hypotheses = self._hypotheses(cells)
         classes, gain = hypotheses @ self._members, np.zeros(bought.shape)
         before, open_ = unsure(classes), classes.max(axis=1) <= 1 - SURE
@@ -95,7 +94,7 @@ class MixtureRows(Stored):
         return gain
 
     def _hypotheses(self, cells: Float32Array) -> FloatArray:
-        """Their probabilities (n, h)."""
+        """Posterior probabilities of the hypotheses (n, h)."""
         kind, densities = self._kinds
         x, log = cells.astype(np.float64), np.zeros((len(cells), len(kind)))
         for u, (mean, sd) in enumerate(densities):
@@ -114,16 +113,16 @@ class MixtureRows(Stored):
 
     @cached_property
     def _kinds(self) -> tuple[IntArray, FloatArray]:
-        """Which of few densities (h, d) each feature has; their mean and deviation (u, 2), of
-        which a uniform one is -1."""
+        """Number of each feature's density (h, d); mean and deviation of the densities (u, 2), the
+        deviation -1 for a uniform one."""
         pairs = np.stack([self.mean, np.where(np.isnan(self.sd), -1.0, self.sd)], axis=-1)
         found, kind = np.unique(pairs.reshape(-1, 2), axis=0, return_inverse=True)
         return kind.reshape(self.mean.shape), found
 
     @cached_property
     def _shown(self) -> list[tuple[IntArray, FloatArray]]:
-        """What each purchase shows: the number (h,) of its density under each hypothesis, and the
-        probabilities (u, nodes) of values under these."""
+        """For each purchase: the number (h,) of its density under each hypothesis, and the
+        probabilities (u, nodes) of its values under each density."""
         kind, densities = self._kinds
         mean, sd = densities.T[:, :, None]
         low, high = (mean - TAIL * sd.clip(0)).min(), (mean + TAIL * sd.clip(0)).max()
@@ -144,9 +143,9 @@ class MixtureRows(Stored):
 
 
 def _mixed(share: FloatArray, density: FloatArray) -> FloatArray:
-    """The sum over values (n,) of p log p, with p = share (n, u) @ density (u, nodes).
+    """Sum over values (n,) of p log p, with p = share (n, u) @ density (u, nodes).
 
-    Where one density has all, no values need to be looked at.
+    Rows with a single density skip the sum over nodes.
     """
     mass = share.sum(axis=1)
     found = plogp(mass) + share @ plogp(density).sum(axis=1)

@@ -3,24 +3,24 @@
 L. Prokhorenkova and others, "CatBoost: unbiased boosting with categorical features", NeurIPS 2018.
 Trained by the library, imported, and metered like our own trees.
 
-Its split score (``score_function = L2``) is a sum over leaves of G^2 / (rows + l2), whatever the
-loss: squared residuals without the 1/2. The penalty of a feature not used before in the model is
-subtracted from what a split adds to it. With tau as in ``bench_models.boosting``:
+Its split score (``score_function = L2``) is a sum over leaves of G^2 / (rows + l2) for every loss:
+squared residuals without the 1/2. The penalty of a feature not used before in the model is
+subtracted from the gain of a split. With tau as in ``bench_models.boosting``:
 
     penalties_coefficient = 2,  first use: tau N c_m,  per object: tau c_m
 
 Departures
-- CatBoost knows features, not sensors: each feature is charged in training what it costs bought
-  alone, so shared, discounted and derived features are charged too much there. The bills are true.
-- Penalties change which feature is split, and end nothing in symmetric trees, which are always
-  grown to their full depth (and leave features of two values out of account): so ``grow`` is
-  Depthwise, where a leaf is split while its net gain is positive.
+- CatBoost has features, not sensors: training charges each feature its price when bought alone, so
+  shared, discounted and derived features are overcharged in training. Bills are exact.
+- In symmetric trees penalties change the choice of features but do not stop growth, which always
+  reaches the full depth; binary features are not penalised. So ``grow`` is Depthwise, which splits
+  a leaf while its net gain is positive.
 - For classes the score is in squared residuals, as Greedy Miser's impurity, while tau comes from
   the log-loss of the constant: at equal ``tradeoff`` features cost more than for ``cegb``.
 - Splits and trees are not charged in training.
-- No bootstrap, no random strength, plain boosting: nothing depends on the seed but lambdarank.
+- No bootstrap, no random strength, plain boosting: only lambdarank depends on the seed.
 - ``loss = "lambdarank"`` is CatBoost's YetiRank.
-- Of more features than rows, bins are as few as in our trees (``max_bins``), not the library's.
+- With more features than rows, the number of bins is that of our trees, not the library's.
 - Copies of rows are made physically, since its limits and bins count rows.
 - With K classes one tree has leaves of K values: it is billed once, and a path counts trees, not
   trees times classes.
@@ -66,7 +66,7 @@ class CatBoost(LibraryTrees):
     trees: int = param(300, "boosting iterations", least=1)
     depth: int = param(4, "most split levels of a tree", least=1, most=16, search=linear(2, 10))
     grow: Literal["Depthwise", "Lossguide", "SymmetricTree"] = param(
-        "Depthwise", "growing policy; symmetric trees split whatever it costs"
+        "Depthwise", "growing policy; symmetric trees split regardless of cost"
     )
     acquisition: Literal["per-row", "all-rows"] = param(
         "per-row", "who pays for a feature: each row that needs it, or all at its first use"
@@ -81,14 +81,14 @@ class CatBoost(LibraryTrees):
     l2: float = param(3.0, "l2 penalty on leaf values (l2_leaf_reg)", least=0, search=log(0.3, 30))
 
     def _costs(self, train: Examples, prices: Prices, context: FitContext) -> Costs:
-        # which the library refuses in words of its own
+        # the library rejects these with errors of its own
         first = train.X[:1]
         if bool(((first == train.X) | (np.isnan(first) & np.isnan(train.X))).all()):
             raise InputError(f"{self.name}: no feature varies in the training rows")
         if bool(np.all(train.y == train.y[0])):
             raise InputError(f"{self.name}: all training labels are {train.y[0]:g}")
         row = self.loss_prices(self.tradeoff, train, prices, context)
-        # the library knows features, not sensors
+        # the library has features, not sensors
         alone = bought_alone(row, prices)
         name, penalty = {
             "per-row": ("per_object_feature_penalties", alone),

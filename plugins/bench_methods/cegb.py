@@ -1,4 +1,4 @@
-"""CEGB: cost efficient gradient boosting, where each row pays for its own path.
+"""CEGB: cost efficient gradient boosting; each row pays for its own path.
 
 S. Peter, F. Diego, F. Hamprecht, B. Nadler, "Cost efficient gradient boosting", NIPS 2017. Trees
 are grown best first; splitting leaf p into l and r on feature m gains (eq. 12 and 13)
@@ -7,11 +7,10 @@ are grown best first; splitting leaf p into l and r on feature m gains (eq. 12 a
     dPsi = |I_p| alpha eps_m + gamma_m (1 - D_m) + sum_{i in I_p} beta_m (1 - C_im)
 
 with the loss's gradients and hessians summed over the leaf's rows. alpha is the price of one
-split, eps_m its multiplier for feature m, beta_m what each row pays the first time a split on its
-path asks for m (``acquisition = "per-row"``), gamma_m what is paid once when the model first
-uses m (``"all-rows"``). What was paid (C, D) is kept over the whole tree, all trees and classes,
-effective at once. The leaves of a tree are limited, its depth is not: deep branches that few rows
-reach are cheap on average.
+split, eps_m its multiplier for feature m. Each row pays beta_m at the first split on m on its path
+(``acquisition = "per-row"``). gamma_m is paid once when the model first uses m (``"all-rows"``).
+Payments (C, D) hold for all later splits, trees and classes, with immediate effect. The number of
+leaves is limited but not the depth: deep branches with few rows are cheap on average.
 
 Equations
     eq. 12                bench_trees.kernels.splitting.best_cuts
@@ -25,26 +24,25 @@ The paper's lambda is tau (``bench_models.boosting``): both its loss and its cos
 rows. In ``"all-rows"`` every row pays, so gamma_m is N c_m, copies included.
 
 Variants of the paper's experiments: ``depth = 4, leaves = 16`` is its shallow model, ``order =
-"level"`` its ablation that grows trees breadth first, ``train_costs = "uniform"`` the one with all
-beta = 1, ``stop = "raw"`` goes on splitting while the unpriced gain is positive, as the authors'
-code does.
+"level"`` its ablation with breadth-first trees, ``train_costs = "uniform"`` its ablation with all
+beta = 1. ``stop = "raw"`` splits while the unpriced gain is positive, as in the authors' code.
 
 Departures
-- ``cheap_starts`` (an addition, on by default): where prices differ, a second chain of a quarter
-  of the trees (50, if that is more) grows first on the cheapest features, then also on those of
-  twice, four, ... times their price, below what the first iteration buys; its prefixes are points,
-  too.
-- Costs are those of sensors: a feature is charged for those of its sensors not paid before.
+- ``cheap_starts`` (an addition, on by default): if prices differ, there is a second chain of a
+  quarter of the trees (at least 50). It grows first on the cheapest features, then also on features
+  of up to twice, four, ... times their price, below the cost of the first iteration's purchases.
+  Its prefixes are points too.
+- Sensors are charged: a feature costs the price of its sensors not yet paid.
 - ``stop = "net"``, the default, ends a tree at the first split that is not worth its price, and
   training at the first tree without a split.
 - Boosting starts at the best constant, not at T_0 = 0.
-- In ``train_costs = "uniform"`` the prices are equal but keep their sum, so that ``tradeoff``
-  means the same.
-- For classes ``l2`` = 1 is added to every H, and a split must leave H of .1 on both sides: without,
-  steps for a class of few rows grow without bound. Eq. 12 has no such term (``l2 = 0``); for
+- With ``train_costs = "uniform"`` prices are equal but keep their sum, so ``tradeoff`` keeps its
+  meaning.
+- For classes ``l2`` = 1 is added to every H, and a split must leave H of .1 on both sides.
+  Otherwise steps for a class of few rows are unbounded. Eq. 12 has no such term (``l2 = 0``); for
   squared loss it is 0.
-- The price of a tree as such, which the paper does not have, is not charged in training.
-- The multiplier is that of the prices; the printed value for averaged pixels is not used.
+- The price per tree, which the paper does not have, is not charged in training.
+- The multiplier is from the prices; the printed value for averaged pixels is not used.
 """
 
 from dataclasses import dataclass
@@ -61,7 +59,7 @@ from bench_core import Examples, FitContext, Prices, log, param, provide_learner
 
 @dataclass(frozen=True, kw_only=True)
 class CEGB(PricedTrees):
-    """Boosted trees grown best first, charged for what each row's path costs."""
+    """Boosted trees grown best first, charged for the cost of each row's path."""
 
     name: ClassVar[str] = "cegb"
 

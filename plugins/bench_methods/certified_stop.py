@@ -1,30 +1,30 @@
-"""The cheapest point of another learner's path whose error is certified to be low enough.
+"""The cheapest point of another learner's path with a certified error.
 
 A. Angelopoulos, S. Bates, E. Candes, M. Jordan, L. Lei, "Learn then test: calibrating predictive
 algorithms to achieve risk control", Annals of Applied Statistics 2025 (arXiv 2110.01052), with the
-rule of conformal active feature acquisition (CAFA): the threshold at which a fitted policy stops is
-chosen such that P(risk > alpha) <= delta. With R the error of a point on n rows that nothing was
-fitted to, the Hoeffding-Bentkus p-value of "its risk is above alpha" is
+rule of conformal active feature acquisition (CAFA): the stopping threshold of a fitted policy is
+chosen such that P(risk > alpha) <= delta. With R the error of a point on n rows not used for
+fitting, the Hoeffding-Bentkus p-value of "its risk is above alpha" is
 
     p = min( exp(-n h(min(R, alpha), alpha)),  e P(Binomial(n, alpha) <= ceil(n R)) ),
     h(a, b) = a log(a / b) + (1 - a) log((1 - a) / (1 - b))
 
 Points are tested in a fixed sequence, the most expensive first, as long as p <= delta. The last of
-these is the model's only point. So with a probability of at least 1 - delta over the draw of the
-rows, its error on further rows of the same kind is at most alpha.
+these is the model's only point. So with probability at least 1 - delta over the draw of the rows,
+its error on further rows of the same distribution is at most alpha.
 
 Equations
     p            bench_methods.certified_stop.p_value
     sequence     bench_methods.certified_stop.certified
 
 Departures
-- The base is fitted here, with half of the validation rows; the other half tests. It shares no fit
-  with the same learner on a board, whose points were chosen by all validation rows.
-- Tested are the points that no other one beats in both cost and error on the first half. Their
-  order is by cost on it, too, so that it does not depend on the rows that test.
-- Where not even the first point is certified, it is the answer all the same, and the row has the
-  mark ``uncertified``. The sources answer nothing.
-- The risk is the share of wrong classes. A copy of a row counts as a row.
+- The base is fitted here, with half of the validation rows; the other half is for tests. Fits are
+  not shared with the same learner on a board, which uses all validation rows.
+- Only points on the frontier of cost and error on the first half are tested. Their order is by cost
+  on the first half, so it does not depend on the test rows.
+- If not even the first point is certified, it is used with the mark ``uncertified``. The sources
+  abstain.
+- The risk is the share of wrong classes. Every copy of a row counts.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ UNCERTIFIED = "uncertified"
 
 @dataclass(frozen=True)
 class CertifiedStop:
-    """The cheapest point of another learner whose error is certified to be at most alpha."""
+    """The cheapest point of another learner with an error certified to be at most alpha."""
 
     name: ClassVar[str] = "certified-stop"
     numerics: ClassVar[tuple[str, ...]] = ("numpy", "scipy", "cpu")
@@ -69,9 +69,9 @@ class CertifiedStop:
     adds_up: ClassVar[bool] = False
 
     base: BudgetedLearner = param("cegb", "learner whose path is stopped", search=inside())
-    alpha: float = param(0.1, "the error that is allowed", above=0, below=1)
+    alpha: float = param(0.1, "allowed error", above=0, below=1)
     delta: float = param(
-        0.1, "the probability with which the error may exceed it all the same", above=0, below=1
+        0.1, "allowed probability that the error exceeds alpha nevertheless", above=0, below=1
     )
 
     def fit(
@@ -96,7 +96,7 @@ class CertifiedStop:
 
 @dataclass(frozen=True, eq=False)
 class CertifiedPoint(Stored):
-    """One point of a model, the one at ``place`` on its path."""
+    """The point of a model at ``place`` on its path."""
 
     model: Any
     place: int
@@ -104,22 +104,22 @@ class CertifiedPoint(Stored):
 
     @property
     def independent_rows(self) -> bool:
-        """That of the model."""
+        """The model's flag."""
         return bool(getattr(self.model, "independent_rows", False))
 
     @property
     def marks(self) -> tuple[str, ...]:
-        """The model's, and whether no point was certified."""
+        """The model's marks, and ``uncertified`` if no point was certified."""
         own = () if self.certified else (UNCERTIFIED,)
         return (*own, *getattr(self.model, "marks", ()))
 
     def predict_path(self, features: Features) -> Iterator[Prediction]:
-        """The point alone."""
+        """Yield the point's prediction only."""
         path = self.model.predict_path(features)
         yield from (replace(p, stage=None) for p in islice(path, self.place, self.place + 1))
 
     def program(self, point: Mapping[str, int | float]) -> Program:
-        """The model's own, for serving. Raises UsageError where it has none."""
+        """The model's program, for serving. Raises UsageError if it has none."""
         if not hasattr(self.model, "program"):
             raise UsageError("certified-stop: its base has no program that could be served")
         program: Program = self.model.program(point)
@@ -127,7 +127,7 @@ class CertifiedPoint(Stored):
 
 
 class _Inner:
-    """The context of fits to fewer validation rows, also of learners that these stand on."""
+    """The context of fits with fewer validation rows, also for the learners' bases."""
 
     def __init__(self, context: FitContext, valid: Examples) -> None:
         self._context, self._models = context, dict[str, Any]()
@@ -137,18 +137,18 @@ class _Inner:
         return getattr(self._context, name)
 
     def fitted(self, learner: Any) -> Any:
-        """The model of a learner, trained once."""
+        """The model of a learner, fitted once."""
         key, rows = repr(learner), self.splits
         if key not in self._models:
             self._models[key] = learner.fit(rows.train, rows.valid, rows.prices, self)
         return self._models[key]
 
     def progress(self, done: int, total: int) -> None:
-        """Nothing: that of several fits would fall."""
+        """Report nothing: progress over several fits would go back."""
 
 
 def _costs_and_errors(model: Any, rows: Examples, prices: Prices) -> tuple[FloatArray, FloatArray]:
-    """What rows pay and the share of them that is wrong, at each point of the path (P,)."""
+    """Mean cost and error of rows at each point of the path, (P,) each."""
     n, found = len(rows), []
     for prediction in model.predict_path(rows.features):
         bill, scores = prediction.bills["path"], prediction.scores
@@ -160,7 +160,7 @@ def _costs_and_errors(model: Any, rows: Examples, prices: Prices) -> tuple[Float
 
 
 def certified(risks: Sequence[float] | FloatArray, rows: int, alpha: float, delta: float) -> int:
-    """How many points of a sequence are certified, by their ``risks`` on so many rows."""
+    """Number of certified points of a sequence, by their ``risks`` on so many ``rows``."""
     for count, risk in enumerate(risks):
         if p_value(float(risk), rows, alpha) > delta:
             return count
@@ -168,12 +168,12 @@ def certified(risks: Sequence[float] | FloatArray, rows: int, alpha: float, delt
 
 
 def p_value(risk: float, rows: int, alpha: float) -> float:
-    """That of a mean loss in [0, 1] of so many rows where the true one is above ``alpha``."""
+    """P-value of "the risk is above alpha", for a mean loss ``risk`` in [0, 1] of so many rows."""
     from scipy.special import bdtr, rel_entr
 
     low = min(risk, alpha)
     exponent = rel_entr(low, alpha) + rel_entr(1 - low, 1 - alpha)
-    wrong = np.ceil(round(rows * risk, 6))  # no more than the sum of the losses rounds up to
+    wrong = np.ceil(round(rows * risk, 6))  # rounded first: floating-point error must not add 1
     return float(min(np.exp(-rows * exponent), np.e * bdtr(wrong, rows, alpha)))
 
 

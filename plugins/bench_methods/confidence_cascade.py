@@ -1,25 +1,25 @@
-"""Cascades by confidence, of models that exist: two practitioners' yardsticks.
+"""Cascades of existing models by confidence: the practitioner's default, in two forms.
 
-What one would do without any method for test-time cost: ask a cheap model first, and a larger one
-only where the cheap one is not sure. A row is sure by its largest class probability p, which for
-two classes rises with |log-odds|. Nothing is learned to decide who goes on.
+Without any method for test-time cost one would evaluate a cheap model first, and a larger one only
+if the cheap one is not confident. Confidence is the largest class probability p, which for two
+classes rises with |log-odds|. No gate is learned.
 
-``confidence-cascade`` puts prefixes of a booster that minds prices (``base``) before a large model.
+``confidence-cascade`` puts prefixes of a cost-aware booster (``base``) before a large model.
 With a prefix f1, the large model f0 and a threshold t
 
     f(x) = f1(x)  if p(f1(x)) > t,  else f0(x)
 
-An operating point is a prefix and a threshold. The thresholds of a prefix send as near as possible
-to 1, 2, ... of ``gates + 1`` equal shares of the training rows; "sent 0" is the prefix alone, and
-the last point is the large model alone.
+An operating point is a prefix and a threshold. The thresholds of a prefix send about 1, 2, ... of
+``gates + 1`` equal shares of the training rows. "sent 0" is the prefix alone, and the last point
+is the large model alone.
 
-``selection-cascade`` asks models on nested sets of features, one after the other, until one is
-sure: those of ``forward-selection``, or of another learner with a model for each set. An operating
-point is the largest set that may be asked and a threshold, the same after each model; without a
-threshold it is the base's own point.
+``selection-cascade`` evaluates models on nested sets of features, one after the other, until one is
+confident. The models are from ``forward-selection`` or another learner with a model per set. An
+operating point is the largest set allowed and one threshold for all models. Without a threshold it
+is the base's own point.
 
-A row pays for all models that it was asked by, each sensor once. Both need classes: grades and
-numbers come without a probability.
+A row pays for all models evaluated on it, each sensor once. Both learners need classes: models of
+grades and numbers have no probabilities.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ NOBODY = 0.0
 
 @dataclass(frozen=True)
 class ConfidenceCascade(OnTrees):
-    """A cheap booster, and a large model for the rows that it is not sure of."""
+    """A cheap booster, and a large model for rows of low confidence."""
 
     name: ClassVar[str] = "confidence-cascade"
     numerics: ClassVar[tuple[str, ...]] = ("numpy", "cpu")
@@ -74,9 +74,9 @@ class ConfidenceCascade(OnTrees):
     base: BudgetedLearner = param(
         "cegb", "learner whose boosted trees are the cheap model", search=inside()
     )
-    large: BudgetedLearner = param("gbrt", "the large model that unsure rows are sent to")
+    large: BudgetedLearner = param("gbrt", "large model for rows of low confidence")
     prefixes: int = param(
-        8, "prefixes of the base, their trees growing by the same factor", least=1
+        8, "prefixes of the base; numbers of trees grow by a constant factor", least=1
     )
     gates: int = param(11, "thresholds of each prefix", least=1)
 
@@ -90,7 +90,7 @@ class ConfidenceCascade(OnTrees):
         return (*super().needs(), self.large)
 
     def fit(self, train: Examples, valid: Examples, prices: Prices, context: FitContext) -> SentOn:
-        """Look up thresholds in the cells of ``train``; labels and ``valid`` are not used."""
+        """Find thresholds from the cells of ``train``; labels and ``valid`` are not used."""
         ensemble = ensemble_of(self.name, self.base, context, single=False)
         outputs, most = ensemble.outputs_count, ensemble.trees // ensemble.outputs_count
         sizes = np.geomspace(max(1, most), 1, self.prefixes + 1)[:-1]
@@ -99,7 +99,7 @@ class ConfidenceCascade(OnTrees):
         share = train.weights / train.weights.sum()
         gates = []
         for prefix in cheap.predict_path(Features(train.X)):
-            # a high gate score is one of little confidence
+            # a high gate score means low confidence
             found = thresholds(-confidence(prefix.scores), share, self.gates)
             gates.append([(-threshold, sent) for threshold, sent in found])
         context.progress(1, 1)
@@ -108,11 +108,11 @@ class ConfidenceCascade(OnTrees):
 
 @dataclass(frozen=True, eq=False)
 class SentOn(Stored):
-    """Prefixes of a cheap model in front of a large one.
+    """Prefixes of a cheap model, followed by a large one.
 
-    ``gates`` are (threshold, share of the training rows that it sends) for each prefix: a row is
-    sent iff its largest class probability is below the threshold. Points: for each prefix each
-    gate, ``{"trees": prefix, "sent": share}``, then the large model, ``{"trees": 0, "sent": 1.0}``.
+    ``gates`` has (threshold, share of the training rows sent on) for each prefix. A row is sent on
+    iff its largest class probability is below the threshold. Points: each gate of each prefix,
+    ``{"trees": prefix, "sent": share}``, then the large model, ``{"trees": 0, "sent": 1.0}``.
     """
 
     cheap: StagedModel
@@ -154,7 +154,7 @@ class SentOn(Stored):
         if threshold <= NOBODY:
             return cheap
         program, last = joined([cheap, large]), len(cheap.steps) - 1
-        # the gate lets rows at its value pass, here those below the threshold
+        # the gate also passes rows at its value; here only rows below the threshold pass
         below = float(np.nextafter(threshold, -np.inf))
         decides = replace(program.steps[last], gate="class", value=below, then=last + 1)
         steps = [*program.steps[:last], decides, *program.steps[last + 1 :]]
@@ -169,7 +169,7 @@ class SentOn(Stored):
 
 @dataclass(frozen=True)
 class SelectionCascade:
-    """Models on nested sets of features, one after the other until one is sure."""
+    """Models on nested sets of features, evaluated in turn until one is confident."""
 
     name: ClassVar[str] = "selection-cascade"
     numerics: ClassVar[tuple[str, ...]] = ("numpy", "cpu")
@@ -177,11 +177,11 @@ class SelectionCascade:
     adds_up: ClassVar[bool] = False
 
     base: BudgetedLearner = param(
-        "forward-selection", "learner with a model for each of several sets", search=inside()
+        "forward-selection", "learner with a model per set of features", search=inside()
     )
     thresholds: tuple[float, ...] = param(
         (0.6, 0.75, 0.85, 0.9, 0.95, 0.98, 0.995),
-        "a row stops where its largest class probability is above the threshold",
+        "a row stops once its largest class probability exceeds the threshold",
         least=0,
         most=1,
     )
@@ -190,7 +190,7 @@ class SelectionCascade:
         check_thresholds(self.thresholds)
 
     def needs(self) -> tuple[BudgetedLearner, ...]:
-        """The models."""
+        """The learner of the models."""
         return (self.base,)
 
     def fit(
@@ -209,7 +209,7 @@ class SelectionCascade:
         parts = [model.dictionary for model in base.models]
         start = np.cumsum([0, *(part.trees for part in parts)])
         useful = [t for t in self.thresholds if t * max(2, parts[0].outputs_count) > 1]
-        # nobody is asked by a constant, where no feature is free
+        # skip the constant of a base without free features
         first = 1 if parts[0].trees == 0 and len(parts) > 1 else 0
         points = len(parts) + len(useful) * (len(parts) - 1 - first)
         if points > MOST_POINTS:
@@ -229,7 +229,7 @@ class SelectionCascade:
 
 
 def confidence(scores: FloatArray) -> FloatArray:
-    """The largest class probability (n,) of log-odds (n,) or scores (n, K)."""
+    """Largest class probability (n,) of log-odds (n,) or scores (n, K)."""
     return largest_probability(scores[:, None] if scores.ndim == 1 else scores)
 
 

@@ -1,53 +1,52 @@
-"""Early exits from an additive ensemble whose trees and their order stay as they are.
+"""Early exits from an additive ensemble with unchanged trees and order.
 
 ``early-exit``: B. B. Cambazoglu, H. Zaragoza, O. Chapelle, J. Chen, C. Liao, Z. Zheng,
 J. Degenhardt, "Early exit optimizations for additive machine learned ranking systems", WSDM 2010,
 as used by the Cronus paper (AISTATS 2012) and the Greedy Miser paper (ICML 2012). After every 10
-trees a row with partial score s may leave. With E exits, of which the E-th is the end, exit
-i = 1..E lets go on
+trees a row with partial score s may leave. With E exits, the E-th at the end, a row goes on at exit
+i = 1..E if
 
     proximity   s >= s_(k) - p_i, s_(k) the k-th best partial score of the query, k = 5,
                 p_i = (E - i) / (E - 1) * threshold
     rank        at most r_i - 1 documents of the query score higher
-    capacity    the same among the documents that stand before it in the query
+    capacity    the same among the documents before it in the query
     score       s >= tau_i
     class       the largest class probability is at most the threshold (Greedy Miser, section 5)
 
-``proximity`` is stated by both papers, ``class`` by the second. That there are rules by score,
-capacity and rank is all that could be verified of them: their form here is recalled, and
-r_i and tau_i are ours: r_i = k + (E - i) / (E - 1) * (threshold - k) falls linearly from the
-threshold to k; tau_i is the quantile of the training rows' partial scores at exit i that
-leaves the share ``threshold`` below.
+Both papers state ``proximity``, the second states ``class``. The existence of rules by score,
+capacity and rank is verified; their form here is recalled. r_i and tau_i are our own:
+r_i = k + (E - i) / (E - 1) * (threshold - k) falls linearly from the threshold to k, and tau_i is
+the quantile ``threshold`` of the training rows' partial scores at exit i.
 
 ``lear``: F. Busolin, C. Lucchese, F. M. Nardini, S. Orlando, R. Perego, S. Trani, "Learning early
 exit strategies for additive ranking ensembles", SIGIR 2021 (read as an abstract only; details
-recalled). At a sentinel a small boosted classifier says how likely a document is to be relevant and
-to end among the best ``k``; it goes on if that reaches a threshold. Its inputs are free: partial
-score, the same scaled to [0, 1] within the query, the rank, the size of the query.
+recalled). At a sentinel a small boosted classifier gives the probability that a document is
+relevant and ends among the best ``k``. The document goes on if this reaches a threshold. The inputs
+are free: partial score, the same scaled to [0, 1] within the query, rank, and query size.
 
 Equations
     rules         bench_core.serving.gates.passing
     p_i, r_i      EarlyExit._values
     lear          Lear._classifiers, inputs bench_core.serving.query_ranks.describe
 
-One fit serves all thresholds: every one is an operating point, and the last point is the full
-model. No lambda: thresholds are swept. Training takes nothing but the base's trees.
+One fit serves all thresholds: each is an operating point, and the last point is the full model.
+There is no lambda. Training needs only the base's trees.
 
 Departures
 - Proximity thresholds are in units of the standard deviation of the base's training scores
-  (``facts["spread"]``), so that one grid serves any base. The papers give score units.
-- A document exactly on the bar goes on (the papers remove at equality; then, at p = 0, the
-  fifth best itself would leave). k-th best means among those still scored; while fewer than k
-  are, nobody leaves.
-- Documents that left rank below all that did not, by exit and then by partial score. In
-  classification rows that left keep their partial scores.
-- For K classes an exit comes every 10 iterations of K trees. Log-odds are read as two classes.
-- lear: sentinels without trees behind them are dropped. All classifiers are trained on all
-  documents; at a later sentinel those that left count with the score they left with. Negative and
-  positive examples weigh alike. The classifiers' trees and splits are billed to whom they judge.
-- A row that stands for copies is one document to every rule, and to lear's inputs, as models never
-  see copies; the papers' physical copies would count in ranks and as the k-th best, and let more
-  rows leave. lear's label counts them, as the metrics do.
+  (``facts["spread"]``), so one grid suits any base. The papers use score units.
+- A document exactly at the limit goes on (the papers remove at equality; then, at p = 0, the
+  fifth best itself would leave). k-th best means among those still scored; with fewer than k, no
+  document leaves.
+- Documents that left rank below all others, by exit and then by partial score. In classification
+  rows that left keep their partial scores.
+- For K classes there is an exit every 10 iterations of K trees. Log-odds count as two classes.
+- lear: sentinels after the last tree are dropped. All classifiers are trained on all documents; at
+  a later sentinel documents that left keep their score at the exit. Negative and positive examples
+  have equal weights. Documents pay for the classifiers' trees and splits.
+- A row with several copies is one document to every rule and to lear's inputs, as models never see
+  copies. The papers' physical copies would count in ranks and as the k-th best, so more rows would
+  leave. lear's label counts them, as the metrics do.
 """
 
 from __future__ import annotations
@@ -78,7 +77,7 @@ from bench_core.serving.query_ranks import QueryGroups, describe, ranks
 if TYPE_CHECKING:
     from bench_trees import Ensemble
 
-_BLOCK = 8000  # rows walked at a time
+_BLOCK = 8000  # rows per block
 
 _RULES: Mapping[Task, tuple[str, ...]] = {  # the first is "auto"
     Task.RANKING: ("proximity", "score", "rank", "capacity"),
@@ -87,7 +86,7 @@ _RULES: Mapping[Task, tuple[str, ...]] = {  # the first is "auto"
 }
 
 _MOST = (5, 6, 8, 10, 12, 15, 20, 25, 30, 40, 50, 75, 100)
-_USUAL: Mapping[str, Sequence[float]] = {  # from the most to the least eager to let rows leave
+_USUAL: Mapping[str, Sequence[float]] = {  # from the most to the fewest early exits
     "proximity": (0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.65, 0.8, 1, 1.25, 1.5, 1.75, 2, 2.5, 3, 4),
     "score": (0.95, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1, 0.05),
     "rank": _MOST,
@@ -101,24 +100,20 @@ _USUAL: Mapping[str, Sequence[float]] = {  # from the most to the least eager to
 
 @dataclass(frozen=True)
 class EarlyExit(OnTrees):
-    """Another learner's trees in their order, which rows leave when a rule says so."""
+    """Another learner's trees in their order, with early exits by a fixed rule."""
 
     name: ClassVar[str] = "early-exit"
     numerics: ClassVar[tuple[str, ...]] = ("numpy", "cpu")
     tasks: ClassVar[frozenset[Task]] = frozenset(_RULES)
 
     rule: Literal["auto", "proximity", "score", "rank", "capacity", "class"] = param(
-        "auto", "who leaves; auto: proximity for ranking, class for classification"
+        "auto", "exit rule; auto: proximity for ranking, class for classification"
     )
     thresholds: tuple[float, ...] | None = param(
-        None, "operating points of the rule; none: its usual ones", least=0
+        None, "operating points of the rule; none: a default grid", least=0
     )
-    every: int = param(
-        10, "an exit after every so many trees (for K classes K times as many)", least=1
-    )
-    k: int = param(
-        5, "proximity: the document that others must stay close to; rank: the last rank", least=1
-    )
+    every: int = param(10, "trees between two exits (for K classes K times as many)", least=1)
+    k: int = param(5, "proximity: rank of the reference document; rank: the final cut-off", least=1)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -128,7 +123,7 @@ class EarlyExit(OnTrees):
     def fit(
         self, train: Examples, valid: Examples, prices: Prices, context: FitContext
     ) -> ExitModel:
-        """Place the exits; the training scores set the thresholds' unit. ``valid`` is not used."""
+        """Place the exits; training scores give the thresholds' unit. ``valid`` is not used."""
         kind = self._rule(context.task)
         ensemble = ensemble_of(self.name, self.base, context, single=False)
         outputs = ensemble.outputs_count
@@ -160,7 +155,7 @@ class EarlyExit(OnTrees):
     def _values(
         self, kind: str, thresholds: FloatArray, chain: StagedModel, train: Examples
     ) -> tuple[FloatArray, float]:
-        """What the rule compares with, per threshold and exit, and the unit of proximity."""
+        """The rule's limits, per threshold and exit, and the unit of proximity."""
         count = len(chain.stages)
         left = np.arange(count - 1, 0, -1) / max(1, count - 1)  # (E - i) / (E - 1)
         same = np.repeat(thresholds[:, None], count - 1, axis=1)
@@ -178,22 +173,22 @@ class EarlyExit(OnTrees):
 
 @dataclass(frozen=True)
 class Lear(OnTrees):
-    """Another learner's trees in their order, which documents leave at learned sentinels."""
+    """Another learner's trees in their order, with early exits at learned sentinels."""
 
     name: ClassVar[str] = "lear"
     numerics: ClassVar[tuple[str, ...]] = ("numpy", "cpu")
     tasks: ClassVar[frozenset[Task]] = frozenset({Task.RANKING})
 
     sentinels: tuple[int, ...] = param(
-        (50, 100, 200), "documents may leave after so many trees", least=1
+        (50, 100, 200), "numbers of trees after which documents may leave", least=1
     )
     thresholds: tuple[float, ...] = param(
         (0.95, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1, 0.05, 0.02, 0.01),
-        "operating points: the least probability with which a document goes on",
+        "operating points: least probability at which a document goes on",
         least=0,
         most=1,
     )
-    k: int = param(10, "documents to keep: relevant ones that end among the best k", least=1)
+    k: int = param(10, "relevant documents with a final rank up to k should go on", least=1)
     relevant_grade: int = param(1, "a document is relevant iff its grade is at least this", least=1)
     trees: int = param(10, "trees of each classifier", least=1)
     leaves: int = param(8, "most leaves of a classifier's tree", least=2)
@@ -231,7 +226,7 @@ class Lear(OnTrees):
         final = ranks(partial[-1], everyone, groups, train.multiplicity)[0]
         keep = (final <= self.k) & (train.y >= self.relevant_grade)
         for i, own in enumerate(partial[:-1]):
-            # what costs nothing: score, rank, size of the query
+            # free inputs: score, rank, query size
             inputs = describe(own[None], groups)[0]
             bins = find_bins(inputs, 255, train.multiplicity, context.threads)
             yield boost(
@@ -254,7 +249,7 @@ def _spread(chain: StagedModel, train: Examples) -> float:
 
 
 def _quantile(values: FloatArray, mass: FloatArray, shares: FloatArray) -> FloatArray:
-    """The smallest value with more than a share of the mass at or below it; the last at 1."""
+    """Smallest values with more than the ``shares`` of the mass at or below; the largest at 1."""
     order = np.argsort(values, kind="stable")
     # mass up to each value
     below = np.cumsum(mass[order])
@@ -264,7 +259,7 @@ def _quantile(values: FloatArray, mass: FloatArray, shares: FloatArray) -> Float
 
 
 def partial_scores(chain: StagedModel, rows: Examples, stages: slice = slice(None)) -> FloatArray:
-    """The first score of all rows after each of these stages, (E, n), walked block by block."""
+    """First score of all rows after each of these stages, (E, n), computed in blocks."""
     blocks = []
     for start in range(0, len(rows), _BLOCK):
         features = Features(np.asarray(rows.X[start : start + _BLOCK]))

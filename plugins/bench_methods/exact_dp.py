@@ -1,15 +1,14 @@
-"""``exact-dp``: the optimal policy of a discrete problem whose distribution is known.
+"""``exact-dp``: the optimal policy of a discrete problem with a known distribution.
 
-By dynamic programming over all states (``bench_core.optimum``, which has the equations): a state
-says what was bought and what it showed. The operating points are the corners of the optimal mean
-cost and accuracy, each with the price of money at which it is best; between two of them a mixture
-is optimal. Under a cap the policy is the best of those that never exceed it, computed for each
-cap.
+Dynamic programming over all states (equations in ``bench_core.optimum``): a state is the set of
+purchases and their values. The operating points are the corners of optimal mean cost and accuracy,
+each with the price of cost at which it is optimal. Between two corners a mixture is optimal. Under
+a cap the policy is the best one that never exceeds it, computed for each cap.
 
-Where the data set tells its distribution (``Splits.truth``, as that of ``bayes-net``) no model can
-be better on average: this is a reference, not a method, and its models are marked ``knows the
-distribution``. Elsewhere the same is computed for the distribution that training rows give
-(``bench_models.discrete_states``): optimal for a coarse picture of few features.
+If the data set gives its distribution (``Splits.truth``, e.g. ``bayes-net``) no model can be better
+on average. This is a reference, not a method, and its models are marked ``knows the distribution``.
+Otherwise the distribution is estimated from training rows (``bench_models.discrete_states``): the
+policy is optimal for a coarse discretisation of few features.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -39,7 +38,7 @@ MOST_POINTS = 100
 
 @dataclass(frozen=True)
 class ExactDP(TableLearner):
-    """The optimal policy, of the true distribution where it is known."""
+    """The optimal policy of the true distribution, if it is known."""
 
     name: ClassVar[str] = "exact-dp"
 
@@ -56,20 +55,20 @@ class ExactDP(TableLearner):
 
 @dataclass(eq=False)
 class ExactPolicy(Stored):
-    """The best purchase in every state, by price of money or under a cap."""
+    """The best purchase in every state, by price of cost or under a cap."""
 
     rows: DiscreteRows
     stops: Mapping[str, Sequence[float]]
 
     @property
     def marks(self) -> tuple[str, ...]:
-        """That it was told the distribution, if so."""
+        """``knows the distribution`` if it does."""
         return (KNOWS,) if self.rows.told else ()
 
     def act(
         self, cells: Float32Array, bought: BoolArray, left: FloatArray, stop: float
     ) -> IntArray:
-        """Look up the best purchase; under a cap money has no price."""
+        """Best purchase of each row (n,); under a cap cost has no price."""
         purchases, state = Purchases.of(self.rows.prices), self.rows.state_of(cells, bought)
         cap = (left + purchases.sensors(bought) @ purchases.sensor).round(9)
         chosen = np.full(len(state), -1)
@@ -79,7 +78,7 @@ class ExactPolicy(Stored):
         return np.asarray(np.append(self.rows.each, STOP)[chosen])
 
     def predict(self, cells: Float32Array, bought: BoolArray) -> FloatArray:
-        """What is known of the class in each state."""
+        """Scores of the class in each state."""
         return self.rows.scores(cells, bought)
 
     @cached_property

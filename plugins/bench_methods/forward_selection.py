@@ -1,32 +1,32 @@
-"""Boosting on features selected forward by gain per price: a practitioner's yardstick.
+"""Boosting on features selected forward by gain per price: the practitioner's default.
 
-What one would do without any method for costs: greedy forward selection (the wrapper of R. Kohavi,
-G. John, "Wrappers for feature subset selection", Artificial Intelligence 97, 1997), by price, and
-one gradient boosted model (see ``gbrt``) for each of several of the nested subsets.
+Without any method for costs one would use greedy forward selection by price (the wrapper of
+R. Kohavi, G. John, "Wrappers for feature subset selection", Artificial Intelligence 97, 1997), and
+one gradient boosted model (see ``gbrt``) for each of several nested subsets.
 
-From the features that are free, purchases are made one after the other. A purchase is a set of
-sensors that some feature still lacks: its price is what these sensors add, and it brings every
-feature that can then be read. Of the purchases the one with the highest
+Purchases are made one after the other, starting from the free features. A purchase is a set of
+sensors that some feature still lacks. Its price is the price of these sensors, and it brings every
+feature that can then be read. The next purchase has the highest
 
     (L(S) - L(S + a)) / price(a)^price_power,    price_power = 1 by default
 
-is next. L is the mean loss on training rows that were held out, of boosted trees on the others:
-those of S, continued by 10 trees that may also test what a brings. So a feature that helps only
-together with bought ones is seen. Trees on S are continued until L stops falling.
+L is the mean loss on held-out training rows of boosted trees on the other rows. For S + a, the
+trees on S are continued by 10 trees on the features of S and a. This finds features that help only
+together with bought ones. Trees on S are continued until L stops falling.
 
-An operating point is a model of its own on a subset, boosted on all training rows until the loss of
-the validation rows stops falling. The sizes of the subsets (in features) grow by about the same
-factor; the first has what is free, the last has everything. There is no lambda.
+An operating point is a separate model on a subset, boosted on all training rows until the
+validation loss stops falling. Subset sizes (in features) grow by about the same factor, from the
+free features to all. There is no lambda.
 
 Departures
-- A wrapper tries every feature with cross-validation. Here only the 8 purchases that promise most
-  are tried: by how much their best feature alone explains of the residuals
-  (``Subsets.explained``), per price. The others come behind those that gain.
-- Between two points there are at most 4 rounds, so that late rounds make several purchases.
-- Rows are held out in turn, a fifth each time, until 1000 were (copies counted); at most 10000
-  take part in the selection (whole queries). For K classes 10 trees are 10 / K iterations, at
-  least one.
-- ``lambdarank`` has no loss to be measured: the run's metric stands in for it.
+- A wrapper tries every feature with cross-validation. Here only the 8 most promising purchases are
+  tried, by the residuals that their best feature alone explains (``Subsets.explained``), per
+  price. The others rank after purchases with a gain.
+- There are at most 4 rounds between two points, so late rounds make several purchases.
+- Rows are held out in turn, a fifth each time, until they number 1000 (copies counted). At most
+  10000 rows (complete queries) are used for selection. For K classes 10 trees are 10 / K
+  iterations, at least one.
+- ``lambdarank`` has no loss value; the run's metric is used instead.
 """
 
 from __future__ import annotations
@@ -50,22 +50,22 @@ if TYPE_CHECKING:
     from bench_trees import Ensemble
 
 TRIED = 8
-"""Purchases of a round that are tried with trees."""
+"""Purchases tried with trees in a round."""
 
 TRIAL_TREES = 10
 ROUNDS = 4
-"""Rounds between two operating points, at most."""
+"""Maximum rounds between two operating points."""
 
 PARTS = 5
 HELD_OUT = 1000
-"""Rows held out, one part of five after the other, after which no further part is."""
+"""Parts, fifths of the rows, are held out until they have this many rows."""
 
 SELECTION_ROWS = 10000
 LEAST_FALL = 1e-3
-"""A loss that falls by a smaller share has stopped falling."""
+"""Smallest relative fall of the loss that counts."""
 
 CHUNK = 5
-"""Least boosting iterations between two looks at the validation rows."""
+"""Minimum boosting iterations between two evaluations of the validation rows."""
 
 PATIENCE = 2
 
@@ -98,7 +98,7 @@ class ForwardSelection(BoostedTrees):
     def fit(
         self, train: Examples, valid: Examples, prices: Prices, context: FitContext
     ) -> PathOfModels:
-        """Select on ``train``; ``valid`` ends boosting only."""
+        """Select on ``train``; ``valid`` is used for early stopping only."""
         whole = Subsets(self, self.settings(context.task, self.leaves), train, prices, context)
         subsets = self._selected(whole)
         models: list[StagedModel] = []
@@ -113,7 +113,7 @@ class ForwardSelection(BoostedTrees):
         return PathOfModels(models)
 
     def _selected(self, whole: Subsets) -> list[BoolArray]:
-        """The nested subsets of features that are reported."""
+        """The nested subsets of features of the operating points."""
         prices, progress = whole.prices, whole.context.progress
         bought = readable(prices, np.zeros(prices.features, dtype=bool))
         found = [bought]
@@ -121,7 +121,7 @@ class ForwardSelection(BoostedTrees):
         sizes = growing(prices.features, self.steps)
         for k, size in enumerate(sizes):
             progress(k, 2 * len(sizes))
-            batch = -(-(size - int(bought.sum())) // ROUNDS)  # features that a round adds
+            batch = -(-(size - int(bought.sum())) // ROUNDS)  # features added per round
             while size < prices.features and int(bought.sum()) < size:
                 goal = min(size, int(bought.sum()) + batch)
                 bought = self._extended(fits, bought, goal)
@@ -133,7 +133,7 @@ class ForwardSelection(BoostedTrees):
         return found
 
     def _extended(self, fits: Fits, bought: BoolArray, goal: int) -> BoolArray:
-        """Purchases, the best first, until ``goal`` features can be read."""
+        """Make purchases, the best first, until ``goal`` features can be read."""
         prices, found = fits[0].subsets.prices, Purchases.of(fits, bought)
         # 1: gain per price; 0: gain alone
         per = found.price**self.price_power
@@ -148,19 +148,19 @@ class ForwardSelection(BoostedTrees):
             brought = [j for k in ranked[:count] for j in found.brings[k]]
             return bought_too(prices, bought, brought)
 
-        counts = range(1, len(ranked))  # the first that reaches the goal, else all
+        counts = range(1, len(ranked))  # the smallest that reaches the goal, else all
         return first(1 + bisect_left(counts, goal, key=lambda count: int(first(count).sum())))
 
 
 def held_out(whole: Subsets) -> list[tuple[Subsets, Examples]]:
-    """Training rows and those held out from them, several times where these are few."""
+    """Divisions of the training rows into fitted and held-out rows, several if rows are few."""
     train, n = whole.train, len(whole.train)
     row = np.repeat(np.arange(n), 1 if train.multiplicity is None else train.multiplicity)
     unit = _units(train, row, whole.context.seed)
     size = np.bincount(unit)
     taken = np.flatnonzero(np.cumsum(size) <= max(SELECTION_ROWS, size[0]))
-    if whole.context.task in (Task.BINARY, Task.MULTICLASS):  # each part gets of every class
-        # one label per unit: its last row's
+    if whole.context.task in (Task.BINARY, Task.MULTICLASS):  # stratify the parts
+        # the label of a unit is its last row's
         label = np.zeros(len(size))
         label[unit] = train.y[row]
         taken = taken[np.argsort(label[taken], kind="stable")]
@@ -180,10 +180,10 @@ def held_out(whole: Subsets) -> list[tuple[Subsets, Examples]]:
 
 
 def _units(train: Examples, row: IntArray, seed: int) -> IntArray:
-    """What is held out together, for each copy of a ``row`` (c,): numbers in random order.
+    """Units that are held out together, for each copy of a ``row`` (c,), in random order.
 
-    Whole queries, or single copies. The order of copies comes from the rows' cells and not from
-    their places, so that a row of multiplicity m is divided as m rows are.
+    Units are queries or single copies. The order depends on the rows' cells, not their positions,
+    so a row of multiplicity m is divided like m rows.
     """
     rng = np.random.default_rng(seed)
     if train.queries is not None:
@@ -196,7 +196,7 @@ def _units(train: Examples, row: IntArray, seed: int) -> IntArray:
     copy = key[row]
     order = np.argsort(copy, kind="stable")
     first = np.flatnonzero(np.append(True, np.diff(copy[order]) > 0))
-    number = np.empty(len(row), np.uint64)  # of a copy among equal ones
+    number = np.empty(len(row), np.uint64)  # index of a copy among equal ones
     number[order] = np.arange(len(row)) - np.repeat(first, np.diff(np.append(first, len(row))))
     return np.unique(copy + number * factor[1], return_inverse=True)[1].reshape(-1)
 
@@ -212,18 +212,18 @@ def whole_ensemble(fit: HeldOutFit) -> Ensemble:
 
 
 def mean_loss(fits: Fits) -> float:
-    """The mean over all parts held out."""
+    """Mean loss over all held-out parts."""
     return float(np.mean([fit.loss for fit in fits]))
 
 
 def falls(new: Fits, old: Fits) -> bool:
-    """Whether the loss is lower by more than a trifle."""
+    """True if the loss fell by more than the share ``LEAST_FALL``."""
     before = mean_loss(old)
     return mean_loss(new) < before - LEAST_FALL * abs(before)
 
 
 def continued(fits: Fits, features: BoolArray) -> list[HeldOutFit]:
-    """All fits with the trees of one trial more."""
+    """All fits continued by the trees of one trial."""
     of = fits[0].subsets
     trial = replace(of.settings, trees=max(1, TRIAL_TREES // of.loss.outputs))
     return [fit.more(features, trial) for fit in fits]

@@ -1,4 +1,4 @@
-"""Gradient boosted regression trees without any thought of cost: what the others must beat.
+"""Gradient boosted regression trees that ignore cost: the reference for all other methods.
 
 J. Friedman, "Greedy function approximation: a gradient boosting machine", Annals of Statistics
 29 (2001), with the second-order leaf values and split gains of T. Chen and C. Guestrin,
@@ -6,16 +6,16 @@ J. Friedman, "Greedy function approximation: a gradient boosting machine", Annal
 
     f <- f + eta h,   gain = 1/2 [ G_l^2 / (H_l + l2) + G_r^2 / (H_r + l2) - G_p^2 / (H_p + l2) ]
 
-Squared loss is (y - f)^2 / 2, so that second order is plain least squares on the residuals.
+Squared loss is (y - f)^2 / 2, so second order is plain least squares on the residuals.
 Ranking regresses on the grades by default; ``loss = "lambdarank"`` ranks.
 
 Departures
-- Features are binned to at most ``max_bins`` quantiles; missing values are sent where they
-  fit best. Of more features than rows, to no more than leave 8 rows in each, or 32.
+- Features are binned to at most ``max_bins`` quantiles; missing values go to the side with the
+  larger gain. With more features than rows, bins hold at least 8 rows each, or there are 32.
 - A split must leave ``min_rows`` rows on both sides and, for classes, second derivatives of .1.
 - Boosting starts at the best constant.
-- Where the training loss of classes rises above the constant's, the last trees are dropped,
-  training ends and the model is marked ``diverged``.
+- If the training loss of classes rises above the constant's, the last trees are dropped, training
+  ends and the model is marked ``diverged``.
 """
 
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ from bench_core import Examples, FitContext, Prices, log, param, provide_learner
 
 @dataclass(frozen=True, kw_only=True)
 class GBRT(BoostedTrees):
-    """Gradient boosted trees, blind to cost."""
+    """Gradient boosted trees, ignoring cost."""
 
     name: ClassVar[str] = "gbrt"
     role: ClassVar[str] = "reference"

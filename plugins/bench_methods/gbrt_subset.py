@@ -1,19 +1,18 @@
-"""Stage-wise regression on features up to some cost: the plain way to spend less.
+"""Stage-wise regression on features up to some cost: a plain way to reduce cost.
 
 The baseline "stage-wise regression feature subsets" of Z. Xu, K. Weinberger, O. Chapelle, "The
 greedy miser: learning under test-time budgets", ICML 2012: features are grouped by cost, and
-boosted trees are trained on those that cost at most 1, 20, 100 and 200, one model each.
+boosted trees are trained on features of price at most 1, 20, 100 and 200, one model each.
 
-There is no lambda: the most that a feature may cost is the operating point.
+There is no lambda: the maximum price of a feature is the operating point.
 
 Departures
-- The limits 1, 20, 100, 200 are those of one data set. Where they do not divide the prices at
-  hand, their quartiles take their place; ``costs`` sets others. The last model always has all
-  features.
-- Features that are free once those of the subset are bought (derived ones, the second feature of
-  a shared sensor) belong to it.
-- Boosting is that of ``gbrt``, with second-order leaf values for classes.
-- Some prefixes of every model are points too, so that validation chooses the number of trees.
+- The limits 1, 20, 100, 200 suit one data set. If they do not divide the actual prices, the
+  quartiles of these are used; ``costs`` sets other limits. The last model always has all features.
+- Features that become free with a subset (derived ones, the second feature of a shared sensor)
+  belong to it.
+- Boosting is as in ``gbrt``, with second-order leaf values for classes.
+- Some prefixes of every model are points too, so validation chooses the number of trees.
 """
 
 from collections.abc import Sequence
@@ -35,15 +34,15 @@ PAPER = (1.0, 20.0, 100.0, 200.0)
 
 @dataclass(frozen=True, kw_only=True)
 class SubsetGBRT(BoostedTrees):
-    """Boosted trees on the features up to some cost, one model for each limit."""
+    """Boosted trees on the features up to some price, one model per limit."""
 
     name: ClassVar[str] = "gbrt-subset"
     adds_up: ClassVar[bool] = False
 
     costs: tuple[float, ...] | None = param(
         None,
-        "limits, rising: features up to each make a model; "
-        "none: 1, 20, 100, 200, or quartiles of the prices where these do not divide them",
+        "rising limits of a feature's price, one model each; "
+        "none: 1, 20, 100, 200, or quartiles of the prices if these do not divide them",
         least=0,
     )
     trees: int = param(
@@ -75,7 +74,7 @@ class SubsetGBRT(BoostedTrees):
 
 
 def limited(prices: Prices, costs: Sequence[float] | None) -> list[tuple[float, BoolArray]]:
-    """The limits that matter, rising, each with its features (d,); the last has all."""
+    """The distinct limits, rising, each with its features (d,); the last has all features."""
     price = prices.feature_price()
     highest = float(price.max(initial=0.0))
     wanted = PAPER if costs is None else costs
@@ -83,18 +82,17 @@ def limited(prices: Prices, costs: Sequence[float] | None) -> list[tuple[float, 
         wanted = np.quantile(price, (0.25, 0.5, 0.75), method="lower").tolist()
     subsets = []
     for limit in wanted:
-        # features that alone cost no more than the limit
         within = price <= limit
         if within.any():
             subsets.append((float(limit), readable(prices, within)))
     subsets.append((highest, np.ones(len(price), dtype=bool)))
     sizes = [int(features.sum()) for _, features in subsets]
-    # of limits that admit the same features the first stands for all
+    # keep the first of the limits that admit the same features
     return [subsets[k] for k in range(len(subsets)) if k == 0 or sizes[k] > sizes[k - 1]]
 
 
 def _thinned(model: StagedModel, most: int, limit: float) -> StagedModel:
-    """At most ``most`` of a model's points, evenly, with the limit in front."""
+    """At most ``most`` evenly spaced points of a model, named by limit first."""
     last = len(model.points) - 1
     kept = np.unique(np.round(np.linspace(last, 0, min(most, last + 1))).astype(np.int64))
     points = [model.points[k] for k in kept]

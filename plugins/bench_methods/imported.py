@@ -1,24 +1,23 @@
-"""A model that exists already: a file of LightGBM, XGBoost or CatBoost, metered under our costs.
+"""An existing model, a file of LightGBM, XGBoost or CatBoost, billed under our costs.
 
     bench run --data mine.csv --learners imported --set imported.file=model.txt
 
 Nothing is trained. The file (LightGBM's text, XGBoost's JSON or UBJ, CatBoost's JSON; recognised by
-its content) is read by parsers of our own, so the library need not be installed. Its trees are
-walked and billed like ours, one point for each reported number of trees; its state holds them, so
-that the file is not needed again. The file's content is part of the fit's key: a changed file is
-read anew.
+its content) is read by our own parsers, so the library need not be installed. Its trees are served
+and billed like ours, with one point for each reported number of trees. They are stored with the
+model, so the file is not needed again. The file's content is part of the fit's key: a changed file
+is read again.
 
-Features and classes are matched as ``bench_models.matching`` says. A note tells how, and a warning
-where the rows contradict it, or where the model does worse than a constant on validation.
+Features and classes are matched by ``bench_models.matching``. A note reports the match. A warning
+is given if the rows contradict it, or if the model is worse than a constant on validation.
 
 Departures
 - Probabilities and means of a logarithmic link become log-odds and label units; an averaged model
   (boosting = rf) stays averaged. Such models, and CatBoost's for classes, have no ``ensemble``.
-- Splits on categories (of LightGBM, XGBoost) become splits on codes or on features of 0 and 1, so
-  one may count as several. Categories are matched by name; a text that the model does not know
-  goes where missing values go.
-- LightGBM's splits that set zeros apart (zero_as_missing) may count as up to three.
-- Linear leaves, vector-valued XGBoost leaves and CatBoost's categories are refused.
+- Categorical splits (of LightGBM, XGBoost) become splits on codes or on features of 0 and 1, so
+  one may count as several. Categories are matched by name; unknown names are treated as missing.
+- LightGBM's splits with zero_as_missing may count as up to three.
+- Linear leaves, vector-valued XGBoost leaves and CatBoost's categories are not supported.
 """
 
 import hashlib
@@ -50,7 +49,7 @@ if TYPE_CHECKING:
     from bench_trees.importers import Imported
 
 ROWS = 5000
-"""Of the validation rows, on which an existing classifier is compared with a constant."""
+"""Maximum validation rows for the comparison of a classifier with a constant."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +64,7 @@ class ImportedModel:
     file: str = param("", "the model: LightGBM text, XGBoost JSON or UBJ, CatBoost JSON")
 
     def stamp(self) -> str:
-        """A digest of the file. Raises UsageError or InputError where there is none."""
+        """A digest of the file. Raises UsageError or InputError if there is none."""
         return hashlib.sha256(self._content()).hexdigest()[:32]
 
     def fit(
@@ -77,7 +76,7 @@ class ImportedModel:
         return serve(model, prices, {})
 
     def notes(self, splits: Splits) -> Iterator[tuple[str, bool]]:
-        """How columns and classes were matched, and what speaks against that."""
+        """Notes on the match of columns and classes, and warnings (True) on contradictions."""
         model, notes = matched(self._read(), splits, self.file)
         if splits.task in (Task.BINARY, Task.MULTICLASS):
             notes |= dict.fromkeys(_coded_otherwise(serve(model, splits.prices, {}), splits), True)
@@ -102,13 +101,13 @@ class ImportedModel:
             return Path(self.file).expanduser().read_bytes()
         except OSError as error:
             raise InputError(f"imported: {self.file}: {error.strerror}") from error
-        except RuntimeError as error:  # ~USER, of whom there is none
+        except RuntimeError as error:  # ~USER with an unknown user
             raise InputError(f"imported: {self.file} is not a file") from error
 
 
 def _coded_otherwise(model: LibraryModel, splits: Splits) -> Iterator[str]:
-    """What is said of a classifier whose scores are worse than a constant's, for a class on
-    validation: those of its rows are lower than those of the others (p < .001)."""
+    """Warning for a class with validation scores worse than a constant's: its own rows have lower
+    scores than the other rows (p < .001)."""
     from scipy.stats import mannwhitneyu
 
     rows = np.random.default_rng(0).permutation(len(splits.valid))[:ROWS]

@@ -5,22 +5,21 @@ CEGB follows S. Peter, F. Diego, F. Hamprecht, B. Nadler, "Cost efficient gradie
 2017. Trained by the library, imported, and metered like our own trees.
 
 Its gain is G_l^2/H_l + G_r^2/H_r - G_p^2/H_p without the 1/2 of the paper, and a penalty is
-subtracted as cegb_tradeoff times what is owed. With tau as in ``bench_models.boosting``:
+subtracted as cegb_tradeoff times the unpaid price. With tau as in ``bench_models.boosting``:
 
     cegb_tradeoff = 2,  split: tau alpha,  lazy: tau c_m per row,  coupled: tau N c_m
 
 Departures
-- LightGBM knows features, not sensors: each feature is charged in training what it costs bought
-  alone, so shared, discounted and derived features are charged too much there. The bills are true.
+- LightGBM has features, not sensors: training charges each feature its price when bought alone, so
+  shared, discounted and derived features are overcharged in training. Bills are exact.
 - It has one price for all splits: the mean of their multipliers.
 - ``acquisition = "all-rows"`` is its coupled mode, which is defective in 4.7: once a feature is
   bought, its price is added to (not refunded from) the raw gain in the other leaves.
-- Of more features than rows, bins are as few as in our trees (``max_bins``), not the library's.
+- With more features than rows, the number of bins is that of our trees, not the library's.
 - Copies of rows are made physically, since its limits and bins count rows, not weights.
-- ``l2`` is 1 for classes, as ours and not as the library's, whose steps for classes of few rows
-  are else without bound. Otherwise its own regularisation stays: min_sum_hessian_in_leaf and
-  min_data_in_bin are the library's, as is the sample of rows that bins are found on.
-  ``deterministic`` and ``force_col_wise`` are on.
+- ``l2`` is 1 for classes, as in our trees: with the library's 0, steps for classes of few rows are
+  unbounded. Other regularisation is the library's: min_sum_hessian_in_leaf, min_data_in_bin, and
+  the sample of rows for bins. ``deterministic`` and ``force_col_wise`` are on.
 """
 
 from dataclasses import dataclass
@@ -42,7 +41,7 @@ _OBJECTIVES = {
 
 @dataclass(frozen=True, kw_only=True)
 class LightGBM(LibraryTrees):
-    """LightGBM's boosted trees, blind to cost."""
+    """LightGBM's boosted trees, ignoring cost."""
 
     name: ClassVar[str] = "lightgbm"
     distributions: ClassVar[tuple[str, ...]] = ("lightgbm",)
@@ -92,7 +91,7 @@ class LightGBMCEGB(LightGBM):
 
     name: ClassVar[str] = "lightgbm-cegb"
 
-    # under a price each tree takes less, and so many cost seconds
+    # priced trees are smaller, so more are needed; this many take seconds
     trees: int = param(1000, "boosting iterations (for K classes K trees each)", least=1)
     tradeoff: float = param(0.3, TRADEOFF, least=0, search=log(3e-3, 10))
     acquisition: Literal["per-row", "all-rows"] = param(
@@ -103,7 +102,7 @@ class LightGBMCEGB(LightGBM):
 
     def _costs(self, train: Examples, prices: Prices, context: FitContext) -> Costs:
         row = self.loss_prices(self.tradeoff, train, prices, context)
-        # the library knows features, not sensors
+        # the library has features, not sensors
         alone = bought_alone(row, prices)
         costs: Parameters = {"cegb_tradeoff": 2.0, "cegb_penalty_split": float(row.split.mean())}
         if self.acquisition == "per-row":

@@ -1,24 +1,24 @@
-"""Boosted trees for rows of which any part is bought, and the simplest policy on them.
+"""Boosted trees for rows with any subset of purchases, and a fixed-order policy on them.
 
 Sequential policies share one predictor: gradient boosted trees trained on every row with random
-purchases hidden (``bench_models.masked_predictor``), as A. Norcliffe et al. ("Stochastic encodings
-for active feature acquisition", ICML 2025) and others train their networks: of each copy of a row a
-probability u is drawn from U(0, 1), and each purchase is made with probability u. A policy names
-this learner as its ``predictor`` and takes the trees from it.
+purchases hidden (``bench_models.masked_predictor``). A. Norcliffe et al. ("Stochastic encodings for
+active feature acquisition", ICML 2025) and others train their networks in this way. For each copy
+of a row u is drawn from U(0, 1), and each purchase is made with probability u. A policy names this
+learner as its ``predictor`` and uses its trees.
 
-By itself it is a policy with one order for all rows. With l the loss of the predictor on training
-rows that it did not see, purchases are made by falling
+On its own it is a policy with one order for all rows. With l the cross-fitted loss of the predictor
+on training rows, purchases are made in falling order of
 
     (l(nothing bought) - l(j bought)) / price_j
 
 This is an order by mutual information with the label, per price. An operating point is a number of
-purchases. Under a cap the next purchase of the order that a row can pay is made.
+purchases. Under a cap the next affordable purchase of the order is made.
 
 Departures
-- Boosting ends by the validation rows, masked alike. Both sides of a split have at least
-  ``min_rows`` times ``copies`` masked rows.
-- The trees without one part of the training rows, for targets of policies, have as many iterations
-  as those of all.
+- Boosting stops early by the validation rows, masked in the same way. Both sides of a split have at
+  least ``min_rows`` times ``copies`` masked rows.
+- Trees fitted without one part of the training rows, for targets of policies, have as many
+  iterations as the trees fitted to all rows.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ if TYPE_CHECKING:
 
 POINTS = 40
 ROWS = 4000
-"""Training rows by which the order is found, at most."""
+"""Maximum training rows used to find the order."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,7 +70,7 @@ class MaskedGbrt(MaskedTraining):
     def fit(
         self, train: Examples, valid: Examples, prices: Prices, context: FitContext
     ) -> Sequential:
-        """Boost on masked copies of ``train``; ``valid`` ends boosting."""
+        """Boost on masked copies of ``train``; ``valid`` is used for early stopping."""
         copies = training_copies(train, context.seed)
         predictor = fit_masked(self, copies, valid, prices, context)
         purchases = Purchases.of(prices)
@@ -82,13 +82,13 @@ class MaskedGbrt(MaskedTraining):
 
 @dataclass(frozen=True, eq=False)
 class OneOrder(PredictorPolicy):
-    """Makes the same purchases for all rows, one after the other."""
+    """The same purchases for all rows, in a fixed order."""
 
     nested: ClassVar[bool] = True
 
     predictor: MaskedPredictor
     prices: Prices
-    order: IntArray  # of purchases that are not free
+    order: IntArray  # purchases that are not free
     counts: Sequence[float]
 
     @property
@@ -99,11 +99,11 @@ class OneOrder(PredictorPolicy):
     def act(
         self, cells: Float32Array, bought: BoolArray, left: FloatArray, stop: float
     ) -> IntArray:
-        """The first of the order that is not made and can be paid."""
+        """First affordable purchase in the order that a row has not made, (n,)."""
         return self.purchases.best(self._worth(stop), bought, left, 0.0)
 
     def _worth(self, stop: float) -> FloatArray:
-        """A number (k,) for each purchase, falling along the order; below 0 for others."""
+        """Worth (k,) of each purchase, falling along the order; negative for others."""
         chosen, worth = self.order[: int(stop)], np.full(len(self.purchases), -1.0)
         worth[chosen] = 1.0 + np.arange(len(chosen))[::-1]
         return worth
@@ -120,7 +120,7 @@ class OneOrder(PredictorPolicy):
 def order_alone(
     predictor: MaskedPredictor, copies: Examples, purchases: Purchases, prices: Prices
 ) -> IntArray:
-    """Purchases that are not free, by how much each alone lowers the loss, per price."""
+    """Purchases that are not free, ordered by the fall of the loss by each alone, per price."""
     X, y, part = copies.X[:ROWS], copies.y[:ROWS], predictor.parts_of(copies)[:ROWS]
     free = purchases.price == 0
 

@@ -1,4 +1,4 @@
-"""Greedy Miser: boosting whose trees are charged for every feature the model buys.
+"""Greedy Miser: boosted trees charged for every feature that the model buys.
 
 Z. Xu, K. Weinberger, O. Chapelle, "The greedy miser: learning under test-time budgets", ICML 2012.
 Stage-wise regression on the residuals r_i = -dl/dH(x_i) (algorithm 1). Tree t minimises eq. 5,
@@ -11,26 +11,25 @@ stage-wise regression. With K classes one tree per class is grown in each iterat
 share what was bought.
 
 Equations
-    r_i             bench_trees.losses.Squared.gradients, less the sign; one class for each loss
+    r_i             bench_trees.losses.Squared.gradients, without the sign; one class per loss
     algorithm 1     bench_trees.boosting.boost
     eq. 5, 1/2 sum  bench_trees.kernels.splitting.best_cuts, with hessians 1
     eq. 5, rho c F  bench_trees.penalties.Ledger.coupled_owed
 
-The paper's lambda is N tau, with tau as in ``bench_models.boosting``: 1/2 is in its loss, which
-sums over the N rows (copies included), while the cost is paid once per model and stands for all
-of them.
+The paper's lambda is N tau, with tau as in ``bench_models.boosting``. Its loss has the factor 1/2
+and sums over the N rows (copies included), while the cost is paid once per model, for all rows.
 
 Departures
-- ``cheap_starts`` (an addition, on by default): where prices differ, a second chain of a quarter
-  of the trees (50, if that is more) grows first on the cheapest features, then also on those of
-  twice, four, ... times their price, below what the first iteration buys; its prefixes are points,
-  too.
+- ``cheap_starts`` (an addition, on by default): if prices differ, there is a second chain of a
+  quarter of the trees (at least 50). It grows first on the cheapest features, then also on features
+  of up to twice, four, ... times their price, below the cost of the first iteration's purchases.
+  Its prefixes are points too.
 - Eq. 5 is minimised greedily: level by level, nodes from left to right, a node is split iff its
-  gain exceeds the price of the sensors not bought so far. A sensor bought in this tree is free at
-  once for the rest of it, and unsplit nodes are then judged anew (``charge = "tree"``). The
-  released code charges at every node of the tree, and always splits (``charge = "node"``).
-- Costs are those of sensors, so shared, discounted and derived features are charged as they are
-  paid: the second feature of a discounted group costs its own sensor only.
+  gain exceeds the price of the sensors not bought so far. A sensor bought in this tree is free
+  immediately for the rest of it, and unsplit nodes are then evaluated again (``charge = "tree"``).
+  The released code charges at every node of the tree, and always splits (``charge = "node"``).
+- Sensors are charged, so shared, discounted and derived features cost what rows pay: the second
+  feature of a discounted group costs only its own sensor.
 - For classes the impurity is in units of squared residuals, as printed, while tau comes from
   the log-loss of the constant: at equal ``tradeoff`` features cost more than for ``cegb``.
 - For classes ``l2`` = 1 is added to the rows of a leaf, in its value and in its gain; eq. 5 has no
@@ -38,13 +37,13 @@ Departures
 - Trees have ``depth`` split levels, 4 by default, so at most 16 leaves.
 - ``steps = "newton"`` (an addition, off by default) takes splits and leaf values from second
   derivatives, as ``gbrt`` and ``cegb`` do; a split must then leave a sum of .1 of them on both
-  sides. Printed steps are the gradient's, for two classes at most a quarter as long: they need a
-  ``learning_rate`` of about 2 to converge in as many trees. For squared loss both are the same.
+  sides. Printed gradient steps are at most a quarter as large for two classes: they need a
+  ``learning_rate`` of about 2 to converge in as many trees. For squared loss both are equal.
 - Boosting starts at the best constant, not at H = 0.
 - Training ends when no split is worth its price. The number of trees is an operating point,
   chosen on validation like the paper's best iteration.
-- Evaluating trees is not charged in training. The paper counts 1 for each tree; here a tree is
-  billed the splits that a row passes (accounting ``path``) or those of its longest branch
+- Evaluating trees is not charged in training. The paper counts 1 for each tree. Here a tree's bill
+  is the number of splits on a row's path (accounting ``path``) or on its longest branch
   (``model``), times their price.
 """
 

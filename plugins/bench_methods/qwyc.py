@@ -1,18 +1,18 @@
-"""Batches of another learner's trees in a better order, which rows leave once they are decided.
+"""Batches of another learner's trees in an optimised order, with early exits of decided rows.
 
 S. Wang, M. Gupta, S. You, "Quit when you can: efficient evaluation of ensembles with ordering
-optimization", arXiv 1806.11202 (2018), ACM JETC 17 (2021). Read as an abstract and in a third
-party's code; what is not in these is restated from memory.
+optimization", arXiv 1806.11202 (2018), ACM JETC 17 (2021). Read as an abstract and in third-party
+code; the rest is restated from memory.
 
-With f = sum_t f_t the whole ensemble and g_r the sum of the first r base models of an order pi, a
+With f = sum_t f_t the full ensemble and g_r the sum of the first r base models of an order pi, a
 row leaves after position r as negative if g_r < low_r, as positive if g_r >= high_r. C_r are the
-training rows that are still undecided after it. Greedily, position by position, the base model
-and its thresholds are those of the least
+training rows still undecided after it. Position by position, the base model and its thresholds
+minimise
 
     J_r = c_pi(r) |C_(r-1)| / |C_(r-1) without C_r|
 
-such that of all training rows at most a share alpha has left by then on the other side than f puts
-it. Each alpha is an operating point; the last point is the whole ensemble.
+such that at most a share alpha of all training rows has left so far with a sign different from f.
+Each alpha is an operating point; the last point is the full ensemble.
 
 Equations
     J, order        bench_methods.qwyc.arranged
@@ -20,13 +20,12 @@ Equations
     c               bench_methods.qwyc.QWYC._batches
 
 Departures
-- A base model is a batch of ``every`` trees. Its price is the mean price of its evaluation, plus
-  that of the sensors that its trees need beyond those of the positions before it. Rows pay for
-  their own paths alone, so that this is at most too high.
-- The two thresholds of a position are the best pair; they stand on both sides of 0, so that a row
-  that leaves answers its partial score. Ties go to the base's own order, as do positions at
-  which no base model decides a row.
-- Score 0 is negative, as metrics read it. Thresholds stand halfway between scores of training rows.
+- A base model is a batch of ``every`` trees. Its price is its mean evaluation cost plus the price
+  of the new sensors that its trees need, an upper bound, as rows pay only for their own paths.
+- The two thresholds of a position are optimised jointly. They are on opposite sides of 0, so the
+  partial score of a row that leaves has the right sign. Ties, and positions at which no base model
+  decides a row, follow the base's order.
+- Score 0 is negative, as in metrics. Thresholds are halfway between scores of training rows.
 """
 
 from __future__ import annotations
@@ -61,7 +60,7 @@ LEAST_POSITIVE = 1e-300
 
 @dataclass(frozen=True)
 class QWYC(OnTrees):
-    """Another learner's trees in batches, ordered such that rows can leave early."""
+    """Another learner's trees in batches, ordered for early exits."""
 
     name: ClassVar[str] = "qwyc"
     numerics: ClassVar[tuple[str, ...]] = ("numpy", "cpu")
@@ -70,7 +69,7 @@ class QWYC(OnTrees):
 
     alphas: tuple[float, ...] = param(
         (0.05, 0.02, 0.01, 0.005, 0.002, 0.001, 0.0),
-        "operating points: the share of training rows that may leave on the wrong side",
+        "operating points: share of training rows that may leave with the wrong sign",
         least=0,
         most=1,
     )
@@ -84,7 +83,7 @@ class QWYC(OnTrees):
     def fit(
         self, train: Examples, valid: Examples, prices: Prices, context: FitContext
     ) -> PathOfModels:
-        """Order by the cells of ``train``; neither labels nor ``valid`` are used."""
+        """Order by the cells of ``train``; labels and ``valid`` are not used."""
         ensemble = ensemble_of(self.name, self.base, context)
         full = prefix_chain(ensemble, [ensemble.trees], prices, {})
         batches = self._batches(ensemble, train, prices)
@@ -107,7 +106,7 @@ class QWYC(OnTrees):
             Stage(own, np.ones(len(own)), np.zeros(1), then=k + 1 if k + 1 < len(trees) else END)
             for k, own in enumerate(trees)
         ]
-        # apart: each stage has its own trees' sum
+        # each stage alone, without the sum of earlier ones
         apart = StagedModel(stages, [Point(len(stages) - 1, {})], prices, ensemble)
         walked = [*apart.stage_by_stage(train.features)]
         scores = np.stack([found[:, 0] for found, _, _ in walked])
@@ -118,14 +117,14 @@ class QWYC(OnTrees):
         bits = sensor_bits(ensemble, prices)
         needs = np.stack([np.bitwise_or.reduce(bits[own], axis=0, initial=0) for own in trees])
         evaluation = prices.split * each + prices.tree * count
-        # where nothing costs anything, the number of trees
+        # without any price, cost is the number of trees
         evaluation += 1e-9 * ((prices.everything + evaluation.sum()) or 1.0) * (count + 1)
         sensors = Acquired(needs, prices.sensors).unpack()
         return Batches(trees, scores, evaluation, sensors, prices.sensor)
 
 
 class Batches(NamedTuple):
-    """B base models: their trees, scores of n rows, and what they cost."""
+    """B base models: their trees, scores of n rows, and costs."""
 
     trees: Sequence[IntArray]
     own: FloatArray  # (B, n)
@@ -135,7 +134,7 @@ class Batches(NamedTuple):
 
 
 class Position(NamedTuple):
-    """A base model, and between which partial scores rows go on to the next."""
+    """A base model, and the range of partial scores of rows that go on."""
 
     batch: int
     low: float
@@ -173,13 +172,13 @@ def arranged(batches: Batches, base: float, mass: FloatArray, alpha: float) -> l
 def thresholds(
     g: FloatArray, positive: BoolArray, mass: FloatArray, allowed: float
 ) -> tuple[tuple[float, float], float, float]:
-    """The two by which most rows with scores ``g`` (n,) leave, at most ``allowed`` of them on the
-    wrong side; how many leave, and on the wrong side. ``positive`` (n,) is the right one."""
+    """The two thresholds at which most rows with scores ``g`` (n,) leave, at most ``allowed`` with
+    a sign other than ``positive`` (n,); the mass that leaves, and its wrong part."""
     values, place = np.unique(g, return_inverse=True)
     rows = np.bincount(place, mass, len(values))
     ones = np.bincount(place, mass * positive, len(values))
     below, above = int((values < 0).sum()), int((values > 0).sum())
-    # by how many of the lowest, and of the highest, values leave
+    # mass and errors if the i lowest, or the j highest, values leave
     low, low_flips = (np.append(0.0, np.cumsum(v[:below])) for v in (rows, ones))
     down = slice(None, len(values) - above - 1 if above < len(values) else None, -1)
     high, high_flips = (np.append(0.0, np.cumsum(v[down])) for v in (rows, rows - ones))
@@ -196,8 +195,8 @@ def thresholds(
 def _stages(
     order: Sequence[Position], trees: Sequence[IntArray], ensemble: Ensemble
 ) -> list[Stage]:
-    """A stage for each position, and one without trees behind it where rows may leave on either
-    side: the first one's gate lets the positive rows out, the second one's the negative."""
+    """A stage for each position. If rows may leave on both sides, its gate releases the positive
+    rows, and a stage without trees after it the negative ones."""
     stages: list[Stage] = []
     for r, (batch, low, high) in enumerate(order):
         own, last, both = trees[batch], r == len(order) - 1, np.isfinite([low, high]).all()

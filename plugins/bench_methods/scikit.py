@@ -3,22 +3,21 @@
 L. Breiman, "Random forests", Machine Learning 45 (2001), as scikit-learn trains them: bootstrap
 samples, a random subset of features at each split, averaged class shares or means.
 
-Estimators made of trees (trees, forests, GradientBoosting, HistGradientBoosting) are imported, and
-billed by each row's path through all their trees. Of any other estimator nothing is known but that
-it reads what it is given: it pays for every feature of every row. Scores: probabilities give
-log-odds, or logarithms for K classes, clipped (forests at 1e-6, others at 1e-12); estimators
-without probabilities give their decision function, which for a support vector machine is a margin
-and no log-odds. For ranking a regressor learns the grades.
+Estimators made of trees (trees, forests, GradientBoosting, HistGradientBoosting) are imported and
+billed by each row's path through all their trees. Any other estimator is opaque and pays for every
+feature of every row. Scores: probabilities give log-odds, or logarithms for K classes, clipped
+(forests at 1e-6, others at 1e-12). Estimators without probabilities give their decision function,
+for a support vector machine a margin, not log-odds. For ranking a regressor learns the grades.
 
 Departures
-- Copies of rows are made physically, so that a bootstrap draws copies.
+- Copies of rows are made physically, so a bootstrap draws copies.
 - ``random-forest`` tries a third of the features at each split for numbers, the square root of
-  their number for classes, as is usual; scikit-learn's own default for numbers is all of them.
-- Estimators not made of trees see missing cells replaced by the feature's mean, and features scaled
-  to unit variance (``prepare = false`` leaves them as they are).
-- ``sklearn`` fits on one thread, so that the number of threads changes nothing.
-- A model that is not made of trees is stored as its training rows and fitted anew where it is
-  loaded; nothing is pickled.
+  their number for classes, as is common. scikit-learn's default for numbers is all features.
+- For estimators not made of trees, missing cells are replaced by the feature's mean, and features
+  are scaled to unit variance (``prepare = false`` turns this off).
+- ``sklearn`` fits on one thread, so results do not depend on the number of threads.
+- A model not made of trees is stored as its training rows and refitted when loaded; nothing is
+  pickled.
 """
 
 import json
@@ -57,7 +56,7 @@ _CLASSES = (Task.BINARY, Task.MULTICLASS)
 
 @dataclass(frozen=True)
 class RandomForest:
-    """scikit-learn's random forest, blind to cost."""
+    """scikit-learn's random forest, ignoring cost."""
 
     name: ClassVar[str] = "random-forest"
     numerics: ClassVar[tuple[str, ...]] = ("numpy", "cpu")  # logarithms of shares
@@ -93,7 +92,6 @@ class RandomForest:
         from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 
         classes = context.task in _CLASSES
-        # as is usual for forests
         usual = "sqrt" if classes else 1 / 3
         forest = (RandomForestClassifier if classes else RandomForestRegressor)(
             n_estimators=self.trees,
@@ -103,7 +101,7 @@ class RandomForest:
             n_jobs=context.threads,
             random_state=context.seed,
         )
-        X = np.require(rows.X, requirements=["C", "W"])  # its trees take no read-only arrays
+        X = np.require(rows.X, requirements=["C", "W"])  # trees reject read-only arrays
         forest.fit(X, rows.y.astype(np.int64) if classes else rows.y)
         context.progress(1, 1)
         return forest
@@ -121,9 +119,9 @@ class ScikitLearn:
         "auto", "import path, such as sklearn.svm.SVC; auto: logistic or ridge regression"
     )
     arguments: dict[str, Any] | None = param(
-        None, "its arguments as a table, such as {C = 10.0}; none: the library's own"
+        None, "its arguments as a table, such as {C = 10.0}; none: the library's defaults"
     )
-    prepare: bool = param(True, "fill in means and scale features; never where trees are imported")
+    prepare: bool = param(True, "impute means and scale features; not for imported trees")
 
     def __post_init__(self) -> None:
         module, dot, _ = self.estimator.rpartition(".")
@@ -162,7 +160,7 @@ class ScikitLearn:
             # trees are imported and billed by path
             if is_known(type(made).__name__):
                 recipe = replace(recipe, prepare=False)
-                with threadpool_limits(1), suppress(ModelError):  # one that is not known after all
+                with threadpool_limits(1), suppress(ModelError):  # fall through: not importable
                     made.fit(np.array(rows.X), y)
                     return serve(from_scikit(made, context.classes), prices, {})
             about = prices, context.task, context.classes

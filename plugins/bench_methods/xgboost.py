@@ -1,16 +1,16 @@
-"""XGBoost, blind to cost.
+"""XGBoost, ignoring cost.
 
 T. Chen, C. Guestrin, "XGBoost: a scalable tree boosting system", KDD 2016: second-order boosting
 with an l2 penalty on leaf values. Trained by the library (``tree_method = hist``), imported, and
 metered like our own trees.
 
 Departures
-- Of more features than rows, bins are as few as in our trees (``max_bins``), not the library's.
+- With more features than rows, the number of bins is that of our trees, not the library's.
 - Copies of rows are made physically, since its bins and limits do not all count weights.
 - ``min_rows`` is its min_child_weight: the least sum of second derivatives on each side, which is
   the number of rows for squared loss only.
-- Trained on one thread whatever the harness offers: the library does not promise the same bits for
-  every number of threads (for 1 and 2 threads and 60000 rows they were the same).
+- Always trained on one thread: the library does not guarantee bit-identical results for every
+  number of threads (for 1 and 2 threads and 60000 rows they were identical).
 """
 
 from dataclasses import dataclass
@@ -32,7 +32,7 @@ _OBJECTIVES = {
 
 @dataclass(frozen=True, kw_only=True)
 class XGBoost(LibraryTrees):
-    """XGBoost's boosted trees, blind to cost."""
+    """XGBoost's boosted trees, ignoring cost."""
 
     name: ClassVar[str] = "xgboost"
     distributions: ClassVar[tuple[str, ...]] = ("xgboost", "xgboost-cpu")

@@ -1,1 +1,1 @@
-"""Model forms and numerics that several methods share; nothing here is a plugin."""
+"""Model forms and numerics that several methods share; it holds no plugins."""

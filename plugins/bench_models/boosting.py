@@ -1,4 +1,4 @@
-"""Learners of boosted trees: their parameters, losses by task, binned rows, chains of trees."""
+"""Learners of boosted trees: parameters, losses by task, binned rows and chains of trees."""
 
 from __future__ import annotations
 
@@ -47,20 +47,20 @@ _LOSSES: Mapping[Task, tuple[str, ...]] = {  # the first is "auto"
 _CLASSES = (Task.BINARY, Task.MULTICLASS)
 
 LEAST_HESSIAN = 0.1
-"""Least sum of second derivatives on each side of a split, for classes. With the engine's 1e-3 a
-few rows of a rare class can still be alone where the others have none left, and take long steps."""
+"""Least sum of second derivatives on each side of a split, for classes. The engine's 1e-3 would let
+a few rows of a rare class form a leaf alone, which then takes long steps."""
 
 _WIDE_BINS, _ROWS_PER_BIN = 32, 8
-"""With more features than rows: as few bins as this, or as leave so many rows in each. A leaf's
-histogram would else have more entries than the leaf has cells. XGBoost's approximate algorithm cut
-at sketches of 1/33 of the rows (T. Chen, C. Guestrin, 2016; its ``sketch_eps``)."""
+"""Limits on bins with more features than rows: at least this many bins, or this many rows in each.
+Otherwise a leaf's histogram has more entries than the leaf has cells. XGBoost's approximate
+algorithm cuts at sketches of 1/33 of the rows (T. Chen, C. Guestrin, 2016; its ``sketch_eps``)."""
 
 _NO_SUM = "has no trees that add up to its scores; choose gbrt, miser or cegb"
 
 
 @hookimpl
 def bench_warm_up(say: Callable[[str], None]) -> None:
-    """Compile the engine's kernels where no earlier run has."""
+    """Compile the engine's kernels unless an earlier run has."""
     from bench_trees import warm_up
 
     warm_up(say)
@@ -68,7 +68,7 @@ def bench_warm_up(say: Callable[[str], None]) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class BoostedTrees:
-    """The parameters that all learners of boosted trees have."""
+    """Parameters of all learners of boosted trees."""
 
     tasks: ClassVar[frozenset[Task]] = TASKS
     numerics: ClassVar[tuple[str, ...]] = ("numpy", "cpu")  # exp and log of the losses
@@ -97,7 +97,7 @@ class BoostedTrees:
         return float(task in _CLASSES) if self.l2 is None else self.l2
 
     def settings(self, task: Task, max_leaves: int, **more: Any) -> Settings:
-        """Those of the engine; ``more`` of its fields come on top or instead."""
+        """The engine's settings; ``more`` adds or replaces fields."""
         from bench_trees import Settings
 
         own = {"trees": self.trees, "learning_rate": self.learning_rate, "max_depth": self.depth}
@@ -125,7 +125,7 @@ class BoostedTrees:
         progress: Callable[[int, int], None] | None = None,
         most: int = MOST_POINTS,
     ) -> StagedModel:
-        """Boost under a penalty and serve every prefix worth reporting, at most ``most``."""
+        """Boost under a penalty and serve the reported prefixes, at most ``most``."""
         from bench_trees import boost
 
         name, objective = loss_of(context.task, self.loss, context.classes)
@@ -148,14 +148,14 @@ class BoostedTrees:
 
 @dataclass(frozen=True)
 class OnTrees:
-    """What learners over the boosted trees of another one share.
+    """Base class of learners over the boosted trees of another learner.
 
-    Raises ValueError where the base says, by ``adds_up = False``, that its scores are no sum of
-    trees. For the others only the fitted model can show it.
+    Raises ValueError where the base has ``adds_up = False``: its scores are not a sum of trees.
+    Other bases are checked on the fitted model.
     """
 
     base: BudgetedLearner = param(
-        "gbrt", "learner whose boosted trees it works on", search=inside()
+        "gbrt", "learner that supplies the boosted trees", search=inside()
     )
 
     def __post_init__(self) -> None:
@@ -163,16 +163,16 @@ class OnTrees:
             raise ValueError(f"base {self.base.name!r} {_NO_SUM}")
 
     def needs(self) -> tuple[BudgetedLearner, ...]:
-        """The trees."""
+        """The base learner."""
         return (self.base,) if self.base else ()
 
 
 def ensemble_of(
     name: str, base: BudgetedLearner, context: FitContext, *, single: bool = True
 ) -> Ensemble:
-    """The trees of ``base``, of one output where ``single``. ``name`` is who asks for them.
+    """The trees of ``base``, with one output if ``single``. ``name`` is the caller's.
 
-    Raises UsageError where it has none.
+    Raises UsageError where the base has no such trees.
     """
     model = context.fitted(base)
     ensemble: Ensemble | None = getattr(model, "ensemble", None)
@@ -185,7 +185,7 @@ def ensemble_of(
 
 
 def loss_of(task: Task, name: LossName, classes: int) -> tuple[str, Loss]:
-    """The loss for a task and its name. Raises UsageError where the two do not go together."""
+    """The loss for a task and its name. Raises UsageError where they do not match."""
     from bench_trees.losses import Softmax, named
 
     fitting = _LOSSES[task]
@@ -224,7 +224,7 @@ def binned(
 def chain(
     ensemble: Ensemble, prices: Prices, facts: Mapping[str, Any], most: int = MOST_POINTS
 ) -> StagedModel:
-    """An ensemble as stages that carry and always pass, one for each reported prefix."""
+    """An ensemble as stages that carry scores and pass every row, one per reported prefix."""
     outputs = len(ensemble.base)
     ends = outputs * prefixes(ensemble.trees // outputs, most)
     return prefix_chain(ensemble, ends.tolist(), prices, facts, all_points=True)
@@ -238,7 +238,7 @@ def prefix_chain(
     *,
     all_points: bool = False,
 ) -> StagedModel:
-    """The ensemble as stages that carry, one per prefix of ``ends`` trees; the last is all.
+    """The ensemble as stages that carry scores, one per prefix of ``ends`` trees; the last has all.
 
     Operating points are the last stage or, with ``all_points``, every stage.
     """
@@ -258,9 +258,9 @@ def prefix_chain(
 
 
 def prefixes(iterations: int, most: int = MOST_POINTS) -> IntArray:
-    """The numbers of iterations reported: all up to ``most``, else as many that start dense.
+    """Numbers of iterations reported: all up to ``most``, otherwise ``most`` that start dense.
 
-    The steps between them grow evenly from one, and the last is ``iterations``.
+    Their steps grow evenly from one; the last number is ``iterations``.
     """
     if iterations <= most:
         return np.arange(min(1, iterations), iterations + 1, dtype=np.int64)

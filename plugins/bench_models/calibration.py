@@ -1,9 +1,9 @@
-"""Scores as log-odds: logistic regression on one column, with softened targets.
+"""Platt scaling: scores as log-odds by logistic regression on one column with softened targets.
 
 J. Platt, "Probabilistic Outputs for Support Vector Machines and Comparisons to Regularized
-Likelihood Methods", 1999 [M]: the targets are (P + 1) / (P + 2) for the P positive rows and
-1 / (N + 2) for the N others, so that the line is finite where the scores separate the two. Its
-slope is kept above 0: calibration never changes the order of rows.
+Likelihood Methods", 1999 [M]. The targets are (P + 1) / (P + 2) for the P positive rows and 1 / (N
++ 2) for the N others: the line stays finite where the scores separate the classes. Its slope is
+kept above 0, so calibration never changes the order of rows.
 """
 
 from typing import NamedTuple
@@ -14,7 +14,7 @@ from bench_core.arrays import BoolArray, FloatArray
 from bench_models.logistic import softplus_and_sigmoid
 
 LEAST_SLOPE = 1e-3
-"""Log-odds that one standard deviation of the scores is worth at least."""
+"""Least log-odds per standard deviation of the scores."""
 
 
 class Line(NamedTuple):
@@ -29,8 +29,8 @@ class Line(NamedTuple):
 
 
 def platt(scores: FloatArray, positive: BoolArray, mass: FloatArray) -> Line:
-    """The rising line of least logistic loss for ``scores`` (n,), rows counting ``mass`` (n,)
-    times."""
+    """The rising line of least logistic loss for ``scores`` (n,) of rows with weights ``mass``
+    (n,)."""
     from scipy.optimize import minimize
 
     ones = float(mass[positive].sum())

@@ -1,4 +1,4 @@
-"""Block descent: cycles over the parts of a model, and a few quasi-Newton steps on one part."""
+"""Block descent: cycles over the parts of a model, with a few quasi-Newton steps on each part."""
 
 from abc import abstractmethod
 from collections.abc import Callable
@@ -18,10 +18,10 @@ _JITTER = 1e-8
 
 @dataclass(frozen=True, slots=True)
 class DescentSettings:
-    """``cut_off``: smaller weights become exact zeros. At most ``cycles`` over the blocks,
-    ``reweightings`` per block and ``steps`` of descent per re-weighting; either outer loop ends
-    when the true loss gains less than the share ``tolerance``. ``constant``: classifiers have a
-    free constant. ``threads`` changes no result."""
+    """Settings of the descent. Weights below ``cut_off`` become exact zeros. Limits are ``cycles``
+    over the blocks, ``reweightings`` per block and ``steps`` per re-weighting. Either outer loop
+    ends at a relative gain in the true loss below ``tolerance``. ``constant``: classifiers have an
+    intercept. ``threads`` changes no result."""
 
     cut_off: float = 1e-4
     cycles: int = 10
@@ -33,14 +33,14 @@ class DescentSettings:
 
     @classmethod
     def of(cls, learner: Any, threads: int) -> Self:
-        """Those that a learner has as parameters of the same names."""
+        """Settings from a learner's parameters of the same names."""
         own = {f.name: getattr(learner, f.name) for f in fields(cls) if hasattr(learner, f.name)}
         return cls(**own, threads=threads)
 
 
 @dataclass(frozen=True)
 class JointlyOptimised:
-    """The parameters of learners whose classifiers are optimised in turns."""
+    """Parameters of learners that optimise their classifiers in turn."""
 
     cycles: int = param(10, "passes over all classifiers, at most", least=0)
     reweightings: int = param(
@@ -57,7 +57,7 @@ class Evaluated(Protocol):
 
     @property
     def loss(self) -> float:
-        """The loss as printed, no bound of it."""
+        """The loss as printed, not a bound of it."""
 
 
 P = TypeVar("P", bound=Evaluated)
@@ -72,10 +72,10 @@ def cyclic_descent(
     tolerance: float,
     progress: Callable[[int], None] = lambda done: None,
 ) -> P:
-    """Improve the ``blocks`` of a model in turns, at most ``cycles`` times over all.
+    """Improve the ``blocks`` of a model in turn, for at most ``cycles`` cycles.
 
-    A cycle that lowers the loss by less than the share ``tolerance`` is the last. ``progress`` is
-    called with the number of improvements so far.
+    The last cycle is the first to lower the loss by less than the share ``tolerance``. ``progress``
+    is called with the number of improvements so far.
     """
     for cycle in range(cycles):
         before = at.loss
@@ -89,8 +89,8 @@ def cyclic_descent(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Classifiers:
-    """K linear classifiers: ``weights`` (K, T) over the columns, ``bias`` (K,), and ``threshold``
-    (K,), which a score must reach to pass the gate."""
+    """K linear classifiers: ``weights`` (K, T) over the columns, ``bias`` (K,) and ``threshold``
+    (K,), the least score that passes the gate."""
 
     weights: FloatArray
     bias: FloatArray
@@ -104,7 +104,7 @@ class Classifiers:
 
 
 class Flow(Protocol):
-    """How rows pass classifiers."""
+    """Passage of rows through classifiers."""
 
     @property
     def scores(self) -> FloatArray:
@@ -112,7 +112,7 @@ class Flow(Protocol):
 
     @property
     def reach(self) -> FloatArray:
-        """The probability that a row reaches it (K, n)."""
+        """The probability that a row reaches each classifier (K, n)."""
 
 
 C = TypeVar("C", bound=Classifiers)
@@ -121,7 +121,7 @@ F = TypeVar("F", bound=Flow)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Position(Generic[C, F]):
-    """Classifiers in training, how their rows pass them, and their true loss."""
+    """Classifiers in training, the passage of their rows, and their true loss."""
 
     model: C
     rows: F
@@ -133,10 +133,9 @@ class GatedObjective:
     """A smooth function of one classifier's weights (c,), constant and threshold, all else fixed.
 
     Only rows that reach it (m) and columns with a weight (c) count: ``columns`` (c, m) float64,
-    labels ``y``, row weights ``weight`` and ``reach``, the probability to arrive, all (m,). Its
-    convex part is a squared loss with row weights ``weight * reach`` and a ``ridge`` (c,). ``lam``
-    is the price of a unit of cost, ``slope`` the gate's; the threshold matters where it is
-    ``gated``.
+    labels ``y``, row weights ``weight`` and arrival probabilities ``reach``, all (m,). Its convex
+    part is a squared loss with row weights ``weight * reach`` and a ``ridge`` (c,). ``lam`` is the
+    price of a unit of cost and ``slope`` the gate's. The threshold matters only if ``gated``.
     """
 
     columns: FloatArray
@@ -165,15 +164,15 @@ def improve_in_turns(
 ) -> Position[C, F]:
     """Cycle over the classifiers until the true loss stops improving.
 
-    ``objective`` of a classifier k, the rows that reach it and the columns with a weight there
-    takes the auxiliary variables at their optimum; None: there is nothing to improve.
-    ``evaluated`` finds the true loss of classifiers with known scores (K, n). Every update that is
-    kept lowers it as it stands, with small weights already at exact zero; zeros stay zero.
-    ``progress`` is called with the number of updates done.
+    ``objective`` receives a classifier k, the rows that reach it and its columns with a weight. It
+    sets the auxiliary variables to their optimum; None means that nothing can improve.
+    ``evaluated`` returns the true loss of classifiers with known scores (K, n). Every accepted
+    update lowers that loss, with small weights already set to zero; zeros stay zero. ``progress``
+    is called with the number of updates done.
     """
 
     def moved(at: Position[C, F], k: int) -> Position[C, F]:
-        """Fix the auxiliary variables, minimise over classifier ``k``, cut small weights."""
+        """Fix the auxiliary variables, minimise over classifier ``k``, zero small weights."""
         own = at.model
         rows = np.flatnonzero(at.rows.reach[k] > NEGLIGIBLE)
         used = np.flatnonzero(own.weights[k])
@@ -242,8 +241,8 @@ def minimise_whitened(
     *,
     ftol: float,
 ) -> tuple[FloatArray, float]:
-    """L-BFGS on (beta, last) from there, in coordinates in which the quadratic part is round:
-    without them boosted columns, all alike, take hundreds of steps.
+    """Run L-BFGS on (beta, last) from this start, in coordinates that make the quadratic part
+    round. Without them similar boosted columns take hundreds of steps.
 
     ``root`` (c, c) is the lower Cholesky factor of the curvature by beta (c,). ``loss`` gives its
     value and its derivatives by beta and ``last``.
@@ -274,10 +273,10 @@ def lbfgs(
     gtol: float,
     memory: int = 10,
 ) -> tuple[FloatArray, float]:
-    """A minimiser of a smooth function by SciPy's L-BFGS-B, and the value there.
+    """A minimiser of a smooth function by SciPy's L-BFGS-B, and its value.
 
-    Its curvature is that of the last ``memory`` moves. Ends after ``steps``, where a step lowers
-    the value by less than the share ``ftol``, or where no entry of the gradient exceeds ``gtol``.
+    The curvature comes from the last ``memory`` moves. It stops after ``steps``, at a relative fall
+    below ``ftol``, or once no entry of the gradient exceeds ``gtol``.
     """
     from scipy.optimize import minimize
 
@@ -292,8 +291,8 @@ def lbfgs(
 
 
 def _curvature(objective: GatedObjective, threads: int) -> FloatArray:
-    """The Hessian (lower triangle) of the squared loss and the ridge, the gate left out, kept
-    positive; the last row is the bias."""
+    """The Hessian (lower triangle) of squared loss and ridge without the gate, kept positive; the
+    last row is the bias."""
     columns, root = objective.columns, np.sqrt(objective.weight * objective.reach)
     count, rows = columns.shape
     hessian = np.zeros((count + 1, count + 1))

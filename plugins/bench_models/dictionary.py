@@ -1,4 +1,4 @@
-"""The dictionary: what each tree of a boosted ensemble says, needs and costs."""
+"""The dictionary: output, sensors and cost of each tree of a boosted ensemble."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from bench_trees import Ensemble
     from bench_trees.inference import Layout
 
-_CELLS = 250_000  # pairs of a tree and a row walked at a time: 8 bytes each, which caches hold
-_TESTS = 4_000_000  # pairs of a tree and a feature looked at a time
+_CELLS = 250_000  # pairs of a tree and a row walked at a time: 8 bytes each, to fit in caches
+_TESTS = 4_000_000  # pairs of a tree and a feature examined at a time
 _ROWS = 1024  # fewer are not worth a call
 
 
@@ -33,10 +33,11 @@ class Dictionary:
 def dictionary(
     ensemble: Ensemble, X: Float32Array, share: FloatArray, prices: Prices, threads: int
 ) -> Dictionary:
-    """All trees over the rows ``X`` (n, d), whose weights ``share`` (n,) sum to 1.
+    """The columns of all trees for the rows ``X`` (n, d), with weights ``share`` (n,) that sum to
+    1.
 
-    The price of evaluating a tree is ``prices.tree`` plus ``prices.split`` times the mean over
-    rows of the multipliers of the splits on their path: 1 for a tree of depth 4 at 0.25 a split.
+    A tree costs ``prices.tree`` plus ``prices.split`` times the multipliers of the splits on a
+    row's path, as a mean over rows: 1 for a tree of depth 4 at 0.25 a split.
     """
     cost = np.full(ensemble.trees, float(prices.tree))
     if prices.split > 0:
@@ -60,7 +61,7 @@ def tree_columns(ensemble: Ensemble, X: Float32Array, threads: int) -> Float32Ar
 def mean_splits(
     ensemble: Ensemble, X: Float32Array, share: FloatArray, prices: Prices, threads: int
 ) -> FloatArray:
-    """The multipliers of the splits on a row's path through each tree, mean over rows, (T,)."""
+    """The sum of split multipliers on a row's path through each tree, as a mean over rows, (T,)."""
     if ensemble.trees == 0:
         return np.zeros(0)
     layout = _laid_out(ensemble, prices.multiplier)
@@ -79,10 +80,10 @@ def mean_splits(
 
 
 def _laid_out(ensemble: Ensemble, multiplier: FloatArray, chosen: IntArray | None = None) -> Layout:
-    """Each tree with an output of its own."""
+    """Each tree with its own output."""
     from bench_trees.inference import Needs, lay_out
 
-    # sensors are not metered here, so no feature needs any
+    # sensors are not metered here: no feature needs any
     nothing = np.zeros(ensemble.features + 1, dtype=np.int32)
     layout = lay_out(ensemble, Needs(nothing, nothing[:0], multiplier, 0), chosen)
     return layout._replace(output=np.arange(layout.trees, dtype=np.int32))
@@ -91,7 +92,7 @@ def _laid_out(ensemble: Ensemble, multiplier: FloatArray, chosen: IntArray | Non
 def _walk(
     layout: Layout, X: Float32Array, threads: int, use: Callable[[slice, FloatArray], None]
 ) -> None:
-    """Call ``use`` with slices of rows and what trees say there (m, T), from any thread."""
+    """Call ``use`` with slices of rows and the trees' outputs there (m, T), from any thread."""
     from bench_trees.inference import Steps, Walked, walk
     from bench_trees.threads import workers
 
@@ -117,8 +118,8 @@ def needs_of(ensemble: Ensemble, prices: Prices) -> FloatArray:
 
 
 def sensor_bits(ensemble: Ensemble, prices: Prices) -> NDArray[np.uint64]:
-    """The sensors that each tree needs, packed (T, w); masks of all trees at once would be large
-    where there are very many features."""
+    """The sensors that each tree needs, packed (T, w). Boolean masks of all trees at once would be
+    large with many features."""
     size = max(1, _TESTS // ensemble.features)
     starts = range(0, max(1, ensemble.trees), size)
     tested = (tested_features(ensemble, slice(i, i + size)) for i in starts)
@@ -126,12 +127,12 @@ def sensor_bits(ensemble: Ensemble, prices: Prices) -> NDArray[np.uint64]:
 
 
 def tested_features(ensemble: Ensemble, trees: slice) -> BoolArray:
-    """Which features each of these trees tests, (T, d)."""
+    """Features tested by each of these trees, (T, d)."""
     first, stop, _ = trees.indices(ensemble.trees)
     start = ensemble.start[first : stop + 1]
     feature = ensemble.feature[start[0] : start[-1]]
     owner, inner = np.repeat(np.arange(stop - first), np.diff(start)), feature >= 0
-    # feature by feature in memory: BLAS sums what is made of it in the order of memory
+    # feature by feature in memory: BLAS sums its products in memory order
     tested = np.zeros((ensemble.features, stop - first), dtype=bool).T
     tested[owner[inner], feature[inner]] = True
     return tested

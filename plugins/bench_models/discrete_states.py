@@ -1,14 +1,14 @@
 """Rows as the states of a discrete problem (``bench_core.optimum``): each purchase shows one of few
 values.
 
-The distribution is the data set's own (``Splits.truth``) where it tells it. Elsewhere it is
-estimated from training rows: features are cut into few bins of equal weight, a missing value being
-one more, each purchase is read by its most informative feature, and those purchases are kept that
-tell most per price while the states are few. The counts n(x, y) are smoothed towards naive Bayes,
+The distribution is the data set's own (``Splits.truth``) where known. Otherwise it is estimated
+from training rows. Features are cut into few bins of equal weight, with one more for missing
+values. Each purchase is read by its most informative feature. Purchases with the most information
+per price are kept while the states are few. The counts n(x, y) are smoothed towards naive Bayes,
 
     p(x, y) = (n(x, y) + m p(y) prod_t p(x_t | y)) / (n + m),
 
-whose own tables have Laplace's 1.
+with Laplace's 1 added to its tables.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ LEAST = 1e-9  # probability of a class
 
 @dataclass(eq=False)
 class DiscreteRows(Stored):
-    """A table of probabilities, and how cells are read as its values."""
+    """A table of probabilities, and the features that give its values."""
 
     table: FloatArray  # (v1, .., vt, K)
-    each: IntArray  # (t,) the purchase that shows each value, -1: known from the start
-    column: IntArray  # (c,) features that are read
-    digit: IntArray  # (c,) the value that each is part of
-    edges: FloatArray  # (c, e) its bins, see ``bins``; then NaN
+    each: IntArray  # (t,) the purchase that shows each value, -1: known at the start
+    column: IntArray  # (c,) features read
+    digit: IntArray  # (c,) the value that each feature is part of
+    edges: FloatArray  # (c, e) bin edges, see ``bins``; then NaN
     prices: Prices
     told: bool  # the table is the truth
 
@@ -57,12 +57,12 @@ class DiscreteRows(Stored):
         return np.asarray(np.where(made, codes + 1, 0) @ self.states.strides)
 
     def scores(self, cells: Float32Array, bought: BoolArray) -> FloatArray:
-        """What is known of the class in each state."""
+        """The class scores in each row's state."""
         mass = self.states.mass[self.state_of(cells, bought)]
         return scores_of(mass / np.maximum(mass.sum(axis=1, keepdims=True), 1e-300))
 
     def gain(self, cells: Float32Array, bought: BoolArray) -> FloatArray:
-        """What each purchase (n, k) is expected to tell about the class, in nats."""
+        """The expected information of each purchase (n, k) about the class, in nats."""
         states, state = self.states, self.state_of(cells, bought)
         gain, own = np.zeros(bought.shape), np.maximum(states.mass[state].sum(axis=1), 1e-300)
         for each, stride, radix in zip(self.each, states.strides, states.radix, strict=True):
@@ -86,7 +86,7 @@ def scores_of(p: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True)
 class TableLearner:
-    """Parameters of learners that take the truth, or else an estimate of few values."""
+    """Parameters of learners that use the true distribution, or an estimate with few values."""
 
     numerics: ClassVar[tuple[str, ...]] = ("numpy", "cpu")
     tasks: ClassVar[frozenset[Task]] = frozenset({Task.BINARY, Task.MULTICLASS})
@@ -98,14 +98,14 @@ class TableLearner:
     )
 
     def rows(self, train: Examples, prices: Prices, context: FitContext) -> DiscreteRows:
-        """Those of the truth where it is a table and no feature needs several purchases."""
+        """Rows of the truth if that is a table of single purchases, else of an estimate."""
         truth = context.splits.truth
         rows = known(np.asarray(truth["table"]), prices) if "table" in truth else None
         return rows or estimated(train, prices, context.classes, self.values, self.smoothing)
 
 
 def known(truth: FloatArray, prices: Prices) -> DiscreteRows | None:
-    """Rows of a table (v1, .., vd, K) of features; None where one needs several purchases."""
+    """Rows of a table (v1, .., vd, K) of features; None if a feature needs several purchases."""
     parts = by_purchase(truth, prices)
     if parts is None:
         return None
@@ -120,7 +120,7 @@ def known(truth: FloatArray, prices: Prices) -> DiscreteRows | None:
 def estimated(
     train: Examples, prices: Prices, classes: int, values: int, smoothing: float
 ) -> DiscreteRows:
-    """Rows of the table that training rows give; features have at most ``values`` bins."""
+    """Rows of a table estimated from training rows; features have at most ``values`` bins."""
     weights, y = train.weights, train.y.astype(np.int64)
     shown, price = shown_by(prices), np.append(Purchases.of(prices).price, 0.0)
     best: dict[int, _Reading] = {}
@@ -157,7 +157,7 @@ def estimated(
 
 
 class _Reading(NamedTuple):
-    """How one feature is read."""
+    """Bins of one feature and their counts."""
 
     tells: float
     column: int
@@ -167,14 +167,15 @@ class _Reading(NamedTuple):
 
 
 def code_of(x: Float32Array, edges: FloatArray) -> IntArray:
-    """The bin (n,) of each cell; a missing one has the last if it is a value, else the first."""
+    """The bin (n,) of each cell; a missing cell has the last bin if that is a value, else the
+    first."""
     nothing = np.nan if np.inf in edges else -np.inf
     return np.searchsorted(edges, np.where(np.isnan(x), nothing, x.astype(np.float64)))
 
 
 def bins(x: Float32Array, weights: FloatArray, most: int) -> FloatArray:
-    """The ends between at most so many bins of cells (n,): between values where these are few,
-    else at weighted quantiles; then infinity where cells are missing, which come after it."""
+    """The edges of at most ``most`` bins of cells (n,): between values where these are few, else at
+    weighted quantiles. Infinity follows where cells are missing, which form the last bin."""
     there = ~np.isnan(x)
     value, place = np.unique(x[there].astype(np.float64), return_inverse=True)
     ends = (value[1:] + value[:-1]) / 2

@@ -1,7 +1,7 @@
-"""Boosting on growing sets of features, judged on rows held out.
+"""Boosting on growing sets of features, evaluated on held-out rows.
 
-What forward selections by trees share: fits that are continued on one set of features after the
-other, the end of boosting by the held-out loss, and what can be bought next.
+Forward selections by trees share this: fits continued on one set of features after another, early
+stopping by the held-out loss, and the purchases possible next.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ class HeldOutFit:
 
     subsets: Subsets
     held: Examples  # rows held out
-    own: FloatArray  # (K, n) scores of the rows that the trees were fitted to
-    far: FloatArray  # (K, m) scores of the rows held out
+    own: FloatArray  # (K, n) scores of the training rows
+    far: FloatArray  # (K, m) scores of the held-out rows
     parts: tuple[Ensemble, ...] = ()
 
     @classmethod
     def begin(cls, subsets: Subsets, held: Examples, constant: FloatArray | None = None) -> Self:
-        """No tree: at the ``constant`` (K,), by default the best of the rows to fit."""
+        """A fit without trees at the ``constant`` (K,), by default the training rows' best."""
         base = subsets.loss.base(labels_of(subsets.train)) if constant is None else constant
         own, far = (np.repeat(base[:, None], len(rows), axis=1) for rows in (subsets.train, held))
         return cls(subsets, held, own, far)
 
     def more(self, features: BoolArray, settings: Settings) -> HeldOutFit:
-        """Continued by trees that test these features (d,) only."""
+        """The fit continued with trees that test only these features (d,)."""
         part = self.subsets.boost(features, lambda *_: None, start=self.own, settings=settings)
         part = replace(part, diverged=False)
         own, far = (
@@ -52,17 +52,17 @@ class HeldOutFit:
 
     @cached_property
     def loss(self) -> float:
-        """The mean loss of the held-out rows, or what stands in for it; lower is better."""
+        """The mean loss of the held-out rows, or the negative metric; lower is better."""
         return self._mean(self.far)
 
     @property
     def total(self) -> float:
-        """That loss, summed over the held-out rows."""
+        """``loss`` summed over the held-out rows."""
         return self.loss * float(self.held.weights.sum())
 
     @property
     def constant_total(self) -> float:
-        """The size of the summed loss of the held-out rows' own best constant."""
+        """The absolute summed loss of the held-out rows' own best constant."""
         base = self.subsets.loss.base(labels_of(self.held))[:, None]
         mean = self._mean(np.repeat(base, len(self.held), axis=1))
         return abs(mean * float(self.held.weights.sum()))
@@ -88,7 +88,7 @@ class HeldOutFit:
 
 
 def scores_of(trees: Ensemble, rows: Examples) -> FloatArray:
-    """The sum of all trees (K, n). No bill is made: it would take longer than the trees."""
+    """The sum of all trees (K, n), without a bill, which would take longer than the trees."""
     return sums(layout_of(trees), trees.base, rows.X).T
 
 
@@ -122,10 +122,10 @@ def converged(
     patience: int,
     falls: Callable[[Fits, Fits], bool],
 ) -> list[HeldOutFit]:
-    """The fits continued, in step, while ``falls(new, best)``, by at most ``most`` iterations.
+    """The fits continued in step while ``falls(new, best)``, for at most ``most`` iterations.
 
-    They are looked at after ``chunk`` iterations, later after a quarter more, and end once
-    ``patience`` looks have brought nothing.
+    They are compared after ``chunk`` iterations and then after a quarter more each time. They end
+    after ``patience`` comparisons without a fall.
     """
     now = best = list(fits)
     done = waited = 0
@@ -141,15 +141,15 @@ def converged(
 
 @dataclass(frozen=True)
 class Purchases:
-    """What can be bought next: k sets of sensors that some feature still lacks."""
+    """Purchases possible next: k sets of sensors that some feature still lacks."""
 
-    brings: Sequence[Sequence[int]]  # the features that need just these
+    brings: Sequence[Sequence[int]]  # the features that lack just these sensors
     price: FloatArray  # (k,)
-    explained: FloatArray  # (k,) of the residuals, by the best of the features alone
+    explained: FloatArray  # (k,) of the residuals, by the best single feature
 
     @classmethod
     def of(cls, fits: Fits, bought: BoolArray) -> Self:
-        """Those that are left once the features ``bought`` (d,) can be read."""
+        """Purchases left once the features ``bought`` (d,) can be read."""
         prices = fits[0].subsets.prices
         found = purchases(prices, bought)
         brings = list(found.values())
@@ -162,7 +162,7 @@ class Purchases:
 
 
 def purchases(prices: Prices, bought: BoolArray) -> dict[tuple[int, ...], list[int]]:
-    """The sets of unpaid sensors that some feature needs, each with the features that need just
+    """The sets of unpaid sensors that features need, each with the features that need exactly
     these."""
     unpaid = ~prices.bought_for(bought) & (prices.sensor > 0)
     left = np.flatnonzero(~bought)
@@ -177,12 +177,12 @@ def purchases(prices: Prices, bought: BoolArray) -> dict[tuple[int, ...], list[i
 
 
 def bought_too(prices: Prices, bought: BoolArray, features: Sequence[int]) -> BoolArray:
-    """What can be read (d,) once these features are bought besides."""
+    """Features readable (d,) once these are bought too."""
     more = bought.copy()
     more[list(features)] = True
     return readable(prices, more)
 
 
 def gaining(tried: IntArray, gain: FloatArray) -> IntArray:
-    """Those of ``tried`` (k,) whose gain (k,) is positive, the highest first."""
+    """Entries of ``tried`` (k,) with a positive gain (k,), in falling order."""
     return np.asarray(tried[np.argsort(-gain, kind="stable")][: int((gain > 0).sum())])

@@ -1,4 +1,4 @@
-"""Policies that buy what is expected to tell most about the class per price."""
+"""Policies that buy the most expected information about the class per price."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from bench_core.arrays import BoolArray, Float32Array, FloatArray, IntArray
 from bench_models.states import Stored
 
 NOTHING = 1e-9
-"""Nats that are a rounding error."""
+"""Rounding error in nats."""
 
 
 def plogp(p: FloatArray) -> FloatArray:
@@ -30,7 +30,7 @@ class MostInformation(Stored):
     """Buys the purchase j of the largest ``unit`` x I(y; x_j | x_m) / c_j above the stop.
 
     ``beliefs`` have ``gain(cells, bought)``, the information (n, k) of each purchase in nats,
-    ``scores(cells, bought)``, and ``told``, whether they are the truth.
+    ``scores(cells, bought)``, and ``told``, True if they are the truth.
     """
 
     nested: ClassVar[bool] = True
@@ -42,13 +42,13 @@ class MostInformation(Stored):
 
     @property
     def marks(self) -> tuple[str, ...]:
-        """That it was told the distribution, if so."""
+        """``KNOWS`` if it was given the distribution."""
         return (KNOWS,) if self.beliefs.told else ()
 
     def act(
         self, cells: Float32Array, bought: BoolArray, left: FloatArray, stop: float
     ) -> IntArray:
-        """Of equal information per price the first, where none tells anything the cheapest."""
+        """The first of equal information per price; the cheapest if none gives any."""
         worth = self.worth(cells, bought)
         worth[self.purchases.marginal(bought) > left[:, None]] = -np.inf
         best = worth.argmax(axis=1)
@@ -59,7 +59,7 @@ class MostInformation(Stored):
         return np.asarray(self.beliefs.scores(cells, bought))
 
     def worth(self, cells: Float32Array, bought: BoolArray) -> FloatArray:
-        """Information per price (n, k); -inf for what is bought."""
+        """Information per price (n, k); -inf for purchases made."""
         gain, price = self.beliefs.gain(cells, bought), self.purchases.marginal(bought)
         with np.errstate(divide="ignore", invalid="ignore"):
             found = (gain * self.unit / price).round(9)
@@ -67,5 +67,5 @@ class MostInformation(Stored):
 
     @cached_property
     def purchases(self) -> Purchases:
-        """What can be bought."""
+        """Purchases at these prices."""
         return Purchases.of(self.prices)

@@ -1,4 +1,4 @@
-"""What models share that send some rows to a large model: where a gate cuts, who pays for what."""
+"""Shared parts of models that send some rows to a large model: gate thresholds and bills."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ ROW_GATES = ("always", "score", "class")
 def thresholds(g: FloatArray, share: FloatArray, count: int) -> list[tuple[float, float]]:
     """(threshold, share of rows with a higher g) by rising share, for gate scores ``g`` (n,).
 
-    Threshold 0 is among them; ``count`` others send as near as possible to 1, 2, ...
-    of ``count + 1`` equal shares, each halfway between two neighbouring scores. Equal ways to cut
-    the rows are listed once, and one that sends all rows is left out.
+    Threshold 0 is among them. ``count`` others send as near as possible to 1, 2, ... of ``count +
+    1`` equal shares, each halfway between two neighbouring scores. Equal cuts are listed once. A
+    cut that sends all rows is left out.
     """
-    values, place = np.unique(g, return_inverse=True)  # rows with equal scores cannot be told apart
+    values, place = np.unique(g, return_inverse=True)  # rows with equal scores stay together
     mass = np.bincount(place, share, minlength=len(values))
     above = np.append(np.cumsum(mass[::-1])[::-1], 0.0)  # share of rows from value k on
     by_cut: dict[int, tuple[float, float]] = {}
     for k in range(count):
-        # equal shares between nobody and everybody
+        # equal shares between none and all
         wanted = (k + 1) / (count + 1)
         cut = int(np.argmin(np.abs(above - wanted)))
         if 0 < cut < len(values):
@@ -39,20 +39,20 @@ def thresholds(g: FloatArray, share: FloatArray, count: int) -> list[tuple[float
             by_cut[cut] = (middle if low <= middle < high else low, round(float(above[cut]), 6))
     cut = int(np.searchsorted(values, 0.0, side="right"))
     by_cut[cut] = (0.0, round(float(above[cut]), 6))
-    # cut 0 sends everybody, as the last point of the path does
+    # cut 0 sends all rows, as the last point of the path does
     by_cut.pop(0, None)
     by_share = {sent: (threshold, sent) for threshold, sent in by_cut.values()}
     return [by_share[sent] for sent in sorted(by_share)]
 
 
 def both(one: Bill, other: Bill) -> Bill:
-    """Two bills of n rows each in one: a sensor is paid once, evaluations add."""
+    """The union of two bills of n rows each: a sensor is paid once, evaluations add."""
     acquired = Acquired(one.acquired.bits | other.acquired.bits, one.acquired.sensors)
     return Bill(acquired, one.splits + other.splits, one.trees + other.trees)
 
 
 def where(chosen: BoolArray, one: Bill, other: Bill) -> Bill:
-    """The first bill's rows where ``chosen`` (n,), elsewhere the other's."""
+    """The first bill's rows where ``chosen`` (n,), otherwise the second's."""
     bits = np.where(chosen[:, None], one.acquired.bits, other.acquired.bits)
     splits = np.where(chosen, one.splits, other.splits)
     trees = np.where(chosen, one.trees, other.trees)
@@ -61,19 +61,19 @@ def where(chosen: BoolArray, one: Bill, other: Bill) -> Bill:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Outputs:
-    """Scores (n,) or (n, K) of an operating point, and the bills of the n rows by their names."""
+    """Scores (n,) or (n, K) of an operating point, and the bills of the n rows by name."""
 
     scores: FloatArray
     bills: Mapping[str, Bill]
 
     @classmethod
     def of(cls, model: Any, features: Features) -> Outputs:
-        """Of a model's last point, for all rows."""
+        """Outputs of a model's last point, for all rows."""
         return cls.at(last_prediction(model, features))
 
     @classmethod
     def at(cls, output: Prediction) -> Outputs:
-        """Of one operating point."""
+        """Outputs of one operating point."""
         scores = np.asarray(output.scores, dtype=np.float64)
         bills = {
             name: Bill(bill.acquired.rows(len(scores)), bill.splits, bill.trees)
@@ -82,7 +82,7 @@ class Outputs:
         return cls(scores, bills)
 
     def bill(self, name: str) -> Bill:
-        """The bill of that name, or the path's."""
+        """The bill with that name, or the path's."""
         return self.bills.get(name, self.bills["path"])
 
 
@@ -97,13 +97,13 @@ def last_prediction(model: Any, features: Features) -> Any:
 def whole_program(model: Any, features: int, name: str) -> Program:
     """A model at the last point of its path, for serving behind a gate.
 
-    Raises UsageError, which begins with ``name``, where it cannot be served there.
+    Raises UsageError, beginning with ``name``, where it cannot be served there.
     """
     from bench_core.serving import Exportable, Program
 
     if not isinstance(model, Exportable):
         raise UsageError(f"{name}, a {type(model).__name__}, cannot be exported")
-    # no rows are enough to learn the name of the last point
+    # an empty table suffices to learn the name of the last point
     nobody = Features(np.zeros((0, features), dtype=np.float32))
     program = model.program(last_prediction(model, nobody).point)
     if not isinstance(program, Program):

@@ -4,16 +4,16 @@ A latent class h = 1..H and the label y explain a row; given both, features are 
 
     p(x, y) = sum_h p(h, y) prod_j N(x_j; m_jhy, v_jhy)
 
-A feature that was not bought drops out of the product, so one model answers whatever was bought,
-and nothing is trained on masks. With H = 1 it is Gaussian naive Bayes. A latent class finds
-features that tell nothing of the label by themselves, but which of the others do.
+A feature that was not bought drops out of the product. One model thus predicts from any purchases,
+without training on masks. With H = 1 it is Gaussian naive Bayes. A latent class finds features that
+say nothing about the label alone, but which other features do.
 
 - The latent classes come from EM on the features alone (diagonal covariances, the best of several
-  starts of k-means++), the labels' parameters from its responsibilities.
+  starts of k-means++). The labels' parameters come from its responsibilities.
 - Means of a latent class and a label are shrunk to the mean over labels, by the part of their
   variance that chance explains (empirical Bayes; C. Morris, "Parametric empirical Bayes inference",
-  JASA 1983), variances by ``PRIOR`` rows to the one within labels.
-- H and a temperature of the answers have the least loss on validation rows, masked at random.
+  JASA 1983). Variances are shrunk by ``PRIOR`` rows to the one within labels.
+- H and a temperature of the scores minimise the loss on validation rows, masked at random.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ from bench_models.states import Stored
 
 LATENT = 1, 2, 3, 5, 8
 TEMPERATURES = 1.0, 0.7, 0.5, 0.35, 0.25
-ROWS = 10_000  # training rows, at most
+ROWS = 10_000  # most training rows
 STARTS, ITERATIONS, TOLERANCE = 8, 60, 1e-4
 PRIOR, FIRST_PRIOR = 60.0, 5.0
 LEAST_VARIANCE = 0.02  # of standardised features
-LARGEST = 5.0  # standard deviations from the mean beyond which cells are cut
-MASKS = 6  # of a validation row
+LARGEST = 5.0  # standard deviations from the mean at which cells are clipped
+MASKS = 6  # masks per validation row
 
 
 @dataclass(frozen=True, eq=False)
 class LatentBayes(Stored):
-    """Densities of d features under hypotheses, latent class by latent class, labels within."""
+    """Densities of d features under hypotheses: latent classes, and labels within each."""
 
     centre: FloatArray  # (d,)
     spread: FloatArray  # (d,)
@@ -65,13 +65,13 @@ class LatentBayes(Stored):
         return found[:, 1:] - found[:, :1] if self.labels == 2 else found
 
     def evaluated(self, prices: Prices) -> Evaluated:
-        """It has no trees."""
+        """Zero: it has no trees."""
         return Evaluated()
 
 
 @dataclass(frozen=True, eq=False)
 class LatentBayesPredictor(MaskedPredictor):
-    """The model of all training rows, and those of all but one part of them."""
+    """The model of all training rows, and one model without each part of them."""
 
     whole: LatentBayes  # type: ignore[assignment]
     without: Sequence[LatentBayes]  # type: ignore[assignment]
@@ -80,7 +80,7 @@ class LatentBayesPredictor(MaskedPredictor):
 def fit_latent_bayes(
     copies: Examples, valid: Examples, prices: Prices, context: FitContext, parts: int
 ) -> LatentBayesPredictor:
-    """The predictor for classes; ``copies`` as of ``training_copies``."""
+    """Fit the predictor for classes on ``copies`` from ``training_copies``."""
     train = Examples(copies.X[:ROWS], copies.y[:ROWS])
     held = valid if len(valid) else train
     best, least, count = None, np.inf, 1
@@ -102,7 +102,7 @@ def fit_latent_bayes(
 
 
 def masked_loss(predictor: MaskedPredictor, rows: Examples, prices: Prices, seed: int) -> float:
-    """The mean loss of rows that it was not trained on, with random purchases hidden."""
+    """The mean loss of rows held out of training, with random purchases hidden."""
     purchases, rng = Purchases.of(prices), np.random.default_rng([seed, 2])
     row = np.repeat(np.arange(len(rows)), MASKS)
     bought = random_purchases(purchases, len(row), rng)
@@ -111,7 +111,7 @@ def masked_loss(predictor: MaskedPredictor, rows: Examples, prices: Prices, seed
 
 
 def moments(X: Float32Array) -> tuple[FloatArray, FloatArray]:
-    """Mean and standard deviation (d,) of the cells that are there; 0 and 1 where none differ."""
+    """Mean and standard deviation (d,) of the cells present; 0 and 1 where they do not vary."""
     known = ~np.isnan(X)
     count = np.maximum(known.sum(axis=0), 1)
     centre = np.where(known, X, 0).sum(axis=0, dtype=np.float64) / count
@@ -121,13 +121,13 @@ def moments(X: Float32Array) -> tuple[FloatArray, FloatArray]:
 
 
 def standardised(cells: Float32Array, centre: FloatArray, spread: FloatArray) -> Float32Array:
-    """Cells in standard deviations from the mean, cut where they are far; NaN stays."""
+    """Cells in standard deviations from the mean, clipped; NaN stays."""
     z = (cells - centre) / spread
     return np.clip(z, -LARGEST, LARGEST).astype(np.float32)
 
 
 def _fit(train: Examples, latent: int, context: FitContext) -> LatentBayes:
-    """With ``latent`` classes."""
+    """Fit a model with ``latent`` classes."""
     centre, spread = moments(train.X)
     z = standardised(train.X, centre, spread).astype(np.float64)
     known = (~np.isnan(z)).astype(np.float64)
@@ -144,7 +144,7 @@ def _fit(train: Examples, latent: int, context: FitContext) -> LatentBayes:
     pooled = first.sum(axis=1) / total
     within = (second - count * mean**2).sum(axis=1) + FIRST_PRIOR
     within = np.maximum(within / (np.maximum(total - context.classes, 1) + FIRST_PRIOR), 1e-6)
-    # the variance of the labels' means beyond that of chance, from the analysis of variance
+    # variance of the labels' means beyond chance, from the analysis of variance
     between = (count * (mean - pooled[:, None]) ** 2).sum(axis=1)
     free = np.maximum(total - (count**2).sum(axis=1) / total, 1e-9)
     signal = np.maximum(0.0, between - (context.classes - 1) * within) / free
@@ -165,8 +165,7 @@ def _fit(train: Examples, latent: int, context: FitContext) -> LatentBayes:
 def _latent_classes(
     z: FloatArray, known: FloatArray, latent: int, rng: np.random.Generator
 ) -> FloatArray:
-    """Responsibilities (n, H) of a mixture with diagonal covariances, the likeliest of all
-    starts."""
+    """Responsibilities (n, H) of a mixture with diagonal covariances, the best of all starts."""
     best, most = np.ones((len(z), 1)), -np.inf
     for _ in range(STARTS if latent > 1 else 0):
         mean = _starts(z, latent, rng)

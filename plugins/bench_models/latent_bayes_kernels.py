@@ -1,4 +1,4 @@
-"""Densities of many rows under many hypotheses; compiled."""
+"""Compiled densities of many rows under many hypotheses."""
 
 # mypy: disallow-untyped-decorators=False
 import numpy as np
@@ -18,8 +18,8 @@ def log_joint(
 ) -> FloatArray:
     """Sums over latent classes (n, K), as logarithms that are at most 0.
 
-    Of hypothesis h, label h % K: ``prior[h]`` and, for each cell that is not NaN,
-    ``constant[j, h] - factor[j, h] * (z[j] - mean[j, h]) ** 2``.
+    Hypothesis h, of label h % K, has ``prior[h]`` and, for each cell that is not NaN, ``constant[j,
+    h] - factor[j, h] * (z[j] - mean[j, h]) ** 2``.
     """
     out = np.zeros((len(z), labels))
     total = np.zeros(len(prior))

@@ -1,7 +1,7 @@
 """Weighted least squares on many rows and columns: Gram matrices and their solution.
 
-Sums are float64, block of rows by block, every entry always by the same code in the same order:
-the number of threads does not change a bit of the result.
+Sums are float64, one block of rows after another. The same code computes every entry in the same
+order, so the number of threads changes no bit of the result.
 """
 
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ import numpy as np
 from bench_core.arrays import FloatArray, IntArray
 from bench_models.problem import Problem
 
-NEGLIGIBLE = 1e-9  # a row that reaches a stage less surely than this is left out of it
+NEGLIGIBLE = 1e-9  # a row that reaches a stage with less probability is left out
 BLOCK = 4096  # rows converted to float64 at a time
 _PANEL = 256
 _JITTER = 1e-10
@@ -24,14 +24,14 @@ _JITTER = 1e-10
 
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
-    """BLAS works in the calling thread alone; idle threads of its own would spin."""
+    """Restrict BLAS to the calling thread; its own idle threads would spin."""
     with _blas().limit(limits=1, user_api="blas"):
         yield
 
 
 @cache
 def _blas() -> Any:
-    # finding the libraries reads all maps of the process: as long as a small fit
+    # finding the libraries reads all memory maps of the process, as slow as a small fit
     import scipy.linalg
     import scipy.optimize  # noqa: F401
     from threadpoolctl import ThreadpoolController
@@ -41,9 +41,9 @@ def _blas() -> Any:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Normal:
-    """Weighted least squares with the free constant eliminated."""
+    """Weighted least squares with the intercept eliminated."""
 
-    trees: IntArray  # (c,) the columns that vary on the rows at hand
+    trees: IntArray  # (c,) the columns that vary on these rows
     gram: FloatArray  # (c, c) centred
     moment: FloatArray  # (c,) centred
     mean: FloatArray  # (c,) of the columns
@@ -51,7 +51,7 @@ class Normal:
     spread: float  # loss of the constant alone
 
     def bias(self, weights: FloatArray) -> float:
-        """The best constant beside weights (c,)."""
+        """The best intercept for weights (c,)."""
         return self.target - float(self.mean @ weights)
 
     def loss(self, weights: FloatArray) -> float:
@@ -70,11 +70,11 @@ def normal_equations(
 
 
 class Growing:
-    """The normal equations of a stage, for fixed row weights omega (n,), on trees added by and by.
+    """The normal equations of a stage, for fixed row weights omega (n,), on trees added gradually.
 
-    ``normal`` holds the trees so far that vary on the rows; ``seen`` (T,) marks all that were asked
-    for, ``constant`` (T,) those of them that do not vary. Columns are taken about their weighted
-    means or, where there is no constant (not ``centred``), about zero.
+    ``normal`` holds the trees so far that vary on the rows. ``seen`` (T,) marks all trees
+    requested, and ``constant`` (T,) the ones among them without variance. Columns are taken about
+    their weighted means or, without an intercept (not ``centred``), about zero.
     """
 
     def __init__(
@@ -92,7 +92,7 @@ class Growing:
         self.normal = Normal(trees, np.zeros((0, 0)), none, none, target, spread)
 
     def grow(self, trees: IntArray) -> None:
-        """Add those of ``trees`` that were not asked for before."""
+        """Add the ``trees`` not requested before."""
         new = trees[~self.seen[trees]]
         if len(new) == 0:
             return
@@ -129,7 +129,7 @@ class Growing:
     def _varying(
         self, trees: IntArray, gram: FloatArray, moment: FloatArray, mean: FloatArray
     ) -> Normal:
-        # a column that is constant on these rows differs from its mean by rounding at most
+        # a column that is constant on these rows differs from its mean only by rounding
         least = self.total * (1e-6 * np.maximum(np.abs(mean), 1e-30)) ** 2
         kept = np.flatnonzero(gram.diagonal() > least)
         lower = np.tril(gram[np.ix_(kept, kept)])
@@ -145,7 +145,7 @@ class Growing:
 
 def add_gram(gram: FloatArray, piece: FloatArray, pool: ThreadPoolExecutor, known: int = 0) -> None:
     """Add ``piece @ piece.T`` (c, m) to the lower triangle of ``gram`` (c, c), panel by panel,
-    but for its first ``known`` rows."""
+    except its first ``known`` rows."""
 
     def panel(start: int) -> None:
         stop = min(start + _PANEL, len(piece))
@@ -158,7 +158,7 @@ def solve_positive(gram: FloatArray, ridge: FloatArray, moment: FloatArray) -> F
     """``(gram + diag(ridge))^-1 moment`` by Cholesky, scaled to a unit diagonal.
 
     A singular system (equal columns without a penalty) gets the smallest jitter of 1e-10, 1e-8, ...
-    on that unit diagonal that makes it solvable.
+    on that diagonal that makes it solvable.
     """
     from scipy.linalg.lapack import dposv
 
@@ -170,7 +170,7 @@ def solve_positive(gram: FloatArray, ridge: FloatArray, moment: FloatArray) -> F
     jitter = _JITTER
     while True:
         np.fill_diagonal(system, 1.0 + jitter)
-        # LAPACK's own: SciPy's checks take longer than a small system
+        # LAPACK directly: SciPy's checks take longer than a small system
         _, solved, fault = dposv(system.T, scale * moment)
         if fault == 0:
             return np.asarray(scale * solved)

@@ -1,8 +1,8 @@
-"""Other libraries as learners: what they train is imported and metered like our own trees.
+"""Other libraries as learners: their models are imported and metered like our own trees.
 
-One plugin for each library (``lightgbm``, ``xgboost``, ``catboost``, ``scikit``). None is imported
-before a fit; a model's state holds arrays only, so predicting never needs the library (but for
-scikit-learn's estimators that are not made of trees).
+Each library has one plugin (``lightgbm``, ``xgboost``, ``catboost``, ``scikit``). None is imported
+before a fit. A model's state holds only arrays, so prediction never needs the library. The
+exception are scikit-learn's estimators without trees.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ Costs = tuple[Parameters, Mapping[str, Any]]
 
 @dataclass(frozen=True, kw_only=True)
 class LibraryTrees(BoostedTrees):
-    """Boosted trees that a library trains: what its learner adds is how it is called."""
+    """Boosted trees trained by a library; its learner adds only the call."""
 
     name: ClassVar[str]
     distributions: ClassVar[tuple[str, ...]]
-    """Those of the library, of which one must be installed."""
+    """The library's distributions, one of which must be installed."""
     ranking_limits: ClassVar[tuple[float, float]] = (np.inf, np.inf)
-    """The largest grade, and the most rows of a query, that its loss for rankings takes. With the
-    first come whole grades."""
+    """The largest grade and the most rows of a query that its ranking loss accepts. A finite
+    largest grade also requires integer grades."""
 
     trees: int = param(300, "boosting iterations (for K classes K trees each)", least=1)
     max_bins: int = param(255, BINS, least=2)
@@ -59,7 +59,7 @@ class LibraryTrees(BoostedTrees):
     ) -> LibraryModel:
         """Boost on ``train``; ``valid`` is not used.
 
-        Raises InputError where the labels are not fit to learn from.
+        Raises InputError where the labels cannot be learned from.
         """
         from bench_trees.importers import read_model
 
@@ -79,22 +79,22 @@ class LibraryTrees(BoostedTrees):
         return serve(model, prices, {"loss": loss, **facts})
 
     def _parameters(self, loss: str, context: FitContext) -> Parameters:
-        """The library's, but for those for costs."""
+        """The library's parameters, except the ones for costs."""
         raise NotImplementedError
 
     def _costs(self, train: Examples, prices: Prices, context: FitContext) -> Costs:
         return {}, {}
 
     def _trained(self, how: Parameters, rows: Examples, loss: str, context: FitContext) -> bytes:
-        """The model as the library writes it."""
+        """The model as written by the library."""
         raise NotImplementedError
 
 
 @cache
 def version_of(learner: str, *distributions: str) -> str:
-    """The version of the first of these distributions that is installed, without importing it.
+    """The version of the first installed distribution of these, without importing it.
 
-    Raises UsageError that says how to install it.
+    Raises UsageError with the command that installs it.
     """
     for name in distributions:
         try:
@@ -109,7 +109,7 @@ def version_of(learner: str, *distributions: str) -> str:
 
 @contextmanager
 def library_errors(learner: str) -> Iterator[None]:
-    """The complaint of a library about the data as one line."""
+    """Raise a library's error about the data as one line."""
     try:
         yield
     except (UsageError, InputError, MemoryError):
@@ -121,7 +121,7 @@ def library_errors(learner: str) -> Iterator[None]:
 
 
 def with_physical_copies(train: Examples) -> Examples:
-    """Every row as many times as its multiplicity: limits on rows and bins then count copies."""
+    """Every row repeated by its multiplicity: limits on rows and bins then count copies."""
     copies = train.multiplicity
     if copies is None:
         return train
@@ -133,7 +133,7 @@ def with_physical_copies(train: Examples) -> Examples:
 
 
 def check_classes(learner: str, train: Examples, task: Task) -> None:
-    """Raise InputError where training labels are all of one class."""
+    """Raise InputError where all training labels are of one class."""
     if task in (Task.BINARY, Task.MULTICLASS) and len(np.unique(train.y)) < 2:
         raise InputError(
             f"{learner}: all training labels are {train.y[0]:g}; it needs at least two classes"
@@ -149,23 +149,23 @@ def _check_ranking(learner: str, train: Examples, largest: float, rows: float) -
     if what:
         most = f" and queries of at most {rows:g} rows" if rows < np.inf else ""
         raise InputError(
-            f"{learner}: loss lambdarank takes whole grades from 0 to {largest:g}{most}, and there "
-            f"is {what}; say loss = squared, or scale the labels"
+            f"{learner}: loss lambdarank takes integer grades from 0 to {largest:g}{most}, and "
+            f"there is {what}; set loss = squared, or scale the labels"
         )
 
 
 def bought_alone(row: LossPrices, prices: Prices) -> FloatArray:
-    """What each feature costs one row in loss units if nothing else is bought, (d,)."""
+    """The cost of each feature for one row in loss units if nothing else is bought, (d,)."""
     return np.asarray(prices.needs @ row.sensor)
 
 
 def group_sizes(train: Examples) -> Any:
-    """Rows per query; one query where there are none."""
+    """Rows per query; all rows are one query without queries."""
     return np.array([len(train)]) if train.queries is None else train.queries.sizes
 
 
 def serve(model: Imported, prices: Prices, facts: Mapping[str, Any]) -> LibraryModel:
-    """An imported model under these prices: a ``StagedModel`` where its trees simply add up."""
+    """An imported model under these prices: a ``StagedModel`` if its trees only add up."""
     facts = {"peer": model.source, **facts}
     plain = model.vectors is None and not model.average and model.link == "identity"
     if plain:
@@ -181,7 +181,7 @@ def serve(model: Imported, prices: Prices, facts: Mapping[str, Any]) -> LibraryM
 
 
 def _all_classes(model: Imported, present: IntArray, classes: int) -> Imported:
-    """The model with an output for each class, those that training lacks far below the others."""
+    """The model with an output for each class; classes absent from training score far below."""
     assert model.vectors is not None
     vectors = np.zeros((len(model.vectors), classes))
     base = np.full(classes, model.ensemble.base.min() - _FAR)

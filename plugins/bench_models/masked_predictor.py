@@ -1,10 +1,10 @@
-"""One predictor for every set of purchases: boosted trees on rows of which some cells are hidden.
+"""One predictor for every set of purchases: boosted trees on rows with some cells hidden.
 
-Sequential policies ask what a row's label is once some features are bought, whichever these are.
-The trees are trained on several copies of every row, of which each makes random purchases: with u
-from U(0, 1) for the copy, each purchase with probability u. The cells that are then not bought are
-NaN, whose direction at a split the trees learn. Where training rows lack a cell of a purchase, a
-column of its own says whether that purchase was made: a missing answer is not an unasked question.
+Sequential policies ask for a row's label once some features are bought, whichever these are. The
+trees are trained on several copies of every row. Each copy draws u from U(0, 1) and makes each
+purchase with probability u. Unbought cells are NaN, whose direction at a split the trees learn.
+Where training rows lack a cell of a purchase, an extra column says whether that purchase was made.
+A missing result thus differs from an unbought one.
 
     model = fitted_predictor("my-policy", self.predictor, context)    # a learner's masked-gbrt
     copies = training_copies(train, context.seed)
@@ -47,13 +47,13 @@ if TYPE_CHECKING:
     from bench_core.serving import Sums
 
 CHUNK, PATIENCE, LEAST_FALL = 20, 2, 1e-3
-"""Least iterations between two looks at the validation rows; looks without a fall of the loss, by
-at least this share, after which boosting ends."""
+"""Least iterations between two checks on the validation rows. Boosting ends after so many checks
+without a relative fall of the loss by at least the last figure."""
 
 
 @dataclass(frozen=True, eq=False)
 class MaskedTrees(Stored):
-    """Trees over d features and, behind them, whether each of the ``marked`` purchases was made."""
+    """Trees over d features and one indicator for each of the ``marked`` purchases."""
 
     ensemble: Any  # an Ensemble
     marked: IntArray  # (g,)
@@ -68,12 +68,12 @@ class MaskedTrees(Stored):
         return sums(self._layout, self.ensemble.base, with_marks(cells, bought, self.marked))
 
     def evaluated(self, prices: Prices) -> Evaluated:
-        """The splits and trees that a row passes, at most."""
+        """The most splits and trees that a row passes."""
         multiplier = np.append(prices.multiplier, np.ones(len(self.marked)))
         return most_evaluated(self.ensemble, multiplier)
 
     def as_sums(self) -> Sums:
-        """For the program of a policy."""
+        """The trees as sums, for the program of a policy."""
         from bench_core.serving import Sums
 
         return Sums(self.ensemble, self.ensemble.base)
@@ -85,7 +85,7 @@ class MaskedTrees(Stored):
 
 @dataclass(frozen=True, eq=False)
 class MaskedPredictor(Stored):
-    """Trees of all training rows, and of all but one part of them."""
+    """Trees of all training rows, and trees without each part of them."""
 
     whole: MaskedTrees
     without: Sequence[MaskedTrees]  # one part each
@@ -102,8 +102,7 @@ class MaskedPredictor(Stored):
         return part
 
     def cross_fitted(self, cells: Float32Array, bought: BoolArray, part: IntArray) -> FloatArray:
-        """As ``scores``, for training rows: each by the trees that its ``part`` (n,) was not
-        shown to."""
+        """Like ``scores``, for training rows: each by trees trained without its ``part`` (n,)."""
         found = np.empty((len(cells), self.whole.outputs))
         for k, trees in enumerate(self.without):
             own = part == k
@@ -120,8 +119,8 @@ class MaskedPredictor(Stored):
         return np.asarray(_log_of_sum(scores) - own)
 
     def expected_loss(self, scores: FloatArray, truth: FloatArray) -> FloatArray:
-        """The mean loss (n,) of scores where labels are distributed as the scores ``truth`` say; of
-        numbers only what is above that of ``truth`` itself."""
+        """The mean loss (n,) of scores where labels are distributed by the scores ``truth``. For
+        numbers it is the excess over the loss of ``truth`` itself."""
         if self.task_loss == "squared":
             return np.asarray((truth - scores) ** 2 / 2)
         both, logs = _of_classes(scores), _of_classes(truth)
@@ -133,14 +132,14 @@ class MaskedPredictor(Stored):
 
 
 class PredictorPolicy(Stored):
-    """A policy that answers by a ``predictor``."""
+    """A policy that predicts by a ``predictor``."""
 
     predictor: MaskedPredictor
     prices: Prices
 
     @cached_property
     def purchases(self) -> Purchases:
-        """What can be bought."""
+        """Purchases at these prices."""
         return Purchases.of(self.prices)
 
     @cached_property
@@ -168,14 +167,14 @@ class MaskedTraining(BoostedTrees):
     depth: int | None = param(None, "most split levels of a tree, none = no limit", least=1)
 
     def masked_settings(self, task: Task) -> Settings:
-        """Those of the engine, on masked copies."""
+        """The engine's settings for masked copies."""
         return self.settings(task, self.leaves, min_rows=self.min_rows * self.copies)
 
 
 def fitted_predictor(name: str, learner: BudgetedLearner, context: FitContext) -> MaskedPredictor:
-    """The predictor that ``learner`` trained; ``name`` is who asks for it.
+    """The predictor trained by ``learner``; ``name`` is the caller's.
 
-    Raises UsageError where it has none.
+    Raises UsageError where the learner has none.
     """
     found = getattr(getattr(context.fitted(learner), "policy", None), "predictor", None)
     if not isinstance(found, MaskedPredictor):
@@ -186,10 +185,10 @@ def fitted_predictor(name: str, learner: BudgetedLearner, context: FitContext) -
 
 
 def training_copies(train: Examples, seed: int) -> Examples:
-    """Every copy of the training rows as a row of its own, in random order.
+    """Every copy of the training rows as its own row, in random order.
 
-    The order comes from cells, label and seed, and not from the rows' places: a row of multiplicity
-    m gives what m rows give.
+    The order depends on cells, label and seed, not on the rows' places: a row of multiplicity m
+    gives the same as m rows.
     """
     rng = np.random.default_rng(seed)
     factor = rng.integers(1 << 63, size=train.X.shape[1] + 1, dtype=np.uint64) * 2 + 1
@@ -205,14 +204,14 @@ def training_copies(train: Examples, seed: int) -> Examples:
 
 
 def random_purchases(purchases: Purchases, rows: int, rng: np.random.Generator) -> BoolArray:
-    """Random purchases (n, k): of each row every one with the same probability, from U(0, 1), and
-    what is free."""
+    """Random purchases (n, k) and the free ones. Each row has one probability, from U(0, 1), for
+    every purchase."""
     drawn = rng.random((rows, len(purchases))) < rng.random((rows, 1))
     return closed(drawn | (purchases.price == 0), purchases)
 
 
 def closed(bought: BoolArray, purchases: Purchases) -> BoolArray:
-    """Purchases (n, k), with those whose sensors others brought."""
+    """Purchases (n, k), and the ones whose sensors were all bought by others."""
     return bought if purchases.apart else purchases.made(purchases.sensors(bought))
 
 
@@ -225,16 +224,16 @@ def masked(
 
 
 def visible(bought: BoolArray, purchases: Purchases, prices: Prices) -> BoolArray:
-    """The features (n, d) all of whose sensors are among the purchases made (n, k).
+    """The features (n, d) whose sensors are all among the purchases made (n, k).
 
-    What is bought by others together counts as made, as in ``Purchases.made``.
+    A purchase covered by others counts as made, as in ``Purchases.made``.
     """
     lacking = (~purchases.sensors(bought)).astype(np.float32)
     return np.asarray(lacking @ prices.needs.T.astype(np.float32) == 0)
 
 
 def most_evaluated(trees: Ensemble, multiplier: FloatArray) -> Evaluated:
-    """The longest paths of all trees, and the trees that have a split."""
+    """The total length of all trees' longest paths, and the number of trees with a split."""
     if trees.trees == 0:
         return Evaluated()
     longest = layout_of(trees, multiplier).paths()[1]
@@ -242,14 +241,14 @@ def most_evaluated(trees: Ensemble, multiplier: FloatArray) -> Evaluated:
 
 
 def marked_purchases(train: Examples, prices: Prices) -> IntArray:
-    """The purchases (g,) of which trees are told: those that may bring nothing."""
+    """The purchases (g,) with indicator columns: the ones whose cells may be missing."""
     purchases, gaps = Purchases.of(prices), np.isnan(train.X).any(axis=0)
     lacking = np.asarray(prices.needs[np.flatnonzero(gaps)].sum(axis=0)).ravel() > 0
     return np.flatnonzero(purchases.sets[:, lacking].any(axis=1) & (purchases.price > 0))
 
 
 def with_marks(cells: Float32Array, bought: BoolArray, marked: IntArray) -> Float32Array:
-    """The cells and, behind them, 1 or 0 for each of the ``marked`` purchases (g,)."""
+    """The cells followed by 1 or 0 for each of the ``marked`` purchases (g,)."""
     if len(marked) == 0:
         return cells
     return np.hstack([cells, bought[:, marked].astype(np.float32)])
@@ -258,10 +257,9 @@ def with_marks(cells: Float32Array, bought: BoolArray, marked: IntArray) -> Floa
 def fit_masked(
     learner: MaskedTraining, train: Examples, valid: Examples, prices: Prices, context: FitContext
 ) -> MaskedPredictor:
-    """Train on masked copies of every row of the ``training_copies``, and once more without each of
-    the parts.
+    """Train on masked copies of all ``training_copies``, and again without each part.
 
-    The validation rows, masked alike, end boosting by their mean loss. All parts get as many trees.
+    The mean loss of the equally masked validation rows ends boosting. All parts get as many trees.
     """
     purchases, rng = Purchases.of(prices), np.random.default_rng([context.seed, 1])
     parts, settings = learner.parts, learner.masked_settings(context.task)
@@ -305,7 +303,7 @@ def fit_on_states(
 ) -> MaskedTrees:
     """Train on given states: rows (m,) of ``train`` and their purchases (m, k).
 
-    The cells, purchases and labels of ``held``, if there are any, end boosting.
+    The cells, purchases and labels of ``held``, if given, end boosting.
     """
     from bench_trees import Bins, Ensemble, boost, find_bins
     from bench_trees.losses import Labels

@@ -1,8 +1,8 @@
 """An existing model on a user's data: the column of each feature and the class of each output.
 
-Names decide where model and data have them: first exact ones, then spellings in which blanks and
-signs are ``_``, if one column alone has that spelling. Otherwise features are counted. What the
-file says about its training is compared with the training rows.
+Names decide where both model and data have them. Exact names come first, then spellings with ``_``
+for blanks and signs, if only one column matches. Otherwise features are matched by number. Ranges
+in the file are compared with the training rows.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ _KINDS = {
 """Kinds of models that a task takes: any single score ranks."""
 
 _MADE_UP = ("Column_", "f")
-"""What libraries call features that were given no names, followed by their numbers."""
+"""Names that libraries give to unnamed features, followed by their numbers."""
 
-_ROWS = 10_000  # of the training rows, that splits and ranges are compared with
+_ROWS = 10_000  # most training rows to compare with splits and ranges
 
 
 def matched(model: Imported, splits: Splits, where: str) -> tuple[Imported, dict[str, bool]]:
     """The model on the columns and classes of the data, and notes: how they were matched, and
-    (True) what speaks against it.
+    (True) signs of a mismatch.
 
-    Raises InputError, begun by ``where``, for a model of another task, number of features or
-    classes, and for names that are not in the data or may be several columns.
+    Raises InputError, beginning with ``where``, for a model of another task, number of features or
+    classes. So do names that are absent from the data or ambiguous.
     """
     _check_fits(model, splits, where)
     X = splits.train.X[:: -(-len(splits.train) // _ROWS)]
@@ -54,15 +54,15 @@ def matched(model: Imported, splits: Splits, where: str) -> tuple[Imported, dict
     if strange:
         more = f" and {len(strange) - 1} more" if len(strange) > 1 else ""
         notes[
-            f"column {strange[0]!r}{more} may be another one than the model's, or in another "
+            f"column {strange[0]!r}{more} may not be the model's, or may be in another "
             "unit: no split of the model divides its training rows, or most lie outside the range "
             "of the model's training"
         ] = True
     zeros = _numbers(splits) and (X == 0).any() and not np.isnan(X).any()
     if model.source == "XGBoost" and zeros:
         notes[
-            "XGBoost takes cells that an SVMlight file does not write for missing, and here they "
-            "are 0: --unwritten missing reads them so"
+            "XGBoost reads cells absent from an SVMlight file as missing, but here they are 0; use "
+            "--unwritten missing"
         ] = True
     return moved, notes
 
@@ -75,7 +75,7 @@ def _check_fits(model: Imported, splits: Splits, where: str) -> None:
         raise InputError(f"{where}: a {model.kind} model cannot do a {splits.task} task")
     if model.outputs != outputs:
         has = "1 output" if model.outputs == 1 else f"{model.outputs} outputs"
-        raise InputError(f"{where}: the model has {has}, the {splits.task} task wants {outputs}")
+        raise InputError(f"{where}: the model has {has}, the {splits.task} task needs {outputs}")
 
 
 def _used(model: Imported) -> list[int]:
@@ -83,8 +83,8 @@ def _used(model: Imported) -> list[int]:
 
 
 def _by_name(model: Imported, splits: Splits, where: str) -> dict[str, IntArray]:
-    """The column of each feature, -1 where there is none, by how it was found; nothing where names
-    say nothing. With the number of columns added it is that of the file, before it was moved."""
+    """The column of each feature, -1 if none, by the kind of match; empty without usable names. A
+    number raised by the column count means the file's column before offsets."""
     names, own = splits.feature_names, model.names
     if not names or all(name.isdecimal() for name in own):
         return {}
@@ -121,11 +121,11 @@ def _by_name(model: Imported, splits: Splits, where: str) -> dict[str, IntArray]
 def _on_categories(
     model: Imported, column: IntArray, splits: Splits, where: str
 ) -> tuple[Imported, IntArray]:
-    """The model with its splits on categories by the columns of the data, and the column of each of
-    its features: those of the data are counted behind the model's.
+    """The model with its category splits over the data's columns, and the column of each feature;
+    the data's features are numbered after the model's.
 
-    Categories are matched by name where the model has names. A text of the data that the model
-    does not know goes where missing values go. Raises InputError where they cannot be matched.
+    Categories are matched by name where the model has names. Unknown texts go where missing values
+    go. Raises InputError where categories cannot be matched.
     """
     if model.spell is None:
         return model, column
@@ -151,7 +151,7 @@ def _on_categories(
             if not names or not all(isinstance(name, str) for name in names):
                 raise InputError(
                     f"{where}: the model has codes for the categories of column {title!r}, which "
-                    "holds text; give the codes, or train on categories with names"
+                    "holds text; use the codes, or train on categories with names"
                 )
             chosen = {names[code] for code in split.codes if code < len(names)}
             inside = [
@@ -199,16 +199,16 @@ def _spelling(name: str) -> str:
 
 
 def _numbers(splits: Splits) -> list[int]:
-    """The numbers of the columns where these are their names, as in SVMlight."""
+    """The column numbers if these are the columns' names, as in SVMlight."""
     names = splits.feature_names
     numbered = names[:1] in (("0",), ("1",)) and all(name.isdecimal() for name in names)
     return [int(name) for name in names] if numbered else []
 
 
 def _by_number(model: Imported, splits: Splits, where: str) -> dict[str, IntArray]:
-    """The columns that features may be by their numbers, the likeliest first.
+    """Possible columns of the features by number, the likeliest first.
 
-    LightGBM and XGBoost count the features of a file from 0, whatever its first one is called.
+    LightGBM and XGBoost count the features of a file from 0, whatever number its first one has.
     """
     d, features, numbers = model.ensemble.features, splits.train.X.shape[1], _numbers(splits)
     moved = np.array(splits.offsets or [0.0] * features) != 0
@@ -230,7 +230,7 @@ def _by_number(model: Imported, splits: Splits, where: str) -> dict[str, IntArra
 def _on_columns(
     model: Imported, column: IntArray, splits: Splits, X: Float32Array
 ) -> tuple[Imported, list[str]]:
-    """The model with its features renumbered, and the columns that are probably others."""
+    """The model with its features renumbered, and the columns that are probably wrong."""
     from bench_trees.importers.imported import at_most
 
     trees, names, d = model.ensemble, splits.names, X.shape[1]
@@ -264,7 +264,7 @@ def _exact(model: Imported) -> FloatArray:
 
 
 def _on_classes(model: Imported, splits: Splits, where: str) -> tuple[Imported, str]:
-    """The model with outputs in the order of the data's classes, and how they were matched."""
+    """The model with outputs in the order of the data's classes, and a note on the match."""
     names, usual = splits.class_names, tuple(map(str, range(splits.classes)))
     own, trees = model.classes or usual, model.ensemble
     if own == usual != names and names:
@@ -273,13 +273,13 @@ def _on_classes(model: Imported, splits: Splits, where: str) -> tuple[Imported, 
         return model, ""
     if {*own} != {*names}:
         raise InputError(
-            f"{where}: the model's classes are {', '.join(own)}, those of the data "
-            f"{', '.join(names)}; label the rows alike"
+            f"{where}: the model's classes are {', '.join(own)}, the data's are "
+            f"{', '.join(names)}; use the same labels"
         )
     if own != names and model.vectors is not None:
         order = [own.index(name) for name in names]
         trees = replace(trees, base=trees.base[order])
         model = replace(model, vectors=model.vectors[:, order])
-    elif own != names:  # of two classes, the log-odds of the second
+    elif own != names:  # of two classes: the log-odds of the second
         trees = replace(trees, base=-trees.base, value=-trees.value)
     return replace(model, ensemble=trees), "; classes matched by name"

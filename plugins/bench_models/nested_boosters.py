@@ -1,4 +1,4 @@
-"""The fitted model: boosters on nested sets of features, and routes of rows through them."""
+"""Boosters on nested sets of features as a fitted model, and routes of rows through them."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Route(Stored):
-    """Stages that a row visits in this order, and who goes on at each but the last.
+    """Stages that a row visits in this order, and the rule for leaving before the last.
 
-    ``values`` hold a list per setting: with ``kind`` ``"class"`` rows go on whose likeliest class
-    has at most that probability, with ``"rank"`` documents that rank within it. ``points`` name
-    the settings; ``full``, where it is not empty, the whole way, which nobody leaves.
+    ``values`` hold a list per setting. With ``kind`` ``"class"`` a row goes on if its likeliest
+    class has at most that probability, with ``"rank"`` if its rank is within the value. ``points``
+    name the settings. ``full``, if not empty, names the route that no row leaves early.
     """
 
     stages: Sequence[int]
@@ -37,10 +37,10 @@ class Route(Stored):
 
 @dataclass(frozen=True, eq=False)
 class NestedBoosters(Stored):
-    """Boosters of an ``Ensemble``, each a model of its own, and routes that make up the path.
+    """Boosters of an ``Ensemble``, each a separate model, and routes that make up the path.
 
-    Stage 0 is the constant; stage k adds to the constant the mean of ``members[k]`` boosters on
-    the k-th set of features, whose trees are ``start[k]:start[k + 1]``. ``facts`` are JSON.
+    Stage 0 is the constant. Stage k adds to it the mean of ``members[k]`` boosters on the k-th set
+    of features, whose trees are ``start[k]:start[k + 1]``. ``facts`` are JSON.
     """
 
     ensemble: Any
@@ -51,7 +51,7 @@ class NestedBoosters(Stored):
     facts: Mapping[str, Any] = field(default_factory=dict)
 
     def chain(self, stages: Sequence[int]) -> StagedModel:
-        """These stages one after the other, each afresh."""
+        """Chain these stages; each starts from the constant."""
         chain = []
         for place, k in enumerate(stages):
             trees = np.arange(self.start[k], self.start[k + 1])

@@ -1,8 +1,8 @@
-"""A scikit-learn estimator of which nothing is known: it pays for every feature of every row.
+"""A scikit-learn estimator of unknown form: it pays for every feature of every row.
 
-Its state is arrays and JSON: the estimator's path and arguments, the training rows, and what it
-answered for the first of them. A model that is loaded fits itself anew, on one thread, when it is
-first asked; where that gives other answers it is refused.
+Its state is arrays and JSON: the estimator's path and arguments, the training rows, and its
+predictions for the first rows. A loaded model refits on one thread at its first use and is refused
+if the predictions differ.
 """
 
 from __future__ import annotations
@@ -25,22 +25,22 @@ if TYPE_CHECKING:
     from bench_core.serving import Program
 
 _LEAST = 1e-12  # probabilities are clipped there
-_PROBED = 100  # training rows whose answers a fit that is made anew must give
+_PROBED = 100  # training rows whose predictions a refit must repeat
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """How an estimator is made."""
+    """The estimator's class, arguments, seed and preparation."""
 
     path: str  # such as sklearn.svm.SVC
     arguments: Mapping[str, Any]
     seed: int
-    prepare: bool  # fill in missing cells and scale features before it
+    prepare: bool  # impute missing cells and scale features first
 
     def unfitted(self) -> Any:
-        """The estimator, seeded where it has a seed.
+        """The estimator, seeded if it takes a seed.
 
-        Raises UsageError for what is no estimator of scikit-learn.
+        Raises UsageError unless it is an estimator of scikit-learn.
         """
         package, _, rest = self.path.partition(".")
         module, _, name = self.path.rpartition(".")
@@ -49,7 +49,7 @@ class Recipe:
         except (ImportError, AttributeError, ValueError):
             raise UsageError(f"sklearn: there is no {self.path}") from None
         if not (inspect.isclass(cls) and hasattr(cls, "fit") and hasattr(cls, "predict")):
-            raise UsageError(f"sklearn: {self.path} is no estimator that predicts")
+            raise UsageError(f"sklearn: {self.path} is not an estimator that predicts")
         if self.arguments.get("memory") is not None:
             raise UsageError("sklearn: memory would read pickles from a folder; leave it out")
         made: Any = cls(**self.arguments)
@@ -58,7 +58,7 @@ class Recipe:
         return made
 
     def fitted(self, X: NDArray[Any], y: NDArray[Any]) -> Any:
-        """The estimator or pipeline, fitted on one thread, in float64: there a block and a single
+        """The estimator or pipeline, fitted on one thread in float64, in which a block and a single
         row agree to the last bits."""
         from threadpoolctl import threadpool_limits
 
@@ -84,7 +84,7 @@ class EstimatorModel(Stored):
     recipe: Mapping[str, Any]  # the fields of a Recipe
     X: NDArray[Any]  # the training rows (n, d)
     y: NDArray[Any]
-    probe: FloatArray  # its answers for the first of them
+    probe: FloatArray  # its predictions for the first of them
     task: str
     classes: int
     prices: Prices
@@ -93,7 +93,7 @@ class EstimatorModel(Stored):
     def of(
         cls, recipe: Recipe, X: NDArray[Any], y: NDArray[Any], prices: Prices, task: Task, k: int
     ) -> Self:
-        """Fitted on these rows; ``k`` classes."""
+        """Fit on these rows with ``k`` classes."""
         made = cls(asdict(recipe), X, y, np.zeros(0), str(task), k, prices)
         fitted = recipe.fitted(X, y)
         made.__dict__["estimator"] = fitted
@@ -103,13 +103,13 @@ class EstimatorModel(Stored):
 
     @cached_property
     def estimator(self) -> Any:
-        """The estimator, fitted anew. Raises InputError where it is not the one that was saved."""
+        """The estimator, refitted. Raises InputError where it differs from the saved one."""
         recipe = Recipe(**self.recipe)
         fitted = self.__dict__["estimator"] = recipe.fitted(self.X, self.y)
         if not np.array_equal(self._scores(self.X[:_PROBED]), self.probe):
             raise InputError(
-                f"sklearn: {recipe.path}, fitted again on the same rows, gives other answers (no "
-                "random_state, another processor or release): run again --fresh, or take another"
+                f"sklearn: {recipe.path}, fitted again on the same rows, predicts other values (no "
+                "random_state, another processor or release): run with --fresh, or choose another"
             )
         return fitted
 
@@ -120,10 +120,10 @@ class EstimatorModel(Stored):
         yield Prediction({"model": 1}, self._scores(features.X), {"path": bill, "model": bill})
 
     def program(self, point: Mapping[str, int | float]) -> Program:
-        """Raises UsageError: of an estimator nothing is known."""
+        """Raise UsageError: the estimator's form is unknown."""
         raise UsageError(
-            "sklearn: an estimator without trees buys every feature for every row, and its form is "
-            "known to scikit-learn alone; serve it by scikit-learn itself"
+            "sklearn: an estimator without trees buys every feature for every row, and cannot "
+            "be exported; serve it with scikit-learn"
         )
 
     def _scores(self, X: NDArray[Any]) -> FloatArray:
@@ -144,7 +144,7 @@ class EstimatorModel(Stored):
         return logs if self.task == Task.MULTICLASS else logs[:, 1] - logs[:, 0]
 
     def _margins(self, X: NDArray[Any], columns: IntArray) -> FloatArray:
-        """Decision functions; one of two classes of K says the opposite of the other."""
+        """Decision functions; with two of K classes the first has the negative of the second."""
         raw = np.asarray(self.estimator.decision_function(X), dtype=np.float64)
         if self.task == Task.BINARY:
             return raw.reshape(len(X))

@@ -1,7 +1,7 @@
 """Boosted trees on subsets of the features, and several models as one path.
 
-What learners share that train one model for each of several sets of features: stage-wise
-regression on subsets, and the baselines that add feature after feature.
+Learners that train one model for each of several sets of features share this: stage-wise regression
+on subsets, and baselines that add one feature after another.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ if TYPE_CHECKING:
     from bench_core.serving import Program
 
 COARSE = 16
-"""Bins of a feature where its gain is only estimated."""
+"""Bins of a feature when its gain is only estimated."""
 
 _CELLS = 1 << 20
 
 
 @dataclass(frozen=True, eq=False)
 class PathOfModels(Stored):
-    """Models one after the other: its path is the points of the first, then of the second, ...
+    """Models in sequence: its path is the points of the first, then of the second, ...
 
-    A row pays at each point for that point's own model only, not for those before it.
+    A row pays at each point only for that point's model.
     """
 
     models: Sequence[StagedModel]
@@ -53,17 +53,17 @@ class PathOfModels(Stored):
 
     @property
     def independent_rows(self) -> bool:
-        """Whether the rows of a query are independent in all models."""
+        """True if the rows of a query are independent in all models."""
         return all(model.independent_rows for model in self.models)
 
     @property
     def marks(self) -> tuple[str, ...]:
-        """Those of any of the models."""
+        """Marks of any of the models."""
         return tuple(sorted({mark for model in self.models for mark in model.marks}))
 
 
 def rows_of(examples: Examples, copies: IntArray) -> Examples:
-    """As many copies (n,) of each row; rows of none are left out, queries of none too."""
+    """The rows with as many copies (n,) each, without rows of 0 copies and empty queries."""
     rows, queries = np.flatnonzero(copies), examples.queries
     multiplicity = copies[rows] if examples.multiplicity is not None else None
     if queries is not None:
@@ -73,7 +73,7 @@ def rows_of(examples: Examples, copies: IntArray) -> Examples:
 
 
 def readable(prices: Prices, features: BoolArray) -> BoolArray:
-    """The features (d,) that cost nothing more once these are bought."""
+    """Features (d,) without further cost once these are bought."""
     # counted, not summed: a rounded sum of prices need not be zero
     missing = ~prices.bought_for(features) & (prices.sensor > 0)
     return np.asarray(features | (prices.needs @ missing.astype(np.float64) == 0))
@@ -85,7 +85,7 @@ def growing(features: int, steps: int) -> list[int]:
 
 
 class Subsets:
-    """Boosting on any subset of the features of one training set, binned once for all."""
+    """Boosting on any subset of the features of one training set, binned once for all subsets."""
 
     def __init__(
         self,
@@ -101,7 +101,7 @@ class Subsets:
         self._last: tuple[BoolArray, IntArray, Any, Bins] | None = None
 
     def of_rows(self, copies: IntArray) -> Subsets:
-        """The same for as many copies (n,) of each row, in the same bins."""
+        """The same with as many copies (n,) of each row, in the same bins."""
         part = copy(self)
         part.__dict__.pop("_rows_per_bin", None)
         part._last = None
@@ -117,9 +117,9 @@ class Subsets:
         start: FloatArray | None = None,
         settings: Settings | None = None,
     ) -> Ensemble:
-        """Boosted trees that test these features (d,) only, numbered as in the data.
+        """Boosted trees that test only these features (d,), numbered as in the data.
 
-        ``settings`` stand in for the learner's own; ``start`` as ``boost`` takes it.
+        ``settings`` replace the learner's own; ``start`` is passed to ``boost``.
         """
         from bench_trees import boost
 
@@ -142,7 +142,7 @@ class Subsets:
         return replace(trained, feature=numbers, features=self.bins.features)
 
     def _of_features(self, features: BoolArray) -> tuple[IntArray, Any, Bins]:
-        """Their numbers, packed codes and bins, kept until others are asked for."""
+        """Numbers, packed codes and bins of the features, kept until others are requested."""
         from bench_trees.kernels.packed_codes import pack
 
         if self._last is None or not np.array_equal(self._last[0], features):
@@ -152,16 +152,16 @@ class Subsets:
         return self._last[1:]
 
     def whole(self, ensemble: Ensemble, point: Mapping[str, int | float]) -> StagedModel:
-        """All trees as the one point of a path."""
+        """All trees as the only point of a path."""
         chain = prefix_chain(ensemble, [ensemble.trees], self.prices, {"loss": self.loss_name})
         return replace(chain, points=[Point(0, point)])
 
     def explained(self, scores: FloatArray) -> FloatArray:
-        """What each feature alone explains of the residuals at ``scores`` (K, n), (d,).
+        """Loss of the residuals at ``scores`` (K, n) explained by each single feature, (d,).
 
-        By how much half the squared residuals (-dl/df, of all outputs) fall if a constant is
-        fitted to them in each of at most 16 bins of the feature, its missing values being one
-        more:  sum_b G_b^2 / (2 n_b),  G the sum of the residuals and n the rows in bin b.
+        It is half the fall in squared residuals (-dl/df, of all outputs) from a constant in each
+        bin. A feature has at most 16 bins and one for missing values: sum_b G_b^2 / (2 n_b), with G
+        the sum of the residuals and n the rows in bin b.
         """
         weighted, rows = self._residuals(scores), self._rows_per_bin
         found = []
@@ -172,10 +172,10 @@ class Subsets:
         return np.concatenate(found)
 
     def interactions(self, scores: FloatArray, features: IntArray) -> FloatArray:
-        """What products of two of these features (k,) explain of the residuals, (k, k).
+        """Share of the residuals explained by products of two of these features (k,), (k, k).
 
-        A feature stands for its side c of the median, of mean 0 and variance 1. With d the other's
-        side and r the residuals at ``scores`` (K, n), of the output where it is most:
+        A feature enters by its side c of the median, scaled to mean 0 and variance 1. With d the
+        other's side and r the residuals at ``scores`` (K, n), of the output with the largest value:
 
             (sum_i r_i c_i d_i)^2 / (2 sum_i r_i^2)
         """
@@ -191,7 +191,7 @@ class Subsets:
         return np.max(sums, axis=0)  # type: ignore[no-any-return]
 
     def _residuals(self, scores: FloatArray) -> FloatArray:
-        """The gradient (K, n), copies counted."""
+        """The gradient (K, n) with copies counted."""
         from bench_trees.threads import workers
 
         with workers(1) as crew:
@@ -199,12 +199,12 @@ class Subsets:
         return np.asarray(gradient * self.train.weights)
 
     def _blocks(self) -> list[slice]:
-        """Features whose cells are looked at together."""
+        """Features whose cells are processed together."""
         d, size = self.bins.features, max(1, _CELLS // len(self.train))
         return [slice(start, start + size) for start in range(0, d, size)]
 
     def _coarse(self, own: slice | IntArray) -> Any:
-        """Codes of at most 16 bins and, as the highest, of missing values (k, n)."""
+        """Codes (k, n) of at most 16 bins, with the highest code for missing values."""
         most = np.maximum(self.bins.counts[own], COARSE).astype(np.uint16)
         fine = self.codes[own].astype(np.uint16) * np.uint16(COARSE)  # 255 * COARSE is below 2^16
         return fine // most[:, None]
@@ -223,7 +223,7 @@ def _sums(codes: Any, values: FloatArray) -> FloatArray:
 
 
 def restricted(bins: Bins, chosen: IntArray) -> Bins:
-    """The bins of these features only."""
+    """The bins of only these features."""
     from bench_trees import Bins
 
     edges = [bins.edges[bins.offset[j] : bins.offset[j + 1]] for j in chosen]
@@ -232,5 +232,5 @@ def restricted(bins: Bins, chosen: IntArray) -> Bins:
 
 
 def share_of(progress: Callable[[int, int], None], part: int, parts: int) -> Callable[..., None]:
-    """Progress of one fit of several as progress of all."""
+    """Progress of one of several fits as progress of all."""
     return lambda done, total: progress(part * total + done, parts * total)

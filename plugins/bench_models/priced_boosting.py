@@ -1,11 +1,11 @@
-"""Boosting under a price for splits, and cheap starts beside it.
+"""Boosting under a price for splits, with an additional chain of cheap starts.
 
-A price of cost (``tradeoff``) reaches only the convex hull of quality and cost: where a strong
+A price of cost (``tradeoff``) reaches only the convex hull of quality and cost. Where a strong
 feature gains most per price, no tradeoff buys cheaper ones alone, and nothing lies below its price.
-So a second chain is boosted under the same price, of a quarter of the trees or 50: first on the
-cheapest features, then also on those of up to twice their price, up to four times, and so on below
-the price of the first chain's first purchase. This is an addition of this project; the chain of the
-paper stays as it is.
+So a second chain is boosted under the same price, with a quarter of the trees or 50. It starts on
+the cheapest features and then adds features of up to twice their price, four times, and so on. It
+stays below the price of the first chain's first purchase. This is an addition of this project; the
+paper's chain is unchanged.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ if TYPE_CHECKING:
     from bench_trees import Ensemble, Penalty, Settings
 
 STARTS = 25
-"""Operating points of the cheap starts, at most."""
+"""Most operating points of the cheap starts."""
 
 FEW_TREES = 50
-"""Where a quarter of the trees is less, cheap starts have these, or as many as the others."""
+"""Least number of trees of the cheap starts, unless the other chain has fewer."""
 
 
 @dataclass(frozen=True, eq=False)
 class CheapStarts(PathOfModels):
-    """A chain of cheap starts, then the chain of all features, which alone others build on."""
+    """A chain of cheap starts, then the chain of all features, the only one others build on."""
 
     @property
     def ensemble(self) -> Ensemble | None:
@@ -47,7 +47,7 @@ class PricedTrees(BoostedTrees):
     """Boosted trees whose splits have a price."""
 
     cheap_starts: bool = param(
-        True, "also boost from the cheapest features on (where prices differ twofold)"
+        True, "also boost from the cheapest features up (if prices differ twofold)"
     )
 
     def boosted_at_prices(
@@ -59,7 +59,7 @@ class PricedTrees(BoostedTrees):
         penalty: Penalty,
         facts: Mapping[str, float],
     ) -> StagedModel | CheapStarts:
-        """The chain of all features; before it, where prices differ, that of cheap starts."""
+        """The chain of all features, preceded by the cheap starts where prices differ."""
         limits = rising(prices) if self.cheap_starts else []
         how = train, prices, context, settings, penalty, facts
         if not limits:
@@ -83,7 +83,7 @@ class PricedTrees(BoostedTrees):
 
 
 def cheaper(limits: list[BoolArray], trees: Ensemble | None, prices: Prices) -> list[BoolArray]:
-    """Those of the limits below what all features of the first iteration's trees cost."""
+    """Limits below the price of all features of the first iteration's trees."""
     if trees is None or not trees.trees:
         return limits
     tested = trees.feature[: trees.start[len(trees.base)]]
@@ -93,8 +93,8 @@ def cheaper(limits: list[BoolArray], trees: Ensemble | None, prices: Prices) -> 
 
 
 def rising(prices: Prices) -> list[BoolArray]:
-    """The features (d,) of at most the lowest positive price, of at most twice that, four times,
-    ..., as long as not all are."""
+    """The features (d,) up to the lowest positive price, up to twice that, four times, ..., until
+    they are all features."""
     price = prices.feature_price()
     found: list[BoolArray] = []
     for limit in price[price > 0].min(initial=np.inf) * 2.0 ** np.arange(64):

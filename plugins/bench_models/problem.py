@@ -5,9 +5,9 @@ weights is a mixed norm over trees and one over sensors,
 
     sum_t e_t sqrt(squares_t) + sum_a c_a sqrt(sum_t F_at squares_t).
 
-sqrt(g) = min_{z > 0} (g / z + z) / 2 is least at z = sqrt(g). With auxiliary variables kappa (T,)
-and eta (s,) at that optimum the cost is a quadratic form in the weights, whose diagonal is
-``quadratic_price``. |b| is treated alike, by sigma.
+sqrt(g) = min_{z > 0} (g / z + z) / 2 is attained at z = sqrt(g). With auxiliary variables kappa
+(T,) and eta (s,) at that optimum the cost is a quadratic form in the weights, whose diagonal is
+``quadratic_price``. |b| is treated in the same way, by sigma.
 """
 
 from dataclasses import dataclass
@@ -18,17 +18,17 @@ from bench_core import Examples, InputError, Task
 from bench_core.arrays import BoolArray, Float32Array, FloatArray
 
 _CHUNK = 4_000_000
-"""Float64 copies of the float32 columns hold about this many values at a time (32 MB)."""
+"""Number of values in float64 copies of the float32 columns at a time (32 MB)."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Problem:
-    """What a cascade is fitted to: n rows, T trees, the s sensors that any tree needs."""
+    """Training data of a cascade: n rows, T trees, the s sensors that any tree needs."""
 
     columns: Float32Array  # (T, n) outputs of the trees
     y: FloatArray  # (n,) +1 or -1
-    weight: FloatArray  # (n,) m w / N, what a row's loss counts
-    share: FloatArray  # (n,) m / N, its part in every mean
+    weight: FloatArray  # (n,) m w / N, the weight of a row's loss
+    share: FloatArray  # (n,) m / N, the row's weight in every mean
     tree_cost: FloatArray  # (T,) prices
     sensor_cost: FloatArray  # (s,)
     needs: FloatArray  # (s, T) 1.0 where a tree needs a sensor
@@ -46,7 +46,7 @@ class Problem:
         return 0.5 * float(self.weight @ (self.y - mean) ** 2)
 
     def score(self, weights: FloatArray, bias: float) -> FloatArray:
-        """``f = h.b + bias`` of every row, shape (n,); only trees with a weight are touched."""
+        """``f = h.b + bias`` of every row, shape (n,); only trees with a weight are read."""
         used = np.flatnonzero(weights)
         step = max(1, _CHUNK // max(1, self.columns.shape[1]))
         total = np.zeros(self.columns.shape[1])
@@ -57,31 +57,31 @@ class Problem:
 
 
 def needed(sensor_cost: FloatArray, needs: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """A problem's ``sensor_cost`` and ``needs`` without the sensors that no tree needs: of
-    thousands of features a dictionary reads some hundreds."""
+    """A problem's ``sensor_cost`` and ``needs`` without unneeded sensors. Of thousands of features
+    a dictionary reads some hundreds."""
     some = needs.any(axis=1)
     return sensor_cost[some], needs[some]
 
 
 def auxiliaries(problem: Problem, squares: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """kappa (T,) and eta (s,), the square roots themselves."""
+    """kappa (T,) and eta (s,), equal to the square roots."""
     return np.sqrt(squares), np.sqrt(problem.needs @ squares)
 
 
 def relaxed_cost(problem: Problem, squares: FloatArray) -> float:
-    """The two mixed norms of weights whose squares are given, (T,)."""
+    """The two mixed norms of weights with these squares (T,)."""
     kappa, eta = auxiliaries(problem, squares)
     return float(problem.tree_cost @ kappa + problem.sensor_cost @ eta)
 
 
 def quadratic_price(problem: Problem, kappa: FloatArray, eta: FloatArray) -> FloatArray:
-    """e_t / kappa_t + sum_a c_a F_at / eta_a: what b_t^2 / 2 costs, (T,)."""
+    """e_t / kappa_t + sum_a c_a F_at / eta_a: the cost per b_t^2 / 2, (T,)."""
     by_sensor = _divided(problem.sensor_cost, eta)
     return _divided(problem.tree_cost, kappa) + by_sensor @ problem.needs
 
 
 def ridge(sigma: FloatArray, rho: float, lam: float, price: FloatArray) -> FloatArray:
-    """rho / sigma_t + lam price_t: what b_t^2 / 2 costs with its l1 norm, sigma (T,) at |b|."""
+    """rho / sigma_t + lam price_t: the cost per b_t^2 / 2 with its l1 norm, sigma (T,) at |b|."""
     return _divided(np.full(len(sigma), rho), sigma) + lam * price
 
 
@@ -90,9 +90,9 @@ def _divided(numerator: FloatArray, denominator: FloatArray) -> FloatArray:
 
 
 def positives(learner: str, train: Examples, task: Task, relevant_grade: int) -> BoolArray:
-    """Which rows are labelled +1, (n,): grades of at least ``relevant_grade``, or class 1.
+    """Rows labelled +1, (n,): grades of at least ``relevant_grade``, or class 1.
 
-    Raises InputError, which names the ``learner``, where all rows are alike.
+    Raises InputError, naming the ``learner``, where all rows have one label.
     """
     ranking = task == Task.RANKING
     positive = train.y >= relevant_grade if ranking else train.y > 0.5

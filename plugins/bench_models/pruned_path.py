@@ -1,4 +1,4 @@
-"""All prunings of trees as one path: rows go down the trees, from one pruning to the next."""
+"""All prunings of trees as one path: rows go down the trees from one pruning to the next."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from bench_core.serving import Program
 
 STOPS = 20
-"""Of a pruning that is served: after so many equal numbers of trees a cap may end a row's way."""
+"""Stops of a served pruning: between these equal groups of trees a cap may stop a row."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,9 +29,9 @@ class PrunedPath(Stored):
     """P prunings of trees, each with more splits than the one before.
 
     ``rank`` (nodes,) is the first pruning in which a node is split, P for leaves. ``whole`` are the
-    trees, whose ``vectors`` have a row for each node. The points are the prunings, as ``names``
-    says, each after its own ``prefixes`` (M, 2), a pruning and how many of its trees. A row pays at
-    each point for its paths through the trees of that point only.
+    trees, whose ``vectors`` have a row for each node. The points are the prunings, named by
+    ``names``. Each follows its own ``prefixes`` (M, 2), a pruning and a number of its trees. A row
+    pays at each point only for its paths through that point's trees.
     """
 
     concurrent: ClassVar[bool] = True
@@ -44,14 +44,14 @@ class PrunedPath(Stored):
 
     @property
     def marks(self) -> tuple[str, ...]:
-        """Those of the trees."""
+        """Marks of the trees."""
         return self.whole.numbers.marks
 
     def predict_path(self, features: Features) -> Iterator[Prediction]:
-        """One prediction per pruning, and per number of its first trees where asked for."""
+        """One prediction per pruning, preceded by its requested prefixes of trees."""
         trees = self.whole.numbers.ensemble
         assert trees is not None
-        # one walk for all prunings: a row only ever goes further down
+        # one walk for all prunings: a row only moves further down
         walk = _Walk(self, features.X, 0, trees.trees)
         for pruning, name in enumerate(self.names):
             most = self.prefixes[self.prefixes[:, 0] == pruning, 1].tolist()
@@ -64,14 +64,14 @@ class PrunedPath(Stored):
             yield walk.shown(name)
 
     def program(self, point: Mapping[str, int | float]) -> Program:
-        """The trees at a pruning, or the first of them, for serving."""
+        """The trees at a pruning, or its first trees, for serving."""
         from bench_core.serving import compact
 
         name = {key: value for key, value in point.items() if key != "first"}
         pruning = place_of(name, self.names)
         trees, per_round, apart = _split_at(self, pruning), self.whole.per_round, "first" in point
         split = trees.feature[trees.start[:-1]] >= 0
-        if apart:  # each stretch is summed by itself
+        if apart:  # each stretch is summed separately
             ends = [0, *self.prefixes[self.prefixes[:, 0] == pruning, 1].tolist()]
             ends = ends[: place_of(point, [{**point, "first": end} for end in ends]) + 1]
         else:
@@ -95,14 +95,14 @@ class PrunedPath(Stored):
 
 
 def _split_at(path: PrunedPath, pruning: int) -> Ensemble:
-    """The trees at a pruning; a leaf has its number in the whole trees."""
+    """The trees at a pruning; a leaf keeps its number in the unpruned trees."""
     trees, kept = path.whole.numbers.dictionary.pruned(path.rank <= pruning)
     return replace(trees, value=np.where(trees.feature < 0, np.flatnonzero(kept), 0.0))
 
 
 class _Walk:
-    """Rows on their way down the trees from number ``first`` to ``last``, and what they have paid,
-    all that they paid ``before`` included."""
+    """Rows on their way down the trees from number ``first`` to ``last``, and their payments, with
+    the payments ``before`` included."""
 
     def __init__(
         self, path: PrunedPath, X: Float32Array, first: int, last: int, before: _Walk | None = None
@@ -110,7 +110,7 @@ class _Walk:
         self.whole, self.prices, self.last = path.whole, path.whole.numbers.prices, last
         trees, prices, n = path.whole.numbers.ensemble, self.prices, len(X)
         assert trees is not None
-        # plain arrays, as kernels take them, whatever was loaded
+        # plain arrays for the kernels, whatever was loaded
         plain, start = np.asarray, trees.start
         nodes = trees.feature, trees.threshold, trees.missing_left, trees.left, trees.right
         self.X = plain(X)
@@ -129,14 +129,14 @@ class _Walk:
             self.before = before.before + before.total
 
     def go_on(self, pruning: int) -> None:
-        """Down to the leaves of a pruning, not before that of the last call."""
+        """Move down to the leaves of a pruning, which must not precede the last call's."""
         from bench_models.pruned_walk import descend
 
         rows = (self.at, self.bits, self.splits, self.begun)
         descend(self.X, self.shape, self.rank, pruning, self.needs, rows, self.vectors, self.total)
 
     def shown(self, point: Mapping[str, int | float]) -> Prediction:
-        """The prediction at a point; its arrays are its own."""
+        """The prediction at a point, with its own arrays."""
         acquired = Acquired(self.bits.copy(), self.prices.sensors)
         bill = Bill(acquired, self.splits.copy(), self.begun.copy())
         return Prediction(

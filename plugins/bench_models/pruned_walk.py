@@ -21,10 +21,10 @@ def descend(
     vectors: FloatArray,
     total: FloatArray,
 ) -> None:
-    """Go on to the nodes that rows reach where nodes with a ``rank`` up to ``point`` are split.
+    """Move rows down to the nodes where nodes with a ``rank`` up to ``point`` are split.
 
     ``rows``: the node of each row in each tree (n, T), sensors bought (n, w), splits and trees
-    evaluated (n,); ``needs``: feature f needs needs[1][needs[0][f]:needs[0][f + 1]], a split on it
+    evaluated (n,). ``needs``: feature f needs needs[1][needs[0][f]:needs[0][f + 1]]; a split on it
     counts needs[2][f]. ``total`` (n, K) are the sums of the ``vectors`` (nodes, K) reached.
     """
     _, feature, threshold, missing_left, left, right = shape

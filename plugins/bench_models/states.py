@@ -1,4 +1,4 @@
-"""Models as arrays and JSON: states inside the state of another, and those of plain dataclasses."""
+"""Models as arrays and JSON: nested states, and states of plain dataclasses."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
@@ -13,14 +13,14 @@ def nest(name: str, state: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def unnest(name: str, state: Mapping[str, Any]) -> dict[str, Any]:
-    """The state that was nested under ``name``, empty where none was."""
+    """The state nested under ``name``; empty if there is none."""
     mark = f"{name}."
     return {key[len(mark) :]: value for key, value in state.items() if key.startswith(mark)}
 
 
 class Stored:
-    """A dataclass whose state is its fields. One that has a state of its own is nested, as is each
-    of a sequence of such; where several classes may stand there, its own is kept by name."""
+    """A dataclass whose state is its fields. Fields with a state are nested, also inside a
+    sequence. If a field allows several classes, the class is kept by name."""
 
     __slots__ = ()
 
@@ -43,7 +43,7 @@ class Stored:
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> Self:
-        """Rebuild what ``state`` described."""
+        """Rebuild the object from ``state``."""
         kinds, values = get_type_hints(cls), dict[str, Any]()
         for name in (field.name for field in fields(cls)):  # type: ignore[arg-type]
             member, own = _member(kinds[name]), unnest(name, state)
@@ -60,10 +60,10 @@ class Stored:
 
 
 def _is_class(kind: Any) -> bool:
-    return isinstance(kind, type) and kind is not Any  # which is a class from Python 3.11 on
+    return isinstance(kind, type) and kind is not Any  # a class from Python 3.11 on
 
 
 def _member(kind: Any) -> Any:
-    """What a sequence holds, where that has a state of its own, else None."""
+    """The type of a sequence's members if it has a state, else None."""
     member = get_args(kind)[0] if get_origin(kind) is Sequence else None
     return member if hasattr(member, "from_state") else None

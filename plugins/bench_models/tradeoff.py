@@ -5,11 +5,11 @@ copies included,
 
     tau = tradeoff x (mean training loss of the best constant) / (price of all features)
 
-is the price of one unit of cost in units of loss, per row; each learner's docstring gives the
-lambda of its paper in terms of it. Only shares of prices enter: other units of cost change nothing.
+is the price of one unit of cost in units of loss, per row. Each learner's docstring gives its
+paper's lambda in terms of it. Only shares of prices enter: other units of cost change nothing.
 
-Where all features are free, tau has no unit. Learners that charge splits take the price of one
-split on each feature instead (``LossPrices``), ``l1`` charges all features alike, all others charge
+Where all features are free, tau has no unit. Learners that charge splits then use the price of one
+split on each feature (``LossPrices``), ``l1`` charges all features equally, all others charge
 nothing.
 """
 
@@ -30,14 +30,14 @@ if TYPE_CHECKING:
 
 
 def price_of_cost(tradeoff: float, loss: float, everything: float) -> float:
-    """tau, from the constant's mean ``loss`` and the price of ``everything``; 0 where that is 0."""
+    """tau, from the constant's mean ``loss`` and the price of ``everything``; 0 if that is 0."""
     return tradeoff * loss / everything if everything > 0 else 0.0
 
 
 def constant_loss(name: str, loss: Loss, train: Examples) -> float:
     """Mean training loss of the best constant predictor per row, copies included.
 
-    LambdaRank's is that of equal scores, where a pair of weight w costs w log 2 and adds w / 4
+    LambdaRank's is the loss of equal scores, where a pair of weight w costs w log 2 and adds w / 4
     to the second derivative at both of its rows.
     """
     mass = train.weights
@@ -50,13 +50,13 @@ def constant_loss(name: str, loss: Loss, train: Examples) -> float:
 
 
 def entropy(shares: FloatArray) -> float:
-    """That of classes with these shares (K,), in nats: the log-loss of the best constant."""
+    """The entropy of classes with these shares (K,), in nats: the best constant's log-loss."""
     some = map(float, shares[shares > 0])
     return abs(sum((share * math.log(share) for share in some), 0.0))
 
 
 def labels_of(train: Examples) -> Labels:
-    """The training rows as the engine's losses read them."""
+    """The training rows as labels for the engine's losses."""
     from bench_trees.losses import Labels
 
     queries = None if train.queries is None else train.queries.boundaries
@@ -68,7 +68,7 @@ def _curvature(loss: Loss, train: Examples) -> FloatArray:
     from bench_trees.threads import workers
 
     labels = labels_of(train)
-    base = loss.base(labels)  # refuses labels and queries that do not fit
+    base = loss.base(labels)  # raises for unfit labels and queries
     with workers(1) as crew:
         _, hessian = loss.gradients(np.tile(base[:, None], len(train)), labels, crew)
     assert hessian is not None
@@ -85,9 +85,9 @@ class LossPrices:
 
     @classmethod
     def of(cls, prices: Prices, tradeoff: float, loss: float) -> LossPrices:
-        """``loss`` is that of the constant predictor.
+        """Prices from the ``loss`` of the constant predictor.
 
-        Where all features are free, ``tradeoff`` is the price of one split on each instead.
+        Where all features are free, ``tradeoff`` is the price of one split on each.
         """
         evaluation = prices.split * prices.multiplier
         unit = prices.everything if prices.everything > 0 else float(evaluation.sum())

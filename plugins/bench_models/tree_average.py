@@ -1,4 +1,4 @@
-"""Trees whose leaves are vectors, whose sum is averaged, or whose sum passes a link function."""
+"""Trees with vector leaves, with averaged sums, or with a link function on the sum."""
 
 from __future__ import annotations
 
@@ -24,22 +24,21 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class TreeAverage(Stored):
-    """Scores are link(base + sum over trees of a row of ``vectors``), the sum averaged if asked.
+    """Scores are link(base + sum over trees of a row of ``vectors``); ``average`` divides the sum.
 
-    Rounds are what is averaged over and what points count. A row pays for its paths through all
-    trees so far.
+    Averages and points count rounds. A row pays for its paths through all trees so far.
     """
 
     independent_rows: ClassVar[bool] = True
 
-    numbers: StagedModel  # a stage per tree, whose score is its leaf's row of ``vectors``
+    numbers: StagedModel  # a stage per tree that scores its leaf's row in ``vectors``
     vectors: FloatArray  # (m, K)
     base: FloatArray  # (K,)
     average: bool
     link: str
     per_round: int  # trees
     facts: Mapping[str, Any]
-    counts: FloatArray | None = None  # (nodes, K) training rows by class, where a learner has them
+    counts: FloatArray | None = None  # (nodes, K) training rows by class, if the learner has them
 
     @classmethod
     def of(
@@ -53,7 +52,7 @@ class TreeAverage(Stored):
         facts: Mapping[str, Any],
         counts: FloatArray | None = None,
     ) -> Self:
-        """From trees whose leaves number rows of ``vectors``, or (None) hold values themselves."""
+        """From trees whose leaves number rows of ``vectors`` or, with None, hold values."""
         base, per_round, last = trees.base, 1, trees.trees - 1
         if vectors is None:
             per_round = len(base)
@@ -87,7 +86,7 @@ class TreeAverage(Stored):
                 yield Prediction({"trees": t + 1}, self.scores(total, t + 1), bills)
 
     def program(self, point: Mapping[str, int | float]) -> Program:
-        """The first trees, for serving; every reported number of them is a stop."""
+        """The first trees, for serving; every reported number of trees is a stop."""
         from bench_core.serving import compact
 
         ends = (prefixes(len(self.numbers.stages) // self.per_round) * self.per_round).tolist()
@@ -123,8 +122,8 @@ class TreeAverage(Stored):
         )
 
     def scores(self, total: FloatArray, trees: int) -> FloatArray:
-        """Scores (n,) or (n, K) where the ``vectors`` of the first ``trees`` sum up to ``total``
-        (n, K)."""
+        """Scores (n,) or (n, K) from the sum ``total`` (n, K) of the first ``trees`` trees'
+        vectors."""
         from bench_core.serving import linked
 
         rounds = trees // self.per_round if self.average else 1
@@ -133,7 +132,7 @@ class TreeAverage(Stored):
 
     @property
     def ensemble(self) -> Ensemble | None:
-        """The full model as trees that add up to its scores; None where there are no such trees."""
+        """The full model as trees that add up to its scores; None where that is impossible."""
         if self.link != "identity" or len(self.base) != 1:
             return None
         trees = self.numbers.ensemble

@@ -1,9 +1,8 @@
 """Boosted regression trees whose leaves hold a vector: one tree for all outputs.
 
-Each tree is grown on one output, drawn with a probability proportional to how much of its variance
-is left, and its leaves get the mean residuals of all outputs, as in the sketches of L. Iosipoi,
-A. Vakarchuk (SketchBoost, NeurIPS 2022; their random sampling with k = 1). A row may have no target
-for some outputs.
+Each tree is grown on one output, drawn in proportion to its remaining variance. Its leaves get the
+mean residuals of all outputs, as in the sketches of L. Iosipoi, A. Vakarchuk (SketchBoost, NeurIPS
+2022; their random sampling with k = 1). A row may lack targets for some outputs.
 """
 
 from __future__ import annotations
@@ -50,12 +49,12 @@ class VectorTrees(Stored):
 
 
 def numbered(trees: Any) -> Layout:
-    """A layout that gives the leaf of each tree."""
+    """A layout that returns the leaf of each tree."""
     return layout_of(trees)._replace(output=np.arange(trees.trees, dtype=np.int32))
 
 
 def leaves(layout: Layout, X: Float32Array) -> FloatArray:
-    """The leaf values (n, T) of every tree by itself."""
+    """The leaf values (n, T) of every tree separately."""
     from bench_trees.inference import Steps, Walked, walk
 
     before = Walked.begin(len(X), layout.trees, layout.words)
@@ -71,7 +70,7 @@ def boost_vectors(
     rng: np.random.Generator,
     threads: int = 1,
 ) -> VectorTrees:
-    """Regress ``targets`` (n, K), where they are ``known`` (n, K), on rows X (n, d)."""
+    """Regress the ``known`` entries (n, K) of ``targets`` (n, K) on rows X (n, d)."""
     from bench_trees import Ensemble, boost, find_bins
     from scipy.sparse import csr_array
 

@@ -5,8 +5,8 @@
     penalty = Penalty.plain(coupled=price)                # or any sharing of sensors
     ensemble = boost(codes, bins, y, loss="squared", settings=Settings(), penalty=penalty)
 
-The names stand in ``__init__.pyi`` and are loaded on first use, so that importing this package
-imports neither numba nor numpy.
+The names are listed in ``__init__.pyi`` and loaded on first use: importing this package imports
+neither numba nor numpy.
 """
 
 import lazy_loader

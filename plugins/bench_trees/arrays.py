@@ -1,4 +1,4 @@
-"""Names for arrays, by element type, and the one type that kernels are compiled for."""
+"""Array types by element type, and the one type that kernels are compiled for."""
 
 from typing import Any
 
@@ -16,15 +16,15 @@ Float64Array = NDArray[np.float64]
 
 
 def frozen(array: NDArray[Any], dtype: type[Any]) -> NDArray[Any]:
-    """In C order, read-only, of no subclass: one compiled kernel serves arrays and memory maps."""
+    """A read-only C-ordered plain array: one compiled kernel serves arrays and memory maps."""
     view = np.ascontiguousarray(array, dtype).view(np.ndarray)
     view.flags.writeable = False
     return view
 
 
 def grown(array: NDArray[Any], length: int) -> NDArray[Any]:
-    """The array if it is as long as that, else a longer one that begins with it, zeros behind;
-    they take no time or memory until they are written."""
+    """The array, extended by zeros where shorter than ``length``. The zeros take no time or memory
+    until written."""
     if len(array) >= length:
         return array
     longer = np.zeros((max(length, 2 * len(array)), *array.shape[1:]), array.dtype)

@@ -1,9 +1,9 @@
 """Quantile binning of float32 columns to one byte per cell, eight of them to a word.
 
 A column with at most ``max_bins`` distinct values gets a bin for each, divided at the midpoints.
-Otherwise values that alone fill a bin's fair share get their own, and the rest is divided
-evenly by multiplicity (the greedy rule of LightGBM's Dataset). All rows are looked at, so
-physical copies and multiplicities give the same edges and no seed is needed.
+Otherwise a value that fills a bin's fair share gets its own bin, and the rest is divided evenly by
+multiplicity (the greedy rule of LightGBM's Dataset). All rows are used: physical copies and
+multiplicities give the same edges, and no seed is needed.
 """
 
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ from bench_trees.kernels.packed_codes import count_words, encode, greedy_ends, u
 from bench_trees.threads import workers
 
 MAX_BINS = 255
-"""Bins for numbers; the missing bin comes on top, so that every code fits a byte."""
+"""Most bins for numbers; with the missing bin added every code fits a byte."""
 
 _STRIP = 16  # columns read together: one cache line of float32
 _ROWS = 4096  # rows encoded at a time by one thread
@@ -28,9 +28,9 @@ _LARGEST = np.float32(np.finfo(np.float32).max)
 class Bins:
     """The division of every feature into bins.
 
-    Feature j has the edges ``edges[offset[j]:offset[j + 1]]`` (float32, strictly rising) and
-    one bin more than edges: code b means that x is at most edge b and above edge b - 1, so
-    ``code <= b`` is exactly ``x <= edge[b]``. NaN has the code after the last bin.
+    Feature j has the edges ``edges[offset[j]:offset[j + 1]]`` (float32, strictly rising) and one
+    bin more than edges. Code b means that x is at most edge b and above edge b - 1, so ``code <=
+    b`` is exactly ``x <= edge[b]``. NaN has the code after the last bin.
     """
 
     edges: Float32Array
@@ -63,7 +63,7 @@ class Bins:
         return unpack(self.words(X, threads), self.features)
 
     def words(self, X: Float32Array, threads: int = 1) -> UInt64Array:
-        """Bin numbers of rows X (n, d) as ``boost`` reads them: uint64 (ceil(d / 8), n)."""
+        """Bin numbers of rows X (n, d) in the form for ``boost``: uint64 (ceil(d / 8), n)."""
         X = _checked(X, self.features)
         out = np.empty((count_words(self.features), len(X)), dtype=np.uint64)
         padded = np.full((self.features, 256), np.inf, dtype=np.float32)
@@ -95,7 +95,7 @@ def find_bins(
 ) -> Bins:
     """Divide every column of X (n, d) into at most ``max_bins`` bins (2..255), NaN apart.
 
-    Infinities are ordinary extreme values. ``multiplicity`` (n,): copies each row stands for.
+    Infinities are ordinary extreme values. ``multiplicity`` (n,): copies of each row.
     """
     if not 2 <= max_bins <= MAX_BINS:
         raise ValueError(f"max_bins must be 2..{MAX_BINS}, got {max_bins}")
@@ -136,7 +136,7 @@ def _column_edges(
 
 
 def _between(low: Float32Array, high: Float32Array) -> Float32Array:
-    """Float32 values e with low <= e < high, at the midpoint where there is one."""
+    """Float32 values e with low <= e < high, at the midpoint if possible."""
     a, b = low.astype(np.float64), high.astype(np.float64)
     with np.errstate(invalid="ignore"):
         middle = (a + (b - a) / 2).astype(np.float32)

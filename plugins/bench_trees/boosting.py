@@ -48,20 +48,18 @@ def boost(
     """Boost trees on binned rows.
 
     ``codes``: uint64 (ceil(d / 8), n) from ``bins.words``, or uint8 (d, n) from ``bins.codes``,
-    of which words are made first; may be a read-only memory map. ``y`` (n,): targets, 0/1, class
-    numbers or grades, as the loss wants. ``loss``: ``"squared"``, ``"logistic"``,
-    ``"softmax"`` (classes from y), ``"lambdarank"``, or a ``Loss`` such as ``Softmax(26)``.
-    ``multiplicity`` (n,) >= 1: copies a row stands for, in loss and cost. ``queries``: row
-    boundaries (q+1,), lambdarank only.
-    ``ledger``: purchases so far (default none; updated in place, so that several calls may
-    share it). ``start`` (K, n): scores that the trees are added to, in place of the best constant,
-    which is then 0. ``offers``: until so many iterations are done only these features (d,) may be
-    tested, one offer after the other; by default all until the end. ``progress(done, total)`` is
-    called after every iteration. Trees of one iteration are K consecutive ones. The result has the
-    same bits for any number of threads.
+    which are first packed into words; may be a read-only memory map. ``y`` (n,): targets, 0/1,
+    class numbers or grades, by the loss. ``loss``: ``"squared"``, ``"logistic"``, ``"softmax"``
+    (classes from y), ``"lambdarank"``, or a ``Loss`` such as ``Softmax(26)``. ``multiplicity`` (n,)
+    >= 1: copies of each row, in loss and cost. ``queries``: row boundaries (q+1,), lambdarank only.
+    ``ledger``: purchases so far (default none; updated in place, so that several calls may share
+    it). ``start`` (K, n): scores to which trees are added, instead of the best constant, which is
+    then 0. ``offers``: pairs of a number of iterations and the features (d,) allowed until then; by
+    default all. ``progress(done, total)`` is called after every iteration. One iteration has K
+    consecutive trees. The result has the same bits for any number of threads.
 
-    Where the mean training loss rises above that at the start, that iteration is dropped, boosting
-    ends and the ensemble is marked ``diverged``; losses that are not ``Measured`` are not watched.
+    If the mean training loss rises above its start, that iteration is dropped, boosting ends and
+    the ensemble is marked ``diverged``. Only ``Measured`` losses are checked.
     """
     settings = settings or Settings()
     copies = None if multiplicity is None else np.array(multiplicity, np.int64)
@@ -105,7 +103,7 @@ def _iterations(
     grower: Grower, loss: Loss, data: Labels, base: Float64Array, start: Float64Array | None
 ) -> tuple[Callable[[int], list[GrownTree]], Callable[[], bool]]:
     """Two functions. The first grows one tree per output for up to so many iterations, and none if
-    no root is split. The second tells if the training loss is then above that at the start; squared
+    no root is split. The second returns True if the training loss is then above its start; squared
     loss at a learning rate up to 1 never is."""
     exact = isinstance(loss, Squared) and loss.outputs == 1 and start is None
     if exact and grower.settings.learning_rate <= 1:
@@ -122,16 +120,16 @@ class _Descent:
 
     def __init__(self, grower: Grower, loss: Loss, data: Labels, start: Float64Array) -> None:
         self.grower, self.loss, self.data, self.start = grower, loss, data, start
-        # asked once, since that is slow of protocols
+        # tested once, as isinstance is slow for protocols
         self.mean = loss.mean if isinstance(loss, Measured) else None
         self.scores = np.array(start, np.float64, order="C")
         self.slopes: Gradients | None = None
-        # whether the kernel that grows trees can bring gradients up to date
+        # True if the kernel that grows trees can also update gradients
         plain = type(loss).gradients in (Logistic.gradients, Softmax.gradients)
         self.classes = plain and len(data.y) <= PIECE and getattr(loss, "convex", False)
 
     def iterate(self, most: int) -> list[GrownTree]:
-        """One tree per output of up to so many iterations, none at all if no root is split."""
+        """One tree per output for up to ``most`` iterations; none if no root is split."""
         slopes = gradient, hessian = self.slopes or self._slopes()
         if not self.grower.settings.second_order:
             hessian = None
@@ -145,10 +143,10 @@ class _Descent:
         return self.grower.grow(gradient, hessian, self.scores)
 
     def diverges(self) -> bool:
-        """True if the mean loss is above that at the start, where that can be known.
+        """True if the mean loss is known to be above its start.
 
-        A convex loss l has l(start) >= l(f) + <its gradient at f, start - f>: where the latter is
-        not negative, l(f) is not above l(start), and the next iteration needs that gradient anyway.
+        A convex loss l has l(start) >= l(f) + <its gradient at f, start - f>. If the last term is
+        not negative, l(f) is not above l(start). The next iteration needs that gradient anyway.
         """
         if self.mean is None:
             return False
@@ -160,7 +158,7 @@ class _Descent:
 
     @cached_property
     def limit(self) -> float:
-        """The mean loss at the start, and what rounding may add."""
+        """The mean loss at the start, plus possible rounding."""
         assert self.mean is not None
         return self.mean(self.start, self.data) * (1 + ROUNDING)
 
@@ -172,7 +170,7 @@ class _Descent:
         copies = self.data.multiplicity
         if copies is not None:
             gradient = gradient * copies
-        # not @, whose threads would wait for work by spinning
+        # not @, whose threads would spin while waiting
         along = np.einsum("kn,kn->", gradient, self.scores)
         return float(along - np.einsum("kn,kn->", gradient, self.start))
 

@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from bench_trees.arrays import BoolArray, Float32Array, Float64Array, Int32Array
 
 LEAF = -1
-"""In ``feature``, ``left`` and ``right``: this node is a leaf."""
+"""Marks a leaf in ``feature``, ``left`` and ``right``."""
 
 VECTOR = -1
-"""In ``output``: the leaves of this tree number vectors, which are kept elsewhere."""
+"""Marks a tree in ``output`` whose leaves number vectors stored elsewhere."""
 
 _PER_NODE = ("feature", "threshold", "missing_left", "value")
 
@@ -24,7 +24,7 @@ _PER_NODE = ("feature", "threshold", "missing_left", "value")
 class Ensemble:
     """T trees that add to K outputs over d features.
 
-    Raises ValueError where the arrays do not describe such trees.
+    Raises ValueError if the arrays do not describe such trees.
     """
 
     start: Int32Array  # (T+1,) nodes of tree t are start[t]:start[t+1], its root first
@@ -32,12 +32,12 @@ class Ensemble:
     threshold: Float32Array  # (nodes,) x <= threshold goes left (inf: every number does)
     left: Int32Array  # (nodes,) absolute node numbers, later than the node; -1 at a leaf
     right: Int32Array
-    missing_left: BoolArray  # (nodes,) where NaN goes
+    missing_left: BoolArray  # (nodes,) True if NaN goes left
     value: Float64Array  # (nodes,) leaf output, learning rate included; 0 at inner nodes
-    output: Int32Array  # (T,) which of the K outputs the tree adds to, or VECTOR
+    output: Int32Array  # (T,) the output that the tree adds to, or VECTOR
     base: Float64Array  # (K,) the constant
     features: int  # d
-    diverged: bool = False  # boosting ended where the training loss rose above the constant's
+    diverged: bool = False  # boosting ended as the training loss rose above the constant's
 
     def __post_init__(self) -> None:
         for fault, found in _faults(self):
@@ -60,7 +60,7 @@ class Ensemble:
         return len(self.base)
 
     def select(self, trees: NDArray[np.integer[Any]]) -> Ensemble:
-        """The trees of these numbers (m,), in that order."""
+        """The trees with these numbers (m,), in that order."""
         sizes = np.diff(self.start)[trees]
         start = np.append(0, np.cumsum(sizes))
         nodes = np.repeat(self.start[trees] - start[:-1], sizes) + np.arange(start[-1])
@@ -76,8 +76,8 @@ class Ensemble:
         )
 
     def pruned(self, split: BoolArray) -> tuple[Ensemble, BoolArray]:
-        """The trees in which only these nodes (nodes,) split, each below another one, and which
-        nodes are left."""
+        """The trees in which only these nodes (nodes,) split, each below another one, and the
+        remaining nodes."""
         kept = np.zeros(self.nodes, dtype=bool)
         kept[self.start[:-1]] = True
         kept[self.left[split]] = kept[self.right[split]] = True
@@ -100,7 +100,7 @@ class Ensemble:
 
     @classmethod
     def concat(cls, parts: Sequence[Ensemble]) -> Ensemble:
-        """The trees of all parts, one part after the other; the constant is the first part's."""
+        """The trees of all parts in order; the constant is the first part's."""
         joined: dict[str, Any] = {
             name: np.concatenate([getattr(part, name) for part in parts])
             for name in (*_PER_NODE, "left", "right", "output")
@@ -117,8 +117,8 @@ class Ensemble:
     def of_trees(
         cls, trees: Sequence[Any], output: Sequence[int] | Int32Array, base: Any, features: int
     ) -> Ensemble:
-        """Of trees with sequences ``feature``, ``threshold``, ``left``, ``right`` (numbers within
-        the tree, negative at a leaf), ``missing_left`` and ``value``."""
+        """Build from trees with sequences ``feature``, ``threshold``, ``left``, ``right`` (numbers
+        within the tree, negative at a leaf), ``missing_left`` and ``value``."""
         start = np.cumsum([0, *(len(tree.left) for tree in trees)], dtype=np.int32)
         shift = np.repeat(start[:-1], np.diff(start))
 
@@ -128,7 +128,7 @@ class Ensemble:
 
         left, right = joined("left", np.int32), joined("right", np.int32)
         leaf = left < 0
-        feature = np.clip(joined("feature", np.int64), LEAF, features)  # one too large is refused
+        feature = np.clip(joined("feature", np.int64), LEAF, features)  # one too large is rejected
         return cls(
             start=start,
             feature=np.where(leaf, LEAF, feature).astype(np.int32),
@@ -143,7 +143,7 @@ class Ensemble:
         )
 
     def state(self) -> dict[str, Any]:
-        """The arrays by name, ``features`` as int, and ``diverged`` where it is so."""
+        """The arrays by name, ``features`` as int, and ``diverged`` if true."""
         arrays = {name: getattr(self, name) for name in _ARRAYS}
         return {**arrays, "features": self.features} | ({"diverged": True} if self.diverged else {})
 
@@ -163,7 +163,7 @@ _ARRAYS = {f.name: _TYPE.get(f.name, np.int32) for f in fields(Ensemble) if f.na
 
 
 def _faults(e: Ensemble) -> Iterator[tuple[str, Any]]:
-    """What may be wrong, and whether it is; a later fault can be told where no earlier one is."""
+    """Possible faults and their tests, in order: a later test assumes that earlier ones passed."""
     for name, dtype in _ARRAYS.items():
         array = getattr(e, name)
         fault = f"{name} must be one-dimensional {np.dtype(dtype)}"

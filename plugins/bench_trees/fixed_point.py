@@ -1,28 +1,27 @@
 """Gradients and their sums as integers: fixed point.
 
-A row's gradient and multiplicity travel in ONE 64-bit integer, so that a row costs one add per
-feature::
+A row's gradient and multiplicity share ONE 64-bit integer, so a row costs one add per feature::
 
     bit  63 ........................ count_bits ........ 0
          m * round(g * 2^gradient_exp)       |  m
 
-Integer sums are associative: the result has the same bits for any number of threads, and a
-parent minus its smaller child is exactly the other child. Hessians that differ between rows
-travel in a second integer, round(h * 2^hessian_exp).
+Integer sums are associative. The result thus has the same bits for any number of threads, and a
+parent minus its smaller child is exactly the other child. Hessians that differ between rows use a
+second integer, round(h * 2^hessian_exp).
 
 Resolution: ``count_bits`` holds the sum of multiplicities N; the remaining 62 - count_bits bits (at
 most 52) hold the largest possible sum of gradients, S = sum m |g|. A gradient is rounded by at most
 S 2^(count_bits - 62): with 100000 rows about 2^-28 of the mean gradient, with 4 million 2^-17.
-Scales are powers of two, so that gradients that are short binary fractions stay exact.
+Scales are powers of two, so gradients that are short binary fractions stay exact.
 
 Residuals of squared loss are exact from tree to tree: leaf values (learning rate included) are
-rounded to multiples of the unit, and so they ARE the model. Gradients g = f - y stay integers, and
-the next tree's root histogram follows from the last one's exactly: every copy in a leaf of value v
-adds v to its bins, and the leaf's histogram holds how many copies it has in each bin.
+rounded to multiples of the unit, so they ARE the model. Gradients g = f - y stay integers. The next
+tree's root histogram follows exactly from the last one: every copy in a leaf of value v adds v to
+its bins, and the leaf's histogram holds its copies in each bin.
 
 S is at most sqrt(N sum m g^2), and no tree raises that sum of squares: a leaf's step is at most its
-mean (learning rate <= 1) and rounding does not take it beyond twice the mean. So sums can never
-overflow, and the unit becomes finer (with one full count of the root) when the sum allows it::
+mean (learning rate <= 1), and rounding keeps it within twice the mean. So sums can never overflow.
+The unit becomes finer (with one full count of the root) when the sum allows it::
 
     N (with multiplicity)             1000   10^4   10^5   10^6   10^7
     bits of a sum                       52     48     45     42     38
@@ -38,7 +37,7 @@ import numpy as np
 
 from bench_trees.arrays import Float64Array, Int64Array
 
-SUM_BITS = 52  # so that every sum converts to float64 exactly
+SUM_BITS = 52  # every sum converts to float64 exactly
 LARGEST = 2.0**62  # single labels stay below it in units, fitted outliers included
 
 
@@ -55,7 +54,7 @@ def sum_bits(count_bits: int) -> int:
 
 
 def room(bits: int, total: int) -> float:
-    """The largest sum of so many bits: rounding adds at most 1/2 per copy."""
+    """The largest sum in ``bits`` bits: rounding adds at most 1/2 per copy."""
     return max(2.0**bits - total, 2.0 ** (bits - 1))
 
 
@@ -81,25 +80,25 @@ class Residuals:
 
     @property
     def share(self) -> float:
-        """Of a squared unit in ``squares``."""
+        """Share of a squared unit in ``squares``."""
         return (self.unit / self.most) ** 2 if self.most > 0 else 0.0
 
     @property
     def least(self) -> float:
-        """No finer unit has room while ``squares`` is above this."""
+        """Value of ``squares`` above which no finer unit has room."""
         if self.most == 0 or self.exponent >= self._single():
             return -math.inf
         bound = self._room() - math.log2(self.most) - self.exponent - 1
         return math.exp2(2 * bound + 1e-6) / self.total
 
     def refine(self) -> bool:
-        """Go to a finer unit if there is room for one; true if there was."""
+        """Change to a finer unit if there is room; return True if changed."""
         if self.squares <= 0 or self._finest() <= self.exponent:
             return False
         g = self.packed >> self.count_bits
         if len(self.copies):
             g //= self.copies
-        self.squares = self._sum_of_squares(g)  # without what many small changes have lost
+        self.squares = self._sum_of_squares(g)  # without the rounding of many small changes
         finer = self._finest() if self.squares > 0 else 0
         if finer <= self.exponent:
             return False
@@ -117,18 +116,18 @@ class Residuals:
         return min(max(min(exponent, self._single()), -1000), 1000)
 
     def _room(self) -> float:
-        """The logarithm of what sums may reach."""
+        """The logarithm of the largest sum."""
         return math.log2(room(sum_bits(self.count_bits), self.total))
 
     def _single(self) -> int:
-        """The finest unit, likewise, in which no single label can overflow."""
+        """The finest unit in which no single label can overflow, as a power of 1/2."""
         return math.floor(math.log2(LARGEST) - math.log2(self.most)) - 1
 
     def _rounded(self, exponent: int) -> Int64Array:
         return np.rint(np.ldexp(self.start, exponent)).astype(np.int64)
 
     def _sum_of_squares(self, g: Int64Array) -> float:
-        """In units of ``most`` squared."""
+        """The sum of squares in units of ``most`` squared."""
         if self.most == 0:
             return 0.0
         return self._weighed((np.ldexp(g.astype(np.float64), -self.exponent) / self.most) ** 2)
@@ -148,5 +147,5 @@ class Residuals:
 
     @property
     def packed(self) -> Int64Array:
-        """Gradients of all rows (n,) at the present scores."""
+        """Gradients of all rows (n,) at the current scores."""
         return self.values[:, 0]

@@ -1,13 +1,12 @@
 """Growing one tree at a time under a penalty.
 
 A kernel grows the tree as far as it can; Python pays, makes room, and has several threads score
-leaves of many rows.
-Every open leaf keeps the RAW gain of its best cut per feature (Peter et al., NIPS 2017, eq. 12);
-the charge (eq. 13) is subtracted when a choice is made, with the purchases of that moment. So a
-sensor bought in one leaf is at once refunded in all others, and nothing is ever added to a stored
-gain.
+leaves of many rows. Every open leaf keeps the RAW gain of its best cut per feature (Peter et al.,
+NIPS 2017, eq. 12). The charge (eq. 13) is subtracted when a choice is made, with the purchases of
+that moment. So a sensor bought in one leaf is at once free in all others, and stored gains never
+change.
 
-A leaf's histogram lives in a ``slot``, which the larger of two siblings takes over from the parent.
+A leaf's histogram is stored in a ``slot``; the larger of two siblings takes over its parent's.
 After two splits, of the root and of its smaller child::
 
     slot 0   ROOT, kept for the next tree
@@ -68,14 +67,14 @@ from bench_trees.settings import Settings
 from bench_trees.threads import Workers
 
 PARTS = 4  # of a task for each thread, as some words take longer than others
-LEVELS = 6  # of splits for which there is room from the start
-CELLS = 20_000_000  # codes of so many trees' rows: some ten milliseconds in one call
+LEVELS = 6  # of splits with room from the start
+CELLS = 20_000_000  # codes of the rows of all trees in one call: some ten milliseconds
 WORTH = 400_000
-"""Cells from which on several threads score leaves: some 0.2 ms of one thread."""
+"""Number of cells from which several threads score leaves: some 0.2 ms of one thread."""
 WORTH_TREES = 400_000
-"""Cells of an iteration's trees from which on several threads grow some of these each."""
+"""Number of cells of an iteration's trees from which several threads grow some trees each."""
 FEATURES, PER_BIN = 256, 10
-"""Histograms are not kept with at least so many features and at most so many rows for each bin."""
+"""Histograms are not kept with at least FEATURES features and at most PER_BIN rows per bin."""
 OTHER = Descent(0.0, 0.0, 0.0, np.empty(0))
 NONE = frozen(np.empty(0), np.float64)
 ANY = np.empty(0)
@@ -84,7 +83,7 @@ SQUARED = Newton(ANY, ANY, np.empty((0, 1)), ANY, NONE, NONE)
 
 
 class Grower:
-    """Grows trees on the same rows, charging one ledger; all buffers are made once and only ever
+    """Grows trees on the same rows, charging one ledger; all buffers are made once and may only
     grow."""
 
     def __init__(
@@ -101,7 +100,7 @@ class Grower:
         self.total = words.shape[1] if multiplicity is None else int(multiplicity.sum())
         self.account = Account(ledger, settings, self.copies)
         levels = LEVELS if settings.max_depth is None else min(settings.max_depth, LEVELS)
-        # for which there is room from the start: all there may be, if few
+        # leaves with room from the start: all possible ones, if few
         most = min(settings.max_leaves or 1 << levels, self.total // settings.min_rows)
         self.leaves = max(1, min(most, 1 << levels))
         count_bits = bits_for(self.total)
@@ -112,7 +111,7 @@ class Grower:
 
     def _make_buffers(self, words: UInt64Array, count_bits: int) -> None:
         n, d = words.shape[1], self.bins.features
-        # row numbers in leaf order, rising within every leaf; and room to work in
+        # row numbers in leaf order, rising within every leaf; and working space
         order, spare = np.empty((2, n), np.uint32)
         values = np.empty((n, 1), np.int64)
         self.rows = Rows(words, order, spare, values, values.copy(), self.copies)
@@ -133,14 +132,13 @@ class Grower:
             values=np.zeros(0),
         )
         self.out = GrownTree.leaf(0)
-        # of gradients and hessians: memory that was used before is several times as fast
+        # of gradients and hessians: memory used before is several times as fast
         self.integers = np.empty(2 * n, np.int64)
         self.units = np.ones(2)
         self.scratch = np.zeros(SCRATCH, np.int64)
 
     def _alone(self) -> "Grower":
-        """Another one that grows trees of the same account, in its own buffers and on one
-        thread."""
+        """Another grower for the same account, with its own buffers and one thread."""
         other = copy(self)
         other.crew = Workers(1)
         other._make_buffers(self.rows.words, self.sums.count_bits)
@@ -148,21 +146,21 @@ class Grower:
 
     def _splittable(self, words: UInt64Array, bins: Bins) -> BoolArray:
         usable = bins.counts > 1
-        for j in np.flatnonzero(~usable):  # one value cannot be split (NaN beside it can)
+        for j in np.flatnonzero(~usable):  # one value cannot be split (one value and NaN can)
             usable[j] = bool(codes_of(words, int(j)).any())
         return np.asarray(usable)
 
     def offer(self, features: BoolArray) -> None:
-        """Let the next trees test these features (d,) only."""
+        """Let the next trees test only these features (d,)."""
         bins, (words, n) = self.bins, self.rows.words.shape
         chosen = np.flatnonzero(features & self.splittable)
         word = chosen // CODES_PER_WORD
         groups = np.unique(word)
         begins = np.searchsorted(word, np.append(groups, words))
         d, everything = bins.features, len(chosen) == int(self.splittable.sum())
-        # the search of few rows scores whole words, so it takes all features or none
+        # the search of few rows scores complete words, so it takes all features or none
         few_rows = everything and d >= FEATURES and n * d <= PER_BIN * int(self.sums.first[-1])
-        # of a stored model they are read-only, which would compile another kernel
+        # a stored model's are read-only, which would compile another kernel
         edges, offset = frozen(bins.edges, np.float32), frozen(bins.offset, np.int64)
         self.usable = UsableFeatures(groups, begins, chosen, bins.counts, edges, offset, few_rows)
         self.others: list[Grower] = []
@@ -176,15 +174,15 @@ class Grower:
         classes: tuple[Float64Array, Float64Array] = (NONE, NONE),
         iterations: int = 1,
     ) -> list[GrownTree]:
-        """A tree for each of K outputs, fitted to -gradient (K, n) per copy, of which those whose
-        root is not split are a leaf of value 0; none if that is all of them. Their values are
-        added to ``scores`` (K, n).
+        """A tree for each of K outputs, fitted to -gradient (K, n) per copy. A tree whose root is
+        not split is a leaf of value 0; the list is empty if all are. Values are added to ``scores``
+        (K, n).
 
-        ``hessian`` (K, n) or (1, n) per copy, None where it is 1. Leaf values are Newton steps,
+        ``hessian`` (K, n) or (1, n) per copy, None if it is 1. Leaf values are Newton steps,
         computed from float64 sums, times the learning rate. With ``classes``, the labels (n,) and
-        the scores at the start (K n,), gradient and hessian are brought up to date, and up to so
-        many iterations follow one another, until the loss may be above that at the start. Raises
-        ValueError where a gradient or hessian is not finite (a diverging loss).
+        the scores at the start (K n,), gradient and hessian are updated. Up to ``iterations`` then
+        follow, until the loss may be above its start. Raises ValueError if a gradient or hessian is
+        not finite (a diverging loss).
         """
         outputs = len(gradient)
         self.count_root()
@@ -234,8 +232,8 @@ class Grower:
         return self._grow(values, self.units, descent, newton, most)
 
     def side_by_side(self, outputs: int) -> bool:
-        """True if the trees of one iteration are grown on several threads, each with its own
-        trees: they are worth it, and no tree changes what another one owes."""
+        """True if several threads each grow trees of one iteration: the trees are large enough, and
+        no tree changes another's charges."""
         if self.crew.threads == 1 or outputs * self._cells() < WORTH_TREES:
             return False
         account = self.account
@@ -243,11 +241,11 @@ class Grower:
         return outputs >= self.crew.threads and independent
 
     def grow_on(self, residuals: Residuals, most: int = 1) -> list[GrownTree]:
-        """Up to ``most`` trees, each fitted to the residuals that those before it leave; none
-        where a root is not split.
+        """Up to ``most`` trees, each fitted to the residuals of the previous ones; none if a root
+        is not split.
 
-        Their values are integer multiples of the residuals' unit. Pass the same
-        residuals each time, since the root's histogram is carried from one tree to the next.
+        Their values are integer multiples of the residuals' unit. Pass the same residuals each
+        time, since the root's histogram is carried from one tree to the next.
         """
         if residuals.refine():
             self.count_root()
@@ -259,12 +257,11 @@ class Grower:
         return trees
 
     def count_root(self) -> None:
-        """The next root's histogram has nothing to do with the last one's."""
+        """Count the next root's histogram instead of deriving it from the last."""
         self.carried.state[KNOWN] = False
 
     def at_once(self) -> int:
-        """Number of trees that one call may grow. A tree that changes what the next one owes is
-        grown by itself."""
+        """Number of trees that one call may grow: one if a tree changes the next one's charges."""
         if self.account.lazy or self.account.per_node:
             return 1
         return max(1, CELLS // max(1, self._cells()))
@@ -276,7 +273,7 @@ class Grower:
     def _grow(
         self, values: Int64Array, units: Float64Array, descent: Descent, newton: Newton, most: int
     ) -> list[GrownTree]:
-        """Up to so many trees; ``values`` (n, channels) are in these units."""
+        """Up to ``most`` trees; ``values`` (n, channels) are in these units."""
         self.sums = self.sums._replace(units=units)
         if self.sums.hist.shape[1] != values.shape[1]:
             hist = np.zeros((0, values.shape[1], self.sums.hist.shape[2]), np.int64)
@@ -322,7 +319,7 @@ class Grower:
 
     @contextmanager
     def _helped(self, extent: Extent) -> Iterator[None]:
-        """Other threads help to grow trees meanwhile."""
+        """Let other threads help to grow trees."""
         if len(extent.crew) == 0:
             yield
             return
@@ -330,7 +327,7 @@ class Grower:
         crew[:] = 0
 
         def help_out(me: int) -> None:
-            # each thread has its own highest gains, so that no result depends on another thread
+            # each thread has its own highest gains: no result depends on another thread
             cuts = tree.cuts._replace(reached=np.empty(len(tree.cuts.reached)))
             if self.usable.few_rows:
                 self._search(crew, me, cuts)
@@ -345,7 +342,7 @@ class Grower:
                 crew[TASK] = -1
 
     def _search(self, crew: Int64Array, me: int = 0, cuts: Cuts | None = None) -> None:
-        """Score the leaves that wait, which have few rows."""
+        """Score the waiting leaves, which have few rows."""
         _, rows, usable, *how, _, _, _ = self.buffers
         tree = self.tree
         work = tree.work if me else tree.work[: tree.state[WAITING]]
@@ -379,7 +376,7 @@ class Grower:
         return int(self.tree.state[NODES])
 
     def _reserve(self, nodes: int) -> None:
-        """Room for so many nodes, and for the tree among those that are done."""
+        """Make room for ``nodes`` nodes, and for the tree among the finished ones."""
         tree = self.tree
         if nodes > len(tree.work):
             self.carried = self.carried._replace(counted=grown(self.carried.counted, nodes))
@@ -399,9 +396,9 @@ class Grower:
             self.out = longer
 
     def _any_order(self) -> bool:
-        """True if best-first growth makes the same splits in any order: there is room for all of
-        them, and no split changes what another leaf owes. Then whole levels are split and scored,
-        because their leaves share cache lines of the rows' words."""
+        """True if best-first growth makes the same splits in any order: all fit, and no split
+        changes another leaf's charges. Then complete levels are split and scored, because their
+        leaves share cache lines of the rows' words."""
         s = self.settings
         if s.order != "best" or s.max_depth is None:
             return False
@@ -410,7 +407,7 @@ class Grower:
         return s.max_leaves is None or s.max_leaves.bit_length() > s.max_depth
 
     def _pay(self) -> None:
-        """Pay the splits that were found."""
+        """Pay for the splits that were found."""
         account, state = self.account, self.tree.state
         moves = self.tree.moves[: state[FOUND]]
         owed, refunded = account.coupled_owed, False
@@ -421,7 +418,7 @@ class Grower:
         state[PAID] = True
 
     def _open_accounts(self) -> None:
-        """Open those of the children that the splits have made."""
+        """Open the accounts of the children made by the splits."""
         table, order = self.tree.nodes.integers, self.rows.order
         moves = self.tree.moves[: self.tree.state[FOUND]]
         left = self.count - 2 * len(moves)
@@ -435,14 +432,14 @@ class Grower:
             left += 2
 
     def _reconsider(self, cheaper: BoolArray) -> None:
-        """Open leaves choose again now that some features (d,) owe less, whose gains may have been
-        left out."""
+        """Let open leaves choose again after some features (d,) became cheaper, whose gains may be
+        missing."""
         tree, usable = self.tree, self.usable
         table = tree.nodes.integers[: self.count]
         scored = (table[:, growth.LEFT] < 0) & (table[:, growth.STATE] != growth.NEW)
         nodes = np.flatnonzero(scored)
         table[nodes, growth.STATE] = growth.SCORED
-        pairs = np.full((len(nodes), 7), -1)  # each by itself, as ``best_cuts`` reads it
+        pairs = np.full((len(nodes), 7), -1)  # one node each, in the form for ``best_cuts``
         pairs[:, 2], pairs[:, 5] = table[nodes, growth.SLOT], nodes
         features = usable.features[cheaper[usable.features]]
         cuts = tree.cuts._replace(reached=np.full(len(tree.cuts.reached), -np.inf))
@@ -454,10 +451,10 @@ class Grower:
             best_cuts(self.sums, pairs, features, *how)
 
     def _grown(self) -> list[GrownTree]:
-        """The trees that are done; they buy what is free."""
+        """The finished trees, after buying their free features."""
         o, trees, node, leaf, state = self.out, [], 0, 0, self.tree.state
         written = int(state[WRITTEN])
-        if 2 * written < len(o.feature):  # what is kept is not mostly room
+        if 2 * written < len(o.feature):  # keeps only the written part of mostly empty arrays
             kept: list[Any] = [array[: written + 1].copy() for array in o]
             o = GrownTree(*kept)
         for count in self.tree.sizes[: state[TREES]].tolist():

@@ -1,8 +1,8 @@
 """Walking an ensemble: scores, the sensors on each row's path, and the splits evaluated.
 
-One pass over the rows gives all of it for every reported prefix of trees
+One pass over the rows gives all of these for every reported prefix of trees
 (``kernels/traversal.py``). A row's score is summed tree by tree in float64 in the order of the
-trees, whatever rows stand next to it: a block and a single row give the same bits.
+trees, independently of the other rows: a block and a single row give the same bits.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from bench_trees.kernels.traversal import Layout, Steps, Walked, ordered, walk_t
 
 __all__ = ["Layout", "Needs", "Steps", "Walked", "lay_out", "walk"]
 
-_LOWEST, _HIGHEST = -(2**31), 2**31 - 1  # keys: below and above those of all numbers
+_LOWEST, _HIGHEST = -(2**31), 2**31 - 1  # keys below and above all numbers
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Needs:
-    """Which sensors a feature needs, in row-compressed form, and what a split on it multiplies."""
+    """Sensors needed by each feature, in row-compressed form, and the multiplier of its splits."""
 
     start: Int32Array  # feature j needs the sensors needed[start[j]:start[j + 1]]
     needed: Int32Array
@@ -53,7 +53,7 @@ def lay_out(
     every = np.arange(len(trees.start) - 1)
     picked = every if chosen is None else np.asarray(chosen, dtype=np.int64)
     first, tree, left, level, splits = _level_by_level(trees, needs, picked)
-    order = np.argsort(tree, kind="stable")  # the nodes of a tree together, still by level
+    order = np.argsort(tree, kind="stable")  # a tree's nodes together, still by level
     place = np.empty(len(order), dtype=np.int32)
     place[order] = np.arange(len(order))
     node, tree, left, level = first[order], tree[order], left[order], level[order]
@@ -89,7 +89,7 @@ def lay_out(
 
 def _level_by_level(trees: Any, needs: Needs, picked: Int64Array) -> tuple[NDArray[Any], ...]:
     """All nodes of the picked trees, level by level, children in pairs: their numbers, trees,
-    places of their left children (-1 at a leaf), levels, and multipliers on the way there."""
+    places of their left children (-1 at a leaf), levels, and sums of multipliers on the path."""
     parts: list[tuple[NDArray[Any], ...]] = []
     node, tree = trees.start[picked].astype(np.int64), np.arange(len(picked))
     splits, placed = np.zeros(len(picked)), 0
@@ -137,8 +137,8 @@ def walk(
     """Continue from the last step of ``before`` through all ``steps``.
 
     ``X`` float32 (N, d); ``rows`` (n,) picks the rows to walk (default all), in the order of
-    ``before``'s rows. Cells of features that no evaluated split of a row asks for do not
-    influence that row's result.
+    ``before``'s rows. Cells that no evaluated split of a row reads do not influence that row's
+    result.
     """
     picked = np.arange(len(X), dtype=np.int64) if rows is None else rows
     p, n = len(steps.ends), len(picked)

@@ -1,8 +1,8 @@
 """Losses that boosting minimises: gradients and hessians per copy of a row.
 
-A loss is a small value; ``Loss`` is the shape a custom one must have, ``Measured`` what one may
-have besides, so that boosting sees where it diverges. Scores are (K, n). All
-losses are written so that a row of multiplicity m weighs as m copies of it do.
+A loss is a small value; ``Loss`` is the required interface of a custom one. ``Measured`` is
+optional and lets boosting detect divergence. Scores are (K, n). In all losses a row of multiplicity
+m weighs the same as m copies.
 """
 
 import math
@@ -28,12 +28,12 @@ class Labels:
     y: Float64Array  # (n,)
     multiplicity: Int64Array | None = None  # (n,)
     queries: Int64Array | None = None  # (q + 1,) row boundaries
-    # what a loss makes of these labels once, by the loss
+    # data derived once from these labels, by loss
     memory: dict[object, Any] = field(default_factory=dict, repr=False, compare=False)
 
     @property
     def mass(self) -> Float64Array:
-        """Copies that each row stands for (n,)."""
+        """Copies of each row (n,)."""
         copies = self.multiplicity
         return np.ones(len(self.y)) if copies is None else copies.astype(np.float64)
 
@@ -43,7 +43,7 @@ class Labels:
 
 
 Gradients = tuple[Float64Array, Float64Array | None]
-"""Gradient (K, n) and hessian (K, n), None where it is 1; per copy."""
+"""Gradient (K, n) and hessian (K, n), None if it is 1; per copy."""
 
 
 class Loss(Protocol):
@@ -54,7 +54,7 @@ class Loss(Protocol):
         """Number of scores K per row."""
 
     def base(self, labels: Labels) -> Float64Array:
-        """The best constant scores (K,). Raises ValueError on labels it cannot take."""
+        """The best constant scores (K,). Raises ValueError for unfit labels."""
 
     def gradients(self, scores: Float64Array, labels: Labels, crew: Workers) -> Gradients:
         """First and second derivatives at scores (K, n)."""
@@ -64,8 +64,8 @@ class Loss(Protocol):
 class Measured(Protocol):
     """A loss whose value at given scores can be computed.
 
-    One with ``convex = True`` is convex in the scores, and its gradients are those of that value:
-    they rule out most rises without it.
+    With ``convex = True`` it is convex in the scores and has that value's gradients: these rule out
+    most rises without computing the value.
     """
 
     def mean(self, scores: Float64Array, labels: Labels) -> float:
@@ -73,7 +73,7 @@ class Measured(Protocol):
 
 
 def named(name: str, y: Float64Array) -> Loss:
-    """The loss of that name. Raises ValueError for an unknown one."""
+    """The loss with that name. Raises ValueError for an unknown one."""
     known: dict[str, Callable[[], Loss]] = {
         "squared": Squared,
         "logistic": Logistic,
@@ -161,13 +161,13 @@ class Softmax:
 
 @dataclass(frozen=True, slots=True)
 class LambdaRank:
-    """LambdaRank (Burges, 2010) with the weights of NDCG, as LightGBM computes it.
+    """LambdaRank (Burges, 2010) with the weights of NDCG, as computed by LightGBM.
 
-    Over pairs i, j of a query with y_i > y_j of which one is within the first ``truncation`` by
-    score: cost log(1 + exp(-(f_i - f_j))) times |change of NDCG if they swapped|, the ideal DCG
-    truncated likewise, gain 2^y - 1. A pair is divided by 0.01 + |f_i - f_j| and a query's
+    Over pairs i, j of a query with y_i > y_j and one of them within the first ``truncation`` by
+    score: cost log(1 + exp(-(f_i - f_j))) times |change of NDCG if they swapped|, with the ideal
+    DCG equally truncated and gain 2^y - 1. A pair is divided by 0.01 + |f_i - f_j| and a query's
     gradients by their sum over its logarithm, so that no query dominates. Ties keep row order.
-    Copies of a row take consecutive ranks, and their mean is the row's gradient. Documents further
+    Copies of a row take consecutive ranks, and their mean is the row's gradient. Documents more
     than 700 below the best of their query count as equally far, where powers of e end.
     """
 
@@ -175,7 +175,7 @@ class LambdaRank:
     outputs: int = 1
 
     def base(self, labels: Labels) -> Float64Array:
-        """Zero: a constant moves no rank."""
+        """Zero: a constant changes no rank."""
         queries = labels.queries
         if queries is None or queries[0] != 0 or queries[-1] != len(labels.y):
             raise ValueError("lambdarank needs query boundaries that cover all rows")
@@ -195,7 +195,7 @@ class LambdaRank:
             _rank_long(f, ranking, start, stop)
             lambdas(f, ranking, (start, stop), self.truncation, gradient, hessian)
 
-        # a few pieces for each thread, as queries of one length stand together; less than FEW_ROWS,
+        # a few pieces for each thread, as queries of one length are adjacent; fewer than FEW_ROWS,
         # some 0.2 ms, are not worth a thread
         pieces = max(1, min(4 * crew.threads, len(f) // FEW_ROWS))
         blocks = -(-len(ranking.lengths) // LANES)

@@ -6,8 +6,9 @@ so far, a split of a leaf on feature m is charged (Peter et al., NIPS 2017, eq. 
 
     sum over m's sensors k of  coupled_k (1 - D_k) + lazy_k U_k(leaf)   +   split_m W(leaf)
 
-U_k(leaf), the sum of 1 - C_ik over the leaf's rows i, is the multiplicity of those that have not
-paid k; W(leaf) is that of all. ``growth._choose`` sums the three terms, from these arrays:
+U_k(leaf), the sum of 1 - C_ik over the leaf's rows i, is the multiplicity of rows that have not
+paid k; W(leaf) is the multiplicity of all. ``growth._choose`` sums the three terms, from these
+arrays:
 
     Ledger.bought  D (s,)      Ledger.paid  C (s, n) as bits     Account.unpaid[leaf]  U (s,)
 """
@@ -26,7 +27,7 @@ from bench_trees.settings import Settings
 class Penalty:
     """Prices of acquiring and evaluating, in loss units; zeros = free.
 
-    Raises ValueError on negative or non-finite prices and on shapes that do not fit.
+    Raises ValueError for negative or non-finite prices and for unfit shapes.
     """
 
     start: Int32Array  # (d+1,) feature j needs sensors needed[start[j]:start[j+1]]
@@ -72,7 +73,7 @@ class Penalty:
         lazy: Float64Array | None = None,
         split: Float64Array | None = None,
     ) -> Self:
-        """Prices over given sensors; what is left out is free."""
+        """Prices over given sensors; omitted ones are free."""
         d = len(start) - 1
         return cls(
             start=np.asarray(start, np.int32),
@@ -84,7 +85,7 @@ class Penalty:
 
     @classmethod
     def plain(cls, features: int, **prices: Float64Array | None) -> Self:
-        """Every feature its own sensor; ``prices`` as ``over`` takes them."""
+        """Every feature as its own sensor; ``prices`` as for ``over``."""
         start = np.arange(features + 1, dtype=np.int32)
         return cls.over(start, start[:-1], features, **prices)
 
@@ -112,7 +113,7 @@ class Ledger:
         return self._per_feature(self.penalty.lazy * unpaid)  # eq. 13
 
     def buy(self, *features: int) -> bool:
-        """Pay the features' coupled sensors; true if that changes what is owed."""
+        """Pay the features' coupled sensors; return True if that changes a charge."""
         sensors = np.concatenate([self.penalty.of(feature) for feature in features])
         new = sensors[~self.bought[sensors]]
         self.bought[new] = True
@@ -125,34 +126,34 @@ class Ledger:
 
 
 class Account:
-    """Charges the splits of one tree after the other to a ledger."""
+    """Charges the splits of one tree after another to a ledger."""
 
     def __init__(self, ledger: Ledger, settings: Settings, copies: Int64Array) -> None:
         self.ledger = ledger
         self.per_node = settings.charge == "node"
-        self.copies = copies  # (n,) the multiplicity, or (0,) where all are 1
+        self.copies = copies  # (n,) the multiplicity, or (0,) if all are 1
         self.lazy = bool(ledger.penalty.lazy.any())
-        self.bought: set[int] = set()  # features whose coupled sensors are
+        self.bought: set[int] = set()  # features whose coupled sensors are bought
         self.lazy_owed = np.zeros((0, ledger.penalty.features))  # of every node, if there are any
         self.coupled_owed = ledger.coupled_owed()  # (d,) after the purchases so far
         self.begin()
 
     def begin(self) -> None:
         """Open the account of a new tree."""
-        self.unpaid: dict[int, Int64Array] = {}  # U of every node (s,), empty where nothing is lazy
+        self.unpaid: dict[int, Int64Array] = {}  # U of every node (s,), empty if nothing is lazy
         if self.lazy:
             self._open(0, self.ledger.unpaid.copy())
 
     def end(self, features: Int64Array) -> None:
-        """Buy what the tree that is done uses and has not paid for: what is free and, with
-        ``charge="node"``, everything. ``features`` are -1 at leaves."""
+        """Buy unpaid sensors used by the finished tree: the free ones and, with ``charge="node"``,
+        all. ``features`` are -1 at leaves."""
         new = set(features.tolist()) - self.bought - {-1}
         if new and self.ledger.buy(*new):
             self.coupled_owed = self.ledger.coupled_owed()
         self.bought |= new
 
     def pay(self, node: int, feature: int, rows: UInt32Array) -> bool:
-        """Charge a split of the node with these rows; true if other leaves now owe less."""
+        """Charge a split of the node with these rows; return True if other leaves now owe less."""
         refunded = False
         if not self.per_node and feature not in self.bought:
             self.bought.add(feature)
@@ -173,8 +174,8 @@ class Account:
     ) -> None:
         """U of both children from the parent's; ``counts``: of the parent and of the smaller child.
 
-        Only a sensor that some of the parent's rows have paid and others not needs a scan, and only
-        of the smaller child.
+        A scan is needed only for sensors that some of the parent's rows have paid, and only for the
+        smaller child.
         """
         unpaid = self.unpaid.pop(parent)
         own = np.where(unpaid == counts[0], counts[1], 0)

@@ -8,14 +8,14 @@ _CHOICES = {"order": ("best", "level"), "stop": ("net", "raw"), "charge": ("tree
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Hyper-parameters of ``boost``. Raises ValueError on values out of range.
+    """Hyper-parameters of ``boost``. Raises ValueError for values out of range.
 
     ``second_order``: Newton steps from the loss's hessians; otherwise every row has hessian 1
     (times weight and multiplicity), which is least squares on the residuals.
     ``order``: ``"best"`` splits the open leaf of highest net gain next; ``"level"`` the first one
     with positive net gain, level by level and left to right.
-    ``stop``: ``"net"`` ends a tree when no net gain is positive, and training when a root is
-    left unsplit; ``"raw"`` goes on while a raw gain is positive, choosing by net gain.
+    ``stop``: ``"net"`` ends a tree when no net gain is positive, and training when a root is left
+    unsplit; ``"raw"`` continues while a raw gain is positive, choosing by net gain.
     ``charge``: ``"tree"`` pays a coupled sensor once, effective at once; ``"node"`` charges at
     every node of the first tree that uses it and always splits (level order only).
     """

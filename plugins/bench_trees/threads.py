@@ -7,14 +7,14 @@ from itertools import count
 
 PIECE = 1 << 15  # rows that one thread takes at a time
 Piece = Callable[[int, int], None]
-"""Does the work of items ``start:stop`` and writes nowhere else."""
+"""Process items ``start:stop`` and write nowhere else."""
 
 
 class Workers:
     """Runs pieces on a fixed number of threads; the calling thread is one of them.
 
     Pieces are handed out as threads become free. Each writes to its own place, so the result does
-    not depend on who took which.
+    not depend on their assignment.
     """
 
     def __init__(self, threads: int, pool: ThreadPoolExecutor | None = None) -> None:
@@ -23,7 +23,7 @@ class Workers:
 
     def run(self, piece: Piece, items: int, chunk: int) -> None:
         """Call ``piece(start, stop)`` until ``range(items)`` is covered in steps of ``chunk``, or
-        once where there is one thread."""
+        once with a single thread."""
         helpers = min(self.threads, -(-items // chunk)) - 1
         if self._pool is None or helpers < 1:
             piece(0, items)
@@ -41,8 +41,8 @@ class Workers:
 
     @contextmanager
     def beside(self, action: Callable[[int], None]) -> Iterator[None]:
-        """Call ``action(k)`` on every other thread k = 1, 2, ... while the ``with`` block runs,
-        which must see to it that they end. One that has not begun by then is not called."""
+        """Call ``action(k)`` on every other thread k = 1, 2, ... during the ``with`` block, which
+        must end these calls. A call that has not begun by then is cancelled."""
         numbers = range(1, self.threads if self._pool else 1)
         others = [self._pool.submit(action, k) for k in numbers] if self._pool else []
         try:

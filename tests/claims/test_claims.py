@@ -100,7 +100,7 @@ def test_what_stands_in_never_counts():
     stand_in = frame(rows("cheap", [(1, 1, 1)], stand_in=True))
     assert judge(Claim.of(QUALITY), stand_in, ACCURACY).word == UNRUN
     found = settle(Claim.of(QUALITY), info(use("sim", stand_in_for="letters")), stand_in)
-    assert (found.word, found.how) == (ABSENT, "sim stood in, which never counts")
+    assert (found.word, found.how) == (ABSENT, "sim is a stand-in, which never counts")
 
 
 def test_data_that_the_run_skipped_are_absent():
@@ -147,7 +147,7 @@ def test_repeats_that_one_learner_did_not_finish_are_left_out_and_said(measure, 
     constant = [*NONE, *rows("constant", [(0, 0.5, 0.5)], seed=1)]
     found = judge(Claim.of({**BASE, **two}), frame(CHEAP, POOR, constant, *again), ACCURACY)
     assert (found.word, found.measured) == (HOLDS, pytest.approx(figure))
-    assert found.how.endswith("1 repeat; 1 more without results of all; failed trials: 1")
+    assert found.how.endswith("1 repeat; 1 more without results of every learner; failed trials: 1")
 
 
 def test_sizes_are_those_of_the_data_set_and_only_the_papers_profile_can_fail_them():
@@ -214,14 +214,14 @@ def test_a_run_without_the_claims_metric_or_cost_does_not_settle_it():
         ({"learners": [{"trees": 1}, "b"]}, "a learner is a name or a table"),
         ({"measure": "sizes"}, "sizes = "),
         ({"measure": "none"}, "needs a reason"),
-        ({"holds": 3}, "key 'holds': 3 is of another type"),
-        ({"keeps": "0.9"}, "key 'keeps': '0.9' is of another type"),
+        ({"holds": 3}, "key 'holds': 3 has the wrong type"),
+        ({"keeps": "0.9"}, "key 'keeps': '0.9' has the wrong type"),
         ({"near": 1, "within": 0.1}, "either holds"),
         ({"measure": "cost"}, "measure cost needs floor"),
-        ({"measure": "minutes"}, "measure minutes has no holds"),
+        ({"measure": "minutes"}, "measure minutes takes neither holds"),
         ({"measure": "minutes", "holds": "", "floor": ">= 1"}, "measure minutes has no floor"),
-        ({"measure": "margin", "budgets": [3], "anywhere": True}, "anywhere = true goes without"),
-        ({"floor": ">= 1", "anywhere": True}, "anywhere = true goes without"),
+        ({"measure": "margin", "budgets": [3], "anywhere": True}, "anywhere = true excludes"),
+        ({"floor": ">= 1", "anywhere": True}, "anywhere = true excludes"),
         ({"measure": "margin"}, "budgets = "),
         ({"measure": "margin", "budgets": [3, 2]}, "budgets = "),
         ({"measure": "margin", "budgets": ["2", 3]}, "budgets = "),

@@ -150,7 +150,7 @@ def test_stages_that_turn_no_row_away_do_not_tell_what_they_read():
     own = trial("first", (5, cascade((1.0, (7, 0, 0)), (1.0, (1, 3, 3)), (0.3, (0, 4, 2)))))
     found = judged("bought-first", own, PLAIN, prices=CHEAP, holds="> 0.5")
     assert (found.word, found.shown) == (FAILS, "-")
-    assert "what is bought there is not kept, or does not tell it" in found.how
+    assert "the purchases there are not stored, or do not determine it" in found.how
 
 
 def test_stages_are_counted_at_the_best_point_on_validation():

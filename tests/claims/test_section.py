@@ -27,7 +27,7 @@ def test_claims_are_judged_on_the_runs_own_rows_and_never_on_a_stand_in():
         ("licensed", "data absent", "-"),
         ("absent", "data absent", "-"),
     ]
-    assert found[2].how == "yahoo-sim stood in, which never counts"
+    assert found[2].how == "yahoo-sim is a stand-in, which never counts"
     assert sections()[0].summary == SUMMARY
 
 

@@ -123,7 +123,7 @@ def test_what_rests_on_values_of_ours_or_on_a_figure_says_so():
     found = verdict("cstc-synthetic-cost", [(12, 0.0)], metric="mse")
     assert found.data == GENERATED
     ours = "the quadrants' means and the numbers of rows"
-    assert found.rests == f"generated, of which ours: {ours}"
+    assert found.rests == f"generated (our choice: {ours})"
     assert tally([found]) == "holds: 1 (generated: 1)"
     drawn = verdict("cegb-forest-order", [(9, 0.9)], [(9, 0.8)])
     assert drawn.rests == "the paper's data; from a figure only"

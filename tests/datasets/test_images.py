@@ -176,7 +176,7 @@ def spoilt(root, how):
         ("one class", "all pictures lie in 'across'"),
         ("loose", "stray.png lies in no class folder"),
         ("few", "class 'down' has 10 pictures and needs 11 .8 to train, 2 to validate"),
-        ("corrupt", "down/image_0003.png is no picture that can be read"),
+        ("corrupt", "down/image_0003.png cannot be read as a picture"),
         ("gone", "no such folder"),
     ],
 )

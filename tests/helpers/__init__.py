@@ -1,1 +1,1 @@
-"""What several test modules share: toys, fakes, cases and references."""
+"""Helpers shared by several test modules: toys, fakes, cases and references."""

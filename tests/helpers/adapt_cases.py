@@ -1,4 +1,4 @@
-"""Large models to stand behind ADAPT's gates, and how to fit and judge a pair in tests."""
+"""Large models for use behind ADAPT's gates, and ways to fit and judge a pair in tests."""
 
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
@@ -21,7 +21,7 @@ from helpers.fakes import FakeContext
 
 @dataclass(frozen=True, eq=False)
 class Rule:
-    """A line of the weighted sum of the columns; all of their sensors are bought."""
+    """A linear score of the columns; all their sensors are bought."""
 
     weights: Any
     prices: Prices
@@ -44,7 +44,7 @@ class Rule:
         yield Prediction({"part": 2}, line, {"path": bill, "model": bill})
 
     def state(self):
-        """The weights; prices are those of the model around it in these tests."""
+        """The weights; in these tests the model around it supplies the prices."""
         return {"weights": self.weights, "sensor": self.prices.sensor}
 
     @classmethod
@@ -73,7 +73,7 @@ class Fixed:
 
 
 def fitted(learner, splits, **more):
-    """Fit a learner and what it needs."""
+    """Fit a learner and the learners it needs."""
     splits = splits.complete()
     below = {need: fitted(need, splits, **more) for need in learner_of(learner).needs()}
     context = FakeContext(splits.task, splits.classes, models=below, **more)
@@ -94,7 +94,7 @@ def curve(model, part, prices):
 
 def cheapest(model, splits, loss=0.0):
     """Test cost, test accuracy and f0's test cost at the point of least cost on validation whose
-    accuracy there is at most ``loss`` below that of f0."""
+    accuracy there is at most ``loss`` below f0's."""
     _, right, paid = curve(model, splits.valid, splits.prices)
     good = np.flatnonzero(right >= right[-1] - loss)
     chosen = good[np.argmin(paid[good])]
@@ -103,7 +103,7 @@ def cheapest(model, splits, loss=0.0):
 
 
 def binary(X, y, prices, multiplicity=None):
-    """One split three times."""
+    """The same rows as all three splits."""
     part = Examples(np.asarray(X, dtype=np.float32), np.asarray(y, float), None, multiplicity)
     return Splits(part, part, part, prices=prices, task=Task.BINARY, classes=2)
 

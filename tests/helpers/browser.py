@@ -33,7 +33,7 @@ def executable():
 
 @dataclass
 class Page:
-    """One open tab. ``events`` collects everything the browser says by itself."""
+    """One open tab. ``events`` collects the browser's unsolicited messages."""
 
     read: int
     write: int
@@ -84,7 +84,7 @@ class Page:
             time.sleep(0.05)
 
     def requests(self):
-        """All addresses the page asked for, itself included."""
+        """All addresses requested by the page, itself included."""
         sent = [e["params"] for e in self.events if e["method"] == "Network.requestWillBeSent"]
         return [str(params["request"]["url"]) for params in sent]
 
@@ -111,7 +111,7 @@ os.execv(sys.argv[3], sys.argv[3:])
 
 
 def _high_pipe():
-    """A pipe whose numbers are above those that the browser wants for its own."""
+    """A pipe whose numbers are above the ones that the browser reserves."""
     read, write = os.pipe()
     high = (fcntl.fcntl(read, fcntl.F_DUPFD, 20), fcntl.fcntl(write, fcntl.F_DUPFD, 20))
     os.close(read)
@@ -121,7 +121,7 @@ def _high_pipe():
 
 @contextlib.contextmanager
 def opened(path, profile, script=True):
-    """The file in a browser of its own, with console and network watched from the start."""
+    """The file in a separate browser, with console and network watched from the start."""
     here_read, there_write = _high_pipe()
     there_read, here_write = _high_pipe()
     browser = [str(executable()), *FLAGS, f"--user-data-dir={profile}", "about:blank"]

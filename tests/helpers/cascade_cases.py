@@ -1,4 +1,4 @@
-"""Small problems for the tests of Soft-Cascade and AND-OR, and what serving them means."""
+"""Small problems for the tests of Soft-Cascade and AND-OR, and the definition of serving them."""
 
 import numpy as np
 from scipy.special import expit
@@ -35,7 +35,7 @@ def fit(kind, train, task, at=None, **how):
 
 
 def stage_scores(model, x):
-    """What each stage scores one row, tree by tree."""
+    """Scores of one row by each stage, tree by tree."""
     ensemble = model.chain.ensemble
     return [
         float(s.bias[0])

@@ -1,4 +1,4 @@
-"""Rows of runs and runs' records small enough to judge claims on by eye."""
+"""Rows and records of runs small enough to judge claims by eye."""
 
 import pandas as pd
 

@@ -12,7 +12,7 @@ from helpers.commands import BENCH, Ended, write_csv
 
 @pytest.fixture
 def elsewhere(tmp_path, monkeypatch):
-    """A folder of its own to work in, with nothing set outside."""
+    """A separate working folder, with no settings from outside."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [*sys.path])
     for name in ("BENCH_STORE", "BENCH_DATA", "NO_COLOR", "COLUMNS", "_BENCH_COMPLETE"):
@@ -37,7 +37,7 @@ def bench(elsewhere, capsys):
 
 @pytest.fixture
 def shell(elsewhere):
-    """The installed command in a process of its own."""
+    """The installed command in a separate process."""
 
     def run(*words, **environment):
         done = subprocess.run(
@@ -56,7 +56,7 @@ def shell(elsewhere):
 @pytest.fixture
 def material(elsewhere):
     """A folder with a plugin module, a data file and a cost file."""
-    sys.modules.pop("mine", None)  # that of another test
+    sys.modules.pop("mine", None)  # another test's
     shutil.copy(Path(__file__).parent / "toy_plugin.py", elsewhere / "mine.py")
     write_csv(elsewhere / "data.csv")
     (elsewhere / "costs.csv").write_text("a,10\nb,5\nc,1\n")
@@ -65,7 +65,7 @@ def material(elsewhere):
 
 
 DONE = {}
-"""How runs ended that tests begin with, and the folders they were made in."""
+"""Finished runs that tests begin with, and the folders they were made in."""
 
 
 @pytest.fixture

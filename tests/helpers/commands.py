@@ -1,4 +1,4 @@
-"""What the tests of the command line share: how to call it, and a small data file."""
+"""Helpers for tests of the command line: a call of the command, and a small data file."""
 
 import sys
 from collections.abc import Callable
@@ -12,7 +12,7 @@ QUICK = (*DATA, "-p", "mine", "--executor", "inline")
 
 @dataclass(frozen=True)
 class Ended:
-    """How a command ended."""
+    """Outcome of a command."""
 
     status: int
     out: str
@@ -23,7 +23,7 @@ Run = Callable[..., Ended]
 
 
 def write_csv(path, rows=120):
-    """Three columns, of which the first decides the label, the second a little."""
+    """Three columns; the first decides the label, the second a little."""
     lines = ["a,b,c,label"]
     for i in range(rows):
         a, b, c = (i * 7) % 11 - 5, (i * 5) % 7 - 3, (i * 3) % 5 - 2

@@ -1,4 +1,4 @@
-"""Exported C, compiled by what is there, and run on rows."""
+"""Exported C, compiled by an available compiler and run on rows."""
 
 import shutil
 import subprocess
@@ -26,7 +26,7 @@ def compiled(folder, main, place, flags, compiler):
 
 
 def served(folder, place, flags, compiler, cap=0.0, rows=X):
-    """What the compiled model makes of the rows: (n, K + 3)."""
+    """Output of the compiled model for the rows, (n, K + 3)."""
     write_c(place / "c", folder)
     program = compiled(place / "c", "serve_rows.c", place, flags, compiler)
     rows.tofile(place / "rows")

@@ -14,7 +14,7 @@ from bench_core import Task
 
 
 def problem(seed=0, n=60, trees=6, sensors=4, **changed):
-    """Correlated columns, unbalanced labels that depend on them, every tree needs some sensor."""
+    """Correlated columns, unbalanced labels that depend on them; every tree needs some sensor."""
     rng = np.random.default_rng(seed)
     latent = rng.normal(size=n)
     columns = 0.4 * latent + 0.5 * rng.normal(size=(trees, n))
@@ -48,7 +48,7 @@ def cascade(p, stages=3, seed=0, zeros=0.0):
 
 
 def position(p, penalty, c):
-    """The cascade as it is, with its true loss."""
+    """The cascade with its true loss."""
     return optimise(p, penalty, c, DescentSettings(cycles=0))
 
 
@@ -70,7 +70,7 @@ class Fixed:
 
 
 def forest(seed, X, residual, trees=8, rate=0.3):
-    """Depth-2 trees on random features and cuts, leaves fitted to the residual, as boosting does.
+    """Depth-2 trees on random features and cuts, leaves fitted to the residual, as in boosting.
 
     Cuts are values of the data, so ties at thresholds occur; missing values go left or right.
     """

@@ -1,4 +1,4 @@
-"""Small random trees of classifiers, and what their loss means, written out row by row."""
+"""Small random trees of classifiers, and their loss, written out row by row."""
 
 import numpy as np
 from bench_datasets.cstc_synthetic import CSTCSynthetic
@@ -36,12 +36,12 @@ def tree(p, shape, seed=0, zeros=0.3):
 
 
 def position(p, penalty, t):
-    """The tree as it is, with its true loss."""
+    """The tree with its true loss."""
     return optimise(p, penalty, t, DescentSettings(cycles=0))
 
 
 def naive_loss(p, penalty, t):
-    """Eq. 5 by walking every row down every way. ``depth`` classifiers count for each row: one
+    """Eq. 5 by walking every row down every path. ``depth`` classifiers count for each row: a row
     that ends early counts its last one until then."""
     depth = max(len(t.shape.path(k)) for k in range(t.shape.nodes))
     total = penalty.rho * sum(abs(w) for w in t.weights.ravel())
@@ -85,7 +85,7 @@ def synthetic(seed):
 
 
 def tradeoff(splits, lam):
-    """The trade-off of that lambda: tau x (price of all features) / (mean loss of the mean)."""
+    """The trade-off for ``lam``: tau x (price of all features) / (mean loss of the mean)."""
     return lam * 42.0 / (splits.train.y.var() / 2)
 
 
@@ -95,7 +95,7 @@ def learned(learner, splits, **context):
 
 
 def cost_and_error(model, splits):
-    """Of the full model on the test rows: each row's cost, and the mean squared error."""
+    """Each test row's cost, and the mean squared error, of the full model."""
     last = list(model.predict_path(splits.test.features))[-1]
     bill, n = last.bills["path"], len(splits.test)
     cost = bill.feature_cost(splits.prices, n) + bill.evaluation_cost(splits.prices, n)

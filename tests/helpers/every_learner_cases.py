@@ -1,4 +1,4 @@
-"""Every registered learner with settings that make a fit quick, and what may trouble it."""
+"""Every registered learner with settings for a quick fit, and difficult data for it."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -22,7 +22,7 @@ POLICIES = {
 }
 """Learners of sequential policies."""
 SERVED = {"aaco-tree", "ma-tree", "masked-gbrt", "tree-dime"}
-"""Those of them that have a program."""
+"""The ones with a program."""
 
 CYCLES = {"cycles": 2, "reweightings": 2, "steps": 5}
 
@@ -123,7 +123,7 @@ OBJECTIVES = {
 
 def quick(name, task, train, folder, count=5):
     """A learner at its quick settings. ``imported`` gets a model of ``train``, ``sklearn`` an
-    estimator that suits the task."""
+    estimator for the task."""
     settings = dict(quick_settings(count)[name])
     if name == "imported":
         settings["file"] = str(_booster(task, train, folder, count))
@@ -135,7 +135,7 @@ def quick(name, task, train, folder, count=5):
 
 
 def _booster(task, train, folder, count):
-    """The file of a small model whose features are the columns in their order."""
+    """The file of a small model whose features are the columns in order."""
     import lightgbm
 
     path = folder / f"{task}-{train.X.shape[1]}.txt"
@@ -148,13 +148,13 @@ def _booster(task, train, folder, count):
     return path
 
 
-# Troubles: what becomes of ordinary splits
+# Troubles: changes of ordinary splits
 
 Trouble = Callable[[Splits], Splits]
 
 
 def _columns_that_tell_nothing(splits):
-    """A constant one and one that is missing everywhere."""
+    """A constant column and an empty one."""
 
     def change(part):
         X = np.array(part.X)
@@ -165,7 +165,7 @@ def _columns_that_tell_nothing(splits):
 
 
 def _at_test_alone(splits):
-    """Cells that training never missed; the first query or row lacks everything."""
+    """Cells never missing in training; the first query or row lacks everything."""
 
     def fill(part):
         return replace(part, X=_sealed(np.nan_to_num(part.X)))

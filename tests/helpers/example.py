@@ -112,7 +112,7 @@ def rows(
     audit="sampled",
     stand_in=False,
 ):
-    """Rows of one trial: per point its quality and cost, on test ``shift`` better or worse."""
+    """Rows of one trial: quality and cost per point, on test ``shift`` better or worse."""
     return [
         trial(dataset, learner, params, seed=seed, audit=audit, stand_in=stand_in)
         | {

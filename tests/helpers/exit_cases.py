@@ -1,4 +1,4 @@
-"""What a chain with exits means, document by document, and random ones to try it on."""
+"""The definition of a chain with exits, document by document, and random chains to test it."""
 
 from dataclasses import dataclass, field
 
@@ -12,7 +12,7 @@ from helpers.staged_cases import D, random_prices
 
 @dataclass
 class Document:
-    """One row on its way."""
+    """One row in the chain."""
 
     scores: list[float]
     stage: int = -1
@@ -45,7 +45,7 @@ def random_exits(rng, kind, outputs=1):
 
 
 def walk_documents(model, features, setting):
-    """Every document's way under one setting (None: nobody leaves)."""
+    """Every document's route under one setting (None: no exit)."""
     ensemble, prices, rule = model.ensemble, model.chain.prices, model.rule
     n = len(features)
     query = list(range(n)) if features.queries is None else features.queries.index().tolist()
@@ -78,7 +78,7 @@ def climb(one, ensemble, prices, tree, x):
 
 
 def goes_on(rule, value, i, rivals, found):
-    """``rivals`` are the documents of the query that reached the exit, i among them."""
+    """True if document i goes on; ``rivals`` are the query's documents at the exit, i included."""
     own = found[i].scores[0]
     if rule.kind == "score":
         return own >= value

@@ -29,7 +29,7 @@ class FakeContext:
         return default_metric(self.task)
 
     def fitted(self, learner):
-        """The model given, or that of a learner that needs no data."""
+        """The given model, or the model of a learner that needs no data."""
         return self.models[learner] if learner in self.models else learner.fit(0, 0, 0, self)
 
     def shared(self, name, build):

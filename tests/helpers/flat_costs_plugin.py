@@ -1,6 +1,6 @@
-"""A third party's cost model: a visit fee for whoever buys anything, and the price of what it buys.
+"""A third-party cost model: a visit fee for rows that buy anything, and the price of the purchases.
 
-Registered as any plugin would; ``-p helpers.flat_costs_plugin``.
+Registered like any plugin; ``-p helpers.flat_costs_plugin``.
 """
 
 from collections.abc import Callable, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Wheels, and a fresh environment that has them; libraries are those of the tests."""
+"""Wheels, and a fresh environment that has them; libraries come from the tests' environment."""
 
 import os
 import shutil
@@ -42,7 +42,7 @@ class Environment:
 
     @classmethod
     def made(cls, home, *wheels):
-        """A new one with these wheels."""
+        """A new environment with these wheels."""
         venv.create(home / "env", with_pip=True)
         (site,) = (home / "env" / "lib").glob("python*/site-packages")
         libraries = [path for path in sys.path if Path(path).name == "site-packages"]

@@ -28,7 +28,7 @@ def write(folder):
 
 
 def install_verbs(folder):
-    """Put the metadata of the guide's verbs beside its modules, as pip would."""
+    """Put the metadata of the guide's verbs next to its modules, as pip would."""
     points = tomllib.loads(files()["pyproject.toml"])["project"]["entry-points"]["bench.commands"]
     about = folder / "my_plugins-1.0.dist-info"
     about.mkdir()

@@ -7,7 +7,7 @@ from bench_core.statistics.repeats import of_units
 
 
 def level_of(*values, resamples=2000, seed=0):
-    """The level of learners whose values per unit are these."""
+    """The level of learners with these values per unit."""
     ones = np.ones(len(values[0]))
     units = [Units(one[None], ones[None], ones, ones) for one in values]
     drawn = [draw(Candidates(one, one), resamples, seed).test_quality[:, 0] for one in units]

@@ -1,4 +1,4 @@
-"""Models that keep or break their word, for the tests of scoring and of the replay audit."""
+"""Models that keep or break their promises, for the tests of scoring and of the replay audit."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ D = 6
 
 @dataclass
 class Scripted:
-    """Answers at each of ``points`` what ``say(X, features, point)`` gives: scores and mask."""
+    """At each of ``points``, predict with ``say(X, features, point)``: scores and mask."""
 
     say: Callable[[Any, Features, int], tuple[Any, Any]]
     points: int = 3
@@ -45,7 +45,7 @@ def honest(X, features, point):
 
 
 def imputes(X, features, point):
-    """Reads column 5, unpaid; where it is missing, takes column 0, which it bought, instead."""
+    """Reads column 5, unpaid; where it is missing, uses column 0, which it bought."""
     return np.where(np.isnan(X[:, 5]), np.nan_to_num(X[:, 0]), X[:, 5]), bought(len(X), 0)
 
 
@@ -56,7 +56,7 @@ def centres_few_by_block(X, features, point):
 
 
 def ranks_in_query(X, features, point):
-    """Buys column 1 for the best row of each query, which is within its rights."""
+    """Buys column 1 for the best row of each query, which is allowed."""
     scores = np.nan_to_num(X[:, 0])
     mask = bought(len(X), 0)
     ends = np.arange(len(X) + 1) if features.queries is None else features.queries.boundaries
@@ -68,14 +68,14 @@ def ranks_in_query(X, features, point):
 
 
 def reads_more_than_it_can_use(X, features, point):
-    """Adds up the columns it bought, NaN where one of them is: the last step buys all."""
+    """Adds up the columns it bought, NaN if one of them is: the last step buys all."""
     upto = point if point < 3 else D
     return X[:, :upto].sum(axis=1), bought(len(X), *range(upto))
 
 
 @dataclass
 class Overwrites:
-    """Hands out the same array at every point, which it must not."""
+    """Returns the same array at every point, which is forbidden."""
 
     def predict_path(self, features):
         scores = np.zeros(len(features))

@@ -1,5 +1,5 @@
-"""A run of two data sets, one under two accountings, with values per query, whose winner is known:
-for the page's tests."""
+"""A run of two data sets, one under two accountings, with values per query and a known winner: for
+the page's tests."""
 
 from functools import cache
 
@@ -20,8 +20,8 @@ SKILLS = {
 
 @cache
 def run():
-    """On ``a`` miser is better at every cost, on ``b`` gbrt and miser are equal, but by accounting
-    ``model`` miser costs twenty times as much; constant is a baseline."""
+    """On ``a`` miser is better at every cost; on ``b`` gbrt and miser are equal, but by accounting
+    ``model`` miser costs twenty times as much. Constant is a baseline."""
     rng = np.random.default_rng(3)
     tree = Stages((-1, 0, 0), (1, 2, 3), (1.0, 2.0, 6.0), {k: [1, 0.4, 0.6] for k in range(4)})
     chain = Stages((-1, 0), (1, 3), (1.0, 6.0), {k: [1, 0.25] for k in range(4)})
@@ -40,7 +40,7 @@ def run():
 
 
 def page():
-    """The whole page."""
+    """The complete page."""
     made = run()
     return whole_page(made.info, boards(made.info, made.frame), made.frame, (), made)
 

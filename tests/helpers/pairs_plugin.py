@@ -1,4 +1,4 @@
-"""A data set of two files whose publisher is whatever server ``PAIRS_AT`` names."""
+"""A data set of two files, published by the server at ``PAIRS_AT``."""
 
 import os
 from typing import ClassVar

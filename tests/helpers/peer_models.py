@@ -1,4 +1,4 @@
-"""Rows that are hard to route, and what an imported model makes of them in plain NumPy."""
+"""Rows that are hard to route, and the outputs of an imported model in plain NumPy."""
 
 import numpy as np
 
@@ -16,7 +16,7 @@ def hard_rows(rng, n, d, missing=0.1):
 
 
 def signal(rng, X):
-    """A target that depends on zeros and on what is missing too."""
+    """A target that also depends on zeros and on missing cells."""
     z = np.nan_to_num(X.astype(np.float64), nan=0.7)
     wave = z[:, 0] - z[:, 1] * z[:, 2] + np.sin(2 * z[:, 3]) + 1.5 * (X[:, 1] == 0)
     return np.asarray(wave + np.isnan(X[:, 2]) + 0.3 * rng.normal(size=len(X)))

@@ -1,4 +1,4 @@
-"""Random policies of trees, prices of every rule, and what they do, a row and a tree at a time."""
+"""Random policies of trees, prices of every rule, and their actions, a row and a tree at a time."""
 
 import math
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ ROWS = 40
 
 @dataclass
 class TreePolicy:
-    """A policy that looks at one row, one tree and one purchase at a time."""
+    """A policy that processes one row, one tree and one purchase at a time."""
 
     prices: SensorPrices
     values: list[tuple[Ensemble, Any]]  # trees, and vectors or None
@@ -79,7 +79,7 @@ def base_of(trees, vectors):
 
 
 def summed(trees, vectors, x):
-    """Base and trees, in their order."""
+    """Base and trees, in order."""
     total = base_of(trees, vectors).tolist()
     for t in range(trees.trees):
         value = path(trees, t, np.array(x)).value

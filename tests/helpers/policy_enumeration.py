@@ -6,7 +6,7 @@ import numpy as np
 
 from bench_core import DiscountGroup, price_list
 
-# the columns that each sensor shows, as numbers of values: so few that all policies are listed
+# the numbers of values of each sensor's columns: so few that all policies can be listed
 SHAPES = [
     [[2], [2], [2], [2]],
     [[2], [2], [2]],
@@ -17,7 +17,7 @@ SHAPES = [
     [[2], [3], [2]],
     [[4]],
 ]
-DISCOUNTED, OPEN = 3, 5  # problems of these numbers, modulo 8, have a discount, a free column
+DISCOUNTED, OPEN = 3, 5  # problems with these numbers, modulo 8, have a discount, a free column
 
 
 class Problem:
@@ -44,7 +44,7 @@ class Problem:
             self.prices = price_list(price, shared=shared, derived={len(price) - 1: []})
         else:
             self.prices = price_list(price, shared=shared)
-        # by hand: what the columns of each purchase cost after those bought
+        # by hand: cost of the columns of each purchase after the purchases made
         self.purchases = groups
         self.needs = [
             frozenset(int(s) for j in own for s in self.prices.sensors_of(j)) for own in groups

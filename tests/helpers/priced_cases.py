@@ -1,4 +1,4 @@
-"""Made data on which what a learner buys first, or learns from, decides."""
+"""Generated data that test a learner's first purchase, or its choice of training rows."""
 
 import numpy as np
 from scipy.stats import rankdata
@@ -40,8 +40,8 @@ def two_that_help_together(rows=ROWS, seed=0):
 
 
 def encoded_by_labels(rows=ROWS, seed=0):
-    """Feature 0 is the mean label of the row's category (one of 400) among training rows, their own
-    labels included; eight others help. So training rows seem easier than all others are."""
+    """Feature 0 is the mean label of the row's category (one of 400) over training rows, their own
+    labels included; eight others help. So training rows seem easier than all others."""
     rng, categories, raw = np.random.default_rng(seed), 400, []
     effect, weights = rng.normal(size=categories) / 2, np.linspace(0.2, 1, 8)
     for n in (rows, rows // 2, rows):

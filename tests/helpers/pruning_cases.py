@@ -1,6 +1,6 @@
-"""The pruning of trees as its linear program, and as every choice of leaves in turn.
+"""The pruning of trees as its linear program, and by enumeration of all choices of leaves.
 
-``lost`` (nodes,) is the share of everything that a node loses as a leaf.
+``lost`` (nodes,) is the share of the total lost at a node as a leaf.
 """
 
 from itertools import product
@@ -41,10 +41,10 @@ def misclassified(forest):
 
 
 def moved(trees, leaves, train):
-    """What each node says as a leaf (nodes, K), and how far rows move by that.
+    """Value of each node as a leaf (nodes, K), and the distance that rows move by it.
 
-    Copy by copy: half the squared distance to what their leaf says, a row of ``leaves`` (L, K).
-    A leaf that no row reaches is as if one did.
+    Copy by copy: half the squared distance to their leaf's value, a row of ``leaves`` (L, K). A
+    leaf without rows counts as if it had one.
     """
     ends = np.flatnonzero(trees.feature < 0)
     own = dict(zip(ends.tolist(), leaves, strict=True))
@@ -65,7 +65,7 @@ def moved(trees, leaves, train):
 
 
 def program_value(forest, lost, valid, prices, tau):
-    """The optimum of the linear program, by HiGHS: what is lost + tau x mean cost of a row.
+    """The optimum of the linear program, by HiGHS: loss + tau x mean cost of a row.
 
     Variables: z per node, then w per (row, sensor), then v per (row, tree): the root is kept.
     """
@@ -110,7 +110,7 @@ def program_value(forest, lost, valid, prices, tau):
 
 
 def lineage(forest, node):
-    """A node and all above it."""
+    """A node and all its ancestors."""
     found = [node]
     while True:
         parents = np.flatnonzero((forest.left == found[-1]) | (forest.right == found[-1]))
@@ -156,7 +156,7 @@ def all_prunings(forest):
 
 
 def solved(problem, *tradeoffs, passes=5000, threads=1):
-    """The prunings at the tradeoffs, which fall, or all of a path, to 1e-10 if passes suffice."""
+    """The prunings at falling tradeoffs, or all of a path, to 1e-10 if passes suffice."""
     one = np.array(tradeoffs, dtype=np.float64)
     with workers(threads) as crew:
         return search(

@@ -1,4 +1,4 @@
-"""Random ensembles and rows, and the plain meaning of an ensemble, for the tests of inference."""
+"""Random ensembles and rows, and the definition of an ensemble, for the tests of inference."""
 
 from typing import NamedTuple
 
@@ -9,8 +9,8 @@ from bench_trees.ensemble import Ensemble
 def random_ensemble(rng, *, trees, features, leaves=8, outputs=1, shape="any"):
     """Trees of 1 to ``leaves`` leaves of any shape, thresholds and values on a coarse grid.
 
-    Of the shapes ``even`` (filled level by level) and ``comb`` (one leaf a level) all have as
-    many leaves as they may.
+    With the shapes ``even`` (filled level by level) and ``comb`` (one leaf a level) all have the
+    most leaves.
     """
     start, rows = [0], []
     for _ in range(trees):
@@ -49,14 +49,14 @@ def random_rows(rng, n, d):
 
 
 class Path(NamedTuple):
-    """The features tested on one row's way through one tree, and the leaf's output."""
+    """The features tested on one row's path through one tree, and the leaf's output."""
 
     features: list[int]
     value: float
 
 
 def path(ensemble, tree, row):
-    """One row's way through one tree, node by node."""
+    """One row's path through one tree, node by node."""
     node, features = int(ensemble.start[tree]), []
     while ensemble.feature[node] >= 0:
         feature = int(ensemble.feature[node])

@@ -1,4 +1,4 @@
-"""Seven classes of which some have a handful of training rows, as in data of faults or species."""
+"""Seven classes, some with a handful of training rows, as in data of faults or species."""
 
 import numpy as np
 
@@ -9,7 +9,7 @@ CLASSES = 7
 
 def rare_classes(rare, rows=10_000, seed=0):
     """Three splits of ``rows`` rows with ten features at 1 to 10; the last classes have ``rare``
-    rows each in every split, which their features tell from the others only in part."""
+    rows each in every split, which their features separate only in part."""
     rng = np.random.default_rng(seed)
     parts = [_part(rare, rows, rng) for _ in range(3)]
     prices = Prices.additive(np.arange(1.0, 11.0))

@@ -18,7 +18,7 @@ def encoded(folder):
 
 
 def raw_and_features(d, n, seed):
-    """Raw rows, and what a reader of the documentation makes of them by hand."""
+    """Raw rows, and their features by hand, as documented."""
     rng = np.random.default_rng(seed)
     raw, X = [], np.zeros((n, d), np.float32)
     for row in X:

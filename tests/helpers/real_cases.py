@@ -1,4 +1,4 @@
-"""Real data sets in memory, for tests that show a learner at work on them."""
+"""Real data sets in memory, for tests of learners on them."""
 
 import os
 from functools import cache

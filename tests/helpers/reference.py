@@ -1,4 +1,4 @@
-"""Growing a tree the slow way: every candidate of every open leaf, anew for every choice.
+"""Growing a tree by brute force: every candidate of every open leaf, again for every choice.
 
 Plain Python over rows and raw values; no bins, no histograms, no counters, no stored gains.
 """
@@ -54,7 +54,7 @@ class Node:
 
 
 def grow(p, g, h):
-    """One tree; updates what the problem says is bought and paid."""
+    """One tree; updates the problem's purchases and payments."""
     nodes = [Node(list(range(len(p.X))), 0, "")]
     tree_purchases = set()
     while sum(node.feature < 0 for node in nodes) < p.max_leaves:

@@ -1,8 +1,8 @@
-"""Serve exported models on demand, in a process that has nothing but numpy.
+"""Serve exported models on demand, in a process with only numpy.
 
-Takes folders from stdin, a line each; one holds ``model/``, ``X.npy`` and of queries ``sizes.npy``.
-Writes ``served.npz``: scores, spent, sensors acquired (n, s), and how many rows broke a rule; then
-says so in a line, which is empty, or what went wrong.
+Reads folders from stdin, one per line, with ``model/``, ``X.npy`` and for queries ``sizes.npy``.
+Writes ``served.npz``: scores, spent, sensors acquired (n, s), and the number of rows that broke a
+rule. Then prints one line: empty, or the error.
 """
 
 import sys
@@ -17,7 +17,7 @@ HEAVY = ("numba", "pandas", "scipy", "sklearn", "bench_models")
 
 
 class Shop:
-    """The features of a block of rows, one row at a time, and what was asked for."""
+    """The features of a block of rows, one row at a time, and the requests for them."""
 
     def __init__(self, model, X):
         self.model, self.X, self.repeats = model, X, 0
@@ -36,7 +36,7 @@ class Shop:
         return acquire
 
     def sensors(self):
-        """What the rows had to acquire for the features that they asked for, (n, s)."""
+        """Sensors that the rows acquired for the requested features, (n, s)."""
         found = np.zeros((len(self.X), self.model.costs.sensors), dtype=bool)
         for row, names in enumerate(self.asked):
             for name in names:

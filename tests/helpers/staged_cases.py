@@ -1,4 +1,4 @@
-"""Random staged models with random prices, and what such a model means, row by row."""
+"""Random staged models with random prices, and their definition, row by row."""
 
 from dataclasses import dataclass, field
 
@@ -89,7 +89,7 @@ def random_features(rng, queries=True):
 
 @dataclass
 class RowState:
-    """One row on its way, and everything it was charged for."""
+    """One row in the stages, and its charges."""
 
     score: list[float]
     stage: int = -1

@@ -1,4 +1,4 @@
-"""Small stores filled by hand, with results that look like those of a run."""
+"""Small stores filled by hand, with results similar to a run's."""
 
 from dataclasses import replace
 
@@ -54,7 +54,7 @@ class Weight:
 
 
 def outcome(key, status, *, metric=0.5, value=1.0, mark=""):
-    """How the trial ``key`` ended, with one point on two splits if it is ok."""
+    """Outcome of the trial ``key``, with one point on two splits if it is ok."""
     spec = replace(TRIAL, key=key)
     if status != Status.OK:
         return Outcome(Job("score", spec), status, f"{key} went wrong", seconds=1.0)
@@ -69,7 +69,7 @@ def outcome(key, status, *, metric=0.5, value=1.0, mark=""):
 
 
 def point_row(index, point, split, metrics, costs, features):
-    """One operating point; ``costs`` are those of ``records.COSTS``, in their order."""
+    """One operating point; ``costs`` follow ``records.COSTS``, in order."""
     paid = dict(zip(COSTS, map(float, costs), strict=True))
     return OperatingPoint(
         index, point, split, metrics, cap=point.get("cap"), features_used=features, **paid
@@ -77,7 +77,7 @@ def point_row(index, point, split, metrics, costs, features):
 
 
 def ended_well(spec, rows, values, sensors, marks=()):
-    """How a trial ended that has these rows and values."""
+    """Outcome of a successful trial with these rows and values."""
     result = Trial.of(
         spec,
         points=tuple(rows),
@@ -92,7 +92,7 @@ def ended_well(spec, rows, values, sensors, marks=()):
 
 
 def filled(path, trials, *, run="r", listed=(), weight=None):
-    """A store with one run, these trials and their fit, whose model is there if it has a weight."""
+    """A store with one run, these trials and their fit, with its model if it has a weight."""
     if weight is not None:
         save_model(state_path(states_folder(path), FIT.key), Weight(weight))
     with open_writer(path) as writer:
@@ -104,13 +104,13 @@ def filled(path, trials, *, run="r", listed=(), weight=None):
 
 
 def put_fit(writer, run, spec):
-    """A fit that ended well, and its attempt."""
+    """A successful fit, and its attempt."""
     fit = Outcome(Job("fit", spec), Status.OK, result=FitResult(1.5, 9.0), seconds=1.5)
     writer.attempt(run, fit)
     writer.fit(fit)
 
 
 def put_trial(writer, run, ended):
-    """A trial that ended so, and its attempt."""
+    """A trial with this outcome, and its attempt."""
     writer.attempt(run, ended)
     writer.trial(ended)

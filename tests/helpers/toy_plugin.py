@@ -1,5 +1,5 @@
-"""A third-party plugin as the tests hand it to ``-p``: a learner that works, one that fails, one
-that peeks at what it has not bought. Kept free of anything slow."""
+"""A third-party plugin for the tests' ``-p``: a learner that works, one that fails, and one that
+reads unbought columns. Kept free of slow imports."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -41,7 +41,7 @@ def log(line):
 
 
 def fits(home):
-    """What the toys wrote while they were fitted, a line each."""
+    """Lines written by the toys while they were fitted."""
     log = home / "fits.log"
     return log.read_text().splitlines() if log.exists() else []
 
@@ -116,7 +116,7 @@ class Prefix:
 
 @dataclass(frozen=True)
 class Stacked:
-    """Stands on another learner and halves its weights."""
+    """Uses another learner and halves its weights."""
 
     name: ClassVar[str] = "toy-stacked"
     tasks: ClassVar[frozenset[Task]] = ALL_TASKS - {Task.MULTICLASS}
@@ -136,7 +136,7 @@ class Stacked:
 
 @dataclass(frozen=True)
 class Broken:
-    """Goes wrong in the way its field says."""
+    """Fails as its field says."""
 
     name: ClassVar[str] = "toy-broken"
     tasks: ClassVar[frozenset[Task]] = ALL_TASKS
@@ -204,7 +204,7 @@ class Threaded(Prefix):
 
 @dataclass(frozen=True)
 class OnBroken(Stacked):
-    """Stands on a learner that fails."""
+    """Uses a learner that fails."""
 
     name: ClassVar[str] = "toy-on-broken"
     tasks: ClassVar[frozenset[Task]] = ALL_TASKS
@@ -248,7 +248,7 @@ class ToyRank:
 
 @dataclass(frozen=True)
 class ToyLicensed(ToyRank):
-    """What ``toy-rank`` stands in for."""
+    """The data set that ``toy-rank`` replaces."""
 
     name: ClassVar[str] = "toy-licensed"
     title: ClassVar[str] = "licensed queries"
@@ -264,7 +264,7 @@ class ToyLicensed(ToyRank):
 
 @dataclass(frozen=True)
 class ToyBinary:
-    """Rows that are independent, with multiplicities."""
+    """Independent rows with multiplicities."""
 
     name: ClassVar[str] = "toy-binary"
     task: ClassVar[Task] = Task.BINARY

@@ -14,7 +14,7 @@ from helpers.stores import TRIAL
 
 @dataclass
 class ValuedRun:
-    """Stands for a store: ``add`` trials, then take ``info``, ``frame`` and ``values``."""
+    """Replaces a store: ``add`` trials, then take ``info``, ``frame`` and ``values``."""
 
     reference: str = "gbrt"
     baselines: tuple[str, ...] = ()
@@ -101,8 +101,8 @@ class ValuedRun:
         )
 
     def values(self, run, *, split="test", dataset, learner="", within=None, capped=False):
-        """As ``Store.values``, without caps, of three sensors; of a cost for 95% of rows the points
-        that keep to it."""
+        """Like ``Store.values``, without caps, of three sensors; for a cost of 95% of rows only the
+        points within it."""
         for one in self.kept:
             amount = np.inf if within is None else within.amount
             k = np.flatnonzero(one.p95 <= amount)

@@ -8,15 +8,15 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 @dataclass
 class Offer:
-    """What is served at one path, and how badly."""
+    """Content served at one path, and its faults."""
 
     content: bytes
-    cuts: list[int] = field(default_factory=list)  # bytes sent in each of the first answers
+    cuts: list[int] = field(default_factory=list)  # bytes sent in each of the first responses
     ranges: bool = True
     tag: str = '"v1"'
     status: int = 200
-    statuses: list[int] = field(default_factory=list)  # of the first answers
-    length: int | str | None = None  # a Content-Length that is a lie; 0: none is told
+    statuses: list[int] = field(default_factory=list)  # of the first responses
+    length: int | str | None = None  # a false Content-Length; 0: none is sent
     asked: list[str] = field(default_factory=list)  # the Range header of each request
 
 
@@ -51,7 +51,7 @@ class Handler(BaseHTTPRequestHandler):
 
 
 def serving(offers):
-    """The address under which the offers are served."""
+    """The address of the server of these offers."""
     return running(type("Handler", (Handler,), {"offers": offers}))
 
 

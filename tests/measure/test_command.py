@@ -119,7 +119,7 @@ def test_one_function_is_one_extractor_and_load_prepares_its_items(bench, kit):
         ("my_kit", "write module:name"),
         ("my_kit.py:cheap", "my_kit:cheap"),
         ("absent_kit:cheap", "cannot import absent_kit (ModuleNotFoundError"),
-        ("absent_kit:cheap", "give the command in the folder where it lies"),
+        ("absent_kit:cheap", "run the command in its folder"),
         ("broken_kit:cheap", "cannot import broken_kit (SyntaxError"),
         ("broken_kit:cheap", "line 1)); correct it"),
         ("my_kit:leaving", "'leaving' failed on texts/a.txt (SystemExit: 3)"),

@@ -74,7 +74,7 @@ def test_each_transformer_has_a_price_that_a_run_takes(bench, kit, name):
     ("words", "line"),
     [
         (("my_pipe:failing", "--input", "rows.csv"), "my_pipe:failing: ValueError"),
-        (("my_pipe:columns", "--input", "."), "give tables, CSV or Parquet"),
+        (("my_pipe:columns", "--input", "."), "give CSV or Parquet tables"),
     ],
 )
 def test_what_cannot_be_timed_is_one_line(bench, kit, words, line):

@@ -231,7 +231,7 @@ def test_without_names_columns_are_taken_in_order(model_file, names):
             {"num_class": 5},
             Task.MULTICLASS,
             (),
-            "the model has 5 outputs, the multiclass task wants 3",
+            "the model has 5 outputs, the multiclass task needs 3",
         ),
         (
             "regression",
@@ -260,12 +260,12 @@ def test_another_number_of_features_is_one_line(model_file):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"", "none of LightGBM's text"),
-        (b"\x00\xff\xfe rubbish", "none of LightGBM's text"),
+        (b"", "not one of LightGBM's text"),
+        (b"\x00\xff\xfe rubbish", "not one of LightGBM's text"),
         (b"tree\nversion=v4\n", "cut short"),
         (b"{", "JSON is broken"),
-        (b"{}", "none of LightGBM's text"),
-        (b"[" * 100_000, "none of LightGBM's text"),
+        (b"{}", "not one of LightGBM's text"),
+        (b"[" * 100_000, "not one of LightGBM's text"),
         (b'{"learner":' * 100_000, "JSON is broken"),
         (b"{L\x7f\xff\xff\xff\xff\xff\xff\xff", "cut short"),
         (b"\x80\x05cposix\nsystem\n.", "a pickle"),

@@ -198,5 +198,5 @@ def test_what_a_ranking_loss_does_not_take_is_one_line_of_ours(kind):
     with pytest.raises(InputError) as refused:
         fit(learner, ranking(first, rows), Task.RANKING, price_list(np.ones(2)))
     line = str(refused.value)
-    assert line.startswith(f"{learner.name}: loss lambdarank takes whole grades from 0 to ")
-    assert f"and there is {what}; say loss = squared" in line
+    assert line.startswith(f"{learner.name}: loss lambdarank takes integer grades from 0 to ")
+    assert f"and there is {what}; set loss = squared" in line

@@ -63,7 +63,7 @@ def test_margins_stand_in_where_there_are_no_probabilities():
     ("made", "message"),
     [
         (learner("svm.NoSuchThing"), "there is no sklearn.svm.NoSuchThing"),
-        (learner("metrics.accuracy_score"), "no estimator"),
+        (learner("metrics.accuracy_score"), "not an estimator"),
         (learner("svm.SVR"), "wants a classifier"),
         (learner("svm.SVC", colour="red"), "colour"),
         (learner("svm.SVC", C=-1.0), "C"),
@@ -100,7 +100,7 @@ def fitted(path_to="linear_model.LogisticRegression", **arguments):
 def test_an_estimator_that_fits_otherwise_the_second_time_is_refused():
     state = fitted().state()
     state["probe"] = state["probe"] + 1e-12
-    with pytest.raises(InputError, match=r"LogisticRegression, fitted again .* other answers"):
+    with pytest.raises(InputError, match=r"LogisticRegression, fitted again .* other values"):
         path(EstimatorModel.from_state(state), examples(Task.BINARY))
 
 
@@ -108,7 +108,7 @@ def test_an_estimator_that_fits_otherwise_the_second_time_is_refused():
 def test_a_state_names_nothing_but_estimators_of_scikit_learn(named):
     state = fitted().state()
     state["recipe"] = {**state["recipe"], "path": named}
-    with pytest.raises(UsageError, match=r"there is no|is no estimator"):
+    with pytest.raises(UsageError, match=r"there is no|is not an estimator"):
         path(EstimatorModel.from_state(state), examples(Task.BINARY))
 
 

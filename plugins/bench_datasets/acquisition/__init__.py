@@ -1,4 +1,4 @@
-"""Generated problems of active feature acquisition, on which what to buy next depends on the row.
+"""Generated problems of active feature acquisition: the best next purchase depends on the row.
 
 ``cube`` and its variants, and ``cube-nm``: classes that differ in three features each (``cube``).
 ``syn1`` to ``syn3``: one feature says which of the others decide (``syn``).

@@ -1,12 +1,13 @@
 """``bayes-net``: thirty small problems of discrete features, whose optimum is known exactly.
 
-Each is a Bayesian network of at most twelve features and a class, with whole prices. The shapes go
-from easy (features that tell of the class independently) to deceptive: parities, of which nothing
-shows until all parts are bought; gates that say which features to buy, and tell nothing themselves;
-noise that another feature cancels; copies, of which the second adds little; cheap decoys.
+Each is a Bayesian network of at most twelve features and a class, with integer prices. They range
+from easy (features independent given the class) to deceptive. Parities show nothing until all parts
+are bought. Gates say which features to buy, but nothing about the class. Some noise is cancelled by
+another feature. Some copies add little, and some cheap features are decoys.
 
 A network is a list of variables, each with its parents and the probability of 1 given their values
-(or those of its values 0, 1, ..). The class is ``y``, all others are features in their order.
+(or the probabilities of its values 0, 1, ..). The class is ``y``, all others are features in their
+order.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -53,31 +54,31 @@ def _chances(chance: Chance) -> Sequence[float]:
 
 
 def odd(name: str, parents: str = "", flip: float = 0.5) -> Variable:
-    """Whether an odd number of the parents are 1, flipped by chance; a coin without parents."""
+    """A bit, 1 if an odd number of parents are 1, flipped by chance; a coin without parents."""
     return name, parents, lambda *v: 1 - flip if sum(v) % 2 else flip
 
 
 def gated(name: str, gates: str, opened: tuple[int, ...], flip: float) -> Variable:
-    """The class, flipped by chance, where the gates have these values; else a coin."""
+    """The class, flipped by chance, where the gates have these values; elsewhere a coin."""
     return name, f"{gates} y", lambda *v: 0.5 if v[:-1] != opened else 1 - flip if v[-1] else flip
 
 
 def even(name: str, count: int) -> Variable:
-    """One of so many values."""
+    """One of ``count`` equally likely values."""
     return name, "", lambda: [1 / count] * count
 
 
 def linked(
     flips: Iterable[float], prices: Sequence[int], parents: str = "", prior: float = 0.5
 ) -> Problem:
-    """Features that are each a noisy copy of one before or, by default, of the class."""
+    """Features that are each a noisy copy of an earlier one or, by default, of the class."""
     above = parents.split() or ["y"] * len(prices)
     features = [odd(f"x{j}", u, flip) for j, (u, flip) in enumerate(zip(above, flips, strict=True))]
     return Problem([odd("y", "", prior), *features], prices)
 
 
 def parities(parts: int, decoys: int) -> Problem:
-    """The class is the parity of the first features; the others tell a little each."""
+    """The class is the parity of the first features; the others are weak copies of the class."""
     names = [f"x{j}" for j in range(parts)]
     last = odd(names.pop(), " ".join(["y", *names]), 0.05)
     weak = [odd(f"z{j}", "y", 0.4) for j in range(decoys)]
@@ -85,7 +86,7 @@ def parities(parts: int, decoys: int) -> Problem:
 
 
 def gate(groups: int, each: int, price: int = 1) -> Problem:
-    """One feature says which group of others shows the class."""
+    """One feature says which group of the others shows the class."""
     flips = [*enumerate(np.linspace(0.1, 0.25, each).tolist())]
     members = [gated(f"x{k}{j}", "g", (k,), flip) for k in range(groups) for j, flip in flips]
     return Problem([odd("y"), even("g", groups), *members], [price] + [1] * (groups * each))
@@ -99,14 +100,14 @@ def nested_gates() -> Problem:
 
 
 def noisy_gate() -> Problem:
-    """The gate is dear; two features tell it with noise, cheaply."""
+    """The gate is expensive; two cheap features show it with noise."""
     seen = [odd(f"s{j}", "g", 0.15) for j in range(2)]
     members = [gated(f"x{k}{j}", "g", (k,), 0.1) for k in (0, 1) for j in (0, 1, 2)]
     return Problem([odd("y"), odd("g"), *seen, *members], [3, 1, 1, 2, 2, 2, 2, 2, 2])
 
 
 def copies(groups: int, each: int) -> Problem:
-    """Hidden signals stand first in each group, at a price; the others copy them."""
+    """Each group starts with an expensive signal; the others copy it."""
     found = [odd("y")]
     for k in range(groups):
         found.append(odd(f"x{k}", "y", 0.15 + 0.05 * k))
@@ -125,8 +126,7 @@ def rule(ones: Sequence[bool], chance: float, decoys: int) -> Problem:
 
 
 def cancelled(pairs: int) -> Problem:
-    """Each signal has noise of its own, which another feature tells and which is worth nothing
-    without it."""
+    """Each signal has noise shown by another feature, which is useless without the signal."""
     found = [odd("y")]
     for k in range(pairs):
         found += [odd(f"n{k}", "", 0.4), odd(f"x{k}", f"y n{k}", 0.1 + 0.05 * k)]
@@ -134,7 +134,7 @@ def cancelled(pairs: int) -> Problem:
 
 
 def trap() -> Problem:
-    """The best single feature is one that two cheaper ones make worthless."""
+    """Two cheaper features together make the best single feature worthless."""
     pair = [odd("a"), odd("b", "y a", 0.02)]
     return Problem([odd("y"), *pair, odd("best", "y", 0.2), odd("copy", "best", 0.05)], [1] * 4)
 
@@ -145,7 +145,7 @@ def bits(name: str, bit: int, wrong: float) -> Variable:
 
 
 def classes(count: int, repeats: int, flip: float) -> Problem:
-    """As many classes, each bit of whose number is seen several times."""
+    """``count`` classes, with each bit of their numbers observed several times."""
     seen = [(bit, r) for r in range(repeats) for bit in range((count - 1).bit_length())]
     features = [bits(f"x{bit}{r}", bit, flip + 0.1 * r) for bit, r in seen]
     return Problem([even("y", count), *features], [3 - min(r, 2) for _, r in seen])
@@ -165,7 +165,7 @@ def cube(features: int) -> Problem:
 
 
 def ternary(count: int) -> Problem:
-    """Three classes and features of three values, each of which separates one class best."""
+    """Three classes and features of three values; each feature separates one class best."""
 
     def shows(j: int) -> Variable:
         sure = 0.6 + 0.03 * j
@@ -190,7 +190,7 @@ BINARY: Mapping[str, Problem] = {
     "naive-prices-8": linked(np.linspace(0.1, 0.38, 8), range(8, 0, -1)),
     "rare-8": linked(np.linspace(0.05, 0.4, 8), [5, 4, 3, 3, 2, 2, 1, 1], prior=0.15),
     "ladder-6": linked([0.4, 0.35, 0.3, 0.2, 0.1, 0.02], [1, 2, 4, 8, 16, 32]),
-    # those nearer to the class cost more
+    # features nearer to the class cost more
     "chain-6": linked([0.1] * 6, range(6, 0, -1), "y x0 x1 x2 x3 x4"),
     "chain-10": linked([0.1] * 10, range(10, 0, -1), "y x0 x1 x2 x3 x4 x5 x6 x7 x8"),
     "tree-6": linked([0.12] * 6, [4, 4, 2, 2, 2, 2], "y y x0 x0 x1 x1"),
@@ -222,7 +222,7 @@ CLASSES: Mapping[str, Problem] = {
 
 @dataclass(frozen=True)
 class BayesNet:
-    """Small discrete problems, from easy to deceptive, whose optimum boards show."""
+    """Small discrete problems, from easy to deceptive, whose optimum is shown in boards."""
 
     name: ClassVar[str] = "bayes-net"
     task: ClassVar[Task] = Task.BINARY

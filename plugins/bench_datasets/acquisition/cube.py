@@ -1,21 +1,21 @@
-"""CUBE: eight classes, of which each shows in three features of its own; the others are noise.
+"""CUBE: eight classes, each shown by three features of its own; the others are noise.
 
 Class k (0..7) is a corner of the unit cube: bit b of k, the least significant first, is the mean of
-feature k + b. All other features are noise. So features 0 to 9 tell something, and which of them
-serve depends on the class. The publications under this name differ, hence three data sets:
+feature k + b. All other features are noise. So only features 0 to 9 are informative, and the useful
+ones depend on the class. The publications under this name differ, hence three data sets:
 
 - ``cube``: informative features N(bit, .1), noise N(.5, .3), .1 and .3 being standard deviations;
   20 features, the last ten of which are always noise (SEFA, Norcliffe et al., ICML 2025; AFABench,
   whose configurations have .3 in place of .1: ``sd``).
 - ``cube-uniform``: informative N(bit, .3), noise uniform on [0, 1) (AACO, Valancius et al., ICML
   2024).
-- ``cube-prices``: as ``cube``, but the second ten features are a second copy of the first, with
-  noise of its own and at twice the price (AFABench). Prices have mean 1.
+- ``cube-prices``: as ``cube``, but the second ten features are a second copy of the first, with its
+  own noise and at twice the price (AFABench). Prices have mean 1.
 
 ``cube-nm`` (AFABench) has five such blocks of ten features. One of five equally frequent contexts,
-independent of the class, says which block is informative; all others are noise. The context is read
-from a noisy one-hot code of five features, N(0 or 1, .1), bought together at the price of one. It
-tells nothing of the class, so what looks one step ahead never buys it: 55 features, 51 purchases.
+independent of the class, says which block is informative; all others are noise. Five features, N(0
+or 1, .1), are a noisy one-hot code of the context, bought together at the price of one. They say
+nothing about the class, so one-step look-ahead never buys them: 55 features, 51 purchases.
 
 Departures
 - Classes (and contexts) are drawn, as in AFABench; SEFA has equally many rows of each class.
@@ -42,14 +42,14 @@ ROWS = f"training rows; a third as many for validation and test; 0: {QUICK}, bey
 
 
 class Mixture(NamedTuple):
-    """Hypotheses that are equally likely; under each, features are independent."""
+    """Equally likely hypotheses; under each, features are independent."""
 
     label: IntArray  # (h,) the class
     mean: FloatArray  # (h, d)
     sd: FloatArray  # (h, d); NaN: uniform on [0, 1)
 
     def draw(self, rng: np.random.Generator, rows: int) -> Examples:
-        """Rows of hypotheses drawn at random."""
+        """Draw rows of random hypotheses."""
         each = rng.integers(0, len(self.label), rows)
         mean, sd = self.mean[each], self.sd[each]
         normal = mean + sd * rng.normal(size=mean.shape)
@@ -58,7 +58,7 @@ class Mixture(NamedTuple):
 
 
 def shown_in(blocks: IntArray, features: int, sd: float, noise: float = SPREAD) -> Mixture:
-    """The classes in turn, each in the blocks that begin at these features (h, b); all else is
+    """The classes in turn, each in the blocks that begin at these features (h, b); the rest is
     noise."""
     label, shape = np.arange(len(blocks)) % CLASSES, (len(blocks), features)
     made = Mixture(label, np.full(shape, CENTRE), np.full(shape, noise))
@@ -70,7 +70,7 @@ def shown_in(blocks: IntArray, features: int, sd: float, noise: float = SPREAD) 
 
 @dataclass(frozen=True)
 class Cube:
-    """Ten features, three of which tell each class, and ten of noise."""
+    """Ten features, three of them informative for each class, and ten of noise."""
 
     name: ClassVar[str] = "cube"
     task: ClassVar[Task] = Task.MULTICLASS
@@ -96,7 +96,7 @@ class Cube:
         )
 
     def mixture(self) -> Mixture:
-        """What rows are drawn from."""
+        """The distribution of rows."""
         blocks = np.tile(self.blocks, (CLASSES, 1))
         return shown_in(blocks, 2 * BLOCK, self.sd, self.noise)
 
@@ -134,7 +134,7 @@ class CubePrices(Cube):
 
 @dataclass(frozen=True)
 class CubeNM(Cube):
-    """A context that tells nothing by itself says which block of features to buy."""
+    """A context, useless alone, says which block of features to buy."""
 
     name: ClassVar[str] = "cube-nm"
     title: ClassVar[str] = "CUBE-NM: a worthless context opens one of five blocks (generated)"

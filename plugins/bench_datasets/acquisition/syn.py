@@ -8,12 +8,12 @@ one of two of
     c = -10 sin(0.2 x7) + |x8| + x9 + exp(-x10) - 2.4
 
 by the sign of x11. With x11 < 0 it is a, a, b in Syn1, Syn2, Syn3, otherwise b, c, c. So a row's
-relevant features are x11 and two or four more: 4, 4 and 5 on average, what a perfect policy buys.
+relevant features are x11 and two or four more. A perfect policy buys 4, 4 and 5 on average.
 
 These are the data of SEFA (Norcliffe et al., ICML 2025; ``datasets/create_synthetic.py`` at
-a-norcliffe/SEFA 3af8da2c), whose a and b have larger factors than INVASE's: one stream of numpy
-from seed 8139, Syn1 first, 80000 rows each, cut in order into 60000, 10000 and 10000. The rows here
-are the same bit by bit; features are kept as they are drawn, as 32-bit floats.
+a-norcliffe/SEFA 3af8da2c), whose a and b have larger factors than INVASE's. One numpy stream from
+seed 8139 gives 80000 rows each, Syn1 first, cut in order into 60000, 10000 and 10000. The rows here
+are the same bit by bit; features are kept as drawn, as 32-bit floats.
 """
 
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ SEED = 8139
 FEATURES = 11
 ROWS = (60_000, 10_000, 10_000)
 QUICK = (15_000, 2_500, 2_500)
-RULES = ("ab", "ac", "bc")  # the logit where x11 < 0, and where not
+RULES = ("ab", "ac", "bc")  # the logit where x11 < 0, and elsewhere
 
 
 def logits(x: FloatArray) -> dict[str, FloatArray]:
@@ -40,7 +40,7 @@ def logits(x: FloatArray) -> dict[str, FloatArray]:
 def generate(number: int) -> Examples:
     """All rows of Syn1, Syn2 or Syn3."""
     stream = np.random.RandomState(SEED)
-    for rule in RULES[:number]:  # those before it take their part of the stream
+    for rule in RULES[:number]:  # earlier rules use their part of the stream
         x = stream.normal(size=(sum(ROWS), FEATURES))
         below, above = map(logits(x).__getitem__, rule)
         y = stream.binomial(1, 1 / (1 + np.exp(np.where(x[:, -1] < 0, below, above))))
@@ -60,7 +60,7 @@ class Syn1:
     rows: int = param(0, f"the first training rows; 0: {QUICK[0]}, beyond quick all", least=0)
 
     def prepare(self, source: Source, size: str, fold: int, seed: int) -> Splits:
-        """The published rows, whatever the seed; in profile quick the first of each part."""
+        """The published rows for every seed; in profile quick the first of each part."""
         whole, ends = generate(self.number), np.cumsum(ROWS)
         counts = list(QUICK if size == "quick" else ROWS)
         counts[0] = min(self.rows, ROWS[0]) or counts[0]

@@ -1,9 +1,9 @@
-"""Pictures in class folders, seen through descriptors whose CPU time is measured here.
+"""Pictures in class folders, described by visual descriptors with CPU times measured here.
 
 Z. Xu, K. Weinberger, O. Chapelle, "The greedy miser", ICML 2012, section 6, for Scene-15: each
 feature is the output of one of the one-vs-all SVMs on one visual descriptor. The first output of a
-descriptor that a row buys costs extraction, kernel row and SVM, each later one its SVM alone: a
-discounted group per descriptor. 100 pictures of each class train, 20 validate, the rest tests; 30
+descriptor that a row buys costs extraction, kernel row and SVM. Each later one costs only its SVM:
+a discounted group per descriptor. 100 pictures of each class train, 20 validate, the rest tests. 30
 percent of the training pictures build kernels and SVMs, the others are the training rows. Ten such
 draws are ten folds; a seed draws ten others.
 
@@ -11,18 +11,18 @@ Departures
 
 - The paper's 184 descriptors (GIST, HOG, LBP, self-similarity, textons, geometric ones, 177 object
   detectors) are not published as code. Ours are the 23 of ``_descriptors`` in the eight regions of
-  ``regions``: 184 views of a picture too, but weaker ones, and of other times.
-- ``features = "raw"`` has the descriptors themselves in place of their SVMs' outputs, for the
-  paper's baselines on the original features: all values of a view are one sensor, and the pictures
-  that would build SVMs are training rows. Unless ``descriptors`` names others they are one of each
-  family (``FAMILIES``), 803 values of a whole picture, since baselines on many times more columns
-  than rows do not settle.
-- Pictures are squeezed to a square of ``side`` pixels first. Reading and squeezing is not priced:
-  every row needs it.
+  ``regions``: also 184 views of a picture, but weaker ones with other CPU times.
+- ``features = "raw"`` has the descriptors in place of their SVMs' outputs, for the paper's
+  baselines on the original features. All values of a view are one sensor, and the pictures for the
+  SVMs are training rows. Unless ``descriptors`` names others there is one of each family
+  (``FAMILIES``), 803 values of the complete picture: baselines do not converge with many times more
+  columns than rows.
+- Pictures are first resized to a square of ``side`` pixels. Reading and resizing are not priced:
+  every row needs them.
 - The paper does not name its kernel; ours is in ``_machines``. SVMs weigh classes by size.
 - Prices are medians of CPU time over some pictures, measured when the data set is first prepared
-  and kept for all folds (``costs`` takes a file instead). They are this machine's: another one, or
-  an emptied cache, gives other prices, and results on them are other results.
+  and kept for all folds (``costs`` takes a file instead). Another machine, or an emptied cache,
+  gives other prices, whose results are not comparable.
 """
 
 from __future__ import annotations
@@ -71,8 +71,8 @@ from bench_datasets.images._machines import (
     measured_costs,
 )
 
-SUPPORT = 0.3  # of the training pictures build the SVMs
-LIMITS = {"quick": (40, 10, 20), "standard": (100, 20, 40)}  # train, valid, test of a class
+SUPPORT = 0.3  # share of the training pictures that build the SVMs
+LIMITS = {"quick": (40, 10, 20), "standard": (100, 20, 40)}  # train, valid, test per class
 MODULES = tuple(
     f"bench_datasets.images.{name}" for name in ("_image_folder", "_descriptors", "_machines")
 )
@@ -90,8 +90,8 @@ class ImageFolder:
     """A folder with one sub-folder of pictures per class, or a zip of such a folder.
 
     Choose it by --set image-folder.path=FOLDER. Features are outputs of one-vs-all SVMs on visual
-    descriptors (features=raw: the descriptors), their prices the CPU time measured on this machine:
-    a discounted group per descriptor. Needs scikit-image: pip install 'budget-bench[images]'.
+    descriptors (features=raw: the descriptors). Prices are CPU times measured on this machine, a
+    discounted group per descriptor. Needs scikit-image: pip install 'budget-bench[images]'.
     """
 
     name: ClassVar[str] = "image-folder"
@@ -108,16 +108,16 @@ class ImageFolder:
     )
     valid: int = param(20, "pictures of each class for validation; the rest tests", least=1)
     side: int = param(
-        128, "pictures are squeezed to so many pixels in each direction", least=64, most=1024
+        128, "side of the square that pictures are resized to, in pixels", least=64, most=1024
     )
     descriptors: tuple[str, ...] = param(
-        (), "names of descriptors; none means all 23, of raw ones one of each family"
+        (), "names of descriptors; none: all 23, or one of each family if raw"
     )
-    views: Literal["pyramid", "whole"] = param("pyramid", "eight regions or the whole picture")
+    views: Literal["pyramid", "whole"] = param("pyramid", "eight regions, or the full picture")
     features: Literal["outputs", "raw"] = param(
         "outputs", "outputs of SVMs on the descriptors, or the descriptors themselves"
     )
-    costs: str = param("", "a cost file of these features, to take in place of measuring")
+    costs: str = param("", "a cost file of these features, used instead of measuring")
 
     def __post_init__(self) -> None:
         unknown = [d for d in self.descriptors if d not in DESCRIPTORS]
@@ -125,7 +125,7 @@ class ImageFolder:
             raise ValueError(f"no descriptor {unknown[0]!r}; known: {', '.join(DESCRIPTORS)}")
 
     def complete(self, source: Source) -> bool:
-        """Whether there is such a folder or zip."""
+        """True if there is such a folder or zip."""
         try:
             return find_root(self.path, source).exists()
         except InputError:
@@ -149,7 +149,7 @@ class ImageFolder:
         return repr((album.state, content, _versions()))
 
     def prepare(self, source: Source, size: str, fold: int, seed: int) -> Splits:
-        """Describe the pictures, train the machines of this draw, measure prices unless kept."""
+        """Describe the pictures, train this draw's SVMs, and measure prices unless kept."""
         from threadpoolctl import threadpool_limits
 
         need_skimage()
@@ -164,7 +164,7 @@ class ImageFolder:
         blocks: list[Float32Array] = []
         names: list[str] = []
         progress = every_few_seconds(source.say, f"{self.name}: training machines")
-        with threadpool_limits(1):  # sums keep their order
+        with threadpool_limits(1):  # keeps the order of sums
             for k, view in enumerate(chosen):
                 found = cache.described(view)
                 if raw:
@@ -176,7 +176,7 @@ class ImageFolder:
                     machines[view] = made
                     names += [view.feature(kind) for kind in album.classes]
                 blocks.append(found)
-        if raw:  # nothing has been learned from these
+        if raw:  # nothing was learned from these
             splits[0] = np.sort(np.concatenate([support, splits[0]]))
         depends = ["raw"] if raw else [len(support), *album.classes]
         prices, note = self._prices(cache, machines, names, depends, source)
@@ -189,7 +189,7 @@ class ImageFolder:
     def _album(self, source: Source) -> Album:
         if self.path == DEFAULT and not self.complete(source):
             raise InputError(
-                f"{self.name}: say which pictures by --set {self.name}.path=FOLDER, a folder "
+                f"{self.name}: choose pictures by --set {self.name}.path=FOLDER, a folder "
                 "with a sub-folder for each class (or a zip of it)"
             )
         album = open_album(self.path, source)
@@ -198,13 +198,13 @@ class ImageFolder:
             raise InputError(
                 f"{album.root}: {len(album)} pictures of {len(found)} classes, not the "
                 f"{sum(self.counts.values())} of {len(self.counts)} of {self.name}; get the "
-                f"publisher's, or say --data image-folder --set image-folder.path={album.root}"
+                f"publisher's, or use --data image-folder --set image-folder.path={album.root}"
             )
         return album
 
     def _draw(self, album: Album, size: str, number: int) -> tuple[IntArray, list[IntArray]]:
-        """The pictures that this size uses, and places among them: of those that build the
-        machines, and of the rows for training, validation and test."""
+        """The pictures used at this size, and places among them: of the pictures for the SVMs, and
+        of the rows for training, validation and test."""
         most = LIMITS.get(size, (self.train, self.valid, len(album)))
         train, valid, test = min(self.train, most[0]), min(self.valid, most[1]), most[2]
         support = max(1, round(SUPPORT * train))
@@ -216,7 +216,7 @@ class ImageFolder:
                 raise InputError(
                     f"{album.root}: class {kind!r} has {len(numbers)} pictures and needs "
                     f"{train + valid + 1} ({train} to train, {valid} to validate, 1 to test); add "
-                    f"some, or say --set {self.name}.train=N and {self.name}.valid=N"
+                    f"some, or use --set {self.name}.train=N and {self.name}.valid=N"
                 )
             pool = np.sort(numbers[shuffled(len(numbers), 0)[: ends[-1]]])
             order = pool[shuffled(len(pool), number)]
@@ -234,7 +234,7 @@ class ImageFolder:
         depends: Sequence[Any],
         source: Source,
     ) -> tuple[Prices, str]:
-        """The prices of the features, and a note that says where they come from."""
+        """The prices of the features, and a note on their origin."""
         given = _cost_file(self.costs, source)
         if given is not None:
             return read_costs(given, names), f"prices: from {given}"
@@ -252,8 +252,8 @@ class ImageFolder:
         ]
         return read_costs(path, names), (
             f"prices: CPU time measured on {how['machine']} (quartiles {np.median(spread):.0%} of "
-            f"the price apart), kept in {path}; a copy, given as --set {self.name}.costs=FILE, "
-            "makes them the same elsewhere"
+            f"the price apart), kept in {path}; for the same prices elsewhere, copy it and use "
+            f"--set {self.name}.costs=FILE"
         )
 
 
@@ -262,7 +262,7 @@ class Scene15(ImageFolder):
     """Fifteen kinds of scenes, indoors and outdoors.
 
     S. Lazebnik, C. Schmid, J. Ponce, "Beyond bags of features", CVPR 2006. A folder of the pictures
-    does as well, whatever its class folders are called: --set scene15.path=FOLDER.
+    works too, with any names of class folders: --set scene15.path=FOLDER.
     """
 
     name: ClassVar[str] = "scene15"
@@ -284,7 +284,7 @@ class Scene15(ImageFolder):
 
 
 class _DescriptorCache:
-    """Squeezed pictures and their descriptors, kept once for all folds."""
+    """Resized pictures and their descriptors, kept once for all folds."""
 
     def __init__(self, name: str, album: Album, used: IntArray, side: int, source: Source) -> None:
         self.album, self.name, self.label = album, name, album.label[used]
@@ -293,7 +293,7 @@ class _DescriptorCache:
         self.depends = [album.state, chosen, side, _versions()]
 
     def pictures(self) -> Pixels:
-        """(n, side, side, 3)."""
+        """Pictures, (n, side, side, 3)."""
 
         def build() -> Mapping[str, Array]:
             self._say(f"{self.name}: reading {len(self._used)} pictures")
@@ -302,7 +302,7 @@ class _DescriptorCache:
         return kept_arrays(f"{self.name}-pictures", self.depends, MODULES[:1], build)["pictures"]
 
     def described(self, view: View) -> Float32Array:
-        """One view of all of them, (n, p)."""
+        """One view of all pictures, (n, p)."""
         name = f"{self.name}-{view.descriptor}"
 
         describe, parts = DESCRIPTORS[view.descriptor], regions(self._side)

@@ -1,10 +1,10 @@
-"""23 descriptors of a square picture and the eight regions that each may look at.
+"""23 descriptors of a square picture and the eight regions for each of them.
 
 Thumbnails, histograms of grey, colour and hue, local binary patterns, histograms of oriented
-gradients, Gabor energies on a grid (as GIST has them), textons, DAISY. Each is a function of the
-pixels (height, width, 3) of one region and shares nothing with the others; all their values are
->= 0. Nothing is learned, so that descriptors are the same for all splits. Textons are therefore no
-clusters: a pixel's texton is the filter of a bank that answers most, or none.
+gradients, Gabor energies on a grid (as in GIST), textons, DAISY. Each is a function of the pixels
+(height, width, 3) of one region and shares nothing with the others; all their values are >= 0.
+Nothing is learned, so descriptors are the same for all splits. Textons are therefore not clusters:
+a pixel's texton is the filter of a bank with the strongest response, or none.
 """
 
 from collections.abc import Callable
@@ -18,13 +18,13 @@ from bench_datasets.images._image_folder import Pixels
 Describe = Callable[[Pixels], Float32Array]
 
 GREY = np.array([0.2125, 0.7154, 0.0721], dtype=np.float32)
-GRID = 4  # cells in each direction that Gabor energies are averaged in
-FLAT = 0.02  # of the grey range: where no filter answers more there is no texton
+GRID = 4  # cells in each direction over which Gabor energies are averaged
+FLAT = 0.02  # of the grey range: below this response of every filter there is no texton
 ANGLES = 8  # of edges
 
 
 def regions(side: int) -> dict[str, tuple[slice, slice]]:
-    """The whole, four quadrants and three bands: rows and columns of each."""
+    """Rows and columns of the full picture, four quadrants and three bands."""
     half, low, high = side // 2, side // 3, side - side // 3
     every, first, second = slice(0, side), slice(0, half), slice(half, side)
     return {
@@ -135,8 +135,8 @@ def _waves(shape: tuple[int, int], scales: int, directions: int) -> tuple[Float3
 
 
 def textons(pixels: Pixels, scales: int) -> Float32Array:
-    """Counts of the filter of a bank that answers most: edges in 8 directions, bright and dark bars
-    in 4, at scales an octave apart; the last bin counts pixels where all are silent."""
+    """Counts of the filter with the strongest response: edges in 8 directions, bright and dark bars
+    in 4, at scales an octave apart; the last bin counts pixels without response."""
     from scipy.ndimage import gaussian_filter
 
     image = grey(pixels)

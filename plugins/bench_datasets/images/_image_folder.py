@@ -1,7 +1,7 @@
 """Pictures in class folders, or in a zip of class folders.
 
-What all pictures have in common as a path is skipped, so that it does not matter how deep the class
-folders lie. Hidden files and files that are no pictures by their suffix are skipped too.
+The common path of all pictures is skipped, so class folders may lie at any depth. Hidden files and
+files without a picture's suffix are skipped too.
 """
 
 import hashlib
@@ -41,9 +41,9 @@ class Album:
         return len(self.paths)
 
     def read(self, chosen: Sequence[int], side: int) -> Pixels:
-        """Pictures (n, side, side, 3), squeezed to a square.
+        """Pictures (n, side, side, 3), resized to a square.
 
-        Raises InputError for one that cannot be read.
+        Raises InputError for an unreadable picture.
         """
         need_skimage()
 
@@ -52,9 +52,9 @@ class Album:
             try:
                 raw = archive.read(name) if archive else (self.root / name).read_bytes()
                 return squeezed(decoded(raw), side)
-            except Exception as error:  # decoders raise whatever they like
+            except Exception as error:  # decoders raise arbitrary exceptions
                 raise InputError(
-                    f"{self.root}: {name} is no picture that can be read ({error}); "
+                    f"{self.root}: {name} cannot be read as a picture ({error}); "
                     "remove or replace it"
                 ) from error
 
@@ -66,10 +66,10 @@ class Album:
 def open_album(path: str, source: Source) -> Album:
     """The pictures in a folder (see ``Source.find_folder``) or in a zip.
 
-    Raises InputError where there are none, none of a class, or only one class.
+    Raises InputError without pictures, without class folders, or with only one class.
     """
     root = find_root(path, source)
-    facts: dict[str, Any] = {}  # what tells each file from an older one of its name
+    facts: dict[str, Any] = {}  # identity of each file's content
     if root.is_dir():
         for file in filter(Path.is_file, root.rglob("*")):
             stat = file.stat()
@@ -105,15 +105,15 @@ def open_album(path: str, source: Source) -> Album:
 
 
 def find_root(path: str, source: Source) -> Path:
-    """The folder, or the zip, of that path. Raises InputError where there is none."""
+    """The folder or zip at that path. Raises InputError where there is none."""
     if path.lower().endswith(".zip"):
         return find_file(path, source).resolve()
     return source.find_folder(path)
 
 
 def find_file(path: str, source: Source) -> Path:
-    """The file of that path, or else the one in the data folder."""
-    with suppress(RuntimeError):  # ~USER, of whom there is none
+    """The file at that path, or otherwise in the data folder."""
+    with suppress(RuntimeError):  # ~USER with an unknown user
         here = Path(path).expanduser()
         if here.is_file():
             return here.resolve()
@@ -125,7 +125,7 @@ def need_skimage() -> None:
     from importlib.util import find_spec
 
     if find_spec("skimage") is None:
-        raise UsageError("pictures need scikit-image: pip install 'budget-bench[images]' brings it")
+        raise UsageError("pictures need scikit-image: pip install 'budget-bench[images]'")
 
 
 def _is_picture(name: str) -> bool:
@@ -135,13 +135,13 @@ def _is_picture(name: str) -> bool:
 
 
 def decoded(raw: bytes) -> Float32Array:
-    """The first frame of a picture as red, green and blue in 0..1 (height, width, 3), what is
-    transparent on white."""
+    """The first frame of a picture as red, green and blue in 0..1 (height, width, 3); transparent
+    parts are on white."""
     from PIL import Image
 
     with Image.open(io.BytesIO(raw)) as opened:
         picture: Image.Image = opened
-        if picture.mode.startswith("I"):  # grey of 16 bits, which Pillow cannot convert
+        if picture.mode.startswith("I"):  # 16-bit grey, which Pillow cannot convert
             deep: IntArray = np.asarray(picture)
             if deep.min() < 0 or deep.max() > 65535:
                 raise ValueError("its pixels have more than 16 bits")
@@ -155,7 +155,7 @@ def decoded(raw: bytes) -> Float32Array:
 
 
 def squeezed(pixels: Float32Array, side: int) -> Pixels:
-    """Resized to a square of bytes, smoothed first where it shrinks."""
+    """Resize to a square of bytes, smoothed first where it shrinks."""
     from skimage.transform import resize
 
     smooth = resize(pixels, (side, side), order=1, anti_aliasing=True)

@@ -1,7 +1,7 @@
-"""One-vs-rest support vector machines on one descriptor, and the CPU time of both for one picture.
+"""One-vs-rest support vector machines on one descriptor, and the CPU time of both for a picture.
 
-The kernel is exp(-gamma |a - b|^2) of square roots of descriptors that sum to 1 (a smooth likeness
-of histograms), 1 / gamma the mean of |a - b|^2 over the pictures that the machines learn from.
+The kernel is exp(-gamma |a - b|^2) of square roots of descriptors that sum to 1, a smooth
+similarity of histograms. 1 / gamma is the mean of |a - b|^2 over the training pictures.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from bench_core.arrays import Float32Array, FloatArray, IntArray
 from bench_datasets.images._descriptors import DESCRIPTORS, regions
 from bench_datasets.images._image_folder import Pixels
 
-COST = 10.0  # of a picture on the wrong side
+COST = 10.0  # penalty of a picture on the wrong side
 ITEMS, REPEATS = 12, 5  # pictures, timings of each
 SECONDS = 5.0  # between two lines of progress
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Machines:
-    """``known`` (m, p) are the roots of the pictures learned from; class k's output for a picture
-    with kernel row (m,) is ``dual[k]`` (m,) times the row plus ``bias[k]``."""
+    """``known`` (m, p) are the roots of the training pictures. Class k's output for a picture with
+    kernel row (m,) is ``dual[k]`` (m,) times the row plus ``bias[k]``."""
 
     known: Float32Array  # (m, p)
     squared: Float32Array  # (m,)
@@ -36,7 +36,7 @@ class Machines:
 
     @classmethod
     def learn(cls, descriptors: Float32Array, label: IntArray, classes: int) -> Machines:
-        """From descriptors (m, p) >= 0 and class numbers (m,), each class present."""
+        """Learn from descriptors (m, p) >= 0 and class numbers (m,), each class present."""
         from sklearn.svm import SVC
 
         known = roots(descriptors)
@@ -63,7 +63,7 @@ class Machines:
         return kernel @ self.dual.T + self.bias
 
     def output(self, row: FloatArray, k: int) -> float:
-        """One machine's for one row (m,)."""
+        """The output of machine ``k`` for one row (m,)."""
         return float(self.dual[k] @ row + self.bias[k])
 
 
@@ -89,11 +89,11 @@ class View:
 
     @property
     def name(self) -> str:
-        """As in the names of its features."""
+        """The name in its features' names."""
         return f"{self.descriptor}@{self.region}"
 
     def feature(self, kind: str) -> str:
-        """The name of its machine for one class."""
+        """The feature name of its machine for one class."""
         return f"{self.name}:{kind}"
 
 
@@ -106,9 +106,9 @@ def measured_costs(
 ) -> str:
     """A cost file in JSON, from CPU times on some of the pictures.
 
-    With machines extraction and kernel are paid once per view, each machine by itself; machines of
-    one view do the same sums, so one of them is timed for all. Without, the values of a view are
-    paid once, all together.
+    With machines, extraction and kernel are paid once per view, each machine separately. Machines
+    of one view do the same sums, so one of them is timed for all. Without machines, the values of a
+    view are one purchase.
     """
     chosen = np.linspace(0, len(pictures) - 1, min(ITEMS, len(pictures))).astype(int)
     measured = measure(
@@ -141,7 +141,7 @@ def _extractor(
 
 
 def every_few_seconds(say: Callable[[str], None], what: str) -> Callable[[int, int], None]:
-    """A function of done and total that may be called often and calls ``say`` seldom."""
+    """A function of done and total that calls ``say`` at most every ``SECONDS``."""
     last = time.monotonic()
 
     def progress(done: int, total: int) -> None:

@@ -1,22 +1,22 @@
-"""``multiscale``: pixels under an image pyramid, where evaluating a split is what costs.
+"""``multiscale``: pixels under an image pyramid, where evaluating splits is the cost.
 
 S. Peter, F. Diego, F. Hamprecht, B. Nadler, "Cost efficient gradient boosting", NIPS 2017, section
 5.2. Every pixel of a frame is a row: does it belong to an animal? Its features are fast filters on
-the frame averaged over blocks of 1, 2, 4 and 8 pixels a side. Filters are computed for whole
-frames and cost next to nothing, so features are free. What costs is to evaluate splits: alpha eps_m
-each, alpha = 1, where eps_m is small for a coarse feature since all pixels of a block share the
-answer. Segmentations are judged by the ``seg`` measure.
+the frame averaged over blocks of 1, 2, 4 and 8 pixels a side. Filters are computed for entire
+frames and cost almost nothing, so features are free. A split costs alpha eps_m, alpha = 1, where
+eps_m is small for a coarse feature since all pixels of a block share the result. Segmentations are
+judged by the ``seg`` measure.
 
-The paper's forty frames of flies are not public: generated ones stand in for them, or a user's own
-take their place (``_frames``, ``docs/generated-data.md``).
+The paper's forty frames of flies are not public: generated frames or a user's own replace them
+(``_frames``, ``docs/generated-data.md``).
 
 Departures
 - eps_m is 1 / (pixels that share the value). The printed formula has their number itself, which
-  makes coarse splits the more expensive ones, against the aim: ``eps = "printed"``.
+  makes coarse splits more expensive, against the aim: ``eps = "printed"``.
 - The paper trains on twenty frames and tests on twenty. Here validation takes four of the first.
 - In larger frames a part of the training pixels is drawn; ``pixels`` of each frame.
 - The paper does not name its filters; ours are in ``_pyramid``.
-- A coarse split is charged its share even where a finer one before it has parted the block.
+- A coarse split is charged its share even where an earlier, finer split has divided the block.
 """
 
 from collections.abc import Sequence
@@ -44,13 +44,13 @@ from bench_datasets.multiscale.seg import Seg
 
 SIDE = {"quick": 64, "standard": 256, "paper": 1024}
 FRAMES = {"quick": (6, 3, 6), "standard": (6, 3, 6), "paper": (16, 4, 20)}
-DRAWN = 3  # beside the numbers of the three splits
+DRAWN = 3  # follows the numbers of the three splits
 PIXELS = {"quick": 4096, "standard": 16384, "paper": 65536}
 
 
 @dataclass(frozen=True)
 class Multiscale:
-    """Which pixels of a frame belong to an animal?"""
+    """Pixels of a frame that belong to an animal (label 1)."""
 
     name: ClassVar[str] = "multiscale"
     task: ClassVar[Task] = Task.BINARY
@@ -72,7 +72,7 @@ class Multiscale:
 
     def __post_init__(self) -> None:
         if not self.scales or min(self.scales) < 1 or len({*self.scales}) < len(self.scales):
-            raise ValueError(f"scales must be different whole numbers from 1 up: {self.scales}")
+            raise ValueError(f"scales must be different integers of at least 1: {self.scales}")
 
     def stamp(self, source: Source) -> str:
         """The identity of every file of the folder."""
@@ -101,8 +101,8 @@ class Multiscale:
         return pairs(source.find_folder(self.folder)) if self.folder else ()
 
     def _parts(self, source: Source, size: str, seed: int) -> list[list[Picture]]:
-        """Training, validation and test frames: generated, or the user's, of which the profiles
-        quick and standard take not more."""
+        """Training, validation and test frames: generated, or the user's, limited to as many for
+        the profiles quick and standard."""
         numbers = FRAMES[size]
         if not self.folder:
             drawn = enumerate(numbers)
@@ -148,5 +148,5 @@ bench_datasets = provide_datasets(Multiscale)
 
 @hookimpl
 def bench_metrics() -> Sequence[Metric]:
-    """The measure of its segmentations."""
+    """The ``seg`` measure of its segmentations."""
     return [Seg()]

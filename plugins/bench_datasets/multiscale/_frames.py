@@ -1,6 +1,6 @@
-"""Frames and which of their pixels belong to an object: generated ones, and a user's own.
+"""Frames and their object pixels: generated frames and a user's own.
 
-Generated are bright oblong bodies on a textured, unevenly lit ground, among clutter.
+Generated frames have bright oblong bodies on a textured, unevenly lit ground, among clutter.
 ``docs/generated-data.md`` holds the definition and the reasons. All lengths are in pixels and do
 not grow with the frame: a larger frame shows more of the same scene.
 
@@ -22,7 +22,7 @@ Window = tuple[slice, slice]
 Pair = tuple[Path, Path]
 
 SUFFIXES = (".npy", ".png", ".tif", ".tiff", ".pgm", ".bmp", ".jpg", ".jpeg")
-PATCH = 64 * 64  # pixels; what is in a frame is counted per patch of this size
+PATCH = 64 * 64  # pixels; numbers of shapes are per patch of this size
 BODIES, GHOSTS, SCRATCHES, SPECKS = 3, 2, 2, 4  # per patch
 TRIES = 10  # for each body to find a free place
 GAP = 4  # between bodies
@@ -42,7 +42,7 @@ NOISE, SHOT = 4.0, 0.3  # standard deviation; variance per grey level
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Picture:
-    """Grey levels (height, width), and which pixels belong to an object."""
+    """Grey levels (height, width), and True for pixels of an object."""
 
     grey: NDArray[np.generic]  # (height, width)
     truth: BoolArray  # (height, width)
@@ -79,7 +79,7 @@ def _window(centres: FloatArray, radius: FloatArray, side: int) -> slice:
 
 
 def draw(side: int, *key: int) -> Picture:
-    """The square frame that the numbers of ``key`` decide."""
+    """The square frame drawn from the numbers of ``key``."""
     from scipy.ndimage import gaussian_filter
 
     rng = np.random.default_rng(key)
@@ -106,7 +106,7 @@ def _light(rng: np.random.Generator, side: int) -> FloatArray:
 
 
 def _bodies(rng: np.random.Generator, scene: FloatArray) -> BoolArray:
-    """Add bodies that do not touch to the scene; where they are."""
+    """Add bodies that do not touch to the scene; return their pixels."""
     side = len(scene)
     truth, taken = np.zeros(scene.shape, dtype=bool), np.zeros(scene.shape, dtype=bool)
     left = _number(side, BODIES)
@@ -129,7 +129,7 @@ def _bodies(rng: np.random.Generator, scene: FloatArray) -> BoolArray:
 
 
 def _clutter(rng: np.random.Generator, scene: FloatArray) -> None:
-    """Add what is no body: blurred ghosts, thin scratches, small specks."""
+    """Add clutter: blurred ghosts, thin scratches, small specks."""
     side = len(scene)
     for _ in range(_number(side, GHOSTS)):
         row, column, width = *rng.uniform(0, side, 2), rng.uniform(*GHOST_WIDTH)
@@ -147,7 +147,7 @@ def _clutter(rng: np.random.Generator, scene: FloatArray) -> None:
 
 
 def _ghost(row: float, column: float, width: float, side: int) -> tuple[Window, FloatArray]:
-    """A round bump of height 1, as far as it can be seen."""
+    """A round bump of height 1 within its visible range."""
     reach = np.array([4 * width])
     window = (_window(np.array([row]), reach, side), _window(np.array([column]), reach, side))
     down = np.arange(window[0].start, window[0].stop) - row
@@ -219,14 +219,14 @@ def _grey(path: Path) -> NDArray[np.float64]:
             "pip install 'budget-bench[images]', or save the frames as .npy"
         ) from None
     except (OSError, ValueError, SyntaxError) as error:
-        raise InputError(f"{path}: no readable image ({error}); save it anew") from error
+        raise InputError(f"{path}: not a readable image ({error}); save it again") from error
     if image.ndim == 3 and image.shape[2] in (2, 3, 4):
-        colours = 1 if image.shape[2] == 2 else 3  # what follows is transparency
+        colours = 1 if image.shape[2] == 2 else 3  # a last channel of transparency
         image = image[:, :, :colours].mean(axis=2)
     numbers = image.dtype.kind in "buif"
     if image.ndim != 2 or image.size == 0 or not numbers or not np.isfinite(image).all():
         raise InputError(
-            f"{path}: {image.dtype} of shape {image.shape} is no grey or colour picture of finite "
-            "numbers; save one frame a file"
+            f"{path}: {image.dtype} of shape {image.shape} is not a grey or colour picture of "
+            "finite numbers; save one frame per file"
         )
     return np.asarray(image, dtype=np.float64)

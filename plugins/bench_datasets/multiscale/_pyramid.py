@@ -1,8 +1,8 @@
 """Filters on a pyramid: a frame is averaged over blocks, filtered, and spread over its pixels.
 
 At scale m each block of m x m pixels becomes one, so that m^2 pixels share a value. A frame whose
-sides are no multiple of m is continued by its border. The filters are those of one pixel's
-width (standard deviation 1) at every scale:
+sides are not multiples of m is continued by its border. The filters have the width of one pixel
+(standard deviation 1) at every scale:
 
     value    the average itself
     smooth   Gaussian
@@ -42,7 +42,7 @@ def split_prices(scales: tuple[int, ...], eps: str) -> Prices:
 def features(
     picture: NDArray[np.generic], scales: tuple[int, ...], pixels: IntArray | None = None
 ) -> Float32Array:
-    """The filters' answers (n, d) at all pixels of a picture, line by line, or at some of them."""
+    """Filter responses (n, d) at all pixels of a picture, line by line, or at some ``pixels``."""
     n = picture.size if pixels is None else len(pixels)
     height, width = picture.shape
     out = np.empty((n, len(scales) * len(FILTERS)), dtype=np.float32)
@@ -65,7 +65,7 @@ def averaged(picture: FloatArray, scale: int) -> FloatArray:
 
 
 def _answers(picture: FloatArray) -> Iterator[FloatArray]:
-    """Each filter's answers, in the order of ``FILTERS``."""
+    """The responses of each filter, in the order of ``FILTERS``."""
     from scipy.ndimage import gaussian_filter
 
     def derived(*order: int) -> FloatArray:

@@ -1,14 +1,14 @@
-"""The SEG measure: how well segmented objects cover the reference objects.
+"""The SEG measure: coverage of the reference objects by segmented objects.
 
 M. Maska et al., "A benchmark for comparison of cell tracking algorithms", Bioinformatics 30 (2014),
 as used in section 5.2 of the CEGB paper. A reference object R is matched by the segmented object S
-that covers more than half of it, |R and S| > |R| / 2 (there is at most one), and scores the
-Jaccard index |R and S| / |R or S|; without a match it scores 0. SEG is the mean over all reference
-objects of all frames. A segmented object that matches nothing costs nothing: SEG is about the
-objects that are there, and is read beside the accuracy, which counts such pixels.
+that covers more than half of it, |R and S| > |R| / 2 (there is at most one). It scores the Jaccard
+index |R and S| / |R or S|, or 0 without a match. SEG is the mean over all reference objects of all
+frames. A segmented object without a match costs nothing; accuracy, reported with SEG, counts such
+pixels.
 
-Departure: objects are the connected sets of pixels (8 neighbours) of class 1, in the labels and in
-the prediction alike, not numbered instances. Two objects that touch are one.
+Departure: objects are the connected sets of pixels (8 neighbours) of class 1, both in the labels
+and in the prediction, not numbered instances. Two objects that touch are one.
 """
 
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ from bench_core.arrays import BoolArray, FloatArray, Int32Array, IntArray
 
 @dataclass(frozen=True, slots=True)
 class Seg:
-    """Mean Jaccard index of reference objects with what covers more than half of them."""
+    """Mean Jaccard index of reference objects and the segments that cover over half of them."""
 
     name: ClassVar[str] = "seg"
     higher_is_better: ClassVar[bool] = True
@@ -76,8 +76,8 @@ def jaccards(called: BoolArray, truth: BoolArray) -> FloatArray:
 
 
 def objects(mask: BoolArray) -> tuple[Int32Array, IntArray]:
-    """Numbers from 1 of the connected sets that pixels (height, width) belong to, 0 elsewhere, and
-    how many pixels have each number (r + 1,)."""
+    """Numbers from 1 of the connected sets of pixels (height, width), 0 elsewhere, and the pixels
+    of each number (r + 1,)."""
     from scipy import ndimage
 
     number, _ = ndimage.label(mask, structure=np.ones((3, 3), dtype=bool))

@@ -1,10 +1,10 @@
 """UCI thyroid disease (ann-thyroid): 3 classes, 21 features, prices of real medical tests.
 
 Prices (dollars) are Turney's (``_turney``), from the publisher's cost file: TSH 22.78, T3 11.41,
-TT4 14.51, T4U 11.41, all else 1. FTI is computed from TT4 and T4U: it is free once both are bought.
-Every blood test after the first costs 2.10 less; ``discount=false`` charges all in full.
+TT4 14.51, T4U 11.41, all others 1. FTI is computed from TT4 and T4U: it is free once both are
+bought. Every blood test after the first costs 2.10 less; ``discount=false`` charges all in full.
 
-The rows are in ``ann-thyroid.csv.gz`` (CC BY 4.0; ``README.md`` beside it has the attribution).
+The rows are in ``ann-thyroid.csv.gz`` (CC BY 4.0; the ``README.md`` there has the attribution).
 """
 
 from dataclasses import dataclass

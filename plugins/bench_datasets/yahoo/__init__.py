@@ -1,15 +1,15 @@
-"""Yahoo's learning-to-rank set 1 (Webscope C14B), 700 columns of which 519 have a price; its
-stand-in ``yahoo-sim`` (``sim.py``); and the options that papers put on top of its grades.
+"""Yahoo's learning-to-rank set 1 (Webscope C14B), 700 columns, 519 of them with a price; its
+stand-in ``yahoo-sim`` (``sim.py``); and options of the papers for its grades.
 
-The files lie behind Yahoo's licence. The feature costs (700 lines, 10000 = not part of set 1) are
-read from the data folder, or fetched once from their authors' repository (MIT). A split costs
-1/4 and a tree nothing, so that a tree of depth 4 costs 1.
+The files need Yahoo's licence. The feature costs (700 lines, 10000 = not part of set 1) are read
+from the data folder, or fetched once from their authors' repository (MIT). A split costs 1/4 and a
+tree nothing, so a tree of depth 4 costs 1.
 
 ``yahoo-subset`` has the sizes of a smaller problem in the papers on Greedy Miser (ICML 2012, after
 Cronus, AISTATS 2012) and ADAPT (NIPS 2017): 141397, 146769 and 184968 rows, which add up to the
-473134 of set 1's training split. So it is that split in three; which documents went where is not
-in them. Our choice: whole queries in the order of the file, cut where a query ends next to these
-sizes.
+473134 of set 1's training split. So it is that split in three parts; the papers do not say which
+documents are in which part. Our choice: consecutive queries in file order, cut at the query ends
+nearest to these sizes.
 """
 
 import os
@@ -46,12 +46,12 @@ ROWS = {
     "paper": (473134, 71083, 165660),
 }
 TRAIN, VALID, TEST = range(3)
-COLUMNS = 700  # of which 519 have a price
+COLUMNS = 700  # 519 of them with a price
 UNUSED = 10000  # the cost of columns that are not part of set 1
 SUBSET = (141397, 146769, 184968)
 RECIPE = (
-    "subset: which documents the papers put into which part is not published; here whole queries "
-    "in file order, cut next to their sizes"
+    "subset: the papers' parts are not published; here consecutive queries in file order, cut "
+    "nearest to their sizes"
 )
 SPLIT_FILES = ("set1.train.txt", "set1.valid.txt", "set1.test.txt")
 COST_FILE = "yahoo_feature_cost.txt"
@@ -65,17 +65,15 @@ COST = Download(
 
 @dataclass(frozen=True)
 class Judgement:
-    """Binarises grades and gives irrelevant documents a multiplicity.
+    """Binarise grades and give irrelevant documents a multiplicity.
 
-    Those documents are labelled 0 (grade 0, or below ``relevant``), unless ``copied`` is a grade.
+    These have label 0 (grade 0, or below ``relevant``), unless ``copied`` is a grade.
     """
 
     relevant: int = param(
         0, "0 keeps the grades; g labels a document 1 iff its grade is >= g", least=0, most=4
     )
-    copies: int = param(
-        1, "how many copies each irrelevant document stands for (papers: 10)", least=1
-    )
+    copies: int = param(1, "copies that each irrelevant document counts as (papers: 10)", least=1)
     copied: int = param(
         -1, "highest grade that is copied; -1: the documents labelled 0", least=-1, most=3
     )
@@ -83,7 +81,7 @@ class Judgement:
     split: float = param(0.25, "price of evaluating one split")
 
     def judged(self, examples: Examples, part: int) -> Examples:
-        """Examples with grades 0..4 as labels in, with these options out; ``part`` 0, 1 or 2."""
+        """Apply these options to examples with grades 0..4 as labels; ``part`` is 0, 1 or 2."""
         grade = examples.y
         if self.relevant:
             examples = replace(examples, y=(grade >= self.relevant).astype(np.float64))
@@ -108,7 +106,7 @@ class Yahoo(Judgement):
     facts: ClassVar[Facts] = Facts(rows=ROWS["paper"], features=519, low=0.0, high=1.0)
 
     def complete(self, source: Source) -> bool:
-        """The costs are fetched when they are wanted."""
+        """True without the costs, which are fetched when needed."""
         return all(source.has(name) for name in self.files[:-1])
 
     def prepare(self, source: Source, size: str, fold: int, seed: int) -> Splits:
@@ -133,13 +131,13 @@ class Yahoo(Judgement):
         )  # fmt: skip
 
     def _parts(self, paths: Sequence[Path], used: IntArray) -> Iterator[tuple[Examples, str]]:
-        """Train, valid and test as they are published, with their origin in words."""
+        """Train, valid and test as published, with their origin in words."""
         return ((_examples(path, used), path.name) for path in paths)
 
 
 @dataclass(frozen=True)
 class YahooSubset(Yahoo):
-    """Set 1's training split in three, of the sizes that several papers give."""
+    """Set 1's training split in three, of the sizes in several papers."""
 
     name: ClassVar[str] = "yahoo-subset"
     title: ClassVar[str] = "Yahoo set 1, its training split in three (519 priced features)"
@@ -210,7 +208,7 @@ class YahooSim(Judgement):
 
 @dataclass(frozen=True)
 class YahooSimB(YahooSim):
-    """The same with its informative features elsewhere in the price groups."""
+    """The same with informative features at other places in the price groups."""
 
     name: ClassVar[str] = "yahoo-sim-b"
     title: ClassVar[str] = "yahoo-sim with another importance pattern"

@@ -2,8 +2,8 @@
 
 ``docs/generated-data.md`` holds the definition, number by number, and the reasons. Everything is
 integer arithmetic on a counter-based hash (the finaliser of splitmix64), comparisons and table
-look-ups, so that a seed gives the same bits on every machine, in any block order and for any number
-of threads. Row i of a split does not depend on how many rows are asked for.
+look-ups. A seed thus gives the same bits on every machine, in any block order and for any number of
+threads. Row i of a split does not depend on the number of rows requested.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ GOLDEN = 0x9E3779B97F4A7C15
 PRICE_GROUPS = ((1, 123), (5, 31), (20, 191), (50, 125), (100, 16), (150, 32), (200, 1))
 FEATURES = 519
 MAIN, ASPECTS, BLOCKS = 10, 44, 64
-OVERALL = ASPECTS  # the number of what all main aspects say together
+OVERALL = ASPECTS  # number of the weighted sum of all main aspects
 
-# How strongly a feature shows its aspect (of 256), by price group: strong, weak from, weak to.
+# Strength of a feature's aspect (of 256), by price group: strong, weak from, weak to.
 FIDELITY = np.array([
     (80, 24, 72), (90, 28, 84), (110, 30, 96), (125, 32, 104), (150, 40, 120), (170, 40, 128),
     (170, 0, 0),
 ])  # fmt: skip
 SHOW_ALL = (0, 0, 0, 0, 0, 2, 1)  # strong features that show OVERALL, by price group
-ALL_SIGNAL = (0, 0, 0, 0, 0, 90, 125)  # how strongly
+ALL_SIGNAL = (0, 0, 0, 0, 0, 90, 125)  # their strength
 # shapes of values, all of them ranks: of every level, of 16, of 8, and flags
 SHAPE_OF_256 = np.array([192, 223, 243])
 CUTS = np.array([0, 1400, 1750, 2048, 2048, 2300, 2300, 2500])
@@ -45,14 +45,13 @@ STRONG_CUTS = np.array([0, 0, 0, 1400])
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
-    """Where the informative features lie: the strong ones per price group, which aspects weigh
-    most (in order of importance), from which end of a price group the strong ones are taken, and
-    the four scores at which the grade rises."""
+    """Places of the informative features: numbers of strong features per price group, taken from
+    one end of it. The main aspects are in order of importance; the grade rises at four scores."""
 
     key: int  # of the random stream
-    strong: tuple[int, ...]  # how many, by price group
+    strong: tuple[int, ...]  # numbers by price group
     importance: tuple[int, ...]
-    from_end: bool  # of the price group
+    from_end: bool  # taken from the end of the price group
     thresholds: tuple[int, int, int, int]
 
 
@@ -92,7 +91,7 @@ def bell(bits: U64) -> Int32Array:
 
 
 def features(pattern: Pattern) -> pd.DataFrame:
-    """What each of the 519 columns costs and shows, a row for each.
+    """Price and content of each of the 519 columns, one row each.
 
     Coefficients are of 256; ``kind`` 0 is a document feature, 1..3 a feature of the query alone.
     """

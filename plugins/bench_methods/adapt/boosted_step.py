@@ -1,12 +1,12 @@
-"""ADAPT-GBRT: boosted g and f1 for a given q (Algorithm 2), which share what they buy.
+"""ADAPT-GBRT: boosted g and f1 with shared purchases for a given q (Algorithm 2).
 
 With r the negative derivatives of the logistic losses, per row and without the paper's 1/N,
 
     f1 (1):  y (1 - q) sigma(-y f1)        g (2):  q sigma(-g) - (1 - q) sigma(g)
 
-each tree is a regression tree on r under Greedy Miser's impurity; what f1's tree buys is free for
-g's of the same round and for both later. Neither residual depends on the other function, so it does
-not matter that both are computed at the start of a round.
+each tree is a regression tree on r under Greedy Miser's impurity. Purchases of f1's tree are free
+for g's tree of the same round and for both later. Neither residual depends on the other function,
+so both can be computed at the start of a round.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from bench_trees.threads import Workers
 
 F1, GATE = 0, 1
-TINY = 1e-15  # least share of a class or side, so that its log-odds are finite
+TINY = 1e-15  # least share of a class or side, for finite log-odds
 _SETTLED = 1e-3  # mean change of q at which the alternation ends
 
 
@@ -47,8 +47,8 @@ class JointLoss:
     outputs: int = 2
 
     def base(self, labels: Labels) -> FloatArray:
-        """The best constants: log-odds of the ones that are kept, and of being sent."""
-        # a row counts for f1 as surely as it stays
+        """Best constants: log-odds of label 1 among kept rows, and of being sent."""
+        # a row counts for f1 with its probability of being kept
         kept = labels.mass * (1 - self.q)
         ones = float((kept * labels.y).sum()) / max(float(kept.sum()), TINY)
         sent = float((labels.mass * self.q).sum()) / float(labels.mass.sum())
@@ -69,7 +69,7 @@ def one_stage(ensemble: Ensemble, prices: Prices) -> StagedModel:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PairOutputs:
-    """A pair, and its outputs for the training rows."""
+    """A pair and its outputs for the training rows."""
 
     f1: StagedModel
     gate: StagedModel
@@ -82,7 +82,7 @@ class PairOutputs:
         return cls(f1, gate, Outputs.of(f1, rows), Outputs.of(gate, rows))
 
     def premium(self, rows: TrainingRows, prices: Prices, tau: float) -> FloatArray:
-        """What f0 costs more than f1 for each row, in loss units; the gate is in both."""
+        """Extra cost of f0 over f1 for each row, in loss units; both include the gate."""
         f1, bits = self.kept.bill("path"), self.gated.bill("path").acquired.bits
         cost1 = f1.evaluation_cost(prices, len(rows.share))
         return rows.premium(bits, bits | f1.acquired.bits, cost1, prices, tau)
@@ -90,7 +90,7 @@ class PairOutputs:
 
 @dataclass(frozen=True)
 class AdaptGBRT(Adapt):
-    """Boosted gate and classifier that share what they buy, in front of a large model."""
+    """Boosted gate and classifier with shared purchases, in front of a large model."""
 
     name: ClassVar[str] = "adapt-gbrt"
     numerics: ClassVar[tuple[str, ...]] = ("numpy", "cpu")
@@ -100,7 +100,7 @@ class AdaptGBRT(Adapt):
     trees: int = param(100, "boosting rounds, each one tree of f1 and one of g", least=0)
     learning_rate: float = param(1.0, "shrinkage of every tree's output (eta)", above=0)
     depth: int = param(4, "split levels of a tree", least=1)
-    iterations: int = param(10, "most steps over q", least=1)
+    iterations: int = param(10, "maximum steps over q", least=1)
     gates: int = param(19, GATES, least=0, most=MOST_POINTS - 2)
     min_rows: int = param(20, "least rows (copies counted) on each side of a split", least=1)
     relevant_grade: int = param(1, RELEVANT)
@@ -109,7 +109,7 @@ class AdaptGBRT(Adapt):
     def fit(
         self, train: Examples, valid: Examples, prices: Prices, context: FitContext
     ) -> AdaptModel:
-        """Alternate on ``train``; ``valid`` is used for rankings alone, to calibrate f0."""
+        """Alternate on ``train``; ``valid`` is used only for rankings, to calibrate f0."""
         train, rows, f0 = self._prepared(train, valid, prices, context)
         price = loss_prices(train, prices, self.tradeoff)
         pair, objective = self._pair(train, rows, prices, price, context)
@@ -129,10 +129,10 @@ class AdaptGBRT(Adapt):
         price: LossPrices,
         context: FitContext,
     ) -> tuple[PairOutputs, list[float]]:
-        """Algorithm 2: from Greedy Miser as f1 and g = 0, step over q and over (g, f1) in turn.
+        """Algorithm 2: from Greedy Miser as f1 and g = 0, alternate steps over q and (g, f1).
 
-        Every step over (g, f1) starts afresh, so the objective, returned for each, may rise; the
-        pair of the lowest one is kept. With ``p_full`` 0 there is no step: it is Greedy Miser.
+        Every step over (g, f1) restarts, so the objective may rise; the pair of the lowest one is
+        kept. All objectives are returned. ``p_full`` 0 takes no step: it is Greedy Miser.
         """
         from bench_trees import Logistic
 
@@ -163,12 +163,12 @@ class AdaptGBRT(Adapt):
     def _booster(
         self, train: Examples, prices: Prices, price: LossPrices, context: FitContext
     ) -> Callable[[Any], tuple[Ensemble, Ledger]]:
-        """What boosts with a given loss from the constants, with nothing bought yet."""
+        """A function that boosts with a given loss, from the constants and without purchases."""
         from bench_trees import Ledger, Penalty, Settings, boost
 
         bins, codes = binned(train, self.max_bins, context)
         coupled = float(train.weights.sum()) * price.sensor
-        # one purchase for the model pays for all N rows
+        # a purchase is paid once, for all N rows
         penalty = Penalty.over(prices.start, prices.needed, prices.sensors, coupled=coupled)
         settings = Settings(
             trees=self.trees,
@@ -180,7 +180,7 @@ class AdaptGBRT(Adapt):
             order="level",
         )
         total = self.trees * (1 + (self.iterations if self.p_full != 0 else 0))
-        # trees that earlier calls have grown, for the progress
+        # trees grown by earlier calls, for progress
         begins = count(0, self.trees)
 
         def boosted(loss: Any) -> tuple[Ensemble, Ledger]:
@@ -204,8 +204,7 @@ class AdaptGBRT(Adapt):
 
 
 def output_of(ensemble: Ensemble, output: int) -> Ensemble:
-    """The trees of one output as an ensemble of their own, without those that never split."""
-    # a tree of one node never split
+    """The trees of one output as a separate ensemble, without trees of one node."""
     split = np.diff(ensemble.start) > 1
     trees = ensemble.select(np.flatnonzero((ensemble.output == output) & split))
     return replace(trees, output=0 * trees.output, base=ensemble.base[output : output + 1])

@@ -1,4 +1,4 @@
-"""What the four learners share, and those with linear pairs: by algorithm 1, least squares, L1."""
+"""Base class of the four learners, and the three with linear pairs."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -50,21 +50,21 @@ from bench_methods.adapt.q_step import (
 
 TASKS = frozenset({Task.BINARY, Task.RANKING})
 TRADEOFF = "price of all features in units of the constant's training loss (gamma)"
-P_FULL = "most rows sent to f0, as the mean of q; none: f0's price at this tradeoff decides"
-GATES = "operating points beside the paper's: further thresholds of the gate"
+P_FULL = "maximum share of rows sent to f0 (mean of q); none: f0's price at this tradeoff decides"
+GATES = "additional operating points: further thresholds of the gate"
 
 Plan = tuple[Sequence[IntArray], Callable[[IntArray, Columns], Linear], dict[str, Any]]
-"""Sets of features, how a pair is fitted on one and its columns, and facts to keep."""
+"""Sets of features, a function that fits a pair on a set and its columns, and facts."""
 
 
 @dataclass(frozen=True)
 class Adapt:
-    """What the four share: tasks and f0."""
+    """Base class of the four learners: tasks and f0."""
 
     tasks: ClassVar[frozenset[Task]] = TASKS
     adds_up: ClassVar[bool] = False
 
-    f0: BudgetedLearner = param("random-forest", "the large model that hard rows are sent to")
+    f0: BudgetedLearner = param("random-forest", "large model for hard rows")
 
     gates, relevant_grade = 0, 1  # parameters of all four
 
@@ -81,13 +81,13 @@ class Adapt:
     def _prepared(
         self, train: Examples, valid: Examples, prices: Prices, context: FitContext
     ) -> tuple[Examples, TrainingRows, BudgetedModel]:
-        """The training rows with labels 0 and 1, f0's outputs for them, and f0.
+        """Training rows with labels 0 and 1, f0's outputs for them, and f0.
 
-        On rankings validation rows calibrate f0, training rows where there are none.
+        For rankings f0 is calibrated on validation rows, or without any on training rows.
         """
         f0, line = context.fitted(self.f0), None
         if context.task == Task.RANKING:
-            # f0 is more certain of rows that it was trained on
+            # f0 is overconfident on its training rows
             parts = train, valid if len(valid) else train
             train, unseen = (
                 replace(part, y=np.where(part.y >= self.relevant_grade, 1.0, 0.0)) for part in parts
@@ -111,16 +111,16 @@ class Adapt:
 
 @dataclass(frozen=True)
 class LinearAdapt(Adapt):
-    """What the learners with linear pairs share: a pair for each set of features."""
+    """Base class of the learners with linear pairs: a pair for each set of features."""
 
     supports = 1  # a parameter of all three
 
     def fit(
         self, train: Examples, valid: Examples, prices: Prices, context: FitContext
     ) -> AdaptModel:
-        """Find sets of features, then fit a pair on as many as are wanted and a path has room for.
+        """Find sets of features, then fit a pair on each, up to ``supports`` and the path's limit.
 
-        ``valid`` is used for rankings alone, to calibrate f0.
+        ``valid`` is used only for rankings, to calibrate f0.
         """
         train, rows, f0 = self._prepared(train, valid, prices, context)
         # every set takes gates + 1 points, f0 takes one
@@ -129,12 +129,12 @@ class LinearAdapt(Adapt):
         with one_blas_thread():
             columns = Columns.of(train.X, rows.share)
             sets, fitted, facts = self._plan(columns, rows, train, prices, most)
-            # without any useful column a constant pair remains
+            # a constant pair if no column is useful
             sets = sets or [np.zeros(0, dtype=np.int64)]
             for k, features in enumerate(sets):
                 some = columns.only(features)
                 pair = fitted(features, some)
-                # the same functions of the features themselves
+                # the same functions of the raw features
                 weights = pair.weights / some.scale
                 bias = pair.intercepts - weights @ some.centre
                 gate, f1 = (
@@ -163,16 +163,16 @@ class AdaptLin(LinearAdapt):
         0.01, TRADEOFF + "; it orders the features", least=0, search=log(1e-3, 3)
     )
     p_full: float | None = param(0.5, P_FULL, least=0, most=1, search=linear(0.1, 0.9))
-    supports: int = param(12, "most sets of features tried, each an operating point", least=1)
-    restart: bool = param(True, "fit each set anew; no: its features' weights of the one fit")
-    iterations: int = param(30, "most steps over q where features are ordered", least=1)
+    supports: int = param(12, "maximum sets of features, each an operating point", least=1)
+    restart: bool = param(True, "refit each set; false: weights from the first fit")
+    iterations: int = param(30, "maximum steps over q in the first fit", least=1)
     gates: int = param(3, GATES + ", for each set", least=0, most=MOST_POINTS - 2)
     relevant_grade: int = param(1, RELEVANT)
 
     def _plan(
         self, columns: Columns, rows: TrainingRows, train: Examples, prices: Prices, most: int
     ) -> Plan:
-        """Order the features; a set is the first k, with all that comes free with them."""
+        """Order the features; a set is the first k with all features that they make free."""
         price = loss_prices(train, prices, self.tradeoff)
 
         def problem(some: Columns, features: IntArray) -> LinearProblem:
@@ -183,14 +183,14 @@ class AdaptLin(LinearAdapt):
             limit = F0Limit(self.p_full, premium)
             return LinearProblem(some, rows, limit, self.distance, GroupPenalty.none(some))
 
-        unknown = np.zeros(0, dtype=np.int64)  # how many features f1 will use
+        unknown = np.zeros(0, dtype=np.int64)  # f1's features are not known yet
         first, order = fit_priced(problem(columns, unknown), prices, price.sensor, self.iterations)
         known: list[tuple[Columns, Linear]] = []
 
         def fitted(which: IntArray, some: Columns) -> Linear:
             if not self.restart:
                 return first.pair.among(columns, some)
-            # the pair of the set before, as a second start
+            # second start: the pair of the previous set
             starts = [pair.among(own, some) for own, pair in known]
 
             def free(own: Columns) -> Linear:
@@ -210,7 +210,7 @@ class AdaptLin(LinearAdapt):
 
 @dataclass(frozen=True)
 class AdaptLstsq(AdaptLin):
-    """Like adapt-lin, the gate fitted to the log-odds of q by least squares."""
+    """adapt-lin with the gate fitted to the log-odds of q by least squares."""
 
     name: ClassVar[str] = "adapt-lstsq"
     distance: ClassVar[GateDistance] = SquaredLogOdds()
@@ -218,13 +218,13 @@ class AdaptLstsq(AdaptLin):
 
 @dataclass(frozen=True)
 class AdaptL1(LinearAdapt):
-    """The paper's baseline: L1 picks features, f1 is fitted on them, then a gate to its errors."""
+    """The paper's baseline: f1 on features chosen by L1, then a gate fitted to its errors."""
 
     name: ClassVar[str] = "adapt-l1"
     # numpy's BLAS sums, scipy's L-BFGS within bounds
     numerics: ClassVar[tuple[str, ...]] = ("numpy", "scipy", "cpu")
 
-    supports: int = param(24, "most sets of features taken from the L1 path", least=1)
+    supports: int = param(24, "maximum sets of features from the L1 path", least=1)
     gates: int = param(7, GATES + ", for each set", least=0, most=MOST_POINTS - 2)
     relevant_grade: int = param(1, RELEVANT)
 
@@ -242,7 +242,7 @@ class AdaptL1(LinearAdapt):
 
 
 def loss_prices(train: Examples, prices: Prices, tradeoff: float) -> LossPrices:
-    """At this tradeoff, against the logistic loss of the constant."""
+    """Prices in loss at this tradeoff, relative to the logistic loss of the constant."""
     from bench_trees import Logistic
 
     return LossPrices.of(prices, tradeoff, constant_loss("logistic", Logistic(), train))

@@ -1,4 +1,4 @@
-"""ADAPT-LIN's step: linear g and f1 for a given q (OPT2), in turn with q or for the best q of each.
+"""ADAPT-LIN's step: linear g and f1 for a given q (OPT2), or jointly with the optimal q.
 
 With weights g, f (k,) and free intercepts, the step minimises
 
@@ -9,12 +9,12 @@ by L-BFGS in coordinates in which the Hessian is near the identity. The root is 
 Exact zeros come from the choice of feature sets. Columns are centred and scaled by their weighted
 mean and deviation, a missing cell counting as 0.
 
-With the best q for each pair, and b the price of sending, (OPT) is a function of the pair alone,
+With the optimal q for each pair, and b the price of sending, (OPT) depends only on the pair,
 
     F(g, f1) = max_{b >= 0} min_q  mean[ (1 - q) l1 + q l0 + D(q, g) + b q ] - b P_full
 
-(or that mean alone at given prices b), whose derivatives are those at this q. So L-BFGS needs no
-turns (``LinearProblem.best_q``).
+(or only that mean at given prices b). Its derivatives are the partial derivatives at this q. So
+L-BFGS needs no alternation (``LinearProblem.best_q``).
 """
 
 from __future__ import annotations
@@ -35,35 +35,35 @@ from bench_methods.adapt.q_step import F0Limit, GateDistance, TrainingRows
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
-RIDGE = 1e-6  # keeps the weights finite where the classes can be separated
-FEW = 256  # columns that are always worked on together
-ROUND = 1e-6  # sqrt(v + ROUND^2) - ROUND stands for sqrt(v)
-_JITTER = 1e-12  # of the mean diagonal: rows of which one is a sum of others
-_TOLERANCE = 1e-6  # of the gradient, in scaled coordinates
+RIDGE = 1e-6  # keeps weights finite if classes are separable
+FEW = 256  # up to this many columns are always fitted together
+ROUND = 1e-6  # sqrt(v + ROUND^2) - ROUND approximates sqrt(v)
+_JITTER = 1e-12  # share of the mean diagonal, for linearly dependent rows
+_TOLERANCE = 1e-6  # tolerance of the gradient, in scaled coordinates
 _FLAT = 1e-8  # relative change of the objective at which a descent ends
-_TURNS, _ROUGH = 2, 1e-6  # over q before it follows (g, f1), and the change at which these end
+_TURNS, _ROUGH = 2, 1e-6  # steps over q before the joint descent, and their tolerance
 _STEPS = 500
-_MEMORY = 20  # with fewer moves rounding errors grow where the objective is nearly flat
+_MEMORY = 20  # with a shorter memory rounding errors grow on nearly flat objectives
 _PATH = 40  # L1 weights tried
-_DEPTH = 1e-4  # the smallest, as a share of that which leaves no feature
-_STEEP = 1e-6  # of the gradient where a step of the path ends
-_INTERCEPT = 2.0  # of a scaled one: its second derivative is at most 1/4
+_DEPTH = 1e-4  # smallest L1 weight, as a share of the one that leaves no feature
+_STEEP = 1e-6  # tolerance of the gradient on the path
+_INTERCEPT = 2.0  # scale of intercepts: their second derivative is at most 1/4
 _SETTLED = 1e-6  # relative change of the objective at which the alternation ends
-_CLOSE = 1e-10  # of the mean of q in a descent, whose value is off by the square
-_END_FLAT, _END_STEEP = 1e-13, 1e-8  # ends of (g, f1) with q: earlier ones depend on rounding
-_CLEAR = 1e-5  # by which share one of two ends must be lower
+_CLOSE = 1e-10  # tolerance of the mean of q in a descent; the value's error is its square
+_END_FLAT, _END_STEEP = 1e-13, 1e-8  # tolerances of the joint descent: looser ends vary by rounding
+_CLEAR = 1e-5  # relative difference by which one of two ends must be lower
 
 T = TypeVar("T")
 
 Loss = Callable[[FloatArray], tuple[float, FloatArray]]
-"""Of the values (m, n) of m functions on the rows, with its derivatives by them (m, n)."""
+"""From the values (m, n) of m functions on the rows to the loss and its derivatives (m, n)."""
 
 
 @dataclass(frozen=True, eq=False)
 class Columns:
     """Standardised columns, ``values`` (k, n), of the features ``which`` (k,).
 
-    They were centred by ``centre`` and divided by ``scale``; ``share`` (n,) weighs the rows.
+    They were centred by ``centre`` and divided by ``scale``; ``share`` (n,) are row weights.
     """
 
     which: IntArray
@@ -88,24 +88,24 @@ class Columns:
         centre = Z @ share
         Z -= centre[:, None]
         scale = np.sqrt(Z**2 @ share)
-        # a rounded mean of equal cells need not equal them
+        # the mean of equal cells may differ from them by rounding
         varied = np.flatnonzero(scale > 1e-9 * np.maximum(1.0, np.abs(centre)))
         Z = Z[varied] / scale[varied, None]
         return cls(varied.astype(np.int64), Z, centre[varied], scale[varied], share)
 
     @cached_property
     def gram(self) -> FloatArray:
-        """Their correlation matrix (k, k)."""
+        """Correlation matrix (k, k) of the columns."""
         return (self.values * self.share) @ self.values.T
 
     def only(self, features: IntArray) -> Columns:
-        """Those of them that are among ``features``."""
+        """The columns of these ``features``."""
         kept = np.flatnonzero(np.isin(self.which, features))
         parts = self.which[kept], self.values[kept], self.centre[kept], self.scale[kept]
         return Columns(*parts, self.share)
 
     def nothing(self, functions: int) -> Linear:
-        """So many functions that are 0."""
+        """This many zero functions."""
         return Linear(np.zeros((functions, len(self.which))), np.zeros(functions))
 
 
@@ -119,21 +119,21 @@ class Linear(NamedTuple):
     intercepts: FloatArray
 
     def __call__(self, columns: Columns) -> FloatArray:
-        """Their values on all rows (m, n)."""
+        """Values on all rows (m, n)."""
         return self.weights @ columns.values + self.intercepts[:, None]
 
     @property
     def squares(self) -> FloatArray:
-        """Of each column's weights, summed (k,)."""
+        """Sum of squared weights of each column (k,)."""
         total: FloatArray = (self.weights**2).sum(axis=0)
         return total
 
     def beside(self, others: Linear) -> Linear:
-        """These, then the others."""
+        """These functions followed by the others."""
         return Linear(*(np.concatenate(both) for both in zip(self, others, strict=True)))
 
     def among(self, own: Columns, columns: Columns) -> Linear:
-        """Those of other columns, which have those of ``own`` columns or some of them."""
+        """The functions on ``columns``, with the weights of features shared with ``own``."""
         weights = np.zeros((len(self.weights), len(columns.which)))
         _, here, there = np.intersect1d(own.which, columns.which, return_indices=True)
         weights[:, there] = self.weights[:, here]
@@ -141,22 +141,21 @@ class Linear(NamedTuple):
 
 
 def in_row_space(columns: Columns, fitted: Callable[[Columns], Linear]) -> Linear:
-    """What is ``fitted`` on columns of which none is charged but by the ridge.
+    """Result of ``fitted`` on columns whose only penalty is the ridge.
 
-    Where there are more columns than rows its weights are sums of rows, w = Z v. With K = Z'Z =
-    L L' and u = L'v its values are L u and |w| = |u|: the same problem in n columns.
+    With more columns than rows the weights are combinations of rows, w = Z v. With K = Z'Z = L L'
+    and u = L'v the values are L u and |w| = |u|: the same problem in n columns.
     """
     from scipy.linalg import solve_triangular
 
     k, n = columns.values.shape
     if k <= n:
         return fitted(columns)
-    # (n, n): rows, of which there are fewer than columns
     K = columns.values.T @ columns.values
     K += _JITTER * np.trace(K) / n * np.eye(n)
     L = np.linalg.cholesky(K)
     unit = np.ones(n)
-    # n columns that are the rows of L, neither centred nor scaled
+    # the rows of L as n columns, neither centred nor scaled
     rows = Columns(np.arange(n), np.ascontiguousarray(L.T), 0 * unit, unit, columns.share)
     weights, intercepts = fitted(rows)
     v = solve_triangular(L, weights.T, lower=True, trans="T")
@@ -175,21 +174,20 @@ class GroupPenalty:
 
     @classmethod
     def of(cls, prices: Prices, price: FloatArray, columns: Columns) -> Self:
-        """``price`` (s,) per sensor, in loss units. Free sensors are left out."""
-        # a row for each sensor that costs something
+        """Penalty of ``price`` (s,) per sensor, in loss units. Free sensors are left out."""
         paid = np.flatnonzero(price > 0)
         return cls(price[paid], prices.needs[columns.which].T.tocsr()[paid])
 
     @classmethod
     def none(cls, columns: Columns) -> Self:
-        """Everything is free."""
+        """No penalty."""
         from scipy.sparse import csr_array
 
         return cls(np.zeros(0), csr_array((0, len(columns.which))))
 
     def __call__(self, squares: FloatArray) -> tuple[float, FloatArray]:
-        """The price of weights whose squares g^2 + f^2 are given (k,), and its derivative by them
-        times two, that is, the factor of g and f in the gradient."""
+        """Penalty of weights with these ``squares`` g^2 + f^2 (k,), and twice its derivative by
+        them, the factor of g and f in the gradient."""
         if not len(self.price):
             return 0.0, np.zeros_like(squares)
         root = np.sqrt(self.needs @ squares + ROUND**2)  # sensor by sensor (s,), smooth at 0
@@ -199,8 +197,8 @@ class GroupPenalty:
 def objective(
     columns: Columns, loss: Loss, price: GroupPenalty, at: Linear
 ) -> tuple[float, Linear]:
-    """``loss`` of linear functions of the columns, the price of their weights, and the ridge; and
-    its derivatives."""
+    """Sum of the ``loss`` of linear functions ``at``, the penalty and the ridge; and its
+    derivatives."""
     value, by = loss(at(columns))
     squares = at.squares
     cost, factor = price(squares)
@@ -218,11 +216,11 @@ def descend(
     flat: float = _FLAT,
     steep: float = _TOLERANCE,
 ) -> tuple[Linear, float]:
-    """The minimiser of the ``objective``, from a start, and the value; never worse than there.
+    """Minimiser of the ``objective`` from ``start``, and its value, never above the start's.
 
-    L-BFGS moves u, weights being L'^-1 u, where L L' = Z diag(share) Z' / 4 + ridge is the bound of
-    the logistic loss's Hessian and the penalty's at the start. It ends where the objective changes
-    by less than the share ``flat``, or where no entry of the gradient exceeds ``steep``.
+    L-BFGS optimises u, with weights L'^-1 u. L L' = Z diag(share) Z' / 4 + ridge bounds the Hessian
+    of the logistic loss and the penalty at the start. It ends when the relative change is below
+    ``flat``, or no entry of the gradient exceeds ``steep``.
     """
     from scipy.linalg import solve_triangular
 
@@ -249,7 +247,7 @@ def descend(
 
 
 def logistic(columns: Columns, rows: TrainingRows, price: GroupPenalty) -> Linear:
-    """Logistic regression of the labels of ``rows``, the weights priced like those of a pair."""
+    """Logistic regression of the labels of ``rows`` under the penalty ``price``."""
 
     def loss(values: FloatArray) -> tuple[float, FloatArray]:
         loss, slope = softplus_and_sigmoid(-rows.sign * values[0])
@@ -257,14 +255,14 @@ def logistic(columns: Columns, rows: TrainingRows, price: GroupPenalty) -> Linea
 
     found = columns.nothing(1)
     for charge in (GroupPenalty.none(columns), price)[: 1 + bool(len(price.price))]:
-        # at 0 a price would hold all weights where they are
+        # the penalty is steep at 0: start from the unpenalised fit
         found, _ = descend(columns, loss, charge, found, flat=1e-13, steep=1e-7)
     return found
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LinearFit:
-    """A fitted pair, its q, and ``objective`` after every half step or descent."""
+    """A fitted pair, its q, and the ``objective`` after every half step or descent."""
 
     pair: Linear
     q: FloatArray
@@ -273,7 +271,7 @@ class LinearFit:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LinearProblem:
-    """(OPT) for linear pairs: ``D`` between the gate and q, ``price`` that of the weights."""
+    """(OPT) for linear pairs, with distance ``D`` of gate and q and penalty ``price``."""
 
     columns: Columns
     rows: TrainingRows
@@ -295,7 +293,7 @@ class LinearProblem:
         return loss
 
     def best_q(self, values: FloatArray) -> tuple[float, FloatArray]:
-        """F of the module. Its derivatives are those at the best q."""
+        """F of the module docstring, and its derivatives, taken at the optimal q."""
         (g, f1), rows, limit = values, self.rows, self.limit
         loss, slope = softplus_and_sigmoid(-rows.sign * f1)
         excess = loss - rows.loss0
@@ -313,7 +311,7 @@ class LinearProblem:
         return self.limit.q(self.D, self.rows, f1, g)  # OPT1
 
     def value(self, pair: Linear, q: FloatArray) -> float:
-        """(OPT)."""
+        """Value of (OPT)."""
         g, f1 = pair(self.columns)
         loss = self.limit.objective(self.D, self.rows, f1, g, q)
         squares = pair.squares
@@ -331,7 +329,7 @@ class LinearProblem:
 
 
 def fit_in_turns(problem: LinearProblem, iterations: int) -> LinearFit:
-    """Algorithm 1: from g = 0 and the logistic f1, step over q and over (g, f1) in turn.
+    """Algorithm 1: from g = 0 and the logistic f1, alternate steps over q and (g, f1).
 
     The objective never rises.
     """
@@ -349,19 +347,19 @@ def fit_in_turns(problem: LinearProblem, iterations: int) -> LinearFit:
 
 
 def fit_jointly(problem: LinearProblem, starts: Sequence[Linear] = ()) -> LinearFit:
-    """(OPT) with q as a function of (g, f1), after two turns of algorithm 1 and from the best of
-    ``starts``: the lower end."""
+    """Minimise (OPT) with q as a function of (g, f1): the better of two descents, after two turns
+    of algorithm 1 and from the best of ``starts``."""
     pair = problem.begin
     if problem.limit.p_full == 0:
         return LinearFit(pair, np.zeros(len(problem.rows.sign)), [])
     whole = problem.columns, problem.best_q, problem.price
-    for _ in range(_TURNS):  # straight at the best q a descent may linger at a saddle near g = 0
+    for _ in range(_TURNS):  # a joint descent alone may stall at a saddle near g = 0
         pair = problem.step(pair, problem.q(pair), _ROUGH)
     pair, now = descend(*whole, pair, flat=_END_FLAT, steep=_END_STEEP)
     if starts:
         best = min(starts, key=lambda at: objective(*whole, at)[0])
         other, lower = descend(*whole, best, flat=_END_FLAT, steep=_END_STEEP)
-        if now - lower > _CLEAR * abs(now):  # else rounding would choose between equal ends
+        if now - lower > _CLEAR * abs(now):  # rounding must not choose between equal ends
             pair, now = other, lower
     return LinearFit(pair, problem.q(pair), [now])
 
@@ -369,11 +367,11 @@ def fit_jointly(problem: LinearProblem, starts: Sequence[Linear] = ()) -> Linear
 def fit_priced(
     problem: LinearProblem, prices: Prices, charge: FloatArray, iterations: int
 ) -> tuple[LinearFit, IntArray]:
-    """A fit in turns under the price ``charge`` (s,) of each sensor, and the features by falling
+    """Alternating fit under the price ``charge`` (s,) of each sensor, and the features by falling
     weight.
 
-    Of more columns than rows, and than 256, only as many take part: those whose loss is steepest
-    at the start for what they are charged. Others have the weight 0.
+    With more columns than rows, and than 256, only as many are fitted: those with the steepest
+    initial loss relative to their charge. Others have weight 0.
     """
     columns, rows = problem.columns, problem.rows
 
@@ -393,12 +391,12 @@ def fit_priced(
 
 
 def nested(order: IntArray, columns: Columns, prices: Prices, most: int) -> list[IntArray]:
-    """``most`` of: the first, the first two, ... of ``order``, with all that comes free with each.
+    """At most ``most`` sets: the first, the first two, ... of ``order``.
 
-    A set holds every one of the ``columns`` whose sensors its features buy, so equal sets
-    are listed once, and free features are in all of them.
+    A set includes all ``columns`` that become free with its features. Equal sets are listed once,
+    and free features are in every set.
     """
-    first = np.full(prices.sensors, len(order))  # the place of the feature that buys a sensor
+    first = np.full(prices.sensors, len(order))  # position of the feature that buys a sensor
     for place, feature in reversed(list(enumerate(order.tolist()))):
         first[prices.sensors_of(feature)] = place
     # free sensors are there from the start
@@ -408,33 +406,32 @@ def nested(order: IntArray, columns: Columns, prices: Prices, most: int) -> list
 
 
 def distinct(sets: Sequence[IntArray]) -> list[IntArray]:
-    """Without empty sets, and without a second one of the same size; by rising size."""
+    """The non-empty sets, the first of each size, by rising size."""
     by_size = {len(one): one for one in reversed(sets) if len(one)}
     return [by_size[size] for size in sorted(by_size)]
 
 
 def spread(sets: Sequence[T], most: int) -> list[T]:
-    """At most ``most`` of them, denser among the small ones; the last is kept."""
+    """At most ``most`` of the sets, denser among small ones, including the last."""
     if len(sets) <= most:
         return list(sets)
     if most == 1:
         return [sets[-1]]
     places = np.round(np.geomspace(1, len(sets), most)).astype(np.int64)
-    for k in range(most):  # small ones may round to the same place
+    for k in range(most):  # small positions may round to the same number
         places[k] = max(places[k], places[k - 1] + 1 if k else 1)
     return [sets[p - 1] for p in np.minimum(places, len(sets))]
 
 
 def l1_path(columns: Columns, rows: TrainingRows, prices: Prices) -> list[IntArray]:
-    """The sets of features that L1-regularised logistic regression takes, cheaper ones first.
+    """Sets of features chosen by L1-regularised logistic regression, by rising size.
 
-    A feature's weight is charged its price bought alone; all are charged alike where all are
-    free.
+    A feature's penalty is its price when bought alone. If all are free, penalties are equal.
     """
     price = prices.feature_price()[columns.which]
     price = price / price.max() if price.any() else np.ones(len(price))
     at, paid = np.zeros(2 * len(price) + 1), price > 0  # positive parts, negative parts, intercept
-    slopes = np.abs(columns.values @ (rows.share * rows.sign)) / 2  # of the loss where all are 0
+    slopes = np.abs(columns.values @ (rows.share * rows.sign)) / 2  # of the loss at 0
     highest = float((slopes[paid] / price[paid]).max(initial=0.0))
     sets = []
     for level in np.geomspace(1, _DEPTH, _PATH) * highest if highest > 0 else ():
@@ -446,10 +443,10 @@ def l1_path(columns: Columns, rows: TrainingRows, prices: Prices) -> list[IntArr
 def _lasso(
     values: FloatArray, rows: TrainingRows, penalty: FloatArray, start: FloatArray
 ) -> FloatArray:
-    """Logistic regression on columns (k, n) with a price (k,) of each weight, from a start.
+    """Logistic regression on columns (k, n) with an l1 ``penalty`` (k,), from ``start``.
 
-    Weights are split into two parts >= 0, so that zeros are exact: the first parts, the second
-    ones, the intercept (2 k + 1,).
+    For exact zeros, weights are differences of non-negative parts. Parameters are the positive
+    parts, the negative parts and the intercept, (2 k + 1,).
     """
     from scipy.optimize import Bounds, minimize
 

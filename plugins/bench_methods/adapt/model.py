@@ -1,8 +1,8 @@
-"""The model that is served, cheap pairs in front of f0, and the thresholds of their gates.
+"""The served model: cheap pairs in front of f0, and the thresholds of their gates.
 
-At an operating point a pair's gate scores every row; rows with g above the point's threshold go to
-f0, the others to f1. So a row pays for the gate and for the model that answers, a shared sensor
-once. The last point sends everything to f0 without a gate.
+At an operating point a pair's gate scores every row. Rows with g above the point's threshold go to
+f0, the others to f1. A row pays for the gate and for the model that answers, a shared sensor once.
+The last point sends everything to f0 without a gate.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ RELEASED = "adapt-released"
 class GatedPair(Stored):
     """A gate and a classifier on ``features`` features.
 
-    ``gates``: (threshold, share of the training rows that it sends), by rising share. A row is
-    sent iff its gate score exceeds the threshold.
+    ``gates``: (threshold, share of the training rows sent to f0), by rising share. A row is sent
+    iff its gate score exceeds the threshold.
     """
 
     classifier: StagedModel
@@ -42,14 +42,13 @@ class GatedPair(Stored):
 
 @dataclass(frozen=True, eq=False)
 class AdaptModel(Stored):
-    """Pairs in front of ``f0``, which answers every row by itself.
+    """Pairs in front of ``f0``.
 
-    Points: for each pair each of its gates, ``{"features": k, "sent": share}``, then
-    ``{"features": 0, "sent": 1.0}``, everything to f0. Bills: ``path``; ``model`` where f0 has it;
-    ``adapt-released``, in which a row that is sent pays for f0 alone, not for the gate. The
-    bills of f0 are those of its last point. ``facts`` are JSON values that the learner wants kept.
-    On ranking data the line ``calibration`` turns f0's scores into log-odds of relevance, at every
-    point.
+    Points: each gate of each pair, ``{"features": k, "sent": share}``, then
+    ``{"features": 0, "sent": 1.0}``, everything to f0. Bills: ``path``; ``model`` if f0 has it;
+    ``adapt-released``, in which a row sent to f0 pays only for f0, not for the gate. f0's bills are
+    from its last point. ``facts`` are JSON values from the learner. On ranking data the line
+    ``calibration`` turns f0's scores into log-odds of relevance, at every point.
     """
 
     pairs: Sequence[GatedPair]
@@ -61,7 +60,7 @@ class AdaptModel(Stored):
     def predict_path(self, features: Features) -> Iterator[Prediction]:
         """One prediction per gate, then f0's own."""
         alone = Features(features.X)
-        # all rows at once: the last point sends every one
+        # all rows at once, as the last point sends every row
         f0 = Outputs.of(self.f0, alone)
         if self.calibration is not None:
             f0 = replace(f0, scores=Line(*self.calibration)(f0.scores))
@@ -110,7 +109,7 @@ class AdaptModel(Stored):
 
 
 def _calibrated(program: Program, slope: float, intercept: float) -> Program:
-    """With answers on a line."""
+    """The program with linearly transformed scores."""
     from bench_core.serving import Finish
 
     if (slope, intercept) == (1.0, 0.0):
@@ -124,10 +123,10 @@ def _calibrated(program: Program, slope: float, intercept: float) -> Program:
 
 
 def _routed(gate: Program, threshold: float, kept: Program, f0: Program) -> Program:
-    """Rows whose gate score is above the threshold go to f0, the others stay."""
+    """A program that sends rows with a gate score above the threshold to f0."""
     from bench_core.serving import joined
 
-    # gate | kept | f0: the gate's last step jumps over one of the others
+    # gate | kept | f0: the gate's last step jumps to one of the others
     first = len(gate.steps)
     program = joined([gate, kept, f0])
     decides = replace(

@@ -1,11 +1,11 @@
-"""Which training rows should go to f0: the step over q (OPT1), and f0's outputs and costs.
+"""The step over q (OPT1), the probability that a row goes to f0, and f0's outputs and costs.
 
 With l1 and l0 the losses of f1 and f0 on a row and g its gate score,
 
     A = l1 + log(1 + e^g),   B = l0 + log(1 + e^-g),   A - B = l1 - l0 + g,
 
-so q = 1 / (1 + e^(B - A + b)) is the gate moved by f1's excess loss and by the bias b >= 0, the
-smallest one that keeps the mean of q within ``p_full``. q is the probability of going to f0.
+so q = 1 / (1 + e^(B - A + b)): the gate shifted by f1's excess loss and by the smallest bias b >= 0
+that keeps the mean of q within ``p_full``.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from bench_models.logistic import sigmoid, softplus_and_sigmoid
 from bench_core import Acquired, Examples, Features, Prices
 from bench_core.arrays import BitArray, FloatArray
 
-CLIP = 1e-6  # p(y | f0) is kept within [CLIP, 1 - CLIP]
-_NEVER = 1e-300  # stands for probability 0 in a logarithm
-_BIAS = 1e-13  # how near the bias is to the root: descents amplify what is left
-_NEAR = 1e-6  # a move of Newton's method behind which less than that is left
-_DIGITS = 9  # of f0's scores behind the point
-_BLOCK = 8000  # rows of one prediction of f0
+CLIP = 1e-6  # p(y | f0) is clipped to [CLIP, 1 - CLIP]
+_NEVER = 1e-300  # probability 0 in a logarithm
+_BIAS = 1e-13  # tolerance of the bias: descents amplify the error
+_NEAR = 1e-6  # Newton step at which the remaining error is below _BIAS
+_DIGITS = 9  # decimal digits of f0's scores
+_BLOCK = 8000  # rows per prediction of f0
 _CONVEX = 10.0  # |p| sigma'' <= p / (6 sqrt 3) < 1: the squared distance has one minimum
-_PARTS = 16  # where it may have several: so many equal steps are looked at
+_PARTS = 16  # grid steps if it may have several minima
 
 
 def softplus(z: FloatArray) -> FloatArray:
@@ -40,11 +40,11 @@ def softplus(z: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TrainingRows:
-    """The n training rows as the alternation sees them.
+    """The n training rows in the alternation.
 
     ``sign`` +1 or -1; ``share`` multiplicities over their sum; ``loss0`` -log p(y | f0); ``bits0``
-    (n, w) the sensors that f0 buys, ``evaluation0`` the price of its splits and trees. Where f0's
-    scores are no log-odds, ``calibration`` makes them such.
+    (n, w) the sensors that f0 buys, ``evaluation0`` the price of its splits and trees.
+    ``calibration`` converts f0's scores to log-odds where needed.
     """
 
     sign: FloatArray
@@ -56,7 +56,7 @@ class TrainingRows:
 
     @classmethod
     def of(cls, train: Examples, f0: Any, prices: Prices, line: Line | None = None) -> TrainingRows:
-        """Predict every training row by f0."""
+        """The rows with f0's predictions."""
         scores, evaluation, bits = [], [], []
         for output in f0_outputs(f0, train):
             n, bill = len(output.scores), output.bills["path"]
@@ -75,16 +75,16 @@ class TrainingRows:
         return softplus(-self.sign * f1) - self.loss0
 
     def mean(self, values: FloatArray) -> float:
-        """Over rows, copies counted."""
+        """Mean over rows, copies counted."""
         return float(self.share @ values)
 
     def premium(
         self, gate: BitArray, kept: BitArray, cost1: FloatArray | float, prices: Prices, tau: float
     ) -> FloatArray:
-        """``tau`` times what f0 costs more than f1, per row, where ``p_full`` is none.
+        """``tau`` times the extra cost of f0 over f1, per row, used if ``p_full`` is none.
 
-        ``gate`` and ``kept`` (n or 1, w): the sensors bought by the gate, and by gate and f1;
-        ``cost1`` the price of f1's splits and trees.
+        ``gate`` and ``kept`` (n or 1, w): sensors bought by the gate, and by gate and f1.
+        ``cost1``: price of f1's splits and trees.
         """
         # the gate is paid in both cases
         sent = Acquired(self.bits0 | gate, prices.sensors).cost(prices.sensor) + self.evaluation0
@@ -93,20 +93,20 @@ class TrainingRows:
 
 
 def f0_outputs(f0: Any, part: Examples) -> Iterator[Any]:
-    """f0's last predictions of all rows, block by block. Their scores are rounded: descents end
-    where the last bit of a score takes them, and that differs between processors and versions."""
+    """Yield f0's last predictions in blocks of rows. Scores are rounded: last bits differ between
+    processors and versions, and would change the end of descents."""
     for start in range(0, len(part), _BLOCK):
         output = last_prediction(f0, Features(part.X[start : start + _BLOCK]))
         yield replace(output, scores=np.round(output.scores, _DIGITS))
 
 
 class KullbackLeibler:
-    """D(q, g), how far the gate is from q, of ADAPT-LIN and ADAPT-GBRT: KL(q || sigma(g))."""
+    """Distance D(q, g) = KL(q || sigma(g)) of gate and q in ADAPT-LIN and ADAPT-GBRT."""
 
     def log_odds(
         self, excess: FloatArray, g: FloatArray, bias: FloatArray | float, near: FloatArray
     ) -> FloatArray:
-        """Of the q of least objective where sending a row costs ``bias``, in closed form."""
+        """Log-odds of the optimal q if sending a row costs ``bias``, in closed form."""
         return g + excess - bias  # OPT1
 
     def fall(self, q: FloatArray, price: FloatArray) -> FloatArray:
@@ -114,29 +114,29 @@ class KullbackLeibler:
         return q * (1 - q)
 
     def gate_loss(self, q: FloatArray, g: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """D per row up to a term of q alone, and its derivative by g: logistic loss on the soft
+        """D per row without the term ``rest``, and its derivative by g: logistic loss on the soft
         labels q."""
         value, slope = softplus_and_sigmoid(g)
         return value - q * g, slope - q
 
     def rest(self, q: FloatArray) -> FloatArray:
-        """That term of q, minus its entropy."""
+        """The term of D that depends only on q: its negative entropy."""
         inside, outside = np.maximum(q, _NEVER), np.maximum(1 - q, _NEVER)  # 0 log 0 counts as 0
         return q * np.log(inside) + (1 - q) * np.log(outside)
 
 
 class SquaredLogOdds:
-    """D = (log(q / (1 - q)) - g)^2 / 2, of ADAPT-LSTSQ [M]."""
+    """D = (log(q / (1 - q)) - g)^2 / 2 in ADAPT-LSTSQ [M]."""
 
     def log_odds(
         self, excess: FloatArray, g: FloatArray, bias: FloatArray | float, near: FloatArray
     ) -> FloatArray:
-        """The u of least p sigma(u) + (u - g)^2 / 2, p = bias - excess; q is sigma(u).
+        """The u that minimises p sigma(u) + (u - g)^2 / 2, with p = bias - excess; q is sigma(u).
 
         At a minimum g - u = p sigma'(u), which has the sign of p. For p > 0 it is at most p / 4,
-        and at most g, 1 or g + log p, the last because sigma'(u) < e^u; likewise for p < 0. Where
-        there may be several minima the best of evenly spaced points decides. Newton's method from
-        ``near``, kept in a bracket of the minimum, does the rest.
+        and at most g, 1 or g + log p, the last because sigma'(u) < e^u. The same holds for p < 0.
+        If there may be several minima, the best of evenly spaced points is refined. Newton's method
+        starts from ``near`` and is kept in a bracket of the minimum.
         """
         p = np.broadcast_to(bias - excess, g.shape)  # (n,), of either sign
         side, size = np.sign(p), np.abs(p)
@@ -158,10 +158,10 @@ class SquaredLogOdds:
             slope, curve = bend + u - g, 1 + bend * (1 - 2 * s)
             new = u - slope / np.maximum(curve, 0.1)
             out = np.flatnonzero((curve < 0.1) | (new < low) | (new > high))
-            # halfway to the end at which the minimum lies
+            # bisect towards the minimum
             new[out] = (u[out] + np.where(slope[out] > 0, low[out], high[out])) / 2
             found[on] = new
-            # the next move would be its square
+            # quadratic convergence: the next step would be its square
             moving = np.flatnonzero(np.abs(new - u) > 1e-6 * np.maximum(1.0, np.abs(new)))
             if not moving.size:
                 break
@@ -182,7 +182,7 @@ class SquaredLogOdds:
         return difference**2 / 2, difference
 
     def rest(self, q: FloatArray) -> FloatArray:
-        """No term of q alone is left out."""
+        """Zero: ``gate_loss`` is complete."""
         return np.zeros_like(q)
 
 
@@ -198,11 +198,10 @@ def smallest_bias(
     """The smallest b >= 0 at which the ``mean`` of q is at most ``p_full`` > 0, by Newton's method
     in a bracket.
 
-    ``mean`` gives the mean of q at b, which must fall as b rises, and its derivative. The value
-    returned keeps the constraint; with ``close`` it may miss it by that. The search begins at
-    ``near``.
+    ``mean`` gives the mean of q at b, which must fall as b rises, and its derivative. The result
+    satisfies the constraint up to ``close``. The search starts at ``near``.
     """
-    low, high, bias = -1.0, np.inf, near  # below 0: the mean at 0 is not known
+    low, high, bias = -1.0, np.inf, near  # -1: the mean at 0 is not known
     while high - low > _BIAS * max(1.0, low):  # q may jump over the limit
         now, slope = mean(bias)
         if abs(now - p_full) <= close or (bias == 0 and now <= p_full):
@@ -216,7 +215,7 @@ def smallest_bias(
             new = 0.0
         elif not low < new < high or abs(new - bias) > 10 * max(1.0, bias):
             new = (max(low, 0.0) + high) / 2 if high < np.inf else 2 * bias + 1
-        elif abs(new - bias) <= _NEAR * max(1.0, bias):  # the next move would be its square
+        elif abs(new - bias) <= _NEAR * max(1.0, bias):  # the next step would be its square
             high = new + _BIAS * max(1.0, new)
             break
         bias = new
@@ -228,10 +227,9 @@ def smallest_bias(
 
 @dataclass(slots=True, eq=False)
 class F0Limit:
-    """``p_full`` bounds the mean of q, or each row pays ``price`` (n,) for f0.
+    """Limit of the use of f0: ``p_full`` bounds the mean of q, or each row pays ``price`` (n,).
 
-    ``bias`` is the last one that was found and ``near`` (n,) the log-odds of q: where the next
-    search begins.
+    The next search starts from the last ``bias`` and the last log-odds of q, ``near`` (n,).
     """
 
     p_full: float | None
@@ -247,7 +245,7 @@ class F0Limit:
         share: FloatArray,
         close: float = 0.0,
     ) -> FloatArray:
-        """The best q, whose mean may be off by ``close``; ``bias`` then is what sending costs."""
+        """The optimal q, its mean within ``close``. Sets ``bias``, the price of sending a row."""
         near = g if self.near is None else self.near
 
         @cache
@@ -273,7 +271,7 @@ class F0Limit:
     def objective(
         self, D: GateDistance, rows: TrainingRows, f1: FloatArray, g: FloatArray, q: FloatArray
     ) -> float:
-        """(OPT) without the price of features; q must come from ``q``, which keeps the limit."""
+        """(OPT) without the price of features; q must come from ``q``, so the limit holds."""
         loss = (1 - q) * softplus(-rows.sign * f1) + q * rows.loss0  # OPT
         if self.p_full != 0:
             loss = loss + D.gate_loss(q, g)[0] + D.rest(q)

@@ -1,47 +1,47 @@
 """Budget boosting: nested sets of features bought by price, a booster on each, and early exits.
 
-A construction of this project, of parts that are known: forward selection by gain per price (the
-wrapper of R. Kohavi, G. John, Artificial Intelligence 97, 1997), boosted trees (``gbrt``), averages
-over cross-validation folds (L. Breiman, "Stacked regressions", 1996, has the idea of using them
-all), and optimal stopping by thresholds, as in cascades.
+A construction of this project from known parts: forward selection by gain per price (the wrapper of
+R. Kohavi, G. John, Artificial Intelligence 97, 1997), boosted trees (``gbrt``), averages over
+cross-validation folds (L. Breiman, "Stacked regressions", 1996, uses them all), and optimal
+stopping by thresholds, as in cascades.
 
-Methods that charge each split (``cegb``, ``miser``) let the first split that wants a feature pay
-all of its price, though hundreds of later trees share it. Here a feature's price is set against the
-held-out gain of several trees, and what was bought is used by trees grown to convergence.
+Methods that charge each split (``cegb``, ``miser``) charge a feature's full price to its first
+split, though hundreds of later trees share it. Here the price is compared with the held-out gain of
+several trees, and trees grown to convergence use the bought features.
 
     sets      S_1 c S_2 c ... c all features                              selection
     stage k   f_k = constant + mean over folds of a booster on S_k        folds
     routes    which rows stop at which stage                              policies
     model     the routes as operating points                              model
 
-1. Training rows are divided into ``folds`` parts. The next features are those whose purchase lowers
-   the held-out loss most per price; sets grow by a quarter. Where no single feature helps beyond
-   chance, pairs are tried whose products explain the residuals. Where the next set costs twice as
-   much as the last one or more, sets of what helps and costs less are points beside the chain.
-2. On each set a booster is trained on all parts but one, in step for all parts, until the held-out
-   loss of all of them together stops falling. Each stage begins anew at the constant. Served is
-   the mean of these boosters, of fewer where their evaluation would cost more than a tenth of
-   the set's price. So every training row is held out somewhere, and what follows is not optimistic.
-3. Operating points are every set by itself, and settings by which rows leave a chain of stages
-   early: in classification those whose likeliest class is sure enough, in ranking documents of
-   low rank. They are searched on the held-out rows; what another point dominates there is dropped.
+1. Training rows are divided into ``folds`` parts. The next features bought are those with the
+   largest fall of held-out loss per price; sets grow by a quarter. If no single feature helps
+   beyond chance, pairs with products that explain the residuals are tried. If the next set at least
+   doubles the cost, cheaper sets of helpful features are added as points outside the chain.
+2. On each set a booster per held-out part is trained on the other parts, in step, until their total
+   held-out loss stops falling. Each stage restarts from the constant. The model is the mean of
+   these boosters, or of fewer if their evaluation would cost more than a tenth of the set's price.
+   Every training row is held out somewhere, so the following estimates are not optimistic.
+3. Operating points are every set alone, and settings of early exits from a chain of stages. In
+   classification rows with a likely enough class leave, in ranking documents of low rank. Settings
+   are searched on the held-out rows; dominated ones are dropped.
 
-``leaves = none`` chooses among 4, 16 and 64 by held-out loss. There is no
-lambda: the path covers all costs. Folds depend on the seed. Where ``valid`` is predicted worse than
-held-out training rows, by three standard errors, training rows are not like those to come (encoded
-by their own labels, or older): ``valid`` is then what is held out, of one booster in each stage.
+``leaves = none`` chooses among 4, 16 and 64 by held-out loss. There is no lambda: the path covers
+all costs. Folds depend on the seed. If ``valid`` is predicted worse than held-out training rows by
+three standard errors, training rows differ from future rows (encoded by their own labels, or
+older). ``valid`` is then the held-out part, with one booster per stage.
 
 Departures
-- Pairs are tried only where single features fail: at most 6, of the 500 features that promise most,
-  whose product explains 20 variances of the residuals.
-- Parts are held out in turn: with n rows and K outputs all where n K is at most 8000 (two divisions
-  below 500 rows of no more features), three up to 100000, two up to a million, else one.
-- Features are selected on at most 6000 rows, parts being held out until 1500 rows were. Where so
-  many are, the next two first purchases are operating points too. Sets of as many features as rows
-  are no longer tried, but doubled in the order of promise.
+- Pairs are tried only if single features fail: at most 6, among the 500 most promising features,
+  with a product that explains 20 variances of the residuals.
+- Number of parts held out in turn, with n rows and K outputs: all if n K is at most 8000 (two
+  divisions below 500 rows with no more features), three up to 100000, two up to a million, or one.
+- Features are selected on at most 6000 rows; parts are held out until they have 1500 rows. With
+  that many, the next two first purchases are operating points too. Sets with as many features as
+  rows are not tried but doubled, in order of promise.
 - The number of leaves is chosen for the first set, for sets of twice as many features as at the
   last choice, and for the largest set of no more features than rows.
-- The last stage is boosted on while the run's metric rises on held-out rows, not only their loss.
+- The last stage is boosted on while the loss or the run's metric on held-out rows improves.
 - Leaf values of classes have l2 = 1 and a split leaves second derivatives of .1, as ``gbrt``.
 """
 
@@ -82,21 +82,21 @@ if TYPE_CHECKING:
 
 LEAVES = (4, 16, 64)
 FEW_ROWS = 500
-"""Fewer are divided twice."""
+"""Fewer rows are divided into folds twice."""
 FOLDS = ((8000, 10**9), (100_000, 3), (1_000_000, 2))
-"""Up to so many rows (times outputs), the most parts that are held out in turn."""
+"""Limits of rows times outputs, and the maximum number of parts held out in turn."""
 SELECTION_ROWS = 6000
 SETTLED_ROWS = 10000
-"""Held-out rows that exits are searched on."""
+"""Maximum held-out rows for the search of exits."""
 EVALUATION_SHARE = 0.1
 MOST_SETTINGS = 60
 MOST_CHAINED = 6
-"""Stages of a chain where evaluation costs: it is paid at each."""
+"""Maximum stages of a chain if evaluation has a price, paid at each stage."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class BudgetBoosting(BoostedTrees):
-    """Boosters on nested sets of features chosen by price, which rows leave early."""
+    """Boosters on nested sets of features chosen by price, with early exits."""
 
     name: ClassVar[str] = "budget-boosting"
     adds_up: ClassVar[bool] = False
@@ -120,8 +120,8 @@ class BudgetBoosting(BoostedTrees):
     def fit(
         self, train: Examples, valid: Examples, prices: Prices, context: FitContext
     ) -> NestedBoosters:
-        """Select sets of features and boost on each; ``valid`` shows a drift of the rows."""
-        # on few rows smaller leaves than min_rows
+        """Select sets of features and boost on each; ``valid`` detects drift of the rows."""
+        # few rows: leaves may be smaller than min_rows
         least = max(1, min(self.min_rows, int(train.weights.sum()) // 30))
         settings = self.settings(context.task, self.leaves or LEAVES[1], min_rows=least)
         whole = Subsets(self, settings, train, prices, context)
@@ -138,7 +138,7 @@ class BudgetBoosting(BoostedTrees):
         ended, live = [folds], [np.zeros(prices.features, dtype=bool)]
         for k, features in enumerate([*sets, *beside]):
             own = sized[_size_of(sized, features)]
-            # no later stage corrects the last one
+            # no later stage can correct the last one
             now = converged(folds, features, own, self.trees, 2, by_metric=k + 1 == len(sets))
             context.progress(k + 1, len(sets) + len(beside))
             if any(booster.parts for booster in now):
@@ -173,9 +173,9 @@ class BudgetBoosting(BoostedTrees):
     def _with_leaves(
         self, settings: Settings, folds: Fits, sets: Sequence[BoolArray]
     ) -> dict[int, Settings]:
-        """Settings by number of features, with the number of leaves that predicts held-out rows
-        best. It is chosen for the first set, the last, and sets of twice as many features as the
-        last choice, of no more features than rows."""
+        """Settings by number of features, with the number of leaves of least held-out loss. It is
+        chosen for the first set, the last, and each set with twice the features of the last choice,
+        among sets of no more features than rows."""
         rows = len(folds[0].subsets.train) + len(folds[0].held)
         found: dict[int, Settings] = {}
         some = folds if len(folds[0].subsets.train) <= 4000 else folds[:1]
@@ -189,7 +189,7 @@ class BudgetBoosting(BoostedTrees):
         return found
 
     def _best_leaves(self, settings: Settings, folds: Fits, features: BoolArray) -> Settings:
-        # long steps are enough to compare sizes of trees
+        # large steps suffice to compare sizes of trees
         quick = replace(settings, learning_rate=max(0.3, self.learning_rate))
         loss = []
         for leaves in LEAVES:
@@ -200,7 +200,7 @@ class BudgetBoosting(BoostedTrees):
     def _routes(
         self, model: NestedBoosters, ended: Sequence[Fits], context: FitContext
     ) -> list[Route]:
-        """Every stage by itself, and before them the ways with exits through those of ``ended``."""
+        """Routes with early exits through the stages of ``ended``, then every stage alone."""
         count = len(ended)
         alone = [Route([k], {"stage": k}) for k in range(count)]
         beside = [Route([k], {"stage": k}) for k in range(count, len(model.members))]
@@ -218,7 +218,7 @@ class BudgetBoosting(BoostedTrees):
 
 
 def _size_of(sized: Mapping[int, Settings], features: BoolArray) -> int:
-    """The largest number of features with settings that is not above that of a set."""
+    """Largest number of features with settings that does not exceed the set's."""
     return max((size for size in sized if size <= features.sum()), default=min(sized))
 
 
@@ -228,7 +228,7 @@ def _assembled(
     whole: Subsets,
     sized: Mapping[int, Settings],
 ) -> NestedBoosters:
-    """The boosters of all stages as one ensemble; how many of a stage are averaged."""
+    """The boosters of all stages as one ensemble, with the number averaged per stage."""
     from bench_trees import Ensemble
 
     prices, base = whole.prices, whole.loss.base(labels_of(whole.train))
@@ -240,7 +240,7 @@ def _assembled(
         # a tree of L leaves has about log2 L splits on a path
         splits = np.log2(sized[_size_of(sized, features)].max_leaves or 2)
         share = (prices.tree + prices.split * splits) * count
-        # boosters whose evaluation stays within a tenth of the features' price
+        # their evaluation may cost a tenth of the features' price
         most = EVALUATION_SHARE * paid / share if share else len(boosters)
         members.append(int(np.clip(most, 1, len(boosters))))
         parts += [part for own in boosters[: members[-1]] for part in own.parts]
@@ -252,7 +252,7 @@ def _assembled(
 
 
 def _held(model: NestedBoosters, ended: Sequence[Fits], context: FitContext) -> Held:
-    """Held-out rows at every stage, at most ``SETTLED_ROWS``, and their bills."""
+    """At most ``SETTLED_ROWS`` held-out rows with scores and costs at every stage."""
     # enough folds for SETTLED_ROWS rows
     fold_sizes = np.cumsum([len(fold.held) for fold in ended[0]])
     few = max(1, int(np.searchsorted(fold_sizes, SETTLED_ROWS, side="right")))
@@ -265,7 +265,7 @@ def _held(model: NestedBoosters, ended: Sequence[Fits], context: FitContext) -> 
         bill = chain.bills(np.full(n, k), bits, splits)["path"]
         features.append(np.broadcast_to(bill.feature_cost(model.prices, n), n).copy())
         evaluation.append(np.broadcast_to(bill.evaluation_cost(model.prices, n), n).copy())
-    # what a stage itself adds to the bill of the chain
+    # each stage's own evaluation cost
     own = np.diff(np.array(evaluation), axis=0, prepend=0.0)
     return Held(rows, scores, np.array(features), own, context.metric)
 
@@ -285,7 +285,7 @@ def _joined(parts: Sequence[Examples]) -> Examples:
 
 
 def _chained(held: Held, stages: list[int]) -> Route:
-    """A chain of stages that rows leave by their class's probability."""
+    """A chain of stages with exits by the largest class probability."""
     found = kept(by_class(held.only(stages)), MOST_SETTINGS)
     values = [policy.values.tolist() for policy in found]
     points = [{"stage": stages[-1], "expected_cost": policy.cost} for policy in found]
@@ -293,7 +293,7 @@ def _chained(held: Held, stages: list[int]) -> Route:
 
 
 def _pairs(held: Held) -> list[Route]:
-    """Two stages each, with one or more settings of how many documents go on."""
+    """Routes of two stages, with settings of the number of documents that go on."""
     found = by_rank(held)
     routes: dict[tuple[int, int], list[int]] = {}
     best = {id(policy) for policy in kept([policy for *_, policy in found], MOST_SETTINGS)}

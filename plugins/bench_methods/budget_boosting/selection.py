@@ -1,11 +1,11 @@
 """Nested sets of features, the next one chosen by held-out gain per price.
 
-A candidate brings all features that can be read once its sensors are bought. Its gain is by how
-much a few long steps on the set with it lower the held-out loss of the converged trees without it:
-trees, so that a feature that helps together with bought ones is seen, and several, so that its
-price is set against more than its first split. Two that help only together are seen as a pair, by
-the product of their contrasts. Where there are many candidates, only those that
-promise most are tried: by what they alone explain of the residuals, and by that per price.
+A candidate brings all features that can be read once its sensors are bought. Its gain is the fall
+of held-out loss when a few large steps on the enlarged set follow the converged trees without it.
+Trees find features that help together with bought ones. Several trees are compared with the price,
+not only the first split. Two features that help only together are found as a pair, by the product
+of their contrasts. Only the most promising of many candidates are tried: by the share of the
+residuals that they explain alone, and by this share per price.
 
 Folds are boosted in step on several divisions of the training rows.
 """
@@ -38,13 +38,13 @@ if TYPE_CHECKING:
     from bench_trees import Settings
 
 Division = tuple[IntArray, IntArray]
-"""Numbers of the units (queries, else rows) to fit on, and of those held out."""
+"""Units (queries, else rows) to fit on, and units to hold out."""
 
 CHUNK = 10
 DRIFT = 3.0
-"""Standard errors by which validation rows must be worse for training rows to be another kind."""
+"""Standard errors by which validation rows must be predicted worse to count as drift."""
 LEAST_FALL = 2e-4
-"""Of the constant's loss: a smaller fall is none."""
+"""Smallest fall that counts, as a share of the constant's loss."""
 
 
 def units(whole: Subsets) -> int:
@@ -53,7 +53,7 @@ def units(whole: Subsets) -> int:
 
 
 def copies_of(whole: Subsets, chosen: IntArray) -> IntArray:
-    """How many copies (n,) there are of each row that belongs to one of the units, else 0."""
+    """Copies (n,) of each row in one of the ``chosen`` units, else 0."""
     rows = whole.train
     unit = np.arange(len(rows)) if rows.queries is None else rows.queries.index()
     taken = np.isin(unit, chosen).astype(np.int64)
@@ -61,14 +61,14 @@ def copies_of(whole: Subsets, chosen: IntArray) -> IntArray:
 
 
 def fold(whole: Subsets, division: Division) -> HeldOutFit:
-    """Before any tree: at the constant of all rows."""
+    """A fold without trees, at the constant of all rows."""
     fitted, held = (copies_of(whole, part) for part in division)
     base = whole.loss.base(labels_of(whole.train))
     return HeldOutFit.begin(whole.of_rows(fitted), rows_of(whole.train, held), base)
 
 
 def total(folds: Fits) -> float:
-    """The held-out loss of all folds, summed."""
+    """Sum of the held-out losses of all folds."""
     return sum(fold.total for fold in folds)
 
 
@@ -80,8 +80,8 @@ def converged(
     patience: int,
     by_metric: bool = False,
 ) -> list[HeldOutFit]:
-    """All folds, continued until their held-out loss together has stopped falling; ``by_metric``,
-    until the run's metric has stopped rising, too."""
+    """The folds after boosting until their total held-out loss stops falling; with ``by_metric``
+    until the run's metric stops improving too."""
     least = LEAST_FALL * sum(fold.constant_total for fold in folds)
 
     def falls(new: Fits, best: Fits) -> bool:
@@ -99,10 +99,10 @@ def quality(folds: Fits) -> float:
 
 
 def drifts(folds: Fits, valid: Examples, settings: Settings) -> bool:
-    """True if boosters on all features that begin at these ``folds`` predict validation rows worse
+    """True if boosters on all features, started at these ``folds``, predict validation rows worse
     than held-out training rows, by more than ``DRIFT`` standard errors of the difference.
 
-    Of classes the log-loss is compared, else the run's metric.
+    Compares the log-loss for classes, else the run's metric.
     """
     of, context = folds[0].subsets, folds[0].subsets.context
 
@@ -124,12 +124,12 @@ def drifts(folds: Fits, valid: Examples, settings: Settings) -> bool:
 
 
 def divisions(whole: Subsets, folds: int, rng: np.random.Generator) -> list[Division]:
-    """Each of about equal parts held out once, classes evenly; at most ``folds`` parts."""
+    """At most ``folds`` stratified parts of about equal size, each held out once."""
     count = units(whole)
     parts = min(folds, count)
     if parts < 2:
         return [(np.arange(count), np.arange(count))]
-    # parts are dealt out in a random order, class after class
+    # units are dealt to parts in a random order, class after class
     order = rng.permutation(count)
     if whole.context.task in (Task.BINARY, Task.MULTICLASS):
         order = order[np.argsort(whole.train.y[order], kind="stable")]
@@ -139,31 +139,30 @@ def divisions(whole: Subsets, folds: int, rng: np.random.Generator) -> list[Divi
 
 
 TRIED = 12
-"""Most candidates that are tried with trees."""
+"""Maximum candidates tried with trees."""
 PROBE = {"learning_rate": 0.4, "max_leaves": 8}
 PROBE_TREES = (6, 18)
-"""Iterations of a probe at most, and trees of all outputs together (two iterations at least)."""
+"""Maximum iterations of a probe, and maximum trees of all outputs (at least two iterations)."""
 QUICK_RATE = 0.3
 QUICK_TREES = 60
 PAIRED, PAIRS, PAIR_TREES = 500, 6, 20
-"""Most features among which pairs are looked for, most pairs that are tried, and their trees."""
+"""Maximum features searched for pairs, maximum pairs tried, and their trees."""
 SEEN = 20.0
-"""What the product of a pair that is tried must explain, in variances of the residuals."""
+"""Least effect of a pair's product, in variances of the residuals."""
 LUCK = 5.0
-"""Nats, or residual variances, that features which tell nothing seldom gain on held-out rows."""
+"""Nats, or residual variances, that useless features rarely gain on held-out rows."""
 GROWTH = 0.25
-"""Features bought between two sets, as a share of those bought before."""
+"""Features bought between two sets, as a share of the features bought before."""
 SELECTION_HELD_OUT = 1500
-"""Rows that selection holds out, if there are so many."""
+"""Rows held out in selection, if there are as many."""
 RIVALS = 2
-"""First purchases that are sets of their own beside the best by loss, as the metric may prefer one;
-where rows are few the choice among them would be chance."""
+"""Further first purchases that become sets, since the metric may prefer one. With few rows the
+choice among them would be chance."""
 
 
 def nested_sets(folds: Fits, settings: Settings) -> tuple[list[BoolArray], list[BoolArray]]:
-    """Masks of features (d,), each a part of the next, the last of all; and masks beside them, of
-    what could be bought for less where a purchase makes a set twice as dear, and of the next best
-    first purchases."""
+    """Nested masks of features (d,), the last of all features; and further masks: cheaper sets
+    where a purchase doubles the price of the set, and the next best first purchases."""
     prices = folds[0].subsets.prices
     quick, probe = hastened(settings), probing(settings, folds[0].subsets.loss.outputs)
     chosen = readable(prices, np.zeros(prices.features, dtype=bool))
@@ -173,10 +172,10 @@ def nested_sets(folds: Fits, settings: Settings) -> tuple[list[BoolArray], list[
     while not chosen.all():
         left, size = Purchases.of(now, chosen), int(chosen.sum())
         order = promising(left)
-        if size >= len(folds[0].subsets.train):  # no gain of one more can be told from luck
+        if size >= len(folds[0].subsets.train):  # gains of one more are not significant
             rest = [left.brings[k] for k in order]
             return found + doubled(prices, chosen, rest), beside
-        # the others wait for a later round
+        # the others are left to a later round
         tried = order[:TRIED]
         more = [bought_too(prices, chosen, left.brings[k]) for k in tried]
         gain = np.array([_fall(now, features, probe) for features in more])
@@ -184,7 +183,7 @@ def nested_sets(folds: Fits, settings: Settings) -> tuple[list[BoolArray], list[
         if len(seen) == 0 and size >= 2 * looked:
             pair, looked = best_pair(now, chosen, settings), max(size, 1)
         best, count = gaining(tried, gain / left.price[tried]), max(1, round(GROWTH * size))
-        if len(best) == 0:  # nothing is seen to help: on in larger steps
+        if len(best) == 0:  # no candidate helps: take larger steps
             best, count = order, max(2, size)
         if not found and sum(len(fold.held) for fold in folds) >= SELECTION_HELD_OUT:
             beside += [bought_too(prices, chosen, left.brings[k]) for k in best[1 : 1 + RIVALS]]
@@ -199,19 +198,19 @@ def nested_sets(folds: Fits, settings: Settings) -> tuple[list[BoolArray], list[
 
 
 def hastened(settings: Settings) -> Settings:
-    """The same with long steps."""
+    """The settings with large steps."""
     return replace(settings, learning_rate=max(QUICK_RATE, settings.learning_rate))
 
 
 def luck(folds: Fits) -> float:
-    """A fall of the summed held-out loss that counts as none."""
+    """Largest fall of the total held-out loss that counts as chance."""
     unit = 2 * abs(folds[0].loss) if folds[0].subsets.loss_name == "squared" else 1.0
     return LUCK * unit
 
 
 def best_pair(folds: Fits, chosen: BoolArray, settings: Settings) -> BoolArray | None:
-    """``chosen`` (d,) with the two features whose purchase lowers the held-out loss most per price,
-    of those whose product explains most of the residuals; None where none helps."""
+    """``chosen`` (d,) with the pair that lowers the held-out loss most per price, among pairs with
+    products that explain most of the residuals; None if none helps."""
     of, left = folds[0].subsets, np.flatnonzero(~chosen)
     left = left[np.argsort(-of.explained(folds[0].own)[left], kind="stable")[:PAIRED]]
     strength = np.triu(of.interactions(folds[0].own, left), 1)
@@ -228,7 +227,7 @@ def best_pair(folds: Fits, chosen: BoolArray, settings: Settings) -> BoolArray |
 
 
 def paid(prices: Prices, features: BoolArray) -> float:
-    """The price of these features (d,) together."""
+    """Total price of these features (d,)."""
     return float(prices.sensor[prices.bought_for(features)].sum())
 
 
@@ -242,7 +241,7 @@ def cheaper(
 ) -> list[BoolArray]:
     """Sets bought one by one on top of ``before``, by gain per price, below the price ``limit``.
 
-    ``brings``: the features of purchases that help; one that no longer does is not tried again.
+    ``brings``: features of each helpful purchase; one that no longer helps is not tried again.
     """
     prices, chosen = folds[0].subsets.prices, before
     found: list[BoolArray] = []
@@ -262,7 +261,7 @@ def cheaper(
 
 
 def doubled(prices: Prices, chosen: BoolArray, brings: Sequence[Sequence[int]]) -> list[BoolArray]:
-    """Sets of twice as many features each, in the order of ``brings``, until all are in."""
+    """Sets of doubling size, in the order of ``brings``, up to all features."""
     found = []
     while not chosen.all():
         count = max(2, int(chosen.sum()))
@@ -273,19 +272,19 @@ def doubled(prices: Prices, chosen: BoolArray, brings: Sequence[Sequence[int]]) 
 
 
 def promising(left: Purchases) -> IntArray:
-    """The purchases, the most promising first: in turn the next by what its best feature explains
-    per price, and by what it explains."""
+    """Purchases, the most promising first. Two orders alternate: by the residuals that the best
+    feature explains, per price and in total."""
     keys = (left.explained / left.price, left.explained)
     orders = np.stack([np.argsort(-key, kind="stable") for key in keys], axis=1)
     return np.array(list(dict.fromkeys(orders.ravel().tolist())))
 
 
 def probing(settings: Settings, outputs: int) -> Settings:
-    """A few long steps; K outputs share the trees."""
+    """Settings of a few large steps; K outputs share the trees."""
     trees = min(PROBE_TREES[0], max(2, PROBE_TREES[1] // outputs))
     return replace(settings, trees=trees, **PROBE)  # type: ignore[arg-type]
 
 
 def _fall(folds: Fits, features: BoolArray, settings: Settings) -> float:
-    """By how much boosting on these features lowers the held-out loss."""
+    """Fall of the held-out loss by boosting on these features."""
     return sum(fold.total - fold.more(features, settings).total for fold in folds)

@@ -1,14 +1,14 @@
-"""What can be pruned: forests with class counts, and trees whose values are added or averaged.
+"""Prunable models: forests with class counts, and trees whose values are added or averaged.
 
-A node of a forest of classifiers loses, as a leaf, the training rows that it would misclassify. For
-the other trees, a row of m copies whose leaf adds v (one number, or a vector of K) loses
-m |v - v_h|^2 / 2 where node h answers in its place. That is least if v_h is the mean of v over the
-training rows in h, and then a node loses what its children l and r lose and
+In a forest of classifiers a node's loss as a leaf is its number of misclassified training rows. In
+other trees let a row of m copies reach a leaf that adds v, a number or a vector (K,). Replacing the
+leaf by node h loses m |v - v_h|^2 / 2. This is least if v_h is the mean of v over the training rows
+in h. A node with children l and r then loses the sum of their losses and
 
     m_l m_r / (m_l + m_r) |v_l - v_r|^2 / 2
 
-so losses add up over a tree as misclassified rows do. They are counted in units in which all
-trees, pruned to their roots, lose as much as there are rows.
+so losses add up over a tree as misclassified rows do. They are scaled so that all trees, pruned to
+their roots, lose as much as there are rows.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ if TYPE_CHECKING:
 Model = TreeAverage | StagedModel
 
 _BLOCK = 65536
-"""Rows whose leaves are held at a time where they are only counted."""
+"""Rows per block when leaves are counted."""
 
 
 def shares(counts: FloatArray) -> FloatArray:
-    """Of the classes (nodes, K) in nodes that hold ``counts`` of them; of two classes, of the
+    """Class shares (nodes, K) in nodes with these ``counts``; for two classes the share of the
     second (nodes, 1)."""
     found: FloatArray = counts / counts.sum(axis=1, keepdims=True)
     return found[:, 1:] if found.shape[1] == 2 else found
@@ -46,10 +46,9 @@ def shares(counts: FloatArray) -> FloatArray:
 def classifying(
     trees: Ensemble, counts: FloatArray, prices: Prices, facts: Mapping[str, Any]
 ) -> TreeAverage:
-    """The mean shares of the leaves reached, as log-odds or, for K > 2, logarithms.
+    """Mean class shares of the leaves reached, as log-odds or, for K > 2, logarithms.
 
-    ``counts`` (nodes, K): how many training rows of each class a node holds, copies counted, and
-    at least one.
+    ``counts`` (nodes, K): training rows of each class in a node, copies counted; at least one row.
     """
     vectors, leaf = shares(counts), trees.feature < 0
     numbers = np.where(leaf, np.arange(len(leaf)), 0).astype(np.float64)
@@ -65,7 +64,7 @@ def classifying(
 
 
 def upwards(trees: Ensemble) -> list[IntArray]:
-    """The inner nodes in levels, the deepest first: children before their parents."""
+    """Inner nodes by level, the deepest first: children before their parents."""
     # roots, their children, their grandchildren, ...
     levels, level = [], trees.start[:-1].astype(np.int64)
     while len(level):
@@ -76,7 +75,7 @@ def upwards(trees: Ensemble) -> list[IntArray]:
 
 
 def summed(trees: Ensemble, leaves: FloatArray) -> FloatArray:
-    """For every node the sum of what the leaves (L, ...) below it have (nodes, ...)."""
+    """Sum of the values of ``leaves`` (L, ...) below each node, (nodes, ...)."""
     total = np.zeros((trees.nodes, *leaves.shape[1:]))
     total[trees.feature < 0] = leaves
     for u in upwards(trees):
@@ -85,24 +84,24 @@ def summed(trees: Ensemble, leaves: FloatArray) -> FloatArray:
 
 
 class NodeLoss(NamedTuple):
-    """Training rows that each node would lose as a leaf, ``node`` (nodes,), of ``rows`` in all."""
+    """Loss of each node as a leaf, ``node`` (nodes,), in training rows, out of ``rows``."""
 
     node: FloatArray
     rows: float
 
     def constant(self, trees: Ensemble) -> float:
-        """The share that is lost where all trees are pruned to their roots."""
+        """Share of rows lost if all trees are pruned to their roots."""
         return float(self.node[trees.start[:-1]].sum() / self.rows)
 
 
 def errors(trees: Ensemble, counts: FloatArray) -> NodeLoss:
-    """Rows that each node of a forest would misclassify; rows are those of all bags."""
+    """Rows of all bags that each node of a forest would misclassify."""
     wrong = counts.sum(axis=1) - counts.max(axis=1)
     return NodeLoss(wrong, float(counts[trees.start[:-1]].sum()))
 
 
 def inner_nodes(trees: Ensemble) -> tuple[IntArray, Int32Array]:
-    """The inner nodes of trees, and each node's parent among them, (nodes,), -1 at roots."""
+    """Inner nodes, and the position of each node's parent among them, (nodes,), -1 at roots."""
     inner = np.flatnonzero(trees.feature >= 0)
     above = np.full(trees.nodes, -1, np.int32)
     above[trees.left[inner]] = above[trees.right[inner]] = np.arange(len(inner))
@@ -112,7 +111,7 @@ def inner_nodes(trees: Ensemble) -> tuple[IntArray, Int32Array]:
 def with_means(
     trees: Ensemble, leaves: FloatArray, rows: Examples, threads: int
 ) -> tuple[FloatArray, NodeLoss]:
-    """What every node adds as a leaf (nodes, K) and what it loses, from ``leaves`` (L, K)."""
+    """Value (nodes, K) and loss of every node as a leaf, from the values ``leaves`` (L, K)."""
     leaf = trees.feature < 0
     mass, loss = np.zeros(trees.nodes), np.zeros(trees.nodes)
     value = np.zeros((trees.nodes, leaves.shape[1]))
@@ -120,7 +119,7 @@ def with_means(
     for u in upwards(trees):
         a, b = trees.left[u], trees.right[u]
         mass[u] = mass[a] + mass[b]
-        part, apart = mass[b] / mass[u], value[b] - value[a]  # m_r / m and v_r - v_l of the module
+        part, apart = mass[b] / mass[u], value[b] - value[a]  # m_r / m and v_r - v_l
         value[u] = value[a] + part[:, None] * apart
         loss[u] = loss[a] + loss[b] + 0.5 * mass[a] * part * (apart**2).sum(axis=1)
     everything, count = float(loss[trees.start[:-1]].sum()), float(rows.weights.sum())
@@ -128,18 +127,18 @@ def with_means(
 
 
 def leaves_reached(trees: Ensemble, X: Float32Array, threads: int) -> Int32Array:
-    """The leaf that each row reaches in each tree (n, T), leaves numbered in node order."""
+    """Leaf reached by each row in each tree (n, T), leaves numbered in node order."""
     leaf = trees.feature < 0
     before: IntArray = np.cumsum(leaf) - leaf  # leaves before each node
     first: IntArray = before[trees.start[:-1]]
-    # numbers within a tree are whole as float32
+    # numbers within a tree are exact as float32
     own = np.where(leaf, before - np.repeat(first, np.diff(trees.start)), 0)
     reached = tree_columns(replace(trees, value=own.astype(np.float64)), X, threads)
     return np.ascontiguousarray((reached + first[:, None]).T, dtype=np.int32)
 
 
 def copies_reached(leaf: Int32Array, weight: FloatArray, leaves: int) -> FloatArray:
-    """Copies of rows in each leaf (L,), from the leaves (n, T) that rows of ``weight`` reach."""
+    """Copies of rows in each leaf (L,), from the leaves (n, T) reached by rows of ``weight``."""
     count = np.zeros(leaves)
     for tree in leaf.T:
         count += np.bincount(tree, weight, minlength=leaves)
@@ -147,7 +146,7 @@ def copies_reached(leaf: Int32Array, weight: FloatArray, leaves: int) -> FloatAr
 
 
 def leaf_mass(trees: Ensemble, rows: Examples, threads: int) -> FloatArray:
-    """Copies of rows in each leaf (L,); one where there are none, so that no leaf is forgotten."""
+    """Copies of rows in each leaf (L,), at least 1."""
     weight, leaves = rows.weights, int((trees.feature < 0).sum())
     count = np.zeros(leaves)
     for start in range(0, len(rows), _BLOCK):
@@ -158,9 +157,9 @@ def leaf_mass(trees: Ensemble, rows: Examples, threads: int) -> FloatArray:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Prunable:
-    """A model, its trees, what each node adds as a leaf, ``value`` (nodes, K), and what it loses.
+    """A model and its trees, with the ``value`` (nodes, K) and ``loss`` of each node as a leaf.
 
-    ``counts`` (nodes, K) are the rows of each class in a node, of forests of classifiers.
+    ``counts`` (nodes, K) are the rows of each class in a node of a forest of classifiers.
     """
 
     model: Model
@@ -170,7 +169,7 @@ class Prunable:
     counts: FloatArray | None = None
 
     def pruned(self, kept: BoolArray, prices: Prices, facts: Mapping[str, Any]) -> Model:
-        """The model that keeps only the ``kept`` (D,) of the splits."""
+        """The model with only the ``kept`` (D,) splits."""
         split = self.trees.feature >= 0
         split[split] = kept
         trees, stays = self.trees.pruned(split)
@@ -183,7 +182,7 @@ class Prunable:
         return made if self.counts is None else replace(made, counts=self.counts[stays])
 
     def whole(self, prices: Prices, facts: Mapping[str, Any]) -> TreeAverage:
-        """The model that keeps all, with a line of ``vectors`` for every node."""
+        """The unpruned model, with a row of ``vectors`` for every node."""
         facts = {**self.model.facts, **facts}
         numbers = replace(self.trees, value=np.arange(self.trees.nodes, dtype=np.float64))
         if isinstance(self.model, TreeAverage):
@@ -198,9 +197,9 @@ class Prunable:
 
 
 def prunable(base: BudgetedLearner, context: FitContext, train: Examples) -> Prunable:
-    """What is to be pruned of ``base``: class counts, class shares, or what leaves add.
+    """The trees of ``base`` with class counts, class shares or leaf values.
 
-    Raises UsageError where it has no such trees.
+    Raises UsageError if it has no such trees.
     """
     model = context.fitted(base)
     model = model.models[-1] if isinstance(model, CheapStarts) else model
@@ -214,12 +213,12 @@ def prunable(base: BudgetedLearner, context: FitContext, train: Examples) -> Pru
     assert trees is not None
     leaf, threads = trees.feature < 0, context.threads
     own = trees.value[leaf]
-    # (L, K), what each leaf adds
+    # values of leaves (L, K)
     leaves = np.asarray(average.vectors[own.astype(np.int64)] if average else own[:, None])
     if average is None or average.link != "probability":
         return Prunable(model, trees, *with_means(trees, leaves, train, threads))
     counts = average.counts
-    if counts is None:  # leaves keep their shares, and all of ``train`` weighs the nodes above
+    if counts is None:  # leaves keep their shares; ``train`` weights the nodes above
         leaves = np.hstack([1.0 - leaves, leaves]) if leaves.shape[1] == 1 else leaves
         counts = summed(trees, leaf_mass(trees, train, threads)[:, None] * leaves)
     return Prunable(average, trees, shares(counts), errors(trees, counts), counts)

@@ -1,13 +1,13 @@
 """Compiled loops: growing a tree by the threshold-pairs impurity, and the sums, closures and
 projections of pruning.
 
-While a tree grows, the bag's rows stand in one array; a node is a stretch of it, and a split is a
-stable partition of that stretch. Labels and copies travel with the rows, so that only codes are
-fetched out of order. Rows of arrays are added and filled by loops: numba compiles array
-expressions for seconds.
+While a tree grows, the bag's rows are in one array. A node is a range of it, and a split is a
+stable partition of that range. Labels and copies move with the rows, so only codes are read out of
+order. Rows of arrays are added and filled by loops: numba takes seconds to compile array
+expressions.
 
-In pruning a cell is a row and a sensor; the nodes that need the sensor first, in any tree, are its
-entries.
+In pruning a cell is a row and a sensor. Its entries are the nodes that need the sensor first, in
+any tree.
 """
 
 # mypy: disallow-untyped-decorators=False
@@ -23,8 +23,8 @@ Bag = tuple[Int32Array, Int32Array, Int32Array]
 Purchases = tuple[Int32Array, FloatArray, FloatArray, IntArray, Int32Array, Int32Array]
 """``leaf``, ``weight``, ``price``, ``first``, ``sensor`` and ``node`` of a ``PruningProblem``."""
 
-_DOWN = np.ldexp(1.0, -np.arange(64))  # 2 ** -k; less is as good as nothing
-_TIE = 1e-9  # prices are shares of a rounded sum: closer ratios are equal
+_DOWN = np.ldexp(1.0, -np.arange(64))  # 2 ** -k; smaller factors are negligible
+_TIE = 1e-9  # ratios of rounded prices that are closer count as equal
 
 
 @kernel
@@ -62,10 +62,10 @@ def _add(counts: IntArray, times: int, to: IntArray) -> None:
 def _best_cut(
     table: IntArray, low: int, high: int, whole: IntArray, alpha: float, min_rows: int
 ) -> tuple[float, float, int, bool]:
-    """The cut of one feature with the least larger impurity; ties: the least sum, the first.
+    """The cut of one feature with the smallest maximum impurity; ties: smallest sum, then first.
 
-    ``table`` (257, K) counts per bin, numbers in low..high, missing ones in the last line.
-    Returns (larger, sum, bin, missing go left); infinite where nothing can be cut.
+    ``table`` (257, K): counts per bin, numbers in bins low..high, missing values in the last.
+    Returns (maximum, sum, bin, missing go left); infinite if there is no valid cut.
     """
     classes = len(whole)
     left = np.zeros(classes, np.int64)
@@ -102,8 +102,8 @@ def _best_cut(
 def _tells(
     table: IntArray, low: int, cut: int, missing_left: bool, whole: IntArray, least: FloatArray
 ) -> bool:
-    """Whether the likelihood ratio statistic of classes and sides is at least ``least[c]``, c + 1
-    being the number of classes in the node ``whole`` (K,)."""
+    """True if the likelihood ratio statistic of classes and sides is at least ``least[c]``, with
+    c + 1 classes in the node ``whole`` (K,)."""
     left = np.zeros(len(whole), np.int64)
     for at in range(low, cut + 1):
         _add(table[at], 1, left)
@@ -125,7 +125,7 @@ def _tells(
 def _count(
     codes: Codes, missing: int, bag: Bag, begin: int, end: int, table: IntArray
 ) -> tuple[int, int]:
-    """Fill ``table`` for one feature; returns the lowest and highest bin of numbers."""
+    """Fill ``table`` for one feature; return the lowest and highest bin of numbers."""
     rows, label, copies = bag
     low, high = 256, -1
     for i in range(begin, end):
@@ -142,7 +142,7 @@ def _count(
 def _partition(
     codes: Codes, missing: int, cut: int, default: bool, bag: Bag, room: Bag, begin: int, end: int
 ) -> int:
-    """Rows that go left first, both sides in their old order; returns where the right begins.
+    """Partition rows stably, left ones first; return the first position on the right.
 
     ``default``: missing values go left.
     """
@@ -177,9 +177,9 @@ def grow(
     """Grow one tree and return its number of nodes.
 
     ``codes`` (d, n), the code ``bins[f]`` is missing; ``bag`` row numbers, labels and copies;
-    ``price`` (d,); ``least`` (K,), see ``_tells``. ``nodes`` are feature (-1 at a leaf), bin,
-    missing goes left, left and right child, ``counts`` (., K) the classes in each node; all with
-    room for the whole tree.
+    ``price`` (d,); ``least`` (K,), see ``_tells``. Outputs are ``nodes``: feature (-1 at a leaf),
+    bin, missing goes left, left and right child; and ``counts`` (., K), classes in each node. All
+    have room for the largest tree.
     """
     feature, cut, missing_left, left, right = nodes
     rows, label, copies = bag
@@ -199,7 +199,7 @@ def grow(
         impurity = pairs(whole, alpha)
         if impurity <= 0.0 or level == depth or _sum(whole) < 2 * min_rows:
             continue
-        # told: some feature tells more than noise
+        # told: some feature has a significant cut
         ratio, gain, told = np.inf, 0.0, False
         for f in range(len(price)):
             low, high = _count(codes[f], bins[f], bag, begin, end, table)
@@ -212,7 +212,7 @@ def grow(
                     table[b, k] = 0
             if gained <= 0.0 or (told and not tells):
                 continue
-            if tells and not told:  # those before it do not count any more
+            if tells and not told:  # drop earlier, insignificant features
                 ratio, gain, told = np.inf, 0.0, True
             price_per_gain = price[f] / gained
             if price_per_gain < ratio * (1 - _TIE) or (
@@ -239,10 +239,10 @@ def first_needs(
     needs: tuple[Int32Array, Int32Array],
     wanted: BoolArray,
 ) -> tuple[IntArray, Int32Array, Int32Array]:
-    """For each leaf the sensors on its path and the topmost inner node that needs each.
+    """Sensors on the path to each leaf and the topmost inner node that needs each.
 
-    ``above`` (L,) is each leaf's parent, ``parent`` (D,) each inner node's, -1 at roots; feature f
-    needs ``needs[1][needs[0][f]:needs[0][f + 1]]``; sensors that are not ``wanted`` are left out.
+    ``above`` (L,) is each leaf's parent, ``parent`` (D,) each inner node's, -1 at roots. Feature f
+    needs ``needs[1][needs[0][f]:needs[0][f + 1]]``. Only ``wanted`` sensors are returned.
     Returns start (L + 1,), sensor, node.
     """
     start = np.zeros(len(above) + 1, np.int64)
@@ -283,10 +283,10 @@ def split_cost(
     stop: int,
     out: FloatArray,
 ) -> None:
-    """Split the price of each cell among its entries, in proportion to part * 2 ** power.
+    """Divide the price of each cell among its entries, in proportion to part * 2 ** power.
 
-    Adds what each node is to pay for the rows start:stop to ``out`` (D,). ``entries`` are part
-    (E,) in [1, 2) and power (E,): parts of one cell may be of any two sizes.
+    Adds each node's cost for the rows start:stop to ``out`` (D,). ``entries`` are part (E,) in
+    [1, 2) and power (E,), since parts of one cell may differ by any power of two.
     """
     leaf, weight, price, first, sensor, node = purchases
     part, power = entries
@@ -295,13 +295,13 @@ def split_cost(
     longest = 0
     for k in range(len(first) - 1):
         longest = max(longest, first[k + 1] - first[k])
-    most = trees * longest  # entries of a row: listed once, they lie side by side
+    most = trees * longest  # entries of a row, stored contiguously
     entry, of, own = np.empty(most, np.uint32), np.empty(most, np.uint32), np.empty(most)
     for i in range(start, stop):
         rate[:], top[:], many = 0.0, -(2**31), 0  # the largest power of two of each sensor's cell
         for t in range(trees):
             for e in range(first[leaf[i, t]], first[leaf[i, t] + 1]):
-                s = np.uint32(sensor[e])  # unsigned: no look at whether it is negative
+                s = np.uint32(sensor[e])  # unsigned: skips the check for negative indices
                 top[s] = max(top[s], power[e])
                 entry[many], of[many] = e, s
                 many += 1
@@ -320,8 +320,8 @@ def split_cost(
 def first_bought(
     purchases: Purchases, rank: Int32Array, start: int, stop: int, out: FloatArray
 ) -> None:
-    """Add the price of each cell of the rows start:stop to ``out`` (K + 1,), where the least
-    ``rank`` (E,) of its entries, 0 to K, says."""
+    """Add the price of each cell of the rows start:stop to ``out`` (K + 1,), at the smallest
+    ``rank`` (E,) of its entries, 0 to K."""
     leaf, weight, price, first, sensor, _ = purchases
     none = len(out)
     least = np.empty(len(price), np.int32)
@@ -338,9 +338,9 @@ def first_bought(
 
 @kernel
 def best_closures(parent: Int32Array, worth: FloatArray, keep: BoolArray) -> float:
-    """The sum over trees of the best kept top parts, each node with its ``worth`` (D,).
+    """Largest total ``worth`` (D,) of a set of nodes that contains each member's parent.
 
-    Parents come before children. ``keep`` becomes the smallest best set.
+    Parents come before children. ``keep`` becomes the smallest optimal set.
     """
     total = 0.0
     value = worth.copy()
@@ -359,16 +359,16 @@ def best_closures(parent: Int32Array, worth: FloatArray, keep: BoolArray) -> flo
 def tree_isotonic(
     parent: Int32Array, target: FloatArray, weight: FloatArray, out: FloatArray
 ) -> None:
-    """The weighted least-squares fit to ``target`` (D,) that never rises from parent to child.
+    """Weighted least-squares fit to ``target`` (D,) that never rises from parent to child.
 
-    Blocks are merged from the leaves up, the highest child block first; children of a block form
-    a linked list.
+    Blocks are merged from the leaves up, the highest child block first. Children of a block form a
+    linked list.
     """
     nodes = len(parent)
     mass, sums = weight.copy(), weight.copy()
     for u in range(nodes):
         sums[u] *= target[u]
-    # first child block of a block, last one, next sibling
+    # a block's first child, last child and next sibling
     child = np.full(nodes, -1, np.int32)
     last = np.full(nodes, -1, np.int32)
     after = np.full(nodes, -1, np.int32)

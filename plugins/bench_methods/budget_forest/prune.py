@@ -28,18 +28,17 @@ if TYPE_CHECKING:
     pass
 
 PRUNINGS = 60
-"""At most so many points of a path are prunings, the whole trees included."""
+"""Maximum prunings in a path, the unpruned trees included."""
 PREFIXES = 40
-"""At most so many are first trees of a pruning."""
+"""Maximum prefixes (first trees of a pruning) in a path."""
 JUMP = 0.05
-"""A share of the whole cost: where the next pruning costs more than that, first trees are shown."""
+"""Cost step, as a share of the total cost, above which prefixes are added."""
 
 
 def even_tradeoffs(critical: FloatArray, lost: FloatArray, paid: FloatArray) -> FloatArray:
-    """Of falling ``critical`` tradeoffs (K,) all or ``PRUNINGS`` - 1, the first and last included.
+    """All or ``PRUNINGS`` - 1 of the falling ``critical`` tradeoffs (K,), both ends included.
 
-    Those taken divide the way from ``lost`` and ``paid`` (K,) of the first to those of the last
-    evenly, half of it being the cost and half what is lost.
+    They are evenly spaced in the mean of normalised loss ``lost`` and cost ``paid`` (K,).
     """
     if len(critical) < PRUNINGS:
         return critical
@@ -55,8 +54,8 @@ def _share(risen: FloatArray) -> FloatArray:
 
 
 def prefixes_at_jumps(paid: FloatArray, trees: int, per_round: int) -> IntArray:
-    """Prunings and numbers of their first trees (M, 2) where ``paid`` (P,) jumps: the more, the
-    farther, and densest at the first tree."""
+    """Prunings and lengths of their prefixes (M, 2) where ``paid`` (P,) jumps. Larger jumps get
+    more prefixes, geometrically spaced."""
     jump, rounds = np.diff(_share(paid), prepend=0.0), trees // per_round
     found: list[tuple[int, int]] = []
     for pruning in np.flatnonzero(jump > JUMP) if rounds > 1 else ():
@@ -67,7 +66,7 @@ def prefixes_at_jumps(paid: FloatArray, trees: int, per_round: int) -> IntArray:
 
 @dataclass(frozen=True)
 class BudgetPrune(OnTrees):
-    """Trees pruned to the best trade-off between what each of them loses and the cost of rows."""
+    """Trees pruned to the best trade-off between their loss and the cost of rows."""
 
     name: ClassVar[str] = "budget-prune"
     numerics: ClassVar[tuple[str, ...]] = ("numpy", "cpu")  # logarithms of shares
@@ -78,8 +77,8 @@ class BudgetPrune(OnTrees):
     )
     tradeoff: float | None = param(
         None,
-        "price of all features in units of the training loss of all trees as mere roots; "
-        "none: a path of tradeoffs, from everything pruned to the whole trees",
+        "price of all features in units of the training loss of all trees pruned to roots; "
+        "none: a path of tradeoffs, from everything pruned to nothing",
         least=0,
     )
     tolerance: float = param(1e-3, "stop at this gap between objective and bound", least=0)
@@ -88,7 +87,7 @@ class BudgetPrune(OnTrees):
     def fit(
         self, train: Examples, valid: Examples, prices: Prices, context: FitContext
     ) -> Model | PrunedPath:
-        """Prune ``base``: ``train`` rows decide what nodes lose, ``valid`` rows pay the cost."""
+        """Prune ``base`` by losses on ``train`` rows and costs of ``valid`` rows."""
         from bench_trees.threads import workers
 
         if len(valid) == 0:
@@ -121,7 +120,7 @@ class BudgetPrune(OnTrees):
 def _path(
     made: Prunable, found: PruningSearch, prices: Prices, facts: dict[str, Any]
 ) -> PrunedPath:
-    """The prunings at the tradeoffs found, then the whole trees at 0."""
+    """The prunings at the tradeoffs found, then the unpruned trees at 0."""
     tradeoffs, trees = found.tradeoffs[found.tradeoffs > 0], made.trees
     rank = np.full(trees.nodes, len(tradeoffs) + 1, np.int32)  # leaves are never split
     rank[trees.feature >= 0] = first_points(found.critical, tradeoffs)

@@ -1,37 +1,36 @@
-"""The pruning problem, and its best prunings at any tradeoff, found at once, with certified gaps.
+"""The pruning problem and its optimal prunings at all tradeoffs, with certified gaps.
 
 A forest's inner nodes are numbered 0..D-1, parents first. A pruning keeps a set of them that
-holds the parent of each member. Everything is counted in training rows lost, summed over trees;
-for a forest of classifiers these are misclassified rows, and gains are whole numbers::
+contains the parent of each member. Losses are in training rows, summed over trees. For a forest of
+classifiers these are misclassified rows, and gains are integers::
 
     objective(kept) = base - sum_{u kept} gain_u
             + tradeoff (sum_{u kept} evaluation_u + sum_{(i, s) bought} weight_i price_s)
 
-(i, s) is bought iff row i meets, in some tree, a kept node that needs sensor s; that is so iff
-the FIRST node on its path in that tree that needs s is kept, for a kept node has kept ancestors.
+(i, s) is bought iff row i meets, in some tree, a kept node that needs sensor s. Kept nodes have
+kept ancestors, so this holds iff the FIRST node on its path in that tree that needs s is kept.
 
-As the tradeoff rises the best prunings shrink, each inside the one before. So every inner node u
-has a critical tradeoff x_u, up to which it is kept, falling from parent to child, and
+As the tradeoff rises the optimal prunings shrink, each nested in the one before. So every inner
+node u is kept up to a critical tradeoff x_u, which falls from parent to child. The minimum
 
     min over x of  sum_u (gain_u / x_u + evaluation_u log x_u) + sum_cells price max_u log x_u,
 
-the maximum over the nodes that need the cell's sensor first on its row, gives all of them: a
-pruning {u: x_u > tradeoff} is a best one at this tradeoff. For in y = log x this is a convex
-function of each y_u, its derivative -gain_u / x_u, plus the convex extension of a submodular
-function, what a set of nodes costs (F. Bach, "Learning with submodular functions", 2013,
-chapter 8 [M]). Its dual shares the price of a cell among these nodes. Where node u pays share_u in
-all, x is the isotonic regression of gain / share, weighted by share.
+with the maximum over the nodes that need the cell's sensor first on its row, gives all prunings:
+{u: x_u > tradeoff} is optimal at this tradeoff. In y = log x this is a convex function of each
+y_u, with derivative -gain_u / x_u, plus the convex extension of a submodular function, the cost of
+a set of nodes (F. Bach, "Learning with submodular functions", 2013, chapter 8 [M]). Its dual
+divides the price of a cell among these nodes. If node u pays share_u in total, x is the isotonic
+regression of gain / share, weighted by share.
 
 A node of larger x takes a larger part of a cell:
 
     part_u <- part_u x_u,   share_u = sum over its cells of price part_u / (sum of the cell's parts)
 
-which is mirror descent of that dual with entropies, for which step 1 is safe, as in proportional
-response (B. Birnbaum, N. Devanur, L. Xiao, "Distributed algorithms via gradient descent for Fisher
-markets", EC 2011 [M]). Nothing is stored per cell, but one number per node: a pass reads the rows'
-leaves once. Any sharing bounds the objective at every tradeoff from below, by the best closure of
-each tree alone. Of the prunings found, those on the lower convex hull of loss and cost are kept,
-and its slopes are the tradeoffs.
+which is entropic mirror descent on that dual. Step 1 is safe, as in proportional response
+(B. Birnbaum, N. Devanur, L. Xiao, "Distributed algorithms via gradient descent for Fisher
+markets", EC 2011 [M]). Only one number per node is stored: a pass reads the rows' leaves once. Any
+division bounds the objective at every tradeoff from below, by the best closure of each tree alone.
+Prunings on the lower convex hull of loss and cost are kept; its slopes are the tradeoffs.
 """
 
 from __future__ import annotations
@@ -60,7 +59,7 @@ if TYPE_CHECKING:
     from bench_methods.budget_forest.kernels import Purchases
 
 PIECES = 16
-"""Rows are streamed in this many pieces whatever the number of threads: sums keep their bits."""
+"""Pieces of the rows, independent of the number of threads: sums are bit-identical."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -69,15 +68,15 @@ class PruningProblem:
 
     parent      int32   (D,)    inner node that holds this one, -1 at roots
     gain        float64 (D,)    rows lost that the split saves
-    evaluation  float64 (D,)    what evaluating it costs at tradeoff 1: splits, at roots trees
-    base        float           rows lost at all roots
-    unit        float           of all rows: mean loss and cost of one are objective / unit
+    evaluation  float64 (D,)    cost of evaluating the split, at roots the tree too, at tradeoff 1
+    base        float           rows lost by all roots
+    unit        float           number of rows: objective / unit is a mean per row
     leaf        int32   (n, T)  the leaf that each row reaches
     first       int64   (L+1,)  leaf l has the entries first[l]:first[l + 1],
     sensor      int32   (E,)        a sensor needed on the way to it, and
     node        int32   (E,)        the topmost inner node that needs it
     weight      float64 (n,)    copies of the row
-    price       float64 (s,)    of a sensor for one copy at tradeoff 1
+    price       float64 (s,)    price of a sensor for one copy at tradeoff 1
     """
 
     parent: Int32Array
@@ -99,17 +98,17 @@ class PruningProblem:
 
     @property
     def purchases(self) -> Purchases:
-        """What kernels read."""
+        """Arguments of the kernels."""
         return self.leaf, self.weight, self.price, self.first, self.sensor, self.node
 
     def outcomes(
         self, critical: FloatArray, tradeoffs: FloatArray, crew: Workers
     ) -> tuple[FloatArray, FloatArray]:
-        """Rows lost and cost (K,) of keeping the nodes whose ``critical`` (D,) is above each of the
-        ``tradeoffs`` (K,), which fall; streams the rows once."""
+        """Rows lost and cost (K,) if nodes with ``critical`` (D,) above each of the falling
+        ``tradeoffs`` (K,) are kept; reads the rows once."""
         from bench_methods.budget_forest.kernels import first_bought
 
-        # at which point each node is kept first
+        # first point that keeps each node
         rank, count = first_points(critical, tradeoffs), len(tradeoffs) + 1
         parts, purchases, entry = np.zeros((PIECES, count)), self.purchases, rank[self.node]
 
@@ -133,7 +132,7 @@ class PruningProblem:
 
 
 def first_points(critical: FloatArray, tradeoffs: FloatArray) -> Int32Array:
-    """The first of the ``tradeoffs`` (K,), which fall, that keeps each node (D,); K if none."""
+    """First of the falling ``tradeoffs`` (K,) that keeps each node (D,); K if none does."""
     below = np.searchsorted(-tradeoffs, -critical, side="right")
     return below.astype(np.int32)
 
@@ -146,7 +145,7 @@ def build(
     loss_prices: LossPrices,
     threads: int,
 ) -> PruningProblem:
-    """Gains from what nodes lose, costs of ``valid`` rows in ``loss_prices``, of tradeoff 1."""
+    """Gains from the nodes' losses, costs of ``valid`` rows in ``loss_prices`` at tradeoff 1."""
     from bench_methods.budget_forest.kernels import first_needs
 
     inner, above = inner_nodes(trees)
@@ -158,7 +157,7 @@ def build(
     )
     lost, weight = loss.node, valid.weights
     per_copy = loss.rows / float(weight.sum())
-    # of a split on each inner node, at roots of the tree too
+    # the price of each split, at roots with the tree's price
     price = loss_prices.split[feature]
     price = per_copy * np.where(parent < 0, price + loss_prices.tau * prices.tree, price)
     if price.any():
@@ -180,21 +179,21 @@ def build(
 
 
 MOST = 1e6
-"""Tradeoffs are kept within 1 / MOST and MOST: nodes that cost nothing have this one."""
-LEAST_SHARE = 1e-9  # lost rows: what a node that costs nothing pays
+"""Tradeoffs are clipped to 1 / MOST and MOST; free nodes have MOST."""
+LEAST_SHARE = 1e-9  # smallest cost of a node, in lost rows
 CHECK_EVERY = 5  # passes between evaluations of prunings
 
 
 Choice = Callable[[FloatArray, FloatArray, FloatArray], FloatArray]
-"""Of falling tradeoffs, what is lost and paid from there on (all (K,)), those to be certified."""
+"""From falling tradeoffs and their losses and costs (all (K,)) to the tradeoffs to certify."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PruningSearch:
-    """What ``passes`` over the rows found.
+    """Result of ``passes`` over the rows.
 
-    ``critical`` (D,): the tradeoff up to which each node is kept. ``tradeoffs`` (K,), falling, are
-    those at which the ``objective`` (K,) exceeds the best one at most by the share ``gap``; the
+    ``critical`` (D,): the tradeoff up to which each node is kept. At each of the falling
+    ``tradeoffs`` (K,) the ``objective`` (K,) exceeds the optimum by the share ``gap`` at most. The
     prunings there cost ``paid`` (K,).
     """
 
@@ -215,7 +214,7 @@ def search(
     passes: int,
     progress: Callable[[int], None] = lambda done: None,
 ) -> PruningSearch:
-    """Pass until the gap at the ``choice`` is at most ``tolerance``, ``passes`` times at most."""
+    """Repeat until the gap at the ``choice`` is at most ``tolerance``, ``passes`` times at most."""
     logarithm = np.zeros(problem.nodes)
     for done in range(1, passes + 1):
         shares = cost_shares(problem, logarithm, crew)
@@ -238,17 +237,17 @@ def search(
 def best_of_levels(
     problem: PruningProblem, critical: FloatArray, crew: Workers
 ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-    """Critical tradeoffs (D,) at which the level sets of ``critical`` (D,) are best among each
-    other, these tradeoffs (K,), falling, and what is lost and paid (K,) there.
+    """Critical tradeoffs (D,) for the level sets of ``critical`` (D,); the distinct ones (K,),
+    falling; and loss and cost (K,) there.
 
-    They are the slopes of the lower convex hull of what level sets lose and cost; the last one
-    is below all, so that everything that gains is kept.
+    They are the slopes of the lower convex hull of loss and cost over level sets. The last one is
+    below all, so that every node with a gain is kept.
     """
     from bench_methods.budget_forest.kernels import tree_isotonic
 
     levels, level = np.unique(-critical, return_inverse=True)
     lost, paid = problem.outcomes(critical, np.append(-levels[1:], -np.inf), crew)
-    # slopes of an isotonic fit are those of the convex hull
+    # an isotonic fit gives the slopes of the convex hull
     more = np.maximum(np.diff(paid, prepend=0.0), LEAST_SHARE)
     slope, chain = np.empty(len(levels)), np.arange(-1, len(levels) - 1, dtype=np.int32)
     tree_isotonic(chain, -np.diff(lost, prepend=problem.base) / more, more, slope)
@@ -260,7 +259,7 @@ def best_of_levels(
 
 
 def cost_shares(problem: PruningProblem, logarithm: FloatArray, crew: Workers) -> FloatArray:
-    """What each node pays (D,) where the price of a cell is shared in proportion to
+    """Cost of each node (D,) if the price of a cell is divided in proportion to
     2 ** ``logarithm`` (D,)."""
     from bench_methods.budget_forest.kernels import split_cost
 
@@ -278,7 +277,7 @@ def cost_shares(problem: PruningProblem, logarithm: FloatArray, crew: Workers) -
 
 
 def critical_tradeoffs(problem: PruningProblem, shares: FloatArray) -> FloatArray:
-    """The tradeoff (D,) up to which each node is kept, where it pays ``shares`` (D,) of cells."""
+    """Tradeoff (D,) up to which each node is kept if it pays ``shares`` (D,) of cells."""
     from bench_methods.budget_forest.kernels import tree_isotonic
 
     cost = np.maximum(shares + problem.evaluation, LEAST_SHARE)
@@ -288,7 +287,7 @@ def critical_tradeoffs(problem: PruningProblem, shares: FloatArray) -> FloatArra
 
 
 def bounds(problem: PruningProblem, shares: FloatArray, tradeoffs: FloatArray) -> FloatArray:
-    """What no pruning can undercut at each tradeoff (K,), by any sharing of the cells."""
+    """Lower bounds of the objective at each tradeoff (K,), valid for any ``shares``."""
     from bench_methods.budget_forest.kernels import best_closures
 
     cost, kept = shares + problem.evaluation, np.zeros(problem.nodes, dtype=bool)

@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     from bench_trees import Bins, Ensemble
 
 Counted = tuple["Ensemble", FloatArray]
-"""A tree, and how many training rows of each class its nodes hold (nodes, K)."""
+"""A tree, and the training rows of each class in its nodes (nodes, K)."""
 
 
 @dataclass(frozen=True)
 class BudgetRF:
-    """Random forest whose splits weigh the price of a feature against purer halves."""
+    """Random forest whose splits weigh the price of a feature against the gain in purity."""
 
     name: ClassVar[str] = "budget-rf"
     numerics: ClassVar[tuple[str, ...]] = ("numpy", "cpu")  # logarithms of shares
@@ -34,17 +34,17 @@ class BudgetRF:
 
     trees: int = param(40, "most trees; their number is an operating point", least=1)
     alpha: float = param(
-        0.0, "class counts up to this are no impurity: trees stop earlier", least=0
+        0.0, "class counts up to this add no impurity: trees stop earlier", least=0
     )
     budget: float | None = param(
         None,
-        "add no tree with which validation rows cost more, as a share of all features' price",
+        "stop before the tree that makes validation rows cost more; a share of all features' price",
         least=0,
     )
     significance: float = param(
         0.05,
-        "features whose cut noise gives with more than this chance wait while another one tells; "
-        "1: none do, as printed",
+        "significance level of a cut; features with significant cuts take precedence; "
+        "1: no test, as printed",
         above=0,
         most=1,
         search=log(0.01, 1),
@@ -62,15 +62,15 @@ class BudgetRF:
     def fit(
         self, train: Examples, valid: Examples, prices: Prices, context: FitContext
     ) -> TreeAverage:
-        """Grow trees on bootstrap samples of ``train``; ``valid`` is read for ``budget`` only."""
+        """Grow trees on bootstrap samples of ``train``; only ``budget`` uses ``valid``."""
         from bench_trees import Ensemble
 
         if len(train) == 0:
             raise InputError(f"{self.name}: there are no training rows")
         classes = max(context.classes, 2)
         wanted = train.y >= self.relevant_grade if context.task == Task.RANKING else train.y
-        label = np.asarray(wanted, dtype=np.int32)  # compiled code counts by label
-        if label.min() < 0 or label.max() >= classes:  # compiled code counts by label, unchecked
+        label = np.asarray(wanted, dtype=np.int32)
+        if label.min() < 0 or label.max() >= classes:  # compiled code indexes by label, unchecked
             raise InputError(f"{self.name}: training labels must be classes 0 to {classes - 1}")
         bins, codes = binned(train, self.max_bins, context)
         grower = _Grower(self, bins, np.asarray(codes), label, classes, prices)
@@ -85,7 +85,7 @@ class BudgetRF:
         return classifying(trees, np.concatenate(counts), prices, facts)
 
     def _grown(self, grower: _Grower, train: Examples, context: FitContext) -> Iterator[Counted]:
-        """The trees in order, ``threads`` at a time; each has its own random numbers."""
+        """Yield the trees in order, ``threads`` at a time, each with its own random numbers."""
 
         def tree(number: int) -> Counted:
             return grower.tree(
@@ -99,12 +99,12 @@ class BudgetRF:
     def _affordable(
         self, trees: Iterator[Counted], valid: Examples, prices: Prices, context: FitContext
     ) -> Iterator[Counted]:
-        """The trees before the first with which ``valid`` rows pay more than ``budget``, a share of
-        the price of all features."""
+        """Yield trees until ``valid`` rows would pay more than ``budget``, a share of the price of
+        all features."""
         if self.budget is None or prices.everything == 0 or len(valid) == 0:
             yield from trees
             return
-        # what rows have bought for the trees so far
+        # purchases of the rows for the trees so far
         bits: Any = 0
         for tree, counts in trees:
             *_, (_, own, _) = chain(tree, prices, {}).stage_by_stage(valid.features)
@@ -117,7 +117,7 @@ class BudgetRF:
 
 @dataclass(frozen=True)
 class _Grower:
-    """What all trees of a forest share."""
+    """Inputs shared by all trees of a forest."""
 
     learner: BudgetRF
     bins: Bins
@@ -127,7 +127,7 @@ class _Grower:
     prices: Prices
 
     def tree(self, copies: IntArray, depth: int | None) -> Counted:
-        """The tree of one bag: how often each row is in it (n,)."""
+        """Grow the tree of one bag, given the ``copies`` (n,) of each row."""
         from bench_trees import Ensemble
 
         from bench_methods.budget_forest.kernels import grow
@@ -166,7 +166,7 @@ class _Grower:
         return trees, counts[:used].astype(np.float64)
 
     def _thresholds(self, feature: Int32Array, cut: Int32Array) -> Float32Array:
-        """The edge of each node's bin: infinite at the last bin, 0 at leaves."""
+        """Upper edge of each node's bin: infinite at the last bin, 0 at leaves."""
         edges = np.append(self.bins.edges, np.float32(np.inf))
         f = np.maximum(feature, 0)
         place = np.where(cut < self.bins.counts[f] - 1, self.bins.offset[f] + cut, len(edges) - 1)
@@ -174,11 +174,11 @@ class _Grower:
 
 
 def least_statistics(significance: float, features: int, classes: int) -> FloatArray:
-    """Likelihood ratio statistics (K,) by classes less one: with those of a split of noise, the
-    chance that any of the features reaches them is ``significance`` at most.
+    """Critical likelihood ratio statistics (K,), indexed by the number of classes minus one.
 
+    Cuts of pure noise on any of the features reach them with probability ``significance`` at most.
     Twice the quantile of chi squared: a bootstrap sample varies around the training rows as much
-    as these do around what they were drawn from. All pass at 1.
+    as these vary around the population. All pass at 1.
     """
     from scipy.special import chdtri
 
@@ -189,9 +189,8 @@ def least_statistics(significance: float, features: int, classes: int) -> FloatA
 
 
 def bag(rng: np.random.Generator, train: Examples) -> IntArray:
-    """How often a bootstrap sample of all copies holds each row (n,)."""
+    """Multiplicity of each row (n,) in a bootstrap sample of all copies."""
     n, m = len(train), train.multiplicity
-    # every copy is drawn with the same chance
     if m is None:
         return np.bincount(rng.integers(0, n, n), minlength=n)
     owner = np.cumsum(m)

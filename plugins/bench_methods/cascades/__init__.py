@@ -1,25 +1,25 @@
-"""Cascades whose stages are given beforehand: Soft-Cascade and AND-OR.
+"""Cascades with predefined stages: Soft-Cascade and AND-OR.
 
-The trees of another learner are put into stages by the price of their costliest feature: stage k
-may use all trees up to the k-th limit (in the Cronus paper, AISTATS 2012, five stages and prices
-5, 20, 50, 150, 200). A stage is a linear function f_k = w_k.h + b_k of its trees' outputs h. What
-is learned is the weights, jointly for all stages, cycling over them.
+The trees of another learner are assigned to stages by the price of their most expensive feature.
+Stage k may use all trees up to the k-th limit (in the Cronus paper, AISTATS 2012, five stages and
+prices 5, 20, 50, 150, 200). A stage is a linear function f_k = w_k.h + b_k of its trees' outputs h.
+The weights of all stages are learned jointly, by cyclic descent over stages.
 
 ``soft-cascade``: V. Raykar, B. Krishnapuram, S. Yu, "Designing efficient cascaded classifiers:
 tradeoff between accuracy and cost", KDD 2010 [formulas recalled, not verified in its text]. A
-row is positive with probability p_i = prod_k sigma(f_ik). Minimised is, per row,
+row is positive with probability p_i = prod_k sigma(f_ik). The objective per row is
 
     - log-likelihood + beta (c_1 + sum_{k>=2} c_k prod_{j<k} sigma(f_ij)) + ridge / 2 sum_k |w_k|^2
 
-c_k: the price of the sensors and trees that stage k adds. beta is tau = ``tradeoff`` times the
+c_k is the price of the sensors and trees that stage k adds. beta is tau = ``tradeoff`` times the
 constant's log-loss / price of all features, because the loss is a mean over rows.
 
 ``and-or``: M. Dundar, J. Bi, "Joint optimization of cascaded classifiers for computer aided
-detection", CVPR 2007 [formulas as in its patent]. With y = +-1 and e_ik = 1 - y_i f_ik it minimises
+detection", CVPR 2007 [formulas from its patent]. With y = +-1 and e_ik = 1 - y_i f_ik it minimises
 
     sum_neg prod_k max(0, e_ik) + nu sum_pos max(0, e_i1, .., e_iK) + ridge / 2 sum_k |w_k|^2
 
-(means over rows): one stage must reject a negative, all must pass a positive. It knows no cost.
+(means over rows): one stage must reject a negative, all must pass a positive. It ignores cost.
 
 Equations
     soft-cascade    objectives.Soft.value, one stage's part objectives.Soft.stage
@@ -27,28 +27,28 @@ Equations
     stages, c_k     stage_trees, stage_costs
     cycles          objectives.descend, objectives.StageDescent.improved
 
-When serving, a row is rejected as soon as what it can still reach is below a threshold: p_i so far
-for soft-cascade, the smallest f_ik so far for and-or (papers: 0). Both only fall from stage to
-stage, so no row that would end above the threshold is ever rejected. Every threshold is an
-operating point of the one fit; the last point is the model that rejects nobody.
+A served row is rejected once an upper bound of its score is below a threshold: p_i so far for
+soft-cascade, the smallest f_ik so far for and-or (papers: 0). Both only fall from stage to stage,
+so rows that would end above the threshold are never rejected. Every threshold is an operating point
+of the same fit; the last point is the model without rejection.
 
 Departures
-- That serving rule, and the sweep, are ours. Cronus' authors drew AND-OR's curve by its weights.
-- Stages: ``limits = none`` orders the trees by costliest feature, then by place in the ensemble;
-  stage k has the first k / K of them. Where all prices are equal a stage is a prefix of the
-  ensemble. Stages without trees, or with the trees of the one before, are left out.
-- |w_k|^2 counts weights in the unit in which a stage's columns have variance 1 on average (one
-  scale for all, so faint trees are shrunk most). Columns that are constant on the training rows are
-  dropped. The constant b_k is free.
-- Both are minimised by L-BFGS, stage by stage, begun with each stage fitted by itself; a stage is
-  also begun anew from there, since one that passes all rows has no slope. No update
-  is kept that raises the objective. The hinge is rounded off over a width of 0.1 meanwhile.
-- A stage pays for all its trees' features, whatever path a row takes (as the papers do); what is
-  reported is what rows pay.
+- The serving rule and the thresholds are our own. Cronus' authors varied AND-OR's weights.
+- Stages: ``limits = none`` orders the trees by their most expensive feature, then by position in
+  the ensemble; stage k has the first k / K of them. If all prices are equal a stage is a prefix of
+  the ensemble. Stages that add no trees are left out.
+- |w_k|^2 is in units in which a stage's columns have mean variance 1 (one scale for all, so trees
+  of small variance are shrunk most). Columns that are constant on the training rows are dropped.
+  The constant b_k is free.
+- Both are minimised by L-BFGS, stage by stage, starting with each stage fitted alone. Each update
+  also starts from this initial stage, since a stage that passes all rows has no gradient. Updates
+  that raise the objective are dropped. The hinge is smoothed over a width of 0.1 in descents.
+- In training a stage pays for all its trees' features, for any path of a row (as in the papers).
+  Reported costs are exact.
 - Ranking: positive means a grade of at least ``relevant_grade``. Rejected documents rank below all
   others, by stage and then by score. Scores are the log-odds of p_i for soft-cascade. For and-or
-  they are the last stage's in ranking, else the smallest f_ik, routed into log-odds by
-  Platt's line, fitted on the training rows.
+  they are the last stage's in ranking, else the smallest f_ik, converted to log-odds by Platt
+  scaling on the training rows.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class _Cascade(OnTrees):
-    """What both learners do; ``loss`` and how scores are served are theirs."""
+    """Base class of both learners; subclasses define the loss and the served scores."""
 
     name: ClassVar[str]
     tasks: ClassVar[frozenset[Task]] = frozenset({Task.RANKING, Task.BINARY})
@@ -95,10 +95,10 @@ class _Cascade(OnTrees):
     thresholds: tuple[float, ...]
     limits: tuple[float, ...] | None = param(
         None,
-        "price of the costliest feature in each stage; none: equal shares of the trees",
+        "maximum price of a feature in each stage; none: equal shares of the trees",
         least=0,
     )
-    stages: int = param(5, "number of stages where there are no limits", least=1)
+    stages: int = param(5, "number of stages without limits", least=1)
     ridge: float = param(
         0.03,
         "weight of the squared tree weights (unit: columns of variance 1)",
@@ -108,9 +108,9 @@ class _Cascade(OnTrees):
     relevant_grade: int = param(
         3, "ranking: a document is positive iff its grade is at least this", least=1
     )
-    cycles: int = param(10, "passes over all stages, at most", least=0)
-    steps: int = param(200, "descent steps per stage and pass, at most", least=1)
-    tolerance: float = param(1e-3, "a pass that gains less than this share is the last", least=0)
+    cycles: int = param(10, "maximum passes over all stages", least=0)
+    steps: int = param(200, "maximum descent steps per stage and pass", least=1)
+    tolerance: float = param(1e-3, "stop after a pass with a relative gain below this", least=0)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -122,9 +122,9 @@ class _Cascade(OnTrees):
     def fit(
         self, train: Examples, valid: Examples, prices: Prices, context: FitContext
     ) -> ExitModel:
-        """Weight the trees of each stage, all stages together; ``valid`` is not used.
+        """Learn the tree weights of all stages jointly; ``valid`` is not used.
 
-        Raises InputError where only one class is present, UsageError where ``base`` has no trees.
+        Raises InputError if only one class is present, UsageError if ``base`` has no trees.
         """
         ensemble = ensemble_of(self.name, self.base, context)
         positive = positives(self.name, train, context.task, self.relevant_grade)
@@ -157,7 +157,7 @@ class _Cascade(OnTrees):
         return self._with_exits(chain, line, context.task)
 
     def _with_exits(self, chain: StagedModel, line: Line, task: Task) -> ExitModel:
-        """The chain, left below each threshold."""
+        """The chain with exits below each threshold."""
         count = len(chain.stages)
         thresholds = self.thresholds if count > 1 else ()
         # thresholds in units of the served scores
@@ -187,7 +187,7 @@ class _Cascade(OnTrees):
 
 @dataclass(frozen=True, kw_only=True)
 class SoftCascade(_Cascade):
-    """A cascade of given stages that maximises likelihood less expected cost."""
+    """A cascade of predefined stages that maximises likelihood minus expected cost."""
 
     name: ClassVar[str] = "soft-cascade"
     numerics: ClassVar[tuple[str, ...]] = ("numpy", "cpu")
@@ -195,7 +195,7 @@ class SoftCascade(_Cascade):
     tradeoff: float = param(0.5, TRADEOFF, least=0, search=log(1e-3, 3))
     thresholds: tuple[float, ...] = param(
         (0.5, 0.4, 0.3, 0.2, 0.15, 0.1, 0.07, 0.05, 0.03, 0.02, 0.01),
-        "operating points: a row is rejected once it is less likely than this to be positive",
+        "operating points: a row is rejected once its probability is below this",
         above=0,
         below=1,
     )
@@ -217,32 +217,32 @@ class SoftCascade(_Cascade):
 
 @dataclass(frozen=True, kw_only=True)
 class AndOr(_Cascade):
-    """A cascade of given stages: one must reject a negative, all must pass a positive."""
+    """A cascade of predefined stages: one must reject a negative, all must pass a positive."""
 
     name: ClassVar[str] = "and-or"
 
     positive_weight: float | None = param(
         None,
-        "weight of a positive's loss (nu), a negative's is 1; none: classes weigh alike",
+        "weight of positives in the loss (nu), negatives 1; none: equal total weights",
         above=0,
     )
     thresholds: tuple[float, ...] = param(
         (1.0, 0.75, 0.5, 0.25, 0.0, -0.25, -0.5, -0.75, -1.0, -1.5, -2.0),
-        "operating points: a row is rejected once a stage scores it below this",
+        "operating points: a row is rejected once a stage's score is below this",
     )
 
     def _loss(
         self, positive: BoolArray, share: FloatArray, cost: FloatArray, prices: Prices
     ) -> Loss:
         part = float(share[positive].sum())
-        # positives together weigh as much as negatives
+        # equal total weights of positives and negatives
         alike = (1 - part) / part
         return Hinges(
             positive, share, alike if self.positive_weight is None else self.positive_weight
         )
 
     def _combine(self, task: Task) -> str:
-        # who passed all gates is ranked by the last stage: a weak one would tie most of them
+        # survivors are ranked by the last stage: a minimum at a weak stage would give many ties
         return "min" if task is Task.BINARY else "last"
 
     def _line(self, scores: FloatArray, positive: BoolArray, mass: FloatArray, task: Task) -> Line:
@@ -254,12 +254,12 @@ class AndOr(_Cascade):
 def stage_trees(
     ensemble: Ensemble, prices: Prices, limits: Sequence[float] | None, stages: int
 ) -> list[IntArray]:
-    """The trees of each stage, rising, every stage with more than the one before.
+    """The trees of each stage, every stage with more than the one before.
 
-    With ``limits``: those whose features all cost at most the stage's limit. Without: the first
-    1/K, 2/K, ... of the trees, ordered by costliest feature. Raises UsageError where no tree fits.
+    With ``limits``: trees with features that all cost at most the stage's limit. Without: the first
+    1/K, 2/K, ... of the trees by most expensive feature. Raises UsageError if no tree qualifies.
     """
-    # the price of each tree's costliest feature, bought alone
+    # the price of each tree's most expensive feature, bought alone
     highest = np.where(tested_features(ensemble, slice(None)), prices.feature_price(), 0.0).max(
         axis=1
     )
@@ -275,7 +275,6 @@ def stage_trees(
                 f"no tree has only features of price <= {limits[-1]:g} (the least that covers a "
                 f"tree is {highest.min():g}); raise limits or use a base of small trees"
             )
-    # stages that add no tree are left out
     more = [len(t) > (len(found[k - 1]) if k else 0) for k, t in enumerate(found)]
     return [t for t, keep in zip(found, more, strict=True) if keep] or [found[-1]]
 
@@ -283,7 +282,7 @@ def stage_trees(
 def stage_costs(
     stages: Sequence[IntArray], tree_cost: FloatArray, needs: FloatArray, sensor: FloatArray
 ) -> FloatArray:
-    """What each stage adds to the cost of a row, (K,): new sensors and new trees.
+    """Additional cost of each stage for a row, (K,): new sensors and new trees.
 
     ``tree_cost`` (T,), ``needs`` (s, T) 1.0 where a tree needs a sensor, prices ``sensor`` (s,).
     """
@@ -295,7 +294,7 @@ def stage_costs(
 
 
 def served(fitted: FittedStages, designs: Sequence[StageDesign], line: Line) -> list[Stage]:
-    """The stages one after the other over the trees' plain outputs; scores are ``line``'s."""
+    """Served stages over the trees' raw outputs, with scores transformed by ``line``."""
     stages = []
     for k, (linear, design) in enumerate(zip(fitted.stages, designs, strict=True)):
         weights, bias = linear.on_trees(design)

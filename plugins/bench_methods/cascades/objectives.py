@@ -1,8 +1,7 @@
-"""The two objectives over the stages' scores, and cycles over the stages that lower them.
+"""The two objectives over the stages' scores, and cyclic descent over stages.
 
-Scores are ``f`` (K, n). ``share`` (n,) is a row's part in every mean. A loss is whole or a function
-of one stage; the ridge is not in it. Each stage is minimised by L-BFGS in coordinates in which its
-columns are round.
+Scores are ``f`` (K, n). ``share`` (n,) are row weights in means. A loss is a function of all stages
+or of one stage, without the ridge. Each stage is minimised by L-BFGS in whitened coordinates.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from bench_core.arrays import BoolArray, Float32Array, FloatArray, IntArray
 OneStage = Callable[[FloatArray], tuple[float, FloatArray]]
 """A loss and its derivative (n,) by one stage's scores (n,)."""
 
-_CERTAIN = -1e-12  # log-probabilities above it count as this: the loss stays finite
+_CERTAIN = -1e-12  # upper limit of log-probabilities, for a finite loss
 
 
 def log_sigmoid(z: FloatArray) -> FloatArray:
@@ -30,7 +29,7 @@ def log_sigmoid(z: FloatArray) -> FloatArray:
 class Soft:
     """Log-loss of the product of the stages' probabilities, plus ``tau`` times expected cost.
 
-    ``cost`` (K,) is what each stage adds.
+    ``cost`` (K,) is the additional cost of each stage.
     """
 
     positive: BoolArray
@@ -52,11 +51,11 @@ class Soft:
         return np.where(self.positive, -logp, -np.log(-np.expm1(logp)))
 
     def stage(self, scores: FloatArray, k: int) -> OneStage:
-        """The other stages are constants: their log-probability, and the cost behind the gate."""
+        """Loss as a function of stage k, the other stages fixed."""
         logs = log_sigmoid(scores)
         logs[k] = 0.0
         others = logs.sum(axis=0)
-        # of each later stage, were this gate open
+        # reach of later stages if this gate is open
         reach_if_open = np.exp(np.cumsum(logs, axis=0)[k:-1])
         behind = self.tau * (self.cost[k + 1 :] @ reach_if_open)
 
@@ -77,7 +76,7 @@ class Soft:
 
 
 def hinge(z: FloatArray, width: float) -> tuple[FloatArray, FloatArray]:
-    """``max(0, z)`` rounded off on [0, width], and its derivative. ``width`` 0: itself."""
+    """``max(0, z)`` smoothed on [0, width], and its derivative. ``width`` 0: not smoothed."""
     if width == 0:
         return np.maximum(z, 0.0), (z > 0).astype(np.float64)
     slope = np.clip(z / width, 0.0, 1.0)
@@ -88,7 +87,7 @@ def hinge(z: FloatArray, width: float) -> tuple[FloatArray, FloatArray]:
 class Hinges:
     """AND-OR: product of hinges for negatives, ``nu`` times the largest one for positives.
 
-    ``stage`` and ``alone`` round the hinge off over ``width``.
+    ``stage`` and ``alone`` smooth the hinge over ``width``.
     """
 
     positive: BoolArray
@@ -104,9 +103,8 @@ class Hinges:
         return float(self.share @ loss)
 
     def stage(self, scores: FloatArray, k: int) -> OneStage:
-        """A weighted hinge for negatives, one that begins at the others' largest for positives."""
+        """A weighted hinge; for positives it starts at the largest hinge of the other stages."""
         errors = np.maximum(0.0, 1.0 - np.where(self.positive, scores, -scores))
-        # of the other stages
         errors = np.delete(errors, k, axis=0)
         weight = np.where(self.positive, self.nu, errors.prod(axis=0)) * self.share
         # for a positive the largest error counts
@@ -125,19 +123,18 @@ class Hinges:
 
 
 Loss = Soft | Hinges
-"""What is minimised, but for the ridge.
+"""An objective without the ridge.
 
-``curvature``: about that of a row's loss in a stage's score. ``value``: the objective itself.
-``stage``: as a function of one stage alone, up to a constant. ``alone``: the loss of a cascade of
-one stage, to start from.
+``curvature``: approximate curvature of a row's loss in a stage's score. ``value``: the objective.
+``stage``: the objective as a function of one stage, up to a constant. ``alone``: the loss of a
+cascade of one stage, for initialisation.
 """
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StageDesign:
-    """One stage's columns: ``trees`` (c,) that vary, their ``mean`` (c,), the common ``scale`` that
-    makes their mean variance one, and ``root`` (c, c), the Cholesky factor of curvature x
-    covariance + ridge."""
+    """One stage's columns: ``trees`` (c,) that vary, their ``mean`` (c,), the common ``scale`` for
+    mean variance 1, and ``root`` (c, c), the Cholesky factor of curvature x covariance + ridge."""
 
     trees: IntArray
     mean: FloatArray
@@ -158,19 +155,19 @@ class StageDesign:
         mean = own @ share
         own -= mean[:, None]
         variance = own**2 @ share
-        # columns that are constant but for rounding are dropped
+        # drop columns that are constant up to rounding
         varies = variance > (1e-6 * np.maximum(np.abs(mean), 1e-30)) ** 2
         if not varies.any():
             return cls(trees[:0], mean[:0], 1.0, np.zeros((0, 0)))
         scale = float(np.sqrt(variance[varies].mean()))
         own = own[varies] / scale
-        gram = curvature * (own * share) @ own.T  # the Hessian of the stage's loss, about
+        gram = curvature * (own * share) @ own.T  # approximate Hessian of the stage's loss
         np.fill_diagonal(gram, gram.diagonal() + ridge)
         root = np.asarray(np.linalg.cholesky(gram), dtype=np.float64)
         return cls(trees[varies], mean[varies], scale, root)
 
     def columns(self, columns: Float32Array) -> FloatArray:
-        """Centred and scaled, (c, n)."""
+        """Centred and scaled columns, (c, n)."""
         own = columns[self.trees].astype(np.float64)
         return np.asarray((own - self.mean[:, None]) / self.scale)
 
@@ -183,12 +180,12 @@ class StageFunction:
     bias: float
 
     def on_trees(self, design: StageDesign) -> tuple[FloatArray, float]:
-        """Weights (c,) and constant for the trees' plain outputs."""
+        """Weights (c,) and constant for the trees' raw outputs."""
         plain = self.weights / design.scale
         return plain, self.bias - float(plain @ design.mean)
 
     def scores(self, Z: FloatArray) -> FloatArray:
-        """Of the rows whose scaled columns are ``Z`` (c, n)."""
+        """Scores of rows with scaled columns ``Z`` (c, n)."""
         return np.asarray(self.weights @ Z + self.bias)
 
 
@@ -203,7 +200,7 @@ class FittedStages:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StageDescent:
-    """What is minimised: ``loss`` of the stages' scores + ridge / 2 sum of squared weights.
+    """Minimisation of ``loss`` of the stages' scores + ridge / 2 sum of squared weights.
 
     ``columns`` float32 (T, n) are the trees' outputs on the training rows.
     """
@@ -224,7 +221,7 @@ class StageDescent:
     def evaluated(
         self, stages: Sequence[StageFunction], scores: FloatArray | None = None
     ) -> FittedStages:
-        """The objective of these stages, whose ``scores`` (K, n) may be known."""
+        """The objective of these stages, with their ``scores`` (K, n) if known."""
         if scores is None:
             pairs = zip(stages, self.designs, strict=True)
             scores = np.stack([s.scores(d.columns(self.columns)) for s, d in pairs])
@@ -233,10 +230,10 @@ class StageDescent:
         return FittedStages(tuple(stages), scores, loss)
 
     def improved(self, at: FittedStages, k: int, alone: StageFunction) -> FittedStages:
-        """``at`` with a better stage k, or ``at``.
+        """``at`` with a better stage k, or ``at`` if there is none.
 
-        Descends from the stage as it is and from it ``alone``: once a stage passes all rows,
-        nothing pulls it back.
+        Descends from the current stage and from the initial one, ``alone``: a stage that passes all
+        rows has no gradient.
         """
         design, best = self.designs[k], at
         Z = design.columns(self.columns)
@@ -256,9 +253,9 @@ def descend(
     tolerance: float,
     progress: Callable[[int], None] = lambda done: None,
 ) -> FittedStages:
-    """Each stage by itself, then cycles over them; no update is kept that raises the objective.
+    """Fit each stage alone, then cycle over them; updates that raise the objective are dropped.
 
-    Ends when a cycle gains less than the share ``tolerance``.
+    Ends when the relative gain of a cycle is below ``tolerance``.
     """
     count = len(task.designs)
     alone = [task.alone(k) for k in range(count)]
@@ -284,7 +281,7 @@ def minimise(
 ) -> StageFunction:
     """L-BFGS on weights and constant from ``start``; ``Z`` (c, n) are the design's columns.
 
-    In coordinates in which they are round: boosted columns, all alike, take hundreds of steps else.
+    Uses whitened coordinates: correlated boosted columns would otherwise take hundreds of steps.
     """
 
     def value(weights: FloatArray, bias: float) -> tuple[float, FloatArray, float]:
@@ -292,7 +289,7 @@ def minimise(
         total = lost + 0.5 * ridge * float(weights @ weights)
         return total, Z @ by_score + ridge * weights, float(by_score.sum())
 
-    # run to a flat gradient: a stop by small gains would let rounding decide where
+    # stop by the gradient: a stop by small gains would depend on rounding
     return StageFunction(
         *minimise_whitened(value, design.root, start.weights, start.bias, steps, ftol=0.0)
     )

@@ -1,7 +1,7 @@
-"""A single tree whose splits gain much for little: cost-weighted criteria of the literature.
+"""A single tree grown by cost-weighted split criteria of the literature.
 
-With g the information gain of a split in bits and c the price of what it has to buy, a node is
-split on the feature of the highest
+With g the information gain of a split in bits and c the price of its purchases, a node is split on
+the feature of the highest
 
     eg2     (2^g - 1) / (c + 1)^w    M. Nunez, Machine Learning 6 (1991) [M]
     cs-id3  g^2 / (c + 1)^w          M. Tan, J. Schlimmer, 1989, 1990; M. Tan, Machine Learning 13
@@ -9,29 +9,28 @@ split on the feature of the highest
     idx     g / (c + 1)^w            S. Norton, IJCAI 1989: g / c [M]
 
 as S. Lomax, S. Vadera, "A survey of cost-sensitive decision tree induction algorithms", ACM
-Computing Surveys 45 (2013), and P. Turney (JAIR 1995) list them. w is ``price_power``. What
-the path has bought is free, so a row pays for its own path only. [M] marks formulas restated from
-those surveys, since no original was at hand.
+Computing Surveys 45 (2013), and P. Turney (JAIR 1995) list them. w is ``price_power``. Sensors
+bought on the path are free, so a row pays only for its own path. [M] marks formulas restated from
+those surveys, since the originals were not available.
 
 Operating points are nested prunings, each the subtree that minimises
 
     R(T) + lambda C(T),
 
-R the training loss (entropy, or half the squared error) and C what all training rows pay, as in
-minimal cost-complexity pruning (L. Breiman and others, 1984) with money in place of leaves, and
-between two of them the levels by which the larger one is deeper. Before,
-subtrees that do not lower the loss of the validation rows are cut off (reduced error pruning, J. R.
-Quinlan, 1987).
+with R the training loss (entropy, or half the squared error) and C the cost of all training rows.
+This is minimal cost-complexity pruning (L. Breiman and others, 1984) with cost in place of leaves.
+Between two prunings the larger one is added level by level. First, reduced error pruning
+(J. R. Quinlan, 1987) removes subtrees that do not lower the validation loss.
 
 Departures
-- c is in units of the median sensor price, so that c + 1 does not depend on the currency; CS-ID3
-  and IDX divide by c + 1, too, since bought and free features have c = 0.
-- Features are binned to at most ``max_bins`` quantiles, and splits are binary cuts; missing values
-  are sent where they gain more.
-- Of more features than rows, to no more bins than leave 8 rows in each, or 32.
+- c is in units of the median sensor price, so c + 1 does not depend on the currency. CS-ID3 and IDX
+  also divide by c + 1, since bought and free features have c = 0.
+- Features are binned to at most ``max_bins`` quantiles, and splits are binary cuts. Missing values
+  go to the side with the larger gain.
+- With more features than rows, bins hold at least 8 rows each, or there are 32.
 - For numbers and grades g is the share of the node's squared error that a split explains.
-- Leaves have the class shares of their rows and as many rows more as there are classes, divided as
-  the training rows are: so no probability is 0. Scores are log-odds or logarithms.
+- Class shares of leaves are smoothed by K extra rows, for K classes, distributed as the training
+  labels: no probability is 0. Scores are log-odds or logarithms.
 - Evaluating splits is not charged in training.
 """
 
@@ -81,12 +80,12 @@ class CostTree:
 
     criterion: Literal["eg2", "cs-id3", "idx"] = param(
         "cs-id3",
-        "what is maximised: (2^g - 1) / (c + 1)^w, g^2 / (c + 1)^w or g / (c + 1)^w",
+        "split criterion: (2^g - 1) / (c + 1)^w, g^2 / (c + 1)^w or g / (c + 1)^w",
         search=among("eg2", "cs-id3", "idx"),
     )
     price_power: float = param(
         1.0,
-        "w, the power of the price in it; 0 is blind to cost",
+        "w, the power of the price in the criterion; 0 ignores cost",
         least=0,
         most=2,
         search=linear(0, 2),
@@ -112,7 +111,7 @@ class CostTree:
         context: FitContext,
         avoid: float | None,
     ) -> tuple[CostedTree, FloatArray, list[BoolArray]]:
-        """The tree, what its nodes answer, and its prunings."""
+        """The tree, the scores of its nodes, and its prunings."""
         bins, codes = binned(train, self.max_bins, context)
         target = Target.of(train, context)
         how = GrowthSettings(self.criterion, self.price_power, self.depth, self.min_rows, avoid)
@@ -125,16 +124,16 @@ class CostTree:
 
 @dataclass(frozen=True, kw_only=True)
 class MATree(CostTree):
-    """A policy that walks a decision tree grown to avoid features that are often missing."""
+    """A decision tree grown to avoid features that are often missing, served as a policy."""
 
     name: ClassVar[str] = "ma-tree"
     tasks: ClassVar[frozenset[Task]] = frozenset({Task.BINARY, Task.MULTICLASS, Task.REGRESSION})
 
     criterion: Literal["eg2", "cs-id3", "idx"] = param(
-        "idx", "the first part of the score, as of cost-tree", search=among("eg2", "cs-id3", "idx")
+        "idx", "first part of the score, as in cost-tree", search=among("eg2", "cs-id3", "idx")
     )
     alpha: float = param(
-        1.0, "what a feature's missing cells take off its score", least=0, search=log(0.01, 10)
+        1.0, "penalty of a feature's share of missing cells", least=0, search=log(0.01, 10)
     )
 
     def fit(  # type: ignore[override]

@@ -1,6 +1,6 @@
 """The best cut of a node's rows on each feature; compiled.
 
-Rows of arrays are added by loops: for an expression of arrays numba also compiles the message on
+Rows of arrays are added by loops: for array expressions numba also compiles the error message on
 unequal shapes, which takes seconds.
 """
 
@@ -14,10 +14,10 @@ from bench_core.arrays import BoolArray, FloatArray, IntArray
 
 @inner
 def _score(sums: FloatArray, classes: int) -> float:
-    """What is known of rows with these ``sums`` (C,), the higher the better.
+    """Purity of rows with these ``sums`` (C,); higher is better.
 
-    Classes: minus their number times their entropy in bits, from the rows of each class. Numbers:
-    S^2 / n from (n, S), which is what their mean takes off the sum of squares.
+    Classes: minus the number of rows times their entropy in bits, from the rows of each class.
+    Numbers: S^2 / n from (n, S), the reduction of the sum of squares by the mean.
     """
     if classes == 0:
         return sums[1] * sums[1] / sums[0] if sums[0] > 0.0 else 0.0
@@ -43,10 +43,10 @@ def _rows(sums: FloatArray, classes: int) -> float:
 def _best_cut(
     table: FloatArray, low: int, high: int, whole: FloatArray, classes: int, least: float
 ) -> tuple[float, int, bool]:
-    """Of one feature whose bins low..high have the sums ``table`` (257, C), missing ones last."""
+    """Best cut of one feature with sums ``table`` (257, C) of bins low..high, missing last."""
     gain, cut, side = 0.0, -1, False
     left, right, kept = np.zeros(len(whole)), np.zeros(len(whole)), np.zeros(len(whole))
-    # copies in the node, without a value, in the bins so far
+    # copies in the node, with a missing cell, in the bins so far
     rows, absent, below = _rows(whole, classes), _rows(table[256], classes), 0.0
     before = _score(whole, classes)
     for b in range(low, high + 1):
@@ -78,20 +78,19 @@ def best_cuts(
     how: tuple[float, int, float, bool],
     found: tuple[FloatArray, IntArray, BoolArray],
 ) -> None:
-    """Write what the best cut of every feature adds to ``_score``, its bin, and whether missing
-    values go left: ``found``, each (d,). Where no cut adds anything, 0 is written.
+    """Write to ``found``, each (d,), every feature's best cut: gain in ``_score`` (0 if none), bin,
+    and True if missing values go left.
 
-    ``codes`` (d, n), the code ``missing[f]`` for missing cells. ``data``: the node's rows, then of
-    all rows the class, the number and the copies. ``how``: what is taken off all numbers, how many
-    classes (0: numbers), the least copies on each side, whether rows with a missing cell are left
-    out.
+    ``codes`` (d, n) have the code ``missing[f]`` for missing cells. ``data``: the node's rows, then
+    for all rows the class, the number and the copies. ``how``: offset of all numbers, number of
+    classes (0: numbers), least copies on each side, True to leave out rows with a missing cell.
     """
     rows, label, value, weight = data
     mean, classes, least, left_out = how
-    # the last line is for missing cells
+    # the last row is for missing cells
     table = np.zeros((257, max(classes, 2)))
     whole = np.zeros(max(classes, 2))
-    # no literals, for which ``_best_cut`` would be compiled once more
+    # numba would compile ``_best_cut`` again for literals
     first, last = int(np.int64(256)), int(np.int64(-1))
     for f in range(len(codes)):
         low, high = first, last

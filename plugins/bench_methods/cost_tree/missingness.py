@@ -1,4 +1,4 @@
-"""A tree that avoids what is often missing, walked node by node; every node has an answer.
+"""A tree that avoids features that are often missing; every node has an answer.
 
 ``ma-tree``: L. Stempfle, A. Matsson, N. Mwai, F. Johansson, "Prediction models that learn to avoid
 missing values", ICML 2025 (MA-DT), as in the authors' package. A node is split on the feature and
@@ -6,18 +6,18 @@ cut of the highest
 
     score of the split - alpha (share of the node's rows in which the feature is missing)
 
-and a row whose cell is missing is answered by the node itself. So is a row that cannot pay for it.
+and the node answers rows with a missing cell, and rows that cannot pay for the cell.
 
 Departures
-- The score is that of ``cost-tree``, by default the information gain in bits over (c + 1)^w, where
-  c is the marginal price in units of the median price. With ``price_power`` = 0 it is the authors'
+- Scores are as in ``cost-tree``, by default the information gain in bits over (c + 1)^w, with c
+  the marginal price in units of the median price. With ``price_power`` = 0 it is the authors'
   ``info_gain``; their default is the Gini impurity.
-- Rows without a cell stay at the node. There they are not imputed, and do not go on in training.
-- Operating points are the nested prunings of ``cost-tree``, by loss and price on the training rows
-  after what validation rows do not confirm is cut off; the authors prune by leaves.
-- A row is answered by the last node that what it has bought leads to, and is charged the splits of
-  the longest path.
-- Trees alone: the authors' forest, boosting and lasso with this penalty are not here.
+- Rows with a missing cell stay at the node in training. They are not imputed.
+- Operating points are the nested prunings of ``cost-tree``, by loss and price on the training rows,
+  after reduced error pruning on validation rows. The authors prune by leaves.
+- A row is answered by the deepest node that its purchases reach, and is charged the splits of the
+  longest path.
+- Only trees: the authors' forest, boosting and lasso with this penalty are not implemented.
 """
 
 from __future__ import annotations
@@ -45,11 +45,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class NodePolicy(Stored):
-    """Buys what the node asks for that a row has come to; nodes (N,) have feature -1 at a leaf."""
+    """Buys the feature of the node that a row has reached; leaves have ``feature`` (N,) -1."""
 
     nested: ClassVar[bool] = True
 
-    leaves: Sequence[float]  # of each pruning, rising
+    leaves: Sequence[float]  # number in each pruning, rising
     feature: IntArray
     threshold: FloatArray
     left: IntArray
@@ -62,7 +62,7 @@ class NodePolicy(Stored):
     def of(
         cls, tree: CostedTree, score: FloatArray, prunings: Sequence[BoolArray], prices: Prices
     ) -> Self:
-        """Of a tree and the splits (N,) of its prunings, rising."""
+        """The policy of a tree and the splits (N,) of its prunings, rising."""
         splits = np.array(prunings)
         rank = np.where(splits.any(axis=0), splits.argmax(axis=0), len(splits))
         leaves = [float(own.sum()) + 1 for own in splits]
@@ -77,7 +77,7 @@ class NodePolicy(Stored):
 
     @cached_property
     def each_answer(self) -> Evaluated:
-        """The longest path, without the tests for missing cells."""
+        """Evaluation of the longest path, without the tests for missing cells."""
         most = np.zeros(len(self.feature))
         for u in np.flatnonzero(self.feature >= 0)[::-1].tolist():  # children before parents
             own = np.isfinite(self.threshold[u]) * self.prices.multiplier[self.feature[u]]
@@ -87,7 +87,7 @@ class NodePolicy(Stored):
     def act(
         self, cells: Float32Array, bought: BoolArray, left: FloatArray, stop: float
     ) -> IntArray:
-        """The first purchase that the row's node still lacks, or ``STOP``."""
+        """The first missing purchase of each row's node, or ``STOP``, (n,)."""
         lacking = self._reached(cells, bought, self.leaves.index(stop), 5)
         return np.where(lacking < bought.shape[1], lacking, STOP)
 
@@ -97,7 +97,7 @@ class NodePolicy(Stored):
         return found[:, 0] if found.shape[1] == 1 else found
 
     def program(self, prices: Prices, stop: float) -> PolicyProgram:
-        """One tree whose leaves are purchases, the last one stopping, and one that answers."""
+        """A tree whose leaves are purchases or stopping, and a tree that answers."""
         from bench_core.serving import PolicyProgram, Sums
 
         k, answers = self._serve.shape[1], len(self.leaves)
@@ -107,9 +107,8 @@ class NodePolicy(Stored):
         return PolicyProgram.of([values], answer, prices, np.arange(k), "class")
 
     def _unrolled(self, pruning: int, value: int) -> Ensemble:
-        """The splits of a pruning as a tree that also tests, behind the d cells, whether the
-        purchases were made that a node needs. A leaf has the number of its node (``value`` 4), or
-        of the purchase that it lacks, k for none (5)."""
+        """The splits of a pruning as a tree. Columns from d on test if the purchases of a node were
+        made. A leaf's value is its node (``value`` 4) or its missing purchase, k for none (5)."""
         from bench_trees import Ensemble
 
         d, k = self._serve.shape
@@ -144,7 +143,7 @@ class NodePolicy(Stored):
     def _reached(
         self, cells: Float32Array, bought: BoolArray, pruning: int, value: int
     ) -> IntArray:
-        """The leaves' numbers (n,) that rows come to by what they have bought."""
+        """Values (n,) of the leaves that rows reach with their purchases."""
         if (pruning, value) not in self._layouts:
             self._layouts[pruning, value] = layout_of(self._unrolled(pruning, value))
         X = np.hstack([cells, bought.astype(np.float32)])
@@ -156,7 +155,7 @@ class NodePolicy(Stored):
 
     @cached_property
     def _serve(self) -> BoolArray:
-        """Which purchases a feature needs (d, k)."""
+        """Mask of the purchases that serve each feature, (d, k)."""
         sets = Purchases.of(self.prices).sets
         lacking = (self.prices.needs.toarray() == 0).astype(np.float64)
         return np.asarray(lacking @ sets.T == 0)

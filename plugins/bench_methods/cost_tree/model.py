@@ -1,7 +1,7 @@
 """One tree, grown node by node on the feature of the highest gain per price, and its prunings.
 
-What validation rows do not confirm goes; then there is a path of nested prunings by price. Rows go
-down the tree, from one operating point to the next.
+Splits that do not lower the validation loss are removed; the rest gives a path of nested prunings
+by price.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 
 
 _HUGE = 1e200
-_ROUNDING = 1e-9  # of sums of shares
+_ROUNDING = 1e-9  # tolerance for sums of shares
 LEAST_SHARE = 1e-6
 """Probabilities are clipped to [1e-6, 1 - 1e-6] before their logarithm is taken."""
 ROUNDING = 1e-9
-"""By this share the worth of two features may differ where they are equal."""
+"""Relative tolerance within which two features are equally good."""
 
 CRITERIA: Mapping[str, Callable[[FloatArray], FloatArray]] = {
     "eg2": lambda gain: 2**gain - 1,
@@ -41,21 +41,21 @@ CRITERIA: Mapping[str, Callable[[FloatArray], FloatArray]] = {
 
 @dataclass(frozen=True, slots=True)
 class GrowthSettings:
-    """The learner's parameters that growing needs."""
+    """The learner's parameters of growing."""
 
     criterion: str
     price_power: float
     depth: int | None
     min_rows: int
     avoid: float | None = None
-    """What is taken off the worth of a feature for its share of missing cells; rows without the
-    cell then stay at the node. None: they are sent where they gain more."""
+    """Penalty of a feature's share of missing cells; rows with a missing cell stay at the node.
+    None: these rows go to the side with the larger gain."""
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What is to be predicted: ``label`` (n,) of ``classes`` > 0, or ``value`` (n,); ``weight``
-    (n,) copies of each row."""
+    """Labels: ``label`` (n,) of ``classes`` > 0, or ``value`` (n,); ``weight`` (n,) are the copies
+    of each row."""
 
     label: IntArray
     value: FloatArray
@@ -64,7 +64,7 @@ class Target:
 
     @classmethod
     def of(cls, rows: Examples, context: FitContext) -> Self:
-        """Of training rows."""
+        """The labels of training rows."""
         classes = context.classes if context.task in (Task.BINARY, Task.MULTICLASS) else 0
         label = rows.y.astype(np.int64) if classes else np.zeros(len(rows), np.int64)
         return cls(
@@ -85,7 +85,7 @@ class Target:
         return self.loss_of(rows, summed)
 
     def loss_of(self, rows: IntArray, answer: FloatArray) -> float:
-        """The same of rows that are answered what others are, whose ``summed`` is ``answer``."""
+        """Loss of these rows if ``answer``, the ``summed`` of other rows, answers."""
         if self.classes:
             some = np.maximum(answer, 1e-300) / answer.sum()
             return -float((self.weight[rows] * np.log(some[self.label[rows]])).sum())
@@ -94,8 +94,8 @@ class Target:
 
 @dataclass(slots=True)
 class CostedTree:
-    """Nodes in lists, parents before their children; feature -1 at a leaf. ``summed`` is the answer
-    of a node, ``loss`` what its rows lose by it, ``cost`` what they pay together at its split."""
+    """Nodes in lists, parents before their children; feature -1 at a leaf. ``summed`` is a node's
+    answer, ``loss`` its rows' total loss by it, ``cost`` their total payment at its split."""
 
     feature: list[int] = field(default_factory=list)
     threshold: list[float] = field(default_factory=list)
@@ -108,11 +108,11 @@ class CostedTree:
 
     @property
     def value(self) -> IntArray:
-        """The numbers of the nodes."""
+        """Numbers of the nodes."""
         return np.arange(len(self.feature))
 
     def add(self, summed: FloatArray, loss: float) -> int:
-        """A new leaf's number."""
+        """Add a leaf and return its number."""
         for numbers in (self.feature, self.left, self.right):
             numbers.append(-1)
         for values in (self.threshold, self.cost):
@@ -139,7 +139,7 @@ class CostTreeGrower:
         self.codes = np.asarray(codes)
         self.progress = progress
         paid = prices.sensor[prices.sensor > 0]
-        # prices in units of the median: c + 1 knows no currency
+        # prices in units of the median: c + 1 does not depend on the currency
         self.unit = float(np.median(paid)) if len(paid) else 1.0
 
     def tree(self) -> CostedTree:
@@ -158,7 +158,7 @@ class CostTreeGrower:
                 continue
             feature, cut, default = choice
             code = self.codes[feature, rows]
-            # the code after the last bin stands for missing cells
+            # the code after the last bin is for missing cells
             left = np.where(code == self.bins.counts[feature], default, code <= cut)
             more = bought.copy()
             more[self.prices.sensors_of(feature)] = True
@@ -179,8 +179,8 @@ class CostTreeGrower:
     def _without_missing(
         self, tree: CostedTree, node: int, feature: int, rows: IntArray, there: BoolArray
     ) -> int:
-        """The node's new left child, for the rows whose cell is ``there`` (n,). The others go to a
-        leaf on the right, which answers what the node does."""
+        """Add a left child for the rows whose cell is ``there`` (n,) and return it. The others go
+        to a leaf on the right with the node's answer."""
         answer = tree.summed[node]
         tree.feature[node], tree.threshold[node] = feature, np.inf
         tree.left[node] = self._add(tree, rows[there])
@@ -218,7 +218,7 @@ class CostTreeGrower:
             worth = np.where(
                 gain > 0, worth - avoid * (missing @ target.weight[rows]) / mass, -np.inf
             )
-        # of equally good features the first
+        # the first of equally good features
         best = worth.max()
         feature = int(np.argmax(worth >= best - abs(best) * ROUNDING))
         if gain[feature] == 0.0:
@@ -229,14 +229,14 @@ class CostTreeGrower:
 def pruned_path(
     tree: CostedTree, score: FloatArray, prunings: Sequence[BoolArray], prices: Prices
 ) -> PrunedPath:
-    """The model whose points are these prunings, the splits (nodes,) of each, rising.
+    """The model with these prunings, the splits (nodes,) of each, rising, as points.
 
-    ``score`` (nodes, K) is what each node answers.
+    ``score`` (nodes, K) is each node's answer.
     """
     from bench_trees import Ensemble
 
     splits = np.array(prunings)
-    # a leaf numbers itself; the constant is what a row is answered that buys nothing
+    # a leaf's value is its number; the constant answers rows that buy nothing
     one = Ensemble.of_trees([tree], [0], score[0], prices.features)
     whole = TreeAverage.of(
         one, prices, vectors=score - score[0], average=False, link="identity", facts={}
@@ -247,8 +247,8 @@ def pruned_path(
 
 
 def losses(tree: CostedTree, score: FloatArray, rows: Examples, classes: int) -> FloatArray:
-    """What these rows lose at each node (nodes,) that they pass: in nats, or half the squares in
-    the unit of the labels."""
+    """Loss of these rows at each node (nodes,) that they pass: in nats, or half the squared error
+    in the unit of the labels."""
     feature, left, right = map(np.array, (tree.feature, tree.left, tree.right))
     threshold, missing_left = np.array(tree.threshold, np.float32), np.array(tree.missing_left)
     total, at, who = np.zeros(len(feature)), np.zeros(len(rows), np.int64), np.arange(len(rows))
@@ -275,7 +275,7 @@ def scores_of(summed: FloatArray, target: Target) -> FloatArray:
     if not target.classes:
         return summed
     prior = np.bincount(target.label, target.weight, minlength=target.classes)
-    # as many rows more as there are classes, of the training mix
+    # smoothing: K extra rows in the training proportions
     more = target.classes * prior / prior.sum()
     shares = (summed + more) / (summed.sum(axis=1, keepdims=True) + target.classes)
     shares = np.clip(shares, LEAST_SHARE, 1 - LEAST_SHARE)
@@ -285,7 +285,7 @@ def scores_of(summed: FloatArray, target: Target) -> FloatArray:
 
 
 class Pruning(NamedTuple):
-    """A subtree by its splits (nodes,), what it loses on training rows and what these pay."""
+    """A subtree: its splits (nodes,), training loss and training cost."""
 
     loss: float
     cost: float
@@ -293,22 +293,22 @@ class Pruning(NamedTuple):
 
 
 def without_useless(tree: CostedTree, loss: FloatArray) -> BoolArray:
-    """The splits (nodes,) that stay: those below which other rows lose less than at the node.
+    """Mask of the splits (nodes,) that lower the loss of held-out rows.
 
-    ``loss`` (nodes,) is what these rows lose if the node is a leaf.
+    ``loss`` (nodes,) is the loss of these rows if the node is a leaf.
     """
     return _best(tree, np.array(tree.feature) >= 0, loss, np.zeros(len(loss)), 0.0)
 
 
 def nested_prunings(tree: CostedTree, kept: BoolArray) -> list[BoolArray]:
-    """The splits (nodes,) of the best prunings as lambda falls to 0, rising, each once.
+    """The splits (nodes,) of the optimal prunings as lambda falls to 0, rising, each once.
 
-    They are corners of the convex hull of loss and cost: between two of them lies another, where
-    there is one, at the lambda at which these two are equally good. Where there is none the larger
-    one is grown out of the smaller level by level, so that budgets between them have a point.
+    They are corners of the convex hull of loss and cost. A corner between two others is optimal at
+    the lambda at which these two are equally good. Between adjacent corners the larger pruning is
+    built level by level from the smaller one, to have points for budgets between them.
     """
     loss, cost = np.array(tree.loss), np.array(tree.cost)
-    cost /= max(float(cost.sum()), 1e-300)  # in shares
+    cost /= max(float(cost.sum()), 1e-300)  # as shares
 
     def pruned(price: float) -> Pruning:
         splits = _best(tree, kept, loss, cost, price)
@@ -318,7 +318,7 @@ def nested_prunings(tree: CostedTree, kept: BoolArray) -> list[BoolArray]:
             leaves[np.array(child)[splits]] = True
         return Pruning(float(loss[leaves & ~splits].sum()), float(cost[splits].sum()), splits)
 
-    # the root alone, and everything that gains
+    # the root alone, and all splits with a gain
     found = [pruned(_HUGE), pruned(0.0)]
     between = deque([(found[0], found[1])])
     while between and len(found) < MOST_POINTS:
@@ -341,7 +341,7 @@ def nested_prunings(tree: CostedTree, kept: BoolArray) -> list[BoolArray]:
 def _levels(
     tree: CostedTree, small: BoolArray, large: BoolArray, cost: FloatArray
 ) -> list[BoolArray]:
-    """From a pruning, exclusive, to a larger one: its levels that cost more than those above."""
+    """Prunings from ``small``, exclusive, to ``large``, each adding levels that cost more."""
     depth = np.zeros(len(small), np.int64)
     for u in np.flatnonzero(large).tolist():
         depth[[tree.left[u], tree.right[u]]] = depth[u] + 1
@@ -358,8 +358,8 @@ def _levels(
 def _best(
     tree: CostedTree, kept: BoolArray, leaf: FloatArray, split: FloatArray, price: float
 ) -> BoolArray:
-    """The splits, reached from the root, of the subtree of least leaf + price x split sums; the
-    smaller one where two are equal."""
+    """Splits of the subtree at the root with the least sum of leaf + price x split; ties: the
+    smaller one."""
     total, stays = leaf.copy(), np.zeros_like(kept)
     for u in np.flatnonzero(kept)[::-1].tolist():  # children before their parents
         whole = price * split[u] + total[tree.left[u]] + total[tree.right[u]]

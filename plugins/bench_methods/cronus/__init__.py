@@ -4,7 +4,7 @@ M. Chen, Z. Xu, K. Q. Weinberger, O. Chapelle, D. Kedem: Classifier Cascade for 
 Evaluation Cost, AISTATS 2012. ``cronus-single`` is the single stage of section 3.1 (eq. 4-7),
 ``cronus-init`` the cascade after Algorithm 2 (eq. 13, 14), ``cronus`` the cascade after Algorithm 1
 (eq. 8, 9, 11), warm-started from it. The dictionary is another learner's boosted trees, learning
-rate included, so that all weights 1 is that learner; a free constant stands beside them.
+rate included, so weights of 1 give that learner; there is also a free constant.
 
 Equations
     4-7           initialise.stage_loss       one stage as if it were the last
@@ -19,14 +19,14 @@ Equations
 
 The paper's lambda is ``tradeoff * L0 / prices.everything`` with L0 the constant predictor's mean
 training loss, because a row's weight is m w / N: m its multiplicity, w its class weight, N the sum
-of m. The unit of the lambda that the paper prints (1e-4 * 1.3^-(0..9) on Yahoo) is not given and
-cannot be this one: it would make ``tradeoff`` 24 to 2, where even a single stage stays empty from
-about .15 on, whatever the number of trees.
+of m. The paper does not give the unit of its lambda (1e-4 * 1.3^-(0..9) on Yahoo). It cannot be
+ours: ``tradeoff`` would be 24 to 2, but even a single stage stays empty above about .15, for any
+number of trees.
 
 rho_1 (of all stages but the last) and rho_K are given as shares of the smallest rho that leaves the
 first stage of the initialisation without a tree at ``tradeoff`` 0. As in section 3.4 every pair of
-``rho_first`` and ``rho_last`` is initialised, the one with the best metric of the run on validation
-is kept, and that one alone is optimised. The validation rows decide nothing else.
+``rho_first`` and ``rho_last`` is initialised. Only the one with the best validation metric is
+optimised. Validation rows have no other use.
 
 Departures
 - lambda_k = lambda delta^(K-k). The printed rule (lambda_1 = lambda delta^-K, then falling)
@@ -34,22 +34,22 @@ Departures
 - Tree weights below ``cut_off`` are set to exact zeros, before any cost is counted: re-weighted
   least squares only approaches zero.
 - Stages of the initialisation are solved on working sets of trees, which grow until the optimality
-  conditions hold for all trees. The cut-off applies in every iteration; a tree whose weight falls
-  below it is given a second chance where the loss would fall with it.
+  conditions hold for all trees. The cut-off applies in every iteration. A tree cut off is tried
+  once more if it would lower the loss.
 - Columns that are constant on the rows that reach a stage are left out of it. A singular Gram
   matrix gets the smallest sufficient jitter of 1e-10, 1e-8, ... of its diagonal.
-- A stage of the initialisation that ends without trees gets an accept-all threshold at once,
-  and the optimisation does not revive it. Such stages are not part of the served model; its
-  ``facts`` name them.
-- No update of the optimisation is accepted that raises eq. (8).
-- The class weight 3.5 is the paper's for rare relevant documents. Binary tasks default to 1, which
-  the paper calls usual for balanced data: shrunken scores under other weights lose their zero.
-- d_k uses the rows' multiplicity but not the class weights: cost knows no classes.
-- The tree price e_t is the price of a tree plus that of the splits on the training rows' mean path.
-- ``drop`` is reduced where the initial gates would leave fewer rows than ``keep`` times the share
-  of positives, since the paper's 15 percent assumes rare positives (``keep = 0``: the letter).
+- A stage without trees after the initialisation gets an accept-all threshold immediately, and
+  the optimisation does not revive it. Such stages are removed from the served model; its ``facts``
+  list them.
+- Updates of the optimisation that raise eq. (8) are dropped.
+- The class weight 3.5 is the paper's for rare relevant documents. Binary tasks default to 1, the
+  paper's usual choice for balanced data: other weights shift shrunken scores away from zero.
+- d_k uses the rows' multiplicity but not the class weights: cost does not depend on classes.
+- The tree price e_t is the price of a tree plus the splits on the training rows' mean path.
+- ``drop`` is reduced if the initial gates would leave fewer rows than ``keep`` times the share of
+  positives, since the paper's 15 percent assumes rare positives (``keep = 0``: as printed).
 - For ranking, rejected rows are ordered below all survivors, by exit stage and then stage score.
-  The printed rule, -1 for all of them, is ``rejected = "minus-one"``; binary tasks have it anyway.
+  ``rejected = "minus-one"`` is the printed rule, -1 for all of them, as always in binary tasks.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ _RHO = "l1 weights to try {}, as shares of the one that empties the first stage;
 
 @dataclass(frozen=True)
 class CronusSingle(OnTrees):
-    """Boosted trees weighted anew to minimise loss plus cost, one stage (eq. 4-7)."""
+    """Boosted trees re-weighted to minimise loss plus cost, one stage (eq. 4-7)."""
 
     name: ClassVar[str] = "cronus-single"
     numerics: ClassVar[tuple[str, ...]] = ("scipy", "cpu")
@@ -108,11 +108,11 @@ class CronusSingle(OnTrees):
         3, "ranking: a document is positive iff its grade is at least this", least=1
     )
     cut_off: float = param(
-        1e-4, "smaller tree weights become exact zeros (1 is the base's own)", above=0
+        1e-4, "smaller tree weights become exact zeros (1 is the base's weight)", above=0
     )
-    iterations: int = param(200, "re-weighted least-squares solutions per stage, at most", least=1)
+    iterations: int = param(200, "maximum re-weighted least-squares solutions per stage", least=1)
 
-    # what cascades have parameters for: one stage has no gate and is never optimised
+    # parameters of cascades: a single stage has no gate and no joint optimisation
     stages, rho_first, drop, delta, gate_slope, keep = 1, _NO_FIRST, 0.0, 1.0, 50.0, 0.0
     cycles, reweightings, steps, tolerance, rejected = 0, 5, 20, 1e-4, "out"
 
@@ -126,7 +126,7 @@ class CronusSingle(OnTrees):
     ) -> StagedModel:
         """Re-weight (and for cascades re-order) the trees of ``base``; ``valid`` chooses rho.
 
-        Raises InputError where only one class is present, UsageError where ``base`` has no trees.
+        Raises InputError if only one class is present, UsageError if ``base`` has no trees.
         """
         ensemble = ensemble_of(self.name, self.base, context)
         usual = 3.5 if context.task == Task.RANKING else 1.0
@@ -144,7 +144,7 @@ class CronusSingle(OnTrees):
             lam = price_of_cost(self.tradeoff, problem.constant_loss, prices.everything)
             critical = critical_rho(problem, context.threads)
             first = self.rho_first if self.stages > 1 else _NO_FIRST
-            # the first in all stages but the last, as in the paper
+            # rho_1 in all stages but the last, as in the paper
             penalties = {
                 shares: CascadePenalty(
                     lam, critical * np.append(np.full(self.stages - 1, shares[0]), shares[1])
@@ -194,7 +194,7 @@ class CronusSingle(OnTrees):
     def _initialised(
         self, problem: Problem, penalties: Mapping[Shares, CascadePenalty], context: FitContext
     ) -> dict[Shares, Cascade]:
-        # gates must leave room for all positives
+        # gates must be able to pass all positives
         survivors = self.keep * float(problem.share[problem.y > 0].sum())
         total, found = self.stages * (len(penalties) + self.cycles), {}
 
@@ -243,51 +243,51 @@ class CronusInit(CronusSingle):
     rho_first: tuple[float, ...] = param(
         (0.01, 0.03, 0.1), _RHO.format("in all stages but the last"), least=0
     )
-    stages: int = param(10, "number of stages K; needless ones vanish", least=1)
+    stages: int = param(10, "number of stages K; stages without effect are removed", least=1)
     drop: float = param(
         0.15, "share of the arriving rows that each initial gate rejects", least=0, below=1
     )
     delta: float = param(
-        1.3, "cost counts delta^(K-k) times more in stage k of the initialisation", least=1
+        1.3, "factor delta^(K-k) of cost in stage k of the initialisation", least=1
     )
     gate_slope: float = param(50.0, "steepness of the soft gates during training", above=0)
     keep: float = param(
-        1.25, "initial gates leave this many times the share of positives, or all", least=0
+        1.25, "initial gates pass at least this multiple of the share of positives", least=0
     )
     rejected: Literal["out", "minus-one", "score"] = param(
         "out",
         "rejected rows: out (ranking: below survivors, by stage and score; binary: -1), "
-        "minus-one (all alike, as printed) or score (their stage's)",
+        "minus-one (all -1, as printed) or score (their stage's score)",
     )
 
 
 @dataclass(frozen=True)
 class Cronus(JointlyOptimised, CronusInit):
-    """A cascade of re-weighted trees whose stages and gates are optimised jointly (Algorithm 1)."""
+    """A cascade of re-weighted trees with jointly optimised stages and gates (Algorithm 1)."""
 
     name: ClassVar[str] = "cronus"
 
 
 def quality(model: StagedModel, valid: Examples, context: FitContext) -> float:
-    """The run's metric on the validation rows, the higher the better; NaN without any."""
+    """The run's metric on the validation rows, higher is better; NaN if it is undefined."""
     *_, prediction = model.predict_path(valid.features)
     found = context.metric.values(prediction.scores, valid.y, valid.groups, valid.multiplicity)
     return found.mean if context.metric.higher_is_better else -found.mean
 
 
 def best(starts: Mapping[Shares, Cascade], judge: Callable[[Cascade], float]) -> Shares:
-    """The setting whose cascade is judged highest, the first among equals and where none can be
-    judged (section 3.4)."""
+    """The setting of the cascade with the highest quality (section 3.4); ties, or all NaN: the
+    first."""
     first, *others = starts
     if not others:
         return first
-    # NaN: no query can be judged
+    # NaN: the metric is undefined on every query
     values = {shares: judge(start) for shares, start in starts.items()}
     return max(values, key=lambda shares: -inf if isnan(values[shares]) else values[shares])
 
 
 def gentle_drop(drop: float, stages: int, survivors: float) -> float:
-    """``drop``, or less, so that K-1 gates together leave at least the share ``survivors``."""
+    """``drop``, reduced so that K-1 gates together pass at least the share ``survivors``."""
     if stages < 2:
         return drop
     return min(drop, 1.0 - float(min(1.0, survivors) ** (1.0 / (stages - 1))))
@@ -307,15 +307,15 @@ def staged(
 
     Vanished stages and trees without a weight are left out. Scores are ``f`` in units of the
     labels +1 and -1 for ranking. For binary tasks they are ``2 f - log(w+)``: with ``f`` the mean
-    of labels weighted w+ : 1, the log-odds are ``2 artanh(f) - log(w+)``, of which this is the
-    tangent at 0. Rejected rows score as the paper's prediction -1, or for ranking below all
-    survivors of their query (``"out"``), or as their stage (``"score"``).
+    of labels weighted w+ : 1, the log-odds are ``2 artanh(f) - log(w+)``, and this is the tangent
+    at 0. Rejected rows get the paper's prediction -1, or in ranking a score below all survivors of
+    their query (``"out"``), or their stage's score (``"score"``).
     """
     vanished = set(cascade.vanished())
     live = [k for k in range(cascade.stages) if k not in vanished]
     # from labels of +-1 to log-odds
     scale, shift = (2.0, -math.log(positive_weight)) if binary else (1.0, 0.0)
-    used = np.flatnonzero(cascade.weights[live].any(axis=0))  # trees that some live stage weighs
+    used = np.flatnonzero(cascade.weights[live].any(axis=0))  # trees with a weight in a live stage
     stages = []
     for place, k in enumerate(live):
         weights = cascade.weights[k][used]

@@ -1,4 +1,4 @@
-"""The cascade, its loss, eq. (8), and Algorithm 1: one stage at a time, never raising that loss.
+"""The cascade, its loss, eq. (8), and Algorithm 1: descent one stage at a time.
 
 Notation follows the paper: stage k has weights ``b^k`` over the trees, a score ``f^k = h.b^k`` plus
 a constant, and a threshold ``theta^k``. The soft gate is ``I^k = sigmoid(slope (f^k - theta^k))``;
@@ -25,7 +25,7 @@ from bench_core.arrays import FloatArray, IntArray
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CascadePenalty:
-    """``lam``: the price of one cost unit in loss. ``rho`` (K,): the l1 weight of each stage."""
+    """``lam``: price of one cost unit in loss. ``rho`` (K,): l1 weight of each stage."""
 
     lam: float
     rho: FloatArray
@@ -34,8 +34,8 @@ class CascadePenalty:
 class Cascade(Classifiers):
     """K stages over T trees.
 
-    A row leaves at stage k if its score is below ``threshold[k]``; minus infinity accepts all, and
-    is always the last stage's.
+    A row leaves at stage k if its score is below ``threshold[k]``. Minus infinity accepts all; the
+    last stage always has it.
     """
 
     @property
@@ -44,14 +44,14 @@ class Cascade(Classifiers):
         return len(self.bias)
 
     def vanished(self) -> list[int]:
-        """Stages that are certain to do nothing: no tree, and their constant passes the gate."""
+        """Stages without effect: without trees, and with a constant that passes the gate."""
         empty = ~self.weights.any(axis=1) & (self.bias >= self.threshold)
         return [int(k) for k in np.flatnonzero(empty[:-1])]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CascadeFlow:
-    """How rows pass: scores and gates (K, n), ``reach`` p (K, n), ``arriving`` d (K,)."""
+    """Soft routing of rows: scores and gates (K, n), ``reach`` p (K, n), ``arriving`` d (K,)."""
 
     scores: FloatArray
     gate: FloatArray
@@ -60,7 +60,7 @@ class CascadeFlow:
 
     @property
     def exit(self) -> FloatArray:
-        """``q`` (K, n): the probability of leaving at each stage; the last one takes the rest."""
+        """``q`` (K, n): probability of leaving at each stage; all others leave at the last one."""
         leaving = self.reach * (1.0 - self.gate)
         leaving[-1] = self.reach[-1]
         return leaving
@@ -86,7 +86,7 @@ def true_loss(
 
 
 def squared_use(weights: FloatArray, arriving: FloatArray) -> FloatArray:
-    """``sum_k (b^k_t d_k)^2`` of every tree, shape (T,)."""
+    """``sum_k (b^k_t d_k)^2`` of each tree, shape (T,)."""
     squares: FloatArray = ((weights * arriving[:, None]) ** 2).sum(axis=0)
     return squares
 
@@ -95,10 +95,10 @@ def squared_use(weights: FloatArray, arriving: FloatArray) -> FloatArray:
 class StageObjective(GatedObjective):
     """Eq. 8 as a function of one stage's (b, bias, theta): its loss is eq. 9, its costs eq. 11.
 
-    Terms that the stage cannot change are left out. ``later`` (m,) is the weighted loss of the
-    stages behind the gate, were it open; ``onward`` (J, m) a row's part in d_j of each of the J
-    later stages, were it open, and ``cost_later`` (J,) what lam d_j^2 / 2 multiplies there.
-    ``ridge`` is the diagonal Lambda of eq. (13).
+    Terms that do not depend on the stage are left out. With the gate open, ``later`` (m,) is the
+    weighted loss of the J later stages and ``onward`` (J, m) a row's share of their d_j.
+    ``cost_later`` (J,) is the factor of lam d_j^2 / 2. ``ridge`` is the diagonal Lambda of
+    eq. (13).
     """
 
     later: FloatArray
@@ -110,7 +110,6 @@ class StageObjective(GatedObjective):
     ) -> tuple[float, FloatArray, float, float]:
         """Value, and its derivatives by weights (c,), bias and threshold."""
         score = weights @ self.columns + bias
-        # (m,)
         miss = score - self.y
         quadratic = 0.5 * float(self.ridge @ weights**2)
         half_square = 0.5 * self.weight * miss**2
@@ -141,7 +140,7 @@ def optimise(
     settings: DescentSettings,
     progress: Callable[[int], None] = lambda done: None,
 ) -> Fitted:
-    """Algorithm 1 from ``start``; ``progress`` is called with the number of stage updates done."""
+    """Algorithm 1 from ``start``; ``progress`` gets the number of stage updates."""
 
     def evaluated(cascade: Cascade, scores: FloatArray) -> Fitted:
         rows = flow(problem, cascade.threshold, scores)
@@ -164,14 +163,14 @@ def stage_objective(
     """Lines 4-8 of Algorithm 1: eq. (8) around ``at`` as a function of stage ``k``, auxiliary
     variables at their optimum.
 
-    ``rows`` (m,) are those that reach the stage, ``trees`` (c,) those with a weight in it. None
-    for an accept-all stage, which has neither loss nor slope.
+    ``rows`` (m,) reach the stage; ``trees`` (c,) have a weight in it. None for an accept-all stage,
+    which has no loss and no gradient.
     """
     cascade, state = at.model, at.rows
     if k < cascade.stages - 1 and not np.isfinite(cascade.threshold[k]):
         return None
     kappa, eta = auxiliaries(problem, squared_use(cascade.weights, state.arriving))  # eq. 11
-    price = quadratic_price(problem, kappa, eta)  # eq. 11: what (b^k_t d_k)^2 / 2 costs
+    price = quadratic_price(problem, kappa, eta)  # eq. 11: price of (b^k_t d_k)^2 / 2
     sigma = np.abs(cascade.weights[k])  # eq. 11
     lam = penalty.lam * float(state.arriving[k]) ** 2  # a weight is paid by the rows that arrive
     gated = k < cascade.stages - 1
@@ -180,8 +179,8 @@ def stage_objective(
     if gated:
         # gates of the stages after this one (J - 1, m)
         between = state.gate[k + 1 : -1, rows]
-        onward = np.cumprod([state.reach[k, rows], *between], axis=0)  # p^j, were the gate open
-        # q^j of each later stage, were the gate open
+        onward = np.cumprod([state.reach[k, rows], *between], axis=0)  # p^j with the gate open
+        # q^j of each later stage with the gate open
         leave = onward.copy()
         leave[:-1] *= 1.0 - between
         errors = (problem.y[rows] - state.scores[k + 1 :, rows]) ** 2

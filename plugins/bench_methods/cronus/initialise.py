@@ -3,10 +3,10 @@
 Every stage is fitted as if it were the last: a reweighted least-squares iteration, eq. (13) and
 (14), on a Gram matrix that is built once. With one stage this is the single-stage method, eq. (7).
 
-Of thousands of trees a stage ends with tens or hundreds, so the Gram matrix of all is never built.
-The problem is solved on a working set; then one pass over all trees tells which of the others would
-lower the loss (the optimality conditions of eq. 7), these join, and so on until there are none. The
-result is the optimum over all trees, whatever the working set began with.
+Few of the trees get a weight in a stage, so the Gram matrix of all is never built. The problem is
+solved on a working set. Then one pass over all trees finds those that would lower the
+loss (the optimality conditions of eq. 7). They join the set, until there are none. The result is
+the optimum over all trees, for any initial working set.
 """
 
 from collections.abc import Callable
@@ -22,19 +22,19 @@ from bench_core.arrays import BoolArray, Float32Array, FloatArray, IntArray
 from bench_methods.cronus.cascade import Cascade, CascadePenalty
 
 _SLACK = 1e-3
-"""A tree enters only if its gradient outweighs its price by this share."""
+"""Relative margin by which a tree's gradient must exceed its price to enter."""
 _ROUGH, _FINE = 1e-4, 1e-9
-"""Re-weighting ends when the loss falls by less than this share; roughly while trees still join."""
+"""Relative fall of the loss at which re-weighting ends; the rough one while trees still join."""
 _FIRST = 256
-"""Trees that may join a working set at once, or as many as are in it already."""
+"""Maximum trees that join a working set at once, or as many as it has, if more."""
 _CHUNK = 128
-"""Trees whose products a thread computes at a time."""
+"""Trees per product in a thread."""
 _BALANCING = 20
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StageCost:
-    """The penalties of one stage treated as the last: rho, lam_k, d_k, and what earlier ones use.
+    """Penalties of one stage treated as the last: rho, lam_k, d_k, and use by earlier stages.
 
     ``before`` (T,) is ``sum_{j<k} (b^j_t d_j)^2``.
     """
@@ -54,12 +54,12 @@ def solve_screened(
     cut_off: float,
     iterations: int,
 ) -> FloatArray:
-    """The minimiser of the stage's convex loss over all trees, weights (T,), small ones EXACT
-    zeros: re-weighting on a working set that grows until no tree outside it could help.
+    """Minimise the stage's convex loss over all trees; return weights (T,) with exact zeros.
 
-    Begins with the trees that have a weight in ``start`` (T,) or in earlier stages. A weight that
-    falls below ``cut_off`` becomes zero at once, which shrinks the system to solve; each such tree
-    is given a second chance where the loss would still fall with it.
+    Re-weighting on a working set, which grows until no other tree could lower the loss. It starts
+    with the trees that have a weight in ``start`` (T,) or in earlier stages. A weight below
+    ``cut_off`` becomes zero immediately, which shrinks the system. Such a tree is tried once more
+    if it would lower the loss.
     """
     joining = np.flatnonzero((start != 0.0) | (cost.before > 0.0))
     if cost.rho == 0.0 and cost.lam == 0.0:
@@ -85,13 +85,13 @@ def solve_screened(
 
 
 def _joining(problem: Problem, growing: Growing, cost: StageCost, weights: FloatArray) -> IntArray:
-    """The trees at zero that could lower the stage's loss: the strongest, and any already known."""
+    """Trees at zero that could lower the stage's loss: the strongest, and all seen before."""
     pull = np.abs(gradient(problem, growing, weights))
     price = cost.lam * cost.arriving * problem.tree_cost * (cost.before == 0.0)
-    # by how much the gradient outweighs the tree's own price
+    # gradient minus the tree's own price
     excess = pull - (1.0 + _SLACK) * (cost.rho + price) - 0.01 * _SLACK * pull.max(initial=0.0)
     idle = np.flatnonzero((excess > 0.0) & (weights == 0.0))
-    # sensors that this stage or an earlier one pays anyway
+    # sensors already paid by this or an earlier stage
     bought = problem.needs @ (cost.before + weights**2) > 0.0
     capacity = cost.lam * cost.arriving * problem.sensor_cost * ~bought
     fresh = np.flatnonzero(capacity)
@@ -103,9 +103,9 @@ def _joining(problem: Problem, growing: Growing, cost: StageCost, weights: Float
 
 
 def gradient(problem: Problem, growing: Growing, weights: FloatArray) -> FloatArray:
-    """The derivative (T,) of a stage's squared loss, at its best constant, by every tree's weight.
+    """Derivative (T,) of a stage's squared loss, at its best constant, by every tree's weight.
 
-    Columns and residuals are taken in float32: about six digits.
+    Columns and residuals are float32: about six digits.
     """
     f = problem.score(weights, 0.0)[growing.rows]
     f += float(growing.omega @ (growing.y - f)) / growing.total
@@ -130,14 +130,13 @@ def products(columns: Float32Array, vector: Float32Array, threads: int) -> Float
 
 
 def entering(excess: FloatArray, needs: FloatArray, capacity: FloatArray) -> BoolArray:
-    """Which of c trees at weight zero may lower the loss by a weight, shape (c,).
+    """Mask (c,) of the trees at weight zero that may lower the loss.
 
-    ``excess`` (c,) is by how much a tree's gradient outweighs its own l1 price (at least 0);
-    ``needs`` (s, c) and ``capacity`` (s,), prices times d_k, are of the sensors nobody bought yet.
-    No tree can enter if the excess of every tree can be shared out among its sensors so that
-    within each sensor the Euclidean norm of the shares stays within the capacity. Shares move
-    to the sensors with room left; trees at sensors that still overflow enter. That may be more than
-    must, which costs time but changes no optimum.
+    ``excess`` (c,) >= 0 is a tree's gradient minus its own l1 price. ``needs`` (s, c) and
+    ``capacity`` (s,), prices times d_k, are for sensors not yet bought. No tree can enter if every
+    excess can be divided among the tree's sensors such that the Euclidean norm of the parts at each
+    sensor is within its capacity. Parts are moved to sensors with free capacity; trees at sensors
+    that still overflow enter. These may be too many, which costs time but keeps the optimum.
     """
     share = needs * capacity[:, None]
     for _ in range(_BALANCING):
@@ -162,7 +161,7 @@ def _reweight(
     gain: float,
 ) -> FloatArray:
     current = weights.copy()
-    if cost.rho == 0.0 and cost.lam == 0.0:  # plain least squares: one solve, nothing to reweight
+    if cost.rho == 0.0 and cost.lam == 0.0:  # plain least squares: one solve is enough
         iterations = 1
     before = stage_loss(problem, normal, cost, current)
     trees, system, moment = normal.trees, normal.gram, normal.moment
@@ -186,7 +185,7 @@ def _reweight(
 
 
 def stage_loss(problem: Problem, normal: Normal, cost: StageCost, weights: FloatArray) -> float:
-    """What a stage treated as the last minimises: eq. (7), or eq. (8) beyond earlier stages."""
+    """Loss of a stage treated as the last: eq. (7), or eq. (8) given the earlier stages."""
     squares = cost.before + (weights * cost.arriving) ** 2
     l1 = cost.rho * float(np.abs(weights).sum())
     # eq. 7
@@ -196,7 +195,7 @@ def stage_loss(problem: Problem, normal: Normal, cost: StageCost, weights: Float
 def stage_ridge(problem: Problem, cost: StageCost, weights: FloatArray) -> FloatArray:
     """The diagonal Lambda (T,) of eq. 13 at the auxiliary variables' optimum.
 
-    Only entries of trees with a weight mean anything; the others are zero.
+    Only entries of trees with a weight are valid; the others are zero.
     """
     squares = cost.before + (weights * cost.arriving) ** 2  # eq. 12
     price = quadratic_price(problem, *auxiliaries(problem, squares))
@@ -205,8 +204,8 @@ def stage_ridge(problem: Problem, cost: StageCost, weights: FloatArray) -> Float
 
 
 def critical_rho(problem: Problem, threads: int = 1) -> float:
-    """The smallest rho that leaves the first stage without a tree, were all trees free:
-    ``max_t |h_t' Omega (y - mean)|``, in units of the loss times those of the trees' outputs."""
+    """The smallest rho that leaves the first stage without a tree if all trees are free:
+    ``max_t |h_t' Omega (y - mean)|``, in units of the loss times the trees' outputs."""
     growing = Growing(problem, problem.weight, threads)
     return float(np.abs(gradient(problem, growing, np.zeros(problem.trees))).max(initial=0.0))
 
@@ -224,8 +223,8 @@ def initialise(
 ) -> Cascade:
     """Algorithm 2: stages k = 1..K in order, each with ``lam_k = lam delta^(K-k)``.
 
-    The threshold of stage k lets through the soft share ``1 - drop`` of what arrives. A stage
-    without trees cannot tell rows apart and gets an accept-all threshold.
+    The threshold of stage k passes the soft share ``1 - drop`` of the arriving rows. A stage
+    without trees has equal scores for all rows and gets an accept-all threshold.
     """
     stages = len(penalty.rho)
     weights = np.zeros((stages, problem.trees))
@@ -237,7 +236,7 @@ def initialise(
     for k in range(stages):
         arriving = float(problem.share @ reach)
         lam = penalty.lam * delta ** (stages - 1 - k)  # early stages are charged more
-        if growing is None:  # else nobody has left since it was begun
+        if growing is None:  # otherwise no row has left since the last stage
             growing = Growing(problem, problem.weight * reach, threads)
         cost = StageCost(float(penalty.rho[k]), lam, arriving, before)
         last = weights[k - 1]  # zeros for the first stage
@@ -258,7 +257,7 @@ def initialise(
 
 def passing_threshold(scores: FloatArray, mass: FloatArray, slope: float, target: float) -> float:
     """The theta at which the soft gate passes ``target`` of the mass (n,), by bisection."""
-    margin = 40.0 / slope  # beyond it the gate is 0 or 1 to the last bit
+    margin = 40.0 / slope  # beyond it the gate is 0 or 1 in float64
     low, high = float(scores.min()) - margin, float(scores.max()) + margin
     for _ in range(200):
         middle = 0.5 * (low + high)

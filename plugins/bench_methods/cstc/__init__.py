@@ -1,4 +1,4 @@
-"""CSTC: cost-sensitive trees of classifiers, each buying what its part of the rows needs.
+"""CSTC: cost-sensitive trees of classifiers, each buying the features that its rows need.
 
 Z. Xu, M. J. Kusner, K. Q. Weinberger, M. Chen: Cost-Sensitive Tree of Classifiers, ICML 2013.
 ``cstc-single`` is the single classifier of eq. 4, ``cscc`` the chain, ``cstc`` the tree of eq. 5,
@@ -20,30 +20,30 @@ Equations
     one node    tree.NodeObjective              (5) by lemma 1
 
 Square roots and absolute values become quadratic by auxiliary variables (lemma 1). Nodes are
-initialised from the root down as if they were leaves, which is convex; then all are optimised in
-turns; then pruned on validation, and what predicts is fitted anew on its own non-zero weights.
+initialised from the root down as if they were leaves, which is convex. Then all nodes are optimised
+in turns and pruned on validation. Predictors are refitted on their own non-zero weights.
 
 The paper's lambda is ``tradeoff * L0 / prices.everything`` with L0 the constant predictor's mean
-training loss, half its squared error: 1/2 is in the loss above [M], without it lambda would be
-twice that. The risk counts every node on the path [P]. a runs over sensors, so that shared,
-discounted and derived features are charged as they are paid.
+training loss, half its squared error. The loss above has the factor 1/2 [M]; without it lambda
+would double. The risk counts every node on the path [P]. a runs over sensors, so shared, discounted
+and derived features are charged exactly.
 
 Departures
-- The paper prints no slope s of the gates; 10 solves its synthetic problem, 1 does not. s and rho
-  are for labels of that problem's variance, 6, and are converted to that of the labels at hand.
+- The paper does not print the slope s of the gates. 10 solves its synthetic problem, 1 does not. s
+  and rho are for labels of that problem's variance, 6, and are rescaled to the actual variance.
 - Every classifier has a free constant (``constant = false``: the paper's letter).
-- The initial threshold is the middle of the two neighbouring scores nearest the weighted median;
-  in the chain at the share ``onward``. A node that tells no rows apart becomes a leaf.
+- The initial threshold is the middle of the two neighbouring scores nearest the weighted median,
+  or in the chain the share ``onward``. A node with equal scores for all rows becomes a leaf.
 - Weights below ``cut_off`` become exact zeros, and zeros stay so in the joint optimisation: its own
   optimum buys features early, since every node carries risk.
 - Conjugate gradients are replaced by a few L-BFGS steps in whitened coordinates. A step that raises
-  the loss above, as it stands, is dropped.
-- Where ways differ in length (the chain, nodes become leaves) the risk of a row that ends early
-  counts once more for each classifier that others still see, as if its terminal were a chain of
-  copies (``tree.copies``, ``Flow.risk_count``). As printed the loss would pay for ending early: the
-  chain would close its first gate.
-- Predictors are refitted on the rows that hard gates send to them; those beside a remaining child
-  on the rows of their own side, while the gate keeps its weights.
+  the exact loss above is dropped.
+- Paths differ in length in the chain and where nodes become leaves. There the risk of a row that
+  ends early counts once more for each classifier that other rows still see, as if its terminal were
+  a chain of copies (``tree.copies``, ``TreeFlow.risk_count``). The printed loss would reward ending
+  early: the chain would close its first gate.
+- Predictors are refitted on the rows that hard gates send to them. A predictor next to a remaining
+  child is refitted on the rows of its own side, while the gate keeps its weights.
 - Binary labels are -1 and +1, scores 2 f: the tangent of the log-odds 2 artanh(f) at 0.
 - A path point is the tree cut at a level, its predictors refitted alike.
 """

@@ -1,27 +1,28 @@
 """ASTC: the tree of classifiers solved greedily, one node after the other, in closed form.
 
 M. J. Kusner, W. Chen, Q. Zhou, Z. Xu, K. Q. Weinberger, Y. Chen: Feature-Cost Sensitive Learning
-with Submodular Trees of Classifiers, AAAI 2014. The text was not at hand: everything here is
+with Submodular Trees of Classifiers, AAAI 2014. The text was not available: everything here is
 recalled [M]. Node k, with the set A of columns bought so far on its path, takes
 
     a* = argmax [ z_k(A + a) - z_k(A) ] / c_a,   z_k(A) = Var_k(y) - min_b sum_i (y_i - phi_i.b)^2
 
-with orthogonalised columns, so that a gain is (q.r)^2 / |q|^2, until its budget is spent; columns
-bought on the path are free; the threshold sends half of its rows to each child. There is no
-optimiser, and the work grows linearly with the rows.
+with orthogonalised columns, so that a gain is (q.r)^2 / |q|^2, until its budget is spent. Columns
+bought on the path are free. The threshold sends half of its rows to each child. There is no
+optimiser, and the time grows linearly with the rows.
 
 All sums over rows are in one matrix of second moments (T + 2, T + 2): the columns, a constant and
-the labels. A child's is its parent's less its sibling's, so a level costs half a pass. Columns are
-then orthogonalised against those picked, by a partial Cholesky factorisation that grows by one
-row per pick: with r the residual and q a column's remainder, the gain is (q.r)^2 / |q|^2 / 2.
+the labels. A child's matrix is its parent's minus its sibling's, so a level costs half a pass. A
+partial Cholesky factorisation, one row per pick, orthogonalises columns against the picked ones.
+With r the residual and q a column's remainder, the gain is (q.r)^2 / |q|^2 / 2.
 
 Departures
-- ``tradeoff`` is another reason to stop, beside ``budget``: a column must lower the mean loss by
+- ``tradeoff`` is a second stopping rule besides ``budget``: a column must lower the mean loss by
   tau per unit of mean cost, tau as in ``bench_methods.cstc``. Without it a node spends its budget
-  whatever it gains; with it alone the tree needs no budget.
-- Costs are those of sensors and of evaluating trees; what the path has paid is free.
-- A column must lower its node's loss by the share ``tolerance``, free ones too.
-- A node that tells no rows apart becomes a leaf; nodes that do not help on validation are pruned.
+  whatever it gains; with it the tree needs no budget.
+- Sensors and evaluations of trees cost; both are free once the path has paid them.
+- Every column, free ones included, must lower its node's loss by the share ``tolerance``.
+- A node with equal scores for all rows becomes a leaf. Nodes that do not help on validation are
+  pruned.
 - Routing is hard in training too.
 """
 
@@ -45,7 +46,7 @@ from bench_methods.cstc.serving import Inputs, label_variance
 from bench_methods.cstc.tree import ClassifierTree, Shape, splitting_threshold, stump
 
 _DEPENDENT = 1e-10
-"""A column of which less than this share is left is a combination of those picked."""
+"""A column with a smaller remainder, as a share of it, is a combination of the picked columns."""
 
 
 @dataclass(frozen=True)
@@ -57,16 +58,16 @@ class ASTC(TreeOfClassifiers):
     tradeoff: float = param(0.1, TRADEOFF, least=0, search=log(1e-3, 3))
     budget: float | None = param(
         None,
-        "most that a classifier spends itself, as a share of all features' price; none: all",
+        "a classifier's own budget, as a share of all features' price; none: no limit",
         least=0,
     )
-    depth: int = param(3, "classifiers on the way from the root to a leaf", least=1, most=8)
+    depth: int = param(3, "classifiers from the root to a leaf", least=1, most=8)
     tolerance: float = param(
         1e-4, "least gain of a column as a share of its classifier's loss", least=0
     )
     prune: bool = param(True, "remove classifiers that do not help on validation")
 
-    # its classifiers are least squares already, and terminals return their parent's: no refit
+    # no refit: classifiers are least squares already, and terminals return their parent's
 
     def _fitted(
         self, problem: Problem, found: Inputs, price: float, prices: Prices, context: FitContext
@@ -88,8 +89,8 @@ class ASTC(TreeOfClassifiers):
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """When a node stops: ``tau``, the least gain in loss per unit of cost; ``budget``, the most it
-    spends per row; ``tolerance``, the least gain as a share of its loss without columns."""
+    """Stopping rule of a node: ``tau``, the least gain in loss per unit of cost; ``budget``, its
+    limit per row; ``tolerance``, the least gain as a share of its loss without columns."""
 
     tau: float
     budget: float
@@ -98,18 +99,18 @@ class Rule:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Paid:
-    """What the path to a node has bought: ``columns`` (T,) evaluated and ``sensors`` (s,)."""
+    """Purchases on the path to a node: ``columns`` (T,) evaluated and ``sensors`` (s,)."""
 
     columns: BoolArray
     sensors: BoolArray
 
     def price(self, problem: Problem) -> FloatArray:
-        """What each column costs now, (T,)."""
+        """Current price of each column, (T,)."""
         sensors = np.where(self.sensors, 0.0, problem.sensor_cost) @ problem.needs
         return np.asarray(np.where(self.columns, 0.0, problem.tree_cost) + sensors)
 
     def plus(self, problem: Problem, column: int) -> Paid:
-        """After one more column."""
+        """The purchases with one more column."""
         columns = self.columns.copy()
         columns[column] = True
         return Paid(columns, self.sensors | (problem.needs[:, column] > 0))
@@ -124,9 +125,9 @@ def greedy_tree(
     threads: int = 1,
     progress: Callable[[int], None] = lambda done: None,
 ) -> ClassifierTree:
-    """Fit the nodes in order; each threshold sends half of the rows to either child.
+    """Fit the nodes in order; each threshold sends half of the rows to each child.
 
-    A node that tells no rows apart becomes a leaf.
+    A node with equal scores for all rows becomes a leaf.
     """
     count, columns = shape.nodes, problem.trees
     weights, bias, threshold = np.zeros((count, columns)), np.zeros(count), np.zeros(count)
@@ -147,7 +148,7 @@ def greedy_tree(
                 threshold[k] = found
                 upper, lower = shape.upper[k], shape.lower[k]
                 rows[upper], rows[lower] = rows[k][scores > found], rows[k][scores <= found]
-                # a sum of the smaller child is enough
+                # only the smaller child's rows are summed
                 small, large = sorted((upper, lower), key=lambda c: len(rows[c]))
                 sums[small] = moments(problem, rows[small], threads)
                 sums[large] = sums[k] - sums[small]
@@ -158,14 +159,14 @@ def greedy_tree(
 
 
 def moments(problem: Problem, rows: IntArray, threads: int) -> FloatArray:
-    """Second moments of columns, constant and labels over ``rows``, weighted by their share;
-    (T + 2, T + 2), symmetric."""
+    """Weighted second moments of columns, constant and labels over ``rows``: (T + 2, T + 2),
+    symmetric."""
     size = problem.trees + 2
     found = np.zeros((size, size))
     with ThreadPoolExecutor(max(1, threads)) as pool:
         for i in range(0, len(rows), BLOCK):
             some = rows[i : i + BLOCK]
-            # weights go into the columns: one product for all sums
+            # columns are scaled by root weights: one product gives all sums
             root = np.sqrt(problem.share[some])
             piece = np.empty((size, len(root)))
             np.multiply(problem.columns[:, some], root, out=piece[:-2])
@@ -180,7 +181,7 @@ def moments(problem: Problem, rows: IntArray, threads: int) -> FloatArray:
 def pick(
     problem: Problem, sums: FloatArray, paid: Paid, rule: Rule, *, constant: bool
 ) -> tuple[FloatArray, float, Paid]:
-    """One node: its weights (T,), its constant, and what is bought afterwards."""
+    """One node: its weights (T,), its constant, and the purchases after it."""
     columns, mass = problem.trees, float(sums[-2, -2])
     basis = _Basis(sums)
     if constant:
@@ -188,9 +189,9 @@ def pick(
     basis.rest[columns] = np.inf  # the constant is picked first or never
     least = max(rule.tolerance * 0.5 * basis.left, 1e-14 * float(sums[-1, -1]))
     spent = 0.0
-    while columns:  # a base that found nothing to split on has no trees
+    while columns:  # a base without any split has no trees
         price, gains = paid.price(problem), basis.gains()[:columns]
-        # the least gain for which a column is worth its price
+        # the least gain that is worth a column's price
         enough = np.maximum(np.nextafter(least, np.inf), rule.tau * mass * price)
         enough[spent + price > rule.budget * (1 + 1e-12)] = np.inf
         worth = np.where(gains >= enough, gains, 0.0)
@@ -211,9 +212,9 @@ def pick(
 class _Basis:
     """A Cholesky factor of the columns picked so far, extended to all columns.
 
-    ``factor`` rows are the orthonormal directions' products with every column (and constant, and
-    labels); ``rest`` the squared norms and ``with_label`` the products with the residual of what
-    is left of each column. A column with nothing left has ``rest`` infinity: it gains nothing.
+    Rows of ``factor``: products of the orthonormal directions with all columns, the constant and
+    the labels. ``rest``: squared norms of the columns' remainders; ``with_label``: their products
+    with the residual. A column without a remainder has ``rest`` infinity: its gain is 0.
     """
 
     def __init__(self, sums: FloatArray) -> None:
@@ -224,19 +225,19 @@ class _Basis:
 
     @property
     def left(self) -> float:
-        """The squared norm of the residual."""
+        """Squared norm of the residual."""
         done = self.factor[: len(self.picked), -1]
         return max(0.0, float(self.sums[-1, -1] - done @ done))
 
     def gains(self) -> FloatArray:
-        """How much each column, or the constant, would lower the loss, (T + 1,)."""
+        """Loss reduction by each column and the constant, (T + 1,)."""
         found: FloatArray = self.with_label * self.with_label
         found /= self.rest
         found *= 0.5
         return found
 
     def add(self, column: int) -> None:
-        """Pick a column that has something left."""
+        """Pick a column with a remainder."""
         count = len(self.picked)
         if count == len(self.factor):
             self.factor = np.concatenate([self.factor, np.empty_like(self.factor)])
@@ -252,7 +253,7 @@ class _Basis:
         self.picked.append(column)
 
     def solve(self) -> FloatArray:
-        """The least-squares weights of the picked columns, in the order picked."""
+        """Least-squares weights of the picked columns, in the order of picking."""
         from scipy.linalg import solve_triangular
 
         count = len(self.picked)

@@ -16,14 +16,14 @@ from bench_methods.cstc.serving import Inputs, finished, inputs, label_variance,
 from bench_methods.cstc.tree import ClassifierTree, Shape, TreePenalty, initialise, optimise, stump
 
 UNIT_VARIANCE = 6.0
-"""Variance of the labels in the paper's synthetic problem: ``rho`` and ``gate_slope`` are in its
-units, so that rescaled labels change nothing."""
+"""Label variance of the paper's synthetic problem. ``rho`` and ``gate_slope`` are in its units, so
+results do not depend on the scale of the labels."""
 
 
 @dataclass(frozen=True)
 class TreeOfClassifiers(OnTrees):
-    """What the learners share: their inputs, what follows training, and what those that have no
-    such parameter do."""
+    """Base class: inputs, refitting and pruning, and defaults of parameters that a learner
+    lacks."""
 
     name: ClassVar[str]
     numerics: ClassVar[tuple[str, ...]] = ("scipy", "cpu")
@@ -44,9 +44,9 @@ class TreeOfClassifiers(OnTrees):
     def fit(
         self, train: Examples, valid: Examples, prices: Prices, context: FitContext
     ) -> StagedModel:
-        """Train on ``train``, prune on ``valid``, fit the predictors anew.
+        """Train on ``train``, prune on ``valid``, refit the predictors.
 
-        Raises UsageError where ``base`` has no trees.
+        Raises UsageError if ``base`` has no trees.
         """
         with one_blas_thread():
             found, problem = inputs(
@@ -70,7 +70,7 @@ class TreeOfClassifiers(OnTrees):
     def _fitted(
         self, problem: Problem, found: Inputs, price: float, prices: Prices, context: FitContext
     ) -> tuple[ClassifierTree, dict[str, Any]]:
-        """The trained tree, and what is to be known of it; ``price`` is that of cost in loss."""
+        """The trained tree and facts about it; ``price`` is the price of a cost unit in loss."""
         raise NotImplementedError
 
 
@@ -81,13 +81,13 @@ class CSTCSingle(TreeOfClassifiers):
     name: ClassVar[str] = "cstc-single"
 
     rho: float = param(1e-3, "l1 weight, for labels of variance 6", least=0, search=log(1e-4, 0.1))
-    refit: bool = param(True, "fit predicting classifiers anew without penalty, zeros kept")
+    refit: bool = param(True, "refit predicting classifiers without penalty; zeros stay zeros")
     cut_off: float = param(1e-4, "smaller weights become exact zeros (1 is a tree's own)", above=0)
     iterations: int = param(
         200, "re-weighted least-squares solutions per classifier, at most", least=1
     )
 
-    # what others have parameters for: no gate, no joint optimisation
+    # parameters of the other learners: without a gate and joint optimisation
     depth, gate_slope, onward = 1, 1.0, 0.5
     cycles, reweightings, steps, tolerance = 0, 5, 20, 1e-4
 
@@ -101,7 +101,7 @@ class CSTCSingle(TreeOfClassifiers):
         variance = label_variance(problem)
         if variance == 0.0:
             return stump(problem, float(problem.y[0])), {"lambda": price, "objective": 0.0}
-        # solvers stop at absolute tolerances; by a power of two the change of units is exact
+        # solvers have absolute tolerances; scaling by a power of two is exact
         unit = float(np.exp2(np.round(0.5 * np.log2(variance))))
         of_paper = variance / unit**2 / UNIT_VARIANCE
         problem = replace(
@@ -138,7 +138,7 @@ class CSTCSingle(TreeOfClassifiers):
 
 @dataclass(frozen=True)
 class Gated(JointlyOptimised, CSTCSingle):
-    """What the chain and the tree have in common."""
+    """Parameters shared by the chain and the tree."""
 
     gate_slope: float = param(
         10.0, "steepness of the gates in training, for labels of variance 6", above=0
@@ -148,11 +148,11 @@ class Gated(JointlyOptimised, CSTCSingle):
 
 @dataclass(frozen=True)
 class CSTC(Gated):
-    """A tree of linear classifiers over trees, each buying what its part of the rows needs."""
+    """A tree of linear classifiers over trees, each buying the features that its rows need."""
 
     name: ClassVar[str] = "cstc"
 
-    depth: int = param(3, "classifiers on the way from the root to a leaf", least=1, most=8)
+    depth: int = param(3, "classifiers from the root to a leaf", least=1, most=8)
 
 
 @dataclass(frozen=True)
@@ -163,7 +163,7 @@ class CSCC(Gated):
 
     stages: int = param(4, "classifiers in the chain", least=1, most=100)
     onward: float = param(
-        0.5, "share of its rows that each gate passes on before optimisation", above=0, below=1
+        0.5, "share of rows that each gate passes on before optimisation", above=0, below=1
     )
 
     @property

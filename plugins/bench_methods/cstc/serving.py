@@ -1,7 +1,7 @@
-"""The columns that classifiers are linear in, and from a trained tree to the model that is served.
+"""Input columns phi of the classifiers, and conversion of a trained tree to a served model.
 
-phi are outputs of boosted trees or the raw features. Rows are routed hard, predictors are fitted
-anew, and needless nodes are pruned.
+phi are outputs of boosted trees or the raw features. Rows are routed hard, predictors are
+refitted, and useless nodes are pruned.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ _RIDGE = 1e-7
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Inputs:
-    """The T columns: the trees of ``ensemble``, or where that is None features in units of
-    ``scale`` (T,)."""
+    """The T columns: the trees of ``ensemble``, or without one the features divided by ``scale``
+    (T,)."""
 
     ensemble: Ensemble | None
     scale: FloatArray
 
     def of(self, X: Float32Array, threads: int) -> Float32Array:
-        """The columns for rows (n, d), float32 (T, n)."""
+        """Columns for rows (n, d), float32 (T, n)."""
         if self.ensemble is None:
             return raw_columns(X, self.scale)
         return tree_columns(self.ensemble, X, threads)
@@ -51,8 +51,8 @@ def inputs(
     *,
     standardise: bool,
 ) -> tuple[Inputs, Problem]:
-    """The trees of ``base``, or for None the raw features, at which a missing cell is 0; and the
-    problem over them. Binary labels are -1 and +1."""
+    """Columns and the problem over them. Without a ``base`` the columns are the raw features, a
+    missing cell 0. Binary labels are -1 and +1."""
     share = train.weights / train.weights.sum()
     if base is None:
         scale = deviations(train.X, share) if standardise else np.ones(prices.features)
@@ -77,8 +77,8 @@ def inputs(
 
 
 def raw_columns(X: Float32Array, scale: FloatArray) -> Float32Array:
-    """Features as columns (d, n), in units of ``scale`` (d,)."""
-    # infinities stay: they are seen where scores are checked
+    """Features as columns (d, n), divided by ``scale`` (d,)."""
+    # infinities stay: the check of scores reports them
     columns = np.nan_to_num(X.T, nan=0.0, posinf=np.inf, neginf=-np.inf)
     return np.ascontiguousarray(columns / scale[:, None], dtype=np.float32)
 
@@ -91,7 +91,7 @@ def deviations(X: Float32Array, share: FloatArray) -> FloatArray:
 
 
 def label_variance(problem: Problem) -> float:
-    """Variance of the labels, copies counted; exactly 0 where all are the same."""
+    """Variance of the labels, copies counted; exactly 0 if all are equal."""
     if problem.y.min() == problem.y.max():
         return 0.0
     mean = float(problem.share @ problem.y)
@@ -99,17 +99,17 @@ def label_variance(problem: Problem) -> float:
 
 
 def per_label(task: Task) -> float:
-    """What a prediction in label units is multiplied by to be a score of the task.
+    """Factor from predictions in label units to scores of the task.
 
-    Binary labels are -1 and +1. With f the mean label the log-odds are 2 artanh(f), of which 2 f
-    is the tangent at 0.
+    Binary labels are -1 and +1. With f the mean label the log-odds are 2 artanh(f); 2 f is the
+    tangent at 0.
     """
     return 2.0 if task == Task.BINARY else 1.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NodePredictor:
-    """What a node or a terminal element predicts: weights (T,) over the columns and a bias."""
+    """Linear predictor of a node or terminal: weights (T,) over the columns and a bias."""
 
     weights: FloatArray
     bias: float
@@ -117,17 +117,17 @@ class NodePredictor:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Finished:
-    """A tree that routes, and its predictors.
+    """A routing tree and its predictors.
 
-    ``predictors[k, None]`` predicts for all rows at node k, as if it were a leaf, ``[k, up]`` for
-    those that inner node k sends to one side, as if no classifier were there.
+    ``predictors[k, None]`` predicts for all rows at node k, as if it were a leaf. ``[k, up]``
+    predicts for the rows that inner node k sends to one side, as if that were a terminal.
     """
 
     tree: ClassifierTree
     predictors: Mapping[TreePlace, NodePredictor]
 
     def without(self, gone: set[int]) -> Finished:
-        """Without these nodes and all below them."""
+        """The tree without these nodes and their descendants."""
         shape, kept = self.tree.shape.without(gone)
         found = {p: self.predictors[TreePlace(kept[p.node], p.side)] for p in places(shape)}
         return Finished(self.tree.without(gone), found)
@@ -141,8 +141,8 @@ def places(shape: Shape) -> list[TreePlace]:
 
 
 def routes(tree: ClassifierTree, scores: FloatArray) -> dict[TreePlace, BoolArray]:
-    """By hard gates: which rows (n,) reach each node, and which it sends to either side, where the
-    scores at the nodes are these (K, n)."""
+    """Mask (n,) of the rows at each node and each side of a node, by hard gates on ``scores``
+    (K, n)."""
     rows = {TreePlace(0): np.ones(scores.shape[1], dtype=bool)}
     # (K, n)
     above = scores > tree.threshold[:, None]
@@ -157,7 +157,7 @@ def routes(tree: ClassifierTree, scores: FloatArray) -> dict[TreePlace, BoolArra
 def finished(
     problem: Problem, tree: ClassifierTree, *, refit: bool, constant: bool, threads: int
 ) -> Finished:
-    """Fit the predictors of all nodes, and of both sides of all inner ones, on the rows there."""
+    """Fit the predictors of all nodes, and of both sides of inner nodes, on the rows there."""
     own = [NodePredictor(w, float(b)) for w, b in zip(tree.weights, tree.bias, strict=True)]
     if not refit:
         return Finished(tree, {p: own[p.node] for p in places(tree.shape)})
@@ -175,12 +175,12 @@ def finished(
 def least_squares(
     problem: Problem, weights: FloatArray, rows: BoolArray, *, constant: bool, threads: int
 ) -> NodePredictor:
-    """Fit the non-zero ``weights`` (T,) anew on ``rows`` (n,) without any penalty."""
+    """Refit the non-zero ``weights`` (T,) on ``rows`` (n,) without a penalty."""
     # zeros stay zeros
     support = np.flatnonzero(weights)
     part = replace(problem, columns=problem.columns[support])
     normal = normal_equations(part, problem.weight * rows, threads, centred=constant)
-    # fewer rows than columns have no one answer: a ridge chooses, a second step removes its bias
+    # with fewer rows than columns a ridge picks one solution; a second step removes its bias
     ridge = _RIDGE * normal.gram.diagonal()
     solved = solve_positive(normal.gram, ridge, normal.moment)
     solved = solved + solve_positive(normal.gram, ridge, normal.moment - normal.gram @ solved)
@@ -190,7 +190,7 @@ def least_squares(
 
 
 def pruned(model: Finished, found: Inputs, valid: Examples, context: FitContext) -> Finished:
-    """Pruned by the run's metric on the validation rows; as it is where there are none."""
+    """Prune by the run's metric on the validation rows; unchanged without such rows."""
     if len(valid) == 0 or model.tree.shape.nodes == 1:
         return model
     sign = 1.0 if context.metric.higher_is_better else -1.0
@@ -206,8 +206,8 @@ def pruned(model: Finished, found: Inputs, valid: Examples, context: FitContext)
 def prune(
     model: Finished, columns: Float32Array, quality: Callable[[FloatArray], float]
 ) -> Finished:
-    """Remove, from the leaves up, every node whose removal does not lower the ``quality`` of the
-    validation rows' predictions (columns (T, n))."""
+    """Remove nodes, from the leaves up, while the ``quality`` of predictions for the validation
+    rows' ``columns`` (T, n) does not fall."""
     shape = model.tree.shape
     gates, values = _scores(model, columns)
     way = routes(model.tree, gates)
@@ -215,7 +215,7 @@ def prune(
     for end in terminals(shape):
         rows = way[end]
         out[rows] = values[end][rows]
-    # of the whole tree, then without one node after the other
+    # the quality of the full tree, then without one node after another
     best, gone = quality(out), set[int]()
     parents = shape.parents()
     for k in reversed(range(1, shape.nodes)):
@@ -235,7 +235,7 @@ def prune(
 def _scores(
     model: Finished, columns: Float32Array
 ) -> tuple[FloatArray, dict[TreePlace, FloatArray]]:
-    """The scores (K, n) of the gates, and what the predictors say, (n,) each."""
+    """Scores of the gates (K, n), and predictions (n,) of each predictor."""
     tree = model.tree
     fitted = {id(p): p for p in model.predictors.values()}  # equal ones are one object
     weights = np.concatenate([tree.weights, [p.weights for p in fitted.values()]])
@@ -247,13 +247,13 @@ def _scores(
 def staged(
     model: Finished, inputs: Inputs, prices: Prices, *, task: Task, facts: Mapping[str, Any]
 ) -> StagedModel:
-    """Level by level first what its nodes predict, then where they send their rows::
+    """The served model: at each level first predictions ("show"), then routing ("gate")::
 
         show 0 | gate 0 | show 1, show 2 | gate 1, gate 2 | show 3 ... 6
 
-    A path point ends each group of shows: the tree pruned to that depth. Whatever a show stage
-    evaluates its gate uses again at no cost. A terminal element at one side of a node is a show
-    stage of its own. Scores are ``factor`` times the predictions.
+    A path point ends each group of shows: the tree pruned to that depth. A gate reuses the columns
+    of its show stage at no cost. A terminal at one side of a node is a separate show stage. Scores
+    are ``factor`` times the predictions.
     """
     tree, shape, factor = model.tree, model.tree.shape, per_label(task)
     order, ends = _layout(shape)
@@ -282,8 +282,8 @@ def staged(
 
 
 def _layout(shape: Shape) -> tuple[list[tuple[TreePlace, bool]], list[int]]:
-    """The stages in order, each a place and whether it is the gate there, and the number of the
-    last show stage of each level."""
+    """The stages in order, each a place and True for a gate, and the number of the last show stage
+    of each level."""
     order: list[tuple[TreePlace, bool]] = []
     ends = []
     group = [TreePlace(0)]

@@ -1,4 +1,4 @@
-"""A tree of classifiers, how rows pass through it softly, the loss and its descent, node by node.
+"""A tree of classifiers with soft routing, its loss, and descent node by node.
 
 Classifiers are numbered so that children follow their parents::
 
@@ -8,7 +8,7 @@ Classifiers are numbered so that children follow their parents::
           / \\   / \\
          3   4 5   6             terminals: one below each leaf, one at each missing side
 
-``p^k``, the product of the gates along the way, is the probability of reaching node k.
+``p^k``, the product of the gates on the path, is the probability of reaching node k.
 """
 
 from __future__ import annotations
@@ -33,20 +33,20 @@ from bench_models.problem import Problem, auxiliaries, quadratic_price, relaxed_
 from bench_core.arrays import Float32Array, FloatArray, IntArray
 
 _FORGET = 1e-3
-"""A weight below this part of the cut-off leaves the iteration for good."""
+"""A weight below this share of the cut-off is dropped permanently."""
 _CLOSE = 1e-3
 """Re-weighting ends when no weight changes by more than this share of itself or the cut-off."""
 _SAME = 1e-9
-"""Scores closer than this part of their range are one score."""
+"""Scores closer than this share of their range are treated as equal."""
 _CHUNK = 4_000_000
-"""Columns are converted to float64 about this many values at a time (32 MB)."""
+"""Values converted to float64 at a time (32 MB)."""
 
 NONE = -1
-"""As a child: a terminal element is there."""
+"""As a child: a terminal."""
 
 
 class TreePlace(NamedTuple):
-    """A node (``side`` None), or its upper or lower side; a place where rows end is a terminal."""
+    """A node (``side`` None), or its upper or lower side. Rows end at terminals."""
 
     node: int
     side: bool | None = None
@@ -71,7 +71,7 @@ class Shape:
 
     @classmethod
     def chain(cls, stages: int) -> Shape:
-        """A cascade: a row goes up to the next classifier or ends."""
+        """A chain: a row goes up to the next classifier or ends."""
         return cls((*range(1, stages), NONE), (NONE,) * stages)
 
     @property
@@ -80,20 +80,20 @@ class Shape:
         return len(self.upper)
 
     def sides(self, k: int) -> list[tuple[bool, int]]:
-        """Both sides of node ``k``, the upper one (True) first, and the child or ``NONE`` there."""
+        """Sides of node ``k``, the upper one (True) first, each with its child or ``NONE``."""
         return [(True, self.upper[k]), (False, self.lower[k])]
 
     def after(self, k: int, up: bool) -> TreePlace:
-        """Where a row is that node ``k`` sends to one side."""
+        """Place of the rows that node ``k`` sends to one side."""
         child = (self.upper if up else self.lower)[k]
         return TreePlace(k, up) if child == NONE else TreePlace(child)
 
     def children(self, k: int) -> list[int]:
-        """The classifiers below node ``k``."""
+        """Children of node ``k``."""
         return [child for _, child in self.sides(k) if child != NONE]
 
     def is_leaf(self, k: int) -> bool:
-        """Whether node ``k`` has no children, hence no threshold."""
+        """True if node ``k`` has no children, hence no threshold."""
         return not self.children(k)
 
     def parents(self) -> list[int]:
@@ -119,8 +119,8 @@ class Shape:
         return found
 
     def without(self, gone: set[int]) -> tuple[Shape, list[int]]:
-        """The shape that is left without these nodes and all below them, and which nodes stay."""
-        lost = {j for k in gone for j in self.below(k)}  # a node takes all below it along
+        """The shape without these nodes and their descendants, and the nodes that stay."""
+        lost = {j for k in gone for j in self.below(k)}
         kept = [k for k in range(self.nodes) if k not in lost]
         number = {NONE: NONE, **dict.fromkeys(lost, NONE), **{k: i for i, k in enumerate(kept)}}
         shape = Shape(
@@ -131,21 +131,21 @@ class Shape:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ClassifierTree(Classifiers):
-    """Classifiers in a ``shape``; leaves' thresholds mean nothing."""
+    """Classifiers in a ``shape``; thresholds of leaves are unused."""
 
     shape: Shape
 
     def without(self, gone: set[int]) -> ClassifierTree:
-        """The tree that is left without these nodes and all below them."""
+        """The tree without these nodes and their descendants."""
         shape, kept = self.shape.without(gone)
         return ClassifierTree(self.weights[kept], self.bias[kept], self.threshold[kept], shape)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TreeFlow:
-    """How rows pass: scores f, gates g and reach p, all (K, n). A leaf's gate is 1.
+    """Soft routing of rows: scores f, gates g and reach p, all (K, n). A leaf's gate is 1.
 
-    ``risk_count`` (K, n): how often a row's risk at a node counts, 1 where all ways are as long.
+    ``risk_count`` (K, n): multiplier of a row's risk at a node, 1 if all paths have equal length.
     """
 
     scores: FloatArray
@@ -167,14 +167,14 @@ def flow(problem: Problem, shape: Shape, threshold: FloatArray, scores: FloatArr
 
 
 def pass_on(shape: Shape, k: int, reach: FloatArray, gate: FloatArray) -> None:
-    """Write what arrives at the children of node ``k`` into ``reach`` (K, n); its ``gate`` (n,)."""
+    """Set ``reach`` (K, n) of the children of node ``k`` from its ``gate`` (n,)."""
     for up, child in shape.sides(k):
         if child != NONE:
             reach[child] = reach[k] * (gate if up else 1.0 - gate)
 
 
 def scores_of(columns: Float32Array, weights: FloatArray, bias: FloatArray) -> FloatArray:
-    """The scores of K classifiers, weights (K, T) and bias (K,), for columns (T, n): (K, n)."""
+    """Scores (K, n) of K classifiers, weights (K, T) and bias (K,), for columns (T, n)."""
     used = np.flatnonzero(weights.any(axis=0))
     scores = np.empty((len(weights), columns.shape[1]))
     step = max(1, _CHUNK // max(1, len(used)))
@@ -185,7 +185,7 @@ def scores_of(columns: Float32Array, weights: FloatArray, bias: FloatArray) -> F
 
 
 def terminals(shape: Shape) -> list[TreePlace]:
-    """All terminal elements, in the order of their nodes: leaves, and sides without a child."""
+    """All terminals in the order of their nodes: leaves, and sides without a child."""
     found = []
     for k in range(shape.nodes):
         ends = [TreePlace(k)] if shape.is_leaf(k) else [shape.after(k, up) for up in (True, False)]
@@ -194,7 +194,7 @@ def terminals(shape: Shape) -> list[TreePlace]:
 
 
 def arrival(rows: TreeFlow, end: TreePlace) -> FloatArray:
-    """Each row's probability of ending at a terminal, (n,)."""
+    """Probability of each row of ending at a terminal, (n,)."""
     gate = rows.gate[end.node]
     arriving: FloatArray = rows.reach[end.node] * (1.0 - gate if end.side is False else gate)
     return arriving
@@ -208,17 +208,17 @@ def squares(tree: ClassifierTree, k: int) -> FloatArray:
 
 @dataclass(frozen=True, slots=True)
 class TreePenalty:
-    """``lam``: the price of one cost unit in loss. ``rho``: the l1 weight."""
+    """``lam``: price of one cost unit in loss. ``rho``: l1 weight."""
 
     lam: float
     rho: float
 
 
 def copies(shape: Shape) -> FloatArray:
-    """How many copies of each classifier stand behind its upper and its lower side, (K, 2).
+    """Copies of each classifier behind its upper and its lower side, (K, 2).
 
-    Where ways differ in length, a terminal stands for a chain of copies of its parent, as long as
-    others still see classifiers: see the departures of ``bench_methods.cstc``.
+    Where paths differ in length, a terminal represents a chain of copies of its parent, up to the
+    longest path: see the departures of ``bench_methods.cstc``.
     """
     # classifiers from the root to each node
     levels = np.array([len(shape.path(k)) for k in range(shape.nodes)])
@@ -229,7 +229,7 @@ def copies(shape: Shape) -> FloatArray:
 def true_loss(
     problem: Problem, penalty: TreePenalty, tree: ClassifierTree, rows: TreeFlow
 ) -> float:
-    """Eq. 5: the expected risk of every node, l1, and the mixed norms of the expected cost."""
+    """Eq. 5: expected risk of every node, l1, and mixed norms of the expected cost."""
     error = (problem.y - rows.scores) ** 2
     count = rows.reach * rows.risk_count
     risk = 0.5 * float(np.einsum("i,ki,ki->", problem.weight, count, error))
@@ -238,7 +238,7 @@ def true_loss(
 
 
 def expected_cost(problem: Problem, tree: ClassifierTree, rows: TreeFlow) -> float:
-    """The relaxed cost of each terminal's path, weighted by how many rows end there."""
+    """Relaxed cost of each terminal's path, weighted by the share of rows that end there."""
     return sum(
         float(problem.share @ arrival(rows, end)) * relaxed_cost(problem, squares(tree, end.node))
         for end in terminals(tree.shape)
@@ -246,7 +246,7 @@ def expected_cost(problem: Problem, tree: ClassifierTree, rows: TreeFlow) -> flo
 
 
 def stump(problem: Problem, value: float) -> ClassifierTree:
-    """The one classifier that says ``value`` of every row."""
+    """A single classifier that predicts ``value`` for every row."""
     none = np.zeros((1, problem.trees))
     return ClassifierTree(none, np.array([value]), np.zeros(1), Shape.balanced(1))
 
@@ -266,7 +266,7 @@ def initialise(
     """Fit every node as if it were a leaf, top down; each threshold sends about the share
     ``upward`` to the upper child.
 
-    As a leaf a node's sub-problem is convex. A node that tells no rows apart becomes a leaf.
+    A leaf's sub-problem is convex. A node with equal scores for all rows becomes a leaf.
     """
     count = shape.nodes
     weights = np.zeros((count, problem.trees))
@@ -276,7 +276,7 @@ def initialise(
     gone: set[int] = set()
     for k in range(count):
         if k not in gone:
-            # what the path has bought already is cheaper
+            # columns bought on the path are cheaper
             before = (weights[shape.path(k)[:-1]] ** 2).sum(axis=0)
             omega = problem.weight * reach[k]
             normal = normal_equations(problem, omega, threads, centred=constant)
@@ -305,14 +305,14 @@ def solve_leaf(
     cut_off: float,
     iterations: int,
 ) -> FloatArray:
-    """The weights (T,) that minimise a leaf's convex loss, those below ``cut_off`` EXACT zeros.
+    """Weights (T,) that minimise a leaf's convex loss; weights below ``cut_off`` are exactly 0.
 
-    ``penalty.lam`` is the price of cost for the rows that arrive; ``before`` (T,) are the squared
-    weights of the path. Starts at all weights 1, where every term is smooth; once small ones are
-    zero the others are fitted again.
+    ``penalty.lam`` is the price of cost for the rows that arrive. ``before`` (T,) are the squared
+    weights of the path. Starts at all weights 1, where every term is smooth. After small weights
+    are set to zero, the others are refitted.
     """
     weights = np.zeros(problem.trees)
-    # the boosted model itself, where every term is smooth
+    # the boosted model, where every term is smooth
     weights[normal.trees] = 1.0
     if penalty.rho == 0.0 and penalty.lam == 0.0:  # plain least squares: nothing to re-weight
         iterations = 1
@@ -335,8 +335,8 @@ def solve_leaf(
 
 
 def splitting_threshold(scores: FloatArray, mass: FloatArray, share: float) -> float | None:
-    """The middle between the two neighbouring scores (n,) that leave most nearly the ``share`` of
-    the ``mass`` (n,) below; None where all scores are the same."""
+    """The middle of the two neighbouring scores (n,) that leave most nearly the ``share`` of the
+    ``mass`` (n,) below; None if all scores are equal."""
     rows = np.flatnonzero(mass > NEGLIGIBLE * mass.max())
     order = rows[np.argsort(scores[rows])]  # equal scores in any order: only gaps are cut
     z, below = scores[order], np.cumsum(mass[order])  # mass at or below each score
@@ -344,24 +344,24 @@ def splitting_threshold(scores: FloatArray, mass: FloatArray, share: float) -> f
     if len(gaps) == 0:
         return None
     off = np.abs(below[gaps] - share * below[-1])
-    # equally good cuts differ by rounding: take the first of them
+    # equally good cuts may differ by rounding: take the first
     best = gaps[np.flatnonzero(off <= off.min() + _SAME * below[-1])[0]]
     return 0.5 * float(z[best] + z[best + 1])
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class NodeObjective(GatedObjective):
-    """What node k = (b, constant, theta) changes of eq. 5, square roots as quadratic forms::
+    """Terms of eq. 5 that depend on node k = (b, constant, theta), by lemma 1::
 
-        later    (m,)    risk above the gate less that below it, with weight and p
+        later    (m,)    risk of the upper side minus risk of the lower one, with weight and p
         fixed    (J,)    of J terminals: fixed + onward @ gate is p^l, the share that ends there
         onward   (J, m)  with p and the rows' share
         cost     (J,)    relaxed cost of each terminal's path with the weights ``start`` (c,)
-        price    (J, c)  what b^2 / 2 adds to it
-        l1       (c,)    rho / sigma, which multiplies b^2 / 2
+        price    (J, c)  factor of b^2 / 2 in it
+        l1       (c,)    rho / sigma, factor of b^2 / 2
 
-    ``copies`` of the classifier stand behind its upper and lower side. A leaf's gate is 1;
-    ``ridge`` is the quadratic form's diagonal, were every gate half open.
+    ``copies`` of the classifier are behind its upper and lower side. A leaf's gate is 1.
+    ``ridge`` is the diagonal of the quadratic form with every gate half open.
     """
 
     copies: FloatArray
@@ -381,7 +381,7 @@ class NodeObjective(GatedObjective):
         score = weights @ self.columns + (bias if self.constant else 0.0)
         gate = sigmoid(self.slope * (score - threshold)) if self.gated else np.ones(len(score))
         upper, lower = self.copies
-        count = 1.0 + upper * gate + lower * (1.0 - gate)  # how often the row's risk counts
+        count = 1.0 + upper * gate + lower * (1.0 - gate)  # multiplier of the row's risk
         arriving, miss = self.weight * self.reach, score - self.y
         risk = 0.5 * arriving * miss**2
         cost = self.cost + 0.5 * (self.price @ (weights**2 - self.start**2))  # lemma 1
@@ -412,7 +412,7 @@ def node_objective(
     *,
     constant: bool,
 ) -> NodeObjective:
-    """Eq. 5 around ``at`` as a function of node ``k``; ``columns`` have a weight there."""
+    """Eq. 5 around ``at`` as a function of node ``k`` and its weights of ``columns``."""
     tree, shape = at.model, at.model.shape
     weight, share = problem.weight[rows], problem.share[rows]
     below = sorted(shape.below(k) - {k})
@@ -420,7 +420,7 @@ def node_objective(
     risk = 0.5 * (problem.y[rows] - at.rows.scores[:, rows]) ** 2 * at.rows.risk_count[:, rows]
 
     def were(gate_of_k: float) -> tuple[FloatArray, FloatArray]:
-        """The risk below the node (m,), and what ends at its terminals (J, m), were its gate so."""
+        """Risk below the node (m,), and share ending at its terminals (J, m), at this gate."""
         gate, reach = at.rows.gate[:, rows], at.rows.reach[:, rows]
         gate[k] = gate_of_k
         for node in [k, *below]:
@@ -467,7 +467,7 @@ def optimise(
     settings: DescentSettings,
     progress: Callable[[int], None] = lambda done: None,
 ) -> Fitted:
-    """Fit the nodes in turns from ``start``; ``progress`` is called with the number of updates."""
+    """Fit the nodes in turns from ``start``; ``progress`` gets the number of updates."""
 
     def evaluated(tree: ClassifierTree, scores: FloatArray) -> Fitted:
         rows = flow(problem, tree.shape, tree.threshold, scores)

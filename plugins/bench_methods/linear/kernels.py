@@ -18,8 +18,8 @@ def descend(
     """Minimise b'Gb / 2 - slope'b + sum_j penalty_j |b_j| over b (d,), starting from b, in place.
     ``left`` (d,) is slope - Gb, which changes with b.
 
-    Coordinates in order; sweeps over all and sweeps over those not 0 take turns, until a sweep
-    over all moves none by more than ``tolerance``. Coordinates with G_jj = 0 are left alone.
+    Cyclic coordinate descent. Sweeps over all coordinates alternate with sweeps over the non-zero
+    ones, until a full sweep moves none by more than ``tolerance``. Coordinates with G_jj = 0 stay.
     """
     d = len(b)
     only_active = False

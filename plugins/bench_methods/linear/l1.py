@@ -1,4 +1,4 @@
-"""The l1 path: a linear model whose weights are charged by what their features cost.
+"""The l1 path: a linear model with each weight penalised by its feature's price.
 
 R. Tibshirani, "Regression shrinkage and selection via the lasso", JRSS B 58 (1996), with the
 penalty of each weight in proportion to its feature's price:
@@ -7,13 +7,13 @@ penalty of each weight in proportion to its feature's price:
 
 squared loss for ranking (on grades) and regression, logistic and softmax loss for classes; z are
 standardised columns, N counts copies. It is the baseline "L1" of Z. Xu et al. (ICML 2012) and of
-F. Nan and V. Saligrama (NIPS 2017), who do not say how the penalty is scaled [M].
+F. Nan and V. Saligrama (NIPS 2017). They do not state the scale of the penalty [M].
 
 tau = tradeoff x (mean loss of the best constant) / (price of all features), as everywhere. One
-fit follows ``tradeoff`` from where every weight is 0 downwards; its values are the operating
+fit decreases ``tradeoff`` from the value at which every weight is 0. Its values are the operating
 points, the last the least penalised. (With columns scaled by 1/c this is a lasso of alpha = tau,
-or a logistic regression of C = 1/(N tau).) Targets and grades are in units of their standard
-deviation, so that a weight is a number without dimension, as the price of having one is.
+or a logistic regression of C = 1/(N tau).) Targets and grades are divided by their standard
+deviation, so weights and their prices are dimensionless.
 
 Equations
     the path      bench_methods.linear.l1.L1._path
@@ -21,15 +21,15 @@ Equations
     c_j           bench_methods.linear.l1.MarginalPrices.charges
 
 Departures
-- ``refit``: at each point the weights of the chosen features are fitted anew without penalty, so
-  that they are not shrunk. Points that chose the same features are then one.
-- c_j is the price of feature j bought alone, and 0 from where features bought earlier on the path
-  have paid for all of its sensors (shared ones, the parents of a derived feature); the points
-  then do not minimise one convex function. A discount that leaves a price is not seen: a small
-  price in proportion to |b| lets in early what gains only b^2.
-- The charge is in proportion to the weight, though a large weight costs no more than a small one.
-- Free features have no penalty but a ridge of 1e-6, as has the refit. Where everything is free
-  all features are charged alike.
+- ``refit``: at each point the weights of the chosen features are refitted without penalty, to undo
+  shrinkage. Points with the same features are merged.
+- c_j is the price of feature j bought alone. It becomes 0 once features bought earlier on the path
+  have paid for all of its sensors (shared ones, the parents of a derived feature). The points then
+  do not minimise one convex function. Partial discounts are ignored: a small price, proportional
+  to |b|, would admit features early whose gain is only of order b^2.
+- The charge is proportional to the weight, although the actual price does not depend on it.
+- Free features and refits have only a ridge penalty of 1e-6. If everything is free, all features
+  are charged equally.
 - Missing cells count as the training mean. With K classes a feature has K weights, charged each.
 """
 
@@ -50,20 +50,20 @@ from bench_core.arrays import BoolArray, FloatArray, IntArray
 from bench_methods.linear.model import LinearPath, Scaling
 
 RIDGE = 1e-6
-"""Weight of b_j^2 / 2 on columns without penalty: separable or dependent ones would not settle."""
+"""Weight of b_j^2 / 2 without penalty: separable or dependent columns would not converge."""
 
 SWEEPS = 1000
 _BLOCK = 8192
 
 ALL = 1024
-"""Most columns that are all in the working set from the start."""
+"""Maximum number of columns for which the working set starts with all of them."""
 
 NOBODY = -1
 
 
 @dataclass(frozen=True)
 class L1:
-    """A linear model that pays for its weights, a whole path of trade-offs in one fit."""
+    """A linear model with l1 penalties by price; one fit gives a path of trade-offs."""
 
     name: ClassVar[str] = "l1"
     numerics: ClassVar[tuple[str, ...]] = ("numpy", "cpu")
@@ -72,16 +72,16 @@ class L1:
 
     points: int = param(60, "values of the trade-off on the path", least=1, most=MOST_POINTS - 1)
     least: float = param(
-        1e-4, "the smallest trade-off in units of the largest that buys anything", above=0, below=1
+        1e-4, "smallest trade-off, as a share of the largest with a purchase", above=0, below=1
     )
     refit: bool = param(
         True,
-        "fit the weights of the chosen features anew without penalty",
+        "refit the weights of the chosen features without penalty",
         search=among(True, False),
     )
     steps: int = param(300, "most gradient steps per point", least=1)
     tolerance: float = param(
-        1e-4, "a step that moves no weight by more than this share is the last", above=0, below=1
+        1e-4, "stop after a step that moves no weight by more than this share", above=0, below=1
     )
 
     def fit(
@@ -92,7 +92,7 @@ class L1:
         constant = constant_loss(name, objective, train)
         with one_blas_thread():
             scaling = Scaling.of(train)
-            # in these units the constant's loss is about 1, so that one tolerance fits all labels
+            # the constant's loss is then about 1, so one tolerance fits all labels
             spread = float(np.sqrt(2 * constant)) if name == "squared" and constant > 0 else 1.0
             base = np.asarray(objective.base(labels_of(train)), dtype=np.float64)
             start = LinearScores(base / spread, np.zeros((len(base), train.X.shape[1])))
@@ -100,7 +100,7 @@ class L1:
             squared = name == "squared"
             target = (train.y - base[0]) / spread if squared else train.y
             problem = PenalisedLoss(train, scaling, target, start.bias, squared)
-            # one label only: nothing to explain
+            # no feature is usable if all labels are equal
             usable = (scaling.scale > 0) & (constant > 1e-12)
             marginal, worth = MarginalPrices(prices), constant / spread**2
             path = self._path(problem, start, marginal, worth, usable, context)
@@ -125,8 +125,8 @@ class L1:
         usable: BoolArray,
         context: FitContext,
     ) -> list[tuple[float, LinearScores]]:
-        """The points, from the largest trade-off down; ``worth`` is the penalty of everything at a
-        trade-off of 1."""
+        """The points, from the largest trade-off down. ``worth`` is the penalty of all features at
+        a trade-off of 1."""
         # penalty of a weight of 1 at a trade-off of 1
         unit = marginal.charges() * worth
         out = np.where(usable, 0.0, np.inf)
@@ -156,15 +156,15 @@ class L1:
 
 
 def chosen(fitted: LinearScores) -> list[bool]:
-    """Which features have a weight."""
+    """Flag of each feature: True if it has a weight."""
     return [bool(column.any()) for column in fitted.weights.T]
 
 
 class MarginalPrices:
-    """Pairs of a feature and a priced sensor that it needs; the payer (s,) of each sensor, which
-    is the feature that bought it first. The price of everything is 1.
+    """Pairs of a feature and a priced sensor that it needs, and the payer (s,) of each sensor, the
+    feature that bought it first. All features together have price 1.
 
-    At first nothing is bought. Where everything is free, features are charged alike.
+    Nothing is bought at first. If everything is free, features are charged equally.
     """
 
     def __init__(self, prices: Prices) -> None:
@@ -177,16 +177,16 @@ class MarginalPrices:
         self.payer = np.full(prices.sensors, NOBODY)
 
     def charges(self) -> FloatArray:
-        """What a weight of 1 on each feature is charged (d,): nothing if others pay for all of
-        its sensors, else what it costs alone."""
+        """Charge for a weight of 1 on each feature (d,): 0 if others pay for all of its sensors,
+        else its price alone."""
         payer = self.payer[self.sensor]
         owes = (payer == NOBODY) | (payer == self.feature)
         some = np.bincount(self.feature, owes, len(self.alone)) > 0
         return np.where(some, self.alone, 0.0)
 
     def buy(self, weights: FloatArray) -> bool:
-        """Note what features with weights (K, d) buy, the largest weight first; whether that
-        makes any feature free."""
+        """Record purchases by features with weights (K, d), the largest weight first. Return True
+        if this makes a feature free."""
         before = self.charges()
         strength = np.abs(weights).max(axis=0)[self.feature]
         for i in np.argsort(-strength, kind="stable")[: np.count_nonzero(strength)]:
@@ -205,8 +205,8 @@ class LinearScores(NamedTuple):
 class PenalisedLoss:
     """The loss over all columns of ``train``, and over the working set, ``columns`` (k,).
 
-    The squared loss of ``target`` (n,) + ``constant`` (1,), which is its mean; or that of the
-    labels ``target``, the best constant (K,).
+    Squared loss: ``target`` (n,) has mean 0, the mean label ``constant`` (1,) taken off. Other
+    losses: ``target`` are the labels, ``constant`` (K,) the best constant.
     """
 
     def __init__(
@@ -237,19 +237,19 @@ class PenalisedLoss:
             gram += weighted.T @ z
             cross += weighted.T @ self.wanted[rows, 0]
         self.gram, self.cross = (gram + gram.T) / 2, cross
-        # of the squared loss the sums are enough
+        # the squared loss needs only the sums
         self.z = None if self.squared else self._standardised(slice(None))
 
     def gradient(self, bias: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Derivatives by bias (K,) and by the working set's weights (K, k)."""
-        if self.z is None:  # columns have mean 0, so that bias and weights do not meet
+        if self.z is None:  # columns have mean 0: bias and weights are separate
             return bias - self.mean, weights @ self.gram - self.cross
         off = self._off(self.z @ weights.T + bias, slice(None))
         return off.sum(axis=0), off.T @ self.z
 
     def slopes(self, fitted: LinearScores) -> FloatArray:
-        """The largest derivative by a weight of each column (d,), its sign dropped; no weight is
-        outside the working set."""
+        """Largest absolute derivative by a weight of each column (d,). Weights outside the working
+        set are 0."""
         if len(self.columns) == self.train.X.shape[1]:
             inside = self.gradient(fitted.bias, fitted.weights)[1]
             return np.asarray(np.abs(inside).max(axis=0))
@@ -269,7 +269,7 @@ class PenalisedLoss:
 
 
 def probabilities(scores: FloatArray) -> FloatArray:
-    """Of the classes (n, K), or, K = 1, of the second of two."""
+    """Class probabilities (n, K), or for K = 1 the probability of the second class (n, 1)."""
     if scores.shape[1] == 1:
         return np.asarray(1 / (1 + np.exp(-np.clip(scores, -500, 500))))
     p = np.exp(scores - scores.max(axis=1, keepdims=True))
@@ -277,20 +277,19 @@ def probabilities(scores: FloatArray) -> FloatArray:
 
 
 def blocks(n: int) -> Iterator[slice]:
-    """Rows standardised at a time: bounds the memory."""
+    """Slices of rows that are standardised together, to bound memory."""
     return (slice(start, start + _BLOCK) for start in range(0, n, _BLOCK))
 
 
 def minimise(
     problem: PenalisedLoss, penalty: FloatArray, start: LinearScores, steps: int, tolerance: float
 ) -> LinearScores:
-    """The minimum for the penalties (d,) (infinite: the weight stays 0), from ``start``.
+    """Minimise under the penalties (d,) (infinite: the weight stays 0), from ``start``.
 
-    Ends when no weight moves by more than ``tolerance`` times the largest in a step. Where there
-    are more than ALL columns, a point is solved on a working set of them, that of the points
-    before, which grows by columns whose gradient exceeds their penalty until there is none: time
-    and memory go with the columns that come into use. skglm solves such problems so, and with a
-    duality gap; it has no softmax.
+    Ends when no weight moves by more than ``tolerance`` times the largest in a step. With more than
+    ALL columns, a point is solved on a working set, starting from the previous point's. It grows by
+    columns whose gradient exceeds their penalty until there are none. Time and memory then depend
+    on the columns in use. skglm does the same with a duality gap, but has no softmax.
     """
     while True:
         inside = problem.columns
@@ -302,7 +301,7 @@ def minimise(
         outside[inside] = False
         if not outside.any():
             return start
-        # moves are judged by the largest weight
+        # tolerances are relative to the largest weight
         size = max(1.0, float(np.abs(found.weights).max(initial=0.0)))
         excess = np.where(outside, problem.slopes(start) - penalty, 0.0)
         more = np.flatnonzero(excess > tolerance * size * problem.lipschitz)
@@ -323,9 +322,9 @@ def _fista(
 
         B = argmin  <gradient at Z, B - Z> + L/2 (B - Z)' G (B - Z) + penalties,      G = Z'WZ,
 
-    is solved by coordinate descent on G, which is made once. Steps are extrapolated (A. Beck and
-    M. Teboulle, "FISTA", 2009) and restarted where the gradient of the step turns (B. O'Donoghue
-    and E. Candes, 2015).
+    is solved by coordinate descent on G, which is computed once. Steps are extrapolated (A. Beck
+    and M. Teboulle, "FISTA", 2009), with adaptive restart by the gradient (B. O'Donoghue and
+    E. Candes, 2015).
     """
     from bench_methods.linear.kernels import descend
 

@@ -1,4 +1,4 @@
-"""Models over standardised columns: what they share, and linear scores at the points of a path.
+"""Models over standardised columns, and linear scores at the points of a path.
 
 Standardised columns have mean 0 and variance 1; their missing cells are 0, the training mean.
 """
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 class Scaling(Stored):
     """z = (x - mean) / scale; a missing or infinite cell has z = 0.
 
-    ``mean`` (d,) is over the known cells, ``scale`` (d,) the root of the mean of (x - mean)^2
-    over all rows, missing cells counting 0; it is 0 for a column that does not vary, whose z is 0.
+    ``mean`` (d,) is over the known cells. ``scale`` (d,) is the root mean of (x - mean)^2 over all
+    rows, a missing cell counting 0. A constant column has scale 0 and z = 0.
     """
 
     mean: FloatArray
@@ -33,7 +33,7 @@ class Scaling(Stored):
 
     @classmethod
     def of(cls, train: Examples) -> Scaling:
-        """Learn it from training rows, copies counted."""
+        """Fit to training rows, copies counted."""
         mass = train.weights
         d = train.X.shape[1]
         mean, scale = np.zeros(d), np.zeros(d)
@@ -47,23 +47,23 @@ class Scaling(Stored):
             off = np.zeros(len(x))
             off[known] = x[known] - mean[j]
             scale[j] = np.sqrt(np.average(off**2, weights=mass))
-            # a rounded mean of equal cells need not equal them
+            # the mean of equal cells may differ from them by rounding
             if scale[j] <= 1e-12 * max(abs(mean[j]), np.finfo(np.float64).tiny):
                 scale[j] = 0.0
         return cls(mean, scale)
 
     def only(self, which: IntArray) -> Scaling:
-        """That of some columns."""
+        """The scaling of some columns."""
         return Scaling(self.mean[which], self.scale[which])
 
     @property
     def factor(self) -> FloatArray:
-        """1 / scale (d,), 0 where that is 0."""
+        """1 / scale (d,), or 0 where the scale is 0."""
         one: FloatArray = np.ones_like(self.scale)
         return np.divide(one, self.scale, out=np.zeros_like(one), where=self.scale > 0)
 
     def columns(self, X: Float32Array) -> FloatArray:
-        """Rows X (n, d) as z (n, d); a cell depends on nothing but itself."""
+        """Rows X (n, d) as z (n, d), cell by cell."""
         z = X.astype(np.float64)
         missing = ~np.isfinite(z)
         z[missing] = 0.0
@@ -75,7 +75,7 @@ class Scaling(Stored):
 
 @dataclass(frozen=True, eq=False)
 class ScaledModel(Stored):
-    """A model over standardised columns, for which all rows pay alike."""
+    """A model over standardised columns; all rows pay the same."""
 
     scaling: Scaling
     prices: Prices
@@ -89,14 +89,14 @@ class ScaledModel(Stored):
     def prediction(
         self, point: Mapping[str, int | float], scores: FloatArray, read: BoolArray
     ) -> Prediction:
-        """That of scores (n, K) for which the features ``read`` (d,) were bought."""
+        """Prediction with scores (n, K) and the price of the features ``read`` (d,)."""
         bill = Bill.for_features(self.prices, read)
         shaped = np.ascontiguousarray(scores[:, 0] if scores.shape[1] == 1 else scores)
         return Prediction(dict(point), shaped, {"path": bill, "model": bill})
 
     def served(self, bias: FloatArray, **sums: Any) -> Program:
-        """A program of one step, with these columns or kernel; a row that buys nothing has its
-        bias for an answer."""
+        """A program of one step with these columns or kernel. A row that buys nothing is scored
+        by the bias."""
         from bench_core.serving import Program, Step, Stop, no_trees
 
         none = np.zeros(0, dtype=np.int64)
@@ -114,9 +114,9 @@ class ScaledModel(Stored):
 class LinearPath(ScaledModel):
     """P points with ``weights`` (P, K, d) over standardised columns and ``bias`` (P, K).
 
-    It is no path of staged models: all points share one standardised block. All rows pay alike.
-    Columns are added one after the other in float64, so that a row's scores have the same bits in
-    any block. ``facts`` are JSON values that the learner wants kept.
+    Unlike in a path of staged models, all points share one standardised block. All rows pay the
+    same. Columns are added one by one in float64, so a row's scores are bit-identical in any
+    block. ``facts`` are JSON values from the learner.
     """
 
     independent_rows: ClassVar[bool] = True

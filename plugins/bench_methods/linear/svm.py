@@ -1,14 +1,14 @@
-"""Support vector machines with RBF kernels: accurate, and they read every feature.
+"""Support vector machines with RBF kernels: accurate, but they read every feature.
 
-C. Cortes and V. Vapnik, "Support-vector networks", Machine Learning 20 (1995), as scikit-learn's
-``SVC`` solves it, over standardised columns with
+C. Cortes and V. Vapnik, "Support-vector networks", Machine Learning 20 (1995), solved by
+scikit-learn's ``SVC`` over standardised columns with
 
     k(x, v) = exp(-gamma |x - v|^2).
 
 ``rbf-svm`` is the expensive classifier f0 of F. Nan and V. Saligrama, "Adaptive classification for
 prediction under a budget", NIPS 2017. ``svm-average-kernel`` is a baseline of Z. Xu et al., "The
-greedy miser", ICML 2012: one kernel for each descriptor, and one machine on their average. There
-is no trade-off: a row pays for all features.
+greedy miser", ICML 2012: one kernel per descriptor and one machine on their average. There is no
+trade-off: a row pays for all features.
 
 Equations
     k(x, v)       bench_methods.linear.svm.Kernels.averages
@@ -16,16 +16,16 @@ Equations
     A, B          bench_models.calibration.platt
 
 Departures
-- What bandwidths, C and probabilities the papers used is not in them [M]: ``gamma`` is by default
-  one over the number of columns of a kernel (columns have variance 1), C is 10.
-- K classes are K machines, one against the rest each.
-- Scores are margins. ``probability = "platt"`` makes log-odds of them, A margin + B, fitted to the
-  margins of a fifth of the rows by a machine trained on the rest (J. Platt, 1999).
-- At most ``max_rows`` training rows, drawn by the run's seed: training time and memory grow with
+- The papers do not state bandwidths, C and probabilities [M]. The default ``gamma`` is one over the
+  number of columns of a kernel (columns have variance 1); the default C is 10.
+- K classes are K one-vs-rest machines.
+- Scores are margins. ``probability = "platt"`` converts them to log-odds A margin + B. A and B are
+  fitted to a fifth of the rows by a machine trained on the rest (J. Platt, 1999).
+- At most ``max_rows`` training rows are used, drawn by the run's seed: time and memory grow with
   their square.
-- A descriptor is a set of features that share sensors; a feature of its own is a descriptor. On
-  outputs of a descriptor's SVMs its kernel is one of these outputs: the paper's kernels are those
-  of the descriptors themselves (``scene15(features=raw)``).
+- A descriptor is a set of features that share sensors, or a single feature. If features are outputs
+  of a descriptor's SVMs, its kernel is computed on these outputs. The paper's kernels are computed
+  on the descriptors (``scene15(features=raw)``).
 - Missing cells count as the training mean.
 """
 
@@ -58,15 +58,15 @@ from bench_methods.linear.model import ScaledModel, Scaling
 if TYPE_CHECKING:
     from bench_core.serving import Program
 
-HELD_OUT = 5  # one row in so many calibrates the margins
-_PAIRS = 1 << 22  # of a row and a vector looked at together: 32 MB
+HELD_OUT = 5  # one row in this many calibrates the margins
+_PAIRS = 1 << 22  # pairs of a row and a vector in memory at a time: 32 MB
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Kernels(Stored):
     """The average of G kernels exp(-gamma_g |z_g - v_g|^2).
 
-    Kernel g looks at ``columns[start[g]:start[g + 1]]``.
+    Kernel g reads ``columns[start[g]:start[g + 1]]``.
     """
 
     columns: IntArray
@@ -75,14 +75,14 @@ class Kernels(Stored):
 
     @classmethod
     def of(cls, groups: Sequence[IntArray], gamma: float | None) -> Kernels:
-        """A kernel for each group of columns; ``gamma`` None: one over their number."""
+        """A kernel for each group of columns; ``gamma`` None: one over the group's size."""
         sizes = np.array([len(g) for g in groups], dtype=np.int64)
         widths = 1.0 / np.maximum(1, sizes) if gamma is None else np.full(len(groups), gamma)
         columns = np.concatenate([*groups, np.zeros(0, dtype=np.int64)]).astype(np.int64)
         return cls(columns, np.concatenate([[0], np.cumsum(sizes)]), widths.astype(np.float64))
 
     def averages(self, z: FloatArray, vectors: FloatArray) -> FloatArray:
-        """Of all pairs of a row (n, d) and a vector (S, d), (n, S)."""
+        """Average kernel (n, S) of all pairs of a row (n, d) and a vector (S, d)."""
         from scipy.spatial.distance import cdist
 
         total = np.zeros((len(z), len(vectors)))
@@ -92,7 +92,7 @@ class Kernels(Stored):
         return total / max(1, len(self.gamma))
 
     def scores(self, z: FloatArray, vectors: FloatArray, weights: FloatArray) -> FloatArray:
-        """The averages (n, S) times the weights (K, S): (n, K), a block of rows at a time."""
+        """The averages (n, S) times the weights (K, S): (n, K), computed in blocks of rows."""
         found, size = np.zeros((len(z), len(weights))), max(1, _PAIRS // max(1, len(vectors)))
         with one_blas_thread():
             for i in range(0, len(z), size):
@@ -113,7 +113,7 @@ class KernelMachine(ScaledModel):
     kernels: Kernels
 
     def predict_path(self, features: Features) -> Iterator[Prediction]:
-        """The one prediction."""
+        """Yield the only prediction."""
         z = self.columns(features)
         scores = self.kernels.scores(z, self.vectors, self.coefficients) + self.bias
         read = np.zeros(self.prices.features, dtype=bool)
@@ -134,7 +134,7 @@ class KernelMachine(ScaledModel):
                 gamma=kernels.gamma,
                 vectors=np.ascontiguousarray(self.vectors[:, own].T),
                 coefficients=self.coefficients / max(1, len(kernels.gamma)),
-                tile=256,  # vectors whose distances stay in the nearest cache
+                tile=256,  # vectors whose distances fit in the L1 cache
             )
         return self.served(self.bias, kernel=kernel)
 
@@ -167,7 +167,7 @@ class RBFSVM:
     ) -> KernelMachine:
         """Train one machine, or one per class; ``valid`` is not used.
 
-        Raises InputError where only one class is present.
+        Raises InputError if only one class is present or no feature varies.
         """
         if len(np.unique(train.y)) < 2:
             raise InputError(
@@ -199,14 +199,14 @@ class RBFSVM:
         )
 
     def _groups(self, scaling: Scaling, prices: Prices) -> list[IntArray]:
-        """The columns of each kernel."""
+        """Columns of each kernel."""
         return [np.flatnonzero(scaling.scale > 0)]
 
     def _machine(
         self, kernels: Kernels, z: FloatArray, positive: BoolArray, mass: FloatArray, rng: Generator
     ) -> tuple[FloatArray, float]:
         """Coefficients of the training rows (n,) and the intercept of one machine."""
-        if positive.all() or not positive.any():  # a class that no row here has
+        if positive.all() or not positive.any():  # only one class is present
             return np.zeros(len(z)), 1.0 if positive.all() else -1.0
         rows = np.arange(len(z))
         coefficients, intercept = self._solved(kernels, z, positive, mass, rows)
@@ -236,7 +236,7 @@ class RBFSVM:
             cache_size=500,
         )
         inputs = chosen[:, kernels.columns] if plain else kernels.averages(chosen, chosen)
-        with one_blas_thread():  # products of more than 10000 columns would be shared by threads
+        with one_blas_thread():  # BLAS would split products of over 10000 columns among threads
             machine.fit(inputs, positive[rows], sample_weight=mass[rows])
         coefficients = np.zeros(len(z))
         coefficients[rows[machine.support_]] = machine.dual_coef_[0]
@@ -258,10 +258,9 @@ class AverageKernelSVM(RBFSVM):
 
 
 def descriptors(prices: Prices) -> list[IntArray]:
-    """Features that are joined by sensors in common, the sets in order of their first feature."""
+    """Sets of features connected by shared sensors, in order of their first feature."""
     from scipy.sparse.csgraph import connected_components
 
-    # features that share a sensor are joined
     _, label = connected_components(prices.needs @ prices.needs.T, directed=False)
     order = np.argsort(label, kind="stable")
     groups = np.split(order, np.flatnonzero(np.diff(label[order])) + 1)
@@ -269,12 +268,12 @@ def descriptors(prices: Prices) -> list[IntArray]:
 
 
 def sampled(train: Examples, rows: int, rng: Generator) -> Examples:
-    """The distinct training rows, or ``rows`` of them, every copy as likely.
+    """Distinct training rows, or a sample of ``rows`` of them, every copy equally likely.
 
-    Equal rows with equal labels become one with a multiplicity, where the first of them stood:
-    physical copies then give the same machine to the last bit, however loosely it is solved.
+    Equal rows with equal labels are merged into the first one, with a multiplicity. Physical copies
+    then give a bit-identical machine at any solver tolerance.
     """
-    # rows as bytes, so that equal ones are found
+    # compare rows as bytes
     table = np.ascontiguousarray(np.column_stack([train.X.astype(np.float64), train.y]))
     as_bytes = table.view(np.dtype((np.void, table.itemsize * table.shape[1])))[:, 0]
     _, first, place = np.unique(as_bytes, return_index=True, return_inverse=True)

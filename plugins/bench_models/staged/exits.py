@@ -1,12 +1,11 @@
-"""A chain that rows may leave at any of its stages, and rules that say who goes on.
+"""A chain that rows may leave at any of its stages, and rules for leaving.
 
-Whether a row leaves changes nothing of what it has seen and paid so far. So all rows are walked
-through the whole chain once, for the full model, and every setting only picks the stage
-at which each row left: twenty settings cost little more than one.
+An exit does not change the row's scores and payments up to there. So all rows are walked through
+the complete chain once, and every setting only picks the stage at which each row left. Twenty
+settings cost little more than one.
 
-What counts for a rule is a row's partial score among the rows of its query that are still on their
-way. Rows without queries are alone: nothing is known of others. ``ExitRule`` compares with a value,
-``Sentinels`` are classifiers on inputs that cost nothing.
+A rule uses a row's partial score among the remaining rows of its query. Rows without queries are
+treated alone. ``ExitRule`` compares with a value, ``Sentinels`` are classifiers on free inputs.
 """
 
 from __future__ import annotations
@@ -35,13 +34,13 @@ if TYPE_CHECKING:
 
 
 class ExitState:
-    """How n rows ended under each of P settings, filled while they leave."""
+    """The last stage, score and bill of n rows under each of P settings, filled as they leave."""
 
     def __init__(self, settings: int, rows: int, outputs: int, words: int) -> None:
         shape = (settings, rows)
         self.on = np.ones(shape, dtype=bool)  # still on their way
         self.stage = np.zeros(shape, dtype=np.int64)  # the last one evaluated
-        # of that stage
+        # at that stage
         self.scores = np.zeros((*shape, outputs))
         self.bits = np.zeros((*shape, words), dtype=np.uint64)
         self.splits = np.zeros(shape)
@@ -49,7 +48,7 @@ class ExitState:
     def leave(
         self, who: BoolArray, stage: int, scores: FloatArray, bits: BitArray, splits: FloatArray
     ) -> None:
-        """The rows ``who`` (P, n) leave after ``stage`` with what they have there."""
+        """Record that the rows ``who`` (P, n) leave after ``stage``."""
         setting, row = np.nonzero(who)
         self.stage[setting, row] = stage
         self.scores[setting, row] = scores[row]
@@ -60,12 +59,12 @@ class ExitState:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ExitRule(Stored):
-    """Who goes on at exit e under setting p, with v = ``values[p, e]``; values are (P, E).
+    """Conditions for going on at exit e under setting p, with v = ``values[p, e]`` of (P, E).
 
-    ``score``: score >= v. ``proximity``: score >= that of the ``k``-th best survivor of the query
-    - v; all, while fewer than k survive. ``rank``: at most v - 1 survivors of the query score
-    higher. ``capacity``: at most v - 1 of the survivors that stand before it in the query do.
-    ``class``: the largest class probability is at most v.
+    ``score``: score >= v. ``proximity``: score >= the ``k``-th best survivor's in the query - v;
+    all, while fewer than k survive. ``rank``: at most v - 1 survivors of the query score higher.
+    ``capacity``: at most v - 1 survivors precede it in the query. ``class``: the largest class
+    probability is at most v.
     """
 
     kind: str
@@ -75,11 +74,11 @@ class ExitRule(Stored):
     def stays(
         self, exit: int, scores: FloatArray, rows: ExitState, groups: QueryGroups
     ) -> BoolArray:
-        """Which ``rows`` on their way go on, (P, n), by their ``scores`` (n, K)."""
+        """True for ``rows`` that go on, (P, n), by their ``scores`` (n, K)."""
         return passing(self.kind, self.values[:, exit], self.k, scores, rows.on, groups)
 
     def gate(self, setting: int, exit: int) -> dict[str, Any]:
-        """The gate of an exit under one setting, as a step of a program has it."""
+        """The gate of an exit under one setting, in the form of a program's step."""
         return {"gate": self.kind, "value": float(self.values[setting, exit]), "k": self.k}
 
     @property
@@ -98,9 +97,9 @@ class Sentinels:
     def stays(
         self, exit: int, scores: FloatArray, rows: ExitState, groups: QueryGroups
     ) -> BoolArray:
-        """Which ``rows`` go on, (P, n); the splits evaluated to find out are theirs.
+        """True for ``rows`` that go on, (P, n); evaluated splits are added to them.
 
-        Documents that left count with the score they left with.
+        Documents that left keep the score of their exit.
         """
         from bench_trees.inference import Steps, Walked, walk
 
@@ -118,7 +117,7 @@ class Sentinels:
         return stays
 
     def gate(self, setting: int, exit: int) -> dict[str, Any]:
-        """The gate of an exit under one setting, as a step of a program has it."""
+        """The gate of an exit under one setting, in the form of a program's step."""
         return {
             "gate": "sentinel",
             "value": float(self.least[setting]),
@@ -157,11 +156,11 @@ class Sentinels:
 class ExitModel(Stored):
     """A chain of always-pass stages, a rule for its exits, and one operating point per setting.
 
-    The exits are all stages but the last. ``points`` name the settings of the rule; at the end
-    the full model, from which nobody leaves, is added as ``full``. ``combine`` says what a row
-    scores after a stage: ``"last"`` the stage's score; ``"min"`` the smallest so far; ``"and"``
-    the log-odds of the product of the stages' probabilities so far. In queries, rows that left
-    score below all that did not, by exit and then by score.
+    The exits are all stages except the last. ``points`` name the settings of the rule; the full
+    model, which no row leaves, follows as ``full``. ``combine`` defines a row's score after a
+    stage: ``"last"`` the stage's score; ``"min"`` the smallest so far; ``"and"`` the log-odds of
+    the product of the stages' probabilities so far. In queries, rows that left score below all
+    survivors, by exit and then by score.
     """
 
     chain: StagedModel
@@ -172,17 +171,17 @@ class ExitModel(Stored):
 
     @property
     def reads_order(self) -> bool:
-        """Whether the order of a query's rows decides who leaves: the audit then keeps it."""
+        """True if the order of a query's rows decides the exits: the audit then keeps it."""
         return isinstance(self.rule, ExitRule) and self.rule.kind == "capacity"
 
     @property
     def ensemble(self) -> Ensemble | None:
-        """The trees, where the full model adds them up."""
+        """The trees if the full model adds them up."""
         return self.chain.ensemble if self.combine == "last" and self.chain.adds_up else None
 
     @property
     def facts(self) -> Mapping[str, Any]:
-        """What the learner wants kept."""
+        """Facts that the learner keeps."""
         return self.chain.facts
 
     @property
@@ -214,7 +213,7 @@ class ExitModel(Stored):
     def program(self, point: Mapping[str, int | float]) -> Program:
         """The chain under one setting, for serving; every stage is a stop.
 
-        Behind an exit that no row passes, whose probability would have to be 0, nothing is kept.
+        Stages behind an exit that no row passes (a probability of 0) are left out.
         """
         from bench_core.serving import REJECT, Stop
         from bench_models.staged.program import first_steps, place_of, program_of

@@ -1,4 +1,4 @@
-"""The staged model itself: one prediction loop and one meter for all learners of this form."""
+"""The staged model: one prediction loop and one meter for all learners of this form."""
 
 from __future__ import annotations
 
@@ -38,17 +38,16 @@ if TYPE_CHECKING:
 class StagedModel:
     """Stages over the trees of ``ensemble`` and raw columns, billed by ``prices``.
 
-    ``points`` rise by stage and end with the last stage; at most 100. ``rejected`` says what
-    rows score whose way ended at a gate that did not let them pass: ``"score"`` that of their
-    last stage; ``"below"`` below every survivor of their query, by exit stage and then by stage
-    score (rows without queries keep their stage's score); a number: that value. ``facts`` are
-    JSON values that the learner wants kept.
+    ``points`` rise by stage and end with the last stage; at most 100. ``rejected`` defines the
+    score of rows that failed a gate. ``"score"``: the score of their last stage. ``"below"``: below
+    every survivor of their query, by exit stage and then by stage score (rows without queries keep
+    their stage's score). A number: that value. ``facts`` are JSON values kept for the learner.
 
-    Bills. ``path`` charges the sensors on the row's own path through every tree evaluated for
-    it, the multipliers of the splits on these paths, and the trees; each once per row. ``model``
-    charges every sensor of every tree of non-zero weight in the stages reached, each such tree,
-    and the splits of its longest path. Raw columns cost their sensors in both. A tree without
-    a split is a constant and costs nothing.
+    Bills. ``path`` charges the sensors on the row's path through every tree evaluated for it, the
+    multipliers of the splits on these paths, and the trees; each once per row. ``model`` charges
+    every tree of non-zero weight in the stages reached, with all its sensors and the splits of its
+    longest path. Raw columns cost their sensors in both. A tree without a split is a constant and
+    costs nothing.
     """
 
     concurrent: ClassVar[bool] = True
@@ -67,12 +66,12 @@ class StagedModel:
 
     @property
     def independent_rows(self) -> bool:
-        """True if all rows go the same way: scores of rows that left may depend on other rows."""
+        """True if all rows take one route: scores of rejected rows may depend on other rows."""
         return all(stage.bar is None for stage in self.stages)
 
     @property
     def adds_up(self) -> bool:
-        """Whether every row scores the base plus all trees, each once and as it is."""
+        """True if every row's score is the base plus all trees, each once with weight 1."""
         trees, later = self.ensemble, self.stages[1:]
         if trees is None or not self.independent_rows or not all(stage.carry for stage in later):
             return False
@@ -84,16 +83,16 @@ class StagedModel:
 
     @property
     def marks(self) -> tuple[str, ...]:
-        """That its trees diverged, if they did."""
+        """``DIVERGED`` if its trees diverged."""
         return (DIVERGED,) if self.ensemble is not None and self.ensemble.diverged else ()
 
     @property
     def stage_tree(self) -> StageTree | None:
-        """Where rows go different ways."""
+        """The tree of routes, None if all rows take one."""
         return None if self.independent_rows else self.ways()
 
     def ways(self) -> StageTree | None:
-        """The stages, with what the way to the end of each may buy; None for too many."""
+        """The stages, with the purchases on the route to each; None for too many stages."""
         if len(self.stages) > MOST_POINTS:
             return None
         way = Acquired(self._costs.bits, self.prices.sensors).unpack()
@@ -118,13 +117,13 @@ class StagedModel:
     ) -> Iterator[tuple[FloatArray, BitArray, FloatArray]]:
         """Scores (n, K), sensors (n, w) and splits (n,) of all rows after every stage.
 
-        For chains that always pass; what is handed out belongs to the walk.
+        For chains that always pass; the arrays returned belong to the walk.
         """
         for rows in self._walked(features, range(len(self.stages))):
             yield rows.score, rows.bits, rows.splits
 
     def bills(self, last: IntArray, bits: BitArray, splits: FloatArray) -> dict[str, Bill]:
-        """The bills of n rows that ended at the stages ``last`` (n,), with what they paid."""
+        """The bills of n rows that ended at the stages ``last`` (n,), from their payments."""
         costs, sensors = self._costs, self.prices.sensors
         trees = costs.trees[last]
         whole = Acquired(costs.bits[last], sensors)
@@ -174,7 +173,7 @@ class StagedModel:
 
     @cached_property
     def dictionary(self) -> Ensemble:
-        """The trees, none where there are no trees."""
+        """The trees; an empty ensemble if there are none."""
         from bench_trees import Ensemble
 
         none = np.zeros(self.outputs)
@@ -191,7 +190,7 @@ class StagedModel:
 
     @cached_property
     def _walks(self) -> dict[tuple[int, ...], BlockWalk]:
-        """By the stages after which rows are looked at."""
+        """Walks by the stages after which rows are shown."""
         return {}
 
     def _walked(self, features: Features, shown: Sequence[int]) -> Iterator[Rows]:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def place_of(point: Mapping[str, Any], points: Sequence[Mapping[str, Any]]) -> int:
-    """Where a point stands on a path. Raises UsageError where it does not."""
+    """The index of a point on a path. Raises UsageError for an unknown point."""
     for place, other in enumerate(points):
         if dict(other) == dict(point):
             return place
@@ -41,7 +41,7 @@ def program_of(
     stops: Sequence[Stop],
     rejected: str | float,
 ) -> Program:
-    """Steps over trees; a row that buys nothing has the first one's constant for an answer."""
+    """Steps over trees as a program; a row that buys nothing gets the first step's constant."""
     return compact(
         Program(
             outputs=len(steps[0].bias),

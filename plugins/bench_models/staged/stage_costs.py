@@ -1,4 +1,4 @@
-"""Stages as steps of a program, and what the ways through them may cost."""
+"""Stages as steps of a program, and the most that the routes through them cost."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 
 
 class StageCosts:
-    """The ``steps`` of S stages, and costs of the way to each, stages before it included."""
+    """The ``steps`` of S stages, and costs of the route to each, earlier stages included."""
 
     def __init__(self, stages: Sequence[Stage], ensemble: Ensemble, prices: Prices) -> None:
         from bench_trees.inference import Needs, lay_out
 
         tree_bits, self.steps = sensor_bits(ensemble, prices), list[Step]()
         seen = np.zeros((len(stages), ensemble.trees), dtype=bool)
-        # (S, w) sensors of every tree and column on the way
+        # (S, w) sensors of every tree and column on the route
         self.bits = np.zeros((len(stages), tree_bits.shape[1]), dtype=np.uint64)
         for k, (stage, parent) in enumerate(zip(stages, parents(stages), strict=True)):
             if parent >= 0:
@@ -43,7 +43,7 @@ class StageCosts:
 
 
 def _step(stage: Stage, seen: FloatArray) -> Step:
-    """A stage as a step, where trees (T,) were ``seen`` before on the way."""
+    """A stage as a step, where trees (T,) were ``seen`` earlier on the route."""
     entries = np.asarray(stage.entries, dtype=np.int64)
     weights = np.asarray(stage.weights, dtype=np.float64)
     tree, column = (weights != 0) & (entries < len(seen)), (weights != 0) & (entries >= len(seen))

@@ -1,4 +1,4 @@
-"""The values that describe a staged model: stages and operating points; their state."""
+"""The values that describe a staged model: stages and operating points, with their state."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -8,27 +8,27 @@ import numpy as np
 
 from bench_core.arrays import FloatArray, IntArray
 
-END = -1  # as ``then`` or ``otherwise``: the row's way ends here
+END = -1  # as ``then`` or ``otherwise``: the row's route ends here
 MOST_POINTS = 100
 
 Rejected = Literal["score", "below"] | float
-"""What a row scores whose way ended below a bar."""
+"""The score of a row that ended below a bar."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Stage:
-    """One stage: ``weights`` (m,) over dictionary ``entries`` (m,), and where a row goes next.
+    """One stage: ``weights`` (m,) over dictionary ``entries`` (m,), and a row's next stage.
 
     With T trees, entry e < T is tree e and entry e >= T is raw column e - T. Trees are summed
-    first, then columns, each in the order given; a missing raw cell adds nothing. Entries of
-    zero weight cost nothing. A tree adds to its own output, a column to the first.
+    first, then columns, each in the order given; a missing raw cell adds nothing. Entries of zero
+    weight cost nothing. A tree adds to its own output, a column to the first.
     """
 
     entries: IntArray  # (m,)
     weights: FloatArray  # (m,)
     bias: FloatArray  # (K,)
-    carry: bool = False  # on top of the score of the stage before
-    bar: float | None = None  # the least score that passes; None: all rows do
+    carry: bool = False  # on top of the previous stage's score
+    bar: float | None = None  # the least score that passes; None: all rows pass
     then: int = END  # the stage of rows that pass
     otherwise: int = END
 
@@ -40,22 +40,24 @@ class Stage:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Point:
-    """An operating point: stages ``0..stage`` are evaluated, and rows end where they then are."""
+    """An operating point: stages ``0..stage`` are evaluated, and rows end where they are."""
 
-    stage: int  # whose gate is not applied
+    stage: int  # its gate is not applied
     values: Mapping[str, int | float]  # ``Prediction.point``
 
 
 def parents(stages: Sequence[Stage]) -> IntArray:
     """The stage that each stage is entered from, -1 for the first.
 
-    Raises ValueError where one is entered from two stages, from none, or from a later one.
+    Raises ValueError where a stage is entered from two stages, from none, or from a later one.
     """
     parent = np.full(len(stages), -1, dtype=np.int64)
     for k, stage in enumerate(stages):
         for onward in stage.onward:
             if not k < onward < len(stages) or parent[onward] >= 0:
-                raise ValueError(f"stage {k} leads to stage {onward}, an earlier one or twice")
+                raise ValueError(
+                    f"stage {k} leads to stage {onward}, which is earlier or has another parent"
+                )
             parent[onward] = k
     lost = np.flatnonzero(parent[1:] < 0) + 1
     if len(lost):

@@ -1,11 +1,11 @@
 """CatBoost's JSON model: oblivious trees, and the plain trees of other growing policies.
 
-A split's bit is x > border, in float32. Missing values by the feature's treatment: below every
-border, above every border, or compared as they are, which is never above. In an oblivious tree
-every row evaluates one split per level, level i giving bit i of the leaf's number; written out as
-a binary tree the last level stands at the root, and each way holds every split of the tree.
+A split's bit is x > border, in float32. Missing values follow the feature's treatment: below every
+border, above every border, or compared as NaN, which is never above. In an oblivious tree every row
+evaluates one split per level, level i giving bit i of the leaf's number. As a binary tree it has
+the last level at the root, and each path has every split.
 
-With K classes a leaf holds K values, so the trees are those of ``Imported.vectors``.
+With K classes a leaf holds K values, stored in ``Imported.vectors``.
 """
 
 from collections.abc import Mapping, Sequence
@@ -37,7 +37,7 @@ _DEEPEST = 16
 
 @complete("CatBoost")
 def from_catboost(document: Mapping[str, Any]) -> Imported:
-    """The trees of a parsed model; ModelError in one line where it is none."""
+    """The trees of a parsed model; raises a one-line ModelError for anything else."""
     loss = str(document["model_info"]["params"]["loss_function"]["type"])
     if loss not in _KINDS:
         raise ModelError(f"its loss {loss!r} is not one that can be imported")
@@ -66,7 +66,7 @@ def from_catboost(document: Mapping[str, Any]) -> Imported:
 
 
 def _columns(info: Mapping[str, Any]) -> tuple[list[bool], tuple[str, ...]]:
-    """Whether NaN lies above every border, for each float feature; their names if all have one."""
+    """For each float feature True if NaN is above every border; the names if all have one."""
     for kind in ("categorical_features", "text_features", "embedding_features"):
         if info.get(kind):
             raise ModelError(f"it has {kind.replace('_', ' ')}, which cannot be imported")
@@ -79,7 +79,7 @@ def _columns(info: Mapping[str, Any]) -> tuple[list[bool], tuple[str, ...]]:
 
 
 def _split(split: Mapping[str, Any], above: Sequence[bool]) -> tuple[int, float, bool]:
-    """Column, border and whether NaN goes left (is not above)."""
+    """Column, border, and True if NaN goes left (is not above)."""
     if split.get("split_type", "FloatFeature") != "FloatFeature":
         raise ModelError("it has a categorical split, which cannot be imported")
     own = int(split["float_feature_index"])
@@ -89,7 +89,7 @@ def _split(split: Mapping[str, Any], above: Sequence[bool]) -> tuple[int, float,
 def _oblivious(
     tree: Mapping[str, Any], above: Sequence[bool], outputs: int
 ) -> tuple[Tree, Float64Array]:
-    """The tree, its leaf values numbering leaves, and the leaves (2^depth, K)."""
+    """The tree, with leaf numbers as its leaf values, and the leaves (2^depth, K)."""
     splits = [_split(s, above) for s in tree.get("splits") or ()][::-1]  # the root is the last
     depth = len(splits)
     if depth > _DEEPEST:
@@ -115,7 +115,7 @@ def _plain(
     """The same for nested splits."""
     nodes: list[list[Any]] = []
     leaves: list[Float64Array] = []
-    waiting = [(tree, -1, 0)]  # what is described, place of its parent, which field names it
+    waiting = [(tree, -1, 0)]  # node, place of its parent, parent's field for it
     while waiting:
         described, parent, side = waiting.pop()
         if parent >= 0:

@@ -1,8 +1,8 @@
-"""Splits on sets of categories, and others that one threshold cannot hold, as chains of splits.
+"""Splits on sets of categories, and others that need several thresholds, as chains of splits.
 
-LightGBM and XGBoost send a row by whether the code of its category is in a set. A chain asks for
-ranges of codes one after the other, or, where each category has a feature of 0 and 1, for these.
-The branches below are copied to every end of the chain.
+LightGBM and XGBoost test whether a row's category code is in a set. A chain tests one range of
+codes after another, or, for one-hot columns, one feature of 0 and 1 after another. The branches
+below are copied to every end of the chain.
 """
 
 from __future__ import annotations
@@ -17,22 +17,22 @@ import numpy as np
 from bench_trees.importers.imported import ModelError, Tree, below
 
 MOST_NODES = 20_000
-"""Of one tree, with all copies."""
+"""Limit of one tree, copies included."""
 
 Link = tuple[int, float, bool | None, bool | None]
-"""Feature, threshold, and the outcome of rows at most and above it: None asks the next link."""
+"""Feature, threshold, and the outcome of rows at most and above it: None goes to the next link."""
 
 
 @dataclass(frozen=True, slots=True)
 class CategorySplit:
-    """A split of a model's feature: the ``codes`` of the categories inside, the side that they
-    take, and whether missing values count as inside."""
+    """A split of a model's feature: the ``codes`` of the categories inside, their side, and True if
+    missing values count as inside."""
 
     feature: int
     codes: frozenset[int]
     inside_left: bool
     missing_inside: bool
-    lowest: float = 0.0  # the number just above which code 0 begins, where cells are truncated
+    lowest: float = 0.0  # the number just above which code 0 begins, if cells are truncated
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,13 +46,13 @@ class Chain:
 
 
 Known = Mapping[int, tuple[float, float, bool]]
-"""By feature what holds for the rows of a branch: above, up to, and whether some may be missing."""
+"""Bounds on the rows of a branch by feature: above, up to, and True if some may be missing."""
 
 ChainOf = Callable[[CategorySplit], Chain]
 
 
 def by_codes(split: CategorySplit) -> Chain:
-    """For a column of the model's own codes, whole numbers from 0."""
+    """The chain for a column of the model's own codes, integers from 0."""
     codes = sorted(split.codes)
     runs: list[list[int]] = []
     for code in codes:
@@ -66,7 +66,8 @@ def by_codes(split: CategorySplit) -> Chain:
 
 
 def by_ranges(split: CategorySplit, feature: int, ranges: Iterable[tuple[float, float]]) -> Chain:
-    """For a column whose numbers above the first and up to the second of a pair are inside."""
+    """The chain for a column in which numbers above the first and up to the second of a pair are
+    inside."""
     links: list[Link] = []
     for low, high in ranges:
         links += [(feature, low, False, None), (feature, high, True, None)]
@@ -76,7 +77,7 @@ def by_ranges(split: CategorySplit, feature: int, ranges: Iterable[tuple[float, 
 
 
 def by_columns(split: CategorySplit, inside: Sequence[int], column: Sequence[int]) -> Chain:
-    """For features of 0 and 1, of which a row has at most one: those inside, of a column's all."""
+    """The chain for one-hot features: those ``inside``, of all features of the ``column``."""
     links: list[Link] = [(feature, 0.5, None, True) for feature in inside]
     if links:
         links[-1] = (inside[-1], 0.5, False, True)
@@ -92,7 +93,7 @@ _ANY = (-np.inf, np.inf, True)
 
 
 def _within(chain: Chain, known: Known) -> tuple[list[Link], bool]:
-    """The links that divide the rows of a branch, and, where there are none, the outcome of all."""
+    """The links that divide the rows of a branch; if there are none, the outcome of all rows."""
     links: list[Link] = []
     outcome = False
     for feature, threshold, low, high in chain.links:
@@ -118,7 +119,7 @@ def _within(chain: Chain, known: Known) -> tuple[list[Link], bool]:
 
 
 def bits(words: Sequence[int]) -> frozenset[int]:
-    """The numbers of the bits that are set in words of 32."""
+    """The numbers of the bits set in words of 32."""
     return frozenset(
         32 * k + b for k, word in enumerate(words) for b in range(32) if int(word) >> b & 1
     )
@@ -130,12 +131,12 @@ def segments(values: Any, bounds: Any) -> list[Any]:
 
 
 def spelt_out(tree: Tree, chains: Mapping[int, Chain], number: int) -> Tree:
-    """The tree with a chain in place of each of these nodes. ModelError where it is too large."""
+    """The tree with a chain in place of each of these nodes. Raises ModelError if too large."""
     if not chains:
         return tree
     nodes: list[list[Any]] = []
     feature, left, right = tree.feature.tolist(), tree.left.tolist(), tree.right.tolist()
-    # node, place of its parent, which field of the parent names it, what holds there
+    # node, place of its parent, parent's field for it, bounds there
     waiting: list[tuple[int, int, int, Known]] = [(0, -1, 0, {})]
 
     def put(link: Sequence[Any], missing_left: bool, node: int, parent: int, side: int) -> int:

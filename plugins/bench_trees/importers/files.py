@@ -26,7 +26,7 @@ _WORDS = {"T": True, "F": False, "Z": None}
 
 
 def read_model(data: bytes) -> Imported:
-    """The model in a file's bytes; ModelError in one line where there is none to be read."""
+    """The model in a file's bytes; raises a one-line ModelError for anything else."""
     for start, remedy in _REMEDIES.items():
         if data.startswith(start):
             raise ModelError(f"it is {remedy}")
@@ -38,10 +38,10 @@ def read_model(data: bytes) -> Imported:
         if data.lstrip()[:1] == b"{":
             return _from_document(json.loads(data))
     except UnicodeDecodeError:
-        raise ModelError("it is not text throughout") from None
+        raise ModelError("it is not valid UTF-8 text") from None
     except (json.JSONDecodeError, RecursionError) as error:
         raise ModelError(f"its JSON is broken ({error})") from None
-    raise ModelError(f"it is none of {KNOWN}")
+    raise ModelError(f"it is not one of {KNOWN}")
 
 
 def _from_document(document: Any) -> Imported:
@@ -54,11 +54,11 @@ def _from_document(document: Any) -> Imported:
             raise ModelError(
                 "it is LightGBM's JSON dump: write the text by save_model('model.txt')"
             )
-    raise ModelError(f"it is none of {KNOWN}")
+    raise ModelError(f"it is not one of {KNOWN}")
 
 
 def parse_ubj(data: bytes) -> Any:
-    """The value that the bytes hold; typed arrays as numpy arrays. Raises ModelError."""
+    """The value in the bytes; typed arrays as numpy arrays. Raises ModelError."""
     try:
         return _Reader(data).value()
     except (LookupError, ValueError, OverflowError, RecursionError) as error:
@@ -66,19 +66,19 @@ def parse_ubj(data: bytes) -> Any:
 
 
 class _Reader:
-    """Universal Binary JSON, as far as XGBoost writes it (draft 12, typed arrays, big-endian)."""
+    """Universal Binary JSON as written by XGBoost (draft 12, typed arrays, big-endian)."""
 
     def __init__(self, data: bytes) -> None:
         self.data, self.at = data, 0
 
     def next_is(self, mark: bytes) -> bool:
-        """Step over the mark if it comes next; whether it did."""
+        """Step over the mark if it comes next; return True if it did."""
         found = self.data[self.at : self.at + 1] == mark
         self.at += found
         return found
 
     def mark(self) -> str:
-        """The next mark that is not N, which means nothing."""
+        """The next mark except N, a no-op."""
         while self.next_is(b"N"):
             pass
         self.at += 1
@@ -121,7 +121,7 @@ class _Reader:
         raise ValueError(f"unknown type {mark!r}")
 
     def elements(self, end: bytes) -> Iterator[None]:
-        """Once before each element of a list or an object, with a length or up to its end."""
+        """Yield before each element of a list or an object, with a length or up to its end."""
         if self.next_is(b"#"):
             yield from repeat(None, self.length())
             return

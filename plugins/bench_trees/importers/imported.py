@@ -1,4 +1,4 @@
-"""What an importer returns, and how trees of any numbering become a flat ensemble."""
+"""The result of an importer, and conversion of trees of any numbering to a flat ensemble."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ class ModelError(ValueError):
 class Imported:
     """A foreign model. Its raw outputs (n, K) are sums over trees plus ``ensemble.base``.
 
-    With ``vectors`` leaf values number its rows, these are what is summed, and all trees belong to
-    output 0. ``link`` turns raw outputs into those of our tasks: ``"identity"``; ``"exp"`` for a
-    logarithm of the label; ``"probability"`` for (averaged) ones, of class 1 where K = 1;
-    ``"sigmoid"`` for log-odds of each class against the rest. What the file says of its columns and
-    classes: ``names`` (d,) and ``ranges`` (d, 2) of the values in training, NaN where unknown, and
-    ``classes`` (K,), each () or None where it says nothing.
+    With ``vectors`` leaf values are row numbers of it, these rows are summed, and all trees belong
+    to output 0. ``link`` maps raw outputs to our tasks' scores: ``"identity"``; ``"exp"`` for a
+    logarithm of the label; ``"probability"`` for (averaged) probabilities, of class 1 if K = 1;
+    ``"sigmoid"`` for log-odds of each class against the rest. The file may give ``names`` (d,),
+    ``ranges`` (d, 2) of the values in training, NaN if unknown, and ``classes`` (K,); otherwise
+    each is () or None.
     """
 
     ensemble: Ensemble
     limits: Float64Array  # (nodes,) thresholds before they were rounded to float32
-    kind: str  # "regression", "binary", "multiclass", "ranking", or "" where the model names none
+    kind: str  # "regression", "binary", "multiclass", "ranking", or "" if not given
     source: str
     names: tuple[str, ...] = ()
     vectors: Float64Array | None = None  # (m, K)
@@ -41,9 +41,9 @@ class Imported:
     link: str = "identity"
     ranges: Float64Array | None = None
     classes: tuple[str, ...] = ()
-    # of features with splits on categories: the names by code, () where cells are the codes
+    # for features with category splits: the names by code, () if cells are the codes
     categories: Mapping[int, tuple[Any, ...]] = field(default_factory=dict)
-    # the ensemble and its limits, with categories by these chains, over so many features
+    # the ensemble and its limits, with categories by these chains, over this number of features
     spell: Callable[[Any, int], tuple[Ensemble, Float64Array]] | None = None
 
     @property
@@ -54,7 +54,7 @@ class Imported:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Tree:
-    """Nodes of one tree, numbered in any way with the root first; ``left`` < 0 at a leaf."""
+    """Nodes of one tree, numbered in any order with the root first; ``left`` < 0 at a leaf."""
 
     feature: NDArray[Any]
     threshold: NDArray[Any]  # float64, or float32
@@ -65,7 +65,7 @@ class Tree:
 
     @classmethod
     def of_nodes(cls, nodes: Sequence[Sequence[Any]]) -> Tree:
-        """From the fields of one node after the other."""
+        """Build from the fields of one node after another."""
         kinds = (np.int64, np.float64, np.int64, np.int64, np.bool_, np.float64)
         columns = zip(zip(*nodes, strict=True), kinds, strict=True)
         return cls(*(np.array(column, dtype=kind) for column, kind in columns))
@@ -73,7 +73,7 @@ class Tree:
 
 @contextmanager
 def complete(library: str) -> Iterator[None]:
-    """Raise ModelError where a document lacks something, or holds it in another form."""
+    """Raise ModelError if a document lacks an entry or has it in another form."""
     try:
         yield
     except ModelError:
@@ -97,10 +97,10 @@ def kinds_of(**objectives: str) -> dict[str, str]:
 def flat(
     trees: Sequence[Tree], output: Sequence[int], base: Any, features: int
 ) -> tuple[Ensemble, Float64Array]:
-    """The ensemble of these trees, its thresholds rounded down to float32, and these in float64;
-    nodes that no way leads to are dropped.
+    """The ensemble of these trees, its thresholds rounded down to float32, and the thresholds in
+    float64; unreachable nodes are dropped.
 
-    Raises ModelError where one is no tree, or holds values that are not finite.
+    Raises ModelError if a tree is invalid or holds values that are not finite.
     """
     ready = [_in_order(tree, t) for t, tree in enumerate(trees)]
     limits = np.concatenate([np.zeros(0), *(tree.threshold for tree in ready)])
@@ -155,12 +155,14 @@ def below(threshold: Any) -> Float32Array:
 def interleaved(output: Sequence[int], outputs: int) -> list[int]:
     """An order of trees in which each run of K has one of every output.
 
-    Raises ModelError where outputs have different numbers of trees.
+    Raises ModelError if outputs have different numbers of trees.
     """
     of: list[list[int]] = [[] for _ in range(min(outputs, len(output) + 1))]
     for t, k in enumerate(output):
         if 0 <= k < len(of):
             of[k].append(t)
     if len({len(own) for own in of}) != 1 or sum(map(len, of)) != len(output):
-        raise ModelError(f"its {len(output)} trees do not share out evenly over {outputs} outputs")
+        raise ModelError(
+            f"its {len(output)} trees cannot be divided evenly among {outputs} outputs"
+        )
     return list(chain.from_iterable(zip(*of, strict=True)))

@@ -1,10 +1,10 @@
-"""LightGBM's text model, as ``Booster.save_model`` and ``model_to_string`` write it.
+"""LightGBM's text model, as written by ``Booster.save_model`` and ``model_to_string``.
 
 A row goes left iff x <= threshold, in float64; everything within 1e-35 of zero is read as zero.
-Missing values by a node's missing type: ``nan`` sends NaN to the default side; ``none`` reads NaN
-as zero; ``zero`` sends NaN and zeros to the default side, and where zero lies on the other side of
-the threshold that takes three of our splits (with copies of the branches). A split on categories
-sends those of its set left, and all others and NaN right.
+Missing values follow a node's missing type. ``nan`` sends NaN to the default side. ``none`` reads
+NaN as zero. ``zero`` sends NaN and zeros to the default side; if zero lies on the other side of the
+threshold, that takes three of our splits (with copies of the branches). A split on categories sends
+its set left, and all others and NaN right.
 """
 
 import json
@@ -46,14 +46,14 @@ _KINDS = {"custom": "", "none": "", "": ""} | kinds_of(
 )
 _LOGARITHMIC = ("poisson", "gamma", "tweedie")
 
-_ZERO = np.float32(1e-35)  # what LightGBM takes for zero, to both sides
+_ZERO = np.float32(1e-35)  # LightGBM's bound of zero, on both sides
 _BELOW_ZERO = np.nextafter(-_ZERO, np.float32(-np.inf))
 _NONE, _ZEROS = 0, 1  # missing types
 
 
 @complete("LightGBM")
 def from_lightgbm(text: str) -> Imported:
-    """The trees of a model's text; ModelError in one line where it is no such text."""
+    """The trees of a model's text; raises a one-line ModelError for other text."""
     body, ended, end = text.replace("\r\n", "\n").partition("\nend of trees")
     head, *blocks = re.split(r"^Tree=\d+[ \t]*$", body, flags=re.M)
     if not head.startswith("tree\n"):
@@ -69,7 +69,7 @@ def from_lightgbm(text: str) -> Imported:
     scale, kind, link = _objective(facts.get("objective", ""))
     trees = [_tree(t, _facts(block), scale) for t, block in enumerate(blocks)]
     output = [t % outputs for t in range(len(trees))]
-    interleaved(output, outputs)  # refuses an incomplete iteration
+    interleaved(output, outputs)  # rejects an incomplete iteration
 
     def spell(chain_of: ChainOf, features: int) -> tuple[Ensemble, Float64Array]:
         spelt = [
@@ -88,7 +88,7 @@ def from_lightgbm(text: str) -> Imported:
 
 
 def _categories(text: str, used: Collection[int]) -> dict[int, tuple[Any, ...]]:
-    """The names of the categories of each feature that is used, from the end of a file."""
+    """The names of the categories of each used feature, from the end of a file."""
     columns = re.search(r"^\[categorical_feature: ([\d,]+)\]$", text, flags=re.M)
     listed = re.search(r"^pandas_categorical:(\[.*\])$", text, flags=re.M)
     names = json.loads(listed[1]) if listed else []
@@ -104,7 +104,7 @@ def _ranges(text: str, features: int) -> Float64Array:
     """The lowest and highest value of each feature in training, (features, 2): ``[0.5:7] none``."""
     found = np.full((features, 2), np.nan)
     for j, info in enumerate(text.split()[:features]):
-        if info.startswith("["):  # else of categories, or constant
+        if info.startswith("["):  # otherwise categories, or a constant
             found[j] = info.strip("[]").split(":")
     return found
 
@@ -133,7 +133,7 @@ def _objective(text: str) -> tuple[float, str, str]:
 def _tree(
     number: int, facts: Mapping[str, str], scale: float
 ) -> tuple[Tree, dict[int, Chain], dict[int, CategorySplit]]:
-    """A tree, the chains of its nodes that set zeros apart, and its splits on categories."""
+    """A tree, the chains of its nodes that separate zeros, and its splits on categories."""
     leaves = int(facts["num_leaves"])
     if facts.get("is_linear", "0") != "0":
         raise ModelError(f"tree {number} has linear leaves, which cannot be imported")
@@ -157,7 +157,7 @@ def _tree(
     zeros = missing == _ZEROS
     zero_left = np.where(zeros, default, threshold >= 0)
     limit = at_most(threshold)
-    near = (limit >= _BELOW_ZERO) & (limit <= _ZERO)  # to its edge: all of the band goes one way
+    near = (limit >= _BELOW_ZERO) & (limit <= _ZERO)  # to its edge: the band goes to one side
     limit, threshold = (
         np.where(near, np.where(zero_left, _ZERO, _BELOW_ZERO), t) for t in (limit, threshold)
     )
@@ -182,7 +182,7 @@ def _tree(
 
 
 def _zeros_apart(feature: int, limit: float, default: bool) -> Chain:
-    """Zeros (and NaN) leave to the default side, from between numbers that go to the other one::
+    """Zeros (and NaN) go to the default side, between numbers that go to the other one::
 
     default right   x < zeros: left     zeros: right   zeros < x <= t: left   t < x: right
     default left    x <= t: left   t < x < zeros: right   zeros: left   zeros < x: right

@@ -1,8 +1,8 @@
 """scikit-learn's fitted trees, forests and boosted trees.
 
-A row goes left iff x <= threshold, x float32 and threshold float64, so thresholds are rounded
-down to float32. Forests average: probabilities for classes, values for numbers. Gradient boosting
-adds to a constant, which is read off a prediction, since no public attribute holds it.
+A row goes left iff x <= threshold, x float32 and threshold float64, so thresholds are rounded down
+to float32. Forests average probabilities for classes and values for numbers. Gradient boosting adds
+to a constant, which is derived from a prediction, since no public attribute holds it.
 """
 
 from collections.abc import Sequence
@@ -22,15 +22,15 @@ _LOGARITHMIC = ("poisson", "gamma")
 
 
 def is_known(name: str) -> bool:
-    """Whether a class of this name is one of trees that ``from_scikit`` may import."""
+    """True if ``from_scikit`` may import a class of this name."""
     stem = name.removesuffix("Classifier").removesuffix("Regressor")
     return stem in (*_TREES, *_FORESTS, _HISTOGRAM, _GRADIENT) and stem != name
 
 
 def from_scikit(estimator: Any, classes: int = 0) -> Imported:
-    """The trees of a fitted estimator; ModelError in one line where they cannot be imported.
+    """The trees of a fitted estimator; raises a one-line ModelError if they cannot be imported.
 
-    ``classes`` K > 1: labels are 0..K-1, and classes that training did not have get no votes.
+    ``classes`` K > 1: labels are 0..K-1; classes absent from training get no votes.
     """
     name = type(estimator).__name__
     if not is_known(name):
@@ -55,7 +55,7 @@ def _averaged(estimator: Any, classes: int) -> Imported:
     width = max(classes, int(columns.max()) + 1, 2)
     shares = [_shares(t.tree_, columns, width) for t in trees]
     every = np.concatenate(shares)
-    # of two classes, the share of the second says it all
+    # of two classes, the second's share suffices
     kept, axis = (every[:, 1], None) if width == 2 else (every, 0)
     vectors, number = np.unique(kept, axis=axis, return_inverse=True)
     vectors = vectors.reshape(len(vectors), -1)
@@ -79,7 +79,7 @@ def _shares(tree: Any, columns: Int64Array, width: int) -> Float64Array:
 
 
 def _tree(tree: Any, value: Float64Array, scale: float = 1.0) -> Tree:
-    # releases 1.6 to 1.8 may split two rows that both miss a feature, at NaN: nothing is below that
+    # releases 1.6 to 1.8 may split two rows that both lack a feature, at NaN: nothing is below it
     threshold = np.where(np.isnan(tree.threshold), -np.inf, tree.threshold)
     return Tree(
         feature=tree.feature,

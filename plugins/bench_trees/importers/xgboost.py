@@ -1,9 +1,8 @@
 """XGBoost's JSON model (also read from UBJ), boosters ``gbtree`` and ``dart``.
 
-A row goes left iff x < condition in float32, which is x <= the next lower float32; NaN goes to
-the default side. A split on categories sends those of its set right. ``base_score`` is stored as
-what the link makes of it (a probability for ``binary:logistic``, a mean for a logarithmic link),
-one number or one per class.
+A row goes left iff x < condition in float32, which is x <= the next lower float32; NaN goes to the
+default side. A split on categories sends its set right. ``base_score`` is stored after the link (a
+probability for ``binary:logistic``, a mean for a logarithmic link), one number or one per class.
 """
 
 import json
@@ -45,7 +44,7 @@ _LOGARITHMIC = ("count:poisson", "reg:gamma", "reg:tweedie")
 
 @complete("XGBoost")
 def from_xgboost(document: Mapping[str, Any]) -> Imported:
-    """The trees of a parsed model; ModelError in one line where it is none."""
+    """The trees of a parsed model; raises a one-line ModelError for anything else."""
     learner = document["learner"]
     about, objective = learner["learner_model_param"], str(learner["objective"]["name"])
     if objective not in _KINDS:
@@ -77,7 +76,7 @@ def from_xgboost(document: Mapping[str, Any]) -> Imported:
 
 
 def _categories(document: Mapping[str, Any], used: Collection[int]) -> dict[int, tuple[Any, ...]]:
-    """The names of the categories of each feature that is used: texts, or numbers."""
+    """The names of the categories of each used feature: texts, or numbers."""
     found = dict.fromkeys(used, tuple[Any, ...]())
     for m, own in enumerate(document.get("enc") or ()):
         if m in used and "offsets" in own:

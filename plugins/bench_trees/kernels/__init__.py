@@ -1,12 +1,11 @@
-"""Every compiled function of the engine, with the data structure that it works on.
+"""Compiled functions of the engine, with the data structures that they work on.
 
-A kernel calls no kernel of another file, because numba's cache looks at the caller's file alone,
-unless it is made by ``calling``, which looks at the others as well. Arguments that belong together
-are NamedTuples. Names without an underscore are called from Python; ``warm_up`` compiles them ahead
-of use, so that the wait can be announced, but for those in RARE modules. To keep it short,
-functions that kernels alone call are ``inner`` or inlined, and rows of arrays are copied by loops:
-for an assignment of one array to another numba also compiles the message on unequal shapes, which
-takes more than a second.
+A kernel calls no kernel of another file, because numba's cache checks only the caller's file.
+Kernels made by ``calling`` may: it checks the other files too. Arguments that belong together are
+NamedTuples. Names without an underscore are called from Python; ``warm_up`` compiles them ahead of
+use, with a notice, except for RARE modules. To shorten compilation, functions called only by
+kernels are ``inner`` or inlined, and rows of arrays are copied by loops. For an assignment of one
+array to another numba also compiles the message on unequal shapes, which takes more than a second.
 """
 
 import gc
@@ -18,22 +17,22 @@ from typing import Any
 import numpy as np
 
 RARE = "few_rows", "lambdarank", "leaf_vectors"
-"""Modules whose kernels few runs need: they are compiled by the first that does."""
+"""Modules with kernels that few runs need, compiled by the first run that does."""
 
 
 def compiled() -> bool:
-    """True if every kernel of the engine is in numba's cache, compiled from its present source."""
-    # numba itself compares what it stored with the source; it has no public name for that
+    """True if numba's cache has every kernel of the engine, compiled from its current source."""
+    # numba compares its cache with the source, but has no public name for that
     return all(kernel._cache._cache_file._load_index() for kernel in _kernels())
 
 
 def warm_up(say: Callable[[str], None] = print) -> None:
-    """Compile what is not in numba's cache, after one line to ``say``; else return at once."""
+    """Compile kernels absent from numba's cache, after one line to ``say``; else return at once."""
     if compiled():
         return
     say("compiling kernels, once per machine, half a minute or more")
     often = gc.get_threshold()
-    gc.set_threshold(50_000)  # the compiler's many objects are looked through less often
+    gc.set_threshold(50_000)  # the garbage collector scans the compiler's many objects less often
     try:
         _use_every_kernel()
     finally:
@@ -41,8 +40,8 @@ def warm_up(say: Callable[[str], None] = print) -> None:
 
 
 def _kernels() -> list[Any]:
-    """The public kernels made here; those with an underscore, and those that modules take from
-    elsewhere, are compiled into their callers."""
+    """The public kernels made here. Kernels with an underscore and imported ones are compiled into
+    their callers."""
     modules = [f"{__name__}.{m.name}" for m in iter_modules(__path__) if m.name not in RARE]
     found = [thing for name in modules for thing in vars(import_module(name)).items()]
     kernels = [kernel for name, kernel in found if hasattr(kernel, "py_func") and name[0] != "_"]

@@ -1,8 +1,8 @@
 """Decorators of kernels and of functions private to them.
 
-By default numba optimises each function twice before it is linked to its callers, again within
-each of these, and makes machine code of it every time. Here a private function is simplified and
-linked, and what is called from Python is optimised as a whole: a fifth of all compiling less.
+By default numba optimises each function twice before it is linked to its callers, again within each
+of these, and makes machine code of it every time. Here a private function is simplified and linked,
+and a function called from Python is optimised with all its callees: a fifth less to compile.
 """
 
 import hashlib
@@ -16,7 +16,7 @@ from numba.core import options
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler
 
-# numba has no public names for the steps that are left out; those that it may rename are done
+# numba has no public names for the steps left out; steps that it may rename are done
 
 
 class _Whole(JITCodeLibrary):
@@ -40,7 +40,7 @@ class _Part(JITCodeLibrary):
         return self
 
     def set_env(self, name: str, env: Any) -> None:
-        """Nothing: the environment is of use to machine code alone."""
+        """Do nothing: only machine code needs the environment."""
 
 
 def _compiler(library: Any) -> type[Compiler]:
@@ -54,7 +54,7 @@ def _compiler(library: Any) -> type[Compiler]:
     return Own
 
 
-_njit: Any = njit  # whose types lack these options
+_njit: Any = njit  # numba's type stubs lack these options
 _HIDDEN = {
     "no_cpython_wrapper": True,
     "no_cfunc_wrapper": True,
@@ -74,16 +74,15 @@ _BORROWING: dict[str, bool] = {"_nrt": False} if _KNOWN else {}
 kernel: Any = _njit(**_KERNEL)
 """``njit`` for a function called from Python that calls no kernel of another file."""
 inner = _njit(**_HIDDEN, **_COUNTING)
-"""``njit`` for a function private to kernels: without entry points for Python and C, which
-take as long to compile as a short function."""
+"""``njit`` for a function private to kernels: without entry points for Python and C, which take as
+long to compile as a short function."""
 inner_borrowing = _njit(**_HIDDEN, **_BORROWING)
-"""The same for a function that makes no arrays, as ``calling`` says."""
+"""The same for a function that makes no arrays, as for ``calling``."""
 inner_dividing = _njit(**_HIDDEN, **_COUNTING, error_model="numpy")
-"""The same, a quotient by zero being infinite: a check for it would keep loops of quotients from
-being vectorised."""
+"""The same, with infinity as a quotient by zero: a check for it would prevent vectorised loops of
+quotients."""
 inner_summing = _njit(**_HIDDEN, **_COUNTING, fastmath={"reassoc", "nsz"})
-"""The same for sums of floats, which the compiler may split into several that do not wait for one
-another."""
+"""The same for sums of floats, which the compiler may split into several independent ones."""
 
 
 @cache
@@ -96,17 +95,17 @@ def _sources() -> bytes:
 def calling(*, borrowing: bool = False, **more: Any) -> Callable[[Any], Any]:
     """``njit`` for a function that calls kernels of other files.
 
-    numba's cache compares the source of the compiled function's file alone; here it compares the
-    sources of all kernels. ``borrowing``: the function makes no arrays, so those it is given
-    outlast it and their uses need not be counted. For a function of some dozens of arrays that is a
-    quarter of what there is to compile.
+    numba's cache compares only the source of the compiled function's file; here it compares the
+    sources of all kernels. ``borrowing``: the function makes no arrays, so its arguments outlast it
+    and their references need not be counted. For a function of some dozens of arrays that saves a
+    quarter of compilation.
     """
 
     def compiled(function: Any) -> Any:
         how = _BORROWING if borrowing else _COUNTING
         made: Any = _njit(**_KERNEL, **how, **more)(function)
-        if hasattr(made, "py_func"):  # not as plain Python
-            index = made._cache._cache_file  # numba has no public name for what it compares
+        if hasattr(made, "py_func"):  # not for plain Python
+            index = made._cache._cache_file  # numba has no public name for its comparison
             index._source_stamp = index._source_stamp, _sources()
         return made
 

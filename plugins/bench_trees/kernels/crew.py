@@ -1,13 +1,13 @@
 """Parts of a task, taken by several threads that are inside compiled code.
 
-One of them hands out tasks; the others wait in a loop, since a thread that sleeps takes longer to
-wake up than most tasks. Nobody waits for a thread that has taken no part. ``crew``, of int64, is
-(0,) where there is one thread, else (SIZE + 8 threads,)::
+One thread hands out tasks; the others wait in a loop, since a sleeping thread takes longer to wake
+up than most tasks. No thread waits for one that has taken no part. ``crew``, of int64, is (0,) for
+one thread, else (SIZE + 8 threads,)::
 
-    TASK    kind of task, and how many of its parts nobody has taken; negative: there is no other
+    TASK    kind of task, and the number of its parts not taken; negative: there is no other
     READY   parts that are done
     PARTS   parts of the task
-    LENGTH  whatever else the task needs
+    LENGTH  any other number that the task needs
     ROUND   tasks so far
     SIZE    of each thread, the last task that it had a part of
 """
@@ -21,7 +21,7 @@ TASK, READY, PARTS, LENGTH, ROUND, SIZE = range(0, 48, 8)  # each in its own cac
 
 @inner
 def _hand_out(crew: Int64Array, kind: int, parts: int, length: int) -> None:
-    """Begin a task. The last one is done."""
+    """Begin a task after the last one is done."""
     crew[READY], crew[PARTS], crew[LENGTH] = 0, parts, length
     crew[ROUND] += 1
     swap(crew, TASK, crew[TASK], (kind << 32) + parts)
@@ -29,9 +29,9 @@ def _hand_out(crew: Int64Array, kind: int, parts: int, length: int) -> None:
 
 @inner
 def _take_part(crew: Int64Array, me: int) -> tuple[int, int, bool]:
-    """The kind and number of a part that nobody else has, and whether it is the first that this
-    thread has of its task. The number is negative where there are no more: for thread 0 once all
-    are done, for others once there will be no other task."""
+    """The kind and number of a free part, and True if it is this thread's first of its task. The
+    number is negative if there are no more: for thread 0 once all parts are done, for others once
+    there will be no other task."""
     while True:
         task = swap(crew, TASK, 0, 0)
         left = task & 0xFFFFFFFF
@@ -50,7 +50,7 @@ def _take_part(crew: Int64Array, me: int) -> tuple[int, int, bool]:
 
 @inner
 def _end_part(crew: Int64Array) -> None:
-    """A part that was taken is done."""
+    """Mark a taken part as done."""
     ready = crew[READY]
     while swap(crew, READY, ready, ready + 1) != ready:
         ready = crew[READY]

@@ -1,11 +1,11 @@
 """The best splits of leaves that have few rows for each bin.
 
 Writing, reading and subtracting histograms then takes longer than counting the rows of every leaf.
-So leaves are counted eight features at a time, side by side, where the sums stay in the nearest
-cache; only words whose features may have the best split get histograms, for ``best_cuts``::
+So leaves are counted eight features at a time, with sums in the nearest cache. Only words whose
+features may have the best split get histograms, for ``best_cuts``::
 
     counted[channel, 8 * b + k]   sums of the rows in bin b of feature 8 g + k, of word g
-    below[channel, 8 * b + k]     of those in the bins below it
+    below[channel, 8 * b + k]     sums of the rows in the bins below it
 """
 
 import numpy as np
@@ -51,12 +51,12 @@ def search(
     crew: Int64Array,
     me: int,
 ) -> None:
-    """As ``best_cuts``, for all features in the words ``groups``, from the rows of the nodes, which
-    are ``SCORED`` then.
+    """Like ``best_cuts``, for all features in the words ``groups``, from the rows of the nodes,
+    which become ``SCORED``.
 
     Histograms of features that may be split are in the nodes' slots afterwards. Threads of the
-    ``crew`` but the first have all of ``pairs``, of which the next ones count, and help until they
-    are sent home.
+    ``crew`` except the first receive all of ``pairs``, use the current ones, and help until they
+    are stopped.
     """
     channels, gain = sums.hist.shape[1], cuts.gain
     counted = np.zeros((channels, 256 * LANES), np.int64)
@@ -64,7 +64,7 @@ def search(
         np.zeros((channels, 257 * LANES), np.int64),
         np.zeros((channels, LANES), np.int64),
     )
-    one = np.zeros((1, 7), np.int64)  # a node, as ``best_cuts`` reads it
+    one = np.zeros((1, 7), np.int64)  # a node in the form for ``best_cuts``
     one[0, 3] = one[0, 6] = -1
     lanes = np.zeros(LANES, np.int64)
     mask = (np.int64(1) << sums.count_bits) - 1
@@ -175,8 +175,7 @@ def _may_exceed(
     rules: Rules,
     least: float,
 ) -> bool:
-    """As ``splitting._exceeds``, at any cut of eight features that leaves enough rows on both
-    sides."""
+    """Like ``splitting._exceeds``, for any cut of eight features with enough rows on both sides."""
     V, W, plain = below[0], below[-1], len(below) == 1
     g, h, rows = node
     mask, l2 = (np.int64(1) << units.count_bits) - 1, rules.l2

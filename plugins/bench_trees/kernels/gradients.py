@@ -1,5 +1,4 @@
-"""Gradients of classes; gradients as integers, in the order of leaves, and the scores that they
-lead to."""
+"""Gradients of classes; gradients as integers, in the order of leaves, and the resulting scores."""
 
 import math
 
@@ -9,10 +8,10 @@ from bench_trees.arrays import Float64Array, Int64Array, UInt32Array
 from bench_trees.kernels.compiling import calling, inner, inner_dividing, inner_summing
 
 FINEST = 1000  # exponent of a unit
-NEAR = 1 << 15  # rows whose numbers stay in the second cache
-BLOCK = 512  # rows whose sums over classes stay in the nearest cache
-LOWEST = -700.0  # exponent; below it a power were not a normal number
-WHOLE = 1.5 * 2.0**52  # a number that is added to it is rounded to a whole one
+NEAR = 1 << 15  # rows whose numbers fit in the second cache
+BLOCK = 512  # rows whose sums over classes fit in the nearest cache
+LOWEST = -700.0  # exponent; below it a power would not be a normal number
+WHOLE = 1.5 * 2.0**52  # adding it rounds a number to an integer
 LOG2, LOG2_REST = 0.6931471803691238, 1.9082149292705877e-10  # its first 32 bits, and the rest
 
 
@@ -25,8 +24,8 @@ def class_gradients(
     gradient: Float64Array,
     hessian: Float64Array,
 ) -> None:
-    """Gradients p - [y = k] of rows begin:end at scores (K n, 1), class after class, and hessians
-    K / (K - 1) p (1 - p), unless ``hessian`` is (0,). One score is the log-odds of class 1."""
+    """Gradients p - [y = k] of rows begin:end at scores (K n, 1), class after class, and hessians K
+    / (K - 1) p (1 - p), unless ``hessian`` is (0,). One score is the log-odds of class 1."""
     n, f = len(y), scores.reshape(scores.size)
     outputs = len(f) // n
     factor = outputs / (outputs - 1) if outputs > 1 else 1.0
@@ -64,7 +63,7 @@ def class_gradients(
 @inner_dividing
 def _raise_powers(values: Float64Array) -> None:
     """Replace each x, at most 0, by e^x to the last bit but one: a power of two times the series of
-    the rest. Without calls, so that it is vectorised, and alike on every machine."""
+    the rest. Without calls it is vectorised, and the same on every machine."""
     for i in range(len(values)):
         x = LOWEST if values[i] < LOWEST else values[i]  # NaN stays
         shifted = x / (LOG2 + LOG2_REST) + WHOLE
@@ -91,8 +90,7 @@ def _slope(
 
 @inner
 def _finest_unit(size: float, room: float) -> float:
-    """The finest power of two, of which ``size`` has at most ``room``; NaN where it is not
-    finite."""
+    """The finest power of two that fits ``size`` at most ``room`` times; NaN if not finite."""
     if not np.isfinite(size):
         return np.nan
     exponent = 0
@@ -111,8 +109,8 @@ def _write_integers(
     out: Int64Array,
     channel: int,
 ) -> None:
-    """Values (m,) in units, rounded, moved ``shift`` bits up, with ``ones`` below, and times
-    ``copies`` (m,), if there are any, to out[:, channel]."""
+    """Write values (m,) in units to out[:, channel]: rounded, shifted up by ``shift`` bits, with
+    ``ones`` below, and times any ``copies`` (m,)."""
     scale = 1.0 / unit  # a power of two
     for i in range(len(values)):
         out[i, channel] = (np.int64(np.rint(values[i] * scale)) << shift) + ones
@@ -122,7 +120,7 @@ def _write_integers(
 
 @inner_summing
 def _sum_of_sizes(values: Float64Array, copies: Int64Array) -> float:
-    """The sum of |values| times copies, if there are any."""
+    """The sum of |values| times any copies."""
     total = 0.0
     for i in range(len(values)):
         total += abs(values[i]) * (copies[i] if len(copies) > 0 else 1)
@@ -131,7 +129,7 @@ def _sum_of_sizes(values: Float64Array, copies: Int64Array) -> float:
 
 @inner_summing
 def _sum(values: Float64Array, copies: Int64Array, rows: UInt32Array) -> float:
-    """The sum over rows, times copies, if there are any."""
+    """The sum over rows, times any copies."""
     total = 0.0
     for r in rows:
         total += values[r] * (copies[r] if len(copies) > 0 else 1)
@@ -146,9 +144,9 @@ def _add_steps(
     steps: Float64Array | Int64Array,
     copies: Int64Array,
 ) -> None:
-    """Add steps[i], times copies, if there are any, to out[:, 0] for the rows at the positions
-    spans[i, 0]:spans[i, 1], where they rise; NEAR rows at a time, so that what is added to stays
-    near while all spans pass over it."""
+    """Add steps[i], times any copies, to out[:, 0] for the rows at the rising positions spans[i,
+    0]:spans[i, 1]. NEAR rows at a time, so that the outputs stay in cache while all spans pass over
+    them."""
     at = spans[:, 0].copy()
     for end in range(NEAR, len(rows) + NEAR, NEAR):
         for i in range(len(spans)):
@@ -164,7 +162,7 @@ def _add_steps(
 
 @inner
 def _first_from(rows: UInt32Array, low: int, high: int, least: int) -> int:
-    """The position of the first of the rising ``rows[low:high]`` that is ``least`` or more."""
+    """The first position in the rising ``rows[low:high]`` with a value of at least ``least``."""
     while low < high:
         middle = (low + high) >> 1
         if rows[middle] < least:
@@ -183,8 +181,8 @@ def _collect(
     rows_out: UInt32Array,
     out: Int64Array,
 ) -> int:
-    """The rows at the positions begin:end of every (begin, end, step) of ``moved``, one after the
-    other, with a packed step for each of their copies; their number."""
+    """Copy the rows at the positions begin:end of every (begin, end, step) of ``moved`` one after
+    another, with a packed step for each of their copies; return their number."""
     at = 0
     for begin, end, step in moved:
         for i in range(begin, end):

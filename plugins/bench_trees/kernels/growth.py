@@ -1,12 +1,12 @@
-"""Which leaf of a growing tree is split next, and on what; its children; the tree that remains.
+"""Choice of the next leaf to split and its split; its children; the finished tree.
 
-Nodes are numbered in the order in which they appear. A node's integers are a row of ``nodes`` with
-the columns below, and its ``scores`` are::
+Nodes are numbered in the order of their creation. A node's integers are a row of ``nodes`` with the
+columns below, and its ``scores`` are::
 
     floor   a raw gain up to this is rounding
     net     its highest net gain that may be taken, -inf if none
 
-A tree that is done can be renumbered as if its splits had been made best first.
+A finished tree can be renumbered as if its splits had been made best first.
 """
 
 from typing import NamedTuple, Self
@@ -39,7 +39,7 @@ NODES, SLOTS, FOUND, WAITING, TREES, WRITTEN, PAID = range(7)  # of ``Growing.st
 DEPTH, BEGIN, END = 0, 1, 2  # its rows are at positions BEGIN:END of the row order
 PACKED, HESSIAN, COUNT = 3, 4, 5  # sums of its rows in fixed point; their multiplicity
 SLOT = 6  # of its histogram
-STATE = 7  # NEW, then SCORED; SETTLED while ``net`` and FEATURE are those of the best split
+STATE = 7  # NEW, then SCORED; SETTLED while ``net`` and FEATURE describe the best split
 FEATURE, CUT = 8, 9  # of its best split, as ``best_cuts`` writes it
 LEFT, RIGHT = 10, 11  # children, -1 at a leaf
 COLUMNS = 12
@@ -49,7 +49,7 @@ ROUNDING = 1e-12  # a raw gain below this share of the node's own score is round
 
 
 class Nodes(NamedTuple):
-    """The nodes of a growing tree, one a row."""
+    """The nodes of a growing tree, one per row."""
 
     integers: Int64Array  # (m, COLUMNS)
     scores: Float64Array  # (m, 2)
@@ -61,46 +61,46 @@ class Rows(NamedTuple):
     words: UInt64Array
     order: UInt32Array
     spare: UInt32Array
-    values: Int64Array  # (n, channels) packed gradients, and hessians where these differ
-    in_order: Int64Array  # the same of smaller children, in leaf order
-    copies: Int64Array  # (n,) the multiplicity, or (0,) where all are 1
+    values: Int64Array  # (n, channels) packed gradients, and hessians if these differ
+    in_order: Int64Array  # the same for smaller children, in leaf order
+    copies: Int64Array  # (n,) the multiplicity, or (0,) if all are 1
 
 
 class UsableFeatures(NamedTuple):
-    """Features with more than one value, which may be split, and the words that hold them."""
+    """Features with more than one value, which may be split, and their words."""
 
     groups: Int64Array  # of the words
-    begins: Int64Array  # where the features of each word begin, and their end
+    begins: Int64Array  # start of each word's features, and their end
     features: Int64Array
     bins: Int64Array  # (d,) for numbers
-    edges: Float32Array  # of all features, those of feature j from offset[j] on
+    edges: Float32Array  # of all features, feature j's from offset[j] on
     offset: Int64Array
     few_rows: bool  # leaves are searched row by row, and keep no histograms
 
 
 class Growing(NamedTuple):
-    """A growing tree; there is room for nodes and for slots, so many splits and pairs."""
+    """A growing tree, with room for nodes and slots, and as many splits and pairs."""
 
     state: (
         Int64Array  # nodes, slots, splits of ``moves`` (-1: leaves need scores), pairs of ``work``;
-        # trees that are done, and their nodes; whether the splits are paid
+        # finished trees, and their nodes; 1 if the splits are paid
     )
-    sizes: Int64Array  # (trees,) nodes of each that is done
+    sizes: Int64Array  # (trees,) nodes of each finished tree
     nodes: Nodes
     cuts: Cuts
     moves: Int64Array  # (m, MOVE)
-    work: Int64Array  # (m, 7), pairs that wait to be scored
-    root: Int64Array  # (1, 7), what is counted to score the root
+    work: Int64Array  # (m, 7), pairs waiting for scores
+    root: Int64Array  # (1, 7), rows counted to score the root
     steps: Int64Array  # (m,) of leaves, in units of the gradient and packed
     values: Float64Array  # (m,) of leaves
 
 
 @inner
 def _choose(tree: Growing, owed: Owed, usable: UsableFeatures, rules: Rules) -> int:
-    """Fill ``moves`` with the next splits and return their number; -1 where the next leaf in order
-    has no gains yet."""
+    """Fill ``moves`` with the next splits and return their number; -1 if the next leaf in order has
+    no gains yet."""
     (table, scores), moves = tree.nodes, tree.moves
-    chosen = int(np.int64(-1))  # no literal, for which ``_write`` would be compiled once more
+    chosen = int(np.int64(-1))  # not a literal, which would compile ``_write`` once more
     found = 0
     for i in range(tree.state[NODES]):
         node = table[i]
@@ -138,7 +138,7 @@ def _may_split(node: Int64Array, rules: Rules) -> bool:
 
 @inner
 def _settle(tree: Growing, i: int, owed: Owed, features: Int64Array, rules: Rules) -> None:
-    """The node's highest net gain that may be taken and its lowest feature."""
+    """Set the node's highest net gain that may be taken and the lowest feature that has it."""
     node, scores, gain = tree.nodes.integers[i], tree.nodes.scores[i], tree.cuts.gain[i]
     coupled, lazy, split = owed
     best, feature = -np.inf, 0
@@ -158,7 +158,7 @@ def _settle(tree: Growing, i: int, owed: Owed, features: Int64Array, rules: Rule
 
 @inner
 def _write(tree: Growing, i: int, bins: Int64Array, rules: Rules, move: Int64Array) -> None:
-    """The split of a leaf as a move of its rows."""
+    """Write the split of a leaf as a move of its rows."""
     node = tree.nodes.integers[i]
     feature = node[FEATURE]
     node[CUT] = tree.cuts.cut[i, feature]
@@ -170,9 +170,9 @@ def _write(tree: Growing, i: int, bins: Int64Array, rules: Rules, move: Int64Arr
 
 @inner
 def _add_children(tree: Growing, sums: Sums, rules: Rules) -> None:
-    """Give divided nodes their children; pairs of which one may be split wait to be scored.
+    """Give divided nodes their children; queue pairs for scoring if one of them may be split.
 
-    A row of ``work`` is as ``accumulate`` and ``best_cuts`` read it.
+    A row of ``work`` has the form for ``accumulate`` and ``best_cuts``.
     """
     state, nodes, table = tree.state, tree.nodes, tree.nodes.integers
     for m in range(state[FOUND]):
@@ -210,7 +210,7 @@ def _add_children(tree: Growing, sums: Sums, rules: Rules) -> None:
 
 @inner
 def _begin_node(nodes: Nodes, i: int, depth: int, sums: Sums, rules: Rules) -> None:
-    """Node i is a leaf without gains; its rows and their sums are known."""
+    """Make node i a leaf without gains; its rows and their sums are known."""
     node = nodes.integers[i]
     node[DEPTH], node[STATE], node[FEATURE], node[CUT] = depth, NEW, -1, 0
     node[LEFT], node[RIGHT] = -1, -1
@@ -225,7 +225,7 @@ def _begin_node(nodes: Nodes, i: int, depth: int, sums: Sums, rules: Rules) -> N
 
 
 class GrownTree(NamedTuple):
-    """A tree whose nodes have their final order, and its leaves' rows."""
+    """A tree whose nodes have their final order, with its leaves' rows."""
 
     feature: Int64Array  # (nodes,) -1 at a leaf
     threshold: Float64Array  # infinite at the last bin, where every number goes left
@@ -234,12 +234,12 @@ class GrownTree(NamedTuple):
     right: Int64Array
     value: Float64Array
     leaves: Int64Array  # their numbers
-    ends: Int64Array  # the numbers that they had while the tree grew
-    spans: Int64Array  # (leaves, 2) where their rows begin and end; until the next tree is grown
+    ends: Int64Array  # the numbers that they had during growth
+    spans: Int64Array  # (leaves, 2) begin and end of their rows; valid until the next tree is grown
 
     @classmethod
     def leaf(cls, nodes: int = 1) -> Self:
-        """Nothing but leaves of value 0, to be overwritten; by default a single one."""
+        """Leaves of value 0 to be overwritten; by default a single one."""
         feature, left, right = np.full((3, nodes), -1)
         threshold, value = np.zeros((2, nodes))
         ends = np.zeros((nodes + 1) // 2, np.int64)
@@ -256,8 +256,8 @@ def _value_leaves(
     count_bits: int,
     steps: Int64Array,
 ) -> float:
-    """Write the values of leaves, rounded to units of the gradient, to ``steps``; the change of the
-    sum of squares."""
+    """Write the values of leaves, rounded to units of the gradient, to ``steps``; return the change
+    of the sum of squares."""
     change = 0.0
     for k in range(len(ends)):
         node = nodes.integers[ends[k]]
@@ -277,12 +277,12 @@ def _carry(
     counted: Int64Array,
     moved: Int64Array,
 ) -> tuple[int, int]:
-    """Write the difference between this root's histogram and the next tree's, where the leaves
-    ``ends`` make the steps ``own``; return how many rows of ``counted`` and ``moved`` there are.
+    """Write the difference between this root's histogram and the next tree's, from the steps
+    ``own`` of the leaves ``ends``; return the numbers of rows of ``counted`` and ``moved``.
 
     ``counted``: (slot, step), the step of every copy counted in the histogram of a leaf, or of its
-    parent if it has none. ``moved``: (begin, end, step), rows of a smaller child whose own step
-    differs from its parent's by that.
+    parent if it has none. ``moved``: (begin, end, step), rows of a smaller child and the difference
+    of its step from its parent's.
     """
     table = nodes.integers
     steps = np.zeros(count, np.int64)
@@ -318,16 +318,16 @@ def _finish(
     leaf: int,
     out: GrownTree,
 ) -> None:
-    """The tree of ``count`` nodes, but for its values, from node ``first`` and leaf ``leaf`` of
-    ``out`` on. With ``best_first`` nodes are numbered as they appear when the open node of highest
-    net gain, on ties the one that appeared first, is always split next."""
+    """Write the tree of ``count`` nodes, without values, from node ``first`` and leaf ``leaf`` of
+    ``out`` on. With ``best_first`` nodes are numbered as if the open node of highest net gain, on
+    ties the first created, was always split next."""
     edges, offset = usable.edges, usable.offset
     table = nodes.integers[:count]
     order = np.empty(count, np.int64)
     for i in range(count):
         order[i] = i
     if best_first:
-        rank = np.zeros(count, np.int64)  # 0: not yet there, -1: split
+        rank = np.zeros(count, np.int64)  # 0: not there yet, -1: split
         order[0], rank[0], filled = 0, 1, 1
         while True:
             best = -1

@@ -1,17 +1,17 @@
 """Histograms of a growing tree's leaves: sums of gradients per leaf, feature and bin.
 
-Sums are integers (``fixed_point``), so a leaf's histogram is exactly that of its parent minus that
-of its sibling, and of two siblings only the smaller one is counted::
+Sums are integers (``fixed_point``), so a leaf's histogram is exactly its parent's minus its
+sibling's, and of two siblings only the smaller one is counted::
 
     hist[slot, channel]   | feature 0 ...... NaN | feature 1 ...... NaN | feature 2 ...
                           first[0]               first[1]               first[2]
 
     channel 0   gradient and count of rows, packed in one integer
-    channel 1   hessian; the channel is there only where hessians differ between rows
+    channel 1   hessian; the channel exists only if hessians differ between rows
 
-Rows of a small leaf lie far apart, so that neither the processor's own prefetching nor its
-window of instructions hides the way to memory; a request ``AHEAD`` rows ahead hides that to the
-second cache. What the next word's column has of these rows is asked for a whole pass before.
+Rows of a small leaf lie far apart: neither the processor's prefetching nor its window of
+instructions hides the latency of memory. A request ``AHEAD`` rows ahead hides the latency to the
+second cache. The next word's column is requested an entire pass ahead.
 """
 
 from typing import Any
@@ -23,15 +23,15 @@ from bench_trees.arrays import Int64Array, UInt32Array, UInt64Array
 from bench_trees.kernels.compiling import inner
 from bench_trees.kernels.intrinsics import add_pair, prefetch, prefetch_early
 
-AHEAD = 32  # rows whose words are requested: their adds take as long as the second cache to answer;
-# of more, words drive out sums
-IN_ORDER = 64  # the same where rows are in order
-FEW_CODES, WORTH = 32, 2048  # codes up to which, and rows from which, features are counted by twos
+AHEAD = 32  # rows whose words are requested: their adds take as long as the second cache; with
+# more, words evict sums
+IN_ORDER = 64  # the same for rows in order
+FEW_CODES, WORTH = 32, 2048  # limits of codes and rows for counting features in twos
 ONE_CODE: Any = np.uint64(2 * 255)  # the bits of twice a code, and of twice a pair of few codes
 TWO_CODES: Any = np.uint64(2 * (FEW_CODES**2 - 1))
 BOTH = 2 * FEW_CODES**2 + 8  # numbers of two features: a pair for each pair of codes, a cache line
-STRIDE = 264  # numbers per feature and channel: 256 and a cache line, lest equal bins of different
-# features be 4096 bytes apart and be taken for one another
+STRIDE = 264  # numbers per feature and channel: 256 and a cache line, as the processor confuses
+# equal bins of different features 4096 bytes apart
 SCRATCH = 16 * STRIDE + 4 * BOTH  # numbers that ``accumulate`` works with
 
 
@@ -47,21 +47,21 @@ def _accumulate(
     hist: Int64Array,
     scratch: Int64Array,
 ) -> None:
-    """Histograms of pairs of siblings, for the eight features of the word groups[number]; those
-    after it are asked for ahead.
+    """Histograms of pairs of siblings, for the eight features of the word groups[number]; the next
+    word's are requested ahead.
 
-    ``rows`` and ``values`` (n, channels) are in leaf order; ``scratch`` (SCRATCH,) is zero, and is
-    so again afterwards. A row of ``pairs`` is::
+    ``rows`` and ``values`` (n, channels) are in leaf order; ``scratch`` (SCRATCH,) is zero before
+    and afterwards. A row of ``pairs`` is::
 
         begin, end   positions of the smaller sibling's rows
         small        slot for its histogram
         large        slot that holds the parent's and becomes the other sibling's; -1: no sibling
-        gaps         0 where the rows are all of 0:end in order, 1 where memory is asked for ahead
+        gaps         0 where the rows are all of 0:end in order, 1 where memory is requested ahead
     """
     channels = values.shape[1]
     flat = values.reshape(values.size)
     step = channels * STRIDE
-    # Eight features' bins, small enough for the nearest cache whatever the width of ``hist``
+    # Eight features' bins, small enough for the nearest cache at any width of ``hist``
     table, both = scratch[: 8 * step], scratch[16 * STRIDE :]
     g = groups[number]
     column, following = words[g], words[groups[min(number + 1, len(groups) - 1)]]
@@ -87,14 +87,14 @@ def _accumulate(
                 child = hist[small, channel, first[j] : first[j + 1]]
                 parent = hist[large, channel, first[j] : first[j + 1]]
                 sums = table[at + channel : at + channels * len(child)]
-                if channels == 1:  # literal strides, which the compiler must see
+                if channels == 1:  # literal strides for the compiler
                     _take(sums, 1, child, parent, large >= 0)
                 else:
                     _take(sums, 2, child, parent, large >= 0)
             used = table[at : at + channels * (first[j + 1] - first[j])]
-            for b in range(len(used)):  # from 0 on, of which the compiler makes vector code
+            for b in range(len(used)):  # from 0, so that it is vectorised
                 used[b] = 0
-        for k in range(len(ends) - 1, 8):  # of features that there are not, which have code 0
+        for k in range(len(ends) - 1, 8):  # of absent features, which have code 0
             for channel in range(channels):
                 table[k * step + channel] = 0
 
@@ -103,8 +103,8 @@ def _accumulate(
 def _take(
     sums: Int64Array, stride: int, child: Int64Array, parent: Int64Array, sibling: bool
 ) -> None:
-    """A feature's sums, ``stride`` numbers apart, to the child's bins and, with a sibling, off the
-    parent's."""
+    """Copy a feature's sums, ``stride`` numbers apart, to the child's bins and, with a sibling,
+    subtract them from the parent's."""
     if sibling:
         for b in range(len(child)):
             parent[b] -= sums[stride * b]
@@ -121,11 +121,11 @@ def _add_packed(
     gaps: bool,
     table: Int64Array,
 ) -> None:
-    """One add for each of eight features, written out; rows with gaps ask for the words that are
-    ``following``.
+    """Add once for each of eight features, written out; rows with gaps request the ``following``
+    words.
 
-    The processor stores once a cycle, and that is what this loop takes. Adds to one and the same
-    bin, each of which has to wait for the one before, have seven other features' in between.
+    The processor stores once a cycle, which bounds this loop. An add to a bin waits for the
+    previous one to the same bin; seven other features' adds are in between.
     """
     low = np.uint64(255)
     last = len(rows) - 1
@@ -156,10 +156,10 @@ def _add_with_hessians(
     mask: int,
     table: Int64Array,
 ) -> None:
-    """As ``_add_packed``; gradient and hessian of a bin side by side, in one cache line.
+    """Like ``_add_packed``; a bin's gradient and hessian share one cache line.
 
-    Instructions beside the stores take time too: rows in order are not looked up, and no request
-    is checked for the end of the rows, of which the last ones are a loop of their own.
+    Instructions other than stores take time too. Rows in order are thus not looked up, and no
+    request is checked for the end of the rows: the last rows have a separate loop.
     """
     count, ahead = np.uint64(len(rows)), np.uint64(AHEAD)
     if not gaps:
@@ -189,10 +189,10 @@ def _add_two_together(
     mask: int,
     both: Int64Array,
 ) -> None:
-    """As ``_add_with_hessians``, of features of few codes: one add for two of them.
+    """Like ``_add_with_hessians``, for features of few codes: one add for two of them.
 
-    The loops are written again: whether the compiler keeps all in registers hangs on how they
-    are cut into functions.
+    The loops are repeated, as their division into functions decides whether the compiler keeps all
+    values in registers.
     """
     count, ahead = np.uint64(len(rows)), np.uint64(AHEAD)
     if not gaps:
@@ -214,8 +214,8 @@ def _add_two_together(
 
 @njit(inline="always")
 def _add_four(c: int, values: Int64Array, i: int, mask: int, both: Int64Array) -> None:
-    """Add the i-th pair of values to the pairs of codes of c: that of every second feature is the
-    higher one."""
+    """Add the i-th pair of values to the pairs of codes of c; every second feature has the higher
+    one."""
     even, odd = np.uint64(0x001F001F001F001F), np.uint64(0x03E003E003E003E0)
     codes = (c & even) | ((c >> np.uint64(3)) & odd)
     v, h = values[np.uint64(2) * i], values[np.uint64(2) * i + np.uint64(1)]
@@ -226,17 +226,16 @@ def _add_four(c: int, values: Int64Array, i: int, mask: int, both: Int64Array) -
 @njit(inline="always")
 def _twice(codes: Any, begin: int, mask: int) -> Any:
     """Twice the code whose bits begin at ``begin``: a rotation and one more instruction. With a
-    ``mask`` that the compiler knows it makes of these a copy, a shift, and one more.
-    """
+    ``mask`` known to the compiler these become a copy, a shift, and one more."""
     by = np.uint64((begin + 63) % 64)
     return ((codes >> by) | (codes << (np.uint64(64) - by))) & mask
 
 
 @inner
 def _take_apart(both: Int64Array, ends: Int64Array, table: Int64Array) -> None:
-    """The sums of each feature, whose bins begin and end at ``ends``, from those of each two
-    features, which are zero then."""
-    codes = np.ones(8, np.int64)  # of features that there are not, which have code 0
+    """Separate the sums of pairs of features into the sums of each feature, with bins from
+    ``ends``; the pairs are zero afterwards."""
+    codes = np.ones(8, np.int64)  # of absent features, which have code 0
     for k in range(len(ends) - 1):
         codes[k] = ends[k + 1] - ends[k]
     for k in range(4):
@@ -273,8 +272,8 @@ def _add_counts(
     count_bits: int,
     target: int,
 ) -> None:
-    """Add a step per copy counted in a slot to the gradients of bins begin:end of the slot
-    ``target``, for each slot and step of ``counted``."""
+    """For each slot and step of ``counted``, add the step per copy counted there to the gradients
+    of bins begin:end of the slot ``target``."""
     mask = (np.int64(1) << count_bits) - 1
     out = hist[target, 0, begin:end]
     for i in range(len(counted)):

@@ -1,8 +1,8 @@
-"""Four instructions of the processor and a system call that numba has no name for.
+"""Four processor instructions and a system call that numba lacks.
 
-Without them a tree on one thread takes longer (100000 rows of 136 and of 519 columns, AMD EPYC):
+Slowdowns of a tree on one thread without them (100000 rows of 136 and of 519 columns, AMD EPYC):
 1.2 to 2.0 times as long without any ``prefetch``, 1.1 to 1.3 times without ``prefetch_early``, and
-where rows have hessians 1.2 times with two adds in place of ``add_pair``.
+with hessians 1.2 times with two adds in place of ``add_pair``.
 """
 
 import sys
@@ -18,10 +18,10 @@ from numba.extending import intrinsic
 if TYPE_CHECKING or config.DISABLE_JIT:
 
     def prefetch(array: Any, index: Any) -> None:
-        """Fetch array[index] towards the nearest cache; changes nothing that a program can see."""
+        """Fetch array[index] towards the nearest cache; no visible effect."""
 
     def prefetch_early(array: Any, index: Any) -> None:
-        """As ``prefetch``, towards the second cache."""
+        """Like ``prefetch``, towards the second cache."""
 
     def add_pair(table: Any, at: Any, v: Any, h: Any) -> None:
         """Add v to table[at] and h to table[at + 1]."""
@@ -31,8 +31,7 @@ if TYPE_CHECKING or config.DISABLE_JIT:
     _one_at_a_time = Lock()
 
     def swap(array: Any, index: Any, old: Any, new: Any) -> Any:
-        """Write ``new`` to array[index] if it is ``old``; return what it was. No thread sees a part
-        of that."""
+        """Write ``new`` to array[index] if it is ``old``; return the previous value. Atomic."""
         with _one_at_a_time:
             found = array[index]
             if found == old:
@@ -40,14 +39,14 @@ if TYPE_CHECKING or config.DISABLE_JIT:
             return found
 
     def give_way() -> None:
-        """Let another thread have the processor."""
+        """Yield the processor to another thread."""
         time.sleep(0)
 
 else:
     from llvmlite import ir
 
     def _place(context: Any, builder: Any, signature: Any, arguments: Any, kind: Any) -> Any:
-        """A pointer of that kind to the item of the first argument that the second one numbers."""
+        """A pointer of that kind to the item of the first argument numbered by the second."""
         array = signature.args[0]
         view = context.make_array(array)(context, builder, arguments[0])
         item = cgutils.get_item_pointer(
@@ -56,7 +55,7 @@ else:
         return builder.bitcast(item, kind.as_pointer())
 
     def _fetching(kept: int) -> Any:
-        """A request for array[index] that is kept in every cache (3), or all but the nearest."""
+        """A request for array[index], kept in every cache (3), or all but the nearest."""
 
         def generate(context: Any, builder: Any, *call: Any) -> Any:
             byte, number = ir.IntType(8), ir.IntType(32)
@@ -71,18 +70,18 @@ else:
 
     @intrinsic
     def prefetch(typing_context: Any, array: Any, index: Any) -> Any:
-        """Fetch array[index] towards the nearest cache; changes nothing that a program can see."""
+        """Fetch array[index] towards the nearest cache; no visible effect."""
         return types.void(array, index), _fetching(3)
 
     @intrinsic
     def prefetch_early(typing_context: Any, array: Any, index: Any) -> Any:
-        """As ``prefetch``, towards the second cache."""
+        """Like ``prefetch``, towards the second cache."""
         return types.void(array, index), _fetching(2)
 
     @intrinsic
     def add_pair(typing_context: Any, table: Any, at: Any, v: Any, h: Any) -> Any:
-        """Add v to table[at] and h to table[at + 1] with one load and one store, which the compiler
-        does not do by itself: pairs might overlap."""
+        """Add v to table[at] and h to table[at + 1] with one load and one store; the compiler does
+        not do so, as pairs might overlap."""
 
         def generate(context: Any, builder: Any, *call: Any) -> Any:
             pair = ir.VectorType(ir.IntType(64), 2)
@@ -98,8 +97,8 @@ else:
 
     @intrinsic
     def swap(typing_context: Any, array: Any, index: Any, old: Any, new: Any) -> Any:
-        """Write ``new`` to array[index] if it is ``old``; return what it was. No thread sees a part
-        of that, and all see what was written before."""
+        """Write ``new`` to array[index] if it is ``old``; return the previous value. Atomic, and
+        all threads see earlier writes."""
 
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
             number = ir.IntType(64)
@@ -115,7 +114,7 @@ else:
 
     @intrinsic
     def give_way(typing_context: Any) -> Any:
-        """Let another thread have the processor, where the system has a call for that."""
+        """Yield the processor to another thread, if the system has a call for it."""
 
         def generate(context: Any, builder: Any, *call: Any) -> Any:
             if sys.platform != "win32":

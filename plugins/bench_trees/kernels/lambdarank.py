@@ -1,4 +1,4 @@
-"""Gradients of LambdaRank, several queries of like length at a time."""
+"""Gradients of LambdaRank, several queries of similar length at a time."""
 
 import math
 from typing import NamedTuple
@@ -9,13 +9,13 @@ from bench_trees.arrays import Float64Array, Int64Array
 from bench_trees.kernels.compiling import calling, inner, inner_dividing
 
 LANES = 16  # queries at a time
-# Where the LANES numbers of each kind begin in the WIDTH numbers of a position.
+# Offsets of the LANES numbers of each kind within the WIDTH numbers of a position.
 SCORE, SHARE, POWER, SLOPE, CURVE, WIDTH = (LANES * k for k in range(6))
-# Those of ``own``: sums of the position that holds still, and of each query the sum of its
-# gradients' sizes, and what is added to a distance.
+# Offsets in ``own``: sums of the fixed position, and per query the sum of its gradients' sizes and
+# the number added to a distance.
 SIZES, FLOOR, OWN = (LANES * k for k in range(5, 8))
-LOWEST = -700.0  # exponent; below it a power were not a normal number
-FAR = 1e300  # distance and power where a query has no position: the quotient by both is 0
+LOWEST = -700.0  # exponent; below it a power would not be a normal number
+FAR = 1e300  # distance and power of absent positions: the quotient by both is 0
 LONG = 256  # positions: longer queries are ranked before, as counting takes their square
 
 
@@ -25,10 +25,10 @@ class Ranking(NamedTuple):
     queries: Int64Array  # (q+1,) row boundaries
     lengths: Int64Array  # (q,) positions
     by_length: Int64Array  # (q,) the shortest query first
-    copies: Int64Array  # (n,), or (0,) where all are 1
-    share: Float64Array  # (n,) gain by the query's ideal DCG, 0 where that is 0
+    copies: Int64Array  # (n,), or (0,) if all are 1
+    share: Float64Array  # (n,) gain by the query's ideal DCG, 0 if that is 0
     discount: Float64Array  # of each position
-    place: Int64Array  # (n,) the first position of rows that are ranked before: updated
+    place: Int64Array  # (n,) the first position of rows ranked before: updated
 
 
 class Documents(NamedTuple):
@@ -50,10 +50,10 @@ def lambdas(
     gradient: Float64Array,
     hessian: Float64Array,
 ) -> None:
-    """LambdaRank gradients of the queries ``part`` of those by length, means over a row's copies.
+    """LambdaRank gradients of the queries ``part`` of ``by_length``, means over a row's copies.
 
-    LANES queries are worked on side by side, so that a pair of positions is one step for all of
-    them, and no sum depends on which queries these are.
+    LANES queries are processed together, so that a pair of positions is one step for all of them.
+    No sum depends on the choice of these queries.
     """
     start, stop = part
     longest = ranking.lengths[ranking.by_length[stop - 1]]
@@ -73,8 +73,8 @@ def lambdas(
 
 @inner
 def _read(scores: Float64Array, ranking: Ranking, lanes: Int64Array, rows: Documents) -> int:
-    """Scores and copies of the queries ``lanes``, and places that are known; how many rows the
-    longest has."""
+    """Read scores and copies of the queries ``lanes``, and known places; return the longest's
+    number of rows."""
     count: int = 0
     for q in lanes:
         count = max(count, ranking.queries[q + 1] - ranking.queries[q])
@@ -91,8 +91,8 @@ def _read(scores: Float64Array, ranking: Ranking, lanes: Int64Array, rows: Docum
 
 @inner
 def _raise_powers(rows: Documents, count: int) -> None:
-    """e^(f - the query's highest) of all rows: of two of them, that of one by the sum of both is
-    the logistic function of the distance."""
+    """e^(f - the query's highest) of all rows: one row's by the sum of both is the logistic
+    function of their distance."""
     best = np.empty(LANES)
     for k in range(LANES):
         best[k] = -np.inf
@@ -106,8 +106,8 @@ def _raise_powers(rows: Documents, count: int) -> None:
 
 @inner
 def _rank(rows: Documents, count: int) -> None:
-    """Positions by falling score, ties by number: copies of what is ahead. Without branches, which
-    could not be foreseen; all pairs of a distance at once, in loops that are long enough."""
+    """Positions by falling score, ties by number: count the copies ahead. Without branches, which
+    would be unpredictable; all pairs of a distance at once, in loops that are long enough."""
     size = np.uint64(count * LANES)  # unsigned places are never negative
     for r in range(size):
         rows.place[r] = rows.after[r] = 0.0
@@ -158,9 +158,9 @@ def _arrange(
 def _add_pairs(
     block: Float64Array, own: Float64Array, n: int, top: int, discount: Float64Array
 ) -> None:
-    """Add what every pair of positions of which one is among the first ``top`` gives to the
-    gradients and hessians of both, and the sizes of gradients to ``own``. A pair is divided by
-    FLOOR plus the distance of its scores.
+    """For every pair of positions with one among the first ``top``, add to the gradients and
+    hessians of both, and the sizes of gradients to ``own``. A pair is divided by FLOOR plus the
+    distance of its scores.
 
     A difference of shares is a change of NDCG per difference of discount.
     """
@@ -201,7 +201,7 @@ def _write(
     gradient: Float64Array,
     hessian: Float64Array,
 ) -> None:
-    """Means over each row's positions of gradients and hessians, to their scale."""
+    """Write means over each row's positions of gradients and hessians, scaled per query."""
     for lane in range(len(lanes)):
         total, at, q = 2.0 * own[SIZES + lane], lane, lanes[lane]
         scale = math.log2(1 + total) / total if total > 0 else 1.0

@@ -8,8 +8,8 @@ from bench_trees.kernels.compiling import kernel
 def add_leaves(
     leaf: Float64Array, output: Int32Array, vectors: Float64Array, total: Float64Array
 ) -> None:
-    """Add to each row of ``total`` (n, K), tree by tree, what its leaves (n, T) say: numbers of
-    rows of ``vectors`` (m, K), or where ``output`` (T,) is not negative, a value for that."""
+    """Add each row's leaves (n, T) to ``total`` (n, K), tree by tree. They are row numbers of
+    ``vectors`` (m, K) or, where ``output`` (T,) is not negative, values for that output."""
     for i in range(len(leaf)):
         for t in range(len(output)):
             if output[t] < 0:

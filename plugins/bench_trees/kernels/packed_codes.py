@@ -1,6 +1,6 @@
-"""Codes of eight features side by side in one 64-bit word per row.
+"""Codes of eight features in one 64-bit word per row.
 
-Histograms are what training costs, and a row's word feeds eight of them with one read::
+Histograms dominate the cost of training, and a row's word feeds eight of them with one read::
 
     bit           63 ..... 56   ...   15 ...... 8   7 ....... 0
     words[g, i]   feature 8g+7  ...   feature 8g+1  feature 8g      of row i
@@ -18,7 +18,7 @@ _ROWS = 64  # of one column, encoded while its edges are in the nearest cache
 
 
 def count_words(features: int) -> int:
-    """Words that hold a row's codes."""
+    """Number of words for a row's codes."""
     return -(-features // CODES_PER_WORD)
 
 
@@ -48,7 +48,7 @@ def codes_of(words: UInt64Array, feature: int) -> UInt8Array:
 
 @kernel
 def greedy_ends(counts: Int64Array, max_bins: int) -> Int64Array:
-    """Indices of distinct values that end a bin (the last bin's end left out)."""
+    """Indices of distinct values that end a bin, without the last bin's end."""
     total = counts.sum()
     fair = total / max_bins
     rest = total
@@ -87,9 +87,9 @@ def encode(
     stop: int,
     out: UInt64Array,
 ) -> None:
-    """Words of rows start:stop by a branch-free search in edges padded to 256.
+    """Encode rows start:stop as words by a branch-free search in edges padded to 256.
 
-    In tiles of rows, so that a column's edges are fetched once per tile.
+    Tiles of rows are used, so that a column's edges are fetched once per tile.
     """
     for tile in range(start, stop, _ROWS):
         end = min(tile + _ROWS, stop)

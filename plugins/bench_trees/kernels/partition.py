@@ -1,4 +1,4 @@
-"""Rows of leaves that are split, to the places of their children's rows.
+"""Moves rows of split leaves to their children.
 
 One array of row numbers holds the rows of all leaves, a range of it for each. A split moves the
 rows within its leaf's range::
@@ -14,7 +14,7 @@ from bench_trees.kernels.compiling import inner
 from bench_trees.kernels.intrinsics import prefetch
 from bench_trees.kernels.packed_codes import CODES_PER_WORD
 
-AHEAD = 128  # rows whose words are requested: to move them takes less time than to count them
+AHEAD = 128  # rows whose words are requested: moving them takes less time than counting them
 
 # Columns of ``moves``, one row for every split to be made
 NODE, FIRST_ROW, LAST_ROW = 0, 1, 2  # the leaf; its rows by position
@@ -27,15 +27,15 @@ MOVE = 9
 
 @inner
 def _partition(words: UInt64Array, move: Int64Array, rows: UInt32Array, spare: UInt32Array) -> None:
-    """Put the rows of one split that go left first, and find MIDDLE; ``spare`` is room."""
+    """Put the rows of one split that go left first, and find MIDDLE; ``spare`` is working space."""
     low, ahead = np.uint64(255), np.uint64(AHEAD)
     column = words[move[COLUMN] // CODES_PER_WORD]
     by = np.uint64(8 * (move[COLUMN] % CODES_PER_WORD))
-    # What goes right has codes from CODE + 1 on, up to NaN's, the highest: counted from there,
+    # Rows going right have codes from CODE + 1 on, up to NaN's, the highest: counted from there,
     # modulo 256, they are below ``rights``
     behind = np.uint64(255 - move[CODE])
     rights = np.uint64((move[MISSING] if move[MISSING_LEFT] else 256) - move[CODE] - 1)
-    # unsigned, so that no index is checked for counting from the array's end
+    # unsigned, so that no index is checked for negative values
     begin, end = np.uint64(move[FIRST_ROW]), np.uint64(move[LAST_ROW])
     left, last = begin, end - np.uint64(1)
     for i in range(begin, end):  # without branches: each row is written to both sides
@@ -54,11 +54,11 @@ def _partition(words: UInt64Array, move: Int64Array, rows: UInt32Array, spare: U
 def _gather(
     move: Int64Array, rows: UInt32Array, values: Int64Array, values_out: Int64Array
 ) -> None:
-    """The values of the smaller child's rows, whose histogram is counted, in leaf order."""
+    """Copy the values of the smaller child's rows, whose histogram is counted, in leaf order."""
     start, stop = move[FIRST_ROW], move[MIDDLE]
     if move[LAST_ROW] - move[MIDDLE] < stop - start:
         start, stop = move[MIDDLE], move[LAST_ROW]
-    last = values.shape[1] - 1  # of one channel the first is the last
+    last = values.shape[1] - 1  # with one channel the first is the last
     for k in range(start, stop):
         r = rows[k]
         values_out[k, 0] = values[r, 0]

@@ -1,4 +1,4 @@
-"""Which rows have paid which sensors, a bit for each::
+"""Sensors paid by each row, one bit per row and sensor::
 
 paid[k]   row 63 ..... row 0 | row 127 ..... row 64 | ...      uint64 words of sensor k
 """
@@ -19,7 +19,7 @@ def count_unpaid(
 ) -> None:
     """Multiplicity of ``rows`` that have not paid, into out[k] for k in ``sensors``.
 
-    ``multiplicity`` (n,), or (0,) where all are 1.
+    ``multiplicity`` (n,), or (0,) if all are 1.
     """
     if len(multiplicity) > 0:
         for k in sensors:
@@ -43,7 +43,7 @@ def count_unpaid(
 
 @inner
 def _ones(word: np.uint64) -> np.int64:
-    """Number of bits that are set: counts of 2, 4 and 8 bits side by side, then their sum."""
+    """Number of bits set: counts of 2, 4 and 8 adjacent bits, then their sum."""
     word -= (word >> np.uint64(1)) & np.uint64(0x5555555555555555)
     pairs = np.uint64(0x3333333333333333)
     word = (word & pairs) + ((word >> np.uint64(2)) & pairs)

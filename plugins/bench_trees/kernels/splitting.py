@@ -4,8 +4,8 @@ The raw gain of a split of node p into l and r (Peter et al., NIPS 2017, eq. 12)
 
     1/2 [ G_l^2 / (H_l + l2) + G_r^2 / (H_r + l2) - G_p^2 / (H_p + l2) ]
 
-Ties go to the lowest bin, and there to NaN on the right. Where the node holds no NaN, NaN goes
-to the child with more rows, left if they are equal.
+Ties go to the lowest bin, and there to NaN on the right. In a node without NaN, NaN goes to the
+child with more rows, left if they are equal.
 """
 
 from typing import NamedTuple
@@ -17,7 +17,7 @@ from bench_trees.kernels.compiling import calling, inner, inner_dividing
 
 
 class Sums(NamedTuple):
-    """Histograms, where each feature's bins begin, and how to read them (``fixed_point``).
+    """Histograms, the start of each feature's bins, and their scales (``fixed_point``).
 
     Feature j has its bins at first[j]:first[j + 1], the last of them for NaN.
     """
@@ -40,18 +40,18 @@ class Rules(NamedTuple):
     """The settings that decide on splits."""
 
     max_depth: int  # -1: no limit
-    min_rows: int  # that a child has at least
+    min_rows: int  # least number in a child
     min_hessian: float
-    l2: float  # on top of every denominator
+    l2: float  # added to every denominator
     level: bool  # level by level, left to right; else the highest net gain first
-    every: bool  # all leaves that are worth it at once
+    every: bool  # all leaves with a positive net gain at once
     above_floor: bool  # raw gains must be above rounding
     always: bool  # net gains may be negative
 
 
 class Owed(NamedTuple):
-    """The three terms of eq. 13: a split of node i on feature j is charged
-    coupled[j] + lazy[i, j] + split[j] * rows; ``lazy`` is (0, d) where nothing is lazy."""
+    """The three terms of eq. 13: a split of node i on feature j is charged coupled[j] + lazy[i, j]
+    + split[j] * rows; ``lazy`` is (0, d) if nothing is lazy."""
 
     coupled: Float64Array
     lazy: Float64Array
@@ -61,12 +61,12 @@ class Owed(NamedTuple):
 class Cuts(NamedTuple):
     """The best cut of every feature at m nodes."""
 
-    gain: Float64Array  # (m, d) raw, -inf where no split is allowed
+    gain: Float64Array  # (m, d) raw, -inf if no split is allowed
     cut: Int32Array  # (m, d) 2 * bin + (1 if NaN goes left)
     reached: Float64Array  # (m,) the highest net gain so far, at first -inf
 
 
-TAKEN = 1e-11  # a raw gain above this share of the node's own score is no rounding
+TAKEN = 1e-11  # a raw gain above this share of the node's own score is not rounding
 
 
 @calling()
@@ -76,8 +76,8 @@ def best_cuts(
     """Raw gain and cut per node and feature.
 
     A row of ``pairs`` names two nodes with their histograms' slots in columns 2 and 3 and their
-    numbers in 5 and 6, -1 for none. A gain may be -inf where, less what is ``owed``, it is lower
-    than that of another feature: it cannot be chosen while it owes as much.
+    numbers in 5 and 6, -1 for none. A gain may be -inf if, minus its charges (``owed``), it is
+    below another feature's: it cannot be chosen at these charges.
     """
     # V, W: packed sums and hessians of bins up to every cut, then of the node; as numbers G, H, N
     V, W = np.empty(257, np.int64), np.zeros(257, np.int64)
@@ -94,7 +94,7 @@ def best_cuts(
                 continue
             parent = 0.0
             if len(features):
-                whole, weight = np.int64(0), np.int64(0)  # every feature's bins have all rows
+                whole, weight = np.int64(0), np.int64(0)  # every feature's bins contain all rows
                 for b in range(first[features[0]], first[features[0] + 1]):
                     whole += hist[slot, 0, b]
                     weight += hist[slot, -1, b]
@@ -105,7 +105,7 @@ def best_cuts(
                 g = (whole >> units.count_bits) * units.gradient
                 h = float(whole & mask) if plain else weight * units.hessian
                 parent = _own_term(g, h, rules.l2)
-            # a view of each feature's bins would take longer than most features do
+            # a view of each feature's bins would take longer than most features
             bins, hessians = hist[slot, 0], hist[slot, -1]
             for j in features:
                 gain[node, j] = -np.inf
@@ -158,7 +158,7 @@ def best_cuts(
                     reached[node] = best - charge
 
 
-# The steps are loops without branches, which the compiler turns into vector code where it can
+# The steps are loops without branches, which the compiler vectorises if it can
 
 
 @inner
@@ -171,16 +171,15 @@ def _cumulate(
     V: Int64Array,
     W: Int64Array,
 ) -> tuple[int, int]:
-    """Packed sums V of the bins up to every cut, then that of all bins, and likewise hessians W
-    unless ``plain``; the first cut that may leave enough rows on both sides, and the number of such
-    cuts.
+    """Packed sums V of the bins up to every cut, then of all bins, and hessians W unless ``plain``.
+    Return the first cut that may leave enough rows on both sides, and the number of such cuts.
 
-    Behind an empty bin the cut is the same as before it, and the lower one is taken.
+    After an empty bin the cut equals the one before it, and the lower one is taken.
     """
     last = np.uint64(len(packed) - 1)
     v, w = packed[0], hessian[0]
-    V[0], W[0] = v, w  # even where it is empty: NaN may go left alone
-    filled = np.uint64(1)  # unsigned: never from the array's end
+    V[0], W[0] = v, w  # even if it is empty: NaN may go left alone
+    filled = np.uint64(1)  # unsigned: never a negative index
     if plain:
         for b in range(np.uint64(1), last):
             v += packed[b]
@@ -206,7 +205,7 @@ def _cumulate(
 
 @inner
 def _bin_of(packed: Int64Array, cut: int) -> int:
-    """The bin behind which the cut of this number in ``_cumulate`` is."""
+    """The bin after which the cut of this number in ``_cumulate`` lies."""
     b = 0
     while cut > 0:
         b += 1
@@ -216,15 +215,15 @@ def _bin_of(packed: Int64Array, cut: int) -> int:
 
 @inner
 def _own_term(g: float, h: float, l2: float) -> float:
-    """The term of the node itself in eq. 12; infinite where products of ``_exceeds`` could be too
-    large or small."""
+    """The node's own term in eq. 12; infinite if products in ``_exceeds`` could be too large or
+    small."""
     return g * g / (h + l2) if 1e-60 < h + l2 < 1e60 else np.inf
 
 
 @inner
 def _terms(net: float, charge: float, parent: float) -> float:
-    """A lower bound of the two terms of eq. 12 at a cut with a higher net gain, many times the
-    rounding error below it; 0 where products of ``_exceeds`` could be too large or small."""
+    """A lower bound of the two terms of eq. 12 at a cut with a higher net gain, lower by many times
+    the rounding error; 0 if products in ``_exceeds`` could be too large or small."""
     terms = 2 * (net + charge) + parent - 1e-12 * (2 * (abs(net) + charge) + parent)
     return terms if 1e-60 < terms < 1e60 else 0.0
 
@@ -240,12 +239,12 @@ def _exceeds(
     l2: float,
     least: float,
 ) -> bool:
-    """True if the two terms of eq. 12 exceed ``least`` at any of these cuts, however small its
-    children.
+    """True if the two terms of eq. 12 exceed ``least`` at any of these cuts, for children of any
+    size.
 
-    Behind them in ``sums`` and ``hessians``, unused if ``plain``, is the node's; ``moved`` goes
-    left with every other. Both sides of the comparison are multiplied by H_l + l2 and
-    H_r + l2, since a division takes longer.
+    The last entry of ``sums`` and ``hessians``, unused if ``plain``, is the node's; ``moved``
+    always goes left. Both sides of the comparison are multiplied by H_l + l2 and H_r + l2, since a
+    division takes longer.
     """
     mask = (np.int64(1) << units.count_bits) - 1
     first, last = cuts
@@ -253,7 +252,7 @@ def _exceeds(
     g = (whole >> units.count_bits) * units.gradient
     h = float(whole & mask) if plain else hessians[last] * units.hessian
     below = 0
-    for k in range(np.uint64(first), np.uint64(last)):  # unsigned, so that none counts from the end
+    for k in range(np.uint64(first), np.uint64(last)):  # unsigned, so that no index is negative
         v, w = sums[k] + moved[0], hessians[k] + moved[1]
         gl = (v >> units.count_bits) * units.gradient
         hl = float(v & mask) if plain else w * units.hessian
@@ -273,7 +272,7 @@ def _raw_gains(
     rules: Rules,
     out: Float64Array,
 ) -> None:
-    """Raw gain of the cut behind every bin, -inf where a child would be too small.
+    """Raw gain of the cut after every bin, -inf if a child would be too small.
 
     ``moved``: gradient, hessian and rows of the missing, if they go left, else zeros.
     """
@@ -291,7 +290,7 @@ def _raw_gains(
             & (hl + l2 > 0)
             & (hr + l2 > 0)
         )
-        dl = hl + l2 if allowed else 1.0  # divided by even where the result is not used
+        dl = hl + l2 if allowed else 1.0  # a valid divisor even if the result is not used
         dr = hr + l2 if allowed else 1.0
         value = 0.5 * (gl * gl / dl + gr * gr / dr - parent)  # eq. 12
         out[b] = value if allowed else -np.inf
@@ -299,7 +298,7 @@ def _raw_gains(
 
 @inner
 def _highest(values: Float64Array, n: int) -> float:
-    """The maximum of the first n, in four chains that need not wait for one another."""
+    """The maximum of the first n, in four independent chains."""
     a = b = c = d = -np.inf
     for i in range(0, n // 4 * 4, 4):
         a = max(a, values[i])

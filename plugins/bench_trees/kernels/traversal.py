@@ -1,17 +1,17 @@
 """Rows through laid-out trees, 64 at a time.
 
-A tile is 64 rows whose cells lie row by row. All of them go down a tree together, level by level:
-the steps of different rows do not wait for each other, so the processor has work while it fetches a
-node, and no branch depends on the data. Siblings lie side by side, so the outcome of a comparison
-is added to the place of the left child::
+A tile is 64 rows whose cells lie row by row. All of them go down a tree together, level by level.
+The steps of different rows are independent, so the processor has work while it fetches a node, and
+no branch depends on the data. Siblings are adjacent, so the outcome of a comparison is added to the
+place of the left child::
 
     node        0         1         2         3         4
     cell        7         -         2         -         -       column that is compared
     key        0.5      (max)      -1.0     (max)     (max)     x <= key goes left
     left        1         1         3         3         4       a leaf leads to itself
 
-Floats are compared as integers of the same order (``ordered``), among which a missing cell
-is the smallest or the largest. What a split reads is noted as a bit of its row.
+Floats are compared as integers of the same order (``ordered``), among which a missing cell is the
+smallest or the largest. Each split sets the bit of its sensor in the row.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ TILE, ROWS = 64, 16
 TOGETHER = 8
 """Levels that all rows take together; below them a row stops at its leaf."""
 
-_U = np.uint64  # an index that is never counted from the end
+_U = np.uint64  # an index that is never negative
 
 
 class Layout(NamedTuple):
-    """Trees in walking order, weights included; nodes of a tree lie together, siblings side by
-    side, children after their parents."""
+    """Trees in walking order, weights included; a tree's nodes are together, siblings adjacent,
+    children after their parents."""
 
     root: Int32Array  # (T,)
     levels: Int32Array  # (T,) splits on the longest path
@@ -48,14 +48,14 @@ class Layout(NamedTuple):
     # per node
     cell: Int32Array  # position in ``columns``, 0 at a leaf
     key: Int32Array  # the threshold, ``ordered``
-    left: Int32Array  # the left child; the right one is next to it; a leaf itself
-    word: Int32Array  # what reading the cell pays for: a bit of this word of the row's sensors,
-    mask: UInt64Array  # or beyond them the bit of a bundle; 0 where it is free
+    left: Int32Array  # the left child, with the right one after it; a leaf itself
+    word: Int32Array  # payment for reading the cell: a bit of this word of the row's sensors,
+    mask: UInt64Array  # or beyond them the bit of a bundle; 0 if it is free
     value: Float64Array  # output times the tree's weight, 0 at a split
-    splits: Float64Array  # multipliers of the splits above it, 0 where the tree is not billed
+    splits: Float64Array  # multipliers of the splits above it, 0 if the tree is not billed
     # per column
-    columns: Int32Array  # (u,) the feature; twice where its missing cells go both ways
-    missing: Int32Array  # (u,) what a missing cell is as a key
+    columns: Int32Array  # (u,) the feature; twice if its missing cells go both ways
+    missing: Int32Array  # (u,) key of a missing cell
     bundles: UInt64Array  # (b, w) sensors of the features that need several
     sensors: int
 
@@ -82,7 +82,7 @@ class Steps(NamedTuple):
 
     ends: Int64Array
     bias: Float64Array  # (p, K), added at the start of a step
-    carry: BoolArray  # (p,), false where scores start afresh, not from those of the step before
+    carry: BoolArray  # (p,), false if scores start from zero instead of the previous step's
 
     @classmethod
     def prefixes(cls, ends: Sequence[int] | Int64Array, base: Float64Array) -> Steps:
@@ -137,7 +137,7 @@ def walk_tiles(
     total, spent = np.zeros((outputs, TILE)), np.zeros(TILE)
     for begin in range(0, len(picked), TILE):
         count = min(TILE, len(picked) - begin)
-        for some in range(0, count, ROWS):  # whose cells stay in the nearest cache
+        for some in range(0, count, ROWS):  # their cells stay in the nearest cache
             for c in range(len(columns)):
                 for r in range(some, min(some + ROWS, count)):
                     cell_of = X[picked[begin + r], _U(columns[c])]
@@ -163,7 +163,7 @@ def walk_tiles(
                     total[k, r] = (total[k, r] if carry[p] else 0.0) + bias[p, k]
             while t < ends[p]:
                 at[:] = layout.root[t]
-                # all of a tile, also of one with fewer rows: a constant length is unrolled
+                # all rows of a tile, even of a partial one: a constant length is unrolled
                 for _ in range(min(layout.levels[t], TOGETHER)):
                     for r in range(TILE):
                         node = _U(at[_U(r)])

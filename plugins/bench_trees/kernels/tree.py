@@ -1,8 +1,8 @@
-"""Whole trees in one call, since a step of Python for each level is half the time of a small tree.
+"""Complete trees in one call, since a Python step per level takes half the time of a small tree.
 
-``grow`` scores leaves, chooses splits and divides rows until something has to be done outside,
-which it returns: payments or more room. Under squared loss the rows' gradients are then brought up
-to date, under others the scores are, and the next tree begins.
+``grow`` scores leaves, chooses splits and divides rows until it must return for payments or more
+room. Under squared loss the rows' gradients are then updated, under other losses the scores are,
+and the next tree begins.
 
 Other threads help (``crew``): they are in ``grow`` too.
 """
@@ -58,38 +58,38 @@ from bench_trees.kernels.packed_codes import CODES_PER_WORD
 from bench_trees.kernels.partition import COLUMN, SCORABLE, _gather, _partition
 from bench_trees.kernels.splitting import Owed, Rules, Sums, best_cuts
 
-DONE, DIVERGED, PAY, OPEN, SCORE, ROOM = range(6)  # what is to be done outside
+DONE, DIVERGED, PAY, OPEN, SCORE, ROOM = range(6)  # actions required outside
 KNOWN, COUNTED, MOVED = range(3)  # of ``Carried.state``
-SCORING: Any = np.int64(0)  # kinds of tasks; no literals, for which ``_do`` would be compiled twice
+SCORING: Any = np.int64(0)  # kinds of tasks; not literals, which would compile ``_do`` twice
 DIVIDING: Any = np.int64(1)
 ROOT = 0
-"""The slot of the root's histogram, which outlasts the tree where the next one follows from it:
-without hessians."""
+"""The slot of the root's histogram, which is kept if the next tree's follows from it: without
+hessians."""
 
 
 class Carried(NamedTuple):
-    """The difference between the histogram in slot ROOT and that of the next tree's root."""
+    """The difference between the histogram in slot ROOT and the next tree's root."""
 
-    state: Int64Array  # whether this is done, or all rows counted; slots; rows that begin ``spare``
-    counted: Int64Array  # (m, 2), as ``add_counts`` reads them
-    # what the rows have too much is in ``Rows.in_order``
+    state: Int64Array  # 1 if this is done, or all rows counted; slots; rows that begin ``spare``
+    counted: Int64Array  # (m, 2), in the form for ``add_counts``
+    # the rows' excess is in ``Rows.in_order``
 
 
 class Newton(NamedTuple):
-    """Gradients per copy and scores of other losses than the squared one, row after row and output
+    """Gradients per copy and scores of losses except the squared one, row after row and output
     after output of K. With squared loss all are empty."""
 
     gradient: Float64Array  # (K n,)
-    hessian: Float64Array  # (K n,), or (n,) of all outputs, or (0,) where all are 1
-    scores: Float64Array  # (K n, 1), which are brought up to date
-    room: Float64Array  # (2,) what sums of gradients and hessians may reach, in units
-    # of losses of classes, whose gradients are brought up to date as well; else both are (0,)
+    hessian: Float64Array  # (K n,), or (n,) of all outputs, or (0,) if all are 1
+    scores: Float64Array  # (K n, 1), updated
+    room: Float64Array  # (2,) limits of sums of gradients and hessians, in units
+    # for losses of classes, whose gradients are updated as well; else both are (0,)
     y: Float64Array  # (n,) labels
     start: Float64Array  # (K n,) scores at the start
 
 
 class Buffers(NamedTuple):
-    """All that growth reads and writes."""
+    """State read and written during growth."""
 
     tree: Growing
     rows: Rows
@@ -107,7 +107,7 @@ class Descent(NamedTuple):
 
     learning_rate: float
     share: float  # of a squared unit of the gradient in ``squares``
-    least: float  # a finer unit is out of the question while ``squares`` is above this
+    least: float  # no finer unit is possible while ``squares`` is above this
     squares: Float64Array  # (1,) sum of the squares of gradients; (0,) for other losses
 
 
@@ -116,7 +116,7 @@ class Extent(NamedTuple):
 
     trees: int
     leaves: int  # of each tree
-    cells: int  # that are counted for a level on one thread; more are worth several
+    cells: int  # counted for a level on one thread; more are worth several
     parts: int  # of a task
     crew: Int64Array
     me: int  # number of the thread: 0 grows trees, others help
@@ -124,21 +124,21 @@ class Extent(NamedTuple):
 
 @calling(borrowing=True)
 def grow(buffers: Buffers, extent: Extent, descent: Descent, scratch: Int64Array) -> int:
-    """Grow trees, the first a new one where there are no nodes, until they are DONE or one needs
-    something outside. They are written to ``out`` one behind the other. With squared loss a root
-    that is not split ends them; with others it is a tree, and each is that of the next output.
-    With losses of classes an iteration of such trees alone, which are dropped, ends them, and
-    one behind which the loss may be above that at the start.
+    """Grow trees, starting a new one if there are no nodes, until they are DONE or one needs an
+    action outside. They are written to ``out`` one after another. With squared loss an unsplit root
+    ends them; with others it is a tree, and each tree belongs to the next output. With losses of
+    classes an iteration of only such trees ends them and is dropped. So does an iteration after
+    which the loss may be above its start.
 
-    DIVERGED: gradients are not finite; PAY: the splits of ``moves`` are to be paid; OPEN: accounts
-    of their children to be opened, which were made; SCORE: the leaves of ``work``, which have few
-    rows, to be scored; ROOM: for as many nodes and slots as the splits of ``moves`` need, and for
-    another tree. ``scratch``: as ``accumulate`` uses it.
+    DIVERGED: gradients are not finite. PAY: pay for the splits of ``moves``. OPEN: open accounts of
+    their children, which were made. SCORE: score the leaves of ``work``, which have few rows. ROOM:
+    make room for the nodes and slots that ``moves`` need, and for another tree. ``scratch``: see
+    ``accumulate``.
     """
     if extent.me > 0:
         _do(buffers, extent.crew, extent.me, SCORING, extent.parts, scratch)
         return DONE
-    # the parts are handed on: each mention of all buffers is a tenth of a second of compiling
+    # parts are passed on: each mention of all buffers takes a tenth of a second to compile
     tree, rows, usable, sums, rules, owed, carried, newton, out = buffers
     state, nodes, work, squares = tree.state, tree.nodes, tree.work, descent.squares
     while True:
@@ -207,8 +207,7 @@ def grow(buffers: Buffers, extent: Extent, descent: Descent, scratch: Int64Array
 def _do(
     buffers: Buffers, crew: Int64Array, me: int, kind: int, parts: int, scratch: Int64Array
 ) -> None:
-    """Do all parts of a task, together with those who help; or, if not thread 0, help with what
-    tasks there are."""
+    """Do all parts of a task, together with the helpers; threads except 0 help with any task."""
     tree, rows = buffers.tree, buffers.rows
     alone = len(crew) == 0 or (me == 0 and parts == 1)
     if me == 0 and not alone:
@@ -270,7 +269,7 @@ def _score(buffers: Buffers, start: int, stop: int, scratch: Int64Array) -> None
 
 @njit(inline="always")
 def _cells(tree: Growing, carried: Carried) -> int:
-    """Cells of a feature that are counted, and bins that are read, to score what waits."""
+    """Number of counted cells of a feature and of bins read, to score the waiting leaves."""
     work, state = tree.work, carried.state
     total: int = 512 * tree.state[WAITING]
     for i in range(tree.state[WAITING]):
@@ -285,7 +284,7 @@ def _cells(tree: Growing, carried: Carried) -> int:
 def _begin(
     tree: Growing, sums: Sums, newton: Newton, rows: Rows, rules: Rules, carried: Int64Array
 ) -> bool:
-    """Begin a tree: a root that waits for its gains. False if its gradients are not finite."""
+    """Begin a tree with a root waiting for its gains. False if its gradients are not finite."""
     state, root, work, n = tree.state, tree.nodes.integers[0], tree.work[0], len(rows.order)
     channels = sums.hist.shape[1]
     if len(newton.gradient) > 0:
@@ -305,7 +304,7 @@ def _begin(
     root[BEGIN], root[END], root[SLOT] = 0, n, slot
     work[0], work[1], work[2], work[3] = 0, n, slot, -1
     work[4], work[5], work[6] = 0, 0, -1
-    # either all rows, in order, are counted to ROOT, or what some have too much is taken off it
+    # either all rows, in order, are counted to ROOT, or the excess of some is subtracted from it
     for column in range(7):
         tree.root[0, column] = work[column]
     tree.root[0, 2] = ROOT
@@ -313,17 +312,17 @@ def _begin(
         tree.root[0, 1], tree.root[0, 2], tree.root[0, 3] = carried[MOVED], slot, ROOT
         tree.root[0, 4] = 1  # rows with gaps
     state[NODES], state[SLOTS], state[FOUND], state[WAITING] = 1, slot + 1, -1, 1
-    zero = int(np.int64(0))  # no literal, for which kernels would be compiled once more
+    zero = int(np.int64(0))  # not a literal, which would compile kernels once more
     _begin_node(tree.nodes, zero, zero, sums, rules)
     return True
 
 
 @inner
 def _next_gradients(tree: Growing, newton: Newton, copies: Int64Array) -> bool:
-    """Gradients for the next iteration, if one is over. False if boosting has to end, or may.
+    """Gradients for the next iteration, if one is over. False if boosting must or may end.
 
-    A convex loss l has l(start) >= l(f) + <its gradient at f, start - f>: where the latter is
-    not negative, l(f) is not above l(start).
+    A convex loss l has l(start) >= l(f) + <its gradient at f, start - f>: if the last term is not
+    negative, l(f) is not above l(start).
     """
     state, n = tree.state, len(newton.y)
     outputs = len(newton.scores) // n
@@ -336,14 +335,14 @@ def _next_gradients(tree: Growing, newton: Newton, copies: Int64Array) -> bool:
         state[TREES] -= outputs
         state[WRITTEN] -= outputs
         return False
-    begin = int(np.int64(0))  # no literal, for which it would be compiled once more
+    begin = int(np.int64(0))  # not a literal, which would compile it once more
     class_gradients(newton.scores, newton.y, begin, n, newton.gradient, newton.hessian)
     return bool(_slope(newton.gradient, newton.scores, newton.start, copies) <= 0)
 
 
 @njit(inline="always")
 def _slopes(newton: Newton, trees: int, n: int) -> tuple[Float64Array, Float64Array]:
-    """Gradients (n,) of the output whose tree grows after so many, and hessians (n,) or (0,)."""
+    """Gradients (n,) of the output for tree number ``trees``, and hessians (n,) or (0,)."""
     at = trees * n % len(newton.gradient)
     second = max(0, min(at, len(newton.hessian) - n))
     return newton.gradient[at : at + n], newton.hessian[second : second + n]
@@ -353,12 +352,12 @@ def _slopes(newton: Newton, trees: int, n: int) -> tuple[Float64Array, Float64Ar
 def _begin_rows(
     rows: Rows, sums: Sums, newton: Newton, output: int, begin: int, end: int
 ) -> tuple[int, int]:
-    """Rows begin:end of a new root in order, with their gradients and hessians as integers, and
-    the sums of these."""
+    """Put rows begin:end of a new root in order, with their gradients and hessians as integers;
+    return the sums of these."""
     own, order = rows.values[begin:end], rows.order
     if len(newton.gradient) > 0:
         slopes, copies = _slopes(newton, output, len(order)), rows.copies[begin:end]
-        # no literals, for which it would be compiled once more
+        # not literals, which would compile it once more
         one, zero = int(np.int64(1)), int(np.int64(0))
         _write_integers(
             slopes[0][begin:end], copies, sums.units[0], sums.count_bits, one, own, zero
@@ -376,7 +375,7 @@ def _begin_rows(
 
 @njit(inline="always")
 def _demands(moves: Int64Array, coupled: Float64Array, lazy: bool) -> tuple[bool, int]:
-    """True if a split is to be paid; and the slots that children may need."""
+    """True if a split must be paid; and the number of slots that children may need."""
     charged, slots = lazy, 0
     for i in range(len(moves)):
         charged |= coupled[moves[i, COLUMN]] > 0
@@ -396,8 +395,8 @@ def _descend(
     leaf: int,
     how: Descent,
 ) -> None:
-    """Give the leaves of squared loss their values; bring the gradients of rows up to date, and
-    note by what the next tree's root differs."""
+    """Give the leaves of squared loss their values; update the rows' gradients, and note the change
+    of the next tree's root."""
     nodes, count, bits = tree.nodes, tree.state[NODES], sums.count_bits
     ends = out.ends[leaf : leaf + (count + 1) // 2]
     steps = tree.steps[: len(ends)]
@@ -405,7 +404,7 @@ def _descend(
     how.squares[0] += how.share * change
     for k in range(len(steps)):
         out.value[first + out.leaves[leaf + k]] = steps[k] * sums.units[0]
-    moved = tree.work[:, :3]  # room, as nothing waits
+    moved = tree.work[:, :3]  # free, as nothing waits
     slots, ranges = _carry(nodes, count, ends, steps, carried.counted, moved)
     moved = moved[:ranges]
     total = _collect(moved, rows.order, rows.copies, bits, rows.spare, rows.in_order)

@@ -199,7 +199,7 @@ def test_check_learner_lists_the_broken_promise_in_three_lines():
         check_learner(mine(), [Task.BINARY])
     seen, expected, fix = str(caught.value).splitlines()  # what needs the contract is left out
     assert seen.startswith("check_contract (binary): at {'features': 1}: scores have shape")
-    assert expected.startswith("  expected: ``fit`` gives a model whose path has 1 to 100 points")
+    assert expected.startswith("  expected: ``fit`` returns a model whose path has 1 to 100 points")
     assert fix.startswith("  to fix: compare with")
 
 

@@ -141,7 +141,7 @@ def test_budgets_and_caps_hold_for_all_data_sets_or_for_one(tmp_path):
         ),
         (('size = "quick"', 'siz = "quick"'), "unknown key 'profiles.standard.siz'"),
         (("[learners.gbrt]\ntrees = [10, 20]", "learners = 3"), "key 'learners': 3 is not a table"),
-        (("[[claims]]", "[claims]"), "key 'claims': [[claims]] tables are wanted"),
+        (("[[claims]]", "[claims]"), "key 'claims': expected [[claims]] tables"),
         (('holds = ">= 1"', 'holds = "1"'), "key 'claims': claim one: holds = '1': write a comp"),
         (('dataset = "letters"', 'dataset = "leters(a=1)"'), "claim one: unknown data set of this"),
         (('learners = ["gbrt"]', 'learners = ["gbtr"]'), "unknown learner of this suite"),

@@ -97,7 +97,7 @@ def test_descent_ends_where_the_conditions_of_optimality_hold(seed, d):
     A = rng.normal(size=(d + 3, d))
     gram, slope, penalty = A.T @ A / d, rng.normal(size=d), rng.exponential(size=d)
     b = rng.normal(size=d)
-    descend(gram, slope, penalty, b, 100000, 1e-13)
+    descend(gram, slope - gram @ b, penalty, b, 100000, 1e-13)
     gradient = gram @ b - slope
     assert np.allclose(gradient[b != 0], (-penalty * np.sign(b))[b != 0], atol=1e-8)
     assert np.all(np.abs(gradient[b == 0]) <= penalty[b == 0] + 1e-8)
