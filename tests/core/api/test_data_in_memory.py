@@ -474,7 +474,7 @@ WRONG = {
     ),
     "wrong splits": ((_splits(feature_names=("a",)),), {}, "X: prices or names are not of 3"),
     "a registered name": ((X, Y), {"name": "letters"}, "'letters' is the name of a registered"),
-    "a name of two lines": ((X, Y), {"name": "a\nb"}, "name must be a word for the data"),
+    "a name of two lines": ((X, Y), {"name": "a\nb"}, "name must be a word that names the data"),
     "learners as numbers": ((X, Y), {"learners": {"toy-prefix": 3}}, "'toy-prefix' is given 3"),
     "a class as learner": ((X, Y), {"learners": [Prefix]}, "Prefix is a class; give Prefix()"),
     "unknown learner": ((X, Y), {"learners": "misr"}, "learners: unknown learner 'misr'"),
