@@ -92,7 +92,7 @@ def check_name(kind: str, name: str) -> None:
     if not _NAME.fullmatch(name.replace("@", "", kind == "metric")):
         fault = "a name is a letter or digit (ASCII), then at most 59 of these, '-', '_' and '.'"
     elif name == "all":
-        fault = "that means every one"
+        fault = "this name means all of them"
     if fault:
         raise UsageError(f"{kind} {ascii(name)[:80]}: {fault}; rename it")
 
@@ -101,7 +101,7 @@ def check(value: Any, contract: type, where: str) -> None:
     """Check a plugin's object; TypeError or ValueError, which begins with ``where``, if invalid."""
     is_value = contract in (Metric, Report)
     if isinstance(value, type) == is_value:
-        raise TypeError(f"{where} where {'an instance' if is_value else 'a class'} is wanted")
+        raise TypeError(f"{where}; expected {'an instance' if is_value else 'a class'} instead")
     cls: Any = value if isinstance(value, type) else type(value)
     # fields without a default appear only as annotations
     annotated = {name for c in cls.__mro__ for name in vars(c).get("__annotations__", ())}
@@ -148,14 +148,14 @@ def shapes_fault(splits: Any) -> str:
     names = len(splits.feature_names)
     if prices.features != d or names not in (0, d):
         named = f", {names} names" if names else ""
-        return f"prices or names are not of {d} features ({prices.features} prices{named})"
+        return f"prices or names are not for {d} features ({prices.features} prices{named})"
     return ""
 
 
 def labels_fault(task: Task, splits: Splits) -> str:
     """Error in the labels for a data set's task, or ""; shapes must be valid."""
     if splits.task != task:
-        return f"its task is {task}, that of its splits {splits.task}"
+        return f"its task is {task}, but its splits have {splits.task}"
     parts, classes = [getattr(splits, name) for name in SPLITS], splits.classes
     if (task in (Task.BINARY, Task.MULTICLASS)) != (classes >= 2):
         return f"{task} with {classes} classes"

@@ -93,7 +93,7 @@ class Frames(Queries):
     def pictures(self, values: NDArray[Any]) -> Iterator[NDArray[Any]]:
         """Yield values (n,) by frame as images (height, width); ValueError without ``widths``."""
         if self.widths is None:
-            raise ValueError("drawn pixels make no picture")
+            raise ValueError("sampled pixels do not form a picture")
         # rows are stored line by line
         for start, stop, width in zip(
             self.boundaries[:-1], self.boundaries[1:], self.widths, strict=True

@@ -52,7 +52,7 @@ def option(name: str, value: object = None, like: str = "") -> str:
 @contextmanager
 def spelt(spelling: Spelling) -> Iterator[None]:
     """Format options in messages of the body by this function."""
-    before = _spelling.set(spelling)  # by context, so that threads do not mix
+    before = _spelling.set(spelling)  # a context variable, separate for threads
     try:
         yield
     finally:
@@ -70,8 +70,8 @@ def blaming(place: str) -> Iterator[None]:
 
 @contextmanager
 def charging(culprit: str) -> Iterator[None]:
-    """Turn an exception of a plugin's code, unless already a user's error, into one line that names
-    the plugin's object and the location of the error."""
+    """Turn an exception of a plugin's code into one line with the plugin's object and the location.
+    Errors meant for users are passed on."""
     try:
         yield
     except (BenchError, MemoryError):

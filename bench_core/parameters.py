@@ -283,10 +283,10 @@ def _nested(p: Parameter, value: Any, registry: Registry, where: str) -> tuple[A
     elif hasattr(value, "fit"):
         made = (value,)
     else:
-        raise UsageError(f"{where}: a learner's name or table is wanted, not {value!r}")
+        raise UsageError(f"{where}: expected a learner's name or table, got {value!r}")
     for learner in made:
         if learner is not None and isinstance(wanted, type) and not isinstance(learner, wanted):
-            raise UsageError(f"{where}: a {in_words(wanted)} is wanted, not {_name_of(learner)}")
+            raise UsageError(f"{where}: expected {in_words(wanted)}, got {_name_of(learner)}")
     return made
 
 
@@ -298,11 +298,11 @@ def held(
     name = table.pop("learner", p.default if isinstance(p.default, str) else None)
     if name is not None and not isinstance(name, str):
         shown = one_line(repr(name), 60)
-        raise UsageError(f"{where}.learner: a learner's name is wanted, not {shown}")
+        raise UsageError(f"{where}.learner: expected a learner's name, got {shown}")
     if name is not None:
         return registry.learner(name), table
     if p.default is None:
-        raise UsageError(f"{where}: say which learner, as {where.split()[-1]}.learner = NAME")
+        raise UsageError(f"{where}: name the learner, as {where.split()[-1]}.learner = NAME")
     return type(p.default), {**_fields(p.default), **table}
 
 
@@ -356,9 +356,7 @@ def convert(value: Any, annotation: Any, where: str) -> Any:
     try:
         return _convert(value, annotation)
     except (TypeError, OverflowError):
-        raise UsageError(
-            f"{where}: {in_words(annotation)} is wanted, not {_shown(value)}"
-        ) from None
+        raise UsageError(f"{where}: expected {in_words(annotation)}, got {_shown(value)}") from None
 
 
 def _shown(value: Any) -> str:

@@ -266,7 +266,7 @@ def _imported(registry: Registry, modules: Iterable[str]) -> dict[PluginInfo, An
             found[info], registry.errors[info] = None, error
         # installed plugins only: the user of -p is developing the module
         if (seconds := perf_counter() - begun) > SLOW and info.origin not in (OURS, "-p"):
-            line = f"took {seconds:.1f} s to import: import what is heavy inside functions"
+            line = f"took {seconds:.1f} s to import: import slow modules inside functions"
             registry.note(info, line)
     return found
 
@@ -337,15 +337,15 @@ def _checked(info: PluginInfo, hook: str, answer: Any) -> Iterator[Given]:
     if answer is None:
         raise TypeError(f"{hook} gives nothing: return a list")
     if isinstance(answer, str | type) or not isinstance(answer, Iterable):
-        raise TypeError(f"{hook} gives {answer!r}, which is no list")
+        raise TypeError(f"{hook} gives {answer!r}, which is not a list")
     found: list[tuple[str, Any]] = []
     if isinstance(answer, Mapping):
         found = [*answer.items()]
         if odd := [f"{name!r} is {one!r}" for name, one in found if not callable(one)]:
-            raise TypeError(f"{kind} {odd[0]}, which cannot be called")
+            raise TypeError(f"{kind} {odd[0]}, which is not callable")
     elif kind == "suite":
         if absent := [folder for folder in answer if not Path(folder).is_dir()]:
-            raise TypeError(f"{hook} gives {absent[0]}, which is no folder")
+            raise TypeError(f"{hook} gives {absent[0]}, which is not a folder")
         found = [(p.stem, p) for folder in answer for p in sorted(Path(folder).glob("*.toml"))]
     else:
         for value in answer:
@@ -392,7 +392,7 @@ def _named_apart(registry: Registry, given: Sequence[Given]) -> list[Given]:
         if one.kind == "learner" and info.origin not in (OURS, "-p") and others:
             spelling = f"{info.origin}:{name}"
             of = "this benchmark" if OURS in others else f"{' and '.join(others)} too"
-            registry.note(info, f"learner {name!r} is of {of}: write {spelling}")
+            registry.note(info, f"learner {name!r} is in {of}: write {spelling}")
             if OURS not in others:
                 registry.shared.setdefault(name, []).append(spelling)
             one = Given(info, one.kind, spelling, _renamed(one.value, spelling))

@@ -88,10 +88,10 @@ class CompleteDataset(Dataset, Protocol):
     stand_in_for: ClassVar[str] = ""
     """Licensed data set that this one replaces if its files are missing."""
     optimum: Mapping[str | tuple[str, str], Sequence[tuple[float, float]]] = MappingProxyType({})
-    """Best expected quality of any model, by metric, where it is known exactly: corners (mean cost
-    per row, quality) by ascending cost. Models are mixed between corners; quality is constant after
-    the last. ``(metric, "cap")`` gives the optimum under caps, without mixing. It is valid for the
-    data set's own prices; an optimum computed from ``Splits.truth`` is valid for any prices."""
+    """Best expected quality of any model, by metric, if known exactly: corners (mean cost per row,
+    quality) by ascending cost. Models are mixed between corners; quality is constant after the
+    last. ``(metric, "cap")`` gives the optimum under caps, without mixing. It is valid for the data
+    set's own prices; an optimum computed from ``Splits.truth`` is valid for any prices."""
     places: ClassVar[tuple[str, ...]] = ()
     """Options that locate files; they are not part of the data set's identity."""
 
@@ -107,7 +107,7 @@ class CompleteDataset(Dataset, Protocol):
     downloads: ClassVar[tuple[Any, ...]] = ()
     """Files that can be downloaded (``Download``); () if a licence has to be accepted."""
     sums: ClassVar[Mapping[str, str]] = MappingProxyType({})
-    """sha256 by file or archive, where known."""
+    """sha256 by file or archive, if known."""
     facts: ClassVar[Any] = None
     """Known properties of the full data set (``Facts``)."""
 
@@ -231,8 +231,8 @@ DIVERGED = "diverged"
 class StageTree(NamedTuple):
     """Stages that rows pass through, for pictures.
 
-    Each stage has a ``parent`` (-1 for the first, else a lower number), the number of ``sensors``
-    that may be bought up to its end, and their total ``price``.
+    ``parent`` of each stage is -1 for the first, else a lower number. ``sensors`` counts the
+    sensors that may be bought up to its end; ``price`` is their total price.
     """
 
     parent: tuple[int, ...]

@@ -120,7 +120,7 @@ class Purchases:
 
     @cached_property
     def price(self) -> FloatArray:
-        """Price (k,) of each purchase made first."""
+        """Price (k,) of each purchase alone."""
         return np.asarray(self.sets @ self.sensor)
 
     def sensors(self, bought: BoolArray) -> BoolArray:
@@ -135,7 +135,7 @@ class Purchases:
         return np.asarray(lacking == 0)
 
     def marginal(self, bought: BoolArray) -> FloatArray:
-        """Marginal price (n, k) of each purchase after the purchases made (n, k); 0 for those."""
+        """Marginal price (n, k) after the purchases made (n, k); 0 for purchases made."""
         if self.apart:
             return np.where(bought, 0.0, self.price)
         return np.asarray(np.where(self.sensors(bought), 0.0, self.sensor) @ self.sets.T)

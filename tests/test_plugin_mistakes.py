@@ -187,7 +187,7 @@ MISTAKES = [
         "an instance for a class",
         "return [Learner]",
         "return [Learner()]",
-        ("bench_learners", "Learner", "a class is wanted"),
+        ("bench_learners", "Learner", "expected a class instead"),
     ),
     Mistake(
         "a hook that gives nothing",

@@ -67,11 +67,11 @@ def test_the_new_learner_stands_on_a_board_above_the_constant(kind, bench):
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (("learner", "A_b"), "'A_b' is no name: write lower-case words"),
-        (("learner", "../up"), "'../up' is no name"),
-        (("learner", "class"), "Python knows another module 'class'"),
-        (("learner", "numpy"), "Python knows another module 'numpy'"),
-        (("learner", "gbrt"), "learner 'gbrt' is there already, in budget-bench"),
+        (("learner", "A_b"), "'A_b' is not a name: write lower-case words"),
+        (("learner", "../up"), "'../up' is not a name"),
+        (("learner", "class"), "there is another Python module 'class'"),
+        (("learner", "numpy"), "there is another Python module 'numpy'"),
+        (("learner", "gbrt"), "learner 'gbrt' already exists in budget-bench"),
         (("metrc", "x"), "metrc"),
     ],
 )
@@ -85,10 +85,10 @@ def test_a_bad_name_is_one_line_and_writes_nothing(words, says, bench, tmp_path)
 def test_nothing_is_overwritten(bench, tmp_path):
     (tmp_path / "costs.toml").write_text("mine")
     ended = bench("new", "cost-model", "bills")
-    assert (ended.status, "costs.toml is there already" in ended.err) == (2, True)
+    assert (ended.status, "costs.toml already exists" in ended.err) == (2, True)
     assert not (tmp_path / "bills.py").exists()
     assert bench("new", "metric", "bills", "--package").status == 0
-    assert "bills/bills.py is there already" in bench("new", "metric", "bills", "--package").err
+    assert "bills/bills.py already exists" in bench("new", "metric", "bills", "--package").err
 
 
 @pytest.fixture(scope="module")

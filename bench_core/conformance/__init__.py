@@ -152,7 +152,7 @@ def chosen_cases(
         given = ", ".join(modules) or "nothing is named"
         raise UsageError(f"{given}: no learner, data set, metric, cost model or report to check")
     if strange := set(tables) - {name for _, name in found}:
-        raise UsageError(f"--set {sorted(strange)[0]}...: that is not checked here")
+        raise UsageError(f"--set {sorted(strange)[0]}...: this object is not checked")
     source = DataFolder(data_dir)
     return [
         case

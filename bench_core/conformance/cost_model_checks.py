@@ -65,7 +65,7 @@ def check_blocks(costs: Any, bought: BoolArray, queries: Queries) -> None:
     for a, b in zip(queries.boundaries[:-1], queries.boundaries[1:], strict=True):
         alone = _bill(costs, bought[a:b], Queries(np.array([0, b - a])))
         alike = np.allclose(alone, whole[a:b], rtol=ROUNDING, atol=0)
-        expect(alike, "a query by itself is billed differently than among others")
+        expect(alike, "a query alone is billed differently than with others")
 
 
 def check_state(costs: Any, bought: BoolArray, queries: Queries) -> None:
@@ -88,7 +88,7 @@ def check_surrogate(costs: Any, bought: BoolArray, queries: Queries) -> None:
     given = isinstance(prices, SensorPrices)
     expect(given, f"surrogate gives {prices!r}, not SensorPrices")
     alike = same_sensors(prices, costs)
-    expect(alike, "its features need other sensors than those of the surrogate")
+    expect(alike, "its features need other sensors than the surrogate's")
     # purchases without a common sensor
     half = np.arange(costs.sensors) % 2 == 0
     whole, one, two = (_bill(costs, m, queries) for m in (bought, bought & half, bought & ~half))

@@ -53,7 +53,7 @@ def check_parameters(learner: Any, splits: Splits) -> None:
     cls = type(learner)
     check(cls, CompleteLearner, cls.__name__)
     if not is_dataclass(learner):
-        expect(not vars(learner), "it holds values and is not a frozen dataclass")
+        expect(not vars(learner), "it has values and is not a frozen dataclass")
         return
     wrong = {"name", "tasks"}.intersection(f.name for f in fields(learner))
     expect(not wrong, f"{' and '.join(wrong)} must be a ClassVar of the class")
@@ -104,7 +104,7 @@ def check_arrays(learner: Any, splits: Splits) -> None:
 def check_state(learner: Any, splits: Splits) -> None:
     """``state`` is arrays and JSON; a model rebuilt by ``from_state`` predicts the same bits.
 
-    Remedy: put everything that predict_path uses into state(), at full precision.
+    Remedy: put everything that predict_path uses into state(), without rounding.
     """
     model = fitted(learner, splits)
     with tempfile.TemporaryDirectory() as folder:
@@ -213,8 +213,8 @@ def check_multiplicity(learner: Any, splits: Splits) -> None:
 def check_poor_features(learner: Any, splits: Splits) -> None:
     """A feature that is always missing, a constant one, and rows without any value are handled.
 
-    Remedy: replace NaN before arithmetic (``np.nan_to_num``), by a constant if a mean has only NaN,
-    and guard divisions by a deviation or a range, which may be 0.
+    Remedy: replace NaN before arithmetic (``np.nan_to_num``); use a constant for means of only NaN.
+    Guard divisions by a deviation or a range, which may be 0.
     """
 
     def spoil(part: Examples) -> Examples:
@@ -287,7 +287,7 @@ def _path(model: Any, splits: Splits, accounting: str = "path") -> PredictedPath
 
 
 def _same(one: PredictedPath, two: PredictedPath, tolerance: float, how: str) -> None:
-    expect(one.points == two.points, f"{how}: its path is different")
+    expect(one.points == two.points, f"{how}: its path differs")
     for name in ("scores", "cost"):
         a, b = getattr(one, name), getattr(two, name)
         far = np.abs(a - b).max(initial=0.0)

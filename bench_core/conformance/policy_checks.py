@@ -108,8 +108,8 @@ def check_caps(learner: Any, splits: Splits) -> None:
             one = model.predict_capped(Features(features.X[[row]]), float(cap), prices)
             bits = bill.acquired.rows(len(features)).bits[[row]]
             same = np.array_equal(one.bills["path"].acquired.bits, bits)
-            expect(same, f"under a cap of {cap:g} row {row} buys otherwise by itself")
-            _same((answer.scores[[row]],), (one.scores,), f"under a cap of {cap:g}, by itself")
+            expect(same, f"under a cap of {cap:g} row {row} buys differently alone")
+            _same((answer.scores[[row]],), (one.scores,), f"under a cap of {cap:g}, alone")
 
 
 def check_nested(learner: Any, splits: Splits) -> None:
@@ -128,7 +128,7 @@ def check_nested(learner: Any, splits: Splits) -> None:
     for one, other in zip(*paths, strict=True):
         orders = [prediction.bills["path"].order for prediction in (one, other)]
         differ = np.flatnonzero((orders[0] != orders[1]).any(axis=1))
-        expect(len(differ) == 0, f"at {dict(one.point)} {len(differ)} rows buy otherwise")
+        expect(len(differ) == 0, f"at {dict(one.point)} {len(differ)} rows buy differently")
 
 
 def check_policy_state(learner: Any, splits: Splits) -> None:

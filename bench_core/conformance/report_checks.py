@@ -41,7 +41,7 @@ def check_members(report: Any, run: Run, folder: Path) -> None:
     """
     check(report, Report, type(report).__name__)
     for suffix in report.suffixes:
-        expect(suffix[:1] in ("", "."), f"suffix {suffix!r} begins with no dot")
+        expect(suffix[:1] in ("", "."), f"suffix {suffix!r} does not begin with a dot")
 
 
 def check_written(report: Any, run: Run, folder: Path) -> None:

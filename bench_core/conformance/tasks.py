@@ -1,7 +1,7 @@
 """Small generated tasks, one for each kind of task, and the models fitted on them.
 
-Each task has ten features, some of them relevant, missing values, prices with a shared sensor, a
-discounted group and a derived feature, and prices of splits and trees. Arrays are read-only.
+Each task has ten features, some of them relevant, and missing values. Prices include a shared
+sensor, a discounted group, a derived feature, splits and trees. Arrays are read-only.
 """
 
 from collections.abc import Hashable
@@ -81,7 +81,7 @@ def sealed(array: Array) -> Array:
 def with_copies(examples: Examples, seed: int = 0) -> tuple[Examples, Examples]:
     """Return rows with multiplicities, and as physical copies (queries are kept together)."""
     rng = np.random.default_rng([seed, 1])
-    copies = rng.integers(1, 4, len(examples))  # (n,) of each row
+    copies = rng.integers(1, 4, len(examples))  # (n,) copies per row
     rows = np.repeat(np.arange(len(examples)), copies)
     queries = examples.queries
     if queries is not None:

@@ -95,8 +95,8 @@ def read_costs(
     """Return the sensor prices in a cost file.
 
     ``feature_names`` (d,) are in column order; if empty, ``features`` is their number. Raises
-    InputError with file, line and feature for entries that are negative, missing, surplus,
-    repeated, infinite or not numbers, and for groups that contradict the costs.
+    InputError with file, line and feature for invalid entries (negative, missing, surplus,
+    repeated, infinite or not numbers), and for groups that contradict the costs.
     """
     names = tuple(feature_names) or tuple(str(j) for j in range(1, (features or 0) + 1))
     if not names:
@@ -200,7 +200,7 @@ def _entries(file: CostFile, document: Any) -> tuple[list[Entry], str]:
     elif document is None:
         entries, unit = listed([*file.lines()])
     else:
-        raise InputError(f"{file.path}: a mapping or a list of costs is wanted; see --help")
+        raise InputError(f"{file.path}: expected a mapping or a list of costs; see --help")
     if not entries:
         raise InputError(
             f"{file.path}: no costs in this file; write one line name,cost per feature"

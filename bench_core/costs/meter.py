@@ -67,8 +67,8 @@ def _charge(bits: Any, price: Any, known: Any, total: Any, copies: Any, buyers: 
 
 @njit(cache=True, nogil=True)
 def count_steps(order: Any, first: int, copies: Any, counts: Any) -> None:
-    """Add to ``counts`` (1 + t, s), for each sensor, the sum over copies of its purchase step,
-    ``order`` (n, s) + ``first``, and the number of copies that buy it in each step 1, 2, ..., t."""
+    """Add to row 0 of ``counts`` (1 + t, s) the sum over copies of each sensor's purchase step,
+    ``order`` (n, s) + ``first``; to rows 1 to t the copies that buy it in that step."""
     for i in range(len(order)):
         for j in range(order.shape[1]):
             step = order[i, j] + first

@@ -148,8 +148,8 @@ class CostModel(Protocol):
     def feature_cost(self, acquired: Acquired, queries: Queries | None) -> FloatArray:
         """Price (n,) of the purchases of n rows: complete queries, or independent rows.
 
-        If all rows buy the same, ``acquired`` may hold one row of bits, and the result may be (1,)
-        if it is the same for all.
+        ``acquired`` may have one row of bits if all rows buy the same. The result may be (1,) if it
+        is the same for all rows.
         """
 
     @abstractmethod

@@ -203,7 +203,7 @@ class _Audit:
                 self._judge(block, [(p, every) for p in alike])
                 left = [p for p in left if p not in alike]
         if self.priced and not np.allclose(buyers, bought * weights.sum(), TOLERANCE):
-            raise AuditError("its purchases are not those of the trial, sensor by sensor")
+            raise AuditError("its purchases differ from the trial's, sensor by sensor")
 
     def _block(self, chosen: IntArray) -> _Block:
         """Predict these queries, and compare with the trial's predictions."""
@@ -215,7 +215,7 @@ class _Audit:
         block = _Block(features, rows, own, chosen, answers)
         every = np.arange(len(rows))
         for p, (point, answer) in enumerate(zip(self.path.points, answers, strict=True)):
-            what = "depend on the rows beside the query, on their order or on chance"
+            what = "depend on rows outside the query, on their order or on chance"
             same = close(answer.scores, self.path.scores[p][rows])
             block.require(same, every, point, f"its scores {what}")
             if self.priced:
@@ -255,7 +255,7 @@ class _Audit:
         if points != [dict(point) for point in self.path.points]:
             raise AuditError(f"{doing}: its path changes")
         if own.X.tobytes() != features.X.tobytes():
-            raise AuditError("it changes the cells that it is given; let it work on a copy")
+            raise AuditError("it modifies its input cells; let it work on a copy")
         return found
 
     def _without_others(self, block: _Block) -> None:

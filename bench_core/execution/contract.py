@@ -57,7 +57,7 @@ def plain(given: Any, n: int, costs: CostModel, classes: int, finite: bool = Tru
     point = {str(name): _number(value, str(name)) for name, value in given.point.items()}
     at = f"at {point}"
     for name in {CAP, CONSTANT} & {*point}:
-        raise ContractError(f"{at}: the name {name!r} is the benchmark's own; take another")
+        raise ContractError(f"{at}: the name {name!r} is reserved; choose another")
     scores = _real(given.scores, f"{at}: scores")
     wanted = (n, classes) if classes > 2 else (n,)
     if scores.shape != wanted:

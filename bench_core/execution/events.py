@@ -28,7 +28,7 @@ class Event:
     kind: Kind
     message: str = ""
     key: str = ""
-    title: str = ""  # of the job or data set, a few words
+    title: str = ""  # short description of the job or data set
     activity: str = ""  # fit, score or audit
     learner: str = ""
     dataset: str = ""

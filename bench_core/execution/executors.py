@@ -114,7 +114,7 @@ class InlineExecutor:
         return replace(outcome, output=written.kept)
 
     def close(self) -> None:
-        """Do nothing: there are no processes."""
+        """Do nothing, as no process was started."""
 
 
 class _Tee(TextIOBase):
@@ -314,7 +314,9 @@ class LocalExecutor:
             return found
         if isinstance(result, Trial):
             return replace(found, result=replace(result, marks=(*result.marks, MORE_THREADS)))
-        return replace(found, error=f"kept {busy:.1f} threads busy, granted are {self.threads}")
+        return replace(
+            found, error=f"used {busy:.1f} threads, more than the allowed {self.threads}"
+        )
 
     def _look(self) -> Outcome | None:
         """Check all jobs: end one that exceeds a limit or whose worker died."""
@@ -334,7 +336,7 @@ class LocalExecutor:
             if worker.process.poll() is not None and self._heard.empty():
                 return self._crashed(worker)
             if now > worker.deadline:
-                line = f"took longer than {self.timeout:g} s and was ended"
+                line = f"exceeded the time limit of {self.timeout:g} s"
                 return self._end(worker, Status.TIMEOUT, line)
             if self.memory and worker.memory(self.memory) > self.memory:
                 return self._end(worker, Status.OUT_OF_MEMORY, _too_much(self.memory))
@@ -344,7 +346,7 @@ class LocalExecutor:
         with contextlib.suppress(subprocess.TimeoutExpired):
             worker.process.wait(timeout=5)
         code = worker.process.poll()
-        ended = self._end(worker, Status.CRASHED, "it closed the pipe to its parent")
+        ended = self._end(worker, Status.CRASHED, "the process closed the pipe to its parent")
         if code is None:
             return ended
         status, error = _cause(code, ended.output[-4000:], self.memory)
@@ -373,7 +375,7 @@ def _cause(code: int, output: str, memory: int) -> tuple[Status, str]:
     if code < 0:
         name = signal.Signals(-code).name if -code in set(signal.Signals) else str(-code)
         hint = " (the system may have run out of memory)" if -code == signal.SIGKILL else ""
-        return Status.CRASHED, f"its process died of {name}{hint}"
+        return Status.CRASHED, f"its process was killed by {name}{hint}"
     last = "".join(f": {line}" for line in output.strip().splitlines()[-1:])
     return Status.CRASHED, f"its process ended with status {code}{last}"
 

@@ -21,7 +21,7 @@ def failure(error: BaseException) -> tuple[Status, str, str]:
     try:
         return _described(error)
     except Exception:  # str() of a plugin's exception may fail
-        return Status.FAILED, f"{type(error).__name__}, whose text cannot be had", ""
+        return Status.FAILED, f"{type(error).__name__}, whose message cannot be read", ""
 
 
 def _described(error: BaseException) -> tuple[Status, str, str]:

@@ -66,8 +66,8 @@ class Context:
 def run_fit(spec: FitSpec, progress: Progress = lambda done, total: None) -> FitResult:
     """Fit one learner and save its state; exceptions are left to the caller.
 
-    The seconds exclude the time in which numba compiled kernels or read them from its cache, as the
-    first learner of a process would pay for them.
+    The seconds exclude compilation and loading of numba kernels, which would count only for the
+    first learner of a process.
     """
     from numba.core.event import install_timer
 

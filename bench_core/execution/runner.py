@@ -92,7 +92,7 @@ class Interrupted(KeyboardInterrupt):
 
     def __init__(self, result: RunResult) -> None:
         done = ", ".join(f"{n} {status}" for status, n in result.counts.items()) or "nothing"
-        super().__init__(f"interrupted: {done} kept in {result.store}; the same call goes on")
+        super().__init__(f"interrupted: {done} kept in {result.store}; the same call continues")
         self.result = result
 
 
@@ -169,7 +169,7 @@ class Crew:
         request = self.request
         if request.executor == "inline":
             if request.timeout not in (0.0, DAY) or request.memory:
-                line = "limits on time and memory do not hold inline: nothing can be killed there"
+                line = "limits on time and memory are not enforced inline: jobs cannot be killed"
                 count(Event("note", line, warning=True))
             return InlineExecutor(count)
         if self.kept.executor is None:
@@ -296,14 +296,14 @@ def carry_out_audit(
         if outcome.status != Status.OK:
             failures.append((title, status, outcome.error))
             if outcome.status in _NO_ANSWER:
-                reason = f"the audit had no answer: {status}: {outcome.error}"
+                reason = f"the audit did not finish: {status}: {outcome.error}"
                 writer.audit(key, Verdict("failed", reason))
             return
         verdict = Verdict(outcome.result.audit, outcome.result.error)
         unlike = next(differences(store.trial(key), outcome.result, TOLERANCE), None)
         if verdict.word != "failed" and unlike:
             where, what, then, now = unlike
-            wrong = f"{where}: the store says {what} {then!s:.40}, the model gives {now!s:.40}"
+            wrong = f"{where}: the store has {what} {then!s:.40}, the model gives {now!s:.40}"
             verdict = Verdict("failed", wrong)
         verdict = writer.audit(key, verdict)
         if verdict.word in ("failed", "declared"):
@@ -379,5 +379,5 @@ def _skipped(job: Job, cause: Outcome) -> Outcome:
     if job.kind == "score" and cause.job.kind == "fit":
         # the trial's own fit: its outcome is the trial's outcome
         return Outcome(job, cause.status, cause.error)
-    reason = f"stands on {cause.job.spec.title}: {cause.status} ({cause.error})"
+    reason = f"needs {cause.job.spec.title}: {cause.status} ({cause.error})"
     return Outcome(job, Status.SKIPPED, reason)

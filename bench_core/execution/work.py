@@ -86,12 +86,12 @@ def _data(path: str, job: JobFile, registry: Registry, emit: OnEvent, data_dir: 
     try:
         made = _prepared(use, job, registry, emit, data_dir)
     except BenchError as error:
-        why = f"{use.name} is not at {path}, and cannot be prepared here"
+        why = f"{use.name} is missing at {path} and cannot be prepared here"
         raise InputError(f"{why}: {error}") from error
     if made.splits.fingerprint != use.fingerprint:
         raise InputError(
             f"{use.name}, prepared here, has the fingerprint {made.splits.fingerprint[:12]}, "
-            f"that of the plan {use.fingerprint[:12]}: bring the same files, or plan anew"
+            f"the plan has {use.fingerprint[:12]}: use the same files, or plan again"
         )
     return str(made.path)
 

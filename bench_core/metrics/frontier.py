@@ -15,7 +15,7 @@ from bench_core.arrays import BoolArray, Float32Array, FloatArray, IntArray
 
 Number = TypeVar("Number", float, FloatArray)
 
-_ROUNDING = 1e-6  # of sums in 32 bits
+_ROUNDING = 1e-6  # relative error of float32 sums
 
 
 def frontier(cost: FloatArray, quality: FloatArray, higher_is_better: bool = True) -> IntArray:
@@ -26,7 +26,7 @@ def frontier(cost: FloatArray, quality: FloatArray, higher_is_better: bool = Tru
     cost, good = np.asarray(cost, dtype=np.float64), np.asarray(quality, dtype=np.float64)
     good = good if higher_is_better else -good
     usable = np.flatnonzero(~np.isnan(cost) & ~np.isnan(good))
-    order = usable[np.lexsort((-good[usable], cost[usable]))]  # equals stay in order
+    order = usable[np.lexsort((-good[usable], cost[usable]))]  # ties keep their order
     if len(order) == 0:
         return np.zeros(0, dtype=np.int64)
     rising = good[order]  # qualities by ascending cost
@@ -66,7 +66,7 @@ class Choice(NamedTuple):
         return Choice(self.point[where], self.cheaper[where], self.part[where])
 
     def or_else(self, other: Choice) -> Choice:
-        """Replace missing choices by those of ``other``."""
+        """Replace missing choices by the choices of ``other``."""
         none = self.point < 0
         return Choice(*(np.where(none, b, a) for a, b in zip(self, other, strict=True)))
 

@@ -83,7 +83,7 @@ def dcg(
     return out
 
 
-AT_TOP, PRECISIONS, FIRST, RUN = range(4)  # of ``tally``
+AT_TOP, PRECISIONS, FIRST, RUN = range(4)  # values of ``what``
 
 
 @_fast

@@ -139,8 +139,8 @@ class Precision(_Relevance):
 @dataclass(frozen=True, slots=True)
 class AveragePrecision(_Relevance):
     """Sum of the precisions at the relevant documents in the first k places, over the number of ALL
-    relevant documents of the query (as trec_eval, ir-measures and ranx do; some libraries divide by
-    min(k, that number))."""
+    relevant documents of the query. trec_eval, ir-measures and ranx do the same; some libraries
+    divide by min(k, that number)."""
 
     family: ClassVar[str] = "ap"
 

@@ -128,7 +128,7 @@ def by_purchase(
     table: FloatArray, prices: SensorPrices
 ) -> tuple[FloatArray, IntArray, IntArray] | None:
     """Return a table (v1, .., vd, K) with one axis for features revealed together, the purchase of
-    each axis, and that of each feature; None if a feature needs several purchases."""
+    each axis, and the purchase of each feature; None if a feature needs several."""
     shown = shown_by(prices)
     if (shown == -2).any():
         return None

@@ -20,7 +20,7 @@ def solve(
     count, digits = len(mass), len(radix)
     value, cost = np.zeros(count), np.zeros(count)
     action = np.full(count, -1, np.int8)
-    digit = radix - 1  # of the last state, where everything is bought
+    digit = radix - 1  # digits of the last state, with all purchases
     made = (1 << digits) - 1
     for s in range(count - 1, -1, -1):
         value[s] = best_class[s]

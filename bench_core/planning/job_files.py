@@ -92,7 +92,7 @@ class Cutter:
 
     def __init__(self, plan: Plan, request: RunRequest, listed: Iterable[str] = ()) -> None:
         known = plan.expected.values()
-        self._usual = sum(known) / len(known) if known else 1.0  # of a job without estimate
+        self._usual = sum(known) / len(known) if known else 1.0  # default estimate
         self._plan = plan
         uses = {(use.name, use.fold, use.seed): use for use in plan.datasets}
         self._data = {t.data: uses[t.dataset, t.fold, t.seed] for t in plan.trials}
@@ -173,7 +173,7 @@ def learners_code(classes: Iterable[str]) -> dict[str, str]:
     for name in dict.fromkeys(classes):
         try:
             if not importable(cls := find_class(name)):
-                raise ImportError("it is in no module")
+                raise ImportError("it is not in a module")
             found[name] = code_key(cls)
         except (ImportError, InputError) as error:
             why = f"learner {name} cannot be imported here ({error})"
@@ -202,7 +202,7 @@ def read_job(path: Path) -> JobFile:
         return parse_job(path.read_text(encoding="utf-8"))
     except OSError as error:
         made_by = "'bench plan --jobs N -o FOLDER' writes job files"
-        raise InputError(f"{path}: no job file ({error.strerror}); {made_by}") from error
+        raise InputError(f"{path}: not a job file ({error.strerror}); {made_by}") from error
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise InputError(f"{path}: not a job file ({error}); plan the jobs again") from error
 
@@ -235,6 +235,6 @@ def check_job(job: JobFile) -> None:
     here = learners_code(job.code)
     if other := sorted(name for name, code in job.code.items() if here[name] != code):
         raise InputError(
-            f"the source of {', '.join(other)} is not that of the plan: install the same, or plan "
+            f"the source of {', '.join(other)} differs from the plan's: install the same, or plan "
             "the jobs again"
         )

@@ -78,7 +78,7 @@ class DescribedLearner:
             return f"{self.name} does {', '.join(self.tasks)}, {data} is {task}"
         for need in self.needs:
             if reason := need.unsuited(task, data):
-                return f"{self.name} stands on {reason.replace(' does ', ', which does ', 1)}"
+                return f"{self.name} needs {reason.replace(' does ', ', which does ', 1)}"
         return ""
 
 
@@ -98,8 +98,8 @@ def fit_key(learner: Mapping[str, Any], needs: Iterable[str], data: Sequence[Any
 def score_key(spec: TrialSpec, costs: str, metrics: Iterable[tuple[str, ...]]) -> str:
     """Return the ScoreKey of a trial: a fitted model and its scoring.
 
-    The data set is identified by its name in results (equal rows may have two names), the cost
-    model by its ``costs_key``, metrics by their keys.
+    It includes the data set's name in results (equal rows may have two names), the cost model's
+    ``costs_key`` and the metrics' keys.
     """
     judged = [spec.dataset, costs, [*metrics], spec.accounting, spec.audit_mode, spec.splits]
     caps = [["caps", *spec.caps]] if spec.caps else []

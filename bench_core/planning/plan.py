@@ -33,11 +33,11 @@ class DatasetUse:
     size: str  # size of the profile
     fingerprint: str  # a digest of rows and labels
     features: int
-    classes: int  # 0 where the task has none
+    classes: int  # 0 if the task has none
     rows: dict[str, int]  # by split
-    queries: dict[str, int]  # by split, 0 where rows are independent
+    queries: dict[str, int]  # by split, 0 for independent rows
     price_of_everything: float  # all sensors for one row
-    unit: str  # of all prices and costs
+    unit: str  # unit of all prices and costs
     metrics: tuple[str, ...]  # the run's metrics for this task, the primary one first
     notes: tuple[str, ...] = ()
     optimum: Mapping[str, Any] = field(default_factory=dict)  # by metric, or ``metric cap``

@@ -111,7 +111,7 @@ class _Planner:
             self.metrics(suite.metrics)
         if request.costs and len(datasets) > 1:
             labels = ", ".join(d.label for d in datasets)
-            costs = f"{option('costs')} holds for one data set, not for {labels}"
+            costs = f"{option('costs')} applies to one data set, not to {labels}"
             raise UsageError(f"{costs}: choose by {option('data')}")
         usual = suite.reference if suite.name else default_reference(learners, registry, self.note)
         self.reference = registry.learner_name(request.reference or usual)
@@ -153,13 +153,15 @@ class _Planner:
             reason = _unsuited(metric, splits, label)
             if reason and self.request.metrics:
                 raise UsageError(
-                    f"{option('metric')}: metric {metric.name} {reason}: take for example "
+                    f"{option('metric')}: metric {metric.name} {reason}: try for example "
                     f"{' or '.join(USUAL[task])}; 'bench list metrics' has all"
                 )
             fitting += [] if reason else [metric.name]
         if not fitting:
             fitting = [default_metric(task).name]
-            self.note(f"{label}: no metric of the suite judges {task}, so {fitting[0]} does")
+            self.note(
+                f"{label}: no metric of the suite applies to {task}; using {fitting[0]} instead"
+            )
         return tuple(fitting)
 
     def dataset(
@@ -197,8 +199,8 @@ class _Planner:
         own = [learner.name for learner in learners if learner.role == "own"]
         if own and any(note.startswith(CUT) for note in splits.notes):
             notes.append(
-                f"{own[0]} is flattered by validation and test rows that it was trained on: give "
-                f"rows that it has not seen with {option('valid')} and {option('test')}"
+                f"{own[0]} may have been trained on these validation and test rows: give rows that "
+                f"it was not trained on with {option('valid')} and {option('test')}"
             )
         metrics = self.judges(splits, label)
         parts = {name: getattr(splits, name) for name in SPLITS}
@@ -393,9 +395,9 @@ class _Planner:
 def _unsuited(metric: Metric, splits: Splits, label: str) -> str:
     """Reason why a metric does not apply to a data set, or ""."""
     if splits.task not in metric.tasks:
-        return f"does not judge {splits.task} ({label})"
+        return f"does not apply to {splits.task} ({label})"
     if metric_of(metric).pictures and splits.valid.frames is None:
-        return f"judges pictures, and the rows of {label} are not their pixels"
+        return f"applies only to pictures; the rows of {label} are not pixels"
     return ""
 
 

@@ -55,7 +55,7 @@ def plan_reprice(
         made = costs_for(splits, costs, registry.cost_models)
         if not same_sensors(made, splits.costs):
             raise InputError(
-                f"{place}: its features share other measurements than in the run: its models "
+                f"{place}: its features share other measurements than the run's: the models "
                 f"bill {splits.costs.sensors} sensors; run again with {option('costs', place)}"
             )
         return splits.under(made), costs_key(splits.prices)
@@ -86,7 +86,7 @@ def plan_reprice(
         trials.append(replace(new, key=score_key(new, key, metrics)))
     if not trials:
         raise UsageError(f"run {info.run} has no finished trial to bill")
-    before = "learners trained on that run's costs"
+    before = "learners trained on the costs of that run"
     note = f"billed again from run {info.number} under {place}: {before}"
     uses = [DatasetUse(**with_tuples(use)) for use in info.datasets]
     for i, use in enumerate(uses):

@@ -2,9 +2,9 @@
 
     retries: int = declared(0, "How often a failed job is tried again.", whole(0, 100))
 
-Such a field defines the option of the command with its completion (``cli/options.py``), the
-argument of ``bench_core.run`` with its documentation (``api/arguments.py``), the check of values,
-and the command that repeats a run (``invocation.py``).
+Such a field defines the command's option with its completion (``cli/options.py``) and the argument
+of ``bench_core.run`` with its documentation (``api/arguments.py``). It also defines the check of
+values and the command that repeats a run (``invocation.py``).
 """
 
 import dataclasses
@@ -87,7 +87,7 @@ def whole_numbers(most: int) -> Form:
         for name in _names(text):
             first, dash, last = name.partition("-")
             if dash and int(last) - int(first) > 10_000:
-                raise ValueError("so many were not meant")
+                raise ValueError("too many")
             numbers += range(int(first), int(last) + 1) if dash else [int(name)]
         return tuple(numbers)
 
@@ -120,7 +120,7 @@ def quantity(
 class Option:
     """A field of a request as users see it."""
 
-    name: str = ""  # of the field, and in Python
+    name: str = ""  # name of the field and in Python
     default: Any
     help: str  # ``{data}`` is another option, in the interface's spelling
     form: Form
@@ -268,62 +268,60 @@ class RunRequest:
     )
     data: tuple[Any, ...] = declared(
         (),
-        "Data sets by name, or files (SVMlight, CSV, Parquet; write ./letters for a file that has "
-        "a data set's name). With {suite}, those of its data sets to use.",
+        "Data sets by name, or files (SVMlight, CSV, Parquet; write ./letters for a file with a "
+        "data set's name). With {suite}, the data sets of the suite to use.",
         DATA,
         python="Or instances of data sets.",
         short="-d",
         complete="data",
     )
-    valid: str = declared("", "Validation file; without one a part of {data}.", FILE, python=_PAIR)
-    test: str = declared("", "Test file; without one a part of {data}.", FILE, python=_PAIR)
+    valid: str = declared("", "Validation file; default: a part of {data}.", FILE, python=_PAIR)
+    test: str = declared("", "Test file; default: a part of {data}.", FILE, python=_PAIR)
     label: str = declared("", "Column of the label, for CSV and Parquet.", COLUMN)
     query: str = declared("", "Column of the query, for CSV and Parquet.", COLUMN)
     split: str = declared(
         "",
         "Column with the values train, valid and test.",
         COLUMN,
-        python="With X also these values, one for each row.",
+        python="With X also the values, one per row.",
     )
     task: str = declared(
-        "", "ranking, regression, binary or multiclass; else the labels decide.", choice(*TASKS)
+        "", "ranking, regression, binary or multiclass; default: by the labels.", choice(*TASKS)
     )
     positive: str = declared(
         "",
-        "The positive one of two classes, by its label; else the second in sorted order.",
+        "Label of the positive class; default: the second label in sorted order.",
         metavar="LABEL",
     )
-    drop: tuple[str, ...] = declared(
-        (), "Columns of the file to leave out.", TEXTS, metavar="COLUMNS"
-    )
+    drop: tuple[str, ...] = declared((), "Columns of the file to ignore.", TEXTS, metavar="COLUMNS")
     keep_column: tuple[str, ...] = declared(
         (),
-        "Columns to keep although they number the rows; such columns are left out.",
+        "Columns to keep although they number the rows; by default these are ignored.",
         TEXTS,
         metavar="COLUMNS",
     )
     decimal: str = declared(
         "",
-        "The decimal mark of numbers in CSV files: a point (the default) or a comma, as 1.234,50.",
+        "Decimal mark in CSV files: a point (the default) or a comma, as 1.234,50.",
         MARK,
     )
     dates: bool = declared(
-        False, "Read columns of dates (2024-02-01, 1.2.2024) as days since 1970-01-01."
+        False, "Read date columns (2024-02-01, 1.2.2024) as days since 1970-01-01."
     )
     groups: tuple[str, ...] = declared(
         (),
-        "Columns that one sensor measures, and its cost: a,b,c:5 or 'hist_*:5'.",
+        "Columns measured by one sensor, and its cost: a,b,c:5 or 'hist_*:5'.",
         TEXTS,
         long="group",
         metavar="COLUMNS:COST",
     )
     cv: int = declared(
-        0, "K-fold cross-validation of one file, queries kept whole.", whole(3, 100), metavar="K"
+        0, "K-fold cross-validation of one file; queries are not split.", whole(3, 100), metavar="K"
     )
     share: tuple[float, ...] = declared(
-        (), "Parts of one file for validation and test; default: 0.2,0.2.", SHARES
+        (), "Fractions of one file for validation and test; default: 0.2,0.2.", SHARES
     )
-    unit: str = declared("", "What the costs of a file count, such as ms.", metavar="WORD")
+    unit: str = declared("", "Unit of the costs of a file, such as ms.", metavar="WORD")
     metrics: tuple[str, ...] = declared(
         (),
         "Metrics, the primary one first: 'bench list metrics'.",
@@ -333,15 +331,15 @@ class RunRequest:
     )
     costs: "str | CostFile | CostModel" = declared(
         "",
-        "Feature costs as CSV, JSON, TOML, 'name:cost' lines or one value a line; default: the "
-        "data set's own, for files 1 each.",
+        "Feature costs as CSV, JSON, TOML, 'name:cost' lines or one value per line; default: the "
+        "data set's own costs, or 1 per feature for files.",
         COSTS,
         python="Also a mapping or series of costs by feature, one cost for each feature in order, "
         "a cost model, or the content of a cost file.",
     )
     caps: tuple[float, ...] = declared(
         (),
-        "Costs that no row may exceed, enforced row by row: learners are also measured under each.",
+        "Maximum costs per row, enforced for every row: learners are also measured under each.",
         CAPS,
     )
     index_base: int = declared(
@@ -349,14 +347,14 @@ class RunRequest:
     )
     unwritten: str = declared(
         "",
-        "Cells that an SVMlight file or a sparse matrix does not write: zero (the default) or "
-        "missing, as XGBoost reads them.",
+        "Value of cells omitted in an SVMlight file or a sparse matrix: zero (the default) or "
+        "missing, as in XGBoost.",
         choice("zero", "missing"),
     )
     learners: tuple[Any, ...] = declared(
         (),
         "Learners by name, or 'all': 'bench list learners'. Default: the suite's; without a suite "
-        "five for a first board. To run a learner that a suite leaves out on a data set, name it "
+        "six for a first board. To run a learner that a suite excludes on a data set, name it "
         "and the data set in {data}.",
         LEARNERS,
         python="Or instances, or a mapping of names to parameters, in which lists are grids.",
@@ -365,8 +363,8 @@ class RunRequest:
     )
     reference: str = declared(
         "",
-        "The learner that savings are measured against, put on every board. Default: the suite's; "
-        "without a suite an imported model or gbrt, if it takes part, else none.",
+        "Learner that savings are measured against, shown on every board. Default: the suite's; "
+        "without a suite an imported model or gbrt if present, else none.",
         complete="learners",
     )
     profile: str = declared("", "quick (the default), standard or paper.", complete="profiles")
@@ -381,27 +379,27 @@ class RunRequest:
     )
     configs: int = declared(
         0,
-        "Try N settings of each learner instead of grids: its default and N-1 from the ranges "
-        "that it declares. Validation chooses.",
+        "Try N settings of each learner instead of grids: its default and N-1 from its declared "
+        "ranges. Validation selects.",
         whole(1, MOST_CONFIGS),
     )
     seeds: tuple[int, ...] | None = declared(None, "Seeds, as 0,1,2 or 0-2.", NUMBERS)
     folds: tuple[int, ...] | None = declared(
         None, "Folds of the data sets, as 0,1,2 or 0-2.", NUMBERS
     )
-    workers: int = carried_out_by(0, "Jobs at the same time.", whole(1), short="-w")
-    threads: int = carried_out_by(0, "Threads of each job.", whole(1), short="-t")
+    workers: int = carried_out_by(0, "Number of parallel jobs.", whole(1), short="-w")
+    threads: int = carried_out_by(0, "Threads per job.", whole(1), short="-t")
     executor: str = carried_out_by(
         "",
-        "local: processes that can be killed; inline: this one; dask, dask=tcp://HOST:PORT or "
-        "dask=MODULE:CLUSTER: the workers of a Dask cluster.",
+        "local: worker processes; inline: this process; dask, dask=tcp://HOST:PORT or "
+        "dask=MODULE:CLUSTER: workers of a Dask cluster.",
         EXECUTOR,
         usual="the suite's, else local",
     )
     timeout: float = carried_out_by(
         DAY,
-        "Limit of each job, start of its process left out: 90s, 10m, 2h; seconds without a unit. "
-        "Default: 24h.",
+        "Time limit per job, excluding the start of its process: 90s, 10m, 2h; seconds without a "
+        "unit. Default: 24h.",
         DURATION,
     )
     memory: int = carried_out_by(
@@ -412,29 +410,27 @@ class RunRequest:
     )
     retries: int = carried_out_by(
         0,
-        "Try a job that does not end well up to N times more; 'bench log' has every attempt.",
+        "Retry a failed job up to N times; 'bench log' lists every attempt.",
         whole(0, 100),
     )
     audit: str = declared(
         "sample",
-        "Replay a sample of the queries, all of them (full), or none (off), to check the declared "
-        "costs.",
+        "Check declared costs by replaying a sample of the queries, all (full), or none (off).",
         choice(*AUDITS),
         usual="sample",
     )
-    fresh: bool = carried_out_by(False, "Do all work again instead of reusing results.")
+    fresh: bool = carried_out_by(False, "Repeat all work instead of reusing results.")
     strict_data: bool = declared(False, "Fail instead of falling back to generated data.")
     data_dir: str = carried_out_by(
         "",
-        "Where the files of data sets and datasets.toml lie; may be a URL.",
+        "Folder or URL of data sets' files and datasets.toml.",
         metavar="FOLDER",
         variable="BENCH_DATA",
     )
-    store: str = carried_out_by("", "Where results are kept.", FILE, variable="BENCH_STORE")
+    store: str = carried_out_by("", "File of the results store.", FILE, variable="BENCH_STORE")
     plugins: tuple[str, ...] = declared(
         (),
-        "Load a plugin module of the current folder or the environment that is not installed as a "
-        "plugin.",
+        "Load a module of the current folder or the environment as a plugin, without installation.",
         short="-p",
         long="plugin",
         metavar="MODULE",

@@ -153,7 +153,7 @@ def _refuse_file_options(request: RunRequest, why: str) -> None:
         if getattr(request, name):
             word = option(options_of(RunRequest)[name].word)
             file = option("data", like="FILE")
-            raise UsageError(f"{word} means nothing {why}: it belongs to {file}")
+            raise UsageError(f"{word} has no meaning {why}: it belongs to {file}")
 
 
 def division(request: RunRequest, apart: Sequence[str]) -> dict[str, Any]:
@@ -196,7 +196,7 @@ def _instance(
 def _label(dataset: Any, registry: Registry) -> str:
     """Name in results of a data set given as an instance."""
     if registry.datasets.get(dataset.name, type(dataset)) is not type(dataset):
-        raise UsageError(f"{dataset.name!r} is the name of a registered data set: take another")
+        raise UsageError(f"{dataset.name!r} is the name of a registered data set: choose another")
     usual = {p.name: p.default for p in parameters(type(dataset))}
     changed = {k: v for k, v in as_json(dataset).items() if getattr(dataset, k) != usual[k]}
     return _labelled(dataset, changed)

@@ -4,11 +4,10 @@
 
 With ``--configs N`` all learners have equal search budgets. The first setting is the default: the
 suite's tables, else the class's defaults. The others draw the parameters that declare a ``search``
-from an unscrambled Sobol sequence. It is evenly spread for any number of draws, the first ten of
-twenty equal the ten of ten, and every learner's ``tradeoff`` and ``learning_rate`` have the same
+from an unscrambled Sobol sequence. It is evenly spread for any number of draws, and the first ten
+of twenty equal the ten of ten. Every learner's ``tradeoff`` and ``learning_rate`` have the same
 positions in their ranges. If a learner uses another (``search=inside()``), its k-th setting uses
-the k-th setting of that one, so that both search equally and share fits. Several such bases take
-turns.
+the other's k-th setting, so that both search equally and share fits. Several such bases take turns.
 """
 
 import tomllib
@@ -87,7 +86,7 @@ def with_setting(table: Mapping[str, Any], path: tuple[str, ...], value: Any) ->
     if isinstance(inner, list):  # a grid of learners: apply the setting to each
         return {**table, key: [with_setting({key: one}, path, value)[key] for one in inner]}
     if not isinstance(inner, Mapping):
-        raise UsageError(f"parameter {key!r} holds no learner, so {'.'.join(rest)} means nothing")
+        raise UsageError(f"parameter {key!r} is not a learner, so {'.'.join(rest)} is invalid")
     return {**table, key: with_setting(inner, tuple(rest), value)}
 
 
@@ -184,7 +183,7 @@ def choose_learners(
                 there = option("data", dataset)
                 notify(f"{line}: name the data set too ({there}) to run it there", True)
                 continue
-            notify(f"{line}; it was asked for there, so it runs", True)
+            notify(f"{line}; it was requested there, so it runs", True)
         where = f"{suite.place}, [learners.{name}]" if suite.learners else f"learner {name}"
         source = option("reference" if name == request.reference else "learners")
         with blaming(source if name in named or not suite.place else suite.place):
@@ -203,7 +202,7 @@ def choose_learners(
         else:
             chosen.append(ChosenLearner(cls.name, instances, name in named, configs > 0))
     if both := objects.intersection(by_name):
-        raise UsageError(f"learner {min(both)!r} is asked for by name and as an object: keep one")
+        raise UsageError(f"learner {min(both)!r} is requested by name and as an object: keep one")
     return [*chosen, *given]
 
 
@@ -214,7 +213,7 @@ def _first_board(registry: Registry, settings: Sequence[Override], notify: Notif
     wanted = dict.fromkeys([*FIRST, *sorted(own), *(setting.owner for setting in settings)])
     if not (found := [name for name in wanted if name in registry.learners]):
         return [ALL]
-    more = f"(a first board); {option('learners', ALL)}: every one"
+    more = f"(a first board); {option('learners', ALL)}: all learners"
     notify(f"learners: {', '.join(found)} {more}", False)
     return found
 
@@ -233,7 +232,9 @@ def default_reference(learners: Sequence[ChosenLearner], registry: Registry, not
             first, *others = sorted(found, key=lambda name: origins.get(name) != OURS)
             if others:
                 how = option("reference", others[0])
-                notify(f"savings are against {first}; against another of that role: {how}", False)
+                notify(
+                    f"savings are relative to {first}; to choose another reference: {how}", False
+                )
             return first
     return ""
 

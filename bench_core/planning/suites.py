@@ -169,11 +169,11 @@ def _suite(path: Path, text: str, table: Mapping[str, Any], registry: Registry) 
     made = _values({k: v for k, v in table.items() if not _foreign(k, v, known)}, known)
     for key in ("datasets", "metrics", "learners"):
         if not made.get(key):
-            raise UsageError(f"key {key!r}: at least one entry is wanted")
+            raise UsageError(f"key {key!r}: give at least one entry")
     entries = tuple(_entry(one, f"datasets[{i}]") for i, one in enumerate(made["datasets"]))
     for i, entry in enumerate(entries):
         if entry in entries[:i]:
-            raise UsageError(f"key 'datasets[{i}]': {entry.name} stands there twice; keep one")
+            raise UsageError(f"key 'datasets[{i}]': {entry.name} is listed twice; keep one")
     datasets = {entry.name for entry in entries}
     learners = {*made["learners"], *made.get("baselines", ())}
     extra = {key: made.pop(key) for key in registry.suite_keys if key in made}

@@ -143,13 +143,13 @@ def as_caps(values: float | str | Iterable[float | str | Budget]) -> tuple[float
     for budget in found:
         if budget.kind != CAP or not budget.amount > 0:
             given = f"{budget.amount:.15g}" if budget.kind == CAP else str(budget)
-            raise UsageError(f"{given!r} is no cap: write numbers > 0{_WRITTEN}")
+            raise UsageError(f"{given!r} is not a cap: write numbers > 0{_WRITTEN}")
     return tuple(sorted(budget.amount for budget in found))
 
 
 def default_budgets(cheapest: float, whole: float) -> tuple[Budget, ...]:
-    """Return five mean budgets, evenly spaced on a logarithmic scale from the cost of the cheapest
-    useful point to the cost of the reference's best, rounded up to two digits.
+    """Return five mean budgets, evenly spaced on a logarithmic scale and rounded up to two digits.
+    They range from the cost of the cheapest useful point to the cost of the reference's best.
 
     There are fewer if rounding makes some equal, only the second if the first is not below it, and
     none if everything is free.

@@ -1,9 +1,9 @@
 """Merge results stores row by row, by content keys.
 
 For two rows of one key, the finished one is kept. Two finished rows must agree to 1e-9; the
-target's row is kept with the weaker of the two audit verdicts, as another store cannot verify one's
-own. Of two failures the later one is kept. Attempts are merged as a set. Numbers of runs are
-separate for each store.
+target's row is kept with the weaker of the two audit verdicts, as other stores cannot verify it. Of
+two failures the later one is kept. Attempts are merged as a set. Numbers of runs are separate for
+each store.
 """
 
 from __future__ import annotations

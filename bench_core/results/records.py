@@ -55,7 +55,7 @@ class RunRecord:
     profile: str
     reference: str
     accounting: str
-    metrics: tuple[str, ...]  # of all data sets, the primary one first
+    metrics: tuple[str, ...]  # metrics of all data sets, the primary one first
     higher_is_better: Mapping[str, bool]
     datasets: tuple[Any, ...]  # DatasetUse in a plan, JSON in a stored run
     notes: tuple[str, ...] = ()

@@ -71,7 +71,7 @@ def write(texts: Mapping[str, str]) -> None:
     """Write all files; raise UsageError, writing none, if one exists."""
     for place in texts:
         if Path(place).exists():
-            raise UsageError(f"{place} is there already: move it away, or take another name")
+            raise UsageError(f"{place} already exists: move it, or choose another name")
     for place, text in texts.items():
         Path(place).parent.mkdir(parents=True, exist_ok=True)
         Path(place).write_text(text, encoding="utf-8")
@@ -85,12 +85,12 @@ def tries(kind: str, name: str, module: str = "") -> list[str]:
 
 def _check_name(kind: str, name: str, module: str, registry: Registry) -> None:
     if not _NAME.fullmatch(name):
-        raise UsageError(f"{name!r} is no name: write lower-case words and digits, as in top-k")
+        raise UsageError(f"{name!r} is not a name: write lower-case words and digits, as in top-k")
     if keyword.iskeyword(module) or module in sys.stdlib_module_names or _installed(module):
-        raise UsageError(f"Python knows another module {module!r}: take another name")
+        raise UsageError(f"there is another Python module {module!r}: choose another name")
     if (KINDS[kind], name) in registry.origin:
         owner = registry.origin[KINDS[kind], name].origin
-        raise UsageError(f"{KINDS[kind]} {name!r} is there already, in {owner}: take another name")
+        raise UsageError(f"{KINDS[kind]} {name!r} already exists in {owner}: choose another name")
 
 
 def _installed(module: str) -> bool:

@@ -8,8 +8,8 @@ data.
 
 Splits with very many units are resampled in random blocks. Means of exchangeable units have the
 same variance in blocks, and a board of many learners takes seconds. The cost is a less certain
-variance: with b blocks the ends of an interval vary by 1 / sqrt(2 b) of its half width, and with r
-draws by 1.36 / sqrt(r) for 95%: 6.3% for 128 blocks, 6.8% for 399 draws, 4.3% for 1000.
+variance. The ends of a 95% interval vary by 1 / sqrt(2 b) of its half width with b blocks, and by
+1.36 / sqrt(r) with r draws: 6.3% for 128 blocks, 6.8% for 399 draws, 4.3% for 1000.
 """
 
 from __future__ import annotations

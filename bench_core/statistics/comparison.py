@@ -16,7 +16,7 @@ from bench_core.arrays import BoolArray, FloatArray, IntArray
 from bench_core.statistics import LEVEL, NORMAL_QUANTILE
 from bench_core.statistics.repeats import Level
 
-_ROUNDING = 1e-6  # of draws, which are float32 sums
+_ROUNDING = 1e-6  # relative error of float32 sums
 
 
 class Interval(NamedTuple):
@@ -51,7 +51,7 @@ def interval(level: Level, contrast: FloatArray, share: float = LEVEL) -> Interv
 
 
 def spread_of(level: Level, learner: int, share: float = LEVEL) -> Interval:
-    """Return percentiles of a learner's draws, not centred on its value, for draws that may fail.
+    """Return percentiles of a learner's draws, not centred on its value, as some draws may fail.
     They are widened to Student's distribution about their median."""
     drawn = level.draws[learner, 1:]
     # levels relative to n draws + 1: 99% of 1000 draws would otherwise contain 98.8%
@@ -151,8 +151,8 @@ def rank_intervals(better: BoolArray, learners: int = 0) -> list[tuple[int, int]
 
 
 def tiers(better: BoolArray) -> IntArray:
-    """Return the tie tier of each learner: no learner is significantly better than one of tier 1,
-    only learners of tier 1 are better than one of tier 2, and so on."""
+    """Return the tie tier of each learner. No learner is significantly better than one of tier 1;
+    only learners of tier 1 are better than one of tier 2; and so on."""
     tier = np.zeros(len(better), dtype=np.int64)
     while (left := tier == 0).any():
         tier[left & ~better[left].any(axis=0)] = tier.max() + 1
@@ -167,8 +167,8 @@ def _pair_variances(covariance: FloatArray) -> FloatArray:
 def _noise(
     level: Level, variance: Callable[[FloatArray], FloatArray]
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the standard error of contrasts of several groups, from the ``variance`` function of a
-    covariance, and the weight of the groups' degrees of freedom in the tails.
+    """Return the standard error of contrasts of several groups, and the weight of the groups'
+    degrees of freedom in the tails. ``variance`` maps a covariance to variances.
 
     The noise is a sum of two parts: from many units, and from few groups with uncertain variance.
     Its tails are a mixture of two Student's distributions. The weights were found by numerical

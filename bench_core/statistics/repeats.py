@@ -10,8 +10,8 @@ The mean over groups (seeds, folds, data sets) varies with the units and with th
 - Groups with separate units: their spread already includes the noise of their units, and only the
   deviations are used.
 
-A chi-square number per draw makes the multipliers Student's t with as many degrees of freedom as
-the groups have, as a few groups give an uncertain spread.
+A chi-square number per draw gives the multipliers Student's t distribution, with the groups'
+degrees of freedom: a few groups give an uncertain spread.
 """
 
 from __future__ import annotations
@@ -182,8 +182,8 @@ def over_repeats(found: Sequence[Repeat], values: Sequence[FloatArray]) -> Level
 
 
 def units_within(found: Sequence[Repeat], learner: str, budget: float, higher: bool) -> FloatArray:
-    """Return test quality, cost and rows (3, m) by unit of all repeats, averaged over repeats on
-    the same rows, at the learner's best mixture of mean cost ``budget``; NaN if there is none."""
+    """Return test quality, cost and rows (3, m) by unit of all repeats, at the learner's best
+    mixture of mean cost ``budget`` (NaN without one). Repeats on the same rows are averaged."""
     values = [np.stack(chosen_units(one.candidates[learner], budget, higher)) for one in found]
     means = [np.mean([values[k] for k in same], axis=0) for same in _on_same_rows(found)]
     return np.concatenate(means, axis=1)

@@ -64,7 +64,7 @@ def suite_verdicts(registry: Registry, name: str, store: Path, data_dir: str) ->
     """The claims of one suite on its runs in the store, in order of preference of the runs.
 
     Preferred are runs without the user's settings and prices, then finished runs, the largest
-    profile, the suite's seeds and folds, and the most recent run.
+    profile, the suite's repeats, and the most recent run.
     """
     from bench_claims.claims import read_claims
     from bench_claims.plugin import KEY

@@ -6,9 +6,9 @@ operating points never lose a claim if validation orders them as test does. A le
 at the constant predictor, which is free. It holds the best affordable point up to the next better
 one, and is read at the claim's budgets.
 
-For the points that a budget may choose, a store keeps the share of test rows that buy each sensor
-and the share that reach each stage of a cascade. Here a sensor is bought if any row buys it, and a
-share counts a price group's sensors, as in the figures of Greedy Miser and Cronus. A cascade's
+For the points that a budget may choose, a store keeps shares of test rows: the buyers of each
+sensor, and the rows that reach each stage of a cascade. Here a sensor is bought if any row buys it.
+A share counts a price group's sensors, as in the figures of Greedy Miser and Cronus. A cascade's
 stages are its remaining stages: the models served have no others.
 """
 
@@ -214,8 +214,8 @@ def least_margin(results: Results) -> float:
 
 
 def _gaps(results: Results) -> list[tuple[FloatArray, FloatArray]]:
-    """For each pair of neighbours, the first's advantage on each interval (s,) of budgets on which
-    both curves are flat, and the widths (s,). The last budget is included."""
+    """The first's advantage for each pair of neighbours, on each interval (s,) of budgets with both
+    curves flat; and the widths (s,). The last budget is included."""
     sign, (low, high) = 1.0 if results.higher else -1.0, results.claim.budgets
     points, curves, gaps = results.points, [], []
     for label in results.claim.labels:
@@ -265,8 +265,8 @@ def bought_early(results: Results) -> float:
 
 def bought_trend(results: Results) -> float:
     """Spearman's correlation, over settings, of the trade-off with the bought share of the price
-    group at the setting's best point on validation. NaN if all shares are equal, and for fewer than
-    three trade-offs."""
+    group. The share is read at the setting's best point on validation. NaN if all shares are equal,
+    and for fewer than three trade-offs."""
     from scipy.stats import rankdata
 
     found = []
@@ -295,8 +295,8 @@ def bought_last(results: Results) -> float:
 
 
 def _by_stage(results: Results, figure: Callable[[IntArray, int], Any]) -> float:
-    """The mean over repeats of a figure of the stages in which the price group is first read, at
-    the best point on validation."""
+    """The mean over repeats of a figure of the price group's first stages, at the best point on
+    validation."""
     found = []
     for _, what in results.bought(results.best(0)):
         stage = None if what is None else what.stage()

@@ -5,9 +5,9 @@ every contender has results. A claim is decided if its figure's entire 95% inter
 Results on stand-ins never count.
 
 Intervals are computed as for boards (``bench_core.statistics``). Stored values per query or row are
-drawn with replacement, the same for all contenders, and points are chosen again in every draw.
-Other figures vary only over repeats, without an interval for one repeat. These are times,
-purchases, data generated for a paper (constructed, not sampled) and runs without stored values.
+drawn with replacement, the same for all contenders. Points are chosen again in every draw. Other
+figures vary only over repeats, without an interval for one repeat. These are times, purchases, data
+generated for a paper (constructed, not sampled) and runs without stored values.
 """
 
 from __future__ import annotations
@@ -376,8 +376,8 @@ def _single(means: Means, higher: bool, budget: float = inf) -> Choice:
 
 
 def _costs(claim: Claim, means: Sequence[Means], higher: bool) -> tuple[FloatArray, FloatArray]:
-    """By draw, the cost at which the first keeps the share of the second's (or its own) best, and
-    the cost of that best. NaN where the share is not kept."""
+    """Two costs by draw: the first's at which it keeps the share of the second's (or its own) best,
+    and that best's. NaN where the share is not kept."""
     own, other = means[0], means[min(1, len(means) - 1)]
     sign = 1 if higher else -1
     aim = share_of(taken(other.valid_quality, _single(other, higher)), claim.keeps, higher)

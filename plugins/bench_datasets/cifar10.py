@@ -2,13 +2,13 @@
 
 The papers (BudgetPrune, ADAPT) have 19761 / 8468 / 10000 rows of 400 features and do not name the
 classes or the rows. Ours are the features below with 100 centroids, the classes 0-4 (label 0)
-against 5-9 (label 1), and rows drawn by the seed [recalled or derived, not verified in a text].
+against 5-9 (label 1). Rows are drawn by the seed [recalled or derived, not verified in a text].
 Every feature costs 1.
 
 Features follow A. Coates, H. Lee, A. Ng, "An analysis of single-layer networks in unsupervised
 feature learning", AISTATS 2011: patches of 6 x 6 pixels at every place, brightness and contrast
-normalised, whitened (ZCA), coded by max(0, mean distance - distance) to each of k centroids, summed
-over quadrants: 4 k features.
+normalised, whitened (ZCA). The code is max(0, mean distance - distance) to each of k centroids,
+summed over quadrants: 4 k features.
 """
 
 from __future__ import annotations

@@ -1,36 +1,35 @@
-"""Backward induction over every set of a few purchases: what to buy next, looking all steps ahead.
+"""Backward induction over all sets of a few purchases.
 
 Finite-horizon dynamic programming with regressions for expectations (S. Murphy, "A generalization
-error for Q-learning", JMLR 2005, for rows in place of patients). Let S be what is bought and x_S
-its cells. For every set S, boosted trees on x_S alone give class probabilities p_c(x_S). Stopping
-is worth
+error for Q-learning", JMLR 2005, for rows instead of patients). Let S be the purchases and x_S
+their cells. For every set S, boosted trees on x_S give class probabilities p_c(x_S). The value of
+stopping is
 
     v_S(x) = max_c p_c(x_S)
 
-the probability of being right. At a price lambda of money, and with c_j(S) what purchase j costs
-after S, going on to j brings beyond stopping
+the probability of a correct prediction. At a price of cost lambda, with c_j(S) the marginal price
+of purchase j after S, the gain of going on to j over stopping is
 
     G_j(x_S, lambda) = E[ V_{S+j}(x, lambda) - v_S(x) | x_S ]                                 (1)
     V_S(x, lambda) = v_S(x) + max(0, max_j G_j(x_S, lambda) - lambda c_j(S))                  (2)
 
-Sets are taken from the largest to the smallest. Of each, (1) is a regression by boosted trees for
-each j on the bought cells and lambda; the left side of (2) is the target of the sets before. A row
-buys the j of the largest G_j - lambda c_j while that is positive. So a purchase that is worthless
-alone but opens another is seen, which one step of looking ahead misses.
+Sets are processed from the largest to the smallest. For each set and each j, (1) is a regression by
+boosted trees on the bought cells and lambda. V_S from (2) enters the targets of smaller sets. A row
+buys the j of the largest G_j - lambda c_j while that is positive. So a purchase that is useful only
+with another one is found, unlike with one-step lookahead.
 
 An operating point is a lambda: numbers t, falling geometrically, then 0, in units of
 
     (mean of v with everything bought - mean of v with nothing bought) / price of everything
 
 Departures
-- The training rows are divided into five parts. Values of a row come from trees of the other
-  parts; all other rows get the mean score of the five. How many trees these have is chosen for each
-  set, by the loss of rows that they did not see. Validation rows are not used.
-- A training row stands in the regressions at ``tried`` of the lambdas, evenly spread.
-- Of k purchases there are 2^k sets. Where more than 6 cost something, the 6 are considered that
-  alone raise the mean of v most per price; the others are never bought.
-- Under a cap the best purchase that a row can still pay is made, at lambda 0. The cap is not looked
-  ahead to.
+- The training rows are divided into five parts. Values of a row come from trees fitted to the other
+  parts; other rows get the mean score of the five. The number of trees is chosen for each set, by
+  the held-out loss. Validation rows are not used.
+- Each training row enters the regressions at ``tried`` evenly spaced lambdas.
+- k purchases have 2^k sets. If more than 6 are not free, only the 6 that alone raise the mean of v
+  most per price are used; the others are never bought.
+- Under a cap the best affordable purchase is made, at lambda 0. Planning ignores the cap.
 """
 
 from __future__ import annotations
@@ -73,11 +72,11 @@ if TYPE_CHECKING:
     from bench_trees.inference import Layout
 
 MOST = 6
-"""Purchases that cost something and are considered."""
+"""Maximum purchases that are not free."""
 
 PARTS = 5
 LOOKS = 11
-"""Numbers of trees that are compared, from 0 on."""
+"""Numbers of trees compared, 0 included."""
 
 HIGHEST = 32.0
 """The first t; the last before 0 is its inverse."""
@@ -85,15 +84,15 @@ HIGHEST = 32.0
 
 @dataclass(frozen=True)
 class BackwardInduction:
-    """Values of every set of purchases, from the largest set to the smallest."""
+    """A policy by dynamic programming over all sets of a few purchases."""
 
     name: ClassVar[str] = "backward-induction"
     tasks: ClassVar[frozenset[Task]] = frozenset({Task.BINARY, Task.MULTICLASS})
     numerics: ClassVar[tuple[str, ...]] = ("numpy", "cpu")
 
-    points: int = param(64, "operating points: prices of money, the last one 0", least=2, most=100)
-    tried: int = param(6, "prices of money at which a training row is seen", least=1)
-    trees: int = param(80, "boosting iterations, for the answers the most", least=1)
+    points: int = param(64, "operating points: prices of cost, the last one 0", least=2, most=100)
+    tried: int = param(6, "prices of cost per training row", least=1)
+    trees: int = param(80, "boosting iterations (maximum for the predictors)", least=1)
     learning_rate: float = param(0.1, "shrinkage of every tree's output", above=0)
     depth: int = param(3, "most split levels of a tree", least=1, most=12, search=among(2, 4, 5))
     min_rows: int = param(
@@ -145,8 +144,8 @@ class BackwardInduction:
         own: BoolArray,
         context: FitContext,
     ) -> tuple[SetTrees, FloatArray]:
-        """Trees that test the features ``own`` (d,), the mean of all parts; and the scores (n, K)
-        of the training rows by trees that were fitted without their ``part`` (n,)."""
+        """Trees on the features ``own`` (d,), averaged over parts; and scores (n, K) of the
+        training rows by trees fitted without their ``part`` (n,)."""
         from bench_trees import Ensemble, boost
         from bench_trees.inference import Steps, Walked, walk
         from bench_trees.losses import Labels, Measured
@@ -201,8 +200,8 @@ class BackwardInduction:
         prices: Prices,
         context: FitContext,
     ) -> list[SetTrees]:
-        """The regressions of each set, on rows X (n, d + 1) with the number of their ``price``
-        (n,); ``stop`` (sets, n)."""
+        """The regressions of each set, on rows X (n, d + 1) with the number of their ``price`` (n,)
+        as last column. ``stop`` (sets, n) are values of stopping."""
         from bench_trees import Ensemble, boost, find_bins
 
         settings = self._settings(self.trees, self.min_rows * min(self.tried, self.points))
@@ -261,45 +260,45 @@ class SetTrees(Stored):
 
 @dataclass(frozen=True, eq=False)
 class Lookahead(Stored):
-    """Buys what brings most beyond its price, as long as that is positive."""
+    """Buys the purchase of the largest gain minus price, while that is positive."""
 
     prices: Prices
     sets: BoolArray  # (sets, k)
     answers: Sequence[SetTrees]  # scores, over d features
     gains: Sequence[SetTrees]  # k outputs, over d features and the number of the price
-    price: Sequence[float]  # of money, falling
+    price: Sequence[float]  # of cost, falling
 
     @cached_property
     def purchases(self) -> Purchases:
-        """What can be bought."""
+        """The possible purchases."""
         return Purchases.of(self.prices)
 
     @cached_property
     def each_act(self) -> Evaluated:
-        """The trees of the set with most of them."""
+        """Evaluation of the set with the most trees."""
         return _most(self.gains, np.append(self.prices.multiplier, 1.0))
 
     @cached_property
     def each_answer(self) -> Evaluated:
-        """Likewise."""
+        """Evaluation of the set with the most trees."""
         return _most(self.answers, self.prices.multiplier)
 
     @property
     def stops(self) -> Mapping[str, Sequence[float]]:
-        """Prices of money, in probability of a right answer per unit of cost."""
+        """Prices of cost, in probability of a correct prediction per unit of cost."""
         return {"price": self.price}
 
     def act(
         self, cells: Float32Array, bought: BoolArray, left: FloatArray, stop: float
     ) -> IntArray:
-        """The purchase of the largest gain beyond its price among those that can be paid."""
+        """Affordable purchase of the largest gain minus price, or ``STOP``, (n,)."""
         place = np.full(len(cells), list(self.price).index(stop), dtype=np.float32)
         net = self._by_set(self.gains, np.column_stack([cells, place]), bought)
         net -= stop * self.purchases.marginal(bought)
         return self.purchases.best(net, bought, left, np.nextafter(0.0, 1.0))
 
     def predict(self, cells: Float32Array, bought: BoolArray) -> FloatArray:
-        """Scores of the trees of what was bought."""
+        """Scores by the trees of each row's purchases."""
         scores = self._by_set(self.answers, cells, bought)
         return scores if scores.shape[1] > 1 else scores[:, 0]
 
@@ -309,7 +308,7 @@ class Lookahead(Stored):
         found = np.empty((len(X), len(trees[0].ensemble.base)))
         for code in np.unique(codes).tolist():
             own = codes == code
-            # the largest set that is bought; at other prices than in training more may be free
+            # the largest known set within the purchases: more may be free than in training
             inside = ~(self.sets & ~bought[own][0]).any(axis=1)
             found[own] = trees[int(np.max(np.flatnonzero(inside), initial=0))].scores(X[own])
         return found
@@ -321,8 +320,8 @@ def _most(sets: Sequence[SetTrees], multiplier: FloatArray) -> Evaluated:
 
 
 def _sets(purchases: Purchases, sure: Callable[[BoolArray], float]) -> BoolArray:
-    """Every set of purchases (sets, k) that is considered, what is free among them; the smallest
-    first. ``sure`` is the mean of v where a set is bought."""
+    """All sets of purchases (sets, k), free ones included, the smallest first. ``sure`` gives the
+    mean of v for a set."""
     free, each = purchases.price == 0, np.eye(len(purchases), dtype=bool)
     paid = np.flatnonzero(~free)
     if len(paid) > MOST:

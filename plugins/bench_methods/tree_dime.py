@@ -1,37 +1,36 @@
-"""DIME with trees: buy what lowers the loss most per price, as a regression expects it.
+"""DIME with trees: purchases by the expected fall of the loss per price.
 
 S. Gadgil, I. Covert, S.-I. Lee, "Estimating conditional mutual information for dynamic feature
-selection", ICLR 2024. With a predictor f for every set of purchases, x_m what is bought, l the loss
-and c_j the marginal price of j, a value v_j(x_m) is regressed on
+selection", ICLR 2024. With a predictor f for any set of purchases, x_m the bought cells, l the loss
+and c_j the marginal price of j, a value v_j(x_m) is fitted by regression to
 
     t_j = l(f(x_m), y) - l(f(x_m+j), y)
 
 For the log-loss its expectation is the mutual information of j with y given x_m. A row buys
-argmax_j v_j / c_j, and stops where that is below the price of money, tau, an operating point being
+argmax_j v_j / c_j, and stops once this is below the price of cost, tau. An operating point is
 
-    tradeoff = tau x (price of everything) / (mean loss of the predictor with nothing bought)
+    tradeoff = tau x (price of everything) / (mean loss of the predictor without purchases)
 
 Departures
-- f and v are trees. f is ``masked-gbrt``, and targets of a row come from trees that did not see it.
-  It is not trained together with v: the answers come from trees boosted once more, on states of the
-  policy's ways, a tenth of whose purchases is random.
-- The label in t_j is replaced by its distribution as f, with everything bought, predicts it:
-  t_j = E l(f(x_m), y) - E l(f(x_m+j), y). The noise of one drawn label is gone, which is most
-  of what a regression of t_j has to overcome. For numbers f's prediction stands for the label.
-- Up to 16 random t_j of a state are computed, not only that of the purchase made. v is one ensemble
-  of trees with a leaf value for each purchase (``bench_models.vector_trees``). It is at least 0;
-  that it is at most the entropy of the prediction, as in the paper, would cost the predictor at
-  every step.
-- ``lookahead``: a feature that helps only together with others is worth nothing by t_j. So v_j is
-  the largest of several values, for h = 1, 2, ... purchases: what j and h - 1 others lower the
-  loss by, times c_j over the price of all of them. The others are those that the value of h - 1
-  would buy after j, then that of h - 2, ... ``lookahead = 1`` is the paper's value.
-- There are two rounds in place of the paper's falling share of random purchases: values are learned
-  on states of random purchases, then once more with states met on the policy's own ways, where a
-  tenth of the purchases is random. Of k purchases a state has made k u^2, u from U(0, 1).
-- The values of ``tradeoff`` are those at which the mean spending on training rows grows evenly.
-- ``skip``: under a cap a row that cannot pay for the best purchase makes the best that it can pay
-  for; the paper's code stops.
+- f and v are trees. f is ``masked-gbrt``, and targets are cross-fitted. f is not trained together
+  with v: the final predictor is boosted again, on states of the policy's trajectories, with a tenth
+  of the purchases random.
+- The label in t_j is replaced by its distribution predicted by f with everything bought:
+  t_j = E l(f(x_m), y) - E l(f(x_m+j), y). This removes label noise, the largest part of the noise
+  in t_j. For numbers f's prediction replaces the label.
+- Up to 16 random t_j of a state are computed, not only for the purchase made. v is one ensemble
+  of trees with a leaf value for each purchase (``bench_models.vector_trees``), at least 0. The
+  paper's upper limit, the entropy of the prediction, would require the predictor at every step.
+- ``lookahead``: t_j is 0 for a feature that helps only together with others. So v_j is the largest
+  of several values, for h = 1, 2, ... purchases: the fall of the loss by j and h - 1 others, times
+  c_j over their total price. The others are chosen after j by the value for h - 1, then by that for
+  h - 2, ... ``lookahead = 1`` is the paper's value.
+- Two rounds replace the paper's falling share of random purchases. Values are learned on states of
+  random purchases, then also on states of the policy's own trajectories, with a tenth of the
+  purchases random. Of k purchases a state has made k u^2, u from U(0, 1).
+- The values of ``tradeoff`` give evenly spaced mean spending on training rows.
+- ``skip``: under a cap a row that cannot pay for the best purchase makes the best affordable one;
+  the paper's code stops.
 """
 
 from __future__ import annotations
@@ -78,46 +77,44 @@ if TYPE_CHECKING:
     from bench_core.serving import PolicyProgram
 
 RANDOM = (1.0, 0.1)
-"""Share of random purchases on the ways of each round; in the first there is no policy yet."""
+"""Share of random purchases in the trajectories of each round; the first has no policy yet."""
 
 CANDIDATES = 16
-"""Purchases that are looked at in one state, at most: more states tell more."""
+"""Maximum purchases evaluated per state: more states are more informative."""
 
-BLOCK = 2048  # states whose candidates are looked at together
+BLOCK = 2048  # states evaluated together
 ROUNDING = 1e-9
-WAYS = 2000  # training rows whose whole ways give the prices of money, at most
+WAYS = 2000  # maximum training rows for the choice of tradeoffs
 
 
 @dataclass(frozen=True, kw_only=True)
 class TreeDime:
-    """Buys row by row what lowers the expected loss most per price."""
+    """A policy that buys by the expected fall of the loss per price."""
 
     name: ClassVar[str] = "tree-dime"
     tasks: ClassVar[frozenset[Task]] = frozenset({Task.BINARY, Task.MULTICLASS, Task.REGRESSION})
     numerics: ClassVar[tuple[str, ...]] = ("numpy", "cpu")
 
     predictor: BudgetedLearner = param(
-        "masked-gbrt", "learner whose predictor for masked rows it uses", search=inside()
+        "masked-gbrt", "learner of the predictor for masked rows", search=inside()
     )
-    lookahead: int = param(3, "purchases that a value looks ahead, at most", least=1, most=6)
+    lookahead: int = param(3, "maximum purchases in a value's lookahead", least=1, most=6)
     trees: int = param(100, "trees of each value", least=1, search=log(50, 200))
     learning_rate: float = param(0.1, "shrinkage of every tree's output", above=0)
     leaves: int = param(16, "most leaves of a tree", least=2, search=log(8, 64))
     min_rows: int = param(40, "least states on each side of a split", least=1, search=log(10, 160))
-    evaluations: int = param(
-        300_000, "candidates whose loss is computed in a round, at most", least=1
-    )
-    points: int = param(40, "operating points, at most", least=2, most=100)
-    skip: bool = param(True, "under a cap try a cheaper purchase where the best costs too much")
+    evaluations: int = param(300_000, "maximum evaluations of the loss in a round", least=1)
+    points: int = param(40, "maximum operating points", least=2, most=100)
+    skip: bool = param(True, "under a cap make the best affordable purchase instead of stopping")
 
     def needs(self) -> tuple[BudgetedLearner, ...]:
-        """The predictor."""
+        """The learner of the predictor."""
         return (self.predictor,)
 
     def fit(
         self, train: Examples, valid: Examples, prices: Prices, context: FitContext
     ) -> Sequential:
-        """Learn values on ``train``; ``valid`` ends the boosting of answers."""
+        """Learn values on ``train``; ``valid`` is used for early stopping of the predictor."""
         model = fitted_predictor(self.name, self.predictor, context)
         copies = training_copies(train, context.seed)
         rng = np.random.default_rng([context.seed, 2])
@@ -138,25 +135,25 @@ class TreeDime:
 
 @dataclass(frozen=True, eq=False)
 class Dime(PredictorPolicy):
-    """Buys what has the largest value per price, while that is above the price of money."""
+    """Buys the purchase of the largest value per price, while that is above the price of cost."""
 
     nested: ClassVar[bool] = True
 
     predictor: MaskedPredictor
-    values: Sequence[VectorTrees]  # of one purchase, of two, ...
+    values: Sequence[VectorTrees]  # for one purchase, for two, ...
     prices: Prices
-    unit: float  # tau where the tradeoff is 1
+    unit: float  # tau at tradeoff 1
     tradeoffs: Sequence[float]  # falling
     skip: bool
 
     @property
     def stops(self) -> Mapping[str, Sequence[float]]:
-        """Falling prices of money."""
+        """Falling prices of cost."""
         return {"tradeoff": self.tradeoffs}
 
     @cached_property
     def each_act(self) -> Evaluated:
-        """The values' trees."""
+        """Evaluation of the values' trees."""
         multiplier = np.append(self.prices.multiplier, np.ones(len(self.predictor.whole.marked)))
         parts = [most_evaluated(value.trees, multiplier) for value in self.values]
         return Evaluated(sum(p.splits for p in parts), sum(p.trees for p in parts))
@@ -164,7 +161,7 @@ class Dime(PredictorPolicy):
     def act(
         self, cells: Float32Array, bought: BoolArray, left: FloatArray, stop: float
     ) -> IntArray:
-        """The purchase of the largest value per price, if that is at least the price of money."""
+        """Purchase of the largest value per price, or ``STOP`` if below the price of cost, (n,)."""
         rate = self.rates(cells, bought)
         return self.purchases.best(rate, bought, left, stop * self.unit, self.skip)
 
@@ -190,7 +187,7 @@ class Dime(PredictorPolicy):
 
 @dataclass(frozen=True, eq=False)
 class _Fitting:
-    """Training rows, and what is computed of them."""
+    """Training rows, and computations on them."""
 
     learner: TreeDime
     model: MaskedPredictor
@@ -209,17 +206,17 @@ class _Fitting:
 
     @cached_property
     def truth(self) -> FloatArray:
-        """Scores (n,) or (n, K) with everything bought, by trees that did not see the row."""
+        """Cross-fitted scores (n,) or (n, K) with everything bought."""
         everything = np.ones((len(self.train), len(self.purchases)), dtype=bool)
         return self.model.cross_fitted(self.train.X, everything, self.part)
 
     def loss(self, row: IntArray, bought: BoolArray) -> FloatArray:
-        """The expected loss (m,) of training rows by trees that did not see them."""
+        """Cross-fitted expected loss (m,) of training rows."""
         scores = self.model.cross_fitted(self.cells(row, bought), bought, self.part[row])
         return self.model.expected_loss(scores, self.truth[row])
 
     def add(self, bought: BoolArray, chosen: IntArray) -> BoolArray:
-        """The purchases (m, k) with one more each; STOP adds none."""
+        """Purchases (m, k) with one more each; ``STOP`` adds none."""
         more = bought.copy()
         made = np.flatnonzero(chosen != STOP)
         more[made, chosen[made]] = True
@@ -232,7 +229,7 @@ class _Fitting:
         return max(1, self.learner.evaluations // k // len(RANDOM))
 
     def states(self, policy: Dime, share: float, count: int) -> tuple[IntArray, BoolArray]:
-        """Rows (m,) and their purchases (m, k), from ways of which a ``share`` is random."""
+        """Rows (m,) and their purchases (m, k), from trajectories with a random ``share``."""
         k = len(self.purchases)
         row = self.rng.permutation(np.resize(self.rng.permutation(len(self.train)), count))
         bought = np.tile(self.purchases.price == 0, (count, 1))
@@ -254,7 +251,7 @@ class _Fitting:
         return row, bought
 
     def refitted(self, policy: Dime, learner: MaskedTraining, valid: Examples) -> MaskedPredictor:
-        """The predictor with trees for the states of the policy in place of those for any."""
+        """The predictor with trees boosted again on states of the policy."""
         share, other = RANDOM[-1], replace(self, train=valid)
         states = self.states(policy, share, learner.copies * len(self.train))
         row, bought = other.states(policy, share, learner.copies * len(valid))
@@ -266,7 +263,7 @@ class _Fitting:
         return replace(self.model, whole=trees)
 
     def values(self, row: IntArray, bought: BoolArray) -> list[VectorTrees]:
-        """Regressions on the targets of one purchase, of two, ..."""
+        """Regressions on the targets for one purchase, for two, ..."""
         from bench_trees import Settings
 
         own = self.learner
@@ -279,7 +276,7 @@ class _Fitting:
         )
         X = with_marks(self.cells(row, bought), bought, self.model.whole.marked)
         policy = Dime(self.model, [], self.prices, 1.0, (), False)
-        # of each state some of what is not bought
+        # a random sample of each state's open purchases
         lot = np.where(bought, 2.0, self.rng.random(bought.shape))
         few = min(CANDIDATES, lot.shape[1])
         asked = ~bought & (lot <= np.partition(lot, few - 1, axis=1)[:, few - 1 : few])
@@ -292,7 +289,7 @@ class _Fitting:
     def targets(
         self, policy: Dime, row: IntArray, bought: BoolArray, asked: BoolArray, level: int
     ) -> FloatArray:
-        """t^h (m, k) of states, h = ``level`` + 1, where ``asked`` (m, k); elsewhere 0."""
+        """Targets t^h (m, k) of states, h = ``level`` + 1, where ``asked`` (m, k), elsewhere 0."""
         found = np.zeros(bought.shape)
         for start in range(0, len(row), BLOCK):
             some = slice(start, start + BLOCK)
@@ -316,7 +313,7 @@ class _Fitting:
         return found
 
     def unit(self) -> float:
-        """tau where ``tradeoff`` is 1."""
+        """tau at ``tradeoff`` 1."""
         row = np.arange(len(self.train))
         nothing = np.tile(self.purchases.price == 0, (len(row), 1))
         loss = float(self.loss(row, nothing).mean())
@@ -324,8 +321,8 @@ class _Fitting:
         return loss / everything if loss > 0 and everything > 0 else 1.0
 
     def tradeoffs(self, policy: Dime) -> tuple[float, ...]:
-        """Values of ``tradeoff`` at which the mean spending of training rows grows evenly; at the
-        last, 0, all is bought."""
+        """Values of ``tradeoff`` for evenly spaced mean spending of training rows; at the last, 0,
+        everything is bought."""
         row = np.arange(min(WAYS, len(self.train)))
         bought = np.tile(self.purchases.price == 0, (len(row), 1))
         least, found, spent = np.full(len(row), np.inf), [], []
@@ -344,7 +341,7 @@ class _Fitting:
         total = np.cumsum(prices[order])
         goals = np.linspace(0, total[-1], self.learner.points - 1)[:-1]
         levels = rates[order][np.minimum(np.searchsorted(total, goals), len(order) - 1)]
-        if levels[0] <= 0:  # nothing tells anything
+        if levels[0] <= 0:  # no purchase helps
             return (0.0,)
         falling = np.unique(levels[levels > 0])[::-1] * (1 - ROUNDING)
         return (float(levels[0]) * (1 + ROUNDING), *falling.tolist(), 0.0)

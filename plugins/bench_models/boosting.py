@@ -47,8 +47,8 @@ _LOSSES: Mapping[Task, tuple[str, ...]] = {  # the first is "auto"
 _CLASSES = (Task.BINARY, Task.MULTICLASS)
 
 LEAST_HESSIAN = 0.1
-"""Least sum of second derivatives on each side of a split, for classes. The engine's 1e-3 would let
-a few rows of a rare class form a leaf alone, which then takes long steps."""
+"""Least sum of second derivatives on each side of a split, for classes. With the engine's 1e-3 a
+few rows of a rare class can form a leaf alone. It then takes long steps."""
 
 _WIDE_BINS, _ROWS_PER_BIN = 32, 8
 """Limits on bins with more features than rows: at least this many bins, or this many rows in each.

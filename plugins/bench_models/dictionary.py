@@ -37,7 +37,7 @@ def dictionary(
     1.
 
     A tree costs ``prices.tree`` plus ``prices.split`` times the multipliers of the splits on a
-    row's path, as a mean over rows: 1 for a tree of depth 4 at 0.25 a split.
+    row's path. The mean over rows is used: 1 for a tree of depth 4 at 0.25 a split.
     """
     cost = np.full(ensemble.trees, float(prices.tree))
     if prices.split > 0:

@@ -29,8 +29,8 @@ def unsure(mass: FloatArray) -> FloatArray:
 class MostInformation(Stored):
     """Buys the purchase j of the largest ``unit`` x I(y; x_j | x_m) / c_j above the stop.
 
-    ``beliefs`` have ``gain(cells, bought)``, the information (n, k) of each purchase in nats,
-    ``scores(cells, bought)``, and ``told``, True if they are the truth.
+    ``beliefs`` have ``gain(cells, bought)``, the information (n, k) of each purchase in nats, and
+    ``scores(cells, bought)``. Their ``told`` is True if they are the truth.
     """
 
     nested: ClassVar[bool] = True

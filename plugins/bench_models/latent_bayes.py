@@ -10,9 +10,9 @@ say nothing about the label alone, but which other features do.
 
 - The latent classes come from EM on the features alone (diagonal covariances, the best of several
   starts of k-means++). The labels' parameters come from its responsibilities.
-- Means of a latent class and a label are shrunk to the mean over labels, by the part of their
-  variance that chance explains (empirical Bayes; C. Morris, "Parametric empirical Bayes inference",
-  JASA 1983). Variances are shrunk by ``PRIOR`` rows to the one within labels.
+- Means of a latent class and a label are shrunk to the mean over labels. The shrinkage is the part
+  of their variance explained by chance (empirical Bayes; C. Morris, "Parametric empirical Bayes
+  inference", JASA 1983). Variances are shrunk by ``PRIOR`` rows to the one within labels.
 - H and a temperature of the scores minimise the loss on validation rows, masked at random.
 """
 

@@ -1,7 +1,7 @@
 """Weighted least squares on many rows and columns: Gram matrices and their solution.
 
 Sums are float64, one block of rows after another. The same code computes every entry in the same
-order, so the number of threads changes no bit of the result.
+order. The number of threads thus changes no bit.
 """
 
 from collections.abc import Iterator
@@ -144,8 +144,8 @@ class Growing:
 
 
 def add_gram(gram: FloatArray, piece: FloatArray, pool: ThreadPoolExecutor, known: int = 0) -> None:
-    """Add ``piece @ piece.T`` (c, m) to the lower triangle of ``gram`` (c, c), panel by panel,
-    except its first ``known`` rows."""
+    """Add ``piece @ piece.T`` (c, m) to the lower triangle of ``gram`` (c, c) by panels, except its
+    first ``known`` rows."""
 
     def panel(start: int) -> None:
         stop = min(start + _PANEL, len(piece))

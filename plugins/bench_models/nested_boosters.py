@@ -24,8 +24,8 @@ class Route(Stored):
     """Stages that a row visits in this order, and the rule for leaving before the last.
 
     ``values`` hold a list per setting. With ``kind`` ``"class"`` a row goes on if its likeliest
-    class has at most that probability, with ``"rank"`` if its rank is within the value. ``points``
-    name the settings. ``full``, if not empty, names the route that no row leaves early.
+    class has at most that probability. With ``"rank"`` it goes on if its rank is within the value.
+    ``points`` name the settings. ``full``, if not empty, names the route that no row leaves early.
     """
 
     stages: Sequence[int]

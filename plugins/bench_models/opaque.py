@@ -58,7 +58,7 @@ class Recipe:
         return made
 
     def fitted(self, X: NDArray[Any], y: NDArray[Any]) -> Any:
-        """The estimator or pipeline, fitted on one thread in float64, in which a block and a single
+        """The estimator or pipeline, fitted on one thread in float64. There a block and a single
         row agree to the last bits."""
         from threadpoolctl import threadpool_limits
 

@@ -3,9 +3,9 @@
 A price of cost (``tradeoff``) reaches only the convex hull of quality and cost. Where a strong
 feature gains most per price, no tradeoff buys cheaper ones alone, and nothing lies below its price.
 So a second chain is boosted under the same price, with a quarter of the trees or 50. It starts on
-the cheapest features and then adds features of up to twice their price, four times, and so on. It
-stays below the price of the first chain's first purchase. This is an addition of this project; the
-paper's chain is unchanged.
+the cheapest features, then adds features of up to twice their price, four times, ... It stays below
+the price of the first chain's first purchase. This is an addition of this project; the paper's
+chain is unchanged.
 """
 
 from __future__ import annotations

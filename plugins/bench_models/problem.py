@@ -1,12 +1,12 @@
 """The training problem of cascades and trees of classifiers: rows, a dictionary, relaxed costs.
 
-With ``squares`` (T,) the sum of a tree's squared weights over stages, the relaxed cost of sparse
-weights is a mixed norm over trees and one over sensors,
+Let ``squares`` (T,) be the sums of each tree's squared weights over stages. The relaxed cost of
+sparse weights is a mixed norm over trees and one over sensors,
 
     sum_t e_t sqrt(squares_t) + sum_a c_a sqrt(sum_t F_at squares_t).
 
 sqrt(g) = min_{z > 0} (g / z + z) / 2 is attained at z = sqrt(g). With auxiliary variables kappa
-(T,) and eta (s,) at that optimum the cost is a quadratic form in the weights, whose diagonal is
+(T,) and eta (s,) at that optimum the cost is a quadratic form in the weights. Its diagonal is
 ``quadratic_price``. |b| is treated in the same way, by sigma.
 """
 

@@ -9,7 +9,7 @@ is the price of one unit of cost in units of loss, per row. Each learner's docst
 paper's lambda in terms of it. Only shares of prices enter: other units of cost change nothing.
 
 Where all features are free, tau has no unit. Learners that charge splits then use the price of one
-split on each feature (``LossPrices``), ``l1`` charges all features equally, all others charge
+split on each feature (``LossPrices``). ``l1`` charges all features equally, all others charge
 nothing.
 """
 
@@ -37,7 +37,7 @@ def price_of_cost(tradeoff: float, loss: float, everything: float) -> float:
 def constant_loss(name: str, loss: Loss, train: Examples) -> float:
     """Mean training loss of the best constant predictor per row, copies included.
 
-    LambdaRank's is the loss of equal scores, where a pair of weight w costs w log 2 and adds w / 4
+    LambdaRank's is the loss of equal scores. There a pair of weight w costs w log 2 and adds w / 4
     to the second derivative at both of its rows.
     """
     mass = train.weights

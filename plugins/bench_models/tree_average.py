@@ -52,7 +52,7 @@ class TreeAverage(Stored):
         facts: Mapping[str, Any],
         counts: FloatArray | None = None,
     ) -> Self:
-        """From trees whose leaves number rows of ``vectors`` or, with None, hold values."""
+        """Build from trees whose leaves number rows of ``vectors`` or, with None, hold values."""
         base, per_round, last = trees.base, 1, trees.trees - 1
         if vectors is None:
             per_round = len(base)

@@ -1,7 +1,7 @@
 """Quantile binning of float32 columns to one byte per cell, eight of them to a word.
 
 A column with at most ``max_bins`` distinct values gets a bin for each, divided at the midpoints.
-Otherwise a value that fills a bin's fair share gets its own bin, and the rest is divided evenly by
+Otherwise a value that fills a bin's fair share gets its own bin. The rest is divided evenly by
 multiplicity (the greedy rule of LightGBM's Dataset). All rows are used: physical copies and
 multiplicities give the same edges, and no seed is needed.
 """

@@ -58,8 +58,8 @@ def boost(
     default all. ``progress(done, total)`` is called after every iteration. One iteration has K
     consecutive trees. The result has the same bits for any number of threads.
 
-    If the mean training loss rises above its start, that iteration is dropped, boosting ends and
-    the ensemble is marked ``diverged``. Only ``Measured`` losses are checked.
+    If the mean training loss rises above its start, that iteration is dropped and boosting ends.
+    The ensemble is then marked ``diverged``. Only ``Measured`` losses are checked.
     """
     settings = settings or Settings()
     copies = None if multiplicity is None else np.array(multiplicity, np.int64)

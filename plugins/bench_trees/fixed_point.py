@@ -5,9 +5,9 @@ A row's gradient and multiplicity share ONE 64-bit integer, so a row costs one a
     bit  63 ........................ count_bits ........ 0
          m * round(g * 2^gradient_exp)       |  m
 
-Integer sums are associative. The result thus has the same bits for any number of threads, and a
-parent minus its smaller child is exactly the other child. Hessians that differ between rows use a
-second integer, round(h * 2^hessian_exp).
+Integer sums are associative. The result thus has the same bits for any number of threads. A parent
+minus its smaller child is exactly the other child. Hessians that differ between rows use a second
+integer, round(h * 2^hessian_exp).
 
 Resolution: ``count_bits`` holds the sum of multiplicities N; the remaining 62 - count_bits bits (at
 most 52) hold the largest possible sum of gradients, S = sum m |g|. A gradient is rounded by at most
@@ -17,7 +17,7 @@ Scales are powers of two, so gradients that are short binary fractions stay exac
 Residuals of squared loss are exact from tree to tree: leaf values (learning rate included) are
 rounded to multiples of the unit, so they ARE the model. Gradients g = f - y stay integers. The next
 tree's root histogram follows exactly from the last one: every copy in a leaf of value v adds v to
-its bins, and the leaf's histogram holds its copies in each bin.
+its bins. The leaf's histogram holds its copies in each bin.
 
 S is at most sqrt(N sum m g^2), and no tree raises that sum of squares: a leaf's step is at most its
 mean (learning rate <= 1), and rounding keeps it within twice the mean. So sums can never overflow.

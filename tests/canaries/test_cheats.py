@@ -33,7 +33,7 @@ Answer = Callable[["CheatModel", Any], Iterator[Prediction]]
 CASES = {}
 """By name the verdict of a full audit, how the model answers for cells (n, 6), and the reason."""
 READS = "replaced by NaN, its scores change"
-DEPENDS = "its scores depend on the rows beside the query, on their order or on chance"
+DEPENDS = "its scores depend on rows outside the query, on their order or on chance"
 
 
 def case(word, reason=""):
@@ -194,7 +194,7 @@ def remembers_what_it_saw(model, X):
 # -- what it was given, and what it bills ----------------------------------------------------------
 
 
-@case("failed", "it changes the cells that it is given; let it work on a copy")
+@case("failed", "it modifies its input cells; let it work on a copy")
 def changes_what_it_was_given(model, X):
     X[:, 3:] = 0.0
     return path(lambda k: paid(model, X, k))
@@ -319,4 +319,4 @@ def test_an_audit_without_an_answer_verifies_nothing(tmp_path, monkeypatch):
     assert bench_core.audit(store="b.db", plugins=plugins).counts == {"crashed": 1}
     frame = bench_core.load_run(store="b.db").frame()
     assert {*frame["audit"]} == {"failed"}
-    assert frame["error"].str.startswith("the audit had no answer: crashed").all()
+    assert frame["error"].str.startswith("the audit did not finish: crashed").all()

@@ -100,22 +100,22 @@ def test_whole_numbers_become_floats_where_a_number_is_wanted(registry):
     ("table", "line"),
     [
         ({"treees": 3}, "unknown parameter 'treees': did you mean trees?"),
-        ({"trees": 3.5}, "trees: a whole number is wanted, not 3.5"),
-        ({"trees": date(2020, 1, 1)}, "trees: a whole number is wanted, not datetime.date(2020"),
-        ({"trees": [[1, date(2020, 1, 1)]]}, 'is wanted, not [1, "2020-01-01"]'),
-        ({"trees": True}, "trees: a whole number is wanted, not true"),
-        ({"trees": "many"}, 'trees: a whole number is wanted, not "many"'),
-        ({"rate": float("nan")}, "rate: a number is wanted, not nan"),
-        ({"fast": 1}, "fast: true or false is wanted, not 1"),
-        ({"order": "worst"}, 'order: one of best, level is wanted, not "worst"'),
-        ({"widths": 3}, "widths: a list, each a number is wanted, not 3"),
+        ({"trees": 3.5}, "trees: expected a whole number, got 3.5"),
+        ({"trees": date(2020, 1, 1)}, "trees: expected a whole number, got datetime.date(2020"),
+        ({"trees": [[1, date(2020, 1, 1)]]}, 'got [1, "2020-01-01"]'),
+        ({"trees": True}, "trees: expected a whole number, got true"),
+        ({"trees": "many"}, 'trees: expected a whole number, got "many"'),
+        ({"rate": float("nan")}, "rate: expected a number, got nan"),
+        ({"fast": 1}, "fast: expected true or false, got 1"),
+        ({"order": "worst"}, 'order: expected one of best, level, got "worst"'),
+        ({"widths": 3}, "widths: expected a list, each a number, got 3"),
         ({"trees": []}, "trees: the grid is empty"),
         ({"trees": 0}, "trees must be at least 1 and finite, got 0"),
         ({"rate": 0}, "rate must be above 0 and finite, got 0.0"),
         ({"rate": float("inf")}, "rate must be above 0 and finite, got inf"),
         ({"depth": 9}, "depth must be 1 to 8, got 9"),
         ({"widths": [3, 9]}, "widths must be at least 0 and below 9, got (3.0, 9.0)"),
-        ({"colour": "green"}, "colour: one of red, blue is wanted"),
+        ({"colour": "green"}, "colour: expected one of red, blue"),
     ],
 )
 def test_a_wrong_name_or_type_is_one_line(registry, table, line):
@@ -150,12 +150,12 @@ def test_a_learner_field_takes_a_name_or_a_table_with_grids(registry, base, made
 
 
 def test_a_learner_of_the_wrong_kind_is_refused(registry):
-    with pytest.raises(UsageError, match="a trees is wanted, not stack"):
+    with pytest.raises(UsageError, match="expected trees, got stack"):
         build(OnTrees, {"base": "stack"}, registry)
 
 
 def test_a_nested_table_needs_a_name_where_there_is_no_default(registry):
-    with pytest.raises(UsageError, match="say which learner"):
+    with pytest.raises(UsageError, match="name the learner"):
         build(OnTrees, {"base": {"trees": 5}}, registry)
 
 
@@ -197,7 +197,7 @@ def test_a_setting_holds_for_every_learner_of_a_grid(registry):
 
 
 def test_a_setting_below_a_plain_parameter_is_refused():
-    with pytest.raises(UsageError, match="'trees' holds no learner"):
+    with pytest.raises(UsageError, match="'trees' is not a learner"):
         with_setting({"trees": 3}, ("trees", "more"), 1)
 
 

@@ -60,8 +60,11 @@ INVALID = {
         "Metric.write, Metric.suffixes = print, None; gives('bench_reports', Metric())",
         "whose suffixes is None, not tuple",
     ),
-    "no-folder": ("gives('bench_suites', '/not/there')", "/not/there, which is no folder"),
-    "key": ("@hookimpl\ndef bench_suite_keys(): return {'x': 3}", "key 'x' is 3, which cannot be"),
+    "no-folder": ("gives('bench_suites', '/not/there')", "/not/there, which is not a folder"),
+    "key": (
+        "@hookimpl\ndef bench_suite_keys(): return {'x': 3}",
+        "key 'x' is 3, which is not callable",
+    ),
     "same-learner": (
         "Learner.name = 'twice'; gives('bench_learners', Learner, Learner)",
         "learner 'twice' is registered twice by 'zz-theirs': list it once",
@@ -169,7 +172,7 @@ def test_names_are_plain(kind):
         check_name(kind, name)
     odd = {"m\u0456ser": r"'m\u0456ser'", "\u200fmiser": r"'\u200fmiser'", "a\x1b[2J": r"\x1b"}
     odd |= dict.fromkeys(("miser ", "a b", "a\n", "=1+1", "-x", ".x", "a/b", "a,b", "x" * 61), "'")
-    for name, shown in {**odd, "all": "that means every one"}.items():
+    for name, shown in {**odd, "all": "this name means all of them"}.items():
         with pytest.raises(UsageError) as refused:
             check_name(kind, name)
         line = str(refused.value)
@@ -444,7 +447,7 @@ def test_a_plugin_of_another_interface_is_a_row_with_the_remedy(made_for, remedy
 def test_a_plugin_that_is_slow_to_import_is_named_with_the_seconds(install, bench, monkeypatch):
     monkeypatch.setattr(plugins, "SLOW", 0.2)
     install("theirs", f"import time\ntime.sleep(0.25)\n{UP}")
-    assert re.search(r"loaded, but took \d+\.\d s to import: import what is heavy inside functions",
+    assert re.search(r"loaded, but took \d+\.\d s to import: import slow modules inside functions",
                      state_of("theirs", bench))  # fmt: skip
     assert "fixed" in load_registry().learners
 
@@ -458,8 +461,8 @@ def test_learners_of_one_name_from_two_packages_are_told_apart(install, bench):
         assert registry.learner("ups:fixed").name == "ups:fixed"
     with pytest.raises(UsageError, match="several packages: write lows:fixed or ups:fixed"):
         registry.learner("fixed")
-    assert "but learner 'fixed' is of ups too: write lows:fixed" in state_of("lows", bench)
-    assert "but learner 'fixed' is of lows too: write ups:fixed" in state_of("ups", bench)
+    assert "but learner 'fixed' is in ups too: write lows:fixed" in state_of("lows", bench)
+    assert "but learner 'fixed' is in lows too: write ups:fixed" in state_of("ups", bench)
 
     run = ("run", "--data", "breast-cancer", "--executor", "inline", "--no-progress")
     refused = bench(*run, "--learners", "fixed")
@@ -479,7 +482,7 @@ def test_a_name_of_this_benchmark_stays_what_it_is(install, bench):
     assert registry.learner("constant") is ours
     assert registry.learner("budget-bench:constant") is ours
     assert registry.learner("ups:constant") is not ours
-    assert "but learner 'constant' is of this benchmark: write ups:constant" in (
+    assert "but learner 'constant' is in this benchmark: write ups:constant" in (
         state_of("ups", bench)
     )
 

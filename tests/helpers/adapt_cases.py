@@ -93,8 +93,8 @@ def curve(model, part, prices):
 
 
 def cheapest(model, splits, loss=0.0):
-    """Test cost, test accuracy and f0's test cost at the point of least cost on validation whose
-    accuracy there is at most ``loss`` below f0's."""
+    """Test cost, test accuracy and f0's test cost at the point of least validation cost. Its
+    validation accuracy must be at least f0's minus ``loss``."""
     _, right, paid = curve(model, splits.valid, splits.prices)
     good = np.flatnonzero(right >= right[-1] - loss)
     chosen = good[np.argmin(paid[good])]

@@ -20,7 +20,7 @@ SHAPES = [
 
 
 def problem(seed=0, **changed):
-    """As for Cronus, without class weights."""
+    """Problem like Cronus's, without class weights."""
     plain = random_problem(seed, **changed)
     changed = {"weight": plain.share, **changed}
     return random_problem(seed, **changed)

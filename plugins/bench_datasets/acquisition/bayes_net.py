@@ -5,9 +5,9 @@ from easy (features independent given the class) to deceptive. Parities show not
 are bought. Gates say which features to buy, but nothing about the class. Some noise is cancelled by
 another feature. Some copies add little, and some cheap features are decoys.
 
-A network is a list of variables, each with its parents and the probability of 1 given their values
-(or the probabilities of its values 0, 1, ..). The class is ``y``, all others are features in their
-order.
+A network is a list of variables with their parents. Each has the probability of 1 given the
+parents' values (or the probabilities of its values 0, 1, ..). The class is ``y``, all others are
+features in their order.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -86,14 +86,14 @@ def parities(parts: int, decoys: int) -> Problem:
 
 
 def gate(groups: int, each: int, price: int = 1) -> Problem:
-    """One feature says which group of the others shows the class."""
+    """One feature determines the group of others that shows the class."""
     flips = [*enumerate(np.linspace(0.1, 0.25, each).tolist())]
     members = [gated(f"x{k}{j}", "g", (k,), flip) for k in range(groups) for j, flip in flips]
     return Problem([odd("y"), even("g", groups), *members], [price] + [1] * (groups * each))
 
 
 def nested_gates() -> Problem:
-    """A first gate says which second gate opens one of two features."""
+    """A first gate selects the second gate, which opens one of two features."""
     ways = [(k, j) for k in (0, 1) for j in (0, 1)]
     members = [gated(f"x{k}{j}", f"g {'ab'[k]}", (k, j), 0.05) for k, j in ways]
     return Problem([odd("y"), *map(odd, "gab"), *members], [1, 1, 1, 2, 2, 2, 2])

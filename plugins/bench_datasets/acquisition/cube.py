@@ -9,8 +9,8 @@ ones depend on the class. The publications under this name differ, hence three d
   whose configurations have .3 in place of .1: ``sd``).
 - ``cube-uniform``: informative N(bit, .3), noise uniform on [0, 1) (AACO, Valancius et al., ICML
   2024).
-- ``cube-prices``: as ``cube``, but the second ten features are a second copy of the first, with its
-  own noise and at twice the price (AFABench). Prices have mean 1.
+- ``cube-prices``: as ``cube``, but the second ten features copy the first, with their own noise, at
+  twice the price (AFABench). Prices have mean 1.
 
 ``cube-nm`` (AFABench) has five such blocks of ten features. One of five equally frequent contexts,
 independent of the class, says which block is informative; all others are noise. Five features, N(0
@@ -134,7 +134,7 @@ class CubePrices(Cube):
 
 @dataclass(frozen=True)
 class CubeNM(Cube):
-    """A context, useless alone, says which block of features to buy."""
+    """A context, useless alone, determines the block of features to buy."""
 
     name: ClassVar[str] = "cube-nm"
     title: ClassVar[str] = "CUBE-NM: a worthless context opens one of five blocks (generated)"

@@ -1,4 +1,4 @@
-"""Syn1 to Syn3: the sign of feature 11 says which of the others decide (Yoon et al., ICLR 2019).
+"""Syn1 to Syn3: the sign of feature 11 selects the relevant others (Yoon et al., ICLR 2019).
 
 Eleven features N(0, 1); the label is 1 with probability 1 / (1 + exp(logit)), where the logit is
 one of two of

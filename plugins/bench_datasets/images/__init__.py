@@ -20,9 +20,9 @@ Departures
 - Pictures are first resized to a square of ``side`` pixels. Reading and resizing are not priced:
   every row needs them.
 - The paper does not name its kernel; ours is in ``_machines``. SVMs weigh classes by size.
-- Prices are medians of CPU time over some pictures, measured when the data set is first prepared
-  and kept for all folds (``costs`` takes a file instead). Another machine, or an emptied cache,
-  gives other prices, whose results are not comparable.
+- Prices are medians of CPU time over some pictures. They are measured at the first preparation and
+  kept for all folds (``costs`` takes a file instead). Another machine, or an emptied cache, gives
+  other prices, whose results are not comparable.
 """
 
 from __future__ import annotations

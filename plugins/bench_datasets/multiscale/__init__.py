@@ -3,9 +3,9 @@
 S. Peter, F. Diego, F. Hamprecht, B. Nadler, "Cost efficient gradient boosting", NIPS 2017, section
 5.2. Every pixel of a frame is a row: does it belong to an animal? Its features are fast filters on
 the frame averaged over blocks of 1, 2, 4 and 8 pixels a side. Filters are computed for entire
-frames and cost almost nothing, so features are free. A split costs alpha eps_m, alpha = 1, where
-eps_m is small for a coarse feature since all pixels of a block share the result. Segmentations are
-judged by the ``seg`` measure.
+frames and cost almost nothing, so features are free. A split costs alpha eps_m, alpha = 1. A coarse
+feature has a small eps_m, since all pixels of a block share the result. Segmentations are judged by
+the ``seg`` measure.
 
 The paper's forty frames of flies are not public: generated frames or a user's own replace them
 (``_frames``, ``docs/generated-data.md``).

@@ -2,7 +2,7 @@
 
 M. Maska et al., "A benchmark for comparison of cell tracking algorithms", Bioinformatics 30 (2014),
 as used in section 5.2 of the CEGB paper. A reference object R is matched by the segmented object S
-that covers more than half of it, |R and S| > |R| / 2 (there is at most one). It scores the Jaccard
+that covers more than half of it, |R and S| > |R| / 2. There is at most one. It scores the Jaccard
 index |R and S| / |R or S|, or 0 without a match. SEG is the mean over all reference objects of all
 frames. A segmented object without a match costs nothing; accuracy, reported with SEG, counts such
 pixels.

@@ -1,9 +1,9 @@
 """Yahoo's learning-to-rank set 1 (Webscope C14B), 700 columns, 519 of them with a price; its
 stand-in ``yahoo-sim`` (``sim.py``); and options of the papers for its grades.
 
-The files need Yahoo's licence. The feature costs (700 lines, 10000 = not part of set 1) are read
-from the data folder, or fetched once from their authors' repository (MIT). A split costs 1/4 and a
-tree nothing, so a tree of depth 4 costs 1.
+The files need Yahoo's licence. The feature costs (700 lines, 10000 = not part of set 1) are in the
+data folder, or fetched once from their authors' repository (MIT). A split costs 1/4 and a tree
+nothing, so a tree of depth 4 costs 1.
 
 ``yahoo-subset`` has the sizes of a smaller problem in the papers on Greedy Miser (ICML 2012, after
 Cronus, AISTATS 2012) and ADAPT (NIPS 2017): 141397, 146769 and 184968 rows, which add up to the

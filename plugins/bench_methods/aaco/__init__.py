@@ -1,32 +1,32 @@
-"""Acquisition by an oracle of neighbours: AACO, and trees that imitate it.
+"""Acquisition by a nearest-neighbour oracle: AACO, and trees that imitate it.
 
 M. Valancius, M. Lennon, J. Oliva ("Acquisition conditioned oracle for nongreedy active feature
-acquisition", ICML 2024) plan all further purchases of a row at once, on the training rows N(x_m)
-nearest to it by what was bought. With f a predictor for any purchases, l its loss, m the purchases
-made, u a set of purchases that contains them, and a price of money lambda
+acquisition", ICML 2024) plan all further purchases of a row at once. They use the training rows
+N(x_m) nearest to it in the bought features. With f a predictor for any purchases, l its loss, m the
+purchases made, u a set of purchases that contains them, and a price of cost lambda
 
     u* = argmin_u  mean over i in N(x_m) of l(f(x_i,u), y_i) + lambda * cost(u \\ m)
 
-If u* is m, the row stops. Else it makes the one purchase of u* \\ m that lowers the mean loss most
-alone, and plans again. An operating point is a lambda. Under a cap only sets that can be paid are
+If u* is m, the row stops. Otherwise it makes the purchase of u* \\ m that lowers the mean loss most
+alone, and plans again. An operating point is a lambda. Under a cap only affordable sets are
 considered.
 
-Candidates for u are m, m with each single purchase, random sets, and for each neighbour the set
-that was best for itself: grown one by one by its own loss, and cut where loss and price are least.
-Losses of training rows come from predictors that they were not in.
+Candidates for u are m, m with each single purchase, random sets, and each neighbour's own best set.
+The last is built greedily by the neighbour's own loss, up to the least sum of loss and price.
+Losses of training rows are cross-fitted.
 
 - ``planning`` the argmin, and the first purchase; ``kernels`` the neighbours
 - ``aaco``     the policy above
-- ``aaco-tree`` trees that imitate it, which can be served (``imitation``)
+- ``aaco-tree`` trees that imitate it and can be served (``imitation``)
 
 Departures
 - Masks are sets of purchases, not of features: columns of one sensor are bought together.
-- Where nothing was seen all rows are neighbours. The paper fixes the first purchase by hand. Here
-  it is the purchase after which planning again costs least: each training row plans by its
-  neighbours after that purchase, and is charged its own loss and price.
-- ``lambda`` is a ``tradeoff`` times the loss where nothing is bought, over the price of everything.
-- The predictor is the one of less loss on validation rows: boosted trees (``masked-gbrt``) or naive
-  Bayes with a latent class (``bench_models.latent_bayes``), in place of trees for each mask.
+- Before any purchase all rows are neighbours. The paper fixes the first purchase by hand. Here it
+  is the purchase after which replanning costs least: each training row plans by its neighbours
+  after that purchase, and is charged its own loss and price.
+- ``lambda`` is a ``tradeoff`` times the loss without purchases, over the price of everything.
+- The predictor is the one of lower validation loss: boosted trees (``masked-gbrt``) or naive Bayes
+  with a latent class (``bench_models.latent_bayes``), instead of trees for each mask.
 - At most ``rows`` training rows are neighbours.
 """
 
@@ -68,12 +68,12 @@ from bench_methods.aaco.imitation import Imitation, boost_choices, ways
 from bench_methods.aaco.planning import Oracle, Rows, grown, pool
 
 LEAST_LOSS = 1e-6
-"""Of a row with nothing bought; keeps prices of money apart."""
+"""Minimum loss without purchases, so that prices of cost differ."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Aaco:
-    """Plans all further purchases on the nearest training rows, makes one, plans again."""
+    """A policy that plans all purchases on the nearest training rows, makes one and replans."""
 
     name: ClassVar[str] = "aaco"
     numerics: ClassVar[tuple[str, ...]] = ("numpy", "cpu")
@@ -82,15 +82,15 @@ class Aaco:
 
     predictor: BudgetedLearner = param("masked-gbrt", "learner of the trees that predict")
     form: Literal["auto", "trees", "bayes"] = param(
-        "auto", "predictor: trees, naive Bayes with a latent class, or that of less validation loss"
+        "auto", "predictor: trees, naive Bayes with a latent class, or the one of lower loss"
     )
-    neighbours: int = param(20, "training rows that a row plans on", least=1)
+    neighbours: int = param(20, "neighbours per row", least=1)
     candidates: int = param(30, "random sets among the candidates", least=0)
-    rows: int = param(2000, "training rows that may be neighbours, at most", least=2)
-    most: int = param(10, "purchases of a training row's own best set, at most", least=1)
+    rows: int = param(2000, "maximum training rows used as neighbours", least=2)
+    most: int = param(10, "maximum purchases in a training row's own best set", least=1)
     tradeoffs: tuple[float, ...] = param(
         (8.0, 4.0, 2.0, 1.0, 0.5),
-        "prices of everything in units of the loss where nothing is bought, falling",
+        "falling prices of everything in units of the loss without purchases",
         least=0,
     )
 
@@ -99,13 +99,13 @@ class Aaco:
             raise ValueError("tradeoffs must be falling numbers")
 
     def needs(self) -> tuple[BudgetedLearner, ...]:
-        """The trees, unless they are not asked."""
+        """The learner of the trees, if they are used."""
         return () if self.form == "bayes" else (self.predictor,)
 
     def fit(
         self, train: Examples, valid: Examples, prices: Prices, context: FitContext
     ) -> Sequential:
-        """Choose the predictor, grow each row's own best set, and fill the pool of first plans."""
+        """Choose the predictor and precompute each row's own best set and the first plans."""
         copies = training_copies(train, context.seed)
         predictor = self._predictor(copies, valid, prices, context)
         purchases, own = Purchases.of(prices), slice(0, self.rows)
@@ -129,7 +129,7 @@ class Aaco:
     def _predictor(
         self, copies: Examples, valid: Examples, prices: Prices, context: FitContext
     ) -> MaskedPredictor:
-        """The chosen one."""
+        """The chosen predictor."""
         if self.form == "bayes":
             return fit_latent_bayes(copies, valid, prices, context, parts=5)
         trees = fitted_predictor(self.name, self.predictor, context)
@@ -142,27 +142,27 @@ class Aaco:
 
 @dataclass(frozen=True, kw_only=True)
 class AacoTree(BoostedTrees):
-    """Boosted trees that choose as the base does, and trees that answer where they lead."""
+    """Boosted trees that imitate the base's choices, and trees that predict in their states."""
 
     name: ClassVar[str] = "aaco-tree"
     tasks: ClassVar[frozenset[Task]] = Aaco.tasks
     adds_up: ClassVar[bool] = False
 
-    base: BudgetedLearner = param("aaco", "the policy that is imitated")
-    rows: int = param(500, "training rows whose ways are imitated, at most", least=1)
-    most: int = param(12, "purchases of a way, at most", least=1)
+    base: BudgetedLearner = param("aaco", "policy to imitate")
+    rows: int = param(500, "maximum training rows with imitated trajectories", least=1)
+    most: int = param(12, "maximum purchases in a trajectory", least=1)
     choices: int = param(50, "boosting iterations of the trees that choose", least=0)
     leaves: int = param(8, "most leaves of a tree", least=2, search=log(4, 32))
-    copies: int = param(6, "states of every training row that answers are trained on", least=1)
+    copies: int = param(6, "states per training row to train the predictor on", least=1)
 
     def needs(self) -> tuple[BudgetedLearner, ...]:
-        """The policy that is imitated."""
+        """The imitated policy."""
         return (self.base,)
 
     def fit(
         self, train: Examples, valid: Examples, prices: Prices, context: FitContext
     ) -> Sequential:
-        """Imitate the oracle on training rows; ``valid`` ends the boosting of answers."""
+        """Imitate the oracle on ``train``; ``valid`` stops the predictor's boosting early."""
         oracle = getattr(context.fitted(self.base), "policy", None)
         if not isinstance(oracle, Oracle):
             raise UsageError(f"{self.name}: base {self.base.name!r} does not plan; choose aaco")
@@ -191,7 +191,7 @@ class AacoTree(BoostedTrees):
     def _visited(
         self, policy: Imitation, X: Float32Array, rng: np.random.Generator
     ) -> tuple[IntArray, BoolArray]:
-        """Rows (m,) and their purchases (m, k): two thirds on the policy's ways, others random."""
+        """Rows (m,) and their purchases (m, k): two thirds from trajectories, others random."""
 
         def plan(*state: Any) -> tuple[IntArray, FloatArray]:
             return policy.act(*state[:4]), state[2]

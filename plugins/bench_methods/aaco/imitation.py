@@ -1,16 +1,16 @@
-"""Trees that choose as the oracle of neighbours does.
+"""Trees that imitate the nearest-neighbour oracle.
 
-The paper's AACO+NN is a network that is trained to choose as AACO does on training rows. Here it is
-a boosted softmax over all purchases and stopping, whose input are the bought cells.
+The paper's AACO+NN is a network trained to imitate AACO on training rows. Here it is a boosted
+softmax over all purchases and stopping. Its inputs are the bought cells.
 
 Departures
-- A state weighs what a wrong choice costs there, by the oracle: the mean over stopping and each
-  purchase, if nothing follows it. The weakest states keep a tenth of the mean weight.
-- The price of money is one more feature. At one price its splits go one way.
-- The oracle is asked without a cap. Under a cap the best score of what can be paid counts.
-- Ways end after ``most`` purchases: beyond, the trees are taught to stop.
-- The predictor are trees of their own: a third of their states is random (as ``masked-gbrt``), the
-  others are states on the ways of the trees that choose. Validation rows end boosting there, too.
+- The weight of a state is the oracle's cost of a wrong choice there: the mean over stopping and
+  each purchase alone. A tenth of the mean weight is added to all states.
+- The price of cost is an additional feature. At one price its splits always go to one side.
+- The oracle is imitated without a cap. Under a cap the best affordable purchase is made.
+- Trajectories end after ``most`` purchases; there the trees are trained to stop.
+- The predictor is a separate ensemble: a third of its states is random (as in ``masked-gbrt``), the
+  others are on trajectories of the trees that choose. It stops early by validation rows.
 """
 
 from __future__ import annotations
@@ -40,28 +40,28 @@ if TYPE_CHECKING:
 
     from bench_core.serving import PolicyProgram
 
-NEVER = -1e9  # the score of a purchase that the oracle never makes
+NEVER = -1e9  # score of a purchase that the oracle never makes
 
 Plan = Callable[..., tuple[IntArray, FloatArray]]
-"""The next purchases (n,) and weights (n,) of rows by cells (n, d), purchases (n, k), what is left
-(n,), a price of money and the rows' numbers (n,)."""
+"""From cells (n, d), purchases (n, k), remaining budgets (n,), a price of cost and row numbers (n,)
+to the next purchases (n,) and weights (n,)."""
 
 
 class States(NamedTuple):
-    """Rows on their ways, and what was chosen there."""
+    """States on rows' trajectories, and the choices there."""
 
     row: IntArray  # (m,)
     bought: BoolArray  # (m, k)
     chosen: IntArray  # (m,)
     weight: FloatArray  # (m,)
-    price: FloatArray  # (m,), of money
+    price: FloatArray  # (m,), of cost
 
 
 def ways(plan: Plan, X: Float32Array, prices: Prices, stops: Sequence[float], most: int) -> States:
-    """The states of rows X (n, d) until they stop, at the latest after so many purchases.
+    """States of rows X (n, d) until they stop, or have made ``most`` purchases.
 
-    Those have the mean weight. Each of the ``stops`` has some of the rows, the last one, which is
-    used under caps, all.
+    States that did not choose have the mean weight. Each of the ``stops`` has some of the rows; the
+    last one, which is used under caps, has all.
     """
     purchases, found = Purchases.of(prices), []
     for k, stop in enumerate(stops):
@@ -89,7 +89,7 @@ def ways(plan: Plan, X: Float32Array, prices: Prices, stops: Sequence[float], mo
 
 @dataclass(frozen=True, eq=False)
 class _Weighted:
-    """Softmax loss of rows that have weights (n,)."""
+    """Softmax loss with row weights (n,)."""
 
     loss: Softmax
     weight: FloatArray
@@ -111,7 +111,7 @@ class _Weighted:
 def boost_choices(
     cells: Float32Array, states: States, k: int, settings: Settings, threads: int
 ) -> Ensemble:
-    """Trees with a score for each of k purchases and, last, for stopping, on rows (m, d + 1)."""
+    """Trees on rows (m, d + 1) with scores for each of k purchases and, last, for stopping."""
     from bench_trees import Ensemble, boost, find_bins
     from bench_trees.losses import Softmax
 
@@ -132,7 +132,7 @@ def boost_choices(
 
 @dataclass(frozen=True, eq=False)
 class Imitation(PredictorPolicy):
-    """Chooses by trees. Their last feature is the price of money."""
+    """A policy that chooses by trees. Their last feature is the price of cost."""
 
     choices: Any  # an Ensemble with k + 1 outputs over d + g + 1 features
     marked: IntArray  # (g,)
@@ -142,12 +142,12 @@ class Imitation(PredictorPolicy):
 
     @property
     def stops(self) -> Mapping[str, Sequence[float]]:
-        """Prices of money."""
+        """Prices of cost."""
         return {"price": self.price}
 
     @cached_property
     def each_act(self) -> Evaluated:
-        """The trees that choose."""
+        """Evaluation of the trees that choose."""
         multiplier = np.append(self.prices.multiplier, np.ones(len(self.marked)))
         each = [most_evaluated(self.at(stop), multiplier) for stop in self.price]
         return Evaluated(max(e.splits for e in each), max(e.trees for e in each))
@@ -155,17 +155,17 @@ class Imitation(PredictorPolicy):
     def act(
         self, cells: Float32Array, bought: BoolArray, left: FloatArray, stop: float
     ) -> IntArray:
-        """The purchase of the best score among those that can be paid, unless stopping has more."""
+        """Affordable purchase of the highest score, or ``STOP`` if its score is higher, (n,)."""
         trees = self.at(stop)
         scores = sums(layout_of(trees), trees.base, with_marks(cells, bought, self.marked))
         return self.purchases.best(scores[:, :-1], bought, left, scores[:, -1])
 
     def at(self, stop: float) -> Ensemble:
-        """The trees that choose at one price of money, over d + g features."""
+        """The trees that choose at one price of cost, over d + g features."""
         trees: Ensemble = self.choices
         asks = trees.feature == trees.features - 1
         left = asks & (np.float32(stop) <= trees.threshold)
-        # what asks for the price always goes one way
+        # splits on the price always go to one side
         threshold = np.where(asks, np.where(left, np.inf, -np.inf), trees.threshold)
         return replace(
             trees,
@@ -176,7 +176,7 @@ class Imitation(PredictorPolicy):
         )
 
     def program(self, prices: Prices, stop: float) -> PolicyProgram:
-        """The trees that choose at one price of money, and the predictor's."""
+        """The trees that choose at one price of cost, and the predictor's trees."""
         from bench_core.serving import PolicyProgram, Sums
 
         trees, answer = self.at(stop), self.predictor.whole

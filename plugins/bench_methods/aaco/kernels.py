@@ -1,4 +1,4 @@
-"""Nearest neighbours by the cells that both rows have; compiled."""
+"""Nearest neighbours by the cells known in both rows; compiled."""
 
 # mypy: disallow-untyped-decorators=False
 import numpy as np
@@ -11,8 +11,8 @@ from bench_core.arrays import Float32Array, IntArray
 def nearest(rows: Float32Array, z: Float32Array, skip: IntArray, count: int) -> IntArray:
     """The ``count`` nearest of ``rows`` (r, d) to each of z (n, d), the nearest first.
 
-    Squared distances are summed over cells that are NaN in neither, and scaled to all cells that z
-    has. Row ``skip[i]`` is no neighbour of i. Ties go to the lower number.
+    Squared distances are summed over cells known in both rows, and scaled to all known cells of z.
+    Row ``skip[i]`` is not a neighbour of i. Ties go to the lower number.
     """
     found = np.zeros((len(z), count), dtype=np.int64)
     columns = np.zeros(z.shape[1], dtype=np.int64)

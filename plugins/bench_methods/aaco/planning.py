@@ -1,4 +1,4 @@
-"""Plans on neighbours: which set of purchases to make, and which of them first."""
+"""Plans on neighbours: the set of purchases to make, and the first one."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from bench_models.masked_predictor import PredictorPolicy, closed, masked, visib
 from bench_core import STOP, Evaluated, Prices
 from bench_core.arrays import BoolArray, Float32Array, FloatArray, IntArray
 
-FIRST_ROWS = 1000  # training rows that the first purchase is planned on
-POOL, POOL_ROWS = 400, 300  # random sets of the pool; rows whose own best sets are in it
-WIDE = 100  # purchases that a row's own best set may be continued by in one step
-BLOCK = 1 << 16  # masked rows that are predicted at once
-KEPT = 4096  # sets whose losses are kept
+FIRST_ROWS = 1000  # training rows for planning the first purchase
+POOL, POOL_ROWS = 400, 300  # random sets of the pool; rows with their own best sets in it
+WIDE = 100  # candidate purchases in a step of a row's own best set
+BLOCK = 1 << 16  # masked rows per prediction
+KEPT = 4096  # sets with cached losses
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,11 +34,11 @@ class Rows(PredictorPolicy):
 
     @cached_property
     def free(self) -> BoolArray:
-        """What is bought at the start (k,)."""
+        """Purchases made at the start (k,)."""
         return np.asarray(closed(self.purchases.price[None] == 0, self.purchases)[0])
 
     def losses(self, row: IntArray, bought: BoolArray) -> FloatArray:
-        """The loss (p,) of each of these rows (p,) with its purchases (p, k)."""
+        """Loss (p,) of each row (p,) with its purchases (p, k)."""
         found = np.empty(len(row))
         for start in range(0, len(row), BLOCK):
             those = slice(start, start + BLOCK)
@@ -49,13 +49,13 @@ class Rows(PredictorPolicy):
         return found
 
     def price_of(self, bought: BoolArray) -> FloatArray:
-        """The price (p,) of all purchases made (p, k)."""
+        """Price (p,) of all purchases made (p, k)."""
         return np.asarray(self.purchases.sensors(bought) @ self.purchases.sensor)
 
 
 def grown(rows: Rows, most: int, rng: np.random.Generator) -> tuple[IntArray, FloatArray]:
-    """The purchases (r, t) by which each row's own loss falls most, one after the other, and the
-    losses (r, t + 1) before them and after each."""
+    """Greedy purchases (r, t) by each row's own loss, and the losses (r, t + 1) before the first
+    and after each."""
     r, paid = len(rows.y), np.flatnonzero(~rows.free)
     bought = np.tile(rows.free, (r, 1))
     order = np.zeros((r, min(most, len(paid))), dtype=np.int64)
@@ -71,7 +71,7 @@ def grown(rows: Rows, most: int, rng: np.random.Generator) -> tuple[IntArray, Fl
             better = loss < least[open_]
             least[open_[better]] = loss[better]
             order[open_[better], step] = purchase
-        none = np.isinf(least)  # all that were drawn are made
+        none = np.isinf(least)  # all drawn purchases are made already
         order[none, step] = order[none, max(step - 1, 0)]
         bought[np.arange(r), order[:, step]] = True
         losses[:, step + 1] = np.where(none, losses[:, step], least)
@@ -79,7 +79,7 @@ def grown(rows: Rows, most: int, rng: np.random.Generator) -> tuple[IntArray, Fl
 
 
 def pool(rows: Rows, order: IntArray, rng: np.random.Generator) -> tuple[BoolArray, FloatArray]:
-    """Sets (q, k) for plans at the start, and the losses (r', q) of the first rows with them."""
+    """Candidate sets (q, k) for the first purchase, and the losses (r', q) of rows with them."""
     bought = np.tile(rows.free, (min(len(order), POOL_ROWS), 1))
     found = []
     for step in range(order.shape[1]):
@@ -99,13 +99,13 @@ def pool(rows: Rows, order: IntArray, rng: np.random.Generator) -> tuple[BoolArr
 
 @dataclass(frozen=True, eq=False)
 class Oracle(Rows):
-    """The policy."""
+    """The policy of ``aaco``."""
 
     centre: FloatArray  # (d,)
     spread: FloatArray  # (d,)
-    order: IntArray  # (r, t), of each row's own purchases
-    own: FloatArray  # (r, t + 1), its losses with the first of them
-    masks: BoolArray  # (q, k), for plans at the start
+    order: IntArray  # (r, t), each row's own purchases in order
+    own: FloatArray  # (r, t + 1), its losses before and after each
+    masks: BoolArray  # (q, k), candidate sets for the first purchase
     alone: FloatArray  # (r', q), losses with them
     price: Sequence[float]  # the values of lambda
     neighbours: int
@@ -114,12 +114,12 @@ class Oracle(Rows):
 
     @property
     def stops(self) -> Mapping[str, Sequence[float]]:
-        """Prices of money."""
+        """Prices of cost."""
         return {"price": self.price}
 
     @cached_property
     def each_act(self) -> Evaluated:
-        """All candidates for all neighbours."""
+        """Evaluation of all candidates for all neighbours."""
         sets = 1 + len(self.purchases) + self.candidates + self.neighbours
         count = sets * min(self.neighbours, len(self.y))
         return Evaluated(*(count * each for each in self.each_answer))
@@ -127,7 +127,7 @@ class Oracle(Rows):
     def act(
         self, cells: Float32Array, bought: BoolArray, left: FloatArray, stop: float
     ) -> IntArray:
-        """One purchase of the best plan."""
+        """First purchase of each row's best plan, or ``STOP``, (n,)."""
         return self.plan(cells, bought, left, stop, np.full(len(cells), -1))[0]
 
     def plan(
@@ -138,8 +138,8 @@ class Oracle(Rows):
         stop: float,
         skip: IntArray,
     ) -> tuple[IntArray, FloatArray]:
-        """As ``act``, and what a wrong choice costs (n,): the mean over stopping and each purchase,
-        if nothing follows it. Training row ``skip`` (n,) is no neighbour."""
+        """Like ``act``, with the cost of a wrong choice (n,): its mean over stopping and each
+        purchase alone. Training row ``skip`` (n,) is not a neighbour."""
         chosen, regret = np.full(len(cells), STOP), np.zeros(len(cells))
         blind = ~visible(bought, self.purchases, self.prices).any(axis=1)
         for money in np.unique(left[blind]).tolist():
@@ -181,7 +181,7 @@ class Oracle(Rows):
         best = score.argmin(axis=1)
         plan, least = sets[best], score.min(axis=1)
         row, proposed, value = self._proposals(made, near, left, stop)
-        # of each row the first with the least score
+        # the first proposal with the least score of each row
         for at in np.lexsort((value, row))[::-1].tolist():
             if value[at] < least[row[at]]:
                 plan[row[at]], least[row[at]] = proposed[at], value[at]
@@ -195,7 +195,7 @@ class Oracle(Rows):
         return np.where(new.any(axis=1), chosen, STOP), regret / few.sum(axis=1)
 
     def _shared(self, made: BoolArray) -> BoolArray:
-        """Candidates (c, k) after purchases ``made``: these, one more, random ones more."""
+        """Candidates (c, k) after ``made``: itself, one more purchase, random further ones."""
         open_ = np.flatnonzero(~made)
         singles = made | (np.arange(len(made)) == open_[:, None])
         rng = np.random.default_rng([self.seed, 5, *np.packbits(made).tolist()])
@@ -208,7 +208,7 @@ class Oracle(Rows):
     def _proposals(
         self, made: BoolArray, near: IntArray, left: FloatArray, stop: float
     ) -> tuple[IntArray, BoolArray, FloatArray]:
-        """For each row its neighbours' own best sets: the row (p,), the set (p, k), its score."""
+        """Own best sets of each row's neighbours: the row (p,), the set (p, k), its score (p,)."""
         g, c = near.shape
         paid = self.price_of(made[None])
         bought = np.tile(made, (g * c, 1))
@@ -231,8 +231,8 @@ class Oracle(Rows):
         return row, best, self._recalled(near[row], best).mean(axis=1) + stop * extra
 
     def _recalled(self, row: IntArray, sets: BoolArray) -> FloatArray:
-        """The losses (p, c) of rows (p, c) with sets (p, k): predicted once, as all prices of money
-        ask for the same ones."""
+        """Losses (p, c) of rows (p, c) with sets (p, k), cached, as all prices of cost need the
+        same ones."""
         found, (places, table) = np.empty(row.shape), self._kept
         for start in range(0, len(sets), KEPT):
             own, asked = sets[start : start + KEPT], row[start : start + KEPT]
@@ -250,11 +250,11 @@ class Oracle(Rows):
 
     @cached_property
     def _kept(self) -> tuple[dict[bytes, int], FloatArray]:
-        """The places of sets, and the losses (KEPT * r,) of the training rows; NaN: not asked."""
+        """Positions of sets, and losses (KEPT * r,) of the training rows; NaN: not computed."""
         return {}, np.full(KEPT * len(self.y), np.nan)
 
     def _first(self, left: float, stop: float) -> tuple[int, float]:
-        """``plan`` where nothing is seen.
+        """``plan`` without visible cells.
 
         After each purchase all rows plan by their neighbours, and are charged their own loss and
         price.
@@ -274,7 +274,7 @@ class Oracle(Rows):
 
     @cached_property
     def _near_after(self) -> dict[int, IntArray]:
-        """The neighbours (r', c) of the first rows by what each purchase shows."""
+        """Neighbours (r', c) of the first rows after each purchase."""
         found, row = {}, np.arange(len(self.alone))
         for purchase in np.flatnonzero(~self.free).tolist():
             bought = np.tile(self.free, (len(row), 1))

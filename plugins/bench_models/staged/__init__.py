@@ -1,10 +1,10 @@
 """The one model form: routed stages over a dictionary of trees and raw columns.
 
-A row starts at stage 0. A stage scores it by a sparse weighted sum over the dictionary plus a bias,
-on top of the previous stage's score (``carry``) or from zero. If the score reaches the stage's
-``bar`` the row goes on to stage ``then``, otherwise to stage ``otherwise``; -1 ends its route. Its
-score is the score of its last stage. Boosted trees are a chain of stages that carry and have no
-bar. A cascade is a chain of bars. A tree of classifiers has two successors per stage::
+A row starts at stage 0. A stage scores it by a sparse weighted sum over the dictionary plus a bias.
+The sum begins with the previous stage's score (``carry``) or at zero. If the score reaches the
+stage's ``bar`` the row goes on to stage ``then``, otherwise to stage ``otherwise``; -1 ends its
+route. Its score is the score of its last stage. Boosted trees are a chain of stages that carry and
+have no bar. A cascade is a chain of bars. A tree of classifiers has two successors per stage::
 
     boosting   0 -> 1 -> 2 -> ...       cascade  0 -> 1 -> 2       tree   0 -> 1 -> 3
                carry, always pass                |    |                   |    +--> 4

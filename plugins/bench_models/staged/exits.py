@@ -1,8 +1,8 @@
 """A chain that rows may leave at any of its stages, and rules for leaving.
 
-An exit does not change the row's scores and payments up to there. So all rows are walked through
-the complete chain once, and every setting only picks the stage at which each row left. Twenty
-settings cost little more than one.
+An exit does not change the row's scores and payments up to there. So all rows walk through the
+complete chain once. Every setting only picks the stage at which each row left. Twenty settings cost
+little more than one.
 
 A rule uses a row's partial score among the remaining rows of its query. Rows without queries are
 treated alone. ``ExitRule`` compares with a value, ``Sentinels`` are classifiers on free inputs.

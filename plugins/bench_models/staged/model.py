@@ -43,11 +43,10 @@ class StagedModel:
     every survivor of their query, by exit stage and then by stage score (rows without queries keep
     their stage's score). A number: that value. ``facts`` are JSON values kept for the learner.
 
-    Bills. ``path`` charges the sensors on the row's path through every tree evaluated for it, the
-    multipliers of the splits on these paths, and the trees; each once per row. ``model`` charges
-    every tree of non-zero weight in the stages reached, with all its sensors and the splits of its
-    longest path. Raw columns cost their sensors in both. A tree without a split is a constant and
-    costs nothing.
+    Bills. ``path`` follows the row through every tree evaluated for it. It charges the sensors, the
+    multipliers of the splits, and the trees; each once per row. ``model`` charges every tree of
+    non-zero weight in the stages reached: all its sensors and the splits of its longest path. Raw
+    columns cost their sensors in both. A tree without a split is a constant and costs nothing.
     """
 
     concurrent: ClassVar[bool] = True

@@ -6,8 +6,8 @@
     from_catboost(document)  a CatBoost model's JSON, parsed
     from_scikit(estimator)   a fitted scikit-learn tree, forest or boosting
 
-Files are read by our own parsers. No peer need be installed, and a broken or hostile file raises a
-one-line ``ModelError``, never a crash of foreign code.
+Files are read by our own parsers. No peer need be installed. A broken or hostile file raises a
+one-line ``ModelError`` and never crashes foreign code.
 """
 
 from bench_trees.importers.catboost import from_catboost

@@ -66,7 +66,7 @@ def from_catboost(document: Mapping[str, Any]) -> Imported:
 
 
 def _columns(info: Mapping[str, Any]) -> tuple[list[bool], tuple[str, ...]]:
-    """For each float feature True if NaN is above every border; the names if all have one."""
+    """True for float features with NaN above every border; the names if all have one."""
     for kind in ("categorical_features", "text_features", "embedding_features"):
         if info.get(kind):
             raise ModelError(f"it has {kind.replace('_', ' ')}, which cannot be imported")

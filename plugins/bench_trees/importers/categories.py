@@ -66,8 +66,7 @@ def by_codes(split: CategorySplit) -> Chain:
 
 
 def by_ranges(split: CategorySplit, feature: int, ranges: Iterable[tuple[float, float]]) -> Chain:
-    """The chain for a column in which numbers above the first and up to the second of a pair are
-    inside."""
+    """The chain for a column whose numbers in ``ranges`` (above low, up to high) are inside."""
     links: list[Link] = []
     for low, high in ranges:
         links += [(feature, low, False, None), (feature, high, True, None)]

@@ -4,8 +4,8 @@ A kernel calls no kernel of another file, because numba's cache checks only the 
 Kernels made by ``calling`` may: it checks the other files too. Arguments that belong together are
 NamedTuples. Names without an underscore are called from Python; ``warm_up`` compiles them ahead of
 use, with a notice, except for RARE modules. To shorten compilation, functions called only by
-kernels are ``inner`` or inlined, and rows of arrays are copied by loops. For an assignment of one
-array to another numba also compiles the message on unequal shapes, which takes more than a second.
+kernels are ``inner`` or inlined, and rows of arrays are copied by loops. For an array assignment
+numba also compiles the message on unequal shapes, which takes more than a second.
 """
 
 import gc

@@ -1,8 +1,8 @@
 """Decorators of kernels and of functions private to them.
 
-By default numba optimises each function twice before it is linked to its callers, again within each
-of these, and makes machine code of it every time. Here a private function is simplified and linked,
-and a function called from Python is optimised with all its callees: a fifth less to compile.
+By default numba optimises each function twice before linking it to its callers, and again within
+each caller. It makes machine code every time. Here a private function is simplified and linked, and
+a function called from Python is optimised with all its callees: a fifth less to compile.
 """
 
 import hashlib

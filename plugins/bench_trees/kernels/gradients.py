@@ -24,7 +24,7 @@ def class_gradients(
     gradient: Float64Array,
     hessian: Float64Array,
 ) -> None:
-    """Gradients p - [y = k] of rows begin:end at scores (K n, 1), class after class, and hessians K
+    """Gradients p - [y = k] of rows begin:end at scores (K n, 1), class after class. Hessians are K
     / (K - 1) p (1 - p), unless ``hessian`` is (0,). One score is the log-odds of class 1."""
     n, f = len(y), scores.reshape(scores.size)
     outputs = len(f) // n
@@ -182,7 +182,7 @@ def _collect(
     out: Int64Array,
 ) -> int:
     """Copy the rows at the positions begin:end of every (begin, end, step) of ``moved`` one after
-    another, with a packed step for each of their copies; return their number."""
+    another, with a packed step per copy; return their number."""
     at = 0
     for begin, end, step in moved:
         for i in range(begin, end):

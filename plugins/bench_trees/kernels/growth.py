@@ -319,8 +319,8 @@ def _finish(
     out: GrownTree,
 ) -> None:
     """Write the tree of ``count`` nodes, without values, from node ``first`` and leaf ``leaf`` of
-    ``out`` on. With ``best_first`` nodes are numbered as if the open node of highest net gain, on
-    ties the first created, was always split next."""
+    ``out`` on. With ``best_first`` nodes are numbered as in best-first growth: by highest net gain,
+    on ties the first created."""
     edges, offset = usable.edges, usable.offset
     table = nodes.integers[:count]
     order = np.empty(count, np.int64)

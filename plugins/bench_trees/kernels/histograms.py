@@ -1,7 +1,7 @@
 """Histograms of a growing tree's leaves: sums of gradients per leaf, feature and bin.
 
 Sums are integers (``fixed_point``), so a leaf's histogram is exactly its parent's minus its
-sibling's, and of two siblings only the smaller one is counted::
+sibling's. Of two siblings only the smaller one is counted::
 
     hist[slot, channel]   | feature 0 ...... NaN | feature 1 ...... NaN | feature 2 ...
                           first[0]               first[1]               first[2]
@@ -272,8 +272,8 @@ def _add_counts(
     count_bits: int,
     target: int,
 ) -> None:
-    """For each slot and step of ``counted``, add the step per copy counted there to the gradients
-    of bins begin:end of the slot ``target``."""
+    """Add to the gradients of bins begin:end of the slot ``target``: for each slot and step of
+    ``counted``, the step per copy counted there."""
     mask = (np.int64(1) << count_bits) - 1
     out = hist[target, 0, begin:end]
     for i in range(len(counted)):

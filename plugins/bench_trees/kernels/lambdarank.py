@@ -158,9 +158,9 @@ def _arrange(
 def _add_pairs(
     block: Float64Array, own: Float64Array, n: int, top: int, discount: Float64Array
 ) -> None:
-    """For every pair of positions with one among the first ``top``, add to the gradients and
-    hessians of both, and the sizes of gradients to ``own``. A pair is divided by FLOOR plus the
-    distance of its scores.
+    """Add up gradients and hessians over pairs of positions, one of them among the first ``top``,
+    and the sizes of gradients in ``own``. A pair is divided by FLOOR plus the distance of its
+    scores.
 
     A difference of shares is a change of NDCG per difference of discount.
     """

@@ -1,8 +1,8 @@
 """Rows through laid-out trees, 64 at a time.
 
 A tile is 64 rows whose cells lie row by row. All of them go down a tree together, level by level.
-The steps of different rows are independent, so the processor has work while it fetches a node, and
-no branch depends on the data. Siblings are adjacent, so the outcome of a comparison is added to the
+The steps of different rows are independent: the processor has work while it fetches a node. No
+branch depends on the data. Siblings are adjacent, so the outcome of a comparison is added to the
 place of the left child::
 
     node        0         1         2         3         4
@@ -102,7 +102,7 @@ class Walked(NamedTuple):
 
     @classmethod
     def begin(cls, rows: int, outputs: int, words: int) -> Walked:
-        """Before the first step: scores zero, nothing bought."""
+        """State before the first step: scores zero, nothing bought."""
         bits = np.zeros((1, rows, words), dtype=np.uint64)
         return cls(np.zeros((1, rows, outputs)), bits, np.zeros((1, rows)))
 

@@ -124,11 +124,11 @@ class Extent(NamedTuple):
 
 @calling(borrowing=True)
 def grow(buffers: Buffers, extent: Extent, descent: Descent, scratch: Int64Array) -> int:
-    """Grow trees, starting a new one if there are no nodes, until they are DONE or one needs an
-    action outside. They are written to ``out`` one after another. With squared loss an unsplit root
-    ends them; with others it is a tree, and each tree belongs to the next output. With losses of
-    classes an iteration of only such trees ends them and is dropped. So does an iteration after
-    which the loss may be above its start.
+    """Grow trees until they are DONE or one needs an action outside; without nodes start a new one.
+    They are written to ``out`` one after another. With squared loss an unsplit root ends them; with
+    others it is a tree, and each tree belongs to the next output. With losses of classes an
+    iteration of only such trees is dropped and ends them. An iteration after which the loss may be
+    above its start ends them too.
 
     DIVERGED: gradients are not finite. PAY: pay for the splits of ``moves``. OPEN: open accounts of
     their children, which were made. SCORE: score the leaves of ``work``, which have few rows. ROOM:
@@ -426,8 +426,8 @@ def _step_by_sums(
     leaf: int,
     learning_rate: float,
 ) -> None:
-    """Give the leaves of other losses Newton steps from the sums of their rows' gradients and
-    hessians, times the learning rate, and add them to the scores."""
+    """Give the leaves of other losses Newton steps times the learning rate, and add them to the
+    scores. Steps come from the sums of the rows' gradients and hessians."""
     order, copies = rows.order, rows.copies
     n, count = len(order), (tree.state[NODES] + 1) // 2
     gradient, hessian = _slopes(newton, tree.state[TREES], n)

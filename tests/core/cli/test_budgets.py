@@ -126,10 +126,10 @@ def test_compare_takes_several_budgets_of_a_kind(bench, material):
         (("features", "-b", "1,2"), "--budget 1,2: give one budget here, such as 1"),
         (("report", "-b", "-1"), "--budget: budget '-1' is not a cost"),
         (("compare", "toy", "gbrt", "-b", "1;2"), "--budget: budget '1;2' is not a cost"),
-        (("run", *QUICK, "--caps", "0"), "'--caps': '0' is no cap: write numbers > 0, as 10"),
-        (("run", *QUICK, "--caps", "p95 3"), "'--caps': 'p95 3' is no cap: write numbers > 0"),
+        (("run", *QUICK, "--caps", "0"), "'--caps': '0' is not a cap: write numbers > 0, as 10"),
+        (("run", *QUICK, "--caps", "p95 3"), "'--caps': 'p95 3' is not a cap: write numbers > 0"),
         (("run", *QUICK, "--caps", "a"), "'--caps': budget 'a' is not a cost"),
-        (("reprice", "--costs", "costs.csv", "--caps", "0"), "'--caps': '0' is no cap"),
+        (("reprice", "--costs", "costs.csv", "--caps", "0"), "'--caps': '0' is not a cap"),
     ],
 )
 def test_a_wrong_budget_is_one_line(bench, material, words, line):

@@ -80,8 +80,8 @@ def test_a_plan_has_the_price_of_its_core_hours(bench, monkeypatch):
     [
         (("plan", *QUICK, "-l", "toy", "--jobs", "2"), "name their folder with -o"),
         (("plan", *QUICK, "-l", "toy", "-o", "."), "is a folder"),
-        (("work", "jobs/1"), "jobs/1.json: no job file"),
-        (("work", "data.csv"), "data.csv.json: no job file"),
+        (("work", "jobs/1"), "jobs/1.json: not a job file"),
+        (("work", "data.csv"), "data.csv.json: not a job file"),
         (("merge",), "nothing to merge"),
         (("merge", "no.db"), "no.db: no results there"),
         (("merge", "data.csv"), "data.csv: not a results store"),

@@ -275,7 +275,7 @@ def test_options_of_files_mean_nothing_to_registered_data(bench):
     for words in (("--cv", "5"), ("--drop", "x"), ("--unit", "ms"), ("--group", "a:1")):
         ended = bench("run", "--data", "breast-cancer", *words)
         assert ended.status == 2
-        assert f"{words[0]} means nothing with a registered data set" in ended.err
+        assert f"{words[0]} has no meaning with a registered data set" in ended.err
 
 
 MODELS = (*QUICK, "--costs", "costs.csv", "-l", "toy,gbrt", "--set", "gbrt.trees=5")
@@ -368,7 +368,7 @@ def test_what_was_asked_of_the_first_run_is_kept_and_the_name_tells_the_costs(be
     [
         (("--costs", "none.csv"), "none.csv: no such file; check the name"),
         (("--costs", "short.csv"), "short.csv: feature 'c' has no cost"),
-        (("--costs", "shared.json"), "its features share other measurements than in the run"),
+        (("--costs", "shared.json"), "its features share other measurements than the run's"),
         (("--costs", "new.csv", "-d", "dat.csv"), "unknown data set of this run 'dat.csv': did"),
         (("nope", "--costs", "new.csv"), "unknown run 'nope'"),
         ((), "Missing option '--costs'"),

@@ -206,7 +206,7 @@ class Amnesia(Odd):
     [
         (Welcome, "check_bills: buying nothing costs something"),
         (Rebate, "check_more_costs_more: with more sensors a query costs less"),
-        (Crowd, "check_blocks: a query by itself is billed differently"),
+        (Crowd, "check_blocks: a query alone is billed differently"),
         (Rebate, "check_surrogate: parts that cost"),
         (Single, r"check_bills: .* feature_cost has shape \(\)"),
         (Amnesia, "check_state: rebuilt from its state it bills differently"),
@@ -260,7 +260,7 @@ def test_a_sound_one_passes(check, sound):
         (Forgets, "check_written: for suffix '.txt' nothing was written"),
         (Dated, "check_written: two files .txt of one run differ"),
         (Dropping, "check_frame: "),
-        (Dotless, "check_members: suffix 'txt' begins with no dot"),
+        (Dotless, "check_members: suffix 'txt' does not begin with a dot"),
     ],
 )
 def test_a_broken_report_is_named_with_the_promise(report, line):

@@ -153,11 +153,11 @@ CHEATS = [
     ({"of": Counting}, policy_checks.check_rows, "its scores differ"),
     ({"of": Crowd}, policy_checks.check_rows, "for a block of 1: its purchases differ"),
     ({"of": Sharing}, policy_checks.check_rows, "its purchases differ"),
-    ({"of": Fickle}, policy_checks.check_nested, r"at \{'most': 99\} 200 rows buy otherwise"),
+    ({"of": Fickle}, policy_checks.check_nested, r"at \{'most': 99\} 200 rows buy differently"),
     ({"of": Forgetful}, policy_checks.check_policy_state, "reloaded: its purchases differ"),
     ({"of": Renaming}, policy_checks.check_policy_state, "reloaded: it has .*'nested': True"),
     ({"model": Spending}, policy_checks.check_caps, "under a cap of 3.7 a row pays 6"),
-    ({"of": Crowd}, policy_checks.check_caps, "row 0 buys otherwise by itself"),
+    ({"of": Crowd}, policy_checks.check_caps, "row 0 buys differently alone"),
 ]
 
 

@@ -245,7 +245,7 @@ def full(**keys):
         ('\n\n{"a": 1,\n"b": true, "c": 0}', "c.json, line 4: feature 'b' costs True, not a"),
         ('{"a": 1, "b": [2], "c": 0}', "c.json, line 1: feature 'b' costs [2], not a number"),
         ('{"a": 1, "b": 2, "x1": 0}', "c.json: feature 'c' has no cost (2 costs for 3 features); "),
-        ('"1"', "c.json: a mapping or a list of costs is wanted"),
+        ('"1"', "c.json: expected a mapping or a list of costs"),
         ('{"a": 1,\n"b": }', "c.json, line 2: not JSON"),
     ],
 )  # fmt: skip

@@ -185,5 +185,5 @@ def test_a_models_point_may_not_be_named_as_the_benchmarks_own_are(name):
             yield Prediction({name: 1}, np.zeros(len(features)), {"path": bill})
 
     examples = Examples(np.zeros((4, models.D), np.float32), np.zeros(4))
-    with pytest.raises(ContractError, match="benchmark's own; take another"):
+    with pytest.raises(ContractError, match="is reserved; choose another"):
         predict_split(Named(), examples, Prices.additive(np.ones(models.D)), 0)

@@ -93,8 +93,8 @@ def test_what_stands_on_a_failure_is_skipped_with_the_reason():
         "fit:c": Status.SKIPPED,
         "fit:d": Status.OK,
     }
-    assert ended["fit:b"].error == "stands on a: timeout (too slow)"
-    assert ended["fit:c"].error == "stands on a: timeout (too slow)"
+    assert ended["fit:b"].error == "needs a: timeout (too slow)"
+    assert ended["fit:c"].error == "needs a: timeout (too slow)"
 
 
 def test_the_trial_of_a_failed_fit_ends_as_the_fit_did():
@@ -162,7 +162,7 @@ def test_whatever_goes_wrong_in_a_learner_is_a_row_and_the_rest_goes_on(home):
     assert found["raise"][0] == "failed"
     assert found["raise"][1].startswith("RuntimeError: deliberately broken (toys.py:")
     assert found["memory"][0] == "out-of-memory"
-    assert found["crash"] == ("crashed", "its process died of SIGSEGV")
+    assert found["crash"] == ("crashed", "its process was killed by SIGSEGV")
     assert found["exit"] == ("crashed", "its process ended with status 3")
     assert "array of Python objects" in found["state"][1]
 
@@ -170,7 +170,7 @@ def test_whatever_goes_wrong_in_a_learner_is_a_row_and_the_rest_goes_on(home):
 def test_what_takes_longer_than_allowed_is_ended(home):
     result = run(learners=["toy-broken"], settings=["toy-broken.how=hang"], timeout=0.5)
     ((_, status, error),) = result.failures
-    assert (status, error) == ("timeout", "took longer than 0.5 s and was ended")
+    assert (status, error) == ("timeout", "exceeded the time limit of 0.5 s")
 
 
 def test_progress_tells_who_is_how_far(home):
@@ -320,7 +320,7 @@ def test_more_busy_threads_than_granted_are_a_mark(home, monkeypatch):
     }
     assert (MORE_THREADS in marks[1], marks[3]) == (False, MORE_THREADS)
     said = [a.error for a in Store().attempts() if a.kind == "fit" and a.error]
-    assert said == ["kept 3.0 threads busy, granted are 1"]
+    assert said == ["used 3.0 threads, more than the allowed 1"]
 
 
 @linux

@@ -124,7 +124,7 @@ def test_the_mark_of_a_shared_fit_travels_with_it(home):
     (spec,) = api.plan(request=alone).fits
     result = bench_core.run(request=alone, progress=False)
     store = home / "results" / "bench.db"
-    said = Outcome(Job("fit", spec), Status.OK, "kept 3.0 threads busy, granted are 1")
+    said = Outcome(Job("fit", spec), Status.OK, "used 3.0 threads, more than the allowed 1")
     with open_writer(store) as writer:
         writer.attempt(result.run, said)
         for table in ("unit_values", "point", "trial"):
@@ -161,7 +161,7 @@ def test_data_that_are_not_there_are_prepared_and_compared(home, monkeypatch):
 def test_a_job_of_other_code_is_refused_in_one_line(home):
     (job,) = cut(TOYS, home / "jobs", 1)
     changed = {**job.code, "helpers.toys:Prefix": "other"}
-    with pytest.raises(InputError, match=r"source of helpers\.toys:Prefix is not that of the plan"):
+    with pytest.raises(InputError, match=r"source of helpers\.toys:Prefix differs from the plan's"):
         work(replace(job, code=changed), home / "1.db", silent)
     with pytest.raises(InputError, match="planned by budget-bench 9"):
         work(replace(job, bench="9"), home / "1.db", silent)

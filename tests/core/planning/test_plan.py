@@ -131,7 +131,7 @@ def test_titles_name_what_differs_within_a_grid(home):
 def test_a_learner_that_stands_on_an_unsuitable_one_is_treated_as_unsuitable(home):
     stand = {"data": "digits", "settings": "toy-on-broken.base=toy-prefix"}
     does = "toy-prefix, which does binary, ranking, regression"
-    line = f"toy-on-broken stands on {does}, digits is multiclass"
+    line = f"toy-on-broken needs {does}, digits is multiclass"
     p = made(learners=["toy-broken", "toy-on-broken"], **stand)
     assert [t.learner for t in p.trials if t.key not in dict(p.skipped)] == ["toy-broken"]
     assert list(dict(p.skipped).values()) == [line]
@@ -161,8 +161,11 @@ BELOW = ["toy-stacked.base.learner=toy-prefix", "toy-prefix.tradeoff=1"]
             {"data": "toy-rank", "learners": "toy-stacked", "settings": BELOW},
             "'toy-prefix' is not in this run; add it with learners or set",
         ),
-        ({"data": "toy-binary", "metrics": "seg"}, "metric seg judges pictures, and the rows of"),
-        ({"data": "toy-rank", "test": "x.svm"}, "test means nothing with a registered"),
+        (
+            {"data": "toy-binary", "metrics": "seg"},
+            "metric seg applies only to pictures; the rows of",
+        ),
+        ({"data": "toy-rank", "test": "x.svm"}, "test has no meaning with a registered"),
         ({"data": "toy-rank", "metrics": "NDCG@5"}, "unknown metric 'NDCG'"),
         ({"data": "toy-rank", "seeds": 1.5}, "seeds: 1.5 is not a whole number from 0"),
         ({"data": Path("no.csv")}, "data='no.csv': no such file"),
@@ -183,12 +186,12 @@ BELOW = ["toy-stacked.base.learner=toy-prefix", "toy-prefix.tradeoff=1"]
                 "learners": "toy-prefix",
                 "settings": ["toy-prefix.tradeoff=1", "toy-prefix.tradeoff.more=1"],
             },
-            "settings='toy-prefix.tradeoff.more=1': parameter 'tradeoff' holds no learner",
+            "settings='toy-prefix.tradeoff.more=1': parameter 'tradeoff' is not a learner",
         ),
         ({"data": "toy-rank", "audit": "some"}, "audit: 'some' is not one of sample, full"),
         ({"data": "toy-rank", "profile": "huge"}, "unknown profile 'huge'"),
         ({"data": "toy-rank", "learners": [3]}, "3 is neither a name nor a learner"),
-        ({"data": ["toy-rank", "toy-binary"], "costs": "c.csv"}, "costs holds for one data set"),
+        ({"data": ["toy-rank", "toy-binary"], "costs": "c.csv"}, "costs applies to one data set"),
         ({"data": "toy-rank", "reference": "gbtr"}, "reference: unknown learner 'gbtr': did you m"),
     ],
 )
@@ -397,7 +400,7 @@ class Another(Prefix):
 def test_a_plugin_of_that_role_takes_away_no_reference(home):
     p = made(data="digits", learners=[Another(), "gbrt", "miser"])
     assert p.reference == "gbrt"
-    assert [note for note in p.notes if "savings are against gbrt" in note]
+    assert [note for note in p.notes if "savings are relative to gbrt" in note]
     assert made(data="digits", learners=[Another(), "miser"]).reference == "another"
 
 
@@ -497,5 +500,5 @@ def test_a_learner_that_a_suite_leaves_out_runs_if_it_and_the_data_set_are_named
     both = made(suite="toys", data="toy-rank", learners="toy-stacked")
     assert {t.learner for t in both.trials} == {"toy-prefix", "toy-stacked"}
     assert both.warnings == (
-        "suite toys leaves toy-stacked out on toy-rank; it was asked for there, so it runs",
+        "suite toys leaves toy-stacked out on toy-rank; it was requested there, so it runs",
     )

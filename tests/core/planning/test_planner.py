@@ -68,7 +68,7 @@ def test_where_no_metric_of_a_suite_judges_the_data_the_usual_one_does_and_says_
     changed(suite, TWO_TASKS, (METRICS, '["ndcg@3"]'))
     p = made(suite="toys")
     assert [d.metrics for d in p.datasets] == [("ndcg@3",), ("accuracy",)]
-    note = "toy-binary: no metric of the suite judges binary, so accuracy does"
+    note = "toy-binary: no metric of the suite applies to binary; using accuracy instead"
     assert p.notes.count(note) == 1
 
 

@@ -106,7 +106,7 @@ def test_who_names_no_learner_gets_a_first_board_with_their_own_and_what_they_se
     board = ["gbrt", "budget-boosting", "cegb", "miser", "budget-prune", "greedy-order"]
     names = [*board, "cost-tree", "l1"]
     assert [c.name for c in found] == names
-    assert heard == [f"learners: {', '.join(names)} (a first board); --learners all: every one"]
+    assert heard == [f"learners: {', '.join(names)} (a first board); --learners all: all learners"]
     assert sum(len(c.instances) for c in found) < 25  # a minute on a small table
 
 
@@ -179,7 +179,7 @@ def test_objects_of_one_name_are_one_learner(registry):
         ChosenLearner("trees", (Trees(1), Trees(3)), True),
         ChosenLearner("on-trees", (OnTrees(Trees(2)),), True),
     ]
-    with pytest.raises(UsageError, match="'trees' is asked for by name and as an object"):
+    with pytest.raises(UsageError, match="'trees' is requested by name and as an object"):
         chosen(registry, "trees", Trees(1))
 
 
