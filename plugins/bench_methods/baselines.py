@@ -20,8 +20,9 @@ train than methods.
 - ``greedy-order``: forward selection. The next features have the highest gain per price. A
   feature's gain is  sum_b G_b^2 / (2 n_b)  over at most 16 bins and one for missing values. G is
   the sum of the current model's residuals (-dl/df, of all outputs) and n the number of rows in bin
-  b: the fall of half the squared residuals by a constant per bin. Gains are updated after every step; within a step of several features only prices are.
-  Features that help only together are not found until one of them is bought.
+  b: the fall of half the squared residuals by a constant per bin. Gains are updated after every
+  step, prices after every feature. Features that help only together are not found until one of
+  them is bought.
 """
 
 from collections.abc import Callable

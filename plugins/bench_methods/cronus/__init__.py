@@ -24,9 +24,9 @@ ours: ``tradeoff`` would be 24 to 2, but even a single stage stays empty above a
 number of trees.
 
 The unit of rho_1 (all stages but the last) and rho_K is the critical rho. It is the smallest rho
-that leaves the first stage of the initialisation without a tree at ``tradeoff`` 0. As in section 3.4 every pair of
-``rho_first`` and ``rho_last`` is initialised. Only the one with the best validation metric is
-optimised. Validation rows have no other use.
+that leaves the first stage of the initialisation without a tree at ``tradeoff`` 0. As in
+section 3.4 every pair of ``rho_first`` and ``rho_last`` is initialised. Only the one with the best
+validation metric is optimised. Validation rows have no other use.
 
 Departures
 - lambda_k = lambda delta^(K-k). The printed rule (lambda_1 = lambda delta^-K, then falling)
