@@ -1,9 +1,9 @@
-"""How the columns of a user's table become features, and the same for one cell of a row to serve.
+"""Encoding of a table's columns as features, also for single cells when a model serves.
 
-Numbers stay numbers, dates days; an offset may be subtracted, so that float32 tells them apart. A
-column of few texts becomes a feature of 0 and 1 for each text of the training rows, another one a
-feature of codes. A missing cell is missing in all features of its column. A text of no training row
-is 0 in all of them, or a missing code.
+Numbers stay numbers and dates become days. An offset may be subtracted so that float32 keeps values
+distinct. A column of few texts is one-hot encoded by the texts of the training rows; a column of
+many texts becomes one feature of codes. A missing cell is missing in all features of its column. An
+unseen text is 0 in all one-hot features, or a missing code.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from bench_core.arrays import Float32Array
 
 EPOCH = np.datetime64("1970-01-01", "ns")
 NO_TEXT = frozenset(("None", "nan", "NaT", "<NA>"))
-"""What missing values other than text look like as text."""
+"""Text forms of missing values that are not text."""
 
 
 @dataclass(frozen=True, slots=True)
 class ColumnEncoding:
     """The encoding of one column.
 
-    ``texts`` are those of the training rows, the most frequent first, () for numbers; ``one_hot``:
-    each has a feature of its own; ``missing``: further texts that stand for no value; ``offset`` is
-    subtracted from numbers; ``made``: the features that a transformer of this name has made.
+    ``texts``: texts of the training rows, most frequent first, () for numbers. ``one_hot``: each
+    text has its own feature. ``missing``: further texts that mean a missing value. ``offset`` is
+    subtracted from numbers. ``made``: the features that a transformer of this name made.
     """
 
     name: str
@@ -41,12 +41,12 @@ class ColumnEncoding:
 
     @property
     def kind(self) -> str:
-        """``number``, ``one-hot`` or ``codes``."""
+        """Kind of encoding: ``number``, ``one-hot`` or ``codes``."""
         return ("one-hot" if self.one_hot else "codes") if self.texts else "number"
 
     @property
     def features(self) -> tuple[str, ...]:
-        """The names of its k features."""
+        """Names of its k features."""
         if self.made:
             return self.made
         if self.one_hot:
@@ -55,20 +55,21 @@ class ColumnEncoding:
 
     @property
     def unseen(self) -> float:
-        """The code of a text of no training row."""
+        """Code of an unseen text."""
         return -1.0 if self.one_hot else nan
 
     def places(self) -> dict[str, float]:
-        """The codes of texts, also of those that stand for no value."""
+        """Codes of texts, including texts that mean a missing value."""
         missing = dict.fromkeys(("", *self.missing), nan)
         return missing | {text: float(k) for k, text in enumerate(self.texts)}
 
     def codes(self, cells: Iterable[Any]) -> Float32Array:
-        """One number for each cell (n,): numbers less the offset; for text its place in ``texts``.
+        """Return a number for each cell (n,): numbers minus the offset, places of texts in
+        ``texts``.
 
-        NaN where a cell is missing; dates are days since 1970-01-01. A text of no training row is
-        NaN, with ``one_hot`` -1. Texts are taken without blanks around them. Raises ValueError
-        where a number is wanted and a cell is none.
+        Missing cells are NaN; dates are days since 1970-01-01. An unseen text is NaN, or -1 with
+        ``one_hot``. Surrounding blanks are ignored. Raises ValueError if a cell is not a number in
+        a column of numbers.
         """
         if self.texts:
             places, unseen = self.places(), self.unseen
@@ -83,7 +84,7 @@ class ColumnEncoding:
             return np.asarray(moved, dtype=np.float32)
 
     def spread(self, codes: Float32Array) -> Float32Array:
-        """The features (n, k) of what ``codes`` gives (n,)."""
+        """Return the features (n, k) of ``codes`` (n,)."""
         if not self.one_hot:
             return codes[:, None]
         made: Float32Array = (codes[:, None] == np.arange(len(self.texts))).astype(np.float32)
@@ -92,19 +93,19 @@ class ColumnEncoding:
 
 
 def plain_encodings(names: Sequence[str]) -> tuple[ColumnEncoding, ...]:
-    """Columns that are features as they are."""
+    """Return encodings of columns that are used as features unchanged."""
     return tuple(map(ColumnEncoding, names))
 
 
 def encodings_from(documents: Iterable[Mapping[str, Any]]) -> tuple[ColumnEncoding, ...]:
-    """The encodings that ``asdict`` made into JSON."""
+    """Return encodings from the JSON of ``asdict``."""
     lists = ("texts", "missing", "made")
     made = ({**own, **{name: tuple(own[name]) for name in lists}} for own in documents)
     return tuple(ColumnEncoding(**own) for own in made)
 
 
 def text_of(cell: Any) -> str:
-    """A cell as text, "" where it is missing."""
+    """Return a cell as text, "" if missing."""
     if isinstance(cell, str):
         return cell.strip()
     text = str(cell)
@@ -112,16 +113,16 @@ def text_of(cell: Any) -> str:
 
 
 def _number(cell: Any) -> float:
-    """A cell as a number, NaN where it is missing."""
+    """Return a cell as a number, NaN if missing."""
     if isinstance(cell, date):
         if not isinstance(cell, datetime):
             return float(cell.toordinal() - date(1970, 1, 1).toordinal())
         return (cell if cell.tzinfo else cell.replace(tzinfo=UTC)).timestamp() / 86400
     if isinstance(cell, str | bytes | complex):
-        raise ValueError(f"{cell!r:.60} is no number")
+        raise ValueError(f"{cell!r:.60} is not a number")
     try:
         return nan if cell is None else float(cell)
     except (TypeError, ValueError, OverflowError):
         if str(cell) in NO_TEXT:
             return nan
-        raise ValueError(f"{cell!r:.60} is no number") from None
+        raise ValueError(f"{cell!r:.60} is not a number") from None

@@ -53,7 +53,7 @@ def test_the_wheel_runs_a_suite_in_a_fresh_environment(wheel, tmp_path):
     fresh = fresh_environment.Environment.made(tmp_path, wheel)
     ran = fresh.bench("run", "--no-progress")
     assert ran.returncode == 0, ran.stderr
-    assert "suite quickstart, as no data are named: real data, about" in ran.stderr
+    assert "no data given; running suite quickstart: real data, about" in ran.stderr
     for learner in ("gbrt", "miser", "cegb"):
         assert learner in ran.stdout
 

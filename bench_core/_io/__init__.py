@@ -1,1 +1,1 @@
-"""Files, folders, locks and large arrays: what all parts need to read and write safely."""
+"""Files, folders, locks and large arrays: safe reading and writing for all packages."""

@@ -1,12 +1,13 @@
-"""Digests of values, and of source code: they change with what can change a number.
+"""Digests of values and of source code: they change with everything that can change a number.
 
-A file counts by its syntax tree, in any version of Python, without comments, docstrings, blocks
-``if TYPE_CHECKING:``, the texts of ``raise`` and ``assert`` and the descriptions of ``param``.
+A file is digested as its syntax tree, independent of Python's version, without comments,
+docstrings, blocks ``if TYPE_CHECKING:``, the texts of ``raise`` and ``assert`` and the descriptions
+of ``param``.
 
-The digest of a class covers the modules of the class and of its bases, all modules that these
-import, at the top or in a function, and all that those import. It stops at Python's own modules,
-at installed libraries and at ``bench_core``. Modules are found without being executed. Where one
-imports by a computed name, all modules of its package count; others are named in ``code``.
+The digest of a class covers the modules of the class and its bases, and recursively all modules
+that these import, at the top or in a function. It stops at Python's own modules, at installed
+libraries and at ``bench_core``. Modules are found without being executed. If a module imports by a
+computed name, all modules of its package count; others are named in ``code``.
 """
 
 import ast
@@ -32,20 +33,20 @@ _Import = tuple[str, tuple[str, ...]]  # module, names (none: import module)
 
 
 def canonical(value: Any) -> str:
-    """JSON with sorted keys and no spaces: one text per value."""
+    """Return JSON with sorted keys and no spaces: one text per value."""
     return _JSON.encode(value)
 
 
 def digest(value: Any) -> str:
-    """32 hexadecimal digits over the canonical JSON of a value."""
+    """Return 32 hexadecimal digits of a hash of the canonical JSON of a value."""
     return hashlib.sha256(canonical(value).encode()).hexdigest()[:32]
 
 
 @cache
 def code_key(cls: type, core: tuple[str, ...] = ()) -> str:
-    """A digest of the code that a class runs; modules of bench_core count if ``core`` begins so.
+    """Return a digest of a class's code, with modules of bench_core that start with ``core``.
 
-    Raises ImportError for a name in ``code`` that is no module.
+    Raises ImportError for a name in ``code`` that is not a module.
     """
     typed = [c for c in cls.__mro__ if c is not object and _file_of(c.__module__) is None]
     modules = {c.__module__ for c in cls.__mro__ if _top(c.__module__) != _CORE} | {cls.__module__}
@@ -58,19 +59,19 @@ def code_key(cls: type, core: tuple[str, ...] = ()) -> str:
 
 @cache
 def import_key(module: str) -> str:
-    """A digest of a module and of the plugin code that it imports, "" where it has no file."""
+    """Return a digest of a module and of the plugin code that it imports, "" without a file."""
     return digest(_closure([module], ())) if _file_of(module) else ""
 
 
 @cache
 def module_digest(name: str) -> str:
-    """A digest of one module, or of all modules of a package; what they import does not enter."""
+    """Return a digest of one module, or of all modules of a package, without their imports."""
     files = {module: _file_of(module) for module in _modules_in(name)}
     return digest({module: _read(module, file).digest for module, file in files.items() if file})
 
 
 def look_again() -> None:
-    """Let the digests above follow files that were edited since they were first asked for."""
+    """Clear cached digests, so that edited files are read again."""
     importlib.invalidate_caches()
     for function in (code_key, import_key, module_digest, _spec_of):
         function.cache_clear()
@@ -84,12 +85,12 @@ def _text(cls: type) -> str:
 
 
 def _closure(names: Iterable[str], core: tuple[str, ...]) -> dict[str, str]:
-    """Digests, by module name, of these modules and of all that they import."""
+    """Return digests, by module name, of these modules and of all modules that they import."""
     waiting = list(names)
     found: dict[str, str] = {}
     while waiting:
         name = waiting.pop()
-        # what has no file is compiled into Python, or made by a program
+        # modules without a file are compiled into Python, or made by a program
         if name not in found and (file := _file_of(name)) is not None:
             source = _read(name, file)
             found[name] = source.digest
@@ -101,7 +102,7 @@ def _closure(names: Iterable[str], core: tuple[str, ...]) -> dict[str, str]:
 
 
 def _imports(name: str, file: Path, core: tuple[str, ...]) -> Iterator[str]:
-    """The modules that count among those that a module imports."""
+    """Yield the imports of a module that count."""
     for module, names in _read(name, file).imports:
         top = _top(module)
         if top != _CORE and (top == _top(name) or _is_plugin_code(top)):
@@ -111,7 +112,7 @@ def _imports(name: str, file: Path, core: tuple[str, ...]) -> Iterator[str]:
 
 
 def _behind(module: str, names: tuple[str, ...]) -> Iterator[str]:
-    """The modules behind ``from module import names`` or, without names, ``import module``."""
+    """Yield the modules of ``from module import names`` or, without names, ``import module``."""
     if not names:  # a.b.c runs a, a.b and a.b.c
         yield from accumulate(module.split("."), lambda whole, part: f"{whole}.{part}")
     rest = [name for name in names if _file_of(f"{module}.{name}") is None]
@@ -121,7 +122,7 @@ def _behind(module: str, names: tuple[str, ...]) -> Iterator[str]:
         return
     yield module
     source = _read(module, file)
-    if source.dynamic:  # a package that finds names when they are wanted; its stub lists them
+    if source.dynamic:  # a package that resolves names lazily; its stub lists them
         homes = {name: home for home, shown in source.stub for name in shown}
         known = rest and all(name in homes for name in rest)
         yield from (homes[name] for name in rest) if known else _modules_in(module)
@@ -133,7 +134,7 @@ def _top(module: str) -> str:
 
 @cache
 def _is_plugin_code(top: str) -> bool:
-    """Whether a package is a plugin's, or lies where no libraries are installed."""
+    """True if a package is a plugin's, or lies outside the installed libraries."""
     file = None if top in sys.stdlib_module_names else _file_of(top)
     if file is None:
         return False
@@ -143,7 +144,7 @@ def _is_plugin_code(top: str) -> bool:
 
 @cache
 def plugin_packages() -> frozenset[str]:
-    """The top-level packages of every distribution that brings a plugin, and of bench itself."""
+    """Return the top-level packages of bench and of every distribution with a plugin."""
     points = entry_points(group="bench")
     distributions = {p.dist.name: p.dist for p in points if p.dist}
     files = (file for d in distributions.values() for file in d.files or ())
@@ -152,7 +153,7 @@ def plugin_packages() -> frozenset[str]:
 
 
 def _file_of(name: str) -> Path | None:
-    """The file of a module, None where there is none (and for a script or a prompt)."""
+    """Return the file of a module, None if there is none (and for a script or a prompt)."""
     spec = None if name == "__main__" else _spec_of(name)
     return Path(spec.origin) if spec and spec.has_location and spec.origin else None
 
@@ -171,7 +172,7 @@ def _spec_of(name: str) -> ModuleSpec | None:
 
 
 def _modules_in(name: str) -> list[str]:
-    """A module, or all of a package."""
+    """Return a module, or all modules of a package."""
     file = _file_of(name)
     if file is None:
         raise ImportError(f"no module {name!r} (named by a learner's ``code``)")
@@ -182,8 +183,8 @@ def _modules_in(name: str) -> list[str]:
 
 
 class _Source(NamedTuple):
-    """What counts of a file: its digest, its imports and those of its stub, whether it finds names
-    when they are wanted, and whether it imports a module by a computed name."""
+    """Relevant parts of a file: its digest, its imports and its stub's, and flags for lazy names
+    and for imports by a computed name."""
 
     digest: str
     imports: tuple[_Import, ...] = ()
@@ -199,7 +200,7 @@ def _read(name: str, file: Path) -> _Source:
 
 @cache
 def _source(name: str, file: Path, changed: int, size: int) -> _Source:
-    """Of a file that was ``changed`` then."""
+    """Return the parts of a file that ``changed`` at this time."""
     raw, stub = file.read_bytes(), file.with_suffix(".pyi")
     package = name if file.name == "__init__.py" else name.rpartition(".")[0]
     bare, shown = _Bare(package), _Bare(package)
@@ -213,8 +214,8 @@ def _source(name: str, file: Path, changed: int, size: int) -> _Source:
 
 
 def _words(node: Any) -> Iterator[str]:
-    """A syntax tree as words that are the same in all versions of Python: without what is empty, as
-    fields are that only newer versions have."""
+    """Yield a syntax tree as words that are equal in all versions of Python. Empty fields are
+    omitted, since some exist only in newer versions."""
     if isinstance(node, ast.AST):
         yield f"({type(node).__name__}"
         for name in node._fields:
@@ -234,7 +235,7 @@ def _words(node: Any) -> Iterator[str]:
 
 
 class _Bare(ast.NodeTransformer):
-    """Takes out of a syntax tree what changes no number, and notes what it imports."""
+    """Transformer that removes parts without effect on numbers, and records imports."""
 
     def __init__(self, package: str) -> None:
         self.package, self.computed = package, False
@@ -279,7 +280,7 @@ class _Bare(ast.NodeTransformer):
 
 
 class _Mute(ast.NodeTransformer):
-    """Takes out texts."""
+    """Transformer that removes texts."""
 
     def visit_Constant(self, node: ast.Constant) -> ast.AST:
         return ast.Constant("") if isinstance(node.value, str) else node

@@ -1,7 +1,7 @@
-"""Files and folders that are there as a whole or not at all, and lock files.
+"""Atomic files and folders, and lock files.
 
-What is killed while it writes does no harm: files are written under a temporary name in the same
-folder, brought to the disk, then renamed.
+A process may be killed while it writes: files are written under a temporary name in the same
+folder, flushed to the disk, then renamed.
 """
 
 import glob
@@ -17,14 +17,14 @@ _NUMBERS = itertools.count()
 
 
 def at_home(path: str | Path) -> Path:
-    """A path that may begin with ``~`` or ``~USER``; as it stands where there is no such user."""
+    """Expand ``~`` or ``~USER`` at the start of a path; unchanged if there is no such user."""
     with suppress(RuntimeError):
         return Path(path).expanduser()
     return Path(path)
 
 
 def cache_folder(folder: str | Path | None = None) -> Path:
-    """``folder`` if given, else ``BENCH_CACHE``, else the user's cache folder."""
+    """Return ``folder`` if given, else ``BENCH_CACHE``, else the user's cache folder."""
     if chosen := folder or os.environ.get("BENCH_CACHE"):
         return at_home(chosen)
     from platformdirs import user_cache_path
@@ -33,21 +33,21 @@ def cache_folder(folder: str | Path | None = None) -> Path:
 
 
 def in_cache(path: str) -> str:
-    """The name of a path within the cache folder, which tells nothing of the machine."""
+    """Return a path relative to the cache folder, independent of the machine."""
     place, home = Path(path), cache_folder()
     return place.relative_to(home).as_posix() if home in place.parents else path
 
 
 def from_cache(name: str) -> str:
-    """The inverse of ``in_cache``, on this machine."""
+    """Invert ``in_cache`` on this machine."""
     return str(cache_folder() / name)
 
 
 @contextmanager
 def atomic_file(path: Path) -> Iterator[Path]:
-    """A temporary path to write a file to, which takes the place of ``path`` in the end.
+    """Yield a temporary path for a file, which replaces ``path`` at the end.
 
-    The folders above are made. Where the body fails, ``path`` stays as it was.
+    Parent folders are created. If the body fails, ``path`` is unchanged.
     """
     temporary = _beside(path)
     try:
@@ -60,7 +60,7 @@ def atomic_file(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def atomic_folder(path: Path) -> Iterator[Path]:
-    """As ``atomic_file``, an empty folder; who has files of an old one open keeps them."""
+    """Yield an empty folder as ``atomic_file`` does; open files of an old one stay readable."""
     temporary, old = _beside(path), _beside(path)
     try:
         temporary.mkdir()
@@ -76,19 +76,19 @@ def atomic_folder(path: Path) -> Iterator[Path]:
 
 
 def _beside(path: Path) -> Path:
-    """A new name next to ``path``; what killed processes left under such names is removed."""
+    """Return a new name next to ``path``, and remove such files left by killed processes."""
     path.parent.mkdir(parents=True, exist_ok=True)
     _remove(_strays(path.parent.glob(f".{glob.escape(path.name)}.*.new")))
     return path.with_name(f".{path.name}.{os.getpid()}-{next(_NUMBERS)}.new")
 
 
 def remove_strays(folder: Path) -> None:
-    """Remove what killed processes left in a folder, and in those in it, under temporary names."""
+    """Remove temporary files left by killed processes in a folder and its subfolders."""
     _remove(_strays(folder.rglob(".*.new")))
 
 
 def _strays(found: Iterable[Path]) -> Iterator[Path]:
-    """Those of processes that have ended: ``.NAME.PID-NUMBER.new``."""
+    """Yield temporary files ``.NAME.PID-NUMBER.new`` of processes that have ended."""
     import psutil
 
     for path in found:
@@ -113,11 +113,11 @@ def _sync(file: Path) -> None:
 
 @contextmanager
 def locked(path: Path, *, wait: bool = True, together: bool = False) -> Iterator[None]:
-    """Hold a lock file, alone or ``together`` with others who only look at it.
+    """Hold a lock file, exclusively or ``together`` with other readers.
 
-    The system lets go of it when the process dies.
+    The system releases it when the process dies.
 
-    Raises BlockingIOError where ``wait`` is false and another process holds it.
+    Raises BlockingIOError if ``wait`` is false and another process holds it.
     """
     handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
     try:
@@ -128,7 +128,7 @@ def locked(path: Path, *, wait: bool = True, together: bool = False) -> Iterator
 
 
 def is_locked(path: Path) -> bool:
-    """Whether another process holds a lock file."""
+    """True if another process holds a lock file."""
     try:
         if path.exists():
             with locked(path, wait=False, together=True):

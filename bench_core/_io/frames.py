@@ -11,14 +11,14 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _PLAIN = (np.ndarray, list, tuple, Mapping)
-"""Values that are no frame: narwhals, which takes a tenth of a second to import, is not asked."""
+"""Types that are not frames, so that narwhals, which takes 0.1 s to import, is not needed."""
 
 
 def columns_of(values: Any) -> dict[str, Any] | None:
-    """The columns (n,) of a data frame by name; None for any other value.
+    """Return the columns (n,) of a data frame by name; None for any other value.
 
-    Numbers, dates and times are arrays of their type with NaN or NaT for a missing cell. Anything
-    else, and whole numbers with missing cells, are objects with None there.
+    Numbers, dates and times are arrays of their type with NaN or NaT for missing cells. Anything
+    else, and integers with missing cells, are objects with None for missing cells.
     """
     found = _as_narwhals(values)
     if not hasattr(found, "iter_columns"):
@@ -27,7 +27,7 @@ def columns_of(values: Any) -> dict[str, Any] | None:
 
 
 def pandas_of(values: Any) -> Any:
-    """A frame or a series of another library as one of pandas; any other value as it is."""
+    """Convert a frame or series of another library to pandas; return other values unchanged."""
     import pandas as pd
 
     if isinstance(values, pd.DataFrame | pd.Series):
@@ -42,7 +42,7 @@ def pandas_of(values: Any) -> Any:
 
 
 def _as_narwhals(values: Any) -> Any:
-    """A frame or a series of narwhals, computed if it is lazy; any other value as it is."""
+    """Convert a frame or series to narwhals, computed if lazy; return other values unchanged."""
     if isinstance(values, _PLAIN):
         return values
     import narwhals as nw
@@ -52,14 +52,14 @@ def _as_narwhals(values: Any) -> Any:
 
 
 def _cells(column: Any) -> Any:
-    """The cells (n,) of a series."""
+    """Return the cells (n,) of a series."""
     if column.dtype.is_integer() and column.null_count():
         return np.array(column.to_list(), dtype=object)
     return column.to_numpy()
 
 
 def _series(column: Any) -> tuple[str, pd.Series[Any]]:
-    """The name of a series, and the series of pandas."""
+    """Return the name of a series, and the series in pandas."""
     import narwhals as nw
     import pandas as pd
 

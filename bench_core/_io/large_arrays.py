@@ -1,4 +1,4 @@
-"""Large arrays in files: shared ones, and those that would not fit in memory."""
+"""Large arrays in files: shared arrays, and arrays that may not fit in memory."""
 
 import mmap
 import tempfile
@@ -11,13 +11,13 @@ from bench_core._io.files import atomic_folder, locked
 from bench_core.arrays import Array, FloatArray
 
 IN_MEMORY = 1 << 30
-"""Bytes up to which an array is an ordinary one."""
+"""Largest size in bytes of an array in memory."""
 
 
 def shared_arrays(folder: Path, build: Callable[[], Mapping[str, Array]]) -> Mapping[str, Array]:
-    """The arrays in ``folder``, built first where it does not exist, as read-only maps.
+    """Return the arrays in ``folder`` as read-only maps, built first if it does not exist.
 
-    A second process that wants them at the same time waits for the first.
+    A second process that needs them at the same time waits for the first.
     """
     if not folder.is_dir():
         folder.parent.mkdir(parents=True, exist_ok=True)
@@ -31,13 +31,13 @@ def shared_arrays(folder: Path, build: Callable[[], Mapping[str, Array]]) -> Map
 
 
 def mapped(path: Path) -> Array:
-    """The array of a ``.npy`` file as a read-only map. Raises ValueError for other files."""
+    """Return the array of a ``.npy`` file as a read-only map. Raises ValueError for other files."""
     return np.asarray(np.load(path, mmap_mode="r", allow_pickle=False))
 
 
 def zeros(shape: tuple[int, ...]) -> FloatArray:
-    """Float64 zeros; large ones in a file of the system's temporary folder (TMPDIR), which vanishes
-    with them."""
+    """Return float64 zeros; large arrays are in a file of the temporary folder (TMPDIR), which is
+    deleted with them."""
     size = int(np.prod(shape)) * 8
     if size <= IN_MEMORY:
         return np.zeros(shape)

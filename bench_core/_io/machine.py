@@ -1,5 +1,5 @@
-"""This machine and its libraries in one line each, and this process: the peak of its memory, and
-limits on memory and on the threads of BLAS."""
+"""Descriptions of this machine and its libraries; peak memory, memory limit and BLAS threads of
+this process."""
 
 import contextlib
 import os
@@ -20,7 +20,7 @@ def processor() -> str:
 
 @cache
 def machine() -> str:
-    """What timings depend on, without names of people or hosts."""
+    """Return the facts on which timings depend, without names of people or hosts."""
     import numpy as np
 
     return (
@@ -30,8 +30,7 @@ def machine() -> str:
 
 
 class Place(NamedTuple):
-    """Where an attempt was made: the host's name, which no export holds, ``machine`` and its
-    processor."""
+    """Place of an attempt: the host's name (never exported), ``machine`` and its processor."""
 
     host: str
     machine: str
@@ -39,18 +38,18 @@ class Place(NamedTuple):
 
 
 def this_place() -> Place:
-    """The place of this process."""
+    """Return the place of this process."""
     return Place(socket.gethostname(), machine(), processor())
 
 
 CPU = "cpu"
-"""Stands among names of libraries for the processor's features."""
+"""Name of the processor's features among names of libraries."""
 
 
 @cache
 def versions(*names: str) -> str:
-    """The versions of these distributions, as ``numpy 2.4.6, scipy 1.17.1``; of those that are not
-    installed nothing. ``CPU`` is spelt by its ``kernels``."""
+    """Return the versions of these distributions, as ``numpy 2.4.6, scipy 1.17.1``; missing ones
+    are omitted. ``CPU`` is replaced by ``kernels``."""
     found = []
     for name in names:
         with contextlib.suppress(PackageNotFoundError):
@@ -59,14 +58,14 @@ def versions(*names: str) -> str:
 
 
 def installed() -> str:
-    """Python's version and those of the libraries that compute."""
+    """Return the versions of Python and of the numerical libraries."""
     own = versions("numpy", "scipy", "scikit-learn", "numba")
     return f"python {platform.python_version()}, {own}"
 
 
 @cache
 def kernels() -> str:
-    """What numpy and BLAS choose their loops by, and with them the order of sums."""
+    """Return the facts by which numpy and BLAS choose their loops and the order of sums."""
     import numpy as np
 
     known = [lib for lib in _blas().info() if "blas" in lib["prefix"]]
@@ -77,23 +76,23 @@ def kernels() -> str:
 
 @contextlib.contextmanager
 def one_blas_thread() -> Iterator[None]:
-    """BLAS works in the calling thread alone: it would share out sums by the number of its threads,
-    so that their last bit depends on that, and idle ones would spin."""
+    """Limit BLAS to the calling thread. Otherwise the last bit of sums would depend on the number
+    of threads, and idle threads would spin."""
     with _blas().limit(limits=1, user_api="blas"):
         yield
 
 
 @cache
 def _blas() -> Any:
-    # finding the libraries reads all maps of the process: as long as a small fit
-    import scipy.linalg  # noqa: F401 - brings its BLAS with it
+    # finding the libraries reads all maps of the process and takes as long as a small fit
+    import scipy.linalg  # noqa: F401 - loads its BLAS
     from threadpoolctl import ThreadpoolController
 
     return ThreadpoolController()
 
 
 def _value(file: str, name: str) -> str:
-    """What stands behind a name in a file of Linux's /proc, "" where it does not."""
+    """Return the value of a name in a file of Linux's /proc, "" if absent."""
     with contextlib.suppress(OSError):
         for line in Path("/proc", file).read_text(encoding="utf-8").splitlines():
             if line.startswith(name):
@@ -103,7 +102,7 @@ def _value(file: str, name: str) -> str:
 
 @cache
 def memory() -> int:
-    """Bytes of memory that this machine or its container has."""
+    """Return the memory of this machine or its container in bytes."""
     import psutil
 
     found = [int(psutil.virtual_memory().total)]
@@ -114,13 +113,13 @@ def memory() -> int:
 
 
 def reset_peak_rss() -> None:
-    """Start counting the peak from here, where the system can."""
-    with contextlib.suppress(OSError):  # else the peak covers the whole life of the process
+    """Reset the peak memory, if the system supports it."""
+    with contextlib.suppress(OSError):  # else the peak covers the process's lifetime
         Path("/proc/self/clear_refs").write_text("5")
 
 
 def peak_rss_mb() -> float:
-    """The peak of resident memory in MiB since ``reset_peak_rss``."""
+    """Return the peak of resident memory in MiB since ``reset_peak_rss``."""
     if peak := _value("self/status", "VmHWM"):  # such as 1024 kB
         return int(peak.split()[0]) / 1024
     if sys.platform == "win32":
@@ -134,8 +133,8 @@ def peak_rss_mb() -> float:
 
 
 def limit_memory(limit: int) -> None:
-    """Refuse this process more than ``limit`` bytes of private memory (Linux): an allocation fails
-    (MemoryError); read-only memory maps do not count."""
+    """Limit this process to ``limit`` bytes of private memory (Linux). Further allocations raise
+    MemoryError; read-only memory maps do not count."""
     import resource
 
     hard = resource.getrlimit(resource.RLIMIT_DATA)[1]

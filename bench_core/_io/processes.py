@@ -1,4 +1,4 @@
-"""Processes with all that they started: their memory, their processor time, and their end."""
+"""Processes and their descendants: memory, processor time, and termination."""
 
 import contextlib
 import ctypes
@@ -16,26 +16,26 @@ Processes = list[psutil.Process]
 
 
 def die_with(parent: int) -> None:
-    """End this process as soon as its parent, ``parent``, has ended, and take in descendants whose
-    own parents have died, so that ``families`` finds them (Linux)."""
+    """End this process when its parent, ``parent``, ends, and adopt orphaned descendants, so that
+    ``families`` finds them (Linux)."""
     if LINUX:
         libc = ctypes.CDLL(None)
         libc.prctl(_DEATH_SIGNAL, signal.SIGKILL)
         libc.prctl(_SUBREAPER, 1)
-    if os.name == "posix" and os.getppid() != parent:  # it had ended before
+    if os.name == "posix" and os.getppid() != parent:  # it has ended already
         os._exit(1)
 
 
 def has_children() -> bool:
-    """Whether anything that this process started still runs."""
+    """True if a process started by this one is still running."""
     children = psutil.Process().children()
     return bool(psutil.wait_procs(children, timeout=0)[1])
 
 
 def families(roots: Iterable[int]) -> Mapping[int, Processes]:
-    """Of each process the descendants that run now, parents first.
+    """Return the running descendants of each process, parents first.
 
-    All processes are listed once: that takes some 10 ms, however many roots there are.
+    All processes are listed once, in about 10 ms for any number of roots.
     """
     children: dict[int, Processes] = {}
     for process in psutil.process_iter(["ppid", "status"]):
@@ -51,10 +51,10 @@ def families(roots: Iterable[int]) -> Mapping[int, Processes]:
 
 
 def memory_of(processes: Sequence[psutil.Process], limit: int) -> int:
-    """Bytes of memory that processes hold together, without files that they mapped (Linux).
+    """Return the memory of processes in bytes, without mapped files (Linux).
 
-    Pages that forked processes share count once for each, unless the sum passes ``limit``: then
-    they are shared out, which takes longer to find.
+    Pages shared by forked processes count once for each. If the sum exceeds ``limit``, they are
+    divided among the processes, which takes longer to compute.
     """
     total = shared_out = 0
     for process in processes:
@@ -70,7 +70,7 @@ def memory_of(processes: Sequence[psutil.Process], limit: int) -> int:
 
 
 def processor_seconds(processes: Sequence[psutil.Process]) -> float:
-    """Processor time of processes, and of the children that they waited for."""
+    """Return the processor time of processes, and of children that they waited for."""
     total = 0.0
     for process in processes:
         with contextlib.suppress(psutil.Error):
@@ -79,12 +79,12 @@ def processor_seconds(processes: Sequence[psutil.Process]) -> float:
 
 
 def end_all(root: psutil.Process, known: Iterable[psutil.Process] = ()) -> None:
-    """Kill a process with all that it started, and with those ``known`` to have been started by it,
-    which its end may have cut off."""
+    """Kill a process and its descendants, including ``known`` ones, which may have lost their
+    parent."""
     victims, found = set[psutil.Process](), {root, *known}
     while found != victims:
         victims = found
-        for process in victims:  # who is stopped starts no more
+        for process in victims:  # stopped processes start no others
             with contextlib.suppress(psutil.Error):
                 process.suspend()
         below = families(process.pid for process in victims)

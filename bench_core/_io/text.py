@@ -1,4 +1,4 @@
-"""Reading files whole, plain or packed, with errors in one line."""
+"""Reading of entire files, plain or packed, with errors in one line."""
 
 import gzip
 import tomllib
@@ -12,7 +12,7 @@ from bench_core.errors import InputError
 
 
 def read_bytes(path: str | Path) -> bytes:
-    """The content of a file, unpacked if it ends in ``.gz``.
+    """Return the content of a file, unpacked if it ends in ``.gz``.
 
     Raises InputError for a file that is missing, unreadable, truncated or empty.
     """
@@ -27,13 +27,13 @@ def read_bytes(path: str | Path) -> bytes:
 
 @contextmanager
 def opened(path: Path) -> Iterator[BinaryIO | gzip.GzipFile]:
-    """A file's unpacked content. Raises InputError for one that is unreadable or truncated."""
+    """Open a file's unpacked content. Raises InputError if it is unreadable or truncated."""
     with _readable(path), gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
         yield file
 
 
 def read_beginning(path: str | Path, size: int) -> bytes:
-    """The first ``size`` bytes of a file's unpacked content. Raises InputError as above."""
+    """Return the first ``size`` bytes of a file's unpacked content. Raises InputError as above."""
     with opened(Path(path)) as file:
         return file.read(size)
 
@@ -43,7 +43,7 @@ def _readable(path: Path) -> Iterator[None]:
     try:
         if path.exists() and not path.is_file() and not path.is_dir():
             raise InputError(
-                f"{path}: a pipe or a device, and it is read more than once; "
+                f"{path}: a pipe or a device, which cannot be read more than once; "
                 "write its content to a file"
             )
         yield
@@ -60,7 +60,7 @@ def _readable(path: Path) -> Iterator[None]:
 
 
 def read_text(path: str | Path) -> str:
-    """As ``read_bytes``, decoded; a byte order mark is dropped.
+    """Return the content of ``read_bytes`` as text, without a byte order mark.
 
     Raises InputError also for a file that is not UTF-8.
     """
@@ -72,7 +72,7 @@ def read_text(path: str | Path) -> str:
 
 
 def parse_toml(path: Path, text: str) -> dict[str, Any]:
-    """The tables of a TOML file with this text. Raises InputError."""
+    """Return the tables of a TOML file with this text. Raises InputError."""
     try:
         return tomllib.loads(text)
     except (ValueError, RecursionError) as error:
@@ -80,7 +80,7 @@ def parse_toml(path: Path, text: str) -> dict[str, Any]:
 
 
 def not_utf8(path: str | Path, content: bytes, error: UnicodeDecodeError) -> InputError:
-    """The error for content that is not UTF-8, with the line at which that ends."""
+    """Return the error for content that is not UTF-8, with the line of the first invalid byte."""
     line = content.count(b"\n", 0, error.start) + 1
     return InputError(f"{path}, line {line}: not text in UTF-8; convert the file")
 
@@ -89,6 +89,6 @@ URLS = ("file", "s3", "gs", "gcs", "http", "https", "memory")
 
 
 def is_url(name: str) -> bool:
-    """Whether a name is the URL of a file or folder that can be fetched, and no path."""
+    """True if a name is a URL that can be fetched, not a path."""
     scheme, found, _ = name.partition("://")
     return bool(found) and scheme.lower() in URLS

@@ -1,4 +1,4 @@
-"""Benchmarks from Python: the same engine that the command line drives."""
+"""Benchmarks from Python, with the engine of the command line."""
 
 from __future__ import annotations
 
@@ -71,35 +71,35 @@ def run(
     progress: bool = True,
     **options: Unpack[RunOptions],
 ) -> Result:
-    """Run learners on data and keep the results in the store; the same call again goes on.
+    """Run learners on data and keep the results in the store; repeat the call to continue.
 
     ::
 
         bench_core.run(X, y, costs={"age": 1, "biopsy": 120}, learners=["cegb", "gbrt"])
         bench_core.run(suite="yahoo", learners={"miser": {"trees": 300}})
 
-    Raises InputError or UsageError before any work where something is unusable, ``Interrupted`` on
-    Ctrl-C or an interrupted cell: finished work is kept.
+    Raises InputError or UsageError for unusable input, before any work starts. Raises
+    ``Interrupted`` on Ctrl-C or an interrupted cell; finished work is kept.
 
     Parameters
     ----------
     X, y : data in memory
         Features (n, d), NaN = missing, and labels (n,): arrays, data frames, mappings of columns,
-        or ``Splits``; y may name a column of X.
+        or ``Splits``. y may be the name of a column of X.
     queries : default None
-        The query of each row: ids (n,) or a column's name; makes the task ranking.
+        Query of each row: ids (n,) or a column's name. The task is then ranking.
     name : default 'data'
-        The name of these data on boards.
+        Name of these data on boards.
     transformer : default None
-        A ColumnTransformer of scikit-learn, or a Pipeline with one, through which X goes. It is
-        fitted on the training rows. All columns that one of its transformers makes share a sensor
-        of its name: ``costs={"tfidf": 3.0, "age": 1.0}``.
+        A ColumnTransformer of scikit-learn, or a Pipeline with one, that transforms X. It is fitted
+        on the training rows. The columns made by one of its transformers share a sensor, named
+        after the transformer: ``costs={"tfidf": 3.0, "age": 1.0}``.
     request : default None
-        All options as one value; those given next to it override it.
+        All options as one value; keyword options override it.
     on_event : default None
-        Called with every ``Event``, in place of a display.
+        Function called with every ``Event`` instead of the display.
     progress : default True
-        Bars in a terminal or notebook, lines elsewhere; False: warnings alone.
+        True: bars in a terminal or notebook, lines elsewhere. False: only warnings.
     """
     with in_python(), _display(on_event, progress) as notify:
         asked = _asked(options, X, y, queries, name, request, transformer)
@@ -119,12 +119,12 @@ def plan(
     progress: bool = True,
     **options: Unpack[RunOptions],
 ) -> Plan:
-    """The plan that ``run`` would carry out with the same arguments; prepares data, trains nothing.
+    """Return the plan of ``run`` with the same arguments. Data are prepared, nothing is trained.
 
     Parameters
     ----------
     X, y, queries, name, transformer, request, on_event, progress
-        As those of ``run``.
+        As in ``run``.
     """
     with in_python(), _display(on_event, progress) as notify:
         asked = _asked(options, X, y, queries, name, request, transformer)
@@ -135,9 +135,9 @@ def plan(
 def audit(
     run: str = "last", *, on_event: OnEvent | None = None, **options: Unpack[WorkOptions]
 ) -> Result:
-    """Replay every query and every point of a run's finished trials, and keep the verdicts.
+    """Audit a run's finished trials: replay every query and operating point, and keep the verdicts.
 
-    A trial whose audit exceeds a limit has failed it.
+    A trial whose audit exceeds a limit fails the audit.
 
     Parameters
     ----------
@@ -154,10 +154,10 @@ def reprice(
     on_event: OnEvent | None = None,
     **options: Unpack[RepriceOptions],
 ) -> Result:
-    """Bill a run again under other costs, from its stored models: nothing is trained.
+    """Bill a run under other costs, from its stored models and without training.
 
-    A new run of the store has the same metrics and the new costs; ``data`` restricts it to some of
-    the run's data sets, ``caps`` are measured under the new costs.
+    The result is a new run in the store with the same metrics and the new costs. ``data`` selects
+    some of the run's data sets. ``caps`` are measured under the new costs.
 
     Parameters
     ----------
@@ -177,17 +177,17 @@ def best(
     keep: float | str | None = None,
     quality: float | None = None,
 ) -> Best:
-    """The learner and setting of a run to take: ``Result.best``."""
+    """Return the best learner and setting of a run; see ``Result.best``."""
     return load_run(run, store).best(budget, kind, dataset, keep, quality)
 
 
 def report(output: File, run: str = "last", *, store: File = "") -> Path:
-    """Write a run as a file of the format that its name ends in: .html, .tex, .md, .csv, .svg."""
+    """Write a run to a file; its suffix sets the format: .html, .tex, .md, .csv, .svg."""
     return load_run(run, store).report(output)
 
 
 def export(run: str = "last", *, store: File = "") -> DataFrame:
-    """The results of a run: one row for each trial, operating point and split."""
+    """Return the results of a run: one row for each trial, operating point and split."""
     from bench_core.results.marks import with_choices
 
     with in_python():
@@ -204,7 +204,7 @@ def _asked(*given: Any) -> RunRequest:
 
 @contextmanager
 def _display(on_event: OnEvent | None, shown: bool) -> Iterator[OnEvent]:
-    """The caller's function for events, or a display, or a warning for each that is one."""
+    """Yield the caller's function for events, or a display, or a function that only warns."""
     from bench_core.terminal.progress import progress
 
     if on_event is not None:

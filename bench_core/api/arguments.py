@@ -1,4 +1,4 @@
-"""The arguments of ``bench_core.run``: their signature and spelling, and the request they make."""
+"""Arguments of ``bench_core.run``: their signature, their spelling, and the resulting request."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 
 class WorkOptions(TypedDict, total=False):
-    """Options of how and where work is done; for type checkers, as the classes below."""
+    """Options of how and where work is done; for type checkers, like the classes below."""
 
     store: File
     workers: int
@@ -61,7 +61,7 @@ class RepriceOptions(WorkOptions, total=False):
 
 
 class RunOptions(RepriceOptions, total=False):
-    """Options of ``run``: the fields of ``RunRequest`` with all types that Python takes."""
+    """Options of ``run``: fields of ``RunRequest`` with all types accepted in Python."""
 
     suite: str
     valid: Pair | DataFrame | File
@@ -100,12 +100,12 @@ class RunOptions(RepriceOptions, total=False):
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 _APART = ("split", "valid", "test")
-"""Options that take data in memory as well as the names of files and columns."""
+"""Options that accept data in memory, and names of files and columns."""
 
 
 def in_python(request: type = RunRequest) -> AbstractContextManager[None]:
-    """Messages made in the body name arguments (``task='binary'``, or ``task`` alone); an option
-    that is none of the request's stays as in the command."""
+    """Make messages in the body name arguments of Python (``task='binary'``, or ``task``). Options
+    that are not fields of the request keep their spelling of the command line."""
     names = {option.word: option.name for option in options_of(request).values()}
 
     def spelling(word: str, like: str, value: object) -> str:
@@ -118,8 +118,8 @@ def in_python(request: type = RunRequest) -> AbstractContextManager[None]:
 
 
 def taking(request: type, *names: str) -> Callable[[Function], Function]:
-    """Give a function of ``**options`` the arguments of a request, or those of these ``names``: in
-    its signature, at the end of its docstring, and for the check of its calls."""
+    """Give a function of ``**options`` the arguments of a request, or only the named ones: in its
+    signature, at the end of its docstring, and in the check of its calls."""
     known = options_of(request)
     with in_python(request):
         about = {
@@ -146,7 +146,7 @@ def taking(request: type, *names: str) -> Callable[[Function], Function]:
                     raise TypeError(unknown("argument", name, allowed))
             return function(*args, **given)
 
-        made: Any = checked  # functions take attributes, types do not know
+        made: Any = checked  # type checkers reject attributes of functions
         made.__signature__ = own.replace(parameters=taken)
         made.__doc__ = f"{(function.__doc__ or '').rstrip()}\n{indent(text, '    ')}\n    "
         return cast(Function, checked)
@@ -163,7 +163,7 @@ def request_of(
     request: RunRequest | None = None,
     transformer: Any = None,
 ) -> RunRequest:
-    """The request, changed by the options that are given; None leaves one as it is."""
+    """Return the request with the given options; None leaves an option unchanged."""
     known = options_of(RunRequest)
     given = {k: v for k, v in options.items() if v is not None}
     if "positive" in given:  # a label of any type
@@ -177,7 +177,7 @@ def request_of(
         names = splits[0].columns
         given = {k: v for k, v in given.items() if k not in (*_APART, "task")}
         if not isinstance(name, str) or not name.isprintable() or not name.strip():
-            raise UsageError(f"name must be a word for the data in results, not {name!r}")
+            raise UsageError(f"name must be a word that names the data, not {name!r}")
         given["data"] = InMemory(name, *splits)
     for field, value in (("y", y), ("queries", queries), ("transformer", transformer)):
         if X is None and value is not None:
@@ -208,18 +208,18 @@ def request_of(
 def _splits(
     X: Any, y: Any, queries: Any, given: Mapping[str, Any], transformer: Any
 ) -> Iterator[Splits]:
-    """The splits of data in memory, one for each fold."""
+    """Return the splits of data in memory, one for each fold."""
     rows = {"y": y, "queries": queries, **{name: given.get(name) for name in _APART}}
     values = {**given, **rows, "transformer": transformer}
     if given.get("index_base", 1) != 1:
-        raise UsageError("index_base means nothing beside X: it numbers features of SVMlight files")
+        raise UsageError("index_base cannot be used with X: it numbers features of SVMlight files")
     refused, whole = ["data", "suite", "label", "query"], isinstance(X, Splits)
     about = ["task", "positive", "drop", "keep_column", "decimal", "dates", "groups", "cv", "share"]
     refused += [*rows, *about, "transformer"] if whole else []
     refused += [] if hasattr(X, "toarray") else ["unwritten"]  # of a sparse matrix
     for field in refused:
         if _is_given(values.get(field)):
-            raise UsageError(f"{field} means nothing beside {'Splits' if whole else 'X'}")
+            raise UsageError(f"{field} cannot be used with {'Splits' if whole else 'X'}")
     if whole:
         fault = shapes_fault(X)
         X = X if fault else X.complete()
@@ -227,7 +227,7 @@ def _splits(
             raise InputError(f"X: {fault}; correct the Splits")
         yield X
         return
-    # an empty text stands for nothing, as in the request
+    # an empty text means not given, as in the request
     rows = {name: value if _is_given(value) else None for name, value in rows.items()}
     share, drop, keep, groups = (
         tuple(_listed(given.get(k, ()))) for k in ("share", "drop", "keep_column", "groups")
@@ -247,7 +247,7 @@ def _splits(
 
 
 def priced_names(costs: Any) -> list[str]:
-    """What a mapping of costs, or the content of a cost file, names."""
+    """Return the names in a mapping of costs, or in the content of a cost file."""
     if not isinstance(costs, Mapping):
         return []
     own = costs.get("costs")
@@ -259,20 +259,20 @@ def _is_given(value: Any) -> bool:
 
 
 def _listed(value: Any) -> Iterable[Any]:
-    """A value that may stand for a list of one."""
+    """Return a list, or a single value as a list of one."""
     several = isinstance(value, Iterable) and not isinstance(value, str)
     return value if several and not is_learner(value) else (value,)
 
 
 def _plain(value: Any) -> Any:
-    """A value as a request or a cost file holds it: numpy's numbers as Python's, paths as text."""
+    """Convert a value for a request or a cost file: numpy numbers to Python's, paths to text."""
     if isinstance(value, Path):
         return str(value)
     return value.item() if isinstance(value, np.generic) else value
 
 
 def _parameters(learners: Mapping[Any, Any]) -> Iterator[str]:
-    """Settings from a mapping of learners' names to parameters."""
+    """Yield settings from a mapping of learners' names to parameters."""
     for name, table in learners.items():
         if not isinstance(name, str) or not isinstance(table, Mapping):
             raise UsageError(
@@ -283,24 +283,24 @@ def _parameters(learners: Mapping[Any, Any]) -> Iterator[str]:
 
 
 def _texts(values: Iterable[tuple[str, Any]]) -> Iterator[str]:
-    """Values by parameters (``miser.trees``) as settings spell them."""
+    """Yield the text of settings (``miser.trees=300``) from parameters and values."""
     for name, value in values:
         if is_learner(value):
             remedy = "give a name or a table, as {'learner': 'gbrt'}"
-            raise UsageError(f"{name} is given an instance; {remedy}")
+            raise UsageError(f"{name} cannot be an instance; {remedy}")
         value = value.tolist() if isinstance(value, np.ndarray | np.generic) else value
         value = sorted(value) if isinstance(value, range | set) else value
         yield f"{name}={toml_literal(value)}"
 
 
 def costs_of(given: Any, names: tuple[str, ...]) -> str | CostFile | CostModel:
-    """Costs as a file's name, a cost model, or what a file would hold; ``names`` are the features',
-    () where they are not known yet. UsageError for what can be no costs."""
+    """Return costs as a file's name, a cost model, or the content of a cost file. ``names`` are the
+    features, () if not known yet. Raises UsageError for other values."""
     if isinstance(given, str | CostFile | CostModel | Path):
         return str(given) if isinstance(given, Path) else given
     table: Any = given
     if hasattr(given, "to_dict") and getattr(given, "ndim", 0) == 1:  # a series
-        # without names of its own a series is a list
+        # a series without an index of names is a list
         numbered = [*given.index] == [*range(len(given))]
         table = given.tolist() if numbered else given.to_dict()
     if isinstance(table, Mapping):
@@ -318,6 +318,6 @@ def costs_of(given: Any, names: tuple[str, ...]) -> str | CostFile | CostModel:
 
 
 def _feature(key: Any, names: tuple[str, ...]) -> str:
-    """A feature's name; a whole number counts the columns of an array from 0."""
+    """Return a feature's name; an integer is a column number of an array, from 0."""
     by_number = isinstance(key, int | np.integer) and str(key) not in names
     return f"x{key}" if by_number and f"x{key}" in names else str(key)

@@ -1,9 +1,9 @@
-"""scikit-learn estimators: a learner at the operating point that is best within a budget.
+"""scikit-learn estimators: a learner at its best operating point within a budget.
 
-``fit`` trains the learner at each of its settings on one part of the rows; on the other part, the
-validation part, it chooses the setting and the operating point with the best quality among those
-that the budget allows. ``predict`` uses that point, and ``row_costs`` says what each row pays. A
-cap is enforced instead (``execution.caps``): each row follows the path while it can afford to.
+``fit`` trains the learner at each of its settings on a part of the rows. On the other rows, the
+validation part, it chooses the setting and operating point with the best quality within the budget.
+``predict`` uses that point; ``row_costs`` returns the cost of each row. A cap is enforced for every
+row (``execution.caps``): a row follows the path as long as the cap allows.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ if TYPE_CHECKING:
 
 @dataclass(eq=False, repr=False)
 class _Budgeted(BaseEstimator):
-    """The shared part of the three estimators, with the parameters of ``BudgetedClassifier``."""
+    """Base of the three estimators, with the parameters of ``BudgetedClassifier``."""
 
     learner: Any = "cegb"
     _: KW_ONLY
@@ -108,7 +108,7 @@ class _Budgeted(BaseEstimator):
         return self
 
     def _divided(self, rows: Examples, by_class: bool) -> tuple[Examples, Examples]:
-        """The training and the validation part: whole queries, or classes in proportion."""
+        """Return the training and validation part: by query, or stratified by class."""
         share = self.validation_fraction
         if not isinstance(share, int | float) or not 0 < share < 1:
             raise ValueError(f"validation_fraction must be between 0 and 1, not {share!r}")
@@ -117,7 +117,7 @@ class _Budgeted(BaseEstimator):
         n = len(whole or rows)
         parts = cut_by_class(rows.y, shares, seed) if by_class else cut(n, shares, seed)
         if not all(map(len, parts)):
-            parts = cut(n, (0.5, 0.5), seed)  # of very few rows
+            parts = cut(n, (0.5, 0.5), seed)  # very few rows
         made = []
         for part in parts:
             own = np.isin(whole.index(), part) if whole else part
@@ -129,7 +129,7 @@ class _Budgeted(BaseEstimator):
         return made[0], made[1]
 
     def _learners(self, registry: Registry, task: Task) -> Sequence[Any]:
-        """The learner at each of its settings."""
+        """Return the learner at each of its settings."""
         found: Sequence[Any]
         if isinstance(self.learner, str):
             cls, where = registry.learner(self.learner), f"learner {self.learner}"
@@ -137,7 +137,7 @@ class _Budgeted(BaseEstimator):
         elif not is_learner(self.learner) or isinstance(self.learner, type):
             raise ValueError(f"learner must be a name or an instance, not {self.learner!r}")
         elif self.parameters:
-            raise ValueError("parameters are those of a learner given by name")
+            raise ValueError("parameters need a learner given by name")
         else:
             found = [resolved(self.learner, registry.learner)]
         if task not in found[0].tasks:
@@ -146,11 +146,11 @@ class _Budgeted(BaseEstimator):
         return found
 
     def _choose(self, learners: Sequence[Any], splits: Splits, metric: Metric) -> None:
-        """Keep the model and point that are best within the budget on the validation part."""
+        """Keep the best model and point within the budget on the validation part."""
         limit = np.inf if self.budget is None else float(self.budget)
         limits = (limit,) if self.budget_kind == "cap" else ()
         self.caps_ = Caps(limits, splits.constant)
-        kept: dict[str, Any] = {}  # fits that several settings stand on
+        kept: dict[str, Any] = {}  # fits shared by several settings
         classes, points, bought = splits.classes, [], []
         for learner in learners:
             model = fit_in_process(learner, splits, metric, self._seed(), self.threads, kept)
@@ -182,7 +182,7 @@ class _Budgeted(BaseEstimator):
         self.feature_costs_ = splits.prices.feature_price()[np.cumsum([0, *sizes[:-1]])]
 
     def _predicted(self, X: Any, queries: Any = None) -> tuple[FloatArray, FloatArray]:
-        """Scores (n,) or (n, K) at the chosen point, and what each row pays (n,)."""
+        """Return scores (n,) or (n, K) at the chosen point, and the cost of each row (n,)."""
         check_is_fitted(self)
         X, named = self._table(X), self.encodings_
         how = {} if named else {"dtype": np.float64, "ensure_all_finite": "allow-nan"}
@@ -197,13 +197,13 @@ class _Budgeted(BaseEstimator):
             there = drawn(self.part_, self.seed_, numbers)
             others = self._at(*self.cheaper_, X[order], groups)
             scores[there], cost[there] = others[0][there], others[1][there]
-        back = np.argsort(order)  # the order of the caller
+        back = np.argsort(order)  # the caller's order
         return scores[back], cost[back]
 
     def _at(
         self, model: Any, position: int, X: Any, groups: Queries | None
     ) -> tuple[FloatArray, FloatArray]:
-        """Scores and costs of all rows at a point of a model's path."""
+        """Return scores and costs of all rows at a point of a model's path."""
         whole, classes, parts = model, len(getattr(self, "classes_", ())), []
         if not self.caps_.limits:  # the path ends where it was chosen
             last = max(position, 0) + 1
@@ -221,20 +221,20 @@ class _Budgeted(BaseEstimator):
         return int(check_random_state(self.random_state).randint(2**31 - 1))
 
     def row_costs(self, X: ArrayLike, queries: Any = None) -> FloatArray:
-        """The cost of each row (n,), paid for its prediction, in the unit of the costs."""
+        """Return the cost of predicting each row (n,), in the unit of the costs."""
         return self._predicted(X, queries)[1]
 
     def _examples(
         self, X: Any, y: Any, queries: Any = None, weight: Any = None, *, ranking: bool, **more: Any
     ) -> Examples:
-        """X as float32 (n, d) and y (n,) as rows to learn from, or ValueError."""
+        """Return X as float32 (n, d) and y (n,) as rows to learn from. Raises ValueError."""
         rows, y = self._checked(X, y, y_numeric=True, **more)
         return self._rows(rows, y.astype(np.float64), queries, weight, ranking)
 
     def _rows(self, X: Any, y: Any, queries: Any, weight: Any, ranking: bool) -> Examples:
-        """Rows of which each stands for so many copies; those of weight 0 are left out."""
+        """Return rows that represent ``weight`` copies each; rows of weight 0 are left out."""
         if ranking and not bool(np.all((y >= 0) & (y <= LARGEST_GRADE))):
-            raise ValueError(f"y holds grades, which are from 0 to {LARGEST_GRADE:g}")
+            raise ValueError(f"y holds grades, which must be from 0 to {LARGEST_GRADE:g}")
         copies = None if weight is None else _copies(weight, X)
         order, groups = _order(queries, len(X)) if ranking else (np.arange(len(X)), None)
         if copies is not None:
@@ -246,7 +246,7 @@ class _Budgeted(BaseEstimator):
         return Examples(X[order], y[order], groups, None if copies is None else copies[order])
 
     def _checked(self, X: Any, y: Any, reset: bool = True, **more: Any) -> tuple[Any, Any]:
-        """X as float32 (n, d), text encoded, and y (n,). ``reset``: learn how from these rows."""
+        """Return X as float32 (n, d), text encoded, and y (n,). ``reset``: fit the encodings."""
         X = self._table(X)
         if reset:
             self.encodings_ = self._text_encodings(X)
@@ -264,7 +264,7 @@ class _Budgeted(BaseEstimator):
         return self._cells(X), y
 
     def _table(self, X: Any) -> Any:
-        """A table that numpy cannot take as a frame of pandas, anything else as it is."""
+        """Return tables that numpy cannot convert as pandas frames, anything else unchanged."""
         if columns_by_name(X) is None:
             return X
         with _as_value_errors():
@@ -272,7 +272,7 @@ class _Budgeted(BaseEstimator):
         return X if hasattr(X, "__array__") and not _has_text(frame) else frame
 
     def _text_encodings(self, X: Any) -> tuple[ColumnEncoding, ...]:
-        """How the columns of a frame become features, () where it has numbers alone."""
+        """Return the encodings of a frame's columns, () if all are numbers."""
         if columns_by_name(X) is None or not _has_text(X):
             return ()
         table = DataTable(Path("X"), X, lambda row: f"X, row {row}")
@@ -281,13 +281,14 @@ class _Budgeted(BaseEstimator):
         return frame_encodings(read, [])
 
     def _features(self, X: Any) -> FloatArray:
-        """A frame with columns of text as numbers (n, d)."""
+        """Return a frame with columns of text as numbers (n, d)."""
         raw = RawColumns(self.encodings_)
         with _as_value_errors():
             return raw.table(columns_by_name(X), range(len(raw.names))).astype(np.float64)
 
     def _cells(self, X: FloatArray) -> Float32Array:
-        """Cells as float32, less the ``offsets_`` that keep the values of a column apart."""
+        """Return cells as float32, minus ``offsets_``, which keep the values of a column
+        distinct."""
         with np.errstate(over="ignore"):
             cells: Float32Array = (X - self.offsets_).astype(np.float32)
         if np.isinf(cells).any():
@@ -302,27 +303,27 @@ class BudgetedClassifier(ClassifierMixin, _Budgeted):
     parameter           meaning
     ==================  ==========================================================================
     learner             a registered name, or an instance
-    budget              most that a row may cost; None: no limit
-    budget_kind         ``"mean"`` limits the mean cost of the validation part, ``"p95"`` that of
-                        95% of its rows; ``"cap"`` that of every row that is ever predicted
-    costs               by feature (mapping, series), one for each in order, a cost model or file;
+    budget              largest cost per row; None: no limit
+    budget_kind         cost that is limited: ``"mean"`` over the validation part, ``"p95"``: 95%
+                        of its rows; ``"cap"``: every predicted row
+    costs               by feature (mapping, series), a list in order, a cost model or a file;
                         None: every feature costs 1
-    parameters          the learner's parameters by name; lists are grids. A learner with a
-                        ``tradeoff`` is trained at seven of them unless one is given
-    metric              what the point is chosen by; None: accuracy (mse, ndcg@5)
-    validation_fraction share of the rows that the point is chosen on, unless ``fit`` is given some
+    parameters          the learner's parameters by name; lists are grids. By default a learner
+                        with a ``tradeoff`` is trained at seven values of it
+    metric              metric that chooses the point; None: accuracy (mse, ndcg@5)
+    validation_fraction share of rows in the validation part, unless ``fit`` gets validation rows
     random_state        seed of that division and of the learner
     threads             threads while training
     ==================  ==========================================================================
 
     After ``fit``: ``model_``, ``learner_`` (with the chosen setting), ``point_`` and its
-    ``position_`` on the path (behind its points under a cap), ``cost_`` (of the kind of the budget)
-    and ``quality_`` on the validation part, ``classes_``, ``purchases_`` (share of the rows of the
-    validation part that buy each measurement, by its columns) and ``feature_costs_`` (of each
-    column of X). Columns of text and categories of a data frame are encoded as those of
-    ``bench_core.run``, by the texts of all rows that ``fit`` is given (``encodings_``). Learners
-    see float32: ``offsets_`` (d,) are subtracted first, so that values such as times in seconds
-    stay apart. ``sample_weight`` (n,) counts copies: whole numbers, 0 leaves a row out.
+    ``position_`` on the path (behind its points under a cap), ``cost_`` (of the budget's kind) and
+    ``quality_`` on the validation part, ``classes_``, ``purchases_`` (share of the validation rows
+    that buy each measurement, by its columns) and ``feature_costs_`` (of each column of X). Text
+    and categories of a data frame are encoded as in ``bench_core.run``, by the texts of all rows
+    given to ``fit`` (``encodings_``). Learners see float32: ``offsets_`` (d,) are subtracted first,
+    so that values such as times in seconds stay distinct. ``sample_weight`` (n,) counts copies:
+    integers, 0 leaves a row out.
     """
 
     def fit(
@@ -333,7 +334,7 @@ class BudgetedClassifier(ClassifierMixin, _Budgeted):
         y_val: Any = None,
         sample_weight: ArrayLike | None = None,
     ) -> Self:
-        """Train on X (n, d), NaN = missing, labels y (n,) and the number of copies of each row."""
+        """Fit to X (n, d), NaN = missing, labels y (n,) and the number of copies of each row."""
         rows, given = self._checked(X, y)
         check_classification_targets(given)
         if sample_weight is not None:
@@ -346,24 +347,24 @@ class BudgetedClassifier(ClassifierMixin, _Budgeted):
         if X_val is not None:
             others, y_val = self._checked(X_val, y_val, reset=False)
             if unknown := set(np.unique(y_val)) - set(self.classes_):
-                raise ValueError(f"y_val holds {min(unknown)!r}, which no row of y has")
+                raise ValueError(f"y_val holds {min(unknown)!r}, which is not a class of y")
             valid = Examples(others, np.searchsorted(self.classes_, y_val).astype(np.float64))
         task = Task.BINARY if len(self.classes_) == 2 else Task.MULTICLASS
         known = self._rows(rows, numbers.astype(np.float64), None, sample_weight, False)
         return self._fit(known, valid, task, len(self.classes_))
 
     def decision_function(self, X: ArrayLike) -> FloatArray:
-        """Log-odds of the second class (n,), or logits of all (n, K)."""
+        """Return log-odds of the second class (n,), or logits of all classes (n, K)."""
         return self._predicted(X)[0]
 
     def predict(self, X: ArrayLike) -> Any:
-        """The class of each row (n,)."""
+        """Return the class of each row (n,)."""
         scores = self.decision_function(X)
         number = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
         return self.classes_[number]
 
     def predict_proba(self, X: ArrayLike) -> FloatArray:
-        """The probability of each class (n, K)."""
+        """Return the probability of each class (n, K)."""
         scores = self.decision_function(X)
         if scores.ndim == 1:
             scores = np.stack([np.zeros(len(scores)), scores], axis=1)
@@ -386,23 +387,23 @@ class BudgetedRegressor(RegressorMixin, _Budgeted):
         y_val: Any = None,
         sample_weight: ArrayLike | None = None,
     ) -> Self:
-        """Train on X (n, d), NaN = missing, targets y (n,) and the number of copies of each row."""
+        """Fit to X (n, d), NaN = missing, targets y (n,) and the number of copies of each row."""
         rows, valid = self._examples(X, y, None, sample_weight, ranking=False), None
         if X_val is not None:
             valid = self._examples(X_val, y_val, ranking=False, reset=False)
         return self._fit(rows, valid, Task.REGRESSION)
 
     def predict(self, X: ArrayLike) -> FloatArray:
-        """The target of each row (n,)."""
+        """Return the predicted target of each row (n,)."""
         return self._predicted(X)[0]
 
 
 class BudgetedRanker(_Budgeted):
     """A ranker whose scores cost at most ``budget`` per row.
 
-    Parameters and attributes are those of ``BudgetedClassifier``. ``queries`` are ids, one for each
-    row (n,); whole queries are held out. Without them all rows are one ranking, whose rows are
-    divided.
+    Parameters and attributes are those of ``BudgetedClassifier``. ``queries`` (n,) are the rows'
+    query ids; the validation part consists of complete queries. Without ids all rows are one query,
+    whose rows are divided.
     """
 
     def __sklearn_tags__(self) -> Any:
@@ -420,26 +421,26 @@ class BudgetedRanker(_Budgeted):
         queries_val: Any = None,
         sample_weight: ArrayLike | None = None,
     ) -> Self:
-        """Train on X (n, d), NaN = missing, grades y (n,) of at least 0, and the number of copies
-        of each row."""
+        """Fit to X (n, d), NaN = missing, grades y (n,) of at least 0, and the number of copies of
+        each row."""
         rows, valid = self._examples(X, y, queries, sample_weight, ranking=True), None
         if X_val is not None:
             valid = self._examples(X_val, y_val, queries_val, ranking=True, reset=False)
         return self._fit(rows, valid, Task.RANKING)
 
     def predict(self, X: ArrayLike, queries: Any = None) -> FloatArray:
-        """The score of each row (n,): within a query, more is better."""
+        """Return the score of each row (n,): within a query, higher is better."""
         return self._predicted(X, queries)[0]
 
     def score(self, X: ArrayLike, y: ArrayLike, queries: Any = None) -> float:
-        """The metric that the point was chosen by, the mean over queries."""
+        """Return the metric that chose the point, averaged over queries."""
         scores, (order, groups) = self.predict(X, queries), _order(queries, len(np.asarray(y)))
         labels = Labels(np.asarray(y, dtype=np.float64)[order], groups)
         return evaluate([self.metric_], scores[order], labels)[self.metric_.name].mean
 
 
 def _order(queries: Any, n: int) -> tuple[IntArray, Queries]:
-    """An order of the rows in which queries are whole, and the queries; without ids all rows are
+    """Return an order of the rows that groups queries, and the queries; without ids all rows are
     one query."""
     with _as_value_errors():
         order, groups = grouped_rows(queries, n)
@@ -451,7 +452,7 @@ def _has_text(frame: Any) -> bool:
 
 
 def _copies(sample_weight: Any, X: Any) -> IntArray:
-    """How many copies each row of X stands for (n,)."""
+    """Return the number of copies of each row of X (n,)."""
     weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
     if not weight.any():
         raise ValueError("sample_weight must have a number above 0, all are zero")
@@ -465,7 +466,7 @@ def _copies(sample_weight: Any, X: Any) -> IntArray:
 
 @contextmanager
 def _as_value_errors() -> Iterator[None]:
-    """Our errors as scikit-learn's users expect them."""
+    """Raise our errors as ValueError, as scikit-learn does."""
     try:
         yield
     except BenchError as error:

@@ -1,5 +1,4 @@
-"""A request planned and carried out, and a trial done again: the one way that the command and
-Python share."""
+"""Planning and running a request, and repeating a trial; shared by the command line and Python."""
 
 from __future__ import annotations
 
@@ -31,12 +30,12 @@ from bench_core.results.writer import Writer, check_writable, open_writer
 
 
 def registry_of(request: RunRequest) -> Registry:
-    """The plugins of a request: those installed, those it names, and the user's data sets."""
+    """Return the plugins of a request: installed and named ones, and the user's data sets."""
     return open_registry(request.plugins, request.data_dir)
 
 
 def planned(request: RunRequest, registry: Registry, notify: OnEvent) -> Plan:
-    """The plan of a request; data are prepared, nothing is trained."""
+    """Return the plan of a request. Data are prepared, nothing is trained."""
     for info in registry.plugins:
         if info.error:
             line = f"plugin {info.name} ({info.origin}) does not load: {info.error}"
@@ -44,11 +43,11 @@ def planned(request: RunRequest, registry: Registry, notify: OnEvent) -> Plan:
     given = [
         x for x in (*request.learners, request.costs) if is_learner(x) or isinstance(x, CostModel)
     ]
-    # such as a class of a notebook
+    # such as a class defined in a notebook
     stuck = [type(x).__qualname__ for x in given if not importable(type(x))]
     if stuck and request.executor != "inline":
         line = (
-            f"{', '.join(dict.fromkeys(stuck))} cannot be imported by another process, so "
+            f"{', '.join(dict.fromkeys(stuck))} cannot be imported by another process: "
             "everything runs in this one, without limits on time and memory; put it in a module"
         )
         notify(Event("note", line, warning=True))
@@ -62,8 +61,8 @@ def planned(request: RunRequest, registry: Registry, notify: OnEvent) -> Plan:
 
 
 def carried_out(request: RunRequest, registry: Registry, notify: OnEvent) -> Result:
-    """Plan a request and do what the store does not have yet."""
-    check_writable(store_path(request.store))  # before hours are spent
+    """Plan a request and run the work that the store lacks."""
+    check_writable(store_path(request.store))  # before hours of work
     plan = planned(request, registry, notify)
     return _done(plan, replace(request, executor=plan.executor), registry, notify)
 
@@ -94,12 +93,12 @@ def _done(plan: Plan, request: RunRequest, registry: Registry, notify: OnEvent) 
         try:
             return Result.made_of(carry_out(plan, request, registry, writer, notify, cluster))
         except Interrupted as stop:
-            stop.result = Result.made_of(stop.result)  # of what has ended
+            stop.result = Result.made_of(stop.result)  # of the finished work
             raise
 
 
 def _cluster(plan: Plan, request: RunRequest, writer: Writer) -> AbstractContextManager[Any]:
-    """The Dask cluster that a request names, or None."""
+    """Return the Dask cluster named by a request, or None."""
     if not request.executor.startswith("dask"):
         return nullcontext()
     from bench_core.execution.dask import on_cluster
@@ -108,7 +107,7 @@ def _cluster(plan: Plan, request: RunRequest, writer: Writer) -> AbstractContext
 
 
 _SAME = ("learner", "params", "dataset", "fold", "seed")
-"""Fields by which a trial is found again where its key changed."""
+"""Fields that identify a trial whose key changed."""
 
 _DECIDE = (
     *("code", "learner_version", "params", "fingerprint", "libraries", "cost_model", "costs"),
@@ -119,25 +118,25 @@ _DECIDE = (
 
 @dataclass(frozen=True, slots=True)
 class Rerun:
-    """The comparison of a trial that was done again with the one in the store."""
+    """Comparison of a repeated trial with the stored one."""
 
     trial: str  # its key
     title: str
-    rows: int  # operating points that were compared
+    rows: int  # operating points compared
     changed: tuple[str, ...]  # numbers that differ, one text each
-    ingredients: tuple[str, ...]  # what made them and is not as it was, likewise
+    ingredients: tuple[str, ...]  # changed code, data and libraries, one text each
 
     @property
     def same(self) -> bool:
-        """True where every number has the same bits."""
+        """True if every number has the same bits."""
         return not self.changed
 
 
 def rerun(trial: str, asked: RunRequest, on_event: OnEvent) -> Rerun:
-    """Train and score the trial of this name (the beginning of its key) in a store of its own.
+    """Train and score the trial whose key starts with ``trial`` again, in a separate store.
 
-    ``asked`` names the store that has the trial, plugins and the folder of data. Raises UsageError
-    where there is no such trial or it cannot be asked for again, InputError where it fails now.
+    ``asked`` names the trial's store, plugins and the data folder. Raises UsageError if there is no
+    such trial or it cannot be requested again, InputError if it fails now.
     """
     kept = Store(asked.store)
     then = kept.trial(trial)
@@ -154,10 +153,10 @@ def rerun(trial: str, asked: RunRequest, on_event: OnEvent) -> Rerun:
         ]
         if not same:
             raise UsageError(
-                f"the run's request no longer makes {then.title}: its suite, or the learner's "
+                f"the run's request no longer includes {then.title}: the suite or the learner's "
                 "parameters changed"
             )
-        # that of the same key, or the first
+        # the one with the same key, or the first
         spec = min(same, key=lambda spec: spec.key != then.key)
         with open_writer(path) as writer:
             alone = replace(plan, trials=(spec,), skipped=())
@@ -179,10 +178,10 @@ def rerun(trial: str, asked: RunRequest, on_event: OnEvent) -> Rerun:
 
 
 def _request(then: Trial, before: Mapping[str, Any], store: Path, asked: RunRequest) -> RunRequest:
-    """The run's request for the trial's data set and repeat alone."""
+    """Return the run's request, limited to the trial's data set and repeat."""
     if given_from_python(before):
         raise UsageError(
-            "its data or costs were objects of Python, which the store does not hold: call "
+            "its data or costs were Python objects, which are not in the store: call "
             "bench_core.run with them and another store, and compare the exports"
         )
     return RunRequest.of(

@@ -48,26 +48,26 @@ METHODS = "board() at(budgets) best(keep=0.99) compare(a, b) curve() features() 
 
 @dataclass(frozen=True, repr=False)
 class Best:
-    """The learner and setting that are best within a budget on validation, or the cheapest that
-    reach a target there."""
+    """The best learner and setting within a budget on validation, or the cheapest that reach a
+    target there."""
 
     dataset: str
     learner: str
-    params: Mapping[str, Any]  # those that most repeats chose; of two that are mixed the costlier
-    point: Mapping[str, Any]  # likewise
-    at: str  # in words, with the other one and the shares of rows that each serves
+    params: Mapping[str, Any]  # chosen by most repeats; of a mixture those of the costlier point
+    point: Mapping[str, Any]  # chosen by most repeats; of a mixture the costlier one
+    at: str  # in words; of a mixture both points with their shares of rows
     metric: str
-    quality: float  # on test, the mean over repeats
-    cost: float  # per row, likewise
+    quality: float  # on test, mean over repeats
+    cost: float  # per row on test, mean over repeats
     valid_quality: float  # on validation
     audit: str
-    features: DataFrame  # what is bought, as ``Result.features``
+    features: DataFrame  # purchases, as ``Result.features``
     interval: Interval  # of the quality, 95%
     tier: int  # 1: not significantly worse than the best
     level: tuple[str, ...]  # the other learners of its tier
 
     def __repr__(self) -> str:
-        """One line: who, how good, for how much, at which point."""
+        """Return one line: learner, quality, cost and operating point."""
         low, high = map(quality, self.interval)
         sure = "" if math.isnan(self.interval.low) else f" ({CONFIDENCE}: {low} to {high})"
         valid = f"{quality(self.valid_quality)} on validation"
@@ -80,21 +80,21 @@ class Best:
 
 @dataclass(frozen=True, repr=False)
 class Figure:
-    """A picture of a run's curves: shown by notebooks, kept by ``save``."""
+    """A figure of a run's curves, shown by notebooks; ``save`` writes it to a file."""
 
     svg: str
     run: str
     write: Callable[[str | PathLike[str]], Path]
 
     def __repr__(self) -> str:
-        """One line: of which run."""
+        """Return one line that names the run."""
         return f"Figure(curves of {self.run}; save(path) writes .svg, .pdf or .png)"
 
     def _repr_svg_(self) -> str:
         return self.svg
 
     def save(self, path: str | PathLike[str]) -> Path:
-        """Write the picture as .svg, .pdf or .png, by the name's ending."""
+        """Write the figure as .svg, .pdf or .png, by suffix."""
         return self.write(path)
 
 
@@ -102,21 +102,21 @@ class Figure:
 class Result(RunResult):
     """The result of a run; its tables are pandas data frames.
 
-    Points are chosen on validation, figures are from test, means over repeats. Of a run on several
-    data sets a method takes ``dataset=``, or gives a table with a column ``dataset``. Budgets are
-    costs per row: numbers are mean costs, ``kind="p95"`` limits that of 95% of rows, ``"cap"`` that
-    of every row (measured under ``caps=`` of ``run``). A method raises UsageError, in one line,
-    for a name that is not of the run and where nothing has finished.
+    Operating points are chosen on validation; figures are from test, means over repeats. If a run
+    has several data sets, methods take ``dataset=`` or return a column ``dataset``. Budgets are
+    costs per row: numbers limit the mean, ``kind="p95"`` the cost of 95% of rows, ``"cap"`` the
+    cost of every row (measured under ``caps=`` of ``run``). Methods raise UsageError, in one line,
+    for a name that is not in the run, and if nothing has finished.
     """
 
     @classmethod
     def made_of(cls, result: RunResult) -> Self:
-        """The same result, with these methods."""
+        """Return the same result with these methods."""
         return cls(**{f.name: getattr(result, f.name) for f in fields(RunResult)})
 
     @classmethod
     def load(cls, run: str = "last", store: str | PathLike[str] = "") -> Self:
-        """The result of a run that a store has: ``last``, a number, a name or its beginning."""
+        """Return the result of a run in a store: ``last``, a number, or the start of its name."""
         with in_python():
             kept = Store(fspath(store))
             info = kept.info(run)
@@ -131,7 +131,7 @@ class Result(RunResult):
 
     @cached_property
     def info(self) -> RunInfo:
-        """The record of the run in the store: data sets, notes, the request."""
+        """Record of the run in the store: data sets, notes, the request."""
         return Store(self.store).info(self.run)
 
     @cached_property
@@ -149,12 +149,12 @@ class Result(RunResult):
 
     @cached_property
     def _sure(self) -> Mapping[str, Board]:
-        """The boards with intervals."""
+        """Return the boards with intervals."""
         store, boards = Store(self.store), self._boards.items()
         return {name: certified(self.info, store, board, self._rows) for name, board in boards}
 
     def _standings(self, dataset: str, *budgets: Budget | None) -> list[dict[str, Standing]]:
-        """By budget, and then by learner, the standings on a data set, the best tier first."""
+        """Return the standings on a data set by budget and learner, best tier first."""
         found = standings(self.info, Store(self.store), dataset, self._rows, budgets)
         return [{one.learner: one for one in at.rows} for at in found]
 
@@ -166,7 +166,7 @@ class Result(RunResult):
     def _one(self, dataset: str | None) -> str:
         names = self._names(dataset)
         if len(names) > 1:
-            raise UsageError(f"the run has several data sets: say dataset={names[0]!r} or another")
+            raise UsageError(f"the run has several data sets: give dataset={names[0]!r} or another")
         return names[0]
 
     def _known(self, dataset: str, learners: Iterable[str]) -> None:
@@ -174,16 +174,18 @@ class Result(RunResult):
         require("learner of this run", learners, known)
 
     def _table(self, rows: Sequence[Mapping[str, Any]], dataset: str | None) -> DataFrame:
-        """A data frame; without the column ``dataset`` where there is only one."""
+        """Return a data frame; without the column ``dataset`` if there is only one."""
         frame = _frame(rows)
         one = dataset is not None or len(self._boards) == 1
         return frame.drop(columns="dataset") if one else frame
 
     def board(self, dataset: str | None = None) -> DataFrame:
-        """One row for each learner at its best: quality with its 95% interval and tier (1: not told
-        apart from the best), cost, that of its cheapest point with 99% of the reference's quality,
-        the saving at that quality, area and regret of the curve, these with 95% intervals, settings
-        tried, seconds of training, audit and marks."""
+        """Return one row for each learner at its best.
+
+        Columns: quality with its 95% interval and tier (1: tied for best), cost, cost of the
+        cheapest point with 99% of the reference's quality, the saving at that quality, area and
+        regret of the curve, all with 95% intervals, settings tried, seconds of training, audit and
+        marks."""
         rows = []
         for name in self._names(dataset):
             board = self._boards[name]
@@ -211,8 +213,8 @@ class Result(RunResult):
     def at(
         self, budgets: Amount | Iterable[Amount], kind: str = "mean", dataset: str | None = None
     ) -> DataFrame:
-        """Each learner within each budget, the best first: quality with its interval,
-        tier and ranks, and cost. Quality is NaN where not every repeat has a result."""
+        """Return each learner within each budget, best first: quality with its interval, tier and
+        ranks, and cost. Quality is NaN if a repeat has no result."""
         asked = as_budgets(budgets, kind)
         rows = [
             {
@@ -240,11 +242,11 @@ class Result(RunResult):
         keep: float | str | None = None,
         quality: float | None = None,
     ) -> Best:
-        """The learner and setting to take, chosen on validation.
+        """Return the best learner and setting, chosen on validation.
 
-        Within a ``budget`` it is the best. With ``keep=0.99`` it is the cheapest that keeps 99% of
-        the reference's quality, with ``quality`` the cheapest that reaches it. Without any of the
-        three it is the best of all.
+        With a ``budget`` it is the best within it. With ``keep=0.99`` it is the cheapest that keeps
+        99% of the reference's quality; with ``quality`` the cheapest that reaches it. By default it
+        is the best at any cost.
         """
         name, limit = self._one(dataset), _limit(budget, kind, keep, quality)
         own = self._rows[self._rows["dataset"] == name]
@@ -286,15 +288,15 @@ class Result(RunResult):
         keep: float | str | None = None,
         quality: float | None = None,
     ) -> DataFrame:
-        """Each pair of learners within a budget, or each at its least cost that keeps a share of
-        the reference's quality or reaches a quality (none given: at their best): the difference
-        a - b with its 95% interval, its p-value and that by Holm over all pairs, the probability
-        that they differ by less than ``interest`` (a share of the better quality), what b pays for
-        the quality of a, over what a pays, with its 95% interval, how many times the data would
-        separate them, and the difference on thirds of the rows or queries by kind.
+        """Compare each pair of learners within a budget, or at the least cost that keeps a share of
+        the reference's quality or reaches a quality; by default at their best.
 
-        Within a mean cost each is a mixture of two points that costs just that, so that none is
-        favoured by where its points lie."""
+        Columns: the difference a - b with its 95% interval, its p-value, raw and Holm-corrected;
+        the probability that they differ by less than ``interest`` (a share of the better quality);
+        the cost of b at the quality of a over the cost of a, with its 95% interval; the multiple of
+        the data that would separate them; the difference on thirds of the rows or queries by kind.
+
+        Within a mean cost each learner is a mixture of two points of exactly that cost."""
         name, limit = self._one(dataset), _limit(budget, kind, keep, quality)
         names = list(dict.fromkeys(learners))
         self._known(name, names)  # before the values are read
@@ -309,8 +311,8 @@ class Result(RunResult):
         return _frame(map(_pair_row, pairs))
 
     def curve(self, learner: str | None = None, dataset: str | None = None) -> DataFrame:
-        """Quality with its 95% interval, and cost, at every mean budget at which the curve of
-        a learner (None: each) bends."""
+        """Return quality with its 95% interval, and cost, at each mean budget at which the curve
+        of a learner (None: of each) bends."""
         name = self._one(dataset)
         self._known(name, [] if learner is None else [learner])
         shown = [row for row in self._boards[name].rows if learner in (None, row.learner)]
@@ -340,10 +342,11 @@ class Result(RunResult):
         keep: float | str | None = None,
         quality: float | None = None,
     ) -> DataFrame:
-        """Purchases of a learner (None: the one to take) at the point that ``best`` chooses with
-        the same ``budget``, ``keep`` or ``quality``: price of each measurement, the
-        share of rows that buy it, and cost per row, the costliest first. Of a policy also the mean
-        step in which these rows buy it, 1 for their first purchase."""
+        """Return the purchases of a learner (None: the best) at the point that ``best`` chooses
+        with the same ``budget``, ``keep`` or ``quality``.
+
+        Columns: price of each measurement, share of rows that buy it, and cost per row, the
+        costliest first; for a policy also the mean step of the purchase, 1 for a row's first."""
         name, limit = self._one(dataset), _limit(budget, kind, keep, quality)
         own = self._rows[self._rows["dataset"] == name]
         chosen = chosen_within(self.info, own, name, learner, limit)
@@ -366,7 +369,7 @@ class Result(RunResult):
         return limit.words(self._boards[dataset].metric, self.info.reference)
 
     def _nothing(self, dataset: str, limit: Limit, learner: str = "") -> str:
-        """The reason why nothing was chosen on a data set."""
+        """Return the reason why nothing was chosen on a data set."""
         if limit.kind == "cap":
             return f"{self._words(dataset, limit)}: measure it with run(..., caps=...)"
         if isinstance(limit, Budget):
@@ -378,10 +381,10 @@ class Result(RunResult):
         return f"{dataset}: {why}"
 
     def report(self, path: str | PathLike[str]) -> Path:
-        """Write the run as a file of the format that the name ends in: .html, .tex, .md, .csv,
-        .json, .txt, .svg, .pdf, .png, and those of plugins."""
+        """Write the run to a file; its suffix sets the format: .html, .tex, .md, .csv, .json, .txt,
+        .svg, .pdf, .png, and formats of plugins."""
         with in_python():
-            named = self.info.request.get("plugins", ())  # a store by itself imports nothing
+            named = self.info.request.get("plugins", ())  # a store must not import code
             registry = load_registry([name for name in named if name in sys.modules])
             write_report(registry, self.store, self.run, Path(path), warn=warnings.warn)
         return Path(path)
@@ -391,19 +394,20 @@ class Result(RunResult):
             return self.report(Path(folder) / name).read_text(encoding="utf-8")
 
     def plot(self) -> Figure:
-        """The curves of all learners as a picture; needs matplotlib."""
+        """Return the curves of all learners as a figure; needs matplotlib."""
         return Figure(self._text("curves.svg"), self.run, self.report)
 
     def to_latex(self) -> str:
-        """A LaTeX table of quality at budgets for each data set, and a paragraph on methods."""
+        """Return a LaTeX table of quality at budgets for each data set, and a paragraph on
+        methods."""
         return self._text("board.tex")
 
     def __repr__(self) -> str:
-        """How the run went, the conclusion on each data set, and what can be asked."""
+        """Return counts of trials, the conclusion on each data set, and the methods."""
         return "\n".join([*self._lines(), f"methods: {METHODS}"])
 
     def _repr_html_(self) -> str:
-        """The boards as tables, and the curves where matplotlib is there."""
+        """Return the boards as tables, and the curves if matplotlib is installed."""
         parts = [f"<p>{escape(line)}</p>" for line in self._lines()]
         for name, board in self._boards.items() if self.counts.get("ok") else ():
             unit = f" in {board.unit}" if board.unit else ""
@@ -417,7 +421,7 @@ class Result(RunResult):
         return "\n".join(parts)
 
     def _lines(self) -> Iterator[str]:
-        """Counts of a run, its first failure, and the conclusions."""
+        """Yield counts of trials, the first failure, and the conclusions."""
         state = "interrupted, " if self.interrupted else ""
         took = f" in {duration(self.seconds)}" if self.seconds else ""
         counts = {**self.counts, "refused by the audit": len(self.audit_failures)}
@@ -433,17 +437,17 @@ class Result(RunResult):
 
 
 def _to_optimum(board: Board, quality: float, budget: Budget) -> dict[str, float]:
-    """What a quality lacks to the optimum, on a board that knows it."""
+    """Return the distance of a quality to the optimum, on a board that knows it."""
     return {"to optimum": board.lacks(quality, budget)} if board.optimum.mean else {}
 
 
 def _limit(
     budget: Amount | None, kind: str, keep: float | str | None, quality: float | None
 ) -> Limit:
-    """What a point is chosen under; an infinite budget where nothing is given."""
+    """Return the limit for the choice of a point; an infinite budget by default."""
     named = {"budget": budget, "keep": keep, "quality": quality}
     if len(both := [name for name, value in named.items() if value is not None]) > 1:
-        raise UsageError(f"{' and '.join(both)}: give one of them")
+        raise UsageError(f"{' and '.join(both)}: give only one of them")
     with blaming("keep"):
         target = as_target(keep, quality)
     if target is not None:
@@ -452,12 +456,12 @@ def _limit(
         return Budget(math.inf)
     found = as_budgets(budget, kind)
     if len(found) > 1:
-        raise UsageError(f"budget: give one here, as {found[0]}; at() takes several")
+        raise UsageError(f"budget: give one here, such as {found[0]}; at() takes several")
     return found[0]
 
 
 def _frame(rows: Iterable[Mapping[str, Any]]) -> DataFrame:
-    import pandas as pd  # slow to import, and ``bench plan`` needs none
+    import pandas as pd  # slow to import, not needed by ``bench plan``
 
     return pd.DataFrame([*rows])
 
@@ -475,7 +479,7 @@ def _ends(name: str, interval: Interval) -> dict[str, float]:
 
 
 def _pair_row(pair: Pair) -> dict[str, Any]:
-    """A pair of learners as a row of ``Result.compare``."""
+    """Return a pair of learners as a row of ``Result.compare``."""
     difference = pair.difference
     return {
         "a": pair.a,

@@ -1,6 +1,6 @@
-"""The ``bench`` command itself: its verbs, found by name and loaded on use, and its exit status: 0
-all well; 1 some trials failed, or an audit did; 2 unusable input; 3 an error inside bench or a
-plugin; 130 interrupted; 141 nobody reads stdout."""
+"""The ``bench`` command: it finds verbs by name and loads them on use. Exit status: 0 success; 1
+some trials or an audit failed; 2 unusable input; 3 an error inside bench or a plugin; 130
+interrupted; 141 stdout closed."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ ALL_WELL, UNUSABLE_INPUT, INTERNAL_ERROR, INTERRUPTED, BROKEN_PIPE = 0, 2, 3, 13
 
 _NO_COMMAND: Any = getattr(click.exceptions, "NoArgsIsHelpError", ())  # since click 8.2
 
-# The order of the help: verbs of plugins that are not here follow, absent ones are left out.
+# Order of the help. Verbs of other plugins follow; absent verbs are skipped.
 SECTIONS = {
     "Measure": ("run", "plan", "work", "merge", "audit", "rerun", "reprice"),
     "Read the results": (
@@ -56,7 +56,7 @@ BUILT_IN = {
 
 
 def with_examples(command: Command) -> Command:
-    """Show what follows "Examples:" in a docstring below the options, the examples unwrapped."""
+    """Move the "Examples:" of a docstring below the options, without wrapping their lines."""
     text, found, more = cleandoc(command.help or "").partition("\n\nExamples:\n")
     if found:
         # click keeps the lines of a paragraph that begins with \b
@@ -66,22 +66,22 @@ def with_examples(command: Command) -> Command:
 
 @cache
 def plugin_commands() -> dict[str, EntryPoint]:
-    """The verbs of plugins, from installed metadata: no module is loaded."""
+    """Return the verbs of plugins from installed metadata, without loading a module."""
     from bench_core.plugins import COMMANDS, installed
 
-    # ours come first, then others by name
+    # our plugins come first, then others by name
     points = {p.name: p for p in reversed(installed(COMMANDS))}  # the first of a name wins
     return {name: points[name] for name in sorted(points) if name not in BUILT_IN}
 
 
 def load_command(point: EntryPoint) -> click.Command:
-    """The command of a plugin. Raises UsageError naming the plugin where there is none."""
+    """Load the command of a plugin. Raises UsageError, naming the plugin, if it fails."""
     from bench_core.plugins import FAULTS, about, one_line
 
     try:
         command = point.load()
         if not isinstance(command, click.Command):
-            raise TypeError(f"{point.value} is no click command")
+            raise TypeError(f"{point.value} is not a click command")
     except FAULTS as error:
         raise UsageError(
             f"verb {point.name!r} of {about(point).origin} does not load: {one_line(error)}"
@@ -90,7 +90,7 @@ def load_command(point: EntryPoint) -> click.Command:
 
 
 def invalid_commands() -> Iterator[PluginInfo]:
-    """The verbs of plugins that cannot be used, each with the reason."""
+    """Yield the plugins' verbs that cannot be used, each with the reason."""
     from bench_core.plugins import COMMANDS, about, installed
 
     for point in installed(COMMANDS):
@@ -98,21 +98,21 @@ def invalid_commands() -> Iterator[PluginInfo]:
         try:
             if used is None or used != point:
                 owner = about(used).origin if used else "bench itself"
-                raise UsageError(f"verb {point.name!r} is that of {owner}: uninstall or rename one")
+                raise UsageError(f"verb {point.name!r} belongs to {owner}: uninstall or rename one")
             load_command(point)
         except UsageError as fault:
             yield replace(about(point), error=str(fault))
 
 
 class Verbs(click.Group):
-    """Loads the module of a verb only when it is asked for."""
+    """Group that imports a verb's module on first use."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """All verbs, in the order of the help."""
+        """Return all verbs in the order of the help."""
         return [verb for _, verbs in _sections() for verb in verbs]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The verb of that name: ``command`` in the module of that name, or a plugin's."""
+        """Return ``VERB_command`` of the verb's module, or a plugin's command."""
         if cmd_name in BUILT_IN:
             module = import_module(f"bench_core.cli.{BUILT_IN[cmd_name]}")
             command: click.Command = getattr(module, f"{cmd_name}_command")
@@ -122,7 +122,7 @@ class Verbs(click.Group):
         try:
             return with_examples(load_command(plugin_commands()[cmd_name]))
         except UsageError as fault:
-            return click.Command(  # takes any words and says why the verb does not load
+            return click.Command(  # accepts any arguments and reports why the verb does not load
                 cmd_name,
                 callback=partial(_fail, fault),
                 short_help="does not load: see 'bench list plugins'",
@@ -133,13 +133,13 @@ class Verbs(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """As click's, with the nearest names for an unknown verb."""
+        """Resolve as click does, but suggest similar names for an unknown verb."""
         if not args[0].startswith("-") and self.get_command(ctx, args[0]) is None:
             raise click.UsageError(unknown("verb", args[0], self.list_commands(ctx)), ctx)
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The verbs under their headings."""
+        """Write the verbs under their headings."""
         for title, verbs in _sections():
             commands = ((verb, self.get_command(ctx, verb)) for verb in verbs)
             with formatter.section(title):
@@ -156,7 +156,7 @@ def _sections() -> Iterator[tuple[str, list[str]]]:
         yield title, [verb for verb in verbs if verb in BUILT_IN or verb in others]
     known = [verb for verbs in SECTIONS.values() for verb in verbs]
     if new := [verb for verb in others if verb not in known]:
-        yield "Of other plugins", new
+        yield "Other plugins", new
 
 
 @with_examples
@@ -166,7 +166,7 @@ def _sections() -> Iterator[tuple[str, list[str]]]:
 )
 @click.version_option(__version__, message="bench %(version)s")
 def bench() -> None:
-    """Compare methods that learn under a test-time budget: quality against cost.
+    """Compare learners under test-time budgets: quality against cost.
 
     Examples:
       bench run
@@ -175,14 +175,13 @@ def bench() -> None:
       bench best --keep 99%
       bench report -o board.html
 
-    Lists are given by comma or by repetition (-l miser,cegb or -l miser -l cegb). RUN is 'last', a
-    run's number or the beginning of its name. Results are kept in results/bench.db (--store,
-    BENCH_STORE), and finished work is not done twice.
+    Separate list items by commas, or repeat the option (-l miser,cegb or -l miser -l cegb). RUN is
+    'last', a run's number or the start of its name. Results are kept in results/bench.db (--store,
+    BENCH_STORE); finished trials are not repeated.
 
-    Completion, of names too: eval "$(_BENCH_COMPLETE=bash_source bench)"  (or zsh_source,
-    fish_source)
+    Shell completion: eval "$(_BENCH_COMPLETE=bash_source bench)"  (or zsh_source, fish_source)
 
-    Exit status: 0 all well, 1 some trials or an audit failed, 2 unusable input, 3 an error inside
+    Exit status: 0 success, 1 some trials or an audit failed, 2 unusable input, 3 an error inside
     bench or a plugin, 130 interrupted.
     """
 
@@ -192,7 +191,7 @@ _PLAIN = {"±": "+/-", "─": "-", "━": "-", "…": "...", "≤": "<=", "×": 
 
 
 def _plain_signs(error: UnicodeError) -> tuple[str, int]:
-    """What a stream that cannot show a sign shows in its place."""
+    """Replace characters that a stream cannot encode."""
     if not isinstance(error, UnicodeEncodeError):
         raise error
     wrong = error.object[error.start : error.end]
@@ -203,7 +202,7 @@ codecs.register_error(SIGNS, _plain_signs)
 
 
 def main(argv: Sequence[str] | None = None) -> NoReturn:
-    """Entry point of the ``bench`` command; ``argv`` leaves out the program's name."""
+    """Run the ``bench`` command. ``argv`` excludes the program's name."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
@@ -212,15 +211,15 @@ def main(argv: Sequence[str] | None = None) -> NoReturn:
 
 
 def _status(arguments: list[str]) -> int:
-    """Run the verb; the exit status, after one line on stderr where something went wrong."""
+    """Run the verb and return the exit status. An error is one line on stderr."""
     try:
         status = _invoke(arguments)
         sys.stdout.flush()  # a closed pipe shows here, not after the end
         return status
     except KeyboardInterrupt:
         status = INTERRUPTED
-        line = "interrupted: finished work is kept, and the same command does the rest"
-    except BrokenPipeError:  # of bench list learners | head -1: end quietly
+        line = "interrupted: finished work is kept; repeat the command to continue"
+    except BrokenPipeError:  # as in bench list learners | head -1: end quietly
         with open(os.devnull, "w") as nowhere:  # noqa: PTH123 - the interpreter flushes it again
             os.dup2(nowhere.fileno(), sys.stdout.fileno())
         return BROKEN_PIPE
@@ -234,7 +233,7 @@ def _status(arguments: list[str]) -> int:
 
 
 def _invoke(arguments: list[str]) -> int:
-    """Run the verb; its return value is the exit status."""
+    """Run the verb and return its exit status."""
     if completion := os.environ.get("_BENCH_COMPLETE"):
         from click.shell_completion import shell_complete
 
@@ -249,13 +248,13 @@ def _invoke(arguments: list[str]) -> int:
     except click.UsageError as error:
         if not isinstance(error, _NO_COMMAND):
             raise
-        click.echo(error.format_message())  # its message is the help, as of `bench data` alone
+        click.echo(error.format_message())  # the message is the help, as for `bench data`
         return ALL_WELL
     return result if isinstance(result, int) else ALL_WELL
 
 
 def _explained(error: Exception) -> tuple[int, str]:
-    """The exit status for an error, and a line on place, fault and remedy."""
+    """Return the exit status of an error, and one line: place, fault and remedy."""
     if isinstance(error, click.ClickException):
         return UNUSABLE_INPUT, _usage_line(error)
     if isinstance(error, BenchError):
@@ -267,8 +266,8 @@ def _explained(error: Exception) -> tuple[int, str]:
         return UNUSABLE_INPUT, f"cannot use{where}: {reason}; {remedy}"
     if isinstance(error, MemoryError):
         fault = f"out of memory ({error})".replace(" ()", "")
-        return UNUSABLE_INPUT, f"{fault}: give fewer rows or columns, or use a larger machine"
-    # anything else is a fault of a plugin, or of this program
+        return UNUSABLE_INPUT, f"{fault}: use fewer rows or columns, or a larger machine"
+    # anything else is a fault of a plugin or of bench
     from bench_core.execution.failures import fault_of
 
     kind = type(error).__name__
@@ -277,7 +276,7 @@ def _explained(error: Exception) -> tuple[int, str]:
 
 
 def _usage_line(error: click.ClickException) -> str:
-    """An error found by click, with the verb and a hint."""
+    """Return the line of an error found by click, with the verb and a hint."""
     message = error.format_message().rstrip(".")
     context = getattr(error, "ctx", None)
     if context is None:
@@ -287,9 +286,9 @@ def _usage_line(error: click.ClickException) -> str:
         hint = f"options come after the verb, as in 'bench run {error.option_name}'; {hint}"
     elif isinstance(error, click.NoSuchOption) and error.option_name == "--budget":
         message = (
-            "no option --budget: budgets are asked of a finished run (bench best --budget 10), "
-            "--caps has caps measured"
+            "no option --budget: budgets apply to a finished run (bench best --budget 10); "
+            "--caps measures caps"
         )
     elif "unexpected extra argument" in message and context.info_name in ("run", "plan"):
-        hint = f"data go behind --data, suites behind --suite; {hint}"
+        hint = f"give data by --data and suites by --suite; {hint}"
     return f"{context.command_path}: {message} ({hint})"

@@ -1,4 +1,4 @@
-"""``bench new`` and ``check``: a plugin to begin with, and whether one keeps its promises."""
+"""``bench new`` and ``check``: write a first plugin, and check that one keeps its promises."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 @options.quiet_option
 @options.debug_option
 def new_command(kind: str, name: str, package: bool) -> None:
-    """Write a new plugin NAME that works: one file, or a package with tests.
+    """Write a working plugin NAME: one file, or a package with tests.
 
-    KIND is learner, policy (a learner that decides row by row what to buy next), dataset, metric,
+    KIND is learner, policy (a learner that chooses the next purchase of each row), dataset, metric,
     cost-model or report.
 
     Examples:
@@ -41,11 +41,11 @@ def new_command(kind: str, name: str, package: bool) -> None:
     for place, text in texts.items():
         click.echo(f"wrote {place} ({len(text.splitlines())} lines)")
     module = name.replace("-", "_")
-    # a module is named by -p, a package is installed
+    # -p names a module; a package is installed
     first = [f"bench check -p {module}"]
     if package:
         first = [f"pip install --editable {name}", f"bench check {name}"]
-    options.note("Now, each a command:")
+    options.note("Next commands:")
     for line in [*first, *tries(kind, name, "" if package else module)]:
         options.note(f"  {line}")
 
@@ -55,7 +55,7 @@ def new_command(kind: str, name: str, package: bool) -> None:
 @click.option(
     "--kind",
     type=click.Choice([*KINDS]),
-    help="Which one is meant where several share the name.",
+    help="Kind of NAME, if several kinds share the name.",
 )
 @options.request_option(
     "settings",
@@ -71,28 +71,28 @@ def check_command(
     data_dir: str,
     plugins: Sequence[str],
 ) -> int:
-    """Check that a plugin keeps its promises; each fault says how to fix it.
+    """Check that a plugin keeps its promises; each fault comes with a remedy.
 
-    NAME is a learner, data set, metric, cost model, report or plugin; without one, all that the
-    modules of -p register are checked.
+    NAME is a learner, data set, metric, cost model, report or plugin. Without NAME, everything is
+    checked that the modules of -p register.
 
     Examples:
-      bench check -p my_module                 all that a module of the current folder registers
-      bench check top-k --set top-k.trees=5    a learner, at parameters that make a fit quick
-      bench check my-plugin                    all that an installed plugin registers
+      bench check -p my_module                 everything in a module of the current folder
+      bench check top-k --set top-k.trees=5    a learner, with parameters for a quick fit
+      bench check my-plugin                    everything in an installed plugin
 
-    A fit or two per check on a few hundred rows: a learner takes seconds. The checks are the
-    functions of bench_core/conformance; docs/plugins.md says how a test of yours runs them. The
-    exit status is 1 where a promise is broken.
+    A check fits one or two models on a few hundred rows; a learner takes seconds. The checks are
+    functions of bench_core/conformance; docs/plugins.md shows how to run them in your own tests.
+    The exit status is 1 if a promise is broken.
     """
     if not names and not plugins:
-        raise UsageError("name what to check, or a module of the current folder by -p MODULE")
+        raise UsageError("nothing to check: give NAME, or a module of this folder by -p MODULE")
     from bench_core.conformance import chosen_cases
 
     registry = options.registry(plugins, data_dir)
     which = KINDS[kind] if kind else ""
     cases = chosen_cases(registry, names, plugins, settings, which, data_dir)
-    # cases of one thing stand together
+    # cases of one subject are adjacent
     broken = 0
     for subject, own in groupby(cases, key=lambda case: case.subject):
         broken += _check(subject, list(own))
@@ -100,7 +100,7 @@ def check_command(
 
 
 def _check(subject: str, cases: list[Case]) -> int:
-    """Run the cases of one thing and show the faults; how many there are."""
+    """Run the cases of one subject, show the faults and return their number."""
     from bench_core.conformance import examine
 
     begun, ran, broken = time.perf_counter(), 0, []
@@ -115,7 +115,7 @@ def _check(subject: str, cases: list[Case]) -> int:
     click.echo(subject)
     for fault in broken:
         click.echo(indent(f"broken {fault}", "  "))
-    skipped = f", {len(cases) - ran} not run for that" if ran < len(cases) else ""
+    skipped = f", {len(cases) - ran} not run because of it" if ran < len(cases) else ""
     seconds = time.perf_counter() - begun
     click.echo(f"  {ran - len(broken)} of {ran} checks hold{skipped} ({seconds:.1f} s)")
     return len(broken)

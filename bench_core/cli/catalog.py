@@ -1,4 +1,4 @@
-"""``bench list`` and ``show``: what is there to choose from, and what a name stands for."""
+"""``bench list`` and ``show``: available names, and the meaning of a name."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ LISTED = (
     *("plugins", "runs", "fits", "cache"),
 )
 SHOWN = ("learner", "dataset", "suite", "metric", "cost-model", "report")
-# columns that may be broken over several lines
-WORDY = ("tasks", "what it is", "files", "title", "data sets", "state", "trials")
+# columns that may wrap
+WORDY = ("tasks", "description", "files", "title", "data sets", "state", "trials")
 INDENT = " " * 6
 
 
@@ -42,17 +42,16 @@ def list_command(
 ) -> None:
     """List learners, datasets, suites, metrics, costs, reports, plugins, runs, fits or cache.
 
-    KIND is what plugins offer (learners, datasets, suites, metrics, costs or reports), plugins,
-    runs, the size of their fitted models (fits) or of prepared data (cache). 'bench show NAME'
-    shows more of what plugins offer, 'bench report RUN' of a run.
+    Sizes on disk: 'fits' lists each run's fitted models, 'cache' lists prepared data. For details
+    use 'bench show NAME', or 'bench report RUN' for a run.
 
     Examples:
       bench list learners
-      bench list datasets | grep ranking     with what is there and what is not
-      bench list plugins                     shows those that failed to load, and why
-      bench list learners -p my_module       with a module of the current folder
-      bench list runs                        what the store holds, the last first
-      bench list fits                        how large fitted models are; 'bench remove' frees them
+      bench list datasets | grep ranking     also shows whether the files are present
+      bench list plugins                     includes failed plugins, with the reason
+      bench list learners -p my_module       includes a module of the current folder
+      bench list runs                        runs in the store, latest first
+      bench list fits                        sizes of fitted models; 'bench remove' deletes them
     """
     from bench_core.datasets.data_folder import DataFolder
     from bench_core.planning.resolve_learners import FIRST
@@ -66,20 +65,20 @@ def list_command(
         deliver(offered(registry, kind, source), output)
         if kind == "learners":
             options.note(
-                f"start with {', '.join(FIRST[:5])}: 'bench run --data FILE' runs them. The others "
-                "follow by plugin, baselines last"
+                f"start with {', '.join(FIRST[:5])}: 'bench run --data FILE' runs them. Others are "
+                "sorted by plugin, baselines last"
             )
         if kind == "datasets":
             where = f"absent: not in {source.folder}"
-            options.note(f"{where}; 'bench show NAME' says where to get the files")
-        # a missing name may be one of theirs
+            options.note(f"{where}; 'bench show NAME' shows where to get the files")
+        # a failed plugin may own a missing name
         broken = [p.name for p in registry.plugins if p.error]
         if broken and kind != "plugins":
             options.note(f"failed to load: {', '.join(broken)} (see 'bench list plugins')")
 
 
 def offered(registry: Registry, listed: str, source: DataFolder) -> Table:
-    """What plugins offer of a kind of ``bench list``, or the plugins themselves."""
+    """Return the table of ``bench list`` for one kind that plugins offer, or for plugins."""
     from bench_core.planning.resolve_learners import FIRST
     from bench_core.planning.suites import read_suite
 
@@ -89,9 +88,9 @@ def offered(registry: Registry, listed: str, source: DataFolder) -> Table:
     styles: list[str] = []
     rows: list[tuple[str, ...]] = []
     if listed == "learners":
-        titles: tuple[str, ...] = ("learner", "tasks", "plugin", "what it is")
+        titles: tuple[str, ...] = ("learner", "tasks", "plugin", "description")
         families = {name: owner("learner", name) for name in registry.learners}
-        # those to start with, then by family, baselines last
+        # recommended first, then by family, baselines last
         first = {name: place for place, name in enumerate(FIRST)}
         role = {name: getattr(one, "role", "") for name, one in registry.learners.items()}
 
@@ -118,7 +117,7 @@ def offered(registry: Registry, listed: str, source: DataFolder) -> Table:
             except InputError as fault:
                 rows.append((name, "", f"unusable: {fault}"))
                 continue
-            datasets = dict.fromkeys(d.name for d in suite.datasets)  # one may have two settings
+            datasets = dict.fromkeys(d.name for d in suite.datasets)  # may occur with two settings
             rows.append((name, ", ".join(datasets), suite.title))
     elif listed == "metrics":
         titles = ("metric", "better is", "tasks", "plugin")
@@ -126,7 +125,7 @@ def offered(registry: Registry, listed: str, source: DataFolder) -> Table:
             better = "higher" if metric.higher_is_better else "lower"
             rows.append((name, better, _tasks(metric), owner("metric", name)))
     elif listed == "costs":
-        titles = ("cost model", "plugin", "what it is")
+        titles = ("cost model", "plugin", "description")
         for name, model in registry.cost_models.items():
             rows.append((name, owner("cost model", name), summary(model)))
     elif listed == "reports":
@@ -144,7 +143,7 @@ def _tasks(thing: Any) -> str:
 
 
 def _files(registry: Registry, name: str, source: DataFolder) -> str:
-    """A word for whether its files are there."""
+    """Return the state of the data set's files in one or two words."""
     from bench_core.datasets.publishers import is_there
 
     about = registry.about_dataset(name)
@@ -155,9 +154,9 @@ def _files(registry: Registry, name: str, source: DataFolder) -> str:
     try:
         return PRESENT if is_there(registry.dataset(name)(), source) else ABSENT
     except InputError:
-        return "twice there"
-    except Exception:  # of another's plugin, which must not hide the rest
-        return "cannot tell"
+        return "ambiguous"
+    except Exception:  # a plugin's fault must not hide the other rows
+        return "unknown"
 
 
 def _plugins(registry: Registry) -> Table:
@@ -165,7 +164,7 @@ def _plugins(registry: Registry) -> Table:
 
     rows, odd = [], registry.notes
     plugins = [*registry.plugins, *invalid_commands()]
-    # those that failed first, then odd ones
+    # failed plugins first, then plugins with notes
     for p in sorted(plugins, key=lambda p: (not p.error, p not in odd, p.name)):
         loaded = "loaded" + (f", but {'; '.join(odd[p])}" if p in odd else "")
         state = f"failed: {p.error}" if p.error else loaded
@@ -188,7 +187,7 @@ def _runs(store: Path) -> Table:
 
 
 def _fits(store: Path) -> Table:
-    """Of each run its fitted models, and those that go with it if it is removed."""
+    """List each run's fitted models and the size that removing the run frees."""
     from rich.filesize import decimal
 
     from bench_core.cli.store import total
@@ -198,7 +197,7 @@ def _fits(store: Path) -> Table:
 
     kept, rows = Store(store), []
     for run in kept.runs():
-        # runs share fitted models, so sizes may add up to more than the folder has
+        # runs share fitted models, so sizes may sum to more than the folder's
         keys = sorted({spec.fit for spec in kept.specs(run.run)})
         files = [p for k in keys if (p := state_path(states_folder(kept.path), k)).is_file()]
         alone = plan_removal(kept, [run.run]).size
@@ -210,7 +209,7 @@ def _fits(store: Path) -> Table:
 
 
 def _cache() -> Table:
-    """The prepared data, the largest first."""
+    """List prepared data, largest first."""
     from rich.filesize import decimal
 
     from bench_core.cli.store import prepared, total
@@ -227,7 +226,7 @@ def _cache() -> Table:
 @click.option(
     "--kind",
     type=click.Choice(SHOWN),
-    help="Which one is meant where several share the name.",
+    help="Kind of NAME, if several kinds share the name.",
 )
 @options.data_dir_option
 @options.output_option
@@ -236,14 +235,14 @@ def _cache() -> Table:
 def show_command(
     name: str, kind: str | None, data_dir: str, output: Path | None, plugins: Sequence[str]
 ) -> None:
-    """Show what NAME is: a learner, data set, suite, metric, cost model or report.
+    """Describe NAME: a learner, data set, suite, metric, cost model or report.
 
     Examples:
       bench show miser               parameters with types, defaults and meaning
-      bench show yahoo               a data set's files and where to put them; the suite
+      bench show yahoo               the data set's files and where to put them; the suite
       bench show yahoo --kind suite
       bench show ndcg@5
-      bench show per-query           what a cost model charges, and what a cost file says for it
+      bench show per-query           the cost model's charges, and its options in a cost file
     """
     registry = options.registry(plugins, data_dir)
     name = registry.learner_name(name) if kind in (None, "learner") else name
@@ -261,7 +260,7 @@ def show_command(
 
 
 def fitted(text: str, width: int) -> str:
-    """The text with long lines broken between words, as far in as they begin."""
+    """Wrap long lines between words and keep their indentation."""
     lines = []
     for line in text.split("\n"):
         indent = line[: len(line) - len(line.lstrip())]
@@ -272,7 +271,7 @@ def fitted(text: str, width: int) -> str:
 def _described(
     registry: Registry, name: str, kind: str | None, data_dir: str
 ) -> Iterator[list[str]]:
-    """The lines on each thing of that name."""
+    """Yield the lines that describe each object of that name."""
     from bench_core.metrics import parse_metric
 
     def named(what: str, known: dict[str, Any]) -> bool:
@@ -298,7 +297,7 @@ def _described(
         yield [*about, *_doc(type(metric))]
     if named("cost-model", registry.cost_models):
         model = registry.cost_models[name]
-        # the docstring of from_options says what its keys mean; the rest of the class's is for code
+        # the docstring of from_options documents the keys; the class's own is for programmers
         keys = _doc(model.from_options)[1:] if model.options else []
         about = [title("cost model"), "", f"  {summary(model)}"]
         yield [*about, "", f'In a cost file: model = "{name}"', *keys]
@@ -309,7 +308,7 @@ def _described(
 
 
 def _parameters(title: str, cls: type, name: str, more: str = "") -> list[str]:
-    """The parameters that ``--set`` changes, with defaults and meaning."""
+    """Return lines on the parameters that ``--set`` changes, with defaults and meaning."""
     from bench_core.parameters import parameters
 
     known = parameters(cls)
@@ -323,7 +322,7 @@ def _parameters(title: str, cls: type, name: str, more: str = "") -> list[str]:
 
 
 def _default(p: Parameter) -> str:
-    """A default as it would be typed; a learner by its name."""
+    """Return a default as a user would type it; a learner as its name."""
     from bench_core.contracts import name_of
     from bench_core.planning.invocation import toml_literal
 
@@ -333,14 +332,14 @@ def _default(p: Parameter) -> str:
 
 
 def _dataset_lines(registry: Registry, name: str, data_dir: str) -> list[str]:
-    """A data set's files, where to put them, and how to get those that are missing."""
+    """Return lines on a data set's files, their places, and how to get missing files."""
     from bench_core.datasets.data_folder import DataFolder
     from bench_core.datasets.publishers import is_there
 
     cls, about = registry.dataset(name), registry.about_dataset(name)
     lines = [f"  {about.title}", f"  task: {about.task}", f"  folds: {about.folds}"]
     if about.stand_in_for:
-        lines.append(f"  stands in for {about.stand_in_for} where its files are absent")
+        lines.append(f"  stand-in for {about.stand_in_for} if its files are absent")
     lines += [*_doc(cls), *_parameters("Options", cls, name), ""]
     if not about.files:
         return [*lines, "Needs no files: bundled or generated."]
@@ -357,18 +356,18 @@ def _dataset_lines(registry: Registry, name: str, data_dir: str) -> list[str]:
     if published and "twice! " not in found.values() and not is_there(cls(), source):
         fetch = f"'bench data fetch {name}', or " if about.downloads else ""
         place = f" from {about.homepage}" if about.homepage else ""
-        by_hand = f"get them{place} and say 'bench data import {name} FOLDER'"
-        lines += ["", f"What is missing: {fetch}{by_hand}"]
+        by_hand = f"get them{place} and run 'bench data import {name} FOLDER'"
+        lines += ["", f"Missing files: {fetch}{by_hand}"]
     return lines
 
 
 def _doc(thing: object) -> list[str]:
-    """The docstring, indented, unless it is the one dataclasses invent."""
+    """Return the docstring, indented; nothing for the generated docstring of a dataclass."""
     doc = cleandoc(thing.__doc__ or "") if summary(thing) else ""
     return [""] + [f"  {line}".rstrip() for line in doc.splitlines()] if doc else []
 
 
 def summary(thing: object) -> str:
-    """The first line of a docstring, unless it is the one dataclasses invent."""
+    """Return the docstring's first line; "" for the generated docstring of a dataclass."""
     first = " ".join((thing.__doc__ or "").strip().split("\n\n")[0].split())
     return "" if first.startswith(f"{getattr(thing, '__name__', '')}(") else first

@@ -1,4 +1,4 @@
-"""``bench data``: fetch a data set's files, take over one's own copy, verify what is there."""
+"""``bench data``: fetch, import and verify the files of data sets."""
 
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -18,19 +18,19 @@ from bench_core.terminal.tables import Table, deliver
 def data_command() -> None:
     """Fetch, import or verify the files of data sets.
 
-    The data folder is --data-dir, else BENCH_DATA, else the user's data folder. Files land in
-    FOLDER/NAME, whole or not at all. 'bench show NAME' lists a data set's files.
+    The data folder is --data-dir, else BENCH_DATA, else the user's data folder. Files go to
+    FOLDER/NAME, never in part. 'bench show NAME' lists a data set's files.
 
     Examples:
       bench data fetch letters forest        from the publisher into the data folder
       bench data import mslr-web10k ~/Downloads/MSLR-WEB10K.zip
-      bench data verify all                  read everything that is there and compare
+      bench data verify all                  read all present files and compare checksums
     """
 
 
 @data_command.command("fetch", short_help="Download files from their publishers.")
 @click.argument("names", nargs=-1, required=True, metavar="NAME...")
-@click.option("--again", is_flag=True, help="Also what is there already.")
+@click.option("--again", is_flag=True, help="Download files again that are present.")
 @options.data_dir_option
 @options.few_options
 def fetch_command(
@@ -38,17 +38,17 @@ def fetch_command(
 ) -> int:
     """Download, unpack and verify the files of data sets (NAME..., or all).
 
-    A transfer that is cut begins again when the same command is given again. Where one data set
-    fails the others are fetched; the exit status is then 2.
+    After an interrupted download, repeat the command. If a data set fails, the others are still
+    fetched; the exit status is then 2.
     """
     from bench_core.datasets.publishers import fetch_dataset, is_there
     from bench_core.terminal.progress import counting
 
     def fetch(dataset: Any) -> None:
-        folder = DataFolder(data_dir)  # with what landed before
+        folder = DataFolder(data_dir)  # sees files fetched before
         if dataset.files and is_there(dataset, folder) and not again:
             checks = f"('bench data verify {dataset.name}' checks it)"
-            options.note(f"{dataset.name}: already there {checks}")
+            options.note(f"{dataset.name}: already present {checks}")
             return
         with counting(options.flag("quiet"), "bytes") as progress:
             fetch_dataset(dataset, folder, options.note, progress)
@@ -58,7 +58,7 @@ def fetch_command(
     return _each(_chosen(registry, names, "downloads"), fetch)
 
 
-@data_command.command("import", short_help="Take over files that you have.")
+@data_command.command("import", short_help="Copy files that you have.")
 @click.argument("name")
 @click.argument("path", type=options.FILE)
 @options.data_dir_option
@@ -73,7 +73,7 @@ def import_command(name: str, path: Path, data_dir: str, plugins: Sequence[str])
     options.note(f"{name}: imported and verified, in {_home(folder, dataset)}")
 
 
-@data_command.command("verify", short_help="Compare files with what their publisher gave.")
+@data_command.command("verify", short_help="Compare files with the publisher's checksums.")
 @click.argument("names", nargs=-1, required=True, metavar="NAME...")
 @options.data_dir_option
 @options.output_option
@@ -81,22 +81,21 @@ def import_command(name: str, path: Path, data_dir: str, plugins: Sequence[str])
 def verify_command(
     names: tuple[str, ...], data_dir: str, output: Path | None, plugins: Sequence[str]
 ) -> int:
-    """Check the files of data sets (NAME..., or all that are there), and data prepared from them.
+    """Check the files of data sets (NAME..., or all that are present), and data prepared from them.
 
-    The sha256 is compared where the publisher's is known, and always that the files can be read and
-    have the right numbers of rows, labels and values. Prepared data are compared with the sha256 of
-    when they were made, and removed where it differs. Each fault is an error in one line; the exit
-    status is then 2.
+    Each file must be readable and have the right numbers of rows, labels and values. Its sha256
+    must match if the publisher's is known. Prepared data must match the sha256 recorded when they
+    were made, or they are removed. Each fault is an error in one line; the exit status is then 2.
     """
     from bench_core.datasets.cache import check_prepared, prepared_entries
     from bench_core.datasets.publishers import is_there, verify_dataset
     from bench_core.datasets.user_datasets import FILE
 
-    # of all data sets those that are there, of named ones each
+    # "all" skips data sets without files; a named data set is always checked
     folder, every = DataFolder(data_dir), names == ("all",)
     rows: list[tuple[str, ...]] = []
 
-    # data without files of their own may have been prepared: those are verified below
+    # data without files may still have prepared data, verified below
     def verify(dataset: Any) -> None:
         prepared = not dataset.files and prepared_entries((dataset.name,))
         if not prepared and (not every or is_there(dataset, folder)):
@@ -117,9 +116,7 @@ def verify_command(
             status = UNUSABLE_INPUT
     status = _each(prepared_entries(() if every else names), verify_prepared) or status
     if not rows and not status:
-        options.note(
-            f"nothing to verify in {folder.folder}: 'bench data fetch NAME' puts files there"
-        )
+        options.note(f"nothing to verify in {folder.folder}: run 'bench data fetch NAME' first")
     if rows:
         titles = ("data set", "file", "bytes", "sha256", "content")
         deliver(Table(titles, rows, "data set", ("bytes",), ("file",)), output)
@@ -131,7 +128,7 @@ def _home(folder: DataFolder, dataset: Any) -> Path:
 
 
 def _chosen(registry: Registry, names: tuple[str, ...], what: str = "files") -> list[Any]:
-    """Instances of the named data sets; ``all`` means those with ``files`` or ``downloads``."""
+    """Return the named data sets; ``all`` means every one with ``files`` or ``downloads``."""
     from bench_core.contracts import dataset_of
 
     if names == ("all",):
@@ -141,7 +138,7 @@ def _chosen(registry: Registry, names: tuple[str, ...], what: str = "files") -> 
 
 
 def _each(things: Iterable[Any], work: Callable[[Any], None]) -> int:
-    """Work on all of them, also after one failed; the exit status."""
+    """Call ``work`` on each, continuing after failures; return the exit status."""
     status = ALL_WELL
     for thing in things:
         try:

@@ -1,4 +1,4 @@
-"""``bench init``: describe a file once, for every verb in its folder."""
+"""``bench init``: describe a data file once for all verbs in its folder."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ _OPTIONS = (
 )
 
 
-@click.command("init", short_help="Describe a file once, for all verbs in this folder.")
+@click.command("init", short_help="Describe a data file once for all verbs in this folder.")
 @click.argument("file", type=options.FILE)
-@click.option("--name", default="", help="Of the data set.  [default: that of the file]")
+@click.option("--name", default="", help="Name of the data set.  [default: the file's name]")
 @options.together(*map(options.request_option, _OPTIONS))
 @options.few_options
 def init_command(file: Path, name: str, plugins: tuple[str, ...], **given: Any) -> None:
-    """Write a table for FILE into datasets.toml of this folder: label, task, columns, prices, unit.
+    """Describe FILE in this folder's datasets.toml: label, task, columns, prices, unit.
 
-    The columns are looked at: dates and decimal commas are read, columns that cannot be used are
-    dropped. Read the file, correct it, and run: without --data, 'bench run' in this folder runs on
-    its data set. All verbs know it by its name.
+    The columns are inspected: dates and decimal commas are recognized, unusable columns are
+    dropped. Check datasets.toml and correct it. Then 'bench run' in this folder uses its data set
+    by default, and all verbs accept its name.
 
     Examples:
       bench init loans.csv --label repaid --positive no --costs prices.csv --unit EUR
@@ -43,7 +43,7 @@ def init_command(file: Path, name: str, plugins: tuple[str, ...], **given: Any) 
     name, path = name or name_for(str(file)), Path(FILE)
     there = project_names()
     if name in there:
-        raise UsageError(f"{path}: [{name}] is there already: edit it, or give --name")
+        raise UsageError(f"{path}: [{name}] exists already: edit it, or give --name")
     if name in options.registry(plugins).datasets:
         raise UsageError(f"{name!r} is the name of another data set: give --name")
     table, splits = described(FileData(train=str(file), **given), Path.cwd())

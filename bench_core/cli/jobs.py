@@ -1,4 +1,4 @@
-"""``bench plan``, ``work`` and ``merge``: what a run would do, and a run done in pieces."""
+"""``bench plan``, ``work`` and ``merge``: preview a run, and run it in pieces."""
 
 from __future__ import annotations
 
@@ -28,34 +28,34 @@ if TYPE_CHECKING:
     "--jobs",
     type=click.IntRange(min=1),
     metavar="N",
-    help="Write at most N job files into the folder -o, each to be done by 'bench work' on any "
-    "machine; --workers and --threads then hold for each job (default 1).",
+    help="Write at most N job files into the folder -o; 'bench work' runs each on any machine. "
+    "--workers and --threads then apply to each job (default 1).",
 )
 @click.option(
     "--core-hour",
     type=click.FloatRange(min=0),
     metavar="PRICE",
-    help="What an hour of one core costs: the price of the plan is shown too.",
+    help="Price of one core for an hour; adds the price of the plan.",
 )
 @click.option(
     *("-o", "--output"),
     type=options.FILE,
     metavar="FILE",
-    help="Write to this file instead of the terminal; with --jobs the folder of the job files.",
+    help="Write to this file instead of the terminal; with --jobs, the folder for job files.",
 )
 @options.common_options
 def plan_command(
     jobs: int | None, core_hour: float | None, output: Path | None, **given: Any
 ) -> int:
-    """Show what a run would do and how long it may take.
+    """Show the work of a run and its estimated time.
 
     Examples:
       bench plan --suite yahoo --learners miser,cegb
       bench plan --suite letters --profile standard --seeds 0-4
       bench plan --suite yahoo --configs 20 --jobs 64 -o jobs/     for other machines: bench work
 
-    Takes the options of 'bench run'. Data is prepared, nothing is trained. The time comes from the
-    durations in the store of the same learners on the same data; without them jobs are counted.
+    Takes the options of 'bench run'. Data are prepared, nothing is trained. The time is estimated
+    from the store's durations for the same learners and data; without them, jobs are counted.
     """
     from bench_core.api.orchestration import planned, registry_of
 
@@ -66,7 +66,7 @@ def plan_command(
         check_output(output)
     with following() as show:
         made = planned(asked, registry_of(asked), show)
-    # the suite may have named the executor
+    # a suite may name the executor
     asked = replace(asked, executor=made.executor)
     if jobs and output:
         print("\n".join([*write(made, asked, output, jobs), *spent(made, core_hour)]))
@@ -76,11 +76,11 @@ def plan_command(
 
 
 def write(plan: Plan, request: RunRequest, folder: Path, count: int) -> list[str]:
-    """Write job files; lines that say what they hold and how they are done."""
+    """Write job files; return lines on their content and how to run them."""
     from bench_core.planning.job_files import write_jobs
 
     jobs = write_jobs(plan, request, folder, count)
-    # of one job, for the scheduler
+    # cores of one job, for the scheduler
     cores = (request.workers or 1) * (request.threads or 1)
     n, place = len(jobs), shell_word(str(folder))
     known = plan.estimate.recorded == plan.estimate.jobs
@@ -95,7 +95,7 @@ def write(plan: Plan, request: RunRequest, folder: Path, count: int) -> list[str
 
 
 def table(plan: Plan, core_hour: float | None = None) -> Table:
-    """One row for each data set and learner: trials to do and finished."""
+    """Return one row for each data set and learner: trials to do and finished."""
     from bench_core.planning.plan import trials_left
 
     finished = Counter((t.dataset, t.learner) for t in plan.trials if t.key in plan.finished)
@@ -114,13 +114,13 @@ def table(plan: Plan, core_hour: float | None = None) -> Table:
 
 
 def spent(plan: Plan, core_hour: float | None) -> list[str]:
-    """The time and the price of a plan as far as recorded durations tell."""
+    """Return lines on a plan's time and price, estimated from recorded durations."""
     known = plan.estimate
     if not known.jobs:
         return []
-    # a job is known if its learner ran on these data before
+    # a job's time is known if its learner ran on these data before
     if not known.recorded:
-        return [f"time: unknown, as none of the {known.jobs} jobs' learners ran on these data yet"]
+        return [f"time: unknown; the learners of the {known.jobs} jobs have no recorded durations"]
     hours = known.work * plan.threads / 3600
     lines = [
         f"time: about {duration(known.wall)} with {count(plan.workers, 'worker')} "
@@ -130,7 +130,7 @@ def spent(plan: Plan, core_hour: float | None) -> list[str]:
         lines.append(f"price: {cost(hours * core_hour)}")
     if known.recorded < known.jobs:
         unknown = known.jobs - known.recorded
-        lines.append(f"not counted: {unknown} of {known.jobs} jobs, of learners never timed here")
+        lines.append(f"not counted: {unknown} of {known.jobs} jobs without recorded durations")
     return lines
 
 
@@ -144,18 +144,18 @@ def spent(plan: Plan, core_hour: float | None) -> list[str]:
 def work_command(
     job: Path, workers: int, threads: int, data_dir: str, plugins: Sequence[str]
 ) -> int:
-    """Do one job file of 'bench plan --jobs', here.
+    """Run one job file of 'bench plan --jobs' on this machine.
 
-    JOB is a file, with or without .json; a shard with its fits and trials is left next to it. Data
-    are taken where the plan had them; where they are not, they are prepared from their files.
+    JOB is a file, with or without .json; a shard with its fits and trials is written next to it.
+    Prepared data are used from the plan's place if they exist, else prepared from their files.
 
     Examples:
       bench work jobs/7
       seq 64 | xargs -P 4 -I{} bench work jobs/{}
       sbatch --array=1-64 --wrap 'bench work jobs/$SLURM_ARRAY_TASK_ID'
 
-    Results go to the shard jobs/7.db with its models and a list of sums; 'bench merge jobs/*.db'
-    brings shards into a store. What was killed is started again; what is done is not done twice.
+    Results go to the shard jobs/7.db with its models and checksums; 'bench merge jobs/*.db' merges
+    shards into a store. Repeat the command to restart killed work; finished work is kept.
     """
     from bench_core.execution.work import work
     from bench_core.planning.job_files import job_path, read_job, shard_path
@@ -164,7 +164,7 @@ def work_command(
     piece = read_job(path)
     options.find_plugins_here()  # for modules of the plan
     piece = replace(piece, workers=workers or piece.workers, threads=threads or piece.threads)
-    with following("; the same command does the rest") as show:
+    with following("; repeat the command to continue") as show:
         result = work(piece, shard, show, data_dir, plugins)
     for line in failures(result):
         options.complain(line)
@@ -178,17 +178,16 @@ def work_command(
 @options.quiet_option
 @options.debug_option
 def merge_command(stores: tuple[Path, ...], store: Path) -> None:
-    """Bring shards or other stores into one store.
+    """Merge shards or other stores into one store.
 
-    The runs, trials, logs and fitted models of STOREs go into --store.
+    Runs, trials, logs and fitted models of each STORE go into --store.
 
     Examples:
       bench merge jobs/*.db                     the shards of 'bench work'
       bench merge alice.db bob.db --store both.db
 
-    The order does not matter, and what is merged again changes nothing. Where two stores hold
-    different results under one key, that store is refused with the row's name, and nothing of it is
-    taken.
+    The order does not matter, and merging twice changes nothing. A store is refused as a whole if
+    it has other results under the same key; the error names the row.
     """
     from bench_core.results.merge import merge
     from bench_core.results.store import Store
@@ -197,7 +196,7 @@ def merge_command(stores: tuple[Path, ...], store: Path) -> None:
         raise UsageError("nothing to merge: name shards or stores, as in bench merge jobs/*.db")
     brought = merge(store, stores)
     new = f"{count(brought.trials, 'finished trial')} and {count(brought.fits, 'fit')}"
-    options.note(f"merged {count(len(stores), 'store')} into {store}: {new} that it had not")
+    options.note(f"merged {count(len(stores), 'store')} into {store}: {new} added")
     kept = Store(store)
     for name in brought.runs:
         info = kept.info(name)

@@ -1,4 +1,4 @@
-"""``bench model``: take a model of a run home, look at it, and check what it does."""
+"""``bench model``: export a model of a run, show it and check it."""
 
 from __future__ import annotations
 
@@ -26,12 +26,13 @@ _SAME = 1e-9  # relative
 
 @click.group("model")
 def model_command() -> None:
-    """Export a model that asks for features, show it, check it.
+    """Export a model for serving, show it or check it.
 
-    A model is fitted, at one operating point, and is kept as a folder of arrays and JSON.
+    An exported model is a folder of arrays and JSON: a fitted model at one operating point. It asks
+    for the features that it needs.
 
     Examples:
-      bench model export --budget 60 -o model/               of the best learner within the budget
+      bench model export --budget 60 -o model/               the best learner within the budget
       bench model export --keep 99% -o model/                the cheapest with 99% of the reference
       bench model export 3 --learner cegb --budget 60 --budget-kind p95 -o model/
       bench model export --budget 60 --format c -o model-c/
@@ -45,27 +46,29 @@ def model_command() -> None:
 _folder = click.argument("folder", type=click.Path(path_type=Path, file_okay=False))
 
 
-@model_command.command("export", short_help="Write the model of a run at a chosen point.")
+@model_command.command("export", short_help="Write a run's model at a chosen operating point.")
 @options.run_argument
-@click.option("--learner", default="", metavar="NAME", help="Of the run.  [default: the best]")
+@click.option(
+    "--learner", default="", metavar="NAME", help="Learner of the run.  [default: the best]"
+)
 @options.limit_options(several=False)
 @click.option("-d", "--data", "dataset", default="", metavar="NAME", help="Data set of the run.")
-@click.option("--seed", type=int, metavar="N", help="Of which repeat.  [default: the first]")
-@click.option("--fold", type=int, metavar="N", help="Of which repeat.  [default: the first]")
-@click.option("-m", "--metric", default="", metavar="NAME", help="Judge by this metric of the run.")
+@click.option("--seed", type=int, metavar="N", help="Seed of the repeat.  [default: the first]")
+@click.option("--fold", type=int, metavar="N", help="Fold of the repeat.  [default: the first]")
+@click.option("-m", "--metric", default="", metavar="NAME", help="Metric of the run to choose by.")
 @click.option(
     *("-o", "--output"),
     type=click.Path(path_type=Path, file_okay=False),
     required=True,
     metavar="FOLDER",
-    help="Where to; a model that is there is replaced.",
+    help="Folder to write; an older model there is replaced.",
 )
 @click.option(
     *("--format", "written"),
     type=click.Choice(["folder", "c", "lightgbm"]),
     default="folder",
     show_default=True,
-    help="For Python; bench_model.h and .c, C99; LightGBM's model.txt, without prices.",
+    help="folder: for Python; c: bench_model.h and .c (C99); lightgbm: model.txt without prices.",
 )
 @options.store_option
 @options.plugins_option
@@ -91,19 +94,19 @@ def export_command(
     from bench_core.serving.folder import write_folder
     from bench_core.serving.lightgbm_text import write_lightgbm
 
-    # what an earlier export wrote may be replaced, nothing else
+    # only an earlier export may be replaced
     ours = ("model.json", "bench_model.c", "model.txt")
     if output.is_dir() and any(output.iterdir()) and not any((output / n).is_file() for n in ours):
-        raise UsageError(f"{output}: holds something else; name an empty or a new folder")
+        raise UsageError(f"{output}: contains other files; name an empty or a new folder")
     info, frame = finished(store, run)
-    options.registry(plugins)  # their classes can be found
+    options.registry(plugins)  # makes their classes importable
     known = list(dict.fromkeys(map(str, frame["dataset"])))
     require("data set of this run", [dataset] if dataset else (), known)
     if not dataset and len(known) > 1:
         raise UsageError(f"the run has {', '.join(known)}: choose one with --data")
     dataset = dataset or known[0]
     wish = Wish(dataset=dataset, limit=limit, **given)
-    with options.noted_after(3.0, "still exporting: the first export of a machine compiles"):
+    with options.noted_after(3.0, "still exporting: the first export on a machine compiles code"):
         folder = export(Store(store), info, frame, primary_metric(info, dataset, metric), wish)
     if folder.cheaper is not None or (limit is not None and limit.kind == "cap"):
         folder = _as_served(folder)
@@ -113,8 +116,7 @@ def export_command(
 
 
 def _as_served(folder: Folder) -> Folder:
-    """With the figures of the model as it serves: it keeps a cap while it asks, and draws the point
-    of each row."""
+    """Add the figures of the served model, which enforces a cap and draws each row's point."""
     from bench_core._io.files import from_cache
     from bench_core.datasets.cache import open_prepared
     from bench_core.serving import Predictor
@@ -126,19 +128,19 @@ def _as_served(folder: Folder) -> Folder:
     return replace(folder, about={**folder.about, **own})
 
 
-@model_command.command("show", short_help="What a model needs, costs and saves.")
+@model_command.command("show", short_help="Show a model's features, cost and saving.")
 @_folder
 @options.debug_option
 def show_command(folder: Path) -> None:
-    """Show what the model in FOLDER may ask for, what it costs and what it saves."""
+    """Show the features, cost and saving of the model in FOLDER."""
     model, screen = _loaded(folder), console()
     show(sensors_table(model), screen)
     screen.out("\n".join(summary(model)), highlight=False)
 
 
 def _loaded(folder: Path) -> Predictor:
-    """The model in a folder. Raises InputError where its ``about`` is not that of the export: a
-    caller of ``write_folder`` may write anything."""
+    """Load the model in a folder. Raises InputError if ``bench model export`` did not write its
+    ``about``: a caller of ``write_folder`` may write anything."""
     from bench_core.serving import load
 
     model = load(folder)
@@ -151,7 +153,7 @@ def _loaded(folder: Path) -> Predictor:
 
 
 def summary(model: Predictor) -> list[str]:
-    """A model and its figures, in a few lines."""
+    """Return a few lines on a model and its figures."""
     from bench_core.results.budgets import CONSTANT
 
     about, metric, best = model.about, model.about["metric"], model.about["reference"]
@@ -180,7 +182,7 @@ def summary(model: Predictor) -> list[str]:
 
 
 def sensors_table(model: Predictor) -> Table:
-    """The sensors that a model may buy: their columns that it reads, and their prices."""
+    """Return the sensors that a model may buy, with the columns that it reads and prices."""
     from bench_core.costs.model import SensorPrices
 
     prices: Any = getattr(model.costs, "prices", model.costs)
@@ -189,8 +191,8 @@ def sensors_table(model: Predictor) -> Table:
         [str(s), ", ".join(names), cost(float(prices.sensor[s])) if known else ""]
         for s, names in sorted(model.sensors.items())
     ]
-    titles = ("sensor", "columns that it reads", f"price ({model.costs.unit})")
-    title = "what the model may ask for"
+    titles = ("sensor", "columns read", f"price ({model.costs.unit})")
+    title = "features that the model may ask for"
     return Table(titles, rows, titles[0], titles[2:], (titles[1],), title=title)
 
 
@@ -200,7 +202,7 @@ def sensors_table(model: Predictor) -> Table:
     *("-d", "--data"),
     type=options.FILE,
     metavar="FILE",
-    help="Rows to replay.  [default: the test rows that it was exported with]",
+    help="Rows to replay.  [default: the test rows of its run]",
 )
 @options.request_option("label")
 @options.request_option("query")
@@ -210,9 +212,9 @@ def sensors_table(model: Predictor) -> Table:
 def check_command(
     folder: Path, data: Path | None, label: str, query: str, index_base: int, unwritten: str
 ) -> int:
-    """Replay the model in FOLDER row by row: quality and cost next to those of the export.
+    """Replay the model in FOLDER row by row and compare quality and cost with the export's.
 
-    Exit status 1 if the figures of the rows that it was exported with are not the same.
+    Without --data, the exit status is 1 if a figure differs from the export's.
     """
     import numpy as np
 
@@ -233,14 +235,14 @@ def check_command(
     show(Table(titles, lines, "figure", titles[1:], title=title), console())
     if data is not None:
         return 0
-    pairs = ((found[f], exported[f]) for f in figures)  # a metric may be NaN in both
+    pairs = ((found[f], exported[f]) for f in figures)  # both may be NaN
     same = all(np.isclose(*pair, rtol=_SAME, atol=_SAME, equal_nan=True) for pair in pairs)
     console().out("the same as when exported" if same else "NOT the same as when exported")
     return 0 if same else DIFFERS
 
 
 def replayed(model: Predictor, rows: Examples) -> dict[str, float]:
-    """Quality on rows, and what they cost: on average, 95% of them, and at most."""
+    """Return the quality on rows, and their mean, 95% and largest cost."""
     from bench_core.costs.bill import summarise_cost
     from bench_core.metrics import parse_metric
 
@@ -260,15 +262,14 @@ def _test_rows(provenance: Mapping[str, Any]) -> Examples:
         return open_prepared(from_cache(provenance["data"])).test
     except (InputError, OSError) as error:
         raise InputError(
-            "the rows that it was exported with are not on this machine; give others by --data FILE"
+            "the test rows of the export are not on this machine; give rows by --data FILE"
         ) from error
 
 
 def _rows_of(
     path: Path, model: Predictor, columns: dict[str, str], index_base: int, unwritten: str
 ) -> Examples:
-    """A file's rows with the columns of the model, and labels as the numbers that it was trained
-    on."""
+    """Read a file's rows with the model's columns, and its labels as the training numbers."""
     import numpy as np
 
     from bench_core.data import Examples
@@ -292,7 +293,7 @@ def _rows_of(
         names = [*map(class_name, y)]
         for row, name in enumerate(names):
             if name not in known:
-                what = f"label {name!r} is no class of the model: {', '.join(known)}"
+                what = f"label {name!r} is not a class of the model: {', '.join(known)}"
                 raise InputError(f"{part.place(row)}: {what}")
         y = np.array([*map(known.index, names)])
     elif y.dtype.kind != "f":
@@ -302,7 +303,7 @@ def _rows_of(
 
 
 def _columns_of(table: DataTable, model: Predictor) -> dict[str, Any]:
-    """The columns that a model may ask for, as numbers or texts."""
+    """Return the columns that a model may ask for, as numbers or texts."""
     if lost := [name for name in model.features if name not in table.names]:
         raise InputError(f"{table.path}: no column {lost[0]!r}, which the model may ask for")
     columns = {name: table.column(name) for name in model.features}

@@ -1,5 +1,5 @@
-"""The options of the verbs: those of a request, made from its fields, and those of the terminal;
-and the names that a shell completes, which are read from metadata and import nothing heavy."""
+"""Options of the verbs: options made from a request's fields, options of the terminal, and shell
+completion, which reads names from metadata and imports nothing heavy."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ else:  # older releases cannot be subscripted
 Decorator = Callable[[Any], Any]
 
 STORE = Path("results/bench.db")
-FILE = click.Path(path_type=Path)  # need not be there
+FILE = click.Path(path_type=Path)  # need not exist
 
 
 Complete = Callable[[click.Context, click.Parameter, str], list[str]]
 
 
 def names_of(kind: str) -> Complete:
-    """Names of a registry's ``learners``, ``datasets``, ``metrics``, ``suite_files``...; of a list
-    by comma the last one is completed."""
+    """Complete names of a registry's ``learners``, ``datasets``, ``metrics``, ``suite_files``...
+    In a comma-separated list the last name is completed."""
 
     def complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
         with suppress(Exception):
@@ -49,7 +49,7 @@ def names_of(kind: str) -> Complete:
 
 
 def settings_named(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
-    """``LEARNER.`` of every learner, and after the point ``LEARNER.FIELD=``."""
+    """Complete ``LEARNER.``, and after the dot ``LEARNER.FIELD=``."""
     from bench_core.parameters import parameters
 
     with suppress(Exception):
@@ -61,7 +61,7 @@ def settings_named(ctx: click.Context, param: click.Parameter, incomplete: str) 
 
 
 def profiles_named(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
-    """The profiles of the suite that is named, or of a run without one."""
+    """Complete the profiles of the named suite, or of a run without a suite."""
     from bench_core.planning.suites import NO_SUITE, find_suite
 
     with suppress(Exception):
@@ -72,19 +72,19 @@ def profiles_named(ctx: click.Context, param: click.Parameter, incomplete: str) 
 
 
 def data_named(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
-    """Data sets, and files of the current folder."""
+    """Complete data sets and files of the current folder."""
     before = Path(incomplete.rpartition(",")[2])
     files = [str(path) for path in before.parent.glob(f"{before.name}*")] if before.name else []
     return names_of("datasets")(ctx, param, incomplete) + sorted(files)
 
 
 def runs_named(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
-    """``last`` and the names of runs."""
+    """Complete ``last`` and the names of runs."""
     from bench_core.results.store_files import store_path
 
     known = ["last"]
     with suppress(sqlite3.Error, ValueError):
-        # read-only, so that asking makes no store
+        # read-only, so that completion creates no store
         uri = f"{store_path(ctx.params.get('store') or '').resolve().as_uri()}?mode=ro"
         with closing(sqlite3.connect(uri, uri=True)) as db:
             known += [run for (run,) in db.execute("SELECT run FROM run ORDER BY number DESC")]
@@ -109,7 +109,7 @@ def _matching(known: Iterable[str], incomplete: str) -> list[str]:
 
 
 class Written(ParamType):
-    """A value as a form of ``planning.request`` reads it."""
+    """Parameter type that parses text by a form of ``planning.request``."""
 
     name = "text"
 
@@ -117,7 +117,7 @@ class Written(ParamType):
         self._form = form
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """The value of a text; a default stays as it is."""
+        """Parse a text; return a default unchanged."""
         try:
             return self._form.of_text(value) if isinstance(value, str) else value
         except (ValueError, UsageError) as error:
@@ -125,18 +125,18 @@ class Written(ParamType):
 
 
 def together(*decorators: Decorator) -> Decorator:
-    """Several options as one, in this order."""
+    """Combine several options into one decorator, in this order."""
     return lambda command: reduce(lambda made, option: option(made), reversed(decorators), command)
 
 
 def request_options(request: type, *left_out: str) -> Decorator:
-    """All options of a request but those left out."""
+    """Return all options of a request except ``left_out``."""
     names = [name for name in options_of(request) if name not in left_out]
     return together(*(request_option(name, request) for name in names))
 
 
 def request_option(name: str, request: type = RunRequest, **changes: Any) -> Decorator:
-    """The option of one field; ``changes`` are those of this verb, in click's words."""
+    """Return the option of one field. ``changes`` override click's arguments for this verb."""
     known = options_of(request)
     option = known[name]
     form = option.form
@@ -161,7 +161,7 @@ def request_option(name: str, request: type = RunRequest, **changes: Any) -> Dec
 
 
 def _joined(default: Any) -> Callable[[click.Context, click.Parameter, Any], Any]:
-    """A callback that joins what repetitions of an option gave, each value once."""
+    """Return a callback that joins the values of a repeated option, without duplicates."""
 
     def joined(_: click.Context, option: click.Parameter, given: Iterable[Iterable[Any]]) -> Any:
         # -l miser,cegb -l miser: (("miser", "cegb"), ("miser",)) -> ("miser", "cegb")
@@ -174,24 +174,24 @@ def _joined(default: Any) -> Callable[[click.Context, click.Parameter, Any], Any
 
 
 def names_option(*names: str, **given: Any) -> Decorator:
-    """A list of names that belongs to one verb alone."""
+    """Return an option for a list of names that only one verb has."""
     how: dict[str, Any] = {"type": Written(NAMES), "metavar": "NAMES", "multiple": True}
     return click.option(*names, callback=_joined(()), **how | given)
 
 
 def budget_options(several: bool = True) -> Decorator:
-    """``--budget 10,20,40`` and ``--budget-kind`` as ``budgets``; or as ``budget``, one or None."""
+    """Parse ``--budget 10,20,40`` and ``--budget-kind`` into ``budgets``, or one ``budget``."""
 
     def read(context: click.Context, _: click.Parameter, text: str | None) -> Any:
         kind = context.meta["bench.budget_kind"]
         if text is None and kind != KINDS[0]:
-            raise UsageError(f"--budget-kind {kind} says what a --budget limits: give one")
+            raise UsageError(f"--budget-kind {kind} needs a --budget")
         with blaming("--budget"):
             found: tuple[Budget, ...] = () if text is None else as_budgets(text, kind)
         if several:
             return found
         if len(found) > 1:
-            raise UsageError(f"--budget {text}: write one budget here, as {found[0]}")
+            raise UsageError(f"--budget {text}: give one budget here, such as {found[0]}")
         return found[0] if found else None
 
     return together(
@@ -199,7 +199,7 @@ def budget_options(several: bool = True) -> Decorator:
             *("-b", "--budget", "budgets" if several else "budget"),
             metavar="COST,...",
             callback=read,
-            help="Costs per row; 'p95 20' or 'cap 20' is of that kind.",
+            help="Costs per row; 'p95 20' or 'cap 20' names the kind.",
         ),
         click.option(
             "--budget-kind",
@@ -209,14 +209,14 @@ def budget_options(several: bool = True) -> Decorator:
             is_eager=True,  # known when the budgets are read
             expose_value=False,
             callback=_remember,
-            help="What a budget bounds: the mean cost, that of 95% of rows, or of every row.",
+            help="Cost that a budget limits: the mean, or the cost of 95% of rows or of every row.",
         ),
     )
 
 
 def limit_options(several: bool = True) -> Decorator:
-    """The options by which a verb chooses a point, of which one may be given: ``--budget`` with its
-    kind, ``--keep`` and ``--quality``, as ``limits``, or as ``limit``, one or None."""
+    """Parse the options that choose a point into ``limits``, or one ``limit`` or None: ``--budget``
+    with its kind, ``--keep`` or ``--quality``; they exclude each other."""
 
     def joined(command: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(command)
@@ -228,7 +228,7 @@ def limit_options(several: bool = True) -> Decorator:
                 target = as_target(keep, reach)
             named = {"--budget": budgets, "--keep": keep, "--quality": quality}
             if len(both := [name for name, value in named.items() if value not in ((), None)]) > 1:
-                raise UsageError(f"{' and '.join(both)}: give one of them")
+                raise UsageError(f"{' and '.join(both)}: give only one of them")
             limits: tuple[Limit, ...] = budgets if target is None else (target,)
             if several:
                 return command(limits=limits, **given)
@@ -239,10 +239,10 @@ def limit_options(several: bool = True) -> Decorator:
             click.option(
                 "--keep",
                 metavar="SHARE",
-                help="The least cost that keeps this share of the reference's best quality: 99%.",
+                help="Least cost that keeps this share of the reference's best quality: 99%.",
             ),
             click.option(
-                "--quality", metavar="Q", help="The least cost that reaches quality Q, as 0.85."
+                "--quality", metavar="Q", help="Least cost that reaches quality Q, such as 0.85."
             ),
         )
         made: Callable[..., Any] = chosen_by(called)
@@ -255,7 +255,9 @@ def _quality(text: str) -> float:
     try:
         return float(text)
     except ValueError:
-        share = f": for a share of the reference's give --keep {text}" if "%" in text else ""
+        share = (
+            f": for a share of the reference's quality give --keep {text}" if "%" in text else ""
+        )
         raise UsageError(f"--quality {text!r} is not a number{share}") from None
 
 
@@ -264,12 +266,12 @@ def _remember(context: click.Context, option: click.Parameter, value: Any) -> No
 
 
 def _flag(*names: str, help: str) -> Decorator:
-    """A flag that is asked for by ``flag`` where it matters, not handed to the verb."""
+    """Return an option that code reads by ``flag``; the verb does not receive it."""
     return click.option(*names, is_flag=True, expose_value=False, callback=_remember, help=help)
 
 
 def flag(name: str) -> bool:
-    """True where the running verb was called with ``quiet``, ``verbose``, ``no_progress`` or
+    """True if the running verb was called with ``quiet``, ``verbose``, ``no_progress`` or
     ``debug``."""
     return bool(click.get_current_context().meta.get(f"bench.{name}"))
 
@@ -281,9 +283,9 @@ output_option = click.option(
     "-o", "--output", type=FILE, metavar="FILE", help="Write to this file instead of the terminal."
 )
 no_progress_option = _flag("--no-progress", help="Show no progress bars or lines.")
-quiet_option = _flag("-q", "--quiet", help="Show nothing but the result.")
+quiet_option = _flag("-q", "--quiet", help="Show only the result.")
 verbose_option = _flag("-v", "--verbose", help="Show more details.")
-# ``app`` reads it from the command line, so that it works where parsing fails
+# ``app`` reads it from the command line, so that it works even if parsing fails
 debug_option = _flag("--debug", help="Show the traceback of an error.")
 
 few_options = together(plugins_option, quiet_option, debug_option)
@@ -291,7 +293,7 @@ common_options = together(plugins_option, quiet_option, verbose_option, debug_op
 
 run_argument = click.argument("run", default="last", metavar="[RUN]", shell_complete=runs_named)
 
-# of a verb that does the work of a stored run again
+# options of verbs that repeat the work of a stored run
 stored_run_options = together(
     run_argument,
     request_option("workers"),
@@ -306,33 +308,33 @@ stored_run_options = together(
 
 
 def store_words(store: str | Path) -> str:
-    """The words that name this store in a command that is shown: quoted for the shell, none where
-    it is the usual one."""
+    """Return `` --store STORE`` for a displayed command, quoted for the shell; "" for the default
+    store."""
     return "" if Path(store) == STORE else f" --store {shell_word(str(store))}"
 
 
 def registry(plugins: Iterable[str] = (), data_dir: str = "") -> Registry:
-    """All installed plugins, those of ``-p``, and the user's own data sets."""
+    """Return a registry of installed plugins, modules of ``-p`` and the user's data sets."""
     from bench_core.datasets.user_datasets import open_registry
 
     return open_registry(plugins, data_dir)
 
 
 def find_plugins_here() -> None:
-    """Make modules of the current folder importable, without hiding installed ones."""
+    """Make modules of the current folder importable; installed modules take precedence."""
     if (here := str(Path.cwd())) not in sys.path:
         sys.path.append(here)
 
 
 def note(message: str) -> None:
-    """A line on stderr unless the verb is to be quiet; stdout holds the result alone."""
+    """Print a line on stderr unless ``--quiet``; stdout holds only the result."""
     if not flag("quiet"):
         complain(message)
 
 
 @contextmanager
 def noted_after(seconds: float, message: str) -> Iterator[None]:
-    """A ``note`` on work that takes longer than this."""
+    """Print a ``note`` if the work of the body takes longer than ``seconds``."""
     timer = Timer(seconds, (lambda _: None) if flag("quiet") else complain, [message])
     timer.daemon = True
     timer.start()
@@ -343,13 +345,13 @@ def noted_after(seconds: float, message: str) -> Iterator[None]:
 
 
 def warn(message: str) -> None:
-    """As ``complain``, of an exception at hand; with --debug that ends the command."""
+    """Complain about the current exception; with --debug raise it."""
     if flag("debug"):
         raise
     complain(message)
 
 
 def complain(message: str) -> None:
-    """A line on stderr, above a progress bar if there is one."""
-    if sys.stderr is not None:  # closed: print would take stdout
+    """Print a line on stderr, above a progress bar if there is one."""
+    if sys.stderr is not None:  # if None, print would use stdout
         print(one_line(message), file=sys.stderr, flush=True)

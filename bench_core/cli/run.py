@@ -1,5 +1,5 @@
-"""``bench run``, from data to leaderboard, ``report`` on it, and the verbs that do the work of a
-stored run again: ``audit``, ``reprice`` and ``rerun``."""
+"""``bench run`` and ``report``, and the verbs that repeat work of a stored run: ``audit``,
+``reprice`` and ``rerun``."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ if TYPE_CHECKING:
 
 CURVES = "curves"  # the report that --plot writes
 DIFFERS = 1
-_SHOWN = 5  # of the numbers that differ
+_SHOWN = 5  # differing numbers
 FIRST = "quickstart"  # the suite of a run without data
-FIRST_TAKES = "real data, about 20 s on two cores; a minute the first time, which compiles"
-GO_ON = "; the same command goes on from there"
+FIRST_TAKES = "real data, about 20 s on two cores; the first run compiles code and takes a minute"
+GO_ON = "; repeat the command to continue"
 
-# all options of a run but those of every verb
+# all options of a run except the common options of verbs
 run_options = options.together(
     options.request_options(RunRequest, "plugins"), options.no_progress_option
 )
 
 
 def asked_for(**given: Any) -> RunRequest:
-    """The request of a run. Where it names neither data nor suite, its data set is that of
-    ``datasets.toml`` in the current folder, or else the suite is ``FIRST``; a note says so."""
+    """Return the request of a run. Without data or suite it uses the data set of ``datasets.toml``
+    in the current folder, else the suite ``FIRST``; a note says so."""
     from bench_core.datasets.user_datasets import FILE, project_names
     from bench_core.planning.resolve_datasets import OF_FILES
 
@@ -53,12 +53,12 @@ def asked_for(**given: Any) -> RunRequest:
     if project:
         options.note(f"data set {project[0]} of {FILE}")
         return replace(asked, data=tuple(project))
-    options.note(f"suite {FIRST}, as no data are named: {FIRST_TAKES}")
+    options.note(f"no data given; running suite {FIRST}: {FIRST_TAKES}")
     return replace(asked, suite=FIRST)
 
 
 def request(*, store: Path, **given: Any) -> RunRequest:
-    """The request that the options of a verb make."""
+    """Return the request made by a verb's options."""
     return RunRequest(store=str(store), **given)
 
 
@@ -69,9 +69,9 @@ def request(*, store: Path, **given: Any) -> RunRequest:
 def run_command(output: Path | None, **given: Any) -> int:
     """Run learners on data and show the leaderboard.
 
-    What to run is a suite, or data sets or files of your own. Without either, it is the data set
-    of 'bench init' in this folder, or else five learners on real data (suite quickstart). Results
-    are kept in the store; what it already holds is not done again.
+    Give a suite, or data sets or files of your own. The default is the data set of 'bench init' in
+    this folder, or else five learners on real data (suite quickstart). Results are kept in the
+    store; finished work is not repeated.
 
     Examples:
       bench run
@@ -82,14 +82,14 @@ def run_command(output: Path | None, **given: Any) -> int:
       bench run -d breast-cancer -p my_module -l mine   a learner of the current folder
 
     Units: --timeout 90s, 10m or 2h; --memory 500MiB or 4GiB; costs are in the unit of the cost
-    file. Interrupt at any time: finished work is kept, and the same command does the rest.
+    file. You may interrupt at any time: finished work is kept; repeat the command to continue.
     """
     from bench_core.api.orchestration import carried_out, registry_of
     from bench_core.leaderboard.reports import report_for
 
     asked = asked_for(**given)
     registry = registry_of(asked)
-    report_for(registry, output)  # refused before hours are spent
+    report_for(registry, output)  # fail before hours of work
     with following(GO_ON) as show:
         result = carried_out(asked, registry, show)
     return show_result(registry, result, output)
@@ -97,7 +97,7 @@ def run_command(output: Path | None, **given: Any) -> int:
 
 @contextmanager
 def following(advice: str = "") -> Iterator[OnEvent]:
-    """The display of work on a run; where the user interrupts the work, the command ends."""
+    """Display the work on a run. If the user interrupts the work, the command ends."""
     from bench_core.api import Interrupted
     from bench_core.terminal.progress import progress
 
@@ -108,7 +108,7 @@ def following(advice: str = "") -> Iterator[OnEvent]:
 
             def shown(event: Event) -> None:
                 show(event)
-                if stopping:  # and the exception was lost
+                if stopping:  # the exception was lost
                     raise KeyboardInterrupt
 
             yield shown
@@ -119,8 +119,8 @@ def following(advice: str = "") -> Iterator[OnEvent]:
 
 @contextmanager
 def interruptible() -> Iterator[list[int]]:
-    """Take SIGTERM and SIGHUP for Ctrl-C, unless they are ignored. Yields the signals so far: an
-    exception that is raised in a callback from compiled code is lost."""
+    """Treat SIGTERM and SIGHUP as Ctrl-C unless they are ignored. Yields the signals received,
+    since an exception raised in a callback from compiled code is lost."""
     stopping: list[int] = []
 
     def stop(number: int, frame: object) -> None:
@@ -131,7 +131,7 @@ def interruptible() -> Iterator[list[int]]:
     numbers = [getattr(signal, name) for name in names if hasattr(signal, name)]
     if threading.current_thread() is not threading.main_thread():
         numbers = []  # only the main thread may handle signals
-    # nohup ignores SIGHUP: that stays so
+    # nohup ignores SIGHUP: keep it ignored
     usual = (signal.SIG_DFL, signal.default_int_handler)
     before = {n: was for n in numbers if (was := signal.getsignal(n)) in usual}
     try:
@@ -147,10 +147,10 @@ def interruptible() -> Iterator[list[int]]:
 def doing_again(
     advice: str, run: str, *, store: Path, plugins: Sequence[str], **given: Any
 ) -> Iterator[tuple[RunRequest, OnEvent]]:
-    """The request of a verb that does the work of a stored run again, and a display of events.
+    """Yield the request of a verb that repeats work of a stored run, and a display of events.
 
-    UsageError where the run was made with more plugins: no store, which may be somebody else's,
-    says what is imported.
+    Raises UsageError if the run had more plugins. A store, which may be somebody else's, must not
+    decide which code is imported.
     """
     from bench_core.results.store import Store
 
@@ -158,15 +158,15 @@ def doing_again(
     if lacking:
         flags = " ".join(f"-p {module}" for module in lacking)
         raise UsageError(
-            f"the run was made with {flags}, and a store by itself imports nothing: add {flags} "
-            "if the code is yours"
+            f"the run was made with {flags}; for safety a store imports no code: add {flags} "
+            "if you trust it"
         )
     with following(advice) as show:
         yield request(plugins=plugins, store=store, **given), show
 
 
 def show_result(registry: Registry, result: RunResult, output: Path | None) -> int:
-    """Write the report on a run that was carried out, and what to do next; the exit status."""
+    """Write the report of a run and the next commands; return the exit status."""
     from bench_core.leaderboard.reports import write_report
 
     verbose = options.flag("verbose")
@@ -185,17 +185,17 @@ def show_result(registry: Registry, result: RunResult, output: Path | None) -> i
 
 
 def summary(result: RunResult) -> str:
-    """Counts by status, reused trials, duration, and the store."""
+    """Return counts by status, reused trials, duration and the store."""
     counts = {**result.counts, "refused by the audit": len(result.audit_failures)}
-    reused = f" ({result.reused} of them from before)" if result.reused else ""
+    reused = f" ({result.reused} reused)" if result.reused else ""
     spent = f"in {duration(result.seconds)}, kept in {result.store}"
     return f"run {result.run}: {counted(counts) or 'no trials'}{reused} {spent}"
 
 
 def failures(result: RunResult) -> list[str]:
-    """One line for each trial that failed, and for each that the audit refused."""
+    """Return one line for each failed trial and each trial refused by the audit."""
     lines = [f"{status}: {title}: {one_line(error)}" for title, status, error in result.failures]
-    # a refused trial may be among the failures already
+    # a refused trial may already be among the failures
     named = {title for title, _, _ in result.failures}
     return lines + [f"audit failed: {t}" for t in result.audit_failures if t not in named]
 
@@ -207,7 +207,7 @@ def failures(result: RunResult) -> list[str]:
 @click.option(
     "--plot", type=options.FILE, metavar="FILE", help="Draw the curves in this file: .svg .pdf .png"
 )
-@click.option("--methods", is_flag=True, help="Show a paragraph on how the run was carried out.")
+@click.option("--methods", is_flag=True, help="Show a paragraph on the run's methods.")
 @options.store_option
 @options.common_options
 def report_command(
@@ -221,19 +221,19 @@ def report_command(
 ) -> int:
     """Show the leaderboard of RUN, or write it as a page, tables for papers, or a figure.
 
-    RUN is 'last', its number, its name or the beginning of it.
+    RUN is 'last', a run's number or the start of its name.
 
     Examples:
       bench report                      the last run, on the terminal
       bench report -o board.html        one self-contained page with the cost-quality curves
       bench report 3 -o board.tex       or .md, .csv, .json, .txt: tables of quality at budgets
-      bench report --budget 10,20,40    what learners reach at these costs
+      bench report --budget 10,20,40    quality of learners at these costs
       bench report --plot curve.pdf     or .svg, .png: the curves as a figure
-      bench report --methods            a paragraph on how the run was carried out
-      bench report | grep miser         without a terminal: one row a line, never cut
+      bench report --methods            a paragraph on the run's methods
+      bench report | grep miser         in a pipe: one row per line, never cut
 
-    Points are selected on validation, figures are from test. Costs are means per row, in the unit
-    of the data set's prices. The suffix of FILE chooses the format; plugins may add formats.
+    Operating points are chosen on validation; figures are from test. Costs are means per row, in
+    the unit of the data set's prices. FILE's suffix sets the format; plugins may add formats.
     """
     from bench_core.leaderboard.reports import finished, paragraph, report_for, write_report
     from bench_core.plugins import load_registry
@@ -243,7 +243,7 @@ def report_command(
     if plot is not None and plot.suffix.lower() not in figures:
         raise UsageError(f"--plot {plot}: a figure's name ends in {', '.join(figures)}")
     files: list[Path | None] = [one for one in (output, plot) if one is not None]
-    for file in files:  # all are refused before one is written
+    for file in files:  # check all before writing one
         report_for(registry, file)
     if methods:
         click.echo(paragraph(*finished(store, run)))
@@ -260,15 +260,15 @@ def report_command(
 @click.command("audit")
 @options.stored_run_options
 def audit_command(run: str, output: Path | None, **given: Any) -> int:
-    """Check RUN's costs: all its trials, every query, every operating point.
+    """Check RUN's costs: every trial, query and operating point.
 
     Examples:
       bench audit                 the last run
       bench audit 3 --workers 2
 
-    A trial is verified where each purchase is made from what was bought before it. The model is
-    asked again on demand, or cells that it did not buy are replaced; its answers must stay the
-    same. A learner that fails leaves the ranking, and the exit status is then 1.
+    The audit runs each model on demand, or replaces the cells that it did not buy. Its answers must
+    stay the same. A trial is verified if each purchase depends only on earlier purchases. A learner
+    that fails is not ranked, and the exit status is then 1.
     """
     from bench_core.api.orchestration import audited
 
@@ -276,7 +276,7 @@ def audit_command(run: str, output: Path | None, **given: Any) -> int:
     with doing_again("", run, **given) as (asked, show):
         result = audited(run, asked, show)
     replayed, refused = result.counts.get("ok", 0), len(result.audit_failures)
-    # a declared trial is listed among the failures, with the reason
+    # a declared trial is listed with the failures, with its reason
     declared = sum(status == "declared" for _, status, _ in result.failures)
     verdict = {"verified": replayed - refused - declared, "declared": declared}
     verdict |= {"failed the audit": refused}
@@ -290,25 +290,27 @@ def audit_command(run: str, output: Path | None, **given: Any) -> int:
 @options.request_option(
     "costs", required=True, type=str, help="A cost file, or the name of a cost model."
 )
-@options.names_option("-d", "--data", help="The run's data sets to bill; default: all of them.")
-@options.request_option("caps", help="Costs that no row may exceed, in the unit of the new costs.")
+@options.names_option("-d", "--data", help="Data sets of the run to bill; default: all.")
+@options.request_option(
+    "caps", help="Caps: costs that no row may exceed, in the unit of the new costs."
+)
 @options.stored_run_options
 def reprice_command(run: str, data: tuple[str, ...], output: Path | None, **given: Any) -> int:
-    """Bill RUN again under other costs, without training, and show the leaderboard.
+    """Bill RUN under other costs, without training, and show the leaderboard.
 
     Examples:
       bench reprice --costs mine.csv                the last run
       bench reprice 3 --costs per-query.json -o board.html
 
-    The stored models answer again and are audited; metrics stay as they are, costs are new.
-    Learners trained on the old costs: run again with --costs to see what they do with the new ones.
+    The stored models predict again and are audited; the metrics stay the same. Learners were
+    trained on the old costs: use 'bench run --costs' to train on the new costs.
     """
     from bench_core.api.orchestration import registry_of, repriced
     from bench_core.leaderboard.reports import report_for
 
     with doing_again(GO_ON, run, **given) as (asked, show):
         registry = registry_of(asked)
-        report_for(registry, output)  # refused before any work
+        report_for(registry, output)  # fail before any work
         result = repriced(run, data, asked, registry, show)
     return show_result(registry, result, output)
 
@@ -320,15 +322,15 @@ def reprice_command(run: str, data: tuple[str, ...], output: Path | None, **give
 @options.store_option
 @options.common_options
 def rerun_command(trial: str, **given: Any) -> int:
-    """Do TRIAL again: the same bits, or what differs and which ingredient changed.
+    """Repeat TRIAL and compare its numbers bit by bit.
 
     Examples:
-      bench rerun 3f9a1c            the trial whose name begins so
-      bench rerun 3f9a1c -p mine    one of a learner of the current folder
+      bench rerun 3f9a1c            the trial whose key starts with 3f9a1c
+      bench rerun 3f9a1c -p mine    a trial of a learner in the current folder
 
-    TRIAL is what 'bench export' and 'bench log' show as trial, or its beginning. The trial and the
-    fits under it are done from nothing in a store of their own. Exit status 1 where a number
-    differs.
+    TRIAL is a trial's key, as shown by 'bench export' and 'bench log', or its start. The trial and
+    its fits are repeated from scratch in a separate store. Changed code, data and libraries are
+    listed. The exit status is 1 if a number differs.
     """
     from bench_core.api.orchestration import rerun
 
@@ -340,9 +342,9 @@ def rerun_command(trial: str, **given: Any) -> int:
     for line in found.changed[:_SHOWN]:
         click.echo(f"  {line}")
     if found.ingredients:
-        click.echo("not as they were:" if found.same else "what made it, not as it was:")
+        click.echo("changed since:" if found.same else "possible causes, changed since:")
     for line in found.ingredients:
         click.echo(f"  {line}")
     if not (found.same or found.ingredients):
-        click.echo("nothing that is recorded differs: the learner itself is not repeatable")
+        click.echo("no recorded ingredient differs: the learner is not deterministic")
     return 0 if found.same else DIFFERS

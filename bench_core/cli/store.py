@@ -1,4 +1,4 @@
-"""``bench export``, ``log`` and ``remove``: what a store holds, for other programs and people."""
+"""``bench export``, ``log`` and ``remove``: export, inspect and delete a store's content."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 
 def _csv(frame: pd.DataFrame) -> bytes:
-    """A header and a line for each row; texts that would be formulas are quoted."""
-    # texts are categories, so each is looked at once
+    """Return a header and a line for each row; texts that look like formulas are quoted."""
+    # texts are categories, so each is checked once
     for name in frame.select_dtypes("category"):
         if any(no_formula(text) != text for text in frame[name].cat.categories):
             frame[name] = frame[name].astype(object).map(no_formula)
@@ -31,12 +31,12 @@ def _csv(frame: pd.DataFrame) -> bytes:
 
 
 def _json(frame: pd.DataFrame) -> bytes:
-    """A list of objects; what is missing is null, numbers keep all their digits."""
+    """Return a list of objects; missing values are null, numbers keep all digits."""
     import json
 
     import numpy as np
 
-    # numpy's numbers are none of JSON's
+    # JSON cannot encode numpy's numbers
     rows = frame.astype(object).where(frame.notna(), None).to_dict("records")
     lines = (json.dumps(row, default=np.generic.item, allow_nan=False) for row in rows)
     return "[\n{}\n]\n".format(",\n".join(lines)).encode()
@@ -66,7 +66,7 @@ WRITERS: dict[str, _Writer] = {"csv": _csv, "json": _json, "parquet": _parquet}
     type=click.Choice([*WRITERS]),
     help="Default: by the suffix of --output, else csv.",
 )
-@click.option("--features", is_flag=True, help="What is bought: shares of rows by sensor.")
+@click.option("--features", is_flag=True, help="Export purchases: share of rows by sensor.")
 @options.output_option
 @options.store_option
 @options.quiet_option
@@ -82,10 +82,10 @@ def export_command(
       bench export 3 --format json | head
       bench export --features -o shares.csv
 
-    One row for each trial, operating point and split; params and point are JSON. Column chosen says
-    best where validation chose the point, and what the search left open; column trial is what
-    'bench rerun' takes. With --features one row for each trial, point that a
-    budget may choose, and sensor: the share of test rows that buy it.
+    There is one row for each trial, operating point and split; params and point are JSON. Column
+    chosen is 'best' if validation chose the point, and notes a limit of the search; 'bench rerun'
+    takes column trial. With --features there is one row for each trial, point that a budget may
+    choose, and sensor: the share of test rows that buy it.
     """
     from bench_core.leaderboard.bought_sensors import shares
     from bench_core.results.marks import with_choices
@@ -95,7 +95,7 @@ def export_command(
     if chosen not in WRITERS:
         raise UsageError(f"{output}: end its name in .csv, .json or .parquet, or give --format")
     if chosen == "parquet" and output is None:
-        raise UsageError("parquet is no text: name a file with -o results.parquet")
+        raise UsageError("parquet is a binary format: name a file with -o results.parquet")
     opened = Store(store)
     if features:
         frame = shares(opened, run)
@@ -109,7 +109,7 @@ def export_command(
 
 @click.command("log")
 @options.run_argument
-@click.option("--failed", is_flag=True, help="Leave out attempts that ended well.")
+@click.option("--failed", is_flag=True, help="Show only attempts that did not succeed.")
 @options.output_option
 @options.store_option
 @options.debug_option
@@ -118,11 +118,11 @@ def log_command(run: str, failed: bool, output: Path | None, store: Path) -> int
 
     Examples:
       bench log                   the last run
-      bench log --failed          only what did not end well
+      bench log --failed          only attempts that did not succeed
       bench log 3 -o log.txt
 
-    A traceback begins with the frames of the plugin; the whole one, with bench_core and libraries,
-    follows below a line that marks the cut. Of an output the end is kept.
+    A traceback shows the plugin's frames first. The full traceback, with bench_core and libraries,
+    follows below a separating line. Only the end of a long output is kept.
     """
     from bench_core.results.store import Store
 
@@ -142,7 +142,7 @@ def log_command(run: str, failed: bool, output: Path | None, store: Path) -> int
 
 
 def attempt_lines(attempt: Attempt) -> list[str]:
-    """How one attempt ended, then its error, traceback and output."""
+    """Return lines on one attempt: status, error, traceback and output."""
     from bench_core.results.records import TRIAL_DIGITS
     from bench_core.terminal.progress import detail_lines
 
@@ -160,7 +160,7 @@ def attempt_lines(attempt: Attempt) -> list[str]:
 @click.argument("runs", nargs=-1, metavar="[RUN...]", shell_complete=options.runs_named)
 @click.option("--fits", is_flag=True, help="Remove fitted models and keep results.")
 @click.option("--cache", is_flag=True, help="Remove prepared data of all data sets.")
-@click.option("-n", "--dry-run", is_flag=True, help="Remove nothing, and show what would go.")
+@click.option("-n", "--dry-run", is_flag=True, help="Only show what would be removed.")
 @options.store_option
 @options.quiet_option
 @options.debug_option
@@ -169,16 +169,15 @@ def remove_command(
 ) -> None:
     """Remove runs, fitted models or prepared data.
 
-    RUNs are 'last', numbers, names or the beginnings of names.
+    A RUN is 'last', a run's number or the start of its name.
 
     Examples:
-      bench remove 3 4 --dry-run        what would go, and how large it is
+      bench remove 3 4 --dry-run        show what would be removed, and its size
       bench remove 3 4                  runs with their trials and fitted models
-      bench remove 3 --fits             its fitted models alone; results stay
-      bench remove --cache              all prepared data; they are made again when needed
+      bench remove 3 --fits             only fitted models; results stay
+      bench remove --cache              all prepared data; rebuilt when needed
 
-    What another run needs is kept: trials that it has too, and models that it was scored with.
-    'bench list runs' shows runs.
+    Trials and models that another run shares are kept. 'bench list runs' lists runs.
     """
     from rich.filesize import decimal
 
@@ -187,13 +186,13 @@ def remove_command(
     from bench_core.results.writer import open_writer, plan_removal
 
     if not runs and not cache:
-        raise UsageError("nothing to remove: name runs, or give --cache; 'bench list runs'")
+        raise UsageError("nothing to remove: name runs ('bench list runs'), or give --cache")
     verb = "would remove" if dry_run else "removed"
     if runs:
         kept = Store(store)
         what = plan_removal(kept, runs, fits_alone=fits)
         trials = "" if fits else f"{count(len(what.trials), 'trial')}, "
-        # while the files are there
+        # while the files exist
         models = f"{count(len(what.fits), 'fitted model')} ({decimal(what.size)})"
         if not dry_run:
             with open_writer(kept.path) as writer:
@@ -208,12 +207,12 @@ def remove_command(
 
 
 def prepared() -> list[Path]:
-    """The folders of prepared data that are there."""
+    """Return the existing folders of prepared data."""
     from bench_core.datasets.cache import cache_folder
 
     return [path for name in ("prepared", "kept") if (path := cache_folder() / name).is_dir()]
 
 
 def total(paths: Iterable[Path]) -> int:
-    """The bytes of those that are files."""
+    """Return the total size of the files among ``paths``, in bytes."""
     return sum(path.stat().st_size for path in paths if path.is_file())

@@ -6,14 +6,14 @@ An entry is a folder ``NAME-KEY``::
     train.X.npy  train.y.npy  train.queries.npy  train.multiplicity.npy   (valid., test. alike)
     train.frames.npy  train.widths.npy                                    where rows are pixels
 
-    shared/                                         what learners derive from its training rows
+    shared/                                         results that learners derive from training rows
 
-It is built under a temporary name and renamed, so that a folder of the final name is whole
-whatever was killed. One process at a time builds an entry, others wait for it. An entry whose files
-are missing or too short is built again; ``bench data verify`` compares all with their fingerprint.
+It is built under a temporary name and renamed. A folder of the final name is therefore complete,
+even if a process was killed. One process builds an entry; others wait for it. An entry whose files
+are missing or too short is rebuilt; ``bench data verify`` compares all with their fingerprint.
 
-Beside the entries are arrays and text that all folds of a data set share (``kept_arrays``):
-computing them for each fold would repeat the work, and measured values would differ by fold.
+Next to the entries are arrays and text that all folds of a data set share (``kept_arrays``).
+Computing them for each fold would repeat the work, and measured values would differ by fold.
 """
 
 import hashlib
@@ -45,12 +45,12 @@ from bench_core.splits import SPLITS, Splits
 
 FORMAT = 4
 META, SHARED = "meta.json", "shared"
-TRUTH = "truth."  # begins the names of the arrays of ``Splits.truth``
-# What ``META`` keeps of ``Splits`` as it is.
+TRUTH = "truth."  # prefix of the arrays of ``Splits.truth``
+# Fields of ``Splits`` that ``META`` stores unchanged.
 PLAIN = (*("classes", "class_names", "feature_names", "notes", "stand_in", "costs_assumed"),)
 _OURS = ("cautions", "pricing", "readers", "splitting", "user_data", "user_files")
-# What decides in bench_core which numbers are read; a data set that imports it is prepared anew
-# when it changes. FORMAT rises when other parts would give other arrays.
+# Modules of bench_core that decide which numbers are read. If one changes, data sets that import it
+# are prepared again. FORMAT rises when other code would give other arrays.
 READING = ("bench_core.costs.cost_", *(f"bench_core.datasets.{name}" for name in _OURS))
 
 Say = Callable[[str], None]
@@ -58,7 +58,7 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A whole entry of the cache: its folder and what it holds, memory-mapped."""
+    """A complete entry of the cache: its folder and its memory-mapped content."""
 
     path: Path
     splits: Splits
@@ -73,7 +73,7 @@ def prepare(
     cache_dir: str | Path | None = None,
     say: Say = lambda message: None,
 ) -> Prepared:
-    """The prepared splits of a data set, from the cache or made now.
+    """Return the prepared splits of a data set, from the cache or prepared now.
 
     ``say`` gets a line before work begins. Raises InputError for unusable files and for a
     cache folder that cannot be written.
@@ -85,7 +85,7 @@ def prepare(
         return Prepared(path, splits)
     lock = home / f".{path.name}.lock"
     with _writable(home, f"{home}: cannot keep prepared data"), locked(lock):
-        if _whole(path) is None:  # no other process has made it meanwhile
+        if _whole(path) is None:  # no other process has built it meanwhile
             say(f"preparing {dataset.name}")
             made = _made(dataset, source, size, fold, seed)
             # preparing may have fetched a file, which changes the entry's name
@@ -95,9 +95,9 @@ def prepare(
 
 
 def _made(dataset: Any, source: Source, size: str, fold: int, seed: int) -> Splits:
-    """What a data set prepares, complete and checked. Raises InputError naming the data set."""
+    """Prepare a data set, complete and checked. Raises InputError naming the data set."""
     with charging(f"data set {dataset.name}: its prepare"):
-        made = dataset.prepare(source, size, fold, seed)  # a plugin's code
+        made = dataset.prepare(source, size, fold, seed)  # plugin code
     wrong = shapes_fault(made)
     if not wrong:
         task = dataset_of(dataset).task
@@ -118,7 +118,7 @@ def _writable(folder: Path, what: str) -> Iterator[None]:
 
 
 def entry_name(dataset: Dataset, size: str, fold: int, seed: int, source: Source) -> str:
-    """The folder name of an entry: all that its arrays depend on."""
+    """Return an entry's folder name, made from everything that its arrays depend on."""
     about = dataset_of(dataset)
     asked = {"size": size, "fold": fold, "seed": seed}
     own: Any = fields(dataset) if is_dataclass(dataset) else ()
@@ -143,11 +143,10 @@ def _safe(name: str) -> str:
 def open_prepared(
     path: str | Path, rows: Sequence[str] = SPLITS, labels: Sequence[str] = SPLITS
 ) -> Splits:
-    """The splits in an entry, as read-only memory maps.
+    """Return the splits in an entry as read-only memory maps.
 
-    Splits that are not among ``rows`` are not opened and have none; labels of those that are not
-    among ``labels`` are not opened and are NaN. Raises InputError where a file is missing or too
-    short.
+    Splits not in ``rows`` are not opened and have no rows. Labels of splits not in ``labels`` are
+    not opened and are NaN. Raises InputError if a file is missing or too short.
     """
     path = Path(path)
     try:
@@ -179,7 +178,7 @@ def open_prepared(
         )
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise InputError(
-            f"{path}: not a whole set of prepared data ({error}); run again to rebuild it"
+            f"{path}: prepared data are incomplete ({error}); run again to rebuild them"
         ) from error
 
 
@@ -206,7 +205,7 @@ def _open_examples(path: Path, arrays: Sequence[str], split: str, labels: bool) 
 
 
 def _arrays(splits: Splits) -> Iterator[tuple[str, Array]]:
-    """All arrays of the splits, named "train.X", "train.y", ..."""
+    """Yield all arrays of the splits, named "train.X", "train.y", ..."""
     for name in SPLITS:
         examples: Examples = getattr(splits, name)
         for what, kind, array in (
@@ -224,7 +223,7 @@ def _arrays(splits: Splits) -> Iterator[tuple[str, Array]]:
 
 
 def fingerprint(splits: Splits) -> str:
-    """sha256 over the names, types, shapes and bytes of all arrays; prices do not enter."""
+    """Return a sha256 of the names, types, shapes and bytes of all arrays, without prices."""
     h = hashlib.sha256()
     for name, array in _arrays(splits):
         # little-endian, so that the same data have one fingerprint on every machine
@@ -235,21 +234,20 @@ def fingerprint(splits: Splits) -> str:
 
 
 def check_prepared(path: str | Path) -> None:
-    """Compare an entry with its fingerprint. Raises InputError where it is damaged, and removes
-    it."""
+    """Compare an entry with its fingerprint. A damaged entry is removed; raises InputError."""
     path = Path(path)
     splits = _whole(path)
     if splits is None or fingerprint(splits) != splits.fingerprint:
         with _writable(path.parent, f"{path}: cannot remove damaged data"):
             shutil.rmtree(path)
         raise InputError(
-            f"{path}: the prepared data have another fingerprint than when they were made, and "
-            "were removed; the same command prepares them again"
+            f"{path}: the prepared data differ from their fingerprint and were removed; "
+            "run again to rebuild them"
         )
 
 
 def prepared_entries(names: Sequence[str] = ()) -> list[Path]:
-    """The entries of data sets, or all."""
+    """Return the entries of the named data sets, or of all."""
     beginnings = {_safe(name) for name in names}
     folders = [path for path in (cache_folder() / "prepared").glob("[!.]*") if path.is_dir()]
     return sorted(p for p in folders if not names or p.name.rpartition("-")[0] in beginnings)
@@ -279,9 +277,9 @@ def kept_arrays(
     modules: Sequence[str],
     build: Callable[[], Mapping[str, Array]],
 ) -> Mapping[str, Array]:
-    """The arrays of that name as read-only maps, built unless they are there.
+    """Return the arrays of that name as read-only maps; build them if absent.
 
-    ``depends`` is JSON of all that decides them beside the source of ``modules``.
+    ``depends``: JSON of everything that decides them besides the source of ``modules``.
     """
     folder = _kept(name, depends, modules)
     with _writable(folder.parent, f"{folder}: cannot be kept"):
@@ -289,7 +287,7 @@ def kept_arrays(
 
 
 def kept_text(name: str, depends: Any, modules: Sequence[str], build: Callable[[], str]) -> Path:
-    """A file with the text of that name, as ``kept_arrays``; ``name`` has its suffix."""
+    """Return a file with the text of that name, as ``kept_arrays``; ``name`` has its suffix."""
     path = _kept(Path(name).stem, depends, modules).with_suffix(Path(name).suffix)
     with (
         _writable(path.parent, f"{path}: cannot be kept"),

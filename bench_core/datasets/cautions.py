@@ -1,4 +1,4 @@
-"""One-line notes on data that say little, whatever is learned from them."""
+"""One-line notes on data too small or too repetitive for reliable results."""
 
 import numpy as np
 
@@ -7,19 +7,19 @@ from bench_core.datasets.splitting import U64, hashed
 from bench_core.splits import Splits
 
 FEW_UNITS = 500
-"""The accuracy of fewer validation rows has a standard error of up to 2% and more."""
+"""With fewer validation rows, the standard error of accuracy may exceed 2%."""
 
 FEW_OF_A_CLASS = 10
 COPIES = 0.01
-"""Fewer copies, as a part of a split, are not worth a word."""
+"""Smallest share of copies in a split that gets a note."""
 FEW_VALUES = 20
-"""Rows whose features all have at most so many values may be equal by chance."""
+"""Rows whose features all have at most this many values may be equal by chance."""
 BLOCK = 1 << 14
 
 
 def cautions(splits: Splits) -> list[str]:
-    """Notes on the size of the validation split and of classes; the same for all folds, if the
-    data are."""
+    """Return notes on the sizes of the validation split and of classes; the same for all folds if
+    the data are the same."""
     valid, notes = splits.valid, []
     units, what = len(valid), "rows"
     if valid.queries is not None:
@@ -42,9 +42,9 @@ def cautions(splits: Splits) -> list[str]:
 
 
 def copied_rows(splits: Splits) -> list[str]:
-    """Notes on splits of which more than ``COPIES`` are rows of training, label included.
+    """Return notes on splits with a share above ``COPIES`` of training rows, label included.
 
-    Where features have few values, copies are as frequent by chance as among the training rows.
+    If features have few values, copies are expected by chance as often as among the training rows.
     """
     import pandas as pd
 
@@ -57,7 +57,7 @@ def copied_rows(splits: Splits) -> list[str]:
         error = (chance * (1 - chance) / max(len(part), 1)) ** 0.5  # standard
         if share > COPIES + chance + 4 * error:
             notes.append(
-                # one digit, so that folds say the same
+                # one digit, so that folds give the same note
                 f"about {float(f'{share:.1g}'):.0%} of {name} rows are copies of training rows, "
                 "label included; a query column keeps copies in one split"
             )
@@ -65,7 +65,7 @@ def copied_rows(splits: Splits) -> list[str]:
 
 
 def _hashes(examples: Examples) -> U64:
-    """64 bits (n,) for each row: a sum of its cells' bits, each times a factor of its own."""
+    """Return 64 bits (n,) per row: a sum of its cells' bits, each times its own factor."""
     factors = hashed(np.arange(examples.X.shape[1] + 1)) | np.uint64(1)
     found = np.empty(len(examples), dtype=np.uint64)
     for start in range(0, len(found), BLOCK):

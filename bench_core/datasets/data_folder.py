@@ -1,9 +1,9 @@
 """A data set's files: the publisher's relative paths under one folder, or files by URL.
 
-A file at a URL (``s3``, ``gs``, ``http(s)``, ``file``, ``memory``) is brought into the cache once
-per machine, and again where the server says that it is another (length, entity tag, time).
-``URL#sha256=SUM`` is checked, whenever it is fetched; what was prepared from a file is checked by
-its fingerprint. All goes through fsspec (extra ``remote``).
+A file at a URL (``s3``, ``gs``, ``http(s)``, ``file``, ``memory``) is fetched into the cache once
+per machine, and again if it changed on the server (length, entity tag, time). ``URL#sha256=SUM`` is
+checked at each fetch; data prepared from a file are checked by their fingerprint. All access goes
+through fsspec (extra ``remote``).
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ Answer = TypeVar("Answer")
 
 
 def name_of_url(url: str) -> str:
-    """The name of its file."""
+    """Return the file name in a URL."""
     return PurePosixPath(url.partition("#")[0].partition("?")[0]).name
 
 
 def url_folder(url: str) -> Path:
-    """Where what lies under a URL is kept on this machine."""
+    """Return the folder on this machine for files under a URL."""
     return cache_folder() / "remote" / digest(url)[:16]
 
 
 def mirror(url: str) -> Path:
-    """The folder that stands for one at a URL, which is noted in it."""
+    """Return the local folder that mirrors a URL; the URL is recorded in it."""
     folder = url_folder(url)
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -50,22 +50,22 @@ def mirror(url: str) -> Path:
 
 
 def mirrored(folder: Path) -> str:
-    """The URL that a folder stands for, or nothing."""
+    """Return the URL that a folder mirrors, or ""."""
     note = folder / NOTE
     return note.read_text() if note.is_file() else ""
 
 
 @cache
 def is_there(url: str) -> bool:
-    """Whether there is such a file; asked once per process. Raises InputError as ``fetched``."""
+    """True if the file exists; asked once per process. Raises InputError as ``fetched`` does."""
     return bool(_asked(url, lambda system, path: system.exists(path)))
 
 
 @cache
 def fetched(url: str, to: Path | None = None) -> Path:
-    """The file as it lies in the cache, fetched unless it is there; asked once per process.
+    """Return the file in the cache, fetched if absent; asked once per process.
 
-    Raises InputError in one line where it cannot be had, or is not that of the sum.
+    Raises InputError in one line if it cannot be fetched or has another sha256.
     """
     place, _, wanted = url.partition(_SUM)
     to = to or url_folder(place) / name_of_url(place)
@@ -74,7 +74,7 @@ def fetched(url: str, to: Path | None = None) -> Path:
         to.parent.mkdir(parents=True, exist_ok=True)
         with locked(to.with_name(f".{to.name}.lock")):
             about = dict(_asked(place, lambda system, path: system.info(path)))
-            # each kind of storage has other facts that change with a file's content
+            # the facts that change with a file's content depend on the kind of storage
             mark = {name: str(about[name]) for name in _MARKS if about.get(name) is not None}
             known = json.loads(note.read_text()) if note.is_file() and to.is_file() else {}
             if known.get("mark") != mark:
@@ -99,12 +99,12 @@ def _unwritable(path: Path, error: OSError) -> InputError:
 
 
 def _asked(url: str, ask: Callable[[Any, str], Answer]) -> Answer:
-    """What the file system of a URL answers. Raises InputError."""
+    """Return the answer of a URL's file system. Raises InputError."""
     try:
         from fsspec.core import url_to_fs
     except ImportError as error:
         remedy = "pip install 'budget-bench[remote]'"
-        raise InputError(f"{url}: fsspec is not installed, which reads URLs: {remedy}") from error
+        raise InputError(f"{url}: reading URLs needs fsspec: {remedy}") from error
     try:
         return ask(*url_to_fs(url))
     except ImportError as error:  # s3fs, gcsfs, aiohttp
@@ -115,8 +115,8 @@ def _asked(url: str, ask: Callable[[Any, str], Answer]) -> Answer:
 
 
 def data_folder(folder: str | Path | None = None) -> Path:
-    """``folder`` if given, else ``BENCH_DATA``, else the user's data folder of this platform; of a
-    URL the folder of the cache that stands for it."""
+    """Return ``folder`` if given, else ``BENCH_DATA``, else the platform's user data folder. For a
+    URL, return its mirror in the cache."""
     chosen = folder or os.environ.get("BENCH_DATA")
     if chosen and is_url(str(chosen)):
         return mirror(str(chosen))
@@ -131,10 +131,10 @@ def data_folder(folder: str | Path | None = None) -> Path:
 
 
 class DataFolder:
-    """A ``Source``: looks in a folder and up to two levels of its subfolders, but hidden ones.
+    """A ``Source`` that searches a folder and two levels of its subfolders, except hidden ones.
 
-    ``say`` gets lines on the progress of long work on its files; ``remedy`` stands in the error for
-    a file that is not there.
+    ``say`` gets lines on the progress of long work on its files. ``remedy`` is part of the error
+    for a missing file.
     """
 
     def __init__(
@@ -149,9 +149,9 @@ class DataFolder:
         self.remedy = remedy
 
     def find_folder(self, name: str) -> Path:
-        """The one folder of this path: absolute, in the current folder, or else in this one.
+        """Return the folder of this path: absolute, in the current folder, or else in this one.
 
-        Raises InputError where there is none, or more than one.
+        Raises InputError if there is no such folder, or more than one.
         """
         here = at_home(name)
         if here.is_dir():
@@ -161,10 +161,10 @@ class DataFolder:
         return _the_one(found, name, absent)
 
     def find(self, *names: str) -> Path:
-        """The one file that has one of these relative paths, packed (``.gz``) or not.
+        """Return the file with one of these relative paths, packed (``.gz``) or not.
 
-        Where the folder stands for a URL, it is fetched from there. Raises InputError where there
-        is none, saying which file to put where, or more than one, naming two of them.
+        If the folder mirrors a URL, the file is fetched from there. Raises InputError if there is
+        no such file, with the place to put it, or more than one, naming two of them.
         """
         if far := self._far(names):
             return fetched(f"{self.url}/{far}", self.folder / far)
@@ -176,11 +176,11 @@ class DataFolder:
         return _the_one(self._all(names), either, absent)
 
     def has(self, *names: str) -> bool:
-        """Whether ``find`` would succeed. Raises InputError for two matches."""
+        """True if ``find`` would succeed. Raises InputError for two matches."""
         return bool(self._far(names)) or bool(self._all(names) and self.find(*names))
 
     def _far(self, names: tuple[str, ...]) -> str:
-        """The first of these paths that is there under the URL, packed or not, or nothing."""
+        """Return the first of these paths that exists under the URL, packed or not, or ""."""
         for name in names if self.url else ():
             for spelling in _spellings(name):
                 if not Path(name).is_absolute() and is_there(f"{self.url}/{spelling}"):
@@ -197,7 +197,8 @@ class DataFolder:
         return sorted(found.values())
 
     def _below(self, name: str, wanted: Callable[[Path], bool]) -> list[Path]:
-        """What has this path in the folder or up to two levels below, but in hidden folders."""
+        """Return matches of this path in the folder and two levels below, hidden folders
+        excluded."""
         found = []
         for above in ("", "*/", "*/*/"):
             for path in self.folder.glob(above + glob.escape(name)):

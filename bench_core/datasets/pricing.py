@@ -24,17 +24,17 @@ from bench_core.errors import InputError, UsageError, charging, option, unknown
 from bench_core.splits import Splits
 
 Models = Mapping[str, type[CostModel]]
-# A cost file, the name of a cost model, what a file holds, or the cost model itself.
+# A cost file, the name of a cost model, the content of a file, or a cost model.
 Given = str | Path | CostFile | CostModel
 
 
 def with_costs(splits: Splits, given: Given, models: Models | None = None) -> Splits:
-    """The same data under the costs of a file (or of a cost model named in its place)."""
+    """Return the same data under the costs of a file or of a named cost model."""
     return splits.under(costs_for(splits, given, MODELS if models is None else models))
 
 
 def costs_for(splits: Splits, given: Given, models: Models) -> CostModel:
-    """The cost model that a file, or the name of a model, means for a data set.
+    """Return the cost model of a data set from a cost file or a model's name.
 
     Raises InputError in one line with the place and the remedy.
     """
@@ -45,7 +45,7 @@ def costs_for(splits: Splits, given: Given, models: Models) -> CostModel:
         raise InputError(f"{place}: prices of {costs.features} features for {len(splits.names)}")
     with charging(f"{place}: the surrogate of cost model {costs.name!r}"):
         prices = costs.surrogate(splits.train)
-    # Learners train on the surrogate: what it calls a sensor must be one on the bill.
+    # Learners train on the surrogate: its sensors must be the billed sensors.
     if not isinstance(prices, SensorPrices) or not same_sensors(costs, prices):
         raise InputError(
             f"{place}: the surrogate of cost model {costs.name!r} must be SensorPrices of the "
@@ -57,7 +57,7 @@ def costs_for(splits: Splits, given: Given, models: Models) -> CostModel:
 
 
 def _costs(splits: Splits, given: Given, models: Models) -> tuple[CostModel, str]:
-    """A cost model, and what messages call the place that it comes from."""
+    """Return a cost model, and the name of its source for messages."""
     if isinstance(given, CostModel):
         return given, "costs"
     file = given if isinstance(given, CostFile) else cost_text(given)
@@ -66,18 +66,18 @@ def _costs(splits: Splits, given: Given, models: Models) -> tuple[CostModel, str
 
 
 def same_sensors(one: CostModel, two: CostModel) -> bool:
-    """Whether two models' features need the same sensors."""
+    """True if the features of both models need the same sensors."""
     pairs = zip(needs_of(one), needs_of(two), strict=True)
     return one.sensors == two.sensors and all(np.array_equal(a, b) for a, b in pairs)
 
 
 def under_groups(splits: Splits, groups: Sequence[str], before: Splits | None = None) -> Splits:
-    """The same data, where the columns of a group, ``a,b,c:5`` or ``hist_*:5``, share one sensor;
-    without a cost it costs what each of them does.
+    """Return the same data, where the columns of a group, ``a,b,c:5`` or ``hist_*:5``, share one
+    sensor. A group without a cost costs as much as each of its columns.
 
-    The other columns keep their prices. ``before``: the data as they were, in these groups, before
-    they got costs; a model built on those prices holds them already. Raises UsageError, also where
-    the prices are not one for each column.
+    Other columns keep their prices. ``before``: the data in these groups before they got costs; a
+    cost model built on those prices already contains the groups. Raises UsageError for invalid
+    groups, and if columns do not have one price each.
     """
     if not groups:
         return splits
@@ -92,8 +92,8 @@ def under_groups(splits: Splits, groups: Sequence[str], before: Splits | None = 
         or own.sensors > len(columns)
     ):
         raise UsageError(
-            f"{option('group', groups[0])}: the costs have a model or groups of their own; write "
-            "this one there too, under the key 'shared'"
+            f"{option('group', groups[0])}: the cost file has its own model or groups; add "
+            "this group there, under the key 'shared'"
         )
     cost = np.array([own.sensor[list(needed)].sum() for needed in sensors])
     shared = []
@@ -114,17 +114,17 @@ def under_groups(splits: Splits, groups: Sequence[str], before: Splits | None = 
 
 
 def unit_prices(features: int, encodings: Sequence[ColumnEncoding] = ()) -> SensorPrices:
-    """A sensor that costs 1 for each feature, or for each column that features are made of."""
+    """Return a sensor of cost 1 for each feature, or for each raw column of the features."""
     prices = SensorPrices.additive(np.ones(len(encodings) or features))
     column = [k for k, own in enumerate(encodings) for _ in own.features]
     return prices.of_columns(column) if encodings else prices
 
 
 def by_transformer(splits: Splits, names: Iterable[str]) -> Splits:
-    """The same data, where the columns ``NAME__...`` of a transformer share one sensor, for those
-    ``names`` that are no columns. Sensors cost 1 then.
+    """Return the same data, where the columns ``NAME__...`` of a transformer share one sensor, for
+    ``names`` that are not columns. Each sensor then costs 1.
 
-    Raises UsageError where columns of a transformer stand apart.
+    Raises UsageError if the columns of a transformer are not adjacent.
     """
     made: list[ColumnEncoding] = []
     names = [name for name in names if name not in splits.columns]
@@ -141,7 +141,7 @@ def by_transformer(splits: Splits, names: Iterable[str]) -> Splits:
     known = [own.name for own in made]
     for name in names:
         if known.count(name) > 1:
-            raise UsageError(f"columns of {name!r} stand apart; put {name}__... side by side")
+            raise UsageError(f"columns of {name!r} are not adjacent; put {name}__... side by side")
     prices = unit_prices(len(splits.names), made)
     return replace(splits, encodings=tuple(made), prices=prices)
 
@@ -152,7 +152,9 @@ def _amount(group: str, text: str) -> float:
     except ValueError:
         amount = math.nan
     if not 0 <= amount < math.inf:
-        raise UsageError(f"{option('group', group)}: {text!r} is no cost; write COLUMN,COLUMN:COST")
+        raise UsageError(
+            f"{option('group', group)}: {text!r} is not a cost; write COLUMN,COLUMN:COST"
+        )
     return amount
 
 
@@ -164,7 +166,7 @@ def _matching(group: str, word: str, columns: Sequence[str]) -> list[int]:
 
 
 def to_json(costs: CostModel) -> dict[str, Any]:
-    """A cost model as a JSON document; numbers survive exactly."""
+    """Return a cost model as a JSON document; numbers are exact."""
     state = {
         name: {"array": value.tolist(), "dtype": value.dtype.str}
         if isinstance(value, np.ndarray)
@@ -175,7 +177,7 @@ def to_json(costs: CostModel) -> dict[str, Any]:
 
 
 def from_json(document: Mapping[str, Any]) -> CostModel:
-    """The inverse of ``to_json``."""
+    """Invert ``to_json``."""
     state = {
         name: np.array(value["array"], dtype=value["dtype"])
         if isinstance(value, Mapping) and set(value) == {"array", "dtype"}

@@ -1,4 +1,4 @@
-"""A description of a user's files, as a table of ``datasets.toml``, found by looking at them."""
+"""Inspection of a user's files, which writes their table of ``datasets.toml``."""
 
 import json
 import re
@@ -17,16 +17,16 @@ from bench_core.errors import option
 from bench_core.splits import Splits
 
 _COMMENT = (
-    "# written by 'bench init', used by 'bench run' in this folder; docs/data.md has all keys\n"
+    "# written by 'bench init', used by 'bench run' in this folder; docs/data.md lists all keys\n"
 )
-_NO_COSTS = '# costs = "prices.csv"  # a line feature,price for each; now every feature costs 1\n'
+_NO_COSTS = '# costs = "prices.csv"  # lines feature,price; without it every feature costs 1\n'
 
 
 def described(given: FileData, folder: Path) -> tuple[dict[str, Any], Splits]:
-    """The table of ``datasets.toml`` in ``folder`` for these files, and their splits.
+    """Return the table of ``datasets.toml`` in ``folder`` for these files, and their splits.
 
-    Columns of dates and decimal commas are read, other columns that cannot be used are dropped.
-    Raises InputError for files that cannot be used.
+    Dates and decimal commas are recognized; other unusable columns are dropped. Raises InputError
+    for unusable files.
     """
     own = given
     while True:
@@ -70,11 +70,11 @@ def _relative(path: Path, folder: Path) -> str:
 
 
 def as_toml(name: str, table: Mapping[str, Any]) -> str:
-    """The text of a table of ``datasets.toml``."""
+    """Return the text of a table of ``datasets.toml``."""
     lines = [f"{key} = {json.dumps(value, ensure_ascii=False)}\n" for key, value in table.items()]
     return f"{_COMMENT}[{name}]\n{''.join(lines)}{'' if 'costs' in table else _NO_COSTS}"
 
 
 def name_for(file: str) -> str:
-    """A name for a data set by its file: letters, digits, ``-`` and ``_``."""
+    """Return a data set's name made from its file: letters, digits, ``-`` and ``_``."""
     return re.sub(r"[^A-Za-z0-9_]+", "-", Path(file).name.partition(".")[0]).strip("-_") or "data"

@@ -1,8 +1,8 @@
-"""A data set's files: downloaded from its publisher by pooch, taken from the user's copy, verified.
+"""A data set's files: downloaded from its publisher by pooch, imported from a copy, verified.
 
-Files land in ``FOLDER/HOME``. They are put together in a hidden folder beside it, read by the data
-set's own loader, compared with its facts, and only then moved. Where a member of an archive is
-written is decided here, never by the archive: paths in it are compared, not followed.
+Files go to ``FOLDER/HOME``. They are first staged in a hidden folder next to it, read by the data
+set's loader and compared with its facts; only then they are moved. This module, never the archive,
+decides where a member is written: paths in archives are compared, not followed.
 """
 
 import shutil
@@ -27,17 +27,17 @@ from bench_core.splits import Splits
 
 SECONDS = 30.0  # without an answer
 CHUNK = 1 << 18  # bytes
-AGAIN = 2  # how often a transfer that failed is tried again
-# Called often, with the bytes done and in all (0: not known).
+AGAIN = 2  # retries of a failed transfer
+# Called often, with the bytes done and the total (0: unknown).
 Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, slots=True)
 class Download:
-    """One file that a publisher offers at ``url``, kept as ``file``.
+    """A publisher's file at ``url``, kept as ``file``.
 
-    ``sha256`` and ``bytes`` are checked where they are known. ``members`` names what an archive
-    (zip, tar, tar.gz) holds: path in it -> path under the data set's folder.
+    ``sha256`` and ``bytes`` are checked if known. ``members`` of an archive (zip, tar, tar.gz):
+    path in it -> path under the data set's folder.
     """
 
     url: str
@@ -48,13 +48,13 @@ class Download:
 
 
 def from_uci(number: int, archive: str, *files: str, bytes: int = 0) -> tuple[Download, ...]:
-    """A zip of UCI's repository, the files of which keep their names."""
+    """Return the download of a UCI zip whose files keep their names."""
     url = f"https://archive.ics.uci.edu/static/public/{number}/{archive}"
     return (Download(url, archive, bytes=bytes, members={name: name for name in files}),)
 
 
 class _Bar:
-    """What pooch takes for a progress bar."""
+    """Progress bar in the form that pooch expects."""
 
     def __init__(self, progress: Progress) -> None:
         self.progress, self.total, self.done = progress, 0, 0
@@ -67,7 +67,7 @@ class _Bar:
         self.done = 0
 
     def close(self) -> None:
-        """Nothing is shown here."""
+        """Do nothing."""
 
 
 def fetch(
@@ -76,10 +76,10 @@ def fetch(
     progress: Progress = lambda done, total: None,
     remedy: str = "",
 ) -> Path:
-    """The file in ``folder``, fetched unless it is there.
+    """Return the file in ``folder``, fetched if absent.
 
-    Raises InputError where there is no network, where the answer is not the expected file, and
-    where the folder cannot be written; it ends with ``remedy``, what to do by hand.
+    Raises InputError, ending with ``remedy``, if there is no network, the answer is not the
+    expected file, or the folder cannot be written.
     """
     import pooch
     from requests import RequestException
@@ -103,12 +103,12 @@ def fetch(
         raise InputError(f"{to}: cannot be written ({error.strerror or error})") from error
     else:
         return to
-    remedy = remedy or f"get it by hand and put it at {to}"
+    remedy = remedy or f"download it yourself to {to}"
     raise InputError(f"{download.url}: {one_line(reason, 300)}; try again, or {remedy}")
 
 
 def check_file(path: Path, sha256: str = "", size: int = 0) -> None:
-    """Raise ValueError unless the file has this size and sha256, each where it is known."""
+    """Raise ValueError unless the file has this size and sha256, as far as they are known."""
     import pooch
 
     found = path.stat().st_size
@@ -121,8 +121,8 @@ def check_file(path: Path, sha256: str = "", size: int = 0) -> None:
 def unpack(archive: Path, members: Mapping[str, str], folder: Path) -> None:
     """Write each member (path in the archive, with or without leading folders) to ``folder``.
 
-    Raises InputError for what is no archive, damaged, encrypted, lacks a member as a plain file or
-    holds it twice.
+    Raises InputError if it is not an archive, is damaged or encrypted, lacks a member as a plain
+    file, or contains it twice.
     """
     damaged = (zipfile.BadZipFile, tarfile.TarError, EOFError, zlib.error, NotImplementedError)
     try:
@@ -144,7 +144,7 @@ def unpack(archive: Path, members: Mapping[str, str], folder: Path) -> None:
 
 
 def _contents(archive: Path, held: ExitStack) -> dict[str, Callable[[], IO[bytes]]]:
-    """The plain files of an archive, each with what opens it."""
+    """Return the plain files of an archive, each with a function that opens it."""
     if zipfile.is_zipfile(archive):
         z = held.enter_context(zipfile.ZipFile(archive))
         return {i.filename: partial(z.open, i) for i in z.infolist() if not i.is_dir()}
@@ -161,17 +161,16 @@ def _contents(archive: Path, held: ExitStack) -> dict[str, Callable[[], IO[bytes
 
 
 Say = Callable[[str], None]
-WORK = ".fetching-"  # begins the name of the hidden folder of what is not finished
+WORK = ".fetching-"  # prefix of the hidden staging folder
 ARCHIVES = (".zip", ".tar", ".tar.gz", ".tgz")
 
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """Of the whole set (profile ``paper``, fold 0, seed 0), each where it is known.
+    """Known facts of the full data set (profile ``paper``, fold 0, seed 0).
 
-    ``rows`` of train, valid and test (0: not known), or of all three together; ``features``;
-    ``labels``: how many rows of the three splits together have each label; ``low`` and ``high``
-    bound all cells that are not missing.
+    ``rows``: of train, valid and test (0: unknown), or their total. ``labels``: rows with each
+    label in all splits together. ``low`` and ``high`` bound all cells that are not missing.
     """
 
     rows: tuple[int, ...] = ()  # of train, valid, test
@@ -181,7 +180,7 @@ class Facts:
     high: float = np.inf
 
     def faults(self, splits: Splits) -> list[str]:
-        """What does not fit, in words; empty where all does."""
+        """Return the differences in words, [] if there are none."""
         parts = (splits.train, splits.valid, splits.test)
         rows = tuple(map(len, parts)) if len(self.rows) == 3 else (sum(map(len, parts)),)
         features = splits.train.X.shape[1]
@@ -206,31 +205,31 @@ def _slashed(numbers: tuple[int, ...]) -> str:
 
 
 def home_of(dataset: Dataset) -> str:
-    """The folder of a data set's files in the data folder."""
+    """Return the folder of a data set's files in the data folder."""
     return dataset_of(dataset).home or dataset.name
 
 
 def remedy(dataset: Dataset) -> str:
-    """What to do about a file that is not there, as a part of a message."""
+    """Return the remedy for a missing file, as part of a message."""
     dataset = dataset_of(dataset)
     if dataset.downloads:
-        return f"say 'bench data fetch {dataset.name}'"
+        return f"run 'bench data fetch {dataset.name}'"
     if dataset.homepage:
-        return f"put it there ('bench show {dataset.name}' says where it comes from)"
+        return f"put it there ('bench show {dataset.name}' shows where it comes from)"
     return "put it there"
 
 
 def is_there(dataset: Dataset, source: Source) -> bool:
-    """Whether the loader finds what it needs."""
+    """True if the loader finds its files."""
     return bool(dataset_of(dataset).complete(source))
 
 
 def fetch_dataset(
     dataset: Dataset, source: DataFolder, say: Say, progress: Progress = lambda done, total: None
 ) -> None:
-    """Download, unpack, verify and put in place.
+    """Download, unpack, verify and move to the data folder.
 
-    Raises UsageError where there is nothing to download, InputError where it fails.
+    Raises UsageError if there is nothing to download, InputError if it fails.
     """
     dataset = dataset_of(dataset)
     if not dataset.downloads:
@@ -246,7 +245,7 @@ def fetch_dataset(
 
 
 def import_dataset(dataset: Dataset, taken: Path, source: DataFolder, say: Say) -> None:
-    """Copy the files from a folder, a file or an archive of the user's; verify; put in place."""
+    """Copy the files from a user's folder, file or archive, verify them and move them in place."""
     dataset = dataset_of(dataset)
     if not dataset.files or dataset.place:
         raise UsageError(_nothing_to_fetch(dataset))
@@ -260,7 +259,7 @@ def import_dataset(dataset: Dataset, taken: Path, source: DataFolder, say: Say) 
             for name in inside:
                 if given.has(name):
                     _copy(given.find(name), home / name)
-            if not is_there(dataset, DataFolder(home.parent)):  # archives, not unpacked
+            if not is_there(dataset, DataFolder(home.parent)):  # packed archives
                 for file in filter(given.has, members):
                     unpack(given.find(file), members[file], home)
         elif taken.name.endswith(ARCHIVES) and taken.name not in dataset.files:
@@ -283,7 +282,7 @@ def import_dataset(dataset: Dataset, taken: Path, source: DataFolder, say: Say) 
 
 
 def verify_dataset(dataset: Dataset, source: DataFolder, say: Say) -> list[tuple[str, ...]]:
-    """(file, bytes, sha256 "as published", "not known") for each file, after reading them.
+    """Read each file and return (file, bytes, sha256 "as published" or "not known") for each.
 
     Raises InputError for the first fault: a missing file, another sha256, unreadable content, other
     numbers of rows, labels or values.
@@ -302,19 +301,19 @@ def verify_dataset(dataset: Dataset, source: DataFolder, say: Say) -> list[tuple
 
 
 def _again(dataset: CompleteDataset) -> str:
-    """How to replace files that are wrong, as the end of a message."""
+    """Return the remedy for wrong files, as the end of a message."""
     if dataset.downloads:
-        return f"say 'bench data fetch {dataset.name} --again'"
+        return f"run 'bench data fetch {dataset.name} --again'"
     return f"correct {dataset.place}" if dataset.place else "get it again"
 
 
 def _by_hand(dataset: CompleteDataset) -> str:
-    """How a person gets the files, as the end of a message."""
+    """Return the manual way to get the files, as the end of a message."""
     if dataset.place:
         return f"put it there, or correct {dataset.place}"
     where = f" from {dataset.homepage}" if dataset.homepage else ""
     return (
-        f"get {', '.join(dataset.files)}{where} and say 'bench data import {dataset.name} FOLDER'"
+        f"get {', '.join(dataset.files)}{where} and run 'bench data import {dataset.name} FOLDER'"
     )
 
 
@@ -347,7 +346,7 @@ def _check(dataset: CompleteDataset, path: Path, sha256: str) -> None:
 
 
 def _present(dataset: CompleteDataset, source: DataFolder) -> Iterator[tuple[Path, str]]:
-    """The files that are there, packed or not, each with the sum known for it, "" for none."""
+    """Yield the present files, packed or not, each with its known sha256, "" if unknown."""
     for name in dataset.files:
         if source.has(name):
             path = source.find(name)
@@ -357,14 +356,13 @@ def _present(dataset: CompleteDataset, source: DataFolder) -> Iterator[tuple[Pat
 
 @contextmanager
 def _staged(dataset: CompleteDataset, source: DataFolder, say: Say, origin: str) -> Iterator[Path]:
-    """A temporary folder for the files; when the block ends well they are verified and move into
-    the data folder. Errors name the ``origin`` of the files: the folder is gone when they are
-    read."""
+    """Yield a temporary folder for the files. If the block succeeds, they are verified and moved
+    into the data folder. Errors name the files' ``origin``, as the folder is deleted by then."""
     home = source.folder / home_of(dataset)
     for name in dataset.files:
         if source.has(name) and home not in source.find(name).parents:
             raise InputError(
-                f"{source.find(name)}: already there; remove it first, or say "
+                f"{source.find(name)}: already there; remove it first, or run "
                 f"'bench data verify {dataset.name}'"
             )
     try:
@@ -393,7 +391,7 @@ def _staged(dataset: CompleteDataset, source: DataFolder, say: Say, origin: str)
 
 
 def _copy(path: Path, to: Path) -> None:
-    """Copy a file, which stays packed or not."""
+    """Copy a file without packing or unpacking it."""
     to = to.with_name(to.name.removesuffix(".gz") + (".gz" if path.suffix == ".gz" else ""))
     to.parent.mkdir(parents=True, exist_ok=True)
     shutil.copyfile(path, to)

@@ -1,7 +1,7 @@
-"""Data in memory through a ColumnTransformer of scikit-learn, fitted on the training rows.
+"""Data in memory, transformed by a ColumnTransformer of scikit-learn.
 
-The columns that one of its transformers makes share one sensor, which has the transformer's name.
-Columns that it passes through keep their names and are sensors of their own.
+It is fitted on the training rows. Columns made by one of its transformers share a sensor, named
+after the transformer. Columns passed through keep their names and have their own sensors.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ def transformer_splits(
     test: Any = None,
     **how: Any,
 ) -> Splits:
-    """As ``array_splits`` of what ``transformer`` makes of X: a ColumnTransformer, or a Pipeline
-    that has one. It is fitted on the training rows. Raises InputError and UsageError."""
+    """Return ``array_splits`` of X transformed by ``transformer``: a ColumnTransformer, or a
+    Pipeline with one, fitted on the training rows. Raises InputError and UsageError."""
     import pandas as pd
 
     steps, columns = column_transformer(transformer)
@@ -82,7 +82,7 @@ def transformer_splits(
 
 
 def _joined(rows: Mapping[str, Sequence[Any]], k: int) -> Any:
-    """The labels or ids of all parts, None where there are none."""
+    """Join the labels or ids of all parts; None if there are none."""
     import pandas as pd
 
     if rows["train"][k] is None:
@@ -94,8 +94,8 @@ def _joined(rows: Mapping[str, Sequence[Any]], k: int) -> Any:
 def _taken_out(
     name: str, X: Any, y: Any, queries: Any, split: Any, drop: Any
 ) -> tuple[pd.DataFrame, list[Any]]:
-    """The frame of a part without the columns that are labels, ids, splits or dropped, and those
-    three."""
+    """Return a part's frame without the columns of labels, ids, splits and dropped columns; and its
+    labels, ids and splits."""
     frame, _ = data_frame(X, name)
     values: list[Any] = []
     for what, own in (("y", y), ("queries", queries), ("split", split)):
@@ -107,9 +107,9 @@ def _taken_out(
 
 
 def column_transformer(given: Any) -> tuple[Any, Any]:
-    """A copy that can be fitted, without an estimator at its end, and the ColumnTransformer in it.
+    """Return an unfitted copy without a final estimator, and the ColumnTransformer in it.
 
-    Raises UsageError where there is none.
+    Raises UsageError if there is no ColumnTransformer.
     """
     from sklearn.base import clone
     from sklearn.compose import ColumnTransformer
@@ -131,7 +131,7 @@ def column_transformer(given: Any) -> tuple[Any, Any]:
 
 
 def _names(steps: Any, columns: Any) -> tuple[list[str], list[str]]:
-    """The name of each column made, and the transformers that make some."""
+    """Return the name of each column made, and the transformers that make columns."""
     fitted = {name: own for name, own, _ in columns.transformers_}
     passed = {name for name, own, _ in columns.transformers if own == PASSED}
     passed |= {"remainder"} if columns.remainder == PASSED else set()
@@ -140,7 +140,7 @@ def _names(steps: Any, columns: Any) -> tuple[list[str], list[str]]:
         width = block.stop - block.start
         try:
             own = [str(name) for name in fitted[owner].get_feature_names_out()]
-        except (AttributeError, KeyError, ValueError):  # a transformer of the user may not say
+        except (AttributeError, KeyError, ValueError):  # a user's transformer may lack names
             own = [str(k + 1) for k in range(width)]
         names += own[:width] if owner in passed else [f"{owner}__{name}" for name in own[:width]]
         owners += [owner] if width and owner not in passed else []
@@ -162,7 +162,7 @@ def _names(steps: Any, columns: Any) -> tuple[list[str], list[str]]:
 
 @contextmanager
 def blamed(what: str) -> Iterator[None]:
-    """Errors of a user's transformers in one line."""
+    """Turn errors of a user's transformers into one line."""
     try:
         yield
     except Exception as error:

@@ -1,7 +1,7 @@
 """A user's own data in memory: arrays, data frames, series and mappings of columns.
 
 They become the same parts as files (``user_data``). Columns without names are ``x0``, ``x1``, ...
-Rows of a query are put together, queries in the order in which they first come.
+Rows are grouped by query, with queries in order of first appearance.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 
 
 class InMemory:
-    """Splits, one for each fold, as a data set: prepared data keep them under a digest of all that
-    they hold."""
+    """Splits, one for each fold, as a data set. The cache keeps them under a digest of their
+    content."""
 
     files = ()
 
@@ -42,11 +42,11 @@ class InMemory:
         self.depends_on = ("fold",) if self.folds > 1 else ()
 
     def prepare(self, source: Source, size: str, fold: int, seed: int) -> Splits:
-        """The splits that it was made of."""
+        """Return the splits of a fold."""
         return self.splits[fold]
 
     def stamp(self, source: Source) -> str:
-        """A digest of arrays, names, prices, task and notes."""
+        """Return a digest of arrays, names, prices, task and notes."""
         return digest([_contents(own) for own in self.splits])
 
 
@@ -74,17 +74,16 @@ def array_splits(
     decimal: str = "",
     dates: bool = False,
 ) -> Splits:
-    """The splits of data in memory, where every feature costs 1.
+    """Return the splits of data in memory, where every feature costs 1.
 
-    ``X`` (n, d) numbers, NaN = missing, and of a frame also columns of text or categories, which
-    become numbers as those of files do; ``y`` (n,) numbers or text; ``queries`` (n,) ids; ``split``
-    (n,) of the words train, valid and test. Of a frame or a mapping of columns the three may be
-    names of columns. ``valid`` and ``test`` are pairs (X, y), with ids (X, y, queries), or, where
-    ``y`` is a column's name, frames like ``X``. Columns of ``drop`` are left out; ``shares``,
-    ``turn``, ``keep`` and ``positive`` are as in ``splits_of``, a ``decimal`` comma and ``dates``
-    as in files. Cells that a sparse matrix does not
-    store are 0, or NaN if ``unwritten`` is "missing"; a stored 0 is a number. Raises InputError, in
-    one line, for what cannot be used.
+    ``X`` (n, d): numbers, NaN = missing; a frame may also have columns of text or categories, which
+    are encoded as in files. ``y`` (n,): numbers or text. ``queries`` (n,): ids. ``split`` (n,): the
+    words train, valid and test. These three may be column names of a frame or mapping. ``valid``
+    and ``test``: pairs (X, y), triples (X, y, queries), or, if ``y`` is a column's name, frames
+    like ``X``. Columns of ``drop`` are left out. ``shares``, ``turn``, ``keep`` and ``positive``
+    are as in ``splits_of``, a ``decimal`` comma and ``dates`` as in files. Cells not stored in a
+    sparse matrix are 0, or NaN if ``unwritten`` is "missing"; a stored 0 is a number.
+    Raises InputError, in one line, for unusable data.
     """
     form = decimal, dates
     given = {"train": _part("X", "y", _dense(X, unwritten), y, queries, split, drop, form, keep)}
@@ -107,8 +106,8 @@ def _part(
     name: str, label: str, X: Any, y: Any, queries: Any, split: Any, drop: Sequence[str],
     form: tuple[str, bool], keep: Sequence[str] = (),
 ) -> TablePart:  # fmt: skip
-    """One part; ``name`` and ``label`` are what messages call X and y."""
-    frame, named = data_frame(X, name)  # whether columns have names
+    """Return one part. ``name`` and ``label`` are the names of X and y in messages."""
+    frame, named = data_frame(X, name)  # named: columns have names
     given = {f"drop {column}": column for column in drop}
     given |= {"y": y, "queries": queries, "split": split}
     wanted = {what: value for what, value in given.items() if isinstance(value, str)}
@@ -153,7 +152,7 @@ def _part(
 
 
 def _dense(X: Any, unwritten: str) -> Any:
-    """A sparse matrix as an array, anything else as it is."""
+    """Return a sparse matrix as an array, anything else unchanged."""
     if not hasattr(X, "toarray"):
         return X
     cells = X.toarray()
@@ -165,11 +164,11 @@ def _dense(X: Any, unwritten: str) -> Any:
 
 
 def data_frame(X: Any, name: str) -> tuple[pd.DataFrame, bool]:
-    """X as a data frame, and whether its columns have names of their own."""
+    """Return X as a data frame, and True if its columns have names."""
     import pandas as pd
 
     if isinstance(X, Mapping) and hasattr(X, "target"):
-        raise InputError(f"{name} is a whole data set; give X.data and X.target as X and y")
+        raise InputError(f"{name} is a Bunch; give X.data and X.target as X and y")
     X = pandas_of(_filled(X))
     if isinstance(X, pd.Series):
         raise InputError(f"{name} is one column; give a table: {name}.to_frame()")
@@ -190,7 +189,7 @@ def data_frame(X: Any, name: str) -> tuple[pd.DataFrame, bool]:
 
 
 def _filled(values: Any) -> Any:
-    """Masked cells of an array are missing."""
+    """Replace masked cells of an array by missing values."""
     if not np.ma.isMaskedArray(values) or values.dtype.names:
         return values
     plain = values.dtype.kind in "biuf"
@@ -199,7 +198,7 @@ def _filled(values: Any) -> Any:
 
 
 def row_values(values: Any, name: str, n: int) -> pd.Series[Any]:
-    """One value for each of ``n`` rows."""
+    """Return one value for each of ``n`` rows."""
     import pandas as pd
 
     values = values.index() if isinstance(values, Queries) else _filled(_dense(values, ""))
@@ -219,8 +218,8 @@ def row_values(values: Any, name: str, n: int) -> pd.Series[Any]:
 
 
 def grouped_rows(queries: Any, n: int) -> tuple[IntArray, Queries | None]:
-    """An order of ``n`` rows in which queries are whole, and the queries. InputError for ids that
-    are not one for each row."""
+    """Return an order of ``n`` rows that groups queries, and the queries. Raises InputError unless
+    there is one id for each row."""
     import pandas as pd
 
     if queries is None:
@@ -228,5 +227,5 @@ def grouped_rows(queries: Any, n: int) -> tuple[IntArray, Queries | None]:
     ids = DataColumn(
         row_values(queries, "queries", n), "", "queries", lambda row: f"queries, row {row}"
     )
-    number, _ = pd.factorize(ids.texts())  # queries in the order in which they first come
+    number, _ = pd.factorize(ids.texts())  # queries in order of first appearance
     return np.argsort(number, kind="stable"), Queries.from_sizes(np.bincount(number))

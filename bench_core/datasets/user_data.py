@@ -1,23 +1,23 @@
 """A user's own data, from files or memory, as the splits of a data set.
 
 A table (or an SVMlight file) becomes a ``Part``: features, labels, queries. ``splits_of`` gives all
-parts the same columns, cuts off those that are not there, encodes text, and settles the task.
+parts the same columns, makes missing parts, encodes text, and determines the task.
 
-Splits. With ``--split COLUMN`` that column holds ``train``, ``valid`` or ``test``. Otherwise a part
-that is not given is cut off the first one by a hash of the query (of the row number where there
-are no queries), which depends on nothing else: with neither part 60% train, 20% valid, 20% test
-(or ``shares``); with one of them given a quarter of the first part makes the other. With ``folds``
-k folds, the hash turns by 1/k from fold to fold, so that no two test splits overlap.
+Splits. With ``--split COLUMN`` that column holds ``train``, ``valid`` or ``test``. Otherwise
+missing parts are cut off the first part by a hash of the query, or of the row number without
+queries. If both are missing: 60% train, 20% valid, 20% test (or ``shares``). If one is missing, it
+gets a quarter of the first part. With ``folds`` of k, the hash is rotated by 1/k from fold to fold,
+so that test splits never overlap.
 
-Text. A column of at most ``ONE_HOT`` different texts in the training rows becomes one column of 0
-and 1 for each of them (``sex=f``), another one a column of codes, 0 for the most frequent text. No
-label is looked at. All columns made of one are read by one sensor. A missing cell is missing in
-all of them; a text of no training row is 0 everywhere, or a missing code.
+Text. A column with at most ``ONE_HOT`` different texts in the training rows is one-hot encoded
+(``sex=f``). Other columns of text become codes, 0 for the most frequent text. Labels are not used.
+All features of a column share one sensor. A missing cell is missing in all of them; an unseen text
+is 0 in all of them, or a missing code.
 
-Task, where it is not given: queries make it ranking; two different labels binary; text, or at
-most 20 different whole numbers, multi-class; else regression. The training rows decide. Classes
-are their labels, numbered in sorted order; another label in validation or test is an error. Every
-feature costs 1 unless there is a cost file.
+Task, unless given: ranking if there are queries; binary for two labels; multi-class for text or at
+most 20 different integers; else regression. The training rows decide. Classes are their labels in
+sorted order; another label in validation or test is an error. Every feature costs 1 without a cost
+file.
 """
 
 from __future__ import annotations
@@ -55,14 +55,14 @@ from bench_core.splits import MOST_CLASSES, SPLITS, Splits, task_of_labels
 if TYPE_CHECKING:
     import pandas as pd
 
-# How the note begins that says which parts were cut off, and how.
+# Start of the note on parts that were cut off.
 CUT = "split: "
 
 APART = "float32 does not tell its values apart"
 MERGED = f"{APART}, so some become one"
 ONE_HOT = 12
-LARGEST_GRADE = 1000.0  # the gain 2^grade of a larger one is no float64
-# Of fewer rows a column may number them by chance or on purpose.
+LARGEST_GRADE = 1000.0  # the gain 2^grade of a larger one overflows float64
+# With fewer rows, a column may number them by chance or on purpose.
 SMALLEST = 50
 WORDS = {
     "train": "train", "training": "train", "valid": "valid", "validation": "valid",
@@ -74,11 +74,10 @@ WORDS = {
 class Part:
     """Rows of one file or table.
 
-    ``frame`` (n, d) holds the features: a column of float32 for numbers, of float64 where that
-    merges them, another kind for text, where "" is a missing cell. ``labels`` (n,) are float64 or
-    text. ``unit`` uint64 is one hash per query, or per row where there are no queries: what a
-    random split goes by. ``split`` (n,) text or None. ``place`` turns a row number into "FILE, line
-    N".
+    ``frame`` (n, d) holds the features: numbers as float32, or as float64 if float32 merges values;
+    text as objects, "" if missing. ``labels`` (n,) are float64 or text. ``unit`` uint64 is one hash
+    per query, or per row without queries; random splits use it. ``split`` (n,) is text or None.
+    ``place`` turns a row number into "FILE, line N".
     """
 
     path: Path
@@ -88,21 +87,21 @@ class Part:
     unit: NDArray[np.uint64]  # (q,), or (n,) without queries
     split: NDArray[Any] | None  # (n,) train, valid or test
     place: Callable[[int], str]  # row -> "FILE, line N"
-    numbered: bool = False  # columns are known by number, and those beyond the last ``unwritten``
+    numbered: bool = False  # columns are known by number; cells beyond the last are ``unwritten``
     unwritten: float = 0.0  # cells that the file does not write
     notes: tuple[str, ...] = ()
     typed: bool = True  # texts such as "NA" are texts, not missing cells
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The names of the features."""
+        """Names of the features."""
         return tuple(self.frame.columns)
 
     def __len__(self) -> int:
         return len(self.labels)
 
     def choose(self, units: NDArray[np.bool_]) -> Part:
-        """The rows of some queries (or some rows), in order."""
+        """Return the rows of some queries (or some rows), in order."""
         rows, queries = units, self.queries
         if queries is not None:
             rows = np.repeat(units, queries.sizes)
@@ -121,8 +120,8 @@ class Part:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TablePart:
-    """A table that is to become a ``Part`` together with the others: whether a column holds
-    numbers or text is decided over all of them."""
+    """A table before it becomes a ``Part``: the kind of a column, numbers or text, is decided over
+    all tables together."""
 
     table: DataTable
     columns: tuple[str, ...]  # of features
@@ -130,17 +129,17 @@ class TablePart:
     query: DataColumn | None
     split: DataColumn | None
     notes: tuple[str, ...] = ()
-    named: bool = True  # the columns have names of their own
-    guessed: tuple[str, ...] = ()  # columns that have a role by their name alone
+    named: bool = True  # the columns have names
+    guessed: tuple[str, ...] = ()  # columns whose role was guessed from their name
 
     @property
     def path(self) -> Path:
-        """The file, or the argument of Python."""
+        """File, or argument in Python."""
         return self.table.path
 
     @contextmanager
     def found(self, column: DataColumn) -> Iterator[None]:
-        """Errors about a column that was guessed say how to do without it."""
+        """Add to errors about a guessed column that it can be dropped."""
         try:
             yield
         except InputError as error:
@@ -151,8 +150,8 @@ class TablePart:
 
 
 def read_parts(parts: Mapping[str, Part | TablePart], keep: Sequence[str] = ()) -> dict[str, Part]:
-    """The parts with their cells read. Columns that number the rows, but those to ``keep``, are
-    left out. Raises InputError for cells that cannot be used."""
+    """Return the parts with their cells read. Columns that number the rows are left out, except
+    those to ``keep``. Raises InputError for unusable cells."""
     given = {name: part for name, part in parts.items() if isinstance(part, TablePart)}
     made = {name: part for name, part in parts.items() if isinstance(part, Part)}
     if not given:
@@ -168,7 +167,7 @@ def read_parts(parts: Mapping[str, Part | TablePart], keep: Sequence[str] = ()) 
             notes.append(f"{what}: leave it out of {first.path}")
         else:
             frames = [frame.drop(columns=column) for frame in frames]
-            notes.append(f"{what}, so it is left out: {option('keep-column', [column])} keeps it")
+            notes.append(f"{what} and is left out: {option('keep-column', [column])} keeps it")
     for (name, part), frame, y in zip(given.items(), frames, labels, strict=True):
         queries, unit, words = None, hashed(np.arange(len(y))), None
         if part.query is not None:
@@ -186,18 +185,18 @@ def read_parts(parts: Mapping[str, Part | TablePart], keep: Sequence[str] = ()) 
 
 
 def _words(column: DataColumn) -> NDArray[Any]:
-    """The splits (n,) that the cells name."""
+    """Return the splits (n,) named by the cells."""
     texts = column.texts()
     words = np.array([WORDS.get(text.lower(), "") for text in texts])
     if not words.all():
         row = int(np.argmin(words != ""))
         place = f"{column.place(row)}, column {column.name or 'split'!r}"
-        raise InputError(f"{place}: {texts[row]!r} is no split; write train, valid or test")
+        raise InputError(f"{place}: {texts[row]!r} is not a split; write train, valid or test")
     return words
 
 
 def _labels(columns: Sequence[DataColumn]) -> list[NDArray[Any]]:
-    """The labels (n,) of several tables as float64, or as text in all."""
+    """Return the labels (n,) of several tables as float64, or as text in all."""
     if not hold_text(columns):
         numbers = [column.numbers(missing=False) for column in columns]
         if max(np.abs(y).max() for y in numbers) < EXACT:
@@ -210,8 +209,8 @@ def _labels(columns: Sequence[DataColumn]) -> list[NDArray[Any]]:
 
 
 def _numbering(frames: Sequence[pd.DataFrame]) -> list[str]:
-    """The columns whose cells are consecutive whole numbers, each once, in the first table or in
-    all together."""
+    """Return the columns whose cells are consecutive integers without repeats, in the first table
+    or in all together."""
 
     def numbers(values: Float32Array) -> bool:
         if len(values) <= SMALLEST or np.ptp(values) != len(values) - 1:
@@ -232,11 +231,11 @@ def splits_of(
     keep: Sequence[str] = (),
     positive: str = "",
 ) -> Splits:
-    """The splits of a user's data, at least a part ``train``, where every feature costs 1.
+    """Return the splits of a user's data, with at least a part ``train``; every feature costs 1.
 
-    ``split`` names the column that divides it, else the hash of ``_by_hash`` cuts off what is not
-    there; ``positive`` is the label of class 1, else the second one in order. Raises InputError for
-    parts that cannot be used.
+    ``split`` names the column of splits; without it ``_by_hash`` makes missing parts. ``positive``
+    is the label of class 1; by default the second one in sorted order. Raises InputError for
+    unusable parts.
     """
     parts = _same_columns(given, keep)
     first = parts["train"]
@@ -259,7 +258,7 @@ def splits_of(
 
 
 def _same_columns(given: Mapping[str, Part | TablePart], keep: Sequence[str]) -> dict[str, Part]:
-    """All parts with the same columns: SVMlight padded with zeros, tables in the first's order."""
+    """Give all parts the same columns: pad SVMlight with zeros, order tables as the first."""
     first = given["train"]
     if not all(isinstance(part, Part) and part.numbered for part in given.values()):
         for part in given.values():
@@ -271,7 +270,7 @@ def _same_columns(given: Mapping[str, Part | TablePart], keep: Sequence[str]) ->
                             "give both the same columns"
                         )
         return read_parts(given, keep)
-    # an SVMlight file ends with the largest index that it uses, so files may differ in width
+    # the largest index used sets an SVMlight file's width, so files may differ
     parts = read_parts(given)
     columns = max((part.frame.columns for part in parts.values()), key=len)
     wide = {
@@ -282,21 +281,21 @@ def _same_columns(given: Mapping[str, Part | TablePart], keep: Sequence[str]) ->
 
 
 def _by_column(parts: dict[str, Part], words: NDArray[Any], column: str) -> dict[str, Part]:
-    """The one part divided by a column (n,) of words."""
+    """Divide the only part by a column (n,) of words."""
     first = parts["train"]
     place = f"{first.path}, column {column!r}"
     if len(parts) > 1:
         raise InputError(
-            f"{first.path}: column {column!r} splits it, but {option('valid')} or {option('test')} "
-            "is given too; use one of the two"
+            f"{first.path}: column {column!r} gives the splits, but {option('valid')} or "
+            f"{option('test')} is given too; use one of the two"
         )
-    queries = first.queries or Queries(np.arange(len(first) + 1))  # else each row by itself
+    queries = first.queries or Queries(np.arange(len(first) + 1))  # else one per row
     of_unit = words[queries.boundaries[:-1]]  # the split of each query
     apart = np.flatnonzero(words != np.repeat(of_unit, queries.sizes))
     if len(apart):
         raise InputError(
             f"{first.place(int(apart[0]))}, column {column!r}: the query began in another "
-            "split; keep queries whole"
+            "split; keep each query in one split"
         )
     if lost := [n for n in SPLITS if n not in of_unit]:
         raise InputError(f"{place}: no row of split {lost[0]}; name all three splits")
@@ -309,7 +308,7 @@ def _by_hash(
     missing = [n for n in SPLITS if n not in parts]
     first = parts["train"]
     shares = shares or ((0.6, 0.2, 0.2) if len(missing) == 2 else (0.75, 0.25))
-    # hashes lie on a circle; a fold turns it, so that the test splits of all folds cover it once
+    # hashes lie on a circle; each fold rotates it, so that test splits cover it once
     angle = (first.unit.astype(np.float64) / 2.0**64 + turn) % 1.0
     place = np.searchsorted(np.cumsum(shares)[:-1], angle, side="right")
     chosen = np.array(["train", *missing])[place]
@@ -332,8 +331,8 @@ def _by_hash(
 def _encoded(
     parts: dict[str, Part], notes: list[str]
 ) -> tuple[dict[str, Float32Array], tuple[str, ...], tuple[ColumnEncoding, ...]]:
-    """The features of each part, their names, and how columns became features, () if all are
-    features as they are. A note is added for each other one."""
+    """Return each part's features, their names and the columns' encodings, () if no column is
+    encoded. Adds a note for each encoded column."""
     frames = {split: part.frame for split, part in parts.items()}
     train = parts["train"]
     if {*train.frame.dtypes} == {np.dtype(np.float32)}:
@@ -353,9 +352,9 @@ def _encoded(
 def frame_encodings(
     frame: pd.DataFrame, notes: list[str], missing: tuple[str, ...] = ()
 ) -> tuple[ColumnEncoding, ...]:
-    """How the columns of training rows, as ``read_features`` gives them, become features.
+    """Return the encodings of the training columns from ``read_features``.
 
-    A note is added for each that is not taken as it is.
+    Adds a note for each encoded column.
     """
     made = []
     for name in frame:
@@ -367,7 +366,7 @@ def frame_encodings(
         elif cells.dtype != np.float32:
             texts = tuple(different_texts(cells)) or ("-",)
             own = ColumnEncoding(name, texts, 1 < len(texts) <= ONE_HOT, missing)
-            how = f"{len(texts)} features of 0 and 1, read by one sensor"
+            how = f"{len(texts)} one-hot features of one sensor"
             how = how if own.one_hot else "codes, 0 for the most frequent"
             what = f"column {name!r} holds text ({len(texts)} values in training)"
             notes.append(f"{what}: made {how}")
@@ -402,7 +401,7 @@ def _task(asked: str, parts: dict[str, Part], notes: list[str]) -> Task:
 def _numbered(
     task: Task, parts: dict[str, Part], notes: list[str], positive: str
 ) -> tuple[dict[str, FloatArray], tuple[str, ...]]:
-    """Labels as numbers by split, and the classes by number, () without classes."""
+    """Return labels as numbers by split, and the classes by number, () without classes."""
     train = parts["train"]
     values = np.unique(train.labels)  # the classes, in order
     text = train.labels.dtype.kind != "f"
@@ -429,8 +428,8 @@ def _numbered(
     if (task is Task.BINARY) != (len(values) == 2):
         number, other = ("two", Task.BINARY) if len(values) == 2 else (len(values), "multiclass")
         raise InputError(
-            f"{train.path}: {number} different labels are not those of a {task} task; "
-            f"say {option('task', other)}"
+            f"{train.path}: {number} different labels do not fit a {task} task; "
+            f"give {option('task', other)}"
         )
     names = tuple(map(class_name, values))
     if positive:
@@ -446,10 +445,10 @@ def _numbered(
         new = ~np.isin(part.labels, values)
         if new.any():
             row = int(np.argmax(new))
-            numbers = f"; for labels that are no classes say {option('task', 'regression')}"
+            numbers = f"; for numeric targets give {option('task', 'regression')}"
             raise InputError(
-                f"{part.place(row)}: label {class_name(part.labels[row])!r} is of no training row; "
-                "correct it, leave the row out, or give training rows that have it"
+                f"{part.place(row)}: label {class_name(part.labels[row])!r} is not in the training "
+                "rows; correct it, leave the row out, or give training rows that have it"
                 f"{'' if text else numbers}"
             )
     codes = np.array([names.index(class_name(value)) for value in values], dtype=np.float64)
@@ -457,12 +456,12 @@ def _numbered(
 
 
 def class_name(label: Any) -> str:
-    """A label as text, such as "1" for 1.0."""
+    """Return a label as text, such as "1" for 1.0."""
     return f"{label:.15g}" if isinstance(label, float) else str(label)
 
 
 def _number(text: str) -> str:
-    """The name of the class that a text means where labels are numbers, or truths."""
+    """Return the class that a text names if labels are numbers or booleans."""
     try:
         return class_name(float({"true": "1", "false": "0"}.get(text.lower(), text)))
     except ValueError:

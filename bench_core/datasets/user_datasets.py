@@ -1,31 +1,30 @@
-"""A user's own data sets by name: the tables of ``datasets.toml`` in the data folder and in the
-current folder.
+"""A user's named data sets: tables of ``datasets.toml`` in the data folder and the current folder.
 
 ::
 
     [clicks]
     title = "Clicks on the results page"
-    file = "clicks/all.csv"           # paths count from the folder of this file
+    file = "clicks/all.csv"           # paths are relative to this file's folder
     valid = "clicks/valid.csv"        # both optional
     test = "clicks/test.csv"
     format = "csv"                    # svmlight, csv or parquet; default: by suffix or content
     task = "ranking"                  # binary, multiclass, ranking or regression
     label = "clicked"                 # columns of tables
     query = "session"
-    positive = "yes"                  # the positive one of two classes; default: the second
+    positive = "yes"                  # label of class 1; default: the second
     split = "part"                    # a column, or shares such as [0.7, 0.15, 0.15]
-    folds = 5                         # cross-validation: every row is in one test split
+    folds = 5                         # folds of cross-validation
     index_base = 0                    # number of the first feature in SVMlight files
     drop = ["note"]                   # columns to leave out
     keep_column = ["day"]             # columns to keep although they number the rows
-    decimal = ","                     # numbers of CSV files have decimal commas
-    dates = true                      # dates are days since 1970-01-01
-    unwritten = "missing"             # cells that SVMlight files do not write; default: zero
+    decimal = ","                     # CSV files have decimal commas
+    dates = true                      # read dates as days since 1970-01-01
+    unwritten = "missing"             # value of cells absent from SVMlight files; default: zero
     costs = "clicks/costs.json"       # default: every feature costs 1
-    unit = "ms"                       # what the costs count
-    group = ["age,job:5"]             # columns that one sensor measures, and its cost
+    unit = "ms"                       # unit of the costs
+    group = ["age,job:5"]             # columns measured by one sensor, and its cost
 
-Each table is then a data set like those of plugins.
+Each table is a data set, usable like a plugin's.
 """
 
 import json
@@ -74,7 +73,7 @@ class Entry:
     place: ClassVar[str] = ""  # file and table, for messages
 
     def prepare(self, source: Source, size: str, fold: int, seed: int) -> Splits:
-        """Read the files; ``source``, ``size`` and ``seed`` mean nothing here."""
+        """Read the files; ``source``, ``size`` and ``seed`` are ignored."""
         try:
             with spelt(_as_keys):
                 return self.own.prepare(source, size, fold, seed)
@@ -83,20 +82,20 @@ class Entry:
 
 
 def _as_keys(name: str, like: str, value: object) -> str:
-    """The options of ``bench run`` are keys here: ``--index-base 0`` is ``index_base = 0``."""
+    """Replace options of ``bench run`` by keys: ``--index-base 0`` by ``index_base = 0``."""
     written = like if value is None else json.dumps(value, ensure_ascii=False)
     key = f"key '{name.replace('-', '_')}'"
     return f"{key} = {written}" if written else key
 
 
 def read_entries(path: Path) -> list[type[Any]]:
-    """One class per table of the file. Raises InputError naming file, table and key."""
+    """Return one class per table of the file. Raises InputError naming file, table and key."""
     tables = parse_toml(path, read_text(path))
     return [_entry(path, name, table) for name, table in tables.items()]
 
 
 def _entry(path: Path, name: str, table: Any) -> type[Any]:
-    """The class of one table."""
+    """Return the class of one table."""
     if not isinstance(table, Mapping) or not _NAME.fullmatch(name):
         raise InputError(f"{path}: {name!r}: a table [NAME] of letters, digits, '-', '_' is wanted")
     place = f"{path}, [{name}]"
@@ -142,7 +141,7 @@ def _entry(path: Path, name: str, table: Any) -> type[Any]:
 
 
 def _division(place: str, values: Mapping[str, Any]) -> tuple[str, tuple[float, ...], int]:
-    """The column that says which split, or shares and folds."""
+    """Return the column of splits, or shares and folds."""
     split, folds = values.get("split", ""), values.get("folds", 1)
     divided = values.get("valid") or values.get("test")
     column, shares = (split, ()) if isinstance(split, str) else ("", split)
@@ -156,7 +155,7 @@ def _division(place: str, values: Mapping[str, Any]) -> tuple[str, tuple[float, 
         if divided or column:
             raise _fault(place, "folds", "folds divide one file; leave out valid, test, a column")
         if folds < 3 and not shares:
-            raise _fault(place, "folds", "give at least 3, or say split = [TRAIN, VALID, TEST]")
+            raise _fault(place, "folds", "give at least 3, or set split = [TRAIN, VALID, TEST]")
         shares = shares or (1 - 2 / folds, 1 / folds, 1 / folds)
         if shares[2] > 1 / folds + 1e-9:
             raise _fault(place, "folds", f"the test share is above 1/{folds}: test splits overlap")
@@ -168,7 +167,7 @@ def _fault(place: str, key: str, why: str) -> InputError:
 
 
 def open_registry(plugins: Iterable[str] = (), data_dir: str | Path | None = None) -> Registry:
-    """All plugins: those installed, the modules ``plugins``, and the user's own data sets."""
+    """Return a registry of installed plugins, the modules ``plugins`` and the user's data sets."""
     registry = load_registry(plugins)
     folders = data_folder(data_dir or None).absolute(), Path.cwd()
     for folder in dict.fromkeys(folders):
@@ -177,7 +176,7 @@ def open_registry(plugins: Iterable[str] = (), data_dir: str | Path | None = Non
 
 
 def project_names() -> list[str]:
-    """The data sets of ``datasets.toml`` in the current folder."""
+    """Return the data sets of ``datasets.toml`` in the current folder."""
     path = Path.cwd() / FILE
     return [cls.name for cls in read_entries(path)] if path.is_file() else []
 
@@ -185,7 +184,7 @@ def project_names() -> list[str]:
 def add_own_data(to: Registry, folder: Path) -> None:
     """Register the data sets of ``datasets.toml`` in a folder, if there is one.
 
-    A file that cannot be used becomes a row with its error, like a plugin.
+    An unusable file is listed with its error, like a failed plugin.
     """
     path = folder / FILE
     if not path.is_file():

@@ -1,7 +1,7 @@
 """A user's own files as a data set: ``--data train.svm --test test.svm``.
 
 Formats: SVMlight (with ``qid`` or a side-car of group sizes), CSV with a header, Parquet.
-``user_data`` says how rows are divided, text is encoded and the task is found.
+``user_data`` describes splits, the encoding of text and the choice of the task.
 """
 
 from collections.abc import Container, Mapping, Sequence
@@ -49,27 +49,27 @@ class FileData:
     shares: tuple[float, ...] = ()  # of train, valid and test
     folds: int = 1  # of cross-validation
     drop: tuple[str, ...] = ()  # columns, each or several with commas
-    keep_column: tuple[str, ...] = ()  # columns, although they number the rows
+    keep_column: tuple[str, ...] = ()  # columns to keep although they number the rows
     groups: tuple[str, ...] = ()  # "a,b:5": columns of one sensor
     positive: str = ""  # label of class 1
     unwritten: str = ""  # zero or missing, in SVMlight
     decimal: str = ""  # the decimal mark of tables, point or comma
-    dates: bool = False  # as days since 1970-01-01
+    dates: bool = False  # read dates as days since 1970-01-01
     unit: str = ""  # of the costs
 
     @property
     def depends_on(self) -> tuple[str, ...]:
-        """What changes the arrays."""
+        """Inputs that change the arrays."""
         return ("fold",) if self.folds > 1 else ()
 
     @property
     def name(self) -> str:
-        """The name of the first file."""
+        """Name of the first file."""
         return _name(self.train)
 
     @property
     def title(self) -> str:
-        """What a report calls it."""
+        """Title in reports."""
         return ", ".join(map(_name, self._paths))
 
     @property
@@ -85,9 +85,9 @@ class FileData:
         return tuple(str(p) for p in (*given, *beside, *costs))
 
     def prepare(self, source: Source, size: str, fold: int, seed: int) -> Splits:
-        """Read the files; ``source``, ``size`` and ``seed`` mean nothing here.
+        """Read the files; ``source``, ``size`` and ``seed`` are ignored.
 
-        Raises InputError for files that cannot be used, with file, line and remedy.
+        Raises InputError for unusable files, with file, line and remedy.
         """
         columns = {name: getattr(self, name) for name in ("label", "query", "split")}
         known: dict[str, None] = {}  # the columns of all files
@@ -120,7 +120,7 @@ def _name(file: str) -> str:
 
 
 def _local(file: str, beside: Sequence[str] = ()) -> Path:
-    """A file on this machine: of a URL as it lies in the cache, with those whose names end so."""
+    """Return a local path. A URL is fetched into the cache, with its side-cars ``beside`` it."""
     if not is_url(file):
         return Path(file)
     found = fetched(file)
@@ -132,7 +132,7 @@ def _local(file: str, beside: Sequence[str] = ()) -> Path:
 
 
 def named(given: Sequence[str], known: Container[str]) -> list[str]:
-    """The columns that these texts name: one whose name has a comma, or several with commas."""
+    """Return the columns named by these texts: one name, or several separated by commas."""
     return [
         name.strip() for text in given for name in ([text] if text in known else text.split(","))
     ]
@@ -149,12 +149,11 @@ def read_part(
     decimal: str = "",
     dates: bool = False,
 ) -> Part | TablePart:
-    """Read a file. The format is the given one, or follows from the suffix or the first line.
+    """Read a file. The format is given, or inferred from the suffix or the first line.
 
-    ``columns`` are the names of label, query and split, "" where none is given, by the option that
-    gives them; features of ``drop`` are left out. Names of all columns are added to ``known``. A
-    ``decimal`` comma and ``dates`` are those of tables.
-    Raises InputError for content that cannot be used, and for names that are not there.
+    ``columns``: names of label, query and split by option, "" if not given. Features of ``drop``
+    are left out. Names of all columns are added to ``known``. ``decimal`` and ``dates`` apply to
+    tables. Raises InputError for unusable content and for missing names.
     """
     import pandas as pd
 
@@ -176,8 +175,8 @@ def read_part(
     for given, column in columns.items():
         if column:
             raise InputError(
-                f"{path}: {option(given, column)} names a column, an SVMlight file has none; "
-                "leave it out"
+                f"{path}: {option(given, column)} names a column, but an SVMlight file has no "
+                "column names; leave it out"
             )
     fill = np.nan if unwritten == "missing" else 0.0
     rows = read_svmlight(path, index_base=index_base, unwritten=fill)
@@ -205,7 +204,7 @@ def _is_table(path: Path) -> bool:
         return False
     if any(mark in first for mark in (b",", b";", b"\t")):
         return True
-    if len(cells) <= 1:  # an empty file, a label without cells: the reader refuses it
+    if len(cells) <= 1:  # an empty file or a label without cells: the reader raises
         return False
     raise InputError(
         f"{path}, line 1: neither index:value cells nor a CSV header; "
@@ -237,7 +236,7 @@ def _table_part(
         table, made = with_days(table, {label, *left_out})
         notes += made
     if not names:
-        raise InputError(f"{path}, line 1: no feature columns beside the label; add some")
+        raise InputError(f"{path}, line 1: no feature columns besides the label; add some")
     return TablePart(
         table,
         names,

@@ -1,4 +1,4 @@
-"""Boards, and what is best within a budget, from the export rows of a run."""
+"""Boards, and the best learners within a budget, from the export rows of a run."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ _ENDED = ("status", "audit", "error", "accounting", "unit", "stand_in", "surroga
 
 
 def boards(info: RunInfo, frame: pd.DataFrame) -> list[Board]:
-    """A board for each data set that has rows, in the run's order."""
+    """Return a board for each data set that has rows, in the run's order."""
     planned = [str(use["name"]) for use in info.datasets]
     trials = _trials(frame)
     names = dict.fromkeys([*planned, *map(str, trials["dataset"].unique())])
@@ -61,7 +61,7 @@ def boards(info: RunInfo, frame: pd.DataFrame) -> list[Board]:
 
 
 def _trials(frame: pd.DataFrame) -> pd.DataFrame:
-    """One row for each trial, of the many rows of its points."""
+    """Return one row for each trial, from the rows of its points."""
     names = ["dataset", *_SETTING, *_ENDED, "fit_seconds"]
     names = [name for name in names if name in frame]
     first = [name for name in ("dataset", *_SETTING, "accounting") if name in frame]
@@ -69,9 +69,9 @@ def _trials(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def primary_metric(info: RunInfo, dataset: str, name: str = "") -> Criterion:
-    """The metric that a data set's learners are compared by, or the one named.
+    """Return the metric by which a data set's learners are compared, or the named metric.
 
-    Raises UsageError for a metric the run does not have.
+    Raises UsageError for a metric that the run does not have.
     """
     known = [metric for use in uses_of(info, dataset) for metric in use.get("metrics") or ()]
     known = list(dict.fromkeys(map(str, known or info.metrics)))
@@ -80,12 +80,12 @@ def primary_metric(info: RunInfo, dataset: str, name: str = "") -> Criterion:
 
 
 def uses_of(info: RunInfo, dataset: str) -> list[Mapping[str, Any]]:
-    """The run's uses of a data set, one for each fold and seed."""
+    """Return the run's uses of a data set, one for each fold and seed."""
     return [use for use in info.datasets if use["name"] == dataset]
 
 
 def _board(info: RunInfo, name: str, every: pd.DataFrame, trials: pd.DataFrame) -> Board:
-    """The board of a data set, from all rows of the run and from its own trials."""
+    """Return the board of a data set, from all rows of the run and from its own trials."""
     uses = uses_of(info, name)
     use: Mapping[str, Any] = uses[0] if uses else {}
     metric = primary_metric(info, name)
@@ -93,12 +93,12 @@ def _board(info: RunInfo, name: str, every: pd.DataFrame, trials: pd.DataFrame) 
     notes = (*given, *one_split_for_all(uses))
     frame = selection.of_dataset(every, name, metric.name)  # one at a time in memory
     if places := selection.undefined(frame, metric.name):
-        notes = (*notes, f"{metric.name} is not defined on {places}, and nor is a mean with it")
+        notes = (*notes, f"{metric.name} is not defined on {places}, nor is a mean with it")
     rows = _rows(frame, trials, metric, info.reference, info.baselines, use.get("ends") or {})
     optimum = Optimum.of(use, metric.name)
     capped = (Budget(cap, CAP) for cap, _ in optimum.cap)
     budgets = tuple(dict.fromkeys((*budgets_of(use, rows), *capped)))
-    first = trials.iloc[0]  # what data and costs decide is the same for all
+    first = trials.iloc[0]  # facts of data and costs are the same for all
     stand_in = bool(first["stand_in"])
     marks = {
         "stand-in": stand_in,
@@ -127,9 +127,8 @@ def _board(info: RunInfo, name: str, every: pd.DataFrame, trials: pd.DataFrame) 
 
 
 def budgets_of(use: Mapping[str, Any], rows: Sequence[Row]) -> tuple[Budget, ...]:
-    """The budgets that the suite names for a data set, else five on a logarithmic scale from the
-    cheapest point of a method's curve that costs anything to the reference's best; without a
-    reference none."""
+    """Return the suite's budgets for a data set. Without any, return five on a logarithmic scale,
+    from the cheapest point above 0 of any curve to the reference's best; () without a reference."""
     if named := use.get("budgets"):
         return as_budgets(named)
     methods = [row for row in rows if row.curve and not row.baseline]
@@ -146,9 +145,9 @@ def _rows(
     baselines: Sequence[str],
     ends: Mapping[str, Ends],
 ) -> tuple[Row, ...]:
-    """Rows that keep the quality first, the cheapest leading; then the others, best first.
+    """Return rows that keep the quality, cheapest first, then the others, best first.
 
-    Baselines come below all others, in the same order.
+    Baselines come last, in the same order.
     """
     points = selection.operating_points(frame, metric.name)
     if points.empty:
@@ -190,20 +189,20 @@ def _rows(
 
 
 def _by_learner(table: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    """The rows of each learner."""
+    """Return the rows of each learner."""
     found = selection.groups(table, ["learner"])
     parts = (table.iloc[rows].reset_index(drop=True) for rows in found)
     return {str(part["learner"].iloc[0]): part for part in parts}
 
 
 def _means(chosen: pd.DataFrame) -> dict[str, Mapping[str, Any]]:
-    """By learner the row of ``over_repeats``."""
+    """Return the row of ``over_repeats`` by learner."""
     means = selection.over_repeats(chosen).to_dict("records")
     return {str(mean["learner"]): mean for mean in means}
 
 
 def _curve(frontiers: pd.DataFrame, varied: frozenset[str]) -> tuple[CurvePoint, ...]:
-    """A learner's curve, from the frontiers of its repeats."""
+    """Return a learner's curve from the frontiers of its repeats."""
     mean, held = selection.mean_path(frontiers)
     every = selection.mixture(frontiers, held.flat())  # the repeats of a budget together
     choices, parts, n = _choices(every), every["part"].to_numpy(dtype=np.float64), len(held.point)
@@ -224,14 +223,14 @@ def _marks(*chosen: pd.DataFrame) -> tuple[str, ...]:
 
 
 def _effort(own: pd.DataFrame) -> dict[str, Any]:
-    """Number of settings tried and seconds of training, means over repeats."""
+    """Return the number of settings tried and the seconds of training, means over repeats."""
     repeats = len(own[["fold", "seed"]].drop_duplicates())
     seconds = float(own["fit_seconds"].astype("float64").sum())
     return {"fits": round(len(own) / repeats), "seconds": seconds / repeats}
 
 
 def _choices(chosen: pd.DataFrame) -> tuple[tuple[str, ...], ...]:
-    """Point and parameters of each row, of a mixture then those of the cheaper point."""
+    """Return point and parameters of each row; for a mixture also its cheaper point's."""
     names = ("point", "params", "cheaper_point", "cheaper_params")
     every = zip(*(chosen[name].astype(str) for name in names), strict=True)
     mixed = (chosen["part"] > 0).tolist()
@@ -239,12 +238,12 @@ def _choices(chosen: pd.DataFrame) -> tuple[tuple[str, ...], ...]:
 
 
 def _part(parts: FloatArray) -> float:
-    """The mean share of rows that the cheaper points of mixtures serve."""
+    """Return the mean share of rows served by the cheaper points of mixtures."""
     return float(parts[parts > 0].mean()) if (parts > 0).any() else 0.0
 
 
 def _pick(mean: Mapping[str, Any], chosen: pd.DataFrame, varied: frozenset[str]) -> Pick:
-    """A row of ``over_repeats`` with the rows that it is the mean of."""
+    """Return the pick of a row of ``over_repeats`` and of the rows that it averages."""
     return Pick(
         quality=float(mean["test_quality"]),
         spread=float(mean["test_quality_std"]),
@@ -257,7 +256,7 @@ def _pick(mean: Mapping[str, Any], chosen: pd.DataFrame, varied: frozenset[str])
 
 
 def audit_mark(own: pd.DataFrame) -> str:
-    """The weakest audit of a learner's trials."""
+    """Return the weakest audit of a learner's trials."""
     audits = {str(word) for word in own.loc[own["status"] == "ok", "audit"].dropna()} - {""}
     if "failed" in audits:
         return "failed in part"
@@ -266,25 +265,25 @@ def audit_mark(own: pd.DataFrame) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """A learner within a budget: what to expect on test, and what it was chosen by."""
+    """A learner within a budget: its test figures, and the validation figures that chose it."""
 
     learner: str
     pick: Pick
     valid_quality: float
     valid_cost: float
     audit: str
-    repeats: int  # that have a result, of so many
+    repeats: int  # with a result
     of: int
-    saving: float = math.nan  # of a share to keep: the reference's cost of it over this one's
+    saving: float = math.nan  # at a share to keep: the reference's cost over this learner's
 
 
 def offers(
     frame: pd.DataFrame, metric: Criterion, limit: Limit | float, reference: str = ""
 ) -> list[Offer]:
-    """All learners within a budget on one data set, the best on validation first, or all that reach
-    a target, the cheapest on validation first.
+    """Return learners within a budget on one data set, best on validation first; or learners that
+    reach a target, cheapest on validation first.
 
-    Those without a result in some repeats come last.
+    Learners without a result in some repeats come last.
     """
     limit = limit if isinstance(limit, Target) else budget_of(limit)
     chosen = selection.points_within(frame, metric, limit, reference)
@@ -316,18 +315,18 @@ def offers(
 
 
 def one_split_for_all(uses: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
-    """A note where seeds repeat the training, but on the same rows."""
+    """Return a note if seeds repeat the training on the same rows."""
     seeds = {use["seed"] for use in uses}
     folds = {use["fold"] for use in uses}
     rows = {(use["fold"], use.get("fingerprint")) for use in uses}
     if len(seeds) < 2 or len(rows) > len(folds):
         return ()
-    words = "they differ by the randomness of learners alone"
+    words = "they differ only by the randomness of learners"
     return (f"all {len(seeds)} seeds have the same rows: {words}",)
 
 
 def failures(trials: pd.DataFrame) -> tuple[Failure, ...]:
-    """Trials without a place in the ranking, those that ended alike together."""
+    """Return trials without a rank, grouped by their error."""
     refused = (trials["status"] == "ok") & (trials["audit"] == "failed")
     lost = trials.assign(status=trials["status"].astype(object).mask(refused, "audit failed"))
     lost = lost[lost["status"] != "ok"].astype({"error": object}).fillna({"error": ""})
@@ -346,7 +345,7 @@ def failures(trials: pd.DataFrame) -> tuple[Failure, ...]:
 
 
 def _settings_of(rows: pd.DataFrame, varied: frozenset[str]) -> str:
-    """Parameters in which the first of these trials differs, and the number of other settings."""
+    """Return the varied parameters of the first trial, and the number of other settings."""
     params = rows["params"].astype(object).fillna("{}").astype(str)
     known = json.loads(params.iloc[0] or "{}")
     first = settings({k: v for k, v in known.items() if k in varied}) or "its only setting"
@@ -355,7 +354,7 @@ def _settings_of(rows: pd.DataFrame, varied: frozenset[str]) -> str:
 
 
 def facts(use: Mapping[str, Any]) -> tuple[str, ...]:
-    """The data set in a few words."""
+    """Return the data set's facts in a few words."""
     facts = [str(use.get("task", ""))]
     for key, noun in (("queries", "queries"), ("rows", "rows")):
         sizes = use.get(key) or {}
@@ -369,7 +368,7 @@ def facts(use: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def varied_parameters(own: pd.DataFrame) -> frozenset[str]:
-    """The parameters in which the trials of one learner differ."""
+    """Return the parameters that differ between the trials of one learner."""
     import pandas as pd
 
     seen = [json.loads(params or "{}") for params in map(str, pd.unique(own["params"]))]

@@ -1,7 +1,7 @@
 """The content of a leaderboard, for any format: one ``Board`` per data set.
 
-Everything is chosen on validation, by each repeat (a seed on a fold) for itself, and shown on
-test as the mean over repeats; see ``bench_core.results.operating_points``.
+Everything is chosen on validation, separately in each repeat (a seed on a fold). Figures are from
+test, means over repeats; see ``bench_core.results.operating_points``.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from bench_core.statistics.comparison import Interval
 from bench_core.terminal.wording import count, settings, stand_in_notice
 
 SHARE = 0.99
-"""The part of the reference's best validation quality at which savings are measured."""
+"""Share of the reference's best validation quality at which savings are measured."""
 
 LOST = 1 - 2 * (1 - SHARE)
-"""A saving whose test quality is certainly below this part of the reference's was found by luck on
-validation: it loses more than twice as much as was asked for. What is between may have been unlucky
-on test, and stands as it is."""
+"""A saving is refused if its test quality is certainly below this share of the reference's. It then
+loses more than twice the allowed quality: validation was lucky. A quality between the two shares
+may be bad luck on test and is accepted."""
 
 
 OVER = "over budget"
-"""The mark of a row whose mean cost on test exceeds a budget by more than its interval."""
+"""Mark of a row whose mean cost on test exceeds a budget by more than its interval."""
 
 FALLS = "falls on test"
 """Mark of a learner whose quality falls from validation to test by more than chance."""
@@ -38,25 +38,25 @@ FALLS = "falls on test"
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """The point on its path and the parameters at which a learner was chosen."""
+    """A chosen setting of a learner: a point of its path, and parameters."""
 
     point: Mapping[str, object]
     params: Mapping[str, object]
     varied: frozenset[str]  # parameters that differ within the run
-    repeats: int  # that chose it, of so many
+    repeats: int  # that chose it
     of: int
-    part: float = 0.0  # of the rows, that the cheaper one serves
+    part: float = 0.0  # share of rows served by the cheaper one
     cheaper: Setting | None = None
 
     @property
     def short(self) -> str:
-        """``trees=23 with tradeoff=0.1``: what differs from the learner's other settings; of a
-        mixture ``trees=23 for 40% of rows, trees=5 for 60%``."""
+        """Return ``trees=23 with tradeoff=0.1``, without parameters that never vary; for a mixture
+        ``trees=23 for 40% of rows, trees=5 for 60%``."""
         return self._worded(self.varied)
 
     @property
     def full(self) -> str:
-        """The same with all parameters."""
+        """Return the same with all parameters."""
         return self._worded(None)
 
     def _worded(self, named: frozenset[str] | None) -> str:
@@ -77,10 +77,10 @@ class Pick:
     quality: float
     spread: float  # sample standard deviation of quality over repeats, NaN for one
     cost: float
-    # of the repeats: point and parameters as JSON, of a mixture then those of the cheaper point
+    # by repeat: point and parameters as JSON, for a mixture also the cheaper point's
     choices: tuple[tuple[str, ...], ...]
     varied: frozenset[str] = frozenset()  # parameters that differ within the run
-    part: float = 0.0  # of the rows, that the cheaper points serve: the mean over mixtures
+    part: float = 0.0  # share of rows served by the cheaper points, mean over mixtures
     budget: float = math.nan  # the mean cost on validation
 
     def __bool__(self) -> bool:
@@ -88,7 +88,7 @@ class Pick:
 
     @property
     def settings(self) -> tuple[Setting, ...]:
-        """The settings of the repeats, the most frequent first."""
+        """Return the settings of the repeats, most frequent first."""
         found = []
         for choice, n in Counter(self.choices).most_common():
             point, params, *cheaper = (json.loads(text or "{}") for text in choice)
@@ -101,20 +101,20 @@ class Pick:
 
 
 NOTHING = Pick(math.nan, math.nan, math.nan, ())
-"""Where not every repeat has a point."""
+"""Pick of a learner that lacks a point in some repeat."""
 
 
 @dataclass(frozen=True, slots=True)
 class CurvePoint:
-    """The best a learner can do for ``budget`` (in validation cost per row); between two budgets it
-    mixes the points, and its curve is a line."""
+    """A learner's best point for ``budget`` (validation cost per row). Between two budgets the
+    points are mixed, and the curve is a line."""
 
     budget: float
     pick: Pick
 
 
 UNKNOWN = Interval(math.nan, math.nan)
-"""Of a run whose store has no values per query or row."""
+"""Interval of a run whose store has no values per query or row."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,16 +123,16 @@ class Standing:
 
     learner: str = ""
     quality: float = math.nan
-    interval: Interval = UNKNOWN  # of 95%, of the quality
+    interval: Interval = UNKNOWN  # 95%, of the quality
     cost: float = math.nan
     tier: int = 0  # 1 leads, 0 has no result
-    ranks: tuple[int, int] = (0, 0)  # best and worst rank that the data leave it
-    over: bool = False  # its mean cost on test is above the budget, with its whole interval
+    ranks: tuple[int, int] = (0, 0)  # best and worst rank compatible with the data
+    over: bool = False  # the 95% interval of its mean test cost lies above the budget
 
 
 @dataclass(frozen=True, slots=True)
 class Standings:
-    """All learners of a data set at a budget, the best tier first, then by quality."""
+    """All learners of a data set at a budget, best tier first, then by quality."""
 
     budget: Budget | None  # None: without a limit
     rows: tuple[Standing, ...]
@@ -141,11 +141,11 @@ class Standings:
 
 @dataclass(frozen=True, slots=True)
 class Saved:
-    """Certainty of a row's saving, among those that keep the quality. A draw in which the learner
-    does not reach the quality counts as no saving, 1x."""
+    """Certainty of a row's saving. A draw in which the learner does not reach the quality counts
+    as 1x."""
 
-    interval: Interval = UNKNOWN  # of 95%
-    wide: Interval = UNKNOWN  # of 99%
+    interval: Interval = UNKNOWN  # 95%
+    wide: Interval = UNKNOWN  # 99%
     tier: int = 0  # 0 has no saving
     ranks: tuple[int, int] = (0, 0)
     lost: bool = False  # the point is certainly below ``LOST`` on test; tier 0
@@ -161,8 +161,7 @@ class Measure:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A learner on the board. How sure all this is, ``certified`` adds; figures that are not known
-    are NaN."""
+    """A learner on the board. ``certified`` adds intervals and tiers; unknown figures are NaN."""
 
     learner: str
     reference: bool
@@ -170,25 +169,25 @@ class Row:
     repeats: int  # in which it has finished
     best: Pick  # without a limit
     reached: int  # repeats that keep ``SHARE`` of the reference's quality
-    cheap: Pick  # the cheapest mixture that keeps it, ``NOTHING`` unless all repeats do
-    saving: float  # the reference's cost of just that quality over this one's
+    cheap: Pick  # the cheapest mixture that keeps it, ``NOTHING`` unless all repeats have one
+    saving: float  # the reference's cost at just that quality over this learner's
     curve: tuple[CurvePoint, ...]  # the frontier, cheapest first
     baseline: bool = False  # a trivial method, listed below the others
     fits: int = 0  # settings tried, mean over repeats
-    alike: int = 0  # settings that gave the path of another one
+    alike: int = 0  # settings with the same path as another setting
     seconds: float = 0.0  # of training, mean over repeats
     marks: tuple[str, ...] = ()  # of the models at ``best`` and ``cheap``, and of the search
     standing: Standing = Standing()  # of the best point
     saved: Saved = Saved()
     area: Measure = Measure()  # mean quality over the board's costs
-    regret: Measure = Measure()  # what it lacks to the best at each cost
-    gap: Measure = Measure()  # what it lacks to the known optimum
-    over: tuple[Budget, ...] = ()  # that it exceeds on test by more than chance
+    regret: Measure = Measure()  # mean distance to the best learner at each cost
+    gap: Measure = Measure()  # mean distance to the known optimum
+    over: tuple[Budget, ...] = ()  # budgets exceeded on test by more than chance
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Trials of a learner that ended alike without a result, or that the audit refused."""
+    """Trials of a learner with the same error, or refused by the audit."""
 
     learner: str
     status: str
@@ -202,21 +201,21 @@ Corners = tuple[tuple[float, float], ...]
 
 @dataclass(frozen=True, slots=True)
 class Optimum:
-    """The best quality that any model can expect, where it is known: corners of cost and quality,
-    costs rising, of mean costs and of caps."""
+    """The best expected quality of any model, if known: corners of cost and quality in order of
+    cost, for mean costs and for caps."""
 
     mean: Corners = ()
     cap: Corners = ()
 
     @classmethod
     def of(cls, use: Mapping[str, Any], metric: str) -> Self:
-        """That of a data set as a run uses it."""
+        """Return the optimum of a data set as used by a run."""
         known = use.get("optimum") or {}
         found = (known.get(name) or () for name in (metric, f"{metric} cap"))
         return cls(*(tuple((cost, quality) for cost, quality in own) for own in found))
 
     def within(self, budget: Budget | None) -> float:
-        """The best within a budget, NaN where it is not known."""
+        """Return the best quality within a budget, NaN if unknown."""
         if budget is None:
             return self.mean[-1][1] if self.mean else math.nan
         paid = budget.amount * (1 + 1e-9)
@@ -248,13 +247,13 @@ class Board:
     budgets: tuple[Budget, ...] = ()  # at which learners are compared
     standings: tuple[Standings, ...] = ()  # at these budgets, by ``certified``
     unlimited: Standings = Standings(None, ())  # without a limit
-    costs: tuple[float, float] | None = None  # the range that areas are taken over
-    draws: int = 0  # that intervals are of
+    costs: tuple[float, float] | None = None  # the range of areas
+    draws: int = 0  # behind the intervals
     optimum: Optimum = Optimum()
-    same_as: str = ""  # the board under the run's first accounting, "" on itself
+    same_as: str = ""  # the board under the run's first accounting, "" if this is it
 
     def marks_of(self, row: Row) -> tuple[str, ...]:
-        """The board's marks and those of the row."""
+        """Return the marks of the board and of the row."""
         own = {
             "reference": row.reference,
             "baseline": row.baseline,
@@ -267,24 +266,24 @@ class Board:
         return (*(mark for mark, there in own.items() if there), *row.marks)
 
     def lacks(self, quality: float, budget: Budget | None) -> float:
-        """What a quality lacks to the optimum within a budget, NaN where that is not known."""
+        """Return the distance of a quality to the optimum within a budget, NaN if unknown."""
         return (1 if self.higher_is_better else -1) * (self.optimum.within(budget) - quality)
 
     @property
     def at(self) -> tuple[Standings, ...]:
-        """The standings at its budgets; the last of them has no limit."""
+        """Standings at its budgets; the last one has no limit."""
         return (*self.standings, self.unlimited)
 
     def lines(self) -> Iterator[tuple[Row, tuple[Standing, ...]]]:
-        """Each learner with its standing at each budget."""
+        """Yield each learner with its standing at each budget."""
         found = [{one.learner: one for one in at.rows} for at in self.at]
         for row in self.rows:
             if row.learner in found[-1]:
                 yield row, tuple(at[row.learner] for at in found)
 
     def kept(self, row: Row) -> float:
-        """The test quality of the point that saves, as a share of the reference's best (of errors
-        the other way round, so that 99% is a little worse too); NaN where that is no share."""
+        """Return the test quality of the point that saves, as a share of the reference's best.
+        For errors the ratio is inverted, so that 99% is also slightly worse. NaN if undefined."""
         best = next((one.best.quality for one in self.rows if one.reference), math.nan)
         if not (row.cheap and best > 0 and row.cheap.quality > 0):
             return math.nan
@@ -297,13 +296,13 @@ class Board:
         return any(row.cheap for row in self.rows)
 
     def best(self) -> tuple[float, ...]:
-        """The best quality at each budget, of the learners in the first tier."""
+        """Best quality at each budget among learners of the first tier."""
         pick = max if self.higher_is_better else min
         first = ([one.quality for one in at.rows if one.tier == 1] for at in self.at)
         return tuple(pick(qualities, default=math.nan) for qualities in first)
 
     def remarks(self) -> Iterator[str]:
-        """One-line notes: on stand-ins, intervals, failures and the data."""
+        """Yield one-line notes on stand-ins, intervals, failures and the data."""
         if words := notice(self):
             yield words
         yield from dict.fromkeys(at.note for at in self.at if at.note)
@@ -315,10 +314,10 @@ class Board:
 
 
 def notice(board: Board) -> str:
-    """The sentence that goes with a stand-in, or nothing."""
+    """Return the notice of a stand-in, or ""."""
     return stand_in_notice(board.dataset, board.stand_in_for) if board.stand_in else ""
 
 
 def notes_of(board: Board) -> tuple[str, ...]:
-    """The data set's notes, without those that repeat the notice of a stand-in."""
+    """Return the data set's notes, without repeats of the notice of a stand-in."""
     return tuple(n for n in board.notes if not (board.stand_in and "stand-in" in n.lower()))

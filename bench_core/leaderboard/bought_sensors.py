@@ -33,9 +33,9 @@ EVERY, NEVER = 0.9995, 0.0
 
 
 class Purchase(NamedTuple):
-    """A sensor, by the features that need it: its price, and the share of rows that buy it. Where
-    bills declare an order, the mean ``step`` of these rows (1 for a row's first purchase, 0 for
-    what is free), and the share of all rows that buy it in the first step, the second and so on."""
+    """A sensor, named by its features: its price, and the share of rows that buy it. If bills have
+    an order, also the mean ``step`` of these rows (1 for the first purchase, 0 for free sensors),
+    and the share of all rows that buy it in each step."""
 
     features: str
     price: float
@@ -52,20 +52,20 @@ def chosen_within(
     limit: Limit,
     metric: Criterion | None = None,
 ) -> pd.DataFrame:
-    """The choices, one for each repeat, that one learner (None: the best) has within a budget or at
-    a target."""
+    """Return one learner's choices (None: the best learner's) within a budget or at a target, one
+    for each repeat."""
     metric = metric or primary_metric(info, name)
     known = dict.fromkeys(map(str, frame["learner"]))
     require("learner of this run", [] if learner is None else [learner], known)
     found = offers(frame, metric, limit, info.reference) if learner is None else []
     best = learner or (found[0].learner if found else "")
-    own = frame[frame["learner"].isin([best, info.reference])]  # it sets the target
+    own = frame[frame["learner"].isin([best, info.reference])]  # the reference sets the target
     chosen = selection.points_within(own, metric, limit, info.reference)
     return chosen[chosen["learner"] == best]
 
 
 def purchases(points: Iterable[tuple[TrialValues, int, float]]) -> list[Purchase]:
-    """The mean over ``kept_points``, the sensors that cost most per row first."""
+    """Return the mean over ``kept_points``, sensors with the largest cost per row first."""
     total: dict[tuple[str, float], list[float]] = {}
     for one, k, part in points:
         steps = [] if one.steps is None else [*one.steps[k]]
@@ -87,7 +87,7 @@ def purchases(points: Iterable[tuple[TrialValues, int, float]]) -> list[Purchase
 
 
 def ordered(bought: Iterable[Purchase]) -> list[Purchase]:
-    """Those with a step, by it."""
+    """Return purchases that have a step, sorted by step."""
     known = [one for one in bought if not math.isnan(one.step)]
     return sorted(known, key=lambda one: (one.step, -one.share, natural(one.features)))
 
@@ -95,8 +95,8 @@ def ordered(bought: Iterable[Purchase]) -> list[Purchase]:
 def kept_points(
     store: Store, run: str, chosen: pd.DataFrame
 ) -> list[tuple[TrialValues, int, float]]:
-    """The stored values of the chosen points and mixtures, the place of each point in them and its
-    part of all; empty where one is not kept."""
+    """Return the stored values of the chosen points and mixtures, each point's position in them and
+    its weight; empty if one is not stored."""
     first, found = chosen.iloc[0], []
     of, learner = str(first["dataset"]), str(first["learner"])
     kept = [*store.values(run, dataset=of, learner=learner, capped=True)]
@@ -115,11 +115,11 @@ def kept_points(
 def purchases_by_row(
     store: Store, run: str, chosen: pd.DataFrame, rows: int
 ) -> list[tuple[float, list[str]]]:
-    """Of the first test rows what each pays for its sensors, and which it buys in each step: the
-    fitted model of the first repeat, asked again. Raises InputError where it is gone."""
+    """Return the price of each sensor for the first test rows, and the sensors bought in each step,
+    by running the fitted model of the first repeat. Raises InputError if it is gone."""
     from bench_core.execution.fitting import open_splits
 
-    # of a mixture with a point at which nothing is bought the other one
+    # a mixture may have a point that buys nothing: take the other point
     (one, k), *_ = (
         (one, k)
         for one, k, _ in kept_points(store, run, chosen)
@@ -134,7 +134,7 @@ def purchases_by_row(
     else:
         found = [p for p in model.predict_path(features) if dict(p.point) == point]
         if not found:
-            raise UsageError(f"{trial.learner} is not asked at {point} for single rows")
+            raise UsageError(f"{trial.learner} does not predict single rows at {point}")
         answer = found[0]
     bill, names = answer.bills["path"], np.array(one.trial.sensors.names)
     cost = bill.feature_cost(splits.costs, len(features))
@@ -146,15 +146,15 @@ def purchases_by_row(
 
 
 def natural(name: str) -> list[tuple[int, str]]:
-    """A key that sorts numbers in names by their value: 4, 6, 10, 11."""
+    """Return a key that sorts numbers in names by value: 4, 6, 10, 11."""
     parts = re.split(r"(\d+)", name)
     return [(int(part), "") if k % 2 else (-1, part) for k, part in enumerate(parts)]
 
 
 def shares(store: Store, run: str) -> pd.DataFrame:
-    """A row for each kept point of each trial and each sensor: its price, the share of test rows
-    that buy it, and ``bought``: for every row, for some rows or never. ``trial`` and ``point`` are
-    those of the export."""
+    """Return a row for each stored point of each trial and each sensor: its price, the share of
+    test rows that buy it, and ``bought``: for every row, for some rows or never. ``trial`` and
+    ``point`` match the export."""
     import pandas as pd
 
     info = store.info(run)
@@ -182,7 +182,7 @@ def shares(store: Store, run: str) -> pd.DataFrame:
 
 
 def sentences(bought: Sequence[Purchase]) -> Iterator[str]:
-    """Sentences on what is bought for every row, for some rows and never."""
+    """Yield sentences on the sensors bought for every row, for some rows and never."""
     parts = {
         "for every row": [one for one in bought if one.share >= EVERY],
         "for some rows": [one for one in bought if NEVER < one.share < EVERY],

@@ -1,9 +1,9 @@
 """Certainty of a board: standings at budgets, intervals, tie tiers, the order of rows, and one
 number for each curve.
 
-Points are chosen on validation and shown on test. How sure an order is comes from the values per
-query or row that the store holds, by the paired bootstrap of ``bench_core.statistics``; all budgets
-and all learners share its draws.
+Points are chosen on validation and shown on test. Certainty is estimated from the store's values
+per query or row, by the paired bootstrap of ``bench_core.statistics``. All budgets and learners
+share its draws.
 """
 
 from __future__ import annotations
@@ -62,19 +62,19 @@ if TYPE_CHECKING:
     from bench_core.results.store import Store
 
 CELLS = 24
-"""Costs at which a curve is read for its mean quality, evenly spaced on a logarithmic scale."""
+"""Costs at which a curve is averaged, evenly spaced on a logarithmic scale."""
 
 CHEAPEST = 0.01
-"""Areas begin no lower than this part of what the reference's best point costs."""
+"""Areas begin no lower than this share of the cost of the reference's best point."""
 
 NO_VALUES = "this run stored no values per query or row: no intervals, tiers by quality alone"
 
 COST = "cost"
-"""With a budget, the test cost of what is chosen within it."""
+"""Key, with a budget, of the test cost of the point chosen within it."""
 
 PAID, KEPT, BEST = "paid", "kept", "best"
-"""Of a saving, with points chosen by the reference's quality: the cost of just that quality, and
-the qualities of two choices held in all draws, the cheapest that keeps it and the best."""
+"""Keys of a saving, with points chosen by the reference's quality: the cost at just that quality,
+and the qualities of two choices held in all draws, the cheapest that keeps it and the best."""
 
 
 def standings(
@@ -86,9 +86,9 @@ def standings(
     *,
     resamples: int = DRAWS,
 ) -> tuple[Standings, ...]:
-    """The standings on one data set at each of the budgets, from the export rows ``frame``.
+    """Return the standings on one data set at each budget, from the export rows ``frame``.
 
-    Without a store, or where it has no values, learners stand by their quality alone.
+    Without a store or its values, learners are ranked by quality only.
     """
     ranking = Ranking(info, store, dataset, frame, resamples)
     return tuple(ranking.standings(budgets, ranking.draws(budgets)))
@@ -96,29 +96,30 @@ def standings(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Draws:
-    """Draws of the learners ``names``, which have values in every one of the ``repeats``: for each
-    repeat arrays (learners, 1 + resamples), by budget those of quality, with ``COST`` of cost, and
-    by ``PAID``, ``KEPT`` and ``BEST`` those of the saving. No names where there are no values,
-    which ``note`` says."""
+    """Draws of the learners ``names``, which have values in all ``repeats``.
+
+    Each repeat has arrays (learners, 1 + resamples) by key: a budget for quality, with ``COST`` for
+    cost; ``PAID``, ``KEPT`` and ``BEST`` for savings. Without values there are no names, and
+    ``note`` gives the reason."""
 
     names: Sequence[str]
     repeats: Sequence[Repeat]
     values: Sequence[Mapping[Hashable, FloatArray]]
     left_out: int = 0  # draws in which the metric is not defined
-    note: str = ""  # why there are none
+    note: str = ""  # reason for missing draws
 
     def level(self, key: Hashable) -> Level:
-        """The level of a figure over repeats."""
+        """Return the level of a figure over repeats."""
         return over_repeats(self.repeats, [own[key] for own in self.values])
 
     def clipped(self, ends: Iterable[float]) -> Interval:
-        """The ends of an interval of quality: no mean lies beyond all units."""
+        """Clip the ends of an interval of quality to the range of units, as a mean lies in it."""
         lows, highs = zip(*(repeat.bounds for repeat in self.repeats), strict=True)
         return Interval(*(float(np.clip(end, min(lows), max(highs))) for end in ends))
 
 
 class Ranking:
-    """The operating points of a data set, and draws of the values that a store has of them."""
+    """The operating points of a data set, and draws of their values in a store."""
 
     def __init__(
         self,
@@ -148,9 +149,8 @@ class Ranking:
         cap: Budget | None = None,
         share: float = SHARE,
     ) -> Draws:
-        """Draws of quality and cost within budgets, caps left out unless they are this one, of the
-        quality at the budgets of a grid, and of savings, at a share of the quality of a reference
-        that has values."""
+        """Draw quality and cost within budgets (without caps, except ``cap``), quality at the
+        budgets of a grid, and savings at a share of the quality of a reference with values."""
         store, run, dataset = self._of
         budgets = [one for one in budgets if one is None or one.kind != CAP or one == cap]
         if store is None:
@@ -190,8 +190,8 @@ class Ranking:
         return Draws(names, found, values, left_out, "" if names else NO_VALUES)
 
     def standings(self, budgets: Sequence[Budget | None], draws: Draws) -> list[Standings]:
-        """The standings at each of the budgets, with their ``draws``; those under caps are drawn
-        here, since a cap has points of its own."""
+        """Return the standings at each budget from ``draws``. Standings under caps are drawn here,
+        since each cap has its own points."""
         found = []
         for budget in budgets:
             capped = budget is not None and budget.kind == CAP
@@ -200,7 +200,7 @@ class Ranking:
         return found
 
     def _chosen(self, budget: Budget | None) -> dict[str, tuple[float, float]]:
-        """By learner quality and cost on test, NaN where not every repeat has a result."""
+        """Return quality and cost on test by learner, NaN if a repeat has no result."""
         points = self._points
         if budget is not None and budget.kind == CAP:
             points = selection.operating_points(self._frame, self._metric, cap=budget.amount)
@@ -260,8 +260,8 @@ def _standings(
 def _place_others(
     order: Sequence[str], chosen: Mapping[str, tuple[float, float]], tier: dict[str, int]
 ) -> None:
-    """Learners that cannot be compared (a repeat failed, or there are no values) join the tier of
-    the next better one; where none can be compared, equals share a tier."""
+    """Place learners that cannot be compared (a repeat failed, or there are no values) in the tier
+    of the next better learner. If none can be compared, equal learners share a tier."""
     alone = not tier
     current, value = 0, math.nan
     for name in order:
@@ -271,7 +271,7 @@ def _place_others(
 
 
 def all_certified(info: RunInfo, store: Store | None, frame: pd.DataFrame) -> list[Board]:
-    """The boards of a run, each ``certified``."""
+    """Return the boards of a run, each ``certified``."""
     return [certified(info, store, board, frame) for board in boards(info, frame)]
 
 
@@ -283,9 +283,9 @@ def certified(
     *,
     resamples: int = DRAWS,
 ) -> Board:
-    """The board with intervals, tiers and areas, its rows in the order of certainty.
+    """Return the board with intervals, tiers and areas, its rows sorted by certain savings.
 
-    Without a store, or without values in it, the board has standings by value and keeps its order.
+    Without a store or its values, standings are by quality and the board keeps its order.
     """
     if not board.rows:
         return board
@@ -323,8 +323,8 @@ def certified(
 
 
 def cost_range(board: Board) -> tuple[float, float] | None:
-    """From the cheapest point of any learner, or 1% of what the reference costs at its best where
-    that is more, to what the reference costs; None without such a reference."""
+    """Return the range of costs for areas; None without a reference. It ends at the cost of the
+    reference's best point, and starts at 1% of it, or at the cheapest point if that costs more."""
     whole = math.fsum(row.best.cost for row in board.rows if row.reference)
     cheapest = min((row.curve[0].budget for row in board.rows if row.curve), default=0.0)
     low = max(cheapest, CHEAPEST * whole)
@@ -332,8 +332,8 @@ def cost_range(board: Board) -> tuple[float, float] | None:
 
 
 def _place(row: Row, *, higher: bool) -> tuple[object, ...]:
-    """Sort key. Learners that keep the quality come first, by tiers of the saving, in a tier by the
-    lower end of its interval; then the others by tiers of their best quality; baselines last."""
+    """Return a sort key. Learners that keep the quality come first, by tier and then by the lower
+    end of the saving's interval. Others follow by tier of their best quality, baselines last."""
     if row.saved.tier:
         sure = -round(row.saved.interval.low, 2)
         return row.baseline, 0, row.saved.tier, sure, row.cheap.cost, row.learner
@@ -343,7 +343,7 @@ def _place(row: Row, *, higher: bool) -> tuple[object, ...]:
 
 
 def _with_savings(rows: Sequence[Row], board: Board, draws: Draws) -> list[Row]:
-    """Rows with ``saved`` where they have a saving."""
+    """Return rows with ``saved`` set if they have a saving."""
     keeps = {row.learner: row.saving for row in rows if row.cheap}
     found = _saved(keeps, board.reference, draws, board.higher_is_better)
     return [replace(row, saved=found.get(row.learner, row.saved)) for row in rows]
@@ -357,8 +357,8 @@ def savings_at(
     share: float,
     savings: Mapping[str, float],
 ) -> dict[str, Saved]:
-    """The certainty of the learners' savings on one data set, at a share of the reference's quality
-    that they keep; empty where the store has no values."""
+    """Return the certainty of learners' savings on one data set, at a share of the reference's
+    quality to keep; empty if the store has no values."""
     ranking = Ranking(info, store, dataset, frame, DRAWS)
     draws = ranking.draws((), reference=info.reference, share=share)
     return _saved(savings, info.reference, draws, ranking.higher, max(2 * share - 1, 0.01))
@@ -367,8 +367,8 @@ def savings_at(
 def _saved(
     savings: Mapping[str, float], baseline: str, draws: Draws, higher: bool, lost: float = LOST
 ) -> dict[str, Saved]:
-    """By learner the certainty of its saving against the reference, and whether its quality on test
-    is certainly below ``lost`` of the reference's."""
+    """Return, by learner, the certainty of its saving against the reference, and True if its test
+    quality is certainly below ``lost`` of the reference's."""
     place = {name: k for k, name in enumerate(draws.names)}
     keeps = [name for name in savings if name in place]
     if baseline not in place or not keeps:
@@ -394,12 +394,12 @@ def _saved(
     }
 
 
-_FREE = 1e6  # a saving where nothing is paid any more
+_FREE = 1e6  # saving of a learner that pays nothing
 
 
 def _log_savings(paid: FloatArray, reference: int) -> FloatArray:
-    """Logarithm of the reference's cost of the quality over each learner's; where one does not have
-    it, the reference is needed and nothing is saved."""
+    """Return the logarithm of the reference's cost over each learner's at the quality. It is 0 for
+    a learner that does not reach the quality, as the reference is needed."""
     whole = paid[reference]
     own = np.maximum(paid, whole / _FREE)
     saved: FloatArray = np.log(np.maximum(whole, 1e-300) / np.maximum(own, 1e-300))
@@ -409,7 +409,7 @@ def _log_savings(paid: FloatArray, reference: int) -> FloatArray:
 def _beyond(
     drawn: Mapping[Hashable, FloatArray], reference: int, higher: bool, lost: float
 ) -> FloatArray:
-    """By how much the kept points, held, are better on test than the share ``lost`` asks for."""
+    """Return the margin of the held kept points on test above the share ``lost``."""
     target = share_of(drawn[BEST][reference], lost, higher)
     beyond: FloatArray = (drawn[KEPT] - target) * (1 if higher else -1)
     return beyond
@@ -421,17 +421,17 @@ def _edges(logs: Level, learner: int, saving: float, share: float) -> Interval:
 
 
 def grid_of(board: Board) -> FloatArray:
-    """The costs at which curves are read for their areas; none without a range."""
+    """Return the costs at which curves are averaged for areas; none without a range."""
     if board.costs is None:
         return np.zeros(0)
     return np.geomspace(*board.costs, 2 * CELLS + 1)[1::2]
 
 
 def _with_areas(rows: Sequence[Row], board: Board, draws: Draws) -> list[Row]:
-    """Rows with ``area``, ``regret`` and ``gap``, over the costs of the grid.
+    """Return rows with ``area``, ``regret`` and ``gap`` over the costs of the grid.
 
-    A learner whose curve begins above the least of them has none. The regret is against the learner
-    that is first at each cost, of those with draws if there are any.
+    A learner whose curve begins above the lowest cost has none. The regret is relative to the best
+    learner at each cost, among learners with draws if there are any.
     """
     grid, sign = grid_of(board), 1 if board.higher_is_better else -1
     of = {row.learner: quality_within(row, grid) for row in rows if row.curve}
@@ -445,7 +445,7 @@ def _with_areas(rows: Sequence[Row], board: Board, draws: Draws) -> list[Row]:
     if draws.names:
         own = [draws.names.index(name) for name in names]
         budgets = [*map(Budget, grid)]
-        # (costs, learners, draws), then a row for each learner and one for what is first
+        # (costs, learners, draws), then a row for each learner and one for the best
         curves = (np.stack([drawn[budget][own] for budget in budgets]) for drawn in draws.values)
         areas = [
             np.vstack([curve.mean(axis=0), curve[np.arange(len(first)), first].mean(axis=0)])
@@ -468,7 +468,7 @@ def _with_areas(rows: Sequence[Row], board: Board, draws: Draws) -> list[Row]:
 
 
 def _gap(area: Measure, board: Board, grid: FloatArray) -> Measure:
-    """Mean distance of the curve to the known optimum, over the same costs."""
+    """Return the mean distance of the curve to the known optimum, over the same costs."""
     if not board.optimum.mean:
         return Measure()
     corners = np.array(board.optimum.mean)
@@ -480,7 +480,7 @@ def _gap(area: Measure, board: Board, grid: FloatArray) -> Measure:
 
 
 def quality_within(row: Row, grid: FloatArray) -> FloatArray:
-    """The quality of a learner's curve within each mean cost, NaN where there is none."""
+    """Return the quality of a learner's curve within each mean cost, NaN below the curve."""
     budgets = [point.budget for point in row.curve]
     quality = [point.pick.quality for point in row.curve]
     return np.where(grid * (1 + 1e-9) < budgets[0], np.nan, np.interp(grid, budgets, quality))

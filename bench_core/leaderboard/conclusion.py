@@ -1,7 +1,7 @@
-"""The conclusion of a board in plain sentences, which every format shows first: who keeps the
-reference's quality at which cost, how much cheaper that is, how certain, and who ties.
+"""The conclusion of a board in plain sentences, which every format shows first: the learner that
+keeps the reference's quality, its cost and saving with an interval, and tied learners.
 
-A saving is called certain only if its interval, as it is shown, excludes 1.
+A saving is called certain only if its displayed interval excludes 1.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from bench_core.results.budgets import CAP
 from bench_core.statistics import CONFIDENCE
 from bench_core.terminal.wording import cost, listed, quality, times
 
-UNMEASURED = "How certain that is was not measured."
+UNMEASURED = "The uncertainty was not measured."
 
 
 @dataclass(frozen=True, slots=True)
 class Conclusion:
-    """Sentences, and the row that keeps the quality at the cost they name, if they name one."""
+    """Sentences, and the row whose cost they name, if any."""
 
     sentences: tuple[str, ...] = ()
     row: Row | None = None
@@ -33,7 +33,7 @@ class Conclusion:
 
 
 def conclusion(board: Board) -> Conclusion:
-    """The conclusion of one data set; empty without rows."""
+    """Return the conclusion of one data set; empty without rows."""
     if not board.rows:
         return Conclusion()
     row = None
@@ -51,8 +51,8 @@ def conclusion(board: Board) -> Conclusion:
 
 
 def overall_conclusion(boards: Sequence[Board]) -> tuple[str, ...]:
-    """The conclusion over several data sets, by the ranks of ``over_datasets``; empty where they
-    rank nobody."""
+    """Return the conclusion over several data sets, by the ranks of ``over_datasets``; empty if no
+    learner is ranked."""
     names, ranked = over_datasets(boards)
     if not ranked:
         return ()
@@ -81,7 +81,7 @@ def overall_conclusion(boards: Sequence[Board]) -> tuple[str, ...]:
 
 
 def _cheapest(board: Board, reference: Row) -> tuple[Row, list[str]]:
-    """The row that keeps the quality at the least cost by the board's order, and what is said."""
+    """Return the first row on the board that keeps the quality, and sentences on it."""
     name = reference.learner
     kept = [row for row in board.rows if row.cheap and not row.saved.lost and not row.reference]
     cheaper = [row for row in kept if row.saving > 1]
@@ -103,7 +103,7 @@ def _cheapest(board: Board, reference: Row) -> tuple[Row, list[str]]:
             f"No learner is certainly cheaper than {name}; {who} comes closest: {saved}.",
             f"It {keeps} {paid}.",
         ]
-    if (share := board.kept(top)) < SHARE - 0.0005:  # as it is shown
+    if (share := board.kept(top)) < SHARE - 0.0005:  # as displayed
         sentences.append(f"On test rows it kept {share:.1%}.")
     if not measured:
         return top, [*sentences, UNMEASURED]
@@ -113,7 +113,7 @@ def _cheapest(board: Board, reference: Row) -> tuple[Row, list[str]]:
 
 
 def _itself(board: Board, reference: Row, kept: Sequence[Row]) -> Iterator[str]:
-    """The sentences where no learner pays less than the reference."""
+    """Yield sentences for the case that no learner costs less than the reference."""
     name, price = reference.learner, _price(board, reference.cheap.cost)
     keeps = _keeps(board, "its")
     if kept:
@@ -130,7 +130,7 @@ def _itself(board: Board, reference: Row, kept: Sequence[Row]) -> Iterator[str]:
 
 
 def _no_target(board: Board, reference: Row) -> str:
-    """The reason why no saving is measured against a reference that takes part."""
+    """Return the reason why no saving is measured against an existing reference."""
     if DIVERGED in reference.marks:
         return f"No saving is measured, as {reference.learner} diverged."
     some = " in some repeats" if reference.reached else ""
@@ -139,7 +139,7 @@ def _no_target(board: Board, reference: Row) -> str:
 
 
 def _best(board: Board) -> Iterator[str]:
-    """Who has the best quality at which cost, and who ties."""
+    """Yield sentences on the best learner, its cost, and learners tied with it."""
     rows = {row.learner: row for row in board.rows if not math.isnan(row.best.quality)}
     if not rows:
         return
@@ -156,7 +156,7 @@ def _best(board: Board) -> Iterator[str]:
 
 
 def _caps(board: Board) -> Iterator[str]:
-    """Who is first under each cap that the board compares learners at."""
+    """Yield a sentence on the best learner under each cap of the board."""
     for at in board.standings:
         if at.budget is not None and at.budget.kind == CAP:
             first = [one for one in at.rows if one.tier == 1]
@@ -169,14 +169,14 @@ def _caps(board: Board) -> Iterator[str]:
 
 
 def _tied(board: Board, at: Standings, first: str) -> Iterator[str]:
-    """The other learners of the first tier at a budget."""
+    """Yield a sentence on the other learners of the first tier at a budget."""
     roles = {row.learner: row.baseline for row in board.rows}
     tied = (one.learner for one in at.rows if one.tier == 1 and one.learner != first)
     return _ties([_named(name, roles[name]) for name in tied])
 
 
 def _names(rows: Iterable[Row], tier: int, but: Row) -> list[str]:
-    """The rows of a tier of savings, but one."""
+    """Return the names of a tier of savings, except one row."""
     own = (row for row in rows if row is not but and row.saved.tier == tier > 0)
     return [_named(row.learner, row.baseline) for row in own]
 
@@ -191,12 +191,12 @@ def _named(learner: str, baseline: bool) -> str:
 
 
 def _keeps(board: Board, whose: str) -> str:
-    """``keeps 99% of gbrt's accuracy``; of an error, which is better lower, how near it is."""
+    """Return ``keeps 99% of gbrt's accuracy``; for an error ``stays within 1% of ...``."""
     if board.higher_is_better:
         return f"keeps {SHARE:.0%} of {whose} {board.metric}"
     return f"stays within {1 - SHARE:.0%} of {whose} {board.metric}"
 
 
 def _price(board: Board, paid: float) -> str:
-    """``at cost 12.30``, or ``for 12.30 euro`` where costs have a unit."""
+    """Return ``at cost 12.30``, or ``for 12.30 euro`` if costs have a unit."""
     return f"for {cost(paid)} {board.unit}" if board.unit else f"at cost {cost(paid)}"

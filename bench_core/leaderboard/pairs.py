@@ -1,4 +1,4 @@
-"""Learners of a run pair by pair, at matched cost within a budget or at a target of quality: the
+"""Pairs of learners of a run, at matched cost within a budget or at a target of quality: their
 difference in quality, its certainty, and the cost ratio."""
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ class Pair:
     b: str
     quality: tuple[float, float]
     difference: Difference  # a - b
-    cost: tuple[float, float]  # of a, and of b for the quality of a: NaN where it never has it
-    cost_ratio: float  # of the second to the first
+    cost: tuple[float, float]  # of a, and of b at the quality of a; NaN if b never reaches it
+    cost_ratio: float  # second over first
     cost_interval: Interval
     parts: Mapping[str, tuple[tuple[float, Interval], ...]]  # difference by kind of unit
 
@@ -63,13 +63,13 @@ def pairs_within(
     *,
     interest: float,
 ) -> tuple[list[Repeat], list[Pair], list[str]]:
-    """The repeats that all ``names`` within the limit have finished, every pair of them, and the
-    other names.
+    """Return the repeats finished by all ``names`` with a result within the limit, every pair of
+    them, and the other names.
 
-    At a target each learner takes its cheapest mixture that reaches it, in each draw again; in a
-    draw where it does not, its best point. ``interest`` is the least difference that matters, as a
-    share of the better quality. Raises UsageError where fewer than two can be had within the limit,
-    or the metric is not defined.
+    At a target each learner takes, in each draw, its cheapest mixture that reaches the target, or
+    else its best point. ``interest`` is the smallest relevant difference, as a share of the better
+    quality. Raises UsageError if fewer than two learners have a result within the limit, or if the
+    metric is not defined.
     """
     metric = primary_metric(info, dataset)
     if places := undefined(of_dataset(frame, dataset, metric.name), metric.name):
@@ -99,14 +99,14 @@ def pairs_within(
     if isinstance(limit, Target):
         rule = _Rule(higher, target=limit, reference=info.reference)
     else:
-        # what keeps to a cap, or to a cost for 95% of rows, is all that there is to choose from
+        # for a cap or a cost of 95% of rows, only points within the limit remain
         rule = _Rule(higher, budget=limit.amount if limit.kind == "mean" else math.inf)
     return found, _compared(found, there, rule, metric, interest), others
 
 
 @dataclass(frozen=True, slots=True)
 class _Rule:
-    """How each learner is chosen: at a mean cost (inf: at its best), or at a target."""
+    """Rule of choice for each learner: at a mean cost (inf: at its best), or at a target."""
 
     higher: bool
     budget: float = math.inf
@@ -114,7 +114,7 @@ class _Rule:
     reference: str = ""
 
     def aim(self, repeat: Repeat, seed: int) -> FloatArray:
-        """The quality to reach in each draw."""
+        """Return the quality to reach in each draw."""
         assert self.target is not None
         if self.target.kind != KEEP:
             return np.full(_RESAMPLES + 1, self.target.amount)
@@ -134,7 +134,7 @@ def _compared(
     metric: Criterion,
     interest: float,
 ) -> list[Pair]:
-    """All pairs of the learners ``names``, each chosen by a rule."""
+    """Compare all pairs of the learners ``names``, each chosen by a rule."""
     pairs = list(combinations(range(len(names)), 2))
     drawn = [_drawn(repeat, names, rule, seed) for repeat, seed in with_seeds(found)]
     kept = np.logical_and.reduce([defined for *_, defined in drawn])
@@ -162,9 +162,9 @@ def _compared(
 def _drawn(
     repeat: Repeat, names: Sequence[str], rule: _Rule, seed: int
 ) -> tuple[FloatArray, FloatArray, BoolArray]:
-    """Test quality as chosen (learners, draws); by learner a the test cost at which each learner is
-    as good as a on validation, or reaches the target (a, learners, draws), NaN where it never is;
-    and the draws in which the metric is defined."""
+    """Return the test quality as chosen (learners, draws); the test cost at which each learner
+    equals learner a on validation or reaches the target (a, learners, draws), NaN if never; and
+    True for draws in which the metric is defined."""
     every = [draw(repeat.candidates[name], _RESAMPLES, seed) for name in names]
     corners = [hull(means.valid_cost, means.valid_quality, rule.higher) for means in every]
     matched = [mixed_within(own, rule.budget) for own in corners]
@@ -183,15 +183,15 @@ def _drawn(
 
 
 def _ratio(cost: FloatArray, other: FloatArray) -> FloatArray:
-    """Ratio of two costs; infinite where the other learner never reaches the quality."""
+    """Return the ratio of two costs; infinite if the other learner never reaches the quality."""
     free = np.where(cost > 0, np.inf, 1.0)
     found = np.divide(cost, other, out=free, where=other > 0)
     return np.where(np.isnan(cost), np.inf, found)
 
 
 def thirds(gain: FloatArray, by: FloatArray) -> tuple[tuple[float, Interval], ...]:
-    """The mean gain (m,) where ``by`` is least, in the middle and most; nothing where units do not
-    fall into three parts."""
+    """Return the mean gain of (m,) in the lower, middle and upper third of ``by``; () if units do
+    not fall into three parts."""
     low, high = np.quantile(by, [1 / 3, 2 / 3])
     inside = (by <= low, (by > low) & (by <= high), by > high)
     if any(part.sum() < 2 for part in inside):

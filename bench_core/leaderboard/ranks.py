@@ -22,16 +22,16 @@ class Ranked:
     by_dataset: tuple[float, ...]
     interval: Interval  # of the mean: two of them overlap unless Nemenyi's test separates them
     tier: int  # by Nemenyi's test
-    ranks: tuple[int, int]  # that the test leaves
+    ranks: tuple[int, int]  # best and worst rank by the test
 
 
 def over_datasets(boards: Sequence[Board]) -> tuple[tuple[str, ...], tuple[Ranked, ...]]:
-    """The data sets, and the learners that are on all of their boards, the best tier first.
+    """Return the data sets, and the learners that are on all of their boards, best tier first.
 
-    Ranks are by area (by the best quality on a board where a learner has no area), ties share the
-    mean rank. Two learners are separated by Nemenyi's test, which takes data sets as they are.
-    Of several boards of the same data the first counts.
-    Empty for fewer than two boards with rows, and where no two learners are on all.
+    Ranks are by area, or by best quality on boards on which a learner has no area; ties share the
+    mean rank. Nemenyi's test separates learners; it treats data sets as fixed. Only the first of
+    several boards of the same data counts. Empty for fewer than two boards with rows, or for fewer
+    than two learners on all boards.
     """
     import pandas as pd
 
@@ -59,14 +59,14 @@ def over_datasets(boards: Sequence[Board]) -> tuple[tuple[str, ...], tuple[Ranke
 
 
 def least_difference(datasets: int, learners: int, share: float = LEVEL) -> float:
-    """The difference of mean ranks that separates any two learners (Nemenyi 1963; Demsar 2006)."""
+    """Return the critical difference of mean ranks (Nemenyi 1963; Demsar 2006)."""
     q = normal_range(share, learners) / math.sqrt(2)
     return q * math.sqrt(learners * (learners + 1) / (6 * datasets))
 
 
 def normal_range(share: float, count: int) -> float:
-    """The quantile of the range of ``count`` standard normal values, which is the studentized range
-    of known variance. Importing scipy.stats for it would take half a second of every board."""
+    """Return the quantile of the range of ``count`` standard normal values, the studentized range
+    of known variance. Importing scipy.stats instead would add half a second to every board."""
     from scipy.special import ndtr
 
     least, step = np.linspace(-9, 9, 721, retstep=True)  # trapezoids over the least value
@@ -80,7 +80,7 @@ def normal_range(share: float, count: int) -> float:
 
 
 def _losses(board: Board, names: Sequence[str]) -> list[float]:
-    """Less is better; areas where all have one, else the best qualities."""
+    """Return losses, lower is better: from areas if all learners have one, else best qualities."""
     rows = {row.learner: row for row in board.rows}
     areas = [rows[name].area.value for name in names]
     if any(map(math.isnan, areas)):

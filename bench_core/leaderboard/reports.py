@@ -1,5 +1,5 @@
-"""Reports on a run, each a format that plugins add: which one writes a file, and what it gets; and
-the paragraph of a paper that says how the run was carried out."""
+"""Reports on a run: the choice of the plugin's format for a file, its arguments, and the paragraph
+on methods for a paper."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 def finished(store: Store | str | Path, run: str) -> tuple[RunInfo, pd.DataFrame]:
-    """A run and its finished rows, of which there must be some."""
+    """Return a run and its finished rows. Raises UsageError if there are none."""
     kept = store if isinstance(store, Store) else Store(store)
     info = kept.info(run)
     frame = kept.frame(run, compact=True)
@@ -40,13 +40,13 @@ def finished(store: Store | str | Path, run: str) -> tuple[RunInfo, pd.DataFrame
 
 
 def report_for(registry: Registry, output: Path | None) -> Report:
-    """The report that writes files like ``output``, or shows boards on the terminal.
+    """Return the report that writes files like ``output``, or shows boards on the terminal.
 
-    Raises UsageError for a file that cannot be written, and for a suffix that no report has.
+    Raises UsageError for a file that cannot be written, and for an unknown suffix.
     """
     check_output(output)
     suffix = output.suffix.lower() if output is not None else ""
-    reports = reversed([*registry.reports.values()])  # of a suffix the first wins
+    reports = reversed([*registry.reports.values()])  # the first of a suffix wins
     known = {s: report for report in reports for s in report.suffixes}
     if suffix not in known or (output is not None and not suffix and str(output) != "-"):
         words = ", ".join(sorted(filter(None, known))) or "none: no report is installed"
@@ -67,8 +67,8 @@ def write_report(
     budgets: Sequence[Budget] = (),
     warn: Callable[[str], None] = lambda line: None,
 ) -> RunInfo:
-    """Write the report of a run to a file, or show it on the terminal; ``budgets`` take the place
-    of those of its suite. ``warn`` gets a line for each section of a plugin that fails."""
+    """Write the report of a run to a file, or show it on the terminal. ``budgets`` replace the
+    suite's. ``warn`` gets a line for each section of a plugin that fails."""
     report = report_for(registry, output)
     kept = Store(store)
     with kept.held():
@@ -83,8 +83,7 @@ def write_report(
 
 
 def accepted(of: Callable[..., Any], given: Mapping[str, Any]) -> dict[str, Any]:
-    """The keyword arguments that a report or section takes: it may leave out what it does not
-    need."""
+    """Return the keyword arguments that a report or section accepts; it need not accept all."""
     takes = signature(of).parameters
     every = any(one.kind is Parameter.VAR_KEYWORD for one in takes.values())
     return {name: value for name, value in given.items() if every or name in takes}
@@ -97,7 +96,7 @@ def _sections(
     store: Store,
     warn: Callable[[str], None],
 ) -> Iterator[Section]:
-    """The sections of plugins; one that fails is a warning and takes nothing else with it."""
+    """Return the sections of plugins. A section that fails gives a warning and is skipped."""
     for name, section_of in registry.sections.items():
         try:
             section = section_of(info, frame, **accepted(section_of, {"store": store}))
@@ -107,7 +106,7 @@ def _sections(
             raise
         except Exception as error:
             fault = fault_of(error) or f"{type(error).__name__}: {error}"
-            # the board is worth more than what stands below it
+            # a failing section must not hide the board
             warn(f"warning: no section {name!r}: {one_line(fault)}; --debug shows more")
         else:
             if section is not None:
@@ -115,7 +114,7 @@ def _sections(
 
 
 def paragraph(info: RunInfo, frame: pd.DataFrame) -> str:
-    """Versions, data, splits, seeds, configurations and what figures are, in whole sentences."""
+    """Describe versions, data, splits, seeds, configurations and figures in full sentences."""
     return " ".join(one_line(line) for line in _sentences(info, frame) if line)
 
 

@@ -1,10 +1,10 @@
-"""Fitted models at one operating point, served: they ask for features and tell what they spent.
+"""Serving of fitted models at one operating point: they request features and report their cost.
 
-``load(folder)`` opens what ``bench model export`` wrote. Every model is a ``Program``, steps over
-trees and columns, or a ``PolicyProgram``, and no learner's code is imported. Three walks of the
-former give the same answers:
-``naive_walk`` needs numpy alone and serves every program; ``row_walk`` (numba) serves single rows;
-``block_walk`` takes many rows at hand through the walker of ``bench_trees``.
+``load(folder)`` opens a folder written by ``bench model export``. Every model is a ``Program``
+(steps over trees and columns) or a ``PolicyProgram``; no learner code is imported. Three walks of a
+``Program`` give the same answers: ``naive_walk`` needs only numpy and serves every program;
+``row_walk`` (numba) serves single rows; ``block_walk`` serves many known rows through the walker of
+``bench_trees``.
 """
 
 from bench_core.serving.folder import Folder, write_folder

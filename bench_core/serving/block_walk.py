@@ -1,5 +1,5 @@
-"""Many rows at hand through a program: trees by the block walker of ``bench_trees``, the rest by
-numpy. Needs numba; without a cap."""
+"""Evaluation of a program on many known rows: trees by the block walker of ``bench_trees``, the
+rest by numpy. Needs numba and does not support caps."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ if TYPE_CHECKING:
     from bench_trees.inference import Layout, Needs, Steps, Walked
 
 _CELLS = 1 << 22  # of a matrix of rows x trees, for leaves that number vectors
-_LONGEST = 34  # steps that are shown in one leg: 34 points of 8000 rows are about 20 MB
+_LONGEST = 34  # steps shown in one leg: 34 points of 8000 rows are about 20 MB
 
 
 class Leg(NamedTuple):
-    """Steps that the same rows go through, and the sums of which steps are of interest."""
+    """Consecutive steps taken by the same rows, with the steps whose sums are needed."""
 
     first: int
-    ends: list[int]  # of interest, the last step among them
+    ends: list[int]  # steps whose sums are needed, including the last
     layout: Layout
-    output: Any  # (T,) that of each tree, in ``layout`` its own where leaves number vectors
+    output: Any  # (T,) output of each tree; in ``layout`` its own if leaves number vectors
     steps: Steps
     trees: int  # that are billed
 
 
 class BlockWalk:
-    """A program, its trees laid out, and what its features need.
+    """A program, the layout of its trees, and the needs of its features.
 
-    ``shown`` are the steps after which rows are looked at.
+    ``shown`` are the steps after which rows are yielded.
     """
 
     def __init__(self, program: Program, costs: CostModel, shown: Iterable[int] = ()) -> None:
@@ -50,9 +50,8 @@ class BlockWalk:
     def walk(
         self, rows: Rows, X: Float32Array, boundaries: IntArray | None = None
     ) -> Iterator[Rows]:
-        """Take ``rows`` to the ends of their ways; yields them after each step that is shown,
-        before its gate, with arrays of their own. ``boundaries`` cut X (n, d) into queries, else
-        each row is by itself."""
+        """Walk ``rows`` to their ends. Yields copies of them after each shown step, before its
+        gate. ``boundaries`` cut X (n, d) into queries; by default each row is its own query."""
         X = np.ascontiguousarray(X)  # once, not for every leg
         for leg in self._legs:
             here = np.flatnonzero(rows.next == leg.first)
@@ -63,25 +62,25 @@ class BlockWalk:
                     own, bits = with_columns(step, own, X, here), bits | self._columns[number]
                 rows.arrive(here, number, step.combine, own, bits, splits)
                 if number in self.shown:
-                    # what is handed out must not be what the walk goes on from
+                    # the caller must not share arrays with the walk
                     yield rows if every and number < leg.ends[-1] else rows.copied()
             rows.trees[here] += leg.trees
             if len(here):
                 leave(self.program, leg.ends[-1], here, rows, boundaries)
 
     def run(self, X: Float32Array, boundaries: IntArray | None) -> tuple[Rows, Acquired]:
-        """All rows at the ends of their ways, and what they bought."""
+        """Return all rows at their ends, and their purchases."""
         rows = self.begin(len(X))
         for _ in self.walk(rows, X, boundaries):
             pass
         return rows, Acquired(rows.bits, self.needs.sensors)
 
     def begin(self, n: int) -> Rows:
-        """Rows before the first step."""
+        """Return rows before the first step."""
         return Rows(self.program, n, len(self._columns[0]))
 
     def sums(self, number: int, X: Float32Array) -> FloatArray:
-        """The sums (n, K) of a step by itself, for all rows."""
+        """Return the sums (n, K) of a single step, for all rows."""
         if number not in self._alone:
             self._alone[number] = self._leg(number, number + 1)
         X, every = np.ascontiguousarray(X), np.arange(len(X))
@@ -89,7 +88,7 @@ class BlockWalk:
         return np.asarray(done.scores[0])
 
     def _cuts(self) -> list[int]:
-        """The first step of each leg, and the number of steps."""
+        """Return the first step of each leg, and the number of steps."""
         steps, shown, last = self.program.steps, 0, segments(self.program)
         apart, cuts = self.program.vectors is not None, [0]
         for k, (step, following) in enumerate(pairwise(steps)):
@@ -127,7 +126,7 @@ class BlockWalk:
         return Leg(first, ends, layout, output, steps, billed)
 
     def _walked(self, leg: Leg, X: Float32Array, here: IntArray, rows: Rows) -> Walked:
-        """The rows ``here`` after each step of interest."""
+        """Return the rows ``here`` after each step of interest."""
         from bench_trees.inference import Steps, Walked, walk
         from bench_trees.kernels.leaf_vectors import add_leaves
 
@@ -135,7 +134,7 @@ class BlockWalk:
         before = Walked(rows.own[None, some], rows.bits[None, some], rows.splits[None, some])
         if (vectors := self.program.vectors) is None:
             return walk(leg.layout, leg.steps, X, before, here)
-        # what each tree says by itself: its leaf may number a vector
+        # the value of each tree: its leaf may number a vector
         count = max(1, len(leg.output))
         alone = Steps(np.array([len(leg.output)]), np.zeros((1, count)), np.ones(1, dtype=bool))
         found = Walked(*map(np.empty_like, before))  # type: ignore[arg-type]
@@ -152,12 +151,12 @@ class BlockWalk:
 
 
 def _adds(step: Step) -> bool:
-    """Whether a step adds nothing but trees to the sums of the one before."""
+    """True if a step only adds trees to the sums of the step before."""
     return step.carry and not step.bias.any()
 
 
 def needs_of(program: Program, costs: CostModel) -> Needs:
-    """What the features of a program need."""
+    """Return the needs of a program's features."""
     from bench_trees.inference import Needs
 
     return Needs(*sensor_needs(costs), program.multiplier, costs.sensors)

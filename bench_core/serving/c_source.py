@@ -1,9 +1,8 @@
 """An exported model as C99: one header and one source, without dependencies.
 
-The engine is the same for all models: ``scorer.h``, ``trees.c``, and behind it ``staged.c`` or
-``policy.c``. The constants and tables that are put into it are the program. It serves one row by
-itself, and refuses what compares the documents of a query, and cost models whose prices do not add
-up.
+The engine is the same for all models: ``scorer.h``, ``trees.c``, then ``staged.c`` or ``policy.c``.
+The program is inserted as constants and tables. It serves single rows. Models that compare the
+documents of a query, and cost models without additive prices, are refused.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ _SUPPORT = ("mean", "factor", "gamma", "vectors", "coefficients")
 
 
 def write_c(path: Path, folder: Folder) -> None:
-    """Write the two files. Raises UsageError where the model cannot be served so."""
+    """Write the two files. Raises UsageError if C cannot serve the model."""
     texts = {HEADER: header(folder), SOURCE: source(folder)}
     with atomic_folder(path) as new:
         for name, text in texts.items():
@@ -43,7 +42,7 @@ def write_c(path: Path, folder: Folder) -> None:
 
 
 def header(folder: Folder) -> str:
-    """What a caller includes."""
+    """Return the header file."""
     about, one, cap = folder.about, folder.program.outputs == 1, _cap(folder)
     what = f"{about.get('learner', 'a model')} {about.get('point', '')}"
     values = {
@@ -68,12 +67,12 @@ def _cap(folder: Folder) -> float:
 
 
 def source(folder: Folder) -> str:
-    """Tables and engine. Raises UsageError where the model cannot be served so."""
+    """Return tables and engine. Raises UsageError if C cannot serve the model."""
     program, prices = folder.program, prices_of(folder.costs)
     by = "serve it by bench_core.serving"
     folder.single("C")
     if prices is None:
-        raise UsageError(f"C: costs {folder.costs.name!r} are no sum of prices; {by}")
+        raise UsageError(f"C: costs {folder.costs.name!r} are not a sum of prices; {by}")
     if isinstance(program, PolicyProgram):
         packed = pack(program.scores, program.unpriced)
         common = _constants(folder, prices, packed, program.scores)
@@ -84,7 +83,7 @@ def source(folder: Folder) -> str:
     below = lost and folder.about.get("task") == "ranking" and program.rejected == "below"
     if below or any(step.gate in GATES[3:] for step in program.steps):
         raise UsageError(
-            "C: the model compares the documents of a query, and C has one row; "
+            "C: the model compares the documents of a query, but C serves single rows; "
             f"{by} and predict_query"
         )
     packed = pack(program, folder.costs)
@@ -122,7 +121,7 @@ def _text(folder: Folder, constants: dict[str, Any], tables: list[str], engine: 
 
 
 def _encoders(folder: Folder) -> tuple[str, str]:
-    """Declarations and functions that turn cells of text, and moved numbers, into values."""
+    """Return declarations and functions that encode cells of text and numbers with an offset."""
     declared, defined = list[str](), list[str]()
     for own, name in zip(folder.encodings, _identifiers(folder.encodings), strict=True):
         if not (own.texts or own.offset):
@@ -147,7 +146,7 @@ def _encoders(folder: Folder) -> tuple[str, str]:
 
 
 def _identifiers(encodings: Sequence[ColumnEncoding]) -> list[str]:
-    """The columns' names as identifiers of C, numbered where two are alike."""
+    """Return the columns' names as identifiers of C, numbered if two are equal."""
     plain = [re.sub(r"\W", "_", own.name, flags=re.ASCII) for own in encodings]
     return [n if plain.count(n) == 1 else f"{n}_{k}" for k, n in enumerate(plain)]
 
@@ -162,7 +161,7 @@ def _constants(
     widest = max(int(packed.nodes[:, CELL].max(initial=0)), int(_below(packed).max(initial=0)))
     levels = packed.uses[:, LEVELS]
     deepest = int(levels.max(initial=0))
-    # one number where all trees are about as deep: a loop that the processor need not guess
+    # a single depth if all trees are about as deep: the loop is then predictable
     alike = len(levels) > 0 and deepest <= 1.25 * levels.mean()
     return {
         "NARROW": f"unsigned {'short' if widest < 1 << 16 else 'int'}",
@@ -212,12 +211,12 @@ def _policy_tables(program: PolicyProgram, prices: SensorPrices) -> list[str]:
 
 
 def _below(packed: Packed) -> Any:
-    """How far behind a node its left child is; 0 at a leaf."""
+    """Return each node's offset to its left child; 0 at a leaf."""
     return packed.nodes[:, LEFT] - np.arange(len(packed.nodes))
 
 
 def number(value: Any) -> str:
-    """A float64 to the last bit."""
+    """Format a float64 exactly."""
     value = float(value)
     if isnan(value):
         return "NAN"
@@ -231,7 +230,7 @@ def _string(text: str) -> str:
 
 
 def array(kind: str, name: str, entries: Iterable[Any]) -> str:
-    """A table; one entry where there would be none."""
+    """Format a table, with one entry if it is empty."""
     words = [str(entry) for entry in entries] or ["{0}" if kind.startswith("struct") else "0"]
     lines = [", ".join(words[i : i + 8]) for i in range(0, len(words), 8)]
     return f"static const {kind} {name}[] = {{\n" + ",\n".join(lines) + "\n};"
@@ -242,7 +241,7 @@ def _entry(*values: Any) -> str:
 
 
 def _numbers(values: Any) -> str:
-    """Float64 values in braces."""
+    """Format float64 values in braces."""
     return _entry(*map(number, values))
 
 
@@ -258,7 +257,7 @@ def _needs(known: FeatureNeeds, prices: SensorPrices) -> list[str]:
 
 
 def _lists(name: str, lists: Sequence[Sequence[int]]) -> list[str]:
-    """Lists one after the other, and where each begins."""
+    """Format concatenated lists, and the start of each."""
     start = array("int", f"{name}_of", np.cumsum([0, *map(len, lists)]))
     return [start, array("int", name, [x for one in lists for x in one])]
 
@@ -306,7 +305,7 @@ def _stage_tables(program: Program, packed: Packed) -> list[str]:
 
 
 def _finishes(finishes: list[Finish | None]) -> list[str]:
-    """One for each step, then those that they lead on to: none leads to the first."""
+    """Return one for each step, then the finishes that follow them; none leads to the first."""
     every, lines = list(finishes), []
     for finish in every:  # which grows
         if finish is None:

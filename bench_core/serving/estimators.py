@@ -1,8 +1,8 @@
-"""Exported models as estimators of scikit-learn, which must be installed for this module alone.
+"""Exported models as scikit-learn estimators. Only this module needs scikit-learn.
 
-They are trained already: ``fit`` opens the folder and looks at the number of columns. Of the last
-call of ``predict`` they keep ``spent_`` (n,), what each row paid. Rows are taken by themselves; a
-model that compares the documents of a query is served by ``Predictor.predict_query``.
+They are already trained: ``fit`` opens the folder and checks the number of columns. ``spent_`` (n,)
+is the cost of each row in the last ``predict``. Rows are served singly; for a model that compares
+the documents of a query use ``Predictor.predict_query``.
 """
 
 from pathlib import Path
@@ -37,15 +37,15 @@ class _Served(BaseEstimator):  # type: ignore[misc]
 
 
 class ServedRegressor(RegressorMixin, _Served):  # type: ignore[misc]
-    """A model of numbers, or of a ranking's scores."""
+    """A served regressor, or a ranker that predicts scores."""
 
     def predict(self, X: Any) -> FloatArray:
-        """Scores (n,)."""
+        """Return scores (n,)."""
         return self._scores(X)
 
 
 class ServedClassifier(ClassifierMixin, _Served):  # type: ignore[misc]
-    """A model of classes: the labels of the table, as numbers where all are whole numbers."""
+    """A served classifier. Classes are the table's labels, as numbers if all are integers."""
 
     def fit(self, X: Any = None, y: Any = None) -> Self:
         """Open the folder. Raises InputError where it is none."""
@@ -56,13 +56,13 @@ class ServedClassifier(ClassifierMixin, _Served):  # type: ignore[misc]
         return self
 
     def decision_function(self, X: Any) -> FloatArray:
-        """Log-odds (n,), or a score per class (n, K)."""
+        """Return log-odds (n,), or a score per class (n, K)."""
         return self._scores(X)
 
     def predict_proba(self, X: Any) -> FloatArray:
-        """Probabilities (n, K)."""
+        """Return probabilities (n, K)."""
         return probabilities(self._scores(X), str(self.model_.about["task"]))
 
     def predict(self, X: Any) -> Any:
-        """The likeliest class (n,)."""
+        """Return the most likely class (n,)."""
         return self.classes_[self.predict_proba(X).argmax(axis=1)]

@@ -33,14 +33,14 @@ if TYPE_CHECKING:
 
 
 TABLE = ("label", "query", "drop", "decimal", "dates")
-"""The options by which a run read its tables, for others like them."""
+"""Options by which a run read its tables; needed to read similar tables."""
 
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """What is to be exported: of one data set, a learner (``""``: the best) within a budget, or the
-    cheapest that reaches a target on validation; without a ``limit`` the best of all. ``seed`` and
-    ``fold`` None: the first that has such a point."""
+    """A request for export: a data set, a learner (``""``: the best) and a ``limit``: a budget, or
+    a target to reach at the least cost on validation; without it the best point. ``seed`` and
+    ``fold`` None: the first repeat that has such a point."""
 
     dataset: str
     learner: str = ""
@@ -52,13 +52,13 @@ class Wish:
 def choose(
     frame: pd.DataFrame, metric: Criterion, wish: Wish, reference: str = ""
 ) -> pd.Series[Any]:
-    """The row of ``operating_points`` that a wish means. Raises UsageError where there is none."""
+    """Return the row of ``operating_points`` for a wish. Raises UsageError if there is none."""
     known = list(dict.fromkeys(map(str, frame["learner"])))
     require("learner of this run", [wish.learner] if wish.learner else (), known)
     target = wish.limit if isinstance(wish.limit, Target) else None
     budget = Budget(float("inf")) if target or wish.limit is None else wish.limit
     assert isinstance(budget, Budget)
-    # a cap under which the run measured all learners decides by what was measured, and holds anyway
+    # a cap measured by the run decides by its measurements, and is kept anyway
     measured = budget.kind == CAP and budget.amount in selection.caps_of(frame)
     cap = budget.amount if measured else None
     points = selection.operating_points(frame, metric.name, COLUMNS[budget.kind], cap=cap)
@@ -100,9 +100,9 @@ def _nothing(points: pd.DataFrame, wish: Wish) -> str:
 def export(
     store: Store, info: RunInfo, frame: pd.DataFrame, metric: Criterion, wish: Wish
 ) -> Folder:
-    """The folder's content for the point that a wish means, of the run's ``frame``.
+    """Return the folder's content for a wish, from the run's ``frame``.
 
-    Raises UsageError where nothing is within it or the model cannot be exported, InputError where
+    Raises UsageError if nothing is within the limit or the model cannot be exported, InputError if
     its files are gone.
     """
     frame = frame[frame["dataset"] == wish.dataset]
@@ -126,7 +126,7 @@ def export(
         **_figures(row, metric),
         "reference": _reference(frame, info, metric, row),
     }
-    # what a transformer made is asked for by its features' names
+    # columns made by a transformer are requested by their features' names
     encodings = () if any(own.made for own in splits.encodings) else splits.encodings
     return Folder(program, splits.costs, splits.names, about, cheaper, encodings)
 
@@ -134,7 +134,7 @@ def export(
 def _program(
     states: Path, spec: Mapping[str, Any], splits: Splits, text: str
 ) -> tuple[Program | PolicyProgram, Mapping[str, int | float]]:
-    """The program of a trial's model at a point, which is JSON, and that point."""
+    """Return the program of a trial's model at a point in JSON, and the point."""
     point = json.loads(text)
     if CONSTANT in point:
         return constant_program(np.atleast_1d(splits.constant), len(splits.names)), point
@@ -149,18 +149,18 @@ def _program(
 def program_of(
     model: Any, learner: str, point: Mapping[str, int | float]
 ) -> Program | PolicyProgram:
-    """A fitted model at a point. Raises UsageError where it cannot be exported."""
+    """Return the program of a fitted model at a point. Raises UsageError if it has none."""
     if not isinstance(model, Exportable):
         raise UsageError(
             f"{learner}: its model, {type(model).__name__}, has no 'program' and cannot be "
-            "exported; docs/serving.md shows what its author adds"
+            "exported; docs/serving.md shows how to add it"
         )
     found: Program | PolicyProgram = model.program(point)
     return found
 
 
 def _spec(store: Store, run: str, row: pd.Series[Any], text: str) -> Mapping[str, Any]:
-    """The trial that a row is of, with these parameters as JSON."""
+    """Return the trial of a row, with these parameters as JSON."""
     params = json.loads(text)
     for spec in map(asdict, store.specs(run)):
         same = all(spec[key] == row[key] for key in ("dataset", "learner", "fold", "seed"))
@@ -173,7 +173,7 @@ def _spec(store: Store, run: str, row: pd.Series[Any], text: str) -> Mapping[str
 def _what(
     splits: Splits, info: RunInfo, spec: Mapping[str, Any], point: Mapping[str, int | float]
 ) -> dict[str, Any]:
-    """What the model is, and where it comes from."""
+    """Return facts on the model and its origin."""
     return {
         "learner": spec["learner"],
         "params": dict(spec["params"]),
@@ -201,7 +201,7 @@ def _what(
 
 
 def _figures(row: pd.Series[Any], metric: Criterion) -> dict[str, Any]:
-    """What it reached on validation and on test."""
+    """Return its figures on validation and on test."""
     test = {name: float(row[name]) for name in ("total_cost", "cost_p95", "cost_max")}
     return {
         "metric": metric.name,
@@ -215,8 +215,8 @@ def _figures(row: pd.Series[Any], metric: Criterion) -> dict[str, Any]:
 def _reference(
     frame: pd.DataFrame, info: RunInfo, metric: Criterion, row: pd.Series[Any]
 ) -> dict[str, Any] | None:
-    """The reference at its best in the same repeat, on test; in a run without one, of all learners
-    the best on validation."""
+    """Return the test figures of the reference at its best in the same repeat; without a reference,
+    figures of the best learner on validation."""
     points = selection.operating_points(frame, metric.name)
     own = points[(points["fold"] == row["fold"]) & (points["seed"] == row["seed"])]
     own = own[~selection.diverged(own)]

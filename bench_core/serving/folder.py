@@ -1,9 +1,9 @@
 """An exported model as a folder: ``model.json`` and one ``.npy`` file per array.
 
-No pickle. ``model.json`` holds the format's version, what the model needs and reached, and a
-checksum of all of it. Arrays of steps lie one behind the other: step k owns the entries
-``steps.start[k]:steps.start[k + 1]`` of ``steps.trees``, ``steps.weights`` and ``steps.fresh``;
-``columns.start`` likewise cuts ``columns.*``.
+No pickle. ``model.json`` holds the format's version, the model's needs and figures, and a checksum
+of everything. Arrays of steps are concatenated: step k owns the entries
+``steps.start[k]:steps.start[k + 1]`` of ``steps.trees``, ``steps.weights`` and ``steps.fresh``.
+``columns.start`` cuts ``columns.*`` in the same way.
 """
 
 from __future__ import annotations
@@ -41,11 +41,10 @@ _UNSOUND = (OSError, EOFError, LookupError, ValueError, TypeError, RecursionErro
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Folder:
-    """What a folder holds: the program, the cost model, features' ``names``, and ``about``: JSON
-    values such as task, unit, point, figures and provenance. Of a mixture of two points ``cheaper``
-    is the program that serves a share of the rows, by the ``part`` and ``seed`` of its
-    ``about["mixture"]``. ``encodings``: how raw columns become features, () where they are features
-    as they are."""
+    """Content of a folder: the program, the cost model, features' ``names``, and ``about``: JSON
+    values such as task, unit, point, figures and provenance. In a mixture of two points ``cheaper``
+    serves a share of the rows, by ``part`` and ``seed`` of ``about["mixture"]``. ``encodings`` turn
+    raw columns into features; () if columns are features."""
 
     program: Program | PolicyProgram
     costs: CostModel
@@ -55,17 +54,16 @@ class Folder:
     encodings: tuple[ColumnEncoding, ...] = ()
 
     def single(self, form: str) -> None:
-        """Raise UsageError for a mixture, of which a form other than the folder has no way to
-        tell."""
+        """Raise UsageError for a mixture, which only a folder can represent."""
         if self.cheaper is not None:
             raise UsageError(
-                f"{form}: this budget mixes two operating points: export a folder, or one point by "
-                "'--budget-kind p95', or without a budget"
+                f"{form}: this budget mixes two operating points: export a folder, or a single "
+                "point by '--budget-kind p95' or without a budget"
             )
 
 
 def write_folder(path: Path, folder: Folder) -> None:
-    """Write it, whole or not at all; an older one is replaced."""
+    """Write a folder atomically; an older one is replaced."""
     arrays, index = program_state(folder.program)
     if folder.cheaper is not None:
         others, index["cheaper"] = program_state(folder.cheaper)
@@ -89,8 +87,8 @@ def write_folder(path: Path, folder: Folder) -> None:
 
 
 def read_folder(path: Path) -> Folder:
-    """The inverse of ``write_folder``. Raises InputError for what is no such folder, is of another
-    version, or lacks a part."""
+    """Invert ``write_folder``. Raises InputError if it is not such a folder, has another version,
+    or lacks a part."""
     again = "export it with 'bench model export'"
     try:
         index = json.loads((path / INDEX).read_text(encoding="utf-8"))
@@ -101,7 +99,7 @@ def read_folder(path: Path) -> Folder:
     if found != (FORMAT, VERSION):
         raise InputError(f"{path}: format {found}, this version reads {VERSION}; {again} again")
     if index.pop("sum", None) != _sum(path, index):
-        raise InputError(f"{path}: was changed after the export; {again} again")
+        raise InputError(f"{path}: changed after the export; {again} again")
     try:
         arrays = {file.stem: np.load(file, allow_pickle=False) for file in path.glob("*.npy")}
         costs = _costs(index["costs"], _inside("costs.", arrays))
@@ -124,7 +122,7 @@ def read_folder(path: Path) -> Folder:
 
 
 def _sum(path: Path, index: Mapping[str, Any]) -> str:
-    """A checksum of all arrays and of what stands in the index."""
+    """Return a checksum of all arrays and of the index."""
     whole = hashlib.sha256(json.dumps(index, sort_keys=True).encode())
     for file in sorted(path.glob("*.npy")):
         whole.update(file.name.encode() + file.read_bytes())
@@ -132,7 +130,7 @@ def _sum(path: Path, index: Mapping[str, Any]) -> str:
 
 
 def _spelling(costs: CostModel) -> str:
-    """A shipped model's name, or the class of a plugin's, which has to be there to serve."""
+    """Return a shipped cost model's name, or a plugin's class, which must be installed to serve."""
     if MODELS.get(costs.name) is type(costs):
         return costs.name
     from bench_core.class_names import remember_class
@@ -169,7 +167,7 @@ def _policy_from(scores: Program, arrays: Arrays, about: Mapping[str, Any]) -> P
 
 
 def program_state(program: Program | PolicyProgram) -> tuple[dict[str, Any], dict[str, Any]]:
-    """A program as arrays by name and JSON values."""
+    """Return a program as arrays by name and JSON values."""
     if isinstance(program, PolicyProgram):
         return _policy_state(program)
     steps = program.steps
@@ -209,7 +207,7 @@ def _plain(step: Step) -> dict[str, Any]:
 
 
 def program_from(arrays: Arrays, index: Mapping[str, Any]) -> Program | PolicyProgram:
-    """The inverse of ``program_state``."""
+    """Invert ``program_state``."""
     uses = [_parts(arrays, "steps", name) for name in ("trees", "weights", "fresh")]
     columns = [_parts(arrays, "columns", name) for name in _COLUMNS]
     steps = []

@@ -1,6 +1,6 @@
-"""Scores on their way through a program: columns, combinations, gates and the finish.
+"""Evaluation of scores in a program: columns, combinations, gates and the finish.
 
-Plain numpy over the rows of one step, for all walkers but the compiled one of single rows.
+Plain numpy over the rows of one step, for all walkers except the compiled one of single rows.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ LEAST_SHARE, LARGEST_EXPONENT = 1e-6, 700.0
 
 
 def linked(raw: FloatArray, link: str) -> FloatArray:
-    """The link of scores (n, K): as they are, e to that, log-odds of shares, for K > 1 their
-    logarithms, or logarithms of sigmoids, which a softmax divides by their sum."""
+    """Return the link of scores (n, K): identity; exp; log-odds of probabilities, for K > 1 their
+    logarithms; or logarithms of sigmoids, to be normalised by a softmax."""
     if link == "exp":
         return np.asarray(np.exp(np.minimum(raw, LARGEST_EXPONENT)))
     if link == "probability":
@@ -37,14 +37,14 @@ def linked(raw: FloatArray, link: str) -> FloatArray:
 
 
 def finished(finish: Finish, score: FloatArray) -> FloatArray:
-    """The answer (n, K) of scores (n, K)."""
+    """Return the answer (n, K) of scores (n, K)."""
     raw = linked(np.array(finish.base) + score / finish.rounds, finish.link)
     answer = np.asarray(finish.slope * raw + finish.intercept)
     return answer if finish.onward is None else finished(finish.onward, answer)
 
 
 def answers(program: Program, rows: Rows, boundaries: IntArray | None) -> FloatArray:
-    """What rows that have come to their ends answer, (n,) or (n, K)."""
+    """Return the answers of rows at their ends, (n,) or (n, K)."""
     groups = None if boundaries is None else QueryGroups(boundaries)
     rejected = rows.how == REJECTED
     found = settled(rows.final_score.copy(), rejected, rows.last, program.rejected, groups)
@@ -64,7 +64,7 @@ def settled(
     rule: str | float,
     groups: QueryGroups | None,
 ) -> FloatArray:
-    """Scores (n, K) with those of ``rejected`` rows (n,) by the rule of ``Program.rejected``."""
+    """Return scores (n, K), with ``Program.rejected`` applied to ``rejected`` rows (n,)."""
     if rule == "score" or not rejected.any():
         return scores
     if not isinstance(rule, str):
@@ -73,8 +73,8 @@ def settled(
 
 
 def with_columns(step: Step, own: FloatArray, X: Float32Array, here: IntArray) -> FloatArray:
-    """The step's sums (n, K) of trees with those of its columns, or of its kernel, for the rows
-    ``here`` (n,) of X."""
+    """Add the step's columns, or its kernel, to its sums of trees (n, K) for the rows ``here`` (n,)
+    of X."""
     if step.kernel is not None:
         return kernel_sums(step.kernel, step.bias, X[here])
     columns = step.columns
@@ -89,7 +89,7 @@ def with_columns(step: Step, own: FloatArray, X: Float32Array, here: IntArray) -
 
 
 def kernel_sums(kernel: Kernel, bias: FloatArray, X: Float32Array) -> FloatArray:
-    """See ``Kernel``: (n, K) of rows (n, d)."""
+    """Return the sums of a ``Kernel`` (n, K) for rows (n, d)."""
     z = _scaled(X[:, kernel.features].astype(np.float64), kernel.mean, kernel.factor)
     total = np.zeros((len(X), len(bias)))
     for i, row in enumerate(z):
@@ -106,7 +106,7 @@ def _scaled(x: FloatArray, mean: FloatArray, factor: FloatArray) -> FloatArray:
 def leave(
     program: Program, number: int, here: IntArray, rows: Rows, boundaries: IntArray | None
 ) -> None:
-    """Rows ``here`` go where the gate of a step leads."""
+    """Move rows ``here`` on by the gate of a step."""
     step = program.steps[number]
     passed = _passing(step, here, rows, boundaries)
     rows.go_on(here[passed], number, step.then, passes=True)
@@ -114,8 +114,8 @@ def leave(
 
 
 def _passing(step: Step, here: IntArray, rows: Rows, boundaries: IntArray | None) -> BoolArray:
-    """Which rows ``here`` pass the gate. ``boundaries`` cut all rows into queries, else each row is
-    the only one of its query."""
+    """True for rows ``here`` that pass the gate. ``boundaries`` cut all rows into queries; by
+    default each row is its own query."""
     if step.gate == "always":
         return np.ones(len(here), dtype=bool)
     groups = QueryGroups(np.arange(len(rows.score) + 1) if boundaries is None else boundaries)
@@ -124,7 +124,7 @@ def _passing(step: Step, here: IntArray, rows: Rows, boundaries: IntArray | None
         on, value = np.ones((1, len(here)), dtype=bool), np.array([step.value])
         return np.asarray(passing(step.gate, value, step.k, rows.score[here], on, groups)[0])
     assert step.sentinel is not None
-    inputs = describe(rows.score[None, :, 0], groups)[0]  # rows that left: as they left
+    inputs = describe(rows.score[None, :, 0], groups)[0]  # rows that left keep their last score
     total, splits, trees = _classified(step.sentinel, inputs[here])
     rows.splits[here] += splits
     rows.trees[here] += trees
@@ -134,8 +134,8 @@ def _passing(step: Step, here: IntArray, rows: Rows, boundaries: IntArray | None
 def passing(
     gate: str, value: FloatArray, k: int, scores: FloatArray, on: BoolArray, groups: QueryGroups
 ) -> BoolArray:
-    """Which rows pass a gate (see ``GATES``) of each ``value`` (P,), (P, n), by their ``scores``
-    (n, K) among those that are ``on`` (P, n)."""
+    """True for rows that pass a gate (see ``GATES``) of each ``value`` (P,), (P, n), by their
+    ``scores`` (n, K) among rows that are ``on`` (P, n)."""
     if gate == "class":
         return np.asarray(largest_probability(scores) <= value[:, None])
     own = scores[:, 0]
@@ -149,7 +149,7 @@ def passing(
 
 
 def _classified(trees: Ensemble, inputs: Float32Array) -> tuple[FloatArray, IntArray, IntArray]:
-    """Sums of leaves, splits and trees with a split, (n,), of inputs without missing values."""
+    """Return sums of leaves, of splits and of trees with a split, (n,), for inputs without NaN."""
     total, splits, used = np.zeros((3, len(inputs)))
     every = np.arange(len(inputs))
     for root in trees.start[:-1]:
@@ -164,7 +164,8 @@ def _classified(trees: Ensemble, inputs: Float32Array) -> tuple[FloatArray, IntA
 
 
 def largest_probability(scores: FloatArray) -> FloatArray:
-    """Of the likeliest class, (n,), from log-odds (n, 1) or one score per class (n, K)."""
+    """Return the probability of the most likely class (n,), from log-odds (n, 1) or scores
+    (n, K)."""
     if scores.shape[1] == 1:
         others = np.exp(-np.abs(scores))[:, 0]
     else:

@@ -1,7 +1,6 @@
-"""A plain sum of trees as LightGBM's model file, which knows neither prices nor purchases.
+"""A plain sum of trees as LightGBM's model file, which has no prices or purchases.
 
-Its raw scores are those of the predictor up to rounding: the constant is added to the first tree
-instead of before it.
+Its raw scores equal the predictor's up to rounding: the constant is part of the first tree.
 """
 
 from __future__ import annotations
@@ -27,20 +26,20 @@ _OBJECTIVES = {"binary": "binary sigmoid:1", "multiclass": "multiclass num_class
 
 
 def write_lightgbm(path: Path, folder: Folder) -> None:
-    """Write ``model.txt`` into a folder. Raises UsageError where the model is no sum of trees."""
+    """Write ``model.txt`` into a folder. Raises UsageError if it is not a plain sum of trees."""
     content = text(folder)
     with atomic_folder(path) as new:
         (new / "model.txt").write_text(content, encoding="utf-8")
 
 
 def text(folder: Folder) -> str:
-    """The file's content. Raises UsageError where the model is no plain sum of trees."""
+    """Return the file's content. Raises UsageError if the model is not a plain sum of trees."""
     folder.single("lightgbm")
     program, d = folder.program, len(folder.names)
     reason = "a policy" if isinstance(program, PolicyProgram) else _more(program)
     if isinstance(program, PolicyProgram) or reason is not None:
         raise UsageError(
-            f"lightgbm: the model is no plain sum of trees ({reason}); export a folder or C"
+            f"lightgbm: the model is not a plain sum of trees ({reason}); export a folder or C"
         )
     objective = _OBJECTIVES.get(str(folder.about.get("task")), "regression")
     lines = [
@@ -61,7 +60,7 @@ def text(folder: Folder) -> str:
 
 
 def _more(program: Program) -> str | None:
-    """What the model is besides a sum of trees."""
+    """Return the reason why a model is not a plain sum of trees, or None."""
     steps = program.steps
     if program.vectors is not None or any(s.finish is not None for s in steps):
         return "its sum is averaged or passes a link"
@@ -71,7 +70,7 @@ def _more(program: Program) -> str | None:
         return "it has columns"
     ways = [s.then for s in steps] == [*range(1, len(steps)), END]
     if not ways or any(s.combine != "last" or not s.carry for s in steps[1:]):
-        return "its stages start anew"
+        return "its stages restart the sum"
     return None
 
 
@@ -81,7 +80,7 @@ def _names(names: tuple[str, ...]) -> list[str]:
 
 
 def _in_turns(program: Program) -> Iterator[list[str]]:
-    """Trees of output 0, 1, ... K - 1, and again; constants where an output has no more."""
+    """Yield trees of outputs 0, 1, ..., K - 1 in turn; constants if an output has no more."""
     steps = program.steps
     used = np.concatenate([s.trees for s in steps]).astype(np.int64)
     weights = np.concatenate([s.weights for s in steps])

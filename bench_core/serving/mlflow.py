@@ -1,10 +1,10 @@
-"""Exported models in MLflow, which must be installed for this module alone.
+"""Exported models in MLflow. Only this module needs MLflow.
 
     from bench_core.serving.mlflow import log_model
     info = log_model("model", curve=result.curve("cegb"))   # of the folder, into the active run
     mlflow.pyfunc.load_model(info.model_uri).predict(frame)             # frame: raw columns
 
-The folder is kept as it is, as the data of a ``pyfunc``, and nothing is pickled.
+The folder is logged unchanged as the data of a ``pyfunc``; nothing is pickled.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ CURVE = "curve.csv"
 def log_model(
     folder: str | Path, name: str = "model", curve: DataFrame | None = None, **options: Any
 ) -> Any:
-    """Log an exported model, its figures and its ``curve`` to the active run; the ``ModelInfo``.
+    """Log an exported model, its figures and its ``curve`` to the active run; return ``ModelInfo``.
 
-    ``curve`` is that of ``Result.curve``: it is kept as ``curve.csv``, and its columns of numbers
-    are metrics, one step for each budget. ``options`` are those of ``mlflow.pyfunc.log_model``.
-    Raises InputError where ``folder`` is none.
+    ``curve`` from ``Result.curve`` is logged as ``curve.csv``; its numeric columns are metrics with
+    one step per budget. ``options`` are passed to ``mlflow.pyfunc.log_model``. Raises InputError if
+    ``folder`` is not an exported model.
     """
     about = load(folder).about
     figures = {f"{part}_{k}": v for part in ("valid", "test") for k, v in about[part].items()}
@@ -51,24 +51,24 @@ def log_model(
 
 
 def load_model(uri: str) -> Predictor:
-    """The predictor of a logged model, which asks for columns and tells what it spent."""
+    """Return the predictor of a logged model, which requests columns and reports its cost."""
     found: Predictor = mlflow.pyfunc.load_model(uri).get_raw_model()
     return found
 
 
 class ServedPyfunc:
-    """What ``mlflow.pyfunc.load_model`` serves."""
+    """Model served by ``mlflow.pyfunc.load_model``."""
 
     def __init__(self, model: Predictor) -> None:
         self.model = model
 
     def get_raw_model(self) -> Predictor:
-        """The predictor itself."""
+        """Return the predictor."""
         return self.model
 
     def predict(self, frame: Any, params: dict[str, Any] | None = None) -> DataFrame:
-        """For each row of raw columns its ``score`` and what it ``spent``; of classes the likeliest
-        ``class`` and the probability of each. ``params``: ``{"cap": 5.0}``."""
+        """Return ``score`` and ``spent`` of each row of raw columns; for classification the most
+        likely ``class`` and each probability. ``params``: ``{"cap": 5.0}``."""
         import pandas as pd
 
         cap = (params or {}).get("cap")
@@ -84,15 +84,15 @@ class ServedPyfunc:
 
 
 def _load_pyfunc(path: str) -> ServedPyfunc:
-    """For ``mlflow.pyfunc.load_model``."""
+    """Load a model for ``mlflow.pyfunc.load_model``."""
     return ServedPyfunc(load(path))
 
 
 def _pyfunc(folder: str | Path) -> dict[str, Any]:
     model = load(folder)
-    # a column of whole numbers that has a missing cell is one of float64: any number will do
+    # a column of integers with a missing cell is float64: accept any number
     columns = [ColSpec(AnyType(), name) for name in model.features]
-    cap = ParamSchema([ParamSpec("cap", "double", -1.0)])  # -1: that of the export, if any
+    cap = ParamSchema([ParamSpec("cap", "double", -1.0)])  # -1: the export's, if any
     return {
         "loader_module": __name__,
         "data_path": str(folder),
@@ -103,5 +103,5 @@ def _pyfunc(folder: str | Path) -> dict[str, Any]:
 
 
 def _key(name: str) -> str:
-    """A name that MLflow takes for a metric."""
+    """Return a metric's name that MLflow accepts."""
     return "".join(c if c.isalnum() or c in "_-. /" else "_" for c in name)

@@ -1,7 +1,7 @@
-"""The naive walk: rows through a program one tree after the other, in plain Python and numpy.
+"""The naive walk: rows pass a program tree by tree, in plain Python and numpy.
 
-It serves every program, and is what the compiled walks are compared with. Its generators yield
-what rows need next, so that the same code serves a function, a coroutine and an array.
+It serves every program and is the reference for tests of compiled walks. Its generators yield the
+rows' next needs, so that the same code serves a function, a coroutine and an array.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from bench_core.serving.row_state import (
 
 
 class Lists:
-    """A program as lists, which plain Python reads fastest."""
+    """A program as lists, the fastest form for plain Python."""
 
     def __init__(self, program: Program) -> None:
         tree = program.trees
@@ -49,14 +49,14 @@ class Lists:
         self.segments = segments(program)
 
     def child(self, node: int, x: float) -> int:
-        """Where a cell leads from a split."""
+        """Return the child of a split for a cell."""
         goes_left = self.missing_left[node] if x != x else x <= self.threshold[node]
         onward: int = self.left[node] if goes_left else self.right[node]
         return onward
 
 
 class NaiveWalk:
-    """``count`` rows; those of one query if ``grouped``, else each is by itself."""
+    """A walk of ``count`` rows; they form one query if ``grouped``, else one query each."""
 
     def __init__(
         self,
@@ -76,10 +76,10 @@ class NaiveWalk:
         self._ahead_of = [-1] * count  # the last step whose features were bought ahead
 
     def rounds(self) -> Rounds:
-        """Take all rows to the ends of their ways.
+        """Walk all rows to their ends.
 
-        Without a cap a row asks at once for all that the trees of a segment (``segments``) always
-        need; else for one purchase after the other.
+        Without a cap a row requests all features that the trees of a segment (``segments``) always
+        need at once. With a cap it makes one purchase after another.
         """
         rows = self.rows
         for number, step in enumerate(self.program.steps):
@@ -103,7 +103,7 @@ class NaiveWalk:
         return last
 
     def _bill(self) -> FloatArray:
-        """What rows pay: as a cap compares it, where each pays a sum of prices by itself."""
+        """Return the rows' costs; if each row pays a sum of prices, as compared with a cap."""
         rows, prices = self.rows, self._needs.prices
         by_row = pays_by_row(self._needs.costs)
         if prices is not None and (self.boundaries is None or by_row):
@@ -114,14 +114,14 @@ class NaiveWalk:
         return bill(self._needs.costs, acquired, rows.splits, rows.trees, queries)
 
     def _ask(self, i: int, asked: list[int]) -> Way:
-        """Ask for features of a row, and put their values into its cells."""
+        """Request features of a row, and put their values into its cells."""
         values = np.empty(len(asked), np.float32)
         yield np.array(asked, dtype=np.int64), values
         for f, value in zip(asked, values.tolist(), strict=True):
             self._cells[i][f] = value
 
     def _visit(self, i: int, number: int) -> Way:
-        """One row through the trees of a step; what its columns read is bought."""
+        """Walk one row through the trees of a step, and buy the features of its columns."""
         rows, step, bought = self.rows, self.program.steps[number], self.purchases[i]
         tree, cells = self._lists, self._cells[i]
         if not self.capped and self._ahead_of[i] < number:
@@ -160,7 +160,7 @@ class NaiveWalk:
         return None
 
     def _ahead(self, i: int, number: int) -> Way:
-        """Buy all that a row needs on its way through the segment that begins with a step."""
+        """Buy all features that a row needs in the segment that starts with a step."""
         tree, cells, known = self._lists, self._cells[i], self.purchases[i].features
         steps = range(number, tree.segments[number] + 1)
         nodes = [tree.root[t] for k in steps for t, _, _ in tree.uses[k]]

@@ -1,14 +1,14 @@
-/* A policy: one purchase after another, by what the trees say of those made. */
+/* A policy: one purchase after another, chosen by trees from the purchases so far. */
 
 struct policy {
     struct row row;
     unsigned char made[PURCHASES + 1];
     int lacking[READABLE + PURCHASES]; /* sensors that features and purchases still need */
-    int open; /* purchases that are not made */
+    int open; /* purchases not made yet */
     double left;
 };
 
-/* What a purchase costs after those made. */
+/* The marginal cost of a purchase. */
 static double price_after(const struct row *r, int purchase, const double *price)
 {
     double total = 0.0;
@@ -18,7 +18,7 @@ static double price_after(const struct row *r, int purchase, const double *price
     return total;
 }
 
-/* Number PURCHASES is what is free. */
+/* Number PURCHASES is the free purchase. */
 static void buy(struct policy *p, int purchase)
 {
     struct row *r = &p->row;

@@ -1,15 +1,15 @@
 """Sequential policies as programs: trees that value purchases, trees that answer, and a rule.
 
-A row has d cells, NaN where they are not bought, and behind them 1 or 0 for each of the ``marked``
-purchases: whether it was made. The trees see these d + g cells. With v_j the value of purchase j
-and c_j its marginal price, the row makes the purchase of the largest
+A row has d cells, NaN if not bought, followed by a 1 for each ``marked`` purchase that was made,
+else 0. The trees see these d + g cells. With v_j the value of purchase j and c_j its marginal
+price, the row makes the purchase of the largest
 
     rate    max(v_j, 0) / c_j      infinity where c_j is 0
     class   v_j
 
-among those not made yet, with ``skip`` among those that can be paid, if it is at least ``least``,
-or for ``class`` at least v_k, the value of stopping. Ties go to the first. Then it asks for all
-columns that the purchase shows. What is free is bought before.
+among purchases not made yet (with ``skip``: and affordable), if it is at least ``least``, or for
+``class`` at least v_k, the value of stopping. Ties go to the first. Then it requests all columns
+that the purchase shows. Free purchases are made first.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _NOTHING = Evaluated()
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sums:
-    """``base`` (m,) and trees that add to it; with ``vectors`` (v, m) their leaves number rows."""
+    """``base`` (m,) plus sums of trees; with ``vectors`` (v, m) their leaves number rows."""
 
     trees: Ensemble
     base: FloatArray
@@ -42,12 +42,12 @@ class Sums:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PolicyProgram:
-    """A policy at one of its stops. Raises ValueError for what is none.
+    """A policy at one of its stops. Raises ValueError for invalid parts.
 
-    The steps of ``scores`` are sums of trees over d + g features: the last one answers, with
-    ``outputs`` scores. The others value purchases, and the largest of their values counts.
-    ``prices`` are those that the policy compares, ``each_act`` and ``each_answer`` what it
-    evaluates when it is asked (``bench_core.sequential``).
+    The steps of ``scores`` are sums of trees over d + g features. The last one answers with
+    ``outputs`` scores; the others value purchases, and the largest of their values counts.
+    ``prices`` are the prices that the policy compares. ``each_act`` and ``each_answer`` are its
+    evaluations per call (``bench_core.sequential``).
     """
 
     scores: Program
@@ -71,7 +71,7 @@ class PolicyProgram:
         rule: str,
         **more: Any,
     ) -> Self:
-        """From the sums that value purchases and the one that answers."""
+        """Make a program from the sums that value purchases and the sum that answers."""
         every, steps, parts = [*values, answer], list[Step](), list[Ensemble]()
         width, features = max(len(own.base) for own in every), prices.features + len(marked)
         trees, vectors = 0, list[FloatArray]()
@@ -104,22 +104,23 @@ class PolicyProgram:
 
     @property
     def features(self) -> IntArray:
-        """The features that it may ask for: all that a purchase shows."""
+        """Features that it may request: all features shown by its purchases."""
         return np.arange(self.prices.features)
 
     @property
     def multiplier(self) -> FloatArray:
-        """What a split on each feature counts (d,)."""
+        """Evaluations counted for a split on each feature (d,)."""
         return self.prices.multiplier
 
     @property
     def unpriced(self) -> SensorPrices:
-        """Of the trees by themselves: d + g features that need no sensor."""
+        """Prices for the trees alone: d + g features that need no sensor."""
         start = np.zeros(len(self.scores.multiplier) + 1, np.int32)
         return SensorPrices(start, start[:0], np.zeros(0), self.scores.multiplier)
 
     def chosen(self, values: Sequence[FloatArray], bought: BoolArray, left: FloatArray) -> IntArray:
-        """The next purchase (n,) of rows, or STOP, by the sums (n, w) of all steps but the last."""
+        """Return the rows' next purchase (n,) or STOP, from the sums (n, w) of all steps but the
+        last."""
         k, own, best = len(self.purchases), self.purchases, reduce(np.maximum, values)
         worth, least = best[:, :k], best[:, k] if self.rule == "class" else self.least
         if self.rule == "rate":

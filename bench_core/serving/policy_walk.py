@@ -1,6 +1,6 @@
-"""Rows through the program of a policy, by ``bench_core.sequential`` as in the benchmark.
+"""Evaluation of a policy's program by ``bench_core.sequential``, as in the benchmark.
 
-Numpy alone is needed; where it can be, trees are walked by ``bench_trees``.
+Only numpy is needed; trees are walked by ``bench_trees`` if possible.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from bench_core.serving.row_state import Answer, Answers, Rounds, bill, prices_o
 
 
 class PolicyWalk:
-    """A policy's program, which is itself a ``Policy`` of one stop.
+    """A policy's program as a ``Policy`` with one stop.
 
-    ``sums`` gives the sums (n, w) of a step for cells (n, d + g); by default in plain Python.
+    ``sums`` returns the sums (n, w) of a step for cells (n, d + g); by default in plain Python.
     """
 
     stops: ClassVar[Mapping[str, Sequence[float]]] = {"stop": (0.0,)}
@@ -52,14 +52,14 @@ class PolicyWalk:
         return scores[:, 0] if self.program.outputs == 1 else scores
 
     def at_hand(self, X: Float32Array, queries: Queries | None, cap: float | None) -> Answers:
-        """Rows whose cells are at hand."""
+        """Return the answers of rows whose cells are known."""
         rows = self._begin(len(X), cap)
         for row, column in self._asks(rows):
             rows.cells[row, column] = X[row, column]
         return self._answers(rows, queries)
 
     def rounds(self, count: int, grouped: bool, cap: float | None) -> Rounds:
-        """``count`` rows, those of one query if ``grouped``; each asks for a purchase a round."""
+        """Walk ``count`` rows, one query if ``grouped``; each makes one purchase per round."""
         rows, asked = self._begin(count, cap), [[np.zeros(0, np.int64)] for _ in range(count)]
         for row, column in self._asks(rows):
             first = np.flatnonzero(np.diff(row, prepend=-1))
@@ -85,7 +85,7 @@ class PolicyWalk:
         return self._model.begin(count, self.prices, left)
 
     def _asks(self, rows: Rows) -> Iterator[tuple[IntArray, IntArray]]:
-        """Rows and columns, as of ``Sequential.buy``; none where a cap forbids any answer."""
+        """Yield rows and columns as ``Sequential.buy`` does; none if a cap forbids any answer."""
         if (rows.left < 0).any():
             rows.short[:] = True
             return iter(())
@@ -102,7 +102,7 @@ class PolicyWalk:
 
     @property
     def _last(self) -> int:
-        """The number of the step that answers."""
+        """Number of the step that answers."""
         return len(self.program.scores.steps) - 1
 
     def _price_of(self, what: Evaluated) -> float:
@@ -115,7 +115,7 @@ class PolicyWalk:
 
 
 def plain_sums(program: Program, tree: Lists, number: int, X: Float32Array) -> FloatArray:
-    """The sums (n, w) of a step, for rows X (n, d + g)."""
+    """Return the sums (n, w) of a step for rows X (n, d + g)."""
     found = np.tile(program.steps[number].bias, (len(X), 1))
     for own, cells in zip(found, X.tolist(), strict=True):
         for t, _, _ in tree.uses[number]:

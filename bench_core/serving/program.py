@@ -1,18 +1,18 @@
-"""The one form in which fitted models are served: stages over trees and columns.
+"""The serving format of fitted models: stages over trees and columns.
 
 A row starts at step 0. A step sums weighted trees, then weighted columns (or kernels), in float64
-in the order given; its gate then sends the row to ``then`` or to ``otherwise``, always a later
-step, or ends its way. Whatever a model family does to scores on the way (a running
-minimum, an average, a link) is a ``combine`` of the step or its ``Finish``::
+in the given order. Its gate then sends the row to ``then`` or ``otherwise``, always a later step,
+or ends its walk. Further operations of a model family on scores (a running minimum, an average, a
+link) are a step's ``combine`` or ``Finish``::
 
     own    = (own of the step before, with ``carry``, else 0) + bias + trees + columns
-    score  = combine(score, own)            what the gate looks at
+    score  = combine(score, own)            input of the gate
     answer = slope * link(base + score / rounds) + intercept    where the step has a Finish
 
-Every float operation stands in this order, so that an answer has the bits of the benchmark's
-prediction. What a row pays: the sensors of each split it passes and of each column, once; for each
-tree that is new on its way the multipliers of the splits it passes; and every such tree that has
-a split.
+The order of all float operations is fixed, so that an answer has the same bits as the benchmark's
+prediction. A row pays once for the sensors of each split that it passes and of each column. For
+each tree that is new in its walk, it pays the multipliers of the splits that it passes, and for the
+tree if it has a split.
 """
 
 from __future__ import annotations
@@ -28,28 +28,28 @@ from bench_trees.ensemble import Ensemble
 from bench_core.arrays import BoolArray, FloatArray, IntArray
 
 END, REJECT = -1, -2
-"""As ``then`` or ``otherwise``: the row's way ends here; with ``REJECT`` its gate did not let it
-pass, see ``Program.rejected``."""
+"""Values of ``then`` and ``otherwise``: the row's walk ends here; with ``REJECT`` the gate rejected
+it, see ``Program.rejected``."""
 
 COMBINE = ("last", "min", "and", "add")
-"""What becomes of the score so far: the step's own; the smaller; the log-odds of the product of
-both probabilities; the sum."""
+"""New score from the score so far and the step's own: the step's own; the smaller; the log-odds of
+the product of both probabilities; the sum."""
 
 GATES = ("always", "score", "class", "rank", "proximity", "capacity", "sentinel")
-"""Who passes, by ``value`` v: all; score >= v; likeliest class has at most probability v; ranked
-within v of the query; at most v below the ``k``-th best; among the best v of those before it in
-the query; a classifier gives at least probability v. The last four look at the whole query."""
+"""Rows that pass, by ``value`` v: all; score >= v; the most likely class has at most probability v;
+ranked within v of the query; at most v below the ``k``-th best; among the best v of the rows before
+it in the query; a classifier gives at least probability v. The last four use the whole query."""
 
 LINKS = ("identity", "exp", "probability", "sigmoid")
 
 
 @runtime_checkable
 class Exportable(Protocol):
-    """A model that can be served outside the benchmark. A model need not have this."""
+    """Optional protocol of a model that can be served outside the benchmark."""
 
     def program(self, point: Mapping[str, int | float]) -> Any:
-        """The model at a point of its path: a ``Program``, or of a policy its ``PolicyProgram``.
-        Raises UsageError that says why there is none."""
+        """Return the model at a point of its path as a ``Program``, a policy as ``PolicyProgram``.
+        Raises UsageError with the reason if there is none."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -59,19 +59,19 @@ class Columns:
     feature: IntArray  # (c,)
     output: IntArray  # (c,)
     weight: FloatArray  # (c,)
-    scaled: BoolArray  # (c,), those count (cell - mean) * factor, 0 if missing or infinite
+    scaled: BoolArray  # (c,), adds (cell - mean) * factor, 0 if missing or infinite
     mean: FloatArray  # (c,)
     factor: FloatArray  # (c,)
 
     @classmethod
     def raw(cls, feature: IntArray, output: IntArray, weight: FloatArray) -> Self:
-        """Cells as they are."""
+        """Return columns of raw cells."""
         n = len(feature)
         return cls(feature, output, weight, np.zeros(n, bool), np.zeros(n), np.ones(n))
 
     @classmethod
     def none(cls) -> Self:
-        """No columns."""
+        """Return an empty set of columns."""
         nothing = np.zeros(0, np.int64)
         return cls.raw(nothing, nothing, np.zeros(0))
 
@@ -79,7 +79,7 @@ class Columns:
 @dataclass(frozen=True, slots=True, eq=False)
 class Kernel:
     """Sums over S vectors of coefficients times the sum of G Gaussian kernels; the step's bias is
-    added last. Kernel g looks at the places ``start[g]:start[g + 1]`` of the vectors."""
+    added last. Kernel g uses the entries ``start[g]:start[g + 1]`` of the vectors."""
 
     features: IntArray  # (c,), scaled as ``Columns``
     mean: FloatArray  # (c,)
@@ -88,14 +88,14 @@ class Kernel:
     gamma: FloatArray  # (G,)
     vectors: FloatArray  # (c, S)
     coefficients: FloatArray  # (K, S)
-    tile: int  # vectors that are summed at a time
+    tile: int  # vectors summed at a time
 
 
 @dataclass(frozen=True, slots=True)
 class Finish:
-    """From a step's score to the answer: slope * link(base + score / rounds) + intercept.
+    """Map from a step's score to the answer: slope * link(base + score / rounds) + intercept.
 
-    ``onward``: what that goes through in its turn, as a score.
+    ``onward``: a further finish, applied to the answer as a score.
     """
 
     base: tuple[float, ...]
@@ -106,7 +106,7 @@ class Finish:
     onward: Finish | None = None
 
     def lined(self, slope: float, intercept: float) -> Finish:
-        """With answers on a line of their own, whatever line they are on."""
+        """Return the finish with this slope and intercept instead."""
         if self.onward is not None:
             return replace(self, onward=self.onward.lined(slope, intercept))
         if (self.slope, self.intercept) == (1.0, 0.0):
@@ -117,15 +117,15 @@ class Finish:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Step:
-    """One stage: weighted trees and columns, a gate, and where it leads.
+    """One stage: weighted trees and columns, a gate, and the next steps.
 
-    ``sentinel``: the classifier of a ``sentinel`` gate, over the partial score, the same scaled to
-    [0, 1] within the query, rank, and size of the query.
+    ``sentinel``: the classifier of a ``sentinel`` gate. Its inputs are the partial score, the score
+    scaled to [0, 1] within the query, rank, and query size.
     """
 
     trees: IntArray  # (m,) of the program
     weights: FloatArray  # (m,)
-    fresh: BoolArray  # (m,), those that no step before it on the way evaluates: they are billed
+    fresh: BoolArray  # (m,), trees not evaluated by an earlier step: they are billed
     bias: FloatArray  # (K,)
     columns: Columns = field(default_factory=Columns.none)
     carry: bool = False
@@ -141,7 +141,7 @@ class Step:
 
     @property
     def reads(self) -> list[int]:
-        """The features that it needs whatever the row, each once."""
+        """Return the features that every row needs, each once."""
         own = self.columns.feature.tolist()
         return list(
             dict.fromkeys(own if self.kernel is None else [*own, *self.kernel.features.tolist()])
@@ -150,9 +150,9 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """A point of the model's path: the state of a row after steps ``0..step`` answers there.
+    """A point of the model's path: a row answers there by its state after steps ``0..step``.
 
-    Where a cap ends a row's way it answers at the last stop behind it.
+    If a cap ends a row's walk, it answers at the last stop that it passed.
     """
 
     step: int
@@ -161,20 +161,20 @@ class Stop:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Program:
-    """A model at one operating point. Raises ValueError for what is none.
+    """A model at one operating point. Raises ValueError for invalid parts.
 
-    ``rejected`` is what a row answers that a gate ended: ``"score"`` its own; ``"below"`` below all
-    rows of the query that no gate ended, by step and score; or a number.
+    ``rejected`` is the answer of a rejected row: ``"score"``: its score; ``"below"``: below all
+    rows of the query that were not rejected, by step and score; or a number.
     """
 
     outputs: int  # K
     steps: Sequence[Step]
-    trees: Ensemble  # whose constant does not count
-    multiplier: FloatArray  # (d,), what a split on each feature counts
+    trees: Ensemble  # its constant is ignored
+    multiplier: FloatArray  # (d,), evaluations counted for a split on each feature
     stops: Sequence[Stop] = ()
     rejected: str | float = "score"
     vectors: FloatArray | None = None  # (m, K), the leaves of trees of output ``VECTOR``
-    nothing: FloatArray | None = None  # (K,), the answer where a cap allows nothing
+    nothing: FloatArray | None = None  # (K,), the answer if a cap allows no purchase
 
     def __post_init__(self) -> None:
         count, trees = len(self.steps), np.arange(self.trees.trees)
@@ -195,7 +195,7 @@ class Program:
             raise ValueError("a leaf numbers no vector")
 
     def _fits(self, step: Step) -> bool:
-        """Whether the parts of a step have the words, shapes and numbers that a walk needs."""
+        """True if the parts of a step have valid names, shapes and numbers."""
         d, k, of = len(self.multiplier), self.outputs, step.columns
         finish, kernel, sentinel = step.finish, step.kernel, step.sentinel
         fits = [
@@ -222,13 +222,13 @@ class Program:
 
     @property
     def in_queries(self) -> bool:
-        """Whether an answer depends on the other rows of its query."""
+        """True if an answer depends on the other rows of its query."""
         group = GATES[3:]
         return self.rejected == "below" or any(s.gate in group for s in self.steps)
 
     @property
     def features(self) -> IntArray:
-        """The features that it may read, rising."""
+        """Features that it may read, in increasing order."""
         used: list[Any] = [
             self.trees.feature[self.trees.start[t] : self.trees.start[t + 1]]
             for s in self.steps
@@ -245,26 +245,26 @@ def _below(numbers: IntArray, limit: int) -> bool:
 
 
 def constant_program(answer: FloatArray, features: int) -> Program:
-    """The program that answers the same (K,) for every row and asks for nothing."""
+    """Return a program with the same answer (K,) for every row and no purchases."""
     nothing = np.zeros(0, dtype=np.int64)
     step = Step(nothing, np.zeros(0), np.zeros(0, dtype=bool), np.asarray(answer, dtype=np.float64))
     return Program(len(answer), [step], no_trees(len(answer), features), np.zeros(features))
 
 
 def no_trees(outputs: int, features: int) -> Ensemble:
-    """For a program without trees."""
+    """Return an empty ensemble for a program without trees."""
     return Ensemble.of_trees([], [], np.zeros(outputs), features)
 
 
 def vector_leaves(trees: Ensemble) -> BoolArray:
-    """The leaves (nodes,) that number vectors."""
+    """True for leaves (nodes,) that number vectors."""
     of_vectors = np.repeat(trees.output == VECTOR, np.diff(trees.start))
     return np.asarray(of_vectors & (trees.feature < 0))
 
 
 def segments(program: Program) -> list[int]:
-    """For each step the last one of its segment: a run of steps, entered at its first one alone, of
-    which each leads to the next, whatever the row."""
+    """Return the last step of each step's segment. In a segment each step leads to the next for
+    every row, and only the first step can be entered from outside."""
     steps = program.steps
     entered = {
         onward
@@ -281,7 +281,7 @@ def segments(program: Program) -> list[int]:
 
 
 def compact(program: Program) -> Program:
-    """The same without trees and vectors that no row can come to."""
+    """Return the program without unreachable trees and vectors."""
     used = np.unique(np.concatenate([step.trees for step in program.steps])).astype(np.int64)
     trees, vectors = program.trees.select(used), program.vectors
     if vectors is not None:
@@ -295,9 +295,10 @@ def compact(program: Program) -> Program:
 
 
 def joined(programs: Sequence[Program]) -> Program:
-    """The steps of all programs, one program after the other; nothing leads from one to another.
+    """Concatenate the steps of programs; no step leads from one program to another.
 
-    ``rejected`` is the last one's, ``nothing`` the first one's, which has one; there are no stops.
+    ``rejected`` comes from the last program, ``nothing`` from the first that has it. The result has
+    no stops.
     """
     tree, row, first = 0, 0, 0
     steps: list[Step] = []

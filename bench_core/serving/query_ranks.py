@@ -1,4 +1,4 @@
-"""Places of rows among those of their queries, for P settings at once."""
+"""Ranks of rows within their queries, for P settings at once."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from bench_core.arrays import BoolArray, FloatArray, IntArray
 from bench_core.data import Queries
 
-INPUTS = 4  # partial score, the same scaled to [0, 1] in the query, rank, size of the query
+INPUTS = 4  # partial score, score scaled to [0, 1] within the query, rank, query size
 
 
 class QueryGroups:
@@ -21,22 +21,22 @@ class QueryGroups:
 
     @classmethod
     def over(cls, rows: int, queries: Queries | None) -> QueryGroups:
-        """Every row is a query of its own where there are none."""
+        """Return the groups of queries; without queries every row is its own query."""
         return cls(np.arange(rows + 1) if queries is None else queries.boundaries)
 
     @cached_property
     def of(self) -> IntArray:
-        """Each row's query (n,)."""
+        """Query of each row (n,)."""
         return np.repeat(np.arange(len(self.sizes)), self.sizes)
 
     def among(self, rows: IntArray) -> QueryGroups:
-        """The queries of some rows (m,), rising, by themselves."""
+        """Return the queries of some rows (m,), in increasing order."""
         sizes = np.bincount(self.of[rows], minlength=1)
         return QueryGroups(np.append(0, np.cumsum(sizes[sizes > 0])))
 
 
 def kth_best(scores: FloatArray, on: BoolArray, groups: QueryGroups, k: int) -> FloatArray:
-    """The k-th best score among the rows of each query that are ``on``, (P, q), or -inf."""
+    """Return the k-th best score among the ``on`` rows of each query, (P, q), or -inf."""
     order = np.lexsort((-scores, groups.of))
     here = on[:, order]
     setting, place = np.nonzero(here & (_counted(here, groups) == k))
@@ -48,9 +48,9 @@ def kth_best(scores: FloatArray, on: BoolArray, groups: QueryGroups, k: int) -> 
 def ranks(
     scores: FloatArray, on: BoolArray, groups: QueryGroups, weights: IntArray | None = None
 ) -> IntArray:
-    """1 + the number of rows of the query that are ``on`` and score higher, (P, n).
+    """Return 1 + the number of ``on`` rows of the query with a higher score, (P, n).
 
-    ``weights`` (n,): how many rows each stands for.
+    ``weights`` (n,): number of copies of each row.
     """
     order = np.lexsort((-scores, groups.of))
     here = on[:, order].astype(np.int64)
@@ -67,7 +67,7 @@ def ranks(
 
 
 def _counted(here: Any, groups: QueryGroups) -> IntArray:
-    """Sums along the sorted rows of each query: (P, n)."""
+    """Return cumulative sums along the sorted rows of each query, (P, n)."""
     total = np.cumsum(here, axis=1, dtype=np.int64)
     before = total[:, groups.starts] - here[:, groups.starts]
     inside: IntArray = total - before[:, groups.of]
@@ -75,10 +75,10 @@ def _counted(here: Any, groups: QueryGroups) -> IntArray:
 
 
 def describe(scores: FloatArray, groups: QueryGroups) -> Any:
-    """The classifier's inputs float32 (P, n, 4) from each setting's scores (P, n).
+    """Return the classifier's inputs float32 (P, n, 4) from each setting's scores (P, n).
 
-    Ranks are among all documents of the query, by these scores. Copies do not count: a model that
-    serves never sees them.
+    Ranks are among all documents of the query, by these scores. Copies are ignored, since a served
+    model never sees them.
     """
     inputs = np.empty((*scores.shape, INPUTS), dtype=np.float32)
     for p, own in enumerate(scores):
@@ -95,9 +95,10 @@ def describe(scores: FloatArray, groups: QueryGroups) -> Any:
 def among_seen(
     scores: FloatArray, on: BoolArray, groups: QueryGroups, most: FloatArray
 ) -> BoolArray:
-    """Rows among the best ``most`` (P,) of those of their query seen up to and with them, (P, n).
+    """True for rows among the best ``most`` (P,) of their query's rows up to and including them,
+    (P, n).
 
-    All queries advance together, row by row, each with the best scores it has seen.
+    All queries advance together, row by row, each with its best scores so far.
     """
     longest = int(groups.sizes.max(initial=0))
     room = np.minimum(most, longest)
@@ -120,11 +121,9 @@ def among_seen(
 def below(
     scores: FloatArray, rejected: BoolArray, last: IntArray, groups: QueryGroups
 ) -> FloatArray:
-    """Rejected rows below their query's worst survivor, by exit stage, then by stage score.
-
-    All (n,). Survivors keep their scores; rejected ones follow in steps of one, equal ones
-    together.
-    """
+    """Return scores (n,) with rejected rows below their query's worst survivor, by exit stage, then
+    by stage score. Survivors keep their scores; rejected rows follow in steps of one; ties are
+    kept."""
     query = groups.of
     kept = ~rejected
     worst = np.zeros(len(groups.sizes))

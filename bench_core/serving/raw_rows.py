@@ -22,19 +22,19 @@ class RawColumns:
         self.names = tuple(own.name for own in encodings)
         self.places = [own.places() if own.texts else None for own in encodings]
         sizes = [len(own.features) for own in encodings]
-        self.first: list[int] = np.cumsum([0, *sizes]).tolist()  # where a column's features begin
+        self.first: list[int] = np.cumsum([0, *sizes]).tolist()  # first feature of each column
         self.column: list[int] = np.repeat(np.arange(len(sizes)), sizes).tolist()
-        # the code for which a feature is 1, -1 where it is the code itself
+        # the code for which a feature is 1; -1 if the feature is the code
         self.level: list[int] = []
         for own in encodings:
             self.level += range(len(own.texts)) if own.one_hot else [-1]
 
     def of(self, features: Iterable[int]) -> list[int]:
-        """The columns that features are made of, each once."""
+        """Return the raw columns of features, each once."""
         return [*dict.fromkeys(self.column[f] for f in features)]
 
     def code(self, column: int, cell: Any) -> float:
-        """The number of one cell. UsageError where it should be a number and is none."""
+        """Return the number of one cell. Raises UsageError if it must be a number and is not."""
         places = self.places[column]
         if places is not None:
             return places.get(text_of(cell), self.encodings[column].unseen)
@@ -44,11 +44,11 @@ class RawColumns:
         try:
             return self.encodings[column].codes(cells)
         except ValueError as error:
-            what = f"column {self.names[column]!r} holds numbers, None where missing"
+            what = f"column {self.names[column]!r} needs numbers, None if missing"
             raise UsageError(f"{what}: {error}") from None
 
     def table(self, X: Any, needed: Iterable[int]) -> Float32Array:
-        """Rows as features (n, d), NaN in columns that are not ``needed`` and may be absent.
+        """Return rows as features (n, d), NaN in columns not ``needed``, which may be absent.
 
         X: a mapping of columns, or an array (n, columns).
         """
@@ -69,7 +69,7 @@ class RawColumns:
 
 
 def columns_by_name(X: Any) -> Mapping[str, Any] | None:
-    """The columns of a data frame, of a mapping, or of a list of mappings, None for an array."""
+    """Return the columns of a data frame, mapping or list of mappings; None for an array."""
     if hasattr(X, "toarray"):  # sparse, perhaps a mapping of cells
         return None
     if isinstance(X, Mapping):
@@ -80,17 +80,17 @@ def columns_by_name(X: Any) -> Mapping[str, Any] | None:
 
 
 class AskedRow:
-    """The codes of the columns that one row was asked for, by column, in that order."""
+    """Codes of the columns requested from one row, by column, in order of request."""
 
     def __init__(self, columns: RawColumns) -> None:
         self.columns, self.codes = columns, dict[int, float]()
 
     def new(self, features: IntArray) -> list[int]:
-        """The columns of features that were not asked for yet."""
+        """Return the columns of features that were not requested yet."""
         return [c for c in self.columns.of(features.tolist()) if c not in self.codes]
 
     def put(self, features: IntArray, values: Float32Array) -> None:
-        """Write the values of features whose columns were asked for."""
+        """Write the values of features whose columns were requested."""
         for k, f in enumerate(features.tolist()):
             code, level = self.codes[self.columns.column[f]], self.columns.level[f]
             values[k] = code if level < 0 or isnan(code) else code == level

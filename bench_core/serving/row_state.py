@@ -1,4 +1,4 @@
-"""Rows on their way through a program, what they have bought, and what they answer."""
+"""State of rows during a walk through a program: scores, purchases and answers."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from bench_core.serving.program import END, REJECT, Program
 
 ON_THE_WAY, ENDED, GATED, REJECTED, CAPPED = range(5)
 HOW = ("", "end", "gate", "gate", "cap")
-"""How a way ended, as ``Answer.stopped`` spells it."""
+"""Kinds of ends, as in ``Answer.stopped``."""
 
 
 @dataclass(slots=True, eq=False)
 class Answer:
-    """What one row got and paid.
+    """Prediction and cost of one row.
 
     ``score``: log-odds, label units or a ranking score; K scores for K classes. ``bought``: the
-    features that were asked for, in that order: a tuple of names, or as ``predict_into`` asks an
-    array of numbers. ``step``: the last of the model's steps that counts, -1 for none; ``stopped``:
-    ``"end"``, ``"gate"`` (let go early) or ``"cap"``.
+    requested features in order, a tuple of names; from ``predict_into`` an array of positions.
+    ``step``: the last step that counts, -1 for none. ``stopped``: ``"end"``, ``"gate"`` (early
+    exit) or ``"cap"``.
     """
 
     score: Any
@@ -39,7 +39,7 @@ class Answer:
 
 @dataclass(slots=True, eq=False)
 class Answers:
-    """Those of n rows."""
+    """Predictions and costs of n rows."""
 
     scores: FloatArray  # (n,) or (n, K)
     spent: FloatArray  # (n,)
@@ -49,21 +49,21 @@ class Answers:
 
     @property
     def bought(self) -> BoolArray:
-        """The sensors that rows bought (n, s)."""
+        """Sensors bought by rows (n, s)."""
         return self.acquired.unpack()
 
 
 Rounds = Generator[list[tuple[int, IntArray, Float32Array]], None, list[Answer]]
-"""Yields rows with the numbers of the features that they need next, and the array for their
+"""Generator of rows with the numbers of the features that they need next, and the array for their
 values."""
 
 
 Way = Generator[tuple[IntArray, Float32Array], None, Any]
-"""One row: yields the numbers of the features that it needs, and the array for their values."""
+"""Generator for one row: the numbers of the features it needs, and the array for their values."""
 
 
 def side_by_side(ways: Mapping[int, Way]) -> Any:
-    """What rows return, by number; in each round all that are not at their ends ask."""
+    """Return the rows' results by number; in each round all unfinished rows make a request."""
     found = dict[int, Any]()
     here = list(ways)
     while here:
@@ -80,17 +80,19 @@ def side_by_side(ways: Mapping[int, Way]) -> Any:
 
 
 class Rows:
-    """n rows on their way."""
+    """State of n rows during a walk."""
 
     def __init__(self, program: Program, n: int, words: int = 0) -> None:
-        # (n, K): sums of the present step, the score, the score at the last stop that was passed
+        # (n, K): sums of the current step, the score, the score at the last stop passed
         self.own, self.score, self.stop_score = np.zeros((3, n, program.outputs))
         self.alike = all(step.combine == "last" for step in program.steps)
         if self.alike:
             self.score = self.own
-        self.bits = np.zeros((n, words), dtype=np.uint64)  # sensors bought, where a walk notes them
-        self.splits, self.trees = np.zeros((2, n))  # what was evaluated
-        self.next, self.how = np.zeros((2, n), dtype=np.int64)  # the next step, how a way ended
+        self.bits = np.zeros(
+            (n, words), dtype=np.uint64
+        )  # sensors bought, if the walk records them
+        self.splits, self.trees = np.zeros((2, n))  # evaluated so far
+        self.next, self.how = np.zeros((2, n), dtype=np.int64)  # the next step, the kind of end
         self.last, self.stop = np.full((2, n), END)  # the last step, and the last stop
         self.stops = [stop.step for stop in program.stops]
 
@@ -103,7 +105,7 @@ class Rows:
         bits: BitArray,
         splits: FloatArray,
     ) -> None:
-        """Rows have been through step ``number``. Arrays are replaced, never written."""
+        """Record rows after step ``number``. Arrays are replaced, never modified."""
         if not self.alike:
             score = combined(combine, self.score[some], own)
             self.score = np.array(_put(self.score, some, score))
@@ -113,14 +115,14 @@ class Rows:
         self.last = _put(self.last, some, np.full(len(some), number))
 
     def copied(self) -> Rows:
-        """With a score, bits and splits of their own."""
+        """Return a copy with its own score, bits and splits."""
         made = copy(self)
         made.score, made.bits = self.score.copy(), self.bits.copy()
         made.splits = self.splits.copy()
         return made
 
     def go_on(self, some: IntArray, number: int, onward: int, passes: bool) -> None:
-        """Rows leave step ``number`` for ``onward``, past the stops between."""
+        """Move rows from step ``number`` to ``onward``, past the stops between."""
         self.next[some] = onward
         if onward < 0:
             self.how[some] = REJECTED if onward == REJECT else ENDED if passes else GATED
@@ -128,23 +130,23 @@ class Rows:
             self.stop[some], self.stop_score[some] = number, self.score[some]
 
     def end_capped(self, i: int, splits: float, trees: float) -> None:
-        """A cap lets row i not go on, for which so much was evaluated."""
+        """End row i by its cap, with the splits and trees that were evaluated."""
         self.how[i], self.next[i] = CAPPED, END
         self.splits[i], self.trees[i] = splits, trees
 
     @property
     def final_step(self) -> IntArray:
-        """The last step that counts (n,), END where a cap allowed none."""
+        """Return the last step that counts (n,), END if a cap allowed none."""
         return np.where(self.how == CAPPED, self.stop, self.last)
 
     @property
     def final_score(self) -> FloatArray:
-        """The score (n, K) at that step."""
+        """Return the score (n, K) at that step."""
         return np.where((self.how == CAPPED)[:, None], self.stop_score, self.score)
 
 
 def _put(array: Any, rows: IntArray, values: Any) -> Any:
-    """The array with ``values`` at ``rows``, rising; the old one stays as it was."""
+    """Return a copy of the array with ``values`` at ``rows`` (in increasing order)."""
     if len(rows) == len(array):
         return values
     new = array.copy()
@@ -153,7 +155,7 @@ def _put(array: Any, rows: IntArray, values: Any) -> Any:
 
 
 def combined(how: str, before: FloatArray, own: FloatArray) -> FloatArray:
-    """The score after a step, (n, K)."""
+    """Return the score after a step, (n, K)."""
     if how == "min":
         return np.minimum(before, own)
     if how == "add":
@@ -164,7 +166,7 @@ def combined(how: str, before: FloatArray, own: FloatArray) -> FloatArray:
 
 
 def prices_of(costs: CostModel) -> SensorPrices | None:
-    """What a row by itself pays as additive prices; None where it pays otherwise."""
+    """Return the additive prices of a single row; None if its cost is not additive."""
     if isinstance(costs, PerQueryPrices):
         return costs.prices
     # a subclass may bill otherwise
@@ -172,7 +174,7 @@ def prices_of(costs: CostModel) -> SensorPrices | None:
 
 
 class FeatureNeeds:
-    """What the features that a program may read need."""
+    """Sensors needed by the features that a program may read."""
 
     def __init__(self, features: IntArray, costs: CostModel) -> None:
         self.costs, self.prices = costs, prices_of(costs)
@@ -188,12 +190,12 @@ class FeatureNeeds:
             for s in own:
                 by_sensor.setdefault(s, []).append(f)
         free = {f for f in self.features if not self.bits[f]}
-        # the features that can be read once one of its sensors is bought
+        # features that become readable after buying one of its sensors
         self.mates = {
             f: {m for s in own for m in by_sensor[s]} if own else free
             for f, own in self.sensors.items()
         }
-        # (d,) the features' sensors where each has one to itself
+        # (d,) the features' sensors if each has its own
         self.single: IntArray | None = None
         if all(len(own) == len(self.mates[f]) == 1 for f, own in self.sensors.items()):
             self.single = np.zeros(costs.features, dtype=np.int64)
@@ -201,7 +203,7 @@ class FeatureNeeds:
                 self.single[f] = sensor
 
     def acquired(self, bits: Iterable[int]) -> Acquired:
-        """Sets of sensors, one for each row."""
+        """Return the sets of sensors of rows."""
         size = 8 * words(self.costs.sensors)
         raw = b"".join(own.to_bytes(size, "little") for own in bits)
         return Acquired(np.frombuffer(raw, "<u8").reshape(-1, size // 8), self.costs.sensors)
@@ -210,7 +212,7 @@ class FeatureNeeds:
 def bill(
     costs: CostModel, acquired: Acquired, splits: FloatArray, trees: FloatArray, queries: Any = None
 ) -> FloatArray:
-    """What n rows pay, (n,)."""
+    """Return the costs of n rows, (n,)."""
     n = len(splits)
     price = np.broadcast_to(costs.feature_cost(acquired, queries), (n,))
     return price + np.broadcast_to(costs.evaluation_cost(splits, trees, n), (n,))
@@ -218,7 +220,7 @@ def bill(
 
 @dataclass(slots=True, eq=False)
 class Purchases:
-    """What one row has bought, within a ``cap`` if there is one."""
+    """Purchases of one row, within a ``cap`` if there is one."""
 
     needs: FeatureNeeds
     cap: float | None = None
@@ -230,8 +232,8 @@ class Purchases:
     def buy(
         self, wanted: Iterable[int], splits: float = 0.0, trees: float = 0.0
     ) -> list[int] | None:
-        """Buy what features need: all features that can be read from then on and could not before,
-        rising. None, and nothing is bought, where the cap forbids it."""
+        """Buy the sensors of features. Returns the newly readable features in increasing order;
+        None, without a purchase, if the cap forbids it."""
         known, before = self.needs, (self.bits, self.price, len(self.prices))
         mates: set[int] = set()
         for f in wanted:
@@ -252,7 +254,7 @@ class Purchases:
         return asked
 
     def affords(self, splits: float, trees: float) -> bool:
-        """Whether the cap allows so many splits and trees besides what is bought."""
+        """True if the cap allows these splits and trees in addition to the purchases."""
         if self.cap is None:
             return True
         prices = self.needs.prices

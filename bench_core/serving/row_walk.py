@@ -1,9 +1,9 @@
 """Single rows on demand by compiled code, which needs numba: a program as a few arrays, the kernel
-that walks them, and what asks for features.
+that walks them, and the requests for features.
 
-What the kernel does not know is left to the naive walk: caps, support vectors, gates and
-combinations that need ``exp``, gates that compare the rows of a query, and costs that are no sum of
-prices. The C source (``c_source``) is made of the same arrays.
+Unsupported parts are left to the naive walk: caps, support vectors, gates and combinations that
+need ``exp``, gates that compare the rows of a query, and costs that are not a sum of prices. The C
+source (``c_source``) uses the same arrays.
 """
 
 from collections.abc import Generator, Iterator
@@ -40,24 +40,24 @@ CARRY, COMBINED, GATE, THEN, OTHERWISE, STOP_THEN, STOP_OTHERWISE, SEGMENT = ran
 class Packed(NamedTuple):
     """The trees of all steps in walking order (``bench_trees.inference.Layout``), and the steps.
 
-    A feature of the model has two cells, 2 c and 2 c + 1: in the first a missing value is the
-    smallest key and goes left, in the second the largest and goes right. A leaf has the cell after
-    all these, and a key that no cell is above.
+    A feature has two cells, 2 c and 2 c + 1. In the first a missing value is the smallest key and
+    goes left; in the second it is the largest and goes right. A leaf uses the cell after all of
+    these, and a key that no cell exceeds.
     """
 
     nodes: Int32Array  # (N, 3) cell, key of the threshold, left child (a leaf: itself)
     leaves: FloatArray  # (N, 2) value times weight, multipliers on the way there
-    uses: Int32Array  # (u, 4) of trees: root, levels, output, whether billed
+    uses: Int32Array  # (u, 4) of trees: root, levels, output, billed (1) or not (0)
     steps: Int32Array  # (p, 14), FIRST_USE ... SEGMENT
     gates: FloatArray  # (p, 1 + K) the value of the gate, the bias
-    columns: Int32Array  # (c, 3) feature, output, whether scaled
+    columns: Int32Array  # (c, 3) feature, output, scaled (1) or not (0)
     factors: FloatArray  # (c, 3) weight, mean, factor
-    reads: Int32Array  # (r,) features that a step needs whatever the row
+    reads: Int32Array  # (r,) features that a step needs for every row
     vectors: FloatArray  # (m, K)
 
 
 def pack(program: Program, costs: CostModel) -> Packed:
-    """Of a program as it is."""
+    """Pack a program."""
     from bench_trees.inference import lay_out
 
     steps, features = program.steps, program.features
@@ -107,21 +107,21 @@ def _steps(program: Program, needed: list[IntArray]) -> Int32Array:
     return np.array(rows, dtype=np.int32)
 
 
-# What stands where in ``State.place``. AHEAD: the last step whose features were asked for; LEVEL,
-# DEPTH: levels that its trees have gone down, and will; ASKED: values to take.
+# Entries of ``State.place``. AHEAD: the last step whose features were requested; LEVEL, DEPTH:
+# levels that its trees have descended, and must; ASKED: values to read.
 STEP, LAST, ENDED_HOW, AHEAD, LEVEL, DEPTH, ASKED, TREES, PLACES = range(9)
 MIN, ADD = COMBINE.index("min"), COMBINE.index("add")
-_U: Any = np.uint64  # an index that is never counted from the end
+_U: Any = np.uint64  # unsigned indices are never counted from the end
 
 
 class State(NamedTuple):
-    """A row on its way, of f features, u uses of trees and K outputs."""
+    """State of a row during a walk: f features, u uses of trees, K outputs."""
 
     values: Any  # float32 (f,)
     keys: Any  # int32 (2 f + 1,), the last for leaves
-    have: Any  # uint8 (f,): whether the value is there
-    need: Any  # uint8 (f + 1,): whether a tree or a column has come to it
-    asked: Any  # int64 (f + 1,): features whose values are to come, or are needed
+    have: Any  # uint8 (f,): 1 if the value is known
+    need: Any  # uint8 (f + 1,): 1 if a tree or a column needs it
+    asked: Any  # int64 (f + 1,): features requested or needed
     given: Any  # float32 (f,): their values
     at: Any  # int32 (u,): nodes
     place: Any  # int64 (PLACES,)
@@ -131,9 +131,9 @@ class State(NamedTuple):
 
 @kernel
 def ways(program: Packed, row: State) -> Generator[int, None, None]:
-    """Row after row through the program: yields how many features are needed, named in ``asked``,
-    and takes their values from ``given``; 0 at the end of a way. A generator, since handing over
-    all these arrays takes as long as a hundred trees."""
+    """Walk row after row through the program. Yields the number of features needed, listed in
+    ``asked``, and reads their values from ``given``; yields 0 at the end of a row. A generator,
+    since passing all these arrays takes as long as a hundred trees."""
     while True:
         row.have[:] = row.need[:] = 0
         row.place[:] = 0
@@ -176,7 +176,7 @@ def _advance(program: Any, row: Any) -> int:
 
 @inner
 def _take(row: Any) -> None:
-    """The values given, as keys: integers in the order of the floats; -0.0 is 0.0."""
+    """Convert the given values to keys: integers in the order of the floats; -0.0 is 0.0."""
     bits = row.given.view(np.int32)
     for k in range(row.place[ASKED]):
         c = _U(row.asked[k])
@@ -192,8 +192,8 @@ def _take(row: Any) -> None:
 
 @inner
 def _descend(program: Any, row: Any, p: int) -> int:
-    """All trees of a segment down, level by level and without branches, as far as the features are
-    there: how many are needed to go on. A row at its leaf stays there."""
+    """Descend all trees of a segment, level by level and without branches, as far as features are
+    known. Returns the number of features needed to continue. A row at its leaf stays there."""
     place, steps, nodes, at = row.place, program.steps, program.nodes, row.at
     keys, need, have, asked = row.keys, row.need, row.have, row.asked
     last = steps[p, SEGMENT]
@@ -240,7 +240,7 @@ def _add_columns(program: Any, row: Any, p: Any) -> None:
 
 @inner
 def _leave(program: Any, row: Any, p: Any) -> None:
-    """Combine scores, and go where the gate leads."""
+    """Combine scores, and follow the gate."""
     place, scores, steps = row.place, row.scores, program.steps
     for k in range(scores.shape[1]):
         own, score = scores[0, k], scores[1, k]
@@ -257,7 +257,7 @@ def _leave(program: Any, row: Any, p: Any) -> None:
 
 
 def compilable(program: Program) -> bool:
-    """Whether the kernel knows all that a row meets on its way."""
+    """True if the kernel supports all parts of a program."""
     return all(
         s.kernel is None and s.combine != "and" and s.gate in ("always", "score")
         for s in program.steps
@@ -265,23 +265,23 @@ def compilable(program: Program) -> bool:
 
 
 class RowWalk:
-    """A program and what its features need; may be used by several threads at once."""
+    """A program and the needs of its features. Thread-safe."""
 
     def __init__(self, program: Program, needs: FeatureNeeds) -> None:
         assert needs.prices is not None
         self.program, self.needs, self.prices = program, needs, needs.prices
         self.packed = pack(program, needs.costs)
         self.features = program.features
-        self._rooms: list[tuple[State, Iterator[int]]] = []  # where a row can be walked
+        self._rooms: list[tuple[State, Iterator[int]]] = []  # free states and their walks
         self.price = None if needs.single is None else self.prices.sensor[needs.single]
 
     def rounds(self, count: int) -> Rounds:
-        """So many rows; in each round all that are not at their ends ask."""
+        """Walk ``count`` rows; in each round all unfinished rows make a request."""
         found = yield from side_by_side({i: self.way() for i in range(count)})
         return [found[i] for i in range(count)]
 
     def way(self) -> Way:
-        """One row: yields numbers of features and the array for their values."""
+        """Walk one row; yields numbers of features and the array for their values."""
         try:
             room = self._rooms.pop()
         except IndexError:
@@ -302,7 +302,7 @@ class RowWalk:
         walked = self.prices.split * row.paths[0] + self.prices.tree * row.place[TREES]
         how, step = int(row.place[ENDED_HOW]), int(row.place[LAST])
         score = self._score(row.scores[1], how, step)
-        self._rooms.append(room)  # that of a row which was given up is not used again
+        self._rooms.append(room)  # the room of an abandoned row is not reused
         return Answer(score, float(price + walked), asked, step, HOW[how])
 
     def _room(self) -> tuple[State, Iterator[int]]:

@@ -1,4 +1,4 @@
-/* Steps one after the other: trees and columns, then a gate that says where to go on. */
+/* Steps in order: trees and columns, then a gate that selects the next step. */
 
 enum { LAST, MIN, AND, ADD };        /* combine */
 enum { ALWAYS, SCORE, CLASS };       /* gate */
@@ -18,7 +18,7 @@ static int open_now(const struct row *r, int cell)
     return !r->have[2 * cell];
 }
 
-/* Ask for the cells of wanted features and of all that can be read with them. */
+/* Request the cells of wanted features and of all features that become readable with them. */
 static void ask(struct row *r, const int *wanted, int count)
 {
     int cell[FEATURES], asked[FEATURES], found = 0;
@@ -43,7 +43,7 @@ static void ask(struct row *r, const int *wanted, int count)
         take(r, cell[k], values[k]);
 }
 
-/* 0, and nothing is bought, where the cap forbids it; splits and trees are those paid by then. */
+/* Returns 0 without a purchase if the cap forbids it; splits and trees are those paid by then. */
 static int buy(struct row *r, const int *wanted, int count, double splits, int trees)
 {
     unsigned char before[SENSORS];
@@ -198,7 +198,7 @@ static void finish(double *score, const struct finish *f)
     }
 }
 
-/* Through all steps; the last one that counts, -1 where the cap allows nothing. */
+/* Walk through all steps; return the last one that counts, -1 if the cap allows none. */
 static int run(struct row *r, int at_hand)
 {
     int at = 0, last = -1, stop = -1;
@@ -246,7 +246,7 @@ static void begin(struct row *r, const struct bench_source *source)
     r->sums.trees = r->stopped = 0;
 }
 
-/* All cells of the row. */
+/* Take over all cells of the row. */
 static void take_all(struct row *r)
 {
     const float *cells = r->source->cells;
@@ -259,7 +259,7 @@ static void take_all(struct row *r)
     memset(r->have, 1, sizeof r->have);
 }
 
-/* What was read of them. */
+/* Pay for the cells that were read. */
 static void pay_all(struct row *r)
 {
     for (int c = 0; c < FEATURES; c++)

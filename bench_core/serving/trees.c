@@ -38,8 +38,8 @@ struct sums {
 struct row {
     const struct bench_source *source;
     float values[FEATURES];
-    int32_t cells[2 * FEATURES + 1];      /* as keys, two of each: where missing, the least and the largest */
-    unsigned char have[2 * FEATURES + 1]; /* 0 not there, 1 there, 2 read; the last is for leaves */
+    int32_t cells[2 * FEATURES + 1];      /* two keys per feature; if missing, the least and the largest */
+    unsigned char have[2 * FEATURES + 1]; /* 0 unknown, 1 known, 2 read; the last is for leaves */
     unsigned char bought[SENSORS];
     double score[WIDTH], stop[WIDTH];
     double price, cap;
@@ -51,7 +51,7 @@ struct row {
 #endif
 };
 
-/* In four sums that do not wait for each other. */
+/* Four independent sums, for speed. */
 static double price_of(const unsigned char *bought)
 {
     double total[4] = {0.0};
@@ -65,7 +65,7 @@ static double price_of(const unsigned char *bought)
 }
 
 #if ENCODED
-/* Some features are made of text. level_of: the code for which a feature is 1; -1: it is the code. */
+/* Features made from text. level_of: the code for which a feature is 1; -1: it is the code. */
 static float feature(const float *codes, int f)
 {
     float code = codes[column_of[f]];
@@ -94,7 +94,7 @@ static void acquire(struct row *r, int count, const int *asked, float *values)
 }
 
 #if TEXTS
-/* The code of a text without blanks around it: the first number among these. */
+/* The code of a text without surrounding blanks: the first number among these. */
 static float encode(const char *text, const char *const *texts, const float *codes, int count, float other)
 {
     const char *end;
@@ -129,7 +129,7 @@ static void acquire(struct row *r, int count, const int *asked, float *values)
 }
 #endif
 
-/* A value of these bits as a key: an integer in the order of the floats; -0.0 is 0.0. */
+/* Convert the bits of a value to a key: an integer in the order of the floats; -0.0 is 0.0. */
 static void put(struct row *r, int cell, int32_t bits)
 {
     int32_t size = bits & 0x7fffffff, key = bits < 0 && size ? ~size : size;
@@ -158,7 +158,7 @@ static void add_leaf(struct sums *sums, const struct use *u, const struct leaf *
     }
 }
 
-/* The child that a row goes to; a leaf leads to itself. */
+/* The child of a node for a row; a leaf leads to itself. */
 static size_t down(struct row *r, size_t at)
 {
     size_t cell = nodes[at].cell;
@@ -166,12 +166,12 @@ static size_t down(struct row *r, size_t at)
     return at + nodes[at].below + (nodes[at].key < r->cells[cell]);
 }
 
-/* The same where all cells are at hand and there is no cap: what was read is paid for later. Four
-   trees side by side keep the processor busy. */
+/* The same if all cells are known and there is no cap: the cells read are billed later. Four trees
+   are walked in parallel to keep the processor busy. */
 static void read_trees(struct row *r, const struct step *s)
 {
     const struct use *u = uses + s->first_use, *end = uses + s->last_use;
-    struct sums sums = r->sums; /* a copy, which what is written to the row cannot change */
+    struct sums sums = r->sums; /* a copy that does not alias the row */
     for (; end - u >= 4; u += 4) {
         size_t a = u[0].root, b = u[1].root, c = u[2].root, d = u[3].root;
         int levels = u[0].levels;

@@ -19,16 +19,16 @@ if TYPE_CHECKING:
 
     from bench_core.execution.events import Event, OnEvent
 
-MOMENT = 2.0  # seconds by which the line on preparing is delayed
+MOMENT = 2.0  # seconds of delay of the "preparing" line
 LINE_EVERY = 10.0  # seconds between two lines of a count
-DRAW_EVERY = 0.2  # seconds between two drawings of its bar
+DRAW_EVERY = 0.2  # seconds between two updates of its bar
 BAR = 12  # characters of a bar
-FIGURES = 48  # of all columns but the words: spinner, bar, count, two durations, and gaps
+FIGURES = 48  # width of spinner, bar, count, two durations and gaps
 MIB = 1 << 20
 
 
 def progress(*, quiet: bool, bars: bool, verbose: bool) -> AbstractContextManager[OnEvent]:
-    """The display that suits stderr, or a notebook, and the options."""
+    """Return the display for stderr or a notebook under these options."""
     if quiet:
         return nullcontext(lambda event: None)
     if bars and in_notebook():
@@ -46,9 +46,9 @@ def in_notebook() -> bool:
 
 
 class Lines(AbstractContextManager["Lines"]):
-    """A line per note, per data set and, with ``jobs``, per finished job.
+    """Display of a line per note, per data set and, with ``jobs``, per finished job.
 
-    The "preparing" line is delayed, so that an immediate input error is printed alone.
+    The "preparing" line is delayed, so that an immediate input error is printed without it.
     """
 
     def __init__(self, *, jobs: bool, verbose: bool, moment: float = MOMENT) -> None:
@@ -62,7 +62,7 @@ class Lines(AbstractContextManager["Lines"]):
         self._delayed.clear()
 
     def __call__(self, event: Event) -> None:
-        """Write what is worth a line."""
+        """Write a line for events that need one."""
         if event.kind == "prepare":
             if self._jobs and event.message not in ("", self._prepared):
                 self._release()
@@ -97,7 +97,7 @@ def _write(*lines: str) -> None:
 
 
 class Bars:
-    """An overall bar and one for each running job, with notes and failures above them."""
+    """Display of an overall bar and one bar per running job, with notes and failures above."""
 
     def __init__(self, *, verbose: bool, console: Console | None = None) -> None:
         from rich import progress as rich
@@ -119,7 +119,7 @@ class Bars:
                 )
             ),
             console=console or tables.console(stderr=True),
-            transient=True,  # bars go in the end, printed lines stay
+            transient=True,  # bars vanish at the end, printed lines stay
             speed_estimate_period=300,
         )
         self._overall: TaskID | None = None  # until there is a plan
@@ -134,7 +134,7 @@ class Bars:
         self.bars.stop()
 
     def __call__(self, event: Event) -> None:
-        """Move the bars, and print what is to stay on the screen."""
+        """Update the bars, and print lines that stay on the screen."""
         if event.kind == "note":
             self._print(note_line(event), "yellow" if event.warning else "")
         elif event.kind == "prepare":
@@ -181,10 +181,10 @@ class Bars:
 
 @contextmanager
 def counting(quiet: bool, noun: str) -> Iterator[Callable[[int, int], None]]:
-    """A display of one long count, called with what is done and the total (0: not known), often.
+    """Yield a display of one long count, to be called with the count and the total (0: unknown).
 
-    ``noun`` is the unit, such as ``timings``; ``bytes`` are shown as MiB. Drawn within the calls,
-    by no thread of its own: what is timed between them is not disturbed.
+    ``noun`` is the unit, such as ``timings``; ``bytes`` are shown as MiB. It is drawn within the
+    calls, without a thread, so that timings between them are not disturbed.
     """
     from rich import progress as rich
 
@@ -214,7 +214,7 @@ def counting(quiet: bool, noun: str) -> Iterator[Callable[[int, int], None]]:
 
 
 def shortened(words: str, room: int) -> str:
-    """The words in at most ``room`` characters: the end, which names the data set, stays."""
+    """Shorten words to ``room`` characters; the end, which names the data set, is kept."""
     if len(words) <= max(room, 0):
         return words
     begin, on, end = words.rpartition(" on ")
@@ -223,18 +223,18 @@ def shortened(words: str, room: int) -> str:
 
 
 def note_line(event: Event) -> str:
-    """A note, marked if it is a warning."""
+    """Return a note, marked if it is a warning."""
     return one_line(f"warning: {event.message}" if event.warning else event.message)
 
 
 def plan_line(event: Event) -> str:
-    """The name of the run, how many jobs are to do, and how many trials are finished."""
-    before = f", {event.done} of {event.total} trials are there already" if event.done else ""
+    """Return the name of the run, the number of jobs to do and of finished trials."""
+    before = f", {event.done} of {event.total} trials already finished" if event.done else ""
     return f"run {one_line(event.message)}: {count(event.jobs_total, 'job')} to do{before}"
 
 
 def finish_line(event: Event) -> str:
-    """One finished job: number, status, title, seconds, and the error if it failed."""
+    """Return a line on a finished job: number, status, title, seconds, and its error if any."""
     width = len(str(event.jobs_total))
     number = f"[{event.jobs_done:>{width}}/{event.jobs_total}]"
     error = f": {one_line(event.message)}" if event.message else ""
@@ -243,7 +243,7 @@ def finish_line(event: Event) -> str:
 
 
 def detail_lines(trace: str, output: str) -> list[str]:
-    """Traceback and output of a job, indented."""
+    """Return a job's traceback and output, indented."""
     text = f"{trace.rstrip()}\noutput:\n{output}" if output.strip() else trace
     lines = ("".join(c if c.isprintable() else " " for c in line) for line in text.splitlines())
     return [f"    {line}".rstrip() for line in lines]

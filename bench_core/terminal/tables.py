@@ -1,7 +1,7 @@
 """Tables for people: framed on a terminal, records on a narrow one, plain lines elsewhere.
 
-Without a terminal a row is one line, never cut, its columns two or more blanks apart, so that
-``grep``, ``sort`` and ``awk`` find what they expect.
+Without a terminal each row is one line, never cut, with two or more blanks between columns, for
+``grep``, ``sort`` and ``awk``.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 
 PLAIN_WIDTH = 1_000_000  # without a terminal: lines are never broken
 GAP = 2  # blanks between columns
-PROSE = 18  # least characters of a column that may be broken, if it has so many
+PROSE = 18  # least width of a column that may wrap
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Cells are plain text. ``bold``, ``right`` and ``fold`` (may be broken over lines) are
-    columns by title; a row's style, in rich's words, colours it on a terminal. ``rule`` is the row
-    above which a terminal has a line, ``bold_cells`` (row, column) stand out there."""
+    """A table of plain text. ``bold``, ``right`` and ``fold`` (may wrap) are columns by title.
+    ``row_styles`` are rich styles for terminals. A terminal shows a line above the row ``rule`` and
+    ``bold_cells`` (row, column) in bold."""
 
     titles: Sequence[str]
     rows: Sequence[Sequence[str]]
@@ -43,12 +43,12 @@ class Table:
     bold_cells: frozenset[tuple[int, int]] = frozenset()
 
     def styled_rows(self) -> Iterable[tuple[Sequence[str], str]]:
-        """Each row with its style."""
+        """Yield each row with its style."""
         return zip(self.rows, self.row_styles or [""] * len(self.rows), strict=True)
 
 
 def console(stderr: bool = False) -> Console:
-    """A rich console that hands a broken pipe on and, without a terminal, never breaks lines."""
+    """Return a rich console that raises on a broken pipe and never wraps without a terminal."""
     from rich.console import Console
 
     class Plain(Console):
@@ -78,7 +78,7 @@ def show(table: Table, to: Console) -> None:
 
 
 def plain_lines(table: Table) -> list[str]:
-    """Title, headings, one line a row, footer."""
+    """Return title, headings, one line per row, and footer."""
     cells = [[one_line(c) for c in row] for row in table.rows]
     widths = [max(map(len, column)) for column in zip(table.titles, *cells, strict=True)]
     lines = [one_line(table.title)] if table.title else []
@@ -92,8 +92,8 @@ def plain_lines(table: Table) -> list[str]:
 
 
 def _widths(table: Table, room: int) -> list[int]:
-    """The least widths that cut no word and break no prose into single words; what is left of the
-    room is shared out to the columns that lack most of theirs."""
+    """Return column widths: at least the longest word and ``PROSE`` for text; remaining room goes
+    to the columns that lack most."""
     widths, full = [], []
     for j, title in enumerate(table.titles):
         heading, cells = _heading(table, title).split("\n"), [row[j] for row in table.rows]
@@ -103,7 +103,7 @@ def _widths(table: Table, room: int) -> list[int]:
         widths.append(max(map(len, [*heading, *words])))
         if fold:
             widths[j] = max(widths[j], min(PROSE, full[j]))
-    # one character at a time to the column that lacks the largest part
+    # one character at a time to the column that lacks the largest share
     for _ in range(room - sum(widths)):
         j = min(range(len(full)), key=lambda j: widths[j] / max(1, full[j]))
         widths[j] += widths[j] < full[j]
@@ -111,7 +111,7 @@ def _widths(table: Table, room: int) -> list[int]:
 
 
 def _heading(table: Table, title: str) -> str:
-    """A number's heading may be wider than the numbers: one word a line, formulas whole."""
+    """Return a heading. Above numbers it has one word per line; formulas are not split."""
     breaks = title in table.right and " - " not in title
     return title.replace(" ", "\n") if breaks else title
 
@@ -151,7 +151,7 @@ def _show_framed(table: Table, to: Console, widths: Sequence[int]) -> None:
 
 
 def _show_records(table: Table, to: Console) -> None:
-    """Each row as a paragraph: its first cell, then a line for each other cell with its title."""
+    """Write each row as a paragraph: its first cell, then a line per other cell with its title."""
     from rich.padding import Padding
     from rich.text import Text
 
@@ -166,15 +166,15 @@ def _show_records(table: Table, to: Console) -> None:
 
 
 def check_text(output: Path | None, csv: bool = False) -> None:
-    """Refuse a file whose name promises anything but plain text, or CSV if that is written."""
+    """Raise UsageError if a file's suffix is not plain text, or CSV if that is written."""
     known = ("", ".txt", ".log", ".csv" if csv else "")
     if output is not None and output.suffix.lower() not in known and str(output) != "-":
         shown = "CSV (.csv) or plain text (.txt)" if csv else "plain text (.txt)"
-        raise UsageError(f"{output}: this is written as {shown}; end the name so")
+        raise UsageError(f"{output}: the output is {shown}; use that suffix")
 
 
 def deliver(table: Table, output: Path | None) -> None:
-    """To the file if one is named (``.csv``: headings and rows as CSV), else to stdout."""
+    """Write to the named file (``.csv``: headings and rows as CSV), else to stdout."""
     check_text(output, csv=True)
     if output is None:
         show(table, console())
@@ -190,13 +190,13 @@ def deliver(table: Table, output: Path | None) -> None:
 
 
 def written(output: Path) -> None:
-    """Say on stderr that a file was written."""
+    """Report on stderr that a file was written."""
     if str(output) != "-":
         console(stderr=True).out(f"wrote {output}", highlight=False)
 
 
 def check_output(output: Path | None) -> None:
-    """Refuse a file that cannot be written before hours are spent on its content."""
+    """Raise UsageError for a file that cannot be written, before hours of work on its content."""
     if output is None or str(output) == "-":
         return
     if output.is_dir():
@@ -207,16 +207,16 @@ def check_output(output: Path | None) -> None:
 
 
 def write_text(output: Path, text: str) -> None:
-    """Write a whole text file or nothing; ``-`` is stdout."""
+    """Write a text file atomically; ``-`` is stdout."""
     write_bytes(output, text.encode())
 
 
 def write_bytes(output: Path, content: bytes) -> None:
-    """Write a whole file or nothing (into a neighbour first, then renamed); ``-`` is stdout."""
+    """Write a file atomically (under a temporary name, then renamed); ``-`` is stdout."""
     from bench_core._io.files import atomic_file
 
     if str(output) == "-":
-        sys.stdout.flush()  # what was printed comes first
+        sys.stdout.flush()  # printed text comes first
         sys.stdout.buffer.write(content)
         return
     try:

@@ -1,4 +1,4 @@
-"""Numbers, settings and notices as text, the same on the terminal and on the page."""
+"""Text for numbers, settings and notices, the same on the terminal and on the page."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ if TYPE_CHECKING:
     from bench_core.results.records import RunInfo
 
 MIXED = "a mean cost between two points mixes them at random"
-"""The rule by which a mean budget is met, in a few words."""
+"""Short description of mixtures that meet a mean budget."""
 
 TINY = 0.001  # below this four decimals show at most one digit of a metric
 
 
 def quality(value: float) -> str:
-    """A metric: four decimals, so that a column lines up; four digits from ten on, two where four
-    decimals would show one or none."""
+    """Format a metric: four decimals, which align; four digits from 10 on; two digits if four
+    decimals would show fewer."""
     if math.isnan(value):
         return "-"
     if 0 < abs(value) < TINY:
@@ -26,7 +26,7 @@ def quality(value: float) -> str:
 
 
 def cost(value: float) -> str:
-    """A cost: whole from a hundred on, two decimals below, two digits below a hundredth."""
+    """Format a cost: no decimals from 100 on, two decimals below, two digits below 0.01."""
     if math.isnan(value):
         return "-"
     if abs(value) >= 100:
@@ -35,8 +35,8 @@ def cost(value: float) -> str:
 
 
 def times(value: float) -> str:
-    """A saving: ``3.4x``, with two decimals where one would hide on which side of 1 it lies;
-    infinite where nothing is paid any more."""
+    """Format a saving: ``3.4x``, with two decimals if one would round to 1; infinite if nothing is
+    paid."""
     if math.isnan(value):
         return "-"
     if math.isinf(value):
@@ -47,7 +47,7 @@ def times(value: float) -> str:
 
 
 def settings(values: Mapping[str, object]) -> str:
-    """``trees=300, tradeoff=0.1``: short, in the order given."""
+    """Format settings as ``trees=300, tradeoff=0.1``, in the given order."""
     return ", ".join(f"{name}={_value(value)}" for name, value in values.items())
 
 
@@ -60,39 +60,39 @@ def _value(value: object) -> str:
 
 
 def count(number: int, noun: str) -> str:
-    """``1 trial``, ``2 trials``."""
+    """Format a count as ``1 trial``, ``2 trials``."""
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def listed(names: Sequence[str], most: int = 3) -> str:
-    """``a, b and c``; of many names the first, and how many more."""
+    """Format names as ``a, b and c``; of many names the first and the number of others."""
     shown = [*names[:most], f"{len(names) - most} more"] if len(names) > most + 1 else [*names]
     return f"{', '.join(shown[:-1])} and {shown[-1]}" if len(shown) > 1 else "".join(shown)
 
 
 def counted(counts: Mapping[str, int]) -> str:
-    """``12 ok, 3 failed``: what there is any of."""
+    """Format counts as ``12 ok, 3 failed``, without zeros."""
     return ", ".join(f"{n} {what}" for what, n in counts.items() if n > 0)
 
 
 def stand_in_notice(dataset: str, missing: str) -> str:
-    """The sentence that goes with results on a stand-in for ``missing``."""
+    """Return the notice for results on a stand-in for ``missing``."""
     files = f"The files of {missing}" if missing else "The real data"
     return (
-        f"{files} were not found; generated data ({dataset}) was used instead. It shows that the "
-        "software runs, not how good a method is"
+        f"{files} were not found; generated data ({dataset}) were used instead. Use them to check "
+        "the installation, not to compare methods"
     )
 
 
 def notices(info: RunInfo) -> list[str]:
-    """A line for each stand-in of a run."""
-    # a data set may be used with two settings: one notice
+    """Return a line for each stand-in of a run."""
+    # one notice for a data set with two settings
     uses = {use["name"]: use.get("stand_in_for", "") for use in info.datasets if use["stand_in"]}
     return [f"notice: {stand_in_notice(name, str(missing))}" for name, missing in uses.items()]
 
 
 def duration(seconds: float) -> str:
-    """``45 s``, ``3 min 20 s`` or ``2 h 5 min``."""
+    """Format seconds as ``45 s``, ``3 min 20 s`` or ``2 h 5 min``."""
     if seconds < 59.5:
         tenths = seconds < 9.95 and seconds != int(seconds)
         return f"{seconds:.1f} s" if tenths else f"{seconds:.0f} s"

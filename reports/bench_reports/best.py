@@ -1,4 +1,4 @@
-"""``bench best --keep 99%``: the learner and setting to take, within a budget or at a quality."""
+"""``bench best --keep 99%``: the best learner and setting, within a budget or at a quality."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ COMMANDS_SHOWN = 3
 
 @click.command(
     "best",
-    short_help="Show which learner and setting to take.",
+    short_help="Show the best learner and setting.",
     epilog="""\b
 Examples:
   bench best                                 the cheapest with 99% of the reference's quality
@@ -64,14 +64,14 @@ Examples:
   bench best 3 --budget 60 -o best.txt
 
 \b
-Validation decides what is chosen, test says what to expect. A budget is a cost per row in the unit
-of the data set's prices. A cap holds for every row: it was enforced at prediction, and is there if
-the run measured it. Exit status 1 if no data set has a result.""",
+The choice is made on validation; test figures show what to expect. A budget is a cost per row in
+the unit of the data set's prices. A cap holds for every row: it is enforced at prediction, and must
+have been measured by the run. The exit status is 1 if no data set has a result.""",
 )
 @options.run_argument
 @options.limit_options()
-@options.names_option("-d", "--data", "datasets", help="Data sets of the run to look at.")
-@click.option("-m", "--metric", metavar="NAME", help="Judge by this metric of the run.")
+@options.names_option("-d", "--data", "datasets", help="Data sets of the run.  [default: all]")
+@click.option("-m", "--metric", metavar="NAME", help="Metric of the run to choose by.")
 @options.output_option
 @options.store_option
 @options.plugins_option
@@ -85,10 +85,10 @@ def command(
     store: Path,
     plugins: Sequence[str],
 ) -> int:
-    """Show which learner and setting of RUN to take, and how to train it.
+    """Show the best learner and setting of RUN, and the command that trains it.
 
-    Within a budget it is the best, at a quality the cheapest. Without options it is the cheapest
-    that keeps 99% of the reference's quality.
+    With a budget it is the best within it; with a quality the cheapest that reaches it. The default
+    is the cheapest that keeps 99% of the reference's quality.
     """
     from bench_core.leaderboard.board import SHARE
     from bench_core.leaderboard.reports import finished
@@ -118,8 +118,8 @@ def answer(
     plugins: Sequence[str],
     store: Path,
 ) -> Iterator[Table | str]:
-    """For one data set: the learners within a budget, and how to train the winner; of several
-    budgets the winner at each."""
+    """Yield, for one data set, the learners within a budget, and commands that train the winner;
+    for several budgets the winner at each."""
     from bench_core.leaderboard.assembly import offers, primary_metric, uses_of
     from bench_core.leaderboard.board import Standing
     from bench_core.leaderboard.certainty import standings
@@ -128,7 +128,7 @@ def answer(
     judge, primary = primary_metric(info, name, metric), primary_metric(info, name).name
     # by budget and learner
     each: list[dict[str, Standing]] = [defaultdict(Standing) for _ in budgets]
-    why = f"values per row are kept of {primary} by finished trials alone"
+    why = f"values per row are stored only for {primary}, by finished trials"
     if judge.name == primary:  # values per row are stored of no other metric
         found = standings(info, Store(store), name, frame, budgets)
         for known, at in zip(each, found, strict=True):
@@ -168,8 +168,8 @@ def cheapest(
     plugins: Sequence[str],
     store: Path,
 ) -> Iterator[Table | str]:
-    """For one data set: the learners that reach a target, the cheapest first, and how to train
-    it."""
+    """Yield, for one data set, the learners that reach a target, cheapest first, and commands that
+    train the cheapest."""
     from bench_core.leaderboard.assembly import offers, primary_metric, uses_of
     from bench_core.leaderboard.board import Saved
     from bench_core.leaderboard.certainty import savings_at
@@ -218,14 +218,14 @@ def cheapest(
 
 
 def reached(top: Offer, metric: Criterion) -> str:
-    """A sentence on what the chosen learner reached on validation and on test."""
+    """Return a sentence on the chosen learner's results on validation and test."""
     valid, test = quality(top.valid_quality), quality(top.pick.quality)
     figures = f"{metric.name} {valid} on validation, {test} on test"
     return f"{top.learner}: {figures}, at a cost of {cost(top.pick.cost)} per row"
 
 
 def limit_words(info: RunInfo, dataset: str, limit: Limit) -> str:
-    """``at its best``, ``within 10 on average`` or ``at 99% of gbrt's accuracy``."""
+    """Return ``at its best``, ``within 10 on average`` or ``at 99% of gbrt's accuracy``."""
     from bench_core.leaderboard.assembly import primary_metric
     from bench_core.results.budgets import Target
 
@@ -235,8 +235,8 @@ def limit_words(info: RunInfo, dataset: str, limit: Limit) -> str:
 
 
 def explained(sure: Mapping[str, Standing], why: str) -> Iterator[str]:
-    """The meaning of ± and *, or ``why`` they are not known, and the rule by which points are
-    taken."""
+    """Yield the meaning of ± and *, or ``why`` they are unknown, and the rule that chooses
+    points."""
     if any(not math.isnan(one.interval.low) for one in sure.values()):
         yield f"±: half the {CONFIDENCE} interval; *: not significantly worse than the best"
         yield f"chosen on validation: {MIXED}"
@@ -254,7 +254,7 @@ def training(
     plugins: Sequence[str],
     store: Path,
 ) -> Iterator[str]:
-    """The settings of the winner, what it buys, and the commands that train it."""
+    """Yield the winner's settings and purchases, and the commands that train it."""
     from bench_core.leaderboard.bought_sensors import (
         chosen_within,
         kept_points,
@@ -272,7 +272,7 @@ def training(
     # results under a cap need a run that measures it
     cap = limit.amount if limit.kind == "cap" else 0.0
     chosen = ((one, one.cheaper) for one in top.pick.settings)
-    commands = dict.fromkeys(  # of each choice that some repeat made, the most frequent first
+    commands = dict.fromkeys(  # of the choices of all repeats, most frequent first
         run_command(info.request, name, top.learner, setting.params, registry, store, cap)
         for setting in chain.from_iterable(chosen)
         if setting is not None
@@ -281,7 +281,7 @@ def training(
 
 
 def ranking(found: Sequence[Offer], metric: Criterion, sure: Mapping[str, Standing]) -> Table:
-    """The learners within a budget, the best on validation first."""
+    """Return the learners within a budget, best on validation first."""
     from bench_reports.terminal import half, starred
 
     numbers = (metric.name, "±", "cost", f"validation {metric.name}", "validation cost")
@@ -298,14 +298,14 @@ def ranking(found: Sequence[Offer], metric: Criterion, sure: Mapping[str, Standi
         ]
         for offer in found
     ]
-    # the winner stands out on a terminal
+    # highlight the winner on a terminal
     styles = ["bold green", *[""] * (len(rows) - 1)]
     titles = ("learner", *numbers, "audit", "repeats")
     return Table(titles, rows, "learner", numbers, row_styles=styles)
 
 
 def _paid(offer: Offer, sure: Mapping[str, Standing]) -> str:
-    """The test cost, with ! where it exceeds the budget by more than chance."""
+    """Return the test cost, with ! if it exceeds the budget by more than chance."""
     return cost(offer.pick.cost) + ("!" if sure[offer.learner].over else "")
 
 
@@ -314,7 +314,7 @@ def winners(
     metric: Criterion,
     each: Sequence[Mapping[str, Standing]],
 ) -> Table:
-    """The best learner at each budget that pays for one."""
+    """Return the best learner at each budget that has one."""
     from bench_reports.terminal import half, starred
 
     rows = []
@@ -328,14 +328,14 @@ def winners(
 
 
 def named_datasets(frame: pd.DataFrame, wanted: Sequence[str]) -> list[str]:
-    """The data sets of a run that are asked for, or all. Raises UsageError for an unknown one."""
+    """Return the requested data sets of a run, or all. Raises UsageError for an unknown one."""
     known = list(dict.fromkeys(map(str, frame["dataset"])))
     require("data set of this run", wanted, known)
     return [name for name in known if not wanted or name in wanted]
 
 
 def costs_in(frame: pd.DataFrame) -> str:
-    """``, costs in ms``, or nothing where the prices of a data set have no unit of their own."""
+    """Return ``, costs in ms``, or "" if the prices of a data set have no unit."""
     from bench_core.costs.model import unit_named  # not at the top: numpy comes with it
 
     units = {unit_named(str(unit)) for unit in frame["unit"].dropna()} - {""}
@@ -343,7 +343,7 @@ def costs_in(frame: pd.DataFrame) -> str:
 
 
 def deliver_parts(parts: Iterable[Table | str], output: Path | None) -> None:
-    """Tables and lines, to a text file if one is named, else to stdout."""
+    """Write tables and lines to a text file if one is named, else to stdout."""
     if output is not None:
         lines = ([printable(p)] if isinstance(p, str) else plain_lines(p) for p in parts)
         write_text(output, "".join(f"{line}\n" for own in lines for line in own))
@@ -366,7 +366,7 @@ def no_result(
     learner: str = "",
     metric: Criterion | None = None,
 ) -> str:
-    """The reason why no learner has a point within a limit on one data set, and what to do."""
+    """Return the reason why no learner has a point within a limit on one data set, and a remedy."""
     from bench_core.leaderboard.assembly import primary_metric
     from bench_core.results.budgets import Target
     from bench_core.results.operating_points import caps_of, operating_points, why_not_reached
@@ -377,7 +377,7 @@ def no_result(
         if len(points):
             return why_not_reached(points, judge, limit, info.reference, learner)
     if limit.kind == "cap":
-        # caps are enforced at prediction, so others cannot be read off
+        # caps are enforced at prediction, so other caps have no results
         caps = caps_of(frame)
         there = f"measured are {', '.join(map('{:.15g}'.format, caps))}" if caps else "none was"
         again = _command(info.request, store, caps=sorted({*caps, limit.amount}))
@@ -387,13 +387,13 @@ def no_result(
 
 
 def _command(request: Mapping[str, Any], store: Path, **changed: Any) -> str:
-    """The command that repeats a run with some fields changed; the call of Python where data or
-    costs came from there."""
+    """Return the command that repeats a run with some fields changed; a Python call if data or
+    costs came from Python."""
     made = {**request, **changed}
     if given_from_python(request):
         return python_call(made, made.get("learners") or ())
     known = options_of(RunRequest)
-    # how it was carried out (workers, limits) does not matter, where its data lie does
+    # workers and limits do not matter, the place of data does
     kept = {n: v for n, v in made.items() if n == "data_dir" or (n in known and known[n].decides)}
     place = ["--store", str(store)] if store != options.STORE else []
     return shell_line(words(kept) + place)
@@ -408,9 +408,8 @@ def run_command(
     store: Path,
     cap: float = 0.0,
 ) -> str:
-    """The command that trains one learner at one setting on one data set of an earlier run, and
-    measures it under a ``cap`` if there is one; the call of Python where data or costs came from
-    there."""
+    """Return the command that trains one learner at one setting on one data set of an earlier run,
+    and measures it under a ``cap`` if given; a Python call if data or costs came from Python."""
     from bench_core.parameters import parameters, plain
     from bench_core.planning.resolve_learners import default_grid
     from bench_core.planning.suites import NO_SUITE, find_suite
@@ -418,11 +417,11 @@ def run_command(
     suite = find_suite(request["suite"], registry) if request.get("suite") else NO_SUITE
     known = registry.learners.get(learner)
     tables = [suite.learners, *(profile.learners for profile in suite.profiles.values())]
-    # left out, these would have the suite's values or be a grid
+    # omitted, these would take the suite's values or be a grid
     named = {name for table in tables for name in table.get(learner, {})}
     named |= {*default_grid(known)} if known else set()
     own = [p for p in parameters(known) if not p.holds_learner] if known else []
-    # what is as by default need not be written
+    # omit defaults
     defaults = {p.name: plain(p.default, p) for p in own if p.name not in named}
     kept = {
         name: value
@@ -431,13 +430,13 @@ def run_command(
     }
     if given_from_python(request):
         return python_call(request, {learner: kept})
-    # the reference and baselines take part without being asked for
+    # the reference and baselines take part by default
     others = {request.get("reference") or suite.reference, *suite.baselines, *registry.datasets}
     settings = [s for s in request.get("settings", ()) if _owner(s) in others - {learner}]
     settings += [f"{learner}.{name}={toml_literal(value)}" for name, value in kept.items()]
     changed = {"learners": learner, "caps": cap, "settings": settings, "configs": None}
     if request.get("suite"):
-        changed["data"] = dataset.partition("(")[0]  # options stand behind the name in results
+        changed["data"] = dataset.partition("(")[0]  # in results, options follow the name
     return _command(request, store, **changed)
 
 

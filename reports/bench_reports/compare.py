@@ -1,4 +1,4 @@
-"""``bench compare miser cegb --budget 60``: is the difference real, and where does it come from."""
+"""``bench compare miser cegb --budget 60``: differences between learners, and their certainty."""
 
 from __future__ import annotations
 
@@ -31,21 +31,21 @@ TITLES = ("a", "b", "a - b", f"{CONFIDENCE} interval", "p", "p adjusted", "alike
 
 @click.command(
     "compare",
-    short_help="Show whether learners differ by more than chance.",
+    short_help="Test differences between learners.",
     epilog="""\b
 Examples:
   bench compare miser cegb                   at their best
   bench compare miser cegb --budget 60       at the same mean cost
-  bench compare miser cegb --keep 99%        where each keeps 99% of the reference's quality
+  bench compare miser cegb --keep 99%        each at 99% of the reference's quality
   bench compare miser cegb --budget 20,40 --budget-kind cap
   bench compare miser cegb cronus --run 3 --data letters
   bench compare miser cegb gbrt -o pairs.tex         a LaTeX table with p-values; also .csv
 
 \b
-Points are chosen on validation and compared on test, in the primary metric, query by query or row
-by row. Intervals and p are from a bootstrap that repeats the choice of the points, and of several
-repeats from Student's distribution; p adjusted is Holm's over all pairs; 'alike' is the probability
-that the two differ by less than --interest; * marks a difference not 0 by its own interval.""",
+Points are chosen on validation and compared on test, in the primary metric, by query or by row.
+Intervals and p come from a paired bootstrap that repeats the choice of points; with several repeats
+also from Student's distribution. 'p adjusted' is Holm's over all pairs. 'alike' is the probability
+of a difference below --interest. * marks an interval that excludes 0.""",
 )
 @click.argument(
     "learners",
@@ -56,13 +56,13 @@ that the two differ by less than --interest; * marks a difference not 0 by its o
 )
 @click.option("--run", default="last", metavar="RUN", help="The run.  [default: last]")
 @options.limit_options()
-@options.names_option("-d", "--data", "datasets", help="Data sets of the run to look at.")
+@options.names_option("-d", "--data", "datasets", help="Data sets of the run.  [default: all]")
 @click.option(
     "--interest",
     type=click.FloatRange(0, 1),
     default=0.01,
     show_default=True,
-    help="Least difference that matters, as a share of the better quality.",
+    help="Smallest relevant difference, as a share of the better quality.",
 )
 @options.output_option
 @options.store_option
@@ -76,7 +76,7 @@ def command(
     output: Path | None,
     store: Path,
 ) -> int:
-    """Compare LEARNERs of a run pair by pair."""
+    """Test the differences between LEARNERs of a run, pair by pair."""
     from bench_core.leaderboard.reports import finished
     from bench_core.results.budgets import Budget
 
@@ -95,7 +95,7 @@ def command(
     tables = [part for part in parts if isinstance(part, Table)]
     if output is not None and not tables:
         raise UsageError("; ".join(str(part) for part in parts if part))
-    if suffix == ".csv":  # each pair with what is compared
+    if suffix == ".csv":  # each pair with its data set and budget
         rows = [[table.title, *row] for table in tables for row in table.rows]
         deliver(Table(("comparison", *TITLES), rows), output)
     elif suffix == ".tex" and output is not None:
@@ -107,7 +107,7 @@ def command(
 
 
 def as_latex(parts: Sequence[Table | str], interest: float) -> str:
-    """A table for each data set and budget, its sentences as comments below it."""
+    """Return a table for each data set and budget, with its sentences as comments below."""
     from bench_reports.exports import latex_table
 
     how = (
@@ -147,7 +147,7 @@ def _answer(
     if limit.kind == "cap" and limit.amount not in caps_of(frame):
         yield f"{dataset}: {no_result(info, frame, dataset, limit, place)}"
         return
-    # units are queries where there are any, else rows
+    # units are queries if there are any, else rows
     use, judge = uses_of(info, dataset)[0], primary_metric(info, dataset)
     try:
         given = info, store, frame, dataset, names, limit
@@ -194,7 +194,7 @@ def _sentences(pair: Pair, higher: bool, units: str) -> Iterator[str]:
         more = one.more_units
         much = "more than 1000 times" if more > 1000 else f"{more:.2g}x"
         yield f"{pair.a} and {pair.b} are not separated: that takes {much} the data"
-    # a difference in quality is easier to judge as a difference in cost
+    # a difference in cost is easier to judge than one in quality
     (paid, asked), ratio, edges = pair.cost, pair.cost_ratio, pair.cost_interval
     if math.isnan(asked):
         yield f"  {pair.b} does not reach the quality of {pair.a} on validation"

@@ -1,5 +1,5 @@
-"""Boards for papers and other programs: Markdown, LaTeX tables that need ``booktabs`` alone, CSV
-with a row for each learner and budget, and JSON. The same run gives the same bytes.
+"""Boards for papers and other programs: Markdown, LaTeX tables with ``booktabs``, CSV with a row
+for each learner and budget, and JSON. The same run gives the same bytes.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from bench_core.protocols import Section
     from bench_core.results.records import RunInfo
 
-# +0.0123, -3 or +1e-05 as a whole cell or between blanks
+# +0.0123, -3 or +1e-05 as an entire cell or between blanks
 _SIGNED = re.compile(r"(?<!\S)[+-]\d+(\.\d+)?(e[+-]\d+)?(?!\S)")
 CHOSEN = f"Points are chosen on validation, {MIXED}; figures are from test."
 
@@ -104,7 +104,7 @@ def _markdown_table(board: Board) -> Iterator[str]:
 
 
 def _saving(board: Board, row: Row) -> list[str]:
-    """A cell with the saving and its 95% interval, where some learner has one."""
+    """Return a cell with the saving and its 95% interval, if some learner has one."""
     low, high = map(times, row.saved.interval)
     sure = "" if math.isnan(row.saved.interval.low) else f" [{low}, {high}]"
     return [times(row.saving) + sure] if board.saves else []
@@ -130,7 +130,7 @@ def _md_cell(one: Standing, best: float) -> str:
 
 
 def md(text: str) -> str:
-    """Text with what Markdown would read in it escaped, in one line."""
+    """Return text in one line, escaped for Markdown."""
     return re.sub(r"([\\`*_\[\]|<>#~])", r"\\\1", one_line(text))
 
 
@@ -150,13 +150,13 @@ def _latex_table(board: Board) -> Iterator[str]:
     head: list[str] = []
     body: list[str] = []
     numbers = len(board.at)
-    if numbers > 1:  # the budgets have a title in common; the last column has no limit
+    if numbers > 1:  # budgets share a title; the last column has no limit
         over = tex(f"{board.metric} within a cost per row of")
         rest = " &" * (len(titles) - numbers)
         head.append(f"    & \\multicolumn{{{numbers - 1}}}{{c}}{{{over}}}{rest} \\\\")
         head.append(f"    \\cmidrule(lr){{2-{numbers}}}")
     head.append(_tex_row(map(tex, titles)))
-    methods = True  # until the first baseline, above which a rule stands
+    methods = True  # until the first baseline, above which there is a rule
     for row, found in board.lines():
         if row.baseline and methods and body:
             body.append("    \\midrule")
@@ -164,13 +164,13 @@ def _latex_table(board: Board) -> Iterator[str]:
         cells = (_tex_cell(one, top) for one, top in zip(found, best, strict=True))
         saved = map(tex, _saving(board, row))
         body.append(_tex_row([tex(row.learner), *cells, cost(found[-1].cost), *saved]))
-    # a column of names, the others of figures
+    # a column of names, then figures
     shape = f"l*{{{len(titles) - 1}}}{{r}}"
     yield from _booktabs(caption(board), board.dataset, shape, head, body, "4pt")
 
 
 def latex_table(table: Table, caption: str, label: str) -> Iterator[str]:
-    """A table of text and signed numbers, as ``booktabs`` sets it."""
+    """Yield the lines of a ``booktabs`` table of text and signed numbers."""
     shape = "".join("lr"[title in table.right] for title in table.titles)
     head = [_tex_row(map(tex, table.titles))]
     body = [_tex_row(_SIGNED.sub(r"$\g<0>$", tex(cell)) for cell in row) for row in table.rows]
@@ -209,7 +209,7 @@ def _tex_cell(one: Standing, best: float) -> str:
 
 
 def caption(board: Board) -> str:
-    """The data set, metric and budgets in words, and what qualifies the figures."""
+    """Return the data set, metric and budgets in words, with the meaning of the figures."""
     better = "higher" if board.higher_is_better else "lower"
     budgets = [at.budget for at in board.at if at.budget is not None]
     # budgets of one kind are named once
@@ -218,7 +218,7 @@ def caption(board: Board) -> str:
     a = "a mean cost" if means else "a cost"
     in_unit = f" ({board.unit})" if board.unit else ""
     within = f" within {a} per row of {known}{in_unit}" if known else ""
-    # a caption has to be read without the text around it
+    # a caption must be self-contained
     parts = [
         f"{title(board)}: {board.metric} on test ({better} is better){within}. Bold: the best; "
         f"underlined: not significantly worse; small: to the ends of the {CONFIDENCE} interval; "
@@ -231,12 +231,12 @@ def caption(board: Board) -> str:
 
 
 def title(board: Board) -> str:
-    """The data set, its marks and its facts."""
+    """Return the data set, its marks and its facts."""
     return one_line(f"{board.dataset}{marked(board)} ({', '.join(board.facts)})")
 
 
 def columns(board: Board) -> list[str]:
-    """The titles of a table: learner, budgets, cost, and the saving if there is one."""
+    """Return the titles of a table: learner, budgets, cost, and the saving if there is one."""
     budgets = [str(at.budget) if at.budget is not None else "any" for at in board.at]
     return ["learner", *budgets, "cost", *(["saving"] if board.saves else [])]
 
@@ -254,7 +254,7 @@ _TEX = {c: f"\\{c}" for c in "{}$&#_%"} | {
 
 
 def tex(text: str) -> str:
-    """Text with LaTeX's special characters escaped, in one line."""
+    """Return text in one line, escaped for LaTeX."""
     return "".join(_TEX.get(c, c) for c in one_line(text))
 
 
@@ -294,7 +294,7 @@ def _rows(board: Board) -> Iterator[list[str]]:
 
 
 def _of_the_curve(row: Row) -> Iterator[float]:
-    """Saving, area and regret with their intervals, which no single budget has."""
+    """Yield saving, area and regret with their intervals, which belong to no single budget."""
     yield from (row.saving, *row.saved.interval, *row.saved.wide)
     for one in (row.area, row.regret):
         yield from (one.value, *one.interval)
@@ -372,7 +372,7 @@ def _fields(one: object, *names: str) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """JSON values: budgets by their fields, null for what is not finite."""
+    """Return JSON values: budgets by their fields, null for infinite and NaN."""
     if isinstance(value, tuple) and hasattr(value, "_asdict"):  # budgets and intervals
         return _plain(value._asdict())
     if isinstance(value, dict):

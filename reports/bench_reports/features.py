@@ -1,4 +1,4 @@
-"""``bench features --budget 60``: what the chosen setting buys, and for how many rows."""
+"""``bench features --budget 60``: features that the chosen setting buys, and shares of rows."""
 
 from __future__ import annotations
 
@@ -20,39 +20,39 @@ if TYPE_CHECKING:
     from bench_core.results.budgets import Limit
 
 NAMED = 30
-"""So many features that can be dropped are named on the terminal."""
+"""Number of unused features named on the terminal."""
 
 TITLES = ("features", "price", "bought for", "cost per row")
 
 
 @click.command(
     "features",
-    short_help="Show which features a setting buys, and for how many rows.",
+    short_help="Show the features that a setting buys, and their shares of rows.",
     epilog="""\b
 Examples:
-  bench features --budget 60                         of the best learner within the budget
+  bench features --budget 60                         the best learner within the budget
   bench features --learner cegb --budget 60
-  bench features --keep 99%                          of the cheapest with 99% of the reference
+  bench features --keep 99%                          the cheapest with 99% of the reference
   bench features --learner cegb -o features.csv      at its best; share 0: can be dropped
-  bench features --order                             in which step, of policies that buy row by row
-  bench features --order -o order.pdf                a picture (or .svg, .png, .csv)
+  bench features --order                             steps of purchases, for row-by-row policies
+  bench features --order -o order.pdf                a figure (or .svg, .png, .csv)
   bench features --order --rows 3                    and what the first three test rows buy
 
 \b
-The point is chosen on validation, shares are of test rows, averaged over repeats. Prices are those
-that add up; under another cost model a bill can be below their sum.""",
+The operating point is chosen on validation; shares are of test rows, averaged over repeats. Prices
+are additive; under another cost model a bill can be below their sum.""",
 )
 @options.run_argument
 @options.limit_options(several=False)
-@click.option("--learner", metavar="NAME", help="A learner of the run.  [default: the best]")
-@options.names_option("-d", "--data", "datasets", help="Data sets of the run to look at.")
-@click.option("--order", is_flag=True, help="Show when: the steps in which rows buy each.")
+@click.option("--learner", metavar="NAME", help="Learner of the run.  [default: the best]")
+@options.names_option("-d", "--data", "datasets", help="Data sets of the run.  [default: all]")
+@click.option("--order", is_flag=True, help="Show the steps in which rows buy each.")
 @click.option(
     *("--rows", "rows"),
     type=click.IntRange(0),
     default=0,
     metavar="N",
-    help="And what the first N test rows buy.",
+    help="Show the purchases of the first N test rows.",
 )
 @options.output_option
 @options.store_option
@@ -69,7 +69,7 @@ def command(
     store: Path,
     plugins: tuple[str, ...],
 ) -> int:
-    """Show which features a learner of RUN buys within a budget, or at a quality."""
+    """Show the features that a learner of RUN buys within a budget, or at a quality."""
     from bench_core.leaderboard.bought_sensors import (
         chosen_within,
         kept_points,
@@ -85,7 +85,7 @@ def command(
 
     if rows and (output or not order):
         raise UsageError(
-            "--rows shows on the terminal in which order rows buy: give --order, no -o"
+            "--rows shows the order of purchases on the terminal: give --order, and no -o"
         )
     picture = order and output is not None and output.suffix.lower() in SUFFIXES
     check_output(output)
@@ -94,7 +94,7 @@ def command(
     kept, lines = Store(store), []
     panels: dict[str, list[Purchase]] = {}
     if rows:
-        options.registry(plugins)  # their classes can be found
+        options.registry(plugins)  # makes their classes importable
     for name in named_datasets(frame, datasets):
         own = frame[frame["dataset"] == name]
         chosen = chosen_within(info, own, name, learner, within)
@@ -107,7 +107,7 @@ def command(
         bought = purchases(kept_points(kept, info.run, chosen))
         if order:
             if not (steps := ordered(bought)):
-                why = f"{first} does not say in which order it buys, as policies do"
+                why = f"{first} does not record the order of purchases, as policies do"
                 console(stderr=True).out(printable(f"{name}: {why}"))
                 continue
             panels[title if picture else name] = steps
@@ -129,7 +129,7 @@ def command(
 
 
 def _table(title: str, bought: Sequence[Purchase]) -> Table:
-    """The purchases of a learner for a terminal; what nobody buys is named below."""
+    """Return a learner's purchases for a terminal; sensors that no row buys are named below."""
     from bench_core.leaderboard.bought_sensors import NEVER, sentences
 
     rows = [

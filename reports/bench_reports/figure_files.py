@@ -32,8 +32,8 @@ _NO_DATES: dict[str, dict[str, str | None]] = {
 
 @contextmanager
 def figure_file(output: Path | None, salt: str) -> Iterator[Figure]:
-    """A figure to draw on, which is then written (to stdout without a file); ``salt`` makes the
-    names of an SVG's parts. Raises UsageError without matplotlib."""
+    """Yield a figure to draw on, then write it (to stdout without a file). ``salt`` seeds the ids
+    in an SVG. Raises UsageError without matplotlib."""
     try:
         import matplotlib
         from matplotlib.figure import Figure
@@ -51,5 +51,5 @@ def figure_file(output: Path | None, salt: str) -> Iterator[Figure]:
 
 
 def safe(text: str) -> str:
-    """Text in which matplotlib reads no formulas, and which a legend does not leave out."""
+    """Return text that matplotlib does not read as a formula and that a legend does not omit."""
     return text.replace("$", r"\$").lstrip("_") or "-"

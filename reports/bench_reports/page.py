@@ -1,7 +1,7 @@
-"""The leaderboard as one self-contained page: no second file, no request, no library.
+"""The leaderboard as one self-contained page, without other files, requests or libraries.
 
-Tables without a limit stand in its HTML; its script draws charts, and tables at budgets, from the
-JSON in the page (``page_data``).
+Tables without a limit are part of its HTML. Its script draws charts, and tables at budgets, from
+the JSON in the page (``page_data``).
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ SCRIPTS = (
 )
 
 UNSETTLED = ("not run", "not measured")
-"""Verdicts of a section's rows that are notes to the project, not results."""
+"""Verdicts of a section's rows that are internal notes, not results."""
 
 
 def write(
@@ -71,7 +71,7 @@ def write(
     store: Store | None = None,
     registry: Registry | None = None,
 ) -> None:
-    """Write the page, to stdout where no file is named."""
+    """Write the page, to stdout if no file is named."""
     from bench_core.leaderboard.assembly import boards
 
     text = page(run, boards(run, frame), frame, sections, store, registry)
@@ -86,12 +86,12 @@ def page(
     store: Store | None = None,
     registry: Registry | None = None,
 ) -> str:
-    """The whole page. Without a store it does not show how sure anything is.
+    """Return the page. Without a store it has no intervals.
 
     Names, errors and notes come from outside and are escaped.
     """
     boards, views, learners, data = page_data(info, boards, frame, store)
-    # the policy allows just these two by their hashes, so a name with markup can run nothing
+    # the policy allows only these two by their hashes, so a name with markup cannot run a script
     style, script = css() + source("page.css"), source(*SCRIPTS)
     # one of each data, whatever the accounting
     sets = [board.dataset for board in boards if not board.same_as]
@@ -129,10 +129,10 @@ def page(
 
 
 def environment() -> Any:
-    """Jinja with everything escaped, control characters too."""
+    """Return a Jinja environment that escapes everything, including control characters."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-    # escaping is on for all templates, not by suffix
+    # escape in all templates, whatever their suffix
     made = Environment(
         loader=FileSystemLoader(TEMPLATES),
         autoescape=True,
@@ -148,19 +148,19 @@ def environment() -> Any:
 
 
 def source(*names: str) -> str:
-    """Files of the page without indentation and lines of comment alone."""
+    """Return files of the page, without indentation and comment lines."""
     texts = ((TEMPLATES / name).read_text(encoding="utf-8") for name in names)
     lines = (line.strip() for text in texts for line in text.splitlines())
     return "\n".join(line for line in lines if line and not line.startswith(("//", "/**")))
 
 
 def policy_hash(text: str) -> str:
-    """The name of an inline script or style in a Content-Security-Policy."""
+    """Return the hash that names an inline script or style in a Content-Security-Policy."""
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
 def linked(text: str) -> Markup:
-    """The text with its web addresses, DOIs and numbers of arXiv as links."""
+    """Return the text with web addresses, DOIs and arXiv numbers as links."""
     from markupsafe import Markup, escape
 
     parts = re.split(r"(https?://[^\s<>\"']*[\w/]|doi:10\.[^\s<>\"']*\w|arXiv:[\w./-]*\w)", text)
@@ -176,16 +176,16 @@ def linked(text: str) -> Markup:
 
 
 def public(section: Section) -> Section:
-    """The section without rows that settle nothing; its summary counts them."""
+    """Return the section without unsettled rows; its summary counts them."""
     if section.marked < 0:
         return section
-    # those are notes to the project, not to its readers
+    # unsettled rows are internal notes
     kept = tuple(row for row in section.rows if row[1][section.marked] not in UNSETTLED)
     return replace(section, rows=kept)
 
 
 def facts(info: RunInfo, frame: pd.DataFrame, registry: Registry | None) -> list[tuple[str, str]]:
-    """Facts of the run, as pairs of a term and a description."""
+    """Return facts of the run as pairs of a term and a description."""
     from bench_core import __version__
 
     # a trial has a row for each point and split
@@ -214,7 +214,7 @@ def facts(info: RunInfo, frame: pd.DataFrame, registry: Registry | None) -> list
 
 
 def _sources(info: RunInfo, registry: Registry | None) -> list[str]:
-    """The addresses of the data, of the data sets whose plugins are here and name one."""
+    """Return the addresses of data sets whose installed plugins name one."""
     names = sorted({str(use["name"]).partition("(")[0] for use in info.datasets})
     known = registry.datasets if registry else {}
     there = {name: dataset_of(known[name]).homepage for name in names if name in known}
@@ -225,8 +225,8 @@ def _sources(info: RunInfo, registry: Registry | None) -> list[str]:
 class PageColumn:
     """A column with the texts of its cells, "-" for none.
 
-    Its best values come first in the direction ``first``; ``values`` are what it is sorted by where
-    that is not the number in the text.
+    ``first`` is the direction of sorting that puts the best first. ``values`` are the sort keys if
+    the numbers in the texts are not.
     """
 
     name: str
@@ -238,7 +238,7 @@ class PageColumn:
 
 
 class TableRow(NamedTuple):
-    """A learner by its place among all, and the classes of its row."""
+    """A learner's position among all, and the CSS classes of its row."""
 
     place: int
     css: str
@@ -247,7 +247,7 @@ class TableRow(NamedTuple):
 def board_table(
     board: Board, view: ChartView, learners: Sequence[str]
 ) -> tuple[list[PageColumn], list[TableRow]]:
-    """The columns that say something on this board, and the rows in its order."""
+    """Return the columns that are not empty on this board, and the rows in its order."""
     place = {row.learner: k for k, row in enumerate(board.rows)}
     ranked = [(c, sure, k) for k, (c, sure) in enumerate(view.ranking(), 1)]
     ranked.sort(key=lambda item: place[item[0].learner])
@@ -273,7 +273,7 @@ def board_table(
         PageColumn("trained", "training", trained, values=[round(r.seconds, 2) for r in rows]),
         PageColumn("marks", "marks", marks, numeric=False),
     ]
-    # a column of dashes says nothing: without intervals, a reference or an optimum some are empty
+    # omit columns of dashes: without intervals, a reference or an optimum some are empty
     columns = [column for column in columns if any(cell != "-" for cell in column.cells)]
     return columns, [
         TableRow(
@@ -285,7 +285,7 @@ def board_table(
 
 
 def rank_text(sure: Standing | None, place: int) -> str:
-    """The ranks that the data leave open, or the place in the order."""
+    """Return the ranks compatible with the data, or the position in the order."""
     if sure is None:
         return str(place)
     first, last = sure.ranks
@@ -297,7 +297,7 @@ def _interval(sure: Standing | None) -> str:
 
 
 def _saving(row: Row) -> str:
-    """The saving with its 95% interval."""
+    """Return the saving with its 95% interval."""
     if not row.cheap or math.isnan(row.saved.interval.low):
         return times(row.saving)
     low, high = map(times, row.saved.interval)
@@ -305,22 +305,22 @@ def _saving(row: Row) -> str:
 
 
 def _marks(board: Board, row: Row) -> list[str]:
-    """Marks of the row. Marks of the whole board are in its heading, an audit that all rows have
-    is in its legend."""
-    same = {*board.marks, "baseline"}  # baselines stand below the others
+    """Return the marks of the row only. The board's marks are in its heading, an audit shared by
+    all rows is in its legend."""
+    same = {*board.marks, "baseline"}  # baselines are listed below the others
     marks = [one_line(mark) for mark in board.marks_of(row) if mark not in same]
     several = len({one.audit for one in board.rows}) > 1
     return marks + ([f"audit {row.audit}"] if several else [])
 
 
 def legend(board: Board, columns: Sequence[PageColumn]) -> list[str]:
-    """The table's columns explained, those that it has."""
+    """Return explanations of the table's columns."""
     lines = {
         "range": f"{RANK}: {rank_words(board)}{of_few_draws(board)}; shaded: not significantly "
         "worse than the best.",
         "saving": f"{SHARE:.0%} cost: the least with {target(board)} on validation; "
         f"{saving_words(board)}, with its {CONFIDENCE} interval. {missing_words(board)}",
-        "gap": "to optimum: what the curve lacks to the known optimum, a mean over costs.",
+        "gap": "to optimum: mean distance of the curve to the known optimum over costs.",
         "trained": "training: settings tried, and the time of all fits.",
     }
     explained = [lines[column.name] for column in columns if column.name in lines]
@@ -328,8 +328,8 @@ def legend(board: Board, columns: Sequence[PageColumn]) -> list[str]:
 
 
 class Overall(NamedTuple):
-    """A learner over all data sets; ``lacks``: no result on some of them, so it has no ``mean``.
-    A cell has a text, and whether the learner is first there."""
+    """A learner over all data sets. ``lacks``: it has no result on some data set and thus no
+    ``mean``. A cell has a text, and True if the learner is first there."""
 
     place: int
     learner: str
@@ -343,8 +343,8 @@ class Overall(NamedTuple):
 def overview(
     boards: Sequence[Board], learners: Sequence[str], baselines: Sequence[str]
 ) -> list[Overall]:
-    """All learners without a limit, ranked as on a terminal (``over_datasets``); then baselines,
-    then those that lack a result on some data set."""
+    """Return all learners without a limit, ranked as on a terminal (``over_datasets``); then
+    baselines, then learners that lack a result on some data set."""
     names, found = over_datasets(boards)
     # rank by learner and data set, as on a terminal
     ranked = {one.learner: dict(zip(names, one.by_dataset, strict=True)) for one in found}

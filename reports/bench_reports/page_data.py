@@ -1,12 +1,12 @@
-"""The data that the page's script draws from, as plain JSON.
+"""The data of the page's script, as plain JSON.
 
 A data set has views: a metric and a kind of budget. The x axis of a view is the budget (on
-validation), and a curve is the test result of what a learner takes within it: between two points a
-line for a mean cost, which mixes them, and a step for other kinds. All data sets share the places
-of the slider: ``shares`` of the cost of the reference's best point, and a last place without a
-limit.
+validation); a curve is the test result of a learner's point within it. Between two points a curve
+is a line for a mean cost, which mixes them, and a step for other kinds. All data sets share the
+positions of the slider: ``shares`` of the cost of the reference's best point, and a last position
+without a limit.
 
-With a store come the certainty at each place of the slider, the comparison of each pair of learners
+A store adds the certainty at each position of the slider, the comparison of each pair of learners
 by query or row, and the purchases at the steps of the curves.
 """
 
@@ -52,29 +52,29 @@ if TYPE_CHECKING:
 MEASURED = ("test_quality", "total_cost", "cost_p95", "features_used")
 
 PLACES, FEWEST = 40, 16
-"""Places of the slider: 40, or 16 where very many curves share the page."""
+"""Positions of the slider: 40, or 16 if very many curves share the page."""
 
 # Renard's series R20, the preferred numbers between 1 and 10
 _R20 = (1, 1.12, 1.25, 1.4, 1.6, 1.8, 2, 2.24, 2.5, 2.8, 3.15, 3.55, 4, 4.5, 5, 5.6, 6.3, 7.1, 8, 9)
 _LEAST, _MOST = 1e-3, 20.0
 
 FEW = 80
-"""Of so many curves all purchases are shown, of more those of the best learners."""
+"""Up to this number of curves all purchases are shown, above it only the best learners'."""
 
 COMPARED = 8
-"""Learners that are compared by thirds and within budgets: the best ones and the reference."""
+"""Number of learners compared by thirds and within budgets: the best ones and the reference."""
 
 ALIKE = 1e-6
 GROUPS, MOST_STAGES, BEST, NAMED, ORDERED = 5, 40, 6, 6, 16
-"""Groups of sensors by price, stages that are shown, learners whose purchases are shown along
-budgets where curves are many, sensors that are named of those bought for every row, for some
-and never, and sensors whose steps are shown."""
+"""Numbers shown: groups of sensors by price; stages; learners with purchases along budgets if
+curves are many; sensors named of those bought for every row, for some and never; sensors with
+steps."""
 
 Trials = Mapping[tuple[str, int, int, str], "TrialValues"]
 
 
 class RepeatPoint(NamedTuple):
-    """The point that one repeat takes at a step of a curve; ``params`` and ``point`` are JSON."""
+    """The point of one repeat at a step of a curve; ``params`` and ``point`` are JSON."""
 
     fold: int
     seed: int
@@ -84,24 +84,24 @@ class RepeatPoint(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Curve:
-    """The steps (p,) of one learner: means over repeats on test at each ``budget``, NaN where
-    unknown, and what each repeat takes there (``picked``, empty where settings are not shown)."""
+    """The steps (p,) of one learner: test means over repeats at each ``budget``, NaN if unknown,
+    and the point of each repeat there (``picked``, empty if settings are not shown)."""
 
     learner: str
     budget: FloatArray  # on validation, rising
     quality: FloatArray
-    cost: FloatArray  # the mean per row
-    p95: FloatArray  # what 95% of rows cost at most
-    features: FloatArray  # the mean number that a row uses
+    cost: FloatArray  # mean per row
+    p95: FloatArray  # 95% quantile of the rows' costs
+    features: FloatArray  # mean number used by a row
     picked: tuple[tuple[tuple[RepeatPoint, RepeatPoint, float], ...], ...] = ()
     varied: frozenset[str] = frozenset()
 
     def held(self, budget: float) -> int:
-        """The step that a budget pays for, -1 for none."""
+        """Return the last step within a budget, -1 for none."""
         return int(np.searchsorted(self.budget, budget, "right")) - 1
 
     def settings(self) -> list[str]:
-        """The setting that most repeats take at each step, in words."""
+        """Return the most frequent setting at each step, in words."""
         found = []
         for step in self.picked:
             own = tuple(
@@ -119,7 +119,7 @@ class ChartView:
     """The curves of one metric under one kind of budget.
 
     ``whole`` is the cost of the reference's best point (of the costliest curve without one).
-    ``certainty`` holds for each learner one entry per place of the slider.
+    ``certainty`` holds one entry per learner and position of the slider.
     """
 
     metric: Criterion
@@ -129,22 +129,22 @@ class ChartView:
     certainty: dict[str, list[Standing | None]] = field(default_factory=dict)
 
     def ranking(self) -> list[tuple[Curve, Standing | None]]:
-        """The curves without a limit, best first, each with its certainty."""
+        """Return the curves without a limit, best first, each with its certainty."""
         sign = -1 if self.metric.higher_is_better else 1
         known = ((c, (self.certainty.get(c.learner) or [None])[-1]) for c in self.curves)
         return sorted(known, key=lambda pair: (sign * pair[0].quality[-1], pair[0].cost[-1]))
 
     def caps(self) -> FloatArray:
-        """The caps that were measured, of a view of caps."""
+        """Return the measured caps of a view of caps."""
         return np.unique(np.concatenate([curve.budget for curve in self.curves]))
 
     def amounts(self, shares: Iterable[float]) -> list[float]:
-        """The budgets at the places of the slider that have a limit."""
+        """Return the budgets at the positions of the slider that have a limit."""
         return [share * self.whole for share in shares]
 
 
 def views(info: RunInfo, board: Board, frame: pd.DataFrame) -> list[ChartView]:
-    """The views of one data set that have a curve, its primary metric by mean cost first."""
+    """Return the views of one data set that have a curve, its primary metric by mean cost first."""
     own = frame[frame["dataset"] == board.dataset]
     uses = uses_of(info, board.dataset)
     metrics = [str(name) for use in uses[:1] for name in use.get("metrics") or ()]
@@ -173,7 +173,7 @@ def _view(
         shown = own[own["learner"] == name] if metric.name == board.metric else None
         curves.append(_curve(str(name), part, shown, kind == "mean"))
     curves = [curve for curve in curves if len(curve.budget)]
-    # without a reference the costliest curve is the measure; 1 where nothing costs anything
+    # without a reference the costliest curve sets the scale; 1 if everything is free
     costs = {curve.learner: float(curve.budget[-1]) for curve in curves}
     whole = costs.get(board.reference, 0.0) or max(costs.values(), default=0.0) or 1.0
     return ChartView(metric, kind, whole, curves)
@@ -182,7 +182,7 @@ def _view(
 def _curve(
     learner: str, frontiers: pd.DataFrame, trials: pd.DataFrame | None, mixes: bool
 ) -> Curve:
-    """The mean over repeats, with settings where their ``trials`` are given."""
+    """Return the mean over repeats, with settings if their ``trials`` are given."""
     mean, held = selection.mean_path(frontiers, mixes)
     budget = np.array([exact(one) for one in mean["budget"]])
     means = (selection.mixed_values(frontiers, held, name).mean(axis=0) for name in MEASURED)
@@ -199,7 +199,7 @@ def _curve(
 
 
 def _capped(own: pd.DataFrame, metric: Criterion, caps: Sequence[float]) -> list[Curve]:
-    """A curve for each learner from the rows under caps, where all of its repeats have some."""
+    """Return a curve for each learner from rows under caps, if all of its repeats have some."""
     import pandas as pd
 
     every = pd.concat(
@@ -208,7 +208,7 @@ def _capped(own: pd.DataFrame, metric: Criterion, caps: Sequence[float]) -> list
     curves = []
     for name, part in every.groupby("learner", sort=False, observed=True):
         at = part.groupby("cap")
-        # a mean over some repeats alone would be biased
+        # a mean over only some repeats would be biased
         whole = at["test_quality"].count() == len(part[["fold", "seed"]].drop_duplicates())
         means = at[list(MEASURED)].mean().astype(np.float64)[whole]
         if len(means):
@@ -218,8 +218,8 @@ def _capped(own: pd.DataFrame, metric: Criterion, caps: Sequence[float]) -> list
 
 
 def slider(found: Sequence[Sequence[ChartView]], kept: Sequence[float] = ()) -> list[float]:
-    """The places of the slider: ``shares`` over the first views, those ``kept`` at which the page
-    opens, and the caps that were measured (a little above, as an amount may be rounded)."""
+    """Return the positions of the slider: ``shares`` over the first views, the shares ``kept`` at
+    which the page opens, and the measured caps (slightly above, as an amount may be rounded)."""
     capped = [view for own in found for view in own if view.kind == "cap"]
     caps = {cap / view.whole * (1 + 1e-9) for view in capped for cap in view.caps()}
     firsts = [own[0] for own in found if own]
@@ -227,8 +227,8 @@ def slider(found: Sequence[Sequence[ChartView]], kept: Sequence[float] = ()) -> 
 
 
 def shares(firsts: Sequence[ChartView], kept: Sequence[float] = ()) -> list[float]:
-    """Preferred numbers over the span of the curves and from half of those ``kept`` on, fewer of
-    them the more curves there are."""
+    """Return preferred numbers over the span of the curves, from half of the shares ``kept`` on;
+    more curves give fewer numbers."""
     spans = [curve.budget / view.whole for view in firsts for curve in view.curves]
     starts = [span[span > 0][0] for span in spans if (span > 0).any()]
     starts += [share / 2 for share in kept]
@@ -237,13 +237,13 @@ def shares(firsts: Sequence[ChartView], kept: Sequence[float] = ()) -> list[floa
     decades = range(math.floor(math.log10(least)), math.ceil(math.log10(most)) + 1)
     found = [float(f"{r * 10.0**d:.3g}") for d in decades for r in _R20]
     found = [share for share in found if least * 0.999 <= share <= most * 1.001]
-    # every place costs a bootstrap of all learners and a column of intervals in the page
+    # every position costs a bootstrap of all learners and a column of intervals in the page
     steps = min(max(6000 // max(len(spans), 1), FEWEST), PLACES)
     return found[:: math.ceil(len(found) / steps)] if found else [1.0]
 
 
 def thinned(curve: Curve, amounts: Sequence[float]) -> Curve:
-    """The curve's steps around some of the ``amounts``, and the last."""
+    """Return the curve's steps around some of the ``amounts``, and the last step."""
     # curve.budget    1.0  1.1  2.0    3.0  3.1    8.0  99.0
     # amounts       |               |            |           0.5, 2.5 and 5.0
     # kept          1.0         2.0 3.0      3.1   8.0  99.0
@@ -264,11 +264,11 @@ def certify(
     found: Sequence[ChartView],
     grid: Sequence[float],
 ) -> Board:
-    """The board with its certainty. The views of its metric get a ``certainty`` at each place of
-    the slider, from the same draws."""
+    """Return the board with its certainty. The views of its metric get a ``certainty`` at each
+    position of the slider, from the same draws."""
     from bench_core.leaderboard.certainty import certified
 
-    # one call for all budgets, so that all places of the slider come from the same draws
+    # one call for all budgets, so that all positions of the slider share the same draws
     own = [(view, _places(view, grid)) for view in found if view.metric.name == board.metric]
     budgets = dict.fromkeys(budget for _, places in own for budget in places.values() if budget)
     sure = certified(info, store, replace(board, budgets=tuple(budgets)), frame)
@@ -284,7 +284,7 @@ def certify(
 
 
 def _places(view: ChartView, grid: Sequence[float]) -> dict[int, Budget | None]:
-    """Places of the slider and their budgets: all, or those of the caps that were measured."""
+    """Return positions of the slider and their budgets: all, or only measured caps."""
     amounts = view.amounts(grid)
     if view.kind == "cap":  # results under other caps do not exist
         caps = view.caps()
@@ -293,13 +293,13 @@ def _places(view: ChartView, grid: Sequence[float]) -> dict[int, Budget | None]:
 
 
 def exact(value: float) -> float:
-    """A budget to six digits, enough to tell on which side of another one it is."""
+    """Round a budget to six digits, enough to compare it with another one."""
     return float(f"{value:.6g}")
 
 
 class PageData(NamedTuple):
-    """All that the page shows: boards with their certainty, the views of each data set, all
-    learners, and what its script reads."""
+    """Content of the page: boards with their certainty, the views of each data set, all learners,
+    and the data of its script."""
 
     boards: Sequence[Board]
     views: Mapping[str, Sequence[ChartView]]
@@ -310,7 +310,7 @@ class PageData(NamedTuple):
 def page_data(
     info: RunInfo, boards: Sequence[Board], frame: pd.DataFrame, store: Store | None = None
 ) -> PageData:
-    """The data of a run. Certainty, pairs and purchases need a store."""
+    """Return the data of a run. Certainty, pairs and purchases need a store."""
     of = {board.dataset: views(info, board, frame) for board in boards}
     opened = _opened(info, boards, of)
     kept = () if opened is None else _kept_share(info, boards[opened], of, frame, store)
@@ -355,7 +355,7 @@ def page_data(
 def _opened(
     info: RunInfo, boards: Sequence[Board], of: Mapping[str, Sequence[ChartView]]
 ) -> int | None:
-    """The place of the board that the page opens at: the one of most test rows."""
+    """Return the position of the first board shown: the one with most test rows."""
     there = [k for k, board in enumerate(boards) if of[board.dataset]]
 
     def tested(k: int) -> int:
@@ -372,7 +372,8 @@ def _kept_share(
     frame: pd.DataFrame,
     store: Store | None,
 ) -> Iterator[float]:
-    """The budget at which the learner of a board's conclusion keeps the quality, as a share."""
+    """Return the budget at which the learner of a board's conclusion keeps the quality, as a
+    share."""
     from bench_core.leaderboard.certainty import certified
 
     row = conclusion(certified(info, store, board, frame)).row
@@ -383,9 +384,9 @@ def _kept_share(
 def _keeping(
     board: Board, own: Sequence[ChartView], learners: Sequence[str], grid: Sequence[float]
 ) -> dict[str, Any]:
-    """``opens``: the place of the slider at which the learner of the conclusion keeps the quality;
-    ``keeps``: that quality on test, the budgets at which learners reach it on validation, and the
-    learner with its saving in words. ``order``: that of the board in words."""
+    """Return ``opens``: the position of the slider at which the learner of the conclusion keeps the
+    quality; ``keeps``: that quality on test, the budgets at which learners reach it on validation,
+    and the learner with its saving in words; ``order``: the board's order in words."""
     row = conclusion(board).row
     if row is None or not own:
         return {"opens": len(grid), "order": order_words(board)}
@@ -428,7 +429,7 @@ def _about(board: Board, learners: Sequence[str]) -> dict[str, Any]:
 
 
 def _measure(measure: Measure) -> list[float | None]:
-    """The value, as ranks go by it, and the ends of its interval as they are shown."""
+    """Return the exact value, which ranks need, and the ends of its interval as displayed."""
     if not math.isfinite(measure.value):
         return []
     return [float(f"{measure.value:.9g}"), *(shown(quality, end) for end in measure.interval)]
@@ -456,8 +457,8 @@ def _drawn(
 
 
 def _steps(curve: Curve, *, whole: bool) -> dict[str, list[Any]]:
-    """Budgets ``x`` and qualities ``y``; of a ``whole`` curve also costs ``c``, costs of 95% of
-    rows ``p``, features ``f`` and settings ``s``, as far as they are known."""
+    """Return budgets ``x`` and qualities ``y``; for a ``whole`` curve also costs ``c``, costs of
+    95% of rows ``p``, features ``f`` and settings ``s``, as far as they are known."""
     made: dict[str, list[Any]] = {
         "x": [_short(budget) for budget in curve.budget],
         "y": [shown(quality, value) for value in curve.quality],
@@ -466,14 +467,14 @@ def _steps(curve: Curve, *, whole: bool) -> dict[str, list[Any]]:
         "f": [shown("{:.3g}".format, value) for value in curve.features],
         "s": curve.settings(),
     }
-    # settings are the longest part of a page of many curves, so other views go without them
+    # settings are the longest part of a page of many curves, so other views omit them
     names = "xycpfs" if whole else "xy"
     return {name: made[name] for name in names if made[name] and None not in made[name]}
 
 
 def _certainty(known: Iterable[Standing | None]) -> dict[str, list[Any]]:
-    """For each place of the slider ``[low, high, tier, best rank, worst rank]``, and 1 where the
-    mean cost on test exceeds the budget by more than chance; 0 for none."""
+    """Return ``[low, high, tier, best rank, worst rank]`` for each position of the slider, with a 1
+    if the mean cost on test exceeds the budget by more than chance; 0 for none."""
     rows = [
         [*(shown(quality, end) for end in one.interval), one.tier, *one.ranks, *[1] * one.over]
         if one
@@ -484,18 +485,18 @@ def _certainty(known: Iterable[Standing | None]) -> dict[str, list[Any]]:
 
 
 def shown(words: Callable[[float], str], value: float) -> float | None:
-    """A number with the digits that it is shown with; None where there is none."""
+    """Return a number with the digits displayed; None if there is none."""
     text = words(float(value))
     return None if text == "-" or not math.isfinite(float(text)) else _short(float(text))
 
 
 def _short(value: float) -> float:
-    """A whole number without decimals, which makes JSON shorter."""
+    """Return an integer if possible, which shortens the JSON."""
     return int(value) if value == int(value) else float(value)
 
 
 def json_text(value: object) -> str:
-    """JSON without spaces, which cannot end the script element it stands in."""
+    """Return JSON without spaces that cannot end its script element."""
     # the page holds it in a script element: "</script>" in a name must not end that
     text = json.dumps(value, allow_nan=False, separators=(",", ":"), ensure_ascii=False)
     return text.replace("<", "\\u003c")
@@ -509,15 +510,15 @@ def pairwise(
     learners: Sequence[str],
     amounts: Sequence[float],
 ) -> dict[str, Any] | None:
-    """The share of units, in percent, on which each learner of a pair is better, both at their best
-    (``best``: for each learner a row with all behind it).
+    """Return the share of units, in percent, on which each learner of a pair is better, both at
+    their best (``best``: for each learner a row with all learners behind it).
 
-    Of the first ``COMPARED`` learners the same for each pair at each amount (``within``), and the
-    mean difference in each third of the units with its 95% error (``thirds``, by pair and kind).
-    None without stored values.
+    For the first ``COMPARED`` learners also the same at each amount (``within``), and the mean
+    difference in each third of the units with its 95% error (``thirds``, by pair and kind). None
+    without stored values.
     """
     ranked = [curve.learner for curve, _ in view.ranking()]
-    # the reference is among them, also where it is far behind
+    # include the reference even if it is far behind
     top = [*ranked[: COMPARED - 1], *([board.reference] if board.reference else ())]
     asked = list(dict.fromkeys([*top, *ranked]))
     found = stored_repeats(store, info.run, board.dataset, asked)
@@ -533,7 +534,7 @@ def pairwise(
         [units_within(found, name, amount, higher)[0] for amount in amounts]
         for name in names[:first]
     ]
-    # thirds by size and by price: a method may win on large queries or on expensive ones alone
+    # thirds by size and by price: a method may win only on large or on expensive queries
     payer = board.reference if board.reference in names else names[0]
     kinds = {
         "rows of a query": best[names[0]][2],
@@ -562,15 +563,15 @@ def pairwise(
 
 
 def _shares(gains: Iterable[FloatArray], higher: bool) -> list[list[int]]:
-    """On how many percent of the units the first of two is better and worse, by gain; 0 where that
-    is not known."""
+    """Return the percentages of units on which the first of two is better and worse, by gain; 0 if
+    unknown."""
     sign = 1 if higher else -1
     parts = [((sign * gain > ALIKE).mean(), (sign * gain < -ALIKE).mean()) for gain in gains]
     return [[round(100 * float(better)), round(100 * float(worse))] for better, worse in parts]
 
 
 def _thirds(gain: FloatArray, by: FloatArray) -> list[list[float]]:
-    """Mean gains by thirds, each with its 95% error."""
+    """Return mean gains by thirds, each with its 95% error."""
     return [[round(m, 4), round(ends.high - m, 4)] for m, ends in thirds(gain, by)]
 
 
@@ -583,9 +584,9 @@ def purchases(
     amounts: Sequence[float],
     whole: Collection[str],
 ) -> dict[str, Any] | None:
-    """The purchases on one data set, None where the store has none.
+    """Return the purchases on one data set, None if the store has none.
 
-    Of learners that are not in ``whole`` only the last step is shown.
+    For learners not in ``whole`` only the last step is shown.
     """
     kept = [*store.values(run, dataset=dataset, capped=True)]
     if not kept or not kept[0].trial.sensors.price:
@@ -609,8 +610,8 @@ def purchases(
 
 
 def groups(price: FloatArray) -> tuple[IntArray, list[str]]:
-    """The group (s,) of each sensor and the groups' titles: one for each price, or five of about as
-    many sensors."""
+    """Return the group (s,) of each sensor and the groups' titles: one group for each price, or
+    five groups of similar size."""
     edges = np.unique(price)
     if len(edges) > GROUPS:
         parts = np.linspace(0, 1, GROUPS + 1)[1:]
@@ -625,14 +626,14 @@ def groups(price: FloatArray) -> tuple[IntArray, list[str]]:
 
 
 def followed(view: ChartView, reference: str) -> set[str]:
-    """The learners whose purchases are shown at all budgets, if there are many."""
+    """Return the learners whose purchases are shown at all budgets, if there are many."""
     return {reference, *(curve.learner for curve, _ in view.ranking()[:BEST])}
 
 
 def _bought_steps(
     curve: Curve, trials: Trials, price: FloatArray, of: IntArray
 ) -> Iterator[dict[str, Any]]:
-    """The steps of a curve whose purchases are kept for every repeat."""
+    """Return the steps of a curve whose purchases are stored for every repeat."""
     for budget, picked in zip(curve.budget, curve.picked, strict=False):
         parts = [
             (_kept(curve.learner, pick, trials), weight)
@@ -650,14 +651,14 @@ def _bought_steps(
 
 
 def bought(share: FloatArray, price: FloatArray, of: IntArray) -> dict[str, Any]:
-    """The purchases at one step, for example::
+    """Return the purchases at one step, for example::
 
         {"g": [100, 40],                    percentage of rows that buy, by group of sensors
-         "every": [1, [0]],                 bought for every row: how many, and the first of them
+         "every": [1, [0]],                 bought for every row: number, and the first sensors
          "some": [2, [2, 1], [40, 99]],     bought for some rows, with percentages
-         "never": [0, []], "saved": 0}      never bought, and what these would cost
+         "never": [0, []], "saved": 0}      never bought, and their total price
 
-    The sensors that cost most per row come first.
+    Sensors with the largest cost per row come first.
     """
     order = np.lexsort((-price, -share, -share * price))
 
@@ -679,9 +680,9 @@ def bought(share: FloatArray, price: FloatArray, of: IntArray) -> dict[str, Any]
 
 
 def _order(points: Sequence[tuple[TrialValues, int, float]]) -> dict[str, Any]:
-    """When sensors are bought, of models that say it: for each of the first by mean step its place,
-    the percentage of rows that buy it, that mean, and a digit for each step, 9 for all rows and 0
-    for none."""
+    """Return the order of purchases, if a model records it. For each of the first sensors by mean
+    step: its position, the percentage of rows that buy it, the mean step, and a digit per step, 9
+    for all rows and 0 for none."""
     found = ordered(bought_sensors.purchases(points))
     if not any(one.steps for one in found):
         return {}
@@ -706,8 +707,8 @@ def _kept(learner: str, pick: RepeatPoint, trials: Trials) -> tuple[TrialValues,
 
 
 def _stages(one: TrialValues, place: int) -> dict[str, Any]:
-    """The tree of stages: of each its parent, the sensors that the way there may buy and what they
-    cost, and the percentage of rows that reach it."""
+    """Return the tree of stages: the parent of each, the sensors that may be bought up to it and
+    their price, and the percentage of rows that reach it."""
     stages = one.stages
     if stages is None or place not in stages.reached or not 1 < len(stages.parent) <= MOST_STAGES:
         return {}

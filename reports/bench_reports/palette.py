@@ -1,9 +1,9 @@
-"""Looks of learners: colour, dash and mark are functions of a learner's name, so that they are the
+"""Looks of learners: colour, dash and mark depend only on a learner's name, so that they are the
 same on every page, figure and notebook.
 
-Of the 16 colours any two are at least .1 apart in OKLab on light ground and .09 on dark, and each
-has a contrast of 4.5 with its ground. Learners that often share a board have fixed colours and
-solid lines; others are dashed, in a colour by a hash of the name. Baselines are grey.
+Any two of the 16 colours are at least .1 apart in OKLab on a light background and .09 on a dark
+one. Each has a contrast of 4.5 with its background. Learners that often share a board have fixed
+colours and solid lines; others are dashed, in a colour by a hash of the name. Baselines are grey.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ COLOURS = (
     *(("#b40032", "#fabeaa"), ("#8c1ea0", "#fabefa"), ("#005082", "#6e96fa")),
     ("#8c0a5a", "#f06eb4"),
 )
-"""Each colour on light and on dark ground."""
+"""Each colour on a light and on a dark background."""
 
 DASHES, MARKS = 4, 8
-"""Numbers of line styles, of which the first is solid, and of marks."""
+"""Numbers of line styles (the first is solid) and of marks."""
 
 _SOLID = (
     *("gbrt", "miser", "cegb", "budget-boosting", "cronus", "early-exit", "cost-tree"),
@@ -36,14 +36,14 @@ _FIXED = {name: (place, 0) for place, name in enumerate(_SOLID)} | {
     "cheapest-first": (6, 2),
     "greedy-order": (6, 3),
 }
-"""Colour and dash of those that often share a board."""
+"""Colour and dash of learners that often share a board."""
 
 _SALT = "1071"
-"""With it few learners of a shipped suite share a colour, and none colour and dash."""
+"""Salt of the hash: few learners of a shipped suite share a colour, none share colour and dash."""
 
 
 class Look(NamedTuple):
-    """Places among ``COLOURS``, dashes and marks."""
+    """Indices into ``COLOURS``, dashes and marks."""
 
     colour: int
     dash: int
@@ -51,7 +51,7 @@ class Look(NamedTuple):
 
 
 def look(learner: str) -> Look:
-    """The look of a learner."""
+    """Return the look of a learner."""
     if learner in _FIXED:
         colour, dash = _FIXED[learner]
         return Look(colour, dash, (colour + dash) % MARKS)
@@ -61,7 +61,7 @@ def look(learner: str) -> Look:
 
 
 def css() -> str:
-    """The colours as CSS: a variable for each, and a class that takes it for a curve."""
+    """Return the colours as CSS: a variable for each, and a class that uses it for a curve."""
     pairs = [*enumerate(COLOURS)]
     named = " ".join(f"--c{k}: light-dark({light}, {dark});" for k, (light, dark) in pairs)
     return f":root {{ {named} }}\n" + "\n".join(f".k{k} {{ --k: var(--c{k}); }}" for k, _ in pairs)

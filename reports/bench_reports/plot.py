@@ -1,8 +1,7 @@
 """The curves of a run as a figure file (SVG, PDF, PNG), drawn by matplotlib.
 
-A curve is the test quality that a learner reaches within a budget, which is a mean cost per row on
-validation: a line between two points, bent where the axis is logarithmic. The same run gives the
-same bytes.
+A curve is a learner's test quality within a budget, a mean cost per row on validation. Between two
+points it is a line, which looks bent on a logarithmic axis. The same run gives the same bytes.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ BAND_PLACES, LINE_PLACES = 30, 200
 """Most budgets at which a band's edges are computed."""
 
 WIDE = 10.0
-"""From this ratio of costs on the axis is logarithmic."""
+"""Ratio of costs above which the axis is logarithmic."""
 
 
 def write(run: RunInfo, frame: pd.DataFrame, output: Path | None, *, store: Any = None) -> None:
@@ -56,14 +55,14 @@ def write(run: RunInfo, frame: pd.DataFrame, output: Path | None, *, store: Any 
 
 
 Bands = dict[str, FloatArray]
-"""By learner the ends (budgets, 2) of the intervals, NaN where there is none."""
+"""Ends (budgets, 2) of the intervals by learner, NaN where there is none."""
 
 
 def _bands(
     run: RunInfo, store: Store | None, board: Board, frame: pd.DataFrame
 ) -> tuple[FloatArray, Bands]:
-    """Budgets at which some curve bends, evenly thinned out, and the intervals of the learners that
-    are no baselines there."""
+    """Return budgets at which some curve bends, evenly thinned out, and the intervals of learners
+    there, baselines excluded."""
     from bench_core.leaderboard.certainty import standings
 
     paid = {point.budget for row in board.rows for point in row.curve if point.budget > 0}
@@ -123,11 +122,11 @@ def _panel(axes: Axes, board: Board, places: FloatArray, bands: Bands) -> None:
 
 
 def _label_ends(axes: Axes, labels: list[tuple[float, str, str]]) -> None:
-    """Names at the right ends of the lines, moved apart where they would overlap."""
+    """Write names at the right ends of the lines, moved apart to avoid overlap."""
     low, high = axes.get_ylim()
     gap = (high - low) / 24  # about the height of a line of text
     at = np.array([y for y, _, _ in labels])
-    for k in range(1, len(at)):  # from below, each at least a gap above the one before
+    for k in range(1, len(at)):  # from the bottom, each at least a gap above the one before
         at[k] = max(at[k], at[k - 1] + gap)
     for k in reversed(range(len(at))):  # none above the axis
         at[k] = min(at[k], high - gap * (len(at) - 1 - k))

@@ -1,4 +1,4 @@
-"""The reports that come with the benchmark: terminal and text, a page, papers, tables, figures."""
+"""The built-in reports: terminal and text, a page, papers, tables, figures."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Format:
 
 @hookimpl
 def bench_reports() -> Sequence[Report]:
-    """One for each format."""
+    """Return a report for each format."""
     from bench_reports import exports, figure_files, page, plot, terminal
 
     return [

@@ -1,4 +1,4 @@
-"""``bench publish site/``: runs as a static site, with what changed since the last time."""
+"""``bench publish site/``: runs as a static site, with changes since the last publication."""
 
 from __future__ import annotations
 
@@ -26,24 +26,25 @@ STATE = "published.json"
 FILES = {"page": "index.html", "CSV": "board.csv", "JSON": "board.json"}
 
 LOOKS = ("baseline", "reference", "other", "first")
-"""The curves of the small picture, from below."""
+"""The curves of the small chart, from the bottom."""
 
 Figures = dict[str, list[float]]
-"""By ``DATA SET / LEARNER`` the quality and the cost of a learner's best point."""
+"""Quality and cost of a learner's best point, by ``DATA SET / LEARNER``."""
 
 
 @click.command(
     "publish",
-    short_help="Write a static site of several runs, with what changed since the last time.",
+    short_help="Write a static site of several runs.",
     epilog="""\b
 Examples:
   bench publish site/               all finished runs of the store
-  bench publish site/ 3 7 letters   these
+  bench publish site/ 3 7 letters   three runs
   bench publish site/ --title "Tests of the clinic"
 
 \b
-The site is plain files and needs no server: an index, and for each run its page and its boards as
-CSV and JSON. Runs of the site that are not named are taken off it.""",
+The site consists of plain files and needs no server: an index with the changes since the last
+publication, and for each run its page and its boards as CSV and JSON. Runs that are not named are
+removed from the site.""",
 )
 @click.argument(
     "folder", type=click.Path(path_type=Path, file_okay=False), metavar="DIR", required=True
@@ -58,7 +59,7 @@ def command(
     """Write a static site of RUNs (default: all that have results) to the folder DIR."""
     from bench_core.leaderboard.reports import write_report
 
-    # read before anything is written: a folder of something else is refused
+    # read before writing: a folder with other content is refused
     registry = options.registry(plugins)
     before = read_state(folder)
     found = list(_chosen(store, runs))
@@ -77,7 +78,7 @@ def command(
     for gone in set(before or {}) - set(state):
         for name in FILES.values():
             (folder / place(gone) / name).unlink(missing_ok=True)
-        with suppress(OSError):  # files of somebody else are in it, so it stays
+        with suppress(OSError):  # keep a folder that has other files
             (folder / place(gone)).rmdir()
     options.note(f"published {count(len(found), 'run')} in {folder}")
     for line in changed:
@@ -94,25 +95,27 @@ def _chosen(store: Path, runs: Sequence[str]) -> Iterator[tuple[RunInfo, pd.Data
     known = [info.run for info in kept.runs() if info.counts.get("ok")]
     names = [kept.resolve(run) for run in runs] if runs else known
     if not names:
-        raise UsageError(f"{store}: no run has results yet; `bench run` makes them")
+        raise UsageError(f"{store}: no run has results yet; use `bench run` first")
     for name in dict.fromkeys(names):
         yield finished(store, name)
 
 
 def place(run: str) -> str:
-    """The folder of a run in the site."""
+    """Return the folder of a run in the site."""
     return "runs/" + re.sub(r"[^\w.+-]", "_", run)
 
 
 def read_state(folder: Path) -> dict[str, Figures] | None:
-    """The figures of the last publication, None before the first one.
+    """Return the figures of the last publication, None before the first one.
 
-    Raises InputError for a folder that holds something else, so that nothing of it is lost.
+    Raises InputError for a folder with other content, so that nothing is lost.
     """
     path = folder / STATE
     if not path.is_file():
         if folder.is_dir() and any(folder.iterdir()):
-            raise InputError(f"{folder}: not empty, and no site of `bench publish`; name another")
+            raise InputError(
+                f"{folder}: not empty, and not a site of `bench publish`; name another"
+            )
         return None
     try:
         return {run: {**found} for run, found in json.loads(path.read_text("utf-8")).items()}
@@ -121,10 +124,10 @@ def read_state(folder: Path) -> dict[str, Figures] | None:
 
 
 def figures(info: RunInfo, frame: pd.DataFrame) -> Figures:
-    """The figures that are compared with the next publication."""
+    """Return the figures to compare with the next publication."""
     from bench_core.leaderboard.assembly import boards
 
-    # as they are shown: what a reader cannot see has not changed
+    # as displayed: invisible changes are not changes
     return {
         f"{board.dataset} / {row.learner}": [float(quality(best)), float(cost(row.best.cost))]
         for board in boards(info, frame)
@@ -134,7 +137,7 @@ def figures(info: RunInfo, frame: pd.DataFrame) -> Figures:
 
 
 def changes(before: Mapping[str, Figures], now: Mapping[str, Figures]) -> Iterator[str]:
-    """A line for each run, learner and figure that was not as it is now."""
+    """Yield a line for each changed run, learner and figure."""
     for run in sorted({*before, *now}):
         if run not in before or run not in now:
             yield f"{run}: {'new' if run in now else 'taken off'}"
@@ -148,8 +151,8 @@ def changes(before: Mapping[str, Figures], now: Mapping[str, Figures]) -> Iterat
 
 
 def entry(info: RunInfo, written: Mapping[str, Any]) -> dict[str, Any]:
-    """The line of a run in the index: its answer, a picture, and what it is about, from its boards
-    as JSON."""
+    """Return a run's line in the index, from its boards as JSON: conclusion, picture and
+    contents."""
     first = written["datasets"][0]
     said = written["conclusion"] or first["conclusion"]
     learners = (one["learner"] for found in written["datasets"] for one in found["learners"])
@@ -169,7 +172,7 @@ def entry(info: RunInfo, written: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def lines_of(board: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """The curves of a board as (class, points) of SVG lines: baselines below, the first on top."""
+    """Return a board's curves as (class, points) of SVG lines: baselines below, best on top."""
     sign = 1 if board["higher_is_better"] else -1
     drawn = [one for one in board["learners"] if len(one["curve"]) > 1]
     curves = [[(p["budget"], sign * p["quality"]) for p in one["curve"]] for one in drawn]
@@ -187,7 +190,7 @@ def lines_of(board: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def index(title: str, runs: Sequence[Mapping[str, Any]], changed: Sequence[str]) -> str:
-    """The first page of the site: one line for each run, and what changed."""
+    """Return the first page of the site: one line for each run, and the changes."""
     from bench_reports.page import environment, source
 
     page = environment().get_template("publish.html")

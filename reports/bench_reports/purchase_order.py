@@ -1,4 +1,4 @@
-"""The order of purchases: in which step rows buy each sensor, as tables and as a picture."""
+"""The order of purchases: steps in which rows buy each sensor, as tables and as a figure."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from bench_core.terminal.wording import cost
 from bench_reports.figure_files import figure_file, safe
 
 SHADES = "·░▒▓█"
-"""No row buys in that step; some do; 25%, 50%, 75% of all rows or more."""
+"""Shades of a step: no row buys; some rows buy; at least 25%, 50%, 75% of all rows."""
 
 MOST = 40
-"""So many sensors have a line in a picture."""
+"""Number of sensors in a figure."""
 
 
 def order_table(title: str, bought: Sequence[Purchase]) -> Table:
-    """A line for each sensor that some rows buy, the first steps of rows from left to right."""
+    """Return a line for each sensor that some rows buy, with steps from left to right."""
     titles = "features", "price", "bought for", "mean step", f"steps 1 to {len(bought[0].steps)}"
     rows = [
         [one.features, cost(one.price), f"{one.share:.1%}", f"{one.step:.1f}", shaded(one.steps)]
@@ -31,12 +31,12 @@ def order_table(title: str, bought: Sequence[Purchase]) -> Table:
 
 
 def shaded(steps: Sequence[float]) -> str:
-    """A character for each step, the darker the more rows buy in it."""
+    """Return a character for each step, darker if more rows buy in it."""
     return "".join(SHADES[min(1 + int(4 * share), 4) if share > 0 else 0] for share in steps)
 
 
 def order_lines(bought: Mapping[str, Sequence[Purchase]]) -> Table:
-    """All numbers, by data set, for a file."""
+    """Return all numbers by data set, for a file."""
     width = max(len(one.steps) for own in bought.values() for one in own)
     titles = ("data set", *Purchase._fields[:4], *(f"step {k + 1}" for k in range(width)))
     rows = []
@@ -48,7 +48,7 @@ def order_lines(bought: Mapping[str, Sequence[Purchase]]) -> Table:
 
 
 def rows_table(bought: Sequence[tuple[float, Sequence[str]]]) -> Table:
-    """What single test rows buy, one purchase after the other."""
+    """Return the purchases of single test rows in order."""
     rows = [
         [str(k), cost(paid), ", ".join(steps) or "nothing"]
         for k, (paid, steps) in enumerate(bought, start=1)
@@ -58,8 +58,8 @@ def rows_table(bought: Sequence[tuple[float, Sequence[str]]]) -> Table:
 
 
 def draw_order(panels: Mapping[str, Sequence[Purchase]], output: Path) -> None:
-    """Draw a panel for each title: sensors from above by mean step, steps from left to right, the
-    darker the more rows buy. Raises UsageError without matplotlib."""
+    """Draw a panel for each title: sensors from top to bottom by mean step, steps from left to
+    right, darker if more rows buy. Raises UsageError without matplotlib."""
     with figure_file(output, "purchases") as figure:
         heights = [min(len(own), MOST) for own in panels.values()]
         figure.set_size_inches(6.6, 0.8 * len(heights) + 0.17 * sum(heights))

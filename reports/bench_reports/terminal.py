@@ -1,5 +1,5 @@
-"""The leaderboard on the terminal: narrow tables and curves in letters where there is one, plain
-lines elsewhere."""
+"""The leaderboard as text: narrow tables and curves of letters on a terminal, plain lines
+elsewhere."""
 
 from __future__ import annotations
 
@@ -58,19 +58,19 @@ if TYPE_CHECKING:
 PERCENT = f"{SHARE:.0%}"
 RANK = "quality rank"
 LEAST_NAME = 8
-_TITLE = 8  # a metric of a longer name is headed "quality"
+_TITLE = 8  # a metric with a longer name is headed "quality"
 
 LEAST_HALF = 0.00005
 """Below this four decimals would show half an interval as 0."""
 
 LINES = 9
-"""Rows of the plot of curves, and so the most learners that are drawn."""
+"""Rows of the plot of curves, and the largest number of learners in it."""
 
 LABEL = 15
 LEAST_WIDTH = 60
 
 Columns = Mapping[str, Callable[[Row], str]]
-"""By title the cell of a row."""
+"""The cells of a row, by title."""
 
 RANKS = (
     f"rank: {CONFIDENCE} range (Nemenyi test); *: not significantly worse than the best. "
@@ -87,7 +87,7 @@ def write(
     verbose: bool,
     store: Store | None = None,
 ) -> None:
-    """Write all boards, in a file or without a terminal one row a line."""
+    """Write all boards; in a file or without a terminal with one line per row."""
     from bench_core.leaderboard.certainty import all_certified
 
     made = all_certified(run, store, frame)
@@ -105,7 +105,7 @@ def show_boards(
     sections: Sequence[Section] = (),
     verbose: bool = False,
 ) -> None:
-    """Write all leaderboards of a run, and the summary of each section below them."""
+    """Write all leaderboards of a run, followed by the summary of each section."""
     if not to.is_terminal:  # a pipe or a file: nothing is cut or coloured
         text = text_boards(info, boards, sections=sections, verbose=verbose)
         to.out(text, highlight=False, end="")
@@ -126,7 +126,7 @@ def text_boards(
     sections: Sequence[Section] = (),
     verbose: bool = False,
 ) -> str:
-    """All leaderboards as plain text: one row a line, never cut."""
+    """Return all leaderboards as plain text: one line per row, never cut."""
     parts = _parts(info, boards, sections, verbose, plain=True)
     lines = (plain_lines(part) if isinstance(part, Table) else part[:1] for part in parts)
     return "".join(f"{line}\n" for line in chain.from_iterable(lines))
@@ -140,7 +140,7 @@ def _parts(
     plain: bool,
     width: int = PLAIN_WIDTH,
 ) -> Iterator[tuple[str, str] | Table]:
-    """Tables, and lines with their styles; ``plain``: each says by itself what it is about."""
+    """Yield tables, and lines with their styles; if ``plain``, each names its data set."""
     yield from ((line, "bold") for line in heading(info))
     if overall := overall_conclusion(boards):
         yield " ".join(overall), "bold"
@@ -160,7 +160,7 @@ def _parts(
         if verbose:
             yield from ((line, "") for line in setting_lines(board))
         yield from ((f"note: {one_line(note)}", "dim") for note in notes_of(board))
-        if own != following:  # below the last of the boards in a row that share it
+        if own != following:  # below the last of consecutive boards that share it
             yield from ((line, "dim") for line in own)
     names, ranked = over_datasets(boards)
     if ranked:
@@ -178,7 +178,7 @@ def _parts(
 
 
 def _on_screen(board: Board, width: int) -> Iterator[tuple[str, str] | Table]:
-    """A board for a terminal: what does not fit into columns is in lines below."""
+    """Yield a board for a terminal; text that does not fit into columns is below."""
     made, short = main_table(board, width)
     yield made
     if short:
@@ -192,8 +192,8 @@ def _on_screen(board: Board, width: int) -> Iterator[tuple[str, str] | Table]:
 
 
 def mark_lines(board: Board) -> list[str]:
-    """A line for each mark with the rows that have it, and audits where they differ."""
-    # those are seen by the order of rows, or stand in the title
+    """Return a line for each mark with the rows that have it, and for audits if they differ."""
+    # these are seen from the order of rows, or are in the title
     known = {"reference", "baseline", *board.marks}
     audits = {row.audit for row in board.rows}
     marked: dict[str, list[str]] = {}
@@ -205,25 +205,25 @@ def mark_lines(board: Board) -> list[str]:
 
 
 def heading(info: RunInfo) -> list[str]:
-    """The title of the run, if it has one, and ``run_line``."""
+    """Return the title of the run, if it has one, and ``run_line``."""
     return [one_line(info.title), run_line(info)] if info.title else [run_line(info)]
 
 
 def run_line(info: RunInfo) -> str:
-    """Number and name of the run, when it began, and its state if it is not finished."""
+    """Return number, name and start of the run, and its state if it is not finished."""
     begun = info.created_at[:16].replace("T", " ")
     state = "" if info.state == "finished" else f", {info.state}"
     return one_line(f"run {info.number}, {info.run}, of {begun} UTC{state}")
 
 
 def marked(board: Board) -> str:
-    """The marks that go with a board's numbers, behind its name."""
+    """Return a board's marks, to follow its name."""
     return "".join(f" [{mark}]" for mark in board.marks)
 
 
 def search_lines(board: Board) -> list[str]:
-    """A line that tells how many settings of each learner, but of the baselines, were tried, how
-    many differ where some gave the same path, and how long they took to train."""
+    """Return a line on each learner's settings, baselines excluded: their number, the number of
+    distinct paths if lower, and the time of training."""
     # baselines have nothing to tune
     rows = [row for row in board.rows if row.fits and not row.baseline]
     different = {row.learner: f" ({row.fits - row.alike} different)" for row in rows if row.alike}
@@ -235,7 +235,7 @@ def search_lines(board: Board) -> list[str]:
 
 
 def failure_lines(board: Board) -> list[str]:
-    """Trials that are not in the ranking, with their errors; one that does not suit the data is
+    """Return trials that are not ranked, with their errors. A trial that does not suit the data is
     skipped, not failed."""
     lines = [] if board.rows else [f"{board.dataset}: no learner has a result"]
     for f in board.failures:
@@ -246,7 +246,7 @@ def failure_lines(board: Board) -> list[str]:
 
 
 def setting_lines(board: Board) -> list[str]:
-    """The settings behind each row."""
+    """Return the settings behind each row."""
     lines = []
     for row in board.rows:
         lines += [f"{row.learner}: best at {setting.full}" for setting in row.best.settings]
@@ -255,7 +255,7 @@ def setting_lines(board: Board) -> list[str]:
 
 
 def legend(board: Board) -> list[str]:
-    """The columns and the order explained, a line for each subject."""
+    """Return explanations of the columns and the order, a line for each subject."""
     return [
         selection_line(board),
         *_saving_lines(board),
@@ -265,7 +265,7 @@ def legend(board: Board) -> list[str]:
 
 
 def selection_line(board: Board) -> str:
-    """The source of points and figures, and the unit of costs."""
+    """Return the source of points and figures, and the unit of costs."""
     over = f", means over {count(board.repeats, 'repeat')}" if board.repeats > 1 else ""
     audits = {row.audit for row in board.rows}
     audit = f"; audit: {one_line(audits.pop())}" if len(audits) == 1 else ""
@@ -277,7 +277,7 @@ def selection_line(board: Board) -> str:
 
 
 def explained_marks(board: Board) -> list[str]:
-    """Marks explained that say that something is not measured alike."""
+    """Return explanations of marks that limit comparisons."""
     lines = {
         f"{DIVERGED}: the training loss rose above the constant's, so training was stopped; no "
         f"saving is measured against {one_line(board.reference)} where it {DIVERGED}.": any(
@@ -286,7 +286,7 @@ def explained_marks(board: Board) -> list[str]:
         f"{OVER}: mean cost on test above a budget by more than its {CONFIDENCE} interval; points "
         "are chosen by validation costs.": any(row.over for row in board.rows),
         f"{FALLS}: its {board.metric} is worse on test than on validation by more than chance "
-        "(p <= .001): test rows differ from the others, or validation rows were learned from.": any(
+        "(p <= .001): test rows differ from the others, or validation rows were trained on.": any(
             FALLS in row.marks for row in board.rows
         ),
         "baseline: trivial methods, listed last for comparison.": any(
@@ -297,7 +297,7 @@ def explained_marks(board: Board) -> list[str]:
 
 
 def target(board: Board) -> str:
-    """The quality at which savings are measured, in words."""
+    """Return the quality at which savings are measured, in words."""
     best = f"{one_line(board.reference)}'s best {board.metric}"
     return (
         f"at least {PERCENT} of {best}" if board.higher_is_better else f"at most {best} / {SHARE}"
@@ -305,13 +305,13 @@ def target(board: Board) -> str:
 
 
 def saving_words(board: Board) -> str:
-    """The column of savings explained."""
+    """Return the explanation of the column of savings."""
     mean = ", the mean of repeats" if board.repeats > 1 else ""
     return f"saving: {one_line(board.reference)}'s {PERCENT} cost divided by this learner's{mean}"
 
 
 def missing_words(board: Board) -> str:
-    """The dash of a learner without a saving explained, where some learner has one."""
+    """Return the explanation of a dash in the column of savings, if some learner has one."""
     if not board.saves or all(row.cheap for row in board.rows):
         return ""
     return f"-: {PERCENT} is not reached on validation{' in every repeat' * (board.repeats > 1)}."
@@ -357,12 +357,12 @@ def _certainty_lines(board: Board) -> list[str]:
 
 
 def rank_words(board: Board) -> str:
-    """The column of ranks explained."""
+    """Return the explanation of the column of ranks."""
     return f"{CONFIDENCE} range of its rank in {board.metric}"
 
 
 def order_words(board: Board) -> str:
-    """The order of a board's rows."""
+    """Return the order of a board's rows in words."""
     by = board.metric
     if board.saves:
         known = any(row.saved.tier for row in board.rows)
@@ -376,12 +376,12 @@ def order_words(board: Board) -> str:
 
 
 def of_few_draws(board: Board) -> str:
-    """The number of draws behind intervals, where it is lower than usual."""
+    """Return the number of draws behind intervals, if it is lower than usual."""
     return f" of {board.draws} draws" if 0 < board.draws <= FEW_DRAWS else ""
 
 
 def main_table(board: Board, width: int) -> tuple[Table, dict[str, str]]:
-    """The rows without columns that say nothing, and the names that had to be shortened."""
+    """Return the rows without empty columns, and the shortened names."""
     columns: Columns = {
         RANK: lambda row: _ranks(row.standing),
         board.metric if len(board.metric) <= _TITLE else "quality": lambda row: starred(
@@ -394,7 +394,7 @@ def main_table(board: Board, width: int) -> tuple[Table, dict[str, str]]:
         "saving": _saving,
         CONFIDENCE: _interval,
     }
-    # a column of dashes says nothing
+    # omit columns of dashes
     said = {
         title: cell
         for title, cell in columns.items()
@@ -404,11 +404,11 @@ def main_table(board: Board, width: int) -> tuple[Table, dict[str, str]]:
 
 
 def budget_table(board: Board, width: int) -> Table | None:
-    """Quality within each budget; with half the width of its interval where there is room."""
+    """Return quality within each budget; with half the width of its interval if there is room."""
     if not board.budgets:
         return None
     known = [_standings(board, k) for k in range(len(board.budgets))]
-    # intervals where they fit, figures alone where they do not
+    # intervals if they fit, else only figures
     for with_half in (True, False):
         columns = {
             _within(board, k): partial(_cell, known[k], with_half) for k in range(len(known))
@@ -429,7 +429,7 @@ def budget_table(board: Board, width: int) -> Table | None:
 
 
 def optimum_table(board: Board, width: int) -> Table | None:
-    """What each learner lacks to the known optimum within each budget, below the optimum itself."""
+    """Return each learner's distance to the known optimum within each budget, below the optimum."""
     known = {
         _within(board, k): (k, most)
         for k, budget in enumerate(board.budgets)
@@ -454,7 +454,7 @@ def _lacking(board: Board, k: int, row: Row) -> str:
 
 
 def plain_tables(board: Board) -> Iterator[Table]:
-    """Every figure of a board, one row a line, with the data set in front."""
+    """Yield every figure of a board, one line per row, starting with the data set."""
     names: Columns = {
         "data set": lambda row: board.dataset,
         "learner": lambda row: one_line(row.learner),
@@ -495,8 +495,8 @@ def plain_tables(board: Board) -> Iterator[Table]:
 
 
 def rank_table(ranked: Sequence[Ranked], names: Sequence[str], width: int) -> Table:
-    """Ranks over several data sets, which are numbered where their names do not fit."""
-    # 32: names, mean and rank take about so much
+    """Return ranks over several data sets, which are numbered if their names do not fit."""
+    # 32: about the width of names, mean and rank
     heads = list(names)
     if sum(GAP + max(len(name), 4) for name in heads) > width - 32:
         heads = [str(k + 1) for k in range(len(names))]
@@ -514,14 +514,14 @@ def rank_table(ranked: Sequence[Ranked], names: Sequence[str], width: int) -> Ta
 
 
 def shortened(names: Sequence[str], room: int) -> dict[str, str]:
-    """Each name in at most ``room`` characters, the middle of a long one left out."""
+    """Shorten each name to ``room`` characters by leaving out the middle."""
     found: dict[str, str] = {}
     for name in names:
         short = name
         if len(name) > room:
             tail = (room - 1) // 2
             short = f"{name[: room - 1 - tail]}~{name[len(name) - tail :]}"
-            if short in found.values():  # two long names that differ in the middle
+            if short in found.values():  # two long names differ only in the middle
                 number = str(len(found) + 1)
                 short = f"{name[: room - 1 - len(number)]}~{number}"
         found[name] = short
@@ -529,7 +529,7 @@ def shortened(names: Sequence[str], room: int) -> dict[str, str]:
 
 
 def _shortened(table: Table, width: int) -> tuple[Table, dict[str, str]]:
-    """The table with names in the room that other columns leave, and what was shortened."""
+    """Return the table with names shortened to the available width, and the shortened names."""
     room = max(LEAST_NAME, width - sum(GAP + w for w in _widths(table.titles, table.rows)[1:]))
     short = shortened([row[0] for row in table.rows], room)
     rows = [[short[row[0]], *row[1:]] for row in table.rows]
@@ -557,7 +557,7 @@ def _narrow(board: Board, columns: Columns, width: int) -> tuple[Table, dict[str
 
 
 def _standings(board: Board, k: int) -> dict[str, Standing]:
-    """The learners' standings at a budget."""
+    """Return the learners' standings at a budget."""
     known = board.standings[k].rows if board.standings else ()
     return defaultdict(Standing, ((one.learner, one) for one in known))
 
@@ -568,7 +568,7 @@ def _within(board: Board, k: int) -> str:
 
 
 def _cell(known: Mapping[str, Standing], with_half: bool, row: Row) -> str:
-    """The quality within a budget, with half its interval if asked for and known."""
+    """Return the quality within a budget, with half its interval if requested and known."""
     standing = known[row.learner]
     value, half = standing.quality, _half_width(standing)
     if math.isnan(value):
@@ -585,14 +585,14 @@ def _cell(known: Mapping[str, Standing], with_half: bool, row: Row) -> str:
 
 
 def starred(text: str, standing: Standing) -> str:
-    """A figure with * where its learner is in tier 1."""
+    """Return a figure with * if its learner is in tier 1."""
     if math.isnan(standing.interval.low):
         return text
     return f"{text}{'*' if standing.tier == 1 else ' '}"
 
 
 def half(standing: Standing) -> str:
-    """Half the 95% interval."""
+    """Return half the 95% interval."""
     return _small(_half_width(standing))
 
 
@@ -626,7 +626,7 @@ def _kept(board: Board, row: Row) -> str:
 
 
 def saving_cells(saving: float, saved: Saved) -> list[str]:
-    """A saving with its mark, and its 95% interval."""
+    """Return a saving with its mark, and its 95% interval."""
     mark = "!" if saved.lost else "*" if saved.tier == 1 else " "
     return [times(saving) + mark, _ends(saved.interval)]
 
@@ -648,7 +648,7 @@ def _ends(ends: Interval) -> str:
 
 
 def _measures(title: str, name: str) -> Columns:
-    """A field of rows that is a measure, and half its interval."""
+    """Return columns for a measure of rows, and half its interval."""
 
     return {
         title: lambda row: quality(getattr(row, name).value),
@@ -657,8 +657,8 @@ def _measures(title: str, name: str) -> Columns:
 
 
 def curve_lines(board: Board, width: int) -> list[str]:
-    """The board's first learners within each cost on a logarithmic scale, where the first in order
-    covers others; none where nothing is to be seen or a terminal is narrow.
+    """Plot the board's first learners by cost on a logarithmic scale; earlier learners cover later
+    ones. [] if there is nothing to show or the terminal is narrow.
 
     Each line ends in a learner's letter, name and area.
     """

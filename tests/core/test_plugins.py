@@ -269,7 +269,7 @@ def command(cats):
 def test_a_verb_of_a_plugin_stands_in_the_help_and_runs(install, bench):
     install("cats", VERB, "bench.commands", "cats:command")
     shown = bench("--help").out
-    assert re.search(r"^Of other plugins:\n +cats +Count the cats\.$", shown, re.M)
+    assert re.search(r"^Other plugins:\n +cats +Count the cats\.$", shown, re.M)
     assert bench("cats", "3") == Ended(1, "3 cats\n", "")
     assert "did you mean cats" in bench("cat").err
 
@@ -290,11 +290,14 @@ def test_a_verb_that_does_not_load_or_is_taken_is_a_row(install, bench):
     listed = bench("list", "plugins").out
     for name, error in (
         ("cats", "verb 'cats' of cats does not load: ModuleNotFoundError: No module named 'no_gpu"),
-        ("dogs", "verb 'dogs' of dogs does not load: TypeError: dogs:command is no click command"),
+        (
+            "dogs",
+            "verb 'dogs' of dogs does not load: TypeError: dogs:command is not a click command",
+        ),
         ("cows", "verb 'cows' of cows does not load: SystemExit"),
         ("pigs", "verb 'pigs' of pigs does not load: "),
-        ("run", "verb 'run' is that of bench itself: uninstall or rename one"),
-        ("claims", "verb 'claims' is that of budget-bench: uninstall or rename one"),
+        ("run", "verb 'run' belongs to bench itself: uninstall or rename one"),
+        ("claims", "verb 'claims' belongs to budget-bench: uninstall or rename one"),
     ):
         assert re.search(rf"^{name} .*failed: {re.escape(error)}", listed, re.M), name
 

@@ -77,7 +77,7 @@ def test_below_the_first_purchase_learners_mix_it_with_the_constant(done, bench)
         (["gbrt", "gbrt"], "compare needs two learners: bench compare miser cegb"),
         (
             ["gbrt", "miser", "--budget-kind", "cap"],
-            "--budget-kind cap says what a --budget limits",
+            "--budget-kind cap needs a --budget",
         ),
         (["gbrt", "misr"], "unknown learner of this run 'misr': did you mean miser?"),
         (["gbrt", "miser", "-d", "dat.csv"], "unknown data set of this run 'dat.csv'"),

@@ -72,9 +72,9 @@ def test_the_order_of_purchases_is_that_of_the_policy(material, bench):
 def test_only_policies_have_an_order(done, bench):
     ended = bench("features", "--learner", "cegb", "--order")
     assert (ended.status, ended.out) == (1, "")
-    assert "cegb does not say in which order it buys" in ended.err
+    assert "cegb does not record the order of purchases" in ended.err
     for words in ((), ("--order", "-o", "a.csv")):
-        assert "give --order, no -o" in bench("features", "--rows", "2", *words).err
+        assert "give --order, and no -o" in bench("features", "--rows", "2", *words).err
 
 
 def test_the_picture_of_an_order_has_a_line_for_each_sensor(tmp_path, monkeypatch):

@@ -239,7 +239,7 @@ def test_another_data_set_metric_or_kind_of_budget_is_chosen_from_lists(tab):
     assert "data=b" in tab.js("location.hash")
     choose(tab, "#f-kind", "p95")
     words = tab.js("document.querySelector('section.set:not(.off) .chart svg').textContent")
-    assert "what 95% of rows may cost" in words
+    assert "cost of 95% of rows" in words
     slide(tab, 1)
     assert "for 95% of rows" in story(tab)
     assert "was not measured" not in story(tab)
@@ -483,5 +483,5 @@ def test_without_scripts_tables_are_there_and_nothing_that_needs_one(file, tmp_p
         assert column(tab, 1, "#overview") == ["1.00", "2.00", "3.00"]
     assert rows == [3, 3, 3]
     assert "miser keeps 99% of gbrt's accuracy" in text
-    for word in ("Download", "Hover over", "What is bought", "Whole curves"):
+    for word in ("Download", "Hover over", "Purchases", "Mean quality over all budgets"):
         assert word not in text

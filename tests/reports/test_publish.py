@@ -37,7 +37,7 @@ def test_a_site_has_a_line_for_each_run_and_says_what_changed(tmp_path, bench):
     whole = {p: p.read_bytes() for p in (tmp_path / "site").rglob("*") if p.is_file()}
 
     assert bench("publish", "site").status == 0
-    assert "No run and no figure has changed." in (tmp_path / "site/index.html").read_text()
+    assert "No changes." in (tmp_path / "site/index.html").read_text()
     runs = {p: b for p, b in whole.items() if p.name not in ("index.html", "published.json")}
     assert {p: p.read_bytes() for p in runs} == runs
 
@@ -54,7 +54,7 @@ def test_a_folder_of_something_else_is_left_alone(tmp_path, bench):
     (tmp_path / "mine/index.html").write_text("mine")
     ended = bench("publish", "mine")
     assert ended.status == 2
-    assert "mine: not empty, and no site of `bench publish`; name another" in ended.err
+    assert "mine: not empty, and not a site of `bench publish`; name another" in ended.err
     assert [p.read_text() for p in (tmp_path / "mine").iterdir()] == ["mine"]
     (tmp_path / "mine/published.json").write_text("[1]")
     assert "damaged" in bench("publish", "mine").err

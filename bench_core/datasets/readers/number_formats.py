@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from bench_core.datasets.readers.tables import TextArray
 
-_SPACES = "\u00a0\u202f '"  # as well as points they group the digits of 1.234,50 by three
+_SPACES = "\u00a0\u202f '"  # group separators, besides the points of 1.234,50
 COMMA = re.compile(rf"[+-]?(\d{{1,3}}([.{_SPACES}]\d{{3}})+|\d+)(,\d+)?([eE][+-]?\d+)?")
 """A number with a decimal comma, or with digits in groups."""
 
@@ -28,10 +28,10 @@ EPOCH = "1970-01-01"
 
 
 def with_decimal_commas(table: DataTable, but: Collection[str] = ()) -> DataTable:
-    """The table with numbers such as ``1,5`` and ``1.234,50`` in its text columns read. Columns
-    ``but`` stay as they are.
+    """Read numbers such as ``1,5`` and ``1.234,50`` in a table's text columns, except columns
+    ``but``.
 
-    Raises InputError for a column that has decimal points as well.
+    Raises InputError for a column that also has decimal points.
     """
     frame, before = table.frame.copy(), table.written
     for name in table.names:
@@ -46,7 +46,7 @@ def with_decimal_commas(table: DataTable, but: Collection[str] = ()) -> DataTabl
                     where = f"{table.place(row)}, column {name!r}"
                     raise InputError(
                         f"{where}: {text!r} has a decimal point, other cells have commas; "
-                        "write all in one way"
+                        "use one decimal mark"
                     )
         frame[name] = _read(made, typed=before is None, otherwise=frame[name])
     return replace(
@@ -57,7 +57,7 @@ def with_decimal_commas(table: DataTable, but: Collection[str] = ()) -> DataTabl
 
 
 def _with_points(texts: TextArray) -> TextArray:
-    """The cells (n,) with decimal points, and digits not in groups."""
+    """Return the cells (n,) with decimal points and without group separators."""
     table = str.maketrans({",": ".", **dict.fromkeys(f".{_SPACES}")})
     return np.array(
         [str(t).strip().translate(table) if COMMA.fullmatch(str(t).strip()) else t for t in texts],
@@ -66,7 +66,7 @@ def _with_points(texts: TextArray) -> TextArray:
 
 
 def _read(texts: TextArray, typed: bool, otherwise: pd.Series[Any]) -> Any:
-    """Cells as numbers where all of them are; of a file without types else as they are now."""
+    """Return cells as numbers if all are numbers. Otherwise a typed column keeps ``otherwise``."""
     import pandas as pd
 
     filled = texts != ""
@@ -76,12 +76,12 @@ def _read(texts: TextArray, typed: bool, otherwise: pd.Series[Any]) -> Any:
 
 
 def with_days(table: DataTable, but: Collection[str]) -> tuple[DataTable, list[str]]:
-    """The table with dates as days since ``EPOCH``, fractions for times, and a note for each such
-    column. Columns ``but`` stay as they are.
+    """Read dates as days since ``EPOCH``, with fractions for times, except in columns ``but``.
+    Returns the table and a note for each column of dates.
 
-    A column holds dates if its type says so or if all its cells are written as ``2024-02-01``
-    (a time may follow), ``1.2.2024``, or ``1/2/2024``, of which some cell must tell the day from
-    the month. Raises InputError for days that do not exist.
+    A column holds dates by its type, or if all its cells are written as ``2024-02-01`` (a time may
+    follow), ``1.2.2024`` or ``1/2/2024``. For the last form, a cell must distinguish day and month.
+    Raises InputError for days that do not exist.
     """
     import pandas as pd
 
@@ -101,7 +101,7 @@ def with_days(table: DataTable, but: Collection[str]) -> tuple[DataTable, list[s
         days = (dates - pd.Timestamp(EPOCH, tz="UTC")) / pd.Timedelta(days=1)
         frame[name] = days.to_numpy(dtype=np.float64)
         made.add(name)
-        notes.append(f"column {name!r} holds dates: made days since {EPOCH}")
+        notes.append(f"column {name!r} holds dates: read as days since {EPOCH}")
     before = table.written
 
     def written(name: str) -> TextArray:
@@ -113,7 +113,7 @@ def with_days(table: DataTable, but: Collection[str]) -> tuple[DataTable, list[s
 
 
 def _form(cells: Collection[str]) -> str | None:
-    """The format of dates in which all cells are written, None if there is none."""
+    """Return the date format of all cells, None if there is none."""
     if all(map(_FIRST_YEAR.fullmatch, cells)):
         return "ISO8601"
     found = [match for match in map(_FIRST_DAY.fullmatch, cells) if match is not None]
@@ -133,7 +133,7 @@ def _dates(texts: TextArray, table: DataTable, name: str) -> pd.Series[Any]:
 
     if (form := _form(dict.fromkeys(filter(None, texts)))) is None:
         row = int(np.argmax(texts != ""))
-        what = f"{texts[row]!r} may be read in two ways; write 2024-02-01"
+        what = f"{texts[row]!r} is an ambiguous date; write 2024-02-01"
         raise InputError(f"{table.place(row)}, column {name!r}: {what}")
     cells = pd.Series([text or None for text in texts], dtype="object")
     dates = pd.to_datetime(cells, format=form, utc=True, errors="coerce")
@@ -141,5 +141,5 @@ def _dates(texts: TextArray, table: DataTable, name: str) -> pd.Series[Any]:
     if wrong.any():
         row = int(np.argmax(wrong))
         where = f"{table.place(row)}, column {name!r}"
-        raise InputError(f"{where}: {texts[row]!r} is no date; correct it")
+        raise InputError(f"{where}: {texts[row]!r} is not a date; correct it")
     return dates

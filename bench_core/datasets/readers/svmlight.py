@@ -2,13 +2,13 @@
 
     line    = label [ "qid:" whole-number ] { index ":" value } [ "#" comment ]
 
-Indices count from 1 (``index_base=0``: from 0) and rise on each line; cells that are not written
-are 0, or missing; the value ``nan`` is a missing one. Query groups come from ``qid`` or from a file
-of group sizes beside it (``FILE.query`` or ``FILE.group``). Values become the float32 nearest to
-the float64 nearest to the decimal number, labels float64.
+Indices count from 1 (``index_base=0``: from 0) and rise on each line. Absent cells are 0, or
+missing; ``nan`` is a missing value. Query groups come from ``qid`` or from a side-car file of group
+sizes (``FILE.query`` or ``FILE.group``). Decimal numbers are rounded to float64, then values to
+float32; labels stay float64.
 
-pandas reads the cells as a table of two columns, index and value. Where that table breaks a rule,
-``check_line`` finds the first line that does.
+pandas reads the cells as a table of two columns, index and value. If that table breaks a rule,
+``check_line`` finds the first invalid line.
 """
 
 import csv
@@ -32,7 +32,7 @@ from bench_core.errors import InputError, option
 
 SIDE_CARS = (".query", ".group")
 MOST_FEATURES = 1_000_000
-CHUNK = 1 << 24  # bytes that are read at once, up to the end of a line
+CHUNK = 1 << 24  # bytes read at once, up to the end of a line
 
 NUMBER = re.compile(rb"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[+-]?(nan|NaN|NAN|Nan)")
 NANS = [sign + word for sign in ("", "+", "-") for word in ("nan", "NaN", "NAN", "Nan")]
@@ -41,25 +41,26 @@ WHOLE = re.compile(rb"\d{1,18}")
 # The largest number that float32 rounds to a finite one.
 LARGEST = float.fromhex("0x1.fffffefffffffp+127")
 
-# The indices that labels and query ids get: on a line with rising indices all numbers rise.
+# Indices of labels and query ids: on a line with rising indices all numbers rise.
 LABEL, QUERY = -2_000_000_002, -2_000_000_001
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SvmRows:
-    """What a file holds: X float32 (n, d), y float64 (n,), queries and their ids, if any."""
+    """Content of a file: X float32 (n, d), y float64 (n,), queries and their ids, if any."""
 
     X: Float32Array  # (n, d)
     y: FloatArray  # (n,)
     queries: Queries | None
     qids: (
         NDArray[Any] | None
-    )  # (q,) whole numbers of any size, None where groups come from a side-car or are absent
+    )  # (q,) integers of any size, None if groups come from a side-car or are absent
     place: Callable[[int], str]  # row number -> "FILE, line N"
-    merged: frozenset[int] = frozenset()  # columns of values that float32 does not tell apart
+    merged: frozenset[int] = frozenset()  # columns whose values float32 merges
 
     def examples(self) -> Examples:
-        """The rows as examples of a publisher's ranking. Raises InputError without queries."""
+        """Return the rows as examples of a publisher's ranking. Raises InputError without
+        queries."""
         if self.queries is None:
             raise InputError(f"{self.place(0)}: no qid; get the publisher's file")
         return Examples(self.X, self.y, self.queries)
@@ -76,11 +77,10 @@ def read_svmlight(
 ) -> SvmRows:
     """Read a file into a dense matrix.
 
-    ``features``: how many there are (default: up to the largest index). ``columns``: which of
-    them to keep, from 0, rising. ``huge_is_missing``: a value beyond float32 stands for a missing
-    one, as the largest float64 does in some publishers' files; else it is an error. ``unwritten``:
-    the value of cells that are not written. Raises InputError naming file and line for everything
-    that is not in the module's grammar.
+    ``features``: their number (default: the largest index). ``columns``: features to keep, from 0,
+    rising. ``huge_is_missing``: treat a value beyond float32 as missing, since some publishers
+    write the largest float64; otherwise it is an error. ``unwritten``: the value of absent cells.
+    Raises InputError naming file and line for anything outside the module's grammar.
     """
     path = Path(path)
     if index_base not in (0, 1):
@@ -135,7 +135,7 @@ def _filled(path: Path, rows: int, features: int, value: float) -> Float32Array:
     try:
         if features > MOST_FEATURES:
             raise MemoryError
-        if value == 0:  # pages that are not touched take no memory
+        if value == 0:  # untouched pages use no memory
             return np.zeros((rows, features), dtype=np.float32)
         return np.full((rows, features), value, dtype=np.float32)
     except MemoryError as error:
@@ -148,9 +148,9 @@ def _filled(path: Path, rows: int, features: int, value: float) -> Float32Array:
 def _cells(
     text: bytes, index_base: int, features: int | None, huge_is_missing: bool
 ) -> tuple[FloatArray, NDArray[Any], IntArray, IntArray, FloatArray] | None:
-    """Labels (n,) and query ids (n,) of whole lines, and of each cell its row, index and value.
+    """Return labels (n,) and query ids (n,) of complete lines, and row, index and value of cells.
 
-    None where a line breaks a rule.
+    None if a line breaks a rule.
     """
     import pandas as pd
 
@@ -159,7 +159,7 @@ def _cells(
     table = table.replace(b"qid:", b"%d:" % QUERY)
     table = table.translate(bytes.maketrans(b" \t\r\f\v", b"\n" * 5))
     try:
-        with np.errstate(invalid="ignore"):  # an index beyond int64: ValueError says so below
+        with np.errstate(invalid="ignore"):  # an index beyond int64 raises ValueError below
             frame = pd.read_csv(
                 BytesIO(table),
                 sep=":",
@@ -187,7 +187,7 @@ def _cells(
         or (huge.any() and not huge_is_missing)
     ):
         return None
-    # read as whole numbers: float64 would lose their last digits
+    # read as integers: float64 would lose their last digits
     exact = [int(digits) for digits in re.findall(rb"qid:(\d{1,99})(?=\s|$)", text)]
     if len(exact) != len(ids):
         return None
@@ -201,7 +201,7 @@ def _cells(
 def _fault(
     path: Path, text: bytes, before: int, index_base: int, features: int | None, huge: bool
 ) -> InputError:
-    """The error for the first wrong line; ``before`` lines stand before the text."""
+    """Return the error for the first invalid line; ``before`` lines precede the text."""
     for number, line in enumerate(text.split(b"\n"), start=before + 1):
         try:
             check_line(line, index_base, features, huge)
@@ -211,7 +211,7 @@ def _fault(
 
 
 def check_line(text: bytes, index_base: int, features: int | None, huge_is_missing: bool) -> None:
-    """Raise InputError, without its place, for a line that breaks the rules."""
+    """Raise InputError, without its place, for an invalid line."""
     tokens = text.partition(b"#")[0].split()
     if not tokens:
         return
@@ -235,7 +235,7 @@ def check_line(text: bytes, index_base: int, features: int | None, huge_is_missi
         if index < index_base:
             raise InputError(
                 f"index {index} in a file counted from {index_base}; "
-                f"say {option('index-base', 0)} if its first feature is 0"
+                f"give {option('index-base', 0)} if its first feature is 0"
             )
         if index == last:
             raise InputError(f"index {index} comes twice; remove one of the two")
@@ -247,7 +247,7 @@ def check_line(text: bytes, index_base: int, features: int | None, huge_is_missi
 
 
 def _number(token: bytes, what: str) -> float:
-    """A decimal number, infinite where it overflows, or NaN for ``nan``."""
+    """Parse a decimal number; an overflow is infinite, ``nan`` is NaN."""
     if not NUMBER.fullmatch(token):
         remedy = "correct it" if what == "label" else NAN
         raise InputError(f"{what} {_shown(token)} is not a number; {remedy}")
@@ -259,14 +259,14 @@ def _shown(token: bytes) -> str:
 
 
 def some_queries(examples: Examples, first: int, last: int) -> Examples:
-    """The rows of the queries ``first`` to ``last - 1``."""
+    """Return the rows of the queries ``first`` to ``last - 1``."""
     assert examples.queries is not None
     rows = slice(*examples.queries.boundaries[[first, last]].tolist())
     return Examples(examples.X[rows], examples.y[rows], examples.queries.select(first, last))
 
 
 def first_queries(examples: Examples, rows: int) -> Examples:
-    """The first whole queries that fit into ``rows`` rows, at least one."""
+    """Return the first complete queries that fit into ``rows`` rows, at least one."""
     assert examples.queries is not None
     fit = np.searchsorted(examples.queries.boundaries, rows, side="right") - 1
     return some_queries(examples, 0, max(1, int(fit)))
@@ -292,9 +292,9 @@ def _queries(
 
 
 def grouped(ids: NDArray[Any], place: Callable[[int], str]) -> tuple[Queries, NDArray[Any]]:
-    """Queries from the id of each row (n,), and the ids (q,).
+    """Return queries from the id of each row (n,), and the ids (q,).
 
-    Raises InputError, with the ``place`` of the row, where a query comes a second time.
+    Raises InputError, with the ``place`` of the row, if the rows of a query are not adjacent.
     """
     import pandas as pd
 
@@ -305,17 +305,17 @@ def grouped(ids: NDArray[Any], place: Callable[[int], str]) -> tuple[Queries, ND
         group = int(np.argmax(again))
         raise InputError(
             f"{place(int(starts[group]))}: query {names.tolist()[group]!r} is split: "
-            "it came before, with other queries between; put its lines together"
+            "other queries lie between its lines; put its lines together"
         )
     return Queries(np.append(starts, len(ids)).astype(np.int64)), names
 
 
 def find_side_car(path: Path) -> Path | None:
-    """The file of group sizes beside a data file. Raises InputError where there are two."""
+    """Return the file of group sizes next to a data file. Raises InputError if there are two."""
     bases = dict.fromkeys((str(path), str(path).removesuffix(".gz")))
     try:
         found = [p for base in bases for end in SIDE_CARS if (p := Path(base + end)).is_file()]
-    except OSError as error:  # a name that is too long
+    except OSError as error:  # the name is too long
         raise InputError(f"{path!s:.100}: {error.strerror}") from None
     if len(found) > 1:
         raise InputError(f"{found[0]} and {found[1]} both give the groups of {path}: keep one")
@@ -323,7 +323,7 @@ def find_side_car(path: Path) -> Path | None:
 
 
 def read_group_sizes(path: Path, rows: int) -> Queries:
-    """Queries from one group size per line; their sum must be ``rows``."""
+    """Read queries from one group size per line; their sum must be ``rows``."""
     sizes: list[int] = []
     for line, text in enumerate(read_text(path).splitlines(), start=1):
         if not text.strip():

@@ -1,8 +1,8 @@
 """Tables: CSV with a header, Parquet, and the bare number files of older publishers.
 
 Lines above a header that begin with ``#`` are comments. Missing cells (empty, ``NA``, ``nan``,
-``?``) are NaN. Columns of text are refused where numbers are wanted. Line numbers count lines as an
-editor does, provided no quoted cell holds a line break.
+``?``) are NaN. A column of text is an error if numbers are expected. Line numbers match an
+editor's, unless a quoted cell contains a line break.
 """
 
 from __future__ import annotations
@@ -37,26 +37,26 @@ TextArray = NDArray[np.object_]
 NUMBERS = ("integer", "floating", "mixed-integer-float", "boolean", "decimal", "empty")
 TEXTS = ("string", "mixed-integer", "categorical")
 DATES = ("datetime64", "datetime", "date")
-# Cells of a file without a value, as in pandas; among numbers NONE is one too, else a word.
+# Missing cells of a file, as in pandas; NONE is also missing among numbers, else it is a word.
 MISSING = (
     *("", "?", "NA", "N/A", "n/a", "#N/A", "#NA", "<NA>", "#N/A N/A", "NULL", "null"),
     *("nan", "-nan", "NaN", "-NaN", "1.#IND", "-1.#IND", "1.#QNAN", "-1.#QNAN"),
 )
 NONE = "None"
-EXACT = 2**53  # from here on whole numbers are not all float64
-# A column of more different texts is no category, nor one where fewer than two rows share a text,
-# unless there are at most so few.
+EXACT = 2**53  # float64 is not exact for larger integers
+# A column is not categorical with more than MOST_TEXTS different texts, nor with fewer than two
+# rows per text, unless it has at most FEW_TEXTS.
 MOST_TEXTS, FEW_TEXTS = 100, 12
-SHOWN = 20  # columns whose fault is in one message
-SAMPLE = 20  # lines by which the separator is found
+SHOWN = 20  # faulty columns in one message
+SAMPLE = 20  # lines used to find the separator
 _SEPARATOR = re.compile(rb'"?sep=([,;\t])"?\n')
 _COMMENTS = re.compile(rb"(?:[ \t]*(?:#[^\n]*)?\n)*")  # and blank lines
 _DATE = re.compile(r"\d{4}-\d{1,2}-\d{1,2}|\d{1,2}[./]\d{1,2}[./]\d{2,4}")
-# A number as people write it: 1,5 or 1.234,50 or $ 12 or 7%.
+# A formatted number: 1,5 or 1.234,50 or $ 12 or 7%.
 _FIGURE = re.compile(r"[$€£¥]?\s*[+-]?(\d+|\d{1,3}([.,' ]\d{3})+)([.,]\d+)?\s*[%$€£¥]?")
 
 
-# 1,5 and 1.234,50, not 1,234 which may be in thousands.
+# 1,5 and 1.234,50, but not 1,234, which may have a thousands separator.
 _COMMA = re.compile(r"[+-]?[\d.' ]+,(\d{1,2}|\d{4,})")
 
 
@@ -64,9 +64,9 @@ _COMMA = re.compile(r"[+-]?[\d.' ]+,(\d{1,2}|\d{4,})")
 class DataColumn:
     """A column of a table, or a list of labels, ids or splits (``name`` "" then).
 
-    ``source`` is the table in messages, ``place`` turns a row number into "FILE, line N".
-    ``written`` reads the cells (n,) of a file without types again, as they stand there; None where
-    cells have types, so that text stays text even if it reads as a number.
+    ``source`` names the table in messages; ``place`` turns a row number into "FILE, line N".
+    ``written`` reads the raw cells (n,) of a file without types again. It is None if cells have
+    types; text then stays text even if it reads as a number.
     """
 
     values: pd.Series[Any]  # (n,)
@@ -77,7 +77,7 @@ class DataColumn:
 
     @property
     def kind(self) -> str:
-        """The kind of its cells: one of ``NUMBERS``, of ``TEXTS``, or of what cannot be used."""
+        """Kind of its cells: one of ``NUMBERS``, one of ``TEXTS``, or an unusable kind."""
         import pandas as pd
 
         if isinstance(self.values.dtype, pd.CategoricalDtype):
@@ -85,7 +85,7 @@ class DataColumn:
         return str(pd.api.types.infer_dtype(self.values, skipna=True))
 
     def numbers(self, dtype: Any = np.float64, missing: bool = True) -> Any:
-        """The cells (n,) as numbers.
+        """Return the cells (n,) as numbers.
 
         Raises InputError for text, for infinite values and, unless ``missing``, for empty cells.
         """
@@ -109,14 +109,14 @@ class DataColumn:
         return values
 
     def texts(self) -> TextArray:
-        """The cells (n,) as text. Raises InputError where one is empty."""
+        """Return the cells (n,) as text. Raises InputError if one is empty."""
         texts = self.cells()
         if (texts == "").any():
             raise self._missing(int(np.argmax(texts == "")))
         return texts
 
     def cells(self) -> TextArray:
-        """The cells (n,) as text without blanks around it, "" where one is missing."""
+        """Return the cells (n,) as text without surrounding blanks, "" if missing."""
         kind = self.kind
         if kind in DATES:
             raise InputError(
@@ -148,7 +148,7 @@ class DataColumn:
         return InputError(f"{self._at(row)}: {what}; fill it in")
 
     def _no_numbers(self, texts: TextArray) -> InputError:
-        """Why the column of these cells holds no numbers."""
+        """Return the error for a column of text where numbers are expected."""
         wrong = ~_numeric(texts) & (texts != "")
         row = int(np.argmax(wrong))
         if not wrong.any():
@@ -163,11 +163,11 @@ class DataColumn:
 
 
 def hold_text(columns: Sequence[DataColumn]) -> bool:
-    """Whether the same column of several tables is text, by their types. Where they have none: if
-    half of the cells that are not empty are no numbers, or if there are few different ones and what
-    is no number is there more often than once in each table.
+    """True if the same column of several tables is text, by type. Without types it is text if half
+    of its non-empty cells are not numbers, or if it has few different cells and its non-numeric
+    cells occur more than once in each table.
 
-    Raises InputError where types contradict each other.
+    Raises InputError if types contradict each other.
     """
     filled = [column for column in columns if column.values.notna().any()]
     typed = {column.kind not in NUMBERS: column for column in filled if column.written is None}
@@ -183,11 +183,10 @@ def hold_text(columns: Sequence[DataColumn]) -> bool:
 
 
 def one_kind(columns: Sequence[DataColumn]) -> list[Any]:
-    """The cells (n,) of the same column of several tables: float32, float64 where that cannot tell
-    them apart, or few short texts in all, "" where one is missing.
+    """Return the cells (n,) of the same column of several tables: float32, float64 if float32
+    merges values, or categories as text, "" if missing.
 
-    Raises InputError for dates, for numbers written as text, and for what is too different from row
-    to row to be categories.
+    Raises InputError for dates, for numbers written as text, and for too many different texts.
     """
     if not hold_text(columns):
         rounded = [column.numbers(np.float32) for column in columns]
@@ -214,16 +213,16 @@ def one_kind(columns: Sequence[DataColumn]) -> list[Any]:
 
 
 def are_dates(texts: Iterable[str]) -> bool:
-    """Whether cells that are not empty look like dates, and there are some."""
+    """True if all non-empty cells look like dates, and there are some."""
     filled = [*filter(None, texts)]
     return bool(filled) and all(map(_DATE.match, filled))
 
 
 def float32_offset(cells: FloatArray) -> float | None:
-    """What to subtract from cells (n,), such as times in seconds, so that float32 tells them apart.
+    """Return an offset to subtract from cells (n,), so that float32 keeps their values distinct.
 
-    None where it does so as they are, 0 where nothing helps. It does not where fewer than 90% of
-    the different values of up to 10000 cells are left, for want of digits in their bulk.
+    None if no offset is needed, 0 if no offset helps. Values count as merged if fewer than 90% of
+    the different values of up to 10000 cells remain in float32. Example: times in seconds.
     """
     cells = cells[~np.isnan(cells)]
     cells = cells[:: 1 + len(cells) // 10_000].astype(np.float64)
@@ -240,13 +239,13 @@ def float32_offset(cells: FloatArray) -> float | None:
 
 
 def different_texts(texts: TextArray) -> Counter[str]:
-    """How often each text occurs, the most frequent first, without the missing ones."""
+    """Count each text, most frequent first, without missing cells."""
     counts = Counter(filter(None, texts.tolist()))
     return Counter(dict(sorted(counts.items(), key=lambda one: (-one[1], one[0]))))
 
 
 def _numeric(texts: TextArray) -> BoolArray:
-    """Which cells (n,) read as numbers."""
+    """True for cells (n,) that read as numbers."""
     import pandas as pd
 
     numbers = pd.to_numeric(pd.Series(texts, dtype="str"), errors="coerce")
@@ -254,7 +253,7 @@ def _numeric(texts: TextArray) -> BoolArray:
 
 
 def is_number(text: str) -> bool:
-    """Whether a cell is a number with a decimal point, or a whole one."""
+    """True if a cell is an integer or a number with a decimal point."""
     try:
         float(text)
     except ValueError:
@@ -264,9 +263,9 @@ def is_number(text: str) -> bool:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DataTable:
-    """Columns by name. ``path`` is a file, or the name of an argument of Python.
+    """Columns by name. ``path`` is a file, or the name of an argument in Python.
 
-    ``written`` gives the cells (n,) of a column as the file has them, where cells have no types.
+    ``written`` returns the raw cells (n,) of a column if cells have no types.
     """
 
     path: Path
@@ -279,20 +278,20 @@ class DataTable:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The columns in file order."""
+        """Columns in file order."""
         return tuple(str(name) for name in self.frame.columns)
 
     def column(self, name: str) -> DataColumn:
-        """One column."""
+        """Return one column."""
         written = None if self.written is None else partial(self.written, name)
         return DataColumn(self.frame[name], name, str(self.path), self.place, written)
 
     def numbers(self, name: str, dtype: Any = np.float64, missing: bool = True) -> Any:
-        """One column (n,) as numbers. Raises InputError as ``DataColumn.numbers``."""
+        """Return one column (n,) as numbers. Raises InputError as ``DataColumn.numbers`` does."""
         return self.column(name).numbers(dtype, missing)
 
     def codes(self, name: str, known: Collection[float]) -> FloatArray:
-        """A publisher's column (n,) of labels. Raises InputError for one that is not known."""
+        """Return a publisher's column (n,) of labels. Raises InputError for an unknown label."""
         values: FloatArray = self.numbers(name, missing=False)
         for row in np.flatnonzero(~np.isin(values, [*known])).tolist():
             raise InputError(
@@ -302,14 +301,14 @@ class DataTable:
         return values
 
     def matrix(self, names: Sequence[str]) -> Float32Array:
-        """Several columns as float32 (n, d). Raises InputError for one that is not there."""
+        """Return several columns as float32 (n, d). Raises InputError for a missing column."""
         if lost := [name for name in names if name not in self.names]:
             raise InputError(f"{self.path}, line 1: no column {lost[0]!r}; get the file again")
         return np.column_stack([self.numbers(name, np.float32) for name in names])
 
 
 class UnusableColumnsError(InputError):
-    """Columns that are neither numbers nor categories: ``faults`` by name."""
+    """Error for columns that are neither numbers nor categories; ``faults`` by name."""
 
     def __init__(self, message: str, faults: Mapping[str, str]) -> None:
         super().__init__(message)
@@ -317,9 +316,9 @@ class UnusableColumnsError(InputError):
 
 
 def read_features(tables: Sequence[DataTable], names: Sequence[str]) -> list[pd.DataFrame]:
-    """The same columns of several tables as float32, or as text in all where they hold text.
+    """Return the same columns of several tables as float32, or as text in all tables.
 
-    Raises UnusableColumnsError naming all columns that cannot be used, and why.
+    Raises UnusableColumnsError with all unusable columns and the reasons.
     """
     import pandas as pd
 
@@ -333,11 +332,11 @@ def read_features(tables: Sequence[DataTable], names: Sequence[str]) -> list[pd.
         except InputError as error:
             faults[name] = str(error)
     if faults:
-        alike: dict[str, list[str]] = {}  # columns by the remedy, with which a message ends
+        alike: dict[str, list[str]] = {}  # columns by remedy, the end of a message
         for name, fault in faults.items():
             alike.setdefault(fault.rpartition(": ")[2], []).append(name)
         shown = [
-            faults[first] + (f" (likewise {', '.join(map(repr, rest[:SHOWN]))})" if rest else "")
+            faults[first] + (f" (also {', '.join(map(repr, rest[:SHOWN]))})" if rest else "")
             for first, *rest in [*alike.values()][:SHOWN]
         ]
         shown[1:] = [fault.removeprefix(f"{tables[0].path}, ") for fault in shown[1:]]
@@ -350,11 +349,11 @@ def read_features(tables: Sequence[DataTable], names: Sequence[str]) -> list[pd.
 def read_table(
     path: str | Path, format: str = "", text: Collection[str] = (), as_text: bool = False
 ) -> DataTable:
-    """A CSV file with a header (separator comma, semicolon or tab), or a Parquet file.
+    """Read a CSV file with a header (separator comma, semicolon or tab), or a Parquet file.
 
-    ``format`` ("csv", "parquet") or else the suffix decides. Cells of the columns ``text`` (in any
-    case), or of all columns of a CSV file, stay as they are written. A CSV file takes up to 20
-    times its size in memory, and 2 KiB for each column.
+    ``format`` ("csv", "parquet") decides, by default the suffix. Cells of the columns ``text`` (in
+    any case), or of all columns of a CSV file, stay unparsed. A CSV file takes up to 20 times its
+    size in memory, and 2 KiB for each column.
     """
     path = Path(path)
     if format == "parquet" or (not format and path.suffix.lower() in (".parquet", ".pq")):
@@ -379,7 +378,7 @@ def read_table(
     if not len(frame):
         raise InputError(f"{path}: no rows below the header; get the file again or name another")
     if frame.shape[1] != len(names):
-        raise InputError(f"{path}, line 1: not the header of what is below; save it as CSV again")
+        raise InputError(f"{path}, line 1: not the header of the rows below; save it as CSV again")
     if _is_data(names, frame):
         raise InputError(
             f"{path}, line 1: no header: {', '.join(names):.60} looks like a row; begin the file "
@@ -387,7 +386,7 @@ def read_table(
         )
     _refuse_repeated(path, names)
     frame.columns = names
-    if b'"' not in raw:  # the reader fills rows up; in quotes a separator is no end of a cell
+    if b'"' not in raw:  # the reader pads rows; a quoted separator does not end a cell
         for number, line in enumerate(BytesIO(raw), start=1):
             cells = line.count(separator.encode()) + 1
             if cells < len(names) and line.strip(b" \t\n"):
@@ -405,8 +404,8 @@ def read_table(
 
 
 def _below_comments(raw: bytes) -> bytes:
-    """Blank lines in place of those that begin with ``#`` above the header. The last of them is the
-    header itself where a number stands below it."""
+    """Blank out lines above the header that begin with ``#``. The last of them is the header if a
+    number follows below it."""
     found = _COMMENTS.match(raw)
     end = found.end() if found else 0
     below = raw[end : raw.find(b"\n", end)].decode("utf-8", "replace")
@@ -416,8 +415,8 @@ def _below_comments(raw: bytes) -> bytes:
 
 
 def _fits(lines: Sequence[str], separator: str) -> tuple[int, int, bool]:
-    """How well a separator fits the first lines: how many have as many cells as the header, and how
-    many cells that are. Of equals a comma comes last, as it may be one of decimals."""
+    """Return a separator's fit to the first lines: the lines with as many cells as the header, the
+    number of its cells, and False for a comma, which may be a decimal mark."""
     try:
         counts = [len(cells) for cells in csv.reader(lines, delimiter=separator)]
     except csv.Error:
@@ -427,8 +426,8 @@ def _fits(lines: Sequence[str], separator: str) -> tuple[int, int, bool]:
 
 
 def _is_data(names: Sequence[str], frame: pd.DataFrame) -> bool:
-    """Whether what should be the header is a row: numbers stand over all columns of numbers, and
-    over those of text one of its texts, unless there are decimals among the numbers."""
+    """True if the supposed header is a row: it has numbers above all columns of numbers, and unless
+    some are decimals, known texts above columns of text."""
     kinds = [dtype.kind in "biuf" for dtype in frame.dtypes]
     numbers = [name for name, numeric in zip(names, kinds, strict=True) if numeric]
     if not all(is_number(name) or name in MISSING for name in numbers):
@@ -449,11 +448,11 @@ def read_matrix(
     text: Sequence[int] = (),
     missing: bool = False,
 ) -> DataTable:
-    """A publisher's file of ``columns`` cells a line without a header, columns named "1", "2", ...
+    """Read a publisher's file without a header; its ``columns`` are named "1", "2", ...
 
-    ``rows``: how many there are, where that is known; the first ``skip`` lines are none.
-    ``separator`` "" means white space. The columns in ``text`` (from 0) may hold text,
-    and with ``missing`` cells may be missing. Raises InputError where the file is another.
+    ``rows``: their number, if known. The first ``skip`` lines are ignored. ``separator`` "" means
+    white space. Columns in ``text`` (from 0) may hold text; with ``missing``, cells may be missing.
+    Raises InputError if the file does not match.
     """
     path = Path(path)
     raw = _unix_lines(path)
@@ -474,7 +473,7 @@ def read_matrix(
 
 
 def _parquet(path: Path) -> pd.DataFrame:
-    """The columns of a file, without those that pandas kept an index in."""
+    """Return the columns of a file, except those in which pandas stored an index."""
     if not path.is_file():
         raise InputError(f"{path}: no such file; check the name")
     try:
@@ -493,7 +492,7 @@ def _parquet(path: Path) -> pd.DataFrame:
                     "row; write the file without it"
                 )
         frame: pd.DataFrame = found.to_pandas(ignore_metadata=True)
-        # pandas writes an index that is no range as a column, and says so in its notes
+        # pandas writes an index that is not a range as a column, and records it in the metadata
         index = (found.schema.pandas_metadata or {}).get("index_columns", [])
     except (pa.ArrowException, OSError, ValueError) as error:
         reason = str(error).strip().partition("\n")[0][:200]
@@ -505,13 +504,13 @@ def _parquet(path: Path) -> pd.DataFrame:
 
 
 def _unix_lines(path: Path) -> bytes:
-    """Content without a byte order mark, and with bare carriage returns, as old spreadsheets end
-    lines, replaced."""
+    """Read a file without its byte order mark, with bare carriage returns (line ends of old
+    spreadsheets) replaced."""
     return read_bytes(path).removeprefix(BOM_UTF8).replace(b"\r\n", b"\n").replace(b"\r", b"\n")
 
 
 def _lines_of_rows(path: Path, raw: bytes, header: int, separator: str) -> Callable[[int], str]:
-    """The function from a row (from 0) to its file and line."""
+    """Return a function that turns a row number (from 0) into its file and line."""
 
     @cache
     def lines() -> list[int]:
@@ -523,7 +522,8 @@ def _lines_of_rows(path: Path, raw: bytes, header: int, separator: str) -> Calla
 
 
 def exact_floats() -> dict[str, str]:
-    """The option by which pandas rounds to the nearest number; newer ones do, and refuse it."""
+    """Return pandas' option to round to the nearest number; newer versions always do and reject
+    it."""
     import pandas as pd
 
     major, minor = (int(part) for part in pd.__version__.split(".")[:2])
@@ -534,7 +534,7 @@ def _csv(path: Path, raw: bytes, **options: Any) -> pd.DataFrame:
     import pandas as pd
 
     try:
-        with warnings.catch_warnings():  # a line of more cells than the header would lose them
+        with warnings.catch_warnings():  # cells beyond the header would be lost
             warnings.simplefilter("error", pd.errors.ParserWarning)
             return pd.read_csv(
                 BytesIO(raw),
@@ -545,7 +545,7 @@ def _csv(path: Path, raw: bytes, **options: Any) -> pd.DataFrame:
                 **exact_floats(),
             )
     except UnicodeDecodeError:
-        read_text(path)  # refuses it with the line; the table reader counts from inside the file
+        read_text(path)  # raises with the line; the table reader counts from inside the file
         raise
     except (ValueError, pd.errors.ParserError, pd.errors.ParserWarning) as error:
         reason = " ".join(str(error).replace("Error tokenizing data. C error: ", "").split())

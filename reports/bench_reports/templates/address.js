@@ -1,10 +1,10 @@
-// The state of the page as its address keeps it.
+// The state of the page in its address.
 
 function addressOf(data, { state, last, set, view }) {
   const flags = { linear: "axis", whole: "range", bands: "bands" };
   let later = 0;
   function write() {
-    clearTimeout(later); // of an earlier state
+    clearTimeout(later); // from an earlier state
     const words = new URLSearchParams();
     const put = (name, value, usual) => { if (value !== usual) words.set(name, value); };
     put("data", set().name, data.sets[data.open].name);

@@ -1,4 +1,4 @@
-// What stands at a budget: ranking, sentences, tables to take away.
+// The content at a budget: ranking, sentences, tables to download.
 
 const percent = (share) => `${Number((100 * share).toPrecision(3))}%`;
 const listed = (names, most = 3) => {
@@ -62,7 +62,7 @@ function story(data, set, view, place) {
     ? ` (${percent(data.shares[place])} of ${set.reference}'s best)` : "";
   const rowsMeant = { mean: "", p95: " for 95% of rows", cap: " for every row" }[view.kind];
   const when = place < data.shares.length ? `Within a budget of ${cost(limit)}${rowsMeant}${share}` : "Without a limit";
-  if (!rows.length) return `${when} no learner can predict anything.`;
+  if (!rows.length) return `${when} no learner can predict.`;
   const name = (row) => data.learners[row.l][0];
   const base = nothingBeats(view, rows);
   const bases = rows.filter((row) => base && row.baseline && row.quality === base.quality).map((row) => data.learners[row.l][0]);
@@ -73,7 +73,7 @@ function story(data, set, view, place) {
   const next = others.find((row) => row.tier > 1) ?? others[0];
   if (next) {
     const gap = Math.abs(top.quality - next.quality);
-    if (!top.tier) text += ` ${name(next)} is next, ${quality(gap)} behind; how certain that is was not measured.`;
+    if (!top.tier) text += ` ${name(next)} is next, ${quality(gap)} behind; the uncertainty was not measured.`;
     else {
       if (level.length) text += ` ${ties(level.map(name))}`;
       const sure = `(significant at ${data.level})`;

@@ -2,8 +2,8 @@
 // The chart of one view: curves, bands, labels at line ends. A mean cost between two points mixes them, so that curves
 // are lines between points; under other budgets they are steps.
 //
-// A curve has the place of its learner (l), budgets (x) and qualities (y) of its steps, and where they are known
-// costs (c), costs of 95% of rows (p), features (f) and settings (s); "sure" has for each place of the slider
+// A curve has the index of its learner (l), budgets (x) and qualities (y) of its steps, and if known
+// costs (c), costs of 95% of rows (p), features (f) and settings (s); "sure" has for each position of the slider
 // [low, high, tier, first rank, last rank], or 0.
 
 const GREY = "#57606a";
@@ -12,8 +12,8 @@ const MARKS = ["●", "■", "◆", "▲", "✚", "✖", "★", "▼"];
 const GAP = 14;
 const AXIS = {
   mean: "budget: mean cost per row",
-  p95: "budget: what 95% of rows may cost",
-  cap: "budget: what any row may cost",
+  p95: "budget: cost of 95% of rows",
+  cap: "budget: cost of every row",
 };
 
 const esc = (text) => String(text).replace(/[&<>"']/g, (c) => `&#${c.charCodeAt(0)};`);
@@ -81,7 +81,7 @@ function axes(data, view, options) {
   const drawn = (methods.length ? methods : view.curves).filter((c) => !options.hidden?.has(c.l));
   const used = drawn.length ? drawn : view.curves;
   const sign = view.higher ? 1 : -1;
-  const paid = used.flatMap((c) => c.y.filter((_, i) => c.x[i] > 0 || c.x.length === 1)); // the constant would flatten all
+  const paid = used.flatMap((c) => c.y.filter((_, i) => c.x[i] > 0 || c.x.length === 1)); // the constant would flatten all curves
   const good = paid.map((y) => sign * y).sort((a, b) => a - b);
   const ahead = used.reduce((a, b) => (sign * b.y.at(-1) > sign * a.y.at(-1) ? b : a));
   const [low, high] = ahead.sure?.at(-1) || [];
@@ -192,7 +192,7 @@ function band(data, ax, view, curve, kind) {
   return `<polygon data-band="${curve.l}" fill="${kind.colour}" fill-opacity=".14" class="${kind.css}" points="${upper.join(" ")} ${lower.join(" ")}"/>`;
 }
 
-const BEND = 6; // pixels from which on the bend of a line can be seen, where the axis is logarithmic
+const BEND = 6; // length in pixels above which the bend of a line is visible on a logarithmic axis
 
 function curveLine(ax, view, curve, kind, mini) {
   const row = (v) => clamp(ax.down(v), ax.margin.top, ax.bottom);

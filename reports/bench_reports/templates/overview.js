@@ -9,7 +9,7 @@ function overviewOf(data, { state, numbers, sets, viewIn }) {
     overview.style.tableLayout = "fixed";
     for (const tr of overview.querySelector("tbody").rows) cells.set(Number(tr.dataset.l), tr);
   }
-  const FIRST = 10; // rows of the table of ranks that are shown at once
+  const FIRST = 10; // rows of the table of ranks shown at first
   const every = $("f-all");
   if (overview && cells.size > FIRST + 2) {
     const turn = () => {

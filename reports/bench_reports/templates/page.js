@@ -1,4 +1,4 @@
-// The page: its state, which the address keeps, and what is clicked.
+// The page: its state, kept in the address, and its events.
 const root = document.documentElement;
 const $ = (id) => document.getElementById(id);
 

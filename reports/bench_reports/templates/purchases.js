@@ -1,4 +1,4 @@
-// Pictures of what is bought along the trade-off, and of the stages that rows go through.
+// Charts of purchases along the trade-off, and of the stages that rows pass.
 //
 // A step has its budget (x), by group of prices the percentage of rows that buy (g), how many sensors are bought for
 // every row, for some and never with the places of the first of them (for some rows also percentages), of stages
@@ -19,7 +19,7 @@ function stagesSvg(stages, width) {
   const chain = stages.every(([parent], k) => parent === k - 1);
   const depth = [];
   stages.forEach(([parent], k) => { depth[k] = parent < 0 || chain ? 0 : depth[parent] + 1; });
-  const every = chain ? Math.ceil(stages.length / 16) : 1; // of a long chain some
+  const every = chain ? Math.ceil(stages.length / 16) : 1; // only some of a long chain
   const shown = [...stages.keys()].filter((k) => k % every === 0 || k === stages.length - 1);
   const left = chain ? 64 : 110 + 12 * Math.max(...depth);
   const name = (k) => `stage ${k + 1}${chain || stages[k][0] < 0 ? "" : ` after ${stages[k][0] + 1}`}`;
@@ -56,7 +56,7 @@ function boughtHtml(set, step) {
     const shown = named.map((k, i) => esc(set.bought.names[k]) + (percent ? ` (${percent[i]}%)` : "")).join(", ");
     return `${sensors(count)}${count ? `: ${shown}` : ""}${count > named.length ? ` and ${count - named.length} more` : ""}`;
   };
-  const saved = step.never[0] ? ` Never buying these saves ${cost(step.saved)}${unit} a row.` : "";
+  const saved = step.never[0] ? ` Not buying these saves ${cost(step.saved)}${unit} per row.` : "";
   return `<dl><dt>for every row</dt><dd>${list(step.every)}</dd>`
     + `<dt>for some rows</dt><dd>${list(step.some)}</dd>`
     + `<dt>never</dt><dd>${list(step.never)}.${saved}</dd></dl>`;
@@ -70,18 +70,18 @@ function drawPurchases(place, data, set, shown, limit, leader) {
   const chosen = [place.dataset.l, leader].find((l) => of[l]) ?? Object.keys(of)[0];
   const steps = of[chosen];
   const curve = set.views[0].curves.find((c) => c.l === Number(chosen));
-  const alone = steps.length === 1 && curve.x.length > 1; // of many learners most are shown at their best only
-  const next = steps.findIndex((step) => step.x >= limit); // of two points that a budget mixes the costlier one
+  const alone = steps.length === 1 && curve.x.length > 1; // with many learners most are shown only at their best
+  const next = steps.findIndex((step) => step.x >= limit); // the costlier of two mixed points
   const at = alone ? 0 : next < 0 ? steps.length - 1 : next;
   const width = Math.min(Math.max(300, place.clientWidth || 600), 540);
   const names = Object.keys(of).map((l) => `<option value="${l}"${l === String(chosen) ? " selected" : ""}>${esc(data.learners[l][0])}</option>`);
   const list = set.bought.groups.map((title, g) => `<li><span class="t k${g}" aria-hidden="true">${MARKS[g]}</span> ${esc(title)}: ${steps[at].g[g]}% of rows</li>`);
   const when = alone ? "Share of rows that buy a sensor at its best point; this page follows the best learners along budgets, bench features all:" : "Share of rows that buy a sensor at the point of this budget, the costlier one where it mixes two:";
   const stages = steps[at]?.stages;
-  const drawn = !stages ? "" : "<div><p>Stages at that point: rows that get there, and what the way may buy (first repeat).</p>"
+  const drawn = !stages ? "" : "<div><p>Stages at that point: share of rows that reach each, and sensors bought up to it (first repeat).</p>"
     + `<div class="scroll" role="region" tabindex="0" aria-label="Stages">${stagesSvg(stages, width)}</div></div>`;
   const order = steps[at]?.order;
-  const inOrder = !order ? "" : "<div><p>Steps in which rows buy at that point, the first purchase on the left, darker where more rows buy; their share and mean step.</p>"
+  const inOrder = !order ? "" : "<div><p>Order of purchases at that point: first step on the left, darker if more rows buy; share of rows and mean step.</p>"
     + `<div class="scroll" role="region" tabindex="0" aria-label="Order of purchases">${orderSvg(set.bought.names, order, width)}</div></div>`;
   const box = place.querySelector(".answer");
   const focused = document.activeElement === box.querySelector("select");

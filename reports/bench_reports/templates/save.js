@@ -1,4 +1,4 @@
-// Files to take away: chart and ranking as they are shown.
+// Downloads: chart and ranking as displayed.
 
 function savingOf(data, { state, set, view }, options) {
   const fileName = () => [data.run, set().name, view().metric, view().kind].map((w) => w.replace(/[^\w.@-]+/g, "_")).join("-");
@@ -35,7 +35,7 @@ function savingOf(data, { state, set, view }, options) {
 
 function copy(button) {
   getSelection().selectAllChildren($(button.dataset.copy));
-  document.execCommand("copy"); // unlike navigator.clipboard also of a page from a disk
+  document.execCommand("copy"); // unlike navigator.clipboard, also works for local files
   button.textContent = "copied";
   setTimeout(() => { button.textContent = "copy"; }, 2000);
 }

@@ -1,4 +1,4 @@
-// Tables: where one beats another, curves as numbers, sorting.
+// Tables: comparison of two learners, curves as numbers, sorting.
 
 /** Where learner a beats learner b: at the budget, and unit by unit both at their best. */
 function versusHtml(data, view, pairs, a, b, place, name) {
@@ -10,7 +10,7 @@ function versusHtml(data, view, pairs, a, b, place, name) {
     const [x, y] = i < j ? won : [won[1], won[0]];
     return `better on <b>${x}%</b> of ${pairs.units}, worse on <b>${y}%</b>, level on ${Math.max(0, 100 - x - y)}%`;
   };
-  const first = pairs.first; // of these it is known within budgets, and by thirds
+  const first = pairs.first; // only for these known within budgets and by thirds
   const pair = high < first ? low * first - (low * (low + 1)) / 2 + high - low - 1 : -1;
   const both = [a, b].every((l) => ranking(data, view, place).some((row) => row.l === l && row.at >= 0));
   const here = pair >= 0 && both && place < data.shares.length ? ` There ${esc(data.learners[a][0])} is ${counted(pairs.within[pair][place])}.` : "";
@@ -45,7 +45,7 @@ function atBudget(data, view, place, a, b, set) {
   const names = [a, b].map((l) => data.learners[l][0]);
   const when = Number.isFinite(limit) ? `Within a budget of ${cost(limit)}` : "Without a limit";
   const none = [one, other].map((row, k) => (row && row.at >= 0 ? "" : names[k])).filter(Boolean);
-  if (none.length) return esc(`${when} ${none.join(" and ")} can predict nothing.`);
+  if (none.length) return esc(`${when} ${none.join(" and ")} cannot predict.`);
   const range = (row) => (row.tier ? ` (${quality(row.low)} to ${quality(row.high)})` : "");
   const gain = (view.higher ? 1 : -1) * (one.quality - other.quality);
   const word = gain === 0 ? "they are level" : `${names[gain > 0 ? 0 : 1]} is ${quality(Math.abs(gain))} better`;
@@ -65,7 +65,7 @@ function areasHtml(data, set) {
   const rows = Object.entries(set.areas).sort(([, a], [, b]) => (higher ? b[0] - a[0] : a[0] - b[0]));
   const range = (low, high) => ((low ?? null) === null ? "-" : `${quality(low)} to ${quality(high)}`);
   const cells = ([area, low, high, regret, least, most]) => [quality(area), range(low, high), quality(regret), range(least, most)];
-  const caption = `area: mean ${metric} over all budgets, on a logarithmic scale of cost; regret: what a curve lacks to the best learner at each budget`;
+  const caption = `area: mean ${metric} over all budgets, on a logarithmic scale of cost; regret: mean distance of a curve to the best learner at each budget`;
   const made = rows.map(([l, numbers]) => [data.learners[l][0], cells(numbers)]);
   return rows.length ? tableHtml(caption, ["area", `${data.level} interval`, "regret", `${data.level} interval`], made) : "";
 }
@@ -111,7 +111,7 @@ function sortRows(table, sort) {
   if (rows.some((tr, i) => body.rows[i] !== tr)) body.append(...rows);
 }
 
-for (const table of document.querySelectorAll("table.stacks")) { // names of columns, for phones
+for (const table of document.querySelectorAll("table.stacks")) { // column names, for phones
   const names = [...table.tHead.rows[0].cells].map((cell) => cell.textContent.trim());
   for (const tr of table.tBodies[0].rows) [...tr.cells].forEach((cell, i) => { cell.dataset.name = names[i]; });
 }

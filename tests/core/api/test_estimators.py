@@ -289,7 +289,7 @@ def test_a_fitted_estimator_survives_pickle_and_clone():
         ({"budget_kind": "most"}, "budget_kind must be mean, p95 or cap"),
         ({"learner": "cegbb"}, "unknown learner 'cegbb': did you mean cegb?"),
         ({"learner": 3}, "learner must be a name or an instance"),
-        ({"learner": Prefix(), "parameters": {"a": 1}}, "parameters are those of a learner given"),
+        ({"learner": Prefix(), "parameters": {"a": 1}}, "parameters need a learner given by name"),
         ({"parameters": {"tree": 1}}, "unknown parameter 'tree'"),
         ({"costs": [1, 2]}, "costs: feature 'x2' has no cost"),
         ({"metric": "acc"}, "unknown metric 'acc'"),
@@ -307,7 +307,7 @@ def test_what_cannot_be_used_is_a_value_error_of_one_line(options, message):
 def test_tasks_that_a_learner_cannot_do_are_refused():
     with pytest.raises(ValueError, match="does binary, ranking, regression, not multiclass"):
         BudgetedClassifier(Prefix()).fit(X, np.arange(N) % 3)
-    with pytest.raises(ValueError, match="y holds grades, which are from 0"):
+    with pytest.raises(ValueError, match="y holds grades, which must be from 0"):
         BudgetedRanker(**FAST).fit(X, SIGNAL)
 
 

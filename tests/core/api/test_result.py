@@ -149,7 +149,7 @@ def test_a_finished_run_is_loaded_from_its_store(result):
         (lambda r: r.features("toy"), "unknown learner of this run 'toy'"),
         (lambda r: r.features(5), "unknown learner of this run 5: known: "),
         (lambda r: r.compare("toy-prefix"), "compare needs two learners"),
-        (lambda r: r.best([1, 2]), "budget: give one here, as 1; at() takes several"),
+        (lambda r: r.best([1, 2]), "budget: give one here, such as 1; at() takes several"),
         (lambda r: r.best(5, kind="median"), "unknown kind 'median'"),
         (lambda r: r.best(5, kind="cap"), "measure it with run(..., caps=...)"),
     ],
@@ -170,7 +170,7 @@ def test_several_data_sets_are_asked_for_by_name(home):
     )
     assert list(result.board()["dataset"]) == ["toy-rank", "toy-binary"]
     assert "dataset" not in result.board("toy-rank")
-    with pytest.raises(UsageError, match="several data sets: say dataset='toy-rank' or another"):
+    with pytest.raises(UsageError, match="several data sets: give dataset='toy-rank' or another"):
         result.best(5)
 
 

@@ -156,5 +156,5 @@ def test_costs_name_transformers_that_are_there(store):
     with pytest.raises(InputError, match="costs: feature 'place' has no cost"):
         bench_core.run(frame, y, transformer=columns(), costs=costs, store=store, **HOW)
     apart = pd.DataFrame({"a__1": [0.0, 1.0] * 30, "b": [1.0, 0.0] * 30, "a__2": [0.5] * 60})
-    with pytest.raises(UsageError, match="columns of 'a' stand apart"):
+    with pytest.raises(UsageError, match="columns of 'a' are not adjacent"):
         request_of({"costs": {"a": 1, "b": 2}}, apart, [0, 1, 1] * 20)

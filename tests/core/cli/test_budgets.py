@@ -123,7 +123,7 @@ def test_compare_takes_several_budgets_of_a_kind(bench, material):
         (("best", "-b", "nan"), "--budget: budget 'nan' is not a cost"),
         (("best", "-b", "p90 3"), "--budget: budget 'p90 3': unknown kind 'p90': did you mean p95"),
         (("best", "-b", "3", "--budget-kind", "max"), "--budget-kind"),
-        (("features", "-b", "1,2"), "--budget 1,2: write one budget here, as 1"),
+        (("features", "-b", "1,2"), "--budget 1,2: give one budget here, such as 1"),
         (("report", "-b", "-1"), "--budget: budget '-1' is not a cost"),
         (("compare", "toy", "gbrt", "-b", "1;2"), "--budget: budget '1;2' is not a cost"),
         (("run", *QUICK, "--caps", "0"), "'--caps': '0' is not a cap: write numbers > 0, as 10"),

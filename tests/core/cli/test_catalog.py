@@ -104,7 +104,7 @@ def test_data_sets_are_listed_with_whether_their_files_are_there(bench, tmp_path
     found = {line[0]: line[3] for line in lines}
     names = ("data set", "letters", "pima", "digits", "yahoo-sim", "forest")
     assert [found[name] for name in names] == [
-        "files", "present", "absent", "none needed", "generated", "twice there",
+        "files", "present", "absent", "none needed", "generated", "ambiguous",
     ]  # fmt: skip
     assert str(tmp_path) in ended.err
     assert bench("list", "datasets", "--quiet").err == ""
@@ -117,7 +117,7 @@ def test_a_data_set_that_raises_does_not_hide_the_others(bench, monkeypatch):
     monkeypatch.setattr(Forest, "complete", complete)
     ended = bench("list", "datasets", "--data-dir", ".")
     assert ended.status == 0
-    assert re.search(r"^forest .*  cannot tell  ", ended.out, flags=re.M)
+    assert re.search(r"^forest .*  unknown  ", ended.out, flags=re.M)
     assert re.search(r"^letters .*  absent  ", ended.out, flags=re.M)
 
 
@@ -142,15 +142,15 @@ def test_an_unknown_data_set_names_the_file_that_could_not_be_read(bench, tmp_pa
 
 def test_absent_files_of_a_data_set_name_the_command_that_gets_them(bench, tmp_path):
     said = bench("run", "--data", "letters", "--data-dir", ".").err
-    assert "no file letter-recognition.data; say 'bench data fetch letters', or name" in said
-    assert "'bench show pima' says where" in bench("run", "--data", "pima", "--data-dir", ".").err
+    assert "no file letter-recognition.data; run 'bench data fetch letters', or name" in said
+    assert "'bench show pima' shows where" in bench("run", "--data", "pima", "--data-dir", ".").err
     assert "bench data fetch letters" in bench("run", "--suite", "letters", "--data-dir", ".").err
 
 
 def test_show_says_how_to_get_files_that_only_a_person_can_get(bench, tmp_path):
     shown = bench("show", "yahoo", "--data-dir", str(tmp_path), "--kind", "dataset").out
     assert "fetch" not in shown
-    assert shown.rstrip().endswith("(a licence) and say 'bench data import yahoo FOLDER'")
+    assert shown.rstrip().endswith("(a licence) and run 'bench data import yahoo FOLDER'")
 
 
 def test_show_of_a_name_that_two_kinds_share_shows_both_or_the_one_asked_for(bench):

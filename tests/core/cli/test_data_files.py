@@ -62,7 +62,7 @@ def test_fetched_files_are_there_whole_and_nothing_else_is(data):
 
 def test_what_is_there_is_not_fetched_again_unless_asked(data, offer):
     data("fetch", "pairs")
-    assert "already there" in data("fetch", "pairs").err
+    assert "already present" in data("fetch", "pairs").err
     assert len(offer.asked) == 1
     assert data("fetch", "pairs", "--again").status == 0
     assert len(offer.asked) == 2
@@ -164,7 +164,7 @@ def test_a_file_damaged_later_is_found(data):
     ended = data("verify", "pairs")
     assert ended.status == 2
     assert "4/4/3 rows instead of 4/4/2" in ended.err
-    assert ended.err.rstrip().endswith("; say 'bench data fetch pairs --again'")
+    assert ended.err.rstrip().endswith("; run 'bench data fetch pairs --again'")
 
 
 def test_verifying_all_looks_at_what_is_there(data):

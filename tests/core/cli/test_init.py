@@ -1,4 +1,4 @@
-"""``bench init``: a file described once, for every verb in its folder."""
+"""``bench init``: describe a data file once for all verbs in its folder."""
 
 import tomllib
 from pathlib import Path
@@ -80,7 +80,7 @@ def test_of_several_one_is_named(loans, bench):
 @pytest.mark.parametrize(
     ("words", "line"),
     [
-        (("loans.csv",), "datasets.toml: [loans] is there already: edit it, or give --name"),
+        (("loans.csv",), "datasets.toml: [loans] exists already: edit it, or give --name"),
         (("loans.csv", "--name", "letters"), "'letters' is the name of another data set"),
         (
             ("loans.csv", "--name", "b", "--label", "outcom"),

@@ -31,7 +31,7 @@ def test_a_plan_is_done_in_pieces_and_merged(bench, tmp_path):
 
     merged = bench("merge", "jobs/1.db", "jobs/2.db", "jobs/3.db", "--store", "own.db")
     assert (merged.status, merged.out) == (0, "")
-    assert "2 finished trials and 2 fits that it had not" in merged.err
+    assert "2 finished trials and 2 fits added" in merged.err
     assert "3 of 3 trials" in merged.err
     again = bench("merge", "jobs/3.db", "jobs/1.db", "--store", "own.db")
     assert "0 finished trials and 0 fits" in again.err

@@ -47,8 +47,8 @@ def test_quiet_leaves_stderr_empty(bench, material):
 
 def test_the_same_command_again_does_nothing_anew(done, bench):
     again = bench("run", *ONE)
-    assert "0 jobs to do, 1 of 1 trials are there already" in again.err
-    assert "1 ok (1 of them from before)" in again.err
+    assert "0 jobs to do, 1 of 1 trials already finished" in again.err
+    assert "1 ok (1 reused)" in again.err
 
 
 def test_the_run_can_be_written_as_a_page_at_once(bench, material):
@@ -114,7 +114,7 @@ def test_best_names_the_winner_within_the_budget_and_how_to_train_it(done, bench
         "--learners toy --plugin mine"
     )
     again = bench(*command.split()[1:])
-    assert "1 of 1 trials are there already" in again.err
+    assert "1 of 1 trials already finished" in again.err
 
 
 def test_best_repeats_parameters_that_are_not_the_default(bench, material):
@@ -200,7 +200,7 @@ def test_last_is_a_near_match_of_a_run_and_best_writes_only_text(done, bench):
     for name in ("best.json", "best.html", "best.tex"):
         ended = bench("best", "-p", "mine", "--budget", "10", "-o", name)
         assert ended.status == 2
-        assert f"{name}: this is written as plain text (.txt)" in ended.err
+        assert f"{name}: the output is plain text (.txt)" in ended.err
     assert bench("best", "-p", "mine", "--budget", "10", "-o", "best.txt").status == 0
 
 
@@ -338,7 +338,7 @@ def test_a_repriced_run_is_reused_audited_and_listed(both_done, bench):
     again = ("reprice", "1", "--costs", "together.json", "-p", "mine", "--executor", "inline")
     first = bench(*again)
     assert (first.status, "2 ok in" in first.err) == (0, True)
-    assert "2 ok (2 of them from before)" in bench(*again).err
+    assert "2 ok (2 reused)" in bench(*again).err
     audit = bench("audit", "-p", "mine", "--executor", "inline")
     assert (audit.status, "2 verified" in audit.out) == (0, True)
     listed = bench("list", "runs").out
@@ -457,7 +457,7 @@ def test_where_nothing_recorded_differs_the_learner_is_blamed(bench, row):
     change("UPDATE point SET auc = 0.123 WHERE split = 'test'")
     again = bench("rerun", row["trial"], "-p", "mine", "--no-progress")
     assert again.status == 1
-    assert again.out.endswith("the learner itself is not repeatable\n")
+    assert again.out.endswith("the learner is not deterministic\n")
 
 
 @pytest.mark.parametrize(

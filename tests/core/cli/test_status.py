@@ -14,7 +14,7 @@ MISTAKES = [
     (["show", "gbrtt"], "did you mean gbrt"),
     (["run", "--sede", "3"], "--seed"),
     (["-q", "run"], "options come after the verb"),
-    (["run", "--budget", "10"], "budgets are asked of a finished run (bench best --budget 10)"),
+    (["run", "--budget", "10"], "budgets apply to a finished run (bench best --budget 10)"),
     (["run", "--timeout", "3x"], "10m"),
     (["run", "--memory", "lots"], "4GiB"),
     (["run", "--seeds", "5-2"], "0-2"),
@@ -133,8 +133,8 @@ def test_looking_things_up_leaves_stderr_empty(shell):
 
 def test_memory_that_is_not_there_ends_in_one_line(bench, monkeypatch):
     for said, expected in (
-        ("Unable to allocate 11.1 GiB", "error: out of memory (Unable to allocate 11.1 GiB): give"),
-        ("", "error: out of memory: give fewer rows or columns"),
+        ("Unable to allocate 11.1 GiB", "error: out of memory (Unable to allocate 11.1 GiB): use"),
+        ("", "error: out of memory: use fewer rows or columns"),
     ):
 
         def fail(arguments, said=said):

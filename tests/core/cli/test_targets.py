@@ -150,15 +150,15 @@ def test_python_asks_in_the_same_words(points, bench):
     )
     with pytest.raises(UsageError, match=r"^keep: '1\.5' is not a share: write 99% or 0\.99"):
         result.best(keep=1.5)
-    with pytest.raises(UsageError, match=r"^budget and keep: give one of them"):
+    with pytest.raises(UsageError, match=r"^budget and keep: give only one of them"):
         result.features(budget=3, keep=0.9)
     with pytest.raises(UsageError, match=r"no point of toy reaches accuracy 2 on validation \(0\."):
         result.features("toy", quality=2)
 
 
 WRONG = {
-    ("best", "--keep", "99%", "--budget", "3"): "--budget and --keep: give one of them",
-    ("best", "--keep", "1", "--quality", "1"): "--keep and --quality: give one of them",
+    ("best", "--keep", "99%", "--budget", "3"): "--budget and --keep: give only one of them",
+    ("best", "--keep", "1", "--quality", "1"): "--keep and --quality: give only one of them",
     ("features", "--keep", "99"): "--keep: '99' is not a share: write 99% or 0.99",
     ("compare", "toy", "gbrt", "--keep", "0%"): "--keep: '0%' is not a share",
     ("compare", "toy", "gbrt", "--quality", "2"): "no result of toy and gbrt at accuracy 2",

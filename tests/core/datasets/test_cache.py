@@ -201,7 +201,7 @@ def swap(path):
 def test_damage_is_noticed_and_mended(damage, folder):
     path, _ = entry(folder)
     DAMAGE[damage](path)
-    with pytest.raises(InputError, match="run again to rebuild it"):
+    with pytest.raises(InputError, match="run again to rebuild them"):
         open_prepared(path)
     again, splits = entry(folder)
     assert again == path
@@ -218,7 +218,7 @@ def test_one_byte_that_differs_is_found_and_the_data_are_made_again(name, folder
     raw = file.read_bytes()
     file.write_bytes(raw[:-1] + bytes([raw[-1] ^ 1]))
     entry(folder)  # opening it does not read it all
-    with pytest.raises(InputError, match=r"another fingerprint.*prepares them again"):
+    with pytest.raises(InputError, match=r"differ from their fingerprint.*rebuild them"):
         check_prepared(path)
     assert_same(entry(folder)[1], made(1.0))
     check_prepared(path)

@@ -113,7 +113,7 @@ def test_columns_that_number_the_rows_are_left_out_unless_kept(tmp_path):
     path.write_text("the id,mixed,few,y\n" + rows)
     splits = prepared(path)
     assert splits.feature_names == ("few",)
-    what = "column 'the id' numbers the rows, so it is left out: --keep-column 'the id' keeps it"
+    what = "column 'the id' numbers the rows and is left out: --keep-column 'the id' keeps it"
     assert what in splits.notes
     assert any("'mixed'" in note for note in splits.notes)
     kept = prepared(path, keep_column=("mixed,the id",))
@@ -160,7 +160,7 @@ def test_columns_of_a_group_share_a_sensor(tmp_path):
     assert not splits.costs_assumed
     for groups, line in (
         (("agee:2",), "--group agee:2: unknown column 'agee'"),
-        (("age:x",), "--group age:x: 'x' is no cost"),
+        (("age:x",), "--group age:x: 'x' is not a cost"),
         (("age:1", "age,sex:2"), "'age' is in two groups"),
     ):
         with pytest.raises(UsageError, match=line):
@@ -195,7 +195,9 @@ def test_a_group_keeps_its_price_beside_costs(tmp_path):
     kept = under_groups(with_costs(splits, costs), ("sex,city:3",)).prices
     assert (kept.everything, kept.split, kept.unit) == (4, 0.5, "ms")
     costs.write_text(full)
-    with pytest.raises(UsageError, match="--group age,sex:3: the costs have a model or groups of"):
+    with pytest.raises(
+        UsageError, match="--group age,sex:3: the cost file has its own model or groups"
+    ):
         under_groups(with_costs(splits, costs), ("age,sex:3",))
     costs.write_text(
         full.replace('"shared": ', '"model": "parallel", "services": ').replace(
@@ -203,5 +205,5 @@ def test_a_group_keeps_its_price_beside_costs(tmp_path):
         )
     )
     groups = ("age,sex:3",)
-    with pytest.raises(UsageError, match="the costs have a model or groups of their own"):
+    with pytest.raises(UsageError, match="the cost file has its own model or groups"):
         under_groups(with_costs(splits, costs), groups, prepared(path, groups=groups))

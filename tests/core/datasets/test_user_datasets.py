@@ -146,7 +146,7 @@ def test_an_unusable_file_is_a_warning_and_stops_no_other_data(folder):
 
 def test_an_option_of_the_command_is_called_by_its_key(folder):
     (folder / "all.txt").write_text("0 0:1\n1 0:2\n" * 20)
-    with pytest.raises(InputError, match=r"say key 'index_base' = 0 if"):
+    with pytest.raises(InputError, match=r"give key 'index_base' = 0 if"):
         entry(folder, 'file = "all.txt"\nformat = "svmlight"\ntask = "binary"')
     (folder / "all.txt").write_text("a,label\n1,0\n2,1\n")
     with pytest.raises(InputError, match=r"give key 'valid' and key 'test', or a key 'split' col"):

@@ -78,7 +78,7 @@ def test_a_column_can_say_which_split(tmp_path):
 @pytest.mark.parametrize(
     ("text", "options", "message"),
     [
-        ("split,a,y\ntrain,1,0\nlater,2,1\n", {}, "line 3, column 'split': 'later' is no split"),
+        ("split,a,y\ntrain,1,0\nlater,2,1\n", {}, "line 3, column 'split': 'later' is not a split"),
         ("split,a,y\ntrain,1,0\nvalid,2,1\n", {}, "no row of split test"),
         ("split,q,a,y\ntrain,1,1,0\nvalid,1,2,1\n", {"query": "q"}, "line 3, .* keep"),
         ("a,y\n1,0\n2,1\n", {"split": "part"}, "line 1: --split: unknown column 'part'"),
@@ -209,9 +209,9 @@ NUMBERS = "1 1:1\n2 1:2\n", "1 1:1\n2 1:2\n2.5 1:3\n"
 @pytest.mark.parametrize(
     ("train", "other", "place"),
     [
-        (*SPELT, "line 3: label 'yes.' is of no training row"),
-        (*RARE, "line 4: label '7' is of no training row"),
-        (*NUMBERS, "line 3: label '2.5' is of no training row.*--task regression"),
+        (*SPELT, "line 3: label 'yes.' is not in the training rows"),
+        (*RARE, "line 4: label '7' is not in the training rows"),
+        (*NUMBERS, "line 3: label '2.5' is not in the training rows.*--task regression"),
     ],
 )
 def test_a_class_without_training_rows_is_an_error(train, other, place, name, tmp_path):
@@ -226,7 +226,7 @@ def test_a_class_without_training_rows_is_an_error(train, other, place, name, tm
     ("label", "task", "message"),
     [
         ("i % 5", "binary", "5 different labels"),
-        ("i % 2", "multiclass", "two different labels .* say --task binary"),
+        ("i % 2", "multiclass", "two different labels .* give --task binary"),
         ("i % 2", "ranking", "ranking needs queries"),
         ("i % 2", "sorting", "no such task"),
         ("'ab'[i % 2]", "regression", "line 2: label 'a' is text"),

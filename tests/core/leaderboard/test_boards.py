@@ -59,7 +59,7 @@ def test_seeds_that_do_not_redraw_the_data_are_said_to_be_such():
         name: boards(example.info(datasets=uses), frame)[0].notes
         for name, uses in (("same", same), ("redrawn", redrawn), ("folds", folds))
     }
-    said = ("all 2 seeds have the same rows: they differ by the randomness of learners alone",)
+    said = ("all 2 seeds have the same rows: they differ only by the randomness of learners",)
     assert notes == {"same": said, "redrawn": (), "folds": said}
 
 
@@ -143,8 +143,8 @@ def test_marks_tell_stand_ins_and_samples(both):
 
 def test_the_notice_names_what_is_missing_and_what_runs_instead(both):
     assert notice(both[0]) == (
-        "The files of yahoo were not found; generated data (yahoo-sim) was used instead. "
-        "It shows that the software runs, not how good a method is"
+        "The files of yahoo were not found; generated data (yahoo-sim) were used instead. "
+        "Use them to check the installation, not to compare methods"
     )
     assert notice(both[1]) == ""
 
@@ -380,9 +380,7 @@ def test_a_mean_over_repeats_of_which_one_is_not_defined_is_not_defined():
     assert all(math.isnan(one.best.quality) and not one.curve for one in board.rows)
     assert board.unlimited
     assert all(math.isnan(one.quality) for one in board.unlimited.rows)
-    assert (
-        "accuracy is not defined on test (fold 0, seed 1), and nor is a mean with it" in board.notes
-    )
+    assert "accuracy is not defined on test (fold 0, seed 1), nor is a mean with it" in board.notes
     with pytest.raises(UsageError, match=r"not defined on test \(fold 0, seed 1\): no comparison"):
         pairs_within(run.info, run, frame, "d", ["good", "gbrt"], Budget(9.0), interest=0.01)
 

@@ -122,7 +122,7 @@ def test_a_reference_that_does_not_beat_the_constant_or_diverged_measures_nothin
     flat = row("gbrt", reference=True)
     assert said(flat, row("cegb")) == (
         "gbrt has the best accuracy, 0.9000 at cost 30.00.",
-        "How certain that is was not measured.",
+        "The uncertainty was not measured.",
         "No saving is measured, as a constant keeps 99% of gbrt's accuracy at no cost.",
     )
     assert said(replace(flat, marks=("diverged",)), row("cegb"))[-1] == (
@@ -163,7 +163,7 @@ def test_without_values_nothing_is_called_certain_and_repeats_are_told():
     reference = replace(GBRT, saved=Saved())
     assert said(plain, reference, repeats=3) == (
         "cegb keeps 99% of gbrt's accuracy at cost 12.30 instead of 26.40: 2.1x cheaper.",
-        "How certain that is was not measured.",
+        "The uncertainty was not measured.",
         "Figures are means over 3 repeats.",
     )
 

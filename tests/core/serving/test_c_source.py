@@ -104,5 +104,5 @@ def test_what_compares_documents_or_shares_prices_is_refused(tmp_path):
         write_c(tmp_path / "c", folder_of(replace(program, steps=ranked)))
     base = prices()
     together = ParallelPrices(base, np.zeros(base.sensors, np.int64))
-    with pytest.raises(UsageError, match="'parallel' are no sum of prices"):
+    with pytest.raises(UsageError, match="'parallel' are not a sum of prices"):
         write_c(tmp_path / "c", folder_of(program, together))

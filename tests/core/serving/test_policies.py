@@ -186,12 +186,12 @@ def test_rows_are_served_by_name_and_by_coroutines():
 
 def test_what_a_policy_cannot_do_is_refused():
     policy, _ = case(varied)
-    with pytest.raises(UsageError, match="no plain sum of trees"):
+    with pytest.raises(UsageError, match="not a plain sum of trees"):
         lightgbm_text(folder(policy))
     base = policy.prices
     together = ParallelPrices(base, np.zeros(base.sensors, np.int64))
     model = Predictor(replace(folder(policy), costs=together))
-    with pytest.raises(UsageError, match="'parallel' do not add up"):
+    with pytest.raises(UsageError, match="'parallel' are not a sum"):
         model.predict(lambda names: [0.0] * len(names), cap=1.0)
 
 

@@ -138,7 +138,7 @@ def test_frames_of_other_libraries_are_encoded_alike(exported, library):
 
 def test_what_is_no_row_of_the_table_is_one_line(exported):
     model, row = load("model"), cells_of(exported[1].iloc[20])
-    with pytest.raises(UsageError, match=r"column 'income' holds numbers, None where missing: 'x'"):
+    with pytest.raises(UsageError, match=r"column 'income' needs numbers, None if missing: 'x'"):
         model.predict_rows([row | {"income": "x"}])
     with pytest.raises(UsageError, match="X has no column 'city', which the model may ask for"):
         model.predict_rows([{k: v for k, v in row.items() if k != "city"}])

@@ -386,9 +386,9 @@ def test_rows_of_no_real_numbers_are_refused(cell):
 @pytest.mark.parametrize("cap", [math.nan, -1.0])
 def test_a_cap_is_a_number_of_at_least_zero(cap):
     for model in both(KNOWN["gated"]):
-        with pytest.raises(UsageError, match="a cap is a number of at least 0"):
+        with pytest.raises(UsageError, match="a cap must be a number of at least 0"):
             model.predict(lambda names: [0.0] * len(names), cap=cap)
-        with pytest.raises(UsageError, match="a cap is a number of at least 0"):
+        with pytest.raises(UsageError, match="a cap must be a number of at least 0"):
             model.predict_rows(np.zeros((40, D)), cap=cap)
 
 

@@ -47,7 +47,7 @@ RUN = (
 
 NOTES = ["warning: yahoo is not here", "every feature costs 1"]
 JOBS = [
-    "run letters-1: 12 jobs to do, 3 of 5 trials are there already",
+    "run letters-1: 12 jobs to do, 3 of 5 trials already finished",
     "[ 1/12] ok fit gbrt on letters (2.2 s)",
     "[ 2/12] failed fit miser on letters (0.5 s): no luck",
 ]

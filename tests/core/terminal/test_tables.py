@@ -76,7 +76,7 @@ def test_a_csv_file_gets_headings_and_rows_that_a_reader_of_csv_finds(tmp_path):
 
 @pytest.mark.parametrize("name", ["t.json", "t.HTML", "t.parquet", "t.docx", "t.md"])
 def test_a_suffix_that_promises_something_else_is_refused(tmp_path, name):
-    with pytest.raises(UsageError, match=rf"{name}: this is written as CSV"):
+    with pytest.raises(UsageError, match=rf"{name}: the output is CSV"):
         deliver(table(), tmp_path / name)
     assert list(tmp_path.iterdir()) == []
 

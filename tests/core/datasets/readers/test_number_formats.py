@@ -94,7 +94,7 @@ def test_dates_are_days_since_1970(form, tmp_path):
     wanted = sorted32([np.nan, *((day - date(1970, 1, 1)).days for day in WHEN[1:])])
     splits = read(write(tmp_path / "x.csv", cells), dates=True)
     np.testing.assert_array_equal(column(splits), wanted)
-    assert "column 'x' holds dates: made days since 1970-01-01" in splits.notes
+    assert "column 'x' holds dates: read as days since 1970-01-01" in splits.notes
     frame = pd.DataFrame({"x": [None, *cells[1:]]})
     np.testing.assert_array_equal(column(array_splits(frame, np.arange(N) % 2, dates=True)), wanted)
 
@@ -129,15 +129,15 @@ def test_a_remedy_is_said_once_for_all_its_columns(tmp_path):
     line = str(refused.value)
     assert line.count("--decimal ,") == 1
     assert "column 'a' holds text ('0,5')" in line
-    assert "(likewise 'b', 'c')" in line
+    assert "(also 'b', 'c')" in line
 
 
 def test_dates_that_do_not_say_which_is_the_month_or_do_not_exist(tmp_path):
     both = write(tmp_path / "x.csv", ["1/2/2024", "3/4/2024"] * (N // 2))
-    with pytest.raises(InputError, match=r"'1/2/2024' may be read in two ways; write 2024-02-01"):
+    with pytest.raises(InputError, match=r"'1/2/2024' is an ambiguous date; write 2024-02-01"):
         read(both, dates=True)
     none = write(tmp_path / "n.csv", ["30.01.2024", "30.02.2024"] * (N // 2))
-    with pytest.raises(InputError, match=r"n.csv, line 3, column 'x': '30.02.2024' is no date"):
+    with pytest.raises(InputError, match=r"n.csv, line 3, column 'x': '30.02.2024' is not a date"):
         read(none, dates=True)
 
 
