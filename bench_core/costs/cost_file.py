@@ -11,9 +11,9 @@ Four forms, distinguished by their content (``docs/cost-files.md`` has examples)
        "derived": {"FTI": ["TT4", "T4U"]},
        "split": 0.25, "tree": 0, "unit": "dollars"}
 
-    Key ``measured`` (the method of ``bench cost measure``) is for human readers and is ignored. Key
-    ``model`` names another cost model, which has additional keys; without ``costs`` it uses the
-    data set's prices. The same as TOML in a file ``*.toml`` or a table ``costs`` of a suite;
+  Key ``measured`` (the method of ``bench cost measure``) is for human readers and is ignored. Key
+  ``model`` names another cost model, which has additional keys; without ``costs`` it uses the
+  data set's prices. The same as TOML in a file ``*.toml`` or a table ``costs`` of a suite;
 
 - lines ``name:cost``;
 - one cost per line, in the order of the features.

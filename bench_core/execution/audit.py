@@ -10,9 +10,8 @@ shows the inputs of its predictions:
   replaced, once by NaN and once by other rows' values; predictions must not change.
 - *masked*: the model is a policy (``bench_core/sequential.py``). The harness itself hides unbought
   cells, and reveals them one by one. If the policy has a program, it must do the same.
-- *in order*: bills declare the ``order`` of purchases. The check of *all alike* applies. In
-addition,
-  a row shows only its purchases before a random step, and must buy the same in that step.
+- *in order*: bills declare the ``order`` of purchases. The check of *all alike* applies. The model
+  also sees only a row's purchases before a random step, and must buy the same in that step.
 
 At other points replaced cells must not change anything either, but this proves little. The
 remaining cells reveal the purchases, and a model that read everything could encode it in its
