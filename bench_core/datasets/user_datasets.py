@@ -97,7 +97,7 @@ def read_entries(path: Path) -> list[type[Any]]:
 def _entry(path: Path, name: str, table: Any) -> type[Any]:
     """Return the class of one table."""
     if not isinstance(table, Mapping) or not _NAME.fullmatch(name):
-        raise InputError(f"{path}: {name!r}: a table [NAME] of letters, digits, '-', '_' is wanted")
+        raise InputError(f"{path}: {name!r}: expected a table [NAME] of letters, digits, '-', '_'")
     place = f"{path}, [{name}]"
     values: dict[str, Any] = {}
     for key, value in table.items():
@@ -109,7 +109,7 @@ def _entry(path: Path, name: str, table: Any) -> type[Any]:
             raise InputError(str(error)) from None
     for key in ("file", "task"):
         if not values.get(key):
-            raise _fault(place, key, f"is missing: {in_words(_KEYS[key])} is wanted")
+            raise _fault(place, key, f"is missing: expected {in_words(_KEYS[key])}")
     for key in _PATHS:
         if (text := values.get(key)) and not is_url(text):
             values[key] = str((path.parent / at_home(text)).absolute())
@@ -146,11 +146,11 @@ def _division(place: str, values: Mapping[str, Any]) -> tuple[str, tuple[float, 
     divided = values.get("valid") or values.get("test")
     column, shares = (split, ()) if isinstance(split, str) else ("", split)
     if shares and (min(shares) <= 0 or abs(sum(shares) - 1) > 1e-9):
-        raise _fault(place, "split", f"shares above 0 whose sum is 1 are wanted, not {[*split]}")
+        raise _fault(place, "split", f"expected shares above 0 whose sum is 1, got {[*split]}")
     if shares and divided:
         raise _fault(place, "split", "shares divide one file; leave out valid and test")
     if not 1 <= folds <= MOST_FOLDS:
-        raise _fault(place, "folds", f"a number 1 to {MOST_FOLDS} is wanted, not {folds}")
+        raise _fault(place, "folds", f"expected a number 1 to {MOST_FOLDS}, got {folds}")
     if folds > 1:
         if divided or column:
             raise _fault(place, "folds", "folds divide one file; leave out valid, test, a column")

@@ -71,7 +71,7 @@ SHOWN = {
     "ndcg@7": ("ndcg@7: metric, higher is better",),
     "per-query": (
         "per-query: cost model, plugin costs",
-        "is paid once per query",
+        "are paid once per query",
         'model = "per-query"',
         "names of features",  # of its key
     ),

@@ -88,7 +88,7 @@ def test_a_column_says_which_split(folder):
         ('file = "all.txt"', "key 'task': is missing: "),
         (TABLE + "fold = 3", "unknown key 'fold': did you mean folds"),
         (TABLE + "split = [0.5, 0.2]", "key 'split': expected a word or a list of"),
-        (TABLE + "split = [0.5, 0.2, 0.2]", "key 'split': shares above 0 whose sum is 1"),
+        (TABLE + "split = [0.5, 0.2, 0.2]", "key 'split': expected shares above 0 whose sum is 1"),
         (TABLE + "folds = 2", "key 'folds': give at least 3"),
         (TABLE + "folds = 5\nsplit = [0.4, 0.2, 0.4]", "test splits overlap"),
         (TABLE + 'folds = 5\ntest = "other.txt"', "key 'folds': folds divide one file"),
