@@ -121,11 +121,12 @@ def _itself(board: Board, reference: Row, kept: Sequence[Row]) -> Iterator[str]:
         yield from _ties(_names(kept, reference.saved.tier, reference))
         return
     others = [row for row in board.rows if not (row.reference or row.baseline)]
+    lucky = [row.learner for row in others if row.saved.lost]
     if others:
-        whose = f"{name}'s"
-        yield f"No other learner {_keeps(board, whose)}."
+        keep = _keeps(board, f"{name}'s")
+        yield f"No other learner {keep}{'' if lucky else ' on validation rows'}."
     yield f"{name} {keeps} {price} instead of {cost(reference.best.cost)}."
-    if lucky := [row.learner for row in others if row.saved.lost]:
+    if lucky:
         yield f"On validation rows {listed(lucky)} did, but not on test rows."
 
 

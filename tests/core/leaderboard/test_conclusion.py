@@ -113,6 +113,9 @@ def test_no_other_learner_keeps_the_quality():
         "On validation rows cegb did, but not on test rows.",
     )
     assert conclusion(board(GBRT, row("miser"))).row is GBRT
+    assert said(GBRT, row("miser"))[0] == (
+        "No other learner keeps 99% of gbrt's accuracy on validation rows."
+    )
     assert said(GBRT, row("constant", baseline=True)) == (
         "gbrt keeps 99% of its accuracy at cost 26.40 instead of 30.00.",
     )

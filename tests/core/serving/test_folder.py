@@ -103,7 +103,7 @@ def test_the_documents_of_a_query_are_served_by_one_point(mixture):
 
 @pytest.mark.parametrize("written", [c_text, lightgbm_text])
 def test_a_mixture_has_no_other_form_than_the_folder(mixture, written):
-    with pytest.raises(UsageError, match="this budget mixes two operating points"):
+    with pytest.raises(UsageError, match="this choice mixes two operating points"):
         written(mixture)
 
 
