@@ -202,7 +202,7 @@ MISTAKES = [
         "too few prices",
         "price_list(np.ones(3))",
         "price_list(np.ones(2))",
-        ("noisy", "not of 3 features", "2 prices"),
+        ("noisy", "not for 3 features", "2 prices"),
     ),
     Mistake(
         "labels from one",

@@ -50,7 +50,7 @@ def test_widths_that_do_not_fit_their_frames_are_refused(widths):
 
 
 def test_drawn_pixels_make_no_picture():
-    with pytest.raises(ValueError, match="no picture"):
+    with pytest.raises(ValueError, match="do not form a picture"):
         list(Frames(np.array([0, 6])).pictures(np.arange(6)))
 
 

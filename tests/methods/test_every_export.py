@@ -195,5 +195,5 @@ def test_a_capped_row_answers_at_the_last_point_within_the_cap(name, folder):
 def test_an_estimator_of_scikit_learn_says_why_it_stays(folder):
     model = model_of("sklearn", Task.REGRESSION, folder)
     assert isinstance(model, Exportable)
-    with pytest.raises(UsageError, match="serve it by scikit-learn"):
+    with pytest.raises(UsageError, match="serve it with scikit-learn"):
         model.program({"model": 1})

@@ -472,7 +472,7 @@ WRONG = {
         {"costs": SensorPrices.additive(np.ones(4))},
         "costs: prices of 4 features for 3",
     ),
-    "wrong splits": ((_splits(feature_names=("a",)),), {}, "X: prices or names are not of 3"),
+    "wrong splits": ((_splits(feature_names=("a",)),), {}, "X: prices or names are not for 3"),
     "a registered name": ((X, Y), {"name": "letters"}, "'letters' is the name of a registered"),
     "a name of two lines": ((X, Y), {"name": "a\nb"}, "name must be a word that names the data"),
     "learners as numbers": ((X, Y), {"learners": {"toy-prefix": 3}}, "'toy-prefix' is given 3"),

@@ -226,4 +226,4 @@ def test_verifying_all_says_that_ones_own_table_cannot_be_read(data):
     assert ended.status == 2
     assert "as expected" in ended.out
     assert "error: " in ended.err
-    assert "key 'task': one of" in ended.err
+    assert "key 'task': expected one of" in ended.err

@@ -256,8 +256,8 @@ def test_a_folder_that_cannot_be_used_is_named_with_its_remedy(tmp_path):
     assert "no shot1.* in" in spoilt("bare", None, "labels/shot1.npy")
     assert "make them equal" in spoilt("other", np.zeros((9, 9)))
     assert "of finite numbers" in spoilt("nan", np.full((24, 40), np.nan))
-    assert "no grey or colour picture" in spoilt("stack", np.zeros((24, 40, 7)))
-    assert "no grey or colour picture" in spoilt("text", np.full((24, 40), "x"))
+    assert "not a grey or colour picture" in spoilt("stack", np.zeros((24, 40, 7)))
+    assert "not a grey or colour picture" in spoilt("text", np.full((24, 40), "x"))
     assert "no object in the validation frames" in spoilt("empty", flat, "labels/shot1.npy")
 
 
