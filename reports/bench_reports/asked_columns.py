@@ -14,7 +14,7 @@ from bench_core.errors import UsageError, require
 from bench_core.leaderboard.pairs import pairs_within
 from bench_core.results.budgets import Budget
 from bench_core.statistics.comparison import holm
-from bench_reports.terminal import Asked, columns_of
+from bench_reports.columns import Asked, columns_of
 
 if TYPE_CHECKING:
     import pandas as pd

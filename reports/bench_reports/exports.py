@@ -24,20 +24,19 @@ from bench_core.results.budgets import Budget
 from bench_core.terminal.tables import Table, write_text
 from bench_core.terminal.wording import MIXED
 from bench_reports.asked_columns import asked_columns
-from bench_reports.terminal import (
+from bench_reports.columns import (
     RANK,
     Asked,
     certainty_columns,
     columns_of,
     explained,
-    marked,
     missing_words,
     on_screen,
-    optimum_table,
     order_words,
     saving_columns,
     within_words,
 )
+from bench_reports.terminal import marked, optimum_table
 
 if TYPE_CHECKING:
     import pandas as pd

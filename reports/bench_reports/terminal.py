@@ -6,22 +6,19 @@ from __future__ import annotations
 import math
 import os
 import sys
-from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from bench_core.errors import one_line
 from bench_core.leaderboard.board import (
     FALLS,
     LOST,
     OVER,
-    SHARE,
     Board,
-    Measure,
     Row,
     Saved,
     Standing,
@@ -31,8 +28,7 @@ from bench_core.leaderboard.board import (
 from bench_core.leaderboard.conclusion import conclusion, overall_conclusion
 from bench_core.leaderboard.ranks import over_datasets
 from bench_core.protocols import DIVERGED
-from bench_core.statistics import CONFIDENCE, WIDE_LEVEL
-from bench_core.statistics.bootstrap import FEW_DRAWS
+from bench_core.statistics import CONFIDENCE
 from bench_core.terminal.tables import (
     GAP,
     PLAIN_WIDTH,
@@ -43,6 +39,27 @@ from bench_core.terminal.tables import (
     write_text,
 )
 from bench_core.terminal.wording import MIXED, TINY, cost, count, duration, quality, times
+from bench_reports.columns import (
+    PERCENT,
+    USUAL,
+    Asked,
+    Columns,
+    budget_columns,
+    certainty_columns,
+    columns_of,
+    ends_of,
+    explained,
+    half_width,
+    missing_words,
+    on_screen,
+    order_words,
+    saving_columns,
+    small,
+    span,
+    standings_at,
+    target,
+    within_words,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -52,17 +69,11 @@ if TYPE_CHECKING:
     from bench_core.protocols import Section
     from bench_core.results.records import RunInfo
     from bench_core.results.store import Store
-    from bench_core.statistics.comparison import Interval
 
 
-PERCENT = f"{SHARE:.0%}"
-RANK = "quality rank"
-SURE = f"saving {CONFIDENCE}"
 LEAST_NAME = 8
 _TITLE = 8  # a metric with a longer name is headed "quality"
 
-LEAST_HALF = 0.00005
-"""Below this four decimals would show half an interval as 0."""
 
 LINES, TALL = 9, 20
 """Least and most rows of the plot of curves, and as many learners in it: a third of a window."""
@@ -70,18 +81,6 @@ LINES, TALL = 9, 20
 LABEL = 15
 LEAST_WIDTH = 60
 
-Columns = Mapping[str, Callable[[Row], str]]
-"""The cells of a row, by title."""
-
-
-class Asked(NamedTuple):
-    """Columns asked for by data set, and the learner that p-values are against."""
-
-    columns: Mapping[str, Columns] = {}
-    against: str = ""
-
-
-USUAL = Asked()
 
 RANKS = (
     f"rank: {CONFIDENCE} range (Nemenyi test); *: not significantly worse than the best. "
@@ -327,27 +326,6 @@ def explained_marks(board: Board) -> list[str]:
     return [line for line, there in lines.items() if there]
 
 
-def target(board: Board) -> str:
-    """Return the quality at which savings are measured, in words."""
-    best = f"{one_line(board.reference)}'s best {board.metric}"
-    return (
-        f"at least {PERCENT} of {best}" if board.higher_is_better else f"at most {best} / {SHARE}"
-    )
-
-
-def saving_words(board: Board) -> str:
-    """Return the explanation of the column of savings."""
-    mean = ", the mean of repeats" if board.repeats > 1 else ""
-    return f"saving: {one_line(board.reference)}'s {PERCENT} cost divided by this learner's{mean}"
-
-
-def missing_words(board: Board) -> str:
-    """Return the explanation of a dash in the column of savings, if some learner has one."""
-    if not board.saves or all(row.cheap for row in board.rows):
-        return ""
-    return f"-: {PERCENT} is not reached on validation{' in every repeat' * (board.repeats > 1)}."
-
-
 def _saving_lines(board: Board, titles: Collection[str]) -> list[str]:
     if not board.reference:
         return ["saving: none, as the run has no reference learner here (--reference NAME)."]
@@ -366,44 +344,6 @@ def _saving_lines(board: Board, titles: Collection[str]) -> list[str]:
     return [line for line in lines if line]
 
 
-def saving_columns(board: Board) -> dict[str, str]:
-    """Return explanations of columns of savings by title."""
-    name = one_line(board.reference)
-    share = f"its {board.metric} there on test as a share of {name}'s"
-    if not board.higher_is_better:
-        share = f"{name}'s best {board.metric} on test as a share of its"
-    return {
-        f"{PERCENT} cost": f"the least cost with {target(board)} on validation",
-        f"{PERCENT} {board.metric}": f"its {board.metric} there on test",
-        "kept": share,
-        "saving": saving_words(board).removeprefix("saving: "),
-    }
-
-
-def certainty_columns(board: Board, against: str = "") -> dict[str, str]:
-    """Return explanations of columns of uncertainty by title."""
-    few = of_few_draws(board)
-    known = {
-        "±": f"half the {CONFIDENCE} interval{few}",
-        "low": f"the lower end of the {CONFIDENCE} interval{few}",
-        "tier": "1 is not significantly worse than the best, of all pairs together",
-        RANK: rank_words(board),
-        "area": f"mean {board.metric} over all budgets",
-        "regret": "mean distance to the best learner at each budget",
-    }
-    if against:
-        known["p"] = f"of the difference in {board.metric} to {against}, adjusted by Holm"
-    if board.saves:
-        known[SURE] = f"interval of the saving, 1 where a draw misses {PERCENT}"
-    return known
-
-
-def explained(known: Mapping[str, str], titles: Collection[str]) -> str:
-    """Return the explanations of columns that are shown, in one sentence."""
-    words = "; ".join(f"{title}: {about}" for title, about in known.items() if title in titles)
-    return words and f"{words}."
-
-
 def _certainty_lines(
     board: Board, titles: Collection[str], against: str, starred: bool
 ) -> list[str]:
@@ -417,37 +357,6 @@ def _certainty_lines(
         known["*"] = known["tier"].removeprefix("1 is ")
         titles = {*titles, "*"}
     return [*filter(None, [explained(known, titles)]), order_words(board)]
-
-
-def rank_words(board: Board) -> str:
-    """Return the explanation of the column of ranks."""
-    return f"{CONFIDENCE} range of its rank in {board.metric}"
-
-
-def order_words(board: Board) -> str:
-    """Return the order of a board's rows in words."""
-    by = board.metric
-    if board.saves:
-        known = any(row.saved.tier for row in board.rows)
-        by = "saving; ties by its lower bound" if known else f"{PERCENT} cost"
-    words = [f"Sorted by {by}."]
-    if board.saves and not all(row.cheap or row.baseline for row in board.rows):
-        words.append(f"Learners that do not keep {PERCENT} follow, by {board.metric}.")
-    if any(row.baseline for row in board.rows):
-        words.append("Baselines are last.")
-    return " ".join(words)
-
-
-def of_few_draws(board: Board) -> str:
-    """Return the number of draws behind intervals, if it is lower than usual."""
-    return f" of {board.draws} draws" if 0 < board.draws <= FEW_DRAWS else ""
-
-
-def on_screen(board: Board) -> list[str]:
-    """Return the titles of a terminal's columns, without columns of dashes."""
-    titles = (RANK, board.metric, "±", "cost", f"{PERCENT} cost", "kept", "saving", SURE)
-    columns = columns_of(board)
-    return [t for t in titles if any(columns[t](row).strip() != "-" for row in board.rows)]
 
 
 def main_table(
@@ -469,7 +378,7 @@ def budget_table(board: Board, width: int) -> Table | None:
     """Return quality within each budget; with half the width of its interval if there is room."""
     if not board.budgets:
         return None
-    known = [_standings(board, k) for k in range(len(board.budgets))]
+    known = [standings_at(board, k) for k in range(len(board.budgets))]
     # intervals if they fit, else only figures
     for with_half in (True, False):
         columns = {
@@ -512,43 +421,7 @@ def optimum_table(board: Board, width: int) -> Table | None:
 
 
 def _lacking(board: Board, k: int, row: Row) -> str:
-    return quality(board.lacks(_standings(board, k)[row.learner].quality, board.budgets[k]))
-
-
-def columns_of(board: Board) -> dict[str, Callable[[Row], str]]:
-    """Return every column of a board by title."""
-    columns: dict[str, Callable[[Row], str]] = {
-        "tier": lambda row: _tier(row.standing),
-        RANK: lambda row: _ranks(row.standing),
-        board.metric: lambda row: quality(row.best.quality),
-        "±": lambda row: half(row.standing),
-        "low": lambda row: quality(row.standing.interval.low),
-        "high": lambda row: quality(row.standing.interval.high),
-        "cost": lambda row: cost(row.best.cost),
-        f"{PERCENT} {board.metric}": lambda row: quality(row.cheap.quality),
-        f"{PERCENT} cost": lambda row: cost(row.cheap.cost),
-        "kept": partial(_kept, board),
-        "saving": lambda row: times(row.saving),
-        SURE: _interval,
-        f"saving {WIDE_LEVEL:.0%}": lambda row: _interval(row, wide=True),
-        "saving tier": lambda row: "-" if math.isnan(row.saved.wide.low) else str(row.saved.tier),
-        **_measures("area", "area"),
-        **_measures("regret", "regret"),
-        **(_measures("to optimum", "gap") if board.optimum.mean else {}),
-        "audit": lambda row: row.audit,
-        "marks": lambda row: ", ".join(board.marks_of(row)) or "-",
-    }
-    return {**columns, **_budget_columns(board)}
-
-
-def _budget_columns(board: Board) -> Columns:
-    within: dict[str, Callable[[Row], str]] = {}
-    for k in range(len(board.budgets)):
-        at, name = _standings(board, k), within_words(board, k)
-        within[name] = partial(lambda at, row: quality(at[row.learner].quality), at)
-        within[f"± {name}"] = partial(lambda at, row: half(at[row.learner]), at)
-        within[f"tier {name}"] = partial(lambda at, row: _tier(at[row.learner]), at)
-    return within
+    return quality(board.lacks(standings_at(board, k)[row.learner].quality, board.budgets[k]))
 
 
 def plain_tables(board: Board, columns: Columns | None = None) -> Iterator[Table]:
@@ -558,7 +431,7 @@ def plain_tables(board: Board, columns: Columns | None = None) -> Iterator[Table
         "data set": lambda row: board.dataset,
         "learner": lambda row: one_line(row.learner),
     }
-    within = _budget_columns(board)
+    within = budget_columns(board)
     every = {title: cell for title, cell in columns_of(board).items() if title not in within}
     yield _table({**names, **(columns or every)}, board.rows)
     if columns:
@@ -582,7 +455,7 @@ def rank_table(ranked: Sequence[Ranked], names: Sequence[str], width: int) -> Ta
         [
             one_line(one.learner),
             f"{one.mean:.2f}{'*' if one.tier == 1 else ' '}",
-            _span(one.ranks),
+            span(one.ranks),
             *(f"{rank:g}" for rank in one.by_dataset),
         ]
         for one in ranked
@@ -633,28 +506,16 @@ def _narrow(board: Board, columns: Columns, width: int) -> tuple[Table, dict[str
     return _shortened(replace(made, row_styles=styles, rule=rule), width)
 
 
-def _standings(board: Board, k: int) -> dict[str, Standing]:
-    """Return the learners' standings at a budget."""
-    known = board.standings[k].rows if board.standings else ()
-    return defaultdict(Standing, ((one.learner, one) for one in known))
-
-
-def within_words(board: Board, k: int) -> str:
-    """Return the title of a board's budget number ``k``."""
-    budget = board.budgets[k]
-    return f"<= {budget}" if budget.kind == "mean" else str(budget)
-
-
 def _cell(known: Mapping[str, Standing], with_half: bool, row: Row) -> str:
     """Return the quality within a budget, with half its interval if requested and known."""
     standing = known[row.learner]
-    value, half = standing.quality, _half_width(standing)
+    value, half = standing.quality, half_width(standing)
     if math.isnan(value):
         return "-"
     if not with_half or math.isnan(half):
         return starred(quality(value), standing)
     if abs(value) < TINY:
-        return starred(f"{quality(value)}±{_small(half)}", standing)
+        return starred(f"{quality(value)}±{small(half)}", standing)
     # one digit less than elsewhere, as ± takes room: .799±.012
     digits = 3 if abs(value) >= 0.1 else 4
     edge = f"{half:.{digits}f}".removeprefix("0") if half < 1 else f"{half:.2g}"
@@ -669,65 +530,10 @@ def starred(text: str, standing: Standing) -> str:
     return f"{text}{'*' if standing.tier == 1 else ' '}"
 
 
-def half(standing: Standing) -> str:
-    """Return half the 95% interval."""
-    return _small(_half_width(standing))
-
-
-def _half_width(of: Standing | Measure) -> float:
-    return (of.interval.high - of.interval.low) / 2
-
-
-def _small(half: float) -> str:
-    if math.isnan(half):
-        return "-"
-    if 0 < half < LEAST_HALF:
-        return f"{half:.0e}"
-    return f"{half:.4f}".removeprefix("0") if half < 1 else f"{half:.3g}"
-
-
-def _ranks(one: Standing) -> str:
-    return "-" if math.isnan(one.interval.low) else _span(one.ranks)
-
-
-def _span(ranks: tuple[int, int]) -> str:
-    return str(ranks[0]) if ranks[0] == ranks[1] else f"{ranks[0]}-{ranks[1]}"
-
-
-def _tier(standing: Standing) -> str:
-    return str(standing.tier or "-")
-
-
-def _kept(board: Board, row: Row) -> str:
-    share = board.kept(row)
-    return "-" if math.isnan(share) else f"{share:.1%}" if share < 10 else "> 10x"
-
-
 def saving_cells(saving: float, saved: Saved) -> list[str]:
     """Return a saving with its mark, and its 95% interval."""
     mark = "!" if saved.lost else "*" if saved.tier == 1 else " "
-    return [times(saving) + mark, _ends(saved.interval)]
-
-
-def _interval(row: Row, *, wide: bool = False) -> str:
-    return _ends(row.saved.wide if wide else row.saved.interval)
-
-
-def _ends(ends: Interval) -> str:
-    if math.isnan(ends.low):
-        return "-"
-    return "-".join(
-        "free" if x > 1e5 else f"{x:.0f}" if x >= 9.95 else times(x).removesuffix("x") for x in ends
-    )
-
-
-def _measures(title: str, name: str) -> Columns:
-    """Return columns for a measure of rows, and half its interval."""
-
-    return {
-        title: lambda row: quality(getattr(row, name).value),
-        f"± {title}": lambda row: _small(_half_width(getattr(row, name))),
-    }
+    return [times(saving) + mark, ends_of(saved.interval)]
 
 
 def curve_lines(board: Board, width: int, height: int = 0) -> list[str]:

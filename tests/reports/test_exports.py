@@ -12,8 +12,8 @@ from io import StringIO
 import numpy as np
 import pytest
 from bench_reports import exports, figure_files, plot, terminal
+from bench_reports.columns import within_words
 from bench_reports.palette import COLOURS, look
-from bench_reports.terminal import within_words
 from helpers import example, page_run
 from helpers.valued_run import ValuedRun, learner_of
 

@@ -251,7 +251,7 @@ function keeping(data, ax, view, curves, keeps) {
       + `<text x="${Math.max(start, ax.margin.left) + 8}" y="${low - 8}" fill="#1b1f24" stroke="#fff" ${halo} font-weight="600">${esc(words)}</text>`;
   }
   return `<g class="rings"><path fill="none" stroke="#1b1f24" stroke-dasharray="1 3" d="M${ax.margin.left} ${y}H${ax.end}"/>`
-    + `<text x="${ax.margin.left + 6}" y="${y - 5}" fill="#1b1f24" stroke="#fff" ${halo}>${esc(keeps.name)}</text>${rings.join("")}${arrow}</g>`;
+    + `<text x="${ax.margin.left + 6}" y="${y - 5}" fill="#1b1f24" stroke="#fff" ${halo}>${esc(ax.width < 560 ? keeps.name.split(" ")[0] : keeps.name)}</text>${rings.join("")}${arrow}</g>`;
 }
 
 /** The chart as SVG text, and its axes. Attributes have the colours of light paper, classes those of the page. */
