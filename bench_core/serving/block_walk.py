@@ -4,6 +4,7 @@ rest by numpy. Needs numba and does not support caps."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -17,9 +18,12 @@ from bench_core.serving.program import Program, Step, segments
 from bench_core.serving.row_state import Rows
 
 if TYPE_CHECKING:
+    from bench_trees import Ensemble
     from bench_trees.inference import Layout, Needs, Steps, Walked
 
 _CELLS = 1 << 22  # of a matrix of rows x trees, for leaves that number vectors
+_TYPES = np.int32, np.int32, np.float64, np.int64, np.float64, np.bool_
+"""Of the arrays that determine a layout: three of its ``Needs``, three of its steps."""
 _LONGEST = 34  # steps shown in one leg: 34 points of 8000 rows are about 20 MB
 
 
@@ -103,7 +107,7 @@ class BlockWalk:
         return [*cuts, len(steps)]
 
     def _leg(self, first: int, stop: int) -> Leg:
-        from bench_trees.inference import Steps, lay_out
+        from bench_trees.inference import Steps
 
         own = self.program.steps[first:stop]
         wanted = [k in self.shown or not _adds(later) for k, later in enumerate(own[1:], first)]
@@ -118,8 +122,10 @@ class BlockWalk:
         parts = (
             np.concatenate([getattr(s, n) for s in own]) for n in ("trees", "weights", "fresh")
         )
-        uses = [*parts]
-        layout = lay_out(self.program.trees, self.needs, *uses)
+        uses = [part.astype(t) for part, t in zip(parts, _TYPES[3:], strict=True)]
+        needs = self.needs.start, self.needs.needed, self.needs.multiplier
+        arrays = (each.tobytes() for each in (*needs, *uses))
+        layout = _laid_out(self.program.trees, self.needs.sensors, *arrays)
         billed, output = int((uses[2] & (layout.levels > 0)).sum()), layout.output
         if self.program.vectors is not None:
             layout = layout._replace(output=np.arange(layout.trees, dtype=np.int32))
@@ -148,6 +154,15 @@ class BlockWalk:
             found.bits[:, part], found.splits[:, part] = done.bits, done.splits
             add_leaves(done.scores[0], leg.output, vectors, found.scores[0, part])
         return found
+
+
+@lru_cache(3)
+def _laid_out(trees: Ensemble, sensors: int, *arrays: bytes) -> Layout:
+    """Layouts of the last legs: the programs of one model's points share their trees."""
+    from bench_trees.inference import Needs, lay_out
+
+    start, needed, multiplier, *uses = map(np.frombuffer, arrays, _TYPES)
+    return lay_out(trees, Needs(start, needed, multiplier, sensors), *uses)
 
 
 def _adds(step: Step) -> bool:
