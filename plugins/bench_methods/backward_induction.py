@@ -339,4 +339,4 @@ def _code(bought: BoolArray) -> IntArray:
     return np.asarray(bought @ (1 << np.arange(bought.shape[1])), dtype=np.int64)
 
 
-bench_learners = provide_learners(BackwardInduction)
+bench_learners = provide_learners(BackwardInduction, family="policies")
