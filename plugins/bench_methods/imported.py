@@ -45,7 +45,6 @@ from bench_core import (
     param,
     provide_learners,
 )
-from bench_core.errors import option
 
 if TYPE_CHECKING:
     from bench_trees.importers import Imported
@@ -128,7 +127,7 @@ def _coded_otherwise(model: LibraryModel, splits: Splits) -> Iterator[str]:
             if len(splits.class_names) == 2 and auc < REVERSED:
                 raise UsageError(
                     f"imported: AUC of {names[1]} on validation is {auc:.2f}: the model scores "
-                    f"{names[0]}; run with {option('positive', names[0])}"
+                    f"{names[0]}; run with --positive {names[0]}"
                 )
             order = ", ".join(f"{name} is {number}" for number, name in enumerate(names))
             yield (

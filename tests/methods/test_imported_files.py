@@ -297,7 +297,7 @@ def test_a_plan_says_how_a_model_was_matched_and_warns(monkeypatch):
     }
     asked["settings"]["cronus.base.file"] = model
     files = {"data": "data.csv", "valid": "data.csv", "test": "data.csv"}
-    with pytest.raises(UsageError, match="run with positive='default'"):
+    with pytest.raises(UsageError, match="run with --positive default"):
         plan(**files, **asked, store="bench.db")
     files["positive"] = "default"
     made = plan(**files, **asked, store="bench.db")
