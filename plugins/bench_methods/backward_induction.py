@@ -335,4 +335,4 @@ def _sets(purchases: Purchases, sure: Callable[[BoolArray], float]) -> BoolArray
     return made[np.argsort(made.sum(axis=1), kind="stable")]
 
 
-bench_learners = provide_learners(BackwardInduction)
+bench_learners = provide_learners(BackwardInduction, family="policies")

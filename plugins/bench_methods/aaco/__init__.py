@@ -206,4 +206,4 @@ class AacoTree(BoostedTrees):
         return row, np.concatenate([found.bought[picked], drawn])
 
 
-bench_learners = provide_learners(Aaco, AacoTree)
+bench_learners = provide_learners(Aaco, AacoTree, family="policies")
