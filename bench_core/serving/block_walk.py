@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from bench_trees.inference import Layout, Needs, Steps, Walked
 
 _CELLS = 1 << 22  # of a matrix of rows x trees, for leaves that number vectors
-_TYPES = np.int32, np.int32, np.float64, np.int64, np.float64, np.bool_
-"""Of the arrays that determine a layout: three of its ``Needs``, three of its steps."""
 _LONGEST = 34  # steps shown in one segment: 34 points of 8000 rows are about 20 MB
 
 
@@ -119,11 +117,11 @@ class BlockWalk:
             bias=np.array([step.bias for step in begun], dtype=np.float64),
             carry=np.array([step.carry for step in begun], dtype=np.bool_),
         )
-        parts = (
-            np.concatenate([getattr(s, n) for s in own]) for n in ("trees", "weights", "fresh")
-        )
-        uses = [part.astype(t) for part, t in zip(parts, _TYPES[3:], strict=True)]
-        needs = self.needs.start, self.needs.needed, self.needs.multiplier
+        uses: list[Any] = [
+            np.concatenate([getattr(s, name) for s in own]).astype(kind)
+            for name, kind in (("trees", np.int64), ("weights", np.float64), ("fresh", np.bool_))
+        ]
+        needs: list[Any] = [self.needs.start, self.needs.needed, self.needs.multiplier]
         arrays = (each.tobytes() for each in (*needs, *uses))
         layout = _laid_out(self.program.trees, self.needs.sensors, *arrays)
         billed, output = int((uses[2] & (layout.levels > 0)).sum()), layout.output
@@ -158,11 +156,13 @@ class BlockWalk:
 
 @lru_cache(3)
 def _laid_out(trees: Ensemble, sensors: int, *arrays: bytes) -> Layout:
-    """Layouts of the last segments: the programs of one model's points share their trees."""
+    """Layouts of the last segments, by the bytes of ``Needs`` and of steps: the programs of one
+    model's points share their trees."""
     from bench_trees.inference import Needs, lay_out
 
-    start, needed, multiplier, *uses = map(np.frombuffer, arrays, _TYPES)
-    return lay_out(trees, Needs(start, needed, multiplier, sensors), *uses)
+    kinds = (np.int32, np.int32, np.float64, np.int64, np.float64, np.bool_)
+    found: list[Any] = [np.frombuffer(*each) for each in zip(arrays, kinds, strict=True)]
+    return lay_out(trees, Needs(*found[:3], sensors), *found[3:])
 
 
 def _adds(step: Step) -> bool:

@@ -40,7 +40,10 @@ class Rows(PredictorPolicy):
     @cached_property
     def every(self) -> FloatArray | None:
         """Losses (r, 2^k) with all sets of purchases, if these are few."""
-        return self.predictor.losses_of_all_sets(self.X, self.y, self.part, self.prices)
+        found: FloatArray | None = self.predictor.losses_of_all_sets(
+            self.X, self.y, self.part, self.prices
+        )
+        return found
 
     def losses(self, row: IntArray, bought: BoolArray) -> FloatArray:
         """Loss (p,) of each row (p,) with its purchases (p, k)."""
