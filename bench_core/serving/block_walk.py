@@ -162,7 +162,8 @@ def _laid_out(trees: Ensemble, sensors: int, *arrays: bytes) -> Layout:
 
     kinds = (np.int32, np.int32, np.float64, np.int64, np.float64, np.bool_)
     found: list[Any] = [np.frombuffer(*each) for each in zip(arrays, kinds, strict=True)]
-    return lay_out(trees, Needs(*found[:3], sensors), *found[3:])
+    start, needed, multiplier, *uses = found
+    return lay_out(trees, Needs(start, needed, multiplier, sensors), *uses)
 
 
 def _adds(step: Step) -> bool:
