@@ -4,6 +4,7 @@ rest by numpy. Needs numba and does not support caps."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -17,6 +18,7 @@ from bench_core.serving.program import Program, Step, segments
 from bench_core.serving.row_state import Rows
 
 if TYPE_CHECKING:
+    from bench_trees import Ensemble
     from bench_trees.inference import Layout, Needs, Steps, Walked
 
 _CELLS = 1 << 22  # of a matrix of rows x trees, for leaves that number vectors
@@ -103,7 +105,7 @@ class BlockWalk:
         return [*cuts, len(steps)]
 
     def _segment(self, first: int, stop: int) -> Segment:
-        from bench_trees.inference import Steps, lay_out
+        from bench_trees.inference import Steps
 
         own = self.program.steps[first:stop]
         wanted = [k in self.shown or not _adds(later) for k, later in enumerate(own[1:], first)]
@@ -115,11 +117,13 @@ class BlockWalk:
             bias=np.array([step.bias for step in begun], dtype=np.float64),
             carry=np.array([step.carry for step in begun], dtype=np.bool_),
         )
-        parts = (
-            np.concatenate([getattr(s, n) for s in own]) for n in ("trees", "weights", "fresh")
-        )
-        uses = [*parts]
-        layout = lay_out(self.program.trees, self.needs, *uses)
+        uses: list[Any] = [
+            np.concatenate([getattr(s, name) for s in own]).astype(kind)
+            for name, kind in (("trees", np.int64), ("weights", np.float64), ("fresh", np.bool_))
+        ]
+        needs: list[Any] = [self.needs.start, self.needs.needed, self.needs.multiplier]
+        arrays = (each.tobytes() for each in (*needs, *uses))
+        layout = _laid_out(self.program.trees, self.needs.sensors, *arrays)
         billed, output = int((uses[2] & (layout.levels > 0)).sum()), layout.output
         if self.program.vectors is not None:
             layout = layout._replace(output=np.arange(layout.trees, dtype=np.int32))
@@ -148,6 +152,18 @@ class BlockWalk:
             found.bits[:, part], found.splits[:, part] = done.bits, done.splits
             add_leaves(done.scores[0], segment.output, vectors, found.scores[0, part])
         return found
+
+
+@lru_cache(3)
+def _laid_out(trees: Ensemble, sensors: int, *arrays: bytes) -> Layout:
+    """Layouts of the last segments, by the bytes of ``Needs`` and of steps: the programs of one
+    model's points share their trees."""
+    from bench_trees.inference import Needs, lay_out
+
+    kinds = (np.int32, np.int32, np.float64, np.int64, np.float64, np.bool_)
+    found: list[Any] = [np.frombuffer(*each) for each in zip(arrays, kinds, strict=True)]
+    start, needed, multiplier, *uses = found
+    return lay_out(trees, Needs(start, needed, multiplier, sensors), *uses)
 
 
 def _adds(step: Step) -> bool:
