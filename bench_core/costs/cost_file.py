@@ -117,9 +117,9 @@ def cost_model(
     """Return the cost model in a file, for features of these names, or for features made of the
     columns ``origins``, which the file then names.
 
-    ``own`` are the prices used if the file has none. ``models`` are the known models by name. Priced
-    names that are not features are appended to ``spare``.
-    Raises InputError as ``read_costs``, also for an unknown model and for invalid options.
+    ``own`` are the prices used if the file has none. ``models`` are the known models by name.
+    Priced names that are not features are appended to ``spare``. Raises InputError as
+    ``read_costs``, also for an unknown model and for invalid options.
     """
     columns = _Columns(file, tuple(dict.fromkeys(origins)) or names, [] if spare is None else spare)
     made_of = [columns.number[name] for name in origins]  # column of each feature
