@@ -122,7 +122,11 @@ class Figure:
         return self.svg
 
     def save(self, path: str | PathLike[str]) -> Path:
-        """Write the figure as .svg, .pdf or .png, by suffix."""
+        """Write the figure as .svg, .pdf or .png, by suffix. Raises UsageError for another one."""
+        if Path(path).suffix.lower() not in (".svg", ".pdf", ".png"):
+            raise UsageError(
+                f"{path}: a figure is .svg, .pdf or .png; 'report' of the result writes other files"
+            )
         return self.write(path)
 
 

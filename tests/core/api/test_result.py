@@ -132,6 +132,8 @@ def test_figures_and_tables_for_papers(result, home):
     assert "<svg" in figure._repr_svg_()
     assert figure.svg in result._repr_html_()
     assert figure.save(home / "curve.svg").read_text() == figure.svg
+    with pytest.raises(UsageError, match=r"x.csv: a figure is .svg, .pdf or .png"):
+        figure.save("x.csv")
     assert "\\begin{tabular}" in result.to_latex()
     assert bench_core.report(home / "board.html").stat().st_size > 1000
     for path in ("board.doc", "board"):
