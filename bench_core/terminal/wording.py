@@ -35,15 +35,20 @@ def cost(value: float) -> str:
 
 
 def times(value: float) -> str:
-    """Format a saving: ``3.4x``, with two decimals if one would round to 1; infinite if nothing is
-    paid."""
+    """Format a saving: ``3.4x``, with up to three decimals if fewer would round to 1; infinite if
+    nothing is paid."""
     if math.isnan(value):
         return "-"
     if math.isinf(value):
         return "free"
     if value != 1 and round(value, 1) == 1:
-        return f"{value:.2f}x"
+        return f"{value:.2f}x" if round(value, 2) != 1 else f"{value:.3f}x"
     return f"{value:.1f}x" if value < 100 else f"{value:.0f}x"
+
+
+def rank_range(ranks: tuple[int, int]) -> str:
+    """Format ranks from the best to the worst: ``1-8``, or ``9`` if they are equal."""
+    return str(ranks[0]) if ranks[0] == ranks[1] else f"{ranks[0]}-{ranks[1]}"
 
 
 def settings(values: Mapping[str, object]) -> str:

@@ -9,14 +9,13 @@ from functools import partial
 from typing import NamedTuple
 
 from bench_core.errors import one_line
-from bench_core.leaderboard.board import SHARE, Board, Measure, Row, Standing
+from bench_core.leaderboard.board import RANK, SHARE, Board, Measure, Row, Standing
 from bench_core.statistics import CONFIDENCE, WIDE_LEVEL
 from bench_core.statistics.bootstrap import FEW_DRAWS
 from bench_core.statistics.comparison import Interval
 from bench_core.terminal.wording import cost, quality, times
 
 PERCENT = f"{SHARE:.0%}"
-RANK = "quality rank"
 SURE = f"saving {CONFIDENCE}"
 
 LEAST_HALF = 0.00005
@@ -47,7 +46,7 @@ def columns_of(board: Board) -> dict[str, Callable[[Row], str]]:
     """Return every column of a board by title."""
     columns: dict[str, Callable[[Row], str]] = {
         "tier": lambda row: tier_of(row.standing),
-        RANK: lambda row: ranks_of(row.standing),
+        RANK: lambda row: row.standing.rank or "-",
         board.metric: lambda row: quality(row.best.quality),
         "±": lambda row: half(row.standing),
         "low": lambda row: quality(row.standing.interval.low),
@@ -120,16 +119,6 @@ def small(half: float) -> str:
     return f"{half:.4f}".removeprefix("0") if half < 1 else f"{half:.3g}"
 
 
-def ranks_of(one: Standing) -> str:
-    """Return the best and the worst rank."""
-    return "-" if math.isnan(one.interval.low) else span(one.ranks)
-
-
-def span(ranks: tuple[int, int]) -> str:
-    """Return ranks as ``1-3``, or one."""
-    return str(ranks[0]) if ranks[0] == ranks[1] else f"{ranks[0]}-{ranks[1]}"
-
-
 def tier_of(standing: Standing) -> str:
     """Return the tier, "-" for none."""
     return str(standing.tier or "-")
@@ -148,11 +137,13 @@ def saving_interval(row: Row, *, wide: bool = False) -> str:
 
 def ends_of(ends: Interval) -> str:
     """Return the ends of an interval of savings."""
-    if math.isnan(ends.low):
-        return "-"
-    return "-".join(
-        "free" if x > 1e5 else f"{x:.0f}" if x >= 9.95 else times(x).removesuffix("x") for x in ends
-    )
+    return "-" if math.isnan(ends.low) else "-".join(map(_end, ends))
+
+
+def _end(x: float) -> str:
+    if 0.995 <= x < 1:
+        return "<1"  # 1.00 would hide that the interval has 1 in it
+    return "free" if x > 1e5 else f"{x:.0f}" if x >= 9.95 else times(x).removesuffix("x")
 
 
 def explained(known: Mapping[str, str], titles: Collection[str]) -> str:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bench_core.errors import no_formula, one_line
+from bench_core.leaderboard.board import RANK
 from bench_core.leaderboard.certainty import all_certified
 from bench_core.leaderboard.conclusion import conclusion, overall_conclusion
 from bench_core.leaderboard.reports import paragraph
@@ -25,7 +26,6 @@ from bench_core.terminal.tables import Table, write_text
 from bench_core.terminal.wording import MIXED
 from bench_reports.asked_columns import asked_columns
 from bench_reports.columns import (
-    RANK,
     Asked,
     certainty_columns,
     columns_of,

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bench_core.contracts import dataset_of
 from bench_core.errors import one_line, printable
-from bench_core.leaderboard.board import SHARE, Board, Row, Standing, notes_of, notice
+from bench_core.leaderboard.board import RANK, SHARE, Board, Row, Standing, notes_of, notice
 from bench_core.leaderboard.conclusion import conclusion, overall_conclusion
 from bench_core.leaderboard.ranks import over_datasets
 from bench_core.planning.invocation import command
@@ -27,7 +27,6 @@ from bench_core.statistics import CONFIDENCE
 from bench_core.terminal.tables import write_text
 from bench_core.terminal.wording import cost, count, counted, duration, quality, times
 from bench_reports.columns import (
-    RANK,
     missing_words,
     of_few_draws,
     order_words,

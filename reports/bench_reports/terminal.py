@@ -38,7 +38,16 @@ from bench_core.terminal.tables import (
     show,
     write_text,
 )
-from bench_core.terminal.wording import MIXED, TINY, cost, count, duration, quality, times
+from bench_core.terminal.wording import (
+    MIXED,
+    TINY,
+    cost,
+    count,
+    duration,
+    quality,
+    rank_range,
+    times,
+)
 from bench_reports.columns import (
     PERCENT,
     USUAL,
@@ -55,7 +64,6 @@ from bench_reports.columns import (
     order_words,
     saving_columns,
     small,
-    span,
     standings_at,
     target,
     within_words,
@@ -455,7 +463,7 @@ def rank_table(ranked: Sequence[Ranked], names: Sequence[str], width: int) -> Ta
         [
             one_line(one.learner),
             f"{one.mean:.2f}{'*' if one.tier == 1 else ' '}",
-            span(one.ranks),
+            rank_range(one.ranks),
             *(f"{rank:g}" for rank in one.by_dataset),
         ]
         for one in ranked
