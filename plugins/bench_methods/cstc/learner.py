@@ -90,6 +90,7 @@ class CSTCSingle(TreeOfClassifiers):
     # parameters of the other learners: without a gate and joint optimisation
     depth, gate_slope, onward = 1, 1.0, 0.5
     cycles, reweightings, steps, tolerance = 0, 5, 20, 1e-4
+    ftol = 1e-6  # of descents
 
     @property
     def _shape(self) -> Shape:
