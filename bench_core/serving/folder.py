@@ -62,6 +62,13 @@ class Folder:
             )
 
 
+def check_folder(path: Path) -> None:
+    """Raise UsageError if a folder has content that is not an export, which alone is replaced."""
+    ours = (INDEX, "bench_model.c", "model.txt")
+    if path.is_dir() and any(path.iterdir()) and not any((path / name).is_file() for name in ours):
+        raise UsageError(f"{path}: contains other files; name an empty or a new folder")
+
+
 def write_folder(path: Path, folder: Folder) -> None:
     """Write a folder atomically; an older one is replaced."""
     arrays, index = program_state(folder.program)
@@ -90,6 +97,12 @@ def read_folder(path: Path) -> Folder:
     """Invert ``write_folder``. Raises InputError if it is not such a folder, has another version,
     or lacks a part."""
     again = "export it with 'bench model export'"
+    for written, name in (("C", "bench_model.h"), ("LightGBM", "model.txt")):
+        if (path / name).is_file() and not (path / INDEX).exists():
+            raise InputError(
+                f"{path}: an export for {written}, which cannot be opened here; "
+                "for Python and 'bench model check', export without --format"
+            )
     try:
         index = json.loads((path / INDEX).read_text(encoding="utf-8"))
         found = index["format"], index["version"]

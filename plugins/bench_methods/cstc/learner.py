@@ -144,6 +144,9 @@ class Gated(JointlyOptimised, CSTCSingle):
     gate_slope: float = param(
         10.0, "steepness of the gates in training, for labels of variance 6", above=0
     )
+    tolerance: float = param(
+        1e-3, "a pass or round that gains less than this share is the last", least=0
+    )
     prune: bool = param(True, "remove classifiers that do not help on validation")
 
 
