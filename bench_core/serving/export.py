@@ -40,13 +40,15 @@ TABLE = ("label", "query", "drop", "decimal", "dates")
 class Wish:
     """A request for export: a data set, a learner (``""``: the best) and a ``limit``: a budget, or
     a target to reach at the least cost on validation; without it the best point. ``seed`` and
-    ``fold`` None: the first repeat that has such a point."""
+    ``fold`` None: the first repeat that has such a point. Without ``mixes``, which only a folder
+    can hold, a single point is chosen."""
 
     dataset: str
     learner: str = ""
     limit: Limit | None = None
     seed: int | None = None
     fold: int | None = None
+    mixes: bool = True
 
 
 def choose(
@@ -68,9 +70,9 @@ def choose(
             points = points[points[column] == wanted]
             every = points if column != "learner" else every  # a target is set by the reference
     if target is not None:
-        chosen = selection.reaching(every, higher, target, reference)
+        chosen = selection.reaching(every, higher, target, reference, wish.mixes)
         chosen = chosen[chosen["learner"].isin(points["learner"])]
-    elif budget.kind == "mean":
+    elif budget.kind == "mean" and wish.mixes:
         chosen = selection.under_budget(points, higher, budget)
     else:  # kept by a single point
         points = points.assign(valid_p95=points["valid_cost"])
@@ -119,10 +121,12 @@ def export(
         mixture |= {"params": dict(other["params"]), "point": dict(at)}
     if spec["costs"]:
         splits = splits.under(load_model(costs_path(states, spec["costs"])))
+    limited = isinstance(wish.limit, Budget) and wish.limit.amount < np.inf and wish.limit
     about = {
+        "marks": [mark for mark in str(row.get("marks", "")).split(", ") if mark],
         **_what(splits, info, spec, point),
         "mixture": mixture,
-        "budget": wish.limit._asdict() if isinstance(wish.limit, Budget) else None,
+        "budget": limited._asdict() if limited else None,
         **_figures(row, metric),
         "reference": _reference(frame, info, metric, row),
     }
@@ -219,7 +223,7 @@ def _reference(
     figures of the best learner on validation."""
     points = selection.operating_points(frame, metric.name)
     own = points[(points["fold"] == row["fold"]) & (points["seed"] == row["seed"])]
-    own = own[~selection.diverged(own)]
+    own = own[~selection.marked(own)]
     if (own["learner"] == info.reference).any():
         own = own[own["learner"] == info.reference]
     best = selection.best_points(own, metric.higher_is_better)
