@@ -1,13 +1,15 @@
 """Encoding of a table's columns as features, also for single cells when a model serves.
 
-Numbers stay numbers and dates become days. An offset may be subtracted so that float32 keeps values
-distinct. A column of few texts is one-hot encoded by the texts of the training rows; a column of
-many texts becomes one feature of codes. A missing cell is missing in all features of its column. An
-unseen text is 0 in all one-hot features, or a missing code.
+Numbers stay numbers and dates become days, also if they are written as text. An offset may be
+subtracted so that float32 keeps values distinct. A column of few texts is one-hot encoded by the
+texts of the training rows; a column of many texts becomes one feature of codes. A missing cell is
+missing in all features of its column. An unseen text is 0 in all one-hot features, or a missing
+code.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
@@ -18,9 +20,25 @@ import numpy as np
 
 from bench_core.arrays import Float32Array
 
-EPOCH = np.datetime64("1970-01-01", "ns")
+EPOCH = np.datetime64("1970-01-01")
+MISSING = (
+    *("", "?", "NA", "N/A", "n/a", "#N/A", "#NA", "<NA>", "#N/A N/A", "NULL", "null"),
+    *("nan", "-nan", "NaN", "-NaN", "1.#IND", "-1.#IND", "1.#QNAN", "-1.#QNAN"),
+)
+"""Missing cells of a file, as in pandas."""
+NONE = "None"
+"""A missing cell among numbers, else a word."""
 NO_TEXT = frozenset(("None", "nan", "NaT", "<NA>"))
 """Text forms of missing values that are not text."""
+
+COMMA, YEAR_FIRST = ",", "Y-M-D"
+"""Formats of columns (see ``ColumnEncoding``), besides ``D.M.Y``, ``D/M/Y`` and ``M/D/Y``."""
+_SPACES = "\u00a0\u202f '"  # group separators, besides the points of 1.234,50
+_GROUPED = re.compile(rf"[+-]?(\d{{1,3}}([.{_SPACES}]\d{{3}})+|\d+)(,\d+)?([eE][+-]?\d+)?")
+_POINTS = str.maketrans({",": ".", **dict.fromkeys(f".{_SPACES}")})
+_TIME = r"(?:[T ](\d{1,2}):(\d{2})(?::(\d{2}(?:\.\d+)?))?(?:Z|([+-]\d{2}):?(\d{2}))?)?"
+_YEAR_FIRST = re.compile(rf"(\d{{4}})-(\d{{1,2}})-(\d{{1,2}}){_TIME}")
+_YEAR_LAST = re.compile(r"(\d{1,2})([./])(\d{1,2})\2(\d{4})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +48,8 @@ class ColumnEncoding:
     ``texts``: texts of the training rows, most frequent first, () for numbers. ``one_hot``: each
     text has its own feature. ``missing``: further texts that mean a missing value. ``offset`` is
     subtracted from numbers. ``made``: the features that a transformer of this name made.
+    ``format``: how its text is read as numbers: "" with decimal points, "," with decimal commas;
+    as dates: "Y-M-D", and besides "D.M.Y", "D/M/Y" or "M/D/Y".
     """
 
     name: str
@@ -38,11 +58,14 @@ class ColumnEncoding:
     missing: tuple[str, ...] = ()
     offset: float = 0.0
     made: tuple[str, ...] = ()
+    format: str = ""
 
     @property
     def kind(self) -> str:
-        """Kind of encoding: ``number``, ``one-hot`` or ``codes``."""
-        return ("one-hot" if self.one_hot else "codes") if self.texts else "number"
+        """Kind of encoding: ``number``, ``date``, ``one-hot`` or ``codes``."""
+        if self.texts:
+            return "one-hot" if self.one_hot else "codes"
+        return "date" if "Y" in self.format else "number"
 
     @property
     def features(self) -> tuple[str, ...]:
@@ -68,8 +91,8 @@ class ColumnEncoding:
         ``texts``.
 
         Missing cells are NaN; dates are days since 1970-01-01. An unseen text is NaN, or -1 with
-        ``one_hot``. Surrounding blanks are ignored. Raises ValueError if a cell is not a number in
-        a column of numbers.
+        ``one_hot``. Surrounding blanks are ignored. Raises ValueError if a cell is not a number
+        (or a date) in a column of numbers (of dates).
         """
         if self.texts:
             places, unseen = self.places(), self.unseen
@@ -78,7 +101,7 @@ class ColumnEncoding:
         if numbers.dtype.kind == "M":
             numbers = (numbers - EPOCH) / np.timedelta64(1, "D")
         elif numbers.dtype.kind not in "biuf":
-            numbers = np.array([_number(v) for v in numbers.ravel().tolist()], dtype=np.float64)
+            numbers = np.array([number_of(v, self.format) for v in numbers.ravel().tolist()])
         with np.errstate(over="ignore"):
             moved = numbers - self.offset if self.offset else numbers
             return np.asarray(moved, dtype=np.float32)
@@ -112,13 +135,18 @@ def text_of(cell: Any) -> str:
     return "" if text in NO_TEXT else text
 
 
-def _number(cell: Any) -> float:
-    """Return a cell as a number, NaN if missing."""
+def number_of(cell: Any, format: str = "") -> float:
+    """Return a cell as a number, NaN if missing. Text is read as a file's, in this format.
+
+    Raises ValueError if it is not a number.
+    """
+    if isinstance(cell, str):
+        return _number_in(cell.strip(), format)
     if isinstance(cell, date):
         if not isinstance(cell, datetime):
             return float(cell.toordinal() - date(1970, 1, 1).toordinal())
         return (cell if cell.tzinfo else cell.replace(tzinfo=UTC)).timestamp() / 86400
-    if isinstance(cell, str | bytes | complex):
+    if isinstance(cell, bytes | complex):
         raise ValueError(f"{cell!r:.60} is not a number")
     try:
         return nan if cell is None else float(cell)
@@ -126,3 +154,68 @@ def _number(cell: Any) -> float:
         if str(cell) in NO_TEXT:
             return nan
         raise ValueError(f"{cell!r:.60} is not a number") from None
+
+
+def _number_in(text: str, format: str) -> float:
+    if text in MISSING or text == NONE:
+        return nan
+    if "Y" in format:
+        return days_of(text, format)
+    try:
+        return float(with_point(text) if format == COMMA else text)
+    except ValueError:
+        if text.lower() in ("true", "false"):
+            return float(text.lower() == "true")
+        raise ValueError(f"{text!r:.60} is not a number") from None
+
+
+def with_point(text: str) -> str:
+    """Return a number with a decimal comma or grouped digits, ``1.234,50``, as ``1234.50``; any
+    other text unchanged."""
+    text = text.strip()
+    return text.translate(_POINTS) if _GROUPED.fullmatch(text) else text
+
+
+def date_format(texts: Iterable[str]) -> str:
+    """Return the format of dates, "" if they have none in common or it is ambiguous."""
+    texts = [*texts]
+    if all(map(_YEAR_FIRST.fullmatch, texts)):
+        return YEAR_FIRST
+    found = [match for match in map(_YEAR_LAST.fullmatch, texts) if match is not None]
+    marks = {match[2] for match in found}
+    if len(found) < len(texts) or len(marks) > 1:
+        return ""
+    if marks == {"."}:
+        return "D.M.Y"
+    first, second = (max(int(match[k]) for match in found) for k in (1, 3))
+    if (first > 12) == (second > 12):
+        return ""
+    return "D/M/Y" if first > 12 else "M/D/Y"
+
+
+def days_of(text: str, format: str) -> float:
+    """Return a date, with or without a time, as days since 1970-01-01 in UTC.
+
+    Dates such as 2024-02-01 are read in every ``format``. Raises ValueError for any other text.
+    """
+    seconds = 0.0
+    try:
+        if (match := _YEAR_FIRST.fullmatch(text)) is not None:
+            year, month, day = map(int, match.group(1, 2, 3))
+            hour, minute, second = (float(part or 0) for part in match.group(4, 5, 6))
+            if max(hour / 24, minute / 60, second / 60) >= 1:
+                raise ValueError
+            east, rest = float(match[7] or 0), float(match[8] or 0)
+            minute -= rest if match[7] and match[7][0] == "+" else -rest
+            seconds = 3600 * (hour - east) + 60 * minute + second
+        else:
+            match = _YEAR_LAST.fullmatch(text)
+            if match is None or match[2] != format[1]:
+                raise ValueError
+            day, month, year = int(match[1]), int(match[3]), int(match[4])
+            if format[0] == "M":
+                day, month = month, day
+        days = date(year, month, day).toordinal() - date(1970, 1, 1).toordinal()
+    except ValueError:
+        raise ValueError(f"{text!r:.60} is not a date such as 2024-02-01") from None
+    return (86400 * days + seconds) / 86400

@@ -77,8 +77,12 @@ def bench_warm_up(say: Callable[[str], None]) -> None:
     """Prepare for the first fit of the plugin's learners; ``say`` prints a status line."""
 
 
-def provide_learners(*classes: type[BudgetedLearner]) -> Callable[[], list[type[BudgetedLearner]]]:
-    """Return the hook ``bench_learners`` that registers these classes."""
+def provide_learners(
+    *classes: type[BudgetedLearner], family: str = ""
+) -> Callable[[], list[type[BudgetedLearner]]]:
+    """Return the hook ``bench_learners`` that registers these classes, listed under ``family``."""
+    for one in classes if family else ():
+        one.family = family  # type: ignore[attr-defined]
     return hookimpl(lambda: list(classes))
 
 

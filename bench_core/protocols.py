@@ -283,6 +283,8 @@ class CompleteLearner(BudgetedLearner, Protocol):
     role: ClassVar[str] = ""
     """``"reference"``: runs without a suite compare with it; ``"own"``: a user's model, preferred
     as reference. ``"baseline"``: a trivial method, listed below the others."""
+    family: ClassVar[str] = ""
+    """Kind of method in ``bench list learners``; the plugin's name if empty."""
     version: ClassVar[str] = ""
     """Version in the content key if no installed distribution registers the learner."""
     numerics: ClassVar[tuple[str, ...]] = ()

@@ -205,7 +205,7 @@ def _source(name: str, file: Path, changed: int, size: int) -> _Source:
     package = name if file.name == "__init__.py" else name.rpartition(".")[0]
     bare, shown = _Bare(package), _Bare(package)
     try:
-        text = "\n".join(_words(bare.visit(ast.parse(raw))))
+        text = "\n".join(_words(bare.visit(ast.parse(raw)), []))
         shown.visit(ast.parse(stub.read_bytes() if stub.exists() else b""))
     except (SyntaxError, ValueError, ImportError):  # compiled, or not for this Python
         return _Source(hashlib.sha256(raw).hexdigest())
@@ -213,25 +213,28 @@ def _source(name: str, file: Path, changed: int, size: int) -> _Source:
     return _Source(hashlib.sha256(text.encode()).hexdigest(), *found)
 
 
-def _words(node: Any) -> Iterator[str]:
-    """Yield a syntax tree as words that are equal in all versions of Python. Empty fields are
+def _words(node: Any, found: list[str]) -> list[str]:
+    """Append a syntax tree as words that are equal in all versions of Python. Empty fields are
     omitted, since some exist only in newer versions."""
     if isinstance(node, ast.AST):
-        yield f"({type(node).__name__}"
+        found.append(f"({type(node).__name__}")
         for name in node._fields:
             value: Any = getattr(node, name, None)
-            if isinstance(node, ast.JoinedStr):  # 3.12 puts empty texts into some
+            if name == "ctx" or value is None or value == []:
+                continue
+            if type(node) is ast.JoinedStr:  # 3.12 puts empty texts into some
                 value = [part for part in value if getattr(part, "value", 0) != ""]
-            if name != "ctx" and value not in (None, []):
-                yield name
-                yield from _words(value)
-        yield ")"
+            if value != []:
+                found.append(name)
+                _words(value, found)
+        found.append(")")
     elif isinstance(node, list):
         for one in node:
-            yield from _words(one)
-        yield "]"
+            _words(one, found)
+        found.append("]")
     else:
-        yield repr(node)
+        found.append(repr(node))
+    return found
 
 
 class _Bare(ast.NodeTransformer):

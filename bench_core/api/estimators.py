@@ -32,6 +32,7 @@ from bench_core.api.arguments import costs_of, priced_names
 from bench_core.arrays import Float32Array, FloatArray, IntArray
 from bench_core.data import Examples, Features, Queries, Task
 from bench_core.datasets.pricing import by_transformer, unit_prices, with_costs
+from bench_core.datasets.readers.number_formats import with_days, with_decimal_commas
 from bench_core.datasets.readers.tables import (
     NUMBERS,
     DataColumn,
@@ -43,7 +44,7 @@ from bench_core.datasets.splitting import cut, cut_by_class
 from bench_core.datasets.user_arrays import data_frame, grouped_rows
 from bench_core.datasets.user_data import LARGEST_GRADE, frame_encodings
 from bench_core.encoding import ColumnEncoding, plain_encodings
-from bench_core.errors import BenchError
+from bench_core.errors import BenchError, spelt
 from bench_core.execution.caps import Caps
 from bench_core.execution.fitting import fit_in_process
 from bench_core.execution.predict import blocks, predict_split
@@ -73,6 +74,8 @@ class _Budgeted(BaseEstimator):
     costs: Any = None
     parameters: Mapping[str, Any] | None = None
     metric: str | None = None
+    decimal: str = ""
+    dates: bool = False
     validation_fraction: float = 0.2
     random_state: Any = 0
     threads: int = 1
@@ -87,6 +90,8 @@ class _Budgeted(BaseEstimator):
         """Train, and choose the operating point on ``valid``, or on a part of the rows."""
         if self.budget_kind not in COLUMNS:
             raise ValueError(f"budget_kind must be mean, p95 or cap, not {self.budget_kind!r}")
+        if self.decimal not in ("", ".", ","):
+            raise ValueError(f"decimal must be '.' or ',', not {self.decimal!r}")
         if self.budget is not None and not float(self.budget) >= 0:
             raise ValueError(f"budget must be a number >= 0, not {self.budget!r}")
         train, valid = self._divided(rows, classes > 0) if valid is None else (rows, valid)
@@ -175,11 +180,14 @@ class _Budgeted(BaseEstimator):
         self.part_, self.seed_ = float(chosen.part[0]), self._seed()
         self.cheaper_ = (model, other.number) if self.part_ else None
         high, low = bought[chosen.point[0]], bought[chosen.cheaper[0]]
-        shares = zip(sensors_of(splits).names, high + self.part_ * (low - high), strict=True)
-        ordered = sorted(shares, key=lambda own: -own[1])
-        self.purchases_ = {name: float(share) for name, share in ordered if share > 0}
+        share = high + self.part_ * (low - high)
+        named = zip(sensors_of(splits).names, share.tolist(), strict=True)
+        self.purchases_ = {k: v for k, v in sorted(named, key=lambda own: -own[1]) if v > 0}
         sizes = [len(own.features) for own in self.encodings_] or [1] * len(splits.names)
-        self.feature_costs_ = splits.prices.feature_price()[np.cumsum([0, *sizes[:-1]])]
+        first = np.cumsum([0, *sizes[:-1]])  # the first feature of each column
+        self.feature_costs_ = splits.prices.feature_price()[first]
+        sensors = map(splits.prices.sensors_of, first.tolist())
+        self.feature_importances_ = np.array([share[own].min(initial=1.0) for own in sensors])
 
     def _predicted(self, X: Any, queries: Any = None) -> tuple[FloatArray, FloatArray]:
         """Return scores (n,) or (n, K) at the chosen point, and the cost of each row (n,)."""
@@ -277,14 +285,17 @@ class _Budgeted(BaseEstimator):
             return ()
         table = DataTable(Path("X"), X, lambda row: f"X, row {row}")
         with _as_value_errors():
+            table = with_decimal_commas(table) if self.decimal == "," else table
+            table = with_days(table, ())[0] if self.dates else table
             (read,) = read_features([table], table.names)
-        return frame_encodings(read, [])
+        return frame_encodings(read, [], formats=table.formats)
 
     def _features(self, X: Any) -> FloatArray:
-        """Return a frame with columns of text as numbers (n, d)."""
-        raw = RawColumns(self.encodings_)
+        """Return a table with columns of text as numbers (n, d)."""
+        raw, columns = RawColumns(self.encodings_), columns_by_name(X)
         with _as_value_errors():
-            return raw.table(columns_by_name(X), range(len(raw.names))).astype(np.float64)
+            cells = raw.table(X if columns is None else columns, range(len(raw.names)))
+        return cells.astype(np.float64)
 
     def _cells(self, X: FloatArray) -> Float32Array:
         """Return cells as float32, minus ``offsets_``, which keep the values of a column
@@ -311,6 +322,8 @@ class BudgetedClassifier(ClassifierMixin, _Budgeted):
     parameters          the learner's parameters by name; lists are grids. By default a learner
                         with a ``tradeoff`` is trained at seven values of it
     metric              metric that chooses the point; None: accuracy (mse, ndcg@5)
+    decimal             decimal mark of numbers in text columns: ``","`` as 1.234,50
+    dates               True: columns of dates are days since 1970-01-01
     validation_fraction share of rows in the validation part, unless ``fit`` gets validation rows
     random_state        seed of that division and of the learner
     threads             threads while training
@@ -319,8 +332,9 @@ class BudgetedClassifier(ClassifierMixin, _Budgeted):
     After ``fit``: ``model_``, ``learner_`` (with the chosen setting), ``point_`` and its
     ``position_`` on the path (behind its points under a cap), ``cost_`` (of the budget's kind) and
     ``quality_`` on the validation part, ``classes_``, ``purchases_`` (share of the validation rows
-    that buy each measurement, by its columns) and ``feature_costs_`` (of each column of X). Text
-    and categories of a data frame are encoded as in ``bench_core.run``, by the texts of all rows
+    that buy each measurement, by its columns), ``feature_importances_`` (the same for each column
+    of X, not scaled) and ``feature_costs_`` (of each column of X). Text, categories, dates and
+    decimal commas of a data frame are encoded as in ``bench_core.run``, by the texts of all rows
     given to ``fit`` (``encodings_``). Learners see float32: ``offsets_`` (d,) are subtracted first,
     so that values such as times in seconds stay distinct. ``sample_weight`` (n,) counts copies:
     integers, 0 leaves a row out.
@@ -464,10 +478,16 @@ def _copies(sample_weight: Any, X: Any) -> IntArray:
     return np.asarray(weight, dtype=np.int64)
 
 
+def _spelt(word: str, like: str, value: object) -> str:
+    """Spell an option as an argument of an estimator, or as work on X."""
+    return f"drop {value!r} from X" if word == "drop" else f"{word}={value!r}"
+
+
 @contextmanager
 def _as_value_errors() -> Iterator[None]:
-    """Raise our errors as ValueError, as scikit-learn does."""
+    """Raise our errors as ValueError, as scikit-learn does; they name arguments of estimators."""
     try:
-        yield
+        with spelt(_spelt):
+            yield
     except BenchError as error:
         raise ValueError(str(error)) from error

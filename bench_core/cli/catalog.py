@@ -27,7 +27,7 @@ LISTED = (
 )
 SHOWN = ("learner", "dataset", "suite", "metric", "cost-model", "report")
 # columns that may wrap
-WORDY = ("tasks", "description", "files", "title", "data sets", "state", "trials")
+WORDY = ("family", "tasks", "description", "files", "title", "data sets", "state", "trials")
 INDENT = " " * 6
 
 
@@ -62,12 +62,12 @@ def list_command(
         deliver((_runs if kind == "runs" else _fits)(store), output)
     else:
         registry, source = options.registry(plugins, data_dir), DataFolder(data_dir)
-        deliver(offered(registry, kind, source), output)
         if kind == "learners":
             options.note(
-                f"start with {', '.join(FIRST[:5])}: 'bench run --data FILE' runs them. Others are "
-                "sorted by plugin, baselines last"
+                f"start with {', '.join(FIRST[:5])}: 'bench run --data FILE' runs these five and "
+                f"the baseline {FIRST[5]}. Others follow by family, baselines last"
             )
+        deliver(offered(registry, kind, source), output)
         if kind == "datasets":
             where = f"absent: not in {source.folder}"
             options.note(f"{where}; 'bench show NAME' shows where to get the files")
@@ -88,8 +88,11 @@ def offered(registry: Registry, listed: str, source: DataFolder) -> Table:
     styles: list[str] = []
     rows: list[tuple[str, ...]] = []
     if listed == "learners":
-        titles: tuple[str, ...] = ("learner", "tasks", "plugin", "description")
-        families = {name: owner("learner", name) for name in registry.learners}
+        titles: tuple[str, ...] = ("learner", "family", "tasks", "description")
+        families = {
+            name: getattr(one, "family", "") or owner("learner", name)
+            for name, one in registry.learners.items()
+        }
         # recommended first, then by family, baselines last
         first = {name: place for place, name in enumerate(FIRST)}
         role = {name: getattr(one, "role", "") for name, one in registry.learners.items()}
@@ -100,7 +103,7 @@ def offered(registry: Registry, listed: str, source: DataFolder) -> Table:
 
         for name in sorted(registry.learners, key=place):
             learner = registry.learners[name]
-            rows.append((name, _tasks(learner), families[name], summary(learner)))
+            rows.append((name, families[name], _tasks(learner), summary(learner)))
             styles.append("dim" if role[name] == "baseline" else "")
         return Table(titles, rows, titles[0], (), WORDY, row_styles=styles)
     if listed == "datasets":

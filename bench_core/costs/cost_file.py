@@ -112,14 +112,16 @@ def cost_model(
     own: SensorPrices | None,
     models: Mapping[str, type[CostModel]],
     origins: Sequence[str] = (),
+    spare: list[str] | None = None,
 ) -> CostModel:
     """Return the cost model in a file, for features of these names, or for features made of the
     columns ``origins``, which the file then names.
 
     ``own`` are the prices used if the file has none. ``models`` are the known models by name.
-    Raises InputError as ``read_costs``, also for an unknown model and for invalid options.
+    Priced names that are not features are appended to ``spare``. Raises InputError as
+    ``read_costs``, also for an unknown model and for invalid options.
     """
-    columns = _Columns(file, tuple(dict.fromkeys(origins)) or names)
+    columns = _Columns(file, tuple(dict.fromkeys(origins)) or names, [] if spare is None else spare)
     made_of = [columns.number[name] for name in origins]  # column of each feature
     document = _document(file)
     full = isinstance(document, Mapping) and (
@@ -243,8 +245,8 @@ def _bare(name: str) -> str:
 class _Columns:
     """Column look-up for names in the file."""
 
-    def __init__(self, file: CostFile, names: Sequence[str]) -> None:
-        self.file = file
+    def __init__(self, file: CostFile, names: Sequence[str], spare: list[str]) -> None:
+        self.file, self.spare = file, spare
         self.names = names
         self.number = {name: j for j, name in enumerate(names)}
         self.positions = {str(j + 1): j for j in range(len(names))}
@@ -304,6 +306,7 @@ class _Columns:
                 f"({len(entries) - len(skipped)} costs for {len(self.names)} features); add a line "
                 f"for each{zero}{unused}"
             )
+        self.spare += skipped
         return cost
 
 

@@ -29,18 +29,27 @@ Given = str | Path | CostFile | CostModel
 
 
 def with_costs(splits: Splits, given: Given, models: Models | None = None) -> Splits:
-    """Return the same data under the costs of a file or of a named cost model."""
-    return splits.under(costs_for(splits, given, MODELS if models is None else models))
+    """Return the same data under the costs of a file or of a named cost model. A note names priced
+    features that the data do not have."""
+    spare: list[str] = []
+    made = splits.under(costs_for(splits, given, MODELS if models is None else models, spare))
+    if not spare:
+        return made
+    names = ", ".join(spare[:3]) + (f" and {len(spare) - 3} more" if len(spare) > 3 else "")
+    return replace(made, notes=(*made.notes, f"prices not used, no such feature: {names}"))
 
 
-def costs_for(splits: Splits, given: Given, models: Models) -> CostModel:
-    """Return the cost model of a data set from a cost file or a model's name.
+def costs_for(
+    splits: Splits, given: Given, models: Models, spare: list[str] | None = None
+) -> CostModel:
+    """Return the cost model of a data set from a cost file or a model's name. Priced names that are
+    not features are appended to ``spare``.
 
     Raises InputError in one line with the place and the remedy.
     """
     if isinstance(given, str) and not Path(given).exists() and given in models:
         given = CostFile(Path(given), "", {"model": given})
-    costs, place = _costs(splits, given, models)
+    costs, place = _costs(splits, given, models, spare)
     if costs.features != len(splits.names):
         raise InputError(f"{place}: prices of {costs.features} features for {len(splits.names)}")
     with charging(f"{place}: the surrogate of cost model {costs.name!r}"):
@@ -56,13 +65,16 @@ def costs_for(splits: Splits, given: Given, models: Models) -> CostModel:
     return costs
 
 
-def _costs(splits: Splits, given: Given, models: Models) -> tuple[CostModel, str]:
+def _costs(
+    splits: Splits, given: Given, models: Models, spare: list[str] | None
+) -> tuple[CostModel, str]:
     """Return a cost model, and the name of its source for messages."""
     if isinstance(given, CostModel):
         return given, "costs"
     file = given if isinstance(given, CostFile) else cost_text(given)
     own = splits.prices if splits.cost_model is None else None
-    return cost_model(file, splits.names, own, models, splits.origins), str(file.path)
+    made = cost_model(file, splits.names, own, models, splits.origins, spare)
+    return made, str(file.path)
 
 
 def same_sensors(one: CostModel, two: CostModel) -> bool:

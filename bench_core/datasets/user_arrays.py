@@ -111,11 +111,13 @@ def _part(
     given = {f"drop {column}": column for column in drop}
     given |= {"y": y, "queries": queries, "split": split}
     wanted = {what: value for what, value in given.items() if isinstance(value, str)}
-    for what, value in {**wanted, **{f"keep_column {c}": c for c in keep}}.items():
+    for key, value in {**wanted, **{f"keep_column {c}": c for c in keep}}.items():
+        what = key.partition(" ")[0]
         if not named:
             raise InputError(f"{what}={value!r} names a column, and {name} has no names")
         if value not in frame.columns:
-            raise InputError(f"{name}: {what}: {unknown('column', value, [*frame.columns])}")
+            of = "" if name == "X" else f" of {name}"
+            raise InputError(f"{what}{of}: {unknown('column', value, [*frame.columns])}")
     y, queries, split = (
         frame[value] if isinstance(value, str) else value for value in (y, queries, split)
     )

@@ -25,9 +25,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -39,7 +40,6 @@ from bench_core.datasets.pricing import unit_prices
 from bench_core.datasets.readers.svmlight import grouped
 from bench_core.datasets.readers.tables import (
     EXACT,
-    MISSING,
     DataColumn,
     DataTable,
     different_texts,
@@ -48,7 +48,7 @@ from bench_core.datasets.readers.tables import (
     read_features,
 )
 from bench_core.datasets.splitting import hashed
-from bench_core.encoding import ColumnEncoding
+from bench_core.encoding import MISSING, ColumnEncoding
 from bench_core.errors import InputError, option
 from bench_core.splits import MOST_CLASSES, SPLITS, Splits, task_of_labels
 
@@ -91,6 +91,7 @@ class Part:
     unwritten: float = 0.0  # cells that the file does not write
     notes: tuple[str, ...] = ()
     typed: bool = True  # texts such as "NA" are texts, not missing cells
+    formats: Mapping[str, str] = field(default_factory=dict)  # of columns (``ColumnEncoding``)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -179,7 +180,11 @@ def read_parts(parts: Mapping[str, Part | TablePart], keep: Sequence[str] = ()) 
             with part.found(part.split):
                 words = _words(part.split)
         typed = part.table.written is None
-        made[name] = Part(part.path, frame, y, queries, unit, words, part.table.place, typed=typed)
+        made[name] = Part(
+            *(part.path, frame, y, queries, unit, words, part.table.place),
+            typed=typed,
+            formats=part.table.formats,
+        )
     made[next(iter(given))] = replace(made[next(iter(given))], notes=tuple(notes))
     return {name: made[name] for name in parts}
 
@@ -335,10 +340,12 @@ def _encoded(
     encoded. Adds a note for each encoded column."""
     frames = {split: part.frame for split, part in parts.items()}
     train = parts["train"]
-    if {*train.frame.dtypes} == {np.dtype(np.float32)}:
+    plain = {*train.frame.dtypes} == {np.dtype(np.float32)}
+    if plain and not any(map(train.formats.get, train.columns)):
         X = {split: frame.to_numpy(np.float32) for split, frame in frames.items()}
         return X, train.columns, ()
-    encodings = frame_encodings(train.frame, notes, () if train.typed else MISSING)
+    missing = () if train.typed else MISSING
+    encodings = frame_encodings(train.frame, notes, missing, train.formats)
     counts = Counter(name for own in encodings for name in own.features)
     if twice := [name for name, times in counts.items() if times > 1]:
         raise InputError(f"{train.path}: two features would be called {twice[0]!r}")
@@ -350,7 +357,10 @@ def _encoded(
 
 
 def frame_encodings(
-    frame: pd.DataFrame, notes: list[str], missing: tuple[str, ...] = ()
+    frame: pd.DataFrame,
+    notes: list[str],
+    missing: tuple[str, ...] = (),
+    formats: Mapping[str, str] = MappingProxyType({}),
 ) -> tuple[ColumnEncoding, ...]:
     """Return the encodings of the training columns from ``read_features``.
 
@@ -358,7 +368,7 @@ def frame_encodings(
     """
     made = []
     for name in frame:
-        cells, own = frame[name].to_numpy(), ColumnEncoding(name)
+        cells, own = frame[name].to_numpy(), ColumnEncoding(name, format=formats.get(name, ""))
         if cells.dtype == np.float64:
             own = replace(own, offset=float32_offset(cells) or 0.0)
             what = f"{APART}: made {own.features[0]!r}" if own.offset else MERGED

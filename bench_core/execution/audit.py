@@ -93,7 +93,7 @@ def replay(
         audit = _Audit(model, fresh or (lambda: model), examples, costs, classes, path, priced, rng)
         audit.sample()
         if mode == "full":
-            audit.whole()
+            audit.all_queries()
     except (AuditError, ContractError) as found:
         return Verdict("failed", str(found))
     if audit.unproven:
@@ -185,7 +185,7 @@ class _Audit:
         at = np.resize(points, len(block.chosen))[block.own]
         self._judge(block, [(p, np.flatnonzero(at == p)) for p in np.unique(at).tolist()], True)
 
-    def whole(self) -> None:
+    def all_queries(self) -> None:
         """Audit every query at every point, in blocks of queries in random order."""
         sizes = np.diff(units(self.examples.features))
         order = self.rng.permutation(len(sizes))

@@ -22,7 +22,7 @@ from typing import Any
 
 from bench_core.errors import BenchError, InputError, UsageError, one_line, option
 from bench_core.execution.events import Event
-from bench_core.execution.runner import Kept
+from bench_core.execution.runner import Reused
 from bench_core.execution.work import work
 from bench_core.planning.job_files import Cutter, begin_shard, job_text, parse_job
 from bench_core.planning.plan import Plan
@@ -55,7 +55,7 @@ def on_cluster(plan: Plan, request: RunRequest, writer: Writer) -> Iterator[Dask
             place = option("executor", f"dask={where}")
             raise InputError(f"{place}: no scheduler there ({error})") from error
         yield DaskExecutor(client, plan, request, writer)
-        client.run(_end_kept, on_error="ignore")
+        client.run(_stop_workers, on_error="ignore")
 
 
 def named(where: str) -> Any:
@@ -137,32 +137,32 @@ def _lost(job: Job, error: BaseException, since: float) -> Outcome:
     return Outcome(job, Status.CRASHED, one_line(why, 200), seconds=time.monotonic() - since)
 
 
-_KEPT: list[Kept] = []
-"""Worker processes and plugins kept on a worker for its next task. Tasks use it one at a time."""
+_REUSED: list[Reused] = []
+"""Worker processes and plugins of a worker, reused by its next task. Tasks use it one at a time."""
 
 
 def _do(text: str, given: bytes, data_dir: str) -> tuple[bytes, Event]:
     """On a worker: run a job whose shard starts with the files ``given``. Return the rest of the
     shard and the job's last event."""
-    kept, said = _KEPT.pop() if _KEPT else Kept(), list[Event]()
+    reused, said = _REUSED.pop() if _REUSED else Reused(), list[Event]()
     try:
         with tempfile.TemporaryDirectory() as name:
             folder = Path(name)
             unpack(given, folder)
             models = [*folder.rglob("*.npz")]
-            work(parse_job(text), folder / "1.db", said.append, data_dir, kept=kept)
+            work(parse_job(text), folder / "1.db", said.append, data_dir, earlier=reused)
             for model in models:  # already in the store
                 model.unlink()
             last = next(event for event in reversed(said) if event.kind == "finish")
             return pack(folder), last
     finally:
-        _KEPT.append(kept)
+        _REUSED.append(reused)
 
 
-def _end_kept() -> None:
-    """On a worker: stop the kept processes."""
-    while _KEPT:
-        _KEPT.pop().close()
+def _stop_workers() -> None:
+    """On a worker: stop the worker processes."""
+    while _REUSED:
+        _REUSED.pop().close()
 
 
 def pack(folder: Path) -> bytes:

@@ -55,7 +55,7 @@ LOG_BYTES = 1 << 25
 """Longer logs are cut to their end."""
 
 _LOOK = 0.1  # seconds between checks of jobs' limits
-_FAMILY = 1.0  # seconds between checks of child processes, which are slower
+_CHILDREN_INTERVAL = 1.0  # seconds between checks of child processes, which are slower
 _SOME = 0.5  # minimum seconds of a job to determine its number of threads
 _NO_MEMORY = ("out of memory", "bad_alloc", "cannot allocate memory", "memoryerror")
 _START = (
@@ -256,7 +256,7 @@ class LocalExecutor:
         self.memory, self.allocation = memory, allocation if LINUX else 0
         self._workers: dict[int, Worker] = {}
         self._heard: queue.Queue[Heard] = queue.Queue(1000)
-        self._looked = self._looked_at_families = 0.0
+        self._looked = self._looked_at_children = 0.0
 
     def submit(self, job: Job) -> None:
         """Assign a job to an idle worker, or to a new one."""
@@ -325,8 +325,8 @@ class LocalExecutor:
             return None
         self._looked = now
         busy = [worker for worker in self._workers.values() if worker.job]
-        if now > self._looked_at_families + _FAMILY:
-            self._looked_at_families = now
+        if now > self._looked_at_children + _CHILDREN_INTERVAL:
+            self._looked_at_children = now
             below = families(worker.process.pid for worker in busy)
             for worker in busy:
                 worker.family = below[worker.process.pid]

@@ -143,18 +143,23 @@ def metrics_of(plugins: tuple[str, ...]) -> Mapping[str, Metric]:
     return load_registry(plugins).metrics
 
 
-Kept = dict[str, Any]
+ByInputs = dict[str, Any]
 """Fitted models and shared arrays, by their inputs."""
 
 
 def fit_in_process(
-    learner: Any, splits: Splits, metric: Metric, seed: int, threads: int, kept: Kept | None = None
+    learner: Any,
+    splits: Splits,
+    metric: Metric,
+    seed: int,
+    threads: int,
+    kept: ByInputs | None = None,
 ) -> Any:
     """Fit a learner (its inner learners resolved) on ``splits`` and return the model.
 
     Calls on the same data share needed models and arrays through ``kept``.
     """
-    models: Kept = {} if kept is None else kept
+    models: ByInputs = {} if kept is None else kept
     splits = replace(splits, test=Examples(splits.test.X[:0].copy(), np.empty(0)))
 
     def fitted(learner: Any) -> Any:

@@ -97,8 +97,8 @@ class Interrupted(KeyboardInterrupt):
 
 
 @dataclass(slots=True)
-class Kept:
-    """State reused between parts of a run."""
+class Reused:
+    """What is reused between parts of a run."""
 
     executor: LocalExecutor | None = None  # with idle workers
     registry: Registry | None = None
@@ -112,22 +112,22 @@ class Kept:
 
 
 @dataclass(slots=True)
-class Crew:
+class JobRunner:
     """Runs jobs for a request, and sends events to ``emit``."""
 
     request: RunRequest
     cores: tuple[int, int]  # workers, threads per worker
     emit: OnEvent
     executor: Executor | None = None  # overrides the request's
-    kept: Kept = field(default_factory=Kept)
+    reused: Reused = field(default_factory=Reused)
     keep_workers: bool = False  # True to keep idle workers at the end
 
     def warm_up(self, jobs: Iterable[Job], metrics: Iterable[str]) -> None:
         """Compile the code of the learners and metrics once, so that workers do not repeat it and
         fit times exclude it."""
         names = dict.fromkeys(job.learner for job in jobs if job.kind == "fit")
-        new = [name for name in names if name not in self.kept.compiled]
-        registry = self.kept.registry
+        new = [name for name in names if name not in self.reused.compiled]
+        registry = self.reused.registry
         if self.executor is not None or registry is None or not new:
             return
 
@@ -136,7 +136,7 @@ class Crew:
 
         registry.warm_up(new, say)
         warm_up_metrics([parse_metric(name, registry.metrics) for name in metrics], say)
-        self.kept.compiled.update(new)
+        self.reused.compiled.update(new)
 
     def perform(self, jobs: Sequence[Job], keep: Callable[[Outcome], None]) -> None:
         """Run all jobs and ``keep`` each outcome. All processes are stopped in any case, except
@@ -160,7 +160,7 @@ class Crew:
         finally:
             if not (well and self.keep_workers):
                 executor.close()
-                self.kept.executor = None
+                self.reused.executor = None
 
     def _executor(self, count: OnEvent) -> Executor:
         """Executor of the request."""
@@ -172,12 +172,12 @@ class Crew:
                 line = "limits on time and memory are not enforced inline: jobs cannot be killed"
                 count(Event("note", line, warning=True))
             return InlineExecutor(count)
-        if self.kept.executor is None:
+        if self.reused.executor is None:
             share = int(MEMORY_SHARE * memory() / self.cores[0])
             limit, most = request.memory or share, request.memory
-            self.kept.executor = LocalExecutor(*self.cores, count, request.timeout, limit, most)
-        self.kept.executor.on_event = count
-        return self.kept.executor
+            self.reused.executor = LocalExecutor(*self.cores, count, request.timeout, limit, most)
+        self.reused.executor.on_event = count
+        return self.reused.executor
 
 
 def carry_out(
@@ -198,16 +198,16 @@ def carry_out(
     for trial, reason in trials_skipped(plan):
         writer.trial(Outcome(Job("score", trial), Status.SKIPPED, reason))
     cores = plan.workers, plan.threads
-    crew = Crew(request, cores, emit, executor, Kept(registry=registry))
+    runner = JobRunner(request, cores, emit, executor, Reused(registry=registry))
     known = {"reused": done, "notes": plan.notes, "warnings": plan.warnings}
-    return do_jobs(jobs, plan.run, plan.metrics, crew, writer, known)
+    return do_jobs(jobs, plan.run, plan.metrics, runner, writer, known)
 
 
 def do_jobs(
     jobs: Sequence[Job],
     run: str,
     metrics: Iterable[str],
-    crew: Crew,
+    runner: JobRunner,
     writer: Writer,
     known: Mapping[str, Any],
     here: Callable[[Job], Job] = lambda job: job,
@@ -234,8 +234,8 @@ def do_jobs(
         return RunResult.of(Store(writer.path), run, **more)
 
     try:
-        crew.warm_up(jobs, metrics)
-        crew.perform([here(job) for job in jobs], keep)
+        runner.warm_up(jobs, metrics)
+        runner.perform([here(job) for job in jobs], keep)
     except BaseException as error:
         writer.end(run, "interrupted")
         if isinstance(error, KeyboardInterrupt):
@@ -318,7 +318,7 @@ def carry_out_audit(
 
     emit(Event("plan", run, total=len(jobs), jobs_total=len(jobs)))
     try:
-        Crew(request, cores, emit).perform(jobs, keep)
+        JobRunner(request, cores, emit).perform(jobs, keep)
     except KeyboardInterrupt:
         raise Interrupted(result(interrupted=True)) from None
     return result()

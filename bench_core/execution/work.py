@@ -18,7 +18,7 @@ from bench_core.datasets.pricing import from_json
 from bench_core.datasets.user_datasets import open_registry
 from bench_core.errors import BenchError, InputError, option
 from bench_core.execution.events import Event, OnEvent
-from bench_core.execution.runner import Crew, Kept, RunResult, do_jobs, jobs_of
+from bench_core.execution.runner import JobRunner, Reused, RunResult, do_jobs, jobs_of
 from bench_core.planning.job_files import JobFile, check_job
 from bench_core.planning.plan import DatasetUse, usable_fits
 from bench_core.planning.resolve_datasets import choose_datasets
@@ -37,14 +37,14 @@ def work(
     emit: OnEvent,
     data_dir: str = "",
     plugins: Sequence[str] = (),
-    kept: Kept | None = None,
+    earlier: Reused | None = None,
 ) -> RunResult:
     """Do the missing work of a job. Raises ``Interrupted`` on Ctrl-C, InputError if data, code or
-    version differ from the plan's. ``kept``: state from earlier jobs of the run."""
+    version differ from the plan's. ``earlier``: what earlier jobs of the run left to be reused."""
     planned = job.request.data_dir
     data_dir = data_dir or (planned if is_url(planned) else "")
-    modules, held = dict.fromkeys([*job.request.plugins, *plugins]), kept or Kept()
-    registry = held.registry = held.registry or open_registry(modules, data_dir)
+    modules, reused = dict.fromkeys([*job.request.plugins, *plugins]), earlier or Reused()
+    registry = reused.registry = reused.registry or open_registry(modules, data_dir)
     check_job(job)
     places = {path: _data(path, job, registry, emit, data_dir) for path in job.data}
     states = str(states_folder(shard).absolute())
@@ -62,7 +62,7 @@ def work(
         *cores,
     )
     request = replace(job.request, store=str(shard), data_dir=data_dir)
-    crew = Crew(request, cores, emit, kept=held, keep_workers=kept is not None)
+    runner = JobRunner(request, cores, emit, reused=reused, keep_workers=earlier is not None)
     with open_writer(shard) as writer:
         writer.costs({key: from_json(costs) for key, costs in job.costs.items()})
         writer.begin(job.run, job.about, job.listed)
@@ -71,7 +71,7 @@ def work(
         for trial, reason in job.skipped:
             writer.trial(Outcome(Job("score", trial), Status.SKIPPED, reason))
         known = {"reused": len(done)}
-        return do_jobs(jobs, job.run, job.about["metrics"], crew, writer, known, here)
+        return do_jobs(jobs, job.run, job.about["metrics"], runner, writer, known, here)
 
 
 def _data(path: str, job: JobFile, registry: Registry, emit: OnEvent, data_dir: str) -> str:

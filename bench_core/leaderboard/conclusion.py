@@ -1,7 +1,8 @@
 """The conclusion of a board in plain sentences, which every format shows first: the learner that
 keeps the reference's quality, its cost and saving with an interval, and tied learners.
 
-A saving is called certain only if its displayed interval excludes 1.
+A saving is called certain only if its displayed interval excludes 1. Where a learner reaches more
+than the reference on test for less, a sentence says so.
 """
 
 from __future__ import annotations
@@ -85,7 +86,7 @@ def _cheapest(board: Board, reference: Row) -> tuple[Row, list[str]]:
     name = reference.learner
     kept = [row for row in board.rows if row.cheap and not row.saved.lost and not row.reference]
     cheaper = [row for row in kept if row.saving > 1]
-    sure = [row for row in cheaper if round(row.saved.interval.low, 2) > 1]
+    sure = [row for row in cheaper if round(row.saved.interval.low, 3) > 1]  # as displayed
     if not cheaper:
         return reference, [*_itself(board, reference, kept)]
     top = (sure or cheaper)[0]
@@ -94,17 +95,15 @@ def _cheapest(board: Board, reference: Row) -> tuple[Row, list[str]]:
     if measured:
         low, high = map(times, top.saved.interval)
         saved += f" ({CONFIDENCE} interval: {low} to {high})"
-    paid = f"{_price(board, top.cheap.cost)} instead of {cost(reference.cheap.cost)}"
-    keeps = _keeps(board, f"{name}'s")
+    keeps = f"{_keeps(board, top)} instead of {cost(reference.cheap.cost)}."
     if sure or not measured:
-        sentences = [f"{who} {keeps} {paid}: {saved}."]
+        sentences = [f"{who} {keeps}", f"It is {saved}."]
     else:
         sentences = [
             f"No learner is certainly cheaper than {name}; {who} comes closest: {saved}.",
-            f"It {keeps} {paid}.",
+            f"It {keeps}",
         ]
-    if (share := board.kept(top)) < SHARE - 0.0005:  # as displayed
-        sentences.append(f"On test rows it kept {share:.1%}.")
+    sentences += _more_for_less(board, reference, top)
     if not measured:
         return top, [*sentences, UNMEASURED]
     ahead = [r.learner for r in kept if r.baseline and 0 < r.saved.tier < top.saved.tier]
@@ -114,20 +113,38 @@ def _cheapest(board: Board, reference: Row) -> tuple[Row, list[str]]:
 
 def _itself(board: Board, reference: Row, kept: Sequence[Row]) -> Iterator[str]:
     """Yield sentences for the case that no learner costs less than the reference."""
-    name, price = reference.learner, _price(board, reference.cheap.cost)
-    keeps = _keeps(board, "its")
+    name, keeps = reference.learner, _keeps(board, reference)
     if kept:
-        yield f"No learner is cheaper than {name}, which {keeps} {price}."
+        yield f"No learner is cheaper than {name}, which {keeps}."
+        yield from _more_for_less(board, reference, reference)
         yield from _ties(_names(kept, reference.saved.tier, reference))
         return
     others = [row for row in board.rows if not (row.reference or row.baseline)]
     lucky = [row.learner for row in others if row.saved.lost]
     if others:
-        keep = _keeps(board, f"{name}'s")
-        yield f"No other learner {keep}{'' if lucky else ' on validation rows'}."
-    yield f"{name} {keeps} {price} instead of {cost(reference.best.cost)}."
+        yield f"No other learner {_keeps(board)}{' and test' if lucky else ''}."
+    yield from _more_for_less(board, reference, reference)
+    yield f"{name} {keeps} instead of {cost(reference.best.cost)}."
     if lucky:
-        yield f"On validation rows {listed(lucky)} did, but not on test rows."
+        yield f"On validation alone, {listed(lucky)} {'does' if len(lucky) == 1 else 'do'}."
+
+
+def _more_for_less(board: Board, reference: Row, named: Row) -> Iterator[str]:
+    """Yield a sentence on the learner whose best point, on test, is above the reference's and costs
+    less than the named row's point."""
+    sign = 1 if board.higher_is_better else -1
+    least = sign * float(quality(reference.best.quality))  # as displayed
+    above = [
+        row
+        for row in board.rows
+        if sign * float(quality(row.best.quality)) > least and row.best.cost < named.cheap.cost
+    ]
+    if above:
+        top = max(above, key=lambda row: sign * row.best.quality)
+        who = _named(top.learner, top.baseline)
+        reached = f"{quality(top.best.quality)} {_price(board, top.best.cost)}"
+        own = f"{reference.learner} reaches {quality(reference.best.quality)} at its best"
+        yield f"On test, {who} has {board.metric} {reached}; {own}."
 
 
 def _no_target(board: Board, reference: Row) -> str:
@@ -135,8 +152,7 @@ def _no_target(board: Board, reference: Row) -> str:
     if DIVERGED in reference.marks:
         return f"No saving is measured, as {reference.learner} diverged."
     some = " in some repeats" if reference.reached else ""
-    keeps = _keeps(board, f"{reference.learner}'s")
-    return f"No saving is measured, as a constant {keeps} at no cost{some}."
+    return f"No saving is measured, as a constant {_keeps(board)} at no cost{some}."
 
 
 def _best(board: Board) -> Iterator[str]:
@@ -191,11 +207,20 @@ def _named(learner: str, baseline: bool) -> str:
     return f"{learner} (a baseline)" if baseline else learner
 
 
-def _keeps(board: Board, whose: str) -> str:
-    """Return ``keeps 99% of gbrt's accuracy``; for an error ``stays within 1% of ...``."""
-    if board.higher_is_better:
-        return f"keeps {SHARE:.0%} of {whose} {board.metric}"
-    return f"stays within {1 - SHARE:.0%} of {whose} {board.metric}"
+def _keeps(board: Board, row: Row | None = None) -> str:
+    """Return ``keeps 99% of gbrt's accuracy on validation``, for an error ``stays within 1% of``;
+    of a row also its share on test and its cost."""
+    whose = "its" if row and row.reference else f"{board.reference}'s"
+    up = board.higher_is_better
+    words = f"keeps {SHARE:.0%} of" if up else f"stays within {1 - SHARE:.0%} of"
+    words += f" {whose} {board.metric} on validation"
+    if row is None:
+        return words
+    if not math.isnan(share := board.kept(row)):
+        more = 1 / share - 1
+        test = f"{share:.1%}" if up else f"{abs(more):.1%} {'above' if more >= 0 else 'below'} it"
+        words += f", {test} on test,"
+    return f"{words} {_price(board, row.cheap.cost)}"
 
 
 def _price(board: Board, paid: float) -> str:

@@ -1,6 +1,6 @@
 """Request of a run: each option of ``bench run`` and of ``bench_core.run``, declared once.
 
-    retries: int = declared(0, "How often a failed job is tried again.", whole(0, 100))
+    retries: int = declared(0, "How often a failed job is tried again.", whole_number(0, 100))
 
 Such a field defines the command's option with its completion (``cli/options.py``) and the argument
 of ``bench_core.run`` with its documentation (``api/arguments.py``). It also defines the check of
@@ -72,7 +72,7 @@ def choice(*known: str) -> Form:
     return Form(f"one of {', '.join(known)}", "WORD", fits=lambda value: value in ("", *known))
 
 
-def whole(least: int, most: float = math.inf) -> Form:
+def whole_number(least: int, most: float = math.inf) -> Form:
     """Form of an integer in a range."""
     between = f"from {least} to {most}" if most < math.inf else f">= {least}"
     wanted = f"a whole number {between}"
@@ -92,7 +92,7 @@ def whole_numbers(most: int) -> Form:
         return tuple(numbers)
 
     wanted = f"a whole number from 0 to {most} or several, as 0,1,2 or 0-2"
-    return Form(wanted, "NUMBERS", read, whole(0, most).fits, many=True)
+    return Form(wanted, "NUMBERS", read, whole_number(0, most).fits, many=True)
 
 
 def quantity(
@@ -316,7 +316,10 @@ class RunRequest:
         metavar="COLUMNS:COST",
     )
     cv: int = declared(
-        0, "K-fold cross-validation of one file; queries are not split.", whole(3, 100), metavar="K"
+        0,
+        "K-fold cross-validation of one file; queries are not split.",
+        whole_number(3, 100),
+        metavar="K",
     )
     share: tuple[float, ...] = declared(
         (), "Fractions of one file for validation and test; default: 0.2,0.2.", SHARES
@@ -343,7 +346,7 @@ class RunRequest:
         CAPS,
     )
     index_base: int = declared(
-        1, "Number of the first feature in SVMlight files.", whole(0, 1), usual="1"
+        1, "Number of the first feature in SVMlight files.", whole_number(0, 1), usual="1"
     )
     unwritten: str = declared(
         "",
@@ -381,14 +384,14 @@ class RunRequest:
         0,
         "Try N settings of each learner instead of grids: its default and N-1 from its declared "
         "ranges. Validation selects.",
-        whole(1, MOST_CONFIGS),
+        whole_number(1, MOST_CONFIGS),
     )
     seeds: tuple[int, ...] | None = declared(None, "Seeds, as 0,1,2 or 0-2.", NUMBERS)
     folds: tuple[int, ...] | None = declared(
         None, "Folds of the data sets, as 0,1,2 or 0-2.", NUMBERS
     )
-    workers: int = carried_out_by(0, "Number of parallel jobs.", whole(1), short="-w")
-    threads: int = carried_out_by(0, "Threads per job.", whole(1), short="-t")
+    workers: int = carried_out_by(0, "Number of parallel jobs.", whole_number(1), short="-w")
+    threads: int = carried_out_by(0, "Threads per job.", whole_number(1), short="-t")
     executor: str = carried_out_by(
         "",
         "local: worker processes; inline: this process; dask, dask=tcp://HOST:PORT or "
@@ -411,7 +414,7 @@ class RunRequest:
     retries: int = carried_out_by(
         0,
         "Retry a failed job up to N times; 'bench log' lists every attempt.",
-        whole(0, 100),
+        whole_number(0, 100),
     )
     audit: str = declared(
         "sample",

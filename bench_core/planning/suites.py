@@ -41,7 +41,7 @@ from bench_core.planning.request import (
     TEXT,
     Form,
     choice,
-    whole,
+    whole_number,
 )
 from bench_core.plugins import Registry
 from bench_core.results.budgets import Budget, as_budgets, as_caps
@@ -143,7 +143,7 @@ _PROFILE = {
     "seeds": NUMBERS,
     "folds": NUMBERS,
     "learners": _TABLES,
-    "configs": whole(0, MOST_CONFIGS),
+    "configs": whole_number(0, MOST_CONFIGS),
 }
 _EITHER = Form(
     "text, a list or a table", "", fits=lambda value: isinstance(value, str | list | dict)

@@ -204,7 +204,7 @@ def why_not_reached(
     if target.kind == KEEP and not len(
         reaching(points, metric.higher_is_better, target, reference)
     ):
-        return f"the best constant has {words} on validation, and costs nothing"
+        return f"the best constant already reaches {words} on validation, at no cost"
     own = points[points["learner"] == learner] if learner else points
     found = own["valid_quality"]
     best = found.max() if metric.higher_is_better else found.min()

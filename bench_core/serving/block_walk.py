@@ -4,6 +4,7 @@ rest by numpy. Needs numba and does not support caps."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -17,13 +18,14 @@ from bench_core.serving.program import Program, Step, segments
 from bench_core.serving.row_state import Rows
 
 if TYPE_CHECKING:
+    from bench_trees import Ensemble
     from bench_trees.inference import Layout, Needs, Steps, Walked
 
 _CELLS = 1 << 22  # of a matrix of rows x trees, for leaves that number vectors
-_LONGEST = 34  # steps shown in one leg: 34 points of 8000 rows are about 20 MB
+_LONGEST = 34  # steps shown in one segment: 34 points of 8000 rows are about 20 MB
 
 
-class Leg(NamedTuple):
+class Segment(NamedTuple):
     """Consecutive steps taken by the same rows, with the steps whose sums are needed."""
 
     first: int
@@ -44,29 +46,29 @@ class BlockWalk:
         self.program, self.shown = program, frozenset(shown)
         self.needs = needs_of(program, costs)
         self._columns = [_bits(self.needs, step.reads) for step in program.steps]
-        self._legs = [self._leg(first, stop) for first, stop in pairwise(self._cuts())]
-        self._alone: dict[int, Leg] = {}
+        self._segments = [self._segment(first, stop) for first, stop in pairwise(self._cuts())]
+        self._alone: dict[int, Segment] = {}
 
     def walk(
         self, rows: Rows, X: Float32Array, boundaries: IntArray | None = None
     ) -> Iterator[Rows]:
         """Walk ``rows`` to their ends. Yields copies of them after each shown step, before its
         gate. ``boundaries`` cut X (n, d) into queries; by default each row is its own query."""
-        X = np.ascontiguousarray(X)  # once, not for every leg
-        for leg in self._legs:
-            here = np.flatnonzero(rows.next == leg.first)
-            every, done = len(here) == len(X), self._walked(leg, X, here, rows)
-            for own, bits, splits, number in zip(*done, leg.ends, strict=True):
+        X = np.ascontiguousarray(X)  # once, not for every segment
+        for segment in self._segments:
+            here = np.flatnonzero(rows.next == segment.first)
+            every, done = len(here) == len(X), self._walked(segment, X, here, rows)
+            for own, bits, splits, number in zip(*done, segment.ends, strict=True):
                 step = self.program.steps[number]
                 if step.reads:
                     own, bits = with_columns(step, own, X, here), bits | self._columns[number]
                 rows.arrive(here, number, step.combine, own, bits, splits)
                 if number in self.shown:
                     # the caller must not share arrays with the walk
-                    yield rows if every and number < leg.ends[-1] else rows.copied()
-            rows.trees[here] += leg.trees
+                    yield rows if every and number < segment.ends[-1] else rows.copied()
+            rows.trees[here] += segment.trees
             if len(here):
-                leave(self.program, leg.ends[-1], here, rows, boundaries)
+                leave(self.program, segment.ends[-1], here, rows, boundaries)
 
     def run(self, X: Float32Array, boundaries: IntArray | None) -> tuple[Rows, Acquired]:
         """Return all rows at their ends, and their purchases."""
@@ -82,13 +84,13 @@ class BlockWalk:
     def sums(self, number: int, X: Float32Array) -> FloatArray:
         """Return the sums (n, K) of a single step, for all rows."""
         if number not in self._alone:
-            self._alone[number] = self._leg(number, number + 1)
+            self._alone[number] = self._segment(number, number + 1)
         X, every = np.ascontiguousarray(X), np.arange(len(X))
         done = self._walked(self._alone[number], X, every, self.begin(len(X)))
         return np.asarray(done.scores[0])
 
     def _cuts(self) -> list[int]:
-        """Return the first step of each leg, and the number of steps."""
+        """Return the first step of each segment, and the number of steps."""
         steps, shown, last = self.program.steps, 0, segments(self.program)
         apart, cuts = self.program.vectors is not None, [0]
         for k, (step, following) in enumerate(pairwise(steps)):
@@ -102,8 +104,8 @@ class BlockWalk:
                 shown = 0
         return [*cuts, len(steps)]
 
-    def _leg(self, first: int, stop: int) -> Leg:
-        from bench_trees.inference import Steps, lay_out
+    def _segment(self, first: int, stop: int) -> Segment:
+        from bench_trees.inference import Steps
 
         own = self.program.steps[first:stop]
         wanted = [k in self.shown or not _adds(later) for k, later in enumerate(own[1:], first)]
@@ -115,17 +117,19 @@ class BlockWalk:
             bias=np.array([step.bias for step in begun], dtype=np.float64),
             carry=np.array([step.carry for step in begun], dtype=np.bool_),
         )
-        parts = (
-            np.concatenate([getattr(s, n) for s in own]) for n in ("trees", "weights", "fresh")
-        )
-        uses = [*parts]
-        layout = lay_out(self.program.trees, self.needs, *uses)
+        uses: list[Any] = [
+            np.concatenate([getattr(s, name) for s in own]).astype(kind)
+            for name, kind in (("trees", np.int64), ("weights", np.float64), ("fresh", np.bool_))
+        ]
+        needs: list[Any] = [self.needs.start, self.needs.needed, self.needs.multiplier]
+        arrays = (each.tobytes() for each in (*needs, *uses))
+        layout = _laid_out(self.program.trees, self.needs.sensors, *arrays)
         billed, output = int((uses[2] & (layout.levels > 0)).sum()), layout.output
         if self.program.vectors is not None:
             layout = layout._replace(output=np.arange(layout.trees, dtype=np.int32))
-        return Leg(first, ends, layout, output, steps, billed)
+        return Segment(first, ends, layout, output, steps, billed)
 
-    def _walked(self, leg: Leg, X: Float32Array, here: IntArray, rows: Rows) -> Walked:
+    def _walked(self, segment: Segment, X: Float32Array, here: IntArray, rows: Rows) -> Walked:
         """Return the rows ``here`` after each step of interest."""
         from bench_trees.inference import Steps, Walked, walk
         from bench_trees.kernels.leaf_vectors import add_leaves
@@ -133,21 +137,33 @@ class BlockWalk:
         some: Any = here if len(here) < len(X) else slice(None)
         before = Walked(rows.own[None, some], rows.bits[None, some], rows.splits[None, some])
         if (vectors := self.program.vectors) is None:
-            return walk(leg.layout, leg.steps, X, before, here)
+            return walk(segment.layout, segment.steps, X, before, here)
         # the value of each tree: its leaf may number a vector
-        count = max(1, len(leg.output))
-        alone = Steps(np.array([len(leg.output)]), np.zeros((1, count)), np.ones(1, dtype=bool))
+        count = max(1, len(segment.output))
+        alone = Steps(np.array([len(segment.output)]), np.zeros((1, count)), np.ones(1, dtype=bool))
         found = Walked(*map(np.empty_like, before))  # type: ignore[arg-type]
-        found.scores[:] = leg.steps.bias + (before.scores if leg.steps.carry[0] else 0.0)
+        found.scores[:] = segment.steps.bias + (before.scores if segment.steps.carry[0] else 0.0)
         size = max(64, _CELLS // count)
         for i in range(0, len(here), size):
             part = slice(i, i + size)
             none = np.zeros((1, len(here[part]), count))
             start = Walked(none, before.bits[:, part], before.splits[:, part])
-            done = walk(leg.layout, alone, X, start, here[part])
+            done = walk(segment.layout, alone, X, start, here[part])
             found.bits[:, part], found.splits[:, part] = done.bits, done.splits
-            add_leaves(done.scores[0], leg.output, vectors, found.scores[0, part])
+            add_leaves(done.scores[0], segment.output, vectors, found.scores[0, part])
         return found
+
+
+@lru_cache(3)
+def _laid_out(trees: Ensemble, sensors: int, *arrays: bytes) -> Layout:
+    """Layouts of the last segments, by the bytes of ``Needs`` and of steps: the programs of one
+    model's points share their trees."""
+    from bench_trees.inference import Needs, lay_out
+
+    kinds = (np.int32, np.int32, np.float64, np.int64, np.float64, np.bool_)
+    found: list[Any] = [np.frombuffer(*each) for each in zip(arrays, kinds, strict=True)]
+    start, needed, multiplier, *uses = found
+    return lay_out(trees, Needs(start, needed, multiplier, sensors), *uses)
 
 
 def _adds(step: Step) -> bool:

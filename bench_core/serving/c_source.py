@@ -17,7 +17,7 @@ import numpy as np
 
 from bench_core._io.files import atomic_folder
 from bench_core.costs.model import SensorPrices
-from bench_core.encoding import ColumnEncoding
+from bench_core.encoding import MISSING, NONE, YEAR_FIRST, ColumnEncoding
 from bench_core.errors import UsageError
 from bench_core.serving.folder import Folder
 from bench_core.serving.policy_program import PolicyProgram
@@ -50,6 +50,7 @@ def header(folder: Folder) -> str:
         "what": "the score" if one else "nothing (several outputs), bench_scores fills the scores",
         "features": len(folder.encodings or folder.names),
         "meaning": meaning_of(about).replace("*/", "* /"),
+        "columns": "".join(map(_column, folder.encodings)),
         "encoders": _encoders(folder)[0],
         "outputs": folder.program.outputs,
         "cap": f"{cap:g}, the cap it was exported under" if cap < inf else "no cap",
@@ -111,7 +112,10 @@ def _text(folder: Folder, constants: dict[str, Any], tables: list[str], engine: 
         "ENCODED": int(raw is not None),
         "READABLE": len(folder.names),
         "TEXTS": int(any(own.texts for own in folder.encodings)),
+        "DATES": int(any(own.kind == "date" for own in folder.encodings)),
     }
+    if constants["DATES"]:
+        constants["MISSING"] = ", ".join(map(_string, (*MISSING, NONE)))
     named = f"const char *const bench_names[BENCH_FEATURES] = {{{names}}};"
     defined = [f"#define {name} {value}" for name, value in constants.items()]
     text = "\n".join((_HERE / name).read_text(encoding="utf-8") for name in ("trees.c", engine))
@@ -121,13 +125,13 @@ def _text(folder: Folder, constants: dict[str, Any], tables: list[str], engine: 
 
 
 def _encoders(folder: Folder) -> tuple[str, str]:
-    """Return declarations and functions that encode cells of text and numbers with an offset."""
+    """Return declarations and functions that encode texts, dates, and numbers with an offset."""
     declared, defined = list[str](), list[str]()
     for own, name in zip(folder.encodings, _identifiers(folder.encodings), strict=True):
-        if not (own.texts or own.offset):
+        if not (own.texts or own.offset or own.kind == "date"):
             continue
-        head = f"float bench_encode_{name}({'const char *text' if own.texts else 'double number'})"
-        shown = _string(own.name).replace("*/", "* /")
+        takes = "double number" if own.kind == "number" else "const char *text"
+        head, shown = f"float bench_encode_{name}({takes})", _shown(own.name)
         if own.texts:
             places = dict(sorted(own.places().items(), key=lambda one: isnan(one[1])))
             texts, codes = ", ".join(map(_string, places)), ", ".join(map(_float, places.values()))
@@ -139,10 +143,28 @@ def _encoders(folder: Folder) -> tuple[str, str]:
             )
             declared.append(f"/* The value of {shown} for a text; NULL: missing. */\n{head};\n\n")
         else:
-            body = f"    return (float)(number - {number(own.offset)});\n"
-            declared.append(f"/* The value of {shown} for a number. */\n{head};\n\n")
+            value, what = "number", "a number"
+            if own.kind == "date":
+                value = f"days(text, {_string(own.format)})"
+                forms = dict.fromkeys((own.format, YEAR_FIRST))
+                what = f"a date, {' or '.join(forms)}; NULL: missing; errno is EDOM if it is none"
+            body = f"    return (float)({value} - {number(own.offset)});\n"
+            declared.append(f"/* The value of {shown} for {what}. */\n{head};\n\n")
         defined.append(f"{head}\n{{\n{body}}}\n")
     return "".join(declared), "\n".join(defined)
+
+
+def _column(own: ColumnEncoding) -> str:
+    """Return the header's words on a column."""
+    held = {"number": "a number", "date": "days since 1970-01-01"}.get(own.kind, "text")
+    less = f" minus {own.offset:.15g}" if own.offset else ""
+    encoded = ", by its bench_encode function" if held != "a number" or less else ""
+    return f",\n   {_shown(own.name)}: {held}{less}{encoded}"
+
+
+def _shown(name: str) -> str:
+    """Return a name for a comment of C."""
+    return _string(name).replace("*/", "* /").replace("/*", "/ *")
 
 
 def _identifiers(encodings: Sequence[ColumnEncoding]) -> list[str]:

@@ -90,6 +90,12 @@ def read_folder(path: Path) -> Folder:
     """Invert ``write_folder``. Raises InputError if it is not such a folder, has another version,
     or lacks a part."""
     again = "export it with 'bench model export'"
+    for written, name in (("C", "bench_model.h"), ("LightGBM", "model.txt")):
+        if (path / name).is_file() and not (path / INDEX).exists():
+            raise InputError(
+                f"{path}: an export for {written}, which cannot be opened here; "
+                "for Python and 'bench model check', export without --format"
+            )
     try:
         index = json.loads((path / INDEX).read_text(encoding="utf-8"))
         found = index["format"], index["version"]

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from bench_core.serving.block_walk import BlockWalk
     from bench_core.serving.row_walk import RowWalk
 
-Acquire = Callable[[list[str]], Sequence[Any]]
+Acquire = Callable[[list[str]], Sequence[Any] | Mapping[str, Any]]
 AcquireInto = Callable[[IntArray, Float32Array], object]
 AcquireFor = Callable[[int, list[str]], Sequence[Any]]
 AcquireLater = Callable[[list[str]], Awaitable[Sequence[Any]]]
@@ -169,16 +169,28 @@ class Predictor:
         return self._cheaper if there else self
 
     def predict(
-        self, acquire: Acquire, *, cap: float | None = None, row: int | str | None = None
+        self,
+        acquire: Acquire | Mapping[str, Any],
+        *,
+        cap: float | None = None,
+        row: int | str | None = None,
     ) -> Answer:
-        """Predict one row. ``acquire(names)`` returns cells of columns, None or NaN if missing.
+        """Predict one row. ``acquire(names)`` returns cells of columns, None or NaN if missing, as
+        a list in this order or a mapping. A row at hand may be given as a mapping instead.
 
         Each call names all columns that one or more sensors yield to this model; no column is
         requested twice. The row never costs more than ``cap``: it answers at the last point of the
         path that it reached. A model that compares rows of a query treats the row as a query.
         """
+        if not callable(acquire) and not hasattr(acquire, "keys"):
+            kind = type(acquire).__name__
+            raise UsageError(
+                "predict takes a row as a mapping, or a function that returns its cells, not a "
+                f"{kind}; predict_rows takes tables"
+            )
+        found: Any = acquire if callable(acquire) else lambda names: acquire
         own = self._drawn(row)
-        return own._run(own._rounds(1, False, cap), lambda _, names: acquire(names))[0]
+        return own._run(own._rounds(1, False, cap), lambda _, names: found(names))[0]
 
     def predict_into(
         self, acquire: AcquireInto, *, cap: float | None = None, row: int | str | None = None
@@ -254,12 +266,14 @@ class Predictor:
     ) -> Answers:
         """Predict rows with known cells; the bill is the same as if cells were acquired.
 
+        Text is read as in the table of the training: dates, numbers, decimal commas, and its words
+        for missing cells.
         ``X``: an array (n, columns) in the order of ``names``, a data frame, a mapping of columns
         or a list of mappings; other columns are ignored. ``rows``: numbers or ids by which a
         mixture draws, one for each row or query; by default their positions in ``X``.
         """
-        columns = columns_by_name(X)
-        if self._raw is not None or columns is not None:
+        columns, typed = columns_by_name(X), getattr(getattr(X, "dtype", None), "kind", "f")
+        if self._raw is not None or columns is not None or typed not in "biuf":
             X = X if columns is None else columns
             return self.predict_features(self.table_features(X), queries, cap, rows)
         cells = narrow(X)
@@ -514,9 +528,13 @@ class _Asked:
 
 def _listed(found: Any, names: list[str], wanted: int) -> Any:
     """Return the cells that a caller's function returned for the last names, in order."""
+    if hasattr(found, "keys"):  # a mapping, or a row of a frame
+        if lost := [name for name in names[-wanted:] if name not in found]:
+            raise UsageError(f"the row has no column {lost[0]!r}; give None where it is missing")
+        return [found[name] for name in names[-wanted:]]
     if not isinstance(found, list | tuple | np.ndarray):
         # not numbers, or unordered
-        unsound = isinstance(found, str | bytes | Mapping | Set)
+        unsound = isinstance(found, str | bytes | Set)
         found = [found] if unsound else list(found)
     if len(found) != wanted:
         asked = ", ".join(names[-wanted:][:3])
@@ -533,8 +551,9 @@ def _put(values: Float32Array, found: Any, names: list[str]) -> None:
     if not isinstance(found, np.ndarray):
         try:  # three times as fast as numpy
             return pack_into(f"{len(found)}f", values.data, 0, *found)
-        except (error, OverflowError):  # a value is None, or too large
-            pass
+        except (error, OverflowError):  # a value is None, text or too large
+            raw = RawColumns(plain_encodings(names[-len(values) :]))
+            found = [raw.code(column, cell) for column, cell in enumerate(found)]
     values[:] = narrow(found, dimensions=1)
     return None
 

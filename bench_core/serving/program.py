@@ -191,7 +191,8 @@ class Program:
         if self.trees.features != len(self.multiplier) or (self.trees.output >= self.outputs).any():
             raise ValueError("trees have other features or outputs than the program")
         leaf = self.trees.value[vector_leaves(self.trees)]
-        if not np.isin(leaf, np.arange(0 if self.vectors is None else len(self.vectors))).all():
+        rows = 0 if self.vectors is None else len(self.vectors)
+        if not ((leaf >= 0) & (leaf < rows) & (leaf == np.floor(leaf))).all():
             raise ValueError("a leaf numbers no vector")
 
     def _fits(self, step: Step) -> bool:
@@ -309,16 +310,19 @@ def joined(programs: Sequence[Program]) -> Program:
             moved = replace(step, trees=step.trees + tree, then=then, otherwise=otherwise)
             steps.append(moved)
         trees = program.trees
-        value, base = trees.value + row * vector_leaves(trees), np.zeros(program.outputs)
-        parts.append(replace(trees, value=value, base=base))
+        if row and trees.trees:
+            trees = replace(trees, value=trees.value + row * vector_leaves(trees))
+        parts.append(trees)
         tree, first = tree + trees.trees, first + len(program.steps)
         if program.vectors is not None:
             vectors.append(program.vectors)
             row += len(program.vectors)
+    some, base = [part for part in parts if part.trees] or parts[:1], np.zeros(programs[0].outputs)
     return Program(
         programs[0].outputs,
         steps,
-        Ensemble.concat(parts),
+        # trees of one program stay the same object: ``block_walk`` keeps their layout
+        some[0] if len(some) == 1 else Ensemble.concat([replace(some[0], base=base), *some[1:]]),
         programs[0].multiplier,
         rejected=programs[-1].rejected,
         vectors=np.concatenate(vectors) if vectors else None,

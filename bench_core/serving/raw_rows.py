@@ -42,9 +42,13 @@ class RawColumns:
 
     def _codes(self, column: int, cells: Any) -> Float32Array:
         try:
-            return self.encodings[column].codes(cells)
+            codes = self.encodings[column].codes(cells)
+            if codes.ndim != 1:
+                raise ValueError(f"{cells!r:.60} is not a list of single cells")
+            return codes
         except ValueError as error:
-            what = f"column {self.names[column]!r} needs numbers, None if missing"
+            kind = self.encodings[column].kind
+            what = f"column {self.names[column]!r} needs {kind}s, None if missing"
             raise UsageError(f"{what}: {error}") from None
 
     def table(self, X: Any, needed: Iterable[int]) -> Float32Array:

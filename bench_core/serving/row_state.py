@@ -26,8 +26,9 @@ class Answer:
 
     ``score``: log-odds, label units or a ranking score; K scores for K classes. ``bought``: the
     requested features in order, a tuple of names; from ``predict_into`` an array of positions.
-    ``step``: the last step that counts, -1 for none. ``stopped``: ``"end"``, ``"gate"`` (early
-    exit) or ``"cap"``.
+    ``step``: number of the last part of the program that counts, from 0, -1 for none; a part is
+    one or more trees, a stage or a purchase. ``stopped``: ``"end"`` (the whole model), ``"gate"``
+    (early exit) or ``"cap"``.
     """
 
     score: Any
@@ -37,9 +38,12 @@ class Answer:
     stopped: str
 
 
+_SHOWN = 5
+
+
 @dataclass(slots=True, eq=False)
 class Answers:
-    """Predictions and costs of n rows."""
+    """Predictions and costs of n rows; ``step`` as in ``Answer``, ``capped``: ended by the cap."""
 
     scores: FloatArray  # (n,) or (n, K)
     spent: FloatArray  # (n,)
@@ -47,10 +51,23 @@ class Answers:
     step: IntArray  # (n,)
     capped: BoolArray  # (n,)
 
+    def __repr__(self) -> str:
+        """Return a summary and the first rows."""
+        n, more = len(self.spent), len(self.spent) - _SHOWN
+        bought = Acquired(self.acquired.rows(n).bits[:_SHOWN], self.acquired.sensors).unpack()
+        mean = f", {self.spent.mean():.6g} spent on average" if n else ""
+        lines = [f"{n} answers{mean}, {self.capped.sum()} ended by the cap"]
+        for k in range(min(n, _SHOWN)):
+            score = np.array2string(self.scores[k], precision=4)
+            sensors = ", ".join(map(str, np.flatnonzero(bought[k]))) or "none"
+            lines.append(f"row {k}: score {score}, spent {self.spent[k]:.6g}, sensors {sensors}")
+        lines += [f"{more} more rows in .scores, .spent and .bought"] if more > 0 else []
+        return "\n".join(lines)
+
     @property
     def bought(self) -> BoolArray:
         """Sensors bought by rows (n, s)."""
-        return self.acquired.unpack()
+        return self.acquired.rows(len(self.spent)).unpack()
 
 
 Rounds = Generator[list[tuple[int, IntArray, Float32Array]], None, list[Answer]]

@@ -2,6 +2,7 @@
 
 #include "bench_model.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdint.h>
 #include <string.h>
@@ -93,23 +94,110 @@ static void acquire(struct row *r, int count, const int *asked, float *values)
         values[k] = feature(from, asked[k]);
 }
 
+#if TEXTS || DATES
+/* The place among these of a text without surrounding blanks, which are cut off; -1: none. */
+static int find(const char **text, const char **end, const char *const *texts, int count)
+{
+    while (**text == ' ' || (**text >= '\t' && **text <= '\r'))
+        (*text)++;
+    for (*end = *text + strlen(*text);
+         *end > *text && ((*end)[-1] == ' ' || ((*end)[-1] >= '\t' && (*end)[-1] <= '\r')); (*end)--)
+        ;
+    for (int k = 0; k < count; k++)
+        if (strlen(texts[k]) == (size_t)(*end - *text) && memcmp(texts[k], *text, (size_t)(*end - *text)) == 0)
+            return k;
+    return -1;
+}
+#endif
+
 #if TEXTS
-/* The code of a text without surrounding blanks: the first number among these. */
+/* The code of a text: the first number among these. */
 static float encode(const char *text, const char *const *texts, const float *codes, int count, float other)
 {
     const char *end;
-    if (!text)
-        return NAN;
-    while (*text == ' ' || (*text >= '\t' && *text <= '\r'))
-        text++;
-    for (end = text + strlen(text); end > text && (end[-1] == ' ' || (end[-1] >= '\t' && end[-1] <= '\r')); end--)
-        ;
-    for (int k = 0; k < count; k++)
-        if (strlen(texts[k]) == (size_t)(end - text) && memcmp(texts[k], text, (size_t)(end - text)) == 0)
-            return codes[k];
-    return other;
+    int k = text ? find(&text, &end, texts, count) : -1;
+    return !text ? NAN : k < 0 ? other : codes[k];
+}
+#endif
+
+#if DATES
+/* Read a number of some digits; 0: there are fewer. */
+static int digits(const char **at, int least, int most, double *number)
+{
+    int count = 0;
+    for (*number = 0.0; count < most && **at >= '0' && **at <= '9'; (*at)++, count++)
+        *number = 10.0 * *number + (double)(**at - '0');
+    return count >= least;
 }
 
+/* Read [T ]H:MM[:SS[.S]][Z|+HH[:]MM] as seconds in UTC; 0: it is none. */
+static int time_of(const char **at, double *seconds)
+{
+    double hour, minute, second = 0.0, part, scale = 1.0, east, rest;
+    if ((**at != 'T' && **at != ' ') || ((*at)++, !digits(at, 1, 2, &hour)) || **at != ':')
+        return 0;
+    if ((*at)++, !digits(at, 2, 2, &minute) || hour > 23.0 || minute > 59.0)
+        return 0;
+    if (**at == ':') {
+        if ((*at)++, !digits(at, 2, 2, &second) || second > 59.0)
+            return 0;
+        if (**at == '.') {
+            const char *from = ++*at;
+            if (!digits(at, 1, 9, &part))
+                return 0;
+            for (; from < *at; from++)
+                scale *= 10.0;
+            second = (second * scale + part) / scale;
+            while (**at >= '0' && **at <= '9')
+                (*at)++;
+        }
+    }
+    if (**at == 'Z')
+        (*at)++;
+    else if (**at == '+' || **at == '-') {
+        double sign = *(*at)++ == '+' ? 1.0 : -1.0;
+        if (!digits(at, 2, 2, &east) || (**at == ':' && ((*at)++, 0)) || !digits(at, 2, 2, &rest))
+            return 0;
+        hour -= sign * east;
+        minute -= sign * rest;
+    }
+    *seconds = 3600.0 * hour + 60.0 * minute + second;
+    return 1;
+}
+
+/* Days since 1970-01-01 of a date such as 2024-02-01, also with a time, or in this format. NAN if
+   it is missing; NAN and errno EDOM if it is not a date. */
+static double days(const char *text, const char *format)
+{
+    static const char *const missing[] = {MISSING};
+    static const double last[] = {31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
+    double year = 0.0, month = 0.0, day = 0.0, seconds = 0.0, age, leap;
+    const char *end, *at;
+    int sound;
+    if (!text || find(&text, &end, missing, (int)(sizeof missing / sizeof *missing)) >= 0)
+        return NAN;
+    at = text;
+    if (digits(&at, 4, 4, &year) && *at == '-') {
+        at++;
+        sound = digits(&at, 1, 2, &month) && *at++ == '-' && digits(&at, 1, 2, &day)
+            && (at == end || time_of(&at, &seconds));
+    } else {
+        double *first = format[0] == 'M' ? &month : &day, *second = format[0] == 'M' ? &day : &month;
+        at = text;
+        sound = format[0] != 'Y' && digits(&at, 1, 2, first) && *at++ == format[1]
+            && digits(&at, 1, 2, second) && *at++ == format[1] && digits(&at, 4, 4, &year);
+    }
+    sound = sound && at == end && year >= 1.0 && month >= 1.0 && month <= 12.0 && day >= 1.0;
+    leap = fmod(year, 4.0) == 0.0 && (fmod(year, 100.0) != 0.0 || fmod(year, 400.0) == 0.0);
+    if (!sound || day > last[(int)month - 1] - (month == 2.0 && leap == 0.0)) {
+        errno = EDOM;
+        return NAN;
+    }
+    age = month <= 2.0 ? year - 1.0 : year; /* years begin in March */
+    day += floor((153.0 * (month > 2.0 ? month - 3.0 : month + 9.0) + 2.0) / 5.0) - 1.0;
+    day += 365.0 * age + floor(age / 4.0) - floor(age / 100.0) + floor(age / 400.0) - 719468.0;
+    return (86400.0 * day + seconds) / 86400.0;
+}
 #endif
 
 /* encoders */

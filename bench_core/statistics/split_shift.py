@@ -10,8 +10,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from bench_core.arrays import BoolArray
-from bench_core.statistics.bootstrap import Candidates
+from bench_core.arrays import BoolArray, FloatArray
+from bench_core.statistics.bootstrap import Candidates, one_thread
 from bench_core.statistics.repeats import Repeat
 
 LEVEL = 0.001
@@ -19,6 +19,8 @@ LEVEL = 0.001
 
 PLAIN = 3.0
 """Falls below so many standard errors need no permutations."""
+
+_CELLS = 1_000_000  # of permuted rows at a time
 
 
 def falling(repeats: Sequence[Repeat], higher: bool) -> set[str]:
@@ -38,18 +40,27 @@ def falls(own: Candidates, higher: bool, shuffles: int) -> bool:
     known, first = weights > 0, np.arange(len(weights)) < len(own.valid.weights)
     values = np.hstack([own.valid.quality, own.test.quality])[:, known] * (1 if higher else -1)
     weights, first = weights[known].astype(np.float64), first[known]
+    weighted = values * weights
 
-    def fall(valid: BoolArray) -> float:
-        before, after = ((values[:, part], weights[part]) for part in (valid, ~valid))
-        means = [part @ own / own.sum() for part, own in (before, after)]
-        k = int(np.argmax(means[0]))
+    def fall(valid: BoolArray) -> FloatArray:
+        """Return the statistic of each division (m, n) into validation and test."""
+        shares = valid / (valid @ weights)[:, None], ~valid / (~valid @ weights)[:, None]
+        before = shares[0] @ weighted.T
+        k = before.argmax(axis=1)
+        means = before.max(axis=1), (shares[1] * weighted[k]).sum(axis=1)
         noise = sum(
-            ((own * (part[k] - mean[k])) ** 2).sum() / own.sum() ** 2
-            for (part, own), mean in zip((before, after), means, strict=True)
+            ((share * weights * (values[k] - mean[:, None])) ** 2).sum(axis=1)
+            for share, mean in zip(shares, means, strict=True)
         )
-        return float((means[0][k] - means[1][k]) / np.sqrt(noise)) if noise > 0 else 0.0
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.where(noise > 0, (means[0] - means[1]) / np.sqrt(noise), 0.0)
 
-    if min(first.sum(), (~first).sum()) < 2 or (observed := fall(first)) < PLAIN:
-        return False
-    rng = np.random.default_rng(0)
-    return all(fall(rng.permutation(first)) < observed for _ in range(shuffles))
+    with one_thread():
+        if min(first.sum(), (~first).sum()) < 2 or (observed := fall(first[None])[0]) < PLAIN:
+            return False
+        rng, block = np.random.default_rng(0), max(1, min(50, _CELLS // len(first)))
+        sizes = [len(part) for part in np.array_split(np.arange(shuffles), -(-shuffles // block))]
+        return all(
+            (fall(np.array([rng.permutation(first) for _ in range(size)])) < observed).all()
+            for size in sizes
+        )

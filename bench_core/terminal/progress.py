@@ -102,22 +102,26 @@ class Bars:
     def __init__(self, *, verbose: bool, console: Console | None = None) -> None:
         from rich import progress as rich
         from rich.table import Column
+        from rich.text import Text
 
         from bench_core.terminal import tables
+
+        class Figure(rich.ProgressColumn):
+            def __init__(self, words: Callable[[rich.Task], str]) -> None:
+                super().__init__(Column(no_wrap=True, justify="right"))
+                self.words = words
+
+            def render(self, task: rich.Task) -> Text:
+                return Text(self.words(task), style="cyan")
 
         self._verbose = verbose
         self.bars = rich.Progress(
             rich.SpinnerColumn(),
             rich.TextColumn("{task.description}", markup=False),
             rich.BarColumn(bar_width=BAR),
-            *(
-                made(table_column=Column(no_wrap=True, justify="right"))
-                for made in (
-                    rich.MofNCompleteColumn,
-                    rich.TimeElapsedColumn,
-                    rich.TimeRemainingColumn,
-                )
-            ),
+            Figure(lambda task: f"{int(task.completed)}/{task.total}" if task.total else ""),
+            Figure(lambda task: _clock(task.elapsed)),
+            Figure(lambda task: f"{_clock(left)} left" if (left := task.time_remaining) else ""),
             console=console or tables.console(stderr=True),
             transient=True,  # bars vanish at the end, printed lines stay
             speed_estimate_period=300,
@@ -163,10 +167,10 @@ class Bars:
             self.bars.update(self._overall, completed=round(done, 2))
 
     def _move(self, key: str, words: str, event: Event) -> None:
-        if key not in self._jobs:
-            self._jobs[key] = self.bars.add_task("", total=None)
         room = self.bars.console.width - FIGURES
         total, words = event.total or None, shortened(printable(words), room)
+        if key not in self._jobs:
+            self._jobs[key] = self.bars.add_task(words, total=total)
         self.bars.update(self._jobs[key], description=words, completed=event.done, total=total)
 
     def _keep_only(self, *keys: str) -> None:
@@ -211,6 +215,13 @@ def counting(quiet: bool, noun: str) -> Iterator[Callable[[int, int], None]]:
 
     with bars if screen.is_terminal and not quiet else nullcontext():
         yield move
+
+
+def _clock(seconds: float | None) -> str:
+    """Return ``0:48``, or ``1:02:05`` from an hour on."""
+    minutes, rest = divmod(int(seconds or 0), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
 
 
 def shortened(words: str, room: int) -> str:

@@ -35,14 +35,14 @@ def cost(value: float) -> str:
 
 
 def times(value: float) -> str:
-    """Format a saving: ``3.4x``, with two decimals if one would round to 1; infinite if nothing is
-    paid."""
+    """Format a saving: ``3.4x``, with up to three decimals if fewer would round to 1; infinite if
+    nothing is paid."""
     if math.isnan(value):
         return "-"
     if math.isinf(value):
         return "free"
     if value != 1 and round(value, 1) == 1:
-        return f"{value:.2f}x"
+        return f"{value:.2f}x" if round(value, 2) != 1 else f"{value:.3f}x"
     return f"{value:.1f}x" if value < 100 else f"{value:.0f}x"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bench_core.cli import options
+from bench_core.errors import UsageError
 from bench_core.terminal.tables import Table, deliver
 
 if TYPE_CHECKING:
@@ -29,9 +31,10 @@ SOME_FAIL = 1
 Examples:
   bench run --suite adapt && bench claims adapt
   bench claims                      every claim of every suite
+  bench claims 3                    the claims of run 3's suite, by run 3 alone
   bench claims -o claims.csv        (as CSV; any other name: as on the screen)""",
 )
-@click.argument("suites", nargs=-1, metavar="[SUITE]...")
+@click.argument("suites", nargs=-1, metavar="[SUITE or RUN]...")
 @options.data_dir_option
 @options.store_option
 @options.output_option
@@ -46,18 +49,39 @@ def command(
     """Show each claim of SUITE (default: of all), the published and the measured figure.
 
     The figure comes from the suite's run that settles the claim. Preferred are runs without --set
-    and --costs, then finished runs, the largest profile and the latest run. Results on stand-ins
-    never count. The exit status is 1 if a claim does not hold.
+    and --costs, then finished runs, the largest profile and the latest run. A number of a run (or
+    'last') asks that run alone. Results on stand-ins never count. The exit status is 1 if a claim
+    does not hold.
     """
     from bench_claims.verdicts import FAILS, tally
 
     registry = options.registry(plugins, data_dir)
     names = suites or tuple(sorted(registry.suite_files))
-    verdicts = {name: suite_verdicts(registry, name, store, data_dir) for name in names}
+    verdicts: dict[str, list[Verdict]] = {}
+    for name in names:
+        if name.isdigit() or name == "last":
+            suite, found = run_verdicts(store, name)
+        else:
+            suite, found = name, suite_verdicts(registry, name, store, data_dir)
+        verdicts.setdefault(suite, []).extend(found)
     every = [v for found in verdicts.values() for v in found]
-    options.note(tally(every))
-    deliver(ledger(verdicts), output)
+    if output is not None:
+        options.note(tally(every))
+    deliver(replace(ledger(verdicts), title=tally(every)), output)
     return SOME_FAIL if any(v.word == FAILS for v in every) else 0
+
+
+def run_verdicts(store: Path, number: str) -> tuple[str, list[Verdict]]:
+    """The suite of a run, and the verdicts of that run on the suite's claims."""
+    from bench_claims.plugin import KEY, verdicts
+    from bench_core.leaderboard.reports import finished
+    from bench_core.results.store import Store
+
+    kept = Store(store)
+    info, frame = finished(kept, number)
+    if not info.extra.get(KEY):
+        raise UsageError(f"run {number} ({info.run}) has no claims: its suite names none")
+    return info.suite, [*verdicts(info, frame, kept)]
 
 
 def suite_verdicts(registry: Registry, name: str, store: Path, data_dir: str) -> list[Verdict]:

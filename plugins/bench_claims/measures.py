@@ -84,7 +84,7 @@ def with_purchases(frame: pd.DataFrame, store: Store, run: str, claim: Claim) ->
 
 
 NAN = float("nan")
-Kept = tuple[Mapping[str, Any], Purchases | None]
+SettingPurchases = tuple[Mapping[str, Any], Purchases | None]
 """A setting and the purchases at its point; None if these are not stored."""
 
 
@@ -144,14 +144,14 @@ class Results:
         least = share_of(of, self.claim.keeps, self.higher)
         return quality < least if self.higher else quality > least
 
-    def bought(self, points: pd.DataFrame) -> list[Kept]:
+    def bought(self, points: pd.DataFrame) -> list[SettingPurchases]:
         """Purchases at the given points."""
         keys = ["learner", *REPEAT, "params", "point"]
         test = self.frame[self.frame["split"] == "test"]
         found = points[keys].merge(test[[*keys, BOUGHT]], on=keys, how="left")
         return [(json.loads(str(row.params)), getattr(row, BOUGHT)) for row in found.itertuples()]
 
-    def settings(self, place: int) -> list[list[Kept]]:
+    def settings(self, place: int) -> list[list[SettingPurchases]]:
         """The best point on validation of each setting, by repeat."""
         found = []
         for _, repeat in self.of(place).groupby([*REPEAT]):

@@ -45,6 +45,7 @@ from bench_models.boosting import bench_warm_up as bench_warm_up
 from bench_models.held_out_fits import layout_of, sums
 from bench_models.masked_predictor import (
     closed,
+    code_of,
     most_evaluated,
     training_copies,
     visible,
@@ -206,7 +207,7 @@ class BackwardInduction:
 
         settings = self._settings(self.trees, self.min_rows * min(self.tried, self.points))
         purchases = Purchases.of(prices)
-        number = {code: s for s, code in enumerate(_code(sets).tolist())}
+        number = {code: s for s, code in enumerate(code_of(sets).tolist())}
         bins = find_bins(X, threads=context.threads)
         words = bins.words(X, context.threads)
         value, found = stop.copy(), []
@@ -221,7 +222,7 @@ class BackwardInduction:
                 done += 1
                 context.progress(total + done, 2 * total)
                 more = closed((sets[s] | (np.arange(len(purchases)) == j))[None], purchases)
-                after = number.get(int(_code(more)[0]))
+                after = number.get(int(code_of(more)[0]))
                 if after is None:
                     continue
                 target = value[after] - stop[s]
@@ -304,7 +305,7 @@ class Lookahead(Stored):
 
     def _by_set(self, trees: Sequence[SetTrees], X: Float32Array, bought: BoolArray) -> FloatArray:
         """Scores (n, K), each row by the trees of its set."""
-        codes = _code(bought)
+        codes = code_of(bought)
         found = np.empty((len(X), len(trees[0].ensemble.base)))
         for code in np.unique(codes).tolist():
             own = codes == code
@@ -334,9 +335,4 @@ def _sets(purchases: Purchases, sure: Callable[[BoolArray], float]) -> BoolArray
     return made[np.argsort(made.sum(axis=1), kind="stable")]
 
 
-def _code(bought: BoolArray) -> IntArray:
-    """A number (n,) for each set of purchases (n, k)."""
-    return np.asarray(bought @ (1 << np.arange(bought.shape[1])), dtype=np.int64)
-
-
-bench_learners = provide_learners(BackwardInduction)
+bench_learners = provide_learners(BackwardInduction, family="policies")

@@ -170,4 +170,6 @@ def extended(bought: BoolArray, size: int, prices: Prices, keys: Keys) -> BoolAr
     return bought
 
 
-bench_learners = provide_learners(Constant, RandomOrder, CheapestFirst, GreedyOrder)
+bench_learners = provide_learners(
+    Constant, RandomOrder, CheapestFirst, GreedyOrder, family="baselines"
+)

@@ -379,4 +379,4 @@ def temperature_of(forest: Forest, valid: Examples, order: IntArray) -> float:
     return float(np.exp(minimize_scalar(loss, bounds=bounds, method="bounded").x))
 
 
-bench_learners = provide_learners(BayesCMI)
+bench_learners = provide_learners(BayesCMI, family="policies")

@@ -154,4 +154,4 @@ def _mixed(share: FloatArray, density: FloatArray) -> FloatArray:
     return np.asarray(found)
 
 
-bench_learners = provide_learners(BayesMyopic)
+bench_learners = provide_learners(BayesMyopic, family="policies")

@@ -133,4 +133,4 @@ class CatBoost(LibraryTrees):
             return path.read_bytes()
 
 
-bench_learners = provide_learners(CatBoost)
+bench_learners = provide_learners(CatBoost, family="libraries")

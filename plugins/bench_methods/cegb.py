@@ -97,4 +97,4 @@ class CEGB(PricedTrees):
         return self.boosted_at_prices(train, prices, context, settings, penalty, facts)
 
 
-bench_learners = provide_learners(CEGB)
+bench_learners = provide_learners(CEGB, family="boosted trees")

@@ -177,4 +177,4 @@ def p_value(risk: float, rows: int, alpha: float) -> float:
     return float(min(np.exp(-rows * exponent), np.e * bdtr(wrong, rows, alpha)))
 
 
-bench_learners = provide_learners(CertifiedStop)
+bench_learners = provide_learners(CertifiedStop, family="early exits")

@@ -233,4 +233,4 @@ def confidence(scores: FloatArray) -> FloatArray:
     return largest_probability(scores[:, None] if scores.ndim == 1 else scores)
 
 
-bench_learners = provide_learners(ConfidenceCascade, SelectionCascade)
+bench_learners = provide_learners(ConfidenceCascade, SelectionCascade, family="cascades")

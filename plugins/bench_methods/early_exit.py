@@ -268,4 +268,4 @@ def partial_scores(chain: StagedModel, rows: Examples, stages: slice = slice(Non
     return np.concatenate(blocks, axis=1)
 
 
-bench_learners = provide_learners(EarlyExit, Lear)
+bench_learners = provide_learners(EarlyExit, Lear, family="early exits")

@@ -86,4 +86,4 @@ class ExactPolicy(Stored):
         return lru_cache(MOST_POINTS)(self.rows.states.solve)
 
 
-bench_learners = provide_learners(ExactDP)
+bench_learners = provide_learners(ExactDP, family="policies")

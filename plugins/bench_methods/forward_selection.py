@@ -236,4 +236,4 @@ def settled(fits: list[HeldOutFit], features: BoolArray) -> list[HeldOutFit]:
     return fits
 
 
-bench_learners = provide_learners(ForwardSelection)
+bench_learners = provide_learners(ForwardSelection, family="boosted trees")

@@ -44,4 +44,4 @@ class GBRT(BoostedTrees):
         return self.boosted(train, prices, context, self.settings(context.task, self.leaves))
 
 
-bench_learners = provide_learners(GBRT)
+bench_learners = provide_learners(GBRT, family="boosted trees")

@@ -100,4 +100,4 @@ def _thinned(model: StagedModel, most: int, limit: float) -> StagedModel:
     return replace(model, points=named)
 
 
-bench_learners = provide_learners(SubsetGBRT)
+bench_learners = provide_learners(SubsetGBRT, family="boosted trees")

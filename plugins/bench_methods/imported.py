@@ -12,7 +12,8 @@ ours. They are stored with the model, so the file is not needed again. The file'
 the fit's key: a changed file is read again.
 
 Features and classes are matched by ``bench_models.matching``. A note reports the match. A warning
-is given if the rows contradict it, or if the model is worse than a constant on validation.
+is given if the rows contradict it, or if the model is worse than a constant on validation. Two
+classes the wrong way round are refused.
 
 Departures
 - Probabilities and means of a logarithmic link become log-odds and label units; an averaged model
@@ -54,6 +55,9 @@ if TYPE_CHECKING:
 
 ROWS = 5000
 """Maximum validation rows for the comparison of a classifier with a constant."""
+
+REVERSED = 0.4
+"""Two classes are the wrong way round if the AUC on validation is below this."""
 
 
 @dataclass(frozen=True)
@@ -120,7 +124,7 @@ class ImportedModel:
 
 def _coded_otherwise(model: LibraryModel, splits: Splits) -> Iterator[str]:
     """Warning for a class with validation scores worse than a constant's: its own rows have lower
-    scores than the other rows (p < .001)."""
+    scores than the other rows (p < .001). Raises UsageError where two classes are reversed."""
     from scipy.stats import mannwhitneyu
 
     rows = np.random.default_rng(0).permutation(len(splits.valid))[:ROWS]
@@ -133,13 +137,17 @@ def _coded_otherwise(model: LibraryModel, splits: Splits) -> Iterator[str]:
         found = mannwhitneyu(own, others, alternative="less") if len(own) and len(others) else None
         if found is not None and found.pvalue < 0.001:
             auc = found.statistic / (len(own) * len(others))
+            if len(splits.class_names) == 2 and auc < REVERSED:
+                raise UsageError(
+                    f"imported: AUC of {names[1]} on validation is {auc:.2f}: the model scores "
+                    f"{names[0]}; run with --positive {names[0]}"
+                )
             order = ", ".join(f"{name} is {number}" for number, name in enumerate(names))
-            turned = f"; --positive {names[0]} turns them" if len(splits.class_names) == 2 else ""
             yield (
                 f"AUC of class {name} on validation is {auc:.2f}, worse than a constant: were "
-                f"classes coded otherwise in training? Here {order}{turned}"
+                f"classes coded otherwise in training? Here {order}"
             )
             return
 
 
-bench_learners = provide_learners(ImportedModel)
+bench_learners = provide_learners(ImportedModel, family="libraries")

@@ -113,4 +113,4 @@ class LightGBMCEGB(LightGBM):
         return costs, {"tau": row.tau}
 
 
-bench_learners = provide_learners(LightGBM, LightGBMCEGB)
+bench_learners = provide_learners(LightGBM, LightGBMCEGB, family="libraries")

@@ -135,4 +135,4 @@ def order_alone(
     return paid[np.argsort(-gain / purchases.price[paid], kind="stable")]
 
 
-bench_learners = provide_learners(MaskedGbrt)
+bench_learners = provide_learners(MaskedGbrt, family="boosted trees")

@@ -96,4 +96,4 @@ class GreedyMiser(PricedTrees):
         return self.boosted_at_prices(train, prices, context, settings, penalty, facts)
 
 
-bench_learners = provide_learners(GreedyMiser)
+bench_learners = provide_learners(GreedyMiser, family="boosted trees")

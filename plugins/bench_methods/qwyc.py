@@ -213,4 +213,4 @@ def _stages(
     return stages
 
 
-bench_learners = provide_learners(QWYC)
+bench_learners = provide_learners(QWYC, family="early exits")

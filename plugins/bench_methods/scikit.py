@@ -167,4 +167,4 @@ class ScikitLearn:
             return EstimatorModel.of(recipe, np.array(rows.X), np.array(y), *about)
 
 
-bench_learners = provide_learners(RandomForest, ScikitLearn)
+bench_learners = provide_learners(RandomForest, ScikitLearn, family="libraries")

@@ -347,4 +347,4 @@ class _Fitting:
         return (float(levels[0]) * (1 + ROUNDING), *falling.tolist(), 0.0)
 
 
-bench_learners = provide_learners(TreeDime)
+bench_learners = provide_learners(TreeDime, family="policies")

@@ -75,4 +75,4 @@ class XGBoost(LibraryTrees):
         return bytes(booster.save_raw("ubj"))
 
 
-bench_learners = provide_learners(XGBoost)
+bench_learners = provide_learners(XGBoost, family="libraries")

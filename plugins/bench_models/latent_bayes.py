@@ -78,12 +78,20 @@ class LatentBayesPredictor(MaskedPredictor):
 
 
 def fit_latent_bayes(
-    copies: Examples, valid: Examples, prices: Prices, context: FitContext, parts: int
-) -> LatentBayesPredictor:
-    """Fit the predictor for classes on ``copies`` from ``training_copies``."""
+    copies: Examples,
+    valid: Examples,
+    prices: Prices,
+    context: FitContext,
+    parts: int,
+    least: float = np.inf,
+) -> LatentBayesPredictor | None:
+    """Fit the predictor for classes on ``copies`` from ``training_copies``.
+
+    None if its ``masked_loss`` on ``valid`` is not below ``least``.
+    """
     train = Examples(copies.X[:ROWS], copies.y[:ROWS])
     held = valid if len(valid) else train
-    best, least, count = None, np.inf, 1
+    best, count = None, 1
     name = "logistic" if context.classes == 2 else "softmax"
     for latent in LATENT:
         fitted = _fit(train, latent, context)
@@ -93,7 +101,8 @@ def fit_latent_bayes(
             loss = masked_loss(tried, held, prices, context.seed)
             if loss < least:
                 best, least, count = tried, loss, latent
-    assert best is not None
+    if best is None:
+        return None
     part = best.parts_of(copies)[:ROWS]
     rest = [np.flatnonzero(part != k) if len(train) >= parts else part >= 0 for k in range(parts)]
     fits = [_fit(Examples(train.X[own], train.y[own]), count, context) for own in rest]
@@ -166,13 +175,13 @@ def _latent_classes(
     z: FloatArray, known: FloatArray, latent: int, rng: np.random.Generator
 ) -> FloatArray:
     """Responsibilities (n, H) of a mixture with diagonal covariances, the best of all starts."""
-    best, most = np.ones((len(z), 1)), -np.inf
+    best, most, squares = np.ones((len(z), 1)), -np.inf, z**2
     for _ in range(STARTS if latent > 1 else 0):
         mean = _starts(z, latent, rng)
         variance, prior, before = np.ones_like(mean), np.full(latent, 1 / latent), -np.inf
         for _ in range(ITERATIONS):
             precise = 1 / variance
-            square = (z**2) @ precise.T - 2 * z @ (mean * precise).T
+            square = squares @ precise.T - 2 * z @ (mean * precise).T
             square += known @ (mean**2 * precise + np.log(variance)).T
             log = np.log(prior) - square / 2
             top = log.max(axis=1, keepdims=True)
@@ -186,8 +195,9 @@ def _latent_classes(
             before = fit
             prior = (share.sum(axis=0) + 1) / (len(z) + latent)
             count = share.T @ known
-            mean = (share.T @ z) / (count + 1)
-            square = share.T @ z**2 - 2 * mean * (share.T @ z) + mean**2 * count
+            first = share.T @ z
+            mean = first / (count + 1)
+            square = share.T @ squares - 2 * mean * first + mean**2 * count
             variance = np.maximum((square + FIRST_PRIOR) / (count + FIRST_PRIOR), LEAST_VARIANCE)
     return best
 

@@ -36,6 +36,7 @@ from bench_core import (
     param,
 )
 from bench_core.arrays import BoolArray, Float32Array, FloatArray, IntArray
+from bench_core.optimum import shown_by
 from bench_models.boosting import BoostedTrees, bins_for, loss_of
 from bench_models.held_out_fits import layout_of, sums
 from bench_models.states import Stored
@@ -46,6 +47,8 @@ if TYPE_CHECKING:
 
     from bench_core.serving import Sums
 
+MOST_SETS, AT_ONCE = 4096, 1 << 18
+"""Most sets of purchases whose losses are computed together; scores held for them at a time."""
 CHUNK, PATIENCE, LEAST_FALL = 20, 2, 1e-3
 """Least iterations between two checks on the validation rows. Boosting ends after so many checks
 without a relative fall of the loss by at least the last figure."""
@@ -66,6 +69,22 @@ class MaskedTrees(Stored):
     def scores(self, cells: Float32Array, bought: BoolArray) -> FloatArray:
         """Sums (n, K) of rows whose unbought cells (n, d) are NaN; ``bought`` (n, k)."""
         return sums(self._layout, self.ensemble.base, with_marks(cells, bought, self.marked))
+
+    def of_all_sets(self, X: Float32Array, purchases: int, shown_by: IntArray) -> FloatArray:
+        """Sums (n, 2^k, K) of rows with every set of k ``purchases``, as ``scores`` gives them.
+
+        Purchase ``shown_by`` (d,) reveals a feature, -1: none is needed. See ``code_of``.
+        """
+        from bench_models.masked_predictor_kernels import add_all_sets
+
+        trees, marks = self.ensemble, len(self.marked)
+        total = np.tile(trees.base, (len(X), 1 << purchases, 1))
+        cells = with_marks(X, np.ones((len(X), purchases), dtype=bool), self.marked)
+        nodes = np.empty((3, int(np.diff(trees.start).max(initial=1))), dtype=np.int64)
+        own = trees.start, trees.feature, trees.threshold, trees.left, trees.right
+        more = trees.missing_left, trees.value, trees.output, nodes, total
+        add_all_sets(cells, marks, np.append(shown_by, self.marked), *own, *more)
+        return total
 
     def evaluated(self, prices: Prices) -> Evaluated:
         """The most splits and trees that a row passes."""
@@ -108,6 +127,23 @@ class MaskedPredictor(Stored):
             own = part == k
             found[own] = trees.scores(cells[own], bought[own])
         return self._shaped(found)
+
+    def losses_of_all_sets(
+        self, X: Float32Array, y: FloatArray, part: IntArray, prices: Prices
+    ) -> FloatArray | None:
+        """The losses (n, 2^k) of ``cross_fitted`` scores with every set of k purchases, numbered by
+        ``code_of``; None where there are too many, or trees are not used."""
+        k, shown = len(Purchases.of(prices)), shown_by(prices)
+        if 1 << k > MOST_SETS or (shown < -1).any() or not isinstance(self.whole, MaskedTrees):
+            return None
+        found, size = np.empty((len(X), 1 << k)), max(1, AT_ONCE >> k)
+        for number, trees in enumerate(self.without):
+            own = np.flatnonzero(part == number)
+            for rows in np.split(own, range(size, len(own), size)):
+                sums = trees.of_all_sets(X[rows], k, shown).reshape(-1, self.whole.outputs)
+                losses = self.loss(self._shaped(sums), np.repeat(y[rows], 1 << k))
+                found[rows] = losses.reshape(len(rows), -1)
+        return found
 
     def loss(self, scores: FloatArray, y: FloatArray) -> FloatArray:
         """The loss (n,) of scores (n,) or (n, K): nats for classes, else half squared errors."""
@@ -208,6 +244,11 @@ def random_purchases(purchases: Purchases, rows: int, rng: np.random.Generator) 
     every purchase."""
     drawn = rng.random((rows, len(purchases))) < rng.random((rows, 1))
     return closed(drawn | (purchases.price == 0), purchases)
+
+
+def code_of(bought: BoolArray) -> IntArray:
+    """A number (n,) for each set of purchases (n, k)."""
+    return np.asarray(bought @ (1 << np.arange(bought.shape[1])), dtype=np.int64)
 
 
 def closed(bought: BoolArray, purchases: Purchases) -> BoolArray:

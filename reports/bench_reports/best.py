@@ -159,6 +159,10 @@ def answer(
     if offered[budgets[0]] and len(budgets) == 1:
         top = offered[budgets[0]][0]
         yield reached(top, judge)
+        free = [(one.learner, one.valid_cost) for one in offers(frame, judge, math.inf)]
+        if free == [(one.learner, one.valid_cost) for one in offered[budgets[0]]]:
+            most = cost(max(paid for _, paid in free))
+            yield f"this budget limits no learner: none costs more than {most} on validation"
         yield from training(info, frame, name, top, judge, budgets[0], plugins, store)
     elif any(offered.values()):
         first = next(str(budget) for budget, own in offered.items() if own)

@@ -36,6 +36,12 @@ BAND_PLACES, LINE_PLACES = 30, 200
 WIDE = 10.0
 """Ratio of costs above which the axis is logarithmic."""
 
+MANY_DECADES = 1000.0
+"""Ratio of costs above which ticks stand at powers of ten alone."""
+
+MOST_BANDS = 3
+"""With more learners only the leader and the reference have bands, as on the page."""
+
 
 def write(run: RunInfo, frame: pd.DataFrame, output: Path | None, *, store: Any = None) -> None:
     """Draw a panel for each data set that has curves. Raises UsageError without matplotlib."""
@@ -61,20 +67,22 @@ Bands = dict[str, FloatArray]
 def _bands(
     run: RunInfo, store: Store | None, board: Board, frame: pd.DataFrame
 ) -> tuple[FloatArray, Bands]:
-    """Return budgets at which some curve bends, evenly thinned out, and the intervals of learners
-    there, baselines excluded."""
+    """Return 0 and budgets at which some curve bends, evenly thinned out, and the intervals of
+    learners there, baselines excluded."""
     from bench_core.leaderboard.certainty import standings
 
     paid = {point.budget for row in board.rows for point in row.curve if point.budget > 0}
     # each place costs a bootstrap
     kept = np.linspace(0, max(len(paid) - 1, 0), min(len(paid), BAND_PLACES))
-    places = np.array(sorted(paid))[kept.round().astype(int)]
+    places = np.array([0.0, *np.array(sorted(paid))[kept.round().astype(int)]])
     if store is None or not paid:
         return places, {}
     budgets = [Budget(float(place)) for place in places]
     found = standings(run, store, board.dataset, frame, budgets, resamples=1000)
     by_place = [{one.learner: one.interval for one in at.rows} for at in found]
-    names = [row.learner for row in board.rows if not row.baseline]
+    methods = [row for row in board.rows if not row.baseline]
+    few = len(methods) <= MOST_BANDS
+    names = [row.learner for row in methods if few or row.reference or row is methods[0]]
     ends = {name: np.array([at[name] for at in by_place], dtype=float) for name in names}
     return places, {name: pairs for name, pairs in ends.items() if np.isfinite(pairs).any()}
 
@@ -82,11 +90,15 @@ def _bands(
 def _panel(axes: Axes, board: Board, places: FloatArray, bands: Bands) -> None:
     from matplotlib.ticker import LogLocator, NullLocator
 
-    end = float(places[-1]) if len(places) else 1.0
+    axes.ticklabel_format(style="plain", useOffset=False)
+    least, end = (float(places[1]), float(places[-1])) if len(places) > 1 else (1.0, 1.0)
+    first = 0.0
     # costs of cascades span decades
-    if len(places) and end > WIDE * places[0]:
+    if end > WIDE * least:
+        first = least
         axes.set_xscale("log")
-        axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+        subs = (1.0,) if end > MANY_DECADES * least else (1.0, 2.0, 5.0)
+        axes.xaxis.set_major_locator(LogLocator(subs=subs))
         axes.xaxis.set_major_formatter("{x:.10g}")
         axes.xaxis.set_minor_locator(NullLocator())
     axes.margins(x=0)
@@ -97,13 +109,13 @@ def _panel(axes: Axes, board: Board, places: FloatArray, bands: Bands) -> None:
             if not row.baseline:
                 colour = COLOURS[look(row.learner).colour][0]
             name = safe(one_line(row.learner))
-            if row.learner in bands:
-                low, high = bands[row.learner].T
-                axes.fill_between(places, low, high, color=colour, alpha=0.13, lw=0)
             own = [point.budget for point in row.curve]
-            least = float(places[0]) if len(places) else 0.0
-            x = np.unique([*own, *np.geomspace(least or end, end, LINE_PLACES)])
+            x = np.unique([*own, *places, *np.geomspace(least, end, LINE_PLACES)])
+            x = x[x >= first]
             y = quality_within(row, x)
+            if row.learner in bands:  # linear in cost between places, as the curve
+                low, high = (np.interp(x, places, ends) for ends in bands[row.learner].T)
+                axes.fill_between(x, low, high, color=colour, alpha=0.13, lw=0)
             shown = "_" if row.baseline else name  # one entry of the legend for all baselines
             axes.plot(x, y, dash, color=colour, label=shown, lw=1.2)
             labels.append((float(y[-1]), name, colour))
@@ -113,7 +125,9 @@ def _panel(axes: Axes, board: Board, places: FloatArray, bands: Bands) -> None:
     axes.set_ylabel(safe(f"{board.metric} on test ({better} is better)"))
     axes.set_title(safe(one_line(f"{board.dataset}{marked(board)}")), loc="left", fontsize=9)
     if bands:
-        axes.fill_between([], [], [], color=GREY, alpha=0.3, lw=0, label=f"{CONFIDENCE} interval")
+        few = len(bands) == sum(bool(row.curve) and not row.baseline for row in board.rows)
+        whose = f"{CONFIDENCE} interval{'' if few else ' of first and reference'}"
+        axes.fill_between([], [], [], color=GREY, alpha=0.3, lw=0, label=whose)
     if any(row.baseline for row in board.rows):
         axes.plot([], [], ":", color=GREY, label="baselines")
     below: Any = {"loc": "upper left", "bbox_to_anchor": (0.0, -0.16), "ncols": 6}

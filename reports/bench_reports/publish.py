@@ -65,6 +65,8 @@ def command(
     found = list(_chosen(store, runs))
     state: dict[str, Figures] = {}
     entries = []
+    if before is None:  # a site from now on, so that a failure does not block the next call
+        write_text(folder / STATE, "{}\n")
     for info, frame in found:
         for name in FILES.values():
             file = folder / place(info.run) / name
@@ -72,7 +74,7 @@ def command(
         state[info.run] = figures(info, frame)
         text = (folder / place(info.run) / FILES["JSON"]).read_text(encoding="utf-8")
         entries.append(entry(info, json.loads(text)))
-    changed = ["first publication"] if before is None else list(changes(before, state))
+    changed = [*changes(before, state)] if before else ["first publication"]
     write_text(folder / "index.html", index(title, entries, changed))
     write_text(folder / STATE, json.dumps(state, indent=1, sort_keys=True) + "\n")
     for gone in set(before or {}) - set(state):
@@ -154,13 +156,13 @@ def entry(info: RunInfo, written: Mapping[str, Any]) -> dict[str, Any]:
     """Return a run's line in the index, from its boards as JSON: conclusion, picture and
     contents."""
     first = written["datasets"][0]
-    said = written["conclusion"] or first["conclusion"]
+    said = written["conclusion"][:1] or first["conclusion"][:2]
     learners = (one["learner"] for found in written["datasets"] for one in found["learners"])
     return {
         "name": one_line(info.title or info.run),
         "run": one_line(info.run),
         "begun": info.created_at[:16].replace("T", " "),
-        "answer": said[0] if said else "",
+        "answer": " ".join(said),
         "picture": lines_of(first),
         "pictured": one_line(first["dataset"]),
         "datasets": _names(str(use["name"]) for use in info.datasets),

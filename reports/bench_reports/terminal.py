@@ -642,11 +642,13 @@ def _interval(row: Row, *, wide: bool = False) -> str:
 
 
 def _ends(ends: Interval) -> str:
-    if math.isnan(ends.low):
-        return "-"
-    return "-".join(
-        "free" if x > 1e5 else f"{x:.0f}" if x >= 9.95 else times(x).removesuffix("x") for x in ends
-    )
+    return "-" if math.isnan(ends.low) else "-".join(map(_end, ends))
+
+
+def _end(x: float) -> str:
+    if 0.995 <= x < 1:
+        return "<1"  # 1.00 would hide that the interval has 1 in it
+    return "free" if x > 1e5 else f"{x:.0f}" if x >= 9.95 else times(x).removesuffix("x")
 
 
 def _measures(title: str, name: str) -> Columns:

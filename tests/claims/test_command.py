@@ -58,7 +58,7 @@ def test_before_any_run_a_claim_is_not_run_or_its_data_are_absent(bench, suite):
     assert "bench run --suite" in row(ended, "good")
     assert "data absent" in row(ended, "away")
     assert "not measured" in row(ended, "none")
-    assert "not run: 1" in ended.err
+    assert "not run: 1" in ended.out.splitlines()[0]
 
 
 def test_claims_are_settled_by_the_run_of_the_largest_profile(bench, suite):
@@ -82,6 +82,8 @@ def test_a_run_with_settings_of_its_own_settles_only_what_no_other_does(bench, s
     run(bench, "--seeds", "0-2")
     (line,) = [row(bench("claims", "mine.toml", "--data-dir", "."), "good")]
     assert "--set" not in line
+    assert "--set gbrt.trees=1" in row(bench("claims", "1"), "good")  # that run alone
+    assert "2 repeats" in row(bench("claims", "2"), "good")
     assert "1 repeat; profile quick" in line
 
 
@@ -112,7 +114,7 @@ def test_what_a_run_left_out_and_what_is_absent_have_different_words(bench, suit
     )  # fmt: skip
     assert "claims: holds: 1, not in this run: 1, not measured: 1" in ended.out
     ended = bench("claims", "mine.toml", "--data-dir", ".")
-    assert "holds: 1, data absent: 1, not measured: 1" in ended.err
+    assert "holds: 1, data absent: 1, not measured: 1" in ended.out
     assert "not run" not in ended.out
 
 

@@ -20,6 +20,8 @@ static void acquire(void *context, int count, const int *columns, float *values)
             values[k] = bench_encode_city(cell);
         else if (strcmp(name, "job") == 0)
             values[k] = bench_encode_job(*cell ? cell : NULL);
+        else if (strcmp(name, "signup") == 0)
+            values[k] = bench_encode_signup(cell);
         else if (*cell)
             values[k] = strcmp(name, "seen_at") == 0 ? bench_encode_seen_at(atof(cell)) : (float)atof(cell);
     }

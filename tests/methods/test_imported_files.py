@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from bench_methods.imported import ImportedModel
 
-from bench_core import InputError, load_run
+from bench_core import InputError, UsageError, load_run
 from bench_core.cli import main
 from bench_core.datasets.data_folder import DataFolder
 from bench_core.datasets.user_files import FileData
@@ -215,18 +215,17 @@ WORDS = np.array(["repaid", "default"])
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
-def test_classes_coded_the_other_way_round_are_noticed_and_turned(library):
+def test_classes_coded_the_other_way_round_are_refused_and_turned(library):
     """1 is default where the model was trained, and the second in order here is repaid."""
     frame = table(["a", "b"])
     model = trained(frame, library)
     frame.assign(y=WORDS[frame["y"]]).to_csv("data.csv", index=False)
-    _, notes, warnings = judged(model, data("data.csv"))
+    words = r"AUC of repaid on validation is 0\.[01].*; run with --positive default$"
+    with pytest.raises(UsageError, match=words):
+        judged(model, data("data.csv"))
+    scores, notes, warnings = judged(model, data("data.csv", positive="default"))
     assert notes[0].startswith("imported: columns matched by name; class 1 of the model")
-    assert notes[0].endswith("is repaid")
-    [warning] = warnings
-    assert "worse than a constant" in warning
-    assert warning.endswith("; --positive default turns them")
-    scores, _, warnings = judged(model, data("data.csv", positive="default"))
+    assert notes[0].endswith("is default")
     np.testing.assert_allclose(scores, raw(model, frame.drop(columns="y")), atol=2e-6)
     assert not warnings
 
@@ -300,10 +299,11 @@ def test_a_plan_says_how_a_model_was_matched_and_warns(monkeypatch):
     }
     asked["settings"]["cronus.base.file"] = model
     files = {"data": "data.csv", "valid": "data.csv", "test": "data.csv"}
+    with pytest.raises(UsageError, match="run with --positive default"):
+        plan(**files, **asked, store="bench.db")
+    files["positive"] = "default"
     made = plan(**files, **asked, store="bench.db")
     assert [n for n in made.notes if "imported: columns matched by name; class 1" in n]
-    assert [w for w in made.warnings if "--positive default turns them" in w]
-    assert [n for n in made.datasets[0].notes if "--positive default turns them" in n]
     with pytest.raises(InputError, match="the model's feature 'b' is not in the data"):
         plan(**files, **asked, store="bench.db", drop="b")
 

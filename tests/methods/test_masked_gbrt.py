@@ -1,10 +1,13 @@
 """``masked-gbrt`` by itself: one order for all rows."""
 
+from itertools import product
+
 import numpy as np
 from bench_methods.masked_gbrt import MaskedGbrt
+from bench_models.masked_predictor import code_of, masked
 from helpers.fakes import FakeContext
 
-from bench_core import Examples, Features, Prices, Task
+from bench_core import Examples, Features, Prices, Purchases, Task
 
 PRICES = Prices.additive(np.array([4.0, 1.0, 1.0, 0.0]))
 
@@ -34,3 +37,21 @@ def test_a_cap_is_spent_on_what_can_be_paid():
     X = np.random.default_rng(1).normal(size=(5, 4)).astype(np.float32)
     prediction = fitted().predict_capped(Features(X), 2.5, PRICES)
     assert prediction.bills["path"].acquired.unpack().tolist() == [[False, True, True, True]] * 5
+
+
+def test_losses_of_all_sets_are_those_of_single_sets():
+    rng, price = np.random.default_rng(0), Prices.additive(np.array([1.0, 2.0, 0.0, 1.0]))
+    X = rng.normal(size=(300, 4)).astype(np.float32)
+    X[rng.random(X.shape) < 0.1] = np.nan
+    for classes, task in ((2, Task.BINARY), (3, Task.MULTICLASS)):
+        rows = Examples(X, rng.integers(0, classes, 300).astype(np.float64))
+        learner, context = MaskedGbrt(trees=20, parts=3), FakeContext(task, classes)
+        predictor = learner.fit(rows, rows, price, context).policy.predictor
+        assert len(predictor.whole.marked) == 3
+        part, purchases = rng.integers(0, 3, 300), Purchases.of(price)
+        found = predictor.losses_of_all_sets(X, rows.y, part, price)
+        for bought in product((False, True), repeat=4):
+            made = np.tile(bought, (300, 1))
+            cells = masked(X, made, purchases, price)
+            single = predictor.loss(predictor.cross_fitted(cells, made, part), rows.y)
+            assert (found[:, code_of(made)[0]] == single).all()

@@ -175,8 +175,9 @@ def test_a_figure_has_title_axes_and_the_name_of_each_learner(valued, tmp_path, 
     info = replace(valued.info, title="Ranking for $5")
     plot.write(info, valued.frame, tmp_path / "c.svg", store=valued)
     text = (tmp_path / "c.svg").read_text()
-    for word in ("good", "alike", "bad", "gbrt", "constant", "95% interval", "baselines"):
+    for word in ("good", "alike", "bad", "gbrt", "constant", "baselines"):
         assert f">{word}<" in text, word
+    assert ">95% interval of first and reference<" in text
     assert "accuracy on test (higher is better)" in text
     assert "Ranking for" in text
 
@@ -199,6 +200,40 @@ def test_costs_on_a_figure_are_plain_numbers_and_a_learner_has_the_colour_of_its
         "miser": COLOURS[look("miser").colour][0],
         "constant": plot.GREY,
     }
+
+
+def test_bands_follow_their_curves_over_decades_and_ticks_do_not_overlap():
+    figures = pytest.importorskip("matplotlib.figure")
+    run = page_run.run()
+    board = next(b for b in boards(run.info, run.frame) if any(row.reference for row in b.rows))
+    (row,) = (row for row in board.rows if row.reference)
+    budgets = zip((0, -1, 0), (0.0, 1.0, 1e6), strict=True)
+    ends = tuple(replace(row.curve[k], budget=budget) for k, budget in budgets)
+    board = replace(board, rows=(replace(row, curve=ends),))
+    at = [point.pick.quality for point in ends]
+    bands = {row.learner: np.array([(q - 0.01, q + 0.01) for q in at])}
+    axes = figures.Figure().subplots()
+    plot._panel(axes, board, np.array([0, 1, 1e6]), bands)
+    assert {*np.log10(axes.get_xticks()) % 1} == {0}  # 1, 10, 100
+    x, y = axes.lines[0].get_xydata().T
+    corners = axes.collections[0].get_paths()[0].vertices
+    for sign in (1, -1):
+        edge = {a: b for a, b in corners if sign * (b - np.interp(a, x, y)) > 0}
+        assert np.allclose([edge[a] for a in x], y + sign * 0.01)
+    assert x[0] == 1
+
+
+def test_a_figure_of_many_learners_has_bands_of_the_first_and_the_reference(valued, monkeypatch):
+    pytest.importorskip("matplotlib")
+    (board,) = boards(valued.info, valued.frame)
+    methods = [row.learner for row in board.rows if not row.baseline]
+    named = {methods[0], *(row.learner for row in board.rows if row.reference)}
+    for most, expected in ((len(methods), {*methods}), (len(named), named)):
+        monkeypatch.setattr(plot, "MOST_BANDS", most)
+        places, bands = plot._bands(valued.info, valued, board, valued.frame)
+        assert {*bands} == expected
+        assert places[0] == 0
+    assert len(named) < len(methods)
 
 
 def test_without_matplotlib_a_figure_is_refused_in_one_line(valued, tmp_path, monkeypatch):

@@ -127,7 +127,7 @@ def test_it_opens_where_the_conclusion_says_with_its_saving_in_the_chart(opened,
     sentence = opened.js("document.querySelector('main > .conclusion').textContent")
     assert sentence.startswith("miser is first on 2 of 2 data sets, by mean quality")
     own = "document.querySelector('section.set:not(.off)')"
-    assert "instead of 28.09: 3.1x cheaper" in opened.js(
+    assert "instead of 28.09. It is 3.1x cheaper" in opened.js(
         f"{own}.querySelector('.conclusion').innerText"
     )
     assert "Sorted by saving" in opened.js(f"{own}.querySelector('.sorted').textContent")

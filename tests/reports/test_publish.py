@@ -6,6 +6,9 @@ from html.parser import HTMLParser
 from bench_reports.publish import changes
 from helpers.commands import write_csv
 
+from bench_core.errors import UsageError
+from bench_core.leaderboard import reports
+
 RUN = ("run", "--data", "data.csv", "--executor", "inline", "-q")
 
 
@@ -58,6 +61,24 @@ def test_a_folder_of_something_else_is_left_alone(tmp_path, bench):
     assert [p.read_text() for p in (tmp_path / "mine").iterdir()] == ["mine"]
     (tmp_path / "mine/published.json").write_text("[1]")
     assert "damaged" in bench("publish", "mine").err
+
+
+def test_a_publication_that_fails_half_way_is_made_by_the_next_call(tmp_path, bench, monkeypatch):
+    write_csv(tmp_path / "data.csv")
+    assert bench(*RUN, "-l", "constant").status == 0
+    write = reports.write_report
+
+    def full(registry, store, run, file, **more):
+        if file.suffix == ".json":
+            raise UsageError(f"cannot write {file}: no space left")
+        write(registry, store, run, file, **more)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(reports, "write_report", full)
+        assert bench("publish", "site").status == 2
+    assert not (tmp_path / "site/index.html").exists()
+    ended = bench("publish", "site")
+    assert (ended.status, ended.err.splitlines()[-1]) == (0, "first publication"), ended.err
 
 
 def test_changes_name_runs_learners_and_figures():

@@ -13,7 +13,7 @@ import warnings
 from codecs import BOM_UTF8
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache, partial
 from io import BytesIO
 from itertools import islice
@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 
 from bench_core._io.text import read_bytes, read_text
 from bench_core.arrays import BoolArray, Float32Array, FloatArray
+from bench_core.encoding import MISSING, NONE
 from bench_core.errors import InputError, option
 
 if TYPE_CHECKING:
@@ -37,12 +38,6 @@ TextArray = NDArray[np.object_]
 NUMBERS = ("integer", "floating", "mixed-integer-float", "boolean", "decimal", "empty")
 TEXTS = ("string", "mixed-integer", "categorical")
 DATES = ("datetime64", "datetime", "date")
-# Missing cells of a file, as in pandas; NONE is also missing among numbers, else it is a word.
-MISSING = (
-    *("", "?", "NA", "N/A", "n/a", "#N/A", "#NA", "<NA>", "#N/A N/A", "NULL", "null"),
-    *("nan", "-nan", "NaN", "-NaN", "1.#IND", "-1.#IND", "1.#QNAN", "-1.#QNAN"),
-)
-NONE = "None"
 EXACT = 2**53  # float64 is not exact for larger integers
 # A column is not categorical with more than MOST_TEXTS different texts, nor with fewer than two
 # rows per text, unless it has at most FEW_TEXTS.
@@ -265,13 +260,15 @@ def is_number(text: str) -> bool:
 class DataTable:
     """Columns by name. ``path`` is a file, or the name of an argument in Python.
 
-    ``written`` returns the raw cells (n,) of a column if cells have no types.
+    ``written`` returns the raw cells (n,) of a column if cells have no types. ``formats``: how the
+    text of a column was read as numbers (``ColumnEncoding``).
     """
 
     path: Path
     frame: pd.DataFrame  # (n, columns)
     place: Callable[[int], str]
     written: Callable[[str], TextArray] | None = None
+    formats: Mapping[str, str] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.frame)

@@ -130,14 +130,16 @@ class Aaco:
         self, copies: Examples, valid: Examples, prices: Prices, context: FitContext
     ) -> MaskedPredictor:
         """The chosen predictor."""
+        known = copies, valid, prices, context
         if self.form == "bayes":
-            return fit_latent_bayes(copies, valid, prices, context, parts=5)
+            bayes = fit_latent_bayes(*known, parts=5)
+            assert bayes is not None
+            return bayes
         trees = fitted_predictor(self.name, self.predictor, context)
         if self.form == "trees" or len(valid) == 0:
             return trees
-        bayes = fit_latent_bayes(copies, valid, prices, context, parts=len(trees.without))
-        both = [masked_loss(each, valid, prices, context.seed) for each in (trees, bayes)]
-        return trees if both[0] <= both[1] else bayes
+        least = masked_loss(trees, valid, prices, context.seed)
+        return fit_latent_bayes(*known, parts=len(trees.without), least=least) or trees
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -204,4 +206,4 @@ class AacoTree(BoostedTrees):
         return row, np.concatenate([found.bought[picked], drawn])
 
 
-bench_learners = provide_learners(Aaco, AacoTree)
+bench_learners = provide_learners(Aaco, AacoTree, family="policies")

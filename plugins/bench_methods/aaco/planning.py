@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 from bench_models.latent_bayes import standardised
-from bench_models.masked_predictor import PredictorPolicy, closed, masked, visible
+from bench_models.masked_predictor import PredictorPolicy, closed, code_of, masked, visible
 
 from bench_core import STOP, Evaluated, Prices
 from bench_core.arrays import BoolArray, Float32Array, FloatArray, IntArray
@@ -37,8 +37,18 @@ class Rows(PredictorPolicy):
         """Purchases made at the start (k,)."""
         return np.asarray(closed(self.purchases.price[None] == 0, self.purchases)[0])
 
+    @cached_property
+    def every(self) -> FloatArray | None:
+        """Losses (r, 2^k) with all sets of purchases, if these are few."""
+        found: FloatArray | None = self.predictor.losses_of_all_sets(
+            self.X, self.y, self.part, self.prices
+        )
+        return found
+
     def losses(self, row: IntArray, bought: BoolArray) -> FloatArray:
         """Loss (p,) of each row (p,) with its purchases (p, k)."""
+        if self.every is not None:
+            return np.asarray(self.every[row, code_of(bought)])
         found = np.empty(len(row))
         for start in range(0, len(row), BLOCK):
             those = slice(start, start + BLOCK)
@@ -144,7 +154,9 @@ class Oracle(Rows):
         blind = ~visible(bought, self.purchases, self.prices).any(axis=1)
         for money in np.unique(left[blind]).tolist():
             own = blind & (left == money)
-            chosen[own], regret[own] = self._first(money, stop)
+            if (money, stop) not in self._firsts:
+                self._firsts[money, stop] = self._first(money, stop)
+            chosen[own], regret[own] = self._firsts[money, stop]
         seen = np.flatnonzero(~blind)
         near = self._nearest(cells[seen], skip[seen], len(self.y))
         packed = np.packbits(bought[seen], axis=1)
@@ -233,6 +245,8 @@ class Oracle(Rows):
     def _recalled(self, row: IntArray, sets: BoolArray) -> FloatArray:
         """Losses (p, c) of rows (p, c) with sets (p, k), cached, as all prices of cost need the
         same ones."""
+        if self.every is not None:
+            return np.asarray(self.every[row, code_of(sets)[:, None]])
         found, (places, table) = np.empty(row.shape), self._kept
         for start in range(0, len(sets), KEPT):
             own, asked = sets[start : start + KEPT], row[start : start + KEPT]
@@ -252,6 +266,11 @@ class Oracle(Rows):
     def _kept(self) -> tuple[dict[bytes, int], FloatArray]:
         """Positions of sets, and losses (KEPT * r,) of the training rows; NaN: not computed."""
         return {}, np.full(KEPT * len(self.y), np.nan)
+
+    @cached_property
+    def _firsts(self) -> dict[tuple[float, float], tuple[int, float]]:
+        """Results of ``_first``, the same for all blocks of rows."""
+        return {}
 
     def _first(self, left: float, stop: float) -> tuple[int, float]:
         """``plan`` without visible cells.

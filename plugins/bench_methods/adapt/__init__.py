@@ -69,4 +69,4 @@ from bench_core import provide_learners
 from bench_methods.adapt.boosted_step import AdaptGBRT
 from bench_methods.adapt.learners import AdaptL1, AdaptLin, AdaptLstsq
 
-bench_learners = provide_learners(AdaptGBRT, AdaptL1, AdaptLin, AdaptLstsq)
+bench_learners = provide_learners(AdaptGBRT, AdaptL1, AdaptLin, AdaptLstsq, family="cascades")

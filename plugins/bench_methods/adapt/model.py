@@ -88,19 +88,26 @@ class AdaptModel(Stored):
         """The gate, then the classifier or f0, for serving."""
         from bench_models.staged.program import place_of
 
-        gates = [(pair, *gate) for pair in self.pairs for gate in pair.gates]
-        known = [{"features": pair.features, "sent": sent} for pair, _, sent in gates]
+        gates = [(k, *gate) for k, pair in enumerate(self.pairs) for gate in pair.gates]
+        known = [{"features": self.pairs[k].features, "sent": sent} for k, _, sent in gates]
         place = place_of(point, [*known, {"features": 0, "sent": 1.0}])
-        d, f0 = self.prices.features, self._served_f0
         if place == len(gates):
-            return f0
-        pair, threshold, _ = gates[place]
-        return _routed(
-            whole_program(pair.gate, d, "adapt: its gate"),
-            threshold,
-            whole_program(pair.classifier, d, "adapt: its classifier"),
-            f0,
-        )
+            return self._served_f0
+        k, threshold, _ = gates[place]
+        if k not in self._routes:
+            d, pair = self.prices.features, self.pairs[k]
+            gate = whole_program(pair.gate, d, "adapt: its gate")
+            kept = whole_program(pair.classifier, d, "adapt: its classifier")
+            self._routes[k] = _routed(gate, kept, self._served_f0), len(gate.steps) - 1
+        program, decides = self._routes[k]
+        steps = list(program.steps)
+        steps[decides] = replace(steps[decides], value=float(np.nextafter(threshold, np.inf)))
+        return replace(program, steps=steps)
+
+    @cached_property
+    def _routes(self) -> dict[int, tuple[Program, int]]:
+        """Programs of pairs at any threshold, and the step that compares with it."""
+        return {}
 
     @cached_property
     def _served_f0(self) -> Program:
@@ -122,19 +129,15 @@ def _calibrated(program: Program, slope: float, intercept: float) -> Program:
     return replace(program, steps=steps)
 
 
-def _routed(gate: Program, threshold: float, kept: Program, f0: Program) -> Program:
-    """A program that sends rows with a gate score above the threshold to f0."""
+def _routed(gate: Program, kept: Program, f0: Program) -> Program:
+    """A program that sends rows to f0 by their gate score."""
     from bench_core.serving import joined
 
     # gate | kept | f0: the gate's last step jumps to one of the others
     first = len(gate.steps)
     program = joined([gate, kept, f0])
     decides = replace(
-        program.steps[first - 1],
-        gate="score",
-        value=float(np.nextafter(threshold, np.inf)),
-        then=first + len(kept.steps),
-        otherwise=first,
+        program.steps[first - 1], gate="score", then=first + len(kept.steps), otherwise=first
     )
     steps = [*program.steps[: first - 1], decides, *program.steps[first:]]
     return replace(program, steps=steps, nothing=kept.nothing)

@@ -314,4 +314,4 @@ def _pairs(held: Held) -> list[Route]:
     ]
 
 
-bench_learners = provide_learners(BudgetBoosting)
+bench_learners = provide_learners(BudgetBoosting, family="boosted trees")

@@ -304,4 +304,4 @@ def served(fitted: FittedStages, designs: Sequence[StageDesign], line: Line) -> 
     return stages
 
 
-bench_learners = provide_learners(SoftCascade, AndOr)
+bench_learners = provide_learners(SoftCascade, AndOr, family="cascades")

@@ -344,4 +344,4 @@ def staged(
     )
 
 
-bench_learners = provide_learners(CronusSingle, CronusInit, Cronus)
+bench_learners = provide_learners(CronusSingle, CronusInit, Cronus, family="cascades")

@@ -448,7 +448,11 @@ WRONG = {
     "short y": ((X, Y[:5]), {}, "y has 5 values for 60 rows"),
     "missing label": ((X, np.where(X[:, 0] > 1, np.nan, Y)), {}, "the value is missing"),
     "one label": ((X, np.ones(N)), {}, "all labels of the training rows are 1"),
-    "unknown column": ((FRAME.assign(ill=Y), "il"), {}, "unknown column 'il': did you mean ill?"),
+    "unknown column": (
+        (FRAME.assign(ill=Y), "il"),
+        {},
+        "y: unknown column 'il': did you mean ill?",
+    ),
     "column of an array": ((X, "ill"), {}, "y='ill' names a column, and X has no names"),
     "a whole bunch": ((load_breast_cancer(),), {}, "give X.data and X.target as X and y"),
     "sizes of queries": (

@@ -1,6 +1,7 @@
 """The estimators keep scikit-learn's promises, and their own: the budget."""
 
 import pickle
+import warnings
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -189,13 +190,42 @@ def test_frames_of_other_libraries_are_fitted_alike(library):
 
 def test_columns_that_cannot_be_encoded_are_one_line():
     dates = applicants().assign(day="2024-01-01", note=[f"text {k}" for k in range(N)])
-    with pytest.raises(ValueError, match="column 'day' holds dates") as caught:
+    with pytest.raises(ValueError, match=r"column .day. holds dates .* dates=True reads") as caught:
         BudgetedClassifier(**FAST).fit(dates, SIGNAL > 0)
     assert "column 'note' holds 300 different texts" in str(caught.value)
+    assert str(caught.value).endswith("to leave out: drop ['day', 'note'] from X")
+    with pytest.raises(ValueError, match=r"decimal=',' reads decimal commas"):
+        BudgetedClassifier(**FAST).fit(applicants().assign(age="1,5"), SIGNAL > 0)
     fitted = BudgetedClassifier(**FAST).fit(applicants(), SIGNAL > 0)
     with pytest.raises(ValueError, match="feature names"):
         fitted.predict(applicants().drop(columns="city"))
     assert "\n" not in str(caught.value)
+
+
+def test_dates_and_decimal_commas_are_read_as_by_a_run():
+    days = 19000 + np.random.default_rng(2).integers(0, 500, N)
+    y = SIGNAL + (days - 19250) / 100 > 0
+    numbers = applicants().assign(age=X[:, 0].round(2), day=days.astype(float))
+    written = numbers.assign(
+        age=numbers["age"].map(lambda x: f"{x:.2f}".replace(".", ",")),
+        day=pd.to_datetime(days, unit="D").strftime("%d.%m.%Y"),
+    )
+    costs = [1, 5, 20, 2, 3, 1]
+    plain = BudgetedClassifier(costs=costs, **FAST).fit(numbers, y)
+    fitted = BudgetedClassifier(costs=costs, dates=True, decimal=",", **FAST).fit(written, y)
+    assert fitted.score(written, y) > 0.8
+    assert fitted.feature_importances_[5] > 0.5
+    typed = numbers.assign(day=pd.to_datetime(days, unit="D"))
+    for table in (written, typed, written.to_numpy(), typed.assign(day=typed["day"].dt.date)):
+        with warnings.catch_warnings(action="ignore"):  # scikit-learn's: X has no names
+            assert (
+                fitted.decision_function(table).tolist()
+                == plain.decision_function(numbers).tolist()
+            )
+    again = BudgetedClassifier(costs=costs, dates=True, **FAST).fit(typed, y)
+    assert again.decision_function(typed).tolist() == plain.decision_function(numbers).tolist()
+    with pytest.raises(ValueError, match="column 'day' needs dates, None if missing: 'x' is not"):
+        fitted.predict(written.assign(day="x"))
 
 
 def test_a_weight_counts_copies():
@@ -225,6 +255,7 @@ def test_purchases_are_the_shares_of_the_validation_rows_that_buy():
     fitted = BudgetedClassifier(Prefix(), budget=6.5, costs=COSTS).fit(X, y)
     # column 0 is always bought, column 2 for 5.5 / 20 of the rows
     assert fitted.purchases_ == {"x0": 1.0, "x2": pytest.approx(5.5 / 20)}
+    assert fitted.feature_importances_.tolist() == [1.0, 0.0, pytest.approx(5.5 / 20)]
     paid = sum(COSTS[int(name[1:])] * share for name, share in fitted.purchases_.items())
     assert paid == pytest.approx(fitted.cost_)
 
@@ -236,6 +267,8 @@ def test_budgets_below_every_purchase_are_searched_too():
         grid = {"budget": [0, 1, 60], "budget_kind": [kind]}
         search = GridSearchCV(estimator, grid, cv=2, error_score="raise").fit(X, y)
         assert np.isfinite(search.cv_results_["mean_test_score"]).all()
+        parameters = GridSearchCV(estimator, {"parameters": [{"trees": 2}, {"trees": 5}]}, cv=2)
+        assert parameters.fit(X, y).best_params_["parameters"]["trees"] in (2, 5)
         nothing = clone(estimator).set_params(budget=0, budget_kind=kind).fit(X, y)
         assert (nothing.cost_, nothing.purchases_) == (0, {})
         assert {*nothing.predict(X)} == {max(*y, key=[*y].count)}
@@ -293,6 +326,7 @@ def test_a_fitted_estimator_survives_pickle_and_clone():
         ({"parameters": {"tree": 1}}, "unknown parameter 'tree'"),
         ({"costs": [1, 2]}, "costs: feature 'x2' has no cost"),
         ({"metric": "acc"}, "unknown metric 'acc'"),
+        ({"decimal": ";"}, "decimal must be '.' or ',', not ';'"),
         ({"validation_fraction": 2}, "validation_fraction must be between 0 and 1"),
     ],
 )

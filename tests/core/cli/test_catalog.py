@@ -53,7 +53,7 @@ def test_other_lists_mention_plugins_that_do_not_load(bench):
 def test_a_module_of_the_current_folder_is_a_plugin(shell, material):
     listed = shell("list", "learners", "-p", "mine")
     assert listed.status == 0
-    row = r"^toy +binary, regression +mine +Adds up the first columns and learns nothing\.$"
+    row = r"^toy +mine +binary, regression +Adds up the first columns and learns nothing\.$"
     assert re.search(row, listed.out, flags=re.M)
 
 
@@ -173,6 +173,10 @@ def test_learners_to_start_with_are_first_and_baselines_last(bench):
     assert names[:5] == ["gbrt", "budget-boosting", "cegb", "miser", "budget-prune"]
     assert set(names[-4:]) == {"constant", "random-order", "cheapest-first", "greedy-order"}
     assert "start with gbrt, budget-boosting" in ended.err
+    families = [line.split("  ")[1:] for line in ended.out.splitlines()[6:]]
+    kinds = [next(filter(None, cells)).strip() for cells in families]
+    assert kinds == sorted(kinds, key=lambda kind: (kind == "baselines", kind))
+    assert len({*kinds}) == 9
 
 
 def test_long_lines_are_broken_between_words():

@@ -248,11 +248,19 @@ def test_without_a_reference_a_line_names_the_remedy(bench, material):
     assert bench("best", "--quality", "0.5").status == 0
 
 
+def test_a_budget_above_every_point_is_said_to_limit_no_learner(points, bench):
+    best = points.sort_values(["accuracy", "total_cost"], ascending=[False, True])
+    most = best.groupby("learner", observed=True)["total_cost"].first().max()
+    words = "this budget limits no learner"
+    assert f"{words}: none costs more than {most:.2f}" in bench("best", "--budget", "1000").out
+    assert words not in bench("best", "--budget", str(most - 0.01)).out
+
+
 def test_a_share_that_the_constant_has_costs_nothing(points, bench):
     share = np.round(0.9 * points["accuracy"].min() / points["accuracy"].max(), 3)
     ended = bench("best", "--keep", str(share))
-    assert "the best constant has" in ended.out
-    assert "on validation, and costs nothing" in ended.out
+    assert "the best constant already reaches" in ended.out
+    assert "on validation, at no cost" in ended.out
 
 
 @pytest.mark.parametrize("verb", ["best", "features", "compare", "model export"])

@@ -162,6 +162,14 @@ def test_a_cost_file_replaces_the_assumed_prices(tmp_path):
     assert priced.notes == ("kept",)
 
 
+@pytest.mark.parametrize(
+    "text", ["a:1\nfax:9\nb:2\nc:0\n", '{"costs": {"a": 1, "fax": 9, "b": 2, "c": 0}}']
+)
+def test_prices_of_features_that_the_data_do_not_have_are_noted(tmp_path, text):
+    priced = with_costs(splits(), write(tmp_path, text))
+    assert priced.notes == ("prices not used, no such feature: fax",)
+
+
 @given(
     cost=st.lists(st.floats(0, 1e6), min_size=4, max_size=4),
     split=st.floats(0, 10),

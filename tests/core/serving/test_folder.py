@@ -23,6 +23,7 @@ from bench_core.serving import (
     write_folder,
 )
 from bench_core.serving.c_source import source as c_text
+from bench_core.serving.c_source import write_c
 from bench_core.serving.folder import _sum, program_from, program_state
 from bench_core.serving.lightgbm_text import text
 from bench_core.serving.lightgbm_text import text as lightgbm_text
@@ -215,6 +216,8 @@ def test_a_foreign_folder_is_refused(folder, text):
 
 def test_an_empty_folder_is_refused(tmp_path):
     assert "not an exported model (model.json: FileNotFoundError" in refusal(tmp_path)
+    write_c(tmp_path / "c", folder_of(PROGRAMS["chain"]))
+    assert "an export for C, which cannot be opened here; for Python" in refusal(tmp_path / "c")
 
 
 def test_loading_and_serving_need_numpy_alone(folder):

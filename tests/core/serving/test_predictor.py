@@ -340,6 +340,19 @@ def test_a_regressor_takes_a_data_frame_and_a_cap(tmp_path):
     assert again.predict(turned).tolist() == [2.0, -1.0, 0.5]
 
 
+def test_answers_are_printed_with_their_first_rows():
+    answers = predictor(CASCADE, STUMPS).predict_rows(np.zeros((7, 4)), cap=6.5)
+    first, row, *_, last = repr(answers).splitlines()
+    mean = f"{answers.spent.mean():.6g}"
+    assert first == f"7 answers, {mean} spent on average, {answers.capped.sum()} ended by the cap"
+    bought = ", ".join(str(s) for s in range(4) if answers.bought[0][s]) or "none"
+    spent = f"{answers.spent[0]:.6g}"
+    assert row == f"row 0: score {answers.scores[0]:g}, spent {spent}, sensors {bought}"
+    assert last == "2 more rows in .scores, .spent and .bought"
+    assert answers.bought.shape == (7, 4)
+    assert repr(predictor(CASCADE, STUMPS).predict_rows(np.zeros((0, 4)))).startswith("0 answers,")
+
+
 def test_without_fit_there_is_nothing_to_predict_with():
     with pytest.raises(NotFittedError):
         ServedRegressor("nowhere").predict(ROWS)

@@ -1,8 +1,10 @@
 """Models of tables with text: rows of raw cells get the scores and bills of the benchmark."""
 
+import csv
 import json
 import subprocess
 from dataclasses import replace
+from datetime import UTC, date, datetime
 from pathlib import Path
 
 import numpy as np
@@ -17,16 +19,18 @@ from sklearn.metrics import accuracy_score
 import bench_core
 from bench_core import InputError, Sequential, UsageError
 from bench_core.cli.app import main
+from bench_core.encoding import ColumnEncoding
 from bench_core.serving import Predictor, load
+from bench_core.serving.c_source import write_c
 from bench_core.serving.estimators import ServedClassifier
 from bench_core.serving.folder import read_folder, write_folder
 from bench_core.serving.predictor import meaning_of
 
-PRICES = {"age": 1.0, "income": 2.0, "city": 5.0, "job": 3.0, "seen_at": 0.5}
+PRICES = {"age": 1.0, "income": 2.0, "city": 5.0, "job": 3.0, "seen_at": 0.5, "signup": 5.0}
 
 
 def people(rows, seed):
-    """Loans with two columns of text, missing cells, and two columns that nobody can use."""
+    """Loans with two columns of text, one of dates, missing cells, and one that nobody can use."""
     rng = np.random.default_rng(seed)
     city = rng.choice(["Ulm", "Bonn", "Kiel", "Jena", ""], rows)
     job = rng.integers(0, 40, rows)
@@ -34,10 +38,13 @@ def people(rows, seed):
     seen = 1_700_000_000 + rng.integers(0, 600, rows)
     worth = 2 * (city == "Ulm") + 2 * (job % 3 == 0) + (age - 45) / 15 + (income - 30) / 9
     worth += (seen - 1_700_000_300) / 300 + rng.normal(0, 0.5, rows)
+    signup = rng.integers(19000, 19700, rows)  # days
+    worth += (age > 60) * (signup - 19350) / 100
     frame = pd.DataFrame({"id": [f"C{seed}-{k}" for k in range(rows)], "age": age})
     frame["income"] = np.where(rng.random(rows) < 0.05, np.nan, income)
     frame["city"], frame["job"] = city, [f" job {k}" if k else "?" for k in job]
-    frame["seen_at"], frame["signup"] = seen, "2024-01-01"
+    frame["seen_at"] = seen
+    frame["signup"] = [str(date.fromordinal(719163 + day)) if day % 9 else "" for day in signup]
     return frame.assign(outcome=np.where(worth > 1.5, "repaid", "default"))
 
 
@@ -61,7 +68,7 @@ def exported(tmp_path_factory):
         for name, table in tables.items():
             table.to_csv(f"{name}.csv", index=False)
         Path("costs.json").write_text(json.dumps(PRICES))
-        words = ("--label", "outcome", "--drop", "id,signup", "--costs", "costs.json")
+        words = ("--label", "outcome", "--drop", "id", "--dates", "--costs", "costs.json")
         words += ("-d", "train.csv", "--valid", "valid.csv", "--test", "test.csv")
         words += ("-l", "cegb", "--set", "cegb.trees=30", "--set", "cegb.tradeoff=0.1")
         assert command("run", *words, "--executor", "inline") == 0
@@ -73,7 +80,9 @@ def exported(tmp_path_factory):
 def cells_of(row):
     """A row of text as a service holds it: numbers as numbers, None where there is nothing."""
     values = {name: row[name] or None for name in ("city", "job")}
-    return values | {k: float(row[k]) if row[k] else None for k in ("age", "income", "seen_at")}
+    values |= {k: float(row[k]) if row[k] else None for k in ("age", "income", "seen_at")}
+    days = row["signup"] and date.fromisoformat(row["signup"]).toordinal() - 719163
+    return values | {"signup": days if row["signup"] else None}
 
 
 def test_raw_rows_get_the_quality_and_bills_of_the_benchmark(exported):
@@ -100,6 +109,35 @@ def test_raw_rows_get_the_quality_and_bills_of_the_benchmark(exported):
     together = model.predict_rows(rows)
     assert together.scores.tolist() == [one.score for one in found]
     assert together.spent.tolist() == [one.spent for one in found]
+
+
+def test_rows_are_taken_as_the_file_has_them(exported):
+    model, rows = load("model"), [cells_of(row) for _, row in exported[1].iterrows()]
+    expected = model.predict_rows(rows)
+    assert {k for row in rows for k, cell in row.items() if cell is None} >= {"income", "signup"}
+    with Path("test.csv").open(newline="") as file:
+        texts = [*csv.DictReader(file)]
+    frame = pd.read_csv("test.csv")
+    for table in (texts, frame, exported[1], frame[[*model.names]].to_numpy()):
+        found = model.predict_rows(table)
+        assert found.scores.tolist() == expected.scores.tolist()
+        assert found.spent.tolist() == expected.spent.tolist()
+    for k, row in enumerate(texts[:40]):
+        lists = model.predict(lambda names, r=row: [r[name] for name in names])
+        for way in (row, frame.iloc[k], lambda names, r=row: {name: r[name] for name in names}):
+            one = model.predict(way)
+            assert (one.score, one.spent, one.bought) == (lists.score, lists.spent, lists.bought)
+        assert lists.score == expected.scores[k]
+
+
+@pytest.mark.parametrize("library", ["polars"])
+def test_a_file_read_by_another_library_is_encoded_alike(exported, library):
+    module = pytest.importorskip(library, reason=f"{library} is not installed")
+    model, dates = load("model"), module.read_csv("test.csv", try_parse_dates=True)
+    assert dates.schema["signup"] == module.Date
+    expected = model.predict_rows(pd.read_csv("test.csv")).scores.tolist()
+    for frame in (dates, module.read_csv("test.csv")):
+        assert model.predict_rows(frame).scores.tolist() == expected
 
 
 def test_tables_of_all_kinds_are_encoded_alike(exported):
@@ -140,9 +178,15 @@ def test_what_is_no_row_of_the_table_is_one_line(exported):
     model, row = load("model"), cells_of(exported[1].iloc[20])
     with pytest.raises(UsageError, match=r"column 'income' needs numbers, None if missing: 'x'"):
         model.predict_rows([row | {"income": "x"}])
+    with pytest.raises(UsageError, match=r"needs dates, None if missing: '2020' is not a date"):
+        model.predict_rows([row | {"signup": "2020"}])
+    with pytest.raises(UsageError, match=r"the row has no column '.*'; give None where it is"):
+        model.predict({})
+    with pytest.raises(UsageError, match=r"predict takes a row as a mapping, .* not a list"):
+        model.predict([row])
     with pytest.raises(UsageError, match="X has no column 'city', which the model may ask for"):
         model.predict_rows([{k: v for k, v in row.items() if k != "city"}])
-    with pytest.raises(UsageError, match=r"X must be \(n, 5\)"):
+    with pytest.raises(UsageError, match=r"X must be \(n, 6\)"):
         model.predict_rows(np.zeros((2, 9)))
 
 
@@ -159,7 +203,7 @@ def test_the_original_table_is_replayed_with_the_runs_own_columns(exported, caps
         if table.endswith("parquet"):
             pytest.importorskip("pyarrow")
             exported[1].replace("", None).astype(
-                {"age": float, "income": float, "seen_at": float}
+                {"age": float, "income": float, "seen_at": float, "signup": "datetime64[s]"}
             ).to_parquet(table)
         assert command("model", "check", "model", "-d", table) == 0
         figures = [line.split()[-2:] for line in capsys.readouterr().out.splitlines()[2:5]]
@@ -169,20 +213,36 @@ def test_the_original_table_is_replayed_with_the_runs_own_columns(exported, caps
 def test_dates_and_decimal_commas_are_read_as_by_the_run(bench):
     frame = people(300, 3)
     frame["signup"] = [f"2024-{1 + k % 12:02d}-{1 + k % 28:02d}" for k in range(300)]
+    frame["born"] = [f"{1 + k % 28}.{1 + k % 5}.{1950 + k % 50}" for k in range(300)]
+    frame["seen"] = [f"{1 + k % 5}/{1 + k % 28}/{2000 + k % 7}" for k in range(300)]
+    number = pd.to_datetime(frame["seen"], format="%m/%d/%Y").astype("datetime64[s]")
     frame["late"] = [k % 12 > 5 for k in range(300)]
+    frame["late"] ^= (frame["income"] > 30) ^ (frame["born"].str[-2:] > "80") ^ (number.dt.day > 9)
     frame["income"] = frame["income"].map("{:.2f}".format).str.replace(".", ",")
-    frame[["income", "signup", "late"]].to_csv("all.csv", index=False, sep=";")
-    words = ("--dates", "--decimal", ",", "-l", "gbrt", "--set", "gbrt.trees=5")
+    frame["income"] = frame["income"].replace("nan", "")
+    frame[["income", "signup", "born", "seen", "late"]].to_csv("all.csv", index=False, sep=";")
+    words = ("--dates", "--decimal", ",", "-l", "gbrt", "--set", "gbrt.trees=25")
     assert bench("run", "-d", "all.csv", *words, "--executor", "inline").status == 0
     assert bench("model", "export", "-o", "model").status == 0
     assert bench("model", "check", "model", "-d", "all.csv").status == 0
     model, days = load("model"), pd.to_datetime(frame["signup"])
+    forms = {"income": ",", "signup": "Y-M-D", "born": "D.M.Y", "seen": "M/D/Y"}
+    assert {own.name: own.format for own in model.encodings} == forms
+    with Path("all.csv").open(newline="") as file:
+        texts = [*csv.DictReader(file, delimiter=";")]
+    typed = frame.assign(
+        income=frame["income"].str.replace(",", ".").replace("", None).astype(float),
+        born=pd.to_datetime(frame["born"], format="%d.%m.%Y"),
+        seen=number,
+    )
+    read = model.predict_rows(texts).scores
+    assert read.tolist() == model.predict_rows(typed).scores.tolist()
+    assert len({*read}) > 20
     number = (days - pd.Timestamp("1970-01-01")).dt.days
     columns = [number, days, days.astype("datetime64[ns]"), days.dt.date, days.tolist()]
-    found = [model.predict_rows({"income": np.full(300, 3.0), "signup": c}).scores for c in columns]
-    assert len({*found[0]}) > 1
-    for one in found[1:]:
-        assert one.tolist() == found[0].tolist()
+    found = [model.predict_rows({**dict(typed.items()), "signup": c}).scores for c in columns]
+    for one in found:
+        assert one.tolist() == read.tolist()
 
 
 def test_show_tells_columns_and_what_a_score_is(exported, capsys):
@@ -204,6 +264,52 @@ def test_compiled_c_encodes_raw_cells(exported, tmp_path):
     assert np.allclose(found[:, 0], expected.scores, rtol=1e-9, atol=1e-9)
     assert np.allclose(found[:, 1], expected.spent, rtol=1e-9)
     assert found[:, 2].max() == 1
+
+
+WRITTEN = {
+    "Y-M-D": ["%Y-%m-%d", "%Y-%m-%d %H:%M", "%Y-%m-%dT%H:%M:%S.%fZ", "%Y-%m-%d %H:%M:%S+0530"],
+    "D.M.Y": ["%d.%m.%Y", "%Y-%m-%d"],
+    "D/M/Y": ["%d/%m/%Y"],
+    "M/D/Y": ["%m/%d/%Y"],
+}
+NO_DATES = ["2023-02-29", "2100-02-29", "2024-13-01", "2024-00-10", "0000-01-01", "2024-1-32"]
+NO_DATES += ["2024-02-01 24:00", "2024-02-01 10:00.5", "2024-02-01 1:60", "2024-02-01Z", "24-02-01"]
+NO_DATES += ["2024-02-01 10:00 x", "1.2.2024x", "1.2/2024", "1.2.24", "x", "20240201", "2024", "-1"]
+
+
+@pytest.mark.skipif(not COMPILERS, reason="no gcc or clang")
+@pytest.mark.parametrize("format", WRITTEN)
+def test_dates_are_read_alike_in_python_and_c(format, tmp_path):
+    folder = encoded(folder_of(PROGRAMS["chain"]))
+    own = ColumnEncoding("day", format=format, offset=4.0)
+    assert folder.encodings[-1].name == folder.names[-1]
+    folder = replace(folder, encodings=(*folder.encodings[:-1], own))
+    write_c(tmp_path / "c", folder)
+    header = (tmp_path / "c" / "bench_model.h").read_text()
+    assert '"day": days since 1970-01-01 minus 4, by its bench_encode function' in header
+    assert '"c": text, by its bench_encode function' in header
+    rng, cases = np.random.default_rng(1), {"": np.nan, "NA": np.nan, " None ": np.nan}
+    for second in rng.integers(-50 * 365 * 86400, 200 * 365 * 86400, 300).tolist():
+        for written in WRITTEN[format]:
+            when = datetime.fromtimestamp(second, UTC)
+            text = when.strftime(written)
+            when = datetime.strptime(text, written.replace("+0530", "%z"))
+            if when.tzinfo is None:
+                when = when.replace(tzinfo=UTC)
+            cases[f" {text}\t"] = (when - datetime(1970, 1, 1, tzinfo=UTC)).total_seconds() / 86400
+    program = compiled(tmp_path / "c", "encode_days.c", tmp_path, SAFE, COMPILERS[0])
+    lines = "".join(f"{text}\n" for text in (*cases, *NO_DATES))
+    done = subprocess.run([program], input=lines, capture_output=True, text=True)
+    found = np.array([line.split() for line in done.stdout.splitlines()], dtype=np.float32)
+    expected = np.float32(np.array([*cases.values()]) - 4.0)
+    assert np.array_equal(found[: len(cases), 0], expected, equal_nan=True)
+    assert np.array_equal(own.codes([*cases]), expected, equal_nan=True)
+    assert not found[: len(cases), 1].any()
+    assert np.isnan(found[len(cases) :, 0]).all()
+    assert found[len(cases) :, 1].all()
+    for text in NO_DATES:
+        with pytest.raises(ValueError, match="is not a date such as 2024-02-01"):
+            own.codes([text])
 
 
 def folders():
