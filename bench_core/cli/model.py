@@ -202,6 +202,11 @@ def summary(model: Predictor) -> list[str]:
         f"(95% of rows: {cost(test['cost_p95'])}, most: {cost(test['cost_max'])}; "
         f"all features: {cost(about['everything'])})",
     ]
+    if served := about.get("served"):
+        lines.append(
+            f"each row is served by one of the two points: the test rows reach "
+            f"{quality(served['quality'])} at {cost(served['total_cost'])}"
+        )
     if best is not None and best["learner"] != about["learner"] and own > 0:
         lines.append(
             f"{best['learner']} at its best costs {times(best['cost'] / own)} that "
