@@ -12,7 +12,7 @@ import click
 from bench_core.cli import options
 from bench_core.errors import InputError, UsageError, require
 from bench_core.terminal.tables import Table, console, show
-from bench_core.terminal.wording import cost, count, quality, settings, stand_in_notice, times
+from bench_core.terminal.wording import cost, count, quality, stand_in_notice, times
 
 if TYPE_CHECKING:
     from bench_core.data import Examples
@@ -189,12 +189,13 @@ def summary(model: Predictor) -> list[str]:
     test, unit = about["test"], about["unit"]
     own, valid = test["total_cost"], about.get("valid")
     reached = f"{quality(valid['quality'])} on validation, " if valid else ""
-    at, mixture = settings(about["point"]) or "its only point", about.get("mixture")
+    point, mixture = about["point"], about.get("mixture")
+    at = Setting(point, {}, frozenset(), 1, 1).short if point else "its only point"
     if mixture is not None:
         own_params, others = about["params"], mixture["params"]
         varied = frozenset(k for k in {*own_params, *others} if own_params.get(k) != others.get(k))
         other = Setting(mixture["point"], others, varied, 1, 1)
-        at = Setting(about["point"], own_params, varied, 1, 1, mixture["part"], other).short
+        at = Setting(point, own_params, varied, 1, 1, mixture["part"], other).short
     trained = f"{GIVEN}, judged" if GIVEN in about.get("marks", ()) else "trained"
     lines = [
         f"{about['learner']} at {at}, {trained} on {about['dataset']} ({about['task']})",

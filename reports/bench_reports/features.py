@@ -89,7 +89,7 @@ def command(
         sentences,
     )
     from bench_core.leaderboard.reports import finished
-    from bench_core.results.budgets import limit_words
+    from bench_core.results.budgets import Target, limit_words
     from bench_core.results.store import Store
     from bench_reports.figure_files import SUFFIXES
     from bench_reports.purchase_order import draw_order, order_lines, order_table, rows_table
@@ -136,7 +136,8 @@ def command(
         lines += [[name, one.features, f"{one.price:.6g}", f"{one.share:.6g}"] for one in bought]
         if output is None:
             footer = [*sentences(bought)]
-            if bought and all(one.share > NEVER for one in bought):
+            every = bought and all(one.share > NEVER for one in bought)
+            if every and isinstance(within, Target):
                 lower = _lower(info, own, name, first, within, kept)
                 footer.append(f"none can be dropped {at}{lower}")
             show(_table(title, bought, footer), console())
