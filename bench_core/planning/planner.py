@@ -13,7 +13,7 @@ from bench_core.class_names import spelled
 from bench_core.contracts import dataset_of, learner_of, metric_of
 from bench_core.costs.model import NO_UNIT, CostModel, costs_key
 from bench_core.datasets.cache import kept_arrays, prepare
-from bench_core.datasets.cautions import cautions
+from bench_core.datasets.cautions import cautions, rare_class
 from bench_core.datasets.data_folder import DataFolder, fetched
 from bench_core.datasets.pricing import under_groups, with_costs
 from bench_core.datasets.user_data import CUT
@@ -203,6 +203,7 @@ class _Planner:
                 f"it was not trained on with {option('valid')} and {option('test')}"
             )
         metrics = self.judges(splits, label)
+        notes += rare_class(splits) if metrics[0] == "accuracy" and not suite.name else []
         parts = {name: getattr(splits, name) for name in SPLITS}
         for metric, part in product(self.metrics(metrics), ("valid", "test")):
             if why := metric_of(metric).undefined(parts[part].y):

@@ -30,7 +30,7 @@ from bench_core.planning.request import (
     cores_for,
     declared,
     options_of,
-    whole,
+    whole_number,
 )
 from bench_core.plugins import load_registry
 
@@ -38,7 +38,7 @@ from bench_core.plugins import load_registry
 @dataclass(frozen=True, slots=True)
 class Patient(RunRequest):
     stop_after: int = declared(
-        0, "Rounds without progress, for {data}.", whole(1, 9), metavar="ROUNDS"
+        0, "Rounds without progress, for {data}.", whole_number(1, 9), metavar="ROUNDS"
     )
 
 
