@@ -96,7 +96,7 @@ class ColumnEncoding:
         """
         if self.texts:
             places, unseen = self.places(), self.unseen
-            return np.array([places.get(text_of(v), unseen) for v in cells], dtype=np.float32)
+            return np.array([place_in(places, v, unseen) for v in cells], dtype=np.float32)
         numbers: Any = np.asarray(cells if hasattr(cells, "dtype") else [*cells])
         if numbers.dtype.kind == "M":
             numbers = (numbers - EPOCH) / np.timedelta64(1, "D")
@@ -133,6 +133,14 @@ def text_of(cell: Any) -> str:
         return cell.strip()
     text = str(cell)
     return "" if text in NO_TEXT else text
+
+
+def place_in(places: Mapping[str, float], cell: Any, unseen: float) -> float:
+    """Return the code of a cell's text. Tables read 7 as 7.0 if their other cells are missing."""
+    place = places.get(text_of(cell))
+    if place is None and isinstance(cell, float) and cell.is_integer():
+        place = places.get(str(int(cell)))
+    return unseen if place is None else place
 
 
 def number_of(cell: Any, format: str = "") -> float:
