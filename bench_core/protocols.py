@@ -282,6 +282,8 @@ class CompleteLearner(BudgetedLearner, Protocol):
     """Kind of method in ``bench list learners``; the plugin's name if empty."""
     version: ClassVar[str] = ""
     """Version in the content key if no installed distribution registers the learner."""
+    tradeoffs: ClassVar[tuple[float, ...]] = ()
+    """Default grid of the parameter ``tradeoff``; () for the grid of all learners."""
     numerics: ClassVar[tuple[str, ...]] = ()
     """Further influences on the exact bits of results. Versions of distributions named here enter
     the content key. ``"cpu"`` adds the processor features by which numpy and BLAS order sums. () if

@@ -6,8 +6,8 @@ import math
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
-from functools import cached_property
+from dataclasses import dataclass, field, fields
+from functools import cached_property, partial
 from html import escape
 from importlib.util import find_spec
 from os import PathLike, fspath
@@ -19,7 +19,7 @@ from bench_core.api.arguments import in_python
 from bench_core.errors import UsageError, blaming, require
 from bench_core.execution.runner import RunResult
 from bench_core.leaderboard.assembly import boards, offers, primary_metric
-from bench_core.leaderboard.board import SHARE, Board, Measure, Standing
+from bench_core.leaderboard.board import RANK, SHARE, Board, Measure, Standing
 from bench_core.leaderboard.bought_sensors import chosen_within, kept_points, purchases
 from bench_core.leaderboard.certainty import certified, standings
 from bench_core.leaderboard.conclusion import conclusion, overall_conclusion
@@ -37,13 +37,19 @@ from bench_core.terminal.wording import cost, counted, duration, listed, notices
 if TYPE_CHECKING:
     from pandas import DataFrame
 
+    from bench_core.plugins import Registry
+    from bench_core.serving import Folder, Predictor
+
 Amount = float | str | Budget
-KEPT = f"{SHARE:.0%} cost"
+LEAST_COST = f"{SHARE:.0%} cost"
 LEGEND = (
     "tier 1 is not significantly worse than the best; points are chosen on validation, figures are "
     "from test"
 )
-METHODS = "board() at(budgets) best(keep=0.99) compare(a, b) curve() features() plot() to_latex()"
+METHODS = (
+    "conclusion board() at(budgets) best(keep=0.99) compare(a, b) curve() features() plot() "
+    "to_latex()"
+)
 
 
 @dataclass(frozen=True, repr=False)
@@ -65,6 +71,28 @@ class Best:
     interval: Interval  # of the quality, 95%
     tier: int  # 1: not significantly worse than the best
     level: tuple[str, ...]  # the other learners of its tier
+    exported: Callable[[], Folder] = field(compare=False)
+
+    def model(self) -> Predictor:
+        """Return the model that ``bench model export`` writes: it asks for features and reports
+        their cost. See ``bench_core.serving``."""
+        from bench_core.serving import Predictor  # loads compiled code
+
+        return Predictor(self.exported())
+
+    def export(self, folder: str | PathLike[str]) -> Path:
+        """Write that model as a folder for ``bench_core.serving.load``. An older model there is
+        replaced; UsageError if the folder contains other files."""
+        from bench_core.serving.folder import check_folder, write_folder
+
+        check_folder(path := Path(folder))
+        write_folder(path, self.exported())
+        return path
+
+    def _repr_html_(self) -> str:
+        """Return the line and the purchases as a table."""
+        table = self.features.to_html(index=False, na_rep="-", float_format="{:.4g}".format)
+        return f"<p>{escape(repr(self))}</p>\n{table}"
 
     def __repr__(self) -> str:
         """Return one line: learner, quality, cost and operating point."""
@@ -94,7 +122,11 @@ class Figure:
         return self.svg
 
     def save(self, path: str | PathLike[str]) -> Path:
-        """Write the figure as .svg, .pdf or .png, by suffix."""
+        """Write the figure as .svg, .pdf or .png, by suffix. Raises UsageError for another one."""
+        if Path(path).suffix.lower() not in (".svg", ".pdf", ".png"):
+            raise UsageError(
+                f"{path}: a figure is .svg, .pdf or .png; 'report' of the result writes other files"
+            )
         return self.write(path)
 
 
@@ -180,12 +212,13 @@ class Result(RunResult):
         return frame.drop(columns="dataset") if one else frame
 
     def board(self, dataset: str | None = None) -> DataFrame:
-        """Return one row for each learner at its best.
+        """Return one row for each learner at its best, in the order of the terminal.
 
-        Columns: quality with its 95% interval and tier (1: tied for best), cost, cost of the
-        cheapest point with 99% of the reference's quality, the saving at that quality, area and
-        regret of the curve, all with 95% intervals, settings tried, seconds of training, audit and
-        marks."""
+        Columns, with the names of the terminal: the range of its rank in quality, quality with its
+        95% interval, its tier (1: tied for best), cost; the least cost with 99% of the reference's
+        quality on validation, the share kept there on test, and the saving there; area and regret
+        of the curve; all but the share with 95% intervals; settings tried, seconds of training,
+        audit and marks."""
         rows = []
         for name in self._names(dataset):
             board = self._boards[name]
@@ -193,10 +226,12 @@ class Result(RunResult):
                 about: dict[str, Any] = {
                     "dataset": name,
                     "learner": row.learner,
+                    RANK: row.standing.rank,
                     board.metric: row.best.quality,
                     **_certainty(row.standing),
                     "cost": row.best.cost,
-                    KEPT: row.cheap.cost,
+                    LEAST_COST: row.cheap.cost,
+                    "kept": board.kept(row),
                     "saving": row.saving,
                     **_ends("saving", row.saved.interval),
                     **_measured("area", row.area),
@@ -276,7 +311,21 @@ class Result(RunResult):
             interval=own_stand.interval,
             tier=own_stand.tier,
             level=tuple(one for one in level if one != top.learner),
+            exported=partial(self._exported, name, top.learner, limit),
         )
+
+    def _exported(self, dataset: str, learner: str, limit: Limit) -> Folder:
+        """Return the content of the folder that ``bench model export`` writes."""
+        from bench_core.serving.export import Wish, export
+
+        with in_python():
+            metric, metrics = primary_metric(self.info, dataset), self._registry().metrics
+            wish = Wish(dataset, learner, None if limit == Budget(math.inf) else limit)
+            return export(Store(self.store), self.info, self._rows, metric, wish, metrics)
+
+    def _registry(self) -> Registry:
+        named = self.info.request.get("plugins", ())  # a store must not import code
+        return load_registry([name for name in named if name in sys.modules])
 
     def compare(
         self,
@@ -384,8 +433,7 @@ class Result(RunResult):
         """Write the run to a file; its suffix sets the format: .html, .tex, .md, .csv, .json, .txt,
         .svg, .pdf, .png, and formats of plugins."""
         with in_python():
-            named = self.info.request.get("plugins", ())  # a store must not import code
-            registry = load_registry([name for name in named if name in sys.modules])
+            registry = self._registry()
             write_report(registry, self.store, self.run, Path(path), warn=warnings.warn)
         return Path(path)
 
@@ -402,8 +450,18 @@ class Result(RunResult):
         methods."""
         return self._text("board.tex")
 
+    @cached_property
+    def conclusion(self) -> str:
+        """The conclusion in sentences: a line for each data set, after the one over several."""
+        if not self.counts.get("ok"):
+            return ""
+        boards = [*self._sure.values()]
+        lines = [" ".join(overall_conclusion(boards))]
+        lines += [f"{board.dataset}: {conclusion(board)}" for board in boards]
+        return "\n".join(filter(None, lines))
+
     def __repr__(self) -> str:
-        """Return counts of trials, the conclusion on each data set, and the methods."""
+        """Return the conclusion, counts of trials, and the methods."""
         return "\n".join([*self._lines(), f"methods: {METHODS}"])
 
     def _repr_html_(self) -> str:
@@ -412,8 +470,9 @@ class Result(RunResult):
         for name, board in self._boards.items() if self.counts.get("ok") else ():
             unit = f" in {board.unit}" if board.unit else ""
             parts.append(f"<p>{escape(name)}: {LEGEND}; costs are per row{escape(unit)}</p>")
-            titles = ["learner", board.metric, "low", "high", "tier", "cost", KEPT]
-            shown = self.board(name)[[*titles, "saving", "saving low", "saving high", "marks"]]
+            titles = ["learner", RANK, board.metric, "low", "high", "tier", "cost", LEAST_COST]
+            titles += ["kept", "saving", "saving low", "saving high", "marks"]
+            shown = self.board(name)[titles]
             parts.append(shown.to_html(index=False, na_rep="-", float_format="{:.4g}".format))
         boards = self._boards.values() if self.counts.get("ok") else ()
         if find_spec("matplotlib") and any(row.curve for board in boards for row in board.rows):
@@ -421,19 +480,15 @@ class Result(RunResult):
         return "\n".join(parts)
 
     def _lines(self) -> Iterator[str]:
-        """Yield counts of trials, the first failure, and the conclusions."""
+        """Yield the conclusions, counts of trials, the first failure, and notices."""
+        yield from self.conclusion.splitlines()
         state = "interrupted, " if self.interrupted else ""
         took = f" in {duration(self.seconds)}" if self.seconds else ""
         counts = {**self.counts, "refused by the audit": len(self.audit_failures)}
         yield f"run {self.run}: {state}{counted(counts) or 'no trials'}{took}, in {self.store}"
         for title, status, error in self.failures[:1]:
             yield f"{status}: {title}: {error}"
-        if not self.counts.get("ok"):
-            return
-        boards = [*self._sure.values()]
-        yield from filter(None, [" ".join(overall_conclusion(boards))])
-        yield from (f"{board.dataset}: {conclusion(board)}" for board in boards)
-        yield from notices(self.info)
+        yield from notices(self.info) if self.counts.get("ok") else ()
 
 
 def _to_optimum(board: Board, quality: float, budget: Budget) -> dict[str, float]:

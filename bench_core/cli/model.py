@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from bench_core.data import Examples
     from bench_core.datasets.readers.tables import DataTable
     from bench_core.results.budgets import Limit
-    from bench_core.serving import Folder, Predictor
+    from bench_core.serving import Predictor
 
 DIFFERS = 1
 _SAME = 1e-9  # relative
@@ -91,15 +91,12 @@ def export_command(
     from bench_core.serving import Predictor
     from bench_core.serving.c_source import write_c
     from bench_core.serving.export import Wish, export
-    from bench_core.serving.folder import write_folder
+    from bench_core.serving.folder import check_folder, write_folder
     from bench_core.serving.lightgbm_text import write_lightgbm
 
-    # only an earlier export may be replaced
-    ours = ("model.json", "bench_model.c", "model.txt")
-    if output.is_dir() and any(output.iterdir()) and not any((output / n).is_file() for n in ours):
-        raise UsageError(f"{output}: contains other files; name an empty or a new folder")
+    check_folder(output)
     info, frame = finished(store, run)
-    options.registry(plugins)  # makes their classes importable
+    registry = options.registry(plugins)  # makes their classes importable
     known = list(dict.fromkeys(map(str, frame["dataset"])))
     require("data set of this run", [dataset] if dataset else (), known)
     if not dataset and len(known) > 1:
@@ -107,25 +104,11 @@ def export_command(
     dataset = dataset or known[0]
     wish = Wish(dataset=dataset, limit=limit, **given)
     with options.noted_after(3.0, "still exporting: the first export on a machine compiles code"):
-        folder = export(Store(store), info, frame, primary_metric(info, dataset, metric), wish)
-    if folder.cheaper is not None or (limit is not None and limit.kind == "cap"):
-        folder = _as_served(folder)
+        judge = primary_metric(info, dataset, metric)
+        folder = export(Store(store), info, frame, judge, wish, registry.metrics)
     write = {"folder": write_folder, "c": write_c, "lightgbm": write_lightgbm}[written]
     write(output, folder)
     console().out("\n".join([f"wrote {output}", *summary(Predictor(folder))]), highlight=False)
-
-
-def _as_served(folder: Folder) -> Folder:
-    """Add the figures of the served model, which enforces a cap and draws each row's point."""
-    from bench_core._io.files import from_cache
-    from bench_core.datasets.cache import open_prepared
-    from bench_core.serving import Predictor
-
-    splits = open_prepared(from_cache(folder.about["provenance"]["data"]))
-    model = Predictor(folder)
-    valid, test = (replayed(model, part) for part in (splits.valid, splits.test))
-    own = {"valid": {"quality": valid["quality"], "cost": valid["total_cost"]}, "test": test}
-    return replace(folder, about={**folder.about, **own})
 
 
 @model_command.command("show", short_help="Show a model's features, cost and saving.")
@@ -218,12 +201,14 @@ def check_command(
     """
     import numpy as np
 
+    from bench_core.serving.export import replayed
+
     model = _loaded(folder)
     if data is None:
         rows = _test_rows(model.about["provenance"])
     else:
         rows = _rows_of(data, model, {"label": label, "query": query}, index_base, unwritten)
-    exported, found = model.about["test"], replayed(model, rows)
+    exported, found = model.about["test"], replayed(model, rows, options.registry().metrics)
     figures = {
         "quality": (model.about["metric"], quality),
         "total_cost": (f"mean cost ({model.about['unit']})", cost),
@@ -239,19 +224,6 @@ def check_command(
     same = all(np.isclose(*pair, rtol=_SAME, atol=_SAME, equal_nan=True) for pair in pairs)
     console().out("the same as when exported" if same else "NOT the same as when exported")
     return 0 if same else DIFFERS
-
-
-def replayed(model: Predictor, rows: Examples) -> dict[str, float]:
-    """Return the quality on rows, and their mean, 95% and largest cost."""
-    from bench_core.costs.bill import summarise_cost
-    from bench_core.metrics import parse_metric
-
-    answers = model.predict_features(rows.X, rows.queries)
-    metric = parse_metric(model.about["metric"], options.registry().metrics)
-    judged = metric.values(answers.scores, rows.y, rows.groups, rows.multiplicity)
-    cost = summarise_cost(answers.spent, rows.multiplicity)
-    figures = {"total_cost": cost.average, "cost_p95": cost.p95, "cost_max": cost.maximum}
-    return {"quality": judged.mean, **figures}
 
 
 def _test_rows(provenance: Mapping[str, Any]) -> Examples:

@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from bench_core import __version__
 from bench_core._io.files import in_cache
-from bench_core.data import Features
+from bench_core.costs.bill import summarise_cost
+from bench_core.data import Examples, Features
 from bench_core.datasets.cache import open_prepared
 from bench_core.errors import UsageError, option, require
+from bench_core.metrics import parse_metric
 from bench_core.results import operating_points as selection
 from bench_core.results.budgets import CAP, COLUMNS, CONSTANT, Budget, Limit, Target
 from bench_core.results.store import Store
 from bench_core.results.store_files import costs_path, load_model, state_path, states_folder
 from bench_core.serving.folder import Folder
 from bench_core.serving.policy_program import PolicyProgram
+from bench_core.serving.predictor import Predictor
 from bench_core.serving.program import Exportable, Program, constant_program
 
 if TYPE_CHECKING:
@@ -98,9 +101,15 @@ def _nothing(points: pd.DataFrame, wish: Wish) -> str:
 
 
 def export(
-    store: Store, info: RunInfo, frame: pd.DataFrame, metric: Criterion, wish: Wish
+    store: Store,
+    info: RunInfo,
+    frame: pd.DataFrame,
+    metric: Criterion,
+    wish: Wish,
+    metrics: Mapping[str, Any],
 ) -> Folder:
-    """Return the folder's content for a wish, from the run's ``frame``.
+    """Return the folder's content for a wish, from the run's ``frame``; ``metrics`` are known by
+    their names. The figures of a mixture or under a cap are those of the served model.
 
     Raises UsageError if nothing is within the limit or the model cannot be exported, InputError if
     its files are gone.
@@ -128,7 +137,25 @@ def export(
     }
     # columns made by a transformer are requested by their features' names
     encodings = () if any(own.made for own in splits.encodings) else splits.encodings
-    return Folder(program, splits.costs, splits.names, about, cheaper, encodings)
+    folder = Folder(program, splits.costs, splits.names, about, cheaper, encodings)
+    if cheaper is None and (wish.limit is None or wish.limit.kind != CAP):
+        return folder
+    # the served model enforces a cap and draws each row's point
+    valid, test = (
+        replayed(Predictor(folder), part, metrics) for part in (splits.valid, splits.test)
+    )
+    own = {"valid": {"quality": valid["quality"], "cost": valid["total_cost"]}, "test": test}
+    return replace(folder, about={**about, **own})
+
+
+def replayed(model: Predictor, rows: Examples, metrics: Mapping[str, Any]) -> dict[str, float]:
+    """Return the quality on rows, and their mean, 95% and largest cost."""
+    answers = model.predict_features(rows.X, rows.queries)
+    metric = parse_metric(model.about["metric"], metrics)
+    judged = metric.values(answers.scores, rows.y, rows.groups, rows.multiplicity)
+    cost = summarise_cost(answers.spent, rows.multiplicity)
+    figures = {"total_cost": cost.average, "cost_p95": cost.p95, "cost_max": cost.maximum}
+    return {"quality": judged.mean, **figures}
 
 
 def _program(

@@ -62,6 +62,13 @@ class Folder:
             )
 
 
+def check_folder(path: Path) -> None:
+    """Raise UsageError if a folder has content that is not an export, which alone is replaced."""
+    ours = (INDEX, "bench_model.c", "model.txt")
+    if path.is_dir() and any(path.iterdir()) and not any((path / name).is_file() for name in ours):
+        raise UsageError(f"{path}: contains other files; name an empty or a new folder")
+
+
 def write_folder(path: Path, folder: Folder) -> None:
     """Write a folder atomically; an older one is replaced."""
     arrays, index = program_state(folder.program)

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bench_core.contracts import dataset_of
 from bench_core.errors import one_line, printable
-from bench_core.leaderboard.board import SHARE, Board, Row, Standing, notes_of, notice
+from bench_core.leaderboard.board import RANK, SHARE, Board, Row, Standing, notes_of, notice
 from bench_core.leaderboard.conclusion import conclusion, overall_conclusion
 from bench_core.leaderboard.ranks import over_datasets
 from bench_core.planning.invocation import command
@@ -29,7 +29,6 @@ from bench_core.terminal.wording import cost, count, counted, duration, quality,
 from bench_reports.page_data import ChartView, json_text, page_data
 from bench_reports.palette import css
 from bench_reports.terminal import (
-    RANK,
     explained_marks,
     heading,
     missing_words,

@@ -19,6 +19,7 @@ from bench_core.leaderboard.board import (
     FALLS,
     LOST,
     OVER,
+    RANK,
     SHARE,
     Board,
     Measure,
@@ -42,7 +43,16 @@ from bench_core.terminal.tables import (
     show,
     write_text,
 )
-from bench_core.terminal.wording import MIXED, TINY, cost, count, duration, quality, times
+from bench_core.terminal.wording import (
+    MIXED,
+    TINY,
+    cost,
+    count,
+    duration,
+    quality,
+    rank_range,
+    times,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -56,7 +66,6 @@ if TYPE_CHECKING:
 
 
 PERCENT = f"{SHARE:.0%}"
-RANK = "quality rank"
 LEAST_NAME = 8
 _TITLE = 8  # a metric with a longer name is headed "quality"
 
@@ -383,7 +392,7 @@ def of_few_draws(board: Board) -> str:
 def main_table(board: Board, width: int) -> tuple[Table, dict[str, str]]:
     """Return the rows without empty columns, and the shortened names."""
     columns: Columns = {
-        RANK: lambda row: _ranks(row.standing),
+        RANK: lambda row: row.standing.rank or "-",
         board.metric if len(board.metric) <= _TITLE else "quality": lambda row: starred(
             quality(row.best.quality), row.standing
         ),
@@ -462,7 +471,7 @@ def plain_tables(board: Board) -> Iterator[Table]:
     columns: Columns = {
         **names,
         "tier": lambda row: _tier(row.standing),
-        RANK: lambda row: _ranks(row.standing),
+        RANK: lambda row: row.standing.rank or "-",
         board.metric: lambda row: quality(row.best.quality),
         "low": lambda row: quality(row.standing.interval.low),
         "high": lambda row: quality(row.standing.interval.high),
@@ -505,7 +514,7 @@ def rank_table(ranked: Sequence[Ranked], names: Sequence[str], width: int) -> Ta
         [
             one_line(one.learner),
             f"{one.mean:.2f}{'*' if one.tier == 1 else ' '}",
-            _span(one.ranks),
+            rank_range(one.ranks),
             *(f"{rank:g}" for rank in one.by_dataset),
         ]
         for one in ranked
@@ -606,14 +615,6 @@ def _small(half: float) -> str:
     if 0 < half < LEAST_HALF:
         return f"{half:.0e}"
     return f"{half:.4f}".removeprefix("0") if half < 1 else f"{half:.3g}"
-
-
-def _ranks(one: Standing) -> str:
-    return "-" if math.isnan(one.interval.low) else _span(one.ranks)
-
-
-def _span(ranks: tuple[int, int]) -> str:
-    return str(ranks[0]) if ranks[0] == ranks[1] else f"{ranks[0]}-{ranks[1]}"
 
 
 def _tier(standing: Standing) -> str:

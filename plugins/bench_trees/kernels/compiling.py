@@ -14,7 +14,7 @@ from typing import Any
 from numba import njit
 from numba.core import options
 from numba.core.codegen import JITCodeLibrary
-from numba.core.compiler import Compiler
+from numba.core.compiler import Compiler, Flags
 
 # numba has no public names for the steps left out; steps that it may rename are done
 
@@ -43,8 +43,24 @@ class _Part(JITCodeLibrary):
         """Do nothing: only machine code needs the environment."""
 
 
+class _Options(Flags):
+    """Options that are quick to compare. numba compares them at each call in the code, and reads
+    all of them each time: a seventh of compilation."""
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Options) and self._values == other._values
+
+    def __hash__(self) -> int:
+        return hash(tuple(self._values))
+
+
 def _compiler(library: Any) -> type[Compiler]:
     class Own(Compiler):
+        def __init__(self, *about: Any) -> None:
+            super().__init__(*about)  # type: ignore[no-untyped-call]
+            if hasattr(self.state.flags, "_values"):
+                self.state.flags = _Options(self.state.flags)  # type: ignore[no-untyped-call]
+
         def define_pipelines(self) -> Any:
             state: Any = self.state
             state.library = library(state.targetctx.codegen(), state.func_id.func_qualname)
