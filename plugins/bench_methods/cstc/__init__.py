@@ -56,4 +56,4 @@ from bench_core import provide_learners
 from bench_methods.cstc.astc import ASTC
 from bench_methods.cstc.learner import CSCC, CSTC, CSTCSingle
 
-bench_learners = provide_learners(CSTCSingle, CSCC, CSTC, ASTC, family="linear over trees")
+bench_learners = provide_learners(CSTCSingle, CSCC, CSTC, ASTC, family="linear trees")
