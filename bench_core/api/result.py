@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Self
 from bench_core.api.arguments import in_python
 from bench_core.errors import UsageError, blaming, require
 from bench_core.execution.runner import RunResult
-from bench_core.leaderboard.assembly import boards, offers, primary_metric
+from bench_core.leaderboard.assembly import boards, offers, primary_metric, usual_limit
 from bench_core.leaderboard.board import RANK, SHARE, Board, Measure, Standing
 from bench_core.leaderboard.bought_sensors import chosen_within, kept_points, purchases
 from bench_core.leaderboard.certainty import certified, standings
@@ -26,8 +26,8 @@ from bench_core.leaderboard.conclusion import conclusion, overall_conclusion
 from bench_core.leaderboard.pairs import THIRDS, Pair, pairs_within
 from bench_core.leaderboard.reports import write_report
 from bench_core.plugins import load_registry
-from bench_core.results.budgets import Budget, Limit, as_budgets, as_target
-from bench_core.results.operating_points import operating_points, why_not_reached
+from bench_core.results.budgets import Budget, Limit, as_budgets, as_target, limit_words
+from bench_core.results.operating_points import Criterion, operating_points, why_not_reached
 from bench_core.results.records import RunInfo
 from bench_core.results.store import Store
 from bench_core.statistics import CONFIDENCE
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from bench_core.serving import Folder, Predictor
 
 Amount = float | str | Budget
+_Given = tuple[Amount | None, str, float | str | None, float | None]
 LEAST_COST = f"{SHARE:.0%} cost"
 LEGEND = (
     "tier 1 is not significantly worse than the best; points are chosen on validation, figures are "
@@ -59,6 +60,7 @@ class Best:
 
     dataset: str
     learner: str
+    chosen: str  # by what, in words: at 99% of gbrt's accuracy, within 10 on average
     params: Mapping[str, Any]  # chosen by most repeats; of a mixture those of the costlier point
     point: Mapping[str, Any]  # chosen by most repeats; of a mixture the costlier one
     at: str  # in words; of a mixture both points with their shares of rows
@@ -103,7 +105,7 @@ class Best:
         reached += f" at a cost of {cost(self.cost)}"
         ties = f"{listed(self.level)} {'ties' if len(self.level) == 1 else 'tie'}"
         level = f"; {ties}" if sure and self.level else ""
-        return f"{self.dataset}: {self.learner}, {reached} ({self.at}){level}"
+        return f"{self.dataset}: {self.learner} {self.chosen}, {reached} ({self.at}){level}"
 
 
 @dataclass(frozen=True, repr=False)
@@ -279,13 +281,11 @@ class Result(RunResult):
     ) -> Best:
         """Return the best learner and setting, chosen on validation.
 
-        With a ``budget`` it is the best within it. With ``keep=0.99`` it is the cheapest that keeps
-        99% of the reference's quality; with ``quality`` the cheapest that reaches it. By default it
-        is the best at any cost.
+        With a ``budget`` it is the best within it (``math.inf``: at any cost). With ``keep=0.95``
+        it is the cheapest that keeps 95% of the reference's quality; with ``quality`` the cheapest
+        that reaches it. The default is ``keep=0.99``; if no learner does, the best at any cost.
         """
-        name, limit = self._one(dataset), _limit(budget, kind, keep, quality)
-        own = self._rows[self._rows["dataset"] == name]
-        metric = primary_metric(self.info, name)
+        name, metric, own, limit = self._asked(dataset, (budget, kind, keep, quality))
         found = offers(own, metric, limit, self.info.reference)
         if not found:
             raise UsageError(self._nothing(name, limit))
@@ -299,6 +299,7 @@ class Result(RunResult):
         return Best(
             dataset=name,
             learner=top.learner,
+            chosen=limit_words(limit, metric.name, self.info.reference),
             params=dict(setting.params),
             point=dict(setting.point),
             at=setting.short,
@@ -307,7 +308,7 @@ class Result(RunResult):
             cost=top.pick.cost,
             valid_quality=top.valid_quality,
             audit=top.audit,
-            features=self.features(top.learner, budget, kind, name, keep, quality),
+            features=self._bought(name, top.learner, limit),
             interval=own_stand.interval,
             tier=own_stand.tier,
             level=tuple(one for one in level if one != top.learner),
@@ -320,7 +321,7 @@ class Result(RunResult):
 
         with in_python():
             metric, metrics = primary_metric(self.info, dataset), self._registry().metrics
-            wish = Wish(dataset, learner, None if limit == Budget(math.inf) else limit)
+            wish = Wish(dataset, learner, limit)
             return export(Store(self.store), self.info, self._rows, metric, wish, metrics)
 
     def _registry(self) -> Registry:
@@ -338,7 +339,8 @@ class Result(RunResult):
         quality: float | None = None,
     ) -> DataFrame:
         """Compare each pair of learners within a budget, or at the least cost that keeps a share of
-        the reference's quality or reaches a quality; by default at their best.
+        the reference's quality or reaches a quality. The default is ``keep=0.99``; if one of them
+        does not keep it, all are at their best, as with ``budget=math.inf``.
 
         Columns: the difference a - b with its 95% interval, its p-value, raw and Holm-corrected;
         the probability that they differ by less than ``interest`` (a share of the better quality);
@@ -346,13 +348,12 @@ class Result(RunResult):
         the data that would separate them; the difference on thirds of the rows or queries by kind.
 
         Within a mean cost each learner is a mixture of two points of exactly that cost."""
-        name, limit = self._one(dataset), _limit(budget, kind, keep, quality)
         names = list(dict.fromkeys(learners))
-        self._known(name, names)  # before the values are read
+        self._known(self._one(dataset), names)  # before the values are read
         if len(names) < 2:
             raise UsageError("compare needs two learners: compare('miser', 'cegb')")
-        store = Store(self.store)
-        given = self.info, store, self._rows, name, names, limit
+        name, _, _, limit = self._asked(dataset, (budget, kind, keep, quality), names)
+        given = self.info, Store(self.store), self._rows, name, names, limit
         _, pairs, others = pairs_within(*given, interest=interest)
         if others:
             line = f"no result of {listed(others)} at {self._words(name, limit)}"
@@ -396,7 +397,23 @@ class Result(RunResult):
 
         Columns: price of each measurement, share of rows that buy it, and cost per row, the
         costliest first; for a policy also the mean step of the purchase, 1 for a row's first."""
-        name, limit = self._one(dataset), _limit(budget, kind, keep, quality)
+        own = [] if learner is None else [learner]
+        self._known(self._one(dataset), own)
+        name, _, _, limit = self._asked(dataset, (budget, kind, keep, quality), own)
+        return self._bought(name, learner, limit)
+
+    def _asked(
+        self, dataset: str | None, limit: _Given, learners: Sequence[str] = ()
+    ) -> tuple[str, Criterion, DataFrame, Limit]:
+        """Return the data set, its metric and rows, and the limit or the default for learners."""
+        name, asked = self._one(dataset), _limit(*limit)
+        own = self._rows[self._rows["dataset"] == name]
+        metric = primary_metric(self.info, name)
+        if asked is None:
+            asked, _ = usual_limit(own, metric, self.info.reference, learners)
+        return name, metric, own, asked
+
+    def _bought(self, name: str, learner: str | None, limit: Limit) -> DataFrame:
         own = self._rows[self._rows["dataset"] == name]
         chosen = chosen_within(self.info, own, name, learner, limit)
         if chosen.empty:
@@ -498,18 +515,16 @@ def _to_optimum(board: Board, quality: float, budget: Budget) -> dict[str, float
 
 def _limit(
     budget: Amount | None, kind: str, keep: float | str | None, quality: float | None
-) -> Limit:
-    """Return the limit for the choice of a point; an infinite budget by default."""
+) -> Limit | None:
+    """Return the limit for the choice of a point, None by default."""
     named = {"budget": budget, "keep": keep, "quality": quality}
     if len(both := [name for name, value in named.items() if value is not None]) > 1:
         raise UsageError(f"{' and '.join(both)}: give only one of them")
     with blaming("keep"):
         target = as_target(keep, quality)
-    if target is not None:
+    if target is not None or budget is None:
         return target
-    if budget is None:
-        return Budget(math.inf)
-    found = as_budgets(budget, kind)
+    found = as_budgets(budget, kind, unlimited=True)
     if len(found) > 1:
         raise UsageError(f"budget: give one here, such as {found[0]}; at() takes several")
     return found[0]

@@ -178,7 +178,8 @@ def show_result(registry: Registry, result: RunResult, output: Path | None) -> i
     lines = ["", *notices(info), summary(result)]
     if any(status != "skipped" for _, status, _ in result.failures):
         lines.append(f"why trials failed: bench log{store} --failed")
-    lines.append(f"next: bench report{store} -o board.html; bench best{store}")
+    verbs = "report -o board.html", "best", "features", "model export -o model/"
+    lines.append(f"next: {'; '.join(f'bench {verb}{store}' for verb in verbs)}")
     for line in lines:
         options.note(line)
     return result.exit_status

@@ -63,7 +63,8 @@ class Setting:
 
     def _worded(self, named: frozenset[str] | None) -> str:
         params = {k: v for k, v in self.params.items() if named is None or k in named}
-        parts = (settings(self.point), settings(params))
+        point = {k: float(f"{v:.4g}") if isinstance(v, float) else v for k, v in self.point.items()}
+        parts = (settings(point), settings(params))
         words = " with ".join(part for part in parts if part) or "its defaults"
         words = "the constant" if CONSTANT in self.point else words
         if self.cheaper is not None:

@@ -43,13 +43,15 @@ TABLE = ("label", "query", "drop", "decimal", "dates")
 class Wish:
     """A request for export: a data set, a learner (``""``: the best) and a ``limit``: a budget, or
     a target to reach at the least cost on validation; without it the best point. ``seed`` and
-    ``fold`` None: the first repeat that has such a point."""
+    ``fold`` None: the first repeat that has such a point. Without ``mixes``, which only a folder
+    can hold, a single point is chosen."""
 
     dataset: str
     learner: str = ""
     limit: Limit | None = None
     seed: int | None = None
     fold: int | None = None
+    mixes: bool = True
 
 
 def choose(
@@ -71,9 +73,9 @@ def choose(
             points = points[points[column] == wanted]
             every = points if column != "learner" else every  # a target is set by the reference
     if target is not None:
-        chosen = selection.reaching(every, higher, target, reference)
+        chosen = selection.reaching(every, higher, target, reference, wish.mixes)
         chosen = chosen[chosen["learner"].isin(points["learner"])]
-    elif budget.kind == "mean":
+    elif budget.kind == "mean" and wish.mixes:
         chosen = selection.under_budget(points, higher, budget)
     else:  # kept by a single point
         points = points.assign(valid_p95=points["valid_cost"])
@@ -109,7 +111,8 @@ def export(
     metrics: Mapping[str, Any],
 ) -> Folder:
     """Return the folder's content for a wish, from the run's ``frame``; ``metrics`` are known by
-    their names. The figures of a mixture or under a cap are those of the served model.
+    their names. Figures under a cap are those of the served model; a mixture also has ``served``,
+    the figures of the test rows with each row's point as drawn.
 
     Raises UsageError if nothing is within the limit or the model cannot be exported, InputError if
     its files are gone.
@@ -128,10 +131,12 @@ def export(
         mixture |= {"params": dict(other["params"]), "point": dict(at)}
     if spec["costs"]:
         splits = splits.under(load_model(costs_path(states, spec["costs"])))
+    limited = isinstance(wish.limit, Budget) and wish.limit.amount < np.inf and wish.limit
     about = {
+        "marks": [mark for mark in str(row.get("marks", "")).split(", ") if mark],
         **_what(splits, info, spec, point),
         "mixture": mixture,
-        "budget": wish.limit._asdict() if isinstance(wish.limit, Budget) else None,
+        "budget": limited._asdict() if limited else None,
         **_figures(row, metric),
         "reference": _reference(frame, info, metric, row),
     }
@@ -140,10 +145,12 @@ def export(
     folder = Folder(program, splits.costs, splits.names, about, cheaper, encodings)
     if cheaper is None and (wish.limit is None or wish.limit.kind != CAP):
         return folder
-    # the served model enforces a cap and draws each row's point
-    valid, test = (
-        replayed(Predictor(folder), part, metrics) for part in (splits.valid, splits.test)
-    )
+    # the served model draws each row's point, or enforces a cap
+    model = Predictor(folder)
+    test = replayed(model, splits.test, metrics)
+    if cheaper is not None:
+        return replace(folder, about={**about, "served": test})
+    valid = replayed(model, splits.valid, metrics)
     own = {"valid": {"quality": valid["quality"], "cost": valid["total_cost"]}, "test": test}
     return replace(folder, about={**about, **own})
 
@@ -246,7 +253,7 @@ def _reference(
     figures of the best learner on validation."""
     points = selection.operating_points(frame, metric.name)
     own = points[(points["fold"] == row["fold"]) & (points["seed"] == row["seed"])]
-    own = own[~selection.diverged(own)]
+    own = own[~selection.marked(own)]
     if (own["learner"] == info.reference).any():
         own = own[own["learner"] == info.reference]
     best = selection.best_points(own, metric.higher_is_better)

@@ -27,7 +27,7 @@ from bench_core.leaderboard.board import (
 )
 from bench_core.leaderboard.conclusion import conclusion, overall_conclusion
 from bench_core.leaderboard.ranks import over_datasets
-from bench_core.protocols import DIVERGED
+from bench_core.protocols import DIVERGED, GIVEN
 from bench_core.statistics import CONFIDENCE
 from bench_core.terminal.tables import (
     GAP,
@@ -327,6 +327,8 @@ def explained_marks(board: Board) -> list[str]:
         "(p <= .001): test rows differ from the others, or validation rows were trained on.": any(
             FALLS in row.marks for row in board.rows
         ),
+        f"{GIVEN}: an existing model, judged whole; its first trees are cheaper points only where "
+        "they are worse on validation.": any(GIVEN in row.marks for row in board.rows),
         "baseline: trivial methods, listed last for comparison.": any(
             row.baseline for row in board.rows
         ),

@@ -164,7 +164,7 @@ def test_moved_columns_are_read_as_the_file_has_them(bench):
     frame.assign(label=frame["t"] > 1_700_000_300).to_csv("all.csv", index=False)
     learner = ("-l", "gbrt", "--set", "gbrt.trees=3", "--executor", "inline")
     assert bench("run", "-d", "all.csv", *learner).status == 0
-    assert bench("model", "export", "-o", "model").status == 0
+    assert bench("model", "export", "-b", "inf", "-o", "model").status == 0
     assert load("model").names == ("t", "b")
     checked = bench("model", "check", "model", "-d", "all.csv").out
     assert re.search(r"accuracy +\S+ +1\.0000", checked), checked
@@ -179,7 +179,7 @@ def test_a_moved_column_may_have_the_name_of_another_feature(bench):
     frame.to_csv("all.csv", index=False)
     learner = ("-l", "gbrt", "--set", "gbrt.trees=30", "--executor", "inline")
     assert bench("run", "-d", "all.csv", *learner).status == 0
-    assert bench("model", "export", "-o", "model").status == 0
+    assert bench("model", "export", "-b", "inf", "-o", "model").status == 0
     assert load("model").names == names[:3]
     checked = bench("model", "check", "model", "-d", "all.csv").out
     accuracy = re.search(r"accuracy +\S+ +(\S+)", checked)
