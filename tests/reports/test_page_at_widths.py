@@ -19,7 +19,7 @@ pytestmark = pytest.mark.skipif(
 
 WIDTHS, THEMES = (390, 800, 1280), ("light", "dark")
 SETTLED = "new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))"
-PAGES = {"two": page_run.run, "many": lambda: page_run.large_run(13, 4)}
+PAGES = {"two": page_run.run, "many": lambda: page_run.large_run(13, 3)}
 OPEN = "section.set:not(.off)"
 
 
