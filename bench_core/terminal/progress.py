@@ -202,7 +202,7 @@ def counting(quiet: bool, noun: str) -> Iterator[Callable[[int, int], None]]:
     counted: Any = rich.DownloadColumn(True) if noun == "bytes" else rich.MofNCompleteColumn()
     columns = (rich.BarColumn(), counted, rich.TimeRemainingColumn())
     bars = rich.Progress(*columns, console=screen, transient=True, auto_refresh=False)
-    bar = bars.add_task("", total=None)
+    bar = bars.add_task("", total=None, visible=False)
 
     def move(done: int, total: int) -> None:
         nonlocal last
@@ -211,7 +211,7 @@ def counting(quiet: bool, noun: str) -> Iterator[Callable[[int, int], None]]:
             return
         last = time.monotonic()
         if screen.is_terminal:
-            bars.update(bar, completed=done, total=total or None, refresh=True)
+            bars.update(bar, completed=done, total=total or None, visible=True, refresh=True)
         else:
             known = (done, total) if total else (done,)
             parts = [f"{n / MIB:.1f}" if noun == "bytes" else str(n) for n in known]

@@ -89,6 +89,15 @@ def test_a_count_is_a_line_now_and_then_and_none_where_quiet(capsys, monkeypatch
     ]
 
 
+def test_a_count_has_no_bar_before_its_first_number(monkeypatch):
+    screen = Console(file=StringIO(), width=80, force_terminal=True)
+    monkeypatch.setattr("bench_core.terminal.tables.console", lambda stderr: screen)
+    with counting(False, "timings") as move:
+        assert "━" not in screen.file.getvalue()
+        move(5, 5)
+    assert "5/5" in screen.file.getvalue()
+
+
 def test_what_is_prepared_is_said_after_a_moment(capsys):
     with Lines(jobs=True, verbose=False, moment=0.0) as display:
         display(RUN[0])
