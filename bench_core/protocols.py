@@ -149,7 +149,8 @@ class Report(Protocol):
 
         ``frame`` has one row per trial, split and operating point, as in ``bench export``. Plugins'
         ``sections`` follow the boards. ``store`` (``Store``) holds the values per query or row.
-        Unused keyword arguments may be omitted. An argument ``registry`` receives all plugins."""
+        Unused keyword arguments may be omitted. An argument ``registry`` receives all plugins,
+        ``columns`` and ``against`` what ``bench report`` asks of tables."""
 
 
 @dataclass(frozen=True, slots=True)
