@@ -27,7 +27,8 @@ Departures
   parts; other rows get the mean score of the five. The number of trees is chosen for each set, by
   the held-out loss. Validation rows are not used.
 - Each training row enters the regressions at ``tried`` evenly spaced lambdas, at fewer where
-  that makes more than ``ROWS`` rows.
+  that makes more than ``ROWS`` rows. On letters 3 instead of 6 change the mean accuracy over
+  budgets from .7039 to .7037.
 - k purchases have 2^k sets. If more than 6 are not free, only the 6 that alone raise the mean of v
   most per price are used; the others are never bought.
 - Under a cap the best affordable purchase is made, at lambda 0. Planning ignores the cap.

@@ -283,7 +283,8 @@ def training(
 
 def ranking(found: Sequence[Offer], metric: Criterion, sure: Mapping[str, Standing]) -> Table:
     """Return the learners within a budget, best on validation first."""
-    from bench_reports.terminal import half, starred
+    from bench_reports.columns import half
+    from bench_reports.terminal import starred
 
     numbers = (metric.name, "±", "cost", f"validation {metric.name}", "validation cost")
     rows = [
@@ -316,7 +317,8 @@ def winners(
     each: Sequence[Mapping[str, Standing]],
 ) -> Table:
     """Return the best learner at each budget that has one."""
-    from bench_reports.terminal import half, starred
+    from bench_reports.columns import half
+    from bench_reports.terminal import starred
 
     rows = []
     for (budget, found), sure in zip(offered.items(), each, strict=True):

@@ -54,6 +54,8 @@ def test_a_model_goes_home_and_does_the_same(bench, done, tmp_path):
         (("--budget", "1.5"), {"budget": 1.5}),  # of two points
         (("--budget", "9", "--budget-kind", "p95"), {"budget": 9, "kind": "p95"}),
         (("--keep", "95%"), {"keep": 0.95}),
+        ((), {}),
+        (("--budget", "inf"), {"budget": float("inf")}),
     ],
 )
 def test_python_exports_the_model_of_the_verb(words, call, bench, ran, tmp_path):
