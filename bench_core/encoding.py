@@ -38,6 +38,7 @@ _GROUPED = re.compile(rf"[+-]?(\d{{1,3}}([.{_SPACES}]\d{{3}})+|\d+)(,\d+)?([eE][
 _POINTS = str.maketrans({",": ".", **dict.fromkeys(f".{_SPACES}")})
 _TIME = r"(?:[T ](\d{1,2}):(\d{2})(?::(\d{2}(?:\.\d+)?))?(?:Z|([+-]\d{2}):?(\d{2}))?)?"
 _YEAR_FIRST = re.compile(rf"(\d{{4}})-(\d{{1,2}})-(\d{{1,2}}){_TIME}")
+_FIRST_DAY = date(1970, 1, 1).toordinal()
 _YEAR_LAST = re.compile(r"(\d{1,2})([./])(\d{1,2})\2(\d{4})")
 
 
@@ -96,7 +97,7 @@ class ColumnEncoding:
         """
         if self.texts:
             places, unseen = self.places(), self.unseen
-            return np.array([places.get(text_of(v), unseen) for v in cells], dtype=np.float32)
+            return np.array([place_in(places, v, unseen) for v in cells], dtype=np.float32)
         numbers: Any = np.asarray(cells if hasattr(cells, "dtype") else [*cells])
         if numbers.dtype.kind == "M":
             numbers = (numbers - EPOCH) / np.timedelta64(1, "D")
@@ -135,6 +136,14 @@ def text_of(cell: Any) -> str:
     return "" if text in NO_TEXT else text
 
 
+def place_in(places: Mapping[str, float], cell: Any, unseen: float) -> float:
+    """Return the code of a cell's text. Tables read 7 as 7.0 if their other cells are missing."""
+    place = places.get(text_of(cell))
+    if place is None and isinstance(cell, float) and cell.is_integer():
+        place = places.get(str(int(cell)))
+    return unseen if place is None else place
+
+
 def number_of(cell: Any, format: str = "") -> float:
     """Return a cell as a number, NaN if missing. Text is read as a file's, in this format.
 
@@ -144,7 +153,7 @@ def number_of(cell: Any, format: str = "") -> float:
         return _number_in(cell.strip(), format)
     if isinstance(cell, date):
         if not isinstance(cell, datetime):
-            return float(cell.toordinal() - date(1970, 1, 1).toordinal())
+            return float(cell.toordinal() - _FIRST_DAY)
         return (cell if cell.tzinfo else cell.replace(tzinfo=UTC)).timestamp() / 86400
     if isinstance(cell, bytes | complex):
         raise ValueError(f"{cell!r:.60} is not a number")
@@ -198,24 +207,24 @@ def days_of(text: str, format: str) -> float:
 
     Dates such as 2024-02-01 are read in every ``format``. Raises ValueError for any other text.
     """
-    seconds = 0.0
     try:
         if (match := _YEAR_FIRST.fullmatch(text)) is not None:
-            year, month, day = map(int, match.group(1, 2, 3))
-            hour, minute, second = (float(part or 0) for part in match.group(4, 5, 6))
-            if max(hour / 24, minute / 60, second / 60) >= 1:
+            year, month, day, hour, minute, second, east, rest = match.groups()
+            days = date(int(year), int(month), int(day)).toordinal() - _FIRST_DAY
+            if hour is None:
+                return float(days)
+            hours, minutes, seconds = int(hour), int(minute), float(second or 0)
+            if hours > 23 or minutes > 59 or seconds >= 60:
                 raise ValueError
-            east, rest = float(match[7] or 0), float(match[8] or 0)
-            minute -= rest if match[7] and match[7][0] == "+" else -rest
-            seconds = 3600 * (hour - east) + 60 * minute + second
-        else:
-            match = _YEAR_LAST.fullmatch(text)
-            if match is None or match[2] != format[1]:
-                raise ValueError
-            day, month, year = int(match[1]), int(match[3]), int(match[4])
-            if format[0] == "M":
-                day, month = month, day
-        days = date(year, month, day).toordinal() - date(1970, 1, 1).toordinal()
+            if east is not None:
+                hours -= int(east)
+                minutes -= int(east[0] + rest)
+            return (86400 * days + 3600 * hours + 60 * minutes + seconds) / 86400
+        match = _YEAR_LAST.fullmatch(text)
+        if match is None or match[2] != format[1]:
+            raise ValueError
+        first, second, year = int(match[1]), int(match[3]), int(match[4])
+        month, day = (first, second) if format[0] == "M" else (second, first)
+        return float(date(year, month, day).toordinal() - _FIRST_DAY)
     except ValueError:
         raise ValueError(f"{text!r:.60} is not a date such as 2024-02-01") from None
-    return (86400 * days + seconds) / 86400

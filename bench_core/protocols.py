@@ -227,6 +227,11 @@ class BudgetedModel(Protocol):
 DIVERGED = "diverged"
 """Mark of a model whose training diverged; savings are not measured against it."""
 
+GIVEN = "trained elsewhere"
+"""Mark of a model that was not trained here. It is judged whole, at the last point of its path.
+Earlier points are kept only where they are worse on validation: to choose a better one, such as
+fewer trees, would be training."""
+
 
 class StageTree(NamedTuple):
     """Stages that rows pass through, for pictures.
@@ -249,8 +254,8 @@ class CompleteModel(BudgetedModel, Protocol):
     """True if a row's scores and purchases do not depend on other rows of its query. Under a cap,
     rows then stop separately; otherwise a query stops as a unit."""
     marks: tuple[str, ...] = ()
-    """Words that boards show with the model's results (such as ``DIVERGED``): at most 5, each of up
-    to 24 lower-case letters, digits, spaces and hyphens. A mark must not be a verdict."""
+    """Words that boards show with the model's results (such as ``DIVERGED`` and ``GIVEN``): at most
+    5, each of up to 24 lower-case letters, digits, spaces and hyphens, and not a verdict."""
     stage_tree: StageTree | None = None
     """At most 100 stages, for pictures; each prediction must then have a ``stage``."""
 
@@ -282,6 +287,8 @@ class CompleteLearner(BudgetedLearner, Protocol):
     """Kind of method in ``bench list learners``; the plugin's name if empty."""
     version: ClassVar[str] = ""
     """Version in the content key if no installed distribution registers the learner."""
+    tradeoffs: ClassVar[tuple[float, ...]] = ()
+    """Default grid of the parameter ``tradeoff``; () for the grid of all learners."""
     numerics: ClassVar[tuple[str, ...]] = ()
     """Further influences on the exact bits of results. Versions of distributions named here enter
     the content key. ``"cpu"`` adds the processor features by which numpy and BLAS order sums. () if

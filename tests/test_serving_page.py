@@ -55,7 +55,7 @@ def beside(text):
 def test_the_export_says_what_the_page_says(said):
     here, page = beside(said["model export"]), beside(PAGE)
     assert here == pytest.approx(page, rel=0.05)  # LightGBM's releases differ a little
-    assert here[0] > 4
+    assert here[0] > 3.5
     assert here[1] > 0.97 * here[2]
 
 

@@ -255,7 +255,7 @@ class _Budgeted(BaseEstimator):
 
     def _checked(self, X: Any, y: Any, reset: bool = True, **more: Any) -> tuple[Any, Any]:
         """Return X as float32 (n, d), text encoded, and y (n,). ``reset``: fit the encodings."""
-        X = self._table(X)
+        X = self._table(X, reset)
         if reset:
             self.encodings_ = self._text_encodings(X)
         how = {"dtype": np.float64, "ensure_all_finite": "allow-nan", "ensure_min_samples": 2}
@@ -271,12 +271,14 @@ class _Budgeted(BaseEstimator):
                 warnings.warn(f"float32 merges values of the columns {lost} of X", stacklevel=3)
         return self._cells(X), y
 
-    def _table(self, X: Any) -> Any:
+    def _table(self, X: Any, reset: bool = False) -> Any:
         """Return tables that numpy cannot convert as pandas frames, anything else unchanged."""
-        if columns_by_name(X) is None:
+        if columns_by_name(X) is None and not _is_text_array(X):
             return X
         with _as_value_errors():
-            frame, _ = data_frame(X, "X")
+            frame, named = data_frame(X, "X")
+        if not named and not reset and [*frame] != [*getattr(self, "feature_names_in_", ())]:
+            return X  # in the order of the columns in ``fit``
         return X if hasattr(X, "__array__") and not _has_text(frame) else frame
 
     def _text_encodings(self, X: Any) -> tuple[ColumnEncoding, ...]:
@@ -459,6 +461,12 @@ def _order(queries: Any, n: int) -> tuple[IntArray, Queries]:
     with _as_value_errors():
         order, groups = grouped_rows(queries, n)
     return order, groups or Queries(np.array([0, n]))
+
+
+def _is_text_array(X: Any) -> bool:
+    """True for an array (n, d) of objects, some of which are text."""
+    objects = isinstance(X, np.ndarray) and X.dtype == object and X.ndim == 2
+    return objects and any(isinstance(cell, str) for cell in X.ravel().tolist())
 
 
 def _has_text(frame: Any) -> bool:

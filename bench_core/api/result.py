@@ -6,8 +6,8 @@ import math
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
-from functools import cached_property
+from dataclasses import dataclass, field, fields
+from functools import cached_property, partial
 from html import escape
 from importlib.util import find_spec
 from os import PathLike, fspath
@@ -18,16 +18,16 @@ from typing import TYPE_CHECKING, Any, Self
 from bench_core.api.arguments import in_python
 from bench_core.errors import UsageError, blaming, require
 from bench_core.execution.runner import RunResult
-from bench_core.leaderboard.assembly import boards, offers, primary_metric
-from bench_core.leaderboard.board import SHARE, Board, Measure, Standing
+from bench_core.leaderboard.assembly import boards, offers, primary_metric, usual_limit
+from bench_core.leaderboard.board import RANK, SHARE, Board, Measure, Standing
 from bench_core.leaderboard.bought_sensors import chosen_within, kept_points, purchases
 from bench_core.leaderboard.certainty import certified, standings
 from bench_core.leaderboard.conclusion import conclusion, overall_conclusion
 from bench_core.leaderboard.pairs import THIRDS, Pair, pairs_within
 from bench_core.leaderboard.reports import write_report
 from bench_core.plugins import load_registry
-from bench_core.results.budgets import Budget, Limit, as_budgets, as_target
-from bench_core.results.operating_points import operating_points, why_not_reached
+from bench_core.results.budgets import Budget, Limit, as_budgets, as_target, limit_words
+from bench_core.results.operating_points import Criterion, operating_points, why_not_reached
 from bench_core.results.records import RunInfo
 from bench_core.results.store import Store
 from bench_core.statistics import CONFIDENCE
@@ -37,13 +37,20 @@ from bench_core.terminal.wording import cost, counted, duration, listed, notices
 if TYPE_CHECKING:
     from pandas import DataFrame
 
+    from bench_core.plugins import Registry
+    from bench_core.serving import Folder, Predictor
+
 Amount = float | str | Budget
-KEPT = f"{SHARE:.0%} cost"
+_Given = tuple[Amount | None, str, float | str | None, float | None]
+LEAST_COST = f"{SHARE:.0%} cost"
 LEGEND = (
     "tier 1 is not significantly worse than the best; points are chosen on validation, figures are "
     "from test"
 )
-METHODS = "board() at(budgets) best(keep=0.99) compare(a, b) curve() features() plot() to_latex()"
+METHODS = (
+    "conclusion board() at(budgets) best(keep=0.99) compare(a, b) curve() features() plot() "
+    "to_latex()"
+)
 
 
 @dataclass(frozen=True, repr=False)
@@ -53,6 +60,7 @@ class Best:
 
     dataset: str
     learner: str
+    chosen: str  # by what, in words: at 99% of gbrt's accuracy, within 10 on average
     params: Mapping[str, Any]  # chosen by most repeats; of a mixture those of the costlier point
     point: Mapping[str, Any]  # chosen by most repeats; of a mixture the costlier one
     at: str  # in words; of a mixture both points with their shares of rows
@@ -65,6 +73,28 @@ class Best:
     interval: Interval  # of the quality, 95%
     tier: int  # 1: not significantly worse than the best
     level: tuple[str, ...]  # the other learners of its tier
+    exported: Callable[[], Folder] = field(compare=False)
+
+    def model(self) -> Predictor:
+        """Return the model that ``bench model export`` writes: it asks for features and reports
+        their cost. See ``bench_core.serving``."""
+        from bench_core.serving import Predictor  # loads compiled code
+
+        return Predictor(self.exported())
+
+    def export(self, folder: str | PathLike[str]) -> Path:
+        """Write that model as a folder for ``bench_core.serving.load``. An older model there is
+        replaced; UsageError if the folder contains other files."""
+        from bench_core.serving.folder import check_folder, write_folder
+
+        check_folder(path := Path(folder))
+        write_folder(path, self.exported())
+        return path
+
+    def _repr_html_(self) -> str:
+        """Return the line and the purchases as a table."""
+        table = self.features.to_html(index=False, na_rep="-", float_format="{:.4g}".format)
+        return f"<p>{escape(repr(self))}</p>\n{table}"
 
     def __repr__(self) -> str:
         """Return one line: learner, quality, cost and operating point."""
@@ -75,7 +105,7 @@ class Best:
         reached += f" at a cost of {cost(self.cost)}"
         ties = f"{listed(self.level)} {'ties' if len(self.level) == 1 else 'tie'}"
         level = f"; {ties}" if sure and self.level else ""
-        return f"{self.dataset}: {self.learner}, {reached} ({self.at}){level}"
+        return f"{self.dataset}: {self.learner} {self.chosen}, {reached} ({self.at}){level}"
 
 
 @dataclass(frozen=True, repr=False)
@@ -94,7 +124,11 @@ class Figure:
         return self.svg
 
     def save(self, path: str | PathLike[str]) -> Path:
-        """Write the figure as .svg, .pdf or .png, by suffix."""
+        """Write the figure as .svg, .pdf or .png, by suffix. Raises UsageError for another one."""
+        if Path(path).suffix.lower() not in (".svg", ".pdf", ".png"):
+            raise UsageError(
+                f"{path}: a figure is .svg, .pdf or .png; 'report' of the result writes other files"
+            )
         return self.write(path)
 
 
@@ -180,12 +214,13 @@ class Result(RunResult):
         return frame.drop(columns="dataset") if one else frame
 
     def board(self, dataset: str | None = None) -> DataFrame:
-        """Return one row for each learner at its best.
+        """Return one row for each learner at its best, in the order of the terminal.
 
-        Columns: quality with its 95% interval and tier (1: tied for best), cost, cost of the
-        cheapest point with 99% of the reference's quality, the saving at that quality, area and
-        regret of the curve, all with 95% intervals, settings tried, seconds of training, audit and
-        marks."""
+        Columns, with the names of the terminal: the range of its rank in quality, quality with its
+        95% interval, its tier (1: tied for best), cost; the least cost with 99% of the reference's
+        quality on validation, the share kept there on test, and the saving there; area and regret
+        of the curve; all but the share with 95% intervals; settings tried, seconds of training,
+        audit and marks."""
         rows = []
         for name in self._names(dataset):
             board = self._boards[name]
@@ -193,10 +228,12 @@ class Result(RunResult):
                 about: dict[str, Any] = {
                     "dataset": name,
                     "learner": row.learner,
+                    RANK: row.standing.rank,
                     board.metric: row.best.quality,
                     **_certainty(row.standing),
                     "cost": row.best.cost,
-                    KEPT: row.cheap.cost,
+                    LEAST_COST: row.cheap.cost,
+                    "kept": board.kept(row),
                     "saving": row.saving,
                     **_ends("saving", row.saved.interval),
                     **_measured("area", row.area),
@@ -244,13 +281,11 @@ class Result(RunResult):
     ) -> Best:
         """Return the best learner and setting, chosen on validation.
 
-        With a ``budget`` it is the best within it. With ``keep=0.99`` it is the cheapest that keeps
-        99% of the reference's quality; with ``quality`` the cheapest that reaches it. By default it
-        is the best at any cost.
+        With a ``budget`` it is the best within it (``math.inf``: at any cost). With ``keep=0.95``
+        it is the cheapest that keeps 95% of the reference's quality; with ``quality`` the cheapest
+        that reaches it. The default is ``keep=0.99``; if no learner does, the best at any cost.
         """
-        name, limit = self._one(dataset), _limit(budget, kind, keep, quality)
-        own = self._rows[self._rows["dataset"] == name]
-        metric = primary_metric(self.info, name)
+        name, metric, own, limit = self._asked(dataset, (budget, kind, keep, quality))
         found = offers(own, metric, limit, self.info.reference)
         if not found:
             raise UsageError(self._nothing(name, limit))
@@ -264,6 +299,7 @@ class Result(RunResult):
         return Best(
             dataset=name,
             learner=top.learner,
+            chosen=limit_words(limit, metric.name, self.info.reference),
             params=dict(setting.params),
             point=dict(setting.point),
             at=setting.short,
@@ -272,11 +308,25 @@ class Result(RunResult):
             cost=top.pick.cost,
             valid_quality=top.valid_quality,
             audit=top.audit,
-            features=self.features(top.learner, budget, kind, name, keep, quality),
+            features=self._bought(name, top.learner, limit),
             interval=own_stand.interval,
             tier=own_stand.tier,
             level=tuple(one for one in level if one != top.learner),
+            exported=partial(self._exported, name, top.learner, limit),
         )
+
+    def _exported(self, dataset: str, learner: str, limit: Limit) -> Folder:
+        """Return the content of the folder that ``bench model export`` writes."""
+        from bench_core.serving.export import Wish, export
+
+        with in_python():
+            metric, metrics = primary_metric(self.info, dataset), self._registry().metrics
+            wish = Wish(dataset, learner, limit)
+            return export(Store(self.store), self.info, self._rows, metric, wish, metrics)
+
+    def _registry(self) -> Registry:
+        named = self.info.request.get("plugins", ())  # a store must not import code
+        return load_registry([name for name in named if name in sys.modules])
 
     def compare(
         self,
@@ -289,7 +339,8 @@ class Result(RunResult):
         quality: float | None = None,
     ) -> DataFrame:
         """Compare each pair of learners within a budget, or at the least cost that keeps a share of
-        the reference's quality or reaches a quality; by default at their best.
+        the reference's quality or reaches a quality. The default is ``keep=0.99``; if one of them
+        does not keep it, all are at their best, as with ``budget=math.inf``.
 
         Columns: the difference a - b with its 95% interval, its p-value, raw and Holm-corrected;
         the probability that they differ by less than ``interest`` (a share of the better quality);
@@ -297,13 +348,12 @@ class Result(RunResult):
         the data that would separate them; the difference on thirds of the rows or queries by kind.
 
         Within a mean cost each learner is a mixture of two points of exactly that cost."""
-        name, limit = self._one(dataset), _limit(budget, kind, keep, quality)
         names = list(dict.fromkeys(learners))
-        self._known(name, names)  # before the values are read
+        self._known(self._one(dataset), names)  # before the values are read
         if len(names) < 2:
             raise UsageError("compare needs two learners: compare('miser', 'cegb')")
-        store = Store(self.store)
-        given = self.info, store, self._rows, name, names, limit
+        name, _, _, limit = self._asked(dataset, (budget, kind, keep, quality), names)
+        given = self.info, Store(self.store), self._rows, name, names, limit
         _, pairs, others = pairs_within(*given, interest=interest)
         if others:
             line = f"no result of {listed(others)} at {self._words(name, limit)}"
@@ -347,7 +397,23 @@ class Result(RunResult):
 
         Columns: price of each measurement, share of rows that buy it, and cost per row, the
         costliest first; for a policy also the mean step of the purchase, 1 for a row's first."""
-        name, limit = self._one(dataset), _limit(budget, kind, keep, quality)
+        own = [] if learner is None else [learner]
+        self._known(self._one(dataset), own)
+        name, _, _, limit = self._asked(dataset, (budget, kind, keep, quality), own)
+        return self._bought(name, learner, limit)
+
+    def _asked(
+        self, dataset: str | None, limit: _Given, learners: Sequence[str] = ()
+    ) -> tuple[str, Criterion, DataFrame, Limit]:
+        """Return the data set, its metric and rows, and the limit or the default for learners."""
+        name, asked = self._one(dataset), _limit(*limit)
+        own = self._rows[self._rows["dataset"] == name]
+        metric = primary_metric(self.info, name)
+        if asked is None:
+            asked, _ = usual_limit(own, metric, self.info.reference, learners)
+        return name, metric, own, asked
+
+    def _bought(self, name: str, learner: str | None, limit: Limit) -> DataFrame:
         own = self._rows[self._rows["dataset"] == name]
         chosen = chosen_within(self.info, own, name, learner, limit)
         if chosen.empty:
@@ -384,8 +450,7 @@ class Result(RunResult):
         """Write the run to a file; its suffix sets the format: .html, .tex, .md, .csv, .json, .txt,
         .svg, .pdf, .png, and formats of plugins."""
         with in_python():
-            named = self.info.request.get("plugins", ())  # a store must not import code
-            registry = load_registry([name for name in named if name in sys.modules])
+            registry = self._registry()
             write_report(registry, self.store, self.run, Path(path), warn=warnings.warn)
         return Path(path)
 
@@ -402,8 +467,18 @@ class Result(RunResult):
         methods."""
         return self._text("board.tex")
 
+    @cached_property
+    def conclusion(self) -> str:
+        """The conclusion in sentences: a line for each data set, after the one over several."""
+        if not self.counts.get("ok"):
+            return ""
+        boards = [*self._sure.values()]
+        lines = [" ".join(overall_conclusion(boards))]
+        lines += [f"{board.dataset}: {conclusion(board)}" for board in boards]
+        return "\n".join(filter(None, lines))
+
     def __repr__(self) -> str:
-        """Return counts of trials, the conclusion on each data set, and the methods."""
+        """Return the conclusion, counts of trials, and the methods."""
         return "\n".join([*self._lines(), f"methods: {METHODS}"])
 
     def _repr_html_(self) -> str:
@@ -412,8 +487,9 @@ class Result(RunResult):
         for name, board in self._boards.items() if self.counts.get("ok") else ():
             unit = f" in {board.unit}" if board.unit else ""
             parts.append(f"<p>{escape(name)}: {LEGEND}; costs are per row{escape(unit)}</p>")
-            titles = ["learner", board.metric, "low", "high", "tier", "cost", KEPT]
-            shown = self.board(name)[[*titles, "saving", "saving low", "saving high", "marks"]]
+            titles = ["learner", RANK, board.metric, "low", "high", "tier", "cost", LEAST_COST]
+            titles += ["kept", "saving", "saving low", "saving high", "marks"]
+            shown = self.board(name)[titles]
             parts.append(shown.to_html(index=False, na_rep="-", float_format="{:.4g}".format))
         boards = self._boards.values() if self.counts.get("ok") else ()
         if find_spec("matplotlib") and any(row.curve for board in boards for row in board.rows):
@@ -421,19 +497,15 @@ class Result(RunResult):
         return "\n".join(parts)
 
     def _lines(self) -> Iterator[str]:
-        """Yield counts of trials, the first failure, and the conclusions."""
+        """Yield the conclusions, counts of trials, the first failure, and notices."""
+        yield from self.conclusion.splitlines()
         state = "interrupted, " if self.interrupted else ""
         took = f" in {duration(self.seconds)}" if self.seconds else ""
         counts = {**self.counts, "refused by the audit": len(self.audit_failures)}
         yield f"run {self.run}: {state}{counted(counts) or 'no trials'}{took}, in {self.store}"
         for title, status, error in self.failures[:1]:
             yield f"{status}: {title}: {error}"
-        if not self.counts.get("ok"):
-            return
-        boards = [*self._sure.values()]
-        yield from filter(None, [" ".join(overall_conclusion(boards))])
-        yield from (f"{board.dataset}: {conclusion(board)}" for board in boards)
-        yield from notices(self.info)
+        yield from notices(self.info) if self.counts.get("ok") else ()
 
 
 def _to_optimum(board: Board, quality: float, budget: Budget) -> dict[str, float]:
@@ -443,18 +515,16 @@ def _to_optimum(board: Board, quality: float, budget: Budget) -> dict[str, float
 
 def _limit(
     budget: Amount | None, kind: str, keep: float | str | None, quality: float | None
-) -> Limit:
-    """Return the limit for the choice of a point; an infinite budget by default."""
+) -> Limit | None:
+    """Return the limit for the choice of a point, None by default."""
     named = {"budget": budget, "keep": keep, "quality": quality}
     if len(both := [name for name, value in named.items() if value is not None]) > 1:
         raise UsageError(f"{' and '.join(both)}: give only one of them")
     with blaming("keep"):
         target = as_target(keep, quality)
-    if target is not None:
+    if target is not None or budget is None:
         return target
-    if budget is None:
-        return Budget(math.inf)
-    found = as_budgets(budget, kind)
+    found = as_budgets(budget, kind, unlimited=True)
     if len(found) > 1:
         raise UsageError(f"budget: give one here, such as {found[0]}; at() takes several")
     return found[0]

@@ -12,13 +12,13 @@ import click
 from bench_core.cli import options
 from bench_core.errors import InputError, UsageError, require
 from bench_core.terminal.tables import Table, console, show
-from bench_core.terminal.wording import cost, count, quality, settings, stand_in_notice, times
+from bench_core.terminal.wording import cost, count, quality, stand_in_notice, times
 
 if TYPE_CHECKING:
     from bench_core.data import Examples
     from bench_core.datasets.readers.tables import DataTable
     from bench_core.results.budgets import Limit
-    from bench_core.serving import Folder, Predictor
+    from bench_core.serving import Predictor
 
 DIFFERS = 1
 _SAME = 1e-9  # relative
@@ -32,8 +32,10 @@ def model_command() -> None:
     for the features that it needs.
 
     Examples:
-      bench model export --budget 60 -o model/               the best learner within the budget
-      bench model export --keep 99% -o model/                the cheapest with 99% of the reference
+      bench model export -o model/                 the cheapest with 99% of the reference's quality
+      bench model export --keep 95% -o model/
+      bench model export --budget 60 -o model/     the best learner within the budget
+      bench model export --budget inf -o model/    the best at any cost
       bench model export 3 --learner cegb --budget 60 --budget-kind p95 -o model/
       bench model export --budget 60 --format c -o model-c/
       bench model show model/
@@ -84,48 +86,53 @@ def export_command(
     limit: Limit | None,
     **given: Any,
 ) -> None:
-    """Export the best model of RUN, chosen on validation, into a folder."""
-    from bench_core.leaderboard.assembly import primary_metric
+    """Export a model of RUN, chosen on validation, into a folder.
+
+    By default it is the cheapest that keeps 99% of the reference's quality. A mixture of two points
+    needs a folder: the other formats hold the nearest single point within the limit.
+    """
+    from bench_core.leaderboard.assembly import primary_metric, usual_limit
     from bench_core.leaderboard.reports import finished
+    from bench_core.results.budgets import limit_words
     from bench_core.results.store import Store
     from bench_core.serving import Predictor
     from bench_core.serving.c_source import write_c
     from bench_core.serving.export import Wish, export
-    from bench_core.serving.folder import write_folder
+    from bench_core.serving.folder import check_folder, write_folder
     from bench_core.serving.lightgbm_text import write_lightgbm
 
-    # only an earlier export may be replaced
-    ours = ("model.json", "bench_model.c", "model.txt")
-    if output.is_dir() and any(output.iterdir()) and not any((output / n).is_file() for n in ours):
-        raise UsageError(f"{output}: contains other files; name an empty or a new folder")
+    check_folder(output)
     info, frame = finished(store, run)
-    options.registry(plugins)  # makes their classes importable
+    registry = options.registry(plugins)  # makes their classes importable
     known = list(dict.fromkeys(map(str, frame["dataset"])))
     require("data set of this run", [dataset] if dataset else (), known)
     if not dataset and len(known) > 1:
         raise UsageError(f"the run has {', '.join(known)}: choose one with --data")
     dataset = dataset or known[0]
+    judge, lines = primary_metric(info, dataset, metric), list[str]()
+    if limit is None:
+        own, learners = frame[frame["dataset"] == dataset], [given["learner"]]
+        limit, why = usual_limit(own, judge, info.reference, [*filter(None, learners)])
+        lines += [why] if why else []
     wish = Wish(dataset=dataset, limit=limit, **given)
+    of_run = Store(store), info, frame, judge
     with options.noted_after(3.0, "still exporting: the first export on a machine compiles code"):
-        folder = export(Store(store), info, frame, primary_metric(info, dataset, metric), wish)
-    if folder.cheaper is not None or (limit is not None and limit.kind == "cap"):
-        folder = _as_served(folder)
+        folder = export(*of_run, wish, registry.metrics)
+        if folder.cheaper is not None and written != "folder":
+            mixed, wish = folder.about["valid"], replace(wish, mixes=False)
+            folder = export(*of_run, wish, registry.metrics)
+            one, two = (
+                f"{quality(valid['quality'])} at {cost(valid['cost'])}"
+                for valid in (folder.about["valid"], mixed)
+            )
+            lines.append(
+                f"--format {written} holds one point, not a mixture of two: {judge.name} {one} on "
+                f"validation instead of {two}"
+            )
     write = {"folder": write_folder, "c": write_c, "lightgbm": write_lightgbm}[written]
     write(output, folder)
-    console().out("\n".join([f"wrote {output}", *summary(Predictor(folder))]), highlight=False)
-
-
-def _as_served(folder: Folder) -> Folder:
-    """Add the figures of the served model, which enforces a cap and draws each row's point."""
-    from bench_core._io.files import from_cache
-    from bench_core.datasets.cache import open_prepared
-    from bench_core.serving import Predictor
-
-    splits = open_prepared(from_cache(folder.about["provenance"]["data"]))
-    model = Predictor(folder)
-    valid, test = (replayed(model, part) for part in (splits.valid, splits.test))
-    own = {"valid": {"quality": valid["quality"], "cost": valid["total_cost"]}, "test": test}
-    return replace(folder, about={**folder.about, **own})
+    lines.append(f"wrote {output}, {limit_words(limit, judge.name, info.reference)}")
+    console().out("\n".join([*lines, *summary(Predictor(folder))]), highlight=False)
 
 
 @model_command.command("show", short_help="Show a model's features, cost and saving.")
@@ -154,23 +161,32 @@ def _loaded(folder: Path) -> Predictor:
 
 def summary(model: Predictor) -> list[str]:
     """Return a few lines on a model and its figures."""
-    from bench_core.results.budgets import CONSTANT
+    from bench_core.leaderboard.board import Setting
+    from bench_core.protocols import GIVEN
 
     about, metric, best = model.about, model.about["metric"], model.about["reference"]
     test, unit = about["test"], about["unit"]
     own, valid = test["total_cost"], about.get("valid")
     reached = f"{quality(valid['quality'])} on validation, " if valid else ""
-    at, mixture = settings(about["point"]) or "its only point", about.get("mixture")
+    point, mixture = about["point"], about.get("mixture")
+    at = Setting(point, {}, frozenset(), 1, 1).short if point else "its only point"
     if mixture is not None:
-        part, other = mixture["part"], settings({**mixture["point"], **mixture["params"]})
-        other = "the constant" if CONSTANT in mixture["point"] else other
-        at = f"{at} for {1 - part:.0%} of rows, {other} for {part:.0%}"
+        own_params, others = about["params"], mixture["params"]
+        varied = frozenset(k for k in {*own_params, *others} if own_params.get(k) != others.get(k))
+        other = Setting(mixture["point"], others, varied, 1, 1)
+        at = Setting(point, own_params, varied, 1, 1, mixture["part"], other).short
+    trained = f"{GIVEN}, judged" if GIVEN in about.get("marks", ()) else "trained"
     lines = [
-        f"{about['learner']} at {at}, trained on {about['dataset']} ({about['task']})",
+        f"{about['learner']} at {at}, {trained} on {about['dataset']} ({about['task']})",
         f"{metric} {reached}{quality(test['quality'])} on test at {cost(own)} {unit} per row "
         f"(95% of rows: {cost(test['cost_p95'])}, most: {cost(test['cost_max'])}; "
         f"all features: {cost(about['everything'])})",
     ]
+    if served := about.get("served"):
+        lines.append(
+            f"each row is served by one of the two points: the test rows reach "
+            f"{quality(served['quality'])} at {cost(served['total_cost'])}"
+        )
     if best is not None and best["learner"] != about["learner"] and own > 0:
         lines.append(
             f"{best['learner']} at its best costs {times(best['cost'] / own)} that "
@@ -218,12 +234,15 @@ def check_command(
     """
     import numpy as np
 
+    from bench_core.serving.export import replayed
+
     model = _loaded(folder)
     if data is None:
         rows = _test_rows(model.about["provenance"])
     else:
         rows = _rows_of(data, model, {"label": label, "query": query}, index_base, unwritten)
-    exported, found = model.about["test"], replayed(model, rows)
+    exported = model.about.get("served", model.about["test"])
+    found = replayed(model, rows, options.registry().metrics)
     figures = {
         "quality": (model.about["metric"], quality),
         "total_cost": (f"mean cost ({model.about['unit']})", cost),
@@ -239,19 +258,6 @@ def check_command(
     same = all(np.isclose(*pair, rtol=_SAME, atol=_SAME, equal_nan=True) for pair in pairs)
     console().out("the same as when exported" if same else "NOT the same as when exported")
     return 0 if same else DIFFERS
-
-
-def replayed(model: Predictor, rows: Examples) -> dict[str, float]:
-    """Return the quality on rows, and their mean, 95% and largest cost."""
-    from bench_core.costs.bill import summarise_cost
-    from bench_core.metrics import parse_metric
-
-    answers = model.predict_features(rows.X, rows.queries)
-    metric = parse_metric(model.about["metric"], options.registry().metrics)
-    judged = metric.values(answers.scores, rows.y, rows.groups, rows.multiplicity)
-    cost = summarise_cost(answers.spent, rows.multiplicity)
-    figures = {"total_cost": cost.average, "cost_p95": cost.p95, "cost_max": cost.maximum}
-    return {"quality": judged.mean, **figures}
 
 
 def _test_rows(provenance: Mapping[str, Any]) -> Examples:

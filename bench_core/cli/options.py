@@ -179,15 +179,18 @@ def names_option(*names: str, **given: Any) -> Decorator:
     return click.option(*names, callback=_joined(()), **how | given)
 
 
-def budget_options(several: bool = True) -> Decorator:
-    """Parse ``--budget 10,20,40`` and ``--budget-kind`` into ``budgets``, or one ``budget``."""
+def budget_options(several: bool = True, unlimited: bool = False) -> Decorator:
+    """Parse ``--budget 10,20,40`` and ``--budget-kind`` into ``budgets``, or one ``budget``;
+    ``unlimited`` also allows ``inf``."""
 
     def read(context: click.Context, _: click.Parameter, text: str | None) -> Any:
         kind = context.meta["bench.budget_kind"]
         if text is None and kind != KINDS[0]:
             raise UsageError(f"--budget-kind {kind} needs a --budget")
         with blaming("--budget"):
-            found: tuple[Budget, ...] = () if text is None else as_budgets(text, kind)
+            found: tuple[Budget, ...] = ()
+            if text is not None:
+                found = as_budgets(text, kind, unlimited=unlimited)
         if several:
             return found
         if len(found) > 1:
@@ -199,7 +202,8 @@ def budget_options(several: bool = True) -> Decorator:
             *("-b", "--budget", "budgets" if several else "budget"),
             metavar="COST,...",
             callback=read,
-            help="Costs per row; 'p95 20' or 'cap 20' names the kind.",
+            help="Costs per row; 'p95 20' or 'cap 20' names the kind"
+            + ("; inf: the best at any cost." if unlimited else "."),
         ),
         click.option(
             "--budget-kind",
@@ -235,11 +239,12 @@ def limit_options(several: bool = True) -> Decorator:
             return command(limit=limits[0] if limits else None, **given)
 
         chosen_by = together(
-            budget_options(several=several),
+            budget_options(several=several, unlimited=True),
             click.option(
                 "--keep",
                 metavar="SHARE",
-                help="Least cost that keeps this share of the reference's best quality: 99%.",
+                help="Least cost that keeps this share of the reference's best quality.  "
+                "[default: 99%]",
             ),
             click.option(
                 "--quality", metavar="Q", help="Least cost that reaches quality Q, such as 0.85."

@@ -178,7 +178,8 @@ def show_result(registry: Registry, result: RunResult, output: Path | None) -> i
     lines = ["", *notices(info), summary(result)]
     if any(status != "skipped" for _, status, _ in result.failures):
         lines.append(f"why trials failed: bench log{store} --failed")
-    lines.append(f"next: bench report{store} -o board.html; bench best{store}")
+    verbs = "report -o board.html", "best", "features", "model export -o model/"
+    lines.append(f"next: {'; '.join(f'bench {verb}{store}' for verb in verbs)}")
     for line in lines:
         options.note(line)
     return result.exit_status
@@ -207,6 +208,10 @@ def failures(result: RunResult) -> list[str]:
 @click.option(
     "--plot", type=options.FILE, metavar="FILE", help="Draw the curves in this file: .svg .pdf .png"
 )
+@options.names_option("--columns", help="Columns of tables, such as 'quality,±,saving,<= 20'.")
+@click.option(
+    "--against", default="", metavar="LEARNER", help="Add p of each difference to this learner."
+)
 @click.option("--methods", is_flag=True, help="Show a paragraph on the run's methods.")
 @options.store_option
 @options.common_options
@@ -215,6 +220,8 @@ def report_command(
     budgets: Sequence[Budget],
     output: Path | None,
     plot: Path | None,
+    columns: tuple[str, ...],
+    against: str,
     methods: bool,
     store: Path,
     plugins: Sequence[str],
@@ -228,12 +235,15 @@ def report_command(
       bench report -o board.html        one self-contained page with the cost-quality curves
       bench report 3 -o board.tex       or .md, .csv, .json, .txt: tables of quality at budgets
       bench report --budget 10,20,40    quality of learners at these costs
+      bench report --against mine --columns quality,p,saving -o mine.tex
       bench report --plot curve.pdf     or .svg, .png: the curves as a figure
       bench report --methods            a paragraph on the run's methods
       bench report | grep miser         in a pipe: one row per line, never cut
 
     Operating points are chosen on validation; figures are from test. Costs are means per row, in
-    the unit of the data set's prices. FILE's suffix sets the format; plugins may add formats.
+    the unit of the data set's prices. --columns takes the titles of 'bench report | cat'; 'quality'
+    is the metric. p is two-sided, by a paired bootstrap, adjusted by Holm's method. FILE's suffix
+    sets the format; plugins may add formats.
     """
     from bench_core.leaderboard.reports import finished, paragraph, report_for, write_report
     from bench_core.plugins import load_registry
@@ -249,9 +259,10 @@ def report_command(
         click.echo(paragraph(*finished(store, run)))
     for file in files or ([] if methods else [None]):
         verbose = options.flag("verbose")
-        write_report(
-            registry, store, run, file, verbose=verbose, budgets=budgets, warn=options.warn
-        )
+        # a figure has no columns
+        asked: Any = {} if plot and file == plot else {"columns": columns, "against": against}
+        given = {"verbose": verbose, "budgets": budgets, "warn": options.warn, **asked}
+        write_report(registry, store, run, file, **given)
         if file is not None and str(file) != "-":
             options.note(f"wrote {file}")
     return 0

@@ -36,7 +36,7 @@ def with_costs(splits: Splits, given: Given, models: Models | None = None) -> Sp
     if not spare:
         return made
     names = ", ".join(spare[:3]) + (f" and {len(spare) - 3} more" if len(spare) > 3 else "")
-    return replace(made, notes=(*made.notes, f"prices not used, no such feature: {names}"))
+    return replace(made, notes=(*made.notes, f"not in the data, price not used: {names}"))
 
 
 def costs_for(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -27,7 +27,7 @@ from bench_core.execution.fitting import Progress, find_metric, open_splits, run
 from bench_core.execution.predict import PredictedPath, in_order, predict_split, readable
 from bench_core.metrics import Labels, evaluate
 from bench_core.metrics.frontier import choosable
-from bench_core.protocols import Metric, MetricValues
+from bench_core.protocols import GIVEN, Metric, MetricValues
 from bench_core.results.budgets import CAP
 from bench_core.results.records import (
     FitSpec,
@@ -106,6 +106,9 @@ def run_trial(spec: TrialSpec, progress: Progress = lambda done, total: None) ->
         accounting=spec.accounting,
         fresh=lambda: load_model(state_path(spec.states, spec.fit)),
     )
+    marks = plain_marks(model_of(model).marks)
+    if GIVEN in marks:
+        scores = judged_whole(scores, len(paths["valid"].points) - 1, metrics[0])
     kept = points_to_keep(scores["valid"].rows, metrics[0])
     return Trial.of(
         spec,
@@ -119,7 +122,7 @@ def run_trial(spec: TrialSpec, progress: Progress = lambda done, total: None) ->
         error=verdict.reason,
         predict_seconds=paths["valid"].seconds + paths["test"].seconds,
         peak_rss_mb=peak_rss_mb(),
-        marks=plain_marks(model_of(model).marks),
+        marks=marks,
         sensors=sensors_of(splits),
         stages=stages_of(model, paths["test"], kept),
     )
@@ -214,6 +217,19 @@ def score_split(
             )
         )
     return SplitScore(tuple(rows), units, primary, weights)
+
+
+def judged_whole(
+    scores: Mapping[str, SplitScore], last: int, primary: Metric
+) -> dict[str, SplitScore]:
+    """Leave out the points before ``last`` that are not worse than it on validation."""
+    quality = {row.number: row.metrics[primary.name] for row in scores["valid"].rows}
+    sign = 1 if primary.higher_is_better else -1
+    out = {k for k in range(last) if not sign * quality[k] < sign * quality[last]}
+    return {
+        name: replace(score, rows=tuple(row for row in score.rows if row.number not in out))
+        for name, score in scores.items()
+    }
 
 
 def points_to_keep(valid: Sequence[OperatingPoint], primary: Metric) -> tuple[int, ...]:

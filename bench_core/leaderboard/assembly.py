@@ -314,6 +314,24 @@ def offers(
     return sorted(found, key=place)
 
 
+def usual_limit(
+    frame: pd.DataFrame, metric: Criterion, reference: str, learners: Sequence[str] = ()
+) -> tuple[Limit, str]:
+    """Return the default of all that choose a point: the least cost that keeps ``SHARE`` of the
+    reference's best quality. If the ``learners`` (none: all) do not reach it on validation, return
+    a budget without a limit, and the reason."""
+    target = Target(SHARE)
+    found = offers(frame, metric, target, reference)
+    every = {offer.learner for offer in found if offer.repeats == offer.of}
+    lacking = [name for name in learners if name not in every]
+    if found and not lacking:
+        return target, ""
+    points = selection.operating_points(frame, metric.name)
+    first = lacking[0] if lacking else ""
+    why = selection.why_not_reached(points, metric, target, reference, first)
+    return Budget(math.inf), f"{why}; shown is the best at any cost"
+
+
 def one_split_for_all(uses: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
     """Return a note if seeds repeat the training on the same rows."""
     seeds = {use["seed"] for use in uses}

@@ -18,7 +18,7 @@ import numpy as np
 from bench_core.errors import one_line
 from bench_core.results.budgets import CONSTANT, Budget
 from bench_core.statistics.comparison import Interval
-from bench_core.terminal.wording import count, settings, stand_in_notice
+from bench_core.terminal.wording import count, rank_range, settings, stand_in_notice
 
 SHARE = 0.99
 """Share of the reference's best validation quality at which savings are measured."""
@@ -28,6 +28,8 @@ LOST = 1 - 2 * (1 - SHARE)
 loses more than twice the allowed quality: validation was lucky. A quality between the two shares
 may be bad luck on test and is accepted."""
 
+RANK = "quality rank"
+"""Name of the column of ranks, in every format."""
 
 OVER = "over budget"
 """Mark of a row whose mean cost on test exceeds a budget by more than its interval."""
@@ -61,7 +63,8 @@ class Setting:
 
     def _worded(self, named: frozenset[str] | None) -> str:
         params = {k: v for k, v in self.params.items() if named is None or k in named}
-        parts = (settings(self.point), settings(params))
+        point = {k: float(f"{v:.4g}") if isinstance(v, float) else v for k, v in self.point.items()}
+        parts = (settings(point), settings(params))
         words = " with ".join(part for part in parts if part) or "its defaults"
         words = "the constant" if CONSTANT in self.point else words
         if self.cheaper is not None:
@@ -128,6 +131,11 @@ class Standing:
     tier: int = 0  # 1 leads, 0 has no result
     ranks: tuple[int, int] = (0, 0)  # best and worst rank compatible with the data
     over: bool = False  # the 95% interval of its mean test cost lies above the budget
+
+    @property
+    def rank(self) -> str:
+        """Return its ranks as ``1-8``, or ``9`` if they are one; "" without an interval."""
+        return "" if math.isnan(self.interval.low) else rank_range(self.ranks)
 
 
 @dataclass(frozen=True, slots=True)

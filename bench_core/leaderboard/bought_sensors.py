@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 
 EVERY, NEVER = 0.9995, 0.0
 
+NAMED = 30
+"""Number of unused sensors named on the terminal."""
+
 
 class Purchase(NamedTuple):
     """A sensor, named by its features: its price, and the share of rows that buy it. If bills have
@@ -182,7 +185,8 @@ def shares(store: Store, run: str) -> pd.DataFrame:
 
 
 def sentences(bought: Sequence[Purchase]) -> Iterator[str]:
-    """Yield sentences on the sensors bought for every row, for some rows and never."""
+    """Yield sentences on the sensors bought for every row, for some rows and never. The last are
+    named: they need not be measured at all."""
     parts = {
         "for every row": [one for one in bought if one.share >= EVERY],
         "for some rows": [one for one in bought if NEVER < one.share < EVERY],
@@ -195,4 +199,12 @@ def sentences(bought: Sequence[Purchase]) -> Iterator[str]:
             money = f"{cost(paid)} per row" if paid else "free"
             saved = f", {cost(unpaid)} saved" if unpaid else ""
             money = f"{cost(unpaid)} saved" if when == "never" else money + saved
-            yield f"bought {when}: {count(len(some), 'sensor')} ({money})"
+            more = f", can be dropped: {named(some)}" if when == "never" else ""
+            yield f"bought {when}: {count(len(some), 'sensor')} ({money}){more}"
+
+
+def named(sensors: Sequence[Purchase]) -> str:
+    """Return the features of the first sensors, and how to see the others."""
+    names = ", ".join(one.features for one in sensors[:NAMED])
+    more = f", ... (all {len(sensors)}: bench features -o features.csv)"
+    return names + (more if len(sensors) > NAMED else "")

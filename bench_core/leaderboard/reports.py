@@ -65,10 +65,13 @@ def write_report(
     *,
     verbose: bool = False,
     budgets: Sequence[Budget] = (),
+    columns: Sequence[str] = (),
+    against: str = "",
     warn: Callable[[str], None] = lambda line: None,
 ) -> RunInfo:
     """Write the report of a run to a file, or show it on the terminal. ``budgets`` replace the
-    suite's. ``warn`` gets a line for each section of a plugin that fails."""
+    suite's. ``columns`` and p-values ``against`` a learner are of tables for people and papers.
+    ``warn`` gets a line for each section of a plugin that fails."""
     report = report_for(registry, output)
     kept = Store(store)
     with kept.held():
@@ -78,7 +81,13 @@ def write_report(
             info = replace(info, datasets=tuple({**use, **named} for use in info.datasets))
         sections = list(_sections(registry, info, frame, kept, warn))
         given = {"sections": sections, "verbose": verbose, "store": kept, "registry": registry}
-        report.write(info, frame, output, **accepted(report.write, given))
+        asked = {"columns": columns, "against": against}
+        taken = accepted(report.write, given | asked)
+        if any(value and name not in taken for name, value in asked.items()):
+            raise UsageError(
+                f"{output}: --columns and --against are for the terminal, .txt, .md and .tex"
+            )
+        report.write(info, frame, output, **taken)
     return info
 
 

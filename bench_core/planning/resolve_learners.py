@@ -113,8 +113,8 @@ FIRST = ("gbrt", "budget-boosting", "cegb", "miser", "budget-prune", "greedy-ord
 """Default learners for own data."""
 
 TRADEOFFS = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
-"""Default grid of a learner with a numeric field ``tradeoff``; dimensionless, so it applies to any
-costs."""
+"""Default grid of a learner with a numeric field ``tradeoff`` and no ``tradeoffs`` of its own;
+dimensionless, so it applies to any costs."""
 
 REFERENCES = ("own", "reference")
 """Roles of learners that others are compared with; a user's own model comes first."""
@@ -262,7 +262,7 @@ def instances_of(
 def default_grid(cls: type[Any]) -> dict[str, Any]:
     """Return the grid of a learner's parameters that are not set."""
     swept = any(p.name == "tradeoff" and p.default is not None for p in parameters(cls))
-    return {"tradeoff": list(TRADEOFFS)} if swept else {}
+    return {"tradeoff": list(getattr(cls, "tradeoffs", ()) or TRADEOFFS)} if swept else {}
 
 
 def _instances(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Iterable
 from decimal import ROUND_CEILING, Decimal
 from typing import TYPE_CHECKING, NamedTuple
@@ -25,6 +26,8 @@ CAP = "cap"
 
 CONSTANT = "constant"
 """Only name in the ``point`` of the best constant, which is free and begins every path."""
+
+LARGEST = sys.float_info.max
 
 COUNT = 5
 """Default number of budgets shown."""
@@ -50,7 +53,9 @@ class Budget(NamedTuple):
 
     @property
     def words(self) -> str:
-        """``10 on average``, ``10 for 95% of rows`` or ``10 for every row``."""
+        """``10 on average``, ``10 for 95% of rows`` or ``10 for every row``; ``any cost``."""
+        if math.isinf(self.amount):
+            return "any cost"
         return f"{self.amount:.6g} {_WORDS[self.kind]}"
 
 
@@ -72,6 +77,13 @@ class Target(NamedTuple):
 
 Limit = Budget | Target
 """Criterion for a point: the best quality within a budget, or the lowest cost for a target."""
+
+
+def limit_words(limit: Limit, metric: str, reference: str) -> str:
+    """``at 99% of gbrt's accuracy``, ``within 10 on average`` or ``at any cost``."""
+    if isinstance(limit, Target):
+        return f"at {limit.words(metric, reference)}"
+    return f"{'at' if math.isinf(limit.amount) else 'within'} {limit.words}"
 
 
 def as_target(keep: float | str | None, quality: float | None) -> Target | None:
@@ -121,19 +133,23 @@ def choice_within(
 
 
 def as_budgets(
-    values: float | str | Budget | Iterable[float | str | Budget], kind: str = "mean"
+    values: float | str | Budget | Iterable[float | str | Budget],
+    kind: str = "mean",
+    *,
+    unlimited: bool = False,
 ) -> tuple[Budget, ...]:
     """Convert numbers, texts or budgets from the command line, a suite or Python to distinct
     budgets in the given order.
 
     A number is a budget of this ``kind`` unless prefixed by another (``p95 20``). Raises UsageError
-    for numbers that are negative or not finite, and for an unknown kind.
+    for numbers that are negative or not finite (``unlimited`` allows the mean ``inf``), and for an
+    unknown kind.
     """
     if isinstance(values, str):
         values = values.split(",")
     elif isinstance(values, Budget) or not isinstance(values, Iterable):
         values = [values]
-    found = (v if isinstance(v, Budget) else _parsed(str(v), kind) for v in values)
+    found = (v if isinstance(v, Budget) else _parsed(str(v), kind, unlimited) for v in values)
     return tuple(dict.fromkeys(found))
 
 
@@ -163,7 +179,7 @@ def default_budgets(cheapest: float, whole: float) -> tuple[Budget, ...]:
     return tuple(dict.fromkeys(Budget(_rounded_up(amount)) for amount in amounts))
 
 
-def _parsed(text: str, kind: str) -> Budget:
+def _parsed(text: str, kind: str, unlimited: bool) -> Budget:
     *before, number = text.split() or [""]
     kind = " ".join(before) or kind
     if kind not in KINDS:
@@ -172,7 +188,7 @@ def _parsed(text: str, kind: str) -> Budget:
         amount = float(number)
     except ValueError:
         amount = math.nan
-    if not 0 <= amount < math.inf:
+    if not 0 <= amount <= (math.inf if unlimited and kind == "mean" else LARGEST):
         raise UsageError(f"budget {text.strip()!r} is not a cost: write numbers >= 0{_WRITTEN}")
     return Budget(amount, kind)
 

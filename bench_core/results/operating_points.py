@@ -168,18 +168,27 @@ def choices_within(points: pd.DataFrame, higher: bool, budget: Budget | float) -
 
 
 def reaching(
-    points: pd.DataFrame, higher: bool, target: Target, reference: str = ""
+    points: pd.DataFrame, higher: bool, target: Target, reference: str = "", mixes: bool = True
 ) -> pd.DataFrame:
-    """Return each learner's and repeat's cheapest point that reaches a target on validation.
-    Fractions to keep refer to the ``reference`` among the points (``savings``)."""
+    """Return each learner's and repeat's cheapest mixture (without ``mixes`` its cheapest point)
+    that reaches a target on validation. Fractions to keep refer to the ``reference`` among the
+    points (``savings``)."""
     if target.kind == KEEP:
-        found = savings(points, higher, reference, target.amount)
+        found = savings(points, higher, reference, target.amount, mixes)
         return found[found["reached"]].reset_index(drop=True)
-    aim = np.array([target.amount])
     chosen = _chosen(
-        points, lambda cost, own, _: mixed_reaching(hull(cost, own, higher), aim, higher)
+        points, lambda cost, own, _: _cheapest(cost, own, target.amount, higher, mixes)
     )
     return mixture(points, chosen)
+
+
+def _cheapest(
+    cost: FloatArray, quality: FloatArray, aim: float, higher: bool, mixes: bool
+) -> Choice:
+    """Cheapest mixture, or point, of quality ``aim`` among points (1, p)."""
+    if not mixes:
+        quality = np.where(quality >= aim if higher else quality <= aim, quality, np.nan)
+    return mixed_reaching(hull(cost, quality, higher), np.array([aim]), higher)
 
 
 def why_not_reached(
@@ -328,7 +337,7 @@ def savings(
     """
     sign = 1 if higher else -1
     constant = points["point"].astype(str).str.contains(f'"{CONSTANT}"').to_numpy(dtype=bool)
-    sound = ((points["learner"] == reference) & ~diverged(points)).to_numpy(dtype=bool)
+    sound = ((points["learner"] == reference) & ~marked(points)).to_numpy(dtype=bool)
     cost, quality, test = (
         points[name].to_numpy(dtype=np.float64)
         for name in ("valid_cost", "valid_quality", "test_cost")
@@ -336,13 +345,7 @@ def savings(
 
     def reaching(rows: IntArray, aim: float) -> tuple[int, int, float, float]:
         """Rows of the cheapest mixture that reaches the aim, its part, and its test cost."""
-        corners = hull(cost[None, rows], quality[None, rows], higher)
-        found = mixed_reaching(corners, np.array([aim]), higher)
-        if not mixes and found.point[0] >= 0:
-            own = quality[rows] if higher else -quality[rows]
-            there = np.flatnonzero(own >= (aim if higher else -aim))
-            point = there[np.lexsort((-own[there], cost[rows][there]))[:1]]
-            found = Choice(point, point, np.zeros(1))
+        found = _cheapest(cost[None, rows], quality[None, rows], aim, higher, mixes)
         if found.point[0] < 0:
             return -1, -1, 0.0, np.nan
         above, below, part = rows[found.point[0]], rows[found.cheaper[0]], float(found.part[0])
@@ -379,12 +382,12 @@ def savings(
     return found.assign(target=targets, saving=saved)
 
 
-def diverged(rows: pd.DataFrame) -> pd.Series[bool]:
+def marked(rows: pd.DataFrame, mark: str = DIVERGED) -> pd.Series[bool]:
     """True for rows of a model with this mark."""
     if "marks" not in rows.columns:
         return rows["learner"].isna()
     words = rows["marks"].dropna().unique()
-    return rows["marks"].isin([cell for cell in words if DIVERGED in str(cell).split(", ")])
+    return rows["marks"].isin([cell for cell in words if mark in str(cell).split(", ")])
 
 
 def over_repeats(points: pd.DataFrame) -> pd.DataFrame:

@@ -8,7 +8,7 @@ documents of a query, and cost models without additive prices, are refused.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from math import inf, isinf, isnan
 from pathlib import Path
 from typing import Any
@@ -50,7 +50,7 @@ def header(folder: Folder) -> str:
         "what": "the score" if one else "nothing (several outputs), bench_scores fills the scores",
         "features": len(folder.encodings or folder.names),
         "meaning": meaning_of(about).replace("*/", "* /"),
-        "columns": "".join(map(_column, folder.encodings)),
+        "columns": "".join(_columns(folder.encodings)) or ".",
         "encoders": _encoders(folder)[0],
         "outputs": folder.program.outputs,
         "cap": f"{cap:g}, the cap it was exported under" if cap < inf else "no cap",
@@ -146,20 +146,21 @@ def _encoders(folder: Folder) -> tuple[str, str]:
             value, what = "number", "a number"
             if own.kind == "date":
                 value = f"days(text, {_string(own.format)})"
-                forms = dict.fromkeys((own.format, YEAR_FIRST))
-                what = f"a date, {' or '.join(forms)}; NULL: missing; errno is EDOM if it is none"
+                forms = " or ".join(dict.fromkeys((own.format, YEAR_FIRST)))
+                what = f"a date, {forms}; NULL: missing. NAN, and errno EDOM, for other texts"
             body = f"    return (float)({value} - {number(own.offset)});\n"
             declared.append(f"/* The value of {shown} for {what}. */\n{head};\n\n")
         defined.append(f"{head}\n{{\n{body}}}\n")
     return "".join(declared), "\n".join(defined)
 
 
-def _column(own: ColumnEncoding) -> str:
-    """Return the header's words on a column."""
-    held = {"number": "a number", "date": "days since 1970-01-01"}.get(own.kind, "text")
-    less = f" minus {own.offset:.15g}" if own.offset else ""
-    encoded = ", by its bench_encode function" if held != "a number" or less else ""
-    return f",\n   {_shown(own.name)}: {held}{less}{encoded}"
+def _columns(encodings: Sequence[ColumnEncoding]) -> Iterator[str]:
+    """Yield the header's words on each column."""
+    for k, (own, name) in enumerate(zip(encodings, _identifiers(encodings), strict=True)):
+        held = {"number": "a number", "date": "days since 1970-01-01"}.get(own.kind, "text")
+        less = f" minus {own.offset:.15g}" if own.offset else ""
+        encoded = f", by bench_encode_{name}" if held != "a number" or less else ""
+        yield f"{',' if k else ':'}\n   {k} {_shown(own.name)}: {held}{less}{encoded}"
 
 
 def _shown(name: str) -> str:

@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from bench_core import __version__
 from bench_core._io.files import in_cache
-from bench_core.data import Features
+from bench_core.costs.bill import summarise_cost
+from bench_core.data import Examples, Features
 from bench_core.datasets.cache import open_prepared
 from bench_core.errors import UsageError, option, require
+from bench_core.metrics import parse_metric
 from bench_core.results import operating_points as selection
 from bench_core.results.budgets import CAP, COLUMNS, CONSTANT, Budget, Limit, Target
 from bench_core.results.store import Store
 from bench_core.results.store_files import costs_path, load_model, state_path, states_folder
 from bench_core.serving.folder import Folder
 from bench_core.serving.policy_program import PolicyProgram
+from bench_core.serving.predictor import Predictor
 from bench_core.serving.program import Exportable, Program, constant_program
 
 if TYPE_CHECKING:
@@ -40,13 +43,15 @@ TABLE = ("label", "query", "drop", "decimal", "dates")
 class Wish:
     """A request for export: a data set, a learner (``""``: the best) and a ``limit``: a budget, or
     a target to reach at the least cost on validation; without it the best point. ``seed`` and
-    ``fold`` None: the first repeat that has such a point."""
+    ``fold`` None: the first repeat that has such a point. Without ``mixes``, which only a folder
+    can hold, a single point is chosen."""
 
     dataset: str
     learner: str = ""
     limit: Limit | None = None
     seed: int | None = None
     fold: int | None = None
+    mixes: bool = True
 
 
 def choose(
@@ -68,9 +73,9 @@ def choose(
             points = points[points[column] == wanted]
             every = points if column != "learner" else every  # a target is set by the reference
     if target is not None:
-        chosen = selection.reaching(every, higher, target, reference)
+        chosen = selection.reaching(every, higher, target, reference, wish.mixes)
         chosen = chosen[chosen["learner"].isin(points["learner"])]
-    elif budget.kind == "mean":
+    elif budget.kind == "mean" and wish.mixes:
         chosen = selection.under_budget(points, higher, budget)
     else:  # kept by a single point
         points = points.assign(valid_p95=points["valid_cost"])
@@ -98,9 +103,16 @@ def _nothing(points: pd.DataFrame, wish: Wish) -> str:
 
 
 def export(
-    store: Store, info: RunInfo, frame: pd.DataFrame, metric: Criterion, wish: Wish
+    store: Store,
+    info: RunInfo,
+    frame: pd.DataFrame,
+    metric: Criterion,
+    wish: Wish,
+    metrics: Mapping[str, Any],
 ) -> Folder:
-    """Return the folder's content for a wish, from the run's ``frame``.
+    """Return the folder's content for a wish, from the run's ``frame``; ``metrics`` are known by
+    their names. Figures under a cap are those of the served model; a mixture also has ``served``,
+    the figures of the test rows with each row's point as drawn.
 
     Raises UsageError if nothing is within the limit or the model cannot be exported, InputError if
     its files are gone.
@@ -119,16 +131,38 @@ def export(
         mixture |= {"params": dict(other["params"]), "point": dict(at)}
     if spec["costs"]:
         splits = splits.under(load_model(costs_path(states, spec["costs"])))
+    limited = isinstance(wish.limit, Budget) and wish.limit.amount < np.inf and wish.limit
     about = {
+        "marks": [mark for mark in str(row.get("marks", "")).split(", ") if mark],
         **_what(splits, info, spec, point),
         "mixture": mixture,
-        "budget": wish.limit._asdict() if isinstance(wish.limit, Budget) else None,
+        "budget": limited._asdict() if limited else None,
         **_figures(row, metric),
         "reference": _reference(frame, info, metric, row),
     }
     # columns made by a transformer are requested by their features' names
     encodings = () if any(own.made for own in splits.encodings) else splits.encodings
-    return Folder(program, splits.costs, splits.names, about, cheaper, encodings)
+    folder = Folder(program, splits.costs, splits.names, about, cheaper, encodings)
+    if cheaper is None and (wish.limit is None or wish.limit.kind != CAP):
+        return folder
+    # the served model draws each row's point, or enforces a cap
+    model = Predictor(folder)
+    test = replayed(model, splits.test, metrics)
+    if cheaper is not None:
+        return replace(folder, about={**about, "served": test})
+    valid = replayed(model, splits.valid, metrics)
+    own = {"valid": {"quality": valid["quality"], "cost": valid["total_cost"]}, "test": test}
+    return replace(folder, about={**about, **own})
+
+
+def replayed(model: Predictor, rows: Examples, metrics: Mapping[str, Any]) -> dict[str, float]:
+    """Return the quality on rows, and their mean, 95% and largest cost."""
+    answers = model.predict_features(rows.X, rows.queries)
+    metric = parse_metric(model.about["metric"], metrics)
+    judged = metric.values(answers.scores, rows.y, rows.groups, rows.multiplicity)
+    cost = summarise_cost(answers.spent, rows.multiplicity)
+    figures = {"total_cost": cost.average, "cost_p95": cost.p95, "cost_max": cost.maximum}
+    return {"quality": judged.mean, **figures}
 
 
 def _program(
@@ -219,7 +253,7 @@ def _reference(
     figures of the best learner on validation."""
     points = selection.operating_points(frame, metric.name)
     own = points[(points["fold"] == row["fold"]) & (points["seed"] == row["seed"])]
-    own = own[~selection.diverged(own)]
+    own = own[~selection.marked(own)]
     if (own["learner"] == info.reference).any():
         own = own[own["learner"] == info.reference]
     best = selection.best_points(own, metric.higher_is_better)

@@ -57,9 +57,16 @@ class Folder:
         """Raise UsageError for a mixture, which only a folder can represent."""
         if self.cheaper is not None:
             raise UsageError(
-                f"{form}: this choice mixes two operating points: export a folder, or a single "
-                "point by a budget of another kind, such as '--budget 10 --budget-kind p95'"
+                f"{form}: this choice mixes two operating points: write a folder, or export a "
+                "single point (mixes=False of Wish)"
             )
+
+
+def check_folder(path: Path) -> None:
+    """Raise UsageError if a folder has content that is not an export, which alone is replaced."""
+    ours = (INDEX, "bench_model.c", "model.txt")
+    if path.is_dir() and any(path.iterdir()) and not any((path / name).is_file() for name in ours):
+        raise UsageError(f"{path}: contains other files; name an empty or a new folder")
 
 
 def write_folder(path: Path, folder: Folder) -> None:

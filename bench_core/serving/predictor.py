@@ -552,8 +552,9 @@ def _put(values: Float32Array, found: Any, names: list[str]) -> None:
         try:  # three times as fast as numpy
             return pack_into(f"{len(found)}f", values.data, 0, *found)
         except (error, OverflowError):  # a value is None, text or too large
-            raw = RawColumns(plain_encodings(names[-len(values) :]))
-            found = [raw.code(column, cell) for column, cell in enumerate(found)]
+            if any(isinstance(cell, str) for cell in found):
+                raw = RawColumns(plain_encodings(names[-len(values) :]))
+                found = [raw.code(column, cell) for column, cell in enumerate(found)]
     values[:] = narrow(found, dimensions=1)
     return None
 

@@ -177,14 +177,14 @@ class Program:
     nothing: FloatArray | None = None  # (K,), the answer if a cap allows no purchase
 
     def __post_init__(self) -> None:
-        count, trees = len(self.steps), np.arange(self.trees.trees)
+        count = len(self.steps)
         if count == 0 or any(not 0 <= stop.step < count for stop in self.stops):
             raise ValueError("a program needs at least one step, and stops at its own")
         for number, step in enumerate(self.steps):
             for onward in {step.then, step.otherwise} - {END, REJECT}:
                 if not number < onward < count:
                     raise ValueError(f"step {number} cannot lead to step {onward}")
-            if not np.isin(step.trees, trees).all() or not self._fits(step):
+            if not _below(step.trees, self.trees.trees) or not self._fits(step):
                 raise ValueError(f"step {number}: unknown tree, gate or link, or misfit arrays")
         if not np.all(self.multiplier >= 0):
             raise ValueError("a multiplier of splits is below 0 or NaN")

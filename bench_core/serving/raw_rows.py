@@ -10,7 +10,7 @@ import numpy as np
 
 from bench_core._io.frames import columns_of
 from bench_core.arrays import Float32Array, IntArray
-from bench_core.encoding import ColumnEncoding, text_of
+from bench_core.encoding import ColumnEncoding, place_in
 from bench_core.errors import UsageError
 
 
@@ -37,7 +37,7 @@ class RawColumns:
         """Return the number of one cell. Raises UsageError if it must be a number and is not."""
         places = self.places[column]
         if places is not None:
-            return places.get(text_of(cell), self.encodings[column].unseen)
+            return place_in(places, cell, self.encodings[column].unseen)
         return float(self._codes(column, [cell])[0])
 
     def _codes(self, column: int, cells: Any) -> Float32Array:

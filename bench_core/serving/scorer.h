@@ -27,7 +27,7 @@ struct bench_source {
     double cap;
 };
 
-/* The names of the features, by number@columns@. */
+/* The names of the features, by number@columns@ */
 extern const char *const bench_names[BENCH_FEATURES];
 
 @encoders@@score@/* The same with BENCH_OUTPUTS scores; returns the kind of end. */

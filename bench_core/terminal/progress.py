@@ -114,7 +114,7 @@ class Bars:
             def render(self, task: rich.Task) -> Text:
                 return Text(self.words(task), style="cyan")
 
-        self._verbose = verbose
+        self._verbose, screen = verbose, console or tables.console(stderr=True)
         self.bars = rich.Progress(
             rich.SpinnerColumn(),
             rich.TextColumn("{task.description}", markup=False),
@@ -122,8 +122,9 @@ class Bars:
             Figure(lambda task: f"{int(task.completed)}/{task.total}" if task.total else ""),
             Figure(lambda task: _clock(task.elapsed)),
             Figure(lambda task: f"{_clock(left)} left" if (left := task.time_remaining) else ""),
-            console=console or tables.console(stderr=True),
-            transient=True,  # bars vanish at the end, printed lines stay
+            console=screen,
+            # bars vanish at the end, printed lines stay; in a notebook this would print a blank
+            transient=not screen.is_jupyter,
             speed_estimate_period=300,
         )
         self._overall: TaskID | None = None  # until there is a plan
@@ -131,14 +132,15 @@ class Bars:
         self._finished = 0
 
     def __enter__(self) -> Self:
-        self.bars.start()
         return self
 
     def __exit__(self, *_: object) -> None:
         self.bars.stop()
+        if (widget := self.bars.live.ipy_widget) is not None:
+            widget.close()
 
     def __call__(self, event: Event) -> None:
-        """Update the bars, and print lines that stay on the screen."""
+        """Update the bars, which start with the first, and print lines that stay on the screen."""
         if event.kind == "note":
             self._print(note_line(event), "yellow" if event.warning else "")
         elif event.kind == "prepare":
@@ -160,6 +162,8 @@ class Bars:
                 self._print(line)
         else:
             self._move(event.key, f"  {event.activity} {event.title}", event)
+        if self.bars.tasks:
+            self.bars.start()
         if self._overall is not None:
             # a job that is half done counts half
             running = [task for task in self.bars.tasks if task.id in self._jobs.values()]
@@ -198,7 +202,7 @@ def counting(quiet: bool, noun: str) -> Iterator[Callable[[int, int], None]]:
     counted: Any = rich.DownloadColumn(True) if noun == "bytes" else rich.MofNCompleteColumn()
     columns = (rich.BarColumn(), counted, rich.TimeRemainingColumn())
     bars = rich.Progress(*columns, console=screen, transient=True, auto_refresh=False)
-    bar = bars.add_task("", total=None)
+    bar = bars.add_task("", total=None, visible=False)
 
     def move(done: int, total: int) -> None:
         nonlocal last
@@ -207,7 +211,7 @@ def counting(quiet: bool, noun: str) -> Iterator[Callable[[int, int], None]]:
             return
         last = time.monotonic()
         if screen.is_terminal:
-            bars.update(bar, completed=done, total=total or None, refresh=True)
+            bars.update(bar, completed=done, total=total or None, visible=True, refresh=True)
         else:
             known = (done, total) if total else (done,)
             parts = [f"{n / MIB:.1f}" if noun == "bytes" else str(n) for n in known]

@@ -46,6 +46,11 @@ def times(value: float) -> str:
     return f"{value:.1f}x" if value < 100 else f"{value:.0f}x"
 
 
+def rank_range(ranks: tuple[int, int]) -> str:
+    """Format ranks from the best to the worst: ``1-8``, or ``9`` if they are equal."""
+    return str(ranks[0]) if ranks[0] == ranks[1] else f"{ranks[0]}-{ranks[1]}"
+
+
 def settings(values: Mapping[str, object]) -> str:
     """Format settings as ``trees=300, tradeoff=0.1``, in the given order."""
     return ", ".join(f"{name}={_value(value)}" for name, value in values.items())

@@ -26,7 +26,9 @@ Departures
 - The training rows are divided into five parts. Values of a row come from trees fitted to the other
   parts; other rows get the mean score of the five. The number of trees is chosen for each set, by
   the held-out loss. Validation rows are not used.
-- Each training row enters the regressions at ``tried`` evenly spaced lambdas.
+- Each training row enters the regressions at ``tried`` evenly spaced lambdas, at fewer where
+  that makes more than ``ROWS`` rows. On letters 3 instead of 6 change the mean accuracy over
+  budgets from .7039 to .7037.
 - k purchases have 2^k sets. If more than 6 are not free, only the 6 that alone raise the mean of v
   most per price are used; the others are never bought.
 - Under a cap the best affordable purchase is made, at lambda 0. Planning ignores the cap.
@@ -76,6 +78,9 @@ MOST = 6
 """Maximum purchases that are not free."""
 
 PARTS = 5
+ROWS = 40_000
+"""Maximum rows of a regression, unless there are more training rows."""
+
 LOOKS = 11
 """Numbers of trees compared, 0 included."""
 
@@ -127,12 +132,13 @@ class BackwardInduction:
         gained = max(1e-9, float(stop[-1].mean() - stop[0].mean()))
         t = np.append(np.geomspace(HIGHEST, 1 / HIGHEST, self.points - 1), 0.0)
         price = t * gained / max(prices.everything, 1e-9)
-        every = min(self.tried, self.points)
+        every = min(self.tried, self.points, max(1, ROWS // len(copies)))
         row = np.repeat(np.arange(len(copies)), every)
         first = np.arange(len(copies))[:, None]
         at = (first + np.arange(every) * self.points // every).ravel() % self.points
         X = np.column_stack([copies.X[row], at.astype(np.float32)])
-        gains = self._backward(X, stop[:, row], price[at], sets, prices, context)
+        settings = self._settings(self.trees, self.min_rows * every)
+        gains = _backward(X, stop[:, row], price[at], sets, prices, settings, context)
         policy = Lookahead(prices, sets, answers, gains, price.tolist())
         return Sequential(policy, prices)
 
@@ -192,57 +198,6 @@ class BackwardInduction:
             l2=1.0,
         )
 
-    def _backward(
-        self,
-        X: Float32Array,
-        stop: FloatArray,
-        price: FloatArray,
-        sets: BoolArray,
-        prices: Prices,
-        context: FitContext,
-    ) -> list[SetTrees]:
-        """The regressions of each set, on rows X (n, d + 1) with the number of their ``price`` (n,)
-        as last column. ``stop`` (sets, n) are values of stopping."""
-        from bench_trees import Ensemble, boost, find_bins
-
-        settings = self._settings(self.trees, self.min_rows * min(self.tried, self.points))
-        purchases = Purchases.of(prices)
-        number = {code: s for s, code in enumerate(code_of(sets).tolist())}
-        bins = find_bins(X, threads=context.threads)
-        words = bins.words(X, context.threads)
-        value, found = stop.copy(), []
-        done, total = 0, int((~sets).sum())
-        for s in reversed(range(len(sets))):
-            own = visible(sets[s : s + 1], purchases, prices)[0]
-            offers = [(self.trees, np.append(own, True))]
-            parts = [Ensemble.of_trees([], [], np.zeros(len(purchases)), bins.features)]
-            base, best = np.zeros(len(purchases)), np.zeros(len(X))
-            marginal = purchases.marginal(sets[s : s + 1])[0]
-            for j in np.flatnonzero(~sets[s]).tolist():
-                done += 1
-                context.progress(total + done, 2 * total)
-                more = closed((sets[s] | (np.arange(len(purchases)) == j))[None], purchases)
-                after = number.get(int(code_of(more)[0]))
-                if after is None:
-                    continue
-                target = value[after] - stop[s]
-                trees = boost(
-                    words, bins, target, settings=settings, offers=offers, threads=context.threads
-                )
-                gain = sums(layout_of(trees), trees.base, X)[:, 0] - price * marginal[j]
-                best = np.maximum(best, gain)
-                base[j] = trees.base[0]
-                parts.append(
-                    replace(
-                        trees,
-                        output=np.full(trees.trees, j, dtype=np.int32),
-                        base=np.zeros(len(purchases)),
-                    )
-                )
-            value[s] += best
-            found.append(SetTrees(replace(Ensemble.concat(parts), base=base)))
-        return found[::-1]
-
 
 @dataclass(frozen=True, eq=False)
 class SetTrees(Stored):
@@ -257,6 +212,57 @@ class SetTrees(Stored):
     @cached_property
     def _layout(self) -> Layout:
         return layout_of(self.ensemble)
+
+
+def _backward(
+    X: Float32Array,
+    stop: FloatArray,
+    price: FloatArray,
+    sets: BoolArray,
+    prices: Prices,
+    settings: Settings,
+    context: FitContext,
+) -> list[SetTrees]:
+    """The regressions of each set, on rows X (n, d + 1) with the number of their ``price`` (n,)
+    as last column. ``stop`` (sets, n) are values of stopping."""
+    from bench_trees import Ensemble, boost, find_bins
+
+    purchases = Purchases.of(prices)
+    number = {code: s for s, code in enumerate(code_of(sets).tolist())}
+    bins = find_bins(X, threads=context.threads)
+    words = bins.words(X, context.threads)
+    value, found = stop.copy(), []
+    done, total = 0, int((~sets).sum())
+    for s in reversed(range(len(sets))):
+        own = visible(sets[s : s + 1], purchases, prices)[0]
+        offers = [(settings.trees, np.append(own, True))]
+        parts = [Ensemble.of_trees([], [], np.zeros(len(purchases)), bins.features)]
+        base, best = np.zeros(len(purchases)), np.zeros(len(X))
+        marginal = purchases.marginal(sets[s : s + 1])[0]
+        for j in np.flatnonzero(~sets[s]).tolist():
+            done += 1
+            context.progress(total + done, 2 * total)
+            more = closed((sets[s] | (np.arange(len(purchases)) == j))[None], purchases)
+            after = number.get(int(code_of(more)[0]))
+            if after is None:
+                continue
+            target = value[after] - stop[s]
+            trees = boost(
+                words, bins, target, settings=settings, offers=offers, threads=context.threads
+            )
+            gain = sums(layout_of(trees), trees.base, X)[:, 0] - price * marginal[j]
+            best = np.maximum(best, gain)
+            base[j] = trees.base[0]
+            parts.append(
+                replace(
+                    trees,
+                    output=np.full(trees.trees, j, dtype=np.int32),
+                    base=np.zeros(len(purchases)),
+                )
+            )
+        value[s] += best
+        found.append(SetTrees(replace(Ensemble.concat(parts), base=base)))
+    return found[::-1]
 
 
 @dataclass(frozen=True, eq=False)

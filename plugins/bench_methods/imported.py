@@ -2,11 +2,14 @@
 
     bench run --data mine.csv --learners imported --set imported.file=model.txt
 
-Nothing is trained. The file (LightGBM's text, XGBoost's JSON or UBJ, CatBoost's JSON; recognised by
-its content) is read by our own parsers, so the library need not be installed. Its trees are served
-and billed like ours, with one point for each reported number of trees. They are stored with the
-model, so the file is not needed again. The file's content is part of the fit's key: a changed file
-is read again.
+Nothing is trained, and the mark ``trained elsewhere`` says so. The whole file is what the board
+judges, what savings are measured against and what ``--budget inf`` exports. Its first trees are
+cheaper points, for each reported number of trees that is worse on validation than all trees.
+
+The file (LightGBM's text, XGBoost's JSON or UBJ, CatBoost's JSON; recognised by its content) is
+read by our own parsers, so the library need not be installed. Its trees are served and billed like
+ours. They are stored with the model, so the file is not needed again. The file's content is part of
+the fit's key: a changed file is read again.
 
 Features and classes are matched by ``bench_models.matching``. A note reports the match. A warning
 is given if the rows contradict it, or if the model is worse than a constant on validation. Two
@@ -34,6 +37,7 @@ from bench_models.libraries import LibraryModel, serve
 from bench_models.matching import matched
 
 from bench_core import (
+    GIVEN,
     Examples,
     Features,
     FitContext,
@@ -77,11 +81,20 @@ class ImportedModel:
         """Read the model, for the columns and classes of the data."""
         model, _ = matched(self._read(), context.splits, self.file)
         context.progress(1, 1)
-        return serve(model, prices, {})
+        return serve(model, prices, {"marks": (GIVEN,)})
 
     def notes(self, splits: Splits) -> Iterator[tuple[str, bool]]:
         """Notes on the match of columns and classes, and warnings (True) on contradictions."""
-        model, notes = matched(self._read(), splits, self.file)
+        read = self._read()
+        model, notes = matched(read, splits, self.file)
+        coded = {own.name for own in splits.encodings if own.kind == "codes"}
+        if shared := sorted(
+            coded & {read.names[m] for m in read.categories if m < len(read.names)}
+        ):
+            notes[
+                f"{', '.join(shared)}: categories to this model, codes (0 for the most frequent "
+                "text) to learners that train here"
+            ] = False
         if splits.task in (Task.BINARY, Task.MULTICLASS):
             notes |= dict.fromkeys(_coded_otherwise(serve(model, splits.prices, {}), splits), True)
         yield from ((f"{self.name}: {line}", warning) for line, warning in notes.items())

@@ -20,14 +20,15 @@ _JITTER = 1e-8
 class DescentSettings:
     """Settings of the descent. Weights below ``cut_off`` become exact zeros. Limits are ``cycles``
     over the blocks, ``reweightings`` per block and ``steps`` per re-weighting. Either outer loop
-    ends at a relative gain in the true loss below ``tolerance``. ``constant``: classifiers have an
-    intercept. ``threads`` changes no result."""
+    ends at a relative gain in the true loss below ``tolerance``, steps at one below ``ftol``.
+    ``constant``: classifiers have an intercept. ``threads`` changes no result."""
 
     cut_off: float = 1e-4
     cycles: int = 10
     reweightings: int = 5
     steps: int = 20
     tolerance: float = 1e-4
+    ftol: float = 1e-12
     constant: bool = True
     threads: int = 1
 
@@ -158,29 +159,27 @@ def improve_in_turns(
     problem: Problem,
     at: Position[C, F],
     settings: DescentSettings,
-    objective: Callable[[Position[C, F], int, IntArray, IntArray], GatedObjective | None],
+    objective: Callable[
+        [Position[C, F], int, IntArray, IntArray, FloatArray], GatedObjective | None
+    ],
     evaluated: Callable[[C, FloatArray], Position[C, F]],
     progress: Callable[[int], None] = lambda done: None,
 ) -> Position[C, F]:
     """Cycle over the classifiers until the true loss stops improving.
 
-    ``objective`` receives a classifier k, the rows that reach it and its columns with a weight. It
-    sets the auxiliary variables to their optimum; None means that nothing can improve.
+    ``objective`` receives a position, a classifier k, the rows (m,) that reach it, the trees (c,)
+    with a weight there and their columns (c, m). It sets the auxiliary variables to their optimum;
+    None means that nothing can improve.
     ``evaluated`` returns the true loss of classifiers with known scores (K, n). Every accepted
     update lowers that loss, with small weights already set to zero; zeros stay zero. ``progress``
     is called with the number of updates done.
     """
 
-    def moved(at: Position[C, F], k: int) -> Position[C, F]:
-        """Fix the auxiliary variables, minimise over classifier ``k``, zero small weights."""
-        own = at.model
-        rows = np.flatnonzero(at.rows.reach[k] > NEGLIGIBLE)
-        used = np.flatnonzero(own.weights[k])
-        part = objective(at, k, rows, used) if len(rows) else None
-        if part is None:
-            return at
+    def moved(at: Position[C, F], k: int, part: GatedObjective, gram: FloatArray) -> Position[C, F]:
+        """Minimise over classifier ``k``, zero small weights."""
+        own, used = at.model, np.flatnonzero(at.model.weights[k])
         start = own.weights[k][used], float(own.bias[k]), float(own.threshold[k])
-        found, bias, threshold = minimise_gated(part, *start, settings.steps, settings.threads)
+        found, bias, threshold = minimise_gated(part, gram, *start, settings)
         weights = np.zeros(problem.trees)
         weights[used] = np.where(np.abs(found) >= settings.cut_off, found, 0.0)
         bias = bias if settings.constant else 0.0
@@ -189,8 +188,22 @@ def improve_in_turns(
         return evaluated(own.replaced(k, weights, bias, threshold), scores)
 
     def improved(at: Position[C, F], k: int) -> Position[C, F]:
-        for _ in range(settings.reweightings):
-            new = moved(at, k)
+        # the rows of a classifier depend only on those before it
+        rows = np.flatnonzero(at.rows.reach[k] > NEGLIGIBLE)
+        used, gram = np.flatnonzero(at.model.weights[k]), None
+        columns = problem.columns[np.ix_(used, rows)].astype(np.float64)
+        for _ in range(settings.reweightings if len(rows) else 0):
+            kept = np.flatnonzero(at.model.weights[k][used])
+            if len(kept) < len(used):
+                used, columns = used[kept], columns[kept]
+                kept = np.append(kept, -1)
+                gram = None if gram is None else gram[np.ix_(kept, kept)]
+            # the auxiliary variables at their optimum
+            part = objective(at, k, rows, used, columns)
+            if part is None:
+                break
+            gram = _gram(part, settings.threads) if gram is None else gram
+            new = moved(at, k, part, gram)
             if new.loss >= at.loss:
                 break
             gain, at = at.loss - new.loss, new
@@ -210,13 +223,13 @@ def improve_in_turns(
 
 def minimise_gated(
     objective: GatedObjective,
+    gram: FloatArray,
     weights: FloatArray,
     bias: float,
     threshold: float,
-    steps: int,
-    threads: int = 1,
+    settings: DescentSettings,
 ) -> tuple[FloatArray, float, float]:
-    """A few descent steps on (weights, bias, threshold)."""
+    """A few descent steps on (weights, bias, threshold), given the objective's ``_gram``."""
     from scipy.linalg import cholesky
 
     def value_and_gradient(beta: FloatArray, theta: float) -> tuple[float, FloatArray, float]:
@@ -224,11 +237,10 @@ def minimise_gated(
         value, by_weights, by_bias, by_theta = objective.evaluate(beta[:-1], float(beta[-1]), theta)
         return value, np.append(by_weights, by_bias), by_theta
 
-    root = cholesky(_curvature(objective, threads), lower=True, check_finite=False)
+    root = cholesky(_curvature(objective, gram), lower=True, check_finite=False)
     start = threshold if objective.gated else 0.0
-    beta, theta = minimise_whitened(
-        value_and_gradient, root, np.append(weights, bias), start, steps, ftol=1e-12
-    )
+    at = np.append(weights, bias), start, settings.steps
+    beta, theta = minimise_whitened(value_and_gradient, root, *at, ftol=settings.ftol)
     return beta[:-1], float(beta[-1]), theta if objective.gated else threshold
 
 
@@ -240,6 +252,7 @@ def minimise_whitened(
     steps: int,
     *,
     ftol: float,
+    gtol: float = 1e-10,
 ) -> tuple[FloatArray, float]:
     """Run L-BFGS on (beta, last) from this start, in coordinates that make the quadratic part
     round. Without them similar boosted columns take hundreds of steps.
@@ -260,7 +273,7 @@ def minimise_whitened(
         return value, np.append(solved(by_beta, "N"), by_last)
 
     start = np.append(root.T @ beta, last)
-    x, _ = lbfgs(value_and_gradient, start, steps=steps, ftol=ftol, gtol=1e-10)
+    x, _ = lbfgs(value_and_gradient, start, steps=steps, ftol=ftol, gtol=gtol)
     return solved(x[:-1], "T"), float(x[-1])
 
 
@@ -290,18 +303,23 @@ def lbfgs(
     return result.x, float(result.fun)
 
 
-def _curvature(objective: GatedObjective, threads: int) -> FloatArray:
-    """The Hessian (lower triangle) of squared loss and ridge without the gate, kept positive; the
-    last row is the bias."""
+def _gram(objective: GatedObjective, threads: int) -> FloatArray:
+    """The Hessian (lower triangle) of squared loss without the gate; the last row is the bias."""
     columns, root = objective.columns, np.sqrt(objective.weight * objective.reach)
     count, rows = columns.shape
-    hessian = np.zeros((count + 1, count + 1))
+    gram = np.zeros((count + 1, count + 1))
     with ThreadPoolExecutor(threads) as pool:
         for i in range(0, rows, BLOCK):
             piece = np.empty((count + 1, len(root[i : i + BLOCK])))
             np.multiply(columns[:, i : i + BLOCK], root[i : i + BLOCK], out=piece[:-1])
             piece[-1] = root[i : i + BLOCK]
-            add_gram(hessian, piece, pool)
+            add_gram(gram, piece, pool)
+    return gram
+
+
+def _curvature(objective: GatedObjective, gram: FloatArray) -> FloatArray:
+    """The Hessian with the ridge, kept positive."""
+    hessian = gram.copy()
     diagonal = hessian.diagonal() + np.append(objective.ridge, 0.0)
     tiny = 1e-12 * float(diagonal.max()) + 1e-300
     np.fill_diagonal(hessian, diagonal * (1.0 + _JITTER) + tiny)

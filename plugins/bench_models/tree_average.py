@@ -72,6 +72,11 @@ class TreeAverage(Stored):
             self, numbers=replace(self.numbers, ensemble=trees), vectors=leaves, facts=facts
         )
 
+    @property
+    def marks(self) -> tuple[str, ...]:
+        """The marks in its ``facts``."""
+        return tuple(self.facts.get("marks", ()))
+
     def predict_path(self, features: Features) -> Iterator[Prediction]:
         """One prediction per reported number of trees."""
         n = len(features)

@@ -57,6 +57,7 @@ Examples:
   bench best --keep 95%
   bench best --quality 0.85                  the cheapest with this quality
   bench best --budget 60
+  bench best --budget inf                    the best at any cost
   bench best --budget 10,20,40               the best at each
   bench best --budget 60 --budget-kind p95   95% of rows cost at most 60
   bench best --budget 60 --budget-kind cap   no row costs more: bench run --caps 60
@@ -88,9 +89,9 @@ def command(
     """Show the best learner and setting of RUN, and the command that trains it.
 
     With a budget it is the best within it; with a quality the cheapest that reaches it. The default
-    is the cheapest that keeps 99% of the reference's quality.
+    is the cheapest that keeps 99% of the reference's quality; if none does, the best at any cost.
     """
-    from bench_core.leaderboard.board import SHARE
+    from bench_core.leaderboard.assembly import primary_metric, usual_limit
     from bench_core.leaderboard.reports import finished
     from bench_core.results.budgets import Budget, Target
 
@@ -99,12 +100,17 @@ def command(
     parts: list[Table | str] = []
     for name in named_datasets(frame, datasets):
         own = frame[frame["dataset"] == name]
-        budgets = [limit for limit in limits if isinstance(limit, Budget)]
-        if budgets:
-            parts += answer(info, own, name, metric or "", budgets, plugins, store)
-            continue
-        target = next((limit for limit in limits if isinstance(limit, Target)), Target(SHARE))
-        parts += cheapest(info, own, name, metric or "", target, plugins, store)
+        within = [*limits]
+        if not within:
+            judge = primary_metric(info, name, metric or "")
+            usual, why = usual_limit(own, judge, info.reference)
+            within, parts = [usual], [*parts, *([f"{name}: {why}"] if why else [])]
+        of_run = info, own, name, metric or ""
+        if isinstance(within[0], Target):
+            parts += cheapest(*of_run, within[0], plugins, store)
+        else:
+            budgets = [one for one in within if isinstance(one, Budget)]
+            parts += answer(*of_run, budgets, plugins, store)
     deliver_parts(parts, output)
     return 0 if any(isinstance(part, Table) for part in parts) else NO_RESULT
 
@@ -123,6 +129,7 @@ def answer(
     from bench_core.leaderboard.assembly import offers, primary_metric, uses_of
     from bench_core.leaderboard.board import Standing
     from bench_core.leaderboard.certainty import standings
+    from bench_core.results.budgets import limit_words
     from bench_core.results.store import Store
 
     judge, primary = primary_metric(info, name, metric), primary_metric(info, name).name
@@ -137,7 +144,7 @@ def answer(
     # by budget, the best on validation first
     offered = {budget: offers(frame, judge, budget) for budget in budgets}
     if any(offered.values()):
-        title = f"best {judge.name} within {budgets[0].words}"
+        title = f"best {judge.name} {limit_words(budgets[0], judge.name, info.reference)}"
         table = ranking(offered[budgets[0]], judge, each[0])
         if len(budgets) > 1:
             title, table = f"best {judge.name} at each budget", winners(offered, judge, each)
@@ -228,16 +235,6 @@ def reached(top: Offer, metric: Criterion) -> str:
     return f"{top.learner}: {figures}, at a cost of {cost(top.pick.cost)} per row"
 
 
-def limit_words(info: RunInfo, dataset: str, limit: Limit) -> str:
-    """Return ``at its best``, ``within 10 on average`` or ``at 99% of gbrt's accuracy``."""
-    from bench_core.leaderboard.assembly import primary_metric
-    from bench_core.results.budgets import Target
-
-    if isinstance(limit, Target):
-        return f"at {limit.words(primary_metric(info, dataset).name, info.reference)}"
-    return "at its best" if math.isinf(limit.amount) else f"within {limit.words}"
-
-
 def explained(sure: Mapping[str, Standing], why: str) -> Iterator[str]:
     """Yield the meaning of ± and *, or ``why`` they are unknown, and the rule that chooses
     points."""
@@ -286,7 +283,8 @@ def training(
 
 def ranking(found: Sequence[Offer], metric: Criterion, sure: Mapping[str, Standing]) -> Table:
     """Return the learners within a budget, best on validation first."""
-    from bench_reports.terminal import half, starred
+    from bench_reports.columns import half
+    from bench_reports.terminal import starred
 
     numbers = (metric.name, "±", "cost", f"validation {metric.name}", "validation cost")
     rows = [
@@ -319,7 +317,8 @@ def winners(
     each: Sequence[Mapping[str, Standing]],
 ) -> Table:
     """Return the best learner at each budget that has one."""
-    from bench_reports.terminal import half, starred
+    from bench_reports.columns import half
+    from bench_reports.terminal import starred
 
     rows = []
     for (budget, found), sure in zip(offered.items(), each, strict=True):

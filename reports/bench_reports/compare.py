@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from itertools import product, takewhile, zip_longest
+from itertools import takewhile, zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,7 +16,7 @@ from bench_core.errors import UsageError, one_line, require
 from bench_core.statistics import CONFIDENCE
 from bench_core.terminal.tables import Table, deliver, write_text, written
 from bench_core.terminal.wording import MIXED, cost, count, listed, notices, quality
-from bench_reports.best import deliver_parts, limit_words, named_datasets, no_result
+from bench_reports.best import deliver_parts, named_datasets, no_result
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -34,9 +34,10 @@ TITLES = ("a", "b", "a - b", f"{CONFIDENCE} interval", "p", "p adjusted", "alike
     short_help="Test differences between learners.",
     epilog="""\b
 Examples:
-  bench compare miser cegb                   at their best
+  bench compare miser cegb                   each at 99% of the reference's quality
+  bench compare miser cegb --budget inf      each at its best, at any cost
   bench compare miser cegb --budget 60       at the same mean cost
-  bench compare miser cegb --keep 99%        each at 99% of the reference's quality
+  bench compare miser cegb --keep 95%
   bench compare miser cegb --budget 20,40 --budget-kind cap
   bench compare miser cegb cronus --run 3 --data letters
   bench compare miser cegb gbrt -o pairs.tex         a LaTeX table with p-values; also .csv
@@ -76,9 +77,13 @@ def command(
     output: Path | None,
     store: Path,
 ) -> int:
-    """Test the differences between LEARNERs of a run, pair by pair."""
+    """Test the differences between LEARNERs of a run, pair by pair.
+
+    By default each is judged at its cheapest point that keeps 99% of the reference's quality; if
+    one does not keep it, all are at their best.
+    """
+    from bench_core.leaderboard.assembly import primary_metric, usual_limit
     from bench_core.leaderboard.reports import finished
-    from bench_core.results.budgets import Budget
 
     suffix = output.suffix.lower() if output is not None else ""
     if suffix not in SUFFIXES:
@@ -89,9 +94,13 @@ def command(
     info, frame = finished(store, run)
     require("learner of this run", names, dict.fromkeys(map(str, frame["learner"])))
     parts: list[Table | str] = [*notices(info)]
-    for name, within in product(named_datasets(frame, datasets), limits or [Budget(math.inf)]):
-        own = frame[frame["dataset"] == name]
-        parts += _answer(info, own, store, name, names, within, interest)
+    for name in named_datasets(frame, datasets):
+        own, chosen = frame[frame["dataset"] == name], [*limits]
+        if not chosen:
+            usual, why = usual_limit(own, primary_metric(info, name), info.reference, names)
+            chosen, parts = [usual], [*parts, *([f"{name}: {why}"] if why else [])]
+        for within in chosen:
+            parts += _answer(info, own, store, name, names, within, interest)
     tables = [part for part in parts if isinstance(part, Table)]
     if output is not None and not tables:
         raise UsageError("; ".join(str(part) for part in parts if part))
@@ -140,6 +149,7 @@ def _answer(
 ) -> Iterator[Table | str]:
     from bench_core.leaderboard.assembly import primary_metric, uses_of
     from bench_core.leaderboard.pairs import pairs_within
+    from bench_core.results.budgets import limit_words
     from bench_core.results.operating_points import caps_of
     from bench_core.results.store import Store
 
@@ -155,7 +165,7 @@ def _answer(
     except UsageError as error:
         yield str(error)
         return
-    at = limit_words(info, dataset, limit).replace("its", "their").replace("within", "at")
+    at = limit_words(limit, judge.name, info.reference).replace("within", "at")
     queries, counted = use["queries"]["test"], use["rows"]["test"]
     units = f"{queries} queries" if queries else f"{counted} rows"
     rows = [

@@ -13,31 +13,35 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from io import StringIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bench_core.errors import no_formula, one_line
-from bench_core.leaderboard.board import SHARE
+from bench_core.leaderboard.board import RANK
 from bench_core.leaderboard.certainty import all_certified
 from bench_core.leaderboard.conclusion import conclusion, overall_conclusion
 from bench_core.leaderboard.reports import paragraph
 from bench_core.planning.invocation import command
 from bench_core.results.budgets import Budget
-from bench_core.statistics import CONFIDENCE
 from bench_core.terminal.tables import Table, write_text
-from bench_core.terminal.wording import MIXED, cost, quality, times
-from bench_reports.terminal import (
-    marked,
+from bench_core.terminal.wording import MIXED
+from bench_reports.asked_columns import asked_columns
+from bench_reports.columns import (
+    Asked,
+    certainty_columns,
+    columns_of,
+    explained,
     missing_words,
-    optimum_table,
+    on_screen,
     order_words,
-    saving_words,
-    target,
+    saving_columns,
+    within_words,
 )
+from bench_reports.terminal import marked, optimum_table
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from bench_core.leaderboard.board import Board, Row, Standing
+    from bench_core.leaderboard.board import Board, Row
     from bench_core.protocols import Section
     from bench_core.results.records import RunInfo
 
@@ -53,80 +57,112 @@ def markdown(
     *,
     sections: Sequence[Section] = (),
     store: Any = None,
+    columns: Sequence[str] = (),
+    against: str = "",
 ) -> None:
     """Write Markdown with tables."""
     lines = [f"# {md(run.title or run.run)}", ""]
     made = all_certified(run, store, frame)
     if overall := overall_conclusion(made):
         lines += [md(" ".join(overall)), ""]
+    asked = asked_columns(run, frame, store, made, columns, against, on_screen)
     for board in made:
-        lines += [*_markdown_table(board), ""]
+        lines += [*_markdown_board(board, asked), ""]
     for section in sections:
         lines += [md(f"{section.name}: {section.summary}"), ""]
     lines += ["## Methods", "", md(paragraph(run, frame)), ""]
     write_text(output or Path("-"), "\n".join(lines))
 
 
-def _markdown_table(board: Board) -> Iterator[str]:
-    best = board.best()
+def _markdown_board(board: Board, asked: Asked) -> Iterator[str]:
     yield f"## {md(title(board))}"
     yield ""
     if board.rows:
         yield from (md(str(conclusion(board))), "")
-    # | miser | **0.7990** [0.78, 0.81] | ... | 3000 | 2.1x [1.5x, 2.6x] |
-    rows = [
-        [
-            f"{md(row.learner)} (baseline)" if row.baseline else md(row.learner),
-            *(_md_cell(one, top) for one, top in zip(found, best, strict=True)),
-            cost(found[-1].cost),
-            *_saving(board, row),
+    for made in tables(board, asked, on_screen(board)):
+        marks = {BEST: "**{}**", TIED: "~ {}", "": "{}"}
+        rows = [
+            [md(row.learner) + " (baseline)" * row.baseline]
+            + [marks[mark].format(md(text)) for text, mark in cells]
+            for row, cells in made.rows
         ]
-        for row, found in board.lines()
-    ]
-    if rows:
-        titles = columns(board)
-        for cells in (titles, ["---", *("---:" for _ in titles[1:])], *rows):
-            yield f"| {' | '.join(cells)} |"
-    yield ""
-    in_unit = f" ({board.unit})" if board.unit else ""
-    about = f"{board.metric} on test within budgets: costs per row{in_unit}. "
-    how = (
-        f"Bold: the best; ~: not significantly worse; brackets: {CONFIDENCE} interval; "
-        "-: no result. "
-    )
-    yield md(" ".join([about + how + CHOSEN, *_about_saving(board)]))
+        yield from (md(made.over), "") if made.over else ()
+        yield from _markdown_table(("learner", *made.titles), rows)
+        yield ""
+    yield md(f"Bold: the best; ~: not significantly worse. {' '.join(explanations(board, asked))}")
     yield from (f"- {md(note)}" for note in board.remarks())
     if lacking := optimum_table(board, sys.maxsize):
         yield from ("", md(lacking.title), "")
-        rule = ["---", *("---:" for _ in lacking.titles[1:])]
-        for line in ([md(one) for one in lacking.titles], rule, *lacking.rows):
-            yield f"| {' | '.join(line)} |"
+        yield from _markdown_table(lacking.titles, lacking.rows)
 
 
-def _saving(board: Board, row: Row) -> list[str]:
-    """Return a cell with the saving and its 95% interval, if some learner has one."""
-    low, high = map(times, row.saved.interval)
-    sure = "" if math.isnan(row.saved.interval.low) else f" [{low}, {high}]"
-    return [times(row.saving) + sure] if board.saves else []
+def _markdown_table(titles: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
+    for line in ([*map(md, titles)], ["---", *("---:" for _ in titles[1:])], *rows):
+        yield f"| {' | '.join(line)} |"
 
 
-def _about_saving(board: Board) -> list[str]:
-    if not board.saves:
-        return []
-    return [
-        f"The {SHARE:.0%} cost is the least with {target(board)} on validation; "
-        f"{saving_words(board)}, with its {CONFIDENCE} interval.",
-        *filter(None, [missing_words(board)]),
-        order_words(board),
-    ]
+BEST, TIED = "best", "tied"
 
 
-def _md_cell(one: Standing, best: float) -> str:
-    text = quality(one.quality)
-    if one.tier == 1:
-        text = f"**{text}**" if one.quality == best else f"~ {text}"
-    low, high = one.interval
-    return text if math.isnan(low) else f"{text} [{quality(low)}, {quality(high)}]"
+class Made(NamedTuple):
+    """A table for a paper: what its columns have in common, their titles, and for each row its
+    cells with the mark of the best figure and of those that tie with it."""
+
+    over: str
+    titles: list[str]
+    rows: list[tuple[Row, list[tuple[str, str]]]]
+
+
+def tables(board: Board, asked: Asked, usual: Sequence[str]) -> Iterator[Made]:
+    """Yield the table asked for, or one of the usual columns and one of quality at budgets."""
+    known = columns_of(board)
+    chosen = asked.columns.get(board.dataset)
+    leads = _leads(board)
+    within = [within_words(board, k) for k in range(len(board.budgets))]
+    over = f"{board.metric} within a cost per row of:"
+    parts = [("", chosen)] if chosen else [("", {t: known[t] for t in usual})]
+    parts += [] if chosen or not within else [(over, {t: known[t] for t in within})]
+    rows = [row for row, _ in board.lines()]
+    for words, columns in parts if rows else ():
+        yield Made(
+            words,
+            [*columns],
+            [
+                (
+                    row,
+                    [
+                        (cell(row), leads.get(t, {}).get(row.learner, ""))
+                        for t, cell in columns.items()
+                    ],
+                )
+                for row in rows
+            ],
+        )
+
+
+def _leads(board: Board) -> dict[str, dict[str, str]]:
+    """Return by column the learners that are best or tied for it, at budgets and in savings."""
+    titles = [*(within_words(board, k) for k in range(len(board.budgets))), board.metric]
+    found = {
+        name: {
+            one.learner: BEST if one.quality == best else TIED for one in at.rows if one.tier == 1
+        }
+        for name, at, best in zip(titles, board.at, board.best(), strict=True)
+    }
+    first = {row.learner: row.saving for row in board.rows if row.saved.tier == 1}
+    most = max(first.values(), default=math.nan)
+    found["saving"] = {name: BEST if saving == most else TIED for name, saving in first.items()}
+    return found
+
+
+def explanations(board: Board, asked: Asked, usual: Sequence[str] = ()) -> list[str]:
+    """Return sentences on the source of figures, on the columns and on the order of rows."""
+    titles = asked.columns.get(board.dataset) or usual or on_screen(board)
+    certain = explained(certainty_columns(board, asked.against), titles)
+    savings = explained(saving_columns(board), titles) if board.saves else ""
+    missing = missing_words(board) if savings else ""
+    in_unit = f"Costs are means per row{f' in {board.unit}' if board.unit else ''}."
+    return [*filter(None, [CHOSEN, in_unit, certain, savings, missing]), order_words(board)]
 
 
 def md(text: str) -> str:
@@ -134,39 +170,64 @@ def md(text: str) -> str:
     return re.sub(r"([\\`*_\[\]|<>#~])", r"\\\1", one_line(text))
 
 
-def latex(run: RunInfo, frame: pd.DataFrame, output: Path | None, *, store: Any = None) -> None:
-    """Write LaTeX: a table for each data set, then a paragraph on methods."""
+def latex(
+    run: RunInfo,
+    frame: pd.DataFrame,
+    output: Path | None,
+    *,
+    store: Any = None,
+    columns: Sequence[str] = (),
+    against: str = "",
+) -> None:
+    """Write LaTeX: tables for each data set that fit a column, then a paragraph on methods."""
     lines = [f"% {one_line(run.title or run.run)}", "% needs \\usepackage{booktabs}", ""]
-    for board in all_certified(run, store, frame):
-        lines += [*_latex_table(board), ""]
+    made = all_certified(run, store, frame)
+    asked = asked_columns(run, frame, store, made, columns, against, narrow_columns)
+    for board in made:
+        for k, one in enumerate(tables(board, asked, narrow_columns(board))):
+            lines += [*_latex_table(board, one, asked, "-budgets" * (k > 0)), ""]
         if lacking := optimum_table(board, sys.maxsize):
             lines += [*latex_table(lacking, lacking.title, f"{board.dataset}-optimum"), ""]
     lines += ["\\paragraph{Methods.}", tex(paragraph(run, frame)), ""]
     write_text(output or Path("-"), "\n".join(lines))
 
 
-def _latex_table(board: Board) -> Iterator[str]:
-    titles, best = columns(board), board.best()
+def narrow_columns(board: Board) -> list[str]:
+    """Return the columns that fit a column of a paper."""
+    return [one for one in on_screen(board) if one not in (RANK, "cost", "kept")]
+
+
+def _latex_table(board: Board, made: Made, asked: Asked, label: str) -> Iterator[str]:
     head: list[str] = []
     body: list[str] = []
-    numbers = len(board.at)
-    if numbers > 1:  # budgets share a title; the last column has no limit
-        over = tex(f"{board.metric} within a cost per row of")
-        rest = " &" * (len(titles) - numbers)
-        head.append(f"    & \\multicolumn{{{numbers - 1}}}{{c}}{{{over}}}{rest} \\\\")
-        head.append(f"    \\cmidrule(lr){{2-{numbers}}}")
-    head.append(_tex_row(map(tex, titles)))
+    if made.over:
+        over = f"\\multicolumn{{{len(made.titles)}}}{{c@{{}}}}{{{tex(made.over.rstrip(':'))}}}"
+        head += [_tex_row(["", over]), f"    \\cmidrule(l){{2-{len(made.titles) + 1}}}"]
+    head.append(_tex_row(["learner", *map(_stacked, made.titles)]))
     methods = True  # until the first baseline, above which there is a rule
-    for row, found in board.lines():
+    marks = {BEST: "\\textbf{{{}}}", TIED: "\\underline{{{}}}", "": "{}"}
+    for row, cells in made.rows:
         if row.baseline and methods and body:
             body.append("    \\midrule")
         methods = not row.baseline
-        cells = (_tex_cell(one, top) for one, top in zip(found, best, strict=True))
-        saved = map(tex, _saving(board, row))
-        body.append(_tex_row([tex(row.learner), *cells, cost(found[-1].cost), *saved]))
-    # a column of names, then figures
-    shape = f"l*{{{len(titles) - 1}}}{{r}}"
-    yield from _booktabs(caption(board), board.dataset, shape, head, body, "4pt")
+        figures = (marks[mark].format(_ranges(tex(text))) for text, mark in cells)
+        body.append(_tex_row([tex(row.learner), *figures]))
+    # a column of names, then figures, without a margin at the ends
+    shape = f"@{{}}l*{{{len(made.titles)}}}{{r}}@{{}}"
+    about = caption(board, made, asked)
+    yield from _booktabs(about, f"{board.dataset}{label}", shape, head, body, "3pt")
+
+
+def _stacked(title: str) -> str:
+    """Return a title with a word a line, so that a column is as narrow as its figures."""
+    words = [title] if title.startswith("<") else title.split()
+    lines = "\\\\".join(map(tex, words)).replace("\\textless{}=", "$\\le$")
+    return f"\\shortstack[r]{{{lines}}}" if len(words) > 1 else lines
+
+
+def _ranges(text: str) -> str:
+    """Return the text with a dash between numbers."""
+    return re.sub(r"(?<=[\d.])-(?=\d)", "--", text)
 
 
 def latex_table(table: Table, caption: str, label: str) -> Iterator[str]:
@@ -186,7 +247,8 @@ def _booktabs(
     narrow: str = "",
 ) -> Iterator[str]:
     yield "\\begin{table}"
-    yield "  \\centering\\small" + (f"\\setlength{{\\tabcolsep}}{{{narrow}}}" if narrow else "")
+    size = f"\\footnotesize\\setlength{{\\tabcolsep}}{{{narrow}}}" if narrow else "\\small"
+    yield f"  \\centering{size}"
     yield f"  \\caption{{{tex(caption)}}}"
     yield f"  \\label{{tab:{re.sub('[^a-zA-Z0-9]+', '-', label).strip('-')}}}"
     yield f"  \\begin{{tabular}}{{{shape}}}"
@@ -198,47 +260,30 @@ def _tex_row(cells: Iterable[str]) -> str:
     return f"    {' & '.join(cells)} \\\\"
 
 
-def _tex_cell(one: Standing, best: float) -> str:
-    text = quality(one.quality)
-    if one.tier == 1:  # the best is bold, what ties with it underlined
-        text = f"\\{'textbf' if one.quality == best else 'underline'}{{{text}}}"
-    low, high = one.interval
-    if math.isnan(low):
-        return text
-    return f"{text}$^{{+{quality(high - one.quality)}}}_{{-{quality(one.quality - low)}}}$"
-
-
-def caption(board: Board) -> str:
+def caption(board: Board, made: Made, asked: Asked) -> str:
     """Return the data set, metric and budgets in words, with the meaning of the figures."""
     better = "higher" if board.higher_is_better else "lower"
-    budgets = [at.budget for at in board.at if at.budget is not None]
-    # budgets of one kind are named once
-    means = all(budget.kind == "mean" for budget in budgets)
-    known = ", ".join(str(budget) if means else budget.words for budget in budgets)
-    a = "a mean cost" if means else "a cost"
     in_unit = f" ({board.unit})" if board.unit else ""
-    within = f" within {a} per row of {known}{in_unit}" if known else ""
+    within = ""
+    if made.over:
+        # budgets of one kind are named once
+        means = all(budget.kind == "mean" for budget in board.budgets)
+        named = ", ".join(str(one) if means else one.words for one in board.budgets)
+        within = f" within {'a mean cost' if means else 'a cost'} per row of {named}{in_unit}"
     # a caption must be self-contained
     parts = [
-        f"{title(board)}: {board.metric} on test ({better} is better){within}. Bold: the best; "
-        f"underlined: not significantly worse; small: to the ends of the {CONFIDENCE} interval; "
-        f"-: no result. {CHOSEN}",
-        *_about_saving(board),
+        f"{title(board)}: {board.metric} on test ({better} is better){within}.",
+        "Bold: the best; underlined: not significantly worse.",
+        *(["-: no result.", CHOSEN] if made.over else explanations(board, asked, made.titles)),
     ]
     if any(row.baseline for row in board.rows):
         parts.append("Below the rule: trivial baselines.")
-    return " ".join([*parts, *(f"{note}." for note in board.remarks())])
+    return " ".join([*parts, *(f"Note: {note}." for note in board.remarks())])
 
 
 def title(board: Board) -> str:
     """Return the data set, its marks and its facts."""
     return one_line(f"{board.dataset}{marked(board)} ({', '.join(board.facts)})")
-
-
-def columns(board: Board) -> list[str]:
-    """Return the titles of a table: learner, budgets, cost, and the saving if there is one."""
-    budgets = [str(at.budget) if at.budget is not None else "any" for at in board.at]
-    return ["learner", *budgets, "cost", *(["saving"] if board.saves else [])]
 
 
 _TEX = {c: f"\\{c}" for c in "{}$&#_%"} | {

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,17 +9,21 @@ from typing import TYPE_CHECKING
 import click
 
 from bench_core.cli import options
-from bench_core.errors import UsageError, printable
+from bench_core.errors import UsageError, printable, require
 from bench_core.terminal.tables import Table, check_output, console, deliver, show
-from bench_core.terminal.wording import cost
-from bench_reports.best import costs_in, limit_words, named_datasets, no_result
+from bench_core.terminal.wording import cost, listed
+from bench_reports.best import costs_in, named_datasets, no_result
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from bench_core.leaderboard.bought_sensors import Purchase
     from bench_core.results.budgets import Limit
+    from bench_core.results.records import RunInfo
+    from bench_core.results.store import Store
 
-NAMED = 30
-"""Number of unused features named on the terminal."""
+LOWER = (0.95, 0.9)
+"""Shares of the reference's quality tried where nothing can be dropped."""
 
 TITLES = ("features", "price", "bought for", "cost per row")
 
@@ -30,10 +33,11 @@ TITLES = ("features", "price", "bought for", "cost per row")
     short_help="Show the features that a setting buys, and their shares of rows.",
     epilog="""\b
 Examples:
+  bench features                                     the cheapest with 99% of the reference
+  bench features --keep 90%                          what can be dropped at this quality
   bench features --budget 60                         the best learner within the budget
-  bench features --learner cegb --budget 60
-  bench features --keep 99%                          the cheapest with 99% of the reference
-  bench features --learner cegb -o features.csv      at its best; share 0: can be dropped
+  bench features --learner cegb --budget inf         at any cost
+  bench features --learner cegb -o features.csv      share 0: can be dropped
   bench features --order                             steps of purchases, for row-by-row policies
   bench features --order -o order.pdf                a figure (or .svg, .png, .csv)
   bench features --order --rows 3                    and what the first three test rows buy
@@ -69,16 +73,23 @@ def command(
     store: Path,
     plugins: tuple[str, ...],
 ) -> int:
-    """Show the features that a learner of RUN buys within a budget, or at a quality."""
+    """Show the features that a learner of RUN buys within a budget, or at a quality.
+
+    By default the point is the cheapest that keeps 99% of the reference's quality; if none does,
+    the best at any cost.
+    """
+    from bench_core.leaderboard.assembly import primary_metric, usual_limit
     from bench_core.leaderboard.bought_sensors import (
+        NEVER,
         chosen_within,
         kept_points,
         ordered,
         purchases,
         purchases_by_row,
+        sentences,
     )
     from bench_core.leaderboard.reports import finished
-    from bench_core.results.budgets import Budget
+    from bench_core.results.budgets import Target, limit_words
     from bench_core.results.store import Store
     from bench_reports.figure_files import SUFFIXES
     from bench_reports.purchase_order import draw_order, order_lines, order_table, rows_table
@@ -89,7 +100,6 @@ def command(
         )
     picture = order and output is not None and output.suffix.lower() in SUFFIXES
     check_output(output)
-    within = limit or Budget(math.inf)
     info, frame = finished(store, run)
     kept, lines = Store(store), []
     panels: dict[str, list[Purchase]] = {}
@@ -97,13 +107,20 @@ def command(
         options.registry(plugins)  # makes their classes importable
     for name in named_datasets(frame, datasets):
         own = frame[frame["dataset"] == name]
+        within, judge = limit, primary_metric(info, name)
+        if within is None:
+            require("learner of this run", [learner] if learner else (), {*own["learner"]})
+            within, why = usual_limit(own, judge, info.reference, [learner] if learner else [])
+            if why:
+                console(stderr=True).out(printable(f"{name}: {why}"))
         chosen = chosen_within(info, own, name, learner, within)
         if chosen.empty:  # other data sets may still have an answer
             why = no_result(info, own, name, within, store, learner or "")
             console(stderr=True).out(printable(f"{name}: {why}"))
             continue
         first = str(chosen["learner"].iloc[0])
-        title = f"{name}: what {first} buys {limit_words(info, name, within)}{costs_in(own)}"
+        at = limit_words(within, judge.name, info.reference)
+        title = f"{name}: what {first} buys {at}{costs_in(own)}"
         bought = purchases(kept_points(kept, info.run, chosen))
         if order:
             if not (steps := ordered(bought)):
@@ -118,7 +135,12 @@ def command(
             continue
         lines += [[name, one.features, f"{one.price:.6g}", f"{one.share:.6g}"] for one in bought]
         if output is None:
-            show(_table(title, bought), console())
+            footer = [*sentences(bought)]
+            every = bought and all(one.share > NEVER for one in bought)
+            if every and isinstance(within, Target):
+                lower = _lower(info, own, name, first, within, kept)
+                footer.append(f"none can be dropped {at}{lower}")
+            show(_table(title, bought, footer), console())
     if output is not None and picture and panels:
         draw_order(panels, output)
     elif output is not None and panels:
@@ -128,18 +150,35 @@ def command(
     return 0 if lines or panels else 1
 
 
-def _table(title: str, bought: Sequence[Purchase]) -> Table:
+def _lower(
+    info: RunInfo, frame: pd.DataFrame, name: str, learner: str, limit: Limit, store: Store
+) -> str:
+    """Return what a learner can drop at a lower share of the reference's quality, in words."""
+    from bench_core.leaderboard.bought_sensors import (
+        NEVER,
+        chosen_within,
+        kept_points,
+        named,
+        purchases,
+    )
+    from bench_core.results.budgets import KEEP, Target
+
+    below = [share for share in LOWER if limit.kind == KEEP and share < limit.amount]
+    for share in below:
+        chosen = chosen_within(info, frame, name, learner, Target(share))
+        bought = [] if chosen.empty else purchases(kept_points(store, info.run, chosen))
+        if never := [one for one in bought if one.share == NEVER]:
+            return f"; at {share:.0%}: {named(never)}"
+    return f", nor at {listed([f'{share:.0%}' for share in below])}" if below else ""
+
+
+def _table(title: str, bought: Sequence[Purchase], footer: Sequence[str]) -> Table:
     """Return a learner's purchases for a terminal; sensors that no row buys are named below."""
-    from bench_core.leaderboard.bought_sensors import NEVER, sentences
+    from bench_core.leaderboard.bought_sensors import NEVER
 
     rows = [
         [one.features, cost(one.price), f"{one.share:.1%}", cost(one.price * one.share)]
         for one in bought
         if one.share > NEVER
     ]
-    # unbought features need not be measured at all
-    footer = [*sentences(bought)]
-    if never := [one.features for one in bought if one.share == NEVER]:
-        more = f", ... (all {len(never)}: -o features.csv)" if len(never) > NAMED else ""
-        footer.append(f"can be dropped: {', '.join(never[:NAMED])}{more}")
     return Table(TITLES, rows, "features", TITLES[1:], ("features",), title=title, footer=footer)

@@ -19,29 +19,24 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bench_core.contracts import dataset_of
 from bench_core.errors import one_line, printable
-from bench_core.leaderboard.board import SHARE, Board, Row, Standing, notes_of, notice
+from bench_core.leaderboard.board import RANK, SHARE, Board, Row, Standing, notes_of, notice
 from bench_core.leaderboard.conclusion import conclusion, overall_conclusion
 from bench_core.leaderboard.ranks import over_datasets
 from bench_core.planning.invocation import command
 from bench_core.statistics import CONFIDENCE
 from bench_core.terminal.tables import write_text
 from bench_core.terminal.wording import cost, count, counted, duration, quality, times
-from bench_reports.page_data import ChartView, json_text, page_data
-from bench_reports.palette import css
-from bench_reports.terminal import (
-    RANK,
-    explained_marks,
-    heading,
+from bench_reports.columns import (
     missing_words,
     of_few_draws,
-    optimum_table,
     order_words,
     rank_words,
-    run_line,
     saving_words,
-    selection_line,
     target,
 )
+from bench_reports.page_data import ChartView, json_text, page_data
+from bench_reports.palette import css
+from bench_reports.terminal import explained_marks, heading, optimum_table, run_line, selection_line
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -57,6 +52,9 @@ SCRIPTS = (
     *("chart.js", "board.js", "tables.js", "purchases.js"),
     *("address.js", "overview.js", "save.js", "page.js"),
 )
+
+NO_BREAK = "\xa0"
+"""A blank at which a cell of a narrow table is not broken."""
 
 UNSETTLED = ("not run", "not measured")
 """Verdicts of a section's rows that are internal notes, not results."""
@@ -257,7 +255,8 @@ def board_table(
     ranks = [rank_text(sure, k) for sure, k in zip(sures, places, strict=True)]
     cheap = [cost(row.cheap.cost) for row in rows]
     features = ["-" if math.isnan(c.features[-1]) else f"{c.features[-1]:.3g}" for c in curves]
-    trained = [f"{r.fits} in {duration(r.seconds)}" if r.fits else "-" for r in rows]
+    lasted = [duration(row.seconds).replace(" ", NO_BREAK) for row in rows]
+    trained = [f"{r.fits} in {t}" if r.fits else "-" for r, t in zip(rows, lasted, strict=True)]
     marks = [", ".join(_marks(board, row)) or "-" for row in rows]
     columns = [
         PageColumn("rank", RANK, ranks),
@@ -293,7 +292,7 @@ def rank_text(sure: Standing | None, place: int) -> str:
 
 
 def _interval(sure: Standing | None) -> str:
-    return " to ".join(map(quality, sure.interval)) if sure else "-"
+    return f"{NO_BREAK}to ".join(map(quality, sure.interval)) if sure else "-"
 
 
 def _saving(row: Row) -> str:
@@ -301,7 +300,7 @@ def _saving(row: Row) -> str:
     if not row.cheap or math.isnan(row.saved.interval.low):
         return times(row.saving)
     low, high = map(times, row.saved.interval)
-    return f"{times(row.saving)} ({low} to {high})"
+    return f"{times(row.saving)} ({low}{NO_BREAK}to{NO_BREAK}{high})"
 
 
 def _marks(board: Board, row: Row) -> list[str]:

@@ -39,8 +39,8 @@ from bench_core.results.operating_points import Criterion, criterion
 from bench_core.statistics import CONFIDENCE
 from bench_core.statistics.repeats import in_every, stored_repeats, units_within
 from bench_core.terminal.wording import cost, count, quality, times
+from bench_reports.columns import order_words
 from bench_reports.palette import COLOURS, look
-from bench_reports.terminal import order_words
 
 if TYPE_CHECKING:
     import pandas as pd

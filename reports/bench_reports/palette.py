@@ -31,6 +31,7 @@ _SOLID = (
 )
 _FIXED = {name: (place, 0) for place, name in enumerate(_SOLID)} | {
     "adapt-gbrt": (8, 1),
+    "imported": (4, 1),
     "constant": (13, 0),
     "random-order": (6, 1),
     "cheapest-first": (6, 2),

@@ -6,8 +6,7 @@ from __future__ import annotations
 import math
 import os
 import sys
-from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import chain
@@ -19,9 +18,7 @@ from bench_core.leaderboard.board import (
     FALLS,
     LOST,
     OVER,
-    SHARE,
     Board,
-    Measure,
     Row,
     Saved,
     Standing,
@@ -30,9 +27,8 @@ from bench_core.leaderboard.board import (
 )
 from bench_core.leaderboard.conclusion import conclusion, overall_conclusion
 from bench_core.leaderboard.ranks import over_datasets
-from bench_core.protocols import DIVERGED
-from bench_core.statistics import CONFIDENCE, WIDE_LEVEL
-from bench_core.statistics.bootstrap import FEW_DRAWS
+from bench_core.protocols import DIVERGED, GIVEN
+from bench_core.statistics import CONFIDENCE
 from bench_core.terminal.tables import (
     GAP,
     PLAIN_WIDTH,
@@ -42,7 +38,36 @@ from bench_core.terminal.tables import (
     show,
     write_text,
 )
-from bench_core.terminal.wording import MIXED, TINY, cost, count, duration, quality, times
+from bench_core.terminal.wording import (
+    MIXED,
+    TINY,
+    cost,
+    count,
+    duration,
+    quality,
+    rank_range,
+    times,
+)
+from bench_reports.columns import (
+    PERCENT,
+    USUAL,
+    Asked,
+    Columns,
+    budget_columns,
+    certainty_columns,
+    columns_of,
+    ends_of,
+    explained,
+    half_width,
+    missing_words,
+    on_screen,
+    order_words,
+    saving_columns,
+    small,
+    standings_at,
+    target,
+    within_words,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -52,25 +77,18 @@ if TYPE_CHECKING:
     from bench_core.protocols import Section
     from bench_core.results.records import RunInfo
     from bench_core.results.store import Store
-    from bench_core.statistics.comparison import Interval
 
 
-PERCENT = f"{SHARE:.0%}"
-RANK = "quality rank"
 LEAST_NAME = 8
 _TITLE = 8  # a metric with a longer name is headed "quality"
 
-LEAST_HALF = 0.00005
-"""Below this four decimals would show half an interval as 0."""
 
-LINES = 9
-"""Rows of the plot of curves, and the largest number of learners in it."""
+LINES, TALL = 9, 20
+"""Least and most rows of the plot of curves, and as many learners in it: a third of a window."""
 
 LABEL = 15
 LEAST_WIDTH = 60
 
-Columns = Mapping[str, Callable[[Row], str]]
-"""The cells of a row, by title."""
 
 RANKS = (
     f"rank: {CONFIDENCE} range (Nemenyi test); *: not significantly worse than the best. "
@@ -86,15 +104,20 @@ def write(
     sections: Sequence[Section],
     verbose: bool,
     store: Store | None = None,
+    columns: Sequence[str] = (),
+    against: str = "",
 ) -> None:
     """Write all boards; in a file or without a terminal with one line per row."""
     from bench_core.leaderboard.certainty import all_certified
+    from bench_reports.asked_columns import asked_columns
 
     made = all_certified(run, store, frame)
+    asked = asked_columns(run, frame, store, made, columns, against, on_screen)
     if output is None:
-        show_boards(run, made, console(), sections=sections, verbose=verbose)
+        show_boards(run, made, console(), sections=sections, verbose=verbose, asked=asked)
     else:
-        write_text(output, text_boards(run, made, sections=sections, verbose=verbose))
+        text = text_boards(run, made, sections=sections, verbose=verbose, asked=asked)
+        write_text(output, text)
 
 
 def show_boards(
@@ -104,15 +127,17 @@ def show_boards(
     *,
     sections: Sequence[Section] = (),
     verbose: bool = False,
+    asked: Asked = USUAL,
 ) -> None:
     """Write all leaderboards of a run, followed by the summary of each section."""
     if not to.is_terminal:  # a pipe or a file: nothing is cut or coloured
-        text = text_boards(info, boards, sections=sections, verbose=verbose)
+        text = text_boards(info, boards, sections=sections, verbose=verbose, asked=asked)
         to.out(text, highlight=False, end="")
         return
     from rich.text import Text
 
-    for part in _parts(info, boards, sections, verbose, plain=False, width=to.width):
+    size = to.width, to.height
+    for part in _parts(info, boards, sections, verbose, asked, plain=False, size=size):
         if isinstance(part, Table):
             show(part, to)
         else:
@@ -125,9 +150,10 @@ def text_boards(
     *,
     sections: Sequence[Section] = (),
     verbose: bool = False,
+    asked: Asked = USUAL,
 ) -> str:
     """Return all leaderboards as plain text: one line per row, never cut."""
-    parts = _parts(info, boards, sections, verbose, plain=True)
+    parts = _parts(info, boards, sections, verbose, asked, plain=True)
     lines = (plain_lines(part) if isinstance(part, Table) else part[:1] for part in parts)
     return "".join(f"{line}\n" for line in chain.from_iterable(lines))
 
@@ -137,14 +163,19 @@ def _parts(
     boards: Sequence[Board],
     sections: Sequence[Section],
     verbose: bool,
+    asked: Asked,
     plain: bool,
-    width: int = PLAIN_WIDTH,
+    size: tuple[int, int] = (PLAIN_WIDTH, 0),
 ) -> Iterator[tuple[str, str] | Table]:
     """Yield tables, and lines with their styles; if ``plain``, each names its data set."""
     yield from ((line, "bold") for line in heading(info))
     if overall := overall_conclusion(boards):
         yield " ".join(overall), "bold"
-    legends = [legend(board) if any(b.rows for b in boards) else [] for board in boards]
+    columns = [asked.columns.get(b.dataset) or (columns_of(b) if plain else {}) for b in boards]
+    legends = [
+        legend(board, own, asked.against) if any(b.rows for b in boards) else []
+        for board, own in zip(boards, columns, strict=True)
+    ]
     for board, own, following in zip(boards, legends, [*legends[1:], None], strict=True):
         yield "", ""
         yield one_line(f"{board.dataset}{marked(board)}: {', '.join(board.facts)}"), "bold"
@@ -153,7 +184,8 @@ def _parts(
         if board.stand_in:
             yield f"notice: {notice(board)}.", "yellow"
         if board.rows:
-            yield from plain_tables(board) if plain else _on_screen(board, width)
+            chosen = asked.columns.get(board.dataset)
+            yield from plain_tables(board, chosen) if plain else _on_screen(board, size, chosen)
             yield from ((line, "dim") for line in search_lines(board))
         for line in failure_lines(board):
             yield line, "red" if line.startswith("failed") else ""
@@ -166,7 +198,7 @@ def _parts(
     if ranked:
         yield "", ""
         yield f"mean rank over {len(names)} data sets (by mean quality over all budgets)", "bold"
-        made = rank_table(ranked, names, width)
+        made = rank_table(ranked, names, size[0])
         yield made
         if made.titles[3] != names[0]:
             yield ", ".join(f"{k + 1}: {name}" for k, name in enumerate(names)), "dim"
@@ -177,17 +209,20 @@ def _parts(
         yield one_line(f"{one.name}: {one.summary}{one.hint and f'; {one.hint}'}"), ""
 
 
-def _on_screen(board: Board, width: int) -> Iterator[tuple[str, str] | Table]:
+def _on_screen(
+    board: Board, size: tuple[int, int], columns: Columns | None
+) -> Iterator[tuple[str, str] | Table]:
     """Yield a board for a terminal; text that does not fit into columns is below."""
-    made, short = main_table(board, width)
+    width, height = size
+    made, short = main_table(board, width, columns)
     yield made
     if short:
         yield f"names: {', '.join(f'{cut} is {name}' for cut, name in short.items())}", "dim"
     yield from ((line, "dim") for line in mark_lines(board))
-    if (lines := curve_lines(board, width)) and not os.environ.get("BENCH_NO_CURVE"):
+    if (lines := curve_lines(board, width, height)) and not os.environ.get("BENCH_NO_CURVE"):
         yield from ((line, "bold" if k == 0 else "") for k, line in enumerate(lines))
     for budgets in (budget_table(board, width), optimum_table(board, width)):
-        if budgets:
+        if budgets and not columns:
             yield budgets
 
 
@@ -254,12 +289,15 @@ def setting_lines(board: Board) -> list[str]:
     return [one_line(line) for line in lines]
 
 
-def legend(board: Board) -> list[str]:
-    """Return explanations of the columns and the order, a line for each subject."""
+def legend(board: Board, titles: Collection[str] = (), against: str = "") -> list[str]:
+    """Return explanations of the columns ``titles`` (without: of a terminal's) and of the order, a
+    line for each subject."""
+    starred = not titles
+    titles = titles or on_screen(board)
     return [
         selection_line(board),
-        *_saving_lines(board),
-        *_certainty_lines(board),
+        *_saving_lines(board, titles),
+        *_certainty_lines(board, titles, against, starred),
         *explained_marks(board),
     ]
 
@@ -289,6 +327,8 @@ def explained_marks(board: Board) -> list[str]:
         "(p <= .001): test rows differ from the others, or validation rows were trained on.": any(
             FALLS in row.marks for row in board.rows
         ),
+        f"{GIVEN}: an existing model, judged whole; its first trees are cheaper points only where "
+        "they are worse on validation.": any(GIVEN in row.marks for row in board.rows),
         "baseline: trivial methods, listed last for comparison.": any(
             row.baseline for row in board.rows
         ),
@@ -296,41 +336,14 @@ def explained_marks(board: Board) -> list[str]:
     return [line for line, there in lines.items() if there]
 
 
-def target(board: Board) -> str:
-    """Return the quality at which savings are measured, in words."""
-    best = f"{one_line(board.reference)}'s best {board.metric}"
-    return (
-        f"at least {PERCENT} of {best}" if board.higher_is_better else f"at most {best} / {SHARE}"
-    )
-
-
-def saving_words(board: Board) -> str:
-    """Return the explanation of the column of savings."""
-    mean = ", the mean of repeats" if board.repeats > 1 else ""
-    return f"saving: {one_line(board.reference)}'s {PERCENT} cost divided by this learner's{mean}"
-
-
-def missing_words(board: Board) -> str:
-    """Return the explanation of a dash in the column of savings, if some learner has one."""
-    if not board.saves or all(row.cheap for row in board.rows):
-        return ""
-    return f"-: {PERCENT} is not reached on validation{' in every repeat' * (board.repeats > 1)}."
-
-
-def _saving_lines(board: Board) -> list[str]:
+def _saving_lines(board: Board, titles: Collection[str]) -> list[str]:
     if not board.reference:
         return ["saving: none, as the run has no reference learner here (--reference NAME)."]
     name = one_line(board.reference)
     own = next(row for row in board.rows if row.reference)
     if not own.reached and DIVERGED not in own.marks:
         return [f"saving: none, as a constant, which costs nothing, has {target(board)}."]
-    share = f"its {board.metric} there on test as a share of {name}'s"
-    if not board.higher_is_better:
-        share = f"{name}'s best {board.metric} on test as a share of its"
-    lines = [
-        f"{PERCENT} cost: the least cost with {target(board)} on validation; kept: {share}; "
-        f"{saving_words(board)}."
-    ]
+    lines = [explained(saving_columns(board), titles)]
     if missing := missing_words(board):
         lines.append(missing)
     if any(row.saved.lost for row in board.rows):
@@ -338,80 +351,48 @@ def _saving_lines(board: Board) -> list[str]:
             f"!, below {LOST:.0%}: on test that point is certainly below {LOST:.0%} of {name}'s "
             f"best {board.metric}; validation was lucky, so it leads nothing."
         )
-    return lines
+    return [line for line in lines if line]
 
 
-def _certainty_lines(board: Board) -> list[str]:
+def _certainty_lines(
+    board: Board, titles: Collection[str], against: str, starred: bool
+) -> list[str]:
     notes = {one.note for one in board.standings if one.note}
     if notes:
         return [order_words(board), f"{notes.pop()}."]
     if not any(row.standing.learner for row in board.rows):
         return []
-    sure = f"; {CONFIDENCE}: interval of the saving, 1 where a draw misses {PERCENT}"
-    return [
-        f"±: half the {CONFIDENCE} interval{of_few_draws(board)}; {RANK}: {rank_words(board)}; "
-        "*: not significantly worse than the best, of all pairs together"
-        f"{sure if board.saves else ''}.",
-        order_words(board),
-    ]
+    known = certainty_columns(board, against)
+    if starred:
+        known["*"] = known["tier"].removeprefix("1 is ")
+        titles = {*titles, "*"}
+    return [*filter(None, [explained(known, titles)]), order_words(board)]
 
 
-def rank_words(board: Board) -> str:
-    """Return the explanation of the column of ranks."""
-    return f"{CONFIDENCE} range of its rank in {board.metric}"
-
-
-def order_words(board: Board) -> str:
-    """Return the order of a board's rows in words."""
-    by = board.metric
-    if board.saves:
-        known = any(row.saved.tier for row in board.rows)
-        by = "saving; ties by its lower bound" if known else f"{PERCENT} cost"
-    words = [f"Sorted by {by}."]
-    if board.saves and not all(row.cheap or row.baseline for row in board.rows):
-        words.append(f"Learners that do not keep {PERCENT} follow, by {board.metric}.")
-    if any(row.baseline for row in board.rows):
-        words.append("Baselines are last.")
-    return " ".join(words)
-
-
-def of_few_draws(board: Board) -> str:
-    """Return the number of draws behind intervals, if it is lower than usual."""
-    return f" of {board.draws} draws" if 0 < board.draws <= FEW_DRAWS else ""
-
-
-def main_table(board: Board, width: int) -> tuple[Table, dict[str, str]]:
-    """Return the rows without empty columns, and the shortened names."""
-    columns: Columns = {
-        RANK: lambda row: _ranks(row.standing),
-        board.metric if len(board.metric) <= _TITLE else "quality": lambda row: starred(
-            quality(row.best.quality), row.standing
-        ),
-        "±": lambda row: half(row.standing),
-        "cost": lambda row: cost(row.best.cost),
-        f"{PERCENT} cost": lambda row: cost(row.cheap.cost),
-        "kept": lambda row: _kept(board, row),
-        "saving": _saving,
-        CONFIDENCE: _interval,
+def main_table(
+    board: Board, width: int, columns: Columns | None = None
+) -> tuple[Table, dict[str, str]]:
+    """Return the rows with these or a terminal's columns, and the shortened names."""
+    known = columns_of(board)
+    columns = columns or {title: known[title] for title in on_screen(board)}
+    starry: Columns = {
+        board.metric: lambda row: starred(quality(row.best.quality), row.standing),
+        "saving": lambda row: saving_cells(row.saving, row.saved)[0],
     }
-    # omit columns of dashes
-    said = {
-        title: cell
-        for title, cell in columns.items()
-        if any(cell(row).strip() != "-" for row in board.rows)
-    }
-    return _narrow(board, said, width)
+    short = {board.metric: board.metric if len(board.metric) <= _TITLE else "quality"}
+    shown = {short.get(t, t): starry.get(t, cell) for t, cell in columns.items()}
+    return _narrow(board, shown, width)
 
 
 def budget_table(board: Board, width: int) -> Table | None:
     """Return quality within each budget; with half the width of its interval if there is room."""
     if not board.budgets:
         return None
-    known = [_standings(board, k) for k in range(len(board.budgets))]
+    known = [standings_at(board, k) for k in range(len(board.budgets))]
     # intervals if they fit, else only figures
     for with_half in (True, False):
         columns = {
-            _within(board, k): partial(_cell, known[k], with_half) for k in range(len(known))
+            within_words(board, k): partial(_cell, known[k], with_half) for k in range(len(known))
         }
         made, _ = _narrow(board, columns, width)
         if sum(_widths(made.titles, made.rows)) + GAP * len(columns) <= width:
@@ -431,7 +412,7 @@ def budget_table(board: Board, width: int) -> Table | None:
 def optimum_table(board: Board, width: int) -> Table | None:
     """Return each learner's distance to the known optimum within each budget, below the optimum."""
     known = {
-        _within(board, k): (k, most)
+        within_words(board, k): (k, most)
         for k, budget in enumerate(board.budgets)
         if not math.isnan(most := board.optimum.within(budget))
     }
@@ -450,45 +431,24 @@ def optimum_table(board: Board, width: int) -> Table | None:
 
 
 def _lacking(board: Board, k: int, row: Row) -> str:
-    return quality(board.lacks(_standings(board, k)[row.learner].quality, board.budgets[k]))
+    return quality(board.lacks(standings_at(board, k)[row.learner].quality, board.budgets[k]))
 
 
-def plain_tables(board: Board) -> Iterator[Table]:
-    """Yield every figure of a board, one line per row, starting with the data set."""
+def plain_tables(board: Board, columns: Columns | None = None) -> Iterator[Table]:
+    """Yield these columns, or every figure of a board, one line per row, starting with the data
+    set."""
     names: Columns = {
         "data set": lambda row: board.dataset,
         "learner": lambda row: one_line(row.learner),
     }
-    columns: Columns = {
-        **names,
-        "tier": lambda row: _tier(row.standing),
-        RANK: lambda row: _ranks(row.standing),
-        board.metric: lambda row: quality(row.best.quality),
-        "low": lambda row: quality(row.standing.interval.low),
-        "high": lambda row: quality(row.standing.interval.high),
-        "cost": lambda row: cost(row.best.cost),
-        f"{PERCENT} {board.metric}": lambda row: quality(row.cheap.quality),
-        f"{PERCENT} cost": lambda row: cost(row.cheap.cost),
-        "saving": lambda row: times(row.saving),
-        f"saving {CONFIDENCE}": _interval,
-        f"saving {WIDE_LEVEL:.0%}": lambda row: _interval(row, wide=True),
-        "saving tier": lambda row: "-" if math.isnan(row.saved.wide.low) else str(row.saved.tier),
-        **_measures("area", "area"),
-        **_measures("regret", "regret"),
-        **(_measures("to optimum", "gap") if board.optimum.mean else {}),
-        "audit": lambda row: row.audit,
-        "marks": lambda row: ", ".join(board.marks_of(row)) or "-",
-    }
-    yield _table(columns, board.rows)
+    within = budget_columns(board)
+    every = {title: cell for title, cell in columns_of(board).items() if title not in within}
+    yield _table({**names, **(columns or every)}, board.rows)
+    if columns:
+        return
     if board.budgets:
-        within: dict[str, Callable[[Row], str]] = {**names}
-        for k in range(len(board.budgets)):
-            at, name = _standings(board, k), _within(board, k)
-            within[name] = partial(lambda at, row: quality(at[row.learner].quality), at)
-            within[f"± {name}"] = partial(lambda at, row: half(at[row.learner]), at)
-            within[f"tier {name}"] = partial(lambda at, row: _tier(at[row.learner]), at)
         title = f"{board.metric} within a cost per row of:"
-        yield replace(_table(within, board.rows), title=title)
+        yield replace(_table({**names, **within}, board.rows), title=title)
     if lacking := optimum_table(board, sys.maxsize):
         titles = ["data set", *lacking.titles]
         yield replace(lacking, titles=titles, rows=[[board.dataset, *row] for row in lacking.rows])
@@ -505,7 +465,7 @@ def rank_table(ranked: Sequence[Ranked], names: Sequence[str], width: int) -> Ta
         [
             one_line(one.learner),
             f"{one.mean:.2f}{'*' if one.tier == 1 else ' '}",
-            _span(one.ranks),
+            rank_range(one.ranks),
             *(f"{rank:g}" for rank in one.by_dataset),
         ]
         for one in ranked
@@ -556,27 +516,16 @@ def _narrow(board: Board, columns: Columns, width: int) -> tuple[Table, dict[str
     return _shortened(replace(made, row_styles=styles, rule=rule), width)
 
 
-def _standings(board: Board, k: int) -> dict[str, Standing]:
-    """Return the learners' standings at a budget."""
-    known = board.standings[k].rows if board.standings else ()
-    return defaultdict(Standing, ((one.learner, one) for one in known))
-
-
-def _within(board: Board, k: int) -> str:
-    budget = board.budgets[k]
-    return f"<= {budget}" if budget.kind == "mean" else str(budget)
-
-
 def _cell(known: Mapping[str, Standing], with_half: bool, row: Row) -> str:
     """Return the quality within a budget, with half its interval if requested and known."""
     standing = known[row.learner]
-    value, half = standing.quality, _half_width(standing)
+    value, half = standing.quality, half_width(standing)
     if math.isnan(value):
         return "-"
     if not with_half or math.isnan(half):
         return starred(quality(value), standing)
     if abs(value) < TINY:
-        return starred(f"{quality(value)}±{_small(half)}", standing)
+        return starred(f"{quality(value)}±{small(half)}", standing)
     # one digit less than elsewhere, as ± takes room: .799±.012
     digits = 3 if abs(value) >= 0.1 else 4
     edge = f"{half:.{digits}f}".removeprefix("0") if half < 1 else f"{half:.2g}"
@@ -591,74 +540,13 @@ def starred(text: str, standing: Standing) -> str:
     return f"{text}{'*' if standing.tier == 1 else ' '}"
 
 
-def half(standing: Standing) -> str:
-    """Return half the 95% interval."""
-    return _small(_half_width(standing))
-
-
-def _half_width(of: Standing | Measure) -> float:
-    return (of.interval.high - of.interval.low) / 2
-
-
-def _small(half: float) -> str:
-    if math.isnan(half):
-        return "-"
-    if 0 < half < LEAST_HALF:
-        return f"{half:.0e}"
-    return f"{half:.4f}".removeprefix("0") if half < 1 else f"{half:.3g}"
-
-
-def _ranks(one: Standing) -> str:
-    return "-" if math.isnan(one.interval.low) else _span(one.ranks)
-
-
-def _span(ranks: tuple[int, int]) -> str:
-    return str(ranks[0]) if ranks[0] == ranks[1] else f"{ranks[0]}-{ranks[1]}"
-
-
-def _tier(standing: Standing) -> str:
-    return str(standing.tier or "-")
-
-
-def _kept(board: Board, row: Row) -> str:
-    share = board.kept(row)
-    return "-" if math.isnan(share) else f"{share:.1%}" if share < 10 else "> 10x"
-
-
 def saving_cells(saving: float, saved: Saved) -> list[str]:
     """Return a saving with its mark, and its 95% interval."""
     mark = "!" if saved.lost else "*" if saved.tier == 1 else " "
-    return [times(saving) + mark, _ends(saved.interval)]
+    return [times(saving) + mark, ends_of(saved.interval)]
 
 
-def _saving(row: Row) -> str:
-    return saving_cells(row.saving, row.saved)[0]
-
-
-def _interval(row: Row, *, wide: bool = False) -> str:
-    return _ends(row.saved.wide if wide else row.saved.interval)
-
-
-def _ends(ends: Interval) -> str:
-    return "-" if math.isnan(ends.low) else "-".join(map(_end, ends))
-
-
-def _end(x: float) -> str:
-    if 0.995 <= x < 1:
-        return "<1"  # 1.00 would hide that the interval has 1 in it
-    return "free" if x > 1e5 else f"{x:.0f}" if x >= 9.95 else times(x).removesuffix("x")
-
-
-def _measures(title: str, name: str) -> Columns:
-    """Return columns for a measure of rows, and half its interval."""
-
-    return {
-        title: lambda row: quality(getattr(row, name).value),
-        f"± {title}": lambda row: _small(_half_width(getattr(row, name))),
-    }
-
-
-def curve_lines(board: Board, width: int) -> list[str]:
+def curve_lines(board: Board, width: int, height: int = 0) -> list[str]:
     """Plot the board's first learners by cost on a logarithmic scale; earlier learners cover later
     ones. [] if there is nothing to show or the terminal is narrow.
 
@@ -668,7 +556,8 @@ def curve_lines(board: Board, width: int) -> list[str]:
 
     from bench_core.leaderboard.certainty import quality_within
 
-    rows = [row for row in board.rows if row.curve][:LINES]
+    many = min(max(LINES, height // 3), TALL)
+    rows = [row for row in board.rows if row.curve][:many]
     if board.costs is None or not rows or width < LEAST_WIDTH:
         return []
     # quality and a bar, the plot, letter, name and area
@@ -688,15 +577,15 @@ def curve_lines(board: Board, width: int) -> list[str]:
         top, bottom = bottom, top
     # 0.96 |      aaab   a miser  0.76
     # 0.63 |aaabbb       b gbrt   0.71
-    cells = np.full((LINES, columns), " ")
-    short, labels = shortened([row.learner for row in rows], LABEL), [""] * LINES
+    cells = np.full((many, columns), " ")
+    short, labels = shortened([row.learner for row in rows], LABEL), [""] * many
     for k in reversed(range(len(rows))):  # the first in order is drawn last, on top
-        height = np.round((top - values[k, there[k]]) / (top - bottom) * (LINES - 1))
+        row = np.round((top - values[k, there[k]]) / (top - bottom) * (many - 1))
         letter = chr(ord("a") + k)
-        cells[height.astype(int), there[k]] = letter
+        cells[row.astype(int), there[k]] = letter
         name, area = short[rows[k].learner], quality(rows[k].area.value)
         labels[k] = f"{letter} {name:<{LABEL}} {area:>{areas}}"
-    edges = [quality(top), *[""] * (LINES - 2), quality(bottom)]
+    edges = [quality(top), *[""] * (many - 2), quality(bottom)]
     left, right = (cost(value) for value in board.costs)
     return [
         f"{board.metric} by budget; right: mean {board.metric} over all budgets",

@@ -45,11 +45,13 @@ class Rule:
 
     def state(self):
         """The weights; in these tests the model around it supplies the prices."""
-        return {"weights": self.weights, "sensor": self.prices.sensor}
+        more = [self.splits, self.trees, self.slope, self.intercept]
+        return {"weights": self.weights, "sensor": self.prices.sensor, "more": more}
 
     @classmethod
     def from_state(cls, state):
-        return cls(np.asarray(state["weights"]), Prices.additive(state["sensor"]))
+        prices = Prices.additive(state["sensor"])
+        return cls(np.asarray(state["weights"]), prices, *state["more"])
 
 
 @dataclass(frozen=True)

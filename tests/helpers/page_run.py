@@ -39,14 +39,14 @@ def run():
     return made
 
 
-def page():
-    """The complete page."""
-    made = run()
+def page(made=None):
+    """The complete page, by default of ``run``."""
+    made = made or run()
     return whole_page(made.info, boards(made.info, made.frame), made.frame, (), made)
 
 
-def large_page(learners, sets):
-    """A page of curves of 20 points."""
+def large_run(learners, sets):
+    """Curves of 20 points."""
     rng = np.random.default_rng(7)
     made = ValuedRun(reference="learner-2", baselines=("learner-0", "learner-1"))
     for name in (f"data-set-{s}" for s in range(sets)):
@@ -54,4 +54,4 @@ def large_page(learners, sets):
             cost = np.sort(10 ** rng.uniform(-0.5, 2, 20))
             skill = rng.uniform(0.8, 0.95) - 0.4 * np.exp(-rng.uniform(0.3, 1.5) * cost**0.5)
             made.add(f"learner-{k}", *learner_of(rng, skill, cost, 12), dataset=name)
-    return whole_page(made.info, boards(made.info, made.frame), made.frame, (), made)
+    return made

@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
+from bench_methods.imported import ImportedModel
 from bench_models.matching import matched
 from bench_trees.importers import read_model
 from helpers.peer_models import assert_close, raw_scores
@@ -72,6 +73,8 @@ def test_categories_are_matched_by_their_names(library, tmp_path):
     assert {"city=Kiel", "job", "grade"} <= {*splits.feature_names}  # 0 and 1, codes, numbers
     model, notes = matched(read_model(path.read_bytes()), splits, "m")
     assert not any(notes.values()), notes
+    said = [line for line, _ in ImportedModel(file=str(path)).notes(splits)]
+    assert [line for line in said if line.startswith("imported: job: categories to this model")]
     rows = [getattr(splits, name) for name in SPLITS]
     ours = np.concatenate([raw_scores(model, part.X)[:, 0] for part in rows])
     y = np.concatenate([part.y for part in rows])

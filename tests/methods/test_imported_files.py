@@ -1,5 +1,6 @@
 """An existing model on the file that its library read: the same columns, cells and classes."""
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -7,7 +8,8 @@ import pandas as pd
 import pytest
 from bench_methods.imported import ImportedModel
 
-from bench_core import InputError, UsageError
+from bench_core import InputError, UsageError, load_run
+from bench_core.cli import main
 from bench_core.datasets.data_folder import DataFolder
 from bench_core.datasets.user_files import FileData
 from bench_core.execution.fitting import fit_in_process
@@ -304,6 +306,56 @@ def test_a_plan_says_how_a_model_was_matched_and_warns(monkeypatch):
     assert [n for n in made.notes if "imported: columns matched by name; class 1" in n]
     with pytest.raises(InputError, match="the model's feature 'b' is not in the data"):
         plan(**files, **asked, store="bench.db", drop="b")
+
+
+def test_the_whole_file_is_judged_and_its_first_trees_only_where_they_are_worse(capsys):
+    frame = table(["a", "b", "c"], n=900)
+    rng = np.random.default_rng(1)
+    frame["y"] ^= rng.random(len(frame)) < 0.25  # many trees learn the noise
+    parts = {"train": frame[:300], "valid": frame[300:600], "test": frame[600:]}
+    for name, part in parts.items():
+        part.to_csv(f"{name}.csv", index=False)
+    params = {"objective": "binary", "min_data_in_leaf": 2, **QUIET}
+    data = lightgbm.Dataset(parts["train"].drop(columns="y"), parts["train"]["y"])
+    booster = lightgbm.train(params, data, 60)
+    booster.save_model("model.txt")
+
+    def right(name, trees):
+        X, y = parts[name].drop(columns="y"), parts[name]["y"]
+        return ((booster.predict(X, raw_score=True, num_iteration=trees) > 0) == y).mean()
+
+    valid = {k: right("valid", k) for k in range(1, 61)}
+    assert max(valid.values()) > valid[60]
+    words = ["--data", "train.csv", "--valid", "valid.csv", "--test", "test.csv", "--label", "y"]
+    own = ["-l", "imported", "--set", "imported.file=model.txt", "--executor", "inline"]
+    assert shown(capsys, "run", *words, *own)[0] == 0
+    points = load_run().frame().query("split == 'valid'")
+    trees = points["point"].map(lambda point: json.loads(point).get("trees", 0))
+    worse = {k for k, accuracy in valid.items() if accuracy < valid[60]}
+    assert {*trees} == {0, 60} | worse  # 0: the constant
+    board = load_run().board().iloc[0]
+    assert board["accuracy"] == pytest.approx(right("test", 60))
+    assert board["marks"] == "reference, trained elsewhere"
+    assert "trained elsewhere: an existing model, judged whole" in shown(capsys, "report")[1]
+    export = ("model", "export", "-o", "out", "--format", "lightgbm")
+    said = shown(capsys, *export, "--budget", "inf")[1]
+    assert "imported at trees=60, trained elsewhere, judged on train.csv (binary)" in said
+    assert f"{valid[60]:.4f} on validation, {right('test', 60):.4f} on test" in said
+    X = parts["test"].drop(columns="y")
+    written = lightgbm.Booster(model_file="out/model.txt").predict(
+        X.astype(np.float32), raw_score=True
+    )
+    np.testing.assert_allclose(written, booster.predict(X, raw_score=True), atol=1e-9)
+    shown(capsys, *export)  # the cheapest that keeps 99%
+    fewer = lightgbm.Booster(model_file="out/model.txt").num_trees()
+    assert fewer in {60} | {k for k in worse if valid[k] >= 0.99 * valid[60]}
+
+
+def shown(capsys, *words):
+    """Exit status and output of ``bench``."""
+    with pytest.raises(SystemExit) as end:
+        main(words)
+    return end.value.code or 0, capsys.readouterr().out
 
 
 SECONDS = np.arange(N * 15)[::15]

@@ -11,7 +11,8 @@ from io import StringIO
 
 import numpy as np
 import pytest
-from bench_reports import exports, figure_files, plot
+from bench_reports import exports, figure_files, plot, terminal
+from bench_reports.columns import within_words
 from bench_reports.palette import COLOURS, look
 from helpers import example, page_run
 from helpers.valued_run import ValuedRun, learner_of
@@ -19,8 +20,10 @@ from helpers.valued_run import ValuedRun, learner_of
 from bench_core.errors import UsageError
 from bench_core.leaderboard.assembly import boards
 from bench_core.leaderboard.certainty import all_certified, certified
+from bench_core.leaderboard.pairs import pairs_within
 from bench_core.leaderboard.reports import paragraph
 from bench_core.planning.invocation import command
+from bench_core.results.budgets import Budget
 from bench_core.terminal.wording import times
 
 
@@ -69,32 +72,104 @@ def test_the_best_is_bold_and_what_ties_with_it_is_marked(valued, tmp_path):
     last = {one.learner: one for one in board.at[-1].rows}
     assert {name for name, one in last.items() if one.tier == 1} == {"good", "alike", "gbrt"}
     best = max(("good", "alike", "gbrt"), key=lambda name: last[name].quality)
-    lines = written(exports.latex, valued, tmp_path / "b.tex").splitlines()
-    found = {row[0]: row for row in (cells(x, "&") for x in lines if x.count("&") > 3)}
+    found = latex_rows(written(exports.latex, valued, tmp_path / "b.tex"))
     for name, one in last.items():
-        cell = found[name][-3]
+        cell = found["accuracy"][name]
         assert cell.startswith("\\textbf{") == (name == best)
         assert cell.startswith("\\underline{") == (one.tier == 1 and name != best)
         assert f"{one.quality:.4f}" in cell
-    up, down = re.findall(r"[+-](0\.\d+)\}", found["good"][-3])
     low, high = last["good"].interval
-    assert float(up) == pytest.approx(high - last["good"].quality, abs=5e-5)
-    assert float(down) == pytest.approx(last["good"].quality - low, abs=5e-5)
+    assert float(found["$\\pm$"]["good"]) == pytest.approx((high - low) / 2, abs=5e-5)
     text = written(exports.markdown, valued, tmp_path / "b.md")
-    (line,) = [x for x in text.splitlines() if x.startswith(f"| {best} ")]
-    assert cells(line, " | ")[-3].startswith(f"**{last[best].quality:.4f}**")
+    line, _ = [x for x in text.splitlines() if x.startswith(f"| {best} ")]
+    assert cells(line, " | ")[2] == f"**{last[best].quality:.4f}**"
+
+
+def latex_rows(text):
+    """The cells of LaTeX tables: learner to cell, by title."""
+    found = {}
+    for line in text.splitlines():
+        if line.startswith("    learner &"):
+            titles = cells(line, "&")[1:]
+        elif line.count("&") > 1 and not line.startswith("     &"):
+            name, *row = cells(line, "&")
+            for title, cell in zip(titles, row, strict=True):
+                found.setdefault(title, {})[name] = cell
+    return found
+
+
+def widths_in_points(line, font):
+    """The widths of the cells of a row of LaTeX."""
+    widths = []
+    for cell in cells(line, "&"):
+        stacked = re.sub(r"\\shortstack\[r\]|\\textbf|\\underline|[{}$]|\\(?=%)", "", cell)
+        words = stacked.replace("\\le", "<").replace("\\pm", "+").split("\\\\")
+        widths.append(max(measured(font, word) for word in words))
+    return widths
+
+
+def measured(font, word):
+    font.set_text(word, 0)
+    return font.get_width_height()[0] / 64
+
+
+def test_the_tables_of_a_paper_fit_one_of_two_columns(valued, tmp_path):
+    fonts = pytest.importorskip("matplotlib.ft2font")
+    font = fonts.FT2Font(pytest.importorskip("matplotlib").get_data_path() + "/fonts/ttf/cmr10.ttf")
+    font.set_size(8, 72)  # Computer Modern at \\footnotesize, in points
+    text = written(exports.latex, valued, tmp_path / "b.tex")
+    text = text.replace("    good &", "    forward-selection &")  # a name as long as ours are
+    assert text.count("\\footnotesize\\setlength{\\tabcolsep}{3pt}") == 2
+    for table in text.split("\\begin{tabular}{@{}l")[1:]:
+        lines = [x for x in table.partition("\\end{tabular}")[0].splitlines() if "&" in x]
+        widths = zip(
+            *(widths_in_points(x, font) for x in lines if "multicolumn" not in x), strict=True
+        )
+        columns = [max(column) for column in widths]
+        assert sum(columns) + 6 * (len(columns) - 1) < 241  # points: a column of acmart
+
+
+def test_columns_are_chosen_by_their_titles_and_p_is_adjusted_by_holm(valued, tmp_path):
+    (board,) = all_certified(valued.info, valued, valued.frame)
+    names = ["quality", "p", "saving", within_words(board, 2)]
+    given = valued.info, valued, valued.frame, "d"
+    alone = {
+        name: pairs_within(*given, (name, "gbrt"), Budget(math.inf), interest=0)[1][0].difference.p
+        for name in ("good", "alike", "bad", "constant")
+    }
+    expected, least = {}, 0.0
+    for k, name in enumerate(sorted(alone, key=alone.get)):  # of 4 pairs the smallest p counts 4x
+        least = max(least, min(1, (4 - k) * alone[name]))
+        expected[name] = f"{least:.4f}"
+    assert len({*expected.values()}) > 1
+    for write, mark in ((exports.latex, "&"), (exports.markdown, "|"), (terminal.write, " ")):
+        path = tmp_path / "b.txt"
+        more = {"sections": (), "verbose": False} if write is terminal.write else {}
+        more |= {"columns": names, "against": "gbrt"}
+        write(valued.info, valued.frame, path, store=valued, **more)
+        for name, p in {**expected, "gbrt": "-"}.items():
+            row = re.compile(rf"^(\| |d +|    ){name}\b.*{re.escape(mark)} *{p} ", re.MULTILINE)
+            assert len(row.findall(path.read_text())) == 1, (write, name)
+    with pytest.raises(UsageError, match="unknown column 'savin': did you mean saving"):
+        exports.latex(valued.info, valued.frame, tmp_path / "x", store=valued, columns=["savin"])
+    with pytest.raises(UsageError, match="column p needs a learner"):
+        exports.latex(valued.info, valued.frame, tmp_path / "x", store=valued, columns=["p"])
+    with pytest.raises(UsageError, match="unknown learner of this run 'nobody'"):
+        exports.latex(valued.info, valued.frame, tmp_path / "x", store=valued, against="nobody")
 
 
 def test_baselines_stand_below_a_rule_and_budgets_in_the_caption(valued, tmp_path):
     lines = written(exports.latex, valued, tmp_path / "b.tex").splitlines()
-    first = [x.split("&")[0].strip() for x in lines if "&" in x or "rule" in x]
-    assert first.index("constant") == len(first) - 2  # before the last rule
-    assert first[first.index("constant") - 1] == "\\midrule"
-    (caption,) = [x for x in lines if "\\caption" in x]
+    first = [
+        x.split("&")[0].strip() for x in lines if "caption" not in x and ("&" in x or "rule" in x)
+    ]
+    for at in [k for k, name in enumerate(first) if name == "constant"]:
+        assert (first[at - 1], first[at + 1]) == ("\\midrule", "\\bottomrule")
+    _, caption = [x for x in lines if "\\caption" in x]
     assert "accuracy on test (higher is better) within a mean cost per row of " in caption
-    (heading,) = [x for x in lines if "learner &" in x]
+    _, heading = [x for x in lines if "learner &" in x]
     (budgets,) = re.findall(r"per row of ([\d., ]+) \(units\)", caption)
-    assert cells(heading, "&")[1:-3] == budgets.split(", ")
+    assert cells(heading, "&")[1:] == [f"$\\le$ {budget}" for budget in budgets.split(", ")]
     assert len(budgets.split(", ")) == 5
 
 
@@ -133,9 +208,12 @@ def test_a_table_for_programs_has_a_row_for_each_learner_and_budget(valued, tmp_
     assert [*row.values()][:6] == pytest.approx(kept)
     assert row["area_low"] < row["area"] < row["area_high"]
     assert row["regret_low"] <= row["regret"] <= row["regret_high"]
-    low, high = map(times, good.saved.interval)
-    for write in (exports.markdown, exports.latex):
-        assert f"{times(good.saving)} [{low}, {high}]" in written(write, valued, tmp_path / "b")
+    found = latex_rows(written(exports.latex, valued, tmp_path / "b"))
+    assert times(good.saving) in found["saving"]["good"]
+    ends = found["\\shortstack[r]{saving\\\\95\\%}"]["good"].split("--")
+    low, high = good.saved.interval
+    assert (ends[0], f"{float(ends[1]):.1f}") == ("\\textless{}1", f"{high:.1f}")
+    assert 0.995 <= low < 1
     document = json.loads(written(exports.write_json, valued, tmp_path / "b.json"))
     (board,) = document["datasets"]
     assert board["budgets"][-1] is None

@@ -1,6 +1,7 @@
 """``bench features`` and what ``bench best`` says of purchases, through the command line."""
 
 import json
+import math
 import re
 import sys
 from io import StringIO
@@ -40,7 +41,7 @@ def test_the_order_of_purchases_is_that_of_the_policy(material, bench):
     sys.modules.pop("stepwise", None)
     asked = (*QUICK, "-p", "stepwise", "--costs", "costs.csv", "-l", "stepwise", "-m", "accuracy")
     assert bench("run", *asked, "--caps", "6").status == 0
-    words = ("features", "--learner", "stepwise", "--order")
+    words = ("features", "--learner", "stepwise", "--order", "-b", "inf")
     table = bench(*words, "--rows", "5", "-p", "stepwise")
     assert table.status == 0, table.err
     assert bench(*words, "-o", "order.csv").err == "wrote order.csv\n"
@@ -63,7 +64,7 @@ def test_the_order_of_purchases_is_that_of_the_policy(material, bench):
             assert row["step"] == pytest.approx(np.mean(steps), rel=1e-5)
             for k in range(1, 1 + sum(c.startswith("step ") for c in found)):
                 assert row[f"step {k}"] == pytest.approx(steps.count(k) / len(own), rel=1e-5)
-    in_python = load_run("last").features("stepwise").set_index("features")["mean step"]
+    in_python = load_run("last").features("stepwise", math.inf).set_index("features")["mean step"]
     assert in_python.dropna().to_dict() == pytest.approx(found["step"].to_dict(), rel=1e-5)
     shown = [", ".join(names[j] for j in order) or "nothing" for order in own[:5]]
     assert [line.split(maxsplit=2)[2] for line in table.out.splitlines()[-5:]] == shown
@@ -94,7 +95,7 @@ def test_the_picture_of_an_order_has_a_line_for_each_sensor(tmp_path, monkeypatc
 
 
 @pytest.mark.parametrize("learner", ["toy", "cegb"])
-@pytest.mark.parametrize("budget", [[], ["--budget", "12"]])
+@pytest.mark.parametrize("budget", [["--budget", "inf"], ["--budget", "12"]])
 def test_shares_times_prices_are_the_feature_cost_of_the_point(learner, budget, done, bench):
     (done / "bought.csv").unlink(missing_ok=True)
     ended = bench("features", "--learner", learner, *budget, "-o", "bought.csv")
@@ -151,3 +152,24 @@ def test_bad_requests_are_one_line(words, line, done, bench):
     ended = bench("features", *words)
     assert ended.status == 2
     assert line in ended.err
+
+
+def test_where_nothing_can_be_dropped_a_lower_quality_is_tried(bench, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(600, 3)).round(3), columns=["a", "b", "c"])
+    frame["label"] = (frame.to_numpy() @ [1.0, 0.8, 0.5] > 0).astype(int)
+    frame.to_csv("data.csv", index=False)
+    few = ("--set", "gbrt.trees=30", "--set", "gbrt.leaves=3", "--executor", "inline")
+    assert bench("run", "--data", "data.csv", "--label", "label", "-l", "gbrt", *few).status == 0
+    never = {}
+    for share in ("99%", "95%", "90%"):
+        assert bench("features", "--keep", share, "-o", "bought.csv").status == 0
+        bought = pd.read_csv("bought.csv")
+        never[share] = bought.loc[bought["share"] == 0, "features"].tolist()
+    assert never["99%"] == []
+    lower = next(share for share in ("95%", "90%") if never[share])
+    line = f"none can be dropped at 99% of gbrt's accuracy; at {lower}: {', '.join(never[lower])}"
+    assert line in bench("features").out.splitlines()
+    named = f"can be dropped: {', '.join(never[lower])}"
+    assert named in bench("best", "--keep", lower).out

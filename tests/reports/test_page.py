@@ -101,7 +101,7 @@ def test_the_same_run_gives_the_same_bytes(sure):
 
 @pytest.mark.slow
 def test_36_learners_take_a_seventh_of_1_mb_for_each_data_set():
-    html = page_run.large_page(36, 3)
+    html = page_run.page(page_run.large_run(36, 3))
     assert len(html.encode()) <= 1_000_000 * 3 / 7
     shown = re.findall(r'<table class="board.*?</table>', html, flags=re.S)
     assert [table.count("<tr data-l=") for table in shown] == [36] * 3

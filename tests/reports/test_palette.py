@@ -67,6 +67,13 @@ def test_learners_that_often_share_a_board_have_colours_of_their_own(suite):
     assert len(first) == len(FIRST)
 
 
+@pytest.mark.parametrize("ground", [0, 1])
+def test_the_learners_to_start_with_and_an_imported_model_are_far_apart(ground):
+    names = [name for name in ("imported", *FIRST) if name != "greedy-order"]  # that is grey
+    found = [oklab(COLOURS[look(name).colour][ground]) for name in names]
+    assert min(np.linalg.norm(a - b) for a, b in combinations(found, 2)) > 0.125
+
+
 def test_baselines_differ_by_dash_and_mark():
     names = ("constant", "random-order", "cheapest-first", "greedy-order")
     assert len({look(name).dash for name in names}) == 4

@@ -24,10 +24,11 @@ from helpers.valued_run import ValuedRun, learner_of
 from rich.console import Console
 
 from bench_core.leaderboard.assembly import boards
-from bench_core.leaderboard.board import UNKNOWN, Failure, Standing
+from bench_core.leaderboard.board import Failure, Standing
 from bench_core.leaderboard.certainty import certified
 from bench_core.planning.suites import find_suite
 from bench_core.plugins import load_registry
+from bench_core.statistics.comparison import Interval
 from bench_core.terminal.wording import cost, quality, settings, times
 
 
@@ -49,7 +50,8 @@ def screen(width):
 
 def test_a_row_without_a_terminal_names_its_data_set_and_holds_everything():
     (line, _) = [line for line in lines_of() if line.startswith("yahoo-sim  miser")]
-    told = "yahoo-sim miser - - 0.7990 - - 5000 0.7920 2867 2.1x - - - - - - - sampled"
+    # .7920 of gbrt's .8 is .99
+    told = "yahoo-sim miser - - 0.7990 - - - 5000 0.7920 2867 99.0% 2.1x - - - - - - - sampled"
     assert line.split() == f"{told} stand-in, not converged".split()
 
 
@@ -108,7 +110,8 @@ def test_the_legend_has_a_line_for_selection_savings_certainty_and_baselines():
     assert [line for line in certain if line.startswith("Sorted by ")] == [
         "Sorted by 99% cost. Baselines are last."
     ]
-    sure = replace(board.rows[0], standing=Standing("gbrt", 0.7, UNKNOWN, 100, 1, (1, 2)))
+    within = Interval(0.6, 0.8)
+    sure = replace(board.rows[0], standing=Standing("gbrt", 0.7, within, 100, 1, (1, 2)))
     known = replace(board, rows=(sure, *board.rows[1:]), draws=399)
     assert any(line.startswith("±: half the 95% interval of 399 draws;") for line in legend(known))
     usual = legend(replace(known, draws=2000))
@@ -190,6 +193,33 @@ def test_the_curve_shows_quality_against_cost_in_at_most_twelve_lines(certain):
     assert any(letter in line for line in plot)
     columns = [max((c for c, mark in enumerate(line) if mark.strip()), default=-1) for line in plot]
     assert columns[0] > columns[-1] >= 0  # the better, the dearer
+
+
+def test_the_curve_is_a_third_of_a_tall_window(certain):
+    heights = {24: LINES, 30: 10, 45: 15, 200: 20}
+    made = {rows: curve_lines(certain[1], 100, rows) for rows in heights}
+    assert {rows: len(lines) - 2 for rows, lines in made.items()} == heights
+    best, worst = made[45][1].split()[0], made[45][-2].split()[0]
+    assert (best, worst) == (made[24][1].split()[0], made[24][-2].split()[0])
+
+
+@pytest.mark.parametrize("plain", [True, False])
+def test_the_legend_explains_columns_by_the_titles_that_are_shown(certain, plain):
+    lines = (
+        text_boards(certain[0], [certain[1]]).splitlines() if plain else shown(certain, width=300)
+    )
+    (head,) = [
+        line
+        for line in lines
+        if line.split()[:3] in (["data", "set", "learner"], ["learner", "rank", "accuracy"])
+    ][:1]
+    words = " ".join(lines)
+    titles = {"kept", "saving", "±"} | ({"low", "99% accuracy", "regret"} if plain else set())
+    for title in titles:
+        assert title in head
+        assert f"{title}: " in words
+    assert "saving 95%: interval of the saving" in words
+    assert ("low: " in words, "*: not " in words) == (plain, not plain)
 
 
 def test_the_curve_can_be_left_out_and_is_where_there_is_no_terminal(certain, monkeypatch):

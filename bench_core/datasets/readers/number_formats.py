@@ -111,17 +111,21 @@ def _since(dates: pd.Series[Any]) -> FloatArray:
     import pandas as pd
 
     days = (dates - pd.Timestamp(EPOCH, tz="UTC")) / pd.Timedelta(days=1)
-    return np.asarray(days, dtype=np.float64)
+    return np.array(days, dtype=np.float64)
 
 
 def _days(texts: TextArray, format: str, table: DataTable, name: str) -> FloatArray:
-    """Return dates (n,) as days; each different text is read once."""
+    """Return dates (n,) as days, by pandas where it can read them, which is faster."""
+    import pandas as pd
+
+    days = _since(pd.to_datetime(pd.Series(texts), format="ISO8601", utc=True, errors="coerce"))
     known = {"": np.nan}
-    for row, text in enumerate(texts):
-        if text not in known:
+    for row in np.flatnonzero(np.isnan(days)).tolist():
+        if (text := texts[row]) not in known:
             try:
                 known[text] = days_of(text, format)
             except ValueError:
                 where = f"{table.place(row)}, column {name!r}"
                 raise InputError(f"{where}: {text!r} is not a date; correct it") from None
-    return np.array([known[text] for text in texts])
+        days[row] = known[text]
+    return days

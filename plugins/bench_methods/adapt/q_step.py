@@ -10,9 +10,11 @@ that keeps the mean of q within ``p_full``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import pickle
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
+from hashlib import blake2b
 from typing import Any
 
 import numpy as np
@@ -30,6 +32,7 @@ _NEAR = 1e-6  # Newton step at which the remaining error is below _BIAS
 _DIGITS = 9  # decimal digits of f0's scores
 _BLOCK = 8000  # rows per prediction of f0
 _CONVEX = 10.0  # |p| sigma'' <= p / (6 sqrt 3) < 1: the squared distance has one minimum
+_KEPT: dict[bytes, Sequence[Any]] = {}  # the last two outputs of f0 by its state and rows
 _PARTS = 16  # grid steps if it may have several minima
 
 
@@ -92,12 +95,23 @@ class TrainingRows:
         return tau * (sent - stay)
 
 
-def f0_outputs(f0: Any, part: Examples) -> Iterator[Any]:
-    """Yield f0's last predictions in blocks of rows. Scores are rounded: last bits differ between
-    processors and versions, and would change the end of descents."""
-    for start in range(0, len(part), _BLOCK):
-        output = last_prediction(f0, Features(part.X[start : start + _BLOCK]))
-        yield replace(output, scores=np.round(output.scores, _DIGITS))
+def f0_outputs(f0: Any, part: Examples) -> Sequence[Any]:
+    """f0's last predictions in blocks of rows. Scores are rounded: last bits differ between
+    processors and versions, and would change the end of descents.
+
+    The last outputs of a process are kept, as all settings of the learners share f0.
+    """
+    key = blake2b(np.ascontiguousarray(part.X).data)
+    key.update(pickle.dumps(f0.state()))
+    if (own := key.digest()) not in _KEPT:
+        outputs = []
+        for start in range(0, len(part), _BLOCK):
+            output = last_prediction(f0, Features(part.X[start : start + _BLOCK]))
+            outputs.append(replace(output, scores=np.round(output.scores, _DIGITS)))
+        for old in list(_KEPT)[:-1]:  # rankings need training and validation rows
+            del _KEPT[old]
+        _KEPT[own] = outputs
+    return _KEPT[own]
 
 
 class KullbackLeibler:

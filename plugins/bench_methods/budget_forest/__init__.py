@@ -71,4 +71,4 @@ from bench_core import provide_learners
 from bench_methods.budget_forest.prune import BudgetPrune
 from bench_methods.budget_forest.rf import BudgetRF
 
-bench_learners = provide_learners(BudgetRF, BudgetPrune, family="trees and forests")
+bench_learners = provide_learners(BudgetRF, BudgetPrune, family="trees")

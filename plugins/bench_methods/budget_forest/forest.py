@@ -173,7 +173,7 @@ class Prunable:
         split = self.trees.feature >= 0
         split[split] = kept
         trees, stays = self.trees.pruned(split)
-        leaf, facts = trees.feature < 0, {**self.model.facts, **facts}
+        leaf, facts = trees.feature < 0, {**self.model.facts, **facts, "marks": ()}
         if not isinstance(self.model, TreeAverage):
             values = np.where(leaf, self.value[stays, 0], 0.0)
             return chain(replace(trees, value=values), prices, facts)

@@ -40,7 +40,11 @@ Departures
 - |w_k|^2 is in units in which a stage's columns have mean variance 1 (one scale for all, so trees
   of small variance are shrunk most). Columns that are constant on the training rows are dropped.
   The constant b_k is free.
-- Both are minimised by L-BFGS, stage by stage, starting with each stage fitted alone. Each update
+- By default soft-cascade tries four values of ``tradeoff``. On letters, spambase and breast-cancer
+  its frontier is that of the seven values of other learners.
+- Both are minimised by L-BFGS, stage by stage, starting with each stage fitted alone. It ends when
+  no entry of the gradient, in whitened coordinates, exceeds 1e-4; with 1e-10 the mean accuracy over
+  budgets is the same within .0001 on these three. Each update
   also starts from this initial stage, since a stage that passes all rows has no gradient. Updates
   that raise the objective are dropped. The hinge is smoothed over a width of 0.1 in descents.
 - In training a stage pays for all its trees' features, for any path of a row (as in the papers).
@@ -191,6 +195,7 @@ class SoftCascade(_Cascade):
 
     name: ClassVar[str] = "soft-cascade"
     numerics: ClassVar[tuple[str, ...]] = ("numpy", "cpu")
+    tradeoffs: ClassVar[tuple[float, ...]] = (0.03, 0.3, 1.0, 3.0)  # its thresholds make the path
 
     tradeoff: float = param(0.5, TRADEOFF, least=0, search=log(1e-3, 3))
     thresholds: tuple[float, ...] = param(

@@ -17,6 +17,7 @@ from bench_core.arrays import BoolArray, Float32Array, FloatArray, IntArray
 OneStage = Callable[[FloatArray], tuple[float, FloatArray]]
 """A loss and its derivative (n,) by one stage's scores (n,)."""
 
+_STEEP = 1e-4  # largest entry of the gradient, in whitened coordinates, at which a descent ends
 _CERTAIN = -1e-12  # upper limit of log-probabilities, for a finite loss
 
 
@@ -290,6 +291,7 @@ def minimise(
         return total, Z @ by_score + ridge * weights, float(by_score.sum())
 
     # stop by the gradient: a stop by small gains would depend on rounding
+    begin = start.weights, start.bias
     return StageFunction(
-        *minimise_whitened(value, design.root, start.weights, start.bias, steps, ftol=0.0)
+        *minimise_whitened(value, design.root, *begin, steps, ftol=0.0, gtol=_STEEP)
     )

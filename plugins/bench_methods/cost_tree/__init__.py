@@ -144,4 +144,4 @@ class MATree(CostTree):
         return Sequential(NodePolicy.of(*grown, prices), prices)
 
 
-bench_learners = provide_learners(CostTree, MATree, family="trees and forests")
+bench_learners = provide_learners(CostTree, MATree, family="trees")

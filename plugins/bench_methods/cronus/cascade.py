@@ -159,12 +159,13 @@ def stage_objective(
     k: int,
     rows: IntArray,
     trees: IntArray,
+    columns: FloatArray,
 ) -> StageObjective | None:
     """Lines 4-8 of Algorithm 1: eq. (8) around ``at`` as a function of stage ``k``, auxiliary
     variables at their optimum.
 
-    ``rows`` (m,) reach the stage; ``trees`` (c,) have a weight in it. None for an accept-all stage,
-    which has no loss and no gradient.
+    ``rows`` (m,) reach the stage; ``trees`` (c,) have a weight in it, and outputs ``columns`` (c,
+    m). None for an accept-all stage, which has no loss and no gradient.
     """
     cascade, state = at.model, at.rows
     if k < cascade.stages - 1 and not np.isfinite(cascade.threshold[k]):
@@ -187,7 +188,7 @@ def stage_objective(
         later = 0.5 * problem.weight[rows] * (leave * errors).sum(axis=0)
         onward *= problem.share[rows]
     return StageObjective(
-        columns=problem.columns[np.ix_(trees, rows)].astype(np.float64),
+        columns=columns,
         y=problem.y[rows],
         weight=problem.weight[rows],
         reach=state.reach[k, rows],

@@ -36,8 +36,10 @@ Departures
   or in the chain the share ``onward``. A node with equal scores for all rows becomes a leaf.
 - Weights below ``cut_off`` become exact zeros, and zeros stay so in the joint optimisation: its own
   optimum buys features early, since every node carries risk.
-- Conjugate gradients are replaced by a few L-BFGS steps in whitened coordinates. A step that raises
-  the exact loss above is dropped.
+- Conjugate gradients are replaced by a few L-BFGS steps in whitened coordinates, which end at a
+  relative gain below 1e-6. A step that raises the exact loss above is dropped. Passes end at a gain
+  below .001 (``tolerance``); with 1e-12 and 1e-4 the mean accuracy over budgets is the same within
+  .0006 on letters, spambase and breast-cancer.
 - Paths differ in length in the chain and where nodes become leaves. There the risk of a row that
   ends early counts again for each classifier that other rows still see: a terminal acts as a chain
   of copies (``tree.copies``, ``TreeFlow.risk_count``). The printed loss would reward ending
@@ -54,4 +56,4 @@ from bench_core import provide_learners
 from bench_methods.cstc.astc import ASTC
 from bench_methods.cstc.learner import CSCC, CSTC, CSTCSingle
 
-bench_learners = provide_learners(CSTCSingle, CSCC, CSTC, ASTC, family="linear over trees")
+bench_learners = provide_learners(CSTCSingle, CSCC, CSTC, ASTC, family="linear trees")

@@ -90,6 +90,7 @@ class CSTCSingle(TreeOfClassifiers):
     # parameters of the other learners: without a gate and joint optimisation
     depth, gate_slope, onward = 1, 1.0, 0.5
     cycles, reweightings, steps, tolerance = 0, 5, 20, 1e-4
+    ftol = 1e-6  # of descents
 
     @property
     def _shape(self) -> Shape:
@@ -142,6 +143,9 @@ class Gated(JointlyOptimised, CSTCSingle):
 
     gate_slope: float = param(
         10.0, "steepness of the gates in training, for labels of variance 6", above=0
+    )
+    tolerance: float = param(
+        1e-3, "a pass or round that gains less than this share is the last", least=0
     )
     prune: bool = param(True, "remove classifiers that do not help on validation")
 

@@ -408,11 +408,13 @@ def node_objective(
     at: Fitted,
     k: int,
     rows: IntArray,
-    columns: IntArray,
+    trees: IntArray,
+    columns: FloatArray,
     *,
     constant: bool,
 ) -> NodeObjective:
-    """Eq. 5 around ``at`` as a function of node ``k`` and its weights of ``columns``."""
+    """Eq. 5 around ``at`` as a function of node ``k`` and its weights of ``trees`` (c,), whose
+    outputs on ``rows`` (m,) are ``columns`` (c, m)."""
     tree, shape = at.model, at.model.shape
     weight, share = problem.weight[rows], problem.share[rows]
     below = sorted(shape.below(k) - {k})
@@ -436,11 +438,11 @@ def node_objective(
     onward = np.zeros_like(upward) if leaf else upward - downward
     used = [squares(tree, end.node) for end in ends]
     roots = [auxiliaries(problem, squared) for squared in used]
-    start = tree.weights[k][columns]
-    price = np.array([quadratic_price(problem, *z)[columns] for z in roots])
+    start = tree.weights[k][trees]
+    price = np.array([quadratic_price(problem, *z)[trees] for z in roots])
     l1 = penalty.rho / np.abs(start)
     return NodeObjective(
-        columns=problem.columns[np.ix_(columns, rows)].astype(np.float64),
+        columns=columns,
         y=problem.y[rows],
         weight=weight,
         reach=at.rows.reach[k, rows],

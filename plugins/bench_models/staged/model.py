@@ -82,8 +82,9 @@ class StagedModel:
 
     @property
     def marks(self) -> tuple[str, ...]:
-        """``DIVERGED`` if its trees diverged."""
-        return (DIVERGED,) if self.ensemble is not None and self.ensemble.diverged else ()
+        """``DIVERGED`` if its trees diverged, and the marks in its ``facts``."""
+        diverged = self.ensemble is not None and self.ensemble.diverged
+        return (*((DIVERGED,) if diverged else ()), *self.facts.get("marks", ()))
 
     @property
     def stage_tree(self) -> StageTree | None:

@@ -217,7 +217,7 @@ function labels(data, ax, curves) {
   const raw = curves.map((c) => ax.down(c.y.at(-1)));
   const [low, high] = [ax.margin.top, ax.bottom];
   const places = spread(raw.map((y) => clamp(y, low, high)), GAP, low, high);
-  const longest = ax.width < 560 ? 11 : 17;
+  const [longest, size] = ax.width < 560 ? [15, 10] : [17, 12];
   return curves.map((curve, i) => {
     const kind = look(data, curve.l);
     const name = data.learners[curve.l][0];
@@ -225,7 +225,7 @@ function labels(data, ax, curves) {
     const start = clamp(raw[i], low, high);
     const off = raw[i] > high ? " ↓" : raw[i] < low ? " ↑" : "";
     return `<path fill="none" stroke="${kind.colour}" class="${kind.css}" stroke-width=".8" d="M${ax.end} ${start}l10 ${places[i] - start}"/>`
-      + `<text fill="${kind.colour}" class="${kind.css}" x="${ax.end + 13}" y="${places[i] + 4}">${kind.mark} ${esc(short)}${off}</text>`;
+      + `<text fill="${kind.colour}" class="${kind.css}" font-size="${size}" x="${ax.end + 13}" y="${places[i] + 4}">${kind.mark} ${esc(short)}${off}</text>`;
   }).join("");
 }
 
@@ -251,7 +251,7 @@ function keeping(data, ax, view, curves, keeps) {
       + `<text x="${Math.max(start, ax.margin.left) + 8}" y="${low - 8}" fill="#1b1f24" stroke="#fff" ${halo} font-weight="600">${esc(words)}</text>`;
   }
   return `<g class="rings"><path fill="none" stroke="#1b1f24" stroke-dasharray="1 3" d="M${ax.margin.left} ${y}H${ax.end}"/>`
-    + `<text x="${ax.margin.left + 6}" y="${y - 5}" fill="#1b1f24" stroke="#fff" ${halo}>${esc(keeps.name)}</text>${rings.join("")}${arrow}</g>`;
+    + `<text x="${ax.margin.left + 6}" y="${y - 5}" fill="#1b1f24" stroke="#fff" ${halo}>${esc(ax.width < 560 ? keeps.name.split(" ")[0] : keeps.name)}</text>${rings.join("")}${arrow}</g>`;
 }
 
 /** The chart as SVG text, and its axes. Attributes have the colours of light paper, classes those of the page. */

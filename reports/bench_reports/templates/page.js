@@ -77,10 +77,11 @@ function start(data) {
     return new Set([top.l, data.learners.findIndex((l) => l[0] === set().reference)]);
   }
 
+  let printed = false;
   function options() {
     const width = Math.max(320, Math.floor(section().querySelector(".chart").clientWidth || 760));
     const { hidden, linear, whole, bands } = state;
-    return { width, hidden, linear, whole, bands, lead: leaders(), budget: amount(data, view(), state.place) };
+    return { width, hidden, linear, whole, bands, lead: leaders(), budget: amount(data, view(), state.place), ...(printed && { width: 720, plot: 190 }) };
   }
 
   function draw() {
@@ -159,7 +160,7 @@ function start(data) {
       own.delete(row.l);
       put(tr.cells, "rank", rankText(row));
       put(tr.cells, "quality", quality(row.quality));
-      put(tr.cells, "range", row.tier ? `${quality(row.low)} to ${quality(row.high)}` : "-");
+      put(tr.cells, "range", row.tier ? `${quality(row.low)}\u00a0to ${quality(row.high)}` : "-");
       put(tr.cells, "cost", `${cost(row.cost)}${row.over ? "!" : ""}`);
       put(tr.cells, "p95", cost(row.p95));
       put(tr.cells, "features", row.features === null || row.features === undefined ? "-" : brief(row.features));
@@ -232,6 +233,7 @@ function start(data) {
   /** All data sets as they stand at the budget chosen, for paper. */
   function allSets() {
     const kept = { ...state };
+    printed = true;
     for (const s of numbers.filter((k) => data.sets[k].views.length)) {
       const place = kept.place === data.sets[kept.set].opens ? data.sets[s].opens : kept.place;
       Object.assign(state, kept, { set: s, place, sort: s === kept.set ? kept.sort : null });
@@ -243,10 +245,15 @@ function start(data) {
       purchases();
     }
     Object.assign(state, kept);
+    fill();
+  }
+  function onScreen() {
+    printed = false;
     all();
   }
   window.addEventListener("beforeprint", allSets);
-  matchMedia("print").addEventListener("change", (e) => { if (e.matches) allSets(); });
+  window.addEventListener("afterprint", onScreen);
+  matchMedia("print").addEventListener("change", (e) => (e.matches ? allSets() : onScreen()));
 
   // events
   function goTo(s) { // at the budget chosen, or where the data set opens

@@ -53,7 +53,7 @@ function orderSvg(names, order, width) {
 function boughtHtml(set, step) {
   const unit = set.unit ? ` ${set.unit}` : "";
   const list = ([count, named, percent]) => {
-    const shown = named.map((k, i) => esc(set.bought.names[k]) + (percent ? ` (${percent[i]}%)` : "")).join(", ");
+    const shown = named.map((k, i) => esc(set.bought.names[k]) + (percent ? ` (${percent[i]}%)` : "")).join(named.some((k) => set.bought.names[k].includes(",")) ? "; " : ", ");
     return `${sensors(count)}${count ? `: ${shown}` : ""}${count > named.length ? ` and ${count - named.length} more` : ""}`;
   };
   const saved = step.never[0] ? ` Not buying these saves ${cost(step.saved)}${unit} per row.` : "";

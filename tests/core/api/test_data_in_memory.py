@@ -18,10 +18,6 @@ from bench_core import BenchError, Queries, SensorPrices, Splits, Task, UsageErr
 from bench_core.api.arguments import costs_of, request_of
 from bench_core.datasets.pricing import with_costs
 from bench_core.datasets.user_arrays import array_splits
-from bench_core.results.operating_points import Criterion
-from bench_core.results.store import Store
-from bench_core.serving import Predictor
-from bench_core.serving.export import Wish, export
 
 N = 60
 NAMES = ["a", "b", "c"]
@@ -135,9 +131,7 @@ def test_a_served_model_takes_a_frame_of_any_library(library, home):
     twin, other = pd.DataFrame(_mixed()), LIBRARIES[library](_mixed())
     options = {"learners": {"gbrt": {"trees": 60, "min_rows": 1}}, "drop": "visit", "plugins": ()}
     result = run(other, "ill", **options)
-    store, metric = Store(result.store), Criterion("accuracy", True)
-    folder = export(store, result.info, result.frame(), metric, Wish(dataset="data"))
-    model = Predictor(folder)
+    model = result.best().model()
     one, two = (model.predict_rows(frame) for frame in (twin, other))
     assert one.scores.tolist() == two.scores.tolist()
     assert one.spent.tolist() == two.spent.tolist()

@@ -188,6 +188,12 @@ def test_frames_of_other_libraries_are_fitted_alike(library):
     assert one.predict_proba(mapped).tolist() == two.predict_proba(other).tolist()
 
 
+def test_an_array_of_objects_is_fitted_as_its_frame():
+    frame, y = applicants(), (SIGNAL > 0).astype(int)
+    one, two = (BudgetedClassifier(**FAST).fit(t, y) for t in (frame, frame.to_numpy()))
+    assert one.predict_proba(frame).tolist() == two.predict_proba(frame.to_numpy()).tolist()
+
+
 def test_columns_that_cannot_be_encoded_are_one_line():
     dates = applicants().assign(day="2024-01-01", note=[f"text {k}" for k in range(N)])
     with pytest.raises(ValueError, match=r"column .day. holds dates .* dates=True reads") as caught:

@@ -29,9 +29,10 @@ def result(home):
 
 def test_it_shows_itself_in_a_few_lines(result):
     lines = repr(result).splitlines()
-    assert lines[0].startswith(f"run {result.run}: 3 ok in ")
-    assert lines[1].startswith("visits: toy-")
-    assert "has the best accuracy, " in lines[1]
+    assert lines[0] == result.conclusion
+    assert lines[0].startswith("visits: toy-")
+    assert "has the best accuracy, " in lines[0]
+    assert lines[1].startswith(f"run {result.run}: 3 ok in ")
     assert len(lines) == 3
 
 
@@ -48,7 +49,8 @@ def test_the_board_has_a_row_for_each_learner(result):
     assert min(board["tier"]) == 1
     for name in ("area", "regret"):
         assert (board[f"{name} low"] <= board[f"{name} high"]).all() or board[name].isna().all()
-    assert {"saving low", "saving high"} <= set(board.columns)
+    assert {"kept", "saving low", "saving high"} <= set(board.columns)
+    assert set(board["quality rank"]) <= {"1", "1-2", "2"}
 
 
 def test_a_metric_that_is_not_defined_on_a_fold_has_no_figure_anywhere(home):
@@ -98,6 +100,9 @@ def test_the_best_within_a_budget_names_setting_and_purchases(result):
     assert own["low"] < own["high"]
     assert (best.tier, f"(95%: {own['low']:.4f} to " in repr(best)) == (own["tier"], True)
     assert result.best(0).cost == 0  # the constant
+    html = best._repr_html_()
+    assert html.startswith(f"<p>visits: {best.learner}")
+    assert html.count("<tr>") == len(COSTS)
 
 
 def test_pairs_and_curves_are_frames(result):
@@ -127,6 +132,8 @@ def test_figures_and_tables_for_papers(result, home):
     assert "<svg" in figure._repr_svg_()
     assert figure.svg in result._repr_html_()
     assert figure.save(home / "curve.svg").read_text() == figure.svg
+    with pytest.raises(UsageError, match=r"x.csv: a figure is .svg, .pdf or .png"):
+        figure.save("x.csv")
     assert "\\begin{tabular}" in result.to_latex()
     assert bench_core.report(home / "board.html").stat().st_size > 1000
     for path in ("board.doc", "board"):
@@ -177,6 +184,7 @@ def test_several_data_sets_are_asked_for_by_name(home):
 def test_a_run_without_results_says_why(home):
     result = bench_core.run(X, Y, **(TOYS | {"learners": "toy-broken"}))
     assert repr(result).splitlines()[1].startswith("failed: toy-broken on visits: ")
+    assert result.conclusion == ""
     assert "<table" not in result._repr_html_()
     with pytest.raises(UsageError, match="no finished trial"):
         result.board()

@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 from helpers.commands import QUICK, write_csv
 
+from bench_core import UsageError, load_run
 from bench_core.results.store import Store
 from bench_core.serving import load, write_folder
 from bench_core.serving.folder import read_folder
@@ -45,6 +46,32 @@ def test_a_model_goes_home_and_does_the_same(bench, done, tmp_path):
     checked = bench("model", "check", "model")
     assert checked.status == 0, checked.out
     assert "the same as when exported" in checked.out
+
+
+@pytest.mark.parametrize(
+    ("words", "call"),
+    [
+        (("--budget", "1.5"), {"budget": 1.5}),  # of two points
+        (("--budget", "9", "--budget-kind", "p95"), {"budget": 9, "kind": "p95"}),
+        (("--keep", "95%"), {"keep": 0.95}),
+        ((), {}),
+        (("--budget", "inf"), {"budget": float("inf")}),
+    ],
+)
+def test_python_exports_the_model_of_the_verb(words, call, bench, ran, tmp_path):
+    ran(*QUICK, "--costs", "costs.csv", "-l", "gbrt", "--set", "gbrt.trees=5")
+    assert bench("model", "export", *words, "-o", "model").status == 0
+    best = load_run().best(**call)
+    assert best.export("own") == Path("own")
+    verb, own = ({p.name: p.read_bytes() for p in Path(f).iterdir()} for f in ("model", "own"))
+    assert own == verb
+    rows = {name: [0.5, -0.5] for name in best.model().names}
+    one, two = (model.predict_rows(rows) for model in (best.model(), load("own")))
+    assert (one.scores.tolist(), one.spent.tolist()) == (two.scores.tolist(), two.spent.tolist())
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes" / "notes.txt").write_text("")
+    with pytest.raises(UsageError, match="notes: contains other files"):
+        best.export("notes")
 
 
 def test_neither_model_nor_store_names_a_place_of_this_machine(bench, material, tmp_path):
@@ -139,7 +166,7 @@ def test_moved_columns_are_read_as_the_file_has_them(bench):
     frame.assign(label=frame["t"] > 1_700_000_300).to_csv("all.csv", index=False)
     learner = ("-l", "gbrt", "--set", "gbrt.trees=3", "--executor", "inline")
     assert bench("run", "-d", "all.csv", *learner).status == 0
-    assert bench("model", "export", "-o", "model").status == 0
+    assert bench("model", "export", "-b", "inf", "-o", "model").status == 0
     assert load("model").names == ("t", "b")
     checked = bench("model", "check", "model", "-d", "all.csv").out
     assert re.search(r"accuracy +\S+ +1\.0000", checked), checked
@@ -154,7 +181,7 @@ def test_a_moved_column_may_have_the_name_of_another_feature(bench):
     frame.to_csv("all.csv", index=False)
     learner = ("-l", "gbrt", "--set", "gbrt.trees=30", "--executor", "inline")
     assert bench("run", "-d", "all.csv", *learner).status == 0
-    assert bench("model", "export", "-o", "model").status == 0
+    assert bench("model", "export", "-b", "inf", "-o", "model").status == 0
     assert load("model").names == names[:3]
     checked = bench("model", "check", "model", "-d", "all.csv").out
     accuracy = re.search(r"accuracy +\S+ +(\S+)", checked)

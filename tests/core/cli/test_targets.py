@@ -2,6 +2,7 @@
 chooses a point."""
 
 import json
+import math
 import re
 from itertools import product
 
@@ -114,8 +115,61 @@ def test_all_verbs_choose_the_same_point(points, bench):
     cost, reached = (1 - part) * first + part * second
     assert cost == pytest.approx(least_cost(points, "gbrt", aim))
     assert reached == pytest.approx(aim)
-    assert float(valid) == pytest.approx(about["valid"]["quality"], abs=5e-5)  # as it serves
-    assert float(test) == pytest.approx(about["test"]["quality"], abs=5e-5)
+    assert float(valid) == pytest.approx(aim, abs=5e-5)  # the mean, not that of the rows drawn
+    row = row_of(bench("best", "--keep", "95%").out, "gbrt")
+    assert (valid, test) == (row[6], row[4])
+    assert "min_rows" not in ended.out  # a parameter that both points share
+    assert bench("model", "check", "model").status == 0
+
+
+@pytest.mark.parametrize("written", ["c", "lightgbm"])
+def test_a_format_without_mixtures_gets_the_nearest_single_point(written, points, bench):
+    own, aim = points[points["learner"] == "gbrt"], aim_of(points, 0.95)
+    reaching = own[own["accuracy"] >= aim].nsmallest(1, "total_cost").iloc[0]
+    budget = 0.7 * own["total_cost"].max()  # less than one tree, more than the constant
+    within = own[own["total_cost"] <= budget].nlargest(1, "accuracy").iloc[0]
+    limits = {("--keep", "95%"): reaching, ("--quality", repr(float(aim))): reaching}
+    for limit, one in {**limits, ("--budget", repr(float(budget))): within}.items():
+        words = ("--learner", "gbrt", *limit, "--format", written, "-o", written)
+        ended = bench("model", "export", *words)
+        assert ended.status == 0, ended.err
+        figures = f"accuracy {one['accuracy']:.4f} at {one['total_cost']:.2f} on validation"
+        line = f"--format {written} holds one point, not a mixture of two: {figures} instead of "
+        assert line in ended.out
+        trees = json.loads(one["point"]).get("trees")
+        assert f"gbrt at {f'trees={trees}' if trees else 'the constant'}, trained" in ended.out
+
+
+def test_what_chooses_a_point_has_one_default(points, bench):
+    assert bench("features").out == bench("features", "--keep", "99%").out
+    assert "buys at 99% of gbrt's accuracy" in bench("features").out
+    pair = ("compare", "toy", "gbrt")
+    assert bench(*pair).out == bench(*pair, "--keep", "99%").out
+    for folder, words in {"usual": (), "asked": ("--keep", "99%")}.items():
+        ended = bench("model", "export", "--learner", "gbrt", *words, "-o", folder)
+        assert f"wrote {folder}, at 99% of gbrt's accuracy" in ended.out
+    assert load("usual").about == load("asked").about
+    result = bench_core.load_run()
+    assert repr(result.best()) == repr(result.best(keep=0.99))
+    assert f" {result.best().learner} at 99% of gbrt's accuracy, " in repr(result.best())
+    assert result.features("toy").equals(result.features("toy", keep=0.99))
+    assert result.compare("toy", "gbrt").equals(result.compare("toy", "gbrt", keep=0.99))
+
+
+def test_an_infinite_budget_is_the_best_at_any_cost(points, bench):
+    best = points[points["accuracy"] == points["accuracy"].max()].nsmallest(1, "total_cost")
+    found = bench_core.load_run().best(math.inf)
+    assert found.valid_quality == pytest.approx(best["accuracy"].iloc[0])
+    assert dict(found.point) == json.loads(best["point"].iloc[0])
+    ended = bench("best", "--budget", "inf")
+    assert "data.csv: best accuracy at any cost" in ended.out
+    assert row_of(ended.out, found.learner)[3] == f"{found.cost:.2f}"
+    words = ("--learner", "gbrt", "--budget", "inf", "-o", "dearest")
+    assert "wrote dearest, at any cost" in bench("model", "export", *words).out
+    assert load("dearest").about["budget"] is None
+    for verb in ("report", "best"):
+        ended = bench(verb, "--budget", "cap inf")
+        assert "budget 'cap inf' is not a cost" in ended.err
 
 
 def test_pairs_are_compared_where_both_keep_the_share(points, bench):
@@ -184,10 +238,14 @@ def test_what_cannot_be_kept_is_one_line(words, done, bench):
 
 def test_without_a_reference_a_line_names_the_remedy(bench, material):
     assert bench("run", *QUICK, "-l", "toy").status == 0
-    ended = bench("best")
+    ended = bench("best", "--keep", "99%")
     assert ended.status == 1
     assert "the run has no reference with a result: choose by a budget or a quality" in ended.out
     assert "run it with --reference NAME" in ended.out
+    ended = bench("best")
+    assert ended.status == 0
+    assert "run it with --reference NAME; shown is the best at any cost" in ended.out
+    assert ended.out.partition("\n")[2] == bench("best", "--budget", "inf").out
     assert bench("best", "--quality", "0.5").status == 0
 
 

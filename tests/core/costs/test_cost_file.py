@@ -167,7 +167,7 @@ def test_a_cost_file_replaces_the_assumed_prices(tmp_path):
 )
 def test_prices_of_features_that_the_data_do_not_have_are_noted(tmp_path, text):
     priced = with_costs(splits(), write(tmp_path, text))
-    assert priced.notes == ("prices not used, no such feature: fax",)
+    assert priced.notes == ("not in the data, price not used: fax",)
 
 
 @given(

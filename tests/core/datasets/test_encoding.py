@@ -7,6 +7,7 @@ import pytest
 
 from bench_core.datasets.pricing import under_groups, with_costs
 from bench_core.datasets.user_files import FileData
+from bench_core.encoding import ColumnEncoding
 from bench_core.errors import InputError, UsageError
 from bench_core.splits import SPLITS
 
@@ -65,6 +66,12 @@ def test_a_text_of_no_training_row_is_zero_everywhere(tmp_path):
     splits = prepared(train, test=str(test))
     assert splits.test.X[0].tolist() == [0, 0]
     assert splits.test.X[1].sum() == 1
+
+
+def test_cells_of_text_may_come_as_numbers():
+    own = ColumnEncoding("c", ("x", "7", "2.5", "8.0"))
+    assert own.codes([7, 7.0, "7", 2.5, 8.0, "8.0", "x"]).tolist() == [1, 1, 1, 2, 3, 3, 0]
+    assert np.isnan(own.codes([8, "7.0", 9.0, float("nan"), None, float("inf")])).all()
 
 
 def test_a_cost_file_names_columns_not_the_features_made_of_them(tmp_path):

@@ -375,8 +375,9 @@ def test_a_baseline_that_was_asked_for_is_there_once_by_name_or_as_an_object(sui
 def test_a_learner_with_a_trade_off_gets_the_default_grid_unless_one_fit_sweeps_it(home):
     swept = [t.params["tradeoff"] for t in made(data="toy-rank", learners="toy-prefix").trials]
     assert tuple(swept) == TRADEOFFS
-    p = made(data="toy-binary", learners="budget-prune")
-    assert [t.params["tradeoff"] for t in p.trials] == [None]
+    for learner, values in (("budget-prune", [None]), ("soft-cascade", [0.03, 0.3, 1.0, 3.0])):
+        p = made(data="toy-binary", learners=learner)
+        assert [t.params["tradeoff"] for t in p.trials] == values
 
 
 def test_without_a_suite_the_reference_is_the_learner_of_that_role_and_never_a_baseline(home):

@@ -286,8 +286,8 @@ def test_dates_are_read_alike_in_python_and_c(format, tmp_path):
     folder = replace(folder, encodings=(*folder.encodings[:-1], own))
     write_c(tmp_path / "c", folder)
     header = (tmp_path / "c" / "bench_model.h").read_text()
-    assert '"day": days since 1970-01-01 minus 4, by its bench_encode function' in header
-    assert '"c": text, by its bench_encode function' in header
+    assert '"day": days since 1970-01-01 minus 4, by bench_encode_day' in header
+    assert '   0 "c": text, by bench_encode_c,' in header
     rng, cases = np.random.default_rng(1), {"": np.nan, "NA": np.nan, " None ": np.nan}
     for second in rng.integers(-50 * 365 * 86400, 200 * 365 * 86400, 300).tolist():
         for written in WRITTEN[format]:

@@ -363,9 +363,7 @@ NO_CELLS = {
 @pytest.mark.parametrize("what", NO_CELLS)
 def test_values_that_are_no_real_numbers_are_refused_by_both_walks(what):
     for model in both(KNOWN["gated"]):
-        with pytest.raises(
-            UsageError, match=r"acquire returned|cells must be real|needs numb|no column '"
-        ) as raised:
+        with pytest.raises(UsageError, match=r"acquire|cells must|needs numb|no column") as raised:
             model.predict(lambda names: NO_CELLS[what](len(names)))
         assert "\n" not in str(raised.value)
 

@@ -89,6 +89,15 @@ def test_a_count_is_a_line_now_and_then_and_none_where_quiet(capsys, monkeypatch
     ]
 
 
+def test_a_count_has_no_bar_before_its_first_number(monkeypatch):
+    screen = Console(file=StringIO(), width=80, force_terminal=True)
+    monkeypatch.setattr("bench_core.terminal.tables.console", lambda stderr: screen)
+    with counting(False, "timings") as move:
+        assert "━" not in screen.file.getvalue()
+        move(5, 5)
+    assert "5/5" in screen.file.getvalue()
+
+
 def test_what_is_prepared_is_said_after_a_moment(capsys):
     with Lines(jobs=True, verbose=False, moment=0.0) as display:
         display(RUN[0])
@@ -153,6 +162,17 @@ def test_the_bar_of_all_jobs_counts_the_running_one_in():
         assert tasks(display)["all jobs"].completed == 2
 
 
+def test_nothing_is_drawn_before_the_first_bar():
+    display, screen = bars(80)
+    with display:
+        assert not display.bars.live.is_started
+    assert screen.getvalue() == ""
+    with display:
+        display(RUN[0])
+        assert display.bars.live.is_started
+    assert not display.bars.live.is_started
+
+
 @pytest.mark.parametrize("width", [20, 100])
 def test_failures_stay_on_the_screen_and_successes_do_not(width):
     display, screen = bars(width)
@@ -187,6 +207,7 @@ def test_durations_in_words(seconds, words):
 def test_long_settings_are_cut_and_figures_are_not(width):
     console = Console(file=StringIO(), width=width, force_terminal=True, color_system=None)
     display = Bars(verbose=False, console=console)
+    display.bars.disable = True  # drawn by the test
     display(Event("plan", message="letters-1", jobs_total=5360))
     title = "random-order trees=141 learning_rate=0.253 min_rows=13 leaves=32 on letters-26"
     display(Event("progress", key="a", title=title, activity="fit", done=536, total=1000))
@@ -201,6 +222,7 @@ def test_long_settings_are_cut_and_figures_are_not(width):
 def test_a_job_has_its_name_at_once_and_a_count_where_there_is_one(monkeypatch):
     clock = [0.0]
     display, _ = bars(100)
+    display.bars.disable = True
     display.bars.get_time = lambda: clock[0]
     drawn = []
     monkeypatch.setattr(

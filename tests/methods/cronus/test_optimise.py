@@ -198,7 +198,8 @@ def test_gradients_equal_central_differences(k):
     # an expensive, steep cascade, so that the terms through d_j are not lost beside the others
     penalty = CascadePenalty(0.5, PENALTY.rho)
     at = position(p, penalty, c)
-    objective = stage_objective(p, penalty, at, k, np.arange(len(p.y)), np.arange(p.trees))
+    every = np.arange(len(p.y)), np.arange(p.trees), p.columns.astype(np.float64)
+    objective = stage_objective(p, penalty, at, k, *every)
     x = np.concatenate([c.weights[k], [c.bias[k], c.threshold[k] if k < 2 else 0.0]])
 
     def value(z):

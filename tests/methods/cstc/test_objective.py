@@ -70,8 +70,8 @@ def test_the_loss_is_what_walking_every_row_gives(shape, seed):
 def objective_of(p, t, k, constant=True):
     at = position(p, PENALTY, t)
     columns = np.flatnonzero(t.weights[k])
-    rows = np.arange(len(p.y))
-    found = node_objective(p, PENALTY, at, k, rows, columns, constant=constant)
+    own = np.arange(len(p.y)), columns, p.columns[columns].astype(np.float64)
+    found = node_objective(p, PENALTY, at, k, *own, constant=constant)
     return found, columns, at.loss
 
 

@@ -1,0 +1,229 @@
+"""The columns of a board: their titles, cells and explanations, the same in every format."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Callable, Collection, Mapping
+from functools import partial
+from typing import NamedTuple
+
+from bench_core.errors import one_line
+from bench_core.leaderboard.board import RANK, SHARE, Board, Measure, Row, Standing
+from bench_core.statistics import CONFIDENCE, WIDE_LEVEL
+from bench_core.statistics.bootstrap import FEW_DRAWS
+from bench_core.statistics.comparison import Interval
+from bench_core.terminal.wording import cost, quality, times
+
+PERCENT = f"{SHARE:.0%}"
+SURE = f"saving {CONFIDENCE}"
+
+LEAST_HALF = 0.00005
+"""Below this four decimals would show half an interval as 0."""
+
+Columns = Mapping[str, Callable[[Row], str]]
+"""The cells of a row, by title."""
+
+
+class Asked(NamedTuple):
+    """Columns asked for by data set, and the learner that p-values are against."""
+
+    columns: Mapping[str, Columns] = {}
+    against: str = ""
+
+
+USUAL = Asked()
+
+
+def on_screen(board: Board) -> list[str]:
+    """Return the titles of a terminal's columns, without columns of dashes."""
+    titles = (RANK, board.metric, "±", "cost", f"{PERCENT} cost", "kept", "saving", SURE)
+    columns = columns_of(board)
+    return [t for t in titles if any(columns[t](row).strip() != "-" for row in board.rows)]
+
+
+def columns_of(board: Board) -> dict[str, Callable[[Row], str]]:
+    """Return every column of a board by title."""
+    columns: dict[str, Callable[[Row], str]] = {
+        "tier": lambda row: tier_of(row.standing),
+        RANK: lambda row: row.standing.rank or "-",
+        board.metric: lambda row: quality(row.best.quality),
+        "±": lambda row: half(row.standing),
+        "low": lambda row: quality(row.standing.interval.low),
+        "high": lambda row: quality(row.standing.interval.high),
+        "cost": lambda row: cost(row.best.cost),
+        f"{PERCENT} {board.metric}": lambda row: quality(row.cheap.quality),
+        f"{PERCENT} cost": lambda row: cost(row.cheap.cost),
+        "kept": partial(kept_of, board),
+        "saving": lambda row: times(row.saving),
+        SURE: saving_interval,
+        f"saving {WIDE_LEVEL:.0%}": lambda row: saving_interval(row, wide=True),
+        "saving tier": lambda row: "-" if math.isnan(row.saved.wide.low) else str(row.saved.tier),
+        **_measures("area", "area"),
+        **_measures("regret", "regret"),
+        **(_measures("to optimum", "gap") if board.optimum.mean else {}),
+        "audit": lambda row: row.audit,
+        "marks": lambda row: ", ".join(board.marks_of(row)) or "-",
+    }
+    return {**columns, **budget_columns(board)}
+
+
+def budget_columns(board: Board) -> Columns:
+    """Return the columns of quality within each budget, by title."""
+    within: dict[str, Callable[[Row], str]] = {}
+    for k in range(len(board.budgets)):
+        at, name = standings_at(board, k), within_words(board, k)
+        within[name] = partial(lambda at, row: quality(at[row.learner].quality), at)
+        within[f"± {name}"] = partial(lambda at, row: half(at[row.learner]), at)
+        within[f"tier {name}"] = partial(lambda at, row: tier_of(at[row.learner]), at)
+    return within
+
+
+def within_words(board: Board, k: int) -> str:
+    """Return the title of a board's budget number ``k``."""
+    budget = board.budgets[k]
+    return f"<= {budget}" if budget.kind == "mean" else str(budget)
+
+
+def standings_at(board: Board, k: int) -> dict[str, Standing]:
+    """Return the learners' standings at a budget."""
+    known = board.standings[k].rows if board.standings else ()
+    return defaultdict(Standing, ((one.learner, one) for one in known))
+
+
+def _measures(title: str, name: str) -> Columns:
+    """Return columns for a measure of rows, and half its interval."""
+
+    return {
+        title: lambda row: quality(getattr(row, name).value),
+        f"± {title}": lambda row: small(half_width(getattr(row, name))),
+    }
+
+
+def half(standing: Standing) -> str:
+    """Return half the 95% interval."""
+    return small(half_width(standing))
+
+
+def half_width(of: Standing | Measure) -> float:
+    """Return half the width of the interval."""
+    return (of.interval.high - of.interval.low) / 2
+
+
+def small(half: float) -> str:
+    """Return half the width of an interval as text."""
+    if math.isnan(half):
+        return "-"
+    if 0 < half < LEAST_HALF:
+        return f"{half:.0e}"
+    return f"{half:.4f}".removeprefix("0") if half < 1 else f"{half:.3g}"
+
+
+def tier_of(standing: Standing) -> str:
+    """Return the tier, "-" for none."""
+    return str(standing.tier or "-")
+
+
+def kept_of(board: Board, row: Row) -> str:
+    """Return the share of the reference's quality that is kept on test."""
+    share = board.kept(row)
+    return "-" if math.isnan(share) else f"{share:.1%}" if share < 10 else "> 10x"
+
+
+def saving_interval(row: Row, *, wide: bool = False) -> str:
+    """Return the 95% or the 99% interval of a saving."""
+    return ends_of(row.saved.wide if wide else row.saved.interval)
+
+
+def ends_of(ends: Interval) -> str:
+    """Return the ends of an interval of savings."""
+    return "-" if math.isnan(ends.low) else "-".join(map(_end, ends))
+
+
+def _end(x: float) -> str:
+    if 0.995 <= x < 1:
+        return "<1"  # 1.00 would hide that the interval has 1 in it
+    return "free" if x > 1e5 else f"{x:.0f}" if x >= 9.95 else times(x).removesuffix("x")
+
+
+def explained(known: Mapping[str, str], titles: Collection[str]) -> str:
+    """Return the explanations of columns that are shown, in one sentence."""
+    words = "; ".join(f"{title}: {about}" for title, about in known.items() if title in titles)
+    return words and f"{words}."
+
+
+def saving_columns(board: Board) -> dict[str, str]:
+    """Return explanations of columns of savings by title."""
+    name = one_line(board.reference)
+    share = f"its {board.metric} there on test as a share of {name}'s"
+    if not board.higher_is_better:
+        share = f"{name}'s best {board.metric} on test as a share of its"
+    return {
+        f"{PERCENT} cost": f"the least cost with {target(board)} on validation",
+        f"{PERCENT} {board.metric}": f"its {board.metric} there on test",
+        "kept": share,
+        "saving": saving_words(board).removeprefix("saving: "),
+    }
+
+
+def certainty_columns(board: Board, against: str = "") -> dict[str, str]:
+    """Return explanations of columns of uncertainty by title."""
+    few = of_few_draws(board)
+    known = {
+        "±": f"half the {CONFIDENCE} interval{few}",
+        "low": f"the lower end of the {CONFIDENCE} interval{few}",
+        "tier": "1 is not significantly worse than the best, of all pairs together",
+        RANK: rank_words(board),
+        "area": f"mean {board.metric} over all budgets",
+        "regret": "mean distance to the best learner at each budget",
+    }
+    if against:
+        known["p"] = f"of the difference in {board.metric} to {against}, adjusted by Holm"
+    if board.saves:
+        known[SURE] = f"interval of the saving, 1 where a draw misses {PERCENT}"
+    return known
+
+
+def target(board: Board) -> str:
+    """Return the quality at which savings are measured, in words."""
+    best = f"{one_line(board.reference)}'s best {board.metric}"
+    return (
+        f"at least {PERCENT} of {best}" if board.higher_is_better else f"at most {best} / {SHARE}"
+    )
+
+
+def saving_words(board: Board) -> str:
+    """Return the explanation of the column of savings."""
+    mean = ", the mean of repeats" if board.repeats > 1 else ""
+    return f"saving: {one_line(board.reference)}'s {PERCENT} cost divided by this learner's{mean}"
+
+
+def missing_words(board: Board) -> str:
+    """Return the explanation of a dash in the column of savings, if some learner has one."""
+    if not board.saves or all(row.cheap for row in board.rows):
+        return ""
+    return f"-: {PERCENT} is not reached on validation{' in every repeat' * (board.repeats > 1)}."
+
+
+def rank_words(board: Board) -> str:
+    """Return the explanation of the column of ranks."""
+    return f"{CONFIDENCE} range of its rank in {board.metric}"
+
+
+def order_words(board: Board) -> str:
+    """Return the order of a board's rows in words."""
+    by = board.metric
+    if board.saves:
+        known = any(row.saved.tier for row in board.rows)
+        by = "saving; ties by its lower bound" if known else f"{PERCENT} cost"
+    words = [f"Sorted by {by}."]
+    if board.saves and not all(row.cheap or row.baseline for row in board.rows):
+        words.append(f"Learners that do not keep {PERCENT} follow, by {board.metric}.")
+    if any(row.baseline for row in board.rows):
+        words.append("Baselines are last.")
+    return " ".join(words)
+
+
+def of_few_draws(board: Board) -> str:
+    """Return the number of draws behind intervals, if it is lower than usual."""
+    return f" of {board.draws} draws" if 0 < board.draws <= FEW_DRAWS else ""

@@ -1,0 +1,179 @@
+"""The page at the widths of a phone, a tablet and a desk, light and dark, and on paper."""
+
+import base64
+import json
+import re
+from importlib.util import find_spec
+from itertools import product
+from pathlib import Path
+
+import pytest
+from bench_reports.terminal import plain_tables
+from helpers import browser, page_run
+
+from bench_core.leaderboard.certainty import all_certified
+
+pytestmark = pytest.mark.skipif(
+    browser.executable() is None, reason="no Chromium on the PATH to open the page with"
+)
+
+WIDTHS, THEMES = (390, 800, 1280), ("light", "dark")
+SETTLED = "new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))"
+PAGES = {"two": page_run.run, "many": lambda: page_run.large_run(13, 3)}
+OPEN = "section.set:not(.off)"
+
+
+@pytest.fixture(scope="module", params=[*PAGES])
+def made(request):
+    """A run of two data sets, and one of many learners on many."""
+    return PAGES[request.param]()
+
+
+@pytest.fixture(scope="module")
+def tab(made, tmp_path_factory):
+    file = tmp_path_factory.mktemp("widths") / "board.html"
+    file.write_text(page_run.page(made), encoding="utf-8")
+    with browser.opened(file, file.parent / "profile") as opened:
+        opened.wait("document.documentElement.dataset.ready === 'yes'")
+        yield opened
+
+
+def show(tab, width, theme):
+    tab.call(
+        "Emulation.setDeviceMetricsOverride",
+        width=width, height=900, deviceScaleFactor=1, mobile=width < 500,
+    )  # fmt: skip
+    tab.js("document.getElementById('f-reset').click()")
+    other = "dark" if theme == "light" else "light"
+    tab.js(f"document.documentElement.dataset.theme = {json.dumps(other)}")
+    tab.js("document.getElementById('theme').click()")
+    assert tab.js("document.documentElement.dataset.theme") == theme
+    tab.wait(f"Math.abs(document.querySelector('{OPEN} .chart').clientWidth - {width}) < 200")
+    tab.js(SETTLED)
+
+
+def reload(tab):
+    tab.js("window.before = true")
+    tab.call("Page.reload")
+    tab.wait("!window.before && document.documentElement?.dataset.ready === 'yes'")
+
+
+def too_wide(tab):
+    """What reaches over the edge of the window, or scrolls although it is a table of the board."""
+    return tab.js(
+        "[...document.querySelectorAll('body, main > *, .board, .chart svg')]"
+        " .filter(e => e.offsetParent !== null && e.getBoundingClientRect().right > innerWidth + 1)"
+        " .map(e => e.outerHTML.slice(0, 60))"
+    ) or [1] * (tab.js("document.documentElement.scrollWidth > innerWidth"))
+
+
+@pytest.mark.parametrize(("width", "theme"), [*product(WIDTHS, THEMES)])
+def test_whatever_is_clicked_nothing_is_wider_than_the_window(tab, width, theme):
+    show(tab, width, theme)
+    clicks = {
+        f"{OPEN} .board thead button": [0, 1, 2, 4, 4],
+        f"{OPEN} [data-curve]": [0, 1],
+        "#f-scale, #f-range, #f-bands": [0, 1, 2],
+        f"{OPEN} summary": [0, 1],
+        "#strip button": [1, 0],
+        "#f-all": [0],
+    }
+    wrong = {"at first": too_wide(tab)}
+    for selector, numbers in clicks.items():
+        for k in numbers:
+            tab.js(f"document.querySelectorAll({json.dumps(selector)})[{k}]?.click(); {SETTLED}")
+            wrong[f"{selector} {k}"] = too_wide(tab)
+    for id_, place in (("f-set", 1), ("f-kind", 1), ("f-metric", 0), ("f-budget", 3)):
+        tab.js(
+            f"(() => {{ const e = document.getElementById('{id_}');"
+            f" e.value = e.options?.[{place}]?.value ?? e.options?.[0].value ?? {place};"
+            " e.dispatchEvent(new Event(e.options ? 'change' : 'input', {bubbles: true})); })()"
+        )
+        tab.js(SETTLED)
+        wrong[id_] = too_wide(tab)
+    assert {place: what for place, what in wrong.items() if what} == {}
+    assert tab.complaints() == []
+    if width == 1280:
+        assert tab.js("document.querySelectorAll('.board').length") > 1
+        assert not tab.js(
+            "[...document.querySelectorAll('.scroll.wide')].some(e => e.offsetParent)"
+        )
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_the_button_of_the_theme_stands_beside_the_title(tab, width):
+    show(tab, width, "light")
+    title, button = (
+        tab.js(f"document.querySelector('{one}').getBoundingClientRect().toJSON()")
+        for one in ("h1", "#theme")
+    )
+    assert title["right"] <= button["left"]
+    assert button["right"] <= width
+    assert abs(button["top"] - title["top"]) < 10
+
+
+def test_rows_stand_in_the_order_of_the_terminal_on_each_data_set(tab, made):
+    reload(tab)
+    expected = {}
+    for board in all_certified(made.info, made, made.frame):
+        (table, *_) = plain_tables(board)
+        expected[board.dataset] = [row[1] for row in table.rows]
+    shown = tab.js(
+        "Object.fromEntries([...document.querySelectorAll('section.set')].map(s => [s.querySelector"
+        "('h2').innerText.trim(), [...s.querySelectorAll('.board tbody th')].map(t => "
+        "t.innerText.trim().split(' ').pop())]))"
+    )
+    assert shown == {**shown, **expected}
+    assert len(shown) == len(expected) > 1
+
+
+@pytest.mark.parametrize(("width", "theme"), [*product((390, 1280), THEMES)])
+def test_axe_finds_nothing_serious(tab, width, theme):
+    if (axe := find_spec("axe_playwright_python")) is None:
+        pytest.skip("axe-core is not installed: pip install -e '.[checks]'")
+    show(tab, width, theme)
+    source = Path(str(axe.origin)).with_name("axe.min.js").read_text(encoding="utf-8")
+    tab.js("for (const all of document.querySelectorAll('details')) all.open = true;")
+    found = tab.js(f"{source}; axe.run()")
+    assert len(found["passes"]) > 30
+    assert [
+        (one["id"], [node["target"] for node in one["nodes"]])
+        for one in found["violations"]
+        if one["impact"] in ("serious", "critical")
+    ] == []
+
+
+def test_nothing_moves_while_the_page_loads(tab):
+    shift = (
+        "new Promise(done => { let all = 0; const seen = new PerformanceObserver(list => {"
+        " for (const one of list.getEntries()) all += one.value; });"
+        " seen.observe({type: 'layout-shift', buffered: true});"
+        " setTimeout(() => done(all), 300); })"
+    )
+    reload(tab)
+    assert tab.js(shift) < 0.02
+
+
+def test_a_data_set_takes_at_most_two_sheets_of_paper_and_no_table_is_cut(tab, made):
+    show(tab, 1280, "dark")
+    pdf = base64.b64decode(tab.call("Page.printToPDF", paperWidth=8.27, paperHeight=11.69)["data"])
+    pages = len(re.findall(rb"/Type\s*/Page\b", pdf))
+    sets = len({*made.frame["dataset"]})
+    assert 1 <= pages <= 2 * sets
+    # as wide as the paper, but for its margins
+    tab.call(
+        "Emulation.setDeviceMetricsOverride",
+        width=718, height=1000, deviceScaleFactor=1, mobile=False,
+    )  # fmt: skip
+    tab.call("Emulation.setEmulatedMedia", media="print")
+    tab.js(SETTLED)
+    cut = tab.js(
+        "[...document.querySelectorAll('table, svg')].filter(e => e.offsetParent !== null"
+        " && e.getBoundingClientRect().right > 719).map(e => e.outerHTML.slice(0, 60))"
+    )
+    assert cut == []
+    chart = "document.querySelector('.chart svg').width.baseVal.value"
+    assert tab.js(chart) == 720
+    tab.call("Emulation.setEmulatedMedia", media="")
+    show(tab, 1280, "light")
+    assert tab.js(chart) > 1000  # as it was
