@@ -57,8 +57,8 @@ class Folder:
         """Raise UsageError for a mixture, which only a folder can represent."""
         if self.cheaper is not None:
             raise UsageError(
-                f"{form}: this choice mixes two operating points: export a folder, or a single "
-                "point by a budget of another kind, such as '--budget 10 --budget-kind p95'"
+                f"{form}: this choice mixes two operating points: write a folder, or export a "
+                "single point (mixes=False of Wish)"
             )
 
 

@@ -264,9 +264,11 @@ def first_needs(
                     first[s] = u
             u = parent[u]
         if used + count > len(sensor):
-            more = max(len(sensor), count)
-            sensor = np.concatenate((sensor, np.empty(more, np.int32)))
-            node = np.concatenate((node, np.empty(more, np.int32)))
+            sensors, nodes = sensor, node
+            room = used + max(used, count)
+            sensor, node = np.empty(room, np.int32), np.empty(room, np.int32)
+            for k in range(used):
+                sensor[k], node[k] = sensors[k], nodes[k]
         for k in range(count):
             sensor[used], node[used] = met[k], first[met[k]]
             first[met[k]] = -1

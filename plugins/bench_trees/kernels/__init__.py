@@ -8,7 +8,6 @@ kernels are ``inner`` or inlined, and rows of arrays are copied by loops. For an
 numba also compiles the message on unequal shapes, which takes more than a second.
 """
 
-import gc
 from collections.abc import Callable
 from importlib import import_module
 from pkgutil import iter_modules
@@ -31,12 +30,7 @@ def warm_up(say: Callable[[str], None] = print) -> None:
     if compiled():
         return
     say("compiling kernels, once per machine, half a minute or more")
-    often = gc.get_threshold()
-    gc.set_threshold(50_000)  # the garbage collector scans the compiler's many objects less often
-    try:
-        _use_every_kernel()
-    finally:
-        gc.set_threshold(*often)
+    _use_every_kernel()
 
 
 def _kernels() -> list[Any]:

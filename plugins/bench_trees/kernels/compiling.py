@@ -5,6 +5,7 @@ each caller. It makes machine code every time. Here a private function is simpli
 a function called from Python is optimised with all its callees: a fifth less to compile.
 """
 
+import gc
 import hashlib
 from collections.abc import Callable
 from functools import cache
@@ -60,6 +61,15 @@ def _compiler(library: Any) -> type[Compiler]:
             super().__init__(*about)  # type: ignore[no-untyped-call]
             if hasattr(self.state.flags, "_values"):
                 self.state.flags = _Options(self.state.flags)  # type: ignore[no-untyped-call]
+
+        def compile_extra(self, func: Any) -> Any:
+            enabled = gc.isenabled()  # it would scan the compiler's many objects again and again
+            gc.disable()
+            try:
+                return super().compile_extra(func)  # type: ignore[no-untyped-call]
+            finally:
+                if enabled:
+                    gc.enable()
 
         def define_pipelines(self) -> Any:
             state: Any = self.state

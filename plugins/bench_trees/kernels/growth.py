@@ -285,7 +285,9 @@ def _carry(
     of its step from its parent's.
     """
     table = nodes.integers
-    steps = np.zeros(count, np.int64)
+    steps = np.empty(count, np.int64)
+    for i in range(count):
+        steps[i] = 0
     for k in range(len(ends)):
         steps[ends[k]] = own[k]
     slots, ranges = 0, 0
@@ -327,7 +329,9 @@ def _finish(
     for i in range(count):
         order[i] = i
     if best_first:
-        rank = np.zeros(count, np.int64)  # 0: not there yet, -1: split
+        rank = np.empty(count, np.int64)  # 0: not there yet, -1: split
+        for i in range(count):
+            rank[i] = 0
         order[0], rank[0], filled = 0, 1, 1
         while True:
             best = -1

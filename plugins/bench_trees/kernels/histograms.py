@@ -235,9 +235,9 @@ def _twice(codes: Any, begin: int, mask: int) -> Any:
 def _take_apart(both: Int64Array, ends: Int64Array, table: Int64Array) -> None:
     """Separate the sums of pairs of features into the sums of each feature, with bins from
     ``ends``; the pairs are zero afterwards."""
-    codes = np.ones(8, np.int64)  # of absent features, which have code 0
-    for k in range(len(ends) - 1):
-        codes[k] = ends[k + 1] - ends[k]
+    codes = np.empty(8, np.int64)
+    for k in range(8):  # absent features have code 0
+        codes[k] = ends[k + 1] - ends[k] if k < len(ends) - 1 else 1
     for k in range(4):
         low = table[4 * k * STRIDE : 4 * k * STRIDE + 2 * codes[2 * k]]
         high = table[(4 * k + 2) * STRIDE :]

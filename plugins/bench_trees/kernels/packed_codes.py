@@ -49,7 +49,9 @@ def codes_of(words: UInt64Array, feature: int) -> UInt8Array:
 @kernel
 def greedy_ends(counts: Int64Array, max_bins: int) -> Int64Array:
     """Indices of distinct values that end a bin, without the last bin's end."""
-    total = counts.sum()
+    total = 0
+    for c in counts:
+        total += c
     fair = total / max_bins
     rest = total
     bins_left = max_bins

@@ -30,7 +30,9 @@ def count_unpaid(
                     owing += multiplicity[r]
             out[k] = owing
         return
-    own = np.zeros(paid.shape[1], np.uint64)
+    own = np.empty(paid.shape[1], np.uint64)
+    for w in range(len(own)):
+        own[w] = 0
     for r in rows:
         own[r >> 6] |= np.uint64(1) << np.uint64(r & 63)
     for k in sensors:

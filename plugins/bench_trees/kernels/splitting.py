@@ -80,7 +80,7 @@ def best_cuts(
     below another feature's: it cannot be chosen at these charges.
     """
     # V, W: packed sums and hessians of bins up to every cut, then of the node; as numbers G, H, N
-    V, W = np.empty(257, np.int64), np.zeros(257, np.int64)
+    V, W = np.empty(257, np.int64), np.empty(257, np.int64)
     G, H, N, score = np.empty(257), np.empty(257), np.empty(257), np.empty(257)
     hist, first, (gain, cut, reached) = sums.hist, sums.first, cuts
     units = Units(sums.count_bits, sums.units[0], sums.units[1])

@@ -130,11 +130,12 @@ def walk_tiles(
     columns, missing, bundles = layout.columns, layout.missing, layout.bundles
     width, outputs, words = max(1, len(columns)), bias.shape[1], done.bits.shape[2]
     noted, last = words + -(-len(bundles) // 64), len(before.splits) - 1
-    cells = np.zeros(TILE * width, dtype=np.float32)
+    # a partial tile's other rows are walked with any cells, and not read
+    cells = np.empty(TILE * width, dtype=np.float32)
     keys = cells.view(np.int32)
-    at = np.zeros(TILE, dtype=np.int32)
-    read = np.zeros(TILE * noted, dtype=np.uint64)
-    total, spent = np.zeros((outputs, TILE)), np.zeros(TILE)
+    at = np.empty(TILE, dtype=np.int32)
+    read = np.empty(TILE * noted, dtype=np.uint64)
+    total, spent = np.empty((outputs, TILE)), np.empty(TILE)
     for begin in range(0, len(picked), TILE):
         count = min(TILE, len(picked) - begin)
         for some in range(0, count, ROWS):  # their cells stay in the nearest cache
