@@ -123,7 +123,7 @@ def test_best_says_what_is_bought_and_what_is_saved(done, bench):
     ]
     assert {row[0] for row in rows} == {"toy", "cegb"}
     for learner, value, width, *_ in rows:
-        low, high = map(float, half[learner][5:7])
+        low, high = map(float, half[learner][6:8])
         assert float(width) == pytest.approx((high - low) / 2, abs=1e-4)
         assert value.endswith("*") == (half[learner][2] == "1")
     assert "±: half the 95% interval; *: not significantly worse than the best" in said
