@@ -35,7 +35,7 @@ Departures
 - Pairs are tried only if single features fail: at most 6, among the 500 most promising features,
   with a product that explains 20 variances of the residuals.
 - Number of parts held out in turn, with n rows and K outputs: all if n K is at most 8000 (two
-  divisions below 500 rows with no more features), three up to 100000, two up to a million, or one.
+  divisions below 500 rows with no more features), three up to 400000, two up to a million, or one.
 - Features are selected on at most 6000 rows; parts are held out until they have 1500 rows. With
   that many, the next two first purchases are operating points too. Sets with as many features as
   rows are not tried but doubled, in order of promise.
@@ -84,7 +84,7 @@ if TYPE_CHECKING:
 LEAVES = (4, 16, 64)
 FEW_ROWS = 500
 """Fewer rows are divided into folds twice."""
-FOLDS = ((8000, 10**9), (100_000, 3), (1_000_000, 2))
+FOLDS = ((8000, 10**9), (400_000, 3), (1_000_000, 2))
 """Limits of rows times outputs, and the maximum number of parts held out in turn."""
 SELECTION_ROWS = 6000
 SETTLED_ROWS = 10000

@@ -12,6 +12,7 @@ Folds are boosted in step on several divisions of the training rows.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import repeat
@@ -140,9 +141,9 @@ def divisions(whole: Subsets, folds: int, rng: np.random.Generator) -> list[Divi
 
 TRIED = 12
 """Maximum candidates tried with trees."""
-PROBE = {"learning_rate": 0.4, "max_leaves": 8}
-PROBE_TREES = (6, 18)
-"""Maximum iterations of a probe, and maximum trees of all outputs (at least two iterations)."""
+PROBE = {"learning_rate": 0.4, "trees": 6}
+PROBE_LEAVES = ((2000, 8), (math.inf, 32))
+"""Limits of fitted rows, and the leaves of a probe's trees."""
 QUICK_RATE = 0.3
 QUICK_TREES = 60
 PAIRED, PAIRS, PAIR_TREES = 500, 6, 20
@@ -164,7 +165,7 @@ def nested_sets(folds: Fits, settings: Settings) -> tuple[list[BoolArray], list[
     """Nested masks of features (d,), the last of all features; and further masks: cheaper sets
     where a purchase doubles the price of the set, and the next best first purchases."""
     prices = folds[0].subsets.prices
-    quick, probe = hastened(settings), probing(settings, folds[0].subsets.loss.outputs)
+    quick, probe = hastened(settings), probing(settings, len(folds[0].subsets.train))
     chosen = readable(prices, np.zeros(prices.features, dtype=bool))
     found = [chosen] if chosen.any() else []
     beside: list[BoolArray] = []
@@ -279,10 +280,10 @@ def promising(left: Purchases) -> IntArray:
     return np.array(list(dict.fromkeys(orders.ravel().tolist())))
 
 
-def probing(settings: Settings, outputs: int) -> Settings:
-    """Settings of a few large steps; K outputs share the trees."""
-    trees = min(PROBE_TREES[0], max(2, PROBE_TREES[1] // outputs))
-    return replace(settings, trees=trees, **PROBE)  # type: ignore[arg-type]
+def probing(settings: Settings, rows: int) -> Settings:
+    """Settings of a few large steps. Large trees show what a feature adds to those bought."""
+    leaves = next(leaves for limit, leaves in PROBE_LEAVES if rows < limit)
+    return replace(settings, max_leaves=leaves, **PROBE)  # type: ignore[arg-type]
 
 
 def _fall(folds: Fits, features: BoolArray, settings: Settings) -> float:
