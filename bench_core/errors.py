@@ -12,9 +12,6 @@ from unicodedata import category
 class BenchError(Exception):
     """Base of all errors that the command line shows as one line, with exit status 2."""
 
-    def _render_traceback_(self) -> list[str]:  # a notebook shows it as one line, too
-        return [f"{type(self).__name__}: {self}"]
-
 
 class InputError(BenchError):
     """Unusable input: the message names the file (and line), the error and the remedy."""

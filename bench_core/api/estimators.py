@@ -169,14 +169,17 @@ class _Budgeted(BaseEstimator):
             model = fit_in_process(learner, splits, metric, self._seed(), self.threads, kept)
             path = predict_split(model, splits.valid, splits.costs, classes, caps=self.caps_)
             found = score_split(path, splits.valid, splits.costs, [metric], "valid").rows
-            if limits:  # the path under the cap, or one point within it, enforced on each row
-                within = limit * (1 + ROUNDING)
-                rows = [row for row in found if CAP in row.point or row.cost_max <= within]
-                rows.sort(key=lambda row: CAP not in row.point)  # the path wins ties
-            else:
-                rows = found
+            within = limit * (1 + ROUNDING) if limits else np.inf
+            rows = [row for row in found if CAP in row.point or row.cost_max <= within]
             points += [(model, learner, row) for row in rows]
             bought += [path.bought[row.number] for row in rows]
+        if limits:  # a point alone only if no path under the cap is better than the constant
+            sign = 1 if metric.higher_is_better else -1
+            good = [sign * row.metrics[metric.name] for *_, row in points]
+            capped = [k for k, (*_, row) in enumerate(points) if CAP in row.point]
+            least = max(g for g, (*_, row) in zip(good, points, strict=True) if row.number == -1)
+            if max(good[k] for k in capped) > least:
+                points, bought = [points[k] for k in capped], [bought[k] for k in capped]
         cost = np.array([getattr(row, COLUMNS[self.budget_kind]) for _, _, row in points])
         mean, p95 = (
             np.array([getattr(row, c) for *_, row in points]) for c in ("total_cost", "cost_p95")
