@@ -190,8 +190,8 @@ def predict_split(
 
     points: Points = ()
     seconds = 0.0
-    crew = threads if model_of(model).concurrent else 1
-    for block, found, parts, bought_in, took in in_order(follow, blocks(examples.features), crew):
+    ahead = threads if model_of(model).concurrent else 1
+    for block, found, parts, bought_in, took in in_order(follow, blocks(examples.features), ahead):
         points = points or _distinct(found)
         if found != points:  # the path must be the same on every block
             raise ContractError(_other_points(points, found))

@@ -108,8 +108,8 @@ def _walk(
             begin = Walked.begin(rows.stop - i, count, layout.words)
             use(rows, walk(layout, all_at_once, X[rows], begin).scores[0])
 
-    with workers(max(1, threads)) as crew:
-        crew.run(piece, -(-len(X) // size), 1)
+    with workers(max(1, threads)) as pool:
+        pool.run(piece, -(-len(X) // size), 1)
 
 
 def needs_of(ensemble: Ensemble, prices: Prices) -> FloatArray:

@@ -194,8 +194,8 @@ class Subsets:
         """The gradient (K, n) with copies counted."""
         from bench_trees.threads import workers
 
-        with workers(1) as crew:
-            gradient, _ = self.loss.gradients(scores, labels_of(self.train), crew)
+        with workers(1) as pool:
+            gradient, _ = self.loss.gradients(scores, labels_of(self.train), pool)
         return np.asarray(gradient * self.train.weights)
 
     def _blocks(self) -> list[slice]:

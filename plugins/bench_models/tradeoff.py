@@ -69,8 +69,8 @@ def _curvature(loss: Loss, train: Examples) -> FloatArray:
 
     labels = labels_of(train)
     base = loss.base(labels)  # raises for unfit labels and queries
-    with workers(1) as crew:
-        _, hessian = loss.gradients(np.tile(base[:, None], len(train)), labels, crew)
+    with workers(1) as pool:
+        _, hessian = loss.gradients(np.tile(base[:, None], len(train)), labels, pool)
     assert hessian is not None
     return np.asarray(hessian[0], dtype=np.float64)
 

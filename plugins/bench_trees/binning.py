@@ -73,8 +73,8 @@ class Bins:
         def piece(start: int, stop: int) -> None:
             encode(X, padded, counts, start, stop, out)
 
-        with workers(threads) as crew:
-            crew.run(piece, len(X), _ROWS)
+        with workers(threads) as pool:
+            pool.run(piece, len(X), _ROWS)
         return out
 
     def state(self) -> dict[str, Any]:
@@ -107,8 +107,8 @@ def find_bins(
         for j, column in enumerate(strip, start):
             found[j] = _column_edges(column, multiplicity, max_bins)
 
-    with workers(threads) as crew:
-        crew.run(piece, X.shape[1], _STRIP)
+    with workers(threads) as pool:
+        pool.run(piece, X.shape[1], _STRIP)
     offset = np.cumsum([0, *map(len, found)], dtype=np.int64)
     return Bins(np.concatenate([np.empty(0, np.float32), *found]), offset)
 

@@ -77,9 +77,9 @@ def boost(
         raise ValueError("the ledger was made for another penalty or other rows")
     trees: list[GrownTree] = []
     diverged = False
-    with workers(threads) as crew:
+    with workers(threads) as pool:
         words = pack(frozen(codes, np.uint8)) if codes.dtype == np.uint8 else codes
-        grower = Grower(frozen(words, np.uint64), bins, settings, ledger, data.multiplicity, crew)
+        grower = Grower(frozen(words, np.uint64), bins, settings, ledger, data.multiplicity, pool)
         iterate, diverges = _iterations(grower, loss, data, base, start)
         done = 0
         for most, offered in offers or ((settings.trees, np.ones(bins.features, np.bool_)),):
@@ -163,7 +163,7 @@ class _Descent:
         return self.mean(self.start, self.data) * (1 + ROUNDING)
 
     def _slopes(self) -> Gradients:
-        return self.loss.gradients(self.scores, self.data, self.grower.crew)
+        return self.loss.gradients(self.scores, self.data, self.grower.pool)
 
     def _slope_from_start(self, gradient: Float64Array) -> float:
         """Directional derivative of the summed loss at the scores, from the start towards them."""

@@ -28,7 +28,6 @@ from bench_trees.arrays import BoolArray, Float64Array, Int64Array, UInt64Array,
 from bench_trees.binning import Bins
 from bench_trees.fixed_point import SUM_BITS, Residuals, bits_for, room, sum_bits
 from bench_trees.kernels import growth
-from bench_trees.kernels.crew import SIZE, TASK
 from bench_trees.kernels.few_rows import search
 from bench_trees.kernels.growth import (
     FOUND,
@@ -48,6 +47,7 @@ from bench_trees.kernels.histograms import SCRATCH
 from bench_trees.kernels.packed_codes import CODES_PER_WORD, codes_of
 from bench_trees.kernels.partition import MIDDLE, MOVE, NODE
 from bench_trees.kernels.splitting import Cuts, Owed, Rules, Sums, best_cuts
+from bench_trees.kernels.task_queue import SIZE, TASK
 from bench_trees.kernels.tree import (
     DIVERGED,
     DONE,
@@ -93,9 +93,9 @@ class Grower:
         settings: Settings,
         ledger: Ledger,
         multiplicity: Int64Array | None,
-        crew: Workers,
+        pool: Workers,
     ) -> None:
-        self.settings, self.crew = settings, crew
+        self.settings, self.pool = settings, pool
         self.copies = np.empty(0, np.int64) if multiplicity is None else multiplicity
         self.total = words.shape[1] if multiplicity is None else int(multiplicity.sum())
         self.account = Account(ledger, settings, self.copies)
@@ -140,7 +140,7 @@ class Grower:
     def _alone(self) -> "Grower":
         """Another grower for the same account, with its own buffers and one thread."""
         other = copy(self)
-        other.crew = Workers(1)
+        other.pool = Workers(1)
         other._make_buffers(self.rows.words, self.sums.count_bits)
         return other
 
@@ -196,7 +196,7 @@ class Grower:
         if not self.side_by_side(outputs):
             return _if_split(self._grow_outputs(newton, 0, outputs))
         trees: list[list[GrownTree]] = [[]] * outputs
-        while len(self.others) < self.crew.threads:
+        while len(self.others) < self.pool.threads:
             self.others.append(self._alone())
         free = self.others.copy()
 
@@ -205,9 +205,9 @@ class Grower:
             trees[start] = grower._grow_outputs(newton, start, stop)
             free.append(grower)
 
-        threads, large = self.crew.threads, self._cells() > WORTH
+        threads, large = self.pool.threads, self._cells() > WORTH
         shared = outputs - outputs % threads if large else outputs
-        self.crew.run(piece, shared, 1 if large else -(-outputs // threads))
+        self.pool.run(piece, shared, 1 if large else -(-outputs // threads))
         rest = self._grow_outputs(newton, shared, outputs)
         return _if_split([tree for some in trees for tree in some] + rest)
 
@@ -234,11 +234,11 @@ class Grower:
     def side_by_side(self, outputs: int) -> bool:
         """True if several threads each grow trees of one iteration: the trees are large enough, and
         no tree changes another's charges."""
-        if self.crew.threads == 1 or outputs * self._cells() < WORTH_TREES:
+        if self.pool.threads == 1 or outputs * self._cells() < WORTH_TREES:
             return False
         account = self.account
         independent = not (account.lazy or account.per_node or account.coupled_owed.any())
-        return outputs >= self.crew.threads and independent
+        return outputs >= self.pool.threads and independent
 
     def grow_on(self, residuals: Residuals, most: int = 1) -> list[GrownTree]:
         """Up to ``most`` trees, each fitted to the residuals of the previous ones; none if a root
@@ -289,16 +289,16 @@ class Grower:
         self._reserve_slots(2 + self.leaves // 2)  # as many as pairs, a level at a time
         s, n = self.settings, len(self.rows.order)
         leaves = n if s.max_leaves is None else s.max_leaves
-        extent = Extent(most, leaves, WORTH, PARTS * self.crew.threads, NOBODY, 0)
-        if self._cells() >= WORTH and self.crew.threads > 1:
-            extent = extent._replace(crew=np.zeros(SIZE + 8 * self.crew.threads, np.int64))
+        extent = Extent(most, leaves, WORTH, PARTS * self.pool.threads, NOBODY, 0)
+        if self._cells() >= WORTH and self.pool.threads > 1:
+            extent = extent._replace(queue=np.zeros(SIZE + 8 * self.pool.threads, np.int64))
         rules = self._rules()
         while True:
             shared = self.tree, self.rows, self.usable, self.sums, rules, self._owed()
             self.buffers = Buffers(*shared, self.carried, newton, self.out)
             with self._helped(extent):
                 while (asked := grow(self.buffers, extent, descent, self.scratch)) == SCORE:
-                    self._search(extent.crew)
+                    self._search(extent.queue)
             if asked == DONE:
                 break
             if asked == DIVERGED:
@@ -320,33 +320,33 @@ class Grower:
     @contextmanager
     def _helped(self, extent: Extent) -> Iterator[None]:
         """Let other threads help to grow trees."""
-        if len(extent.crew) == 0:
+        if len(extent.queue) == 0:
             yield
             return
-        shared, tree, crew = self.buffers, self.tree, extent.crew
-        crew[:] = 0
+        shared, tree, queue = self.buffers, self.tree, extent.queue
+        queue[:] = 0
 
         def help_out(me: int) -> None:
             # each thread has its own highest gains: no result depends on another thread
             cuts = tree.cuts._replace(reached=np.empty(len(tree.cuts.reached)))
             if self.usable.few_rows:
-                self._search(crew, me, cuts)
+                self._search(queue, me, cuts)
                 return
             own = shared._replace(tree=tree._replace(cuts=cuts))
             grow(own, extent._replace(me=me), OTHER, np.zeros(SCRATCH, np.int64))
 
-        with self.crew.beside(help_out):
+        with self.pool.beside(help_out):
             try:
                 yield
             finally:
-                crew[TASK] = -1
+                queue[TASK] = -1
 
-    def _search(self, crew: Int64Array, me: int = 0, cuts: Cuts | None = None) -> None:
+    def _search(self, queue: Int64Array, me: int = 0, cuts: Cuts | None = None) -> None:
         """Score the waiting leaves, which have few rows."""
         _, rows, usable, *how, _, _, _ = self.buffers
         tree = self.tree
         work = tree.work if me else tree.work[: tree.state[WAITING]]
-        search(rows, tree.nodes, work, usable.groups, *how, cuts or tree.cuts, crew, me)
+        search(rows, tree.nodes, work, usable.groups, *how, cuts or tree.cuts, queue, me)
         if me == 0:
             tree.state[WAITING] = tree.state[FOUND] = 0
 

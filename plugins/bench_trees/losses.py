@@ -56,7 +56,7 @@ class Loss(Protocol):
     def base(self, labels: Labels) -> Float64Array:
         """The best constant scores (K,). Raises ValueError for unfit labels."""
 
-    def gradients(self, scores: Float64Array, labels: Labels, crew: Workers) -> Gradients:
+    def gradients(self, scores: Float64Array, labels: Labels, pool: Workers) -> Gradients:
         """First and second derivatives at scores (K, n)."""
 
 
@@ -99,7 +99,7 @@ class Squared:
         """The mean of (y - f)^2 / 2."""
         return labels.mean((labels.y - scores[0]) ** 2) / 2
 
-    def gradients(self, scores: Float64Array, labels: Labels, crew: Workers) -> Gradients:
+    def gradients(self, scores: Float64Array, labels: Labels, pool: Workers) -> Gradients:
         """Gradient f - y, hessian 1."""
         return scores - labels.y, None
 
@@ -124,9 +124,9 @@ class Logistic:
         # as logaddexp(0, margin), which takes ten times as long
         return labels.mean(np.log(1 + np.exp(-np.abs(margin))) + np.maximum(margin, 0))
 
-    def gradients(self, scores: Float64Array, labels: Labels, crew: Workers) -> Gradients:
+    def gradients(self, scores: Float64Array, labels: Labels, pool: Workers) -> Gradients:
         """Gradient p - y, hessian p (1 - p)."""
-        return _of_classes(scores, labels, crew)
+        return _of_classes(scores, labels, pool)
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,9 +154,9 @@ class Softmax:
         own = scores[labels.y.astype(np.int64), np.arange(len(labels.y))]
         return labels.mean(np.log(np.exp(scores - top).sum(axis=0)) + top - own)
 
-    def gradients(self, scores: Float64Array, labels: Labels, crew: Workers) -> Gradients:
+    def gradients(self, scores: Float64Array, labels: Labels, pool: Workers) -> Gradients:
         """Gradient p - [y = k], hessian K / (K - 1) p (1 - p)."""
-        return _of_classes(scores, labels, crew)
+        return _of_classes(scores, labels, pool)
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +183,7 @@ class LambdaRank:
             raise ValueError("lambdarank needs grades 0..50")
         return np.zeros(1)
 
-    def gradients(self, scores: Float64Array, labels: Labels, crew: Workers) -> Gradients:
+    def gradients(self, scores: Float64Array, labels: Labels, pool: Workers) -> Gradients:
         """Lambdas and their derivatives."""
         if self not in labels.memory:
             labels.memory[self] = self._rank(labels)
@@ -197,9 +197,9 @@ class LambdaRank:
 
         # a few pieces for each thread, as queries of one length are adjacent; fewer than FEW_ROWS,
         # some 0.2 ms, are not worth a thread
-        pieces = max(1, min(4 * crew.threads, len(f) // FEW_ROWS))
+        pieces = max(1, min(4 * pool.threads, len(f) // FEW_ROWS))
         blocks = -(-len(ranking.lengths) // LANES)
-        crew.run(piece, len(ranking.lengths), max(1, -(-blocks // pieces)) * LANES)
+        pool.run(piece, len(ranking.lengths), max(1, -(-blocks // pieces)) * LANES)
         return gradient[None, :], hessian[None, :]
 
     def _rank(self, labels: Labels) -> Ranking:
@@ -241,7 +241,7 @@ def _rank_long(f: Float64Array, ranking: Ranking, start: int, stop: int) -> None
 
 
 def _of_classes(
-    scores: Float64Array, labels: Labels, crew: Workers
+    scores: Float64Array, labels: Labels, pool: Workers
 ) -> tuple[Float64Array, Float64Array]:
     """Gradients and hessians (K, n) at scores (K, n), on all threads."""
     gradient, hessian = np.empty(scores.shape), np.empty(scores.shape)
@@ -251,5 +251,5 @@ def _of_classes(
     def piece(start: int, stop: int) -> None:
         class_gradients(f, y, start, stop, *flat)
 
-    crew.run(piece, len(y), -(-PIECE // len(scores)))
+    pool.run(piece, len(y), -(-PIECE // len(scores)))
     return gradient, hessian

@@ -158,10 +158,10 @@ def all_prunings(forest):
 def solved(problem, *tradeoffs, passes=5000, threads=1):
     """The prunings at falling tradeoffs, or all of a path, to 1e-10 if passes suffice."""
     one = np.array(tradeoffs, dtype=np.float64)
-    with workers(threads) as crew:
+    with workers(threads) as pool:
         return search(
             problem,
-            crew,
+            pool,
             choice=(lambda *_: one) if tradeoffs else even_tradeoffs,
             tolerance=1e-10,
             passes=passes,

@@ -107,6 +107,22 @@ def test_names_that_a_library_might_have_made_up_are_names_where_the_data_has_th
     assert not warnings
 
 
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_a_cell_on_a_threshold_goes_where_lightgbm_sends_it(dtype):
+    rng = np.random.default_rng(3)
+    grid = np.arange(-700, 701) / 1000  # half of it is in training: thresholds are on the others
+    frame = pd.DataFrame({"x": grid, "y": ((grid > 0.1) ^ (rng.random(1401) < 0.3)).astype(int)})
+    frame["x"] = frame["x"].astype(dtype)
+    model = trained(frame[::2], num_leaves=31, min_data_in_leaf=3)
+    if dtype is np.float64:
+        frame.to_csv("data.csv", index=False)
+    else:  # every digit of the float32
+        frame.astype({"x": np.float64}).to_csv("data.csv", index=False)
+    scores, _, warnings = judged(model, data("data.csv"))
+    np.testing.assert_allclose(scores, raw(model, frame[["x"]]), atol=1e-9)
+    assert not warnings
+
+
 @pytest.mark.parametrize("library", ["lightgbm", "xgboost"])
 @pytest.mark.parametrize("base", [0, 1])
 def test_a_file_counted_from_one_is_one_to_the_library(library, base):

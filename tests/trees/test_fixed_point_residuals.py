@@ -32,8 +32,8 @@ class Recounted:
     def base(self, labels):
         return Squared().base(labels)
 
-    def gradients(self, scores, labels, crew):
-        return Squared().gradients(scores, labels, crew)
+    def gradients(self, scores, labels, pool):
+        return Squared().gradients(scores, labels, pool)
 
 
 def rows(rng, n, d=10):
@@ -94,8 +94,8 @@ def test_the_carried_histogram_is_that_of_a_fresh_count(seed, shape, repeated, p
     price = {"coupled": np.full(d, 0.4), "lazy": np.full(d, 0.01)} if priced else {}
     ledger = Ledger(Penalty.plain(d, **price), len(y), copies)
     settings = Settings(min_rows=1, **shape)
-    with workers(threads) as crew:
-        grower = Grower(words, bins, settings, ledger, copies, crew)
+    with workers(threads) as pool:
+        grower = Grower(words, bins, settings, ledger, copies, pool)
         residuals = Residuals(y, float(y.mean()), grower.copies, grower.total)
         rounding = 1e-12 * residuals.squares  # of a running sum, which may end below 0
         for tree in range(6):

@@ -95,8 +95,8 @@ def test_every_item_is_done_once(threads, items):
         for i in range(start, stop):
             done[i] += 1
 
-    with workers(threads) as crew:
-        crew.run(piece, items, 4)
+    with workers(threads) as pool:
+        pool.run(piece, items, 4)
     assert done == [1] * items
 
 
@@ -106,22 +106,22 @@ def test_pieces_run_at_the_same_time():
     def piece(start, stop):
         both.wait()
 
-    with workers(2) as crew:
-        crew.run(piece, 2, 1)
+    with workers(2) as pool:
+        pool.run(piece, 2, 1)
 
 
 def test_an_error_in_a_piece_reaches_the_caller():
     def piece(start, stop):
         raise KeyError(start)
 
-    with workers(2) as crew, pytest.raises(KeyError):
-        crew.run(piece, 8, 1)
+    with workers(2) as pool, pytest.raises(KeyError):
+        pool.run(piece, 8, 1)
 
 
 def test_no_thread_is_left_behind():
     before = threading.active_count()
-    with workers(3) as crew:
-        crew.run(lambda start, stop: None, 9, 1)
+    with workers(3) as pool:
+        pool.run(lambda start, stop: None, 9, 1)
     assert threading.active_count() == before
 
 

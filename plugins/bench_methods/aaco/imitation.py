@@ -102,8 +102,8 @@ class _Weighted:
         mass = np.bincount(labels.y.astype(np.int64), self.weight, minlength=self.outputs)
         return np.asarray(np.log(np.maximum(mass / mass.sum(), 1e-6)))
 
-    def gradients(self, scores: FloatArray, labels: Labels, crew: Workers) -> Gradients:
-        gradient, hessian = self.loss.gradients(scores, labels, crew)
+    def gradients(self, scores: FloatArray, labels: Labels, pool: Workers) -> Gradients:
+        gradient, hessian = self.loss.gradients(scores, labels, pool)
         assert hessian is not None
         return gradient * self.weight, hessian * self.weight
 

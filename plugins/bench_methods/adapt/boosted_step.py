@@ -55,7 +55,7 @@ class JointLoss:
         share = np.clip(np.array([ones, sent]), TINY, 1 - TINY)
         return np.asarray(np.log(share / (1 - share)), dtype=np.float64)
 
-    def gradients(self, scores: FloatArray, labels: Labels, crew: Workers) -> Gradients:
+    def gradients(self, scores: FloatArray, labels: Labels, pool: Workers) -> Gradients:
         """Minus the residuals above; hessian 1."""
         f1, g = scores
         by_f1 = (1 - self.q) * (sigmoid(f1) - labels.y)  # (1)

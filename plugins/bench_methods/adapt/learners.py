@@ -158,7 +158,6 @@ class AdaptLin(LinearAdapt):
 
     name: ClassVar[str] = "adapt-lin"
     distance: ClassVar[GateDistance] = KullbackLeibler()
-    tradeoffs: ClassVar[tuple[float, ...]] = (0.01, 0.1, 0.3)  # it only orders the features
 
     tradeoff: float = param(
         0.01, TRADEOFF + "; it orders the features", least=0, search=log(1e-3, 3)

@@ -96,10 +96,10 @@ class BudgetPrune(OnTrees):
         unit = LossPrices.of(prices, 1.0, made.loss.constant(made.trees))
         problem = build(made.trees, made.loss, valid, prices, unit, context.threads)
         tradeoff = self.tradeoff
-        with workers(context.threads) as crew:
+        with workers(context.threads) as pool:
             found = search(
                 problem,
-                crew,
+                pool,
                 choice=even_tradeoffs if tradeoff is None else lambda *_: np.array([tradeoff]),
                 tolerance=self.tolerance,
                 passes=self.iterations,

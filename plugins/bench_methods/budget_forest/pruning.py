@@ -102,7 +102,7 @@ class PruningProblem:
         return self.leaf, self.weight, self.price, self.first, self.sensor, self.node
 
     def outcomes(
-        self, critical: FloatArray, tradeoffs: FloatArray, crew: Workers
+        self, critical: FloatArray, tradeoffs: FloatArray, pool: Workers
     ) -> tuple[FloatArray, FloatArray]:
         """Rows lost and cost (K,) if nodes with ``critical`` (D,) above each of the falling
         ``tradeoffs`` (K,) are kept; reads the rows once."""
@@ -115,12 +115,12 @@ class PruningProblem:
         def pay(piece: int, start: int, stop: int) -> None:
             first_bought(purchases, entry, start, stop, parts[piece])
 
-        self.in_pieces(pay, crew)
+        self.in_pieces(pay, pool)
         paid = parts.sum(axis=0) + np.bincount(rank, self.evaluation, count)
         saved: FloatArray = np.bincount(rank, self.gain, count).astype(np.float64)
         return self.base - np.cumsum(saved[:-1]), np.asarray(np.cumsum(paid[:-1]))
 
-    def in_pieces(self, work: Callable[[int, int, int], None], crew: Workers) -> None:
+    def in_pieces(self, work: Callable[[int, int, int], None], pool: Workers) -> None:
         """Call ``work(k, start, stop)`` for each of ``PIECES`` pieces of the rows."""
         n = len(self.weight)
 
@@ -128,7 +128,7 @@ class PruningProblem:
             for k in range(first, last):
                 work(k, k * n // PIECES, (k + 1) * n // PIECES)
 
-        crew.run(some, PIECES, 1)
+        pool.run(some, PIECES, 1)
 
 
 def first_points(critical: FloatArray, tradeoffs: FloatArray) -> Int32Array:
@@ -207,7 +207,7 @@ class PruningSearch:
 
 def search(
     problem: PruningProblem,
-    crew: Workers,
+    pool: Workers,
     *,
     choice: Choice,
     tolerance: float,
@@ -217,12 +217,12 @@ def search(
     """Repeat until the gap at the ``choice`` is at most ``tolerance``, ``passes`` times at most."""
     logarithm = np.zeros(problem.nodes)
     for done in range(1, passes + 1):
-        shares = cost_shares(problem, logarithm, crew)
+        shares = cost_shares(problem, logarithm, pool)
         critical = critical_tradeoffs(problem, shares)
         logarithm += np.log2(np.maximum(critical, 1 / MOST))  # part_u <- part_u x_u
         if done % CHECK_EVERY and done < passes:
             continue
-        critical, corners, lost, paid = best_of_levels(problem, critical, crew)
+        critical, corners, lost, paid = best_of_levels(problem, critical, pool)
         at = choice(corners, lost, paid)
         place = np.searchsorted(-corners[:-1], -at)  # as many corners are above each
         objective = lost[place] + at * paid[place]
@@ -235,7 +235,7 @@ def search(
 
 
 def best_of_levels(
-    problem: PruningProblem, critical: FloatArray, crew: Workers
+    problem: PruningProblem, critical: FloatArray, pool: Workers
 ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
     """Critical tradeoffs (D,) for the level sets of ``critical`` (D,); the distinct ones (K,),
     falling; and loss and cost (K,) there.
@@ -246,7 +246,7 @@ def best_of_levels(
     from bench_methods.budget_forest.kernels import tree_isotonic
 
     levels, level = np.unique(-critical, return_inverse=True)
-    lost, paid = problem.outcomes(critical, np.append(-levels[1:], -np.inf), crew)
+    lost, paid = problem.outcomes(critical, np.append(-levels[1:], -np.inf), pool)
     # an isotonic fit gives the slopes of the convex hull
     more = np.maximum(np.diff(paid, prepend=0.0), LEAST_SHARE)
     slope, chain = np.empty(len(levels)), np.arange(-1, len(levels) - 1, dtype=np.int32)
@@ -258,7 +258,7 @@ def best_of_levels(
     return slope[level], corners, lost, paid
 
 
-def cost_shares(problem: PruningProblem, logarithm: FloatArray, crew: Workers) -> FloatArray:
+def cost_shares(problem: PruningProblem, logarithm: FloatArray, pool: Workers) -> FloatArray:
     """Cost of each node (D,) if the price of a cell is divided in proportion to
     2 ** ``logarithm`` (D,)."""
     from bench_methods.budget_forest.kernels import split_cost
@@ -272,7 +272,7 @@ def cost_shares(problem: PruningProblem, logarithm: FloatArray, crew: Workers) -
     def split(piece: int, start: int, stop: int) -> None:
         split_cost(p.purchases, entries, start, stop, paid[piece])
 
-    p.in_pieces(split, crew)
+    p.in_pieces(split, pool)
     return np.asarray(paid.sum(axis=0))
 
 

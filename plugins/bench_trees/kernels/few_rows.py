@@ -12,7 +12,6 @@ import numpy as np
 
 from bench_trees.arrays import Int64Array, UInt32Array, UInt64Array
 from bench_trees.kernels.compiling import calling, inner
-from bench_trees.kernels.crew import LENGTH, _end_part, _hand_out, _take_part
 from bench_trees.kernels.growth import (
     BEGIN,
     END,
@@ -34,6 +33,7 @@ from bench_trees.kernels.splitting import (
     _terms,
     best_cuts,
 )
+from bench_trees.kernels.task_queue import LENGTH, _end_part, _hand_out, _take_part
 
 LANES = 8  # features of a word
 
@@ -48,14 +48,14 @@ def search(
     rules: Rules,
     owed: Owed,
     cuts: Cuts,
-    crew: Int64Array,
+    queue: Int64Array,
     me: int,
 ) -> None:
     """Like ``best_cuts``, for all features in the words ``groups``, from the rows of the nodes,
     which become ``SCORED``.
 
     Histograms of features that may be split are in the nodes' slots afterwards. Threads of the
-    ``crew`` except the first receive all of ``pairs``, use the current ones, and help until they
+    ``queue`` except the first receive all of ``pairs``, use the current ones, and help until they
     are stopped.
     """
     channels, gain = sums.hist.shape[1], cuts.gain
@@ -68,9 +68,9 @@ def search(
     one[0, 3] = one[0, 6] = -1
     lanes = np.zeros(LANES, np.int64)
     mask = (np.int64(1) << sums.count_bits) - 1
-    alone = len(crew) == 0
+    alone = len(queue) == 0
     if me == 0 and not alone:
-        _hand_out(crew, 0, len(groups), len(pairs))
+        _hand_out(queue, 0, len(groups), len(pairs))
     own, part, new = pairs, -1, True
     while True:
         if alone:
@@ -79,10 +79,10 @@ def search(
             if part == len(groups):
                 break
         else:
-            _, part, new = _take_part(crew, me)
+            _, part, new = _take_part(queue, me)
             if part < 0:
                 break
-            own = pairs[: crew[LENGTH]]
+            own = pairs[: queue[LENGTH]]
         if new:
             for i in range(len(own)):
                 for column in range(5, 7):
@@ -136,7 +136,7 @@ def search(
                 for b in range(LANES * bins):
                     counted[channel, b] = 0
         if not alone:
-            _end_part(crew)
+            _end_part(queue)
     if me == 0:
         for i in range(len(pairs)):
             for column in range(5, 7):

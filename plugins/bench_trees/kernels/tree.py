@@ -4,7 +4,7 @@
 room. Under squared loss the rows' gradients are then updated, under other losses the scores are,
 and the next tree begins.
 
-Other threads help (``crew``): they are in ``grow`` too.
+Other threads help (``queue``): they are in ``grow`` too.
 """
 
 from typing import Any, NamedTuple
@@ -14,7 +14,6 @@ from numba import njit
 
 from bench_trees.arrays import Float64Array, Int64Array
 from bench_trees.kernels.compiling import calling, inner, inner_borrowing
-from bench_trees.kernels.crew import PARTS, _end_part, _hand_out, _take_part
 from bench_trees.kernels.gradients import (
     NEAR,
     _add_steps,
@@ -57,6 +56,7 @@ from bench_trees.kernels.histograms import _accumulate, _add_counts
 from bench_trees.kernels.packed_codes import CODES_PER_WORD
 from bench_trees.kernels.partition import COLUMN, SCORABLE, _gather, _partition
 from bench_trees.kernels.splitting import Owed, Rules, Sums, best_cuts
+from bench_trees.kernels.task_queue import PARTS, _end_part, _hand_out, _take_part
 
 DONE, DIVERGED, PAY, OPEN, SCORE, ROOM = range(6)  # actions required outside
 KNOWN, COUNTED, MOVED = range(3)  # of ``Carried.state``
@@ -118,7 +118,7 @@ class Extent(NamedTuple):
     leaves: int  # of each tree
     cells: int  # counted for a level on one thread; more are worth several
     parts: int  # of a task
-    crew: Int64Array
+    queue: Int64Array
     me: int  # number of the thread: 0 grows trees, others help
 
 
@@ -136,7 +136,7 @@ def grow(buffers: Buffers, extent: Extent, descent: Descent, scratch: Int64Array
     ``accumulate``.
     """
     if extent.me > 0:
-        _do(buffers, extent.crew, extent.me, SCORING, extent.parts, scratch)
+        _do(buffers, extent.queue, extent.me, SCORING, extent.parts, scratch)
         return DONE
     # parts are passed on: each mention of all buffers takes a tenth of a second to compile
     tree, rows, usable, sums, rules, owed, carried, newton, out = buffers
@@ -158,7 +158,7 @@ def grow(buffers: Buffers, extent: Extent, descent: Descent, scratch: Int64Array
                 if len(usable.groups) > 0:
                     large = _cells(tree, carried) * len(usable.features) > extent.cells
                     parts = min(extent.parts, len(usable.groups)) if large else 1
-                    _do(buffers, extent.crew, extent.me, SCORING, parts, scratch)
+                    _do(buffers, extent.queue, extent.me, SCORING, parts, scratch)
                 for i in range(state[WAITING]):
                     for column in range(5, 7):
                         if work[i, column] >= 0:
@@ -174,8 +174,8 @@ def grow(buffers: Buffers, extent: Extent, descent: Descent, scratch: Int64Array
             if charged and state[PAID] == 0:
                 return PAY
             state[PAID] = 0
-            crew = extent.crew[: len(extent.crew) if len(rows.order) > NEAR else 0]
-            _do(buffers, crew, extent.me, DIVIDING, found, scratch)
+            queue = extent.queue[: len(extent.queue) if len(rows.order) > NEAR else 0]
+            _do(buffers, queue, extent.me, DIVIDING, found, scratch)
             _add_children(tree, sums, rules)
             if len(owed.lazy) > 0:
                 return OPEN
@@ -205,13 +205,13 @@ def grow(buffers: Buffers, extent: Extent, descent: Descent, scratch: Int64Array
 
 @inner_borrowing
 def _do(
-    buffers: Buffers, crew: Int64Array, me: int, kind: int, parts: int, scratch: Int64Array
+    buffers: Buffers, queue: Int64Array, me: int, kind: int, parts: int, scratch: Int64Array
 ) -> None:
     """Do all parts of a task, together with the helpers; threads except 0 help with any task."""
     tree, rows = buffers.tree, buffers.rows
-    alone = len(crew) == 0 or (me == 0 and parts == 1)
+    alone = len(queue) == 0 or (me == 0 and parts == 1)
     if me == 0 and not alone:
-        _hand_out(crew, kind, parts, 0)
+        _hand_out(queue, kind, parts, 0)
     part, new = -1, True
     while True:
         if alone:
@@ -219,10 +219,10 @@ def _do(
             if part == parts:
                 break
         else:
-            kind, part, new = _take_part(crew, me)
+            kind, part, new = _take_part(queue, me)
             if part < 0:
                 break
-            parts = crew[PARTS]
+            parts = queue[PARTS]
         if kind == SCORING:
             work = tree.work[: tree.state[WAITING]]
             if new:
@@ -238,7 +238,7 @@ def _do(
             if move[SCORABLE]:
                 _gather(move, rows.order, rows.values, rows.in_order)
         if not alone:
-            _end_part(crew)
+            _end_part(queue)
 
 
 @inner_borrowing

@@ -1,7 +1,7 @@
 """Parts of a task, taken by several threads that are inside compiled code.
 
 One thread hands out tasks; the others wait in a loop, since a sleeping thread takes longer to wake
-up than most tasks. No thread waits for one that has taken no part. ``crew``, of int64, is (0,) for
+up than most tasks. No thread waits for one that has taken no part. ``queue``, of int64, is (0,) for
 one thread, else (SIZE + 8 threads,)::
 
     TASK    kind of task, and the number of its parts not taken; negative: there is no other
@@ -20,37 +20,37 @@ TASK, READY, PARTS, LENGTH, ROUND, SIZE = range(0, 48, 8)  # each in its own cac
 
 
 @inner
-def _hand_out(crew: Int64Array, kind: int, parts: int, length: int) -> None:
+def _hand_out(queue: Int64Array, kind: int, parts: int, length: int) -> None:
     """Begin a task after the last one is done."""
-    crew[READY], crew[PARTS], crew[LENGTH] = 0, parts, length
-    crew[ROUND] += 1
-    swap(crew, TASK, crew[TASK], (kind << 32) + parts)
+    queue[READY], queue[PARTS], queue[LENGTH] = 0, parts, length
+    queue[ROUND] += 1
+    swap(queue, TASK, queue[TASK], (kind << 32) + parts)
 
 
 @inner
-def _take_part(crew: Int64Array, me: int) -> tuple[int, int, bool]:
+def _take_part(queue: Int64Array, me: int) -> tuple[int, int, bool]:
     """The kind and number of a free part, and True if it is this thread's first of its task. The
     number is negative if there are no more: for thread 0 once all parts are done, for others once
     there will be no other task."""
     while True:
-        task = swap(crew, TASK, 0, 0)
+        task = swap(queue, TASK, 0, 0)
         left = task & 0xFFFFFFFF
         if task < 0:
             return 0, -1, False
         if left > 0:
-            if swap(crew, TASK, task, task - 1) == task:
-                new = crew[SIZE + 8 * me] != crew[ROUND]
-                crew[SIZE + 8 * me] = crew[ROUND]
+            if swap(queue, TASK, task, task - 1) == task:
+                new = queue[SIZE + 8 * me] != queue[ROUND]
+                queue[SIZE + 8 * me] = queue[ROUND]
                 return task >> 32, left - 1, new
-        elif me == 0 and swap(crew, READY, 0, 0) == crew[PARTS]:
+        elif me == 0 and swap(queue, READY, 0, 0) == queue[PARTS]:
             return 0, -1, False
         else:
             give_way()
 
 
 @inner
-def _end_part(crew: Int64Array) -> None:
+def _end_part(queue: Int64Array) -> None:
     """Mark a taken part as done."""
-    ready = crew[READY]
-    while swap(crew, READY, ready, ready + 1) != ready:
-        ready = crew[READY]
+    ready = queue[READY]
+    while swap(queue, READY, ready, ready + 1) != ready:
+        ready = queue[READY]
