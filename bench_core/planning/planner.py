@@ -181,6 +181,8 @@ class _Planner:
         if not 0 <= fold < about.folds:
             has = f"folds 0 to {about.folds - 1}" if about.folds > 1 else "only fold 0"
             remedies = f"choose by {option('folds')}"
+            if "seed" in about.depends_on:
+                remedies += f", or draw new splits by {option('seeds')}"
             raise UsageError(f"data set {label} has {has}, not {fold}: {remedies}")
         say = partial(self.say, label)
         source = DataFolder(source.folder, say, remedy(chosen.dataset))
