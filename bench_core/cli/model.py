@@ -140,6 +140,11 @@ def export_command(
             )
     write = {"folder": write_folder, "c": write_c, "lightgbm": write_lightgbm}[written]
     write(output, folder)
+    if written == "lightgbm" and (texts := [own.name for own in folder.encodings if own.texts]):
+        lines.append(
+            f"model.txt reads encoded text ({', '.join(texts)}): features of 0 and 1, or a text's "
+            "place from 0 in 'texts' in model.json, which --format folder writes"
+        )
     lines.append(f"wrote {output}, {limit_words(limit, judge.name, info.reference)}")
     console().out("\n".join([*lines, *summary(Predictor(folder))]), highlight=False)
 
