@@ -46,7 +46,7 @@ from bench_core.results.budgets import as_caps
 from bench_core.results.records import FitSpec, TrialSpec
 from bench_core.results.store import Store
 from bench_core.results.store_files import check_store, states_folder, store_path
-from bench_core.splits import SPLITS, Splits
+from bench_core.splits import SPLITS, Splits, merged
 
 
 def make_plan(
@@ -363,6 +363,7 @@ class _Planner:
         name = request.profile or PROFILES[0]
         slug, part = (re.sub(r"[^\w+.-]", "_", word)[:40] for word in (about, name))
         decides = [about, self.uses[0].size, self.reference, list(metrics), sorted(trials)]
+        notes = merged(self.notes)
         plan = Plan(
             run=f"{slug}-{part}-{digest(decides)[:8]}",
             suite=suite.name,
@@ -378,7 +379,7 @@ class _Planner:
             fits=tuple(fits.values()),
             trials=tuple(trials.values()),
             costs=self.costs,
-            notes=tuple(self.notes),
+            notes=notes,
             warnings=tuple(self.warnings),
             finished=done & trials.keys(),
             finished_fits=usable_fits(fits.values(), fitted, self.states),
@@ -387,7 +388,7 @@ class _Planner:
             skipped=tuple(self.skipped.items()),
             executor=request.executor,
         )
-        for line in self.notes:
+        for line in notes:
             self.notify(line, False)
         recorded = store.durations() if store else []
         workers, threads = cores_for(request, len(trials_left(plan)))
