@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
@@ -148,3 +149,15 @@ def task_of_labels(labels: NDArray[Any]) -> tuple[Task, str]:
     if len(values) <= MOST_CLASSES and bool(np.all(values == np.round(values))):
         return Task.MULTICLASS, f"there are {len(values)} different whole labels"
     return Task.REGRESSION, "labels are numbers"
+
+
+def merged(notes: Iterable[str]) -> tuple[str, ...]:
+    """Return each note once; those of several splits that differ by ``about N%`` as one."""
+    found: dict[str, list[int]] = {}
+    for note in notes:
+        share = re.search(r"about (\d+)%", note)
+        line = note.replace(share[0], "about %", 1) if share else note
+        found.setdefault(line, []).extend([int(share[1])] if share else [])
+    spans = {line: f"about {min(own)}% to {max(own)}%" for line, own in found.items() if own}
+    spans |= {line: f"about {own[0]}%" for line, own in found.items() if len({*own}) == 1}
+    return tuple(line.replace("about %", spans.get(line, ""), 1) for line in found)

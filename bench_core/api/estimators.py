@@ -3,7 +3,7 @@
 ``fit`` trains the learner at each of its settings on a part of the rows. On the other rows, the
 validation part, it chooses the setting and operating point with the best quality within the budget.
 ``predict`` uses that point; ``row_costs`` returns the cost of each row. A cap is enforced for every
-row (``execution.caps``): a row follows the path as long as the cap allows.
+row (``execution.caps``): a row follows the path as long as the cap allows, or stays at one point.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ from bench_core.datasets.splitting import cut, cut_by_class
 from bench_core.datasets.user_arrays import data_frame, grouped_rows
 from bench_core.datasets.user_data import LARGEST_GRADE, frame_encodings
 from bench_core.encoding import ColumnEncoding, plain_encodings
-from bench_core.errors import BenchError, spelt
-from bench_core.execution.caps import Caps
+from bench_core.errors import BenchError, InputError, spelt
+from bench_core.execution.caps import ROUNDING, Caps
 from bench_core.execution.fitting import fit_in_process
 from bench_core.execution.predict import blocks, predict_split
 from bench_core.execution.trial import score_split, sensors_of
@@ -104,8 +104,16 @@ class _Budgeted(BaseEstimator):
             registry = load_registry()
             if self.costs is not None:
                 splits = by_transformer(splits, priced_names(self.costs))
-                costs = costs_of(self.costs, splits.columns)
-                splits = with_costs(splits, costs, registry.cost_models)
+                try:
+                    costs = costs_of(self.costs, splits.columns)
+                    splits = with_costs(splits, costs, registry.cost_models)
+                except InputError as error:
+                    if not priced_names(self.costs) or hasattr(self, "feature_names_in_"):
+                        raise
+                    hint = (
+                        "X has no names; in a pipeline, set_output(transform='pandas') gives them"
+                    )
+                    raise InputError(f"{error}; {hint}") from error
             metric = parse_metric(self.metric, registry.metrics) if self.metric else None
             learners = self._learners(registry, task)
         self.cost_model_, self.task_ = splits.costs, task
@@ -161,9 +169,17 @@ class _Budgeted(BaseEstimator):
             model = fit_in_process(learner, splits, metric, self._seed(), self.threads, kept)
             path = predict_split(model, splits.valid, splits.costs, classes, caps=self.caps_)
             found = score_split(path, splits.valid, splits.costs, [metric], "valid").rows
-            rows = [row for row in found if (CAP in row.point) == bool(limits)]
+            within = limit * (1 + ROUNDING) if limits else np.inf
+            rows = [row for row in found if CAP in row.point or row.cost_max <= within]
             points += [(model, learner, row) for row in rows]
             bought += [path.bought[row.number] for row in rows]
+        if limits:  # a point alone only if no path under the cap is better than the constant
+            sign = 1 if metric.higher_is_better else -1
+            good = [sign * row.metrics[metric.name] for *_, row in points]
+            capped = [k for k, (*_, row) in enumerate(points) if CAP in row.point]
+            least = max(g for g, (*_, row) in zip(good, points, strict=True) if row.number == -1)
+            if max(good[k] for k in capped) > least:
+                points, bought = [points[k] for k in capped], [bought[k] for k in capped]
         cost = np.array([getattr(row, COLUMNS[self.budget_kind]) for _, _, row in points])
         mean, p95 = (
             np.array([getattr(row, c) for *_, row in points]) for c in ("total_cost", "cost_p95")
@@ -174,7 +190,8 @@ class _Budgeted(BaseEstimator):
         if chosen.point[0] < 0:
             raise ValueError(f"{metric.name} is not defined on the validation part")
         self.model_, self.learner_, row = points[chosen.point[0]]
-        self.metric_, self.position_, self.point_ = metric, row.number, dict(row.point)
+        self.metric_, self.position_ = metric, row.number
+        self.point_ = dict(row.point) | ({CAP: limit} if limits else {})
         self.cost_, self.quality_ = (float(taken(x[None], chosen)[0]) for x in (cost, quality))
         model, _, other = points[chosen.cheaper[0]]
         self.part_, self.seed_ = float(chosen.part[0]), self._seed()
@@ -213,10 +230,13 @@ class _Budgeted(BaseEstimator):
     ) -> tuple[FloatArray, FloatArray]:
         """Return scores and costs of all rows at a point of a model's path."""
         whole, classes, parts = model, len(getattr(self, "classes_", ())), []
-        if not self.caps_.limits:  # the path ends where it was chosen
-            last = max(position, 0) + 1
+        first, last = 0, max(position, 0) + 1  # the path ends where it was chosen
+        alone = CAP in self.point_ and len(self.point_) > 1 and position >= 0
+        if alone:  # the answer under the cap follows the point
+            first, position = position, 1
+        if alone or not self.caps_.limits:
             whole = SimpleNamespace(
-                predict_path=lambda rows: islice(model.predict_path(rows), last)
+                predict_path=lambda rows: islice(model.predict_path(rows), first, last)
             )
         for _, rows in blocks(Features(X, groups)):
             unlabelled = Examples(rows.X, np.zeros(len(rows)), rows.queries)
@@ -283,7 +303,8 @@ class _Budgeted(BaseEstimator):
 
     def _text_encodings(self, X: Any) -> tuple[ColumnEncoding, ...]:
         """Return the encodings of a frame's columns, () if all are numbers."""
-        if columns_by_name(X) is None or not _has_text(X):
+        frame = columns_by_name(X)
+        if frame is None or not _has_text(frame):
             return ()
         table = DataTable(Path("X"), X, lambda row: f"X, row {row}")
         with _as_value_errors():

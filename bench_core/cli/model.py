@@ -72,6 +72,12 @@ _folder = click.argument("folder", type=click.Path(path_type=Path, file_okay=Fal
     show_default=True,
     help="folder: for Python; c: bench_model.h and .c (C99); lightgbm: model.txt without prices.",
 )
+@click.option(
+    "--single-point",
+    "single",
+    is_flag=True,
+    help="Write the nearest single point within the limit, not a mixture of two.",
+)
 @options.store_option
 @options.plugins_option
 @options.debug_option
@@ -81,6 +87,7 @@ def export_command(
     metric: str,
     output: Path,
     written: str,
+    single: bool,
     store: Path,
     plugins: tuple[str, ...],
     limit: Limit | None,
@@ -89,7 +96,7 @@ def export_command(
     """Export a model of RUN, chosen on validation, into a folder.
 
     By default it is the cheapest that keeps 99% of the reference's quality. A mixture of two points
-    needs a folder: the other formats hold the nearest single point within the limit.
+    needs a folder: the other formats hold the nearest single point, as --single-point does.
     """
     from bench_core.leaderboard.assembly import primary_metric, usual_limit
     from bench_core.leaderboard.reports import finished
@@ -118,19 +125,26 @@ def export_command(
     of_run = Store(store), info, frame, judge
     with options.noted_after(3.0, "still exporting: the first export on a machine compiles code"):
         folder = export(*of_run, wish, registry.metrics)
-        if folder.cheaper is not None and written != "folder":
+        if folder.cheaper is not None and (single or written != "folder"):
             mixed, wish = folder.about["valid"], replace(wish, mixes=False)
             folder = export(*of_run, wish, registry.metrics)
             one, two = (
                 f"{quality(valid['quality'])} at {cost(valid['cost'])}"
                 for valid in (folder.about["valid"], mixed)
             )
+            held = "the folder" if written == "folder" else f"--format {written}"
+            hint = "" if single else "; --single-point writes it for Python"
             lines.append(
-                f"--format {written} holds one point, not a mixture of two: {judge.name} {one} on "
-                f"validation instead of {two}"
+                f"{held} holds one point, not a mixture of two: {judge.name} {one} on validation "
+                f"instead of {two}{hint}"
             )
     write = {"folder": write_folder, "c": write_c, "lightgbm": write_lightgbm}[written]
     write(output, folder)
+    if written == "lightgbm" and (texts := [own.name for own in folder.encodings if own.texts]):
+        lines.append(
+            f"model.txt reads encoded text ({', '.join(texts)}): features of 0 and 1, or a text's "
+            "place from 0 in 'texts' in model.json, which --format folder writes"
+        )
     lines.append(f"wrote {output}, {limit_words(limit, judge.name, info.reference)}")
     console().out("\n".join([*lines, *summary(Predictor(folder))]), highlight=False)
 

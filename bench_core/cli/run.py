@@ -242,7 +242,7 @@ def report_command(
 
     Operating points are chosen on validation; figures are from test. Costs are means per row, in
     the unit of the data set's prices. --columns takes the titles of 'bench report | cat'; 'quality'
-    is the metric. p is two-sided, by a paired bootstrap, adjusted by Holm's method. FILE's suffix
+    is the metric. p is two-sided, tested as in 'bench compare', adjusted by Holm. FILE's suffix
     sets the format; plugins may add formats.
     """
     from bench_core.leaderboard.reports import finished, paragraph, report_for, write_report

@@ -228,7 +228,8 @@ def check_poor_features(learner: Any, splits: Splits) -> None:
 def check_one_class(learner: Any, splits: Splits) -> None:
     """Training labels of one class are handled: some folds lack rare classes.
 
-    Remedy: return a column of scores for every class of ``context.classes``, also without rows.
+    Remedy: fit a constant. Multi-class scores have a column for every class of
+    ``context.classes``, also for one without rows; those of two classes are (n,).
     """
     _copes(learner, splits, lambda part: replace(part, y=sealed(np.zeros(len(part)))), ["train"])
 

@@ -82,7 +82,7 @@ def shortened(text: str, most: int = LONGEST_TEXT) -> str:
 def _in_plugin(frame: FrameSummary, module: str) -> bool:
     """True for shipped plugins, registered modules and modules outside installed libraries."""
     package = module.partition(".")[0]
-    if package == "bench_core" or frame.filename.startswith("<"):
+    if package == "bench_core" or not Path(frame.filename).is_absolute():  # as in Cython, "<"
         return False
     library = frame.filename.startswith(sysconfig.get_path("stdlib"))
     return not (library or "site-packages" in frame.filename) or package in plugin_packages()

@@ -37,7 +37,7 @@ from bench_core.results.budgets import (
 from bench_core.results.marks import Ends, repeated_paths, search_marks
 from bench_core.results.operating_points import Criterion, criterion
 from bench_core.results.records import AUDITS
-from bench_core.splits import SPLITS
+from bench_core.splits import SPLITS, merged
 from bench_core.terminal.wording import count, settings
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ def _board(info: RunInfo, name: str, every: pd.DataFrame, trials: pd.DataFrame) 
     uses = uses_of(info, name)
     use: Mapping[str, Any] = uses[0] if uses else {}
     metric = primary_metric(info, name)
-    given = dict.fromkeys(str(note) for u in uses for note in u.get("notes", ()))
+    given = merged(str(note) for u in uses for note in u.get("notes", ()))
     notes = (*given, *one_split_for_all(uses))
     frame = selection.of_dataset(every, name, metric.name)  # one at a time in memory
     if places := selection.undefined(frame, metric.name):

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from bench_core.errors import one_line
 from bench_core.leaderboard.board import SHARE, Board, Row, Standings
-from bench_core.leaderboard.ranks import over_datasets
+from bench_core.leaderboard.ranks import over_datasets, ranked_by
 from bench_core.protocols import DIVERGED
 from bench_core.results.budgets import CAP
 from bench_core.statistics import CONFIDENCE
@@ -71,7 +71,7 @@ def overall_conclusion(boards: Sequence[Board]) -> tuple[str, ...]:
     low, high = top.interval
     sentences = [
         f"{_named(top.learner, roles[top.learner])} is first on {sum(leads[top.learner])} of "
-        f"{len(names)} data sets, by mean quality over all budgets.",
+        f"{len(names)} data sets, by {ranked_by(boards)}.",
         f"Its mean rank among {len(ranked)} learners is {top.mean:.2f} ({CONFIDENCE} by Nemenyi's "
         f"test: {low:.2f} to {high:.2f}).",
         *(_ties(others) if others else ["No other learner ties."]),

@@ -58,6 +58,18 @@ def over_datasets(boards: Sequence[Board]) -> tuple[tuple[str, ...], tuple[Ranke
     return tuple(board.dataset for board in boards), tuple(rows)
 
 
+def ranked_by(boards: Sequence[Board]) -> str:
+    """Return what ``over_datasets`` ranks by, in words."""
+    names = {one.learner for one in over_datasets(boards)[1]}
+    known = [
+        not any(math.isnan(row.area.value) for row in board.rows if row.learner in names)
+        for board in boards
+    ]
+    if all(known):
+        return "mean quality over all budgets"
+    return "mean quality over all budgets, or best quality" if any(known) else "best quality"
+
+
 def least_difference(datasets: int, learners: int, share: float = LEVEL) -> float:
     """Return the critical difference of mean ranks (Nemenyi 1963; Demsar 2006)."""
     q = normal_range(share, learners) / math.sqrt(2)

@@ -18,7 +18,7 @@ from bench_core.results.store import Store
 from bench_core.splits import SPLITS
 from bench_core.statistics import CONFIDENCE
 from bench_core.terminal.tables import check_output
-from bench_core.terminal.wording import count
+from bench_core.terminal.wording import count, listed
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -139,6 +139,12 @@ def _sentences(info: RunInfo, frame: pd.DataFrame) -> Iterator[str]:
         f"Learners were trained with {_numbers('seed', seeds)} on {_numbers('fold', folds)}, "
         f"{count(len(folds) * len(seeds), 'repeat')} in all."
     )
+    rows: dict[tuple[str, int | None], set[str | None]] = {}
+    for use in info.datasets:
+        rows.setdefault((use["name"], use.get("fold")), set()).add(use.get("fingerprint"))
+    drawn = dict.fromkeys(name for (name, _), splits in rows.items() if len(splits) > 1)
+    if drawn:
+        yield f"Each seed draws its own splits of {listed([*drawn])}."
     yield f"Configurations tried of each learner: {_configurations(frame)}."
     if info.request.get("configs"):
         yield (

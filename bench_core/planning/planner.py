@@ -46,7 +46,7 @@ from bench_core.results.budgets import as_caps
 from bench_core.results.records import FitSpec, TrialSpec
 from bench_core.results.store import Store
 from bench_core.results.store_files import check_store, states_folder, store_path
-from bench_core.splits import SPLITS, Splits
+from bench_core.splits import SPLITS, Splits, merged
 
 
 def make_plan(
@@ -181,6 +181,8 @@ class _Planner:
         if not 0 <= fold < about.folds:
             has = f"folds 0 to {about.folds - 1}" if about.folds > 1 else "only fold 0"
             remedies = f"choose by {option('folds')}"
+            if "seed" in about.depends_on:
+                remedies += f", or draw new splits by {option('seeds')}"
             raise UsageError(f"data set {label} has {has}, not {fold}: {remedies}")
         say = partial(self.say, label)
         source = DataFolder(source.folder, say, remedy(chosen.dataset))
@@ -361,6 +363,7 @@ class _Planner:
         name = request.profile or PROFILES[0]
         slug, part = (re.sub(r"[^\w+.-]", "_", word)[:40] for word in (about, name))
         decides = [about, self.uses[0].size, self.reference, list(metrics), sorted(trials)]
+        notes = merged(self.notes)
         plan = Plan(
             run=f"{slug}-{part}-{digest(decides)[:8]}",
             suite=suite.name,
@@ -376,7 +379,7 @@ class _Planner:
             fits=tuple(fits.values()),
             trials=tuple(trials.values()),
             costs=self.costs,
-            notes=tuple(self.notes),
+            notes=notes,
             warnings=tuple(self.warnings),
             finished=done & trials.keys(),
             finished_fits=usable_fits(fits.values(), fitted, self.states),
@@ -385,7 +388,7 @@ class _Planner:
             skipped=tuple(self.skipped.items()),
             executor=request.executor,
         )
-        for line in self.notes:
+        for line in notes:
             self.notify(line, False)
         recorded = store.durations() if store else []
         workers, threads = cores_for(request, len(trials_left(plan)))

@@ -206,10 +206,12 @@ def why_not_reached(
     ):
         return f"the best constant already reaches {words} on validation, at no cost"
     own = points[points["learner"] == learner] if learner else points
-    found = own["valid_quality"]
-    best = found.max() if metric.higher_is_better else found.min()
-    who = learner or "any learner"
-    return f"no point of {who} reaches {words} on validation ({best:.4g} is the best)"
+    by_repeat = own.groupby(["fold", "seed"])["valid_quality"]
+    best = by_repeat.max() if metric.higher_is_better else by_repeat.min()
+    several, who = len(best) > 1, learner or "any learner"
+    where = "on validation in every repeat" if several else "on validation"
+    what = "the mean of the best" if several else "the best"
+    return f"no point of {who} reaches {words} {where} ({best.mean():.4g} is {what})"
 
 
 def _chosen(

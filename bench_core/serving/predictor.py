@@ -117,6 +117,19 @@ class Predictor:
                 found[s] += [name for name in [self.names[column]] if name not in found[s]]
         return found
 
+    @cached_property
+    def _sensor_names(self) -> tuple[str, ...]:
+        """The columns that each sensor measures; its number if the model does not request it."""
+        found = self.sensors
+        return tuple(" + ".join(found.get(s, [str(s)])) for s in range(self.costs.sensors))
+
+    def __repr__(self) -> str:
+        """Return what it is and what it may ask for."""
+        about, few = self.about, ", ".join(self.features[:5])
+        more = f" and {len(self.features) - 5} more" if len(self.features) > 5 else ""
+        where = f"{about.get('learner', 'model')} on {about.get('dataset', 'data')}"
+        return f"<Predictor of {where}: asks for {few or 'nothing'}{more}; {self.meaning}>"
+
     @property
     def classes(self) -> tuple[str, ...]:
         """Labels of the classes by number; () for other tasks."""
@@ -289,6 +302,17 @@ class Predictor:
         rows: Sequence[int | str] | None = None,
     ) -> Answers:
         """Predict as ``predict_rows`` does, from encoded features (n, d) of a prepared data set."""
+        found = self._all_rows(cells, queries, cap, rows)
+        found.sensors = self._sensor_names
+        return found
+
+    def _all_rows(
+        self,
+        cells: Float32Array,
+        queries: Queries | None,
+        cap: float | None,
+        rows: Sequence[int | str] | None,
+    ) -> Answers:
         if self._cheaper is not None:
             units = range(len(cells) if queries is None else len(queries))
             there = self._cheaper_serves(units if rows is None else rows)

@@ -65,7 +65,8 @@ class RawColumns:
         for column in needed:
             name, first, last = self.names[column], *self.first[column : column + 2]
             if name not in X:
-                raise UsageError(f"X has no column {name!r}, which the model may ask for")
+                hint = "; if a transformer makes it, give transformed rows" if "__" in name else ""
+                raise UsageError(f"X has no column {name!r}, which the model may ask for{hint}")
             cells = np.asarray(X[name])
             codes = self._codes(column, cells if cells.dtype.kind in "biufM" else cells.tolist())
             made[:, first:last] = self.encodings[column].spread(codes)

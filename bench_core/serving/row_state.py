@@ -43,13 +43,17 @@ _SHOWN = 5
 
 @dataclass(slots=True, eq=False)
 class Answers:
-    """Predictions and costs of n rows; ``step`` as in ``Answer``, ``capped``: ended by the cap."""
+    """Predictions and costs of n rows; ``step`` as in ``Answer``, ``capped``: ended by the cap.
+
+    ``sensors`` names the columns of ``bought`` by what they measure.
+    """
 
     scores: FloatArray  # (n,) or (n, K)
     spent: FloatArray  # (n,)
     acquired: Acquired
     step: IntArray  # (n,)
     capped: BoolArray  # (n,)
+    sensors: tuple[str, ...] = ()  # (s,)
 
     def __repr__(self) -> str:
         """Return a summary and the first rows."""
@@ -59,9 +63,12 @@ class Answers:
         lines = [f"{n} answers{mean}, {self.capped.sum()} ended by the cap"]
         for k in range(min(n, _SHOWN)):
             score = np.array2string(self.scores[k], precision=4)
-            sensors = ", ".join(map(str, np.flatnonzero(bought[k]))) or "none"
-            lines.append(f"row {k}: score {score}, spent {self.spent[k]:.6g}, sensors {sensors}")
-        lines += [f"{more} more rows in .scores, .spent and .bought"] if more > 0 else []
+            names = [self.sensors[s] for s in np.flatnonzero(bought[k])]
+            paid = ", ".join(names) or "nothing"
+            lines.append(f"row {k}: score {score}, spent {self.spent[k]:.6g}, bought {paid}")
+        lines += (
+            [f"{more} more rows in .scores, .spent and .bought, by .sensors"] if more > 0 else []
+        )
         return "\n".join(lines)
 
     @property

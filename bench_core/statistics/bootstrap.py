@@ -24,7 +24,7 @@ import numpy as np
 from threadpoolctl import ThreadpoolController
 
 from bench_core.arrays import BoolArray, Float32Array, FloatArray, IntArray
-from bench_core.metrics.frontier import hull, mixed_within, taken
+from bench_core.metrics.frontier import Choice, hull, mixed_within, taken
 
 Values = FloatArray | Float32Array
 
@@ -134,14 +134,31 @@ def chosen_units(
     """Return test quality, cost and rows (m,) by unit of a learner's best mixture of mean cost
     ``budget`` (inf: its best point) on the original data. Units without weight are omitted; all are
     NaN if there is no mixture."""
-    valid, test = one.valid, one.test
-    quality = (valid.quality @ valid.weights / valid.weights.sum()).astype(np.float64)
-    cost = (valid.cost @ valid.rows / valid.rows.sum()).astype(np.float64)
-    choice = mixed_within(hull(cost[None], quality[None], higher), budget)
-    every = choice.at(np.zeros(len(test.weights), dtype=int))
+    test = one.test
+    every = _chosen(one, budget, higher).at(np.zeros(len(test.weights), dtype=int))
     judged = test.weights > 0
     found = taken(test.quality.T, every), taken(test.cost.T, every), test.rows.astype(np.float64)
     return found[0][judged], found[1][judged], found[2][judged]
+
+
+def chosen_points(
+    one: Candidates, budget: float, higher: bool
+) -> tuple[tuple[float, FloatArray], ...]:
+    """Return the two points of the mixture of ``chosen_units``: the share of units that each serves
+    and its test quality (m,); () if there is no mixture."""
+    choice = _chosen(one, budget, higher)
+    if choice.point[0] < 0:
+        return ()
+    first, cheaper = (one.test.quality[k[0]][one.test.weights > 0] for k in choice[:2])
+    part = float(choice.part[0])
+    return (1 - part, first), (part, cheaper)
+
+
+def _chosen(one: Candidates, budget: float, higher: bool) -> Choice:
+    valid = one.valid
+    quality = (valid.quality @ valid.weights / valid.weights.sum()).astype(np.float64)
+    cost = (valid.cost @ valid.rows / valid.rows.sum()).astype(np.float64)
+    return mixed_within(hull(cost[None], quality[None], higher), budget)
 
 
 @contextmanager

@@ -177,7 +177,7 @@ def over_repeats(found: Sequence[Repeat], values: Sequence[FloatArray]) -> Level
     Repeats on the same rows (seeds on one split) are joined first."""
     units = [len(next(iter(one.candidates.values())).test.weights) for one in found]
     levels = [of_units(own, min(m, BLOCKS)) for own, m in zip(values, units, strict=True)]
-    groups = [joined([levels[k] for k in same], same_units=True) for same in _on_same_rows(found)]
+    groups = [joined([levels[k] for k in same], same_units=True) for same in on_same_rows(found)]
     return joined(groups, same_units=False)
 
 
@@ -185,11 +185,12 @@ def units_within(found: Sequence[Repeat], learner: str, budget: float, higher: b
     """Return test quality, cost and rows (3, m) by unit of all repeats, at the learner's best
     mixture of mean cost ``budget`` (NaN without one). Repeats on the same rows are averaged."""
     values = [np.stack(chosen_units(one.candidates[learner], budget, higher)) for one in found]
-    means = [np.mean([values[k] for k in same], axis=0) for same in _on_same_rows(found)]
+    means = [np.mean([values[k] for k in same], axis=0) for same in on_same_rows(found)]
     return np.concatenate(means, axis=1)
 
 
-def _on_same_rows(found: Sequence[Repeat]) -> list[list[int]]:
+def on_same_rows(found: Sequence[Repeat]) -> list[list[int]]:
+    """Return the places of repeats in groups that have the same rows."""
     groups: dict[int, list[int]] = {}
     for k, (_, rows) in enumerate(with_seeds(found)):
         groups.setdefault(rows, []).append(k)

@@ -231,14 +231,15 @@ def _on_columns(
     model: Imported, column: IntArray, splits: Splits, X: Float32Array
 ) -> tuple[Imported, list[str]]:
     """The model with its features renumbered, and the columns that are probably wrong."""
-    from bench_trees.importers.imported import at_most
+    from bench_trees.importers.imported import at_most, at_most_written
 
     trees, names, d = model.ensemble, splits.names, X.shape[1]
     offset = np.where(column >= d, np.array(splits.offsets or [0.0] * d)[column % d], 0.0)
     column = np.where(column < 0, column, column % d)
     inner = trees.feature >= 0
     shift = np.where(inner, offset[trees.feature], 0.0)
-    threshold = np.where(shift != 0, at_most(_exact(model) - shift), trees.threshold)
+    threshold = at_most_written(model.limits) if _decimal(model) else trees.threshold
+    threshold = np.where(shift != 0, at_most(_exact(model) - shift), threshold)
     feature = np.where(inner, column[trees.feature], -1).astype(np.int32)
     unknown, strange = np.full((len(column), 2), np.nan), []
     ranges = unknown if model.ranges is None else model.ranges
@@ -251,6 +252,12 @@ def _on_columns(
             strange.append(names[column[m]])
     ensemble = replace(trees, feature=feature, features=d, threshold=threshold)
     return replace(model, ensemble=ensemble), strange
+
+
+def _decimal(model: Imported) -> bool:
+    """Whether the model compares float64 cells that float32 rounds, by its ranges of training."""
+    ranges = np.zeros(0) if model.ranges is None else model.ranges[np.isfinite(model.ranges)]
+    return model.source == "LightGBM" and bool((ranges != ranges.astype(np.float32)).any())
 
 
 def _exact(model: Imported) -> FloatArray:

@@ -54,7 +54,7 @@ def asked_columns(
         titles = [name if name in known else word for name, word in zip(asked, plain, strict=True)]
         require("column", titles, known)
         found[board.dataset] = {title: known[title] for title in titles}
-    return Asked(found, against)
+    return Asked(found, against, bool(names))
 
 
 def _p_cell(known: Mapping[str, float], row: Row) -> str:

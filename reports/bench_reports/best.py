@@ -262,13 +262,16 @@ def training(
         purchases,
         sentences,
     )
+    from bench_core.protocols import GIVEN
+    from bench_core.results.operating_points import marked
     from bench_core.results.store import Store
 
     chosen = chosen_within(info, frame, name, top.learner, limit, metric)
     bought = purchases(kept_points(Store(store), info.run, chosen))
     yield from (f"{top.learner}: best at {setting.short}" for setting in top.pick.settings)
     yield from sentences(bought)
-    yield "train it with:"
+    own = frame[(frame["dataset"] == name) & (frame["learner"] == top.learner)]
+    yield "judge it again with:" if marked(own, GIVEN).any() else "train it with:"
     registry = options.registry(plugins)
     # results under a cap need a run that measures it
     cap = limit.amount if limit.kind == "cap" else 0.0

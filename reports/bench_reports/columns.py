@@ -26,10 +26,12 @@ Columns = Mapping[str, Callable[[Row], str]]
 
 
 class Asked(NamedTuple):
-    """Columns asked for by data set, and the learner that p-values are against."""
+    """Columns asked for by data set, the learner that p-values are against, and True if the
+    columns were named: then no other table is shown."""
 
     columns: Mapping[str, Columns] = {}
     against: str = ""
+    named: bool = False
 
 
 USUAL = Asked()

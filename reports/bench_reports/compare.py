@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from itertools import takewhile, zip_longest
+from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,7 +13,7 @@ import click
 from bench_core.cli import options
 from bench_core.cli.options import names_of
 from bench_core.errors import UsageError, one_line, require
-from bench_core.statistics import CONFIDENCE
+from bench_core.statistics import CONFIDENCE, LEVEL
 from bench_core.terminal.tables import Table, deliver, write_text, written
 from bench_core.terminal.wording import MIXED, cost, count, listed, notices, quality
 from bench_reports.best import deliver_parts, named_datasets, no_result
@@ -27,6 +27,14 @@ if TYPE_CHECKING:
 
 SUFFIXES = (".tex", ".csv", ".txt", "")
 TITLES = ("a", "b", "a - b", f"{CONFIDENCE} interval", "p", "p adjusted", "alike")
+
+_BOOTSTRAP = "intervals and p are from a paired bootstrap that repeats the choice on validation"
+TESTS = (
+    _BOOTSTRAP,
+    f"{_BOOTSTRAP}, and from the spread of repeats on the same rows",
+    "intervals and p are Student's, paired over repeats with rows of their own",
+)
+"""The test with one repeat, with repeats on the same rows, and with rows of their own."""
 
 
 @click.command(
@@ -44,9 +52,9 @@ Examples:
 
 \b
 Points are chosen on validation and compared on test, in the primary metric, by query or by row.
-Intervals and p come from a paired bootstrap that repeats the choice of points; with several repeats
-also from Student's distribution. 'p adjusted' is Holm's over all pairs. 'alike' is the probability
-of a difference below --interest. * marks an interval that excludes 0.""",
+A line below the table names the test: a paired bootstrap that repeats the choice of points, or
+Student's over repeats with rows of their own. 'p adjusted' is Holm's over all pairs. 'alike' is the
+probability of a difference below --interest. * marks an interval that excludes 0.""",
 )
 @click.argument(
     "learners",
@@ -120,17 +128,17 @@ def as_latex(parts: Sequence[Table | str], interest: float) -> str:
     from bench_reports.exports import latex_table
 
     how = (
-        "a - b is the difference on test. p is two-sided, from a paired bootstrap that repeats the "
-        "choice of the point on validation in every resample, and adjusted by Holm over the pairs "
-        "of this table. Alike: the probability that the two differ by less than "
+        "a - b is the difference on test. p is two-sided, and adjusted by Holm over the pairs of "
+        "this table. Alike: the probability that the two differ by less than "
         f"{interest:.3g} of the better quality."
     )
     notes = [one_line(str(part)) for part in takewhile(lambda p: isinstance(p, str), parts)]
     lines = ["% needs \\usepackage{booktabs}"]
-    for part, following in zip_longest(parts, parts[1:]):
+    for k, part in enumerate(parts):
         if isinstance(part, Table):
-            mixed = [f"{MIXED[0].upper()}{MIXED[1:]}."] if following == MIXED else []
-            caption = " ".join([f"{part.title}.", how, *mixed, *notes])
+            said = [str(line) for line in parts[k + 1 : k + 3] if line in (*TESTS, MIXED)]
+            said = [f"{line[0].upper()}{line[1:]}." for line in said]
+            caption = " ".join([f"{part.title}.", how, *said, *notes])
             label = f"pairs-{part.title.partition(',')[0]}"
             lines += ["", *latex_table(part, caption, label)]
         elif part:
@@ -152,6 +160,7 @@ def _answer(
     from bench_core.results.budgets import limit_words
     from bench_core.results.operating_points import caps_of
     from bench_core.results.store import Store
+    from bench_core.statistics.repeats import on_same_rows
 
     store = Store(place)
     if limit.kind == "cap" and limit.amount not in caps_of(frame):
@@ -183,6 +192,7 @@ def _answer(
     what = at if limit.kind == "quality" else f"{judge.name} {at}"
     title = f"{dataset}: {what}, {count(len(found), 'repeat')} of {units}"
     yield Table(TITLES, rows, "", TITLES[2:], title=title)
+    yield TESTS[0 if len(found) == 1 else 1 if len(on_same_rows(found)) == 1 else 2]
     if limit.kind not in ("p95", "cap") and math.isfinite(limit.amount):
         yield MIXED
     if others:
@@ -196,8 +206,10 @@ def _sentences(pair: Pair, higher: bool, units: str) -> Iterator[str]:
     one = pair.difference
     # a - b below 0 is better for errors
     better, other = (pair.a, pair.b) if (one.value > 0) == higher else (pair.b, pair.a)
-    if one.interval.low > 0 or one.interval.high < 0:
+    if one.adjusted <= 1 - LEVEL:
         yield f"{better} is better than {other}"
+    elif one.interval.low > 0 or one.interval.high < 0:
+        yield f"{better} is ahead of {other}, not certainly: p adjusted is {one.adjusted:.2f}"
     elif math.isinf(one.more_units):
         yield f"{pair.a} and {pair.b} show no difference on these rows"
     else:

@@ -121,7 +121,7 @@ def tables(board: Board, asked: Asked, usual: Sequence[str]) -> Iterator[Made]:
     within = [within_words(board, k) for k in range(len(board.budgets))]
     over = f"{board.metric} within a cost per row of:"
     parts = [("", chosen)] if chosen else [("", {t: known[t] for t in usual})]
-    parts += [] if chosen or not within else [(over, {t: known[t] for t in within})]
+    parts += [] if asked.named or not within else [(over, {t: known[t] for t in within})]
     rows = [row for row, _ in board.lines()]
     for words, columns in parts if rows else ():
         yield Made(

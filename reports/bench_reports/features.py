@@ -138,7 +138,7 @@ def command(
             footer = [*sentences(bought)]
             every = bought and all(one.share > NEVER for one in bought)
             if every and isinstance(within, Target):
-                lower = _lower(info, own, name, first, within, kept)
+                lower = _lower(info, own, name, learner, first, within, kept)
                 footer.append(f"none can be dropped {at}{lower}")
             show(_table(title, bought, footer), console())
     if output is not None and picture and panels:
@@ -151,9 +151,16 @@ def command(
 
 
 def _lower(
-    info: RunInfo, frame: pd.DataFrame, name: str, learner: str, limit: Limit, store: Store
+    info: RunInfo,
+    frame: pd.DataFrame,
+    name: str,
+    learner: str | None,
+    shown: str,
+    limit: Limit,
+    store: Store,
 ) -> str:
-    """Return what a learner can drop at a lower share of the reference's quality, in words."""
+    """Return what can be dropped at a lower share of the reference's quality, in words; by the best
+    learner there, named if it is not ``shown``."""
     from bench_core.leaderboard.bought_sensors import (
         NEVER,
         chosen_within,
@@ -168,7 +175,8 @@ def _lower(
         chosen = chosen_within(info, frame, name, learner, Target(share))
         bought = [] if chosen.empty else purchases(kept_points(store, info.run, chosen))
         if never := [one for one in bought if one.share == NEVER]:
-            return f"; at {share:.0%}: {named(never)}"
+            best = str(chosen["learner"].iloc[0])
+            return f"; at {share:.0%}{f' with {best}' if best != shown else ''}: {named(never)}"
     return f", nor at {listed([f'{share:.0%}' for share in below])}" if below else ""
 
 

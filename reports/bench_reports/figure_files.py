@@ -39,7 +39,7 @@ def figure_file(output: Path | None, salt: str) -> Iterator[Figure]:
         from matplotlib.figure import Figure
     except ImportError as error:
         raise UsageError(
-            f"{output}: drawing curves needs matplotlib; pip install 'budget-bench[plot]'"
+            "drawing curves needs matplotlib; pip install 'budget-bench[plot]'"
         ) from error
     with matplotlib.rc_context({**STYLE, "svg.hashsalt": salt}):
         figure = Figure(layout="constrained")

@@ -16,7 +16,7 @@ import json
 import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import combinations
+from itertools import combinations, product
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -37,6 +37,7 @@ from bench_core.results import operating_points as selection
 from bench_core.results.budgets import COLUMNS, Budget
 from bench_core.results.operating_points import Criterion, criterion
 from bench_core.statistics import CONFIDENCE
+from bench_core.statistics.bootstrap import chosen_points
 from bench_core.statistics.repeats import in_every, stored_repeats, units_within
 from bench_core.terminal.wording import cost, count, quality, times
 from bench_reports.columns import order_words
@@ -65,6 +66,9 @@ COMPARED = 8
 """Number of learners compared by thirds and within budgets: the best ones and the reference."""
 
 ALIKE = 1e-6
+Mixture = tuple[tuple[float, FloatArray], ...]
+"""The share of units that each point serves, and its quality by unit."""
+
 GROUPS, MOST_STAGES, BEST, NAMED, ORDERED = 5, 40, 6, 6, 16
 """Numbers shown: groups of sensors by price; stages; learners with purchases along budgets if
 curves are many; sensors named of those bought for every row, for some and never; sensors with
@@ -513,7 +517,8 @@ def pairwise(
     """Return the share of units, in percent, on which each learner of a pair is better, both at
     their best (``best``: for each learner a row with all learners behind it).
 
-    For the first ``COMPARED`` learners also the same at each amount (``within``), and the mean
+    For the first ``COMPARED`` learners also the same at each amount (``within``), where units of a
+    mixture draw their points, and the mean
     difference in each third of the units with its 95% error (``thirds``, by pair and kind). None
     without stored values.
     """
@@ -530,8 +535,11 @@ def pairwise(
     best = {name: units_within(found, name, math.inf, higher) for name in names}
     quality = [best[name][0] for name in names]
     first = sum(name in top for name in names)
-    within = [
-        [units_within(found, name, amount, higher)[0] for amount in amounts]
+    within = [  # by learner, amount and repeat
+        [
+            [chosen_points(one.candidates[name], amount, higher) for one in found]
+            for amount in amounts
+        ]
         for name in names[:first]
     ]
     # thirds by size and by price: a method may win only on large or on expensive queries
@@ -551,7 +559,7 @@ def pairwise(
         ],
         "first": first,
         "within": [
-            _shares((x - y for x, y in zip(a, b, strict=True)), higher)
+            [_shares_of_mixtures(x, y, higher) for x, y in zip(a, b, strict=True)]
             for a, b in combinations(within, 2)
         ],
         "kinds": [*kinds],
@@ -565,9 +573,27 @@ def pairwise(
 def _shares(gains: Iterable[FloatArray], higher: bool) -> list[list[int]]:
     """Return the percentages of units on which the first of two is better and worse, by gain; 0 if
     unknown."""
-    sign = 1 if higher else -1
-    parts = [((sign * gain > ALIKE).mean(), (sign * gain < -ALIKE).mean()) for gain in gains]
-    return [[round(100 * float(better)), round(100 * float(worse))] for better, worse in parts]
+    return [_percent(_won(gain, higher)) for gain in gains]
+
+
+def _shares_of_mixtures(a: Sequence[Mixture], b: Sequence[Mixture], higher: bool) -> list[int]:
+    """Return the same of two mixtures by repeat, of which each unit draws a point."""
+    parts = [
+        np.sum(
+            [p * q * _won(x - y, higher) for (p, x), (q, y) in product(*pair)] or [np.zeros(2)], 0
+        )
+        for pair in zip(a, b, strict=True)
+    ]
+    return _percent(np.mean(parts, axis=0))
+
+
+def _won(gain: FloatArray, higher: bool) -> FloatArray:
+    gain = gain if higher else -gain
+    return np.array([(gain > ALIKE).mean(), (gain < -ALIKE).mean()])
+
+
+def _percent(shares: FloatArray) -> list[int]:
+    return [round(100 * float(share)) for share in shares]
 
 
 def _thirds(gain: FloatArray, by: FloatArray) -> list[list[float]]:

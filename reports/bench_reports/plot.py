@@ -130,7 +130,7 @@ def _panel(axes: Axes, board: Board, places: FloatArray, bands: Bands) -> None:
         axes.fill_between([], [], [], color=GREY, alpha=0.3, lw=0, label=whose)
     if any(row.baseline for row in board.rows):
         axes.plot([], [], ":", color=GREY, label="baselines")
-    below: Any = {"loc": "upper left", "bbox_to_anchor": (0.0, -0.16), "ncols": 6}
+    below: Any = {"loc": "upper left", "bbox_to_anchor": (0.0, -0.16), "ncols": 4}
     axes.legend(fontsize=6.5, frameon=False, **below)
     _label_ends(axes, sorted(labels))
 

@@ -26,7 +26,7 @@ from bench_core.leaderboard.board import (
     notice,
 )
 from bench_core.leaderboard.conclusion import conclusion, overall_conclusion
-from bench_core.leaderboard.ranks import over_datasets
+from bench_core.leaderboard.ranks import over_datasets, ranked_by
 from bench_core.protocols import DIVERGED, GIVEN
 from bench_core.statistics import CONFIDENCE
 from bench_core.terminal.tables import (
@@ -185,7 +185,8 @@ def _parts(
             yield f"notice: {notice(board)}.", "yellow"
         if board.rows:
             chosen = asked.columns.get(board.dataset)
-            yield from plain_tables(board, chosen) if plain else _on_screen(board, size, chosen)
+            wanted = chosen, asked.named
+            yield from plain_tables(board, *wanted) if plain else _on_screen(board, size, *wanted)
             yield from ((line, "dim") for line in search_lines(board))
         for line in failure_lines(board):
             yield line, "red" if line.startswith("failed") else ""
@@ -197,7 +198,7 @@ def _parts(
     names, ranked = over_datasets(boards)
     if ranked:
         yield "", ""
-        yield f"mean rank over {len(names)} data sets (by mean quality over all budgets)", "bold"
+        yield f"mean rank over {len(names)} data sets (by {ranked_by(boards)})", "bold"
         made = rank_table(ranked, names, size[0])
         yield made
         if made.titles[3] != names[0]:
@@ -210,7 +211,7 @@ def _parts(
 
 
 def _on_screen(
-    board: Board, size: tuple[int, int], columns: Columns | None
+    board: Board, size: tuple[int, int], columns: Columns | None, alone: bool
 ) -> Iterator[tuple[str, str] | Table]:
     """Yield a board for a terminal; text that does not fit into columns is below."""
     width, height = size
@@ -222,7 +223,7 @@ def _on_screen(
     if (lines := curve_lines(board, width, height)) and not os.environ.get("BENCH_NO_CURVE"):
         yield from ((line, "bold" if k == 0 else "") for k, line in enumerate(lines))
     for budgets in (budget_table(board, width), optimum_table(board, width)):
-        if budgets and not columns:
+        if budgets and not alone:
             yield budgets
 
 
@@ -434,9 +435,11 @@ def _lacking(board: Board, k: int, row: Row) -> str:
     return quality(board.lacks(standings_at(board, k)[row.learner].quality, board.budgets[k]))
 
 
-def plain_tables(board: Board, columns: Columns | None = None) -> Iterator[Table]:
+def plain_tables(
+    board: Board, columns: Columns | None = None, alone: bool = False
+) -> Iterator[Table]:
     """Yield these columns, or every figure of a board, one line per row, starting with the data
-    set."""
+    set; then, unless they stand ``alone``, quality at budgets."""
     names: Columns = {
         "data set": lambda row: board.dataset,
         "learner": lambda row: one_line(row.learner),
@@ -444,7 +447,7 @@ def plain_tables(board: Board, columns: Columns | None = None) -> Iterator[Table
     within = budget_columns(board)
     every = {title: cell for title, cell in columns_of(board).items() if title not in within}
     yield _table({**names, **(columns or every)}, board.rows)
-    if columns:
+    if alone:
         return
     if board.budgets:
         title = f"{board.metric} within a cost per row of:"

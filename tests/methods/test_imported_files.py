@@ -14,6 +14,7 @@ from bench_core.datasets.data_folder import DataFolder
 from bench_core.datasets.user_files import FileData
 from bench_core.execution.fitting import fit_in_process
 from bench_core.metrics import default_metric
+from bench_core.serving import load
 
 lightgbm = pytest.importorskip("lightgbm", reason="lightgbm is not installed")
 xgboost = pytest.importorskip("xgboost", reason="xgboost is not installed")
@@ -104,6 +105,22 @@ def test_names_that_a_library_might_have_made_up_are_names_where_the_data_has_th
     scores, notes, warnings = judged(model, data("data.csv"))
     np.testing.assert_allclose(scores, raw(model, frame.drop(columns="y")), atol=2e-6)
     assert notes == ["imported: columns matched by name"]
+    assert not warnings
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_a_cell_on_a_threshold_goes_where_lightgbm_sends_it(dtype):
+    rng = np.random.default_rng(3)
+    grid = np.arange(-700, 701) / 1000  # half of it is in training: thresholds are on the others
+    frame = pd.DataFrame({"x": grid, "y": ((grid > 0.1) ^ (rng.random(1401) < 0.3)).astype(int)})
+    frame["x"] = frame["x"].astype(dtype)
+    model = trained(frame[::2], num_leaves=31, min_data_in_leaf=3)
+    if dtype is np.float64:
+        frame.to_csv("data.csv", index=False)
+    else:  # every digit of the float32
+        frame.astype({"x": np.float64}).to_csv("data.csv", index=False)
+    scores, _, warnings = judged(model, data("data.csv"))
+    np.testing.assert_allclose(scores, raw(model, frame[["x"]]), atol=1e-9)
     assert not warnings
 
 
@@ -337,6 +354,8 @@ def test_the_whole_file_is_judged_and_its_first_trees_only_where_they_are_worse(
     assert board["accuracy"] == pytest.approx(right("test", 60))
     assert board["marks"] == "reference, trained elsewhere"
     assert "trained elsewhere: an existing model, judged whole" in shown(capsys, "report")[1]
+    assert "judge it again with:" in (best := shown(capsys, "best")[1])
+    assert "train it with:" not in best
     export = ("model", "export", "-o", "out", "--format", "lightgbm")
     said = shown(capsys, *export, "--budget", "inf")[1]
     assert "imported at trees=60, trained elsewhere, judged on train.csv (binary)" in said
@@ -349,6 +368,31 @@ def test_the_whole_file_is_judged_and_its_first_trees_only_where_they_are_worse(
     shown(capsys, *export)  # the cheapest that keeps 99%
     fewer = lightgbm.Booster(model_file="out/model.txt").num_trees()
     assert fewer in {60} | {k for k in worse if valid[k] >= 0.99 * valid[60]}
+
+
+def test_lightgbm_reads_text_as_the_export_says(capsys):
+    frame = table(["a", "b"])
+    rng = np.random.default_rng(2)
+    frame.insert(0, "city", rng.choice(["Ulm", "Bonn", "Trier"], N))
+    frame.insert(2, "job", [f"job {k}" for k in rng.integers(0, 15, N)])
+    frame["y"] = (frame["a"] + (frame["city"] == "Ulm") + (frame["job"] > "job 4") > 1).astype(int)
+    frame.to_csv("data.csv", index=False)
+    words = ["-l", "gbrt", "--set", "gbrt.trees=20", "--executor", "inline", "--budget", "inf"]
+    assert shown(capsys, "run", "--data", "data.csv", "--label", "y", *words[:-2])[0] == 0
+    shown(capsys, "model", "export", *words[-2:], "-o", "folder")
+    export = ("model", "export", *words[-2:], "-o", "out", "--format", "lightgbm")
+    assert "model.txt reads encoded text (city, job): " in shown(capsys, *export)[1]
+    X = []
+    for own in json.loads(Path("folder/model.json").read_text())["columns"]:
+        column, texts = frame[own["name"]], own["texts"]
+        if own["kind"] == "one-hot":
+            X += [column == text for text in texts]
+        else:
+            X.append(column.map({text: k for k, text in enumerate(texts)}) if texts else column)
+    cells = np.column_stack(X).astype(np.float32)
+    scores = lightgbm.Booster(model_file="out/model.txt").predict(cells, raw_score=True)
+    own = load("folder").predict_rows(frame.drop(columns="y")).scores
+    np.testing.assert_allclose(scores, own, atol=1e-9)
 
 
 def shown(capsys, *words):

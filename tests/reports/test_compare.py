@@ -3,9 +3,13 @@
 import csv
 
 import pytest
+from bench_reports.compare import TESTS, _sentences, as_latex
 from helpers.commands import QUICK
 
+from bench_core.leaderboard.pairs import Pair
 from bench_core.results.store import Store
+from bench_core.statistics.comparison import Difference, Interval
+from bench_core.terminal.tables import Table
 
 RUN = (*QUICK, "--costs", "costs.csv", "-l", "toy,gbrt,miser", "--set", "gbrt.trees=5")
 
@@ -98,3 +102,28 @@ def test_a_learner_ahead_by_far_is_said_to_be_better(done, bench):
     ended = bench("compare", "constant", "gbrt")
     assert "gbrt is better than constant" in ended.out
     assert "constant does not reach" not in ended.out
+
+
+@pytest.mark.parametrize(
+    ("adjusted", "said"),
+    [(0.04, "a is better than b"), (0.13, "a is ahead of b, not certainly: p adjusted is 0.13")],
+)
+def test_the_sentence_on_a_pair_goes_by_the_adjusted_p(adjusted, said):
+    difference = Difference(0.04, Interval(0.01, 0.07), 0.03, adjusted, 0.0, 1.0)
+    pair = Pair("a", "b", (0.97, 0.93), difference, (1.0, 2.0), 2.0, Interval(1.0, 3.0), {})
+    assert next(iter(_sentences(pair, True, "rows"))) == said
+
+
+def test_the_caption_names_the_test_of_its_repeats():
+    for test in TESTS:
+        table = Table(("a",), [["1"]], title="t: accuracy")
+        (caption,) = [x for x in as_latex([table, test], 0.01).splitlines() if "caption" in x]
+        assert [one for one in TESTS if f"{one[1:]}." in caption] == [test]
+
+
+def test_seeds_that_draw_splits_are_judged_by_student(bench):
+    run = ("run", "--data", "breast-cancer", "-l", "constant,gbrt", "--set", "gbrt.trees=3")
+    assert bench(*run, "--seeds", "0-2").status == 0
+    assert f"\n{TESTS[2]}\n" in bench("compare", "constant", "gbrt", "--budget", "inf").out
+    methods = bench("report", "--methods").out
+    assert "Each seed draws its own splits of breast-cancer." in methods

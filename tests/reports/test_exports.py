@@ -150,6 +150,9 @@ def test_columns_are_chosen_by_their_titles_and_p_is_adjusted_by_holm(valued, tm
         for name, p in {**expected, "gbrt": "-"}.items():
             row = re.compile(rf"^(\| |d +|    ){name}\b.*{re.escape(mark)} *{p} ", re.MULTILINE)
             assert len(row.findall(path.read_text())) == 1, (write, name)
+    for against in ("", "gbrt"):  # p is one more column: the tables at budgets stay
+        exports.latex(valued.info, valued.frame, tmp_path / "b", store=valued, against=against)
+        assert (tmp_path / "b").read_text().count("within a cost per row of") == 1, against
     with pytest.raises(UsageError, match="unknown column 'savin': did you mean saving"):
         exports.latex(valued.info, valued.frame, tmp_path / "x", store=valued, columns=["savin"])
     with pytest.raises(UsageError, match="column p needs a learner"):

@@ -173,3 +173,21 @@ def test_where_nothing_can_be_dropped_a_lower_quality_is_tried(bench, tmp_path, 
     assert line in bench("features").out.splitlines()
     named = f"can be dropped: {', '.join(never[lower])}"
     assert named in bench("best", "--keep", lower).out
+
+
+def test_another_learner_that_drops_more_at_a_lower_quality_is_named(bench, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(600, 3)).round(3), columns=["a", "b", "c"])
+    frame["label"] = (frame.to_numpy() @ [1.0, 0.2, 0.2] > 0).astype(int)
+    frame.to_csv("data.csv", index=False)
+    Path("costs.csv").write_text("a,1\nb,5\nc,9\n")
+    few = ("--set", "gbrt.trees=30", "--set", "cegb.trees=30", "--set", "cegb.tradeoff=3")
+    own = ("--data", "data.csv", "--label", "label", "--costs", "costs.csv", "-l", "gbrt,cegb")
+    assert bench("run", *own, *few, "--executor", "inline").status == 0
+    assert "what cegb buys at 90%" in bench("features", "--keep", "90%").out
+    assert "what gbrt buys at 99%" in (usual := bench("features").out)
+    found = "none can be dropped at 99% of gbrt's accuracy; at 90% with cegb: b, c"
+    assert found in usual.splitlines()
+    alone = bench("features", "--learner", "gbrt").out
+    assert "none can be dropped at 99% of gbrt's accuracy, nor at 95% and 90%" in alone

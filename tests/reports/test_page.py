@@ -186,12 +186,16 @@ def test_pairs_count_where_one_is_better_and_by_how_much_in_thirds(sure):
         cost = valid.cost.mean(axis=1)
         k = int((cost <= amount).sum())
         part = (amount - cost[k - 1]) / (cost[k] - cost[k - 1])
-        within[name] = test.metric[k - 1] + part * (test.metric[k] - test.metric[k - 1])
-    assert not np.array_equal(within[names[0]], best[names[0]])
-    for shown, of in ((pairs["best"][0][0], best), (pairs["within"][0][5], within)):
-        gain = of[names[0]] - of[names[1]]
-        better = [(gain > 1e-6).mean(), (gain < -1e-6).mean()]
-        assert shown == [round(100 * share) for share in better]
+        within[name] = [(1 - part, test.metric[k - 1]), (part, test.metric[k])]
+    assert all(0 < share < 1 for name in names[:2] for share, _ in within[name])
+    gain = best[names[0]] - best[names[1]]
+    better = [(gain > 1e-6).mean(), (gain < -1e-6).mean()]
+    assert pairs["best"][0][0] == [round(100 * share) for share in better]
+    better = np.zeros(2)
+    for p, one in within[names[0]]:  # a query is served by one of the two points
+        for q, other in within[names[1]]:
+            better += p * q * np.array([np.mean(one > other + 1e-6), np.mean(one < other - 1e-6)])
+    assert pairs["within"][0][5] == [round(100 * share) for share in better]
 
 
 def test_the_conclusions_name_the_cheapest_that_keeps_the_quality_and_the_first_over_sets(sure):

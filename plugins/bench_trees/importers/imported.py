@@ -146,6 +146,17 @@ def at_most(threshold: Any) -> Float32Array:
         return np.where(rounded > exact, np.nextafter(rounded, np.float32(-np.inf)), rounded)
 
 
+def at_most_written(threshold: Any) -> Float32Array:
+    """The same for decimals that were rounded to float32: the largest float32 whose shortest
+    decimal is not above each float64. Thresholds that are float32 stay."""
+    exact, low = np.asarray(threshold, dtype=np.float64), at_most(threshold)
+    with np.errstate(over="ignore"):
+        around = [low, np.nextafter(low, np.float32(np.inf))]
+        left, high_left = (x.astype(str).astype(np.float64) <= exact for x in around)
+        found = np.where(left, low, np.nextafter(low, np.float32(-np.inf)))
+    return np.where(low == exact, low, np.where(high_left, around[1], found))
+
+
 def below(threshold: Any) -> Float32Array:
     """The float32 just below each float32: ``x <= below(t)`` is ``x < t``."""
     with np.errstate(over="ignore"):

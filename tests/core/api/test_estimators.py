@@ -13,7 +13,15 @@ from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from bench_core import BudgetedClassifier, BudgetedRanker, BudgetedRegressor
+from bench_core import (
+    Acquired,
+    Bill,
+    BudgetedClassifier,
+    BudgetedRanker,
+    BudgetedRegressor,
+    Prediction,
+    Task,
+)
 
 FAST = {"parameters": {"trees": 15, "tradeoff": 0.1}}
 
@@ -87,7 +95,7 @@ def test_a_cap_holds_for_every_row_that_is_predicted(budget):
     if budget is not None:
         assert paid.max() <= budget
         assert fitted.cost_ <= budget
-        assert fitted.point_ == {"cap": budget}
+        assert fitted.point_["cap"] == budget
     alone = np.concatenate([fitted.predict(row[None]) for row in others[:20]])
     np.testing.assert_array_equal(alone, fitted.predict(others)[:20])
     if budget == 0:  # nothing can be bought: the more frequent class
@@ -117,6 +125,48 @@ def test_a_cap_is_what_a_run_measures_under_it(tmp_path, monkeypatch):
     assert (best.quality, best.cost) == pytest.approx(
         (fitted.quality_, fitted.row_costs(X[200:]).mean())
     )
+
+
+class CostlyFirst:
+    """Points that each buy one feature and answer with it: the costliest, then the cheapest."""
+
+    def predict_path(self, features):
+        for k in (2, 0):
+            bill = Bill(Acquired.pack(np.eye(3, dtype=bool)[[k]]))
+            yield Prediction({"feature": k}, features.X[:, k].astype(float), {"path": bill})
+
+
+@dataclass(frozen=True)
+class LearnsCostlyFirst:
+    name: ClassVar[str] = "costly-first"
+    tasks: ClassVar[frozenset[Task]] = frozenset({Task.BINARY})
+
+    def fit(self, train, valid, prices, context):
+        return CostlyFirst()
+
+
+def test_a_point_within_the_cap_is_used_alone_if_the_path_begins_above_it():
+    y = (X[:, 0] > 0).astype(int)
+    fitted = BudgetedClassifier(LearnsCostlyFirst(), budget=3, budget_kind="cap", costs=COSTS).fit(
+        X, y
+    )
+    assert fitted.point_ == {"feature": 0, "cap": 3}
+    np.testing.assert_array_equal(fitted.predict(X), y)
+    assert set(fitted.row_costs(X)) == {1.0}
+    assert fitted.purchases_ == {"x0": 1.0}
+    poor = BudgetedClassifier(LearnsCostlyFirst(), budget=0.5, budget_kind="cap", costs=COSTS).fit(
+        X, y
+    )
+    assert set(poor.row_costs(X)) == {0.0}
+    assert len(set(poor.predict(X))) == 1
+
+
+def test_a_frame_of_polars_of_numbers_alone_is_read():
+    polars = pytest.importorskip("polars", reason="polars is not installed")
+    frame, y = polars.DataFrame(X, schema=["age", "weight", "scan"]), (SIGNAL > 0).astype(int)
+    fitted = BudgetedClassifier(costs=COSTS, **FAST).fit(frame, y)
+    twin = BudgetedClassifier(costs=COSTS, **FAST).fit(X, y)
+    np.testing.assert_array_equal(fitted.predict(frame), twin.predict(X))
 
 
 def test_a_ranker_keeps_a_cap():
@@ -331,6 +381,7 @@ def test_a_fitted_estimator_survives_pickle_and_clone():
         ({"learner": Prefix(), "parameters": {"a": 1}}, "parameters need a learner given by name"),
         ({"parameters": {"tree": 1}}, "unknown parameter 'tree'"),
         ({"costs": [1, 2]}, "costs: feature 'x2' has no cost"),
+        ({"costs": {"age": 1}}, "X has no names; in a pipeline, set_output(transform='pandas')"),
         ({"metric": "acc"}, "unknown metric 'acc'"),
         ({"decimal": ";"}, "decimal must be '.' or ',', not ';'"),
         ({"validation_fraction": 2}, "validation_fraction must be between 0 and 1"),

@@ -7,6 +7,7 @@ import pytest
 from helpers.commands import BENCH, QUICK
 
 from bench_core.cli import app
+from bench_core.execution.failures import fault_of
 
 MISTAKES = [
     (["runn"], "did you mean run or rerun?"),
@@ -150,3 +151,11 @@ def test_memory_that_is_not_there_ends_in_one_line(bench, monkeypatch):
 
 def test_a_stream_without_a_sign_shows_a_plain_one():
     assert "± 3 … 5 ≤ ☃".encode("ascii", app.SIGNS) == b"+/- 3 ... 5 <= ?"
+
+
+def test_a_fault_in_compiled_code_of_a_library_is_not_a_plugin():
+    """Frames of Cython have a relative file name and the module of their library."""
+    source = compile("1 / 0", "neighbors/_tree.pxi", "exec")
+    with pytest.raises(ZeroDivisionError) as caught:
+        exec(source, {"__name__": "sklearn.neighbors._kd_tree"})
+    assert "sklearn" not in fault_of(caught.value)

@@ -122,7 +122,7 @@ def test_all_verbs_choose_the_same_point(points, bench):
     assert bench("model", "check", "model").status == 0
 
 
-@pytest.mark.parametrize("written", ["c", "lightgbm"])
+@pytest.mark.parametrize("written", ["c", "lightgbm", "folder"])
 def test_a_format_without_mixtures_gets_the_nearest_single_point(written, points, bench):
     own, aim = points[points["learner"] == "gbrt"], aim_of(points, 0.95)
     reaching = own[own["accuracy"] >= aim].nsmallest(1, "total_cost").iloc[0]
@@ -130,11 +130,13 @@ def test_a_format_without_mixtures_gets_the_nearest_single_point(written, points
     within = own[own["total_cost"] <= budget].nlargest(1, "accuracy").iloc[0]
     limits = {("--keep", "95%"): reaching, ("--quality", repr(float(aim))): reaching}
     for limit, one in {**limits, ("--budget", repr(float(budget))): within}.items():
+        single = ("--single-point",) if written == "folder" else ()
         words = ("--learner", "gbrt", *limit, "--format", written, "-o", written)
-        ended = bench("model", "export", *words)
+        ended = bench("model", "export", *words, *single)
         assert ended.status == 0, ended.err
         figures = f"accuracy {one['accuracy']:.4f} at {one['total_cost']:.2f} on validation"
-        line = f"--format {written} holds one point, not a mixture of two: {figures} instead of "
+        held = "the folder" if single else f"--format {written}"
+        line = f"{held} holds one point, not a mixture of two: {figures} instead of "
         assert line in ended.out
         trees = json.loads(one["point"]).get("trees")
         assert f"gbrt at {f'trees={trees}' if trees else 'the constant'}, trained" in ended.out

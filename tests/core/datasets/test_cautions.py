@@ -9,7 +9,7 @@ from bench_core.datasets.cache import prepare
 from bench_core.datasets.cautions import cautions, copied_rows, rare_class
 from bench_core.datasets.user_arrays import InMemory
 from bench_core.datasets.user_files import FileData
-from bench_core.splits import Splits
+from bench_core.splits import Splits, merged
 
 COPIED = (
     "rows are copies of training rows, label included; a query column keeps copies in one split"
@@ -117,3 +117,13 @@ def test_rows_of_any_data_set_are_compared(tmp_path):
     made = splits(train, part(600, seed=1), train, Task.BINARY)
     notes = prepare(InMemory("own", made), cache_dir=tmp_path).splits.notes
     assert notes == (f"about 100% of test {COPIED}",)
+
+
+def test_notes_of_several_splits_that_differ_by_a_share_are_one():
+    given = [f"a: about {share}% of rows are copies" for share in (10, 9, 7)]
+    other = ["a: about 9% of cells are empty", "few rows", "few rows"]
+    assert merged([*given, *other]) == (
+        "a: about 7% to 10% of rows are copies",
+        "a: about 9% of cells are empty",
+        "few rows",
+    )

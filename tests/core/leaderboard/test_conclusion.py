@@ -219,6 +219,8 @@ def test_over_data_sets_the_learner_that_is_first_most_often_is_named_with_what_
     clear = list(over(12, [0.9] * 12, [0.7] * 12))
     assert overall_conclusion(clear)[2:] == ("No other learner ties.",)
     assert overall_conclusion(made[:1]) == ()
+    bare = list(over(2, [float("nan")] * 2, [float("nan")] * 2))
+    assert "data sets, by best quality." in overall_conclusion(bare)[0]
 
 
 def test_sentences_have_at_most_20_words():

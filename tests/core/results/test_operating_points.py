@@ -7,7 +7,7 @@ from helpers import example
 
 from bench_core import UsageError
 from bench_core.results import operating_points as selection
-from bench_core.results.budgets import Budget
+from bench_core.results.budgets import Budget, Target
 from bench_core.results.operating_points import Criterion, criterion, operating_points, over_repeats
 
 HIGHER = {"ndcg@5": True, "mse": False}
@@ -367,3 +367,13 @@ def test_no_saving_is_measured_where_the_constant_reaches_the_target(metric, qua
         total_cost=lambda t: t["total_cost"].where(t["learner"] != "near", 0.0)
     )
     assert savings(free, metric, "gbrt").set_index("learner").loc["near", "reached"]
+
+
+def test_over_repeats_the_reason_names_the_mean_of_the_best():
+    points = pd.DataFrame(
+        {"learner": "a", "fold": 0, "seed": [0, 0, 1], "valid_quality": [0.5, 0.7, 0.8]}
+    )
+    said = selection.why_not_reached(
+        points, Criterion("accuracy", True), Target(0.9, "quality"), "", "a"
+    )
+    assert said.endswith("in every repeat (0.75 is the mean of the best)")

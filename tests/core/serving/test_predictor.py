@@ -345,10 +345,11 @@ def test_answers_are_printed_with_their_first_rows():
     first, row, *_, last = repr(answers).splitlines()
     mean = f"{answers.spent.mean():.6g}"
     assert first == f"7 answers, {mean} spent on average, {answers.capped.sum()} ended by the cap"
-    bought = ", ".join(str(s) for s in range(4) if answers.bought[0][s]) or "none"
+    bought = ", ".join(n for n, paid in zip("abcd", answers.bought[0], strict=True) if paid)
+    assert bought
     spent = f"{answers.spent[0]:.6g}"
-    assert row == f"row 0: score {answers.scores[0]:g}, spent {spent}, sensors {bought}"
-    assert last == "2 more rows in .scores, .spent and .bought"
+    assert row == f"row 0: score {answers.scores[0]:g}, spent {spent}, bought {bought}"
+    assert last == "2 more rows in .scores, .spent and .bought, by .sensors"
     assert answers.bought.shape == (7, 4)
     assert repr(predictor(CASCADE, STUMPS).predict_rows(np.zeros((0, 4)))).startswith("0 answers,")
 
