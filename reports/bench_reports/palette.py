@@ -3,7 +3,8 @@ same on every page, figure and notebook.
 
 Any two of the 16 colours are at least .1 apart in OKLab on a light background and .09 on a dark
 one. Each has a contrast of 4.5 with its background. Learners that often share a board have fixed
-colours and solid lines; others are dashed, in a colour by a hash of the name. Baselines are grey.
+colours and solid lines; others are dashed, in a colour by a hash of the name, which is none of the
+first four. Baselines are grey.
 """
 
 from __future__ import annotations
@@ -39,7 +40,10 @@ _FIXED = {name: (place, 0) for place, name in enumerate(_SOLID)} | {
 }
 """Colour and dash of learners that often share a board."""
 
-_SALT = "1071"
+_FIRST = 4
+"""Colours of the learners that are on most boards; no other learner has them."""
+
+_SALT = "4335"
 """Salt of the hash: few learners of a shipped suite share a colour, none share colour and dash."""
 
 
@@ -56,9 +60,9 @@ def look(learner: str) -> Look:
     if learner in _FIXED:
         colour, dash = _FIXED[learner]
         return Look(colour, dash, (colour + dash) % MARKS)
-    rest, colour = divmod(zlib.crc32(f"{_SALT}{learner}".encode()), len(COLOURS))
+    rest, colour = divmod(zlib.crc32(f"{_SALT}{learner}".encode()), len(COLOURS) - _FIRST)
     rest, dash = divmod(rest, DASHES - 1)
-    return Look(colour, 1 + dash, (colour + rest) % MARKS)
+    return Look(_FIRST + colour, 1 + dash, (_FIRST + colour + rest) % MARKS)
 
 
 def css() -> str:
