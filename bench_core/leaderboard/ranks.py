@@ -58,6 +58,9 @@ def over_datasets(boards: Sequence[Board]) -> tuple[tuple[str, ...], tuple[Ranke
     return tuple(board.dataset for board in boards), tuple(rows)
 
 
+_MIXED = "mean quality over all budgets, on some data sets by best quality"
+
+
 def ranked_by(boards: Sequence[Board]) -> str:
     """Return what ``over_datasets`` ranks by, in words."""
     names = {one.learner for one in over_datasets(boards)[1]}
@@ -67,7 +70,7 @@ def ranked_by(boards: Sequence[Board]) -> str:
     ]
     if all(known):
         return "mean quality over all budgets"
-    return "mean quality over all budgets, or best quality" if any(known) else "best quality"
+    return _MIXED if any(known) else "best quality"
 
 
 def least_difference(datasets: int, learners: int, share: float = LEVEL) -> float:

@@ -203,7 +203,8 @@ def test_the_conclusions_name_the_cheapest_that_keeps_the_quality_and_the_first_
     # of 0.9181 miser mixes 86% of its third point with its second, gbrt 92% of its last:
     # 3.010 + 0.858 * 6.892 = 8.93 and 10.014 + 0.924 * 19.572 = 28.09 on test
     paid = "on test, for 8.93 units instead of 28.09. It is 3.1x cheaper (95%"
-    over = "miser is first on 2 of 2 data sets, by mean quality over all budgets."
+    # one of the runs stored too few points for areas
+    over = "miser is first on 2 of 2 data sets, by mean quality over all budgets, on some data sets"
     assert text.index(over) < text.index(paid)
 
 
