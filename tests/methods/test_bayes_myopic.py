@@ -146,6 +146,7 @@ def test_purchases_are_nested_and_everything_is_bought_at_the_end():
     assert model.marks == ("knows the distribution",)
 
 
+@pytest.mark.slow
 def test_under_caps_it_reaches_what_an_exact_model_does():
     """Others have by an exact model, greedy: 57.9, 73.8 and 85.7 at 3, 5 and 10. Four features
     tell equally much at first; the fifth feature is the one that leads there."""
