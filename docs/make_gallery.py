@@ -31,7 +31,7 @@ RUNS = {
 SHOTS = {  # picture: run, state in the page's address, width of the window, from and to which line
     "page": ("quickstart", {}, 1200, (0, 1330)),
     "page-phone": ("quickstart", {}, 500, (0, 1080)),
-    "stages": ("cstc", {"share": "0.315"}, 1100, (1920, 2440)),
+    "stages": ("cstc", {"share": "0.315"}, 1100, (2575, 3000)),
 }
 DRAWN = ("random-order", "gbrt", "cegb", "budget-boosting")
 

@@ -26,7 +26,7 @@ from bench_core.arrays import BoolArray, FloatArray, IntArray
 from bench_core.errors import one_line
 from bench_core.leaderboard import bought_sensors
 from bench_core.leaderboard.assembly import uses_of, varied_parameters
-from bench_core.leaderboard.board import SHARE, Board, Measure, Standing
+from bench_core.leaderboard.board import SHARE, Board, Measure, Optimum, Standing
 from bench_core.leaderboard.board import Pick as Choice
 from bench_core.leaderboard.bought_sensors import EVERY, NEVER, ordered
 from bench_core.leaderboard.conclusion import conclusion
@@ -275,6 +275,8 @@ def certify(
     # one call for all budgets, so that all positions of the slider share the same draws
     own = [(view, _places(view, grid)) for view in found if view.metric.name == board.metric]
     budgets = dict.fromkeys(budget for _, places in own for budget in places.values() if budget)
+    tabled = board.budgets if board.optimum != Optimum() else ()  # by the distances to the optimum
+    budgets |= dict.fromkeys(tabled)
     sure = certified(info, store, replace(board, budgets=tuple(budgets)), frame)
     made = {at.budget: at.rows for at in sure.standings}
     made[None] = tuple(row.standing for row in sure.rows)
@@ -284,7 +286,8 @@ def certify(
                 if not math.isnan(row.interval.low):
                     none: list[Standing | None] = [None] * (len(grid) + 1)
                     view.certainty.setdefault(row.learner, none)[place] = row
-    return replace(sure, budgets=board.budgets, standings=())
+    standings = {at.budget: at for at in sure.standings}
+    return replace(sure, budgets=board.budgets, standings=tuple(standings[b] for b in tabled))
 
 
 def _places(view: ChartView, grid: Sequence[float]) -> dict[int, Budget | None]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -76,6 +77,11 @@ def test_the_same_stands_in_every_format(run, tmp_path: Path) -> None:
         text = (tmp_path / name).read_text()
         assert "distance to the optimum" in text
         assert "0.9500" in text
+    shown = (tmp_path / "board.html").read_text().partition("distance to the optimum")[2]
+    lacks = re.findall(r"<td[^>]*>([^<]*)</td>", shown.partition("</table>")[0])
+    assert [row[1:] for row in table.rows] == [
+        lacks[k : k + len(board.budgets)] for k in range(0, len(lacks), len(board.budgets))
+    ]
     assert '"optimum": [' in (tmp_path / "board.json").read_text()
     last = (tmp_path / "board.csv").read_text().splitlines()
     place = exports.TITLES.index("to_optimum")
