@@ -317,12 +317,12 @@ class Result(RunResult):
 
     def _exported(self, dataset: str, learner: str, limit: Limit) -> Folder:
         """Return the content of the folder that ``bench model export`` writes."""
-        from bench_core.serving.export import Wish, export
+        from bench_core.serving.export import ExportRequest, export
 
         with in_python():
             metric, metrics = primary_metric(self.info, dataset), self._registry().metrics
-            wish = Wish(dataset, learner, limit)
-            return export(Store(self.store), self.info, self._rows, metric, wish, metrics)
+            asked = ExportRequest(dataset, learner, limit)
+            return export(Store(self.store), self.info, self._rows, metric, asked, metrics)
 
     def _registry(self) -> Registry:
         named = self.info.request.get("plugins", ())  # a store must not import code

@@ -104,7 +104,7 @@ def export_command(
     from bench_core.results.store import Store
     from bench_core.serving import Predictor
     from bench_core.serving.c_source import write_c
-    from bench_core.serving.export import Wish, export
+    from bench_core.serving.export import ExportRequest, export
     from bench_core.serving.folder import check_folder, write_folder
     from bench_core.serving.lightgbm_text import write_lightgbm
 
@@ -121,13 +121,13 @@ def export_command(
         own, learners = frame[frame["dataset"] == dataset], [given["learner"]]
         limit, why = usual_limit(own, judge, info.reference, [*filter(None, learners)])
         lines += [why] if why else []
-    wish = Wish(dataset=dataset, limit=limit, **given)
+    asked = ExportRequest(dataset=dataset, limit=limit, **given)
     of_run = Store(store), info, frame, judge
     with options.noted_after(3.0, "still exporting: the first export on a machine compiles code"):
-        folder = export(*of_run, wish, registry.metrics)
+        folder = export(*of_run, asked, registry.metrics)
         if folder.cheaper is not None and (single or written != "folder"):
-            mixed, wish = folder.about["valid"], replace(wish, mixes=False)
-            folder = export(*of_run, wish, registry.metrics)
+            mixed, asked = folder.about["valid"], replace(asked, mixes=False)
+            folder = export(*of_run, asked, registry.metrics)
             one, two = (
                 f"{quality(valid['quality'])} at {cost(valid['cost'])}"
                 for valid in (folder.about["valid"], mixed)

@@ -26,6 +26,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
 from hashlib import blake2b
 from pathlib import Path
 from types import MappingProxyType
@@ -270,9 +271,11 @@ def _same_columns(given: Mapping[str, Part | TablePart], keep: Sequence[str]) ->
             for here, there in ((part, first), (first, part)):
                 for name in there.columns:
                     if name not in here.columns:
+                        own = [column for column in here.columns if column not in there.columns]
+                        near = get_close_matches(name, own, 1)
+                        hint = f"rename {near[0]!r}?" if near else "give both the same columns"
                         raise InputError(
-                            f"{here.path}: no column {name!r}, which {there.path} has; "
-                            "give both the same columns"
+                            f"{here.path}: no column {name!r}, which {there.path} has; {hint}"
                         )
         return read_parts(given, keep)
     # the largest index used sets an SVMlight file's width, so files may differ

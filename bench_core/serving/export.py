@@ -40,7 +40,7 @@ TABLE = ("label", "query", "drop", "decimal", "dates")
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class ExportRequest:
     """A request for export: a data set, a learner (``""``: the best) and a ``limit``: a budget, or
     a target to reach at the least cost on validation; without it the best point. ``seed`` and
     ``fold`` None: the first repeat that has such a point. Without ``mixes``, which only a folder
@@ -55,13 +55,13 @@ class Wish:
 
 
 def choose(
-    frame: pd.DataFrame, metric: Criterion, wish: Wish, reference: str = ""
+    frame: pd.DataFrame, metric: Criterion, asked: ExportRequest, reference: str = ""
 ) -> pd.Series[Any]:
-    """Return the row of ``operating_points`` for a wish. Raises UsageError if there is none."""
+    """Return the row of ``operating_points`` for a request. Raises UsageError if there is none."""
     known = list(dict.fromkeys(map(str, frame["learner"])))
-    require("learner of this run", [wish.learner] if wish.learner else (), known)
-    target = wish.limit if isinstance(wish.limit, Target) else None
-    budget = Budget(float("inf")) if target or wish.limit is None else wish.limit
+    require("learner of this run", [asked.learner] if asked.learner else (), known)
+    target = asked.limit if isinstance(asked.limit, Target) else None
+    budget = Budget(float("inf")) if target or asked.limit is None else asked.limit
     assert isinstance(budget, Budget)
     # a cap measured by the run decides by its measurements, and is kept anyway
     measured = budget.kind == CAP and budget.amount in selection.caps_of(frame)
@@ -69,23 +69,23 @@ def choose(
     points = selection.operating_points(frame, metric.name, COLUMNS[budget.kind], cap=cap)
     every, higher = points, metric.higher_is_better
     for column in ("seed", "fold", "learner"):
-        if (wanted := getattr(wish, column)) not in ("", None):
+        if (wanted := getattr(asked, column)) not in ("", None):
             points = points[points[column] == wanted]
             every = points if column != "learner" else every  # a target is set by the reference
     if target is not None:
-        chosen = selection.reaching(every, higher, target, reference, wish.mixes)
+        chosen = selection.reaching(every, higher, target, reference, asked.mixes)
         chosen = chosen[chosen["learner"].isin(points["learner"])]
-    elif budget.kind == "mean" and wish.mixes:
+    elif budget.kind == "mean" and asked.mixes:
         chosen = selection.under_budget(points, higher, budget)
     else:  # kept by a single point
         points = points.assign(valid_p95=points["valid_cost"])
         limit = float("inf") if measured else budget.amount
         chosen = selection.under_budget(points, higher, Budget(limit, "p95"))
     if chosen.empty:
-        why = _nothing(points, wish)
+        why = _nothing(points, asked)
         if target is not None and not points.empty:
-            why = selection.why_not_reached(every, metric, target, reference, wish.learner)
-        raise UsageError(f"{wish.dataset}: {why}")
+            why = selection.why_not_reached(every, metric, target, reference, asked.learner)
+        raise UsageError(f"{asked.dataset}: {why}")
     mean = selection.over_repeats(chosen)
     mean = mean[mean["repeats"] == mean["repeats"].max()]
     column = "valid_quality" if target is None else "valid_cost"
@@ -95,8 +95,8 @@ def choose(
     return own.sort_values(["fold", "seed"], kind="stable").iloc[0]
 
 
-def _nothing(points: pd.DataFrame, wish: Wish) -> str:
-    who = wish.learner or "any learner"
+def _nothing(points: pd.DataFrame, asked: ExportRequest) -> str:
+    who = asked.learner or "any learner"
     if points.empty:
         return f"no finished trial of {who} there; 'bench log --failed' shows why"
     return f"nothing of {who} within the budget; the cheapest costs {points['valid_cost'].min():g}"
@@ -107,18 +107,18 @@ def export(
     info: RunInfo,
     frame: pd.DataFrame,
     metric: Criterion,
-    wish: Wish,
+    asked: ExportRequest,
     metrics: Mapping[str, Any],
 ) -> Folder:
-    """Return the folder's content for a wish, from the run's ``frame``; ``metrics`` are known by
+    """Return the folder's content for a request, from the run's ``frame``; ``metrics`` are known by
     their names. Figures under a cap are those of the served model; a mixture also has ``served``,
     the figures of the test rows with each row's point as drawn.
 
     Raises UsageError if nothing is within the limit or the model cannot be exported, InputError if
     its files are gone.
     """
-    frame = frame[frame["dataset"] == wish.dataset]
-    row = choose(frame, metric, wish, info.reference)
+    frame = frame[frame["dataset"] == asked.dataset]
+    row = choose(frame, metric, asked, info.reference)
     spec = _spec(store, info.run, row, str(row["params"]))
     states = states_folder(store.path)
     splits = open_prepared(spec["data"])
@@ -131,7 +131,7 @@ def export(
         mixture |= {"params": dict(other["params"]), "point": dict(at)}
     if spec["costs"]:
         splits = splits.under(load_model(costs_path(states, spec["costs"])))
-    limited = isinstance(wish.limit, Budget) and wish.limit.amount < np.inf and wish.limit
+    limited = isinstance(asked.limit, Budget) and asked.limit.amount < np.inf and asked.limit
     about = {
         "marks": [mark for mark in str(row.get("marks", "")).split(", ") if mark],
         **_what(splits, info, spec, point),
@@ -143,7 +143,7 @@ def export(
     # columns made by a transformer are requested by their features' names
     encodings = () if any(own.made for own in splits.encodings) else splits.encodings
     folder = Folder(program, splits.costs, splits.names, about, cheaper, encodings)
-    if cheaper is None and (wish.limit is None or wish.limit.kind != CAP):
+    if cheaper is None and (asked.limit is None or asked.limit.kind != CAP):
         return folder
     # the served model draws each row's point, or enforces a cap
     model = Predictor(folder)

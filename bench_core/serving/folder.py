@@ -58,7 +58,7 @@ class Folder:
         if self.cheaper is not None:
             raise UsageError(
                 f"{form}: this choice mixes two operating points: write a folder, or export a "
-                "single point (mixes=False of Wish)"
+                "single point (mixes=False of the request)"
             )
 
 

@@ -111,6 +111,10 @@ def test_a_column_that_one_file_lacks_is_named(tmp_path):
         prepared(train, train, test)
     with pytest.raises(InputError, match=r"test.csv: no column 'b', which .*train.csv has"):
         prepared(test, test, train)
+    alike = write(tmp_path, "alike.csv", "age,debt ration,y\n1,2,0\n3,4,1\n")
+    named = write(tmp_path, "named.csv", "age,debt ratio,y\n1,2,0\n3,4,1\n")
+    with pytest.raises(InputError, match=r"alike.csv: no column 'debt ratio'.*'debt ration'\?"):
+        prepared(named, named, alike)
 
 
 @pytest.mark.parametrize(
