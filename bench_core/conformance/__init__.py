@@ -33,7 +33,7 @@ from bench_core.conformance.case import Case, ConformanceError, checks_of, exami
 from bench_core.conformance.cost_model_checks import purchases
 from bench_core.conformance.report_checks import finished_run
 from bench_core.conformance.tasks import prices, task_splits, with_learners
-from bench_core.contracts import learner_of, metric_of, name_of
+from bench_core.contracts import learner_of, name_of
 from bench_core.data import Task
 from bench_core.datasets.data_folder import DataFolder
 from bench_core.errors import UsageError, blaming
@@ -109,8 +109,7 @@ def _cases(
         done = sorted(map(Task, _done(value) if tasks is None else tasks))
         given = {task: (task_splits(task),) for task in done}
     elif kind == "metric":
-        done = [] if metric_of(value).pictures else sorted(map(Task, value.tasks))
-        given = {task: (task, task_splits(task).test) for task in done}
+        given = {task: (task, task_splits(task).test) for task in sorted(map(Task, value.tasks))}
     elif kind == "data set":
         given = {"": (source or DataFolder(),)}
     else:
