@@ -19,8 +19,7 @@ A suite names the quantitative sentences of its paper::
 In place of ``holds`` an equality has ``near = 12`` and ``within = 0.005``. ``floor = ">= 0.9"`` is
 the test quality below which a saving, a cost or a quality shows nothing; a cost must have one.
 Margins are read at ``budgets = [10, 30]``, the range of the paper's figure; ``[0]`` goes up to the
-price of all features. Measures of purchases count the sensors of ``prices = [150, 200]``; ``early =
-0.1`` means the first tenth of the trees.
+price of all features.
 
 The claim is about the first learner, compared with the second; a table selects only the settings
 with these values. ``sizes`` compares rows and features of the data set. A claim with ``anywhere =
@@ -66,10 +65,6 @@ MEASURES: Mapping[str, Measure] = {
     "least-margin": Measure(2, "{:+.4f}", ">", ("budgets",)),
     "time-ratio": Measure(2, "{:.3g}x", "<"),
     "minutes": Measure(1, "{:.2g} min", "<"),
-    "bought-early": Measure(2, "{:.1%}", "=", ("prices", "early")),
-    "bought-trend": Measure(2, "{:+.2f}", "=", ("prices",)),
-    "bought-first": Measure(2, "{:.1%}", "=", ("prices",)),
-    "bought-last": Measure(2, "{:.1%}", "=", ("prices",)),
     "stages": Measure(2, "{:.3g}", "="),
     "passed": Measure(2, "{:+.1%}", "="),
 }
@@ -78,11 +73,11 @@ CURVES = ("margin", "least-margin")
 TIMES = ("minutes", "time-ratio")
 UNJUDGED = "minutes"
 FLOORED = ("saving", "cost", "quality")
-PURCHASES = ("bought-early", "bought-trend", "bought-first", "bought-last", "stages", "passed")
+STAGES = ("stages", "passed")
 """Measures of values in the store that are not exported. The first learner shows nothing there
 unless it keeps up with the second."""
 
-_FORMS = {"budgets": "[from, to]", "prices": "[from, to]", "early": "0.1", "floor": '">= 0.9"'}
+_FORMS = {"budgets": "[from, to]", "floor": '">= 0.9"'}
 _KINDS: Mapping[Any, Any] = {"str": str, "float": (int, float), "bool": bool}
 _COMPARE = {">=": operator.ge, "<=": operator.le, ">": operator.gt, "<": operator.lt}
 
@@ -163,8 +158,6 @@ class Claim:
     budget: float = inf
     kind: str = "mean"
     budgets: tuple[float, ...] = ()
-    prices: tuple[float, ...] = ()
-    early: float = 0.0
     rows: float = 0
     trees: float = 0
     metric: str = ""
@@ -193,8 +186,8 @@ class Claim:
             raise UsageError(f"measure {UNJUDGED} takes neither holds nor near: machines differ")
         if self.measure != UNJUDGED and self.two_sided == bool(self.holds):
             raise UsageError('write either holds = ">= 0.31" or near = 12 and within = 0.005')
-        if self.anywhere and (self.prices or self.floor or self.budgets not in ((), (0,))):
-            raise UsageError("anywhere = true excludes prices, floor and budgets above 0")
+        if self.anywhere and (self.floor or self.budgets not in ((), (0,))):
+            raise UsageError("anywhere = true excludes floor and budgets above 0")
         for rule in (self.holds, self.floor):
             compared(rule or "> 0", 0.0)
         for key, form in _FORMS.items():
@@ -203,11 +196,11 @@ class Claim:
             if given != (key in needs) and not (given and optional):
                 word = "has no" if given else "needs"
                 raise UsageError(f"measure {self.measure} {word} {key} = {form}")
-        for key, limits in (("budgets", self.budgets), ("prices", self.prices)):
-            numbers = all(isinstance(x, int | float) for x in limits)
-            low, high, *more = (*limits, inf, inf)[: max(2, len(limits))] if numbers else (1, 0)
-            if more or not 0 <= low <= high:
-                raise UsageError(f"{key} = {_FORMS[key]}, rising, not {list(limits)}")
+        limits = self.budgets
+        numbers = all(isinstance(x, int | float) for x in limits)
+        low, high, *more = (*limits, inf, inf)[: max(2, len(limits))] if numbers else (1, 0)
+        if more or not 0 <= low <= high:
+            raise UsageError(f"budgets = {_FORMS['budgets']}, rising, not {list(limits)}")
 
     @property
     def contenders(self) -> tuple[Contender, ...]:

@@ -6,10 +6,8 @@ operating points never lose a claim if validation orders them as test does. A le
 at the constant predictor, which is free. It holds the best affordable point up to the next better
 one, and is read at the claim's budgets.
 
-For the points that a budget may choose, a store keeps shares of test rows: the buyers of each
-sensor, and the rows that reach each stage of a cascade. Here a sensor is bought if any row buys it.
-A share counts a price group's sensors, as in the figures of Greedy Miser and Cronus. A cascade's
-stages are its remaining stages: the models served have no others.
+For the points that a budget may choose, a store keeps the share of test rows that reach each stage
+of a cascade. A cascade's stages are its remaining stages: the models served have no others.
 """
 
 from __future__ import annotations
@@ -19,11 +17,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bench_claims.claims import CONSTANT, FLOORED, PURCHASES, TIMES, Claim, compared
+from bench_claims.claims import CONSTANT, FLOORED, STAGES, TIMES, Claim, compared
 from bench_core._io.digests import canonical
 from bench_core.metrics.frontier import share_of
 from bench_core.results import operating_points as selection
@@ -34,58 +32,30 @@ from bench_core.results.operating_points import REPEAT, Criterion
 if TYPE_CHECKING:
     import pandas as pd
 
-    from bench_core.arrays import BoolArray, FloatArray, IntArray
+    from bench_core.arrays import FloatArray
     from bench_core.results.store import Store
 
-BOUGHT = "bought"
-"""The column that ``with_purchases`` adds."""
-
-_ROUNDED = 1e-4  # shares that reach a stage are kept with four digits
-
-
-class Purchases(NamedTuple):
-    """Purchases at one operating point."""
-
-    price: FloatArray  # (s,) of each sensor
-    share: FloatArray  # (s,) of rows that buy it
-    reached: Sequence[float] = (1.0,)  # (k,) share of rows that reach each stage
-    sensors: Sequence[int] = ()  # (k,) number of sensors on the route to its end
-
-    def of(self, prices: Sequence[float]) -> BoolArray:
-        """The sensors (s,) of a group of prices [from, to]."""
-        found: BoolArray = (self.price >= prices[0]) & (self.price <= prices[1])
-        return found
-
-    def stage(self) -> IntArray | None:
-        """The stage (s,) in which each sensor is first read, -1 if never. None if the shares do not
-        determine it, as some stage that reads sensors rejects no row."""
-        if len(self.sensors) < 2:
-            return None
-        reached = np.array(self.reached) - _ROUNDED
-        # a sensor is bought by as many rows as reach the stage that reads it first
-        first = np.where(self.share > 0, (self.share[:, None] < reached).sum(axis=1), -1)
-        counts = [int(((first >= 0) & (first <= k)).sum()) for k in range(len(reached))]
-        return first if counts == list(self.sensors) else None
+REACHED = "reached"
+"""The column that ``with_stages`` adds: the share of rows that reach each stage, None if these are
+not stored."""
 
 
-def with_purchases(frame: pd.DataFrame, store: Store, run: str, claim: Claim) -> pd.DataFrame:
-    """The rows of a claim's learners and data, with the test purchases of their stored points."""
+def with_stages(frame: pd.DataFrame, store: Store, run: str, claim: Claim) -> pd.DataFrame:
+    """The rows of a claim's learners and data, with the test rows that reach each stage."""
     rows = frame[(frame["dataset"] == claim.dataset) & (frame["split"].isin(["valid", "test"]))]
-    found: dict[tuple[str, str], Purchases] = {}
+    found: dict[tuple[str, str], Sequence[float]] = {}
     for learner in dict.fromkeys(contender.learner for contender in claim.learners):
         for one in store.values(run, dataset=claim.dataset, learner=learner, capped=True):
-            price, stages = np.array(one.trial.sensors.price), one.stages
             for k, setting in enumerate(one.settings):
-                way = (stages.reached[k], stages.sensors) if stages and k in stages.reached else ()
-                share = one.bought[k].astype(np.float64)
-                found[one.trial.short, canonical(setting)] = Purchases(price, share, *way)
+                reached = one.stages.reached.get(k) if one.stages else None
+                found[one.trial.short, canonical(setting)] = reached or (1.0,)
     keys = zip(rows["trial"].astype(str), rows["point"].astype(str), strict=True)
-    return rows.assign(**{BOUGHT: [found.get(key) for key in keys]})
+    return rows.assign(**{REACHED: [found.get(key) for key in keys]})
 
 
 NAN = float("nan")
-SettingPurchases = tuple[Mapping[str, Any], Purchases | None]
-"""A setting and the purchases at its point; None if these are not stored."""
+SettingStages = tuple[Mapping[str, Any], Sequence[float] | None]
+"""A setting, and the share of rows that reach each stage at its point."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,14 +114,14 @@ class Results:
         least = share_of(of, self.claim.keeps, self.higher)
         return quality < least if self.higher else quality > least
 
-    def bought(self, points: pd.DataFrame) -> list[SettingPurchases]:
-        """Purchases at the given points."""
+    def reached(self, points: pd.DataFrame) -> list[SettingStages]:
+        """Rows that reach each stage at the given points."""
         keys = ["learner", *REPEAT, "params", "point"]
         test = self.frame[self.frame["split"] == "test"]
-        found = points[keys].merge(test[[*keys, BOUGHT]], on=keys, how="left")
-        return [(json.loads(str(row.params)), getattr(row, BOUGHT)) for row in found.itertuples()]
+        found = points[keys].merge(test[[*keys, REACHED]], on=keys, how="left")
+        return [(json.loads(str(row.params)), getattr(row, REACHED)) for row in found.itertuples()]
 
-    def settings(self, place: int) -> list[list[SettingPurchases]]:
+    def settings(self, place: int) -> list[list[SettingStages]]:
         """The best point on validation of each setting, by repeat."""
         found = []
         for _, repeat in self.of(place).groupby([*REPEAT]):
@@ -159,7 +129,7 @@ class Results:
                 selection.best_points(setting, self.higher)
                 for _, setting in repeat.groupby("params", observed=True)
             ]
-            found.append([kept for points in best for kept in self.bought(points)])
+            found.append([kept for points in best for kept in self.reached(points)])
         return found
 
 
@@ -246,94 +216,29 @@ def time_ratio(results: Results) -> float:
     return minutes(results) / minutes(results, 1)
 
 
-def bought_early(results: Results) -> float:
-    """The share of the price group bought in the first ``early`` of the trees: at their last stored
-    point, as the least over all settings and repeats."""
-    own = results.of(0, results.frame)
-    least = []
-    for (params, *_), points in own[own["split"] == "test"].groupby(
-        ["params", *REPEAT], observed=True
-    ):
-        most = results.claim.early * float(json.loads(str(params)).get("trees", NAN))
-        trees = [json.loads(str(point)).get("trees", np.inf) for point in points["point"]]
-        kept = zip(trees, points[BOUGHT], strict=True)
-        # by the number of trees
-        early = {at: what for at, what in kept if what is not None and at <= most}
-        least.append(_share(results, early[max(early)] if early else None))
-    return float(np.min(least))
-
-
-def bought_trend(results: Results) -> float:
-    """Spearman's correlation, over settings, of the trade-off with the bought share of the price
-    group. The share is read at the setting's best point on validation. NaN if all shares are equal,
-    and for fewer than three trade-offs."""
-    from scipy.stats import rankdata
-
-    found = []
-    for points in results.settings(0):
-        traded = [(params["tradeoff"], what) for params, what in points if "tradeoff" in params]
-        tradeoff, share = [t for t, _ in traded], [_share(results, what) for _, what in traded]
-        if len({*tradeoff}) < 3 or len({*share}) < 2:
-            return NAN
-        found.append(np.corrcoef(rankdata(tradeoff), rankdata(share))[0, 1])
-    return round(float(np.mean(found)), 12)
-
-
-def bought_first(results: Results) -> float:
-    """The share of the price group that the first of several stages reads."""
-    return _by_stage(results, lambda stage, _: np.mean(stage == 0))
-
-
-def bought_last(results: Results) -> float:
-    """Share of the price group's purchases that are first read in the last half of the stages."""
-
-    def late(stage: IntArray, stages: int) -> float:
-        used = stage[stage >= 0]
-        return float(np.mean(2 * used >= stages)) if len(used) else NAN
-
-    return _by_stage(results, late)
-
-
-def _by_stage(results: Results, figure: Callable[[IntArray, int], Any]) -> float:
-    """The mean over repeats of a figure of the price group's first stages, at the best point on
-    validation."""
-    found = []
-    for _, what in results.bought(results.best(0)):
-        stage = None if what is None else what.stage()
-        if what is None or stage is None:
-            return NAN
-        found.append(float(figure(stage[what.of(results.claim.prices)], len(what.reached))))
-    return float(np.mean(found))
-
-
-def _share(results: Results, what: Purchases | None) -> float:
-    """The share of the price group that is bought; NaN if it is not stored."""
-    return NAN if what is None else float(np.mean(what.share[what.of(results.claim.prices)] > 0))
-
-
 def stages(results: Results) -> float:
     """Number of remaining stages."""
-    best = results.bought(results.best(0))
-    return float(np.mean([NAN if what is None else len(what.reached) for _, what in best]))
+    best = results.reached(results.best(0))
+    return float(np.mean([NAN if reached is None else len(reached) for _, reached in best]))
 
 
 def passed(results: Results) -> float:
     """The share of rows that pass the first stage, minus the second learner's at the same
     trade-off."""
     found = []
-    best = results.bought(results.best(0))
+    best = results.reached(results.best(0))
     for (params, what), points in zip(best, results.settings(1), strict=True):
-        # the second learner's purchases at the trade-off of the first one's best setting
+        # the second learner's stages at the trade-off of the first one's best setting
         same = [b for a, b in points if a.get("tradeoff") == params.get("tradeoff")]
         pair = what, same[0] if len(same) == 1 else None
-        own, other = (NAN if x is None else float([*x.reached, 1.0][1]) for x in pair)
+        own, other = (NAN if x is None else float([*x, 1.0][1]) for x in pair)
         found.append(own - other)
     return float(np.mean(found))
 
 
 _MEASURES = (
     *(saving, quality, quality_kept, cost, margin, least_margin, time_ratio, minutes),
-    *(bought_early, bought_trend, bought_first, bought_last, stages, passed),
+    *(stages, passed),
 )
 FIGURES: Mapping[str, Callable[[Results], float]] = {
     measure.__name__.replace("_", "-"): measure for measure in _MEASURES
@@ -343,9 +248,9 @@ FIGURES: Mapping[str, Callable[[Results], float]] = {
 
 def shortfall(results: Results, measured: float) -> str:
     """A message if the chosen points miss the required quality on test, for a saving, a cost, a
-    quality or purchases; otherwise "". A quality lost on test is not a saving."""
+    quality or stages; otherwise "". A quality lost on test is not a saving."""
     claim = results.claim
-    if claim.measure in PURCHASES:  # purchases of a model without quality show nothing
+    if claim.measure in STAGES:  # stages of a model without quality show nothing
         own, other = (float(results.best(k)["test_quality"].mean(skipna=False)) for k in range(2))
         short = results.falls_short(own, other)
         return f"on test its best quality is {own:.4g}, and the other's {other:.4g}" * short

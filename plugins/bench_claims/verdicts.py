@@ -23,14 +23,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bench_claims.claims import CURVES, MEASURES, PURCHASES, TIMES, UNJUDGED, Claim
+from bench_claims.claims import CURVES, MEASURES, STAGES, TIMES, UNJUDGED, Claim
 from bench_claims.measures import (
     FIGURES,
     Results,
     convergence,
     shortfall,
     too_few_trees,
-    with_purchases,
+    with_stages,
 )
 from bench_core.metrics.frontier import Choice, share_of, taken
 from bench_core.results.budgets import Budget, choice_within
@@ -72,7 +72,7 @@ _LEAST = 1e-6  # of a cost, for its logarithm
 
 _REPEAT = ["fold", "seed"]
 _OWN_METRICS = "the run used other metrics (--metric)"
-_IN_THE_STORE = "purchases are in the store: use bench claims"
+_IN_THE_STORE = "stages are in the store: use bench claims"
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +110,7 @@ def settle(claim: Claim, info: RunInfo, frame: pd.DataFrame, store: Store | None
         (ELSEWHERE, f"{claim.dataset} is not in this run", not use),
         (ABSENT, f"{name} is generated, which never counts", use and use["stand_in"]),
         (UNRUN, _OWN_METRICS, info.request.get("metrics") and not own_metrics),
-        (UNRUN, _IN_THE_STORE, claim.measure in PURCHASES and store is None),
+        (UNRUN, _IN_THE_STORE, claim.measure in STAGES and store is None),
     ):
         if found:
             return Verdict(claim, word, how=why)
@@ -143,8 +143,8 @@ def _on(
     if len(claim.budgets) == 1:  # up to the price of all features
         budgets = *claim.budgets, float(use["price_of_everything"])
         claim = replace(claim, budgets=budgets, anywhere=False)
-    if claim.measure in PURCHASES and store is not None:
-        frame = with_purchases(frame, store, info.run, claim)
+    if claim.measure in STAGES and store is not None:
+        frame = with_stages(frame, store, info.run, claim)
     metric = criterion(info, claim.metric or str(use["metrics"][0]))
     return judge(claim, frame, metric, store, info.run)
 
@@ -221,8 +221,8 @@ def _lack(claim: Claim) -> str:
     """The reason for a missing figure."""
     if claim.measure in CURVES:
         return "equal at every budget"
-    if claim.measure in PURCHASES:
-        return "the purchases there are not stored, or do not determine it"
+    if claim.measure in STAGES:
+        return "the stages there are not stored"
     limited = claim.budget < inf
     lack = "no operating point within the budget" if limited else "target not reached"
     return f"{lack} in at least one repeat"
@@ -270,8 +270,6 @@ def _how(results: Results) -> str:
         ),
         (f"up to {claim.budget:g}", claim.budget < inf),
         (f"budgets {' to '.join(f'{x:g}' for x in claim.budgets)}", claim.budgets),
-        (f"sensors of cost {' to '.join(f'{x:g}' for x in claim.prices)}", claim.prices),
-        (f"in the first {claim.early:.0%} of the trees", claim.early),
         (f"by {claim.cost}", claim.cost != "total_cost"),
         (f"wanted {wanted}", wanted),
     ]
