@@ -6,8 +6,8 @@ A plugin is a module registered in the entry-point group ``bench``::
     mine = "my_package.my_module"
 
 Its functions are marked ``@bench_core.hookimpl``. Each hook is called once for all plugins, so
-pluggy's ``tryfirst``, ``trylast``, wrappers, blocking and tracing work. A wrapper receives a list
-of ``plugins.Given`` per plugin. The two most common hooks need no function:
+pluggy's ``tryfirst``, ``trylast``, blocking and tracing work. The two most common hooks need no
+function:
 ``bench_learners = provide_learners(MyLearner)``, and ``provide_datasets``. Verbs are not hooks but
 ``click`` commands in a separate group. ``bench --help`` then reads their names from the installed
 metadata, and ``bench VERB`` loads only that command::

@@ -1,18 +1,17 @@
 """The plugin manager, and look-up by name.
 
 All plugins share one pluggy manager, and each hook is called once for all of them. ``tryfirst``,
-hook wrappers, ``set_blocked`` and tracing therefore work as in pluggy's manual. By default this
-distribution's plugins come first, then others by name, then modules of ``-p``.
+``set_blocked`` and tracing therefore work as in pluggy's manual. By default this distribution's
+plugins come first, then others by name, then modules of ``-p``.
 
 An invalid plugin is unregistered and listed with its error: an import or a hook fails, a value
-lacks a required member, or a name is taken. Learners of one name from several packages are an
-exception. They are named ``package:name``; the bare name means this distribution's learner, if any.
+lacks a required member, or a name is taken.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial, wraps
 from importlib import import_module
@@ -80,7 +79,7 @@ class PluginInfo:
 
 
 class Given(NamedTuple):
-    """One value that a plugin registers. Hook wrappers receive a list of these per plugin."""
+    """One value that a plugin registers."""
 
     plugin: PluginInfo
     kind: str
@@ -102,10 +101,8 @@ def new_manager() -> pluggy.PluginManager:
 @dataclass(slots=True)
 class Registry:
     """All registered objects by name, and the ``manager`` of the plugins. ``origin`` is keyed by
-    kind and name. ``notes`` are remarks on valid plugins. ``shared`` lists the spellings of a
-    learner's name that several packages use."""
+    kind and name. ``notes`` are remarks on valid plugins."""
 
-    # by name; as package:name if several packages use the name
     learners: dict[str, type[BudgetedLearner]] = field(default_factory=dict)
     datasets: dict[str, type[Dataset]] = field(default_factory=dict)
     metrics: dict[str, Metric] = field(default_factory=dict)
@@ -117,25 +114,12 @@ class Registry:
     plugins: list[PluginInfo] = field(default_factory=list)
     origin: dict[tuple[str, str], PluginInfo] = field(default_factory=dict)
     notes: dict[PluginInfo, list[str]] = field(default_factory=dict)
-    shared: dict[str, list[str]] = field(default_factory=dict)
     manager: pluggy.PluginManager = field(default_factory=new_manager)
     errors: dict[PluginInfo, BaseException] = field(default_factory=dict)
 
     def learner(self, name: str) -> type[BudgetedLearner]:
         """Return the learner class of that name; UsageError lists the nearest names."""
-        return self._look_up("learner", self.learner_name(name), self.learners)
-
-    def learner_name(self, name: str) -> str:
-        """Return a learner's registered name, which may be ``package:name``. UsageError lists the
-        spellings if the name is ambiguous."""
-        if spellings := self.shared.get(name):
-            raise UsageError(
-                f"learner {name!r} is in several packages: write {' or '.join(spellings)}"
-            )
-        # "budget-bench:constant" is a spelling of "constant"
-        package, _, bare = name.partition(":")
-        owner = self.origin.get(("learner", bare))
-        return bare if owner is not None and package in (owner.origin, owner.module) else name
+        return self._look_up("learner", name, self.learners)
 
     def dataset(self, name: str) -> type[Dataset]:
         """Return the data-set class of that name; UsageError lists the nearest names."""
@@ -164,13 +148,10 @@ class Registry:
         others = [
             one.plugin
             for one in self.manager.hook.bench_warm_up.get_hookimpls()
-            if one.plugin_name not in wanted and not _wraps(one.opts)
+            if one.plugin_name not in wanted
         ]
         self.errors.clear()
-        try:
-            self.manager.subset_hook_caller("bench_warm_up", others)(say=say)
-        except FAULTS as fault:  # raised by a wrapper: functions are guarded
-            say(f"a wrapper of bench_warm_up fails: {one_line(fault)}")
+        self.manager.subset_hook_caller("bench_warm_up", others)(say=say)
         for info, error in self.errors.items():
             say(f"plugin {info.name}: its bench_warm_up fails: {one_line(error)}")
 
@@ -224,8 +205,8 @@ def load_registry(
     for info, plugin in reversed(plugins.items()):  # pluggy calls the last one first
         if info not in registry.errors:
             _register(plugin, info, registry)
-    given = [one for hook in HOOKS for one in _asked(hook, registry, plugins)]
-    given = _named_apart(registry, given)
+    answers = [answer for hook in HOOKS for answer in getattr(registry.manager.hook, hook)()]
+    given: list[Given] = [one for answer in answers for one in answer]
     # in loading order, so that the first of two plugins of one name keeps it
     for info in plugins:
         try:
@@ -313,9 +294,6 @@ def _guarded(
     function: Any, hook: str, info: PluginInfo, errors: dict[PluginInfo, BaseException]
 ) -> Any:
     """Wrap a plugin's hook so that it returns ``Given`` values, or records its error."""
-    # a wrapper must stay a generator; ``_asked`` handles its errors
-    if _wraps(vars(function)[f"{GROUP}_impl"]):
-        return function
 
     @wraps(function)
     def call(*arguments: Any) -> list[Given]:
@@ -354,59 +332,6 @@ def _checked(info: PluginInfo, hook: str, answer: Any) -> Iterator[Given]:
     for name, value in found:
         check_name(kind, name)
         yield Given(info, kind, name, value)
-
-
-def _wraps(options: Mapping[str, Any]) -> bool:
-    """True if these options of a hook's implementation make it a wrapper."""
-    return bool(options["wrapper"] or options["hookwrapper"])
-
-
-def _asked(hook: str, registry: Registry, plugins: Iterable[PluginInfo]) -> list[Given]:
-    """Values of all plugins for a hook, in pluggy's order. Failing wrappers are unregistered."""
-    caller = getattr(registry.manager.hook, hook)
-    try:
-        given = [one for answer in caller() for one in answer]
-        if odd := [one for one in given if not isinstance(one, Given)]:
-            raise TypeError(f"a wrapper of {hook} gives {odd[0]!r}, not bench_core.plugins.Given")
-        return given
-    except FAULTS as error:
-        wrappers = {one.plugin_name for one in caller.get_hookimpls() if _wraps(one.opts)}
-        for info in plugins:
-            if info.key in wrappers:
-                registry.errors[info] = error
-                registry.manager.unregister(name=info.key)
-    return _asked(hook, registry, plugins)
-
-
-def _named_apart(registry: Registry, given: Sequence[Given]) -> list[Given]:
-    """Rename learners whose name several packages use to ``package:name``, each with a note."""
-    packages: dict[str, dict[str, None]] = {}  # by learner, in order
-    for one in given:
-        info = one.plugin
-        if one.kind == "learner" and info.origin != "-p" and info not in registry.errors:
-            packages.setdefault(one.name, {})[info.origin] = None
-    found = []
-    for one in given:
-        info, name = one.plugin, one.name
-        others = [p for p in packages.get(name, ()) if p != info.origin]
-        if one.kind == "learner" and info.origin not in (OURS, "-p") and others:
-            spelling = f"{info.origin}:{name}"
-            of = "this benchmark" if OURS in others else f"{' and '.join(others)} too"
-            registry.note(info, f"learner {name!r} is in {of}: write {spelling}")
-            if OURS not in others:
-                registry.shared.setdefault(name, []).append(spelling)
-            one = Given(info, one.kind, spelling, _renamed(one.value, spelling))
-        found.append(one)
-    return found
-
-
-def _renamed(cls: type[BudgetedLearner], name: str) -> type[BudgetedLearner]:
-    """Subclass of a learner's class with another name; the original is not modified."""
-    # so that it is found and hashed as the original class
-    about = {n: getattr(cls, n) for n in ("__module__", "__qualname__", "__doc__")}
-    made: Any = type(cls)
-    renamed: type[BudgetedLearner] = made(cls.__name__, (cls,), {**about, "name": name})
-    return renamed
 
 
 def installed(group: str = GROUP) -> list[EntryPoint]:

@@ -248,7 +248,6 @@ def show_command(
       bench show per-query           the cost model's charges, and its options in a cost file
     """
     registry = options.registry(plugins, data_dir)
-    name = registry.learner_name(name) if kind in (None, "learner") else name
     found = ["\n".join(lines) for lines in _described(registry, name, kind, data_dir)]
     if not found:
         known = {n for _, n in registry.origin} | {*registry.suite_files}

@@ -164,8 +164,6 @@ def chosen_cases(
 def _named(registry: Registry, name: str, kind: str) -> list[Found]:
     """Return objects of that name, or all objects of the plugin of that name."""
     kinds = [kind] if kind else list(_CHECKS)
-    if "learner" in kinds:
-        name = registry.learner_name(name)
     found = [(k, name) for k in kinds if (k, name) in registry.origin] or _given_by(registry, name)
     if not found:
         known = {n for k, n in registry.origin if k in kinds} | {p.name for p in registry.plugins}

@@ -22,7 +22,7 @@ from bench_core.execution.runner import JobRunner, Reused, RunResult, do_jobs, j
 from bench_core.planning.job_files import JobFile, check_job
 from bench_core.planning.plan import DatasetUse, usable_fits
 from bench_core.planning.resolve_datasets import choose_datasets
-from bench_core.planning.resolve_learners import read_settings
+from bench_core.planning.resolve_learners import parse_setting
 from bench_core.planning.suites import NO_SUITE, find_suite
 from bench_core.plugins import Registry
 from bench_core.results.records import Job, Outcome, Status
@@ -100,7 +100,7 @@ def _prepared(
     use: DatasetUse, job: JobFile, registry: Registry, emit: OnEvent, data_dir: str
 ) -> Prepared:
     request = replace(job.request, data_dir=data_dir)
-    settings = read_settings(replace(request, learners=()), registry)
+    settings = tuple(map(parse_setting, request.settings))
     suite = find_suite(request.suite, registry) if request.suite else NO_SUITE
     source = DataFolder(data_dir or None)
     ignore = lambda line, warning: None  # noqa: E731

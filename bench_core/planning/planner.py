@@ -37,7 +37,7 @@ from bench_core.planning.resolve_learners import (
     check_owners,
     choose_learners,
     default_reference,
-    read_settings,
+    parse_setting,
 )
 from bench_core.planning.suites import NO_SUITE, Suite, find_suite
 from bench_core.plugins import Registry
@@ -97,7 +97,7 @@ class _Planner:
     def plan(self) -> Plan:
         request, registry, suite = self.request, self.registry, self.suite
         profile = suite.profile(request.profile)
-        settings = read_settings(request, registry)
+        settings = tuple(map(parse_setting, request.settings))
         learners_on = partial(choose_learners, request, suite, registry, settings, self.note)
         learners = learners_on()
         source = DataFolder(request.data_dir or None)
@@ -114,7 +114,7 @@ class _Planner:
             costs = f"{option('costs')} applies to one data set, not to {labels}"
             raise UsageError(f"{costs}: choose by {option('data')}")
         usual = suite.reference if suite.name else default_reference(learners, registry, self.note)
-        self.reference = registry.learner_name(request.reference or usual)
+        self.reference = request.reference or usual
         for chosen in datasets:
             here = on.get(chosen.replaces or chosen.dataset.name, learners)
             count = dataset_of(chosen.dataset).folds

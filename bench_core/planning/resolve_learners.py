@@ -90,12 +90,6 @@ def with_setting(table: Mapping[str, Any], path: tuple[str, ...], value: Any) ->
     return {**table, key: with_setting(inner, tuple(rest), value)}
 
 
-def read_settings(request: RunRequest, registry: Registry) -> tuple[Override, ...]:
-    """Parse the settings of a request, with registered names of owners."""
-    found = map(parse_setting, request.settings)
-    return tuple(Override(registry.learner_name(s.owner), s.path, s.value, s.text) for s in found)
-
-
 def check_owners(settings: Iterable[Override], names: Collection[str], registry: Registry) -> None:
     """Raise UsageError for a setting of a learner or data set that is not in the run."""
     known = {*registry.learners, *registry.datasets, *names}
@@ -277,8 +271,7 @@ def _instances(
                 f"learners: {learner!r} is neither a name nor a learner (a frozen dataclass with "
                 "name, tasks and fit)"
             )
-        if name not in registry.learners:  # a shared name is written as ``package:name``
-            check_name("learner", name)
+        check_name("learner", name)
         with blaming(f"learner {name}"):
             try:
                 given.setdefault(name, []).append(resolved(learner, registry.learner))

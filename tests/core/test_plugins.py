@@ -336,35 +336,6 @@ def test_a_contract_may_be_checked_with_isinstance(name, before):
     assert not isinstance(3, contract)
 
 
-WRAPPER = """
-from bench_core.plugins import Given
-@hookimpl(wrapper=True)
-def bench_learners():
-    answers = yield
-    {answer}
-"""
-
-
-def test_hook_wrappers_see_what_all_plugins_give(install, before):
-    keep = "return [[one for one in given if one.name != 'miser'] for given in answers]"
-    install("zz-theirs", WRAPPER.format(answer=keep))
-    after = load_registry()
-    assert before.learners.keys() - after.learners.keys() == {"miser"}
-    assert ("learner", "miser") not in after.origin
-
-
-@pytest.mark.parametrize(
-    ("answer", "error"),
-    [("raise KeyError('x')", "KeyError: 'x'"), ("return [[3]]", "gives 3, not bench_core.plugins")],
-)
-def test_a_wrapper_that_fails_is_a_row(answer, error, install, before):
-    install("zz-theirs", WRAPPER.format(answer=answer))
-    after = load_registry()
-    (row,) = [p for p in after.plugins if p.error]
-    assert error in row.error
-    assert after.learners == before.learners
-
-
 @pytest.mark.parametrize("option", ["tryfirst", "trylast"])
 def test_order_blocking_and_tracing_are_those_of_the_manager(option, install):
     install("aa-theirs", f"@hookimpl({option}=True)\ndef bench_learners(): return [Learner]")
@@ -422,7 +393,7 @@ class Model:
 
 bench_learners = provide_learners(Fixed)
 """
-UP, DOWN = LEARNER.format(level=1.0), LEARNER.format(level=-1.0)
+UP = LEARNER.format(level=1.0)
 
 
 def state_of(plugin, bench):
@@ -450,41 +421,6 @@ def test_a_plugin_that_is_slow_to_import_is_named_with_the_seconds(install, benc
     assert re.search(r"loaded, but took \d+\.\d s to import: import slow modules inside functions",
                      state_of("theirs", bench))  # fmt: skip
     assert "fixed" in load_registry().learners
-
-
-def test_learners_of_one_name_from_two_packages_are_told_apart(install, bench):
-    install("lows", DOWN)
-    install("ups", UP)
-    for _ in range(2):  # the classes go by their new names since the first time
-        registry = load_registry()
-        assert {"lows:fixed", "ups:fixed"} <= {*registry.learners}
-        assert registry.learner("ups:fixed").name == "ups:fixed"
-    with pytest.raises(UsageError, match="several packages: write lows:fixed or ups:fixed"):
-        registry.learner("fixed")
-    assert "but learner 'fixed' is in ups too: write lows:fixed" in state_of("lows", bench)
-    assert "but learner 'fixed' is in lows too: write ups:fixed" in state_of("ups", bench)
-
-    run = ("run", "--data", "breast-cancer", "--executor", "inline", "--no-progress")
-    refused = bench(*run, "--learners", "fixed")
-    assert refused.status == 2
-    assert "write lows:fixed or ups:fixed" in refused.err
-    both = bench(*run, "--learners", "lows:fixed,ups:fixed", "--set", "ups:fixed.level=2")
-    assert both.status == 0, both.err
-    table = bench("export").out
-    assert {"lows:fixed", "ups:fixed"} <= set(re.split(r"[,\n]", table))
-    assert "write lows:fixed or ups:fixed" in bench("check", "fixed").err
-
-
-def test_a_name_of_this_benchmark_stays_what_it_is(install, bench):
-    ours = load_registry().learners["constant"]
-    install("ups", UP.replace('"fixed"', '"constant"'))
-    registry = load_registry()
-    assert registry.learner("constant") is ours
-    assert registry.learner("budget-bench:constant") is ours
-    assert registry.learner("ups:constant") is not ours
-    assert "but learner 'constant' is in this benchmark: write ups:constant" in (
-        state_of("ups", bench)
-    )
 
 
 @pytest.mark.parametrize("hook", [n for n in vars(hookspecs) if n.startswith("bench_")])

@@ -27,7 +27,6 @@ from bench_core.planning.resolve_learners import (
     choose_learners,
     configurations,
     parse_setting,
-    read_settings,
     search_ends,
     varied,
 )
@@ -97,7 +96,7 @@ def chosen(registry, *learners, suite=NO_SUITE):
 
 def test_who_names_no_learner_gets_a_first_board_with_their_own_and_what_they_set():
     registry = load_registry()
-    settings = read_settings(RunRequest(settings=("l1.tolerance=0.1",)), registry)
+    settings = (parse_setting("l1.tolerance=0.1"),)
     registry.origin["learner", "cost-tree"] = PluginInfo("mine", "-p", "", "mine")
     heard = []
     found = choose_learners(
