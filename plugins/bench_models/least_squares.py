@@ -4,9 +4,12 @@ Sums are float64, one block of rows after another. The same code computes every 
 order. The number of threads thus changes no bit.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from copy import copy
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -90,6 +93,12 @@ class Growing:
         none, spread = np.zeros(0), 0.5 * float(self.omega @ (self.y - target) ** 2)
         trees = np.zeros(0, dtype=np.int64)
         self.normal = Normal(trees, np.zeros((0, 0)), none, none, target, spread)
+
+    def copied(self) -> Growing:
+        """A copy that grows separately."""
+        other = copy(self)
+        other.seen, other.constant = self.seen.copy(), self.constant.copy()
+        return other
 
     def grow(self, trees: IntArray) -> None:
         """Add the ``trees`` not requested before."""

@@ -41,6 +41,15 @@ class FakeContext:
         self.reports.append((done, total))
 
 
+def fit_after_needs(learner, train, valid, prices, context):
+    """Fit a learner, and before it the learners it needs that have no model yet."""
+    for need in learner.needs():
+        if need not in context.models:
+            model = fit_after_needs(need, train, valid, prices, context)
+            context.models = {**context.models, need: model}
+    return learner.fit(train, valid, prices, context)
+
+
 def _locked(array):
     copy = np.array(array)
     copy.flags.writeable = False

@@ -124,8 +124,11 @@ def copes_or_says_why(name, task, trouble, folder):
     said = refusal_of(learner, troubled)
     if said:
         assert trouble in NOTHING_TO_LEARN, said
-        owner = re.escape(getattr(learner, "f0", getattr(learner, "base", learner)).name)
-        assert re.fullmatch(rf"({name}|{owner}): (all|no|every) .*training .*", said)
+        held = getattr(learner, "f0", getattr(learner, "base", learner))
+        owners = "|".join(
+            re.escape(one.name) for one in (learner, held, *learner_of(learner).needs())
+        )
+        assert re.fullmatch(rf"({owners}): (all|no|every) .*training .*", said)
 
 
 @pytest.mark.parametrize(("name", "task", "trouble"), FEW, ids=str)

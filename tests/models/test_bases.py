@@ -12,7 +12,7 @@ from bench_models.boosting import BoostedTrees, chain, ensemble_of
 from bench_models.path_of_models import PathOfModels, Subsets, readable
 from helpers.boosted_cases import examples, mean_cost, prices
 from helpers.every_learner_cases import LEARNERS, quick
-from helpers.fakes import FakeContext
+from helpers.fakes import FakeContext, fit_after_needs
 from helpers.random_trees import path, random_ensemble, random_rows
 
 from bench_core import DiscountGroup, Examples, Features, Task, UsageError, price_list
@@ -62,7 +62,7 @@ def test_trees_that_were_weighted_anew_are_not_taken_for_the_base():
     context = FakeContext(Task.BINARY, 2)
     context.models = {base: base.fit(rows, rows, prices(), context)}
     weighted = Cronus(base=base, stages=2, cycles=1)
-    context.models = {weighted: weighted.fit(rows, rows, prices(), context)}
+    context.models = {weighted: fit_after_needs(weighted, rows, rows, prices(), context)}
     with pytest.raises(UsageError, match="base 'cronus' has no trees that add up"):
         ensemble_of("early-exit", weighted, context)
 

@@ -56,8 +56,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, fields
 from itertools import product
 from math import inf, isnan
 from types import MappingProxyType
@@ -72,7 +71,16 @@ from bench_models.problem import Problem, needed, positives
 from bench_models.staged import END, Point, Stage, StagedModel
 from bench_models.tradeoff import price_of_cost
 
-from bench_core import Examples, FitContext, Prices, Task, log, param, provide_learners
+from bench_core import (
+    BudgetedLearner,
+    Examples,
+    FitContext,
+    Prices,
+    Task,
+    log,
+    param,
+    provide_learners,
+)
 from bench_methods.cronus.cascade import Cascade, CascadePenalty, Fitted, optimise
 from bench_methods.cronus.initialise import critical_rho, initialise
 
@@ -112,9 +120,9 @@ class CronusSingle(OnTrees):
     )
     iterations: int = param(200, "maximum re-weighted least-squares solutions per stage", least=1)
 
-    # parameters of cascades: a single stage has no gate and no joint optimisation
+    # parameters of cascades: a single stage has no gate
     stages, rho_first, drop, delta, gate_slope, keep = 1, _NO_FIRST, 0.0, 1.0, 50.0, 0.0
-    cycles, reweightings, steps, tolerance, rejected = 0, 5, 20, 1e-4, "out"
+    rejected = "out"
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -129,52 +137,30 @@ class CronusSingle(OnTrees):
         Raises InputError if only one class is present, UsageError if ``base`` has no trees.
         """
         ensemble = ensemble_of(self.name, self.base, context)
-        usual = 3.5 if context.task == Task.RANKING else 1.0
-        weight = usual if self.positive_weight is None else self.positive_weight
-        serve = partial(
-            staged,
-            ensemble=ensemble,
-            prices=prices,
-            binary=context.task == Task.BINARY,
-            positive_weight=weight,
-            rejected=self.rejected,
-        )
         with one_blas_thread():
-            problem = self._problem(ensemble, train, prices, weight, context)
-            lam = price_of_cost(self.tradeoff, problem.constant_loss, prices.everything)
+            problem = self._problem(ensemble, train, prices, context)
             critical = critical_rho(problem, context.threads)
             first = self.rho_first if self.stages > 1 else _NO_FIRST
-            # rho_1 in all stages but the last, as in the paper
             penalties = {
-                shares: CascadePenalty(
-                    lam, critical * np.append(np.full(self.stages - 1, shares[0]), shares[1])
-                )
+                shares: self._penalty(problem, prices, critical, shares)
                 for shares in product(first, self.rho_last)
             }
             starts = self._initialised(problem, penalties, context)
-            rho = best(starts, lambda start: quality(serve(start), valid, context))
-            begun = self.stages * len(starts)
-            end = self._optimised(problem, penalties[rho], starts[rho], begun, context)
-        facts = {
-            "loss": "squared",
-            "lambda": lam,
-            "rho_critical": critical,
-            "rho": list(rho),
-            "objective": end.loss,
-            "stages": end.model.stages,
-            "vanished": end.model.vanished(),
-            "arriving": end.rows.arriving.tolist(),
-            "trees_per_stage": np.count_nonzero(end.model.weights, axis=1).tolist(),
-        }
-        return serve(end.model, facts=facts)
+
+            def judge(start: Cascade) -> float:
+                return quality(self._served(start, ensemble, prices, context), valid, context)
+
+            rho = best(starts, judge)
+            end = optimise(problem, penalties[rho], starts[rho], DescentSettings(cycles=0))
+        facts = self._facts(end, penalties[rho], critical, rho)
+        return self._served(end.model, ensemble, prices, context, facts)
+
+    def _positive_weight(self, context: FitContext) -> float:
+        usual = 3.5 if context.task == Task.RANKING else 1.0
+        return usual if self.positive_weight is None else self.positive_weight
 
     def _problem(
-        self,
-        ensemble: Ensemble,
-        train: Examples,
-        prices: Prices,
-        weight: float,
-        context: FitContext,
+        self, ensemble: Ensemble, train: Examples, prices: Prices, context: FitContext
     ) -> Problem:
         positive = positives(self.name, train, context.task, self.relevant_grade)
         share = train.weights / train.weights.sum()
@@ -183,7 +169,7 @@ class CronusSingle(OnTrees):
         return Problem(
             columns=trees.columns,
             y=np.where(positive, 1.0, -1.0),
-            weight=share * np.where(positive, weight, 1.0),
+            weight=share * np.where(positive, self._positive_weight(context), 1.0),
             share=share,
             tree_cost=trees.tree_cost,
             sensor_cost=sensor_cost,
@@ -191,47 +177,73 @@ class CronusSingle(OnTrees):
             slope=self.gate_slope,
         )
 
+    def _penalty(
+        self, problem: Problem, prices: Prices, critical: float, shares: Shares
+    ) -> CascadePenalty:
+        lam = price_of_cost(self.tradeoff, problem.constant_loss, prices.everything)
+        # rho_1 in all stages but the last, as in the paper
+        rho = np.append(np.full(self.stages - 1, shares[0]), shares[1])
+        return CascadePenalty(lam, critical * rho)
+
     def _initialised(
         self, problem: Problem, penalties: Mapping[Shares, CascadePenalty], context: FitContext
     ) -> dict[Shares, Cascade]:
         # gates must be able to pass all positives
         survivors = self.keep * float(problem.share[problem.y > 0].sum())
-        total, found = self.stages * (len(penalties) + self.cycles), {}
+        firsts = list(dict.fromkeys(first for first, _ in penalties))
+        found: dict[Shares, Cascade] = {}
+        solved = self.stages - 1 + len(self.rho_last)
 
         def after(begun: int) -> Callable[[int], None]:
-            return lambda done: context.progress(begun + done, total)
+            return lambda done: context.progress(begun + done, len(firsts) * solved)
 
-        for tried, (shares, penalty) in enumerate(penalties.items()):
-            found[shares] = initialise(
+        for tried, first in enumerate(firsts):
+            own = [shares for shares in penalties if shares[0] == first]
+            starts = initialise(
                 problem,
-                penalty,
+                [penalties[shares] for shares in own],
                 delta=self.delta,
                 drop=gentle_drop(self.drop, self.stages, survivors),
                 cut_off=self.cut_off,
                 iterations=self.iterations,
                 threads=context.threads,
-                progress=after(tried * self.stages),
+                progress=after(tried * solved),
             )
+            found |= dict(zip(own, starts, strict=True))
         return found
 
-    def _optimised(
+    def _served(
         self,
-        problem: Problem,
-        penalty: CascadePenalty,
-        start: Cascade,
-        begun: int,
+        cascade: Cascade,
+        ensemble: Ensemble,
+        prices: Prices,
         context: FitContext,
-    ) -> Fitted:
-        total = begun + self.stages * self.cycles
-        end = optimise(
-            problem,
-            penalty,
-            start,
-            DescentSettings.of(self, context.threads),
-            progress=lambda done: context.progress(begun + done, total),
+        facts: Mapping[str, Any] = MappingProxyType({}),
+    ) -> StagedModel:
+        return staged(
+            cascade,
+            ensemble=ensemble,
+            prices=prices,
+            binary=context.task == Task.BINARY,
+            positive_weight=self._positive_weight(context),
+            rejected=self.rejected,
+            facts=facts,
         )
-        context.progress(total, total)  # it may have ended early
-        return end
+
+    def _facts(
+        self, end: Fitted, penalty: CascadePenalty, critical: float, rho: Shares
+    ) -> dict[str, Any]:
+        return {
+            "loss": "squared",
+            "lambda": penalty.lam,
+            "rho_critical": critical,
+            "rho": list(rho),
+            "objective": end.loss,
+            "stages": end.model.stages,
+            "vanished": end.model.vanished(),
+            "arriving": end.rows.arriving.tolist(),
+            "trees_per_stage": np.count_nonzero(end.model.weights, axis=1).tolist(),
+        }
 
 
 @dataclass(frozen=True)
@@ -266,6 +278,39 @@ class Cronus(JointlyOptimised, CronusInit):
     """A cascade of re-weighted trees with jointly optimised stages and gates (Algorithm 1)."""
 
     name: ClassVar[str] = "cronus"
+
+    @property
+    def start(self) -> CronusInit:
+        """The learner of the initialisation."""
+        return CronusInit(**{f.name: getattr(self, f.name) for f in fields(CronusInit)})
+
+    def needs(self) -> tuple[BudgetedLearner, ...]:
+        """The initialisation with the same parameters."""
+        return (self.start,)
+
+    def fit(
+        self, train: Examples, valid: Examples, prices: Prices, context: FitContext
+    ) -> StagedModel:
+        """Optimise the stages and gates of ``start`` jointly."""
+        begin: StagedModel = context.fitted(self.start)
+        ensemble, total = begin.ensemble, self.stages * self.cycles
+        assert ensemble is not None
+        critical, rho = begin.facts["rho_critical"], tuple(begin.facts["rho"])
+        units = units_of(context.task == Task.BINARY, self._positive_weight(context))
+        with one_blas_thread():
+            # trees without a weight never get one
+            problem = self._problem(ensemble, train, prices, context)
+            penalty = self._penalty(problem, prices, critical, rho)
+            end = optimise(
+                problem,
+                penalty,
+                cascade_of(begin, ensemble.trees, *units),
+                DescentSettings.of(self, context.threads),
+                progress=lambda done: context.progress(done, total),
+            )
+        context.progress(total, total)  # it may have ended early
+        facts = self._facts(end, penalty, critical, rho)
+        return self._served(end.model, ensemble, prices, context, facts)
 
 
 def quality(model: StagedModel, valid: Examples, context: FitContext) -> float:
@@ -313,8 +358,7 @@ def staged(
     """
     vanished = set(cascade.vanished())
     live = [k for k in range(cascade.stages) if k not in vanished]
-    # from labels of +-1 to log-odds
-    scale, shift = (2.0, -math.log(positive_weight)) if binary else (1.0, 0.0)
+    scale, shift = units_of(binary, positive_weight)
     used = np.flatnonzero(cascade.weights[live].any(axis=0))  # trees with a weight in a live stage
     stages = []
     for place, k in enumerate(live):
@@ -342,6 +386,25 @@ def staged(
         rejected="score" if rejected == "score" else out,
         facts=dict(facts),
     )
+
+
+def units_of(binary: bool, positive_weight: float) -> tuple[float, float]:
+    """Factor and shift from scores for labels of +-1 to served scores."""
+    return (2.0, -math.log(positive_weight)) if binary else (1.0, 0.0)
+
+
+def cascade_of(model: StagedModel, trees: int, scale: float, shift: float) -> Cascade:
+    """The cascade that ``staged`` served, over its ``trees``. Vanished stages have no bias."""
+    stages, vanished = model.facts["stages"], model.facts["vanished"]
+    weights, bias = np.zeros((stages, trees)), np.zeros(stages)
+    threshold = np.full(stages, -np.inf)
+    live = [k for k in range(stages) if k not in vanished]
+    for k, stage in zip(live, model.stages, strict=True):
+        weights[k, stage.entries] = stage.weights / scale
+        bias[k] = (stage.bias[0] - shift) / scale
+        if stage.bar is not None:
+            threshold[k] = (stage.bar - shift) / scale
+    return Cascade(weights, bias, threshold)
 
 
 bench_learners = provide_learners(CronusSingle, CronusInit, Cronus, family="cascades")

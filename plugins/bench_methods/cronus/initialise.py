@@ -9,7 +9,7 @@ loss (the optimality conditions of eq. 7). They join the set, until there are no
 the optimum over all trees, for any initial working set.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
@@ -212,7 +212,7 @@ def critical_rho(problem: Problem, threads: int = 1) -> float:
 
 def initialise(
     problem: Problem,
-    penalty: CascadePenalty,
+    penalties: Sequence[CascadePenalty],
     *,
     delta: float,
     drop: float,
@@ -220,39 +220,50 @@ def initialise(
     iterations: int,
     threads: int = 1,
     progress: Callable[[int], None] = lambda done: None,
-) -> Cascade:
+) -> list[Cascade]:
     """Algorithm 2: stages k = 1..K in order, each with ``lam_k = lam delta^(K-k)``.
 
     The threshold of stage k passes the soft share ``1 - drop`` of the arriving rows. A stage
-    without trees has equal scores for all rows and gets an accept-all threshold.
+    without trees has equal scores for all rows and gets an accept-all threshold. The
+    ``penalties`` differ only in the last stage, so the stages before it are solved once.
     """
-    stages = len(penalty.rho)
+    lam, rho = penalties[0].lam, penalties[0].rho
+    stages = len(rho)
     weights = np.zeros((stages, problem.trees))
     bias = np.zeros(stages)
     threshold = np.full(stages, -np.inf)
     reach = np.ones(len(problem.y))
     before = np.zeros(problem.trees)
     growing: Growing | None = None
-    for k in range(stages):
-        arriving = float(problem.share @ reach)
-        lam = penalty.lam * delta ** (stages - 1 - k)  # early stages are charged more
-        if growing is None:  # otherwise no row has left since the last stage
-            growing = Growing(problem, problem.weight * reach, threads)
-        cost = StageCost(float(penalty.rho[k]), lam, arriving, before)
+
+    def solve(k: int, rho: float, growing: Growing) -> None:
+        own = lam * delta ** (stages - 1 - k)  # early stages are charged more
+        cost = StageCost(rho, own, float(problem.share @ reach), before)
         last = weights[k - 1]  # zeros for the first stage
         weights[k] = solve_screened(
             problem, growing, cost, last, cut_off=cut_off, iterations=iterations
         )
         bias[k] = growing.normal.bias(weights[k][growing.normal.trees])
+
+    for k in range(stages - 1):
+        if growing is None:  # otherwise no row has left since the last stage
+            growing = Growing(problem, problem.weight * reach, threads)
+        solve(k, float(rho[k]), growing)
+        arriving = float(problem.share @ reach)
         before = before + (weights[k] * arriving) ** 2
-        if k < stages - 1 and weights[k].any():
+        if weights[k].any():
             scores = problem.score(weights[k], bias[k])
             target = (1.0 - drop) * arriving
             threshold[k] = passing_threshold(scores, problem.share * reach, problem.slope, target)
             reach = reach * sigmoid(problem.slope * (scores - threshold[k]))
             growing = None
         progress(k + 1)
-    return Cascade(weights, bias, threshold)
+    growing, found = growing or Growing(problem, problem.weight * reach, threads), []
+    for penalty in penalties:
+        solve(stages - 1, float(penalty.rho[-1]), growing.copied())
+        found.append(Cascade(weights.copy(), bias.copy(), threshold))
+        progress(stages - 1 + len(found))
+    return found
 
 
 def passing_threshold(scores: FloatArray, mass: FloatArray, slope: float, target: float) -> float:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from bench_methods.cronus import Cronus, CronusInit
 from bench_methods.gbrt import GBRT
-from helpers.fakes import FakeContext
+from helpers.fakes import FakeContext, fit_after_needs
 from helpers.real_cases import DATA, needs
 
 from bench_core import Prices
@@ -49,7 +49,7 @@ def gains(name, seed):
     for tradeoff in TRADEOFFS[name]:
         fit = splits.train, splits.valid, splits.prices, context
         start, end = (
-            kind(base=base, tradeoff=tradeoff, rho_first=RHO, rho_last=RHO).fit(*fit)
+            fit_after_needs(kind(base=base, tradeoff=tradeoff, rho_first=RHO, rho_last=RHO), *fit)
             for kind in (CronusInit, Cronus)
         )
         before, cost = judged(start, splits, context.metric)

@@ -30,17 +30,17 @@ def one_thread():
 def single(p, lam, rho, cut_off=CUT):
     return initialise(
         p,
-        CascadePenalty(lam, np.array([rho])),
+        [CascadePenalty(lam, np.array([rho]))],
         delta=1.3,
         drop=0.15,
         cut_off=cut_off,
         iterations=500,
-    )
+    )[0]
 
 
 def cascaded(p, lam, rho, stages=4, **changed):
     how = {"delta": 1.3, "drop": 0.15, "cut_off": CUT, "iterations": 500}
-    return initialise(p, CascadePenalty(lam, np.full(stages, rho)), **{**how, **changed})
+    return initialise(p, [CascadePenalty(lam, np.full(stages, rho))], **{**how, **changed})[0]
 
 
 def solved(p, cost, cut_off=CUT):

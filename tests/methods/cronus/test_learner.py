@@ -6,10 +6,18 @@ from math import log
 
 import numpy as np
 import pytest
-from bench_methods.cronus import Cronus, CronusInit, CronusSingle, gentle_drop, staged
+from bench_methods.cronus import (
+    Cronus,
+    CronusInit,
+    CronusSingle,
+    cascade_of,
+    gentle_drop,
+    staged,
+    units_of,
+)
 from bench_methods.cronus.cascade import Cascade
 from helpers.cronus_cases import Fixed, forest, stumps
-from helpers.fakes import FakeContext
+from helpers.fakes import FakeContext, fit_after_needs
 from helpers.random_trees import path as walk
 
 from bench_core import Examples, InputError, Prices, Queries, Task, price_list
@@ -43,7 +51,7 @@ def fit(kind, train, task=Task.RANKING, at=None, **changed):
     if kind is not CronusSingle:
         how = {"stages": 4, **how}
     learner = kind(**how)
-    return learner.fit(train, train, at or prices(), FakeContext(task, 2))
+    return fit_after_needs(learner, train, train, at or prices(), FakeContext(task, 2))
 
 
 def last(model, features):
@@ -181,8 +189,12 @@ def test_rho_has_no_unit(kind):
     if kind is not CronusSingle:
         how |= {"rho_first": (0.2,)}
     one, other = (
-        kind(base=Fixed(base), cut_off=cut_off, **how).fit(
-            train, train, prices(), FakeContext(Task.RANKING, 2)
+        fit_after_needs(
+            kind(base=Fixed(base), cut_off=cut_off, **how),
+            train,
+            train,
+            prices(),
+            FakeContext(Task.RANKING, 2),
         )
         for base, cut_off in ((trees, 8e-4), (louder, 1e-4))
     )
@@ -200,7 +212,7 @@ def test_the_setting_that_is_best_on_validation_when_initialised_is_optimised():
 
     def model(kind, first, last):
         learner = kind(base=Fixed(trees), tradeoff=0.05, stages=3, rho_first=first, rho_last=last)
-        return learner.fit(train, valid, prices(), context)
+        return fit_after_needs(learner, train, valid, prices(), context)
 
     def judged(found):
         scores = last(found, valid.features).scores
@@ -239,3 +251,22 @@ def test_a_vanished_stage_is_not_served():
     )
     assert [s.entries.tolist() for s in model.stages] == [[0], [1]]
     assert model.stages[0].bar == 0.2
+
+
+def test_the_cascade_of_a_served_model_is_the_one_that_was_served():
+    trees = forest(0, ranking().X, ranking().y, trees=3)
+    weights = np.array([[0.0, 0.0, 0.0], [0.5, 0.0, 0.0], [0.0, 0.0, 2.0]])
+    cascade = Cascade(weights, np.array([0.0, 0.25, -0.1]), np.array([-np.inf, 0.2, -np.inf]))
+    model = staged(
+        cascade,
+        ensemble=trees,
+        prices=prices(),
+        binary=True,
+        positive_weight=1.0,
+        rejected="out",
+        facts={"stages": 3, "vanished": [0]},
+    )
+    found = cascade_of(model, 2, *units_of(binary=True, positive_weight=1.0))
+    np.testing.assert_array_equal(found.weights, weights[:, [0, 2]])  # without the idle tree
+    np.testing.assert_array_equal(found.bias, cascade.bias)
+    np.testing.assert_array_equal(found.threshold, cascade.threshold)

@@ -26,7 +26,8 @@ def one_thread():
 
 
 def warm(p, penalty):
-    return initialise(p, penalty, delta=1.3, drop=0.15, cut_off=CUT, iterations=300)
+    how = {"delta": 1.3, "drop": 0.15, "cut_off": CUT, "iterations": 300}
+    return initialise(p, [penalty], **how)[0]
 
 
 @settings(max_examples=10, deadline=None)

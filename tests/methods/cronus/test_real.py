@@ -7,7 +7,7 @@ import pytest
 from bench_methods.cronus import Cronus, CronusInit, CronusSingle
 from bench_methods.gbrt import GBRT
 from helpers.boosted_cases import mean_cost, path
-from helpers.fakes import FakeContext
+from helpers.fakes import FakeContext, fit_after_needs
 from helpers.real_cases import documents, letters, needs, precision
 
 from bench_core import Examples, Task, price_list
@@ -32,7 +32,7 @@ def fitted(data, task, tradeoff, rho):
     for name, kind in KINDS.items():
         more = {} if kind is CronusSingle else {"rho_first": (rho,)}
         learner = kind(base=base, tradeoff=tradeoff, rho_last=(rho,), **more)
-        models[name] = learner.fit(train, train, prices, context)
+        models[name] = fit_after_needs(learner, train, train, prices, context)
     return models
 
 
