@@ -202,6 +202,15 @@ class FitContext(Protocol):
         ``name`` must contain every setting that the arrays depend on (``"codes-255"``).
         """
 
+    def trained(
+        self, name: str, build: Callable[[], Mapping[str, Array]], size: int = 1
+    ) -> Mapping[str, Array]:
+        """Return arrays as ``shared``, trained once in a run for all learners with equal needs.
+
+        They may also depend on prices, seed, metric and ``needs()``. Arrays of a larger ``size``,
+        such as more trees, are returned if they exist, and the caller uses their first part.
+        """
+
     def progress(self, done: int, total: int) -> None:
         """Report the progress of the fit; cheap enough to call after every tree."""
 

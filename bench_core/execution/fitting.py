@@ -16,7 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from bench_core._io.digests import canonical, import_key
+from bench_core._io.digests import canonical, digest, import_key
+from bench_core._io.files import locked
 from bench_core._io.large_arrays import shared_arrays
 from bench_core._io.machine import one_blas_thread, peak_rss_mb, reset_peak_rss
 from bench_core.arrays import Array
@@ -28,7 +29,13 @@ from bench_core.errors import UsageError
 from bench_core.metrics import parse_metric
 from bench_core.protocols import Metric
 from bench_core.results.records import FitResult, FitSpec, TrialSpec
-from bench_core.results.store_files import costs_path, load_model, save_model, state_path
+from bench_core.results.store_files import (
+    costs_path,
+    load_model,
+    save_model,
+    state_path,
+    trained_folder,
+)
 from bench_core.splits import SPLITS, Splits
 
 Build = Callable[[], Mapping[str, Array]]
@@ -37,6 +44,8 @@ Progress = Callable[[int, int], None]
 
 PROGRESS_SECONDS = 0.1
 """Minimum interval of progress reports; earlier ones are dropped."""
+
+_SECONDS = "_seconds"  # name of the seconds that arrays took to build, among them
 
 
 @dataclass(slots=True, eq=False)
@@ -52,6 +61,7 @@ class Context:
     threads: int
     fitted: Callable[[Any], Any]  # fitted model of a needed learner
     shared: Callable[[str, Build], Mapping[str, Array]]  # arrays by name, built once
+    trained: Callable[..., Mapping[str, Array]]  # the same, of one run
     report: Progress = lambda done, total: None
     _last: float = field(default=0.0, init=False)  # time of the last report
 
@@ -67,26 +77,63 @@ def run_fit(spec: FitSpec, progress: Progress = lambda done, total: None) -> Fit
     """Fit one learner and save its state; exceptions are left to the caller.
 
     The seconds exclude compilation and loading of numba kernels, which would count only for the
-    first learner of a process.
+    first learner of a process. They include those of arrays that another fit has built.
     """
     from numba.core.event import install_timer
 
     reset_peak_rss()
     learner = decode(spec.learner)
     splits = open_splits(spec, ("train", "valid"))
-    context = fit_context(spec, splits, progress)
-    compiling: list[float] = []
-    with install_timer("numba:compiler_lock", compiling.append):
-        started = time.perf_counter()
+    clock = Clock()
+    context = fit_context(spec, splits, progress, clock)
+    with install_timer("numba:compiler_lock", clock.leave_out):
+        started = clock.now()
         learner_of(learner).needs()  # computing needs is part of training
         model = learner.fit(splits.train, splits.valid, splits.prices, context)
-        seconds = time.perf_counter() - started
+        seconds = clock.now() - started
     save_model(state_path(spec.states, spec.key), model)
-    return FitResult(max(0.0, seconds - sum(compiling)), peak_rss_mb())
+    return FitResult(max(0.0, seconds), peak_rss_mb())
 
 
-def fit_context(spec: FitSpec, splits: Splits, progress: Progress) -> Context:
+class Clock:
+    """Seconds of training. Arrays of several fits count in each of them with the seconds that it
+    took to build them, once."""
+
+    def __init__(self) -> None:
+        self._added = 0.0
+        self._counted: set[Path] = set()
+
+    def now(self) -> float:
+        """Seconds since a fixed time."""
+        return time.perf_counter() + self._added
+
+    def leave_out(self, seconds: float) -> None:
+        """Subtract seconds that are not training."""
+        self._added -= seconds
+
+    def built(self, build: Build) -> Mapping[str, Array]:
+        """Build arrays and add the seconds that it took."""
+        started = self.now()
+        arrays = build()
+        return {**arrays, _SECONDS: np.array(self.now() - started)}
+
+    def count(
+        self, path: Path, find: Callable[[], Mapping[str, Array]], part: float = 1.0
+    ) -> Mapping[str, Array]:
+        """Find arrays that ``built`` made, now or earlier; ``part`` of their seconds counts."""
+        started = self.now()
+        arrays = dict(find())
+        seconds = part * float(arrays.pop(_SECONDS, 0.0))
+        self._added += started - self.now() + (0.0 if path in self._counted else seconds)
+        self._counted.add(path)
+        return arrays
+
+
+def fit_context(
+    spec: FitSpec, splits: Splits, progress: Progress, clock: Clock | None = None
+) -> Context:
     """Context of a fit for its learner."""
+    clock = clock or Clock()
 
     def fitted(learner: Any) -> Any:
         key = spec.needs.get(canonical(encode(learner)))
@@ -95,14 +142,21 @@ def fit_context(spec: FitSpec, splits: Splits, progress: Progress) -> Context:
         return load_model(state_path(spec.states, key))
 
     def shared(name: str, build: Build) -> Mapping[str, Array]:
-        return _kept_beside(Path(spec.data), name, build)
+        return _kept_beside(Path(spec.data), name, build, clock)
+
+    def trained(name: str, build: Build, size: int = 1) -> Mapping[str, Array]:
+        inputs = [spec.data, spec.costs, spec.metric, spec.seed, sorted(spec.needs.values())]
+        folder = trained_folder(spec.states) / digest([*inputs, build.__module__, name])
+        return _of_this_run(folder, build, size, clock)
 
     metric = find_metric(spec.metric, spec.plugins)
     facts = splits, splits.task, splits.classes, splits.feature_names
-    return Context(*facts, metric, spec.seed, spec.threads, fitted, shared, progress)
+    return Context(
+        *facts, metric, spec.seed, spec.threads, fitted, shared, trained, report=progress
+    )
 
 
-def _kept_beside(data: Path, name: str, build: Build) -> Mapping[str, Array]:
+def _kept_beside(data: Path, name: str, build: Build, clock: Clock) -> Mapping[str, Array]:
     """Arrays of the training data, cached with the data until the code that builds them changes.
 
     They are not cached if the prepared data belong to another user and are read-only.
@@ -114,7 +168,29 @@ def _kept_beside(data: Path, name: str, build: Build) -> Mapping[str, Array]:
     place = folder if folder.is_dir() else folder.parent
     if not code or (not path.is_dir() and not os.access(place, os.W_OK)):
         return build()
-    return shared_arrays(path, build)
+    return clock.count(path, lambda: shared_arrays(path, lambda: clock.built(build)))
+
+
+def _of_this_run(folder: Path, build: Build, size: int, clock: Clock) -> Mapping[str, Array]:
+    """Arrays of at least ``size`` parts. A second fit that needs them waits for the first."""
+
+    def find() -> Mapping[str, Array]:
+        if not path.is_file():
+            new = path.with_suffix(".new.npz")  # a killed process may leave a part
+            arrays: dict[str, Any] = dict(clock.built(build))
+            np.savez(new, **arrays)
+            new.replace(path)
+        with np.load(path, allow_pickle=False) as file:
+            return dict(file)
+
+    folder.mkdir(parents=True, exist_ok=True)
+    waiting = clock.now()
+    with locked(folder / "lock"):
+        clock.leave_out(clock.now() - waiting)
+        sizes = (int(file.stem) for file in folder.glob("*.npz") if file.stem.isdecimal())
+        found = min((held for held in sizes if held >= size), default=size)
+        path = folder / f"{found}.npz"
+        return clock.count(path, find, size / found if found else 1.0)
 
 
 def open_splits(
@@ -175,8 +251,12 @@ def fit_in_process(
         arrays: Mapping[str, Array] = models[key]
         return arrays
 
+    def trained(name: str, build: Build, size: int = 1) -> Mapping[str, Array]:
+        needs = [canonical(encode(need)) for need in learner_of(learner).needs()]
+        return shared(f"{name} {size} {sorted(needs)}", build)
+
     facts = splits, splits.task, splits.classes, splits.feature_names
-    context = Context(*facts, metric, seed, threads, fitted, shared)
+    context = Context(*facts, metric, seed, threads, fitted, shared, trained)
     with one_blas_thread():
         return learner.fit(splits.train, splits.valid, splits.prices, context)
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from heapq import heappop, heappush
 from pathlib import Path
+from shutil import rmtree
 from typing import TYPE_CHECKING, Any, Self
 
 from bench_core._io.machine import memory
@@ -28,7 +29,7 @@ from bench_core.results.records import (
     differences,
 )
 from bench_core.results.store import Store
-from bench_core.results.store_files import states_folder
+from bench_core.results.store_files import states_folder, trained_folder
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -233,7 +234,9 @@ def do_jobs(
         more = {"seconds": time.perf_counter() - started, "interrupted": interrupted, **known}
         return RunResult.of(Store(writer.path), run, **more)
 
+    trained = trained_folder(states_folder(writer.path))
     try:
+        rmtree(trained, ignore_errors=True)  # of a killed run
         runner.warm_up(jobs, metrics)
         runner.perform([here(job) for job in jobs], keep)
     except BaseException as error:
@@ -241,20 +244,24 @@ def do_jobs(
         if isinstance(error, KeyboardInterrupt):
             raise Interrupted(result(interrupted=True)) from None
         raise
+    finally:
+        rmtree(trained, ignore_errors=True)
     writer.end(run, "finished")
     return result()
 
 
 def _jobs(plan: Plan) -> list[Job]:
-    """Unfinished jobs of a plan, in this order: fits of baselines and of the reference, so that an
+    """Unfinished jobs of a plan, in this order: fits of the reference and of baselines, so that an
     interrupted run has a board; then fits that others need; then dependent fits. Longer jobs
-    precede shorter ones."""
-    early = {plan.reference: 1, **dict.fromkeys(plan.baselines, 0)}
-    left = fits_left(plan)
+    precede shorter ones. The reference starts first, as fits of other learners may reuse its
+    trees (``FitContext.trained``)."""
+    early = {**dict.fromkeys(plan.baselines, 1), plan.reference: 0}
+    left, judged = fits_left(plan), {trial.fit for trial in trials_left(plan)}
     needed = {key for fit in left for key in fit.needs.values()}
 
     def place(fit: FitSpec) -> tuple[int, float]:
-        rank = early.get(fit.learner_name, 2 if fit.key in needed else 4 if fit.needs else 3)
+        rank = 2 if fit.key in needed else 4 if fit.needs else 3
+        rank = early.get(fit.learner_name, rank) if fit.key in judged else rank
         return rank, -plan.expected.get(fit.key, 0.0)
 
     return jobs_of(sorted(left, key=place), trials_left(plan), plan.workers, plan.threads)

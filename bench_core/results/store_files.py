@@ -105,6 +105,11 @@ def costs_path(folder: str | Path, key: str) -> Path:
     return Path(folder) / "costs" / f"{key}.npz"
 
 
+def trained_folder(folder: str | Path) -> Path:
+    """Folder of arrays that the fits of a run share, deleted at its end."""
+    return Path(folder) / "trained"
+
+
 def models_in(store: Path) -> list[Path]:
     """Paths of all fitted models and cost models of a store."""
     return sorted(path for path in states_folder(store).glob("*/*.npz") if path.name[0] != ".")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
@@ -126,23 +126,33 @@ class BoostedTrees:
         most: int = MOST_POINTS,
     ) -> StagedModel:
         """Boost under a penalty and serve the reported prefixes, at most ``most``."""
-        from bench_trees import boost
+        from bench_trees import Ensemble, boost
 
         name, objective = loss_of(context.task, self.loss, context.classes)
         bins, words = binned(train, self.max_bins, context, "words")
-        ensemble = boost(
-            words,
-            bins,
-            train.y,
-            loss=objective,
-            settings=settings,
-            penalty=penalty,
-            multiplicity=train.multiplicity,
-            queries=None if train.queries is None else train.queries.boundaries,
-            offers=offers,
-            threads=context.threads,
-            progress=progress or context.progress,
-        )
+
+        def train_trees(settings: Settings, penalty: Penalty | None) -> Ensemble:
+            return boost(
+                words,
+                bins,
+                train.y,
+                loss=objective,
+                settings=settings,
+                penalty=penalty,
+                multiplicity=train.multiplicity,
+                queries=None if train.queries is None else train.queries.boundaries,
+                offers=offers,
+                threads=context.threads,
+                progress=progress or context.progress,
+            )
+
+        if offers or not (penalty is None or penalty.free):
+            ensemble = train_trees(settings, penalty)
+        else:
+            how = unpriced(settings, squared=name == "squared")
+            what = name, self.max_bins, replace(how, trees=0)
+            kept = context.trained(str(what), lambda: train_trees(how, None).state(), how.trees)
+            ensemble = first_iterations(Ensemble.from_state(kept), how.trees)
         return chain(ensemble, prices, {"loss": name, **(facts or {})}, most)
 
 
@@ -182,6 +192,26 @@ def ensemble_of(
     if single and outputs != 1:
         raise UsageError(f"{name}: base {base.name!r} has {outputs} outputs, not one")
     return ensemble
+
+
+def unpriced(settings: Settings, *, squared: bool) -> Settings:
+    """The same settings for all learners that grow the same trees without prices."""
+    depth, leaves = settings.max_depth, settings.max_leaves
+    if depth is not None and (leaves is None or leaves >= 2**depth) and settings.charge == "tree":
+        # all leaves with a gain are split, in any order
+        settings = replace(settings, order="best", max_leaves=2**depth)
+    if squared and settings.learning_rate <= 1 and settings.min_hessian <= settings.min_rows:
+        # second derivatives are 1
+        settings = replace(settings, second_order=True, min_hessian=0.0)
+    return settings
+
+
+def first_iterations(ensemble: Ensemble, iterations: int) -> Ensemble:
+    """The trees of so many iterations, or all if there are fewer."""
+    trees = iterations * ensemble.outputs_count
+    if ensemble.trees < trees:
+        return ensemble
+    return replace(ensemble.select(np.arange(trees)), diverged=False)
 
 
 def loss_of(task: Task, name: LossName, classes: int) -> tuple[str, Loss]:

@@ -58,6 +58,11 @@ class Penalty:
         """Number of sensors s."""
         return len(self.coupled)
 
+    @property
+    def free(self) -> bool:
+        """True if all prices are zero."""
+        return not (self.coupled.any() or self.lazy.any() or self.split.any())
+
     def of(self, feature: int) -> Int32Array:
         """The sensors that one feature needs."""
         return self.needed[self.start[feature] : self.start[feature + 1]]

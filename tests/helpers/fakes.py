@@ -37,6 +37,9 @@ class FakeContext:
             self.arrays[name] = {key: _locked(value) for key, value in build().items()}
         return self.arrays[name]
 
+    def trained(self, name, build, size=1):
+        return self.shared(f"{name} {size}", build)
+
     def progress(self, done, total):
         self.reports.append((done, total))
 

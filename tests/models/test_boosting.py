@@ -3,7 +3,9 @@
 from dataclasses import replace
 from itertools import pairwise
 
+import bench_trees
 import numpy as np
+import pandas as pd
 import pytest
 from bench_methods.budget_forest.prune import BudgetPrune
 from bench_methods.cegb import CEGB
@@ -11,6 +13,7 @@ from bench_methods.miser import GreedyMiser
 from bench_models.boosting import binned, loss_of, prefixes
 from bench_models.priced_boosting import CheapStarts, cheaper, rising
 from bench_models.tradeoff import LossPrices, constant_loss
+from bench_trees import boost
 from helpers.boosted_cases import examples, fit, mean_cost, path, prices
 from helpers.fakes import FakeContext
 from helpers.priced_cases import auc, strong_and_cheap
@@ -18,6 +21,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import log_loss
 
+import bench_core
 from bench_core import Examples, Prices, Queries, Task, UsageError, price_list
 from bench_core.conformance.tasks import fit as fit_splits
 from bench_core.execution.predict import predict_split
@@ -116,6 +120,49 @@ def test_rows_are_binned_once_for_all_learners_and_by_every_setting_apart():
     assert binned(train, 255, context)[1] is codes
     assert binned(train, 8, context)[1].max() <= 8  # 8 bins and the missing one
     assert set(context.arrays) == {"codes-255", "codes-8"}
+
+
+PRICELESS = {
+    "gbrt": ("gbrt.trees=12",),
+    "miser": ("miser.trees=8", "miser.tradeoff=[0, 0.1]", 'miser.steps="newton"'),
+    "cegb": ("cegb.trees=12", "cegb.depth=4", "cegb.tradeoff=[0, 0.1]"),
+}
+MEASURED = ["fit_seconds", "predict_seconds", "peak_rss_mb", "created_at", "run"]
+
+
+@pytest.mark.parametrize("data", ["toy-rank", "toy-binary"])
+def test_boosters_without_prices_share_trees_that_equal_those_trained_apart(
+    data, tmp_path, monkeypatch
+):
+    monkeypatch.setenv("BENCH_CACHE", str(tmp_path / "cache"))
+    boosters = []
+
+    def counted(*args, **options):
+        boosters.append(options["settings"])
+        return boost(*args, **options)
+
+    monkeypatch.setattr(bench_trees, "boost", counted)
+
+    def rows(*learners):
+        boosters.clear()
+        frame = bench_core.run(
+            data=data,
+            learners=learners,
+            settings=[setting for name in learners for setting in PRICELESS[name]],
+            plugins="helpers.toys",
+            executor="inline",
+            store=tmp_path / f"{'-'.join(learners)}.db",
+        ).frame()
+        order = ["learner", "params", "split", "point"]
+        kept = [name for name in frame.columns if name not in MEASURED]
+        return frame[kept].sort_values(order, ignore_index=True), len(boosters)
+
+    apart = [rows(name) for name in PRICELESS]
+    together, fewer = rows(*PRICELESS)
+    assert fewer == sum(count for _, count in apart) - 2
+    wanted = pd.concat([frame for frame, _ in apart]).sort_values
+    columns = ["learner", "params", "split", "point"]
+    pd.testing.assert_frame_equal(together, wanted(columns, ignore_index=True), check_exact=True)
 
 
 @pytest.mark.parametrize(

@@ -92,9 +92,11 @@ class Adapt:
             train, unseen = (
                 replace(part, y=np.where(part.y >= self.relevant_grade, 1.0, 0.0)) for part in parts
             )
-            scores = np.concatenate([output.scores for output in f0_outputs(f0, unseen)])
+            rows = "valid" if len(valid) else "train"
+            scores = f0_outputs(f0, unseen, rows, prices, context)["scores"]
             line = platt(scores, unseen.y > 0, unseen.weights)
-        return train, TrainingRows.of(train, f0, prices, line), f0
+        outputs = f0_outputs(f0, train, "train", prices, context)
+        return train, TrainingRows.of(train, outputs, line), f0
 
     def _gated(
         self,

@@ -10,11 +10,9 @@ that keeps the mean of q within ``p_full``.
 
 from __future__ import annotations
 
-import pickle
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import cache
-from hashlib import blake2b
 from typing import Any
 
 import numpy as np
@@ -22,7 +20,7 @@ from bench_models.calibration import Line
 from bench_models.large_model import last_prediction
 from bench_models.logistic import sigmoid, softplus_and_sigmoid
 
-from bench_core import Acquired, Examples, Features, Prices
+from bench_core import Acquired, Examples, Features, FitContext, Prices
 from bench_core.arrays import BitArray, FloatArray
 
 CLIP = 1e-6  # p(y | f0) is clipped to [CLIP, 1 - CLIP]
@@ -32,7 +30,6 @@ _NEAR = 1e-6  # Newton step at which the remaining error is below _BIAS
 _DIGITS = 9  # decimal digits of f0's scores
 _BLOCK = 8000  # rows per prediction of f0
 _CONVEX = 10.0  # |p| sigma'' <= p / (6 sqrt 3) < 1: the squared distance has one minimum
-_KEPT: dict[bytes, Sequence[Any]] = {}  # the last two outputs of f0 by its state and rows
 _PARTS = 16  # grid steps if it may have several minima
 
 
@@ -58,20 +55,13 @@ class TrainingRows:
     calibration: Line | None = None
 
     @classmethod
-    def of(cls, train: Examples, f0: Any, prices: Prices, line: Line | None = None) -> TrainingRows:
-        """The rows with f0's predictions."""
-        scores, evaluation, bits = [], [], []
-        for output in f0_outputs(f0, train):
-            n, bill = len(output.scores), output.bills["path"]
-            scores.append(output.scores)
-            evaluation.append(bill.evaluation_cost(prices, n))
-            bits.append(bill.acquired.rows(n).bits)
-        sign, found = np.where(train.y > 0, 1.0, -1.0), np.concatenate(scores)
+    def of(cls, train: Examples, f0: Mapping[str, Any], line: Line | None = None) -> TrainingRows:
+        """The rows with f0's outputs (``f0_outputs``)."""
+        sign, found = np.where(train.y > 0, 1.0, -1.0), f0["scores"]
         # p(y | f0) of the true label
         right = np.clip(sigmoid(sign * (line(found) if line else found)), CLIP, 1 - CLIP)
         share = train.weights / train.weights.sum()
-        paid = np.concatenate(bits), np.concatenate(evaluation)
-        return cls(sign, share, -np.log(right), *paid, line)
+        return cls(sign, share, -np.log(right), f0["bits"], f0["evaluation"], line)
 
     def excess(self, f1: FloatArray) -> FloatArray:
         """l1 - l0 for the scores of f1."""
@@ -95,23 +85,28 @@ class TrainingRows:
         return tau * (sent - stay)
 
 
-def f0_outputs(f0: Any, part: Examples) -> Sequence[Any]:
-    """f0's last predictions in blocks of rows. Scores are rounded: last bits differ between
-    processors and versions, and would change the end of descents.
+def f0_outputs(
+    f0: Any, part: Examples, name: str, prices: Prices, context: FitContext
+) -> Mapping[str, Any]:
+    """f0's last ``scores`` (n,), the ``bits`` (n, w) of its sensors and its ``evaluation`` (n,),
+    the price of splits and trees: predicted once for all settings. ``name`` is that of the rows.
 
-    The last outputs of a process are kept, as all settings of the learners share f0.
+    Scores are rounded: last bits differ between processors and versions, and would change the end
+    of descents.
     """
-    key = blake2b(np.ascontiguousarray(part.X).data)
-    key.update(pickle.dumps(f0.state()))
-    if (own := key.digest()) not in _KEPT:
-        outputs = []
+
+    def build() -> Mapping[str, Any]:
+        scores, bits, evaluation = [], [], []
         for start in range(0, len(part), _BLOCK):
             output = last_prediction(f0, Features(part.X[start : start + _BLOCK]))
-            outputs.append(replace(output, scores=np.round(output.scores, _DIGITS)))
-        for old in list(_KEPT)[:-1]:  # rankings need training and validation rows
-            del _KEPT[old]
-        _KEPT[own] = outputs
-    return _KEPT[own]
+            n, bill = len(output.scores), output.bills["path"]
+            scores.append(np.round(output.scores, _DIGITS))
+            bits.append(bill.acquired.rows(n).bits)
+            evaluation.append(bill.evaluation_cost(prices, n))
+        found = {"scores": scores, "bits": bits, "evaluation": evaluation}
+        return {key: np.concatenate(blocks) for key, blocks in found.items()}
+
+    return context.trained(f"f0-{name}", build)
 
 
 class KullbackLeibler:

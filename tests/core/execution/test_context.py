@@ -1,15 +1,18 @@
 """What ``fit`` gets of the harness, and what it does not; who reaches which stage."""
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from helpers import toys
 
-from bench_core import Acquired, Bill, Examples, Prediction, plugins, price_list
+import bench_core
+from bench_core import Acquired, Bill, Examples, Prediction, param, plugins, price_list
 from bench_core.api import plan
+from bench_core.class_names import encode
+from bench_core.execution import fitting
 from bench_core.execution.contract import ContractError
 from bench_core.execution.fitting import (
     find_metric,
@@ -112,6 +115,80 @@ def test_builds_may_ask_again_or_fail(home):
     with pytest.raises(OSError, match="no room"):
         context.shared("broken", broken)
     assert context.shared("broken", outer)["twice"].tolist() == [0, 2, 4]
+
+
+@dataclass(frozen=True)
+class Sharing(toys.Prefix):
+    """Asks for arrays that take a second for each part, and is fitted in no time."""
+
+    name = "toy-sharing"
+
+    method: str = param("shared", "how they are shared")
+    parts: int = param(1, "how many there are")
+    times: int = param(1, "how often it asks")
+
+    def fit(self, train, valid, prices, context):
+        def build():
+            self.clock[0] += self.parts
+            return {"x": np.arange(self.parts)}
+
+        size = (self.parts,) if self.method == "trained" else ()
+        for _ in range(self.times):
+            found = getattr(context, self.method)("slow", build, *size)["x"]
+            assert found[: self.parts].tolist() == list(range(self.parts))
+        return super().fit(train, valid, prices, context)
+
+
+@pytest.fixture
+def fit_seconds(home, monkeypatch):
+    """Function that fits, and returns the seconds that passed and those of training."""
+    clock = Sharing.clock = [0.0]
+    monkeypatch.setattr(fitting, "time", SimpleNamespace(perf_counter=lambda: clock[0]))
+    spec = spec_of(home)
+
+    def fitted(changes=(), **parameters):
+        started = clock[0]
+        learner = encode(Sharing(**parameters))
+        seconds = run_fit(replace(spec, learner=learner, **dict(changes))).seconds
+        return clock[0] - started, round(seconds, 3)
+
+    return fitted
+
+
+@pytest.mark.parametrize("method", ["shared", "trained"])
+def test_the_time_to_build_arrays_counts_once_in_every_fit_that_uses_them(fit_seconds, method):
+    assert fit_seconds(method=method) == (1, 1)
+    assert fit_seconds(method=method, times=2) == (0, 1)
+
+
+def test_a_part_of_trained_arrays_counts_as_a_part_of_their_time(fit_seconds):
+    assert fit_seconds(method="trained", parts=4) == (4, 4)
+    assert fit_seconds(method="trained", parts=1) == (0, 1)
+    assert fit_seconds(method="trained", parts=5) == (5, 5)  # four are too few
+    assert fit_seconds(method="trained", parts=4) == (0, 4)
+
+
+@pytest.mark.parametrize(
+    "change", [("seed", 1), ("metric", "auc"), ("needs", {"f0": "a fit's key"})], ids=str
+)
+def test_fits_with_other_inputs_train_their_own_arrays(fit_seconds, change):
+    assert fit_seconds(method="trained") == (1, 1)
+    assert fit_seconds([change], method="trained") == (1, 1)
+
+
+def test_trained_arrays_are_deleted_at_the_end_of_a_run(home):
+    Sharing.clock = [0.0]
+    learners = [Sharing(method="trained", tradeoff=k) for k in (0.1, 0.2)]
+    for _ in range(2):
+        bench_core.run(
+            data="toy-binary",
+            learners=learners,
+            plugins="helpers.toys",
+            executor="inline",
+            fresh=True,
+        )
+    assert Sharing.clock == [2]  # once in each run
+    assert not list(home.rglob("trained"))
 
 
 def test_reports_of_progress_are_rare_however_many_there_are(home):

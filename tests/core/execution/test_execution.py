@@ -113,7 +113,7 @@ def test_scores_come_before_further_fits_so_that_there_are_rows_early():
     assert executor.started == ["fit:a", "score:x", "fit:b", "score:y"]
 
 
-def test_baselines_go_first_then_the_reference_then_what_others_stand_on(home):
+def test_the_reference_goes_first_then_baselines_then_what_others_stand_on(home):
     table = home / "rows.csv"
     table.write_text("a,b,y\n" + "".join(f"{i},{i % 5},{i % 7 > 3}\n" for i in range(200)))
     started = []
@@ -125,8 +125,9 @@ def test_baselines_go_first_then_the_reference_then_what_others_stand_on(home):
         on_event=lambda e: started.append(e.title) if e.kind == "start" else None,
     )
     assert [title.removesuffix(" on rows.csv") for title in started] == [
-        *("constant", "constant"),  # its fit, and its trial at once
-        *("gbrt for early-exit", "gbrt", "gbrt"),
+        *("gbrt", "gbrt"),  # its fit, and its trial at once
+        *("constant", "constant"),
+        "gbrt for early-exit",
         *("cegb", "cegb"),
         *("early-exit", "early-exit"),
     ]

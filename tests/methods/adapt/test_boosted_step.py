@@ -47,7 +47,7 @@ def test_the_start_is_where_both_residuals_sum_to_zero():
     assert (found @ m).tolist() == pytest.approx([0, 0], abs=1e-9)
 
 
-@pytest.mark.parametrize("charge", [0.0, 0.03, 0.3])
+@pytest.mark.parametrize("charge", [1e-9, 0.03, 0.3])
 def test_with_a_limit_of_zero_it_is_greedy_miser_to_the_bit(charge):
     splits = noisy()
     same = {"tradeoff": charge, "trees": 12, "learning_rate": 0.3, "depth": 3}

@@ -7,15 +7,17 @@ from bench_methods.adapt.q_step import (
     KullbackLeibler,
     SquaredLogOdds,
     TrainingRows,
+    f0_outputs,
     smallest_bias,
 )
 from helpers.adapt_cases import Rule, rows
+from helpers.fakes import FakeContext
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize, minimize_scalar
 from scipy.special import expit, xlogy
 
-from bench_core import Examples, Prices
+from bench_core import Examples, Prices, Task
 
 DISTANCES = [KullbackLeibler(), SquaredLogOdds()]
 
@@ -134,7 +136,8 @@ def test_f0_is_taken_at_its_last_point_and_its_probabilities_are_clipped():
     prices = Prices.additive(np.array([2.0, 3.0]), split=0.5, tree=1.0)
     X = np.array([[40.0, 0], [-40.0, 0], [0, 0]], dtype=np.float32)
     train = Examples(X, np.array([1.0, 1.0, 0.0]), None, np.array([1, 2, 1]))
-    some = TrainingRows.of(train, Rule(np.array([1.0, 0.0]), prices, splits=4.0, trees=2.0), prices)
+    f0 = Rule(np.array([1.0, 0.0]), prices, splits=4.0, trees=2.0)
+    some = TrainingRows.of(train, f0_outputs(f0, train, "train", prices, FakeContext(Task.BINARY)))
     assert some.sign.tolist() == [1, 1, -1]
     assert some.share.tolist() == [0.25, 0.5, 0.25]
     assert some.loss0.tolist() == pytest.approx(
