@@ -5,16 +5,10 @@ import math
 from dataclasses import replace
 
 import numpy as np
-import pandas as pd
 import pytest
 from bench_trees import Ensemble
-from sklearn.base import clone
-from sklearn.exceptions import NotFittedError
-from sklearn.metrics import accuracy_score
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer
 
-from bench_core import DiscountGroup, Queries, Task, UsageError, price_list
+from bench_core import DiscountGroup, Queries, UsageError, price_list
 from bench_core.costs.shipped import PerQueryPrices
 from bench_core.serving import (
     END,
@@ -27,9 +21,7 @@ from bench_core.serving import (
     Step,
     Stop,
     no_trees,
-    write_folder,
 )
-from bench_core.serving.estimators import ServedClassifier, ServedRegressor
 
 NAMES = ("a", "b", "c", "d")
 
@@ -303,43 +295,6 @@ def test_columns_of_a_frame_are_found_by_their_names(frame):
         model.predict_rows(lacking)
 
 
-ROWS = np.array([[2.0, 0.0], [-1.0, 5.0], [0.5, 1.0]])
-
-
-def folder(path, task):
-    """Score = first column, a second one that costs 3 counts nothing."""
-    one = np.zeros(1, np.int64)
-    none = np.zeros(0, np.int64)
-    columns = Columns.raw(one, one, np.ones(1))
-    step = Step(none, np.zeros(0), none > 0, np.zeros(1), columns, then=END)
-    program = Program(
-        1, [step], no_trees(1, 2), np.ones(2), stops=[Stop(0, {})], nothing=np.full(1, -1.0)
-    )
-    costs = price_list(np.array([2.0, 3.0]))
-    classes = 2 if task is Task.BINARY else 0
-    about = {"task": str(task), "classes": classes}
-    write_folder(path, Folder(program, costs, ("a", "b"), about))
-    return path
-
-
-def test_a_classifier_in_a_pipeline(tmp_path):
-    model = ServedClassifier(folder(tmp_path / "m", Task.BINARY))
-    pipeline = make_pipeline(FunctionTransformer(), model).fit(ROWS, [1, 0, 1])
-    assert pipeline.predict(ROWS).tolist() == [1, 0, 1]
-    assert accuracy_score([1, 0, 1], pipeline.predict(ROWS)) == 1.0
-    assert np.allclose(pipeline.predict_proba(ROWS)[:, 1], 1 / (1 + np.exp(-ROWS[:, 0])))
-    assert pipeline[-1].spent_.tolist() == [2.0, 2.0, 2.0]
-
-
-def test_a_regressor_takes_a_data_frame_and_a_cap(tmp_path):
-    model = ServedRegressor(folder(tmp_path / "m", Task.REGRESSION), cap=1.0)
-    again = clone(model).fit()
-    assert again.predict(pd.DataFrame(ROWS, columns=["a", "b"])).tolist() == [-1.0, -1.0, -1.0]
-    assert again.set_params(cap=None).predict(ROWS).tolist() == [2.0, -1.0, 0.5]
-    turned = pd.DataFrame(ROWS[:, ::-1], columns=["b", "a"])
-    assert again.predict(turned).tolist() == [2.0, -1.0, 0.5]
-
-
 def test_answers_are_printed_with_their_first_rows():
     answers = predictor(CASCADE, STUMPS).predict_rows(np.zeros((7, 4)), cap=6.5)
     first, row, *_, last = repr(answers).splitlines()
@@ -352,8 +307,3 @@ def test_answers_are_printed_with_their_first_rows():
     assert last == "2 more rows in .scores, .spent and .bought, by .sensors"
     assert answers.bought.shape == (7, 4)
     assert repr(predictor(CASCADE, STUMPS).predict_rows(np.zeros((0, 4)))).startswith("0 answers,")
-
-
-def test_without_fit_there_is_nothing_to_predict_with():
-    with pytest.raises(NotFittedError):
-        ServedRegressor("nowhere").predict(ROWS)

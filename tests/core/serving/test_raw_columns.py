@@ -22,7 +22,6 @@ from bench_core.cli.app import main
 from bench_core.encoding import ColumnEncoding
 from bench_core.serving import Predictor, load
 from bench_core.serving.c_source import write_c
-from bench_core.serving.estimators import ServedClassifier
 from bench_core.serving.folder import read_folder, write_folder
 from bench_core.serving.predictor import meaning_of
 
@@ -188,14 +187,6 @@ def test_what_is_no_row_of_the_table_is_one_line(exported):
         model.predict_rows([{k: v for k, v in row.items() if k != "city"}])
     with pytest.raises(UsageError, match=r"X must be \(n, 6\)"):
         model.predict_rows(np.zeros((2, 9)))
-
-
-def test_an_estimator_answers_with_the_labels_of_the_table(exported):
-    served_model = ServedClassifier("model").fit()
-    raw = pd.DataFrame([cells_of(row) for _, row in exported[1].iterrows()])
-    score = np.mean(served_model.predict(raw) == exported[1]["outcome"])
-    assert score == pytest.approx(served_model.model_.about["test"]["quality"])
-    assert served_model.feature_names_in_.tolist() == [*PRICES]
 
 
 def test_the_original_table_is_replayed_with_the_runs_own_columns(exported, capsys):
@@ -375,10 +366,3 @@ def test_data_that_differ_in_their_texts_alone_are_trained_apart(tmp_path, monke
 )
 def test_what_a_score_is_depends_on_the_task(about, meaning):
     assert meaning_of(about) == meaning
-
-
-@pytest.mark.parametrize(("names", "classes"), [(["1", "2"], [1, 2]), (["01", "2"], ["01", "2"])])
-def test_labels_that_are_whole_numbers_come_back_as_such(names, classes, tmp_path):
-    about = {"task": "binary", "classes": 2, "class_names": names}
-    write_folder(tmp_path / "m", encoded(folder_of(PROGRAMS["chain"], **about)))
-    assert ServedClassifier(tmp_path / "m").fit().classes_.tolist() == classes
