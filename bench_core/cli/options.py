@@ -1,12 +1,10 @@
-"""Options of the verbs: options made from a request's fields, options of the terminal, and shell
-completion, which reads names from metadata and imports nothing heavy."""
+"""Options of the verbs: options made from a request's fields, and options of the terminal."""
 
 from __future__ import annotations
 
-import sqlite3
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import contextmanager
 from functools import reduce, wraps
 from itertools import chain
 from pathlib import Path
@@ -31,81 +29,6 @@ Decorator = Callable[[Any], Any]
 
 STORE = Path("results/bench.db")
 FILE = click.Path(path_type=Path)  # need not exist
-
-
-Complete = Callable[[click.Context, click.Parameter, str], list[str]]
-
-
-def names_of(kind: str) -> Complete:
-    """Complete names of a registry's ``learners``, ``datasets``, ``metrics``, ``suite_files``...
-    In a comma-separated list the last name is completed."""
-
-    def complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
-        with suppress(Exception):
-            return _matching(getattr(_registry(ctx), kind), incomplete)
-        return []
-
-    return complete
-
-
-def settings_named(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
-    """Complete ``LEARNER.``, and after the dot ``LEARNER.FIELD=``."""
-    from bench_core.parameters import parameters
-
-    with suppress(Exception):
-        learners, (name, point, _) = _registry(ctx).learners, incomplete.partition(".")
-        fields = [p.name for p in parameters(learners[name])] if point else []
-        known = [f"{name}.{field}=" for field in fields] or [f"{n}." for n in learners]
-        return [each for each in sorted(known) if each.startswith(incomplete)]
-    return []
-
-
-def profiles_named(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
-    """Complete the profiles of the named suite, or of a run without a suite."""
-    from bench_core.planning.suites import NO_SUITE, find_suite
-
-    with suppress(Exception):
-        name = ctx.params.get("suite")
-        suite = find_suite(name, _registry(ctx)) if name else NO_SUITE
-        return _matching(suite.profiles, incomplete)
-    return []
-
-
-def data_named(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
-    """Complete data sets and files of the current folder."""
-    before = Path(incomplete.rpartition(",")[2])
-    files = [str(path) for path in before.parent.glob(f"{before.name}*")] if before.name else []
-    return names_of("datasets")(ctx, param, incomplete) + sorted(files)
-
-
-def runs_named(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
-    """Complete ``last`` and the names of runs."""
-    from bench_core.results.store_files import store_path
-
-    known = ["last"]
-    with suppress(sqlite3.Error, ValueError):
-        # read-only, so that completion creates no store
-        uri = f"{store_path(ctx.params.get('store') or '').resolve().as_uri()}?mode=ro"
-        with closing(sqlite3.connect(uri, uri=True)) as db:
-            known += [run for (run,) in db.execute("SELECT run FROM run ORDER BY number DESC")]
-    return [name for name in known if name.startswith(incomplete)]
-
-
-COMPLETIONS: dict[str, Complete] = {
-    "data": data_named,
-    "settings": settings_named,
-    "profiles": profiles_named,
-}
-
-
-def _registry(ctx: click.Context) -> Registry:
-    return registry(ctx.params.get("plugins") or (), ctx.params.get("data_dir") or "")
-
-
-def _matching(known: Iterable[str], incomplete: str) -> list[str]:
-    # "miser,ceg" -> "miser,cegb"
-    before, comma, last = incomplete.rpartition(",")
-    return [f"{before}{comma}{name}" for name in sorted(known) if name.startswith(last)]
 
 
 class Written(ParamType):
@@ -147,8 +70,6 @@ def request_option(name: str, request: type = RunRequest, **changes: Any) -> Dec
     if form.many:
         del given["default"]
         given |= {"multiple": True, "callback": _joined(option.default)}
-    if option.complete:
-        given["shell_complete"] = COMPLETIONS.get(option.complete, names_of(option.complete))
     if option.usual:
         given["show_default"] = option.usual
     if option.variable:
@@ -296,7 +217,7 @@ debug_option = _flag("--debug", help="Show the traceback of an error.")
 few_options = together(plugins_option, quiet_option, debug_option)
 common_options = together(plugins_option, quiet_option, verbose_option, debug_option)
 
-run_argument = click.argument("run", default="last", metavar="[RUN]", shell_complete=runs_named)
+run_argument = click.argument("run", default="last", metavar="[RUN]")
 
 # options of verbs that repeat the work of a stored run
 stored_run_options = together(

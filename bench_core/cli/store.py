@@ -157,7 +157,7 @@ def attempt_lines(attempt: Attempt) -> list[str]:
 
 
 @click.command("remove")
-@click.argument("runs", nargs=-1, metavar="[RUN...]", shell_complete=options.runs_named)
+@click.argument("runs", nargs=-1, metavar="[RUN...]")
 @click.option("--fits", is_flag=True, help="Remove fitted models and keep results.")
 @click.option("--cache", is_flag=True, help="Remove prepared data of all data sets.")
 @click.option("-n", "--dry-run", is_flag=True, help="Only show what would be removed.")

@@ -128,7 +128,6 @@ class Option:
     short: str = ""  # the short flag of the command, such as ``-d``
     long: str = ""  # long flag, if not the field's name
     metavar: str = ""  # placeholder, if not the form's
-    complete: str = ""  # names for shell completion
     usual: str = ""  # description of the default, instead of its value
     variable: str = ""  # environment variable
     decides: bool = True  # False: omitted from the command that repeats a run
@@ -263,9 +262,7 @@ class RunRequest:
     that repeats a run use it. ``api/arguments.py`` repeats its type for type checkers.
     """
 
-    suite: str = declared(
-        "", "The suite to run: 'bench list suites'.", short="-s", complete="suite_files"
-    )
+    suite: str = declared("", "The suite to run: 'bench list suites'.", short="-s")
     data: tuple[Any, ...] = declared(
         (),
         "Data sets by name, or files (SVMlight, CSV, Parquet; write ./letters for a file with a "
@@ -273,7 +270,6 @@ class RunRequest:
         DATA,
         python="Or instances of data sets.",
         short="-d",
-        complete="data",
     )
     valid: str = declared("", "Validation file; default: a part of {data}.", FILE, python=_PAIR)
     test: str = declared("", "Test file; default: a part of {data}.", FILE, python=_PAIR)
@@ -330,7 +326,6 @@ class RunRequest:
         "Metrics, the primary one first: 'bench list metrics'.",
         short="-m",
         long="metric",
-        complete="metrics",
     )
     costs: "str | CostFile | CostModel" = declared(
         "",
@@ -362,15 +357,13 @@ class RunRequest:
         LEARNERS,
         python="Or instances, or a mapping of names to parameters, in which lists are grids.",
         short="-l",
-        complete="learners",
     )
     reference: str = declared(
         "",
         "Learner that savings are measured against, shown on every board. Default: the suite's; "
         "without a suite an imported model or gbrt if present, else none.",
-        complete="learners",
     )
-    profile: str = declared("", "quick (the default), standard or paper.", complete="profiles")
+    profile: str = declared("", "quick (the default), standard or paper.")
     settings: tuple[str, ...] = declared(
         (),
         "A learner's parameter as a TOML value; a list is a grid (miser.trees=[100,300]).",
@@ -378,7 +371,6 @@ class RunRequest:
         python="Or a mapping of such names to values.",
         long="set",
         metavar="LEARNER.FIELD=VALUE",
-        complete="settings",
     )
     configs: int = declared(
         0,

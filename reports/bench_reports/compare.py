@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 import click
 
 from bench_core.cli import options
-from bench_core.cli.options import names_of
 from bench_core.errors import UsageError, one_line, require
 from bench_core.statistics import CONFIDENCE, LEVEL
 from bench_core.terminal.tables import Table, deliver, write_text, written
@@ -61,7 +60,6 @@ probability of a difference below --interest. * marks an interval that excludes 
     nargs=-1,
     required=True,
     metavar="LEARNER LEARNER...",
-    shell_complete=names_of("learners"),
 )
 @click.option("--run", default="last", metavar="RUN", help="The run.  [default: last]")
 @options.limit_options()

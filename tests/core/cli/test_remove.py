@@ -1,9 +1,5 @@
 """Removing runs: what goes, and that nothing another run needs goes with it."""
 
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
 
 from bench_core.results.store import Store
@@ -68,46 +64,3 @@ def test_prepared_data_are_listed_and_removed(tmp_path, two_runs, bench):
     assert bench("remove", "--cache").status == 0
     assert not (tmp_path / "cache" / "prepared").exists()
     assert bench("remove").status == 2
-
-
-@pytest.mark.parametrize(
-    ("words", "wanted"),
-    [
-        ("bench run -l gbrt,mis", "gbrt,miser"),
-        ("bench run -s quick", "quickstart"),
-        ("bench run -d breast", "breast-cancer"),
-        ("bench run -m ndc", "ndcg"),
-        ("bench report la", "last"),
-        ("bench run --set ceg", "cegb."),
-        ("bench run --set cegb.trad", "cegb.tradeoff="),
-        ("bench run -s adapt --profile st", "standard"),
-        ("bench run --profile pa", "paper"),
-        ("bench run -s ./mine.toml --profile ti", "tiny"),
-        ("bench compare mis", "miser"),
-    ],
-)
-def test_names_are_offered(words, wanted, bench, monkeypatch):
-    Path("mine.toml").write_text(
-        'datasets = ["digits"]\nmetrics = ["accuracy"]\nreference = "gbrt"\n[learners.gbrt]\n'
-        '[profiles.tiny]\nsize = "quick"\n'
-    )
-    place = str(len(words.split()) - 1)
-    for name, value in zip(
-        ("_BENCH_COMPLETE", "COMP_WORDS", "COMP_CWORD"),
-        ("bash_complete", words, place),
-        strict=True,
-    ):
-        monkeypatch.setenv(name, value)
-    done = bench()
-    assert wanted in done.out, done.err
-
-
-def test_names_are_offered_without_anything_heavy():
-    code = (
-        "import sys, click; from bench_core.cli.options import names_of\n"
-        "found = names_of('learners')(click.Context(click.Command('x')), None, 'mi')\n"
-        "assert found == ['miser'], found\n"
-        "heavy = {'numba', 'sklearn', 'scipy', 'pandas'} & {*sys.modules}\n"
-        "assert not heavy, heavy\n"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True)
