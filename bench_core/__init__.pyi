@@ -3,11 +3,8 @@
 from .api import Interrupted as Interrupted
 from .api import Result as Result
 from .api import audit as audit
-from .api import best as best
-from .api import export as export
 from .api import load_run as load_run
 from .api import plan as plan
-from .api import report as report
 from .api import reprice as reprice
 from .api import run as run
 from .api.estimators import BudgetedClassifier as BudgetedClassifier

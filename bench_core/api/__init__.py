@@ -5,8 +5,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from os import PathLike, fspath
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
 from bench_core.api.arguments import (
@@ -24,17 +22,12 @@ from bench_core.execution.events import Event, OnEvent, silent
 from bench_core.execution.runner import Interrupted, RunResult
 from bench_core.planning.plan import Plan
 from bench_core.planning.request import RunRequest
-from bench_core.results.budgets import Budget
-from bench_core.results.store import Store
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
-    from pandas import DataFrame
 
     from bench_core.api.arguments import Table
     from bench_core.splits import Splits
-
-    File = str | PathLike[str]
 
 __all__ = [
     "Best",
@@ -46,11 +39,8 @@ __all__ = [
     "RunRequest",
     "RunResult",
     "audit",
-    "best",
-    "export",
     "load_run",
     "plan",
-    "report",
     "reprice",
     "run",
 ]
@@ -165,34 +155,6 @@ def reprice(
     with in_python():
         asked = request_of({**options, "costs": costs})
         return repriced(run, asked.data, asked, registry_of(asked), on_event or silent)
-
-
-def best(
-    budget: float | str | Budget | None = None,
-    run: str = "last",
-    *,
-    kind: str = "mean",
-    dataset: str | None = None,
-    store: File = "",
-    keep: float | str | None = None,
-    quality: float | None = None,
-) -> Best:
-    """Return the best learner and setting of a run; see ``Result.best``."""
-    return load_run(run, store).best(budget, kind, dataset, keep, quality)
-
-
-def report(output: File, run: str = "last", *, store: File = "") -> Path:
-    """Write a run to a file; its suffix sets the format: .html, .tex, .md, .csv, .svg."""
-    return load_run(run, store).report(output)
-
-
-def export(run: str = "last", *, store: File = "") -> DataFrame:
-    """Return the results of a run: one row for each trial, operating point and split."""
-    from bench_core.results.marks import with_choices
-
-    with in_python():
-        kept = Store(fspath(store))
-        return with_choices(kept.frame(run), kept.info(run))
 
 
 def _asked(*given: Any) -> RunRequest:
