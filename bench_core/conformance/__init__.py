@@ -31,7 +31,6 @@ from bench_core.conformance import (
 )
 from bench_core.conformance.case import Case, ConformanceError, checks_of, examine, run_all
 from bench_core.conformance.cost_model_checks import purchases
-from bench_core.conformance.report_checks import finished_run
 from bench_core.conformance.tasks import prices, task_splits, with_learners
 from bench_core.contracts import learner_of, name_of
 from bench_core.data import Task
@@ -113,7 +112,7 @@ def _cases(
     elif kind == "data set":
         given = {"": (source or DataFolder(),)}
     else:
-        given = {"": purchases(value) if kind == "cost model" else finished_run()}
+        given = {"": purchases(value) if kind == "cost model" else ()}
     cls = type(value)
     subject = f"{kind} {name_of(value) or '?'} (class {cls.__name__} of {cls.__module__})"
     checks = [check for module in _CHECKS[kind] for check in checks_of(module)]
