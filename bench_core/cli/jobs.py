@@ -15,7 +15,7 @@ from bench_core.cli.run import asked_for, failures, following, run_options, summ
 from bench_core.errors import UsageError, one_line
 from bench_core.planning.invocation import shell_word
 from bench_core.terminal.tables import Table, check_output, deliver
-from bench_core.terminal.wording import cost, count, duration
+from bench_core.terminal.wording import count, duration
 
 if TYPE_CHECKING:
     from bench_core.planning.plan import Plan
@@ -32,21 +32,13 @@ if TYPE_CHECKING:
     "--workers and --threads then apply to each job (default 1).",
 )
 @click.option(
-    "--core-hour",
-    type=click.FloatRange(min=0),
-    metavar="PRICE",
-    help="Price of one core for an hour; adds the price of the plan.",
-)
-@click.option(
     *("-o", "--output"),
     type=options.FILE,
     metavar="FILE",
     help="Write to this file instead of the terminal; with --jobs, the folder for job files.",
 )
 @options.common_options
-def plan_command(
-    jobs: int | None, core_hour: float | None, output: Path | None, **given: Any
-) -> int:
+def plan_command(jobs: int | None, output: Path | None, **given: Any) -> int:
     """Show the work of a run and its estimated time.
 
     Examples:
@@ -69,9 +61,9 @@ def plan_command(
     # a suite may name the executor
     asked = replace(asked, executor=made.executor)
     if jobs and output:
-        print("\n".join([*write(made, asked, output, jobs), *spent(made, core_hour)]))
+        print("\n".join([*write(made, asked, output, jobs), *spent(made)]))
     else:
-        deliver(table(made, core_hour), output)
+        deliver(table(made), output)
     return 0
 
 
@@ -94,7 +86,7 @@ def write(plan: Plan, request: RunRequest, folder: Path, count: int) -> list[str
     ]
 
 
-def table(plan: Plan, core_hour: float | None = None) -> Table:
+def table(plan: Plan) -> Table:
     """Return one row for each data set and learner: trials to do and finished."""
     from bench_core.planning.plan import trials_left
 
@@ -106,15 +98,15 @@ def table(plan: Plan, core_hour: float | None = None) -> Table:
     reasons = Counter(reason for _, reason in plan.skipped)
     footer = [
         f"{count(fits, 'fit')} and {count(to_do.total(), 'trial')} to do",
-        *spent(plan, core_hour),
+        *spent(plan),
         *(f"skipped ({n}): {reason}" for reason, n in reasons.items()),
     ]
     titles = ("data set", "learner", "trials to do", "finished")
     return Table(titles, rows, "learner", right=titles[2:], footer=footer)
 
 
-def spent(plan: Plan, core_hour: float | None) -> list[str]:
-    """Return lines on a plan's time and price, estimated from recorded durations."""
+def spent(plan: Plan) -> list[str]:
+    """Return lines on a plan's time, estimated from recorded durations."""
     known = plan.estimate
     if not known.jobs:
         return []
@@ -126,8 +118,6 @@ def spent(plan: Plan, core_hour: float | None) -> list[str]:
         f"time: about {duration(known.wall)} with {count(plan.workers, 'worker')} "
         f"({hours:.2g} core hours), from the medians of recorded durations"
     ]
-    if core_hour is not None:
-        lines.append(f"price: {cost(hours * core_hour)}")
     if known.recorded < known.jobs:
         unknown = known.jobs - known.recorded
         lines.append(f"not counted: {unknown} of {known.jobs} jobs without recorded durations")

@@ -64,15 +64,12 @@ def test_the_commands_of_a_folder_and_a_store_with_spaces_can_be_typed(bench, tm
     assert (tmp_path / "my st.db").is_file()
 
 
-def test_a_plan_has_the_price_of_its_core_hours(bench, monkeypatch):
+def test_a_plan_has_the_core_hours_of_its_recorded_jobs(bench, monkeypatch):
     seen = Estimate(jobs=3, recorded=2, work=7200.0, wall=3600.0)
     monkeypatch.setattr("bench_core.planning.plan.Plan.estimate", seen)
-    free = bench("plan", *QUICK, *LEARNERS, "--threads", "1")
-    assert "time: about 1 h 0 min with 1 worker (2 core hours)" in free.out
-    assert "not counted: 1 of 3 jobs" in free.out
-    assert "price" not in free.out
-    priced = bench("plan", *QUICK, *LEARNERS, "--threads", "1", "--core-hour", "0.25")
-    assert "price: 0.50" in priced.out
+    planned = bench("plan", *QUICK, *LEARNERS, "--threads", "1")
+    assert "time: about 1 h 0 min with 1 worker (2 core hours)" in planned.out
+    assert "not counted: 1 of 3 jobs" in planned.out
 
 
 @pytest.mark.parametrize(
