@@ -67,10 +67,10 @@ _folder = click.argument("folder", type=click.Path(path_type=Path, file_okay=Fal
 )
 @click.option(
     *("--format", "written"),
-    type=click.Choice(["folder", "c", "lightgbm"]),
+    type=click.Choice(["folder", "c"]),
     default="folder",
     show_default=True,
-    help="folder: for Python; c: bench_model.h and .c (C99); lightgbm: model.txt without prices.",
+    help="folder: for Python; c: bench_model.h and .c (C99).",
 )
 @click.option(
     "--single-point",
@@ -96,7 +96,7 @@ def export_command(
     """Export a model of RUN, chosen on validation, into a folder.
 
     By default it is the cheapest that keeps 99% of the reference's quality. A mixture of two points
-    needs a folder: the other formats hold the nearest single point, as --single-point does.
+    needs a folder: C holds the nearest single point, as --single-point does.
     """
     from bench_core.leaderboard.assembly import primary_metric, usual_limit
     from bench_core.leaderboard.reports import finished
@@ -106,7 +106,6 @@ def export_command(
     from bench_core.serving.c_source import write_c
     from bench_core.serving.export import ExportRequest, export
     from bench_core.serving.folder import check_folder, write_folder
-    from bench_core.serving.lightgbm_text import write_lightgbm
 
     check_folder(output)
     info, frame = finished(store, run)
@@ -132,19 +131,14 @@ def export_command(
                 f"{quality(valid['quality'])} at {cost(valid['cost'])}"
                 for valid in (folder.about["valid"], mixed)
             )
-            held = "the folder" if written == "folder" else f"--format {written}"
+            held = "the folder" if written == "folder" else "--format c"
             hint = "" if single else "; --single-point writes it for Python"
             lines.append(
                 f"{held} holds one point, not a mixture of two: {judge.name} {one} on validation "
                 f"instead of {two}{hint}"
             )
-    write = {"folder": write_folder, "c": write_c, "lightgbm": write_lightgbm}[written]
+    write = write_folder if written == "folder" else write_c
     write(output, folder)
-    if written == "lightgbm" and (texts := [own.name for own in folder.encodings if own.texts]):
-        lines.append(
-            f"model.txt reads encoded text ({', '.join(texts)}): features of 0 and 1, or a text's "
-            "place from 0 in 'texts' in model.json, which --format folder writes"
-        )
     lines.append(f"wrote {output}, {limit_words(limit, judge.name, info.reference)}")
     console().out("\n".join([*lines, *summary(Predictor(folder))]), highlight=False)
 

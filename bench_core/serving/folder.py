@@ -64,7 +64,7 @@ class Folder:
 
 def check_folder(path: Path) -> None:
     """Raise UsageError if a folder has content that is not an export, which alone is replaced."""
-    ours = (INDEX, "bench_model.c", "model.txt")
+    ours = (INDEX, "bench_model.c")
     if path.is_dir() and any(path.iterdir()) and not any((path / name).is_file() for name in ours):
         raise UsageError(f"{path}: contains other files; name an empty or a new folder")
 
@@ -97,12 +97,11 @@ def read_folder(path: Path) -> Folder:
     """Invert ``write_folder``. Raises InputError if it is not such a folder, has another version,
     or lacks a part."""
     again = "export it with 'bench model export'"
-    for written, name in (("C", "bench_model.h"), ("LightGBM", "model.txt")):
-        if (path / name).is_file() and not (path / INDEX).exists():
-            raise InputError(
-                f"{path}: an export for {written}, which cannot be opened here; "
-                "for Python and 'bench model check', export without --format"
-            )
+    if (path / "bench_model.h").is_file() and not (path / INDEX).exists():
+        raise InputError(
+            f"{path}: an export for C, which cannot be opened here; "
+            "for Python and 'bench model check', export without --format"
+        )
     try:
         index = json.loads((path / INDEX).read_text(encoding="utf-8"))
         found = index["format"], index["version"]

@@ -356,43 +356,16 @@ def test_the_whole_file_is_judged_and_its_first_trees_only_where_they_are_worse(
     assert "trained elsewhere: an existing model, judged whole" in shown(capsys, "report")[1]
     assert "judge it again with:" in (best := shown(capsys, "best")[1])
     assert "train it with:" not in best
-    export = ("model", "export", "-o", "out", "--format", "lightgbm")
+    export = ("model", "export", "-o", "out")
     said = shown(capsys, *export, "--budget", "inf")[1]
     assert "imported at trees=60, trained elsewhere, judged on train.csv (binary)" in said
     assert f"{valid[60]:.4f} on validation, {right('test', 60):.4f} on test" in said
     X = parts["test"].drop(columns="y")
-    written = lightgbm.Booster(model_file="out/model.txt").predict(
-        X.astype(np.float32), raw_score=True
-    )
+    written = load("out").predict_rows(X).scores
     np.testing.assert_allclose(written, booster.predict(X, raw_score=True), atol=1e-9)
     shown(capsys, *export)  # the cheapest that keeps 99%
-    fewer = lightgbm.Booster(model_file="out/model.txt").num_trees()
+    fewer = load("out").about["point"]["trees"]
     assert fewer in {60} | {k for k in worse if valid[k] >= 0.99 * valid[60]}
-
-
-def test_lightgbm_reads_text_as_the_export_says(capsys):
-    frame = table(["a", "b"])
-    rng = np.random.default_rng(2)
-    frame.insert(0, "city", rng.choice(["Ulm", "Bonn", "Trier"], N))
-    frame.insert(2, "job", [f"job {k}" for k in rng.integers(0, 15, N)])
-    frame["y"] = (frame["a"] + (frame["city"] == "Ulm") + (frame["job"] > "job 4") > 1).astype(int)
-    frame.to_csv("data.csv", index=False)
-    words = ["-l", "gbrt", "--set", "gbrt.trees=20", "--executor", "inline", "--budget", "inf"]
-    assert shown(capsys, "run", "--data", "data.csv", "--label", "y", *words[:-2])[0] == 0
-    shown(capsys, "model", "export", *words[-2:], "-o", "folder")
-    export = ("model", "export", *words[-2:], "-o", "out", "--format", "lightgbm")
-    assert "model.txt reads encoded text (city, job): " in shown(capsys, *export)[1]
-    X = []
-    for own in json.loads(Path("folder/model.json").read_text())["columns"]:
-        column, texts = frame[own["name"]], own["texts"]
-        if own["kind"] == "one-hot":
-            X += [column == text for text in texts]
-        else:
-            X.append(column.map({text: k for k, text in enumerate(texts)}) if texts else column)
-    cells = np.column_stack(X).astype(np.float32)
-    scores = lightgbm.Booster(model_file="out/model.txt").predict(cells, raw_score=True)
-    own = load("folder").predict_rows(frame.drop(columns="y")).scores
-    np.testing.assert_allclose(scores, own, atol=1e-9)
 
 
 def shown(capsys, *words):
@@ -438,28 +411,3 @@ def test_thresholds_lie_between_the_cells_that_float32_tells_apart():
     frame.to_csv("data.csv", index=False)
     scores, _, _ = judged(model, data("data.csv"))
     np.testing.assert_allclose(scores, raw(model, frame[["t"]]), atol=2e-6)
-
-
-def test_our_own_export_is_found_whatever_the_columns_are_called():
-    from bench_methods.gbrt import GBRT
-
-    from bench_core.serving.export import program_of
-    from bench_core.serving.folder import Folder
-    from bench_core.serving.lightgbm_text import write_lightgbm
-
-    names = ["Temp, max", "50%_a&b", "<b>x</b>", 'a"q\\n', "größe €", "[red]z[/red]", "${x}~^{}#"]
-    frame = table(names)
-    frame["$ at"] = 1_700_000_000 + np.arange(N) * 3
-    frame["y"] = (frame["Temp, max"] > 0) ^ (frame["$ at"] > 1_700_000_600)
-    frame.to_csv("data.csv", index=False)
-    splits = data("data.csv", label="y")
-    model = fit_in_process(GBRT(trees=5), splits, default_metric(splits.task), 0, 1)
-    *_, last = model.predict_path(splits.test.features)
-    program = program_of(model, "gbrt", last.point)
-    about = {"task": "binary"}
-    write_lightgbm(Path("own"), Folder(program, splits.costs, splits.names, about))
-    scores, notes, warnings = judged("own/model.txt", splits)
-    np.testing.assert_allclose(scores, last.scores, atol=1e-12)
-    assert notes[0].startswith("imported: columns matched by name, ")
-    assert "__at-1700000000" in Path("own/model.txt").read_text()
-    assert not warnings

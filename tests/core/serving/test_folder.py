@@ -3,18 +3,16 @@
 import json
 import subprocess
 import sys
-from dataclasses import replace
 
 import numpy as np
 import pytest
 from bench_trees import Ensemble
-from helpers.program_cases import PROGRAMS, X, folder_of
+from helpers.program_cases import PROGRAMS, folder_of
 
 from bench_core import InputError, UsageError, price_list
 from bench_core.data import Queries
 from bench_core.serving import (
     END,
-    Finish,
     Folder,
     Predictor,
     Program,
@@ -25,8 +23,6 @@ from bench_core.serving import (
 from bench_core.serving.c_source import source as c_text
 from bench_core.serving.c_source import write_c
 from bench_core.serving.folder import _sum, program_from, program_state
-from bench_core.serving.lightgbm_text import text
-from bench_core.serving.lightgbm_text import text as lightgbm_text
 from bench_core.serving.program import constant_program
 
 PRICES = price_list(np.array([1.0, 2.0]), split=0.5, unit="ms")
@@ -102,10 +98,9 @@ def test_the_documents_of_a_query_are_served_by_one_point(mixture):
     assert (scores == 9.0).mean() == pytest.approx(0.3, abs=0.09)
 
 
-@pytest.mark.parametrize("written", [c_text, lightgbm_text])
-def test_a_mixture_has_no_other_form_than_the_folder(mixture, written):
+def test_a_mixture_has_no_other_form_than_the_folder(mixture):
     with pytest.raises(UsageError, match="this choice mixes two operating points"):
-        written(mixture)
+        c_text(mixture)
 
 
 def test_a_program_survives_as_arrays():
@@ -228,33 +223,3 @@ def test_loading_and_serving_need_numpy_alone(folder):
         "sys.exit(str(heavy & set(sys.modules)) if heavy & set(sys.modules) else 0)"
     )
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
-
-
-@pytest.mark.parametrize(("name", "task"), [("chain", "binary"), ("outputs", "multiclass")])
-def test_lightgbm_gives_the_same_scores(name, task):
-    lightgbm = pytest.importorskip("lightgbm", reason="lightgbm is not installed")
-    folder = replace(folder_of(PROGRAMS[name]), about={"task": task})
-    booster = lightgbm.Booster(model_str=text(folder))
-    model = Predictor(folder)
-    assert booster.num_feature() == len(folder.names)
-    raw = booster.predict(X, raw_score=True, num_threads=1)
-    assert np.allclose(raw, model.predict_rows(X).scores, rtol=1e-12, atol=1e-12)
-    shares = booster.predict(X, num_threads=1)
-    own = model.predict_proba(X)
-    assert np.allclose(shares, own[:, 1] if task == "binary" else own, rtol=1e-12)
-
-
-@pytest.mark.parametrize(
-    ("name", "why"),
-    [("gated", "it has gates"), ("vectors", "averaged"), ("support", "it has columns")],
-)
-def test_what_is_no_sum_of_trees_is_refused(name, why):
-    with pytest.raises(UsageError, match=why):
-        text(folder_of(PROGRAMS[name]))
-
-
-def test_a_link_is_refused():
-    program = PROGRAMS["chain"]
-    last = replace(program.steps[-1], finish=Finish((0.0,), link="exp"))
-    with pytest.raises(UsageError, match="passes a link"):
-        text(folder_of(replace(program, steps=[*program.steps[:-1], last])))

@@ -16,7 +16,6 @@ from bench_core.costs.shipped import ParallelPrices
 from bench_core.execution.audit import replay
 from bench_core.sequential import ROUNDING
 from bench_core.serving import Predictor, load, write_folder
-from bench_core.serving.lightgbm_text import text as lightgbm_text
 
 EXACT = {"rtol": 1e-9, "atol": 1e-9}
 SHARES = (None, 0.0, 0.2, 0.5, 1.0)
@@ -186,8 +185,6 @@ def test_rows_are_served_by_name_and_by_coroutines():
 
 def test_what_a_policy_cannot_do_is_refused():
     policy, _ = case(varied)
-    with pytest.raises(UsageError, match="not a plain sum of trees"):
-        lightgbm_text(folder(policy))
     base = policy.prices
     together = ParallelPrices(base, np.zeros(base.sensors, np.int64))
     model = Predictor(replace(folder(policy), costs=together))
