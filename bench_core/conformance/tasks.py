@@ -78,9 +78,9 @@ def sealed(array: Array) -> Array:
     return array
 
 
-def with_copies(examples: Examples, seed: int = 0) -> tuple[Examples, Examples]:
+def with_copies(examples: Examples) -> tuple[Examples, Examples]:
     """Return rows with multiplicities, and as physical copies (queries are kept together)."""
-    rng = np.random.default_rng([seed, 1])
+    rng = np.random.default_rng([0, 1])
     copies = rng.integers(1, 4, len(examples))  # (n,) copies per row
     rows = np.repeat(np.arange(len(examples)), copies)
     queries = examples.queries

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from bench_core.arrays import BoolArray, FloatArray, IntArray
+from bench_core.arrays import FloatArray, IntArray
 from bench_core.costs.model import Acquired, CostModel, Counts, SensorPrices, words
 from bench_core.data import Queries
 from bench_core.errors import UsageError
@@ -33,17 +33,6 @@ class Bill:
     splits: Counts = 0  # summed multipliers
     trees: Counts = 0
     order: IntArray | None = None  # (n, s) or (1, s)
-
-    @classmethod
-    def for_features(
-        cls,
-        prices: SensorPrices,
-        features: BoolArray | IntArray,
-        splits: Counts = 0,
-        trees: Counts = 0,
-    ) -> Bill:
-        """Return the bill for features: a mask (d,) or (n, d), or numbers (k,) for all rows."""
-        return cls(prices.acquired(features), splits, trees)
 
     def feature_cost(
         self,

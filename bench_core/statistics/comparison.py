@@ -102,12 +102,12 @@ def holm(p: FloatArray) -> FloatArray:
     return adjusted
 
 
-def better_than(level: Level, higher: bool, share: float = LEVEL) -> BoolArray:
-    """True if a row's learner is better than a column's, with joint confidence ``share``.
+def better_than(level: Level, higher: bool) -> BoolArray:
+    """True if a row's learner is better than a column's, with joint confidence ``LEVEL``.
 
     For one group: a step-down maximum-t test over all pairs (Westfall and Young 1993). For several
     groups: Holm's method, which loses little with few degrees of freedom and needs no covariance of
-    all learners. The probability of any wrong entry is at most 1 - ``share``.
+    all learners. The probability of any wrong entry is at most 1 - ``LEVEL``.
     """
     learners = len(level.draws)
     first, second = pairs = np.triu_indices(learners, 1)
@@ -118,9 +118,9 @@ def better_than(level: Level, higher: bool, share: float = LEVEL) -> BoolArray:
         noise = _noise(level, lambda of: _pair_variances(of)[pairs])
         p = holm(2 * _above(level, size, *noise))
     else:
-        p = _step_down(level.draws[:, 1:], size / _widening(level, share), first, second)
+        p = _step_down(level.draws[:, 1:], size / _widening(level, LEVEL), first, second)
     found = np.zeros((learners, learners), dtype=bool)
-    found[pairs] = p <= 1 - share
+    found[pairs] = p <= 1 - LEVEL
     better: BoolArray = (found | found.T) & (value > 0)
     return better
 

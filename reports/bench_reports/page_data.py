@@ -156,7 +156,7 @@ def views(info: RunInfo, board: Board, frame: pd.DataFrame) -> list[ChartView]:
     asked = [(name, "mean") for name in dict.fromkeys([board.metric, *metrics])]
     asked[1:1] = [(board.metric, "p95")] if own["cost_p95"].notna().any() else []
     found = [
-        _view(info, board, own, criterion(info, name), kind)
+        _view(board, own, criterion(info, name), kind)
         for name, kind in asked
         if name in own.columns and own[name].notna().any()
     ]
@@ -166,9 +166,7 @@ def views(info: RunInfo, board: Board, frame: pd.DataFrame) -> list[ChartView]:
     return [view for view in found if view.curves]
 
 
-def _view(
-    info: RunInfo, board: Board, own: pd.DataFrame, metric: Criterion, kind: str
-) -> ChartView:
+def _view(board: Board, own: pd.DataFrame, metric: Criterion, kind: str) -> ChartView:
     points = selection.operating_points(own, metric.name, COLUMNS[kind])
     frontiers = selection.curve(points, metric.higher_is_better, kind == "mean")
     curves = []

@@ -75,7 +75,7 @@ class BudgetRF:
         bins, codes = binned(train, self.max_bins, context)
         grower = _Grower(self, bins, np.asarray(codes), label, classes, prices)
         kept = []
-        for tree in self._affordable(self._grown(grower, train, context), valid, prices, context):
+        for tree in self._affordable(self._grown(grower, train, context), valid, prices):
             kept.append(tree)
             context.progress(len(kept), self.trees)
         without_a_split = [] if kept else [grower.tree(np.ones(len(train), np.int64), depth=0)]
@@ -97,7 +97,7 @@ class BudgetRF:
                 yield from pool.map(tree, range(first, min(self.trees, first + context.threads)))
 
     def _affordable(
-        self, trees: Iterator[Counted], valid: Examples, prices: Prices, context: FitContext
+        self, trees: Iterator[Counted], valid: Examples, prices: Prices
     ) -> Iterator[Counted]:
         """Yield trees until ``valid`` rows would pay more than ``budget``, a share of the price of
         all features."""

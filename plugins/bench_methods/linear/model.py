@@ -90,7 +90,7 @@ class ScaledModel(Stored):
         self, point: Mapping[str, int | float], scores: FloatArray, read: BoolArray
     ) -> Prediction:
         """Prediction with scores (n, K) and the price of the features ``read`` (d,)."""
-        bill = Bill.for_features(self.prices, read)
+        bill = Bill(self.prices.acquired(read))
         shaped = np.ascontiguousarray(scores[:, 0] if scores.shape[1] == 1 else scores)
         return Prediction(dict(point), shaped, {"path": bill, "model": bill})
 

@@ -66,7 +66,7 @@ def test_evaluation_that_has_no_price_costs_no_row_anything():
 
 def test_features_are_billed_without_evaluation_where_no_counts_are_given():
     prices = price_list(np.array([1.0, 4.0]), split=0.25, tree=2.0)
-    bill = Bill.for_features(prices, np.array([1]))
+    bill = Bill(prices.acquired(np.array([1])))
     assert bill.feature_cost(prices, 2).tolist() == [4.0, 4.0]
     assert bill.evaluation_cost(prices, 2).tolist() == [0.0, 0.0]
 

@@ -135,7 +135,7 @@ def test_a_feature_whose_sensors_came_with_another_may_be_read():
 
     class Derived:
         def predict_path(self, features):
-            bill = Bill.for_features(prices, np.array([5]))
+            bill = Bill(prices.acquired(np.array([5])))
             yield Prediction({}, features.X[:, 5].astype(float), {"path": bill})
 
     assert replay(Derived(), data(), prices, 0, "full", seed="s").word == "verified"

@@ -207,7 +207,7 @@ def test_an_accounting_without_a_bill_is_named():
 
 def test_no_accounting_bills_less_than_the_audited_path():
     examples = Examples(np.zeros((4, models.D), dtype=np.float32), np.zeros(4))
-    two, one = (Bill.for_features(PRICES, np.arange(k)) for k in (2, 1))
+    two, one = (Bill(PRICES.acquired(np.arange(k))) for k in (2, 1))
     for billed, refused in ((two, False), (one, True)):
         said = Prediction({"k": 1}, np.zeros(4), {"path": two, "model": billed})
         with pytest.raises(ContractError, match="leaves out") if refused else nullcontext():
@@ -313,8 +313,8 @@ def test_values_are_kept_of_what_only_a_budget_for_95_percent_of_rows_chooses():
     few, every = np.zeros((2, 10, models.D), dtype=bool)
     few[0, 4] = every[:, 1] = True
     model = script(
-        good(10, point={"k": 0}, scores=2 * y - 1, bills={"path": Bill.for_features(PRICES, few)}),
-        good(10, point={"k": 1}, bills={"path": Bill.for_features(PRICES, every)}),
+        good(10, point={"k": 0}, scores=2 * y - 1, bills={"path": Bill(PRICES.acquired(few))}),
+        good(10, point={"k": 1}, bills={"path": Bill(PRICES.acquired(every))}),
     )
     path = predict_split(model, part, PRICES, 2)
     accuracy = parse_metric("accuracy")
