@@ -39,7 +39,7 @@ Examples:
   bench features --learner cegb --budget inf         at any cost
   bench features --learner cegb -o features.csv      share 0: can be dropped
   bench features --order                             steps of purchases, for row-by-row policies
-  bench features --order -o order.pdf                a figure (or .svg, .png, .csv)
+  bench features --order -o order.csv                the shares of rows in each step
   bench features --order --rows 3                    and what the first three test rows buy
 
 \b
@@ -91,14 +91,12 @@ def command(
     from bench_core.leaderboard.reports import finished
     from bench_core.results.budgets import Target, limit_words
     from bench_core.results.store import Store
-    from bench_reports.figure_files import SUFFIXES
-    from bench_reports.purchase_order import draw_order, order_lines, order_table, rows_table
+    from bench_reports.purchase_order import order_lines, order_table, rows_table
 
     if rows and (output or not order):
         raise UsageError(
             "--rows shows the order of purchases on the terminal: give --order, and no -o"
         )
-    picture = order and output is not None and output.suffix.lower() in SUFFIXES
     check_output(output)
     info, frame = finished(store, run)
     kept, lines = Store(store), []
@@ -127,7 +125,7 @@ def command(
                 why = f"{first} does not record the order of purchases, as policies do"
                 console(stderr=True).out(printable(f"{name}: {why}"))
                 continue
-            panels[title if picture else name] = steps
+            panels[name] = steps
             if output is None:
                 show(order_table(title, steps), console())
             if rows:
@@ -141,9 +139,7 @@ def command(
                 lower = _lower(info, own, name, learner, first, within, kept)
                 footer.append(f"none can be dropped {at}{lower}")
             show(_table(title, bought, footer), console())
-    if output is not None and picture and panels:
-        draw_order(panels, output)
-    elif output is not None and panels:
+    if output is not None and panels:
         deliver(order_lines(panels), output)
     elif output is not None and lines:
         deliver(Table(("data set", "features", "price", "share"), lines), output)

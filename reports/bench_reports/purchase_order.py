@@ -1,21 +1,15 @@
-"""The order of purchases: steps in which rows buy each sensor, as tables and as a figure."""
+"""The order of purchases: steps in which rows buy each sensor, as tables."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
-from bench_core.errors import one_line
 from bench_core.leaderboard.bought_sensors import Purchase
 from bench_core.terminal.tables import Table
 from bench_core.terminal.wording import cost
-from bench_reports.figure_files import figure_file, safe
 
 SHADES = "·░▒▓█"
 """Shades of a step: no row buys; some rows buy; at least 25%, 50%, 75% of all rows."""
-
-MOST = 40
-"""Number of sensors in a figure."""
 
 
 def order_table(title: str, bought: Sequence[Purchase]) -> Table:
@@ -55,33 +49,3 @@ def rows_table(bought: Sequence[tuple[float, Sequence[str]]]) -> Table:
     ]
     titles = ("test row", "cost", "buys, in this order")
     return Table(titles, rows, right=titles[:2], fold=titles[2:])
-
-
-def draw_order(panels: Mapping[str, Sequence[Purchase]], output: Path) -> None:
-    """Draw a panel for each title: sensors from top to bottom by mean step, steps from left to
-    right, darker if more rows buy. Raises UsageError without matplotlib."""
-    with figure_file(output, "purchases") as figure:
-        heights = [min(len(own), MOST) for own in panels.values()]
-        figure.set_size_inches(6.6, 0.8 * len(heights) + 0.17 * sum(heights))
-        axes = figure.subplots(len(heights), height_ratios=heights, squeeze=False)[:, 0]
-        for ax, (title, own) in zip(axes, panels.items(), strict=True):
-            shown, width = own[:MOST], len(own[0].steps)
-            edges = [k + 0.5 for k in range(width + 1)]
-            lines = [k - 0.5 for k in range(len(shown) + 1)]
-            picture = ax.pcolormesh(
-                edges,
-                lines,
-                [one.steps for one in shown],
-                cmap="Blues",
-                vmin=0,
-                vmax=1,
-                edgecolors="white",
-                lw=0.4,
-            )
-            names = [f"{safe(one_line(one.features))[:40]}, {one.share:.0%}" for one in shown]
-            ax.set_yticks(range(len(shown)), names, fontsize=6.5)
-            ax.set_xticks(range(1, width + 1))
-            ax.invert_yaxis()
-            ax.set_xlabel("step: the first purchase of a row, the second, ...")
-            ax.set_title(safe(one_line(title)), loc="left", fontsize=9)
-            figure.colorbar(picture, ax=ax, label="share of rows")

@@ -10,12 +10,12 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from bench_reports import figure_files, purchase_order
+from bench_reports import purchase_order
 from helpers.commands import QUICK
 
 from bench_core import Features, load_run
 from bench_core.datasets.cache import open_prepared
-from bench_core.leaderboard.bought_sensors import Purchase, natural
+from bench_core.leaderboard.bought_sensors import natural
 from bench_core.results.store import Store
 from bench_core.results.store_files import load_model
 
@@ -78,19 +78,7 @@ def test_only_policies_have_an_order(done, bench):
         assert "give --order, and no -o" in bench("features", "--rows", "2", *words).err
 
 
-def test_the_picture_of_an_order_has_a_line_for_each_sensor(tmp_path, monkeypatch):
-    pytest.importorskip("matplotlib")
-    monkeypatch.setitem(figure_files.STYLE, "svg.fonttype", "none")
-    some = [
-        Purchase("age", 1.0, 1.0, 1.0, (1.0, 0.0)),
-        Purchase("x$y", 2.0, 0.25, 2.0, (0.0, 0.25)),
-    ]
-    for k in range(2):
-        purchase_order.draw_order({"a: what p buys": some}, tmp_path / f"{k}.svg")
-    text = (tmp_path / "0.svg").read_text()
-    for word in ("age, 100%", "x$y, 25%", "a: what p buys", "share of rows"):
-        assert f">{word}<" in text, word
-    assert text == (tmp_path / "1.svg").read_text()
+def test_steps_are_darker_the_more_rows_buy_in_them():
     assert purchase_order.shaded((0.0, 0.001, 0.25, 0.5, 0.75, 1.0)) == "·░▒▓██"
 
 
