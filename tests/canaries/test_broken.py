@@ -185,7 +185,8 @@ def left_behind():
 
 def check(ways, later=False):
     """Each way ends as it must, beside a learner that does not break."""
-    learners = {"broken": {"how": [*ways], "later": later}, "toy-prefix": {}}
+    once = {"tradeoff": 1.0}  # each end of a worker is a new process
+    learners = {"broken": {"how": [*ways], "later": later, **once}, "toy-prefix": once}
     plugins = ("helpers.toys", "canaries.test_broken")
     how = {"timeout": 30, "memory": GIB, "workers": 2, "audit": "off"}
     result = bench_core.run(data="toy-binary", plugins=plugins, learners=learners, **how)

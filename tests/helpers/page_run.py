@@ -45,13 +45,13 @@ def page(made=None):
     return whole_page(made.info, boards(made.info, made.frame), made.frame, (), made)
 
 
-def large_run(learners, sets):
-    """Curves of 20 points."""
+def large_run(learners, sets, points=20):
+    """Curves of so many points."""
     rng = np.random.default_rng(7)
     made = ValuedRun(reference="learner-2", baselines=("learner-0", "learner-1"))
     for name in (f"data-set-{s}" for s in range(sets)):
         for k in range(learners):
-            cost = np.sort(10 ** rng.uniform(-0.5, 2, 20))
+            cost = np.sort(10 ** rng.uniform(-0.5, 2, points))
             skill = rng.uniform(0.8, 0.95) - 0.4 * np.exp(-rng.uniform(0.3, 1.5) * cost**0.5)
             made.add(f"learner-{k}", *learner_of(rng, skill, cost, 12), dataset=name)
     return made

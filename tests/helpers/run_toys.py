@@ -1,4 +1,4 @@
-"""A small run, for tests that kill it: ``python run_toys.py STORE [LEARNER or SETTING]...``; a line
+"""A small run, for tests that kill it: ``python run_toys.py STORE [LEARNER]...``; a line
 for each event."""
 
 import sys
@@ -11,23 +11,24 @@ SETTINGS = (
     "toy-stacked.shrink=[0.5, 0.25]",
     "toy-stacked.base.seconds=0.1",
 )
-FEW = (
-    "toy-prefix.tradeoff=[0.0, 0.5]",
-    "toy-prefix.seconds=0.1",
-    "toy-stacked.shrink=0.5",
-    "toy-stacked.base.seconds=0.1",
-)
+
+
+def run(store, *learners, **more):
+    """Run these learners, by default those of the settings."""
+    how = {
+        "workers": 2,
+        "audit": "off",
+        "on_event": lambda event: print(event.kind, event.title, flush=True),
+    }
+    return bench_core.run(
+        data="toy-rank",
+        learners=list(learners) or ["toy-prefix", "toy-stacked"],
+        settings=() if learners else SETTINGS,
+        plugins="helpers.toys",
+        store=store,
+        **{**how, **more},
+    )
+
 
 if __name__ == "__main__":
-    store, *words = sys.argv[1:]
-    learners = [word for word in words if "=" not in word]
-    bench_core.run(
-        data="toy-rank",
-        learners=learners or ["toy-prefix", "toy-stacked"],
-        settings=() if learners else [word for word in words if "=" in word] or SETTINGS,
-        plugins="helpers.toys",
-        workers=2,
-        audit="off" if words else "sample",  # half of the work
-        store=store,
-        on_event=lambda event: print(event.kind, event.title, flush=True),
-    )
+    run(*sys.argv[1:])

@@ -3,7 +3,7 @@ enough."""
 
 import numpy as np
 import pytest
-from bench_methods.backward_induction import MOST, BackwardInduction
+from bench_methods.backward_induction import BackwardInduction
 from helpers.fakes import FakeContext
 
 from bench_core import Examples, Features, Prices, Task
@@ -50,14 +50,15 @@ def test_no_more_is_spent_than_a_right_answer_is_worth():
             assert right == 1
 
 
-def test_of_many_purchases_those_that_gain_most_alone_are_considered():
-    X = bits(1500, MOST + 3)
+def test_of_many_purchases_those_that_gain_most_alone_are_considered(monkeypatch):
+    monkeypatch.setattr("bench_methods.backward_induction.MOST", 4)
+    X = bits(1500, 7)
     y = (X[:, 3:6].sum(axis=1) > 1).astype(np.float64)
-    model = fitted(X, y, [1.0] * (MOST + 3), points=6)
+    model = fitted(X, y, [1.0] * 7, points=6)
     *_, last = model.predict_path(Features(X))
     bought = last.bills["path"].acquired.unpack().any(axis=0)
     assert bought[3:6].all()
-    assert bought.sum() <= MOST
+    assert bought.sum() <= 4
     assert ((last.scores > 0) == y).mean() > 0.99
 
 

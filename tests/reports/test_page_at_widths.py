@@ -18,7 +18,7 @@ pytestmark = pytest.mark.skipif(
 
 WIDTHS = (390, 800, 1280)
 SETTLED = "new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))"
-PAGES = {"two": page_run.run, "many": lambda: page_run.large_run(13, 3)}
+PAGES = {"two": page_run.run, "many": lambda: page_run.large_run(13, 2, points=6)}
 OPEN = "section.set:not(.off)"
 
 

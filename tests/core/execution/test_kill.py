@@ -14,7 +14,7 @@ from pathlib import Path
 import click
 import pytest
 from helpers import run_toys
-from helpers.run_toys import FEW, SETTINGS
+from helpers.run_toys import SETTINGS
 from helpers.toys import fits
 
 import bench_core
@@ -25,6 +25,7 @@ from bench_core.results.store import Store
 
 SCRIPT = Path(run_toys.__file__)
 TIMED = ["fit_seconds", "predict_seconds", "peak_rss_mb", "machine", "created_at"]
+CORES = ["threads", "workers"]
 FITS = 6  # four of toy-prefix, of which one carries the two of toy-stacked
 
 COMMAND = (
@@ -66,9 +67,9 @@ def gone_after(parent, seconds):
     return not workers_of(parent)
 
 
-def killed_at(store, event, group, delay, words):
+def killed_at(store, event, group, delay):
     """Kill a run ``delay`` seconds after its n-th event."""
-    process = start(store, *words)
+    process = start(store)
     with process:
         for number, _ in enumerate(process.stdout):
             if number == event:
@@ -79,38 +80,33 @@ def killed_at(store, event, group, delay, words):
 
 
 def export(store):
-    return Store(store).frame().drop(columns=TIMED)
+    return Store(store).frame().drop(columns=TIMED + CORES)
 
 
-def finish(store, words):
-    with start(store, *words) as process:
+def whole(*words):
+    """The rows of an undisturbed run, and how many events it had."""
+    seen = []
+    run_toys.run("whole.db", *words, executor="inline", on_event=seen.append)
+    return export("whole.db"), len(seen)
+
+
+def ends_as(undisturbed, store):
+    with start(store) as process:
         process.communicate(timeout=300)
     assert process.returncode == 0
-
-
-def kill_and_resume(home, moments, seed, words, work):
-    draw = random.Random(seed)
-    with start("whole.db", *words) as process:
-        events = len(process.communicate(timeout=300)[0].splitlines())
-    undisturbed = export("whole.db")
-    assert len(fits(home)) == work
-    for moment in range(moments):
-        store = f"killed{moment}.db"
-        killed_at(store, draw.randrange(events), moment % 2 == 1, draw.random() * 0.1, words)
-        finish(store, words)
-        assert export(store).equals(undisturbed)
-        assert Store(store).info().state == "finished"
-
-
-@needs_proc
-def test_a_run_killed_at_any_moment_ends_up_with_the_rows_of_an_undisturbed_one(home):
-    kill_and_resume(home, 1, seed=1, words=FEW, work=3)
+    assert export(store).equals(undisturbed)
+    assert Store(store).info().state == "finished"
 
 
 @needs_proc
 @pytest.mark.slow
 def test_a_run_killed_at_twenty_moments_ends_up_with_the_rows_of_an_undisturbed_one(home):
-    kill_and_resume(home, 20, seed=2, words=(), work=FITS)
+    draw, (undisturbed, events) = random.Random(2), whole()
+    assert len(fits(home)) == FITS
+    for moment in range(20):
+        store = f"killed{moment}.db"
+        killed_at(store, draw.randrange(events), moment % 2 == 1, draw.random() * 0.1)
+        ends_as(undisturbed, store)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux kills a child with its parent")
@@ -127,7 +123,7 @@ def test_workers_that_hold_the_interpreters_lock_go_with_their_parent(home):
 
 
 @needs_proc
-def test_a_killed_run_shows_what_it_finished(home):
+def test_a_killed_run_shows_what_it_finished_and_ends_as_an_undisturbed_one(home):
     process = start("part.db")
     with process:
         scored = 0
@@ -142,6 +138,7 @@ def test_a_killed_run_shows_what_it_finished(home):
     assert info.planned == 6
     assert 1 <= sum(info.counts.values()) < 6
     assert set(Store("part.db").frame()["status"]) == {"ok"}
+    ends_as(whole()[0], "part.db")
 
 
 def run(**options):

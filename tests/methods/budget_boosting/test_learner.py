@@ -44,20 +44,21 @@ def screened(rows=1200, **more):
 
 def reached(splits, **how):
     """Mean cost and accuracy of every point on test rows."""
-    path = predict_split(
-        fit(BudgetBoosting(**(QUICK | how)), splits), splits.test, splits.prices, 2
-    )
-    return path.cost.mean(axis=1), ((path.scores > 0) == splits.test.y).mean(axis=1)
+    return judged(fit(BudgetBoosting(**(QUICK | how)), splits), splits)
 
 
-def test_features_are_bought_by_gain_per_price():
-    sets = fit(BudgetBoosting(**QUICK), screened()).facts["sets"]
-    assert sets[:3] == [[], [1], [1, 2]]
+def judged(model, splits, part="test"):
+    """The same of a model, on test rows or others."""
+    rows = getattr(splits, part)
+    path = predict_split(model, rows, splits.prices, 2)
+    return path.cost.mean(axis=1), ((path.scores > 0) == rows.y).mean(axis=1)
 
 
-def test_rows_that_the_cheap_feature_decides_do_not_pay_for_the_other():
+def test_features_are_bought_by_gain_per_price_and_rows_pay_for_those_that_they_need():
     splits = screened()
-    cost, right = reached(splits)
+    model = fit(BudgetBoosting(**QUICK), splits)
+    assert model.facts["sets"][:3] == [[], [1], [1, 2]]
+    cost, right = judged(model, splits)
     assert cost[right > 0.99].min() == pytest.approx(1 + 10 / 2, rel=0.1)
     cost, right = reached(splits, exits=False)
     assert cost[right > 0.99].min() == pytest.approx(11.0)
@@ -126,10 +127,10 @@ def test_below_the_price_of_a_strong_feature_cheap_ones_are_bought_together():
 
 def test_two_features_that_help_only_together_are_found_among_noise():
     splits = two_that_help_together()
-    sets = fit(BudgetBoosting(**(QUICK | {"leaves": 16})), splits).facts["sets"]
-    both = [features for features in sets if {0, 1} <= set(features)]
+    model = fit(BudgetBoosting(**(QUICK | {"leaves": 16})), splits)
+    both = [features for features in model.facts["sets"] if {0, 1} <= set(features)]
     assert len(both[0]) <= 7
-    cost, right = reached(splits, leaves=16)
+    cost, right = judged(model, splits)
     # without the pair .66
     assert right[cost <= 7].max() > 0.73
 
@@ -139,15 +140,9 @@ def test_what_training_rows_alone_tell_is_not_bought():
     splits = encoded_by_labels()
     chosen = []
     for learner in (BudgetBoosting(**QUICK), ForwardSelection(trees=200)):
-        path = [
-            predict_split(fit(learner, splits), part, splits.prices, 2)
-            for part in (splits.valid, splits.test)
-        ]
-        cost = path[0].cost.mean(axis=1)
-        valid, test = (
-            ((p.scores > 0) == part.y).mean(axis=1)
-            for p, part in zip(path, (splits.valid, splits.test), strict=True)
-        )
+        model = fit(learner, splits)
+        cost, valid = judged(model, splits, "valid")
+        _, test = judged(model, splits)
         within = [np.where(cost <= budget, valid, -np.inf) for budget in (1, 2, 4, 9)]
         # the best, of equals the cheapest
         chosen.append([test[np.lexsort((-cost, quality))[-1]] for quality in within])

@@ -122,7 +122,7 @@ def test_one_stage_is_ridge_logistic_regression(monkeypatch):
     np.testing.assert_allclose(weights @ columns + bias, found.scores[0], atol=1e-5)
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=5, deadline=None)
 @given(SEEDS)
 def test_no_cycle_raises_the_objective(seed):
     rng = np.random.default_rng(seed)
