@@ -12,6 +12,10 @@ from unicodedata import category
 class BenchError(Exception):
     """Base of all errors that the command line shows as one line, with exit status 2."""
 
+    def _render_traceback_(self) -> list[str]:
+        """Return what IPython shows instead of a traceback: one line, as on the command line."""
+        return [f"{type(self).__name__}: {self}"]
+
 
 class InputError(BenchError):
     """Unusable input: the message names the file (and line), the error and the remedy."""

@@ -62,7 +62,7 @@ def draw_answer(store: Path, picture: Path) -> None:
     [found] = json.loads(result.report(store.with_suffix(".json")).read_text())["datasets"]
     curves = {one["learner"]: one["curve"] for one in found["learners"]}
     first, reference = board.index[0], found["reference"]
-    cheap, dear = (float(board.loc[name, "99% cost"]) for name in (first, reference))
+    first_cost, reference_cost = (float(board.loc[name, "99% cost"]) for name in (first, reference))
     low, high, saving = (board.loc[first, f"saving{end}"] for end in (" low", " high", ""))
     target = 0.99 * float(board.loc[reference, found["metric"]])
     last = 1.05 * float(board["cost"].max())
@@ -76,7 +76,7 @@ def draw_answer(store: Path, picture: Path) -> None:
     axes.axhline(target, color="#8a8a8a", linestyle=":")
     axes.annotate(f"99% of {reference}'s best", (0, target), (0, 3), textcoords="offset points")
     ends = []
-    for name, x in ((first, cheap), (reference, dear)):
+    for name, x in ((first, first_cost), (reference, reference_cost)):
         at, reached = ([point[what] for point in curves[name]] for what in ("budget", "quality"))
         ends.append((x, float(np.interp(x, at, reached))))
         axes.plot(*ends[-1], "o", color=colour_of(name), zorder=3)
@@ -84,7 +84,7 @@ def draw_answer(store: Path, picture: Path) -> None:
     arrow = {"arrowstyle": "->", "color": colour_of(first), "shrinkA": 5, "shrinkB": 5}
     axes.annotate("", *ends, arrowprops=arrow)
     words = f"{saving:.1f}x cheaper (95%: {low:.1f}x to {high:.1f}x)"
-    middle = ((cheap + dear) / 2, ends[0][1])
+    middle = ((first_cost + reference_cost) / 2, ends[0][1])
     axes.annotate(
         words, middle, (8, 9), textcoords="offset points", ha="center", color=colour_of(first)
     )

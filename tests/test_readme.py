@@ -69,6 +69,38 @@ def test_every_command_of_the_documents_has_options_that_there_are(document):
         assert asked <= known, f"{line}: {asked - known}"
 
 
+PLAIN = {
+    "anew": "again",
+    "surely": "with an interval, or certainly",
+    "strangers?": "third-party",
+    "mend(s|ed|ing)?|heed(s|ed)?": "fix, follow",
+    "rungs?": "baseline",
+    "reckon(s|ed|ing)?": "compute",
+    "dear(er|est)?": "expensive",
+    "lone": "single",
+    "sa(ys|id) of": "name the thing",
+    "that there (is|are) not": "missing",
+    "is no (list|number|share|frozen|store|row)": "is not a ...",
+    "(Counted|Preferred|Taken|Kept) are": "subject, verb, object",
+    "chain works|may be chance|take away|stands? here|none is certainly": "plain words",
+    "has the quality of|what .{1,20} pays for|searched alike|trained anew": "plain words",
+    '"""(What|Whether|How|Who) .*': "a noun or a verb",
+}
+"""Words of a dialect, and better ones."""
+
+
+def test_texts_are_in_plain_words():
+    folders = [ROOT / name for name in ("bench_core", "plugins", "reports", "suites", "docs")]
+    paths = [*ROOT.glob("*.md"), *(path for folder in folders for path in folder.rglob("*.*"))]
+    found = []
+    for path in paths:
+        if path.suffix in (".py", ".md", ".toml", ".html", ".js"):
+            words = [*PLAIN, *(("beside", "nobody", "told") if path.suffix == ".md" else ())]
+            dialect = rf"(?<![\w-])({'|'.join(words)})(?!\w)"
+            found += [f"{path.name}: {m[0]}" for m in re.finditer(dialect, path.read_text("utf-8"))]
+    assert found == []
+
+
 def test_every_link_of_the_documents_leads_somewhere():
     for document in DOCUMENTS:
         for target in re.findall(r"\]\(([^)#:]+)\)", document.read_text(encoding="utf-8")):

@@ -365,8 +365,8 @@ def _dataset_lines(registry: Registry, name: str, data_dir: str) -> list[str]:
 
 
 def _doc(thing: object) -> list[str]:
-    """Return the docstring, indented; nothing for the generated docstring of a dataclass."""
-    doc = cleandoc(thing.__doc__ or "") if summary(thing) else ""
+    """Return the docstring, indented, without markup; nothing for a dataclass's generated one."""
+    doc = cleandoc(thing.__doc__ or "").replace("``", "") if summary(thing) else ""
     return [""] + [f"  {line}".rstrip() for line in doc.splitlines()] if doc else []
 
 

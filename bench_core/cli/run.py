@@ -17,7 +17,7 @@ from bench_core.cli import options
 from bench_core.errors import UsageError, one_line
 from bench_core.planning.request import RunRequest
 from bench_core.terminal.tables import check_output, write_text
-from bench_core.terminal.wording import counted, duration, notices
+from bench_core.terminal.wording import counted, duration
 
 if TYPE_CHECKING:
     from bench_core.api import RunResult
@@ -170,12 +170,10 @@ def show_result(registry: Registry, result: RunResult, output: Path | None) -> i
     from bench_core.leaderboard.reports import write_report
 
     verbose = options.flag("verbose")
-    info = write_report(
-        registry, result.store, result.run, output, verbose=verbose, warn=options.warn
-    )
+    write_report(registry, result.store, result.run, output, verbose=verbose, warn=options.warn)
     store = options.store_words(result.store)
     # below the board, on stderr
-    lines = ["", *notices(info), summary(result)]
+    lines = ["", summary(result)]
     if any(status != "skipped" for _, status, _ in result.failures):
         lines.append(f"why trials failed: bench log{store} --failed")
     verbs = "report -o board.html", "best", "features", "model export -o model/"

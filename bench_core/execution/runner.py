@@ -99,7 +99,7 @@ class Interrupted(KeyboardInterrupt):
 
 @dataclass(slots=True)
 class Reused:
-    """What is reused between parts of a run."""
+    """State reused between parts of a run."""
 
     executor: LocalExecutor | None = None  # with idle workers
     registry: Registry | None = None

@@ -68,7 +68,7 @@ def write_report(
     columns: Sequence[str] = (),
     against: str = "",
     warn: Callable[[str], None] = lambda line: None,
-) -> RunInfo:
+) -> None:
     """Write the report of a run to a file, or show it on the terminal. ``budgets`` replace the
     suite's. ``columns`` and p-values ``against`` a learner are of tables for people and papers.
     ``warn`` gets a line for each section of a plugin that fails."""
@@ -88,7 +88,6 @@ def write_report(
                 f"{output}: --columns and --against are for the terminal, .txt, .md and .tex"
             )
         report.write(info, frame, output, **taken)
-    return info
 
 
 def accepted(of: Callable[..., Any], given: Mapping[str, Any]) -> dict[str, Any]:

@@ -63,8 +63,8 @@ def choose_datasets(
                 raise InputError(f"{option('strict-data', True)}: no stand-ins, and {missing}")
             wanted = others
             notify(
-                f"STAND-IN: {files[0]} of {entry.name} was not found; generated data "
-                f"({wanted[0]}) is used instead",
+                f"{files[0]} of {entry.name} was not found; generated data ({wanted[0]}) is "
+                "used instead",
                 True,
             )
         cls = registry.dataset(wanted[0] if wanted else entry.name)

@@ -48,10 +48,10 @@ def command(
 ) -> int:
     """Show each claim of SUITE (default: of all), the published and the measured figure.
 
-    The figure comes from the suite's run that settles the claim. Preferred are runs without --set
-    and --costs, then finished runs, the largest profile and the latest run. A number of a run (or
-    'last') asks that run alone. Results on stand-ins never count. The exit status is 1 if a claim
-    does not hold.
+    The figure comes from the suite's run that settles the claim: a run without --set and --costs
+    if there is one, then a finished run, the largest profile and the latest run. A number of a run
+    (or 'last') asks that run alone. Results on stand-ins never count. The exit status is 1 if a
+    claim does not hold.
     """
     from bench_claims.verdicts import FAILS, tally
 
@@ -87,8 +87,8 @@ def run_verdicts(store: Path, number: str) -> tuple[str, list[Verdict]]:
 def suite_verdicts(registry: Registry, name: str, store: Path, data_dir: str) -> list[Verdict]:
     """The claims of one suite on its runs in the store, in order of preference of the runs.
 
-    Preferred are runs without the user's settings and prices, then finished runs, the largest
-    profile, the suite's repeats, and the most recent run.
+    Runs without the user's settings and prices come first, then finished runs, the largest profile,
+    the suite's repeats, and the most recent run.
     """
     from bench_claims.claims import read_claims
     from bench_claims.plugin import KEY

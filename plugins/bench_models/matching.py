@@ -255,7 +255,7 @@ def _on_columns(
 
 
 def _decimal(model: Imported) -> bool:
-    """Whether the model compares float64 cells that float32 rounds, by its ranges of training."""
+    """True if the model compares float64 cells that float32 rounds, by its ranges of training."""
     ranges = np.zeros(0) if model.ranges is None else model.ranges[np.isfinite(model.ranges)]
     return model.source == "LightGBM" and bool((ranges != ranges.astype(np.float32)).any())
 

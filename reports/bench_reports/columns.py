@@ -182,7 +182,7 @@ def certainty_columns(board: Board, against: str = "") -> dict[str, str]:
     if against:
         known["p"] = f"of the difference in {board.metric} to {against}, adjusted by Holm"
     if board.saves:
-        known[SURE] = f"interval of the saving, 1 where a draw misses {PERCENT}"
+        known[SURE] = "interval of the saving"
     return known
 
 

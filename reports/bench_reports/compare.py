@@ -219,8 +219,7 @@ def _sentences(pair: Pair, higher: bool, units: str) -> Iterator[str]:
     if math.isnan(asked):
         yield f"  {pair.b} does not reach the quality of {pair.a} on validation"
     elif paid == 0:
-        price = f"at a cost of {cost(asked)}" if asked else "for nothing"
-        yield f"  {pair.b} has the quality of {pair.a} {price}; {pair.a} costs nothing"
+        yield f"  {pair.a} costs nothing; {pair.b} needs {cost(asked)} for the same quality"
     else:
         within = f"{edges.low:.2f} to {edges.high:.2f}"
         within = f"at least {edges.low:.2f}" if math.isinf(edges.high) else within

@@ -112,7 +112,7 @@ def page(
             several=len(sets) if len(sets) > 1 else 0,
             by_area=any(not math.isnan(row.area.value) for b in boards for row in b.rows),
             sections=[public(section) for section in sections],
-            warnings=[w for w in info.warnings if not w.startswith("STAND-IN")],
+            warnings=[w for w in info.warnings if "generated data (" not in w],
             level=CONFIDENCE,
             facts=facts(info, frame, registry),
             command=command(info.request),

@@ -28,6 +28,7 @@ from bench_core.leaderboard.board import (
 from bench_core.leaderboard.conclusion import conclusion, overall_conclusion
 from bench_core.leaderboard.ranks import over_datasets, ranked_by
 from bench_core.protocols import DIVERGED, GIVEN
+from bench_core.results.marks import AT_EDGE, NOT_CONVERGED
 from bench_core.statistics import CONFIDENCE
 from bench_core.terminal.tables import (
     GAP,
@@ -237,7 +238,15 @@ def mark_lines(board: Board) -> list[str]:
         own = [mark for mark in board.marks_of(row) if mark not in known]
         for mark in own + ([f"audit {row.audit}"] if len(audits) > 1 else []):
             marked.setdefault(mark, []).append(row.learner)
-    return [one_line(f"{mark}: {', '.join(names)}") for mark, names in marked.items()]
+    return [one_line(_mark_line(mark, ", ".join(names))) for mark, names in marked.items()]
+
+
+def _mark_line(mark: str, names: str) -> str:
+    if mark == NOT_CONVERGED:
+        return f"{mark}: {names}; more trees would still help"
+    if mark.startswith(AT_EDGE):
+        return f"{mark}: {names}; the best value ends the range that was tried: try values beyond"
+    return f"{mark}: {names}"
 
 
 def heading(info: RunInfo) -> list[str]:
@@ -309,9 +318,10 @@ def selection_line(board: Board) -> str:
     audits = {row.audit for row in board.rows}
     audit = f"; audit: {one_line(audits.pop())}" if len(audits) == 1 else ""
     unit = f" in {one_line(board.unit)}" if board.unit else ""
+    billed = "" if board.accounting == "path" else f"; accounting: {board.accounting}"
     return (
         f"Points are chosen on validation; figures are from test{over}. {MIXED.capitalize()}. "
-        f"cost: mean per row{unit}; accounting: {board.accounting}{audit}."
+        f"cost: mean per row{unit}{billed}{audit}."
     )
 
 

@@ -70,6 +70,8 @@ def test_claims_are_settled_by_the_run_of_the_largest_profile(bench, suite):
     assert ended.status == 0
     assert "holds" in row(ended, "good")
     assert "profile standard" in row(ended, "good")
+    names = [line for line in ended.out.splitlines() if "claim " in line]
+    assert [*map(names.index, (row(ended, one) for one in ("good", "away")))] == [1, 3]
     assert "holds" in row(ended, "bought")  # what the store keeps beside the export
     assert "claims: holds: 2" in bench("report").out
 

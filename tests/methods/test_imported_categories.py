@@ -94,6 +94,9 @@ def test_text_needs_categories_with_names(tmp_path):
     splits = FileData(str(tmp_path / "rows.csv"), label="y").prepare(object(), "quick", 0, 0)
     with pytest.raises(InputError, match="model has codes for the categories of column 'job'"):
         matched(read_model(text.encode()), splits, "m")
+    (tmp_path / "m.txt").write_text(text)
+    with pytest.raises(InputError, match="codes for the categories"):  # a plan asks for notes
+        [*ImportedModel(file=str(tmp_path / "m.txt")).notes(splits)]
 
 
 def test_a_tree_that_would_grow_too_large_is_one_line(monkeypatch, tmp_path):

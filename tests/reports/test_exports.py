@@ -176,6 +176,25 @@ def test_baselines_stand_below_a_rule_and_budgets_in_the_caption(valued, tmp_pat
     assert len(budgets.split(", ")) == 5
 
 
+def test_rows_have_one_order_in_every_format(valued, tmp_path):
+    (board,) = all_certified(valued.info, valued, valued.frame)
+    expected = [row.learner for row in board.rows]
+    markdown = written(exports.markdown, valued, tmp_path / "b.md").split("\n| learner ")[1]
+    for shown in (
+        [row[1] for row in next(iter(terminal.plain_tables(board))).rows],
+        [*latex_rows(written(exports.latex, valued, tmp_path / "b.tex"))["saving"]],
+        [line.split()[1] for line in markdown.splitlines()[2:7]],
+        [
+            one["learner"]
+            for one in csv.DictReader(
+                StringIO(written(exports.write_csv, valued, tmp_path / "b.csv"))
+            )
+            if not one["budget"]
+        ],
+    ):
+        assert shown == expected
+
+
 def test_nothing_in_names_and_errors_is_read_by_latex_or_markdown(tmp_path):
     latex = written(exports.latex, Hostile(), tmp_path / "b.tex")
     assert "\\textless{}img src=x onerror=alert(1)\\textgreater{}" in latex

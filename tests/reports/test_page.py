@@ -298,6 +298,10 @@ def test_a_thinned_curve_keeps_what_places_of_the_slider_hold_and_its_last_step(
 
 def test_stand_ins_and_samples_are_marked(html, parsed):
     assert "The files of yahoo were not found; generated data (yahoo-sim)" in parsed.text
+    line = "set1.train.txt of yahoo was not found; generated data (yahoo-sim) is used instead"
+    info, frame = example.info(warnings=(line, "a second one")), example.frame()
+    text = Elements(page(info, boards(info, frame), frame)).text
+    assert (text.count("generated data"), text.count("a second one")) == (1, 1)
     assert [s["standIn"] for s in data_of(html)["sets"]] == [1, 0]
     assert ">sample</span>" in html
 

@@ -1,4 +1,5 @@
 import math
+import re
 from dataclasses import replace
 from functools import cache
 from io import StringIO
@@ -26,6 +27,7 @@ from rich.console import Console
 from bench_core.leaderboard.assembly import boards
 from bench_core.leaderboard.board import Failure, Standing
 from bench_core.leaderboard.certainty import certified
+from bench_core.leaderboard.conclusion import conclusion, overall_conclusion
 from bench_core.planning.suites import find_suite
 from bench_core.plugins import load_registry
 from bench_core.statistics.comparison import Interval
@@ -97,8 +99,8 @@ def test_the_legend_has_a_line_for_selection_savings_certainty_and_baselines():
     board = boards(info, frame)[0]
     assert legend(board) == [
         "Points are chosen on validation; figures are from test, means over 3 repeats. A mean cost "
-        "between two points mixes them at random. cost: mean per row in units; accounting: path; "
-        "audit: sampled.",
+        "between two points mixes them at random. cost: mean per row in units; audit: "
+        "sampled.",
         "99% cost: the least cost with at least 99% of gbrt's best ndcg@5 on validation; kept: its "
         "ndcg@5 there on test as a share of gbrt's; saving: gbrt's 99% cost divided by this "
         "learner's, the mean of repeats.",
@@ -218,8 +220,20 @@ def test_the_legend_explains_columns_by_the_titles_that_are_shown(certain, plain
     for title in titles:
         assert title in head
         assert f"{title}: " in words
-    assert "saving 95%: interval of the saving" in words
+    assert re.search(r"saving 95%: interval of the saving[;.] ", words)
     assert ("low: " in words, "*: not " in words) == (plain, not plain)
+
+
+def test_the_conclusion_stands_above_the_table_of_its_data_set():
+    made = of_example()
+    lines = lines_of()
+    for board in made:
+        at = lines.index(str(conclusion(board)))
+        assert lines[at - 1].startswith(f"{board.dataset}")
+        rows = [i for i, line in enumerate(lines) if line.startswith(f"{board.dataset}  ")]
+        assert at < min(rows)
+    whole = " ".join(overall_conclusion(made))
+    assert lines.index(whole) < lines.index(str(conclusion(made[0])))
 
 
 def test_the_curve_can_be_left_out_and_is_where_there_is_no_terminal(certain, monkeypatch):
@@ -249,10 +263,10 @@ def test_each_mark_names_its_learners_once_and_what_is_out_of_reach_has_no_tier(
     run.add("a", *learner_of(rng, [0.7], [1], 300), marks="at edge: x, not converged")
     (board,) = boards(run.info, run.frame)
     board = certified(run.info, run, board, run.frame, resamples=50)
-    first, second = mark_lines(board)
-    assert {first, second} <= {
-        "not converged: gbrt, a", "not converged: a, gbrt", "at edge: x: a"
-    }  # fmt: skip
+    assert {line.replace("a, gbrt", "gbrt, a") for line in mark_lines(board)} == {
+        "not converged: gbrt, a; more trees would still help",
+        "at edge: x: a; the best value ends the range that was tried: try values beyond",
+    }
     _, budgets = plain_tables(board)
     (cells,) = [row for row in budgets.rows if row[1] == "gbrt"]
     assert list(cells[2:5]) == ["-", "-", "-"]  # nothing for the least budget

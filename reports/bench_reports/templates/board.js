@@ -54,7 +54,7 @@ function settingText({ curve, at, part }) {
   return part ? `${curve.s[at + 1]} for ${percent(part)} of rows, ${curve.s[at]} for ${percent(1 - part)}` : curve.s[at];
 }
 
-/** Who is ahead at this place, by how much, and how surely. */
+/** The learner that is ahead at this place, by how much, and if significantly. */
 function story(data, set, view, place) {
   const rows = ranking(data, view, place).filter((row) => row.at >= 0);
   const limit = amount(data, view, place);

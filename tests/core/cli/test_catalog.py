@@ -3,7 +3,7 @@ import re
 import pytest
 from bench_datasets.covertype import Forest
 
-from bench_core.cli.catalog import fitted
+from bench_core.cli.catalog import LISTED, fitted
 from bench_core.plugins import PluginInfo, Registry
 
 
@@ -23,6 +23,12 @@ def test_each_kind_is_one_row_a_line_with_the_name_first(bench, kind, one):
     ended = bench("list", kind)
     assert ended.status == 0
     assert one in [line.split()[0] for line in ended.out.splitlines()]
+
+
+def test_help_names_the_kinds_that_there_are(bench):
+    text = " ".join(bench("--help").out.split())
+    kinds = re.search(r" List (.*?)\.", text)[1]
+    assert re.split(", | or ", kinds) == [*LISTED]
 
 
 def test_plugins_show_where_they_come_from_and_their_version(bench):
@@ -75,6 +81,7 @@ SHOWN = {
         'model = "per-query"',
         "names of features",  # of its key
     ),
+    "sensor": ("sensor: cost model", "a row pays each sensor it bought once", "In a cost file:"),
     "html": ("written to: .html, .htm",),
 }
 
@@ -83,6 +90,7 @@ SHOWN = {
 def test_show_tells_what_a_name_stands_for(words, bench, material):
     shown = bench("show", *words.split()).out
     assert [text for text in SHOWN[words] if text not in shown] == []
+    assert not re.search(r"``|\([nsd], |\w\[\w+\]", shown)  # for programmers
 
 
 def test_show_tells_which_files_of_a_data_set_are_there(bench, tmp_path):

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from helpers import toys
 from helpers.commands import BENCH, DATA, QUICK, write_csv
 
 from bench_core import UsageError
@@ -55,6 +56,18 @@ def test_the_run_can_be_written_as_a_page_at_once(bench, material):
     ended = bench("run", *ONE, "-o", "board.html")
     assert ended.out == ""
     assert (material / "board.html").read_text().startswith("<!doctype html>")
+
+
+def test_a_stand_in_is_announced_once_and_noted_once_on_the_board(bench, tmp_path, monkeypatch):
+    (tmp_path / "toys.toml").write_text(toys.SUITE)
+    monkeypatch.setenv("TOY_SUITES", str(tmp_path))
+    words = ("--suite", "toys", "-p", "helpers.toys", "--data-dir", ".", "--executor", "inline")
+    ended = bench("run", *words)
+    assert ended.status == 0, ended.err
+    (warning,) = [line for line in ended.err.splitlines() if "generated data" in line]
+    assert warning.startswith("warning: licensed.txt of toy-licensed was not found")
+    (notice,) = [line for line in ended.out.splitlines() if "generated data" in line]
+    assert notice.endswith("Use them to check the installation, not to compare methods.")
 
 
 def test_plan_says_what_is_to_do_and_does_not_do_it(bench, material):

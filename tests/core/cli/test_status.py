@@ -2,11 +2,14 @@
 
 import os
 import subprocess
+import time
 
+import click
 import pytest
 from helpers.commands import BENCH, QUICK
 
-from bench_core.cli import app
+from bench_core import UsageError
+from bench_core.cli import app, options
 from bench_core.execution.failures import fault_of
 
 MISTAKES = [
@@ -149,8 +152,27 @@ def test_memory_that_is_not_there_ends_in_one_line(bench, monkeypatch):
         assert "internal" not in ended.err
 
 
+def test_a_notebook_shows_one_line_without_a_traceback():
+    interactive = pytest.importorskip("IPython.core.interactiveshell", reason="no IPython")
+    shown = []
+    shell = interactive.InteractiveShell()
+    shell._showtraceback = lambda kind, value, lines: shown.extend(lines)
+    shell.showtraceback((UsageError, UsageError("unknown learner 'misr'"), None))
+    assert shown == ["UsageError: unknown learner 'misr'"]
+
+
+@pytest.mark.parametrize(("seconds", "expected"), [(0, "still at it\n"), (600, "")])
+def test_long_work_is_announced(seconds, expected, capsys):
+    said = ""
+    with click.Context(app.bench), options.noted_after(seconds, "still at it"):
+        until = time.monotonic() + (30 if expected else 0)
+        while not said and time.monotonic() < until:
+            said += capsys.readouterr().err
+    assert (said or capsys.readouterr().err) == expected
+
+
 def test_a_stream_without_a_sign_shows_a_plain_one():
-    assert "± 3 … 5 ≤ ☃".encode("ascii", app.SIGNS) == b"+/- 3 ... 5 <= ?"
+    assert "± 3 … 5 ≤ ☃ ──".encode("ascii", app.SIGNS) == b"+/- 3 ... 5 <= ? --"
 
 
 def test_a_fault_in_compiled_code_of_a_library_is_not_a_plugin():

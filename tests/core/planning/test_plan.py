@@ -55,7 +55,7 @@ def test_a_stand_in_takes_the_place_of_absent_data_and_says_so(suite):
     assert [(d.name, d.stand_in, d.stand_in_for) for d in p.datasets] == [
         ("toy-rank", True, "toy-licensed")
     ]
-    assert any(w.startswith("STAND-IN: licensed.txt of toy-licensed") for w in p.warnings)
+    assert any(w.startswith("licensed.txt of toy-licensed was not found") for w in p.warnings)
     assert all(t.stand_in for t in p.trials)
 
 

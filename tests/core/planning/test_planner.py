@@ -108,7 +108,7 @@ def heard(**options):
 def test_warnings_and_notes_are_told_once_each(suite):
     lines = heard(suite="toys", seeds=(0, 1))
     assert [warning for _, warning in lines] == [True, False, False]
-    assert lines[0][0].startswith("STAND-IN: licensed.txt of toy-licensed was not found")
+    assert lines[0][0].startswith("licensed.txt of toy-licensed was not found")
     assert lines[1][0] == "toy-rank: made of random numbers"
     assert lines[2][0].startswith("toy-rank: fewer than 500 validation queries")
 
