@@ -20,14 +20,14 @@ def ndcg(data, scores):
     return float(parse_metric("ndcg@5").judge(scores.astype(float), labels).values.mean())
 
 
-def describe(pattern, data):
+def describe(data):
     """Of training rows of seed 0, no learner involved."""
     queries, zero, n = data.queries, (data.X == 0).mean(axis=0), len(data.y)
     print("grades in percent", np.round(100 * np.bincount(data.y.astype(int)) / n, 1))
     print(f"queries {len(queries)}, mean {queries.sizes.mean():.1f}, most {queries.sizes.max()}")
     print(f"zeros {zero.mean():.0%}, by column", np.quantile(zero, [0.25, 0.5, 0.75]).round(2))
-    hidden = sim.hidden(pattern, 0, 0, np.arange(n).astype("u8"), queries.index().astype("u8"))
-    known = np.random.default_rng(0).random(n), sim.relevance(pattern, hidden)
+    hidden = sim.hidden(0, 0, np.arange(n).astype("u8"), queries.index().astype("u8"))
+    known = np.random.default_rng(0).random(n), sim.relevance(hidden)
     print("largest value", data.X.max())
     print("ndcg@5 of random and noiseless order", [round(ndcg(data, one), 2) for one in known])
     y, X = (  # less the mean of the query
@@ -35,7 +35,7 @@ def describe(pattern, data):
         for part in (data.y, data.X)
     )
     strength = np.abs(y @ X) / np.sqrt((y**2).sum() * (X**2).sum(axis=0) + 1e-9)
-    prices = sim.features(pattern).price.to_numpy()
+    prices = sim.features().price.to_numpy()
     print("price; correlation within queries: median; best three; their ndcg@5")
     for price in np.unique(prices):
         own = np.flatnonzero(prices == price)
@@ -44,12 +44,10 @@ def describe(pattern, data):
         print(price, *(np.round(v, 3) for v in (np.median(strength[own]), strength[best], found)))
 
 
-for name, chosen in sim.PATTERNS.items():
-    print(f"pattern {name}")
-    describe(chosen, sim.generate(chosen, 0, 0, 60000))
-    train, test = sim.generate(chosen, 0, 0, 30000), sim.generate(chosen, 0, 2, 6000)
-    model = lightgbm.train(SETTINGS, lightgbm.Dataset(train.X, train.y), 600)
-    for trees in (1, 25, 50, 100, 200, 600):
-        read = (model.feature_importance(iteration=trees) > 0).sum()
-        score = ndcg(test, model.predict(test.X, num_iteration=trees))
-        print(f"{trees} trees: ndcg@5 {score:.3f}, {read} columns")
+describe(sim.generate(0, 0, 60000))
+train, test = sim.generate(0, 0, 30000), sim.generate(0, 2, 6000)
+model = lightgbm.train(SETTINGS, lightgbm.Dataset(train.X, train.y), 600)
+for trees in (1, 25, 50, 100, 200, 600):
+    read = (model.feature_importance(iteration=trees) > 0).sum()
+    score = ndcg(test, model.predict(test.X, num_iteration=trees))
+    print(f"{trees} trees: ndcg@5 {score:.3f}, {read} columns")

@@ -17,7 +17,7 @@ buffers, the residuals' scale and the first root's histogram. Only compiling is 
 import numpy as np
 import pytest
 from bench_datasets.yahoo import ROWS
-from bench_datasets.yahoo.sim import PATTERNS, features, generate
+from bench_datasets.yahoo.sim import features, generate
 from bench_models.boosting import chain
 from bench_trees import Penalty, Settings, boost, find_bins, warm_up
 from bench_trees.importers import from_lightgbm
@@ -55,9 +55,9 @@ class Case:
     def __init__(self):
         warm_up(print)
         rows = setting("ROWS", ROWS["paper"][0], least=5000)
-        made = generate(PATTERNS["a"], 0, 0, rows, THREADS)
+        made = generate(0, 0, rows, THREADS)
         self.X, self.y = np.asarray(made.X), np.asarray(made.y, np.float64)
-        self.price = features(PATTERNS["a"])["price"].to_numpy(np.float64)
+        self.price = features()["price"].to_numpy(np.float64)
 
     def work(self, what):
         """What is compared, with the shape of the rows."""

@@ -38,7 +38,7 @@ from bench_core import (
 from bench_core.arrays import FloatArray, IntArray
 from bench_core.datasets.publishers import fetch
 from bench_core.datasets.readers.svmlight import first_queries, read_svmlight, some_queries
-from bench_datasets.yahoo.sim import FEATURES, PATTERNS, features, generate
+from bench_datasets.yahoo.sim import FEATURES, features, generate
 
 ROWS = {
     "quick": (12000, 4000, 6000),
@@ -184,19 +184,16 @@ class YahooSim(Judgement):
     depends_on: ClassVar[tuple[str, ...]] = ("size", "seed")
     version: ClassVar[int] = 2
 
-    pattern: Literal["a", "b"] = param("a", "where the informative features lie")
-
     def prepare(self, source: Source, size: str, fold: int, seed: int) -> Splits:
         """Generate the three splits at the profile's size; ``fold`` is ignored."""
         if size not in ROWS:
             raise UsageError(f"size {size!r}: yahoo-sim has quick, standard and paper")
-        pattern = PATTERNS[self.pattern]
         threads = min(4, os.cpu_count() or 1)
         train, valid, test = (
-            self.judged(generate(pattern, seed, split, rows, threads), split)
+            self.judged(generate(seed, split, rows, threads), split)
             for split, rows in enumerate(ROWS[size])
         )
-        cost = features(pattern)["price"].to_numpy(dtype=np.float64)
+        cost = features()["price"].to_numpy(dtype=np.float64)
         return Splits(
             train, valid, test,
             prices=Prices.additive(cost, split=self.split, unit="feature evaluations"),
@@ -206,14 +203,4 @@ class YahooSim(Judgement):
         )  # fmt: skip
 
 
-@dataclass(frozen=True)
-class YahooSimB(YahooSim):
-    """The same with informative features at other places in the price groups."""
-
-    name: ClassVar[str] = "yahoo-sim-b"
-    title: ClassVar[str] = "yahoo-sim with another importance pattern"
-
-    pattern: Literal["a", "b"] = param("b", "where the informative features lie")
-
-
-bench_datasets = provide_datasets(Yahoo, YahooSubset, YahooSim, YahooSimB)
+bench_datasets = provide_datasets(Yahoo, YahooSubset, YahooSim)

@@ -43,34 +43,10 @@ CUTS = np.array([0, 1400, 1750, 2048, 2048, 2300, 2300, 2500])
 STRONG_CUTS = np.array([0, 0, 0, 1400])
 
 
-@dataclass(frozen=True, slots=True)
-class Pattern:
-    """Places of the informative features: numbers of strong features per price group, taken from
-    one end of it. The main aspects are in order of importance; the grade rises at four scores."""
-
-    key: int  # of the random stream
-    strong: tuple[int, ...]  # numbers by price group
-    importance: tuple[int, ...]
-    from_end: bool  # taken from the end of the price group
-    thresholds: tuple[int, int, int, int]
-
-
-PATTERNS = {
-    "a": Pattern(
-        key=1,
-        strong=(3, 2, 9, 9, 5, 11, 1),
-        importance=(0, 9, 3, 6, 1, 4, 7, 2, 5, 8),
-        from_end=False,
-        thresholds=(-8030000, 1580000, 12190000, 20440000),
-    ),
-    "b": Pattern(
-        key=2,
-        strong=(2, 4, 14, 6, 7, 6, 1),
-        importance=(7, 2, 8, 5, 0, 6, 1, 9, 4, 3),
-        from_end=True,
-        thresholds=(-8030000, 1510000, 12110000, 20300000),
-    ),
-}
+KEY = 1  # of the random stream of features
+STRONG = (3, 2, 9, 9, 5, 11, 1)  # numbers of strong features by price group, its first ones
+IMPORTANCE = (0, 9, 3, 6, 1, 4, 7, 2, 5, 8)  # of the main aspects
+THRESHOLDS = (-8030000, 1580000, 12190000, 20440000)  # scores at which the grade rises
 
 
 def draws(key: int, counters: U64 | IntArray) -> U64:
@@ -90,7 +66,7 @@ def bell(bits: U64) -> Int32Array:
     return np.asarray(total - np.int32(131070))
 
 
-def features(pattern: Pattern) -> pd.DataFrame:
+def features() -> pd.DataFrame:
     """Price and content of each of the 519 columns, one row each.
 
     Coefficients are of 256; ``kind`` 0 is a document feature, 1..3 a feature of the query alone.
@@ -100,7 +76,7 @@ def features(pattern: Pattern) -> pd.DataFrame:
     every = np.arange(FEATURES)
 
     def choose(purpose: int, below: int | IntArray) -> IntArray:
-        drawn = draws(stream(pattern.key, purpose), every)
+        drawn = draws(stream(KEY, purpose), every)
         return (drawn % np.asarray(below, dtype=np.uint64)).astype(np.int64)
 
     prices, counts = np.array(PRICE_GROUPS).T
@@ -108,10 +84,10 @@ def features(pattern: Pattern) -> pd.DataFrame:
     group[np.argsort(draws(stream(777), every))] = np.repeat(np.arange(len(counts)), counts)
     for g, count in enumerate(counts):
         members = np.flatnonzero(group == g)
-        rank[members[::-1] if pattern.from_end else members] = np.arange(count)
+        rank[members] = np.arange(count)
     price, left = prices[group], counts[group] - rank
-    strong = rank < np.array(pattern.strong)[group]
-    number = np.cumsum([0, *pattern.strong])[group] + rank  # of a strong one among the strong
+    strong = rank < np.array(STRONG)[group]
+    number = np.cumsum([0, *STRONG])[group] + rank  # of a strong one among the strong
     of_query = ((price == 1) & (left <= 8)) | ((price == 5) & (left <= 4))
 
     block = np.where(strong, 3 * (number % MAIN) + number // MAIN % 3, choose(10, BLOCKS))
@@ -212,7 +188,7 @@ class Hidden:
     absent: BoolArray  # (64, n)
 
 
-def hidden(pattern: Pattern, seed: int, split: int, row: U64, query: U64) -> Hidden:
+def hidden(seed: int, split: int, row: U64, query: U64) -> Hidden:
     """The hidden quantities of rows ``row`` (n,) that belong to queries ``query`` (n,)."""
     type_bits = draws(stream(seed, split, 2), query) >> np.uint64(56)
     kind = (type_bits >= 102).astype(np.int32) + (type_bits >= 192)
@@ -226,11 +202,11 @@ def hidden(pattern: Pattern, seed: int, split: int, row: U64, query: U64) -> Hid
             part = bell(draws(stream(seed, split, 4), query * np.uint64(64) + np.uint64(k)))
             aspect[k] += of_query * part
     aspect >>= 8
-    main = aspect[list(pattern.importance)].astype(np.int64)
+    main = aspect[list(IMPORTANCE)].astype(np.int64)
     aspect[OVERALL] = np.array(MAIN_WEIGHTS) @ main // WEIGHTS_SIZE
     nuisance = np.empty((BLOCKS, len(row)), dtype=np.int32)
     absent = np.zeros((BLOCKS, len(row)), dtype=bool)
-    limits = draws(stream(pattern.key, 18), np.arange(BLOCKS)) % np.uint64(len(ABSENT))
+    limits = draws(stream(KEY, 18), np.arange(BLOCKS)) % np.uint64(len(ABSENT))
     shown = aspect_of(np.arange(BLOCKS))
     for b in range(BLOCKS):
         counters = row * np.uint64(64) + np.uint64(b)
@@ -242,12 +218,12 @@ def hidden(pattern: Pattern, seed: int, split: int, row: U64, query: U64) -> Hid
     return Hidden(row, query, kind, shift, aspect, nuisance, absent)
 
 
-def relevance(pattern: Pattern, block: Hidden) -> IntArray:
+def relevance(block: Hidden) -> IntArray:
     """The noiseless score of each row (n,), from which grades are cut."""
     aspect = block.aspect.astype(np.int64)
     factors = np.array(TYPE_FACTORS, dtype=np.int64)
     score = SHIFT_WEIGHT * block.shift.astype(np.int64)
-    for rank, k in enumerate(pattern.importance):
+    for rank, k in enumerate(IMPORTANCE):
         if rank == SATURATED:
             score += SATURATED_WEIGHT * np.minimum(aspect[k], 0)
         else:
@@ -257,16 +233,16 @@ def relevance(pattern: Pattern, block: Hidden) -> IntArray:
     for k in range(MAIN, ASPECTS):
         score += MINOR_WEIGHT * aspect[k]
     for first, second, weight in PRODUCTS:
-        one, other = aspect[pattern.importance[first]], aspect[pattern.importance[second]]
+        one, other = aspect[IMPORTANCE[first]], aspect[IMPORTANCE[second]]
         score += weight * ((one >> 8) * (other >> 8))
     return score
 
 
-def grades(pattern: Pattern, seed: int, split: int, block: Hidden) -> FloatArray:
+def grades(seed: int, split: int, block: Hidden) -> FloatArray:
     """Grades 0..4 (n,): the score with its noise, cut at four thresholds, with a few slips."""
     noise = bell(draws(stream(seed, split, 9), block.row)).astype(np.int64)
-    score = relevance(pattern, block) + NOISE_WEIGHT * noise
-    grade = np.searchsorted(np.array(pattern.thresholds), score, side="right")
+    score = relevance(block) + NOISE_WEIGHT * noise
+    grade = np.searchsorted(np.array(THRESHOLDS), score, side="right")
     slip = draws(stream(seed, split, 10), block.row) >> np.uint64(56)
     grade = grade - (slip < 6) + (slip >= 250)
     return np.clip(grade, 0, 4).astype(np.float64)
@@ -299,20 +275,20 @@ def values(
     return out
 
 
-def generate(pattern: Pattern, seed: int, split: int, rows: int, threads: int = 2) -> Examples:
+def generate(seed: int, split: int, rows: int, threads: int = 2) -> Examples:
     """One split: ``rows`` rows with their queries and grades. ``split``: 0, 1, 2."""
     queries = Queries.from_sizes(query_sizes(seed, split, rows))
     query = queries.index().astype(np.uint64)
-    columns, shapes = features(pattern), tables()
+    columns, shapes = features(), tables()
     X = np.empty((rows, FEATURES), dtype=np.float32)
     y = np.empty(rows)
 
     def fill(start: int) -> None:
         stop = min(start + BLOCK_ROWS, rows)
         row = np.arange(start, stop, dtype=np.uint64)
-        block = hidden(pattern, seed, split, row, query[start:stop])
+        block = hidden(seed, split, row, query[start:stop])
         X[start:stop] = values(columns, shapes, seed, split, block).T
-        y[start:stop] = grades(pattern, seed, split, block)
+        y[start:stop] = grades(seed, split, block)
 
     with ThreadPoolExecutor(threads) as pool:
         list(pool.map(fill, range(0, rows, BLOCK_ROWS)))

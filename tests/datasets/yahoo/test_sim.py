@@ -4,29 +4,25 @@ import hashlib
 
 import numpy as np
 import pytest
-from bench_datasets.yahoo import ROWS, YahooSim, YahooSimB
-from bench_datasets.yahoo.sim import PATTERNS, features, generate, query_sizes
+from bench_datasets.yahoo import ROWS, YahooSim
+from bench_datasets.yahoo.sim import features, generate, query_sizes
 
 from bench_core.data import Task
 from bench_core.datasets.data_folder import DataFolder
 
-CHECKSUMS = {
-    "a": "4f6c34a827944cbcb8d5dd223946f3fbf9c72839944d153b2eaec6e7fcf8c187",
-    "b": "ffbdb5deb0c45deca2d528ba93555f1c105aa971c12d42fed21c1f9c658a21aa",
-}
+CHECKSUM = "4f6c34a827944cbcb8d5dd223946f3fbf9c72839944d153b2eaec6e7fcf8c187"
 
 
 @pytest.fixture(scope="module")
 def block():
-    return {name: generate(pattern, 3, 0, 8000) for name, pattern in PATTERNS.items()}
+    return generate(3, 0, 8000)
 
 
-@pytest.mark.parametrize("pattern", PATTERNS)
-def test_checksum_of_a_small_block(pattern):
+def test_checksum_of_a_small_block():
     """Computed once from the written definition in plain Python; never to change in version 2."""
-    made = generate(PATTERNS[pattern], 0, 0, 64)
+    made = generate(0, 0, 64)
     little = made.X.astype("<f4").tobytes() + made.y.astype("<f8").tobytes()
-    assert hashlib.sha256(little).hexdigest() == CHECKSUMS[pattern]
+    assert hashlib.sha256(little).hexdigest() == CHECKSUM
 
 
 def test_query_sizes_add_up_to_the_rows():
@@ -35,21 +31,20 @@ def test_query_sizes_add_up_to_the_rows():
     assert sizes.min() >= 1
 
 
-@pytest.mark.parametrize("pattern", PATTERNS)
-def test_grades_have_the_proportions_of_the_original(pattern, block):
-    share = np.bincount(block[pattern].y.astype(int), minlength=5) / 8000
+def test_grades_have_the_proportions_of_the_original(block):
+    share = np.bincount(block.y.astype(int), minlength=5) / 8000
     np.testing.assert_allclose(share, [0.26, 0.36, 0.28, 0.08, 0.02], atol=0.03)
 
 
 def test_as_many_rows_as_in_the_original_have_grade_3_or_more():
     """45111 of 473134, the training rows in section 4 of Cronus; seeds differ by .0015."""
-    found = [(generate(PATTERNS["a"], seed, 0, 20000).y >= 3).mean() for seed in range(4)]
+    found = [(generate(seed, 0, 20000).y >= 3).mean() for seed in range(4)]
     assert np.mean(found) == pytest.approx(45111 / 473134, abs=0.003)
 
 
 def test_the_best_single_column_is_the_most_expensive():
-    made = generate(PATTERNS["a"], 0, 0, 20000)
-    price = features(PATTERNS["a"])["price"].to_numpy()
+    made = generate(0, 0, 20000)
+    price = features()["price"].to_numpy()
     label = made.y - np.repeat(
         np.add.reduceat(made.y, made.queries.boundaries[:-1]) / made.queries.sizes,
         made.queries.sizes,
@@ -60,31 +55,30 @@ def test_the_best_single_column_is_the_most_expensive():
     assert set(best[1:4]) <= {100, 150}
 
 
-@pytest.mark.parametrize("pattern", PATTERNS)
-def test_about_half_of_the_cells_are_zero_and_none_is_missing(pattern, block):
-    X = block[pattern].X
+def test_about_half_of_the_cells_are_zero_and_none_is_missing(block):
+    X = block.X
     assert 0.4 < (X == 0).mean() < 0.6
     assert X.min() == 0
     assert X.max() == 1
 
 
 def test_the_beginning_does_not_depend_on_how_many_rows_are_asked_for(block):
-    few = generate(PATTERNS["a"], 3, 0, 1000)
-    np.testing.assert_array_equal(few.X, block["a"].X[:1000])
-    np.testing.assert_array_equal(few.y, block["a"].y[:1000])
+    few = generate(3, 0, 1000)
+    np.testing.assert_array_equal(few.X, block.X[:1000])
+    np.testing.assert_array_equal(few.y, block.y[:1000])
 
 
 def test_threads_do_not_change_a_bit(block):
-    one = generate(PATTERNS["a"], 3, 0, 8000, threads=1)
-    np.testing.assert_array_equal(one.X, block["a"].X)
-    np.testing.assert_array_equal(one.y, block["a"].y)
+    one = generate(3, 0, 8000, threads=1)
+    np.testing.assert_array_equal(one.X, block.X)
+    np.testing.assert_array_equal(one.y, block.y)
 
 
 def test_other_seeds_and_splits_give_other_rows(block):
     for seed, split in ((4, 0), (3, 1)):
-        other = generate(PATTERNS["a"], seed, split, 1000)
-        assert not np.array_equal(other.y, block["a"].y[:1000])
-        assert not np.array_equal(other.X, block["a"].X[:1000])
+        other = generate(seed, split, 1000)
+        assert not np.array_equal(other.y, block.y[:1000])
+        assert not np.array_equal(other.X, block.X[:1000])
 
 
 def test_quick_profile_has_its_sizes_prices_and_mark():
@@ -95,7 +89,7 @@ def test_quick_profile_has_its_sizes_prices_and_mark():
     assert splits.prices.tree == 0
     assert splits.task is Task.RANKING
     assert splits.stand_in
-    assert YahooSim.stand_in_for == YahooSimB.stand_in_for == "yahoo"
+    assert YahooSim.stand_in_for == "yahoo"
 
 
 def test_paper_profile_has_exactly_the_original_sizes():
