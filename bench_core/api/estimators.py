@@ -56,6 +56,7 @@ from bench_core.planning.resolve_learners import instances_of
 from bench_core.plugins import Registry, load_registry
 from bench_core.protocols import Metric
 from bench_core.results.budgets import CAP, COLUMNS, Budget, choice_within
+from bench_core.serving.predictor import probabilities
 from bench_core.serving.raw_rows import RawColumns, columns_by_name
 from bench_core.splits import Splits
 
@@ -402,12 +403,7 @@ class BudgetedClassifier(ClassifierMixin, _Budgeted):
 
     def predict_proba(self, X: ArrayLike) -> FloatArray:
         """Return the probability of each class (n, K)."""
-        scores = self.decision_function(X)
-        if scores.ndim == 1:
-            scores = np.stack([np.zeros(len(scores)), scores], axis=1)
-        odds = np.exp(scores - scores.max(axis=1, keepdims=True))
-        shares: FloatArray = odds / odds.sum(axis=1, keepdims=True)
-        return shares
+        return probabilities(self.decision_function(X), str(self.task_))
 
 
 class BudgetedRegressor(RegressorMixin, _Budgeted):
