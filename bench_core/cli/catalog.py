@@ -242,7 +242,7 @@ def show_command(
 
     Examples:
       bench show miser               parameters with types, defaults and meaning
-      bench show yahoo               the data set's files and where to put them; the suite
+      bench show yahoo               the data set's files and where to put them
       bench show yahoo --kind suite
       bench show ndcg@5
       bench show per-query           the cost model's charges, and its options in a cost file
@@ -290,8 +290,10 @@ def _described(
         yield [title("data set"), *_dataset_lines(registry, name, data_dir)]
     if named("suite", registry.suite_files):
         path = registry.suite_files[name]
-        # TOML is its own documentation
-        yield [f"{name}: suite, {path}", "", path.read_text(encoding="utf-8").strip()]
+        if kind is None and (name in registry.learners or name in registry.datasets):
+            yield [f"{name}: suite, 'bench show {name} --kind suite'"]
+        else:  # TOML is its own documentation
+            yield [f"{name}: suite, {path}", "", path.read_text(encoding="utf-8").strip()]
     if named("metric", registry.metrics) or (kind in (None, "metric") and "@" in name):
         metric = parse_metric(name, registry.metrics)
         better = "higher" if metric.higher_is_better else "lower"

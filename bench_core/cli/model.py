@@ -95,8 +95,8 @@ def export_command(
 ) -> None:
     """Export a model of RUN, chosen on validation, into a folder.
 
-    By default it is the cheapest that keeps 99% of the reference's quality. A mixture of two points
-    needs a folder: C holds the nearest single point, as --single-point does.
+    By default it is the cheapest that keeps 99% of the reference's quality. If the budget is
+    between two points, the folder mixes them; --single-point and C hold one.
     """
     from bench_core.leaderboard.assembly import primary_metric, usual_limit
     from bench_core.leaderboard.reports import finished

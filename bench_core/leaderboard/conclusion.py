@@ -100,14 +100,14 @@ def _cheapest(board: Board, reference: Row) -> tuple[Row, list[str]]:
         sentences = [f"{who} {keeps}", f"It is {saved}."]
     else:
         sentences = [
-            f"No learner is certainly cheaper than {name}; {who} comes closest: {saved}.",
+            f"No learner is significantly cheaper than {name}; {who} comes closest: {saved}.",
             f"It {keeps}",
         ]
     sentences += _more_for_less(board, reference, top)
     if not measured:
         return top, [*sentences, UNMEASURED]
     ahead = [r.learner for r in kept if r.baseline and 0 < r.saved.tier < top.saved.tier]
-    sentences += [f"{listed(ahead)}, a baseline, saves certainly more."] if ahead else []
+    sentences += [f"{listed(ahead)}, a baseline, saves significantly more."] if ahead else []
     return top, [*sentences, *_ties(_names(kept, top.saved.tier, top))]
 
 
@@ -122,11 +122,11 @@ def _itself(board: Board, reference: Row, kept: Sequence[Row]) -> Iterator[str]:
     others = [row for row in board.rows if not (row.reference or row.baseline)]
     lucky = [row.learner for row in others if row.saved.lost]
     if others:
-        yield f"No other learner {_keeps(board)}{' and test' if lucky else ''}."
+        does = "does" if len(lucky) == 1 else "do"
+        only = f" and test; {listed(lucky)} {does} on validation only" if lucky else ""
+        yield f"No other learner {_keeps(board)}{only}."
     yield from _more_for_less(board, reference, reference)
     yield f"{name} {keeps} instead of {cost(reference.best.cost)}."
-    if lucky:
-        yield f"On validation alone, {listed(lucky)} {'does' if len(lucky) == 1 else 'do'}."
 
 
 def _more_for_less(board: Board, reference: Row, named: Row) -> Iterator[str]:

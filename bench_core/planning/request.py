@@ -292,7 +292,7 @@ class RunRequest:
     drop: tuple[str, ...] = declared((), "Columns of the file to ignore.", TEXTS, metavar="COLUMNS")
     keep_column: tuple[str, ...] = declared(
         (),
-        "Columns to keep although they number the rows; by default these are ignored.",
+        "Columns to keep although they only number the rows (1, 2, 3, ...).",
         TEXTS,
         metavar="COLUMNS",
     )
@@ -351,19 +351,20 @@ class RunRequest:
     )
     learners: tuple[Any, ...] = declared(
         (),
-        "Learners by name, or 'all': 'bench list learners'. Default: the suite's; without a suite "
-        "six for a first board. To run a learner that a suite excludes on a data set, name it "
-        "and the data set in {data}.",
+        "Learners by name, or 'all': 'bench list learners'. Default: the suite's, or six "
+        "for a first board. To run a learner that a suite excludes on a data set, name both.",
         LEARNERS,
         python="Or instances, or a mapping of names to parameters, in which lists are grids.",
         short="-l",
     )
     reference: str = declared(
         "",
-        "Learner that savings are measured against, shown on every board. Default: the suite's; "
-        "without a suite an imported model or gbrt if present, else none.",
+        "Learner that savings are measured against, shown on every board. Default: the suite's, or "
+        "an imported model or gbrt if in the run.",
     )
-    profile: str = declared("", "quick (the default), standard or paper.")
+    profile: str = declared(
+        "", "Amount of work: quick (the default), standard or paper (as in the papers)."
+    )
     settings: tuple[str, ...] = declared(
         (),
         "A learner's parameter as a TOML value; a list is a grid (miser.trees=[100,300]).",

@@ -174,7 +174,7 @@ def certainty_columns(board: Board, against: str = "") -> dict[str, str]:
     known = {
         "±": f"half the {CONFIDENCE} interval{few}",
         "low": f"the lower end of the {CONFIDENCE} interval{few}",
-        "tier": "1 is not significantly worse than the best, of all pairs together",
+        "tier": "1 is not significantly worse than the best (all pairs tested jointly)",
         RANK: rank_words(board),
         "area": f"mean {board.metric} over all budgets",
         "regret": "mean distance to the best learner at each budget",

@@ -207,13 +207,13 @@ def _sentences(pair: Pair, higher: bool, units: str) -> Iterator[str]:
     if one.adjusted <= 1 - LEVEL:
         yield f"{better} is better than {other}"
     elif one.interval.low > 0 or one.interval.high < 0:
-        yield f"{better} is ahead of {other}, not certainly: p adjusted is {one.adjusted:.2f}"
+        yield f"{better} is ahead of {other}, not significantly: adjusted p is {one.adjusted:.2f}"
     elif math.isinf(one.more_units):
         yield f"{pair.a} and {pair.b} show no difference on these rows"
     else:
         more = one.more_units
         much = "more than 1000 times" if more > 1000 else f"{more:.2g}x"
-        yield f"{pair.a} and {pair.b} are not separated: that takes {much} the data"
+        yield f"{pair.a} and {pair.b} do not differ significantly; that would take {much} the data"
     # a difference in cost is easier to judge than one in quality
     (paid, asked), ratio, edges = pair.cost, pair.cost_ratio, pair.cost_interval
     if math.isnan(asked):
@@ -226,7 +226,7 @@ def _sentences(pair: Pair, higher: bool, units: str) -> Iterator[str]:
         needs = f"{pair.b} needs {ratio:.2f}x {pair.a}'s cost for the same quality"
         yield f"  {needs} ({CONFIDENCE}: {within})"
     for kind, thirds in pair.parts.items():
-        which = f"{units} that cost {pair.a} least / more / most"
+        which = f"the cheapest / middle / most expensive third of {units} for {pair.a}"
         if kind == "rows of a query":
             which = "small / medium / large queries"
         values = (f"{value:+.4f}{'' if low <= 0 <= high else '*'}" for value, (low, high) in thirds)

@@ -359,8 +359,8 @@ def _saving_lines(board: Board, titles: Collection[str]) -> list[str]:
         lines.append(missing)
     if any(row.saved.lost for row in board.rows):
         lines.append(
-            f"!, below {LOST:.0%}: on test that point is certainly below {LOST:.0%} of {name}'s "
-            f"best {board.metric}; validation was lucky, so it leads nothing."
+            f"!, below {LOST:.0%}: on test that point is significantly below {LOST:.0%} of "
+            f"{name}'s best {board.metric}, so the saving does not count."
         )
     return [line for line in lines if line]
 

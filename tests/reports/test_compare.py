@@ -106,7 +106,10 @@ def test_a_learner_ahead_by_far_is_said_to_be_better(done, bench):
 
 @pytest.mark.parametrize(
     ("adjusted", "said"),
-    [(0.04, "a is better than b"), (0.13, "a is ahead of b, not certainly: p adjusted is 0.13")],
+    [
+        (0.04, "a is better than b"),
+        (0.13, "a is ahead of b, not significantly: adjusted p is 0.13"),
+    ],
 )
 def test_the_sentence_on_a_pair_goes_by_the_adjusted_p(adjusted, said):
     difference = Difference(0.04, Interval(0.01, 0.07), 0.03, adjusted, 0.0, 1.0)

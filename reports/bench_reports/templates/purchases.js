@@ -71,12 +71,12 @@ function drawPurchases(place, data, set, shown, limit, leader) {
   const steps = of[chosen];
   const curve = set.views[0].curves.find((c) => c.l === Number(chosen));
   const alone = steps.length === 1 && curve.x.length > 1; // with many learners most are shown only at their best
-  const next = steps.findIndex((step) => step.x >= limit); // the costlier of two mixed points
+  const next = steps.findIndex((step) => step.x >= limit); // the more expensive of two mixed points
   const at = alone ? 0 : next < 0 ? steps.length - 1 : next;
   const width = Math.min(Math.max(300, place.clientWidth || 600), 540);
   const names = Object.keys(of).map((l) => `<option value="${l}"${l === String(chosen) ? " selected" : ""}>${esc(data.learners[l][0])}</option>`);
   const list = set.bought.groups.map((title, g) => `<li><span class="t k${g}" aria-hidden="true">${MARKS[g]}</span> ${esc(title)}: ${steps[at].g[g]}% of rows</li>`);
-  const when = alone ? "Share of rows that buy a sensor at its best point; this page follows the best learners along budgets, bench features all:" : "Share of rows that buy a sensor at the point of this budget, the costlier one where it mixes two:";
+  const when = alone ? "Share of rows that buy a sensor at its best point. This page shows the best learners at all budgets; bench features shows all learners:" : "Share of rows that buy a sensor at this budget (of two mixed points, at the more expensive one):";
   const stages = steps[at]?.stages;
   const drawn = !stages ? "" : "<div><p>Stages at that point: share of rows that reach each, and sensors bought up to it (first repeat).</p>"
     + `<div class="scroll" role="region" tabindex="0" aria-label="Stages">${stagesSvg(stages, width)}</div></div>`;

@@ -161,10 +161,11 @@ def test_show_says_how_to_get_files_that_only_a_person_can_get(bench, tmp_path):
     assert shown.rstrip().endswith("(a licence) and run 'bench data import yahoo FOLDER'")
 
 
-def test_show_of_a_name_that_two_kinds_share_shows_both_or_the_one_asked_for(bench):
+def test_show_of_a_name_that_a_suite_shares_names_the_suite_or_shows_the_one_asked_for(bench):
     both = bench("show", "yahoo").out
     assert "yahoo: data set" in both
-    assert "yahoo: suite" in both
+    assert both.endswith("yahoo: suite, 'bench show yahoo --kind suite'\n")
+    assert "[learners" in bench("show", "yahoo", "--kind", "suite").out
     assert "yahoo: suite" not in bench("show", "yahoo", "--kind", "dataset").out
 
 
