@@ -145,7 +145,7 @@ class Aaco:
 
 @dataclass(frozen=True, kw_only=True)
 class AacoTree(BoostedTrees):
-    """Boosted trees that imitate the base's choices, and trees that predict in their states."""
+    """Boosted trees that imitate the purchases of aaco, and boosted trees that predict."""
 
     name: ClassVar[str] = "aaco-tree"
     tasks: ClassVar[frozenset[Task]] = Aaco.tasks

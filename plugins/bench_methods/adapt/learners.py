@@ -212,7 +212,7 @@ class AdaptLin(LinearAdapt):
 
 @dataclass(frozen=True)
 class AdaptLstsq(AdaptLin):
-    """adapt-lin with the gate fitted to the log-odds of q by least squares."""
+    """adapt-lin with a gate fitted by least squares."""
 
     name: ClassVar[str] = "adapt-lstsq"
     distance: ClassVar[GateDistance] = SquaredLogOdds()
@@ -220,7 +220,7 @@ class AdaptLstsq(AdaptLin):
 
 @dataclass(frozen=True)
 class AdaptL1(LinearAdapt):
-    """The paper's baseline: f1 on features chosen by L1, then a gate fitted to its errors."""
+    """ADAPT's baseline: a classifier on features chosen by L1, then a gate for its errors."""
 
     name: ClassVar[str] = "adapt-l1"
     # numpy's BLAS sums, scipy's L-BFGS within bounds
