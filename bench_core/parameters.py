@@ -85,7 +85,7 @@ class Search:
         if self.choices:
             return f"search among {', '.join(map(str, self.choices))}"
         ends = f"search {self.least:g} to {self.most:g}"
-        return f"{ends} by its logarithm" if self.logarithmic else ends
+        return f"{ends} (log scale)" if self.logarithmic else ends
 
 
 def log(least: float, most: float) -> Search:
