@@ -80,14 +80,14 @@ def assert_served(policy, X, share, model):
 
 
 @given(seed=st.integers(0, 100_000), share=st.sampled_from(SHARES), compiled=st.booleans())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_a_policy_serves_as_the_benchmark_does(seed, share, compiled):
     policy = random_policy(seed)
     assert_served(policy, rows_for(policy, seed), share, served(policy, compiled))
 
 
 @given(seed=st.integers(0, 100_000))
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=10, deadline=None)
 def test_evaluations_are_billed_and_come_out_of_the_cap(seed):
     policy = random_policy(seed, evaluation=True)
     X, model = rows_for(policy, seed), served(policy)
@@ -201,7 +201,7 @@ class Other(TreePolicy):
 
 def test_an_audit_compares_a_policy_with_its_program():
     policy, _ = case(lambda p, a: p.rule == "rate" and a.scores.ndim == 1 and varied(p, a))
-    X = np.concatenate([rows_for(policy, seed) for seed in range(10)])
+    X = np.concatenate([rows_for(policy, seed) for seed in range(3)])
     examples = Examples(X, np.zeros(len(X)))
     for kind, word in ((TreePolicy, "verified"), (Other, "failed")):
         own = kind(**{f.name: getattr(policy, f.name) for f in fields(policy)})
