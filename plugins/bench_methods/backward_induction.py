@@ -38,7 +38,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -118,10 +118,14 @@ class BackwardInduction:
         bins = find_bins(copies.X, threads=context.threads)
         words = bins.words(copies.X, context.threads)
 
-        def judged(bought: BoolArray) -> tuple[SetTrees, FloatArray]:
-            own = visible(bought[None], purchases, prices)[0]
+        @cache
+        def answered(code: bytes) -> tuple[SetTrees, FloatArray]:
+            own = visible(np.frombuffer(code, dtype=bool)[None], purchases, prices)[0]
             trees, scores = self._answers(copies, bins, words, part, own, context)
             return trees, largest_probability(scores)
+
+        def judged(bought: BoolArray) -> tuple[SetTrees, FloatArray]:
+            return answered(bought.tobytes())
 
         sets = _sets(purchases, lambda bought: float(judged(bought)[1].mean()))
         answers, stop = [], np.empty((len(sets), len(copies)))
