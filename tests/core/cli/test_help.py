@@ -125,7 +125,7 @@ SETTINGS = ["thyroid.discount=false", "gbrt.trees=[3, 9]"]
 
 
 @pytest.mark.parametrize(
-    "request_", [{"suite": "medical"}, {"data": ["thyroid"]}], ids=["a suite", "no suite"]
+    "request_", [{"suite": "thyroid"}, {"data": ["thyroid"]}], ids=["a suite", "no suite"]
 )
 def test_it_trains_on_the_data_set_with_the_options_of_the_run(request_):
     asked = {**request_, "settings": SETTINGS}

@@ -198,7 +198,7 @@ def test_a_plugin_may_own_a_key_of_suites(tmp_path):
 def test_every_shipped_suite_reads_and_names_only_what_is_registered():
     registry = load_registry()
     found = registry.suite_files
-    assert {"quickstart", "yahoo", "letters", "forest", "medical"} <= found.keys()
+    assert {"quickstart", "yahoo", "letters", "forest", "thyroid"} <= found.keys()
     for path in found.values():
         suite = read_suite(path, REGISTRY)
         assert suite.reference in suite.learners
