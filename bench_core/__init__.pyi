@@ -27,6 +27,7 @@ from .costs.timing import cost_document as cost_document
 from .costs.timing import measure as measure
 from .data import Examples as Examples
 from .data import Features as Features
+from .data import Frames as Frames
 from .data import Queries as Queries
 from .data import Task as Task
 from .datasets.publishers import Download as Download

@@ -8,10 +8,13 @@ to a model by accident.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bench_core.arrays import Float32Array, FloatArray, IntArray
 
@@ -69,6 +72,36 @@ class Queries:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Frames(Queries):
+    """Images whose pixels are rows, line by line: frame ``j`` is ``widths[j]`` pixels wide.
+
+    ``widths`` int64 (q,); ValueError if they do not divide the numbers of pixels. Without widths
+    the rows are sampled pixels and do not form images.
+    """
+
+    widths: IntArray | None = None
+
+    def __post_init__(self) -> None:
+        Queries.__post_init__(self)
+        if self.widths is None:
+            return
+        if self.widths.shape != (len(self),) or bool(np.any(self.widths < 1)):
+            raise ValueError("every frame needs a width of at least one pixel")
+        if bool(np.any(self.sizes % self.widths)):
+            raise ValueError("a frame's pixels must fill its lines")
+
+    def pictures(self, values: NDArray[Any]) -> Iterator[NDArray[Any]]:
+        """Yield values (n,) by frame as images (height, width); ValueError without ``widths``."""
+        if self.widths is None:
+            raise ValueError("sampled pixels do not form a picture")
+        # rows are stored line by line
+        for start, stop, width in zip(
+            self.boundaries[:-1], self.boundaries[1:], self.widths, strict=True
+        ):
+            yield values[start:stop].reshape(-1, int(width))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Features:
     """Input of a model: ``X`` float32 (n, d), NaN = missing, and the query groups."""
 
@@ -85,7 +118,8 @@ class Examples:
 
     ``y`` float64 (n,): grades, targets, 0/1, or class numbers 0..K-1.
     ``multiplicity`` int64 (n,) or None: number of identical copies that a row represents. Metrics
-    and mean cost equal their values on physical copies.
+    and mean cost equal their values on physical copies. ``frames``: images that contain the rows as
+    pixels. Only metrics use them; models treat the rows as independent.
     Raises ValueError if shapes do not match.
     """
 
@@ -93,6 +127,7 @@ class Examples:
     y: FloatArray
     queries: Queries | None = None
     multiplicity: IntArray | None = None
+    frames: Frames | None = None
 
     def __post_init__(self) -> None:
         n = len(self.X)
@@ -102,6 +137,8 @@ class Examples:
             raise ValueError(f"queries cover {self.queries.rows} rows of {n}")
         if self.multiplicity is not None and self.multiplicity.shape != (n,):
             raise ValueError(f"multiplicity must be ({n},), got {self.multiplicity.shape}")
+        if self.frames is not None and (self.queries is not None or self.frames.rows != n):
+            raise ValueError(f"frames cover {self.frames.rows} rows of {n}, or there are queries")
 
     def __len__(self) -> int:
         return len(self.X)
@@ -110,6 +147,11 @@ class Examples:
     def features(self) -> Features:
         """Model input at prediction time."""
         return Features(self.X, self.queries)
+
+    @property
+    def groups(self) -> Queries | None:
+        """Groups that metrics evaluate: the queries or the frames."""
+        return self.queries if self.frames is None else self.frames
 
     @property
     def weights(self) -> FloatArray:

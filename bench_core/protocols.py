@@ -366,12 +366,17 @@ class Metric(Protocol):
         queries: Queries | None = None,
         multiplicity: NDArray[np.int64] | None = None,
     ) -> MetricValues:
-        """Evaluate scores (n,) or (n, K) against labels (n,)."""
+        """Evaluate scores (n,) or (n, K) against labels (n,).
+
+        For data whose rows are pixels, ``queries`` are their ``Frames``.
+        """
 
 
 class CompleteMetric(Metric, Protocol):
     """Optional members of a metric, with their defaults."""
 
+    pictures: bool = False
+    """True if the metric applies only to pixels of frames."""
     bounds: tuple[float, float] | None = None
     """Lower and upper bound of the mean."""
     order_only: bool = False

@@ -32,7 +32,7 @@ from bench_core.conformance import (
 from bench_core.conformance.case import Case, ConformanceError, checks_of, examine, run_all
 from bench_core.conformance.cost_model_checks import purchases
 from bench_core.conformance.tasks import prices, task_splits, with_learners
-from bench_core.contracts import learner_of, name_of
+from bench_core.contracts import learner_of, metric_of, name_of
 from bench_core.data import Task
 from bench_core.datasets.data_folder import DataFolder
 from bench_core.errors import UsageError, blaming
@@ -108,7 +108,8 @@ def _cases(
         done = sorted(map(Task, _done(value) if tasks is None else tasks))
         given = {task: (task_splits(task),) for task in done}
     elif kind == "metric":
-        given = {task: (task, task_splits(task).test) for task in sorted(map(Task, value.tasks))}
+        done = [] if metric_of(value).pictures else sorted(map(Task, value.tasks))
+        given = {task: (task, task_splits(task).test) for task in done}
     elif kind == "data set":
         given = {"": (source or DataFolder(),)}
     else:

@@ -4,6 +4,7 @@ An entry is a folder ``NAME-KEY``::
 
     meta.json            written last: shapes, file sizes, prices, fingerprint
     train.X.npy  train.y.npy  train.queries.npy  train.multiplicity.npy   (valid., test. alike)
+    train.frames.npy  train.widths.npy                                    where rows are pixels
 
     shared/                                         results that learners derive from training rows
 
@@ -33,7 +34,7 @@ from bench_core._io.large_arrays import mapped, shared_arrays
 from bench_core.arrays import Array
 from bench_core.contracts import dataset_of, labels_fault, shapes_fault
 from bench_core.costs.model import SensorPrices
-from bench_core.data import Examples, Queries, Task
+from bench_core.data import Examples, Frames, Queries, Task
 from bench_core.datasets.cautions import copied_rows
 from bench_core.datasets.data_folder import DataFolder
 from bench_core.datasets.pricing import from_json, to_json
@@ -193,12 +194,13 @@ def _open_examples(path: Path, arrays: Sequence[str], split: str, labels: bool) 
         name = f"{split}.{name}"
         return mapped(path / f"{name}.npy") if name in arrays else None
 
-    X, boundaries = array("X"), array("queries")
+    X, boundaries, pixels = array("X"), array("queries"), array("frames")
     return Examples(
         X,
         array("y") if labels else np.broadcast_to(np.nan, len(X)),
         None if boundaries is None else Queries(boundaries),
         array("multiplicity"),
+        None if pixels is None else Frames(pixels, array("widths")),
     )
 
 
@@ -211,6 +213,8 @@ def _arrays(splits: Splits) -> Iterator[tuple[str, Array]]:
             ("y", np.float64, examples.y),
             ("queries", np.int64, getattr(examples.queries, "boundaries", None)),
             ("multiplicity", np.int64, examples.multiplicity),
+            ("frames", np.int64, getattr(examples.frames, "boundaries", None)),
+            ("widths", np.int64, getattr(examples.frames, "widths", None)),
         ):
             if array is not None:
                 yield f"{name}.{what}", np.ascontiguousarray(array, dtype=kind)

@@ -186,7 +186,7 @@ def score_split(
     threads: int = 1,
 ) -> SplitScore:
     """Compute metrics and costs of every point of a path, and under every cap."""
-    labels = Labels(examples.y, examples.queries, examples.multiplicity)
+    labels = Labels(examples.y, examples.groups, examples.multiplicity)
     rows, primary = [], {}
     weights, units = np.zeros(0), 0
 
@@ -252,7 +252,7 @@ def stored_values(
     """Values of a split, by query or row, at the points ``kept``."""
     costs, bought, rows = [], [], np.zeros(0)
     for p in kept:
-        means, rows = unit_costs(path.cost[p], part.queries, part.weights, score.units)
+        means, rows = unit_costs(path.cost[p], part.groups, part.weights, score.units)
         means, rows = condense(means, rows)
         costs.append(means)
         none = np.zeros((0, path.bought.shape[1]))
@@ -268,7 +268,7 @@ def stored_values(
 def unit_costs(
     cost: FloatArray, queries: Queries | None, copies: FloatArray, units: int
 ) -> tuple[FloatArray, FloatArray]:
-    """Mean cost (m,) and number of rows (m,) of the ``units`` queries or rows.
+    """Mean cost (m,) and number of rows (m,) of the ``units`` queries, frames or rows.
 
     A single unit if a metric (auc) has no value per query or row.
     """

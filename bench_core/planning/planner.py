@@ -400,6 +400,8 @@ def _unsuited(metric: Metric, splits: Splits, label: str) -> str:
     """Reason why a metric does not apply to a data set, or ""."""
     if splits.task not in metric.tasks:
         return f"does not apply to {splits.task} ({label})"
+    if metric_of(metric).pictures and splits.valid.frames is None:
+        return f"applies only to pictures; the rows of {label} are not pixels"
     return ""
 
 

@@ -159,7 +159,7 @@ def replayed(model: Predictor, rows: Examples, metrics: Mapping[str, Any]) -> di
     """Return the quality on rows, and their mean, 95% and largest cost."""
     answers = model.predict_features(rows.X, rows.queries)
     metric = parse_metric(model.about["metric"], metrics)
-    judged = metric.values(answers.scores, rows.y, rows.queries, rows.multiplicity)
+    judged = metric.values(answers.scores, rows.y, rows.groups, rows.multiplicity)
     cost = summarise_cost(answers.spent, rows.multiplicity)
     figures = {"total_cost": cost.average, "cost_p95": cost.p95, "cost_max": cost.maximum}
     return {"quality": judged.mean, **figures}

@@ -197,7 +197,7 @@ def pruned(model: Finished, found: Inputs, valid: Examples, context: FitContext)
     factor = per_label(context.task)
 
     def quality(scores: FloatArray) -> float:
-        values = context.metric.values(factor * scores, valid.y, valid.queries, valid.multiplicity)
+        values = context.metric.values(factor * scores, valid.y, valid.groups, valid.multiplicity)
         return sign * values.mean
 
     return prune(model, found.of(valid.X, context.threads), quality)

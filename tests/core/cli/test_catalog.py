@@ -69,9 +69,9 @@ SHOWN = {
         "Parameters (--set toy.columns=VALUE; a list is a grid):",
         "  columns: a whole number, default 2\n      how many columns to add up",
     ),
-    "scene15": (
-        "Options (--set scene15.path=VALUE):",
-        '  features: one of outputs, raw, default "outputs"\n      outputs of SVMs',
+    "multiscale": (
+        "Options (--set multiscale.folder=VALUE):",
+        '  eps: one of shared, printed, default "shared"\n      a split on a value',
     ),
     "quickstart": ("quickstart: suite, ", "[learners.miser]"),
     "ndcg@7": ("ndcg@7: metric, higher is better",),

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from bench_core.costs.model import DiscountGroup, Prices, price_list
-from bench_core.data import Examples, Queries, Task
+from bench_core.data import Examples, Frames, Queries, Task
 from bench_core.datasets.cache import (
     check_prepared,
     fingerprint,
@@ -136,6 +136,25 @@ def test_a_distribution_comes_back_and_belongs_to_the_data(folder):
     prints = [fingerprint(one) for one in (told(0.25), told(0.5), made(1.0))]
     assert splits.fingerprint == prints[0]
     assert len({*prints}) == 3
+
+
+@pytest.mark.parametrize("widths", [None, [2, 1]])
+def test_frames_come_back_as_they_were(folder, widths):
+    frames = Frames(np.array([0, 4, 6]), None if widths is None else np.array(widths))
+
+    class Pixels(Toy):
+        task = Task.BINARY
+
+        def prepare(self, source, size, fold, seed):
+            part = Examples(np.ones((6, 1), dtype=np.float32), np.zeros(6), frames=frames)
+            return Splits(part, part, part, Prices.additive(np.ones(1)), Task.BINARY, 2)
+
+    _, splits = entry(folder, Pixels())
+    found = splits.test.frames
+    assert found.boundaries.tolist() == [0, 4, 6]
+    assert (found.widths is None) == (widths is None)
+    assert found.widths is None or found.widths.tolist() == widths
+    assert splits.train.queries is None
 
 
 def test_the_second_time_nothing_is_prepared_and_nothing_said(folder):
@@ -273,7 +292,11 @@ def test_the_fingerprint_leaves_prices_out_and_holds_every_array():
             replace(part, multiplicity=None),
         ):
             others.add(fingerprint(replace(base, **{split: changed})))
-    assert len(others) == 1 + 3 * 6
+        pixels = replace(part, queries=None, frames=Frames(np.array([0, len(part)])))
+        others.add(fingerprint(replace(base, **{split: pixels})))
+        line = Frames(np.array([0, len(part)]), np.array([len(part)]))
+        others.add(fingerprint(replace(base, **{split: replace(pixels, frames=line)})))
+    assert len(others) == 1 + 3 * 8
 
 
 @pytest.fixture

@@ -15,6 +15,8 @@ from bench_core import (
     Acquired,
     Bill,
     Examples,
+    Frames,
+    MetricValues,
     Prediction,
     Prices,
     Queries,
@@ -212,6 +214,28 @@ def test_no_accounting_bills_less_than_the_audited_path():
         said = Prediction({"k": 1}, np.zeros(4), {"path": two, "model": billed})
         with pytest.raises(ContractError, match="leaves out") if refused else nullcontext():
             predict_split(script(said), examples, PRICES, 0, "model")
+
+
+class HeightOfFirst:
+    """A metric that needs pictures: the height of each."""
+
+    name = "height"
+    higher_is_better = True
+    tasks = frozenset({Task.BINARY})
+
+    def values(self, scores, y, queries=None, multiplicity=None):
+        heights = np.array([float(len(picture)) for picture in queries.pictures(y)])
+        return MetricValues(heights, np.ones(len(heights)))
+
+
+def test_a_metric_sees_the_frames_that_the_model_does_not():
+    frames = Frames(np.array([0, 6, 10]), np.array([2, 4]))
+    examples = Examples(np.ones((10, models.D), np.float32), np.ones(10), frames=frames)
+    path = predict_split(models.Scripted(models.honest), examples, PRICES, 2)
+    score = score_split(path, examples, PRICES, [HeightOfFirst()], "test")
+    assert score.units == 2
+    assert score.primary[0].tolist() == [3.0, 1.0]
+    assert score.rows[0].metrics["height"] == 2.0
 
 
 def test_too_many_units_become_weighted_means_of_neighbours():

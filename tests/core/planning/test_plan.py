@@ -161,6 +161,10 @@ BELOW = ["toy-stacked.base.learner=toy-prefix", "toy-prefix.tradeoff=1"]
             {"data": "toy-rank", "learners": "toy-stacked", "settings": BELOW},
             "'toy-prefix' is not in this run; add it with learners or set",
         ),
+        (
+            {"data": "toy-binary", "metrics": "seg"},
+            "metric seg applies only to pictures; the rows of",
+        ),
         ({"data": "toy-rank", "test": "x.svm"}, "test has no meaning with a registered"),
         ({"data": "toy-rank", "metrics": "NDCG@5"}, "unknown metric 'NDCG'"),
         ({"data": "toy-rank", "seeds": 1.5}, "seeds: 1.5 is not a whole number from 0"),

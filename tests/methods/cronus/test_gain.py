@@ -33,7 +33,7 @@ def judged(model, splits, metric):
     *_, found = model.predict_path(test.features)
     bill = found.bills["path"]
     cost = bill.feature_cost(prices, n) + bill.evaluation_cost(prices, n)
-    value = metric.values(found.scores, test.y, test.queries, test.multiplicity).mean
+    value = metric.values(found.scores, test.y, test.groups, test.multiplicity).mean
     return value, float(np.average(cost, weights=test.weights))
 
 
