@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Unpack
 
 from bench_core.api.arguments import (
@@ -17,6 +18,7 @@ from bench_core.api.arguments import (
 )
 from bench_core.api.orchestration import audited, carried_out, planned, registry_of, repriced
 from bench_core.api.result import Best, Figure, Result
+from bench_core.datasets.user_arrays import InMemory
 from bench_core.errors import UsageError
 from bench_core.execution.events import Event, OnEvent, silent
 from bench_core.execution.runner import Interrupted, RunResult
@@ -83,7 +85,8 @@ def run(
     transformer : default None
         A ColumnTransformer of scikit-learn, or a Pipeline with one, that transforms X. It is fitted
         on the training rows. The columns made by one of its transformers share a sensor, named
-        after the transformer: ``costs={"tfidf": 3.0, "age": 1.0}``.
+        after the transformer: ``costs={"tfidf": 3.0, "age": 1.0}``. The result's ``transformer``
+        is the fitted copy (of the first fold), for rows that a model shall predict.
     request : default None
         All options as one value; keyword options override it.
     on_event : default None
@@ -93,7 +96,9 @@ def run(
     """
     with in_python(), _display(on_event, progress) as notify:
         asked = _asked(options, X, y, queries, name, request, transformer)
-        return carried_out(asked, registry_of(asked), notify)
+        result = carried_out(asked, registry_of(asked), notify)
+        fitted = [data.transformer for data in asked.data if isinstance(data, InMemory)]
+        return replace(result, transformer=fitted[0]) if fitted else result
 
 
 @taking(RunRequest)

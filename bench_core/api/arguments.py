@@ -173,12 +173,12 @@ def request_of(
             raise UsageError(f"{field} is empty: give at least one, or leave it out")
     names: tuple[str, ...] = ()
     if X is not None:  # data in memory are a data set of one name
-        splits = tuple(_splits(X, y, queries, given, transformer))
+        splits, fitted = zip(*_splits(X, y, queries, given, transformer), strict=True)
         names = splits[0].columns
         given = {k: v for k, v in given.items() if k not in (*_APART, "task")}
         if not isinstance(name, str) or not name.isprintable() or not name.strip():
             raise UsageError(f"name must be a word that names the data, not {name!r}")
-        given["data"] = InMemory(name, *splits)
+        given["data"] = InMemory(name, *splits, transformer=fitted[0])
     for field, value in (("y", y), ("queries", queries), ("transformer", transformer)):
         if X is None and value is not None:
             raise UsageError(f"{field} is given without X, the features")
@@ -207,8 +207,8 @@ def request_of(
 
 def _splits(
     X: Any, y: Any, queries: Any, given: Mapping[str, Any], transformer: Any
-) -> Iterator[Splits]:
-    """Return the splits of data in memory, one for each fold."""
+) -> Iterator[tuple[Splits, Any]]:
+    """Yield the splits of data in memory, one for each fold, and the fitted transformer."""
     rows = {"y": y, "queries": queries, **{name: given.get(name) for name in _APART}}
     values = {**given, **rows, "transformer": transformer}
     if given.get("index_base", 1) != 1:
@@ -225,7 +225,7 @@ def _splits(
         X = X if fault else X.complete()
         if fault := fault or labels_fault(X.task, X):
             raise InputError(f"X: {fault}; correct the Splits")
-        yield X
+        yield X, None
         return
     # an empty text means not given, as in the request
     rows = {name: value if _is_given(value) else None for name, value in rows.items()}
@@ -239,11 +239,12 @@ def _splits(
         how = {"drop": drop, "keep": keep, "shares": shares, "turn": fold / folds}
         how |= {name: given.get(name, "") for name in ("task", "positive", "unwritten", "decimal")}
         how["dates"] = bool(given.get("dates"))
+        fitted = None
         if transformer is None:
             made = by_transformer(array_splits(X, **rows, **how), priced_names(given.get("costs")))
         else:
-            made = transformer_splits(transformer, X, **rows, **how)
-        yield under_groups(made, groups)
+            made, fitted = transformer_splits(transformer, X, **rows, **how)
+        yield under_groups(made, groups), fitted
 
 
 def priced_names(costs: Any) -> list[str]:

@@ -26,7 +26,7 @@ from bench_core.leaderboard.conclusion import conclusion, overall_conclusion
 from bench_core.leaderboard.pairs import THIRDS, Pair, pairs_within
 from bench_core.leaderboard.reports import write_report
 from bench_core.plugins import load_registry
-from bench_core.results.budgets import Budget, Limit, as_budgets, as_target, limit_words
+from bench_core.results.budgets import CAP, Budget, Limit, as_budgets, as_target, limit_words
 from bench_core.results.operating_points import Criterion, operating_points, why_not_reached
 from bench_core.results.records import RunInfo
 from bench_core.results.store import Store
@@ -102,7 +102,8 @@ class Best:
         sure = "" if math.isnan(self.interval.low) else f" ({CONFIDENCE}: {low} to {high})"
         valid = f"{quality(self.valid_quality)} on validation"
         reached = f"{self.metric} {valid}, {quality(self.quality)} on test{sure}"
-        reached += f" at a cost of {cost(self.cost)}"
+        most = "at most " if CAP in self.point else ""  # the exported model may pay less
+        reached += f" at a cost of {most}{cost(self.cost)}"
         ties = f"{listed(self.level)} {'ties' if len(self.level) == 1 else 'tie'}"
         level = f"; {ties}" if sure and self.level else ""
         return f"{self.dataset}: {self.learner} {self.chosen}, {reached} ({self.at}){level}"
@@ -142,6 +143,8 @@ class Result(RunResult):
     cost of every row (measured under ``caps=`` of ``run``). Methods raise UsageError, in one line,
     for a name that is not in the run, and if nothing has finished.
     """
+
+    transformer: Any = None  # fitted, of ``run(transformer=...)``
 
     @classmethod
     def made_of(cls, result: RunResult) -> Self:

@@ -34,9 +34,10 @@ def transformer_splits(
     valid: Any = None,
     test: Any = None,
     **how: Any,
-) -> Splits:
+) -> tuple[Splits, Any]:
     """Return ``array_splits`` of X transformed by ``transformer``: a ColumnTransformer, or a
-    Pipeline with one, fitted on the training rows. Raises InputError and UsageError."""
+    Pipeline with one; and a copy of it fitted on the training rows. Raises InputError and
+    UsageError."""
     import pandas as pd
 
     steps, columns = column_transformer(transformer)
@@ -78,7 +79,7 @@ def transformer_splits(
     asked |= {"valid": parts["valid"], "test": parts["test"], "task": str(divided.task)}
     final = array_splits(*parts["train"], **asked)
     notes = tuple(dict.fromkeys((*divided.notes, *final.notes)))
-    return by_transformer(replace(final, notes=notes), owners)
+    return by_transformer(replace(final, notes=notes), owners), steps
 
 
 def _joined(rows: Mapping[str, Sequence[Any]], k: int) -> Any:

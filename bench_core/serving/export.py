@@ -23,7 +23,7 @@ from bench_core.results.store_files import costs_path, load_model, state_path, s
 from bench_core.serving.folder import Folder
 from bench_core.serving.policy_program import PolicyProgram
 from bench_core.serving.predictor import Predictor
-from bench_core.serving.program import Exportable, Program, constant_program
+from bench_core.serving.program import Exportable, Program, Stop, constant_program, in_sequence
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -173,11 +173,27 @@ def _program(
     if CONSTANT in point:
         return constant_program(np.atleast_1d(splits.constant), len(splits.names)), point
     model = load_model(state_path(states, spec["fit"]))
-    if CAP in point:  # rows follow the path to its end
-        nobody = Features(np.zeros((0, len(splits.names)), dtype=np.float32))
-        *_, last = model.predict_path(nobody)
-        point = dict(last.point)
+    if CAP in point:
+        return capped_program(model, spec["learner"], splits), point
     return program_of(model, spec["learner"], point), point
+
+
+def capped_program(model: Any, learner: str, splits: Splits) -> Program | PolicyProgram:
+    """Return a program for serving under a cap: as in ``execution.caps``, a row follows all points
+    of the path, and answers by the best constant before the first."""
+    nobody = Features(np.zeros((0, len(splits.names)), dtype=np.float32))
+    left = [dict(prediction.point) for prediction in model.predict_path(nobody)]
+    parts = list[Program]()
+    while left:  # a program may stop at earlier points; what remains precedes it
+        program = program_of(model, learner, left[-1])
+        if isinstance(program, PolicyProgram):
+            return program
+        end = len(program.steps) - 1
+        stops = [s for s in program.stops if s.step < end and dict(s.point) in left]
+        parts.insert(0, replace(program, stops=[*stops, Stop(end, left[-1])]))
+        passed = [dict(stop.point) for stop in parts[0].stops]
+        left = [point for point in left if point not in passed]
+    return replace(in_sequence(parts), nothing=np.atleast_1d(splits.constant))
 
 
 def program_of(

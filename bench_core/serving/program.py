@@ -328,3 +328,19 @@ def joined(programs: Sequence[Program]) -> Program:
         vectors=np.concatenate(vectors) if vectors else None,
         nothing=next((p.nothing for p in programs if p.nothing is not None), None),
     )
+
+
+def in_sequence(programs: Sequence[Program]) -> Program:
+    """Concatenate programs that a row goes through one after the other, with their stops: where its
+    walk through one ends, it begins the next."""
+    whole, first = joined(programs), 0
+    steps, stops = list(whole.steps), list[Stop]()
+    for program in programs:
+        stops += [replace(stop, step=stop.step + first) for stop in program.stops]
+        onward = first + len(program.steps)
+        for k in range(first, onward if onward < len(steps) else first):
+            step = steps[k]
+            then, otherwise = (to if to >= 0 else onward for to in (step.then, step.otherwise))
+            steps[k] = replace(step, then=then, otherwise=otherwise)
+        first = onward
+    return replace(whole, steps=steps, stops=stops)

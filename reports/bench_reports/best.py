@@ -158,7 +158,7 @@ def answer(
             yield f"{name}: {no_result(info, frame, name, budget, store)}"
     if offered[budgets[0]] and len(budgets) == 1:
         top = offered[budgets[0]][0]
-        yield reached(top, judge)
+        yield reached(top, judge, capped=budgets[0].kind == "cap")
         free = [(one.learner, one.valid_cost) for one in offers(frame, judge, math.inf)]
         if free == [(one.learner, one.valid_cost) for one in offered[budgets[0]]]:
             most = cost(max(paid for _, paid in free))
@@ -228,11 +228,12 @@ def cheapest(
     yield ""
 
 
-def reached(top: Offer, metric: Criterion) -> str:
+def reached(top: Offer, metric: Criterion, capped: bool = False) -> str:
     """Return a sentence on the chosen learner's results on validation and test."""
     valid, test = quality(top.valid_quality), quality(top.pick.quality)
     figures = f"{metric.name} {valid} on validation, {test} on test"
-    return f"{top.learner}: {figures}, at a cost of {cost(top.pick.cost)} per row"
+    most, bound = ("at most ", "; the exported model may pay less") if capped else ("", "")
+    return f"{top.learner}: {figures}, at a cost of {most}{cost(top.pick.cost)} per row{bound}"
 
 
 def explained(sure: Mapping[str, Standing], why: str) -> Iterator[str]:

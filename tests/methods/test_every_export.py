@@ -17,8 +17,11 @@ from helpers.every_learner_cases import LEARNERS, POLICIES, SERVED, quick
 from bench_core import Features, Task, UsageError
 from bench_core.conformance import task_splits
 from bench_core.conformance.tasks import fit
+from bench_core.execution.caps import Caps
+from bench_core.execution.predict import predict_split
 from bench_core.serving import Exportable, Folder, Predictor, write_folder
 from bench_core.serving.c_source import write_c
+from bench_core.serving.export import capped_program
 
 EXACT = {"rtol": 1e-9, "atol": 1e-9}
 ROWS = 200  # and half as many to test on
@@ -190,6 +193,25 @@ def test_a_capped_row_answers_at_the_last_point_within_the_cap(name, folder):
     reached = last >= 0
     expected = np.array([p.scores for p in path])[last, np.arange(60)]
     assert np.allclose(found.scores[reached], expected[reached], **EXACT)
+
+
+@pytest.mark.parametrize(
+    ("name", "task"),
+    {n: (n, t) for n, t in PAIRS if t in CLASSES and n not in {"sklearn", *SERVED}}.values(),
+    ids=str,
+)
+def test_a_model_exported_under_a_cap_answers_as_measured_under_it(name, task, folder):
+    splits, model = ordinary(task), model_of(name, task, folder)
+    costs = replace(splits.prices, split=0.0, tree=0.0)
+    program = capped_program(model, name, splits)
+    served = Predictor(Folder(program, costs, splits.names, {"task": str(task)}))
+    for cap in np.multiply([0.15, 0.7], costs.sensor.sum()).tolist():
+        caps = Caps((cap,), np.asarray(splits.constant))
+        path = predict_split(model, splits.test, costs, splits.classes, caps=caps)
+        found = served.predict_rows(splits.test.X, cap=cap)
+        assert np.allclose(found.scores, path.scores[len(path.points)], **EXACT)
+        # the benchmark bills rows that stop between two points for the most that they may buy
+        assert (found.spent <= path.cost[len(path.points)] + 1e-9).all()
 
 
 def test_an_estimator_of_scikit_learn_says_why_it_stays(folder):

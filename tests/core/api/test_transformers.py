@@ -86,6 +86,8 @@ def test_a_run_through_a_transformer_is_that_of_its_columns_in_groups(store):
     other = bench_core.run(own, y, split=split, costs=costs, groups=groups, store=store, **HOW)
     names = ["learner", "accuracy", "cost"]
     assert run.board()[names].to_numpy().tolist() == other.board()[names].to_numpy().tolist()
+    assert np.array_equal(run.transformer.transform(frame), own)
+    assert other.transformer is None
     listed = run.features("gbrt")
     assert dict(zip(listed["features"], listed["price"], strict=True)) == COSTS
 
