@@ -43,6 +43,9 @@ if TYPE_CHECKING:
 Amount = float | str | Budget
 _Given = tuple[Amount | None, str, float | str | None, float | None]
 LEAST_COST = f"{SHARE:.0%} cost"
+SHOWN = (RANK, "tier", "cost", LEAST_COST, "kept", "saving", "saving low", "saving high", "marks")
+"""Columns of a board by default, next to its names and the metric."""
+_NAMES = ["dataset", "learner"]
 LEGEND = (
     "tier 1 is not significantly worse than the best; points are chosen on validation, figures are "
     "from test"
@@ -216,14 +219,14 @@ class Result(RunResult):
         one = dataset is not None or len(self._boards) == 1
         return frame.drop(columns="dataset") if one else frame
 
-    def board(self, dataset: str | None = None) -> DataFrame:
+    def board(self, dataset: str | None = None, columns: str | Iterable[str] = SHOWN) -> DataFrame:
         """Return one row for each learner at its best, in the order of the terminal.
 
-        Columns, with the names of the terminal: the range of its rank in quality, quality with its
-        95% interval, its tier (1: tied for best), cost; the least cost with 99% of the reference's
-        quality on validation, the share kept there on test, and the saving there; area and regret
-        of the curve; all but the share with 95% intervals; settings tried, seconds of training,
-        audit and marks."""
+        Columns, with the names of the terminal: the range of its rank in quality, quality, its tier
+        (1: tied for best), cost; the least cost with 99% of the reference's quality on validation,
+        the share kept there on test, and the saving there with its 95% interval; marks.
+        ``columns`` names others, or ``"all"``: also 95% intervals of quality (``low``, ``high``),
+        area and regret of the curve with theirs, settings tried, seconds of training and audit."""
         rows = []
         for name in self._names(dataset):
             board = self._boards[name]
@@ -248,7 +251,15 @@ class Result(RunResult):
                     "marks": ", ".join(board.marks_of(row)),
                 }
                 rows.append(about)
-        return self._table(rows, dataset)
+        table = self._table(rows, dataset)
+        if columns == "all":
+            return table
+        metrics = [board.metric for board in self._boards.values()]
+        asked = [columns] if isinstance(columns, str) else [*columns]
+        if columns is SHOWN:
+            asked = [name for name in table if name in (*SHOWN, *metrics)]
+        require("column of this board", asked, [*table])
+        return table[list(dict.fromkeys([*table.columns.intersection(_NAMES), *asked]))]
 
     def at(
         self, budgets: Amount | Iterable[Amount], kind: str = "mean", dataset: str | None = None
@@ -490,9 +501,9 @@ class Result(RunResult):
         for name, board in self._boards.items() if self.counts.get("ok") else ():
             unit = f" in {board.unit}" if board.unit else ""
             parts.append(f"<p>{escape(name)}: {LEGEND}; costs are per row{escape(unit)}</p>")
-            titles = ["learner", RANK, board.metric, "low", "high", "tier", "cost", LEAST_COST]
+            titles = [RANK, board.metric, "low", "high", "tier", "cost", LEAST_COST]
             titles += ["kept", "saving", "saving low", "saving high", "marks"]
-            shown = self.board(name)[titles]
+            shown = self.board(name, titles)
             parts.append(shown.to_html(index=False, na_rep="-", float_format="{:.4g}".format))
         boards = self._boards.values() if self.counts.get("ok") else ()
         if find_spec("matplotlib") and any(row.curve for board in boards for row in board.rows):

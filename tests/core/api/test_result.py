@@ -37,7 +37,7 @@ def test_it_shows_itself_in_a_few_lines(result):
 
 
 def test_the_board_has_a_row_for_each_learner(result):
-    board = result.board()
+    board = result.board(columns="all")
     assert set(board["learner"]) == {"toy-prefix", "toy-stacked"}
     rows = result.frame().query("learner == 'toy-stacked'")
     valid, test = (rows[rows["split"] == s].set_index("point") for s in ("valid", "test"))
@@ -51,6 +51,9 @@ def test_the_board_has_a_row_for_each_learner(result):
         assert (board[f"{name} low"] <= board[f"{name} high"]).all() or board[name].isna().all()
     assert {"kept", "saving low", "saving high"} <= set(board.columns)
     assert set(board["quality rank"]) <= {"1", "1-2", "2"}
+    usual = ["learner", "quality rank", "accuracy", "tier", "cost", "99% cost", "kept", "saving"]
+    assert [*result.board()] == [*usual, "saving low", "saving high", "marks"]
+    assert [*result.board(columns=["area", "audit"])] == ["learner", "area", "audit"]
 
 
 def test_a_metric_that_is_not_defined_on_a_fold_has_no_figure_anywhere(home):
@@ -60,7 +63,7 @@ def test_a_metric_that_is_not_defined_on_a_fold_has_no_figure_anywhere(home):
     how = {**TOYS, "metrics": "auc", "cv": 5, "on_event": heard.append}
     found = bench_core.run(X, rare, **how)
     notes = [one.message for one in heard if one.kind == "note" and "not defined" in one.message]
-    board, name = found.board(), "auc is not defined on "
+    board, name = found.board(columns="all"), "auc is not defined on "
     assert notes
     assert all(f"visits: {name}" in note and "it holds one class" in note for note in notes)
     assert board[["auc", "low", "high", "saving", "area"]].isna().all(axis=None)
@@ -149,6 +152,10 @@ def test_a_finished_run_is_loaded_from_its_store(result):
 @pytest.mark.parametrize(
     ("call", "message"),
     [
+        (
+            lambda r: r.board(columns="area lo"),
+            "unknown column of this board 'area lo': did you mean area low",
+        ),
         (lambda r: r.board("visit"), "unknown data set of this run 'visit': did you mean visits?"),
         (lambda r: r.curve("toy"), "unknown learner of this run 'toy'"),
         (lambda r: r.features("toy"), "unknown learner of this run 'toy'"),
