@@ -242,6 +242,9 @@ GIVEN = "trained elsewhere"
 Earlier points are kept only where they are worse on validation: to choose a better one, such as
 fewer trees, would be training."""
 
+FEWER = "better with fewer trees"
+"""Mark of a ``GIVEN`` model of which an earlier point is better on validation."""
+
 
 class StageTree(NamedTuple):
     """Stages that rows pass through, for pictures.

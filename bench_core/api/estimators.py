@@ -30,6 +30,7 @@ from sklearn.utils.validation import (
 
 from bench_core.api.arguments import costs_of, priced_names
 from bench_core.arrays import Float32Array, FloatArray, IntArray
+from bench_core.contracts import model_of
 from bench_core.data import Examples, Features, Queries, Task
 from bench_core.datasets.pricing import by_transformer, unit_prices, with_costs
 from bench_core.datasets.readers.number_formats import with_days, with_decimal_commas
@@ -48,13 +49,13 @@ from bench_core.errors import BenchError, InputError, spelt
 from bench_core.execution.caps import ROUNDING, Caps
 from bench_core.execution.fitting import fit_in_process
 from bench_core.execution.predict import blocks, predict_split
-from bench_core.execution.trial import score_split, sensors_of
+from bench_core.execution.trial import judged_whole, score_split, sensors_of
 from bench_core.metrics import Labels, default_metric, evaluate, parse_metric
 from bench_core.metrics.frontier import drawn, taken
 from bench_core.parameters import is_learner, resolved
 from bench_core.planning.resolve_learners import instances_of
 from bench_core.plugins import Registry, load_registry
-from bench_core.protocols import Metric
+from bench_core.protocols import GIVEN, Metric
 from bench_core.results.budgets import CAP, COLUMNS, Budget, choice_within
 from bench_core.serving.predictor import probabilities
 from bench_core.serving.raw_rows import RawColumns, columns_by_name
@@ -169,7 +170,10 @@ class _Budgeted(BaseEstimator):
         for learner in learners:
             model = fit_in_process(learner, splits, metric, self._seed(), self.threads, kept)
             path = predict_split(model, splits.valid, splits.costs, classes, caps=self.caps_)
-            found = score_split(path, splits.valid, splits.costs, [metric], "valid").rows
+            score = {"valid": score_split(path, splits.valid, splits.costs, [metric], "valid")}
+            if GIVEN in model_of(model).marks:
+                score, _ = judged_whole(score, len(path.points) - 1, metric)
+            found = score["valid"].rows
             within = limit * (1 + ROUNDING) if limits else np.inf
             rows = [row for row in found if CAP in row.point or row.cost_max <= within]
             points += [(model, learner, row) for row in rows]

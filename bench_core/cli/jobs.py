@@ -112,7 +112,10 @@ def spent(plan: Plan) -> list[str]:
         return []
     # a job's time is known if its learner ran on these data before
     if not known.recorded:
-        return [f"time: unknown; the learners of the {known.jobs} jobs have no recorded durations"]
+        return [
+            f"time: not known before the first run of these learners on these data ({known.jobs} "
+            "jobs); on a terminal 'bench run' shows the time left from its first jobs on"
+        ]
     hours = known.work * plan.threads / 3600
     lines = [
         f"time: about {duration(known.wall)} with {count(plan.workers, 'worker')} "

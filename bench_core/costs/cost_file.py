@@ -286,7 +286,7 @@ class _Columns:
             j = position - 1 if name is None else self.find(name, place)
             if j >= len(self.names):
                 raise InputError(
-                    f"{place}: a cost number {position} for {len(self.names)} features; "
+                    f"{place}: a cost number {position} for {len(self.names)} columns; "
                     "remove the surplus"
                 )
             if not math.isnan(cost[j]):
@@ -303,7 +303,7 @@ class _Columns:
             zero = base if missing.tolist() == [0] and self.names[0] == "0" else ""
             raise InputError(
                 f"{self.file.path}: feature {self.names[missing[0]]!r}{more} no cost "
-                f"({len(entries) - len(skipped)} costs for {len(self.names)} features); add a line "
+                f"({len(entries) - len(skipped)} costs for {len(self.names)} columns); add a line "
                 f"for each{zero}{unused}"
             )
         self.spare += skipped

@@ -4,6 +4,7 @@ import numpy as np
 
 from bench_core.data import Examples, Task
 from bench_core.datasets.splitting import U64, hashed
+from bench_core.datasets.user_data import CUT
 from bench_core.errors import option
 from bench_core.splits import Splits
 
@@ -68,6 +69,8 @@ def copied_rows(splits: Splits) -> list[str]:
     import pandas as pd
 
     train, notes, chance = splits.train, [], 0.0
+    drawn = any(note.startswith(CUT) for note in splits.notes)
+    remedy = "; a query column keeps copies in one split" if drawn else ""
     known = _hashes(train)
     if all(len(np.unique(train.X[:, j])) <= FEW_VALUES for j in range(train.X.shape[1])):
         chance = float(pd.Series(known).duplicated(keep=False).mean())
@@ -78,7 +81,7 @@ def copied_rows(splits: Splits) -> list[str]:
             notes.append(
                 # one digit, so that folds give the same note
                 f"about {float(f'{share:.1g}'):.0%} of {name} rows are copies of training rows, "
-                "label included; a query column keeps copies in one split"
+                f"label included{remedy}"
             )
     return notes
 

@@ -27,7 +27,7 @@ from bench_core.execution.fitting import Progress, find_metric, open_splits, run
 from bench_core.execution.predict import PredictedPath, in_order, predict_split, readable
 from bench_core.metrics import Labels, evaluate
 from bench_core.metrics.frontier import choosable
-from bench_core.protocols import GIVEN, Metric, MetricValues
+from bench_core.protocols import FEWER, GIVEN, Metric, MetricValues
 from bench_core.results.budgets import CAP
 from bench_core.results.records import (
     FitSpec,
@@ -108,7 +108,8 @@ def run_trial(spec: TrialSpec, progress: Progress = lambda done, total: None) ->
     )
     marks = plain_marks(model_of(model).marks)
     if GIVEN in marks:
-        scores = judged_whole(scores, len(paths["valid"].points) - 1, metrics[0])
+        scores, better = judged_whole(scores, len(paths["valid"].points) - 1, metrics[0])
+        marks = (*marks, FEWER) if better else marks
     kept = points_to_keep(scores["valid"].rows, metrics[0])
     return Trial.of(
         spec,
@@ -221,15 +222,17 @@ def score_split(
 
 def judged_whole(
     scores: Mapping[str, SplitScore], last: int, primary: Metric
-) -> dict[str, SplitScore]:
-    """Leave out the points before ``last`` that are not worse than it on validation."""
-    quality = {row.number: row.metrics[primary.name] for row in scores["valid"].rows}
+) -> tuple[dict[str, SplitScore], bool]:
+    """Leave out the points before ``last`` that are not worse than it on validation; True if one is
+    better."""
     sign = 1 if primary.higher_is_better else -1
-    out = {k for k in range(last) if not sign * quality[k] < sign * quality[last]}
-    return {
+    good = {row.number: sign * row.metrics[primary.name] for row in scores["valid"].rows}
+    out = {k for k in range(last) if not good[k] < good[last]}
+    left = {
         name: replace(score, rows=tuple(row for row in score.rows if row.number not in out))
         for name, score in scores.items()
     }
+    return left, any(good[k] > good[last] for k in out)
 
 
 def points_to_keep(valid: Sequence[OperatingPoint], primary: Metric) -> tuple[int, ...]:

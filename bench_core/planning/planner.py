@@ -115,6 +115,11 @@ class _Planner:
             raise UsageError(f"{costs}: choose by {option('data')}")
         usual = suite.reference if suite.name else default_reference(learners, registry, self.note)
         self.reference = request.reference or usual
+        if not self.reference and len(learners) > 1:
+            self.note(
+                "no saving will be measured: no learner here is a reference; add gbrt to the "
+                f"learners, or name one of them with {option('reference')}"
+            )
         for chosen in datasets:
             here = on.get(chosen.replaces or chosen.dataset.name, learners)
             count = dataset_of(chosen.dataset).folds
@@ -228,7 +233,7 @@ class _Planner:
             seed=seed,
             size=size,
             fingerprint=splits.fingerprint,
-            features=splits.prices.features,
+            features=len({*splits.columns}),  # as cost files count them
             classes=splits.classes,
             rows={name: len(part) for name, part in parts.items()},
             queries={name: len(part.queries or ()) for name, part in parts.items()},

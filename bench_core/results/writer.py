@@ -278,7 +278,9 @@ class Writer:
                 "peak_rss_mb": max(peaks, default=None),
                 "machine": self._here.machine,
                 "cpu": self._here.cpu,
-                "versions": ", ".join(filter(None, [self._installed, spec.libraries])),
+                "versions": ", ".join(
+                    dict.fromkeys(f"{self._installed}, {spec.libraries}".strip(", ").split(", "))
+                ),
                 "created_at": now(),
             }
             trial = Trial.of(spec, **measured | about)

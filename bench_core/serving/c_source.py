@@ -17,7 +17,7 @@ import numpy as np
 
 from bench_core._io.files import atomic_folder
 from bench_core.costs.model import SensorPrices
-from bench_core.encoding import MISSING, NONE, YEAR_FIRST, ColumnEncoding
+from bench_core.encoding import COMMA, MISSING, NONE, YEAR_FIRST, ColumnEncoding
 from bench_core.errors import UsageError
 from bench_core.serving.folder import Folder
 from bench_core.serving.policy_program import PolicyProgram
@@ -114,7 +114,8 @@ def _text(folder: Folder, constants: dict[str, Any], tables: list[str], engine: 
         "TEXTS": int(any(own.texts for own in folder.encodings)),
         "DATES": int(any(own.kind == "date" for own in folder.encodings)),
     }
-    if constants["DATES"]:
+    constants["COMMAS"] = int(any(own.format == COMMA for own in folder.encodings))
+    if constants["DATES"] or constants["COMMAS"]:
         constants["MISSING"] = ", ".join(map(_string, (*MISSING, NONE)))
     named = f"const char *const bench_names[BENCH_FEATURES] = {{{names}}};"
     defined = [f"#define {name} {value}" for name, value in constants.items()]
@@ -128,9 +129,9 @@ def _encoders(folder: Folder) -> tuple[str, str]:
     """Return declarations and functions that encode texts, dates, and numbers with an offset."""
     declared, defined = list[str](), list[str]()
     for own, name in zip(folder.encodings, _identifiers(folder.encodings), strict=True):
-        if not (own.texts or own.offset or own.kind == "date"):
+        if not (own.texts or own.offset or own.format):
             continue
-        takes = "double number" if own.kind == "number" else "const char *text"
+        takes = "const char *text" if own.texts or own.format else "double number"
         head, shown = f"float bench_encode_{name}({takes})", _shown(own.name)
         if own.texts:
             places = dict(sorted(own.places().items(), key=lambda one: isnan(one[1])))
@@ -148,6 +149,9 @@ def _encoders(folder: Folder) -> tuple[str, str]:
                 value = f"days(text, {_string(own.format)})"
                 forms = " or ".join(dict.fromkeys((own.format, YEAR_FIRST)))
                 what = f"a date, {forms}; NULL: missing. NAN, and errno EDOM, for other texts"
+            elif own.format == COMMA:
+                value = "comma(text)"
+                what = "a number such as 1,5; NULL: missing. NAN, and errno EDOM, for other texts"
             body = f"    return (float)({value} - {number(own.offset)});\n"
             declared.append(f"/* The value of {shown} for {what}. */\n{head};\n\n")
         defined.append(f"{head}\n{{\n{body}}}\n")
@@ -159,7 +163,7 @@ def _columns(encodings: Sequence[ColumnEncoding]) -> Iterator[str]:
     for k, (own, name) in enumerate(zip(encodings, _identifiers(encodings), strict=True)):
         held = {"number": "a number", "date": "days since 1970-01-01"}.get(own.kind, "text")
         less = f" minus {own.offset:.15g}" if own.offset else ""
-        encoded = f", by bench_encode_{name}" if held != "a number" or less else ""
+        encoded = f", by bench_encode_{name}" if held != "a number" or less or own.format else ""
         yield f"{',' if k else ':'}\n   {k} {_shown(own.name)}: {held}{less}{encoded}"
 
 

@@ -3,8 +3,10 @@
 #include "bench_model.h"
 
 #include <errno.h>
+#include <locale.h>
 #include <math.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #if defined(__FAST_MATH__)
@@ -94,7 +96,7 @@ static void acquire(struct row *r, int count, const int *asked, float *values)
         values[k] = feature(from, asked[k]);
 }
 
-#if TEXTS || DATES
+#if TEXTS || DATES || COMMAS
 /* The place among these of a text without surrounding blanks, which are cut off; -1: none. */
 static int find(const char **text, const char **end, const char *const *texts, int count)
 {
@@ -197,6 +199,63 @@ static double days(const char *text, const char *format)
     day += floor((153.0 * (month > 2.0 ? month - 3.0 : month + 9.0) + 2.0) / 5.0) - 1.0;
     day += 365.0 * age + floor(age / 4.0) - floor(age / 100.0) + floor(age / 400.0) - 719468.0;
     return (86400.0 * day + seconds) / 86400.0;
+}
+#endif
+
+#if COMMAS
+static int digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
+
+/* Bytes of a separator of groups of digits; 0: there is none. */
+static size_t separator(const char *at)
+{
+    static const char *const known[] = {".", " ", "'", "\xc2\xa0", "\xe2\x80\xaf"};
+    for (size_t k = 0; k < sizeof known / sizeof *known; k++)
+        if (strncmp(at, known[k], strlen(known[k])) == 0)
+            return strlen(known[k]);
+    return 0;
+}
+
+/* A number with a decimal comma, such as 1.234,50, or with a decimal point where its digits form no
+   groups of three. NAN if it is missing; NAN and errno EDOM if it is not a number. */
+static double comma(const char *text)
+{
+    static const char *const missing[] = {MISSING};
+    const char *end, *at;
+    char plain[64], *last = plain;
+    size_t length = 0, width;
+    int grouped;
+    double number = NAN;
+    if (!text || find(&text, &end, missing, (int)(sizeof missing / sizeof *missing)) >= 0)
+        return NAN;
+    at = text + (*text == '-' || *text == '+');
+    const char *from = at;
+    while (digit(*at))
+        at++;
+    grouped = at > from;
+    for (long first = at - from; grouped && (width = separator(at)) > 0 && at < end; at += width + 3)
+        grouped = first <= 3 && digit(at[width]) && digit(at[width + 1]) && digit(at[width + 2]);
+    grouped = grouped && !digit(*at);
+    if (grouped && *at == ',')
+        for (grouped = digit(*++at); digit(*at); at++)
+            ;
+    grouped = grouped && (at == end || *at == 'e' || *at == 'E');
+    for (at = text; at < end && length + 1 < sizeof plain;) {
+        width = grouped ? separator(at) : 0;
+        if (width == 0)
+            plain[length++] = *at == (grouped ? ',' : '.') ? *localeconv()->decimal_point : *at;
+        at += width > 0 ? width : 1;
+    }
+    plain[length] = '\0';
+    if (at == end && length > 0 && (grouped || !memchr(text, ',', (size_t)(end - text))))
+        number = strtod(plain, &last);
+    if (last == plain || *last != '\0') {
+        errno = EDOM;
+        return NAN;
+    }
+    return number;
 }
 #endif
 

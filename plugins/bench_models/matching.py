@@ -151,7 +151,7 @@ def _on_categories(
             if not names or not all(isinstance(name, str) for name in names):
                 raise InputError(
                     f"{where}: the model has codes for the categories of column {title!r}, which "
-                    "holds text; use the codes, or train on categories with names"
+                    "holds text; give your data these codes, or train the model on the texts"
                 )
             chosen = {names[code] for code in split.codes if code < len(names)}
             inside = [

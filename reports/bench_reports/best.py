@@ -263,15 +263,18 @@ def training(
         purchases,
         sentences,
     )
-    from bench_core.protocols import GIVEN
+    from bench_core.protocols import FEWER, GIVEN
     from bench_core.results.operating_points import marked
     from bench_core.results.store import Store
+    from bench_reports.terminal import FEWER_TREES
 
     chosen = chosen_within(info, frame, name, top.learner, limit, metric)
     bought = purchases(kept_points(Store(store), info.run, chosen))
     yield from (f"{top.learner}: best at {setting.short}" for setting in top.pick.settings)
     yield from sentences(bought)
     own = frame[(frame["dataset"] == name) & (frame["learner"] == top.learner)]
+    if marked(own, FEWER).any():
+        yield f"{top.learner}: {FEWER_TREES}"
     yield "judge it again with:" if marked(own, GIVEN).any() else "train it with:"
     registry = options.registry(plugins)
     # results under a cap need a run that measures it

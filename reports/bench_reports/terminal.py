@@ -27,7 +27,7 @@ from bench_core.leaderboard.board import (
 )
 from bench_core.leaderboard.conclusion import conclusion, overall_conclusion
 from bench_core.leaderboard.ranks import over_datasets, ranked_by
-from bench_core.protocols import DIVERGED, GIVEN
+from bench_core.protocols import DIVERGED, FEWER, GIVEN
 from bench_core.results.marks import AT_EDGE, NOT_CONVERGED
 from bench_core.statistics import CONFIDENCE
 from bench_core.terminal.tables import (
@@ -271,12 +271,12 @@ def search_lines(board: Board) -> list[str]:
     distinct paths if lower, and the time of training."""
     # baselines have nothing to tune
     rows = [row for row in board.rows if row.fits and not row.baseline]
-    different = {row.learner: f" ({row.fits - row.alike} different)" for row in rows if row.alike}
+    different = {row.learner: f"{row.fits - row.alike} different, " for row in rows if row.alike}
     tried = ", ".join(
-        f"{row.learner} {row.fits}{different.get(row.learner, '')} in {duration(row.seconds)}"
+        f"{row.learner} {row.fits} ({different.get(row.learner, '')}{duration(row.seconds)})"
         for row in rows
     )
-    return [one_line(f"settings tried, and their training: {tried}")] if tried else []
+    return [one_line(f"settings tried (and their training): {tried}")] if tried else []
 
 
 def failure_lines(board: Board) -> list[str]:
@@ -325,6 +325,12 @@ def selection_line(board: Board) -> str:
     )
 
 
+FEWER_TREES = (
+    "its first trees alone are better on validation, but an existing model is judged whole; train "
+    "it with fewer trees"
+)
+
+
 def explained_marks(board: Board) -> list[str]:
     """Return explanations of marks that limit comparisons."""
     lines = {
@@ -340,6 +346,7 @@ def explained_marks(board: Board) -> list[str]:
         ),
         f"{GIVEN}: an existing model, judged whole; its first trees are cheaper points only where "
         "they are worse on validation.": any(GIVEN in row.marks for row in board.rows),
+        f"{FEWER}: {FEWER_TREES}.": any(FEWER in row.marks for row in board.rows),
         "baseline: trivial methods, listed last for comparison.": any(
             row.baseline for row in board.rows
         ),

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from bench_methods.imported import ImportedModel
 
-from bench_core import InputError, UsageError, load_run
+from bench_core import BudgetedClassifier, InputError, UsageError, load_run
 from bench_core.cli import main
 from bench_core.datasets.data_folder import DataFolder
 from bench_core.datasets.user_files import FileData
@@ -352,10 +352,15 @@ def test_the_whole_file_is_judged_and_its_first_trees_only_where_they_are_worse(
     assert {*trees} == {0, 60} | worse  # 0: the constant
     board = load_run().board().iloc[0]
     assert board["accuracy"] == pytest.approx(right("test", 60))
-    assert board["marks"] == "reference, trained elsewhere"
+    assert board["marks"] == "reference, better with fewer trees, trained elsewhere"
     assert "trained elsewhere: an existing model, judged whole" in shown(capsys, "report")[1]
     assert "judge it again with:" in (best := shown(capsys, "best")[1])
     assert "train it with:" not in best
+    assert "imported: its first trees alone are better on validation" in best
+    settings = {"parameters": {"file": "model.txt"}}
+    X, y = parts["valid"].drop(columns="y"), parts["valid"]["y"]
+    whole = BudgetedClassifier("imported", **settings).fit(X, y, X, y)
+    assert whole.point_ == {"trees": 60}
     export = ("model", "export", "-o", "out")
     said = shown(capsys, *export, "--budget", "inf")[1]
     assert "imported at trees=60, trained elsewhere, judged on train.csv (binary)" in said

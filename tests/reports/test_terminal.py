@@ -349,9 +349,9 @@ def test_a_line_below_the_table_tells_how_far_each_learner_was_searched():
     board = of_example()[0]
     rows = tuple(replace(r, fits=4, seconds=32.0) for r in board.rows if r.learner == "miser")
     (line,) = search_lines(replace(board, rows=rows))
-    assert line == "settings tried, and their training: miser 4 in 32 s"
+    assert line == "settings tried (and their training): miser 4 (32 s)"
     some_alike = tuple(replace(r, alike=3) for r in rows)
     (line,) = search_lines(replace(board, rows=some_alike))
-    assert line == "settings tried, and their training: miser 4 (1 different) in 32 s"
+    assert line == "settings tried (and their training): miser 4 (1 different, 32 s)"
     baselines = tuple(replace(r, baseline=True) for r in rows)
     assert search_lines(replace(board, rows=baselines)) == []

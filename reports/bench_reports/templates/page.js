@@ -222,7 +222,7 @@ function start(data) {
       areas.innerHTML = areasHtml(data, set());
       areas.closest("details").hidden = !areas.innerHTML;
       section().querySelector(".points").innerHTML = curvesHtml(data, view());
-      if (!state.point) section().querySelector(".panel").textContent = "Hover over a point to see its settings (or use the arrow keys).";
+      if (!state.point) section().querySelector(".panel").textContent = "Select a point to see its settings: hover over it, tap it, or use the arrow keys.";
     }
     overview.strip();
     overview.rerank();

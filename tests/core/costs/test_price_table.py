@@ -87,7 +87,7 @@ WRONG = {
     ),
     "a feature without a price": (
         f"{HEADER}age;1\ncity;3\nweb visits;1",
-        "'scan' has no cost (2 costs for 3 features); add a line for each; not used: 'city'",
+        "'scan' has no cost (2 costs for 3 columns); add a line for each; not used: 'city'",
     ),
     "a word": (f"{HEADER}age;free\nscan;2\nweb visits;1", "line 2: feature 'age' costs 'free'"),
 }

@@ -11,9 +11,7 @@ from bench_core.datasets.user_arrays import InMemory
 from bench_core.datasets.user_files import FileData
 from bench_core.splits import Splits, merged
 
-COPIED = (
-    "rows are copies of training rows, label included; a query column keeps copies in one split"
-)
+COPIED = "rows are copies of training rows, label included"
 
 
 def part(rows, classes=2, queries=0, seed=0):
@@ -110,6 +108,10 @@ def test_files_are_compared(tmp_path):
     found = [note for note in notes if "are copies of training rows" in note]
     assert {note.split()[1] for note in found} <= {"50%", "60%", "70%"}
     assert len(found) == 2
+    # only rows that were divided here can be kept together
+    assert all(
+        note.endswith(f"{COPIED}; a query column keeps copies in one split") for note in found
+    )
 
 
 def test_rows_of_any_data_set_are_compared(tmp_path):

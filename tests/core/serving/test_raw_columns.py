@@ -303,6 +303,40 @@ def test_dates_are_read_alike_in_python_and_c(format, tmp_path):
             own.codes([text])
 
 
+NUMBERS = [
+    "1,5",
+    " -0,25 ",
+    "+3",
+    "1.234",
+    "1.234,50",
+    "12 345,6",
+    "1\u00a0234\u202f567,8",
+    "1'000",
+]
+NUMBERS += ["1.5", "12.34", "1234.567", "1,5e3", "2E-2", "", "NA", "None"]
+NO_NUMBERS = ["1,5,2", "1,", "1.23,5", "12345.678,9", "1 23", "x", "1,5x", "-", "1,5 e3"]
+
+
+@pytest.mark.skipif(not COMPILERS, reason="no gcc or clang")
+def test_decimal_commas_are_read_alike_in_python_and_c(tmp_path):
+    folder = encoded(folder_of(PROGRAMS["chain"]))
+    own = ColumnEncoding("day", format=",")
+    write_c(tmp_path / "c", replace(folder, encodings=(*folder.encodings[:-1], own)))
+    assert '"day": a number, by bench_encode_day' in (tmp_path / "c/bench_model.h").read_text()
+    program = compiled(tmp_path / "c", "encode_days.c", tmp_path, SAFE, COMPILERS[0])
+    lines = "".join(f"{text}\n" for text in (*NUMBERS, *NO_NUMBERS))
+    done = subprocess.run([program], input=lines.encode(), capture_output=True)
+    found = np.array([line.split() for line in done.stdout.splitlines()], dtype=np.float32)
+    expected = [1.5, -0.25, 3, 1234, 1234.5, 12345.6, 1234567.8, 1000, 1.5, 12.34, 1234.567, 1500]
+    expected = np.float32([*expected, 0.02, np.nan, np.nan, np.nan])
+    assert np.array_equal(own.codes(NUMBERS), expected, equal_nan=True)
+    assert np.array_equal(found[: len(NUMBERS), 0], expected, equal_nan=True)
+    assert found[:, 1].tolist() == [0] * len(NUMBERS) + [1] * len(NO_NUMBERS)
+    for text in NO_NUMBERS:
+        with pytest.raises(ValueError, match="is not a number"):
+            own.codes([text])
+
+
 def folders():
     for name in ("gated", "chain", "support", "vectors"):
         yield folder_of(PROGRAMS[name])
