@@ -201,6 +201,7 @@ def failures(result: RunResult) -> list[str]:
 
 @click.command("report")
 @options.run_argument
+@options.names_option("-d", "--data", help="Data sets of the run.  [default: all]")
 @options.budget_options()
 @options.output_option
 @click.option(
@@ -215,6 +216,7 @@ def failures(result: RunResult) -> list[str]:
 @options.common_options
 def report_command(
     run: str,
+    data: tuple[str, ...],
     budgets: Sequence[Budget],
     output: Path | None,
     plot: Path | None,
@@ -254,13 +256,13 @@ def report_command(
     for file in files:  # check all before writing one
         report_for(registry, file)
     if methods:
-        click.echo(paragraph(*finished(store, run)))
+        click.echo(paragraph(*finished(store, run, data)))
     for file in files or ([] if methods else [None]):
         verbose = options.flag("verbose")
         # a figure has no columns
         asked: Any = {} if plot and file == plot else {"columns": columns, "against": against}
-        given = {"verbose": verbose, "budgets": budgets, "warn": options.warn, **asked}
-        write_report(registry, store, run, file, **given)
+        given = {"data": data, "verbose": verbose, "budgets": budgets, "warn": options.warn}
+        write_report(registry, store, run, file, **given, **asked)
         if file is not None and str(file) != "-":
             options.note(f"wrote {file}")
     return 0

@@ -9,7 +9,7 @@ from inspect import Parameter, signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bench_core.errors import BenchError, UsageError, one_line
+from bench_core.errors import BenchError, UsageError, one_line, require
 from bench_core.execution.failures import fault_of
 from bench_core.leaderboard.board import SHARE
 from bench_core.planning.invocation import command
@@ -29,13 +29,21 @@ if TYPE_CHECKING:
     from bench_core.results.records import RunInfo
 
 
-def finished(store: Store | str | Path, run: str) -> tuple[RunInfo, pd.DataFrame]:
-    """Return a run and its finished rows. Raises UsageError if there are none."""
+def finished(
+    store: Store | str | Path, run: str, data: Sequence[str] = ()
+) -> tuple[RunInfo, pd.DataFrame]:
+    """Return a run and its finished rows, of these data sets only. Raises UsageError if there are
+    none."""
     kept = store if isinstance(store, Store) else Store(store)
     info = kept.info(run)
     frame = kept.frame(run, compact=True)
     if frame.empty:
         raise UsageError(f"run {info.run} in {kept.path} has no finished trials yet: run it again")
+    if data:
+        require("data set of this run", data, dict.fromkeys(map(str, frame["dataset"])))
+        frame = frame[frame["dataset"].isin(data)]
+        uses = tuple(use for use in info.datasets if use["name"] in data)
+        info = replace(info, datasets=uses)
     return info, frame
 
 
@@ -63,19 +71,20 @@ def write_report(
     run: str,
     output: Path | None,
     *,
+    data: Sequence[str] = (),
     verbose: bool = False,
     budgets: Sequence[Budget] = (),
     columns: Sequence[str] = (),
     against: str = "",
     warn: Callable[[str], None] = lambda line: None,
 ) -> None:
-    """Write the report of a run to a file, or show it on the terminal. ``budgets`` replace the
-    suite's. ``columns`` and p-values ``against`` a learner are of tables for people and papers.
-    ``warn`` gets a line for each section of a plugin that fails."""
+    """Write the report of a run, or of some of its data sets, to a file, or show it on the
+    terminal. ``budgets`` replace the suite's. ``columns`` and p-values ``against`` a learner are of
+    tables for people and papers. ``warn`` gets a line for each section of a plugin that fails."""
     report = report_for(registry, output)
     kept = Store(store)
     with kept.held():
-        info, frame = finished(kept, run)
+        info, frame = finished(kept, run, data)
         if budgets:  # as if the suite had named them
             named = {"budgets": tuple(map(str, budgets))}
             info = replace(info, datasets=tuple({**use, **named} for use in info.datasets))

@@ -256,7 +256,7 @@ def board_table(
     cheap = [cost(row.cheap.cost) for row in rows]
     features = ["-" if math.isnan(c.features[-1]) else f"{c.features[-1]:.3g}" for c in curves]
     lasted = [duration(row.seconds).replace(" ", NO_BREAK) for row in rows]
-    trained = [f"{r.fits} in {t}" if r.fits else "-" for r, t in zip(rows, lasted, strict=True)]
+    trained = [f"{r.fits} ({t})" if r.fits else "-" for r, t in zip(rows, lasted, strict=True)]
     marks = [", ".join(_marks(board, row)) or "-" for row in rows]
     columns = [
         PageColumn("rank", RANK, ranks),
@@ -320,7 +320,7 @@ def legend(board: Board, columns: Sequence[PageColumn]) -> list[str]:
         "saving": f"{SHARE:.0%} cost: the least with {target(board)} on validation; "
         f"{saving_words(board)}, with its {CONFIDENCE} interval. {missing_words(board)}",
         "gap": "to optimum: mean distance of the curve to the known optimum over costs.",
-        "trained": "training: settings tried, and the time of all fits.",
+        "trained": "training: settings tried (and the time of all fits).",
     }
     explained = [lines[column.name] for column in columns if column.name in lines]
     return [selection_line(board), *explained, *explained_marks(board)]

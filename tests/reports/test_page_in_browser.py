@@ -483,5 +483,5 @@ def test_without_scripts_tables_are_there_and_nothing_that_needs_one(file, tmp_p
         assert column(tab, 1, "#overview") == ["1.00", "2.00", "3.00"]
     assert rows == [3, 3, 3]
     assert "miser keeps 99% of gbrt's accuracy" in text
-    for word in ("Download", "Hover over", "Purchases", "Mean quality over all budgets"):
+    for word in ("Download", "hover over it", "Purchases", "Mean quality over all budgets"):
         assert word not in text

@@ -172,7 +172,7 @@ function grid(ax, view, unit, options) {
     + down.map((v) => `<text x="${left - 6}" y="${ax.down(v) + 4}" text-anchor="end">${brief(v)}</text>`).join("")
     + `<text x="${(left + ax.end) / 2}" y="${ax.height - 8}" text-anchor="middle">${esc(words)}</text>`
     + `<text x="14" y="${middle}" text-anchor="middle" transform="rotate(-90 14 ${middle})">`
-    + `${esc(view.words ?? `${view.metric} on test (${view.higher ? "higher" : "lower"} is better)`)}</text></g>`;
+    + `${esc(view.words ?? view.metric + (ax.bottom - ax.margin.top < 200 ? "" : ` on test (${view.higher ? "higher" : "lower"} is better)`))}</text></g>`;
 }
 
 /** The band of a curve's intervals, from each place of the slider to the next: a step where curves are steps. */

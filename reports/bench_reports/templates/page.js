@@ -81,7 +81,7 @@ function start(data) {
   function options() {
     const width = Math.max(320, Math.floor(section().querySelector(".chart").clientWidth || 760));
     const { hidden, linear, whole, bands } = state;
-    return { width, hidden, linear, whole, bands, lead: leaders(), budget: amount(data, view(), state.place), ...(printed && { width: 720, plot: 190 }) };
+    return { width, hidden, linear, whole, bands, lead: leaders(), budget: amount(data, view(), state.place), ...(printed && { width: 720, plot: 150 }) };
   }
 
   function draw() {

@@ -8,7 +8,7 @@
 function boughtSvg(colours, groups, steps, width, at) {
   const curves = groups.map((_, l) => ({ l, x: steps.map((s) => s.x), y: steps.map((s) => s.g[l]) }));
   const view = { words: "% of rows that buy", higher: true, kind: "mean", curves };
-  const learners = groups.map((title, g) => [title.replace(/ \(.*/, ""), 0, g, 0, g]);
+  const learners = groups.map((title, g) => [title.replace(/^cost | \(.*/g, ""), 0, g, 0, g]);
   return chart({ learners, colours, shares: [] }, { name: "purchases" }, view, { width, whole: true, plot: 190, budget: steps[at]?.x }).svg;
 }
 
@@ -36,17 +36,18 @@ function stagesSvg(stages, width) {
 
 /** A row of cells for each sensor [place, percentage of rows, mean step, a digit for each step]: darker where more rows buy. */
 function orderSvg(names, order, width) {
-  const [left, right] = [150, 96];
-  const size = Math.min(18, (width - left - right) / order[0][3].length);
+  const longest = Math.max(...order.map(([k]) => names[k].length));
+  const [left, right] = [12 + 6 * longest, 96]; // a wide picture scrolls
+  const size = Math.max(8, Math.min(18, (width - left - right) / order[0][3].length));
+  width = Math.max(width, left + right + size * order[0][3].length);
   const rows = order.map(([k, percent, step, digits], i) => {
     const cells = [...digits].map((digit, j) => `<rect class="bar" x="${left + size * j}" y="${18 * i + 2}" width="${size - 1}" height="15" opacity="${Math.max(0.04, digit / 9)}"/>`);
-    const name = names[k].length > 24 ? `${names[k].slice(0, 23)}…` : names[k];
-    return `<text class="words" x="0" y="${18 * i + 14}">${esc(name)}</text>${cells.join("")}`
+    return `<text class="words" x="0" y="${18 * i + 14}">${esc(names[k])}</text>${cells.join("")}`
       + `<text class="words" x="${left + 6 + size * digits.length}" y="${18 * i + 14}">${percent}%, step ${step}</text>`;
   });
   const label = order.map(([k, percent, step]) => `${esc(names[k])} is bought for ${percent}% of rows, in step ${step} on average`).join(", ");
   const height = 18 * order.length + 4;
-  return `<svg viewBox="0 0 ${width} ${height}" width="${width}" height="${height}" role="img" aria-label="${label}" font-size="11">${rows.join("")}</svg>`;
+  return `<svg class="order" viewBox="0 0 ${width} ${height}" width="${width}" height="${height}" role="img" aria-label="${label}" font-size="11">${rows.join("")}</svg>`;
 }
 
 /** The sensors bought for every row, for some and never; the first of each by name. */

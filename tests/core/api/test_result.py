@@ -6,6 +6,8 @@ import pytest
 
 import bench_core
 from bench_core import Interrupted, UsageError
+from bench_core.leaderboard.reports import write_report
+from bench_core.plugins import load_registry
 
 N = 200
 RNG = np.random.default_rng(3)
@@ -184,6 +186,9 @@ def test_several_data_sets_are_asked_for_by_name(home):
     assert "dataset" not in result.board("toy-rank")
     with pytest.raises(UsageError, match="several data sets: give dataset='toy-rank' or another"):
         result.best(5)
+    write_report(load_registry(), result.store, result.run, home / "b.csv", data=["toy-binary"])
+    assert "toy-binary" in (written := (home / "b.csv").read_text())
+    assert "toy-rank" not in written
 
 
 def test_a_run_without_results_says_why(home):

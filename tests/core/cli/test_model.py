@@ -118,7 +118,7 @@ def test_a_cap_that_was_measured_decides_by_what_was_measured(bench, done):
     ended = bench("model", "export", *GBRT, *words)
     assert ended.status == 0, ended.err
     model = load("model")
-    assert model.about["point"] == {"trees": 5}  # the end of the path, and rows stop before it
+    assert model.about["point"] == {"cap": limit}  # along the whole path
     assert model.cap == limit
     assert model.about["test"]["cost_max"] <= limit
     assert "the same as when exported" in bench("model", "check", "model").out
