@@ -261,7 +261,7 @@ def report_command(
         verbose = options.flag("verbose")
         # a figure has no columns
         asked: Any = {} if plot and file == plot else {"columns": columns, "against": against}
-        given = {"data": data, "verbose": verbose, "budgets": budgets, "warn": options.warn}
+        given: Any = {"data": data, "verbose": verbose, "budgets": budgets, "warn": options.warn}
         write_report(registry, store, run, file, **given, **asked)
         if file is not None and str(file) != "-":
             options.note(f"wrote {file}")
