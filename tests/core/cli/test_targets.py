@@ -122,7 +122,7 @@ def test_all_verbs_choose_the_same_point(points, bench):
     assert bench("model", "check", "model").status == 0
 
 
-@pytest.mark.parametrize("written", ["c", "lightgbm", "folder"])
+@pytest.mark.parametrize("written", ["c", "folder"])
 def test_a_format_without_mixtures_gets_the_nearest_single_point(written, points, bench):
     own, aim = points[points["learner"] == "gbrt"], aim_of(points, 0.95)
     reaching = own[own["accuracy"] >= aim].nsmallest(1, "total_cost").iloc[0]

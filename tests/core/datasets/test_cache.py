@@ -4,14 +4,13 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import replace
 
 import numpy as np
 import pytest
+from helpers.cache_cases import Toy, entry, made
 
-from bench_core.costs.model import DiscountGroup, Prices, price_list
+from bench_core.costs.model import Prices
 from bench_core.data import Examples, Frames, Queries, Task
 from bench_core.datasets.cache import (
     check_prepared,
@@ -19,53 +18,9 @@ from bench_core.datasets.cache import (
     kept_arrays,
     kept_text,
     open_prepared,
-    prepare,
 )
-from bench_core.datasets.data_folder import DataFolder
 from bench_core.errors import InputError
 from bench_core.splits import Splits
-
-
-def made(scale, rows=4):
-    def part(n):
-        X = (np.arange(n * 3, dtype=np.float32) + n / 16).reshape(n, 3) * np.float32(scale)
-        X[0, 0] = np.nan
-        return Examples(
-            X,
-            np.arange(n, dtype=np.float64),
-            Queries.from_sizes(np.array([n - 1, 1])),
-            np.arange(1, n + 1),
-        )
-
-    prices = price_list(
-        np.array([3.0, 4.0, 9.0]),
-        discounted=[DiscountGroup((0, 1), (2.0, 3.0))],
-        derived={2: (0, 1)},
-        split=0.25,
-        tree=0.1,
-        unit="ms",
-    )
-    return Splits(
-        part(rows), part(rows + 1), part(rows + 2), prices, Task.RANKING,
-        feature_names=("x", "y", "z"), stand_in=True, notes=("a note",),
-    )  # fmt: skip
-
-
-@dataclass(frozen=True)
-class Toy:
-    scale: float = 1.0
-    log: str = ""
-    wait: float = 0.0
-
-    name, task = "toy", Task.RANKING
-    files = ("toy.data",)
-    version = 1
-
-    def prepare(self, source, size, fold, seed):
-        with Path(self.log).open("a") as log:
-            log.write(f"{size} {fold} {seed}\n")
-        time.sleep(self.wait)
-        return made(self.scale + seed)
 
 
 @pytest.fixture
@@ -73,18 +28,6 @@ def folder(tmp_path):
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "toy.data").write_text("1")
     return tmp_path
-
-
-def entry(folder, toy=None, **options):
-    toy = toy or Toy()
-    toy = replace(toy, log=str(folder / "log"))
-    kept = prepare(
-        toy,
-        source=DataFolder(folder / "data"),
-        cache_dir=folder / "cache",
-        **options,
-    )
-    return kept.path, kept.splits
 
 
 def times(folder):
@@ -238,10 +181,9 @@ def test_a_cache_that_cannot_be_written_is_named(folder):
 KILLED = """
 import sys, time
 from pathlib import Path
-sys.path.insert(0, {root!r})
-import importlib
+sys.path.insert(0, {tests!r})
 import numpy as np
-test_cache = importlib.import_module({module!r})
+from helpers.cache_cases import entry
 
 real, written = np.lib.format.write_array, []
 def slowly(out, array, **options):
@@ -252,14 +194,14 @@ def slowly(out, array, **options):
     if len(written) == {after}:
         time.sleep(600)
 np.lib.format.write_array = slowly
-test_cache.entry(Path({folder!r}))
+entry(Path({folder!r}))
 print("finished", flush=True)
 """
 
 
 @pytest.mark.parametrize("after", [1, 11])
 def test_killed_half_way_nothing_is_taken_for_whole(after, folder, root):
-    code = KILLED.format(root=str(root), module=__name__, folder=str(folder), after=after)
+    code = KILLED.format(tests=str(root / "tests"), folder=str(folder), after=after)
     child = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
     for _ in range(after):
         assert child.stdout.readline() == "wrote\n"

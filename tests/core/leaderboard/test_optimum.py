@@ -59,7 +59,7 @@ def test_a_board_says_what_each_learner_lacks_at_its_budgets_and_caps(run) -> No
         assert (own["to optimum"] + own["accuracy"]).to_numpy() == pytest.approx(most)
     told = at[at["learner"] == "exact-dp"]
     assert told["to optimum"].abs().max() < 0.05  # 2000 rows, four standard errors
-    assert run.board()["to optimum"].notna().all()
+    assert run.board(columns="all")["to optimum"].notna().all()
 
 
 def test_the_same_stands_in_every_format(run, tmp_path: Path) -> None:

@@ -135,6 +135,8 @@ def test_a_run_tells_what_it_was(home):
     assert info.datasets[0]["rows"].keys() == {"train", "valid", "test"}
     assert info.request["learners"] == ["toy-prefix", "toy-broken"]
     assert info.notes == (
+        "no saving will be measured: no learner here is a reference; add gbrt to the learners, or "
+        "name one of them with reference",
         "toy-rank: made of random numbers",
         "toy-rank: fewer than 500 validation queries: the choice of points, and savings, are "
         "uncertain",
