@@ -111,8 +111,9 @@ def export(
     metrics: Mapping[str, Any],
 ) -> Folder:
     """Return the folder's content for a request, from the run's ``frame``; ``metrics`` are known by
-    their names. Figures under a cap are those of the served model; a mixture also has ``served``,
-    the figures of the test rows with each row's point as drawn.
+    their names. Under a cap the cost is the run's upper bound, and for rankings the figures are those
+    of the served model. A mixture also has ``served``, the figures of the test rows with each row's
+    point as drawn.
 
     Raises UsageError if nothing is within the limit or the model cannot be exported, InputError if
     its files are gone.
@@ -143,14 +144,14 @@ def export(
     # columns made by a transformer are requested by their features' names
     encodings = () if any(own.made for own in splits.encodings) else splits.encodings
     folder = Folder(program, splits.costs, splits.names, about, cheaper, encodings)
-    if cheaper is None and (asked.limit is None or asked.limit.kind != CAP):
+    if cheaper is not None:  # the served model draws each row's point
+        served = replayed(Predictor(folder), splits.test, metrics)
+        return replace(folder, about={**about, "served": served})
+    if splits.test.queries is None or asked.limit is None or asked.limit.kind != CAP:
         return folder
-    # the served model draws each row's point, or enforces a cap
+    # under a cap a run stops whole queries, the served model rows
     model = Predictor(folder)
-    test = replayed(model, splits.test, metrics)
-    if cheaper is not None:
-        return replace(folder, about={**about, "served": test})
-    valid = replayed(model, splits.valid, metrics)
+    test, valid = (replayed(model, part, metrics) for part in (splits.test, splits.valid))
     own = {"valid": {"quality": valid["quality"], "cost": valid["total_cost"]}, "test": test}
     return replace(folder, about={**about, **own})
 
