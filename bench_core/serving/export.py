@@ -111,9 +111,9 @@ def export(
     metrics: Mapping[str, Any],
 ) -> Folder:
     """Return the folder's content for a request, from the run's ``frame``; ``metrics`` are known by
-    their names. Under a cap the cost is the run's upper bound, and for rankings the figures are those
-    of the served model. A mixture also has ``served``, the figures of the test rows with each row's
-    point as drawn.
+    their names. Under a cap the cost is the run's upper bound; for rankings the figures are
+    those of the served model. A mixture also has ``served``, the figures of the test rows with each
+    row's point as drawn.
 
     Raises UsageError if nothing is within the limit or the model cannot be exported, InputError if
     its files are gone.
