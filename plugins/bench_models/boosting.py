@@ -32,7 +32,7 @@ LossName = Literal["auto", "squared", "logistic", "softmax", "lambdarank"]
 
 TASKS = frozenset(Task)
 
-TRADEOFF = "price of all features in units of the constant's training loss"
+TRADEOFF = "weight of costs: at 1, all features cost as much as a constant's training loss"
 WIDE = "; with more features than rows at most an eighth of the rows, or 32"
 BINS = f"most bins per feature{WIDE}"
 RELEVANT = "ranking: a document is relevant iff its grade is at least this"

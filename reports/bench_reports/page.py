@@ -56,6 +56,12 @@ SCRIPTS = (
 NO_BREAK = "\xa0"
 """A blank at which a cell of a narrow table is not broken."""
 
+BILLED = {
+    "path": "what each row bought and evaluated",
+    "model": "everything that the stages reached could use (accounting: model)",
+}
+"""Meaning of the accountings."""
+
 UNSETTLED = ("not run", "not measured")
 """Verdicts of a section's rows that are internal notes, not results."""
 
@@ -199,7 +205,7 @@ def facts(info: RunInfo, frame: pd.DataFrame, registry: Registry | None) -> list
         ("Suite", " ".join(filter(None, (info.suite, info.profile)))),
         ("Paper", info.paper),
         ("Seeds", ", ".join(map(str, sorted(set(frame["seed"].dropna().astype(int)))))),
-        ("Accounting", info.accounting),
+        ("Billed", "; ".join(BILLED[word] for word in info.accounting.split(", "))),
         ("Metrics", ", ".join(info.metrics)),
         ("Learners", ", ".join(f"{a} {b}".strip() for a, b in versions.itertuples(index=False))),
         ("Machine", "; ".join(sorted(set(map(str, frame["machine"].dropna().unique()))))),

@@ -308,7 +308,14 @@ def test_stand_ins_and_samples_are_marked(html, parsed):
 
 def test_how_it_was_run_tells_command_seeds_machine_and_versions(parsed):
     assert "bench run --suite yahoo --learners miser,cegb" in parsed.text
-    for fact in ("0, 1, 2", "two cores", "miser 1", "budget-bench", "path", "forest ffffffffffff"):
+    for fact in (
+        "0, 1, 2",
+        "two cores",
+        "miser 1",
+        "budget-bench",
+        "bought and eval",
+        "forest ffffffffffff",
+    ):
         assert fact in parsed.text
     assert "workers" not in parsed.text
 

@@ -49,7 +49,7 @@ from bench_methods.adapt.q_step import (
 )
 
 TASKS = frozenset({Task.BINARY, Task.RANKING})
-TRADEOFF = "price of all features in units of the constant's training loss (gamma)"
+TRADEOFF = "weight of costs: at 1, all features cost as much as a constant's training loss (gamma)"
 P_FULL = "maximum share of rows sent to f0 (mean of q); none: f0's price at this tradeoff decides"
 GATES = "additional operating points: further thresholds of the gate"
 
