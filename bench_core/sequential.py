@@ -74,6 +74,13 @@ class CompletePolicy(Policy, Protocol):
     nested: bool = False
     """True if each stop extends the purchases of the previous stop in the same order; the
     computation then continues from there."""
+
+    def offer(
+        self, cells: Float32Array, bought: BoolArray, left: FloatArray
+    ) -> tuple[IntArray, FloatArray]:
+        """Return the next purchase (n,) of each row, and the highest stop (n,) at which ``act``
+        makes it instead of ending. A row is then asked once per purchase, not at each stop."""
+
     marks: tuple[str, ...] = ()
     """Marks, as for a model."""
     each_act: Evaluated = Evaluated()
@@ -150,14 +157,20 @@ class Purchases:
     ) -> IntArray:
         """Return the purchase (n,) of largest ``worth`` (n, k) among those not made and, with
         ``skip``, affordable, if it is at least ``least``; else ``STOP``."""
+        chosen, most = self.most(worth, bought, left, skip)
+        return np.where((most >= least) & (most > -np.inf), chosen, STOP)
+
+    def most(
+        self, worth: FloatArray, bought: BoolArray, left: FloatArray, skip: bool = True
+    ) -> tuple[IntArray, FloatArray]:
+        """Return the purchase (n,) of ``best``, and its worth (n,), -inf where there is none."""
         if len(self) == 0:
-            return np.full(len(bought), STOP)
+            return np.full(len(bought), STOP), np.full(len(bought), -np.inf)
         if skip and np.isfinite(left).any():
             bought = bought | (self.marginal(bought) > left[:, None])
         worth = np.where(bought, -np.inf, worth)
         chosen = worth.argmax(axis=1)
-        most = worth[np.arange(len(chosen)), chosen]
-        return np.where((most >= least) & (most > -np.inf), chosen, STOP)
+        return chosen, worth[np.arange(len(chosen)), chosen]
 
 
 def purchases_of(given: Any, bought: BoolArray) -> IntArray:
@@ -206,7 +219,10 @@ class Rows:
     steps: IntArray  # (n,), purchases so far
     asked: IntArray  # (n,), calls of ``act``
     short: BoolArray  # (n,), True if the next purchase was too expensive
+    offer: IntArray  # (n,), next purchase by the policy's ``offer``
+    until: FloatArray  # (n,), highest stop at which it is made, NaN: not asked yet
     begun: bool = False
+    alike: bool = False  # no row has a visible cell or another remainder
 
 
 @dataclass(eq=False)
@@ -243,12 +259,15 @@ class Sequential:
         return tuple(getattr(self.policy, "marks", ()))
 
     def predict_path(self, features: Features) -> Iterator[Prediction]:
-        """Yield one prediction per stop."""
-        rows, ((name, stops),) = None, self.policy.stops.items()
+        """Yield one prediction per stop. Rows with the same purchases as at the previous stop keep
+        their scores."""
+        rows, before, ((name, stops),) = None, None, self.policy.stops.items()
         for stop in stops:
             if rows is None or not getattr(self.policy, "nested", False):
                 rows = self.begin(len(features), self.prices)
-            yield self._answer(features, rows, {name: stop})
+            found = self._answer(features, rows, {name: stop}, before)
+            before = rows.bought.copy(), found.scores
+            yield found
 
     def predict_capped(self, features: Features, cap: float, prices: SensorPrices) -> Prediction:
         """Prediction at the last stop if each row may pay at most ``cap`` for its sensors under
@@ -295,7 +314,8 @@ class Sequential:
         bought, sensors, order = np.zeros((n, k), bool), np.zeros((n, s), bool), np.full((n, s), -1)
         steps, asked = np.zeros((2, n), dtype=np.int64)
         money = prices.sensor, np.full(n, left), steps, asked, np.zeros(n, dtype=bool)
-        return Rows(cells, bought, sensors, order, lacking, *money)
+        offer = np.full(n, STOP), np.full(n, np.nan)
+        return Rows(cells, bought, sensors, order, lacking, *money, *offer)
 
     def buy(
         self, rows: Rows, stop: float, each: float = 0.0
@@ -313,6 +333,7 @@ class Sequential:
             shown += [self._add(rows, every, np.full(len(every), j), 0) for j in free.tolist()]
             row, column = map(np.concatenate, zip(*shown, strict=True))
             order = np.lexsort((column, row))
+            rows.alike = len(row) == 0 and bool((rows.left == rows.left[:1]).all())
             yield row[order], column[order]
         rows.asked[:] = rows.steps
         going = np.flatnonzero(~rows.bought.all(axis=1))
@@ -321,9 +342,7 @@ class Sequential:
             going = going[~rows.short[going]]
             rows.left[going] -= each
             rows.asked[going] += 1
-            bought = rows.bought[going]
-            given = self.policy.act(rows.cells[going], bought.copy(), rows.left[going], stop)
-            chosen = purchases_of(given, bought)
+            chosen = self._next(rows, going, stop)
             go = chosen != STOP
             going, chosen = going[go], chosen[go]
             place, sensors = self._sensors.of(chosen)
@@ -333,9 +352,24 @@ class Sequential:
             rows.short[going] = ~go
             going, chosen = going[go], chosen[go]
             rows.left[going] -= price[go]
+            rows.until[going], rows.alike = np.nan, rows.alike and len(going) == 0
             yield self._add(rows, going, chosen, min(1, len(free)))  # free sensors are step 0
             rows.steps[going] += 1
             going = going[~rows.bought[going].all(axis=1)]
+
+    def _next(self, rows: Rows, those: IntArray, stop: float) -> IntArray:
+        """Next purchase of some rows (m,), or ``STOP``."""
+        some, offer = those[:1] if rows.alike else those, getattr(self.policy, "offer", None)
+        bought = rows.bought[some]
+        if offer is None:
+            given = self.policy.act(rows.cells[some], bought.copy(), rows.left[some], stop)
+        else:
+            if len(new := some[np.isnan(rows.until[some])]):
+                asked = rows.cells[new], rows.bought[new], rows.left[new]
+                rows.offer[new], rows.until[new] = offer(*asked)
+            given = np.where(rows.until[some] >= stop, rows.offer[some], STOP)
+        chosen = purchases_of(given, bought)
+        return np.full(len(those), chosen[0]) if rows.alike else chosen
 
     def evaluated(self, rows: Rows) -> tuple[FloatArray, FloatArray]:
         """Splits (n,) and trees (n,) of all calls of ``act`` and of ``predict``."""
@@ -358,7 +392,10 @@ class Sequential:
         place, things = self._served.of(sensors)
         row, (_, width), d = row[place], rows.lacking.shape, rows.cells.shape[1]
         lacking, at = rows.lacking.reshape(-1), row * width + things
-        np.subtract.at(lacking, at, 1)
+        if self._purchases.apart:  # each row has one new sensor, so ``at`` has no copies
+            lacking[at] -= 1
+        else:
+            np.subtract.at(lacking, at, 1)
         done = lacking[at] == 0
         row, things = row[done], things[done]
         if len(sensors) > len(those):  # a purchase may have two new sensors
@@ -367,11 +404,23 @@ class Sequential:
         rows.bought[row[~column], things[~column] - d] = True
         return row[column], things[column]
 
-    def _answer(self, features: Features, rows: Rows, point: dict[str, float]) -> Prediction:
-        """Prediction when all cells are available."""
+    def _answer(
+        self,
+        features: Features,
+        rows: Rows,
+        point: dict[str, float],
+        before: tuple[BoolArray, FloatArray] | None = None,
+    ) -> Prediction:
+        """Prediction when all cells are available. ``before`` are purchases (n, k) and scores of an
+        earlier one."""
         X, (stop,) = np.asarray(features.X, dtype=np.float32), point.values()
         for row, column in self.buy(rows, stop):
             rows.cells[row, column] = X[row, column]
-        scores = self.policy.predict(rows.cells.copy(), rows.bought.copy())
+        if before is None:
+            scores = self.policy.predict(rows.cells.copy(), rows.bought.copy())
+        else:
+            scores, new = before[1].astype(np.float64), (rows.bought != before[0]).any(axis=1)
+            if new.any():
+                scores[new] = self.policy.predict(rows.cells[new], rows.bought[new])
         bill = Bill(Acquired.pack(rows.sensors), *self.evaluated(rows), rows.order.copy())
         return Prediction(point, scores, {"path": bill})

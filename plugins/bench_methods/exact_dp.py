@@ -69,7 +69,7 @@ class ExactPolicy(Stored):
         self, cells: Float32Array, bought: BoolArray, left: FloatArray, stop: float
     ) -> IntArray:
         """Best purchase of each row (n,); under a cap cost has no price."""
-        purchases, state = Purchases.of(self.rows.prices), self.rows.state_of(cells, bought)
+        purchases, state = self._purchases, self.rows.state_of(cells, bought)
         cap = (left + purchases.sensors(bought) @ purchases.sensor).round(9)
         chosen = np.full(len(state), -1)
         for limit in np.unique(cap).tolist():
@@ -80,6 +80,10 @@ class ExactPolicy(Stored):
     def predict(self, cells: Float32Array, bought: BoolArray) -> FloatArray:
         """Scores of the class in each state."""
         return self.rows.scores(cells, bought)
+
+    @cached_property
+    def _purchases(self) -> Purchases:
+        return Purchases.of(self.rows.prices)
 
     @cached_property
     def _solve(self) -> Callable[[float, float], Solution]:

@@ -162,8 +162,15 @@ class Dime(PredictorPolicy):
         self, cells: Float32Array, bought: BoolArray, left: FloatArray, stop: float
     ) -> IntArray:
         """Purchase of the largest value per price, or ``STOP`` if below the price of cost, (n,)."""
-        rate = self.rates(cells, bought)
-        return self.purchases.best(rate, bought, left, stop * self.unit, self.skip)
+        best, until = self.offer(cells, bought, left)
+        return np.where(until >= stop, best, STOP)
+
+    def offer(
+        self, cells: Float32Array, bought: BoolArray, left: FloatArray
+    ) -> tuple[IntArray, FloatArray]:
+        """Purchase (n,) of the largest value per price, and this in units of ``tradeoff`` (n,)."""
+        best, rate = self.purchases.most(self.rates(cells, bought), bought, left, self.skip)
+        return best, rate / self.unit
 
     def program(self, prices: Prices, stop: float) -> PolicyProgram:
         """The values' trees and the predictor's."""

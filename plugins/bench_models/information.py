@@ -49,10 +49,15 @@ class MostInformation(Stored):
         self, cells: Float32Array, bought: BoolArray, left: FloatArray, stop: float
     ) -> IntArray:
         """The first of equal information per price; the cheapest if none gives any."""
-        worth = self.worth(cells, bought)
-        worth[self.purchases.marginal(bought) > left[:, None]] = -np.inf
-        best = worth.argmax(axis=1)
-        return np.where(worth[np.arange(len(best)), best] > stop, best, STOP)
+        best, until = self.offer(cells, bought, left)
+        return np.where(until >= stop, best, STOP)
+
+    def offer(
+        self, cells: Float32Array, bought: BoolArray, left: FloatArray
+    ) -> tuple[IntArray, FloatArray]:
+        """The best purchase (n,), and the highest stop (n,) below its information per price."""
+        best, worth = self.purchases.most(self.worth(cells, bought), bought, left)
+        return best, np.nextafter(worth, -np.inf)
 
     def predict(self, cells: Float32Array, bought: BoolArray) -> FloatArray:
         """The posterior, as scores."""
