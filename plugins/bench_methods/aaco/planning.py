@@ -159,13 +159,13 @@ class Oracle(Rows):
             chosen[own], regret[own] = self._firsts[money, stop]
         seen = np.flatnonzero(~blind)
         near = self._nearest(cells[seen], skip[seen], len(self.y))
-        packed = np.packbits(bought[seen], axis=1)
-        _, group = np.unique(packed, axis=0, return_inverse=True)
+        state = left[seen, None].view(np.uint8), np.packbits(bought[seen], axis=1)
+        _, group = np.unique(np.hstack(state), axis=0, return_inverse=True)
         group = group.reshape(-1)
         for number in range(group.max(initial=-1) + 1):
             own = np.flatnonzero(group == number)
             at = seen[own]
-            chosen[at], regret[at] = self._of_equal(bought[at[0]], near[own], left[at], stop)
+            chosen[at], regret[at] = self._of_equal(bought[at[0]], near[own], left[at[0]], stop)
         return chosen, regret
 
     def _nearest(self, cells: Float32Array, skip: IntArray, among: int) -> IntArray:
@@ -176,35 +176,42 @@ class Oracle(Rows):
         return np.asarray(nearest(self.z[:among], z, skip, count))
 
     def _of_equal(
-        self, made: BoolArray, near: IntArray, left: FloatArray, stop: float
+        self, made: BoolArray, near: IntArray, left: float, stop: float
     ) -> tuple[IntArray, FloatArray]:
-        """``plan`` of rows with the same purchases ``made`` (k,) and ``near`` (g, c)."""
+        """``plan`` of rows with the same purchases ``made`` (k,), ``left`` and ``near`` (g, c)."""
         sets = self._shared(made)
         extra = self.price_of(sets) - self.price_of(made[None])
-        fits = extra <= left.max()
+        fits = extra <= left
         fits[0] = True
         sets, extra = sets[fits], extra[fits]
         some, place = np.unique(near, return_inverse=True)
         losses = self._recalled(np.tile(some, (len(sets), 1)), sets).T.copy()
         mean = losses[place.reshape(near.shape)].mean(axis=1)  # (g, c)
-        payable = extra <= left[:, None]
-        payable[:, 0] = True
-        score = np.where(payable, mean + stop * extra, np.inf)
+        score = mean + stop * extra
         best = score.argmin(axis=1)
         plan, least = sets[best], score.min(axis=1)
-        row, proposed, value = self._proposals(made, near, left, stop)
-        # the first proposal with the least score of each row
-        for at in np.lexsort((value, row))[::-1].tolist():
-            if value[at] < least[row[at]]:
-                plan[row[at]], least[row[at]] = proposed[at], value[at]
+        own, cost = self._own_best(made, some, left, stop)
+        _, first, kind = np.unique(
+            np.packbits(own, axis=1), axis=0, return_index=True, return_inverse=True
+        )
+        # each row's proposals: its neighbours' own best sets, without copies
+        pair = np.repeat(np.arange(len(near)), near.shape[1]) * len(first)
+        row, at = np.divmod(np.unique(pair + kind.reshape(-1)[place.reshape(-1)]), len(first))
+        more = (own[first[at]] & ~made).any(axis=1)
+        row, at = row[more], first[at[more]]
+        value = self._recalled(near[row], own[at]).mean(axis=1) + stop * cost[at]
+        order = np.lexsort((-np.arange(len(row)), value, row))
+        order = order[np.diff(row[order], prepend=-1) > 0]  # the best of each row
+        order = order[value[order] < least[row[order]]]
+        plan[row[order]], least[row[order]] = own[at[order]], value[order]
         new = plan & ~made
         single = np.full(new.shape, np.inf)
         ones = np.flatnonzero((sets & ~made).sum(axis=1) == 1)
         single[:, (sets[ones] & ~made).argmax(axis=1)] = mean[:, ones]
         chosen = np.where(new, single, np.inf).argmin(axis=1)
-        few = np.isfinite(score) & ((sets & ~made).sum(axis=1) <= 1)
-        regret = np.where(few, score - least[:, None], 0).sum(axis=1)
-        return np.where(new.any(axis=1), chosen, STOP), regret / few.sum(axis=1)
+        few = (sets & ~made).sum(axis=1) <= 1
+        regret = (score[:, few] - least[:, None]).sum(axis=1)
+        return np.where(new.any(axis=1), chosen, STOP), regret / few.sum()
 
     def _shared(self, made: BoolArray) -> BoolArray:
         """Candidates (c, k) after ``made``: itself, one more purchase, random further ones."""
@@ -217,30 +224,22 @@ class Oracle(Rows):
             own[rng.permutation(open_)[:count]] = True
         return np.concatenate([made[None], singles, drawn])
 
-    def _proposals(
-        self, made: BoolArray, near: IntArray, left: FloatArray, stop: float
-    ) -> tuple[IntArray, BoolArray, FloatArray]:
-        """Own best sets of each row's neighbours: the row (p,), the set (p, k), its score (p,)."""
-        g, c = near.shape
-        paid = self.price_of(made[None])
-        bought = np.tile(made, (g * c, 1))
-        every, row = near.reshape(-1), np.repeat(np.arange(g), c)
-        least, best, extra = np.full(g * c, np.inf), bought.copy(), np.zeros(g * c)
+    def _own_best(
+        self, made: BoolArray, row: IntArray, left: float, stop: float
+    ) -> tuple[BoolArray, FloatArray]:
+        """Own best sets (m, k) of training rows (m,) after ``made``, and their prices (m,)."""
+        paid, every = self.price_of(made[None]), np.arange(len(row))
+        bought = np.tile(made, (len(row), 1))
+        least, best, extra = np.full(len(row), np.inf), bought.copy(), np.zeros(len(row))
         for step in range(self.own.shape[1]):
             if step:
-                bought[np.arange(g * c), self.order[every, step - 1]] = True
+                bought[every, self.order[row, step - 1]] = True
             price = self.price_of(bought) - paid
-            score = self.own[every, step] + stop * price
-            better = (score < least) & ((price <= left[row]) | (step == 0))
+            score = self.own[row, step] + stop * price
+            better = (score < least) & ((price <= left) | (step == 0))
             least[better], best[better] = score[better], bought[better]
             extra[better] = price[better]
-        key = np.column_stack(
-            [row.astype(">u4").view(np.uint8).reshape(-1, 4), np.packbits(best, axis=1)]
-        )
-        _, first = np.unique(key, axis=0, return_index=True)
-        first = first[(best[first] & ~made).any(axis=1)]
-        row, best, extra = row[first], best[first], extra[first]
-        return row, best, self._recalled(near[row], best).mean(axis=1) + stop * extra
+        return best, extra
 
     def _recalled(self, row: IntArray, sets: BoolArray) -> FloatArray:
         """Losses (p, c) of rows (p, c) with sets (p, k), cached, as all prices of cost need the
