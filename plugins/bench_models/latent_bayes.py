@@ -175,31 +175,30 @@ def _latent_classes(
     z: FloatArray, known: FloatArray, latent: int, rng: np.random.Generator
 ) -> FloatArray:
     """Responsibilities (n, H) of a mixture with diagonal covariances, the best of all starts."""
-    best, most, squares = np.ones((len(z), 1)), -np.inf, z**2
+    best, most, rows = np.ones((1, len(z))), -np.inf, np.hstack([z**2, z, known])
+    columns = np.ascontiguousarray(rows.T)
     for _ in range(STARTS if latent > 1 else 0):
         mean = _starts(z, latent, rng)
         variance, prior, before = np.ones_like(mean), np.full(latent, 1 / latent), -np.inf
         for _ in range(ITERATIONS):
             precise = 1 / variance
-            square = squares @ precise.T - 2 * z @ (mean * precise).T
-            square += known @ (mean**2 * precise + np.log(variance)).T
-            log = np.log(prior) - square / 2
-            top = log.max(axis=1, keepdims=True)
+            factors = precise, -2 * mean * precise, mean**2 * precise + np.log(variance)
+            log = np.log(prior)[:, None] - np.hstack(factors) @ columns / 2  # (H, n)
+            top = log.max(axis=0)
             share = np.exp(log - top)
-            mass = share.sum(axis=1, keepdims=True)
+            mass = share.sum(axis=0)
             fit, share = float((top + np.log(mass)).mean()), share / mass
             if fit > most:
                 best, most = share, fit
             if fit - before < TOLERANCE:
                 break
             before = fit
-            prior = (share.sum(axis=0) + 1) / (len(z) + latent)
-            count = share.T @ known
-            first = share.T @ z
+            prior = (share.sum(axis=1) + 1) / (len(z) + latent)
+            second, first, count = np.split(share @ rows, 3, axis=1)
             mean = first / (count + 1)
-            square = share.T @ squares - 2 * mean * first + mean**2 * count
+            square = second - 2 * mean * first + mean**2 * count
             variance = np.maximum((square + FIRST_PRIOR) / (count + FIRST_PRIOR), LEAST_VARIANCE)
-    return best
+    return best.T
 
 
 def _starts(z: FloatArray, latent: int, rng: np.random.Generator) -> FloatArray:
