@@ -130,6 +130,7 @@ def walk_tiles(
     columns, missing, bundles = layout.columns, layout.missing, layout.bundles
     width, outputs, words = max(1, len(columns)), bias.shape[1], done.bits.shape[2]
     noted, last = words + -(-len(bundles) // 64), len(before.splits) - 1
+    paying = layout.sensors > 0
     # a partial tile's other rows are walked with any cells, and not read
     cells = np.empty(TILE * width, dtype=np.float32)
     keys = cells.view(np.int32)
@@ -168,14 +169,16 @@ def walk_tiles(
                 for _ in range(min(layout.levels[t], TOGETHER)):
                     for r in range(TILE):
                         node = _U(at[_U(r)])
-                        read[_U(r * noted) + _U(word[node])] |= mask[node]
+                        if paying:
+                            read[_U(r * noted) + _U(word[node])] |= mask[node]
                         above = keys[_U(TILE) * _U(cell[node]) + _U(r)] > key[node]
                         at[_U(r)] = left[node] + np.int32(above)
                 if layout.levels[t] > TOGETHER:
                     for r in range(count):
                         node = _U(at[_U(r)])
                         while _U(left[node]) != node:
-                            read[_U(r * noted) + _U(word[node])] |= mask[node]
+                            if paying:
+                                read[_U(r * noted) + _U(word[node])] |= mask[node]
                             above = keys[_U(TILE) * _U(cell[node]) + _U(r)] > key[node]
                             node = _U(left[node] + np.int32(above))
                         at[_U(r)] = node
