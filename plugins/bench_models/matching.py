@@ -46,6 +46,7 @@ def matched(model: Imported, splits: Splits, where: str) -> tuple[Imported, dict
     found = _by_name(model, splits, where) or _by_number(model, splits, where)
     choices = []
     for how, column in found.items():
+        _check_texts(model, column, splits, where)
         spelt, column = _on_categories(model, column, splits, where)
         choices.append((how, *_on_columns(spelt, column, splits, X)))
     how, moved, strange = next((c for c in choices if not c[2]), choices[0])
@@ -90,7 +91,7 @@ def _by_name(model: Imported, splits: Splits, where: str) -> dict[str, IntArray]
         return {}
     place = {splits.columns[j]: j + len(names) for j, moved in enumerate(splits.offsets) if moved}
     place |= {name: j for j, name in enumerate(names)}
-    for name in {own[m] for m in model.categories if m < len(own)} & {*splits.columns}:
+    for name in dict.fromkeys(splits.columns):
         place.setdefault(name, splits.columns.index(name) + 2 * len(names))  # one-hot
     column = np.array([place.get(name, -1) for name in own])
     lost = {own[m]: m for m in _used(model) if column[m] < 0}
@@ -116,6 +117,21 @@ def _by_name(model: Imported, splits: Splits, where: str) -> dict[str, IntArray]
     first = [f", {name!r} as {found[0]!r}" for name, found in spelt.items()][:1]
     more = f" and {len(lost) - 1} more alike" if len(lost) > 1 else ""
     return {f"name{''.join(first)}{more}": column}
+
+
+def _check_texts(model: Imported, column: IntArray, splits: Splits, where: str) -> None:
+    """Raise InputError if the model has numbers for columns that are encoded from text here."""
+    of_feature, d = [own for own in splits.encodings for _ in own.features], len(splits.names)
+    numbers = [int(column[m]) for m in _used(model) if m not in model.categories]
+    met = {j: of_feature[j % d] for j in numbers if of_feature}
+    texts = [own.name for j, own in met.items() if own.kind == "codes" or j >= 2 * d]
+    if texts:
+        more = f" (and {len(texts) - 1} more)" if len(texts) > 1 else ""
+        raise InputError(
+            f"{where}: the model has numbers for column {texts[0]!r}{more}, which holds text; write "
+            "the numbers of its training into your data, or train it (LightGBM, XGBoost) on "
+            "categories"
+        )
 
 
 def _on_categories(

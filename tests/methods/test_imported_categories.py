@@ -99,6 +99,20 @@ def test_text_needs_categories_with_names(tmp_path):
         [*ImportedModel(file=str(tmp_path / "m.txt")).notes(splits)]
 
 
+@pytest.mark.parametrize("column", ["city", "job"])  # one-hot here, codes here
+def test_numbers_of_the_model_do_not_meet_text(column, tmp_path):
+    lightgbm = pytest.importorskip("lightgbm", reason="lightgbm is not installed")
+    frame = table().rename(columns={column: f"its {column}"})
+    own = pd.DataFrame({column: frame[f"its {column}"].astype("category").cat.codes})
+    text = lightgbm.train({"verbosity": -1}, lightgbm.Dataset(own, frame["y"]), 3).model_to_string()
+    text = text.replace(f"feature_names={column}", f"feature_names=its_{column}")
+    frame.to_csv(tmp_path / "rows.csv", index=False)
+    splits = FileData(str(tmp_path / "rows.csv"), label="y").prepare(object(), "quick", 0, 0)
+    words = f"^m: the model has numbers for column 'its {column}', which holds text; write the num"
+    with pytest.raises(InputError, match=words):
+        matched(read_model(text.encode()), splits, "m")
+
+
 def test_a_tree_that_would_grow_too_large_is_one_line(monkeypatch, tmp_path):
     path, _ = by_lightgbm(table(), tmp_path)
     monkeypatch.setattr("bench_trees.importers.categories.MOST_NODES", 10)
