@@ -54,10 +54,12 @@ def matched(model: Imported, splits: Splits, where: str) -> tuple[Imported, dict
     notes = {f"columns matched by {how}{classes}": False}
     if strange:
         more = f" and {len(strange) - 1} more" if len(strange) > 1 else ""
+        dated = any(own.kind == "date" and own.features[0] in strange for own in splits.encodings)
+        days = "; dates are days since 1970-01-01 here" if dated else ""
         notes[
             f"column {strange[0]!r}{more} may not be the model's, or may be in another "
             "unit: no split of the model divides its training rows, or most lie outside the range "
-            "of the model's training"
+            f"of the model's training{days}"
         ] = True
     zeros = _numbers(splits) and (X == 0).any() and not np.isnan(X).any()
     if model.source == "XGBoost" and zeros:
@@ -128,8 +130,8 @@ def _check_texts(model: Imported, column: IntArray, splits: Splits, where: str) 
     if texts:
         more = f" (and {len(texts) - 1} more)" if len(texts) > 1 else ""
         raise InputError(
-            f"{where}: the model has numbers for column {texts[0]!r}{more}, which holds text; write "
-            "the numbers of its training into your data, or train it (LightGBM, XGBoost) on "
+            f"{where}: the model has numbers for column {texts[0]!r}{more}, which holds text; "
+            "write the numbers of its training into your data, or train it (LightGBM, XGBoost) on "
             "categories"
         )
 

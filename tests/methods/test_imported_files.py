@@ -218,6 +218,21 @@ def test_columns_that_cannot_be_those_of_training_are_warned_of(library):
     assert warning.startswith("imported: column 'b' may not be the model's")
 
 
+def test_the_warning_of_a_date_says_since_when_days_are_counted():
+    frame = table(["a", "b"])
+    since = np.random.default_rng(1).integers(0, 1000, N)
+    frame["b"], frame["y"] = since, (since > 500).astype(int)
+    model = trained(frame)  # days since 2019-01-01
+    first = np.datetime64("2019-01-01")
+    frame.assign(b=first + since.astype("timedelta64[D]")).to_csv("data.csv", index=False)
+    [warning] = judged(model, data("data.csv", dates=True))[2]
+    assert warning.startswith("imported: column 'b' may not be the model's, or may be in another")
+    assert warning.endswith("training; dates are days since 1970-01-01 here")
+    frame.assign(b=since * 1000).to_csv("data.csv", index=False)
+    [warning] = judged(model, data("data.csv"))[2]
+    assert warning.endswith("the model's training")
+
+
 def test_lightgbm_states_ranges_that_columns_in_another_order_leave():
     frame = table(["a", "b"])
     frame["b"] = frame["b"] * 50
