@@ -191,7 +191,7 @@ def improve_in_turns(
         # the rows of a classifier depend only on those before it
         rows = np.flatnonzero(at.rows.reach[k] > NEGLIGIBLE)
         used, gram = np.flatnonzero(at.model.weights[k]), None
-        columns = problem.columns[np.ix_(used, rows)].astype(np.float64)
+        columns = problem.outputs(used, rows)
         for _ in range(settings.reweightings if len(rows) else 0):
             kept = np.flatnonzero(at.model.weights[k][used])
             if len(kept) < len(used):

@@ -116,7 +116,7 @@ class Growing:
             for i in range(0, len(self.rows), BLOCK):
                 part = slice(i, i + BLOCK)
                 root = np.sqrt(self.omega[part])
-                piece = self._columns(every, part)
+                piece = self.problem.outputs(every, self.rows[part])
                 piece -= mean[:, None]
                 piece *= root
                 moment[known:] += piece[known:] @ (root * (self.y[part] - old.target))
@@ -125,14 +125,11 @@ class Growing:
         self.constant[new] = True
         self.constant[self.normal.trees] = False
 
-    def _columns(self, trees: IntArray, part: slice) -> FloatArray:
-        return self.problem.columns[np.ix_(trees, self.rows[part])].astype(np.float64)
-
     def _means(self, trees: IntArray) -> FloatArray:
         mean = np.zeros(len(trees))
         for i in range(0, len(self.rows) if self.centred else 0, BLOCK):
             part = slice(i, i + BLOCK)
-            mean += self._columns(trees, part) @ self.omega[part]
+            mean += self.problem.outputs(trees, self.rows[part]) @ self.omega[part]
         return np.asarray(mean / self.total)
 
     def _varying(

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from bench_core import Examples, InputError, Task
-from bench_core.arrays import BoolArray, Float32Array, FloatArray
+from bench_core.arrays import BoolArray, Float32Array, FloatArray, IntArray
 
 _CHUNK = 4_000_000
 """Number of values in float64 copies of the float32 columns at a time (32 MB)."""
@@ -44,6 +44,13 @@ class Problem:
         """Half the weighted squared error of the best constant."""
         mean = float(self.weight @ self.y) / float(self.weight.sum())
         return 0.5 * float(self.weight @ (self.y - mean) ** 2)
+
+    def outputs(self, trees: IntArray, rows: IntArray) -> FloatArray:
+        """The columns of some trees for some rows, (c, m)."""
+        found = np.empty((len(trees), len(rows)))
+        for tree, own in zip(trees.tolist(), found, strict=True):
+            own[:] = self.columns[tree].take(rows)  # several times as fast as with np.ix_
+        return found
 
     def score(self, weights: FloatArray, bias: float) -> FloatArray:
         """``f = h.b + bias`` of every row, shape (n,); only trees with a weight are read."""

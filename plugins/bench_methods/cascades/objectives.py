@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from bench_models.descent import cyclic_descent, minimise_whitened
@@ -23,7 +24,8 @@ _CERTAIN = -1e-12  # upper limit of log-probabilities, for a finite loss
 
 def log_sigmoid(z: FloatArray) -> FloatArray:
     """``log sigma(z)``."""
-    return -np.logaddexp(0.0, -z)
+    # NumPy's logaddexp is slower than these together
+    return np.minimum(z, 0.0) - np.log1p(np.exp(-np.abs(z)))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -38,6 +40,7 @@ class Soft:
     cost: FloatArray
     tau: float
     curvature: float = 0.25
+    restarts: ClassVar[bool] = False
 
     def value(self, scores: FloatArray) -> float:
         """Mean loss and expected cost."""
@@ -96,6 +99,7 @@ class Hinges:
     nu: float
     width: float = 0.1
     curvature: float = 1.0
+    restarts: ClassVar[bool] = True
 
     def value(self, scores: FloatArray) -> float:
         """The objective as printed."""
@@ -128,49 +132,52 @@ Loss = Soft | Hinges
 
 ``curvature``: approximate curvature of a row's loss in a stage's score. ``value``: the objective.
 ``stage``: the objective as a function of one stage, up to a constant. ``alone``: the loss of a
-cascade of one stage, for initialisation.
+cascade of one stage, for initialisation. ``restarts``: see ``descend``.
 """
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StageDesign:
-    """One stage's columns: ``trees`` (c,) that vary, their ``mean`` (c,), the common ``scale`` for
-    mean variance 1, and ``root`` (c, c), the Cholesky factor of curvature x covariance + ridge."""
+    """One stage's ``trees`` (c,) that vary, their ``columns`` (c, n) about the ``mean`` (c,), the
+    common ``scale`` for mean variance 1, and ``root`` (c, c), the Cholesky factor of curvature x
+    covariance + ridge."""
 
     trees: IntArray
+    columns: FloatArray
     mean: FloatArray
     scale: float
     root: FloatArray
 
-    @classmethod
-    def of(
-        cls,
-        columns: Float32Array,
-        trees: IntArray,
-        share: FloatArray,
-        curvature: float,
-        ridge: float,
-    ) -> StageDesign:
-        """``columns`` float32 (T, n); ``share`` (n,) sums to 1."""
-        own = columns[trees].astype(np.float64)
-        mean = own @ share
-        own -= mean[:, None]
-        variance = own**2 @ share
-        # drop columns that are constant up to rounding
-        varies = variance > (1e-6 * np.maximum(np.abs(mean), 1e-30)) ** 2
-        if not varies.any():
-            return cls(trees[:0], mean[:0], 1.0, np.zeros((0, 0)))
-        scale = float(np.sqrt(variance[varies].mean()))
-        own = own[varies] / scale
-        gram = curvature * (own * share) @ own.T  # approximate Hessian of the stage's loss
-        np.fill_diagonal(gram, gram.diagonal() + ridge)
-        root = np.asarray(np.linalg.cholesky(gram), dtype=np.float64)
-        return cls(trees[varies], mean[varies], scale, root)
 
-    def columns(self, columns: Float32Array) -> FloatArray:
-        """Centred and scaled columns, (c, n)."""
-        own = columns[self.trees].astype(np.float64)
-        return np.asarray((own - self.mean[:, None]) / self.scale)
+def stage_designs(
+    columns: Float32Array,
+    stages: Sequence[IntArray],
+    share: FloatArray,
+    curvature: float,
+    ridge: float,
+) -> list[StageDesign]:
+    """Designs of stages that each have the trees of the one before, as views of one array.
+
+    ``columns`` float32 (T, n); ``share`` (n,) sums to 1.
+    """
+    trees = np.concatenate([stages[0], *map(np.setdiff1d, stages[1:], stages)])
+    own = columns[trees].astype(np.float64)
+    mean = own @ share
+    own -= mean[:, None]
+    gram = (own * share) @ own.T
+    # drop columns that are constant up to rounding
+    varies = gram.diagonal() > (1e-6 * np.maximum(np.abs(mean), 1e-30)) ** 2
+    counts = np.append(0, np.cumsum(varies))[[len(stage) for stage in stages]]
+    if not varies.all():
+        trees, own, mean, gram = trees[varies], own[varies], mean[varies], gram[varies][:, varies]
+    found = []
+    for c in counts.tolist():
+        scale = float(np.sqrt(gram.diagonal()[:c].mean())) if c else 1.0
+        hessian = curvature / scale**2 * gram[:c, :c]  # approximate, of the stage's loss
+        np.fill_diagonal(hessian, hessian.diagonal() + ridge)
+        root = np.linalg.cholesky(hessian)
+        found.append(StageDesign(trees[:c], own[:c], mean[:c], scale, root))
+    return found
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -185,9 +192,9 @@ class StageFunction:
         plain = self.weights / design.scale
         return plain, self.bias - float(plain @ design.mean)
 
-    def scores(self, Z: FloatArray) -> FloatArray:
-        """Scores of rows with scaled columns ``Z`` (c, n)."""
-        return np.asarray(self.weights @ Z + self.bias)
+    def scores(self, design: StageDesign) -> FloatArray:
+        """Scores (n,) of the training rows."""
+        return np.asarray((self.weights / design.scale) @ design.columns + self.bias)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -201,12 +208,8 @@ class FittedStages:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StageDescent:
-    """Minimisation of ``loss`` of the stages' scores + ridge / 2 sum of squared weights.
+    """Minimisation of ``loss`` of the stages' scores + ridge / 2 sum of squared weights."""
 
-    ``columns`` float32 (T, n) are the trees' outputs on the training rows.
-    """
-
-    columns: Float32Array
     designs: Sequence[StageDesign]
     loss: Loss
     ridge: float
@@ -216,8 +219,7 @@ class StageDescent:
         """Stage k fitted as if it were the only one."""
         design = self.designs[k]
         start = StageFunction(np.zeros(len(design.trees)), 0.0)
-        Z = design.columns(self.columns)
-        return minimise(self.loss.alone(), design, Z, start, self.ridge, self.steps)
+        return minimise(self.loss.alone(), design, start, self.ridge, self.steps)
 
     def evaluated(
         self, stages: Sequence[StageFunction], scores: FloatArray | None = None
@@ -225,27 +227,20 @@ class StageDescent:
         """The objective of these stages, with their ``scores`` (K, n) if known."""
         if scores is None:
             pairs = zip(stages, self.designs, strict=True)
-            scores = np.stack([s.scores(d.columns(self.columns)) for s, d in pairs])
+            scores = np.stack([s.scores(d) for s, d in pairs])
         squares = sum(float(s.weights @ s.weights) for s in stages)
         loss = self.loss.value(scores) + 0.5 * self.ridge * squares
         return FittedStages(tuple(stages), scores, loss)
 
-    def improved(self, at: FittedStages, k: int, alone: StageFunction) -> FittedStages:
-        """``at`` with a better stage k, or ``at`` if there is none.
-
-        Descends from the current stage and from the initial one, ``alone``: a stage that passes all
-        rows has no gradient.
-        """
-        design, best = self.designs[k], at
-        Z = design.columns(self.columns)
+    def improved(self, at: FittedStages, k: int, start: StageFunction) -> FittedStages:
+        """``at`` with a better stage k by a descent from ``start``, or ``at`` if that is worse."""
+        design = self.designs[k]
         loss = self.loss.stage(at.scores, k)
-        for start in {id(s): s for s in (at.stages[k], alone)}.values():
-            found = minimise(loss, design, Z, start, self.ridge, self.steps)
-            stages = (*at.stages[:k], found, *at.stages[k + 1 :])
-            scores = at.scores.copy()
-            scores[k] = found.scores(Z)
-            best = min(best, self.evaluated(stages, scores), key=lambda fitted: fitted.loss)
-        return best
+        found = minimise(loss, design, start, self.ridge, self.steps)
+        scores = at.scores.copy()
+        scores[k] = found.scores(design)
+        new = self.evaluated((*at.stages[:k], found, *at.stages[k + 1 :]), scores)
+        return new if new.loss < at.loss else at
 
 
 def descend(
@@ -256,16 +251,26 @@ def descend(
 ) -> FittedStages:
     """Fit each stage alone, then cycle over them; updates that raise the objective are dropped.
 
+    A stage that passes all rows has no gradient. Where a descent fails, another one starts from the
+    stage fitted alone, once for each stage; if the loss ``restarts``, in every cycle but the first.
     Ends when the relative gain of a cycle is below ``tolerance``.
     """
     count = len(task.designs)
     alone = [task.alone(k) for k in range(count)]
-    at = task.evaluated(alone)
+    at, unused = task.evaluated(alone), set(range(count))
+
+    def improved(at: FittedStages, k: int) -> FittedStages:
+        new = task.improved(at, k, at.stages[k])
+        if at.stages[k] is alone[k] or not (task.loss.restarts or (new is at and k in unused)):
+            return new
+        unused.discard(k)
+        return min(new, task.improved(at, k, alone[k]), key=lambda fitted: fitted.loss)
+
     progress(count)
     return cyclic_descent(
         at,
         count,
-        lambda at, k: task.improved(at, k, alone[k]),
+        improved,
         cycles=cycles if count > 1 else 0,
         tolerance=tolerance,
         progress=lambda done: progress(count + done),
@@ -275,20 +280,20 @@ def descend(
 def minimise(
     loss: OneStage,
     design: StageDesign,
-    Z: FloatArray,
     start: StageFunction,
     ridge: float,
     steps: int,
 ) -> StageFunction:
-    """L-BFGS on weights and constant from ``start``; ``Z`` (c, n) are the design's columns.
+    """L-BFGS on weights and constant from ``start``.
 
     Uses whitened coordinates: correlated boosted columns would otherwise take hundreds of steps.
     """
 
     def value(weights: FloatArray, bias: float) -> tuple[float, FloatArray, float]:
-        lost, by_score = loss(weights @ Z + bias)
+        lost, by_score = loss((weights / design.scale) @ design.columns + bias)
         total = lost + 0.5 * ridge * float(weights @ weights)
-        return total, Z @ by_score + ridge * weights, float(by_score.sum())
+        by_weights = design.columns @ by_score / design.scale + ridge * weights
+        return total, by_weights, float(by_score.sum())
 
     # stop by the gradient: a stop by small gains would depend on rounding
     begin = start.weights, start.bias

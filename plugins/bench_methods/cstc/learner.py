@@ -12,8 +12,17 @@ from bench_models.staged import StagedModel
 from bench_models.tradeoff import price_of_cost
 
 from bench_core import BudgetedLearner, Examples, FitContext, Prices, Task, inside, log, param
+from bench_core.arrays import FloatArray
 from bench_methods.cstc.serving import Inputs, finished, inputs, label_variance, pruned, staged
-from bench_methods.cstc.tree import ClassifierTree, Shape, TreePenalty, initialise, optimise, stump
+from bench_methods.cstc.tree import (
+    ClassifierTree,
+    Shape,
+    Solve,
+    TreePenalty,
+    initialise,
+    optimise,
+    stump,
+)
 
 UNIT_VARIANCE = 6.0
 """Label variance of the paper's synthetic problem. ``rho`` and ``gate_slope`` are in its units, so
@@ -114,6 +123,17 @@ class CSTCSingle(TreeOfClassifiers):
         penalty = TreePenalty(price / unit**2, self.rho * of_paper)
         shape = self._shape
         total = shape.nodes * (1 + self.cycles)
+        how = [price, self.rho, self.constant, self.standardise, self.cut_off, self.iterations]
+
+        def shared(level: int, solve: Solve) -> tuple[FloatArray, float]:
+            # a chain and a tree have the same upper nodes, all learners the same root
+            gates = [self.gate_slope, self.onward] if level > 1 else []
+            found = context.trained(
+                f"node {level} {how + gates}",
+                lambda: dict(zip(("weights", "bias"), map(np.asarray, solve()), strict=True)),
+            )
+            return found["weights"], float(found["bias"])
+
         start = initialise(
             problem,
             penalty,
@@ -123,6 +143,7 @@ class CSTCSingle(TreeOfClassifiers):
             cut_off=self.cut_off,
             iterations=self.iterations,
             threads=context.threads,
+            shared=shared,
             progress=lambda done: context.progress(done, total),
         )
         end = optimise(

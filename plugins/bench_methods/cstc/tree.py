@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -40,6 +41,9 @@ _SAME = 1e-9
 """Scores closer than this share of their range are treated as equal."""
 _CHUNK = 4_000_000
 """Values converted to float64 at a time (32 MB)."""
+
+Solve = Callable[[], tuple[FloatArray, float]]
+"""The weights (T,) and the constant of a node."""
 
 NONE = -1
 """As a child: a terminal."""
@@ -261,12 +265,14 @@ def initialise(
     cut_off: float,
     iterations: int,
     threads: int = 1,
+    shared: Callable[[int, Solve], tuple[FloatArray, float]] = lambda level, solve: solve(),
     progress: Callable[[int], None] = lambda done: None,
 ) -> ClassifierTree:
     """Fit every node as if it were a leaf, top down; each threshold sends about the share
     ``upward`` to the upper child.
 
-    A leaf's sub-problem is convex. A node with equal scores for all rows becomes a leaf.
+    A leaf's sub-problem is convex. A node with equal scores for all rows becomes a leaf. ``shared``
+    solves the node of each level that only upper sides lead to: it depends on no other node.
     """
     count = shape.nodes
     weights = np.zeros((count, problem.trees))
@@ -276,15 +282,21 @@ def initialise(
     gone: set[int] = set()
     for k in range(count):
         if k not in gone:
+            path = shape.path(k)
             # columns bought on the path are cheaper
-            before = (weights[shape.path(k)[:-1]] ** 2).sum(axis=0)
-            omega = problem.weight * reach[k]
-            normal = normal_equations(problem, omega, threads, centred=constant)
-            charged = TreePenalty(penalty.lam * float(problem.share @ reach[k]), penalty.rho)
-            weights[k] = solve_leaf(
-                problem, normal, charged, before, cut_off=cut_off, iterations=iterations
-            )
-            bias[k] = normal.bias(weights[k][normal.trees])
+            before = (weights[path[:-1]] ** 2).sum(axis=0)
+
+            def solve(k: int = k, before: FloatArray = before) -> tuple[FloatArray, float]:
+                omega = problem.weight * reach[k]
+                normal = normal_equations(problem, omega, threads, centred=constant)
+                charged = TreePenalty(penalty.lam * float(problem.share @ reach[k]), penalty.rho)
+                found = solve_leaf(
+                    problem, normal, charged, before, cut_off=cut_off, iterations=iterations
+                )
+                return found, normal.bias(found[normal.trees])
+
+            upper = all(shape.upper[j] == child for j, child in pairwise(path))
+            weights[k], bias[k] = shared(len(path), solve) if upper else solve()
             scores = problem.score(weights[k], float(bias[k]))
             found = splitting_threshold(scores, problem.share * reach[k], 1.0 - upward)
             if found is None:

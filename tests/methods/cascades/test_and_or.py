@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from bench_methods.cascades import AndOr
-from bench_methods.cascades.objectives import Hinges, StageDescent, StageDesign, descend, hinge
+from bench_methods.cascades.objectives import Hinges, StageDescent, descend, hinge, stage_designs
 from helpers.boosted_cases import path
 from helpers.cascade_cases import data, fit
 from hypothesis import given, settings
@@ -66,9 +66,9 @@ def test_one_stage_is_the_weighted_support_vector_machine():
     columns = rng.normal(size=(3, 40)).astype(np.float32)
     positive = columns[0] + rng.normal(size=40) > 0.3
     share = np.full(40, 1 / 40)
-    design = StageDesign.of(columns, np.arange(3), share, 1.0, 0.1)
-    task = StageDescent(columns, [design], Hinges(positive, share, 2.0, 0.001), 0.1, 2000)
-    Z, weight = design.columns(columns).T, share * np.where(positive, 2.0, 1.0)
+    (design,) = stage_designs(columns, [np.arange(3)], share, 1.0, 0.1)
+    task = StageDescent([design], Hinges(positive, share, 2.0, 0.001), 0.1, 2000)
+    Z, weight = design.columns.T / design.scale, share * np.where(positive, 2.0, 1.0)
     peer = SVC(kernel="linear", tol=1e-8).fit(Z, positive, sample_weight=weight / 0.1)
     hinges = np.maximum(0, 1 - np.where(positive, 1, -1) * peer.decision_function(Z))
     best = float(weight @ hinges + 0.1 / 2 * (peer.coef_**2).sum())

@@ -6,7 +6,7 @@ from math import log
 import numpy as np
 import pytest
 from bench_methods.cascades import AndOr, SoftCascade, objectives, stage_costs, stage_trees
-from bench_methods.cascades.objectives import Soft, StageDescent, StageDesign, descend
+from bench_methods.cascades.objectives import Soft, StageDescent, descend, stage_designs
 from helpers.boosted_cases import mean_cost, path
 from helpers.cascade_cases import bits_of, data, fit, prices, probability, stage_scores
 from helpers.cronus_cases import stumps
@@ -110,10 +110,10 @@ def test_one_stage_is_ridge_logistic_regression(monkeypatch):
     columns = rng.normal(size=(4, 200)).astype(np.float32)
     positive = columns[0] + columns[1] + rng.normal(size=200) > 0.5
     share = np.full(200, 1 / 200)
-    design = StageDesign.of(columns, np.arange(4), share, 0.25, 0.03)
+    (design,) = stage_designs(columns, [np.arange(4)], share, 0.25, 0.03)
     loss = Soft(positive, share, np.ones(1), 9.0)  # one stage cannot change its cost
-    found = descend(StageDescent(columns, [design], loss, 0.03, 500), 3, 0.0)
-    Z = design.columns(columns)
+    found = descend(StageDescent([design], loss, 0.03, 500), 3, 0.0)
+    Z = design.columns / design.scale
     assert np.mean(np.var(Z, axis=1)) == pytest.approx(1.0)
     peer = LogisticRegression(C=1 / (200 * 0.03), tol=1e-10, max_iter=1000).fit(Z.T, positive)
     np.testing.assert_allclose(found.stages[0].weights, peer.coef_[0], atol=1e-5)
@@ -130,18 +130,30 @@ def test_no_cycle_raises_the_objective(seed):
     positive = columns[:3].sum(axis=0) + rng.normal(size=40) > 0.5
     positive[:2] = True, False
     share = np.full(40, 1 / 40)
-    designs = [StageDesign.of(columns, np.arange(c), share, 0.25, 0.1) for c in (2, 4, 6)]
-    task = StageDescent(
-        columns, designs, Soft(positive, share, np.array([1.0, 3.0, 9.0]), 0.1), 0.1, 30
-    )
-    alone = [task.alone(k) for k in range(3)]
-    at = task.evaluated(alone)
+    designs = stage_designs(columns, [np.arange(c) for c in (2, 4, 6)], share, 0.25, 0.1)
+    task = StageDescent(designs, Soft(positive, share, np.array([1.0, 3.0, 9.0]), 0.1), 0.1, 30)
+    at = task.evaluated([task.alone(k) for k in range(3)])
     for k in (0, 1, 2, 0, 1, 2):
-        new = task.improved(at, k, alone[k])
+        new = task.improved(at, k, at.stages[k])
         assert new.loss <= at.loss
         squares = sum(float(s.weights @ s.weights) for s in new.stages)
         assert new.loss == pytest.approx(task.loss.value(new.scores) + 0.05 * squares)
         at = new
+
+
+def test_designs_are_those_of_each_stage_alone_without_its_constant_columns():
+    rng = np.random.default_rng(0)
+    columns, share = rng.normal(size=(5, 30)).astype(np.float32), np.full(30, 1 / 30)
+    columns[2] = 0.1
+    stages = [np.array([1, 2]), np.array([1, 2, 3]), np.arange(5)]
+    for own, design in zip(stages, stage_designs(columns, stages, share, 0.5, 0.1), strict=True):
+        assert sorted(design.trees) == [t for t in own if t != 2]
+        exact = columns[design.trees].astype(float)
+        cov = np.cov(exact, bias=True)
+        np.testing.assert_allclose(design.columns, exact - exact.mean(axis=1, keepdims=True))
+        assert design.scale == pytest.approx(np.var(exact, axis=1).mean() ** 0.5)
+        hessian = 0.5 * cov / design.scale**2 + 0.1 * np.eye(len(exact))
+        np.testing.assert_allclose(design.root @ design.root.T, hessian)
 
 
 @pytest.mark.parametrize("kind", KINDS)
