@@ -23,12 +23,15 @@ An operating point is a lambda: numbers t, falling geometrically, then 0, in uni
     (mean of v with everything bought - mean of v with nothing bought) / price of everything
 
 Departures
-- The training rows are divided into five parts. Values of a row come from trees fitted to the other
-  parts; other rows get the mean score of the five. The number of trees is chosen for each set, by
+- The training rows are divided into ``parts``. Values of a row come from trees fitted to the other
+  parts; other rows get the mean score of all. The number of trees is chosen for each set, by
   the held-out loss. Validation rows are not used.
 - Each training row enters the regressions at ``tried`` evenly spaced lambdas, at fewer where
-  that makes more than ``ROWS`` rows. On letters 3 instead of 6 change the mean accuracy over
-  budgets from .7039 to .7037.
+  that makes more than ``rows`` rows.
+- The defaults of ``parts``, ``trees``, ``learning_rate`` and ``rows`` take a third of the time of
+  5, 80, 0.1 and 40,000. They change the mean test accuracy over budgets from .8843 to .8876 on
+  spambase, from .9713 to .9733 on thyroid, and from .7345 to .7338 on 2500 rows of forest, where
+  another seed changes it by .0015.
 - k purchases have 2^k sets. If more than 6 are not free, only the 6 that alone raise the mean of v
   most per price are used; the others are never bought.
 - Under a cap the best affordable purchase is made, at lambda 0. Planning ignores the cap.
@@ -77,10 +80,6 @@ if TYPE_CHECKING:
 MOST = 6
 """Maximum purchases that are not free."""
 
-PARTS = 5
-ROWS = 40_000
-"""Maximum rows of a regression, unless there are more training rows."""
-
 LOOKS = 11
 """Numbers of trees compared, 0 included."""
 
@@ -98,8 +97,14 @@ class BackwardInduction:
 
     points: int = param(64, "operating points: prices of cost, the last one 0", least=2, most=100)
     tried: int = param(6, "prices of cost per training row", least=1)
-    trees: int = param(80, "boosting iterations (maximum for the predictors)", least=1)
-    learning_rate: float = param(0.1, "shrinkage of every tree's output", above=0)
+    rows: int = param(
+        25_000, "maximum rows of a regression, unless there are more training rows", least=1
+    )
+    parts: int = param(
+        3, "parts of the training rows, each predicted by trees of the others", least=2, most=20
+    )
+    trees: int = param(40, "boosting iterations (maximum for the predictors)", least=1)
+    learning_rate: float = param(0.2, "shrinkage of every tree's output", above=0)
     depth: int = param(3, "most split levels of a tree", least=1, most=12, search=among(2, 4, 5))
     min_rows: int = param(
         20, "least rows (copies counted) on each side of a split", least=1, search=log(10, 100)
@@ -114,7 +119,7 @@ class BackwardInduction:
         purchases = Purchases.of(prices)
         copies = training_copies(train, context.seed)
         part = np.empty(len(copies), dtype=np.int64)
-        part[np.argsort(copies.y, kind="stable")] = np.arange(len(copies)) % PARTS
+        part[np.argsort(copies.y, kind="stable")] = np.arange(len(copies)) % self.parts
         bins = find_bins(copies.X, threads=context.threads)
         words = bins.words(copies.X, context.threads)
 
@@ -136,7 +141,7 @@ class BackwardInduction:
         gained = max(1e-9, float(stop[-1].mean() - stop[0].mean()))
         t = np.append(np.geomspace(HIGHEST, 1 / HIGHEST, self.points - 1), 0.0)
         price = t * gained / max(prices.everything, 1e-9)
-        every = min(self.tried, self.points, max(1, ROWS // len(copies)))
+        every = min(self.tried, self.points, max(1, self.rows // len(copies)))
         row = np.repeat(np.arange(len(copies)), every)
         first = np.arange(len(copies))[:, None]
         at = (first + np.arange(every) * self.points // every).ravel() % self.points
@@ -165,7 +170,7 @@ class BackwardInduction:
         settings = self._settings(self.trees if own.any() else 0, self.min_rows, LEAST_HESSIAN)
         ends = np.unique(np.linspace(0, settings.trees, LOOKS).astype(int)) * loss.outputs
         far, fits = np.empty((len(ends), len(rows), loss.outputs)), []
-        for k in range(PARTS):
+        for k in range(self.parts):
             fit, held = np.flatnonzero(part != k), np.flatnonzero(part == k)
             trees = boost(
                 np.ascontiguousarray(words[:, fit]),
@@ -185,7 +190,8 @@ class BackwardInduction:
         labels = Labels(rows.y)
         best = int(np.argmin([loss.mean(scores.T, labels) for scores in far]))
         kept = [trees.select(np.arange(min(ends[best], trees.trees))) for trees in fits]
-        joined = Ensemble.concat([replace(t, value=t.value / PARTS, diverged=False) for t in kept])
+        shares = [replace(t, value=t.value / self.parts, diverged=False) for t in kept]
+        joined = Ensemble.concat(shares)
         base = np.mean([trees.base for trees in fits], axis=0)
         return SetTrees(replace(joined, base=base)), far[best]
 
