@@ -369,7 +369,7 @@ class Sequential:
                 rows.offer[new], rows.until[new] = offer(*asked)
             given = np.where(rows.until[some] >= stop, rows.offer[some], STOP)
         chosen = purchases_of(given, bought)
-        return np.full(len(those), chosen[0]) if rows.alike else chosen
+        return np.repeat(chosen, len(those)) if rows.alike else chosen
 
     def evaluated(self, rows: Rows) -> tuple[FloatArray, FloatArray]:
         """Splits (n,) and trees (n,) of all calls of ``act`` and of ``predict``."""

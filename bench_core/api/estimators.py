@@ -46,7 +46,7 @@ from bench_core.datasets.user_arrays import data_frame, grouped_rows
 from bench_core.datasets.user_data import LARGEST_GRADE, frame_encodings
 from bench_core.encoding import ColumnEncoding, plain_encodings
 from bench_core.errors import BenchError, InputError, spelt
-from bench_core.execution.caps import ROUNDING, Caps
+from bench_core.execution.caps import Caps
 from bench_core.execution.fitting import fit_in_process
 from bench_core.execution.predict import blocks, predict_split
 from bench_core.execution.trial import judged_whole, score_split, sensors_of
@@ -57,6 +57,7 @@ from bench_core.planning.resolve_learners import instances_of
 from bench_core.plugins import Registry, load_registry
 from bench_core.protocols import GIVEN, Metric
 from bench_core.results.budgets import CAP, COLUMNS, Budget, choice_within
+from bench_core.sequential import ROUNDING
 from bench_core.serving.predictor import probabilities
 from bench_core.serving.raw_rows import RawColumns, columns_by_name
 from bench_core.splits import Splits
@@ -178,13 +179,6 @@ class _Budgeted(BaseEstimator):
             rows = [row for row in found if CAP in row.point or row.cost_max <= within]
             points += [(model, learner, row) for row in rows]
             bought += [path.bought[row.number] for row in rows]
-        if limits:  # a point alone only if no path under the cap is better than the constant
-            sign = 1 if metric.higher_is_better else -1
-            good = [sign * row.metrics[metric.name] for *_, row in points]
-            capped = [k for k, (*_, row) in enumerate(points) if CAP in row.point]
-            least = max(g for g, (*_, row) in zip(good, points, strict=True) if row.number == -1)
-            if max(good[k] for k in capped) > least:
-                points, bought = [points[k] for k in capped], [bought[k] for k in capped]
         cost = np.array([getattr(row, COLUMNS[self.budget_kind]) for _, _, row in points])
         mean, p95 = (
             np.array([getattr(row, c) for *_, row in points]) for c in ("total_cost", "cost_p95")

@@ -31,9 +31,7 @@ from bench_core.costs.bill import Acquired, Bill
 from bench_core.costs.model import CostModel, SensorPrices, pays_by_row
 from bench_core.data import Queries
 from bench_core.results.budgets import CAP
-
-ROUNDING = 1e-9
-"""Relative tolerance of a cap for sums of prices: 0.1 + 0.2 is within 0.3."""
+from bench_core.sequential import ROUNDING
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -164,7 +164,8 @@ def _drawn(
 ) -> tuple[FloatArray, FloatArray, BoolArray]:
     """Return the test quality as chosen (learners, draws); the test cost at which each learner
     equals learner a on validation or reaches the target (a, learners, draws), NaN if never; and
-    True for draws in which the metric is defined."""
+    True for draws in which the metric is defined. As on the board, a learner that does not keep the
+    reference's quality in a draw pays the reference's cost."""
     every = [draw(repeat.candidates[name], _RESAMPLES, seed) for name in names]
     corners = [hull(means.valid_cost, means.valid_quality, rule.higher) for means in every]
     matched = [mixed_within(own, rule.budget) for own in corners]
@@ -172,9 +173,18 @@ def _drawn(
     if target is not None:
         reaching = [mixed_reaching(own, target, rule.higher) for own in corners]
         matched = [one.or_else(best) for one, best in zip(reaching, matched, strict=True)]
+        paid = np.array([taken(m.test_cost, c) for m, c in zip(every, reaching, strict=True)])
+        if rule.target is not None and rule.target.kind == KEEP:
+            needed = draw(repeat.candidates[rule.reference], _RESAMPLES, seed)
+            edge = hull(needed.valid_cost, needed.valid_quality, rule.higher)
+            whole = taken(needed.test_cost, mixed_reaching(edge, target, rule.higher))
+            paid = np.where(np.isnan(paid), whole, paid)
     cost = np.empty((len(names), len(names), _RESAMPLES + 1))
     for a, choice in enumerate(matched):
-        aim = taken(every[a].valid_quality, choice) if target is None else target
+        if target is not None:
+            cost[a] = paid
+            continue
+        aim = taken(every[a].valid_quality, choice)
         for b, means in enumerate(every):
             own = choice if a == b else mixed_reaching(corners[b], aim, rule.higher)
             cost[a, b] = taken(means.test_cost, own)
@@ -183,10 +193,11 @@ def _drawn(
 
 
 def _ratio(cost: FloatArray, other: FloatArray) -> FloatArray:
-    """Return the ratio of two costs; infinite if the other learner never reaches the quality."""
+    """Return the ratio of two costs; a cost is NaN where a learner never reaches the quality."""
     free = np.where(cost > 0, np.inf, 1.0)
     found = np.divide(cost, other, out=free, where=other > 0)
-    return np.where(np.isnan(cost), np.inf, found)
+    found = np.where(np.isnan(cost), np.inf, np.where(np.isnan(other), 0.0, found))
+    return np.where(np.isnan(cost) & np.isnan(other), 1.0, found)
 
 
 def thirds(gain: FloatArray, by: FloatArray) -> tuple[tuple[float, Interval], ...]:

@@ -44,6 +44,7 @@ from bench_core.results.budgets import (
     choice_within,
 )
 from bench_core.results.records import AUDITS
+from bench_core.sequential import ROUNDING
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -59,7 +60,8 @@ _FIGURES = ("test_quality", "test_cost", "valid_quality", "valid_cost", "saving"
 _COSTS = ("feature_cost", "evaluation_cost", "cost_p95", "cost_max", "features_used")
 _LARGER = ("cost_p95", "cost_max", "features_used", "valid_p95")
 _KEPT = (*_POINT, "unit", "audit", "stand_in", "marks", "total_cost", *_COSTS, CAP)
-_CHOSEN_BY = (*_POINT, "split", "status", "audit", "marks", "total_cost", "cost_p95", CAP)
+_BILLED = ("total_cost", "cost_p95", "cost_max", CAP)
+_CHOSEN_BY = (*_POINT, "split", "status", "audit", "marks", *_BILLED)
 
 
 class Criterion(NamedTuple):
@@ -97,7 +99,8 @@ def operating_points(
 
     Added columns: ``valid_quality``, ``valid_cost``, ``test_quality`` and ``test_cost`` from the
     columns ``metric`` and ``cost``, and ``valid_p95``, the 95th percentile of validation row costs.
-    With a ``cap`` the rows are results under it, one per trial; otherwise the points of the paths.
+    With a ``cap`` the rows are results under it, if it was measured, and the points of the paths
+    at which no row of any split costs more; otherwise the points of the paths.
     Raises UsageError if the frame lacks a column.
     """
     for column in (metric, cost):
@@ -109,9 +112,10 @@ def operating_points(
     if "audit" in frame.columns:
         usable &= frame["audit"] != "failed"
     if CAP in frame.columns:
-        usable &= frame[CAP].isna() if cap is None else frame[CAP] == cap
-    elif cap is not None:
-        usable &= False
+        own = frame[CAP].isna()
+        usable &= own if cap is None else own | (frame[CAP] == cap)
+    if cap is not None:
+        usable &= frame["cost_max"] <= cap * (1 + ROUNDING)
     test, valid = (frame[usable & (frame["split"] == split)] for split in ("test", "valid"))
     measured = valid[keys].assign(
         valid_quality=valid[metric],

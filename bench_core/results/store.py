@@ -39,6 +39,7 @@ from bench_core.results.store_files import (
     store_path,
 )
 from bench_core.results.tables import columns_of, json_value, quoted, record_of, select
+from bench_core.sequential import ROUNDING
 from bench_core.splits import SPLITS
 
 if TYPE_CHECKING:
@@ -67,6 +68,11 @@ CROSS JOIN unit_values ON unit_values.trial = trial.key
 WHERE run_trial.run = ? AND unit_values.split = ? AND status = 'ok'
   AND ? IN ('', dataset) AND ? IN ('', learner)
 ORDER BY run_trial.position
+"""
+_UNDER_CAP = """
+(cap = ? OR cap IS NULL AND NOT EXISTS (
+  SELECT 1 FROM point AS o
+  WHERE o.trial = point.trial AND o.number = point.number AND o.cost_max > ?))
 """
 _REQUEST = """
 SELECT request FROM run WHERE run IN (SELECT run FROM run_trial WHERE trial = ?)
@@ -189,13 +195,14 @@ class Store:
         the values of a large run may not fit into memory.
 
         Points under caps are included only with ``capped``. With ``within`` a cap, only points
-        under it are included; with ``within`` a p95 cost, only points that satisfy it on
-        validation. Trials without such points are omitted.
+        under it and points at which no row of any split costs more are included; with ``within`` a
+        p95 cost, only points that satisfy it on validation. Trials without such points are omitted.
         """
         where, limits = "TRUE" if capped else "cap IS NULL", []
-        if within is not None and within.kind != "mean":
-            column = "cap =" if within.kind == CAP else "cap IS NULL AND cost_p95 <="
-            where, limits = f"{column} ?", [within.amount]
+        if within is not None and within.kind == CAP:
+            where, limits = _UNDER_CAP, [within.amount, within.amount * (1 + ROUNDING)]
+        elif within is not None and within.kind != "mean":
+            where, limits = "cap IS NULL AND cost_p95 <= ?", [within.amount]
         query = "SELECT number, point, cost_p95 FROM point WHERE trial = ? AND split = 'valid' AND "
         sensors: dict[str, Sensors] = {}
         run = self.resolve(run)

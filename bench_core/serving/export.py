@@ -63,9 +63,7 @@ def choose(
     target = asked.limit if isinstance(asked.limit, Target) else None
     budget = Budget(float("inf")) if target or asked.limit is None else asked.limit
     assert isinstance(budget, Budget)
-    # a cap measured by the run decides by its measurements, and is kept anyway
-    measured = budget.kind == CAP and budget.amount in selection.caps_of(frame)
-    cap = budget.amount if measured else None
+    cap = budget.amount if budget.kind == CAP else None
     points = selection.operating_points(frame, metric.name, COLUMNS[budget.kind], cap=cap)
     every, higher = points, metric.higher_is_better
     for column in ("seed", "fold", "learner"):
@@ -75,12 +73,11 @@ def choose(
     if target is not None:
         chosen = selection.reaching(every, higher, target, reference, asked.mixes)
         chosen = chosen[chosen["learner"].isin(points["learner"])]
-    elif budget.kind == "mean" and asked.mixes:
+    else:
+        if budget.kind == "mean" and not asked.mixes:  # kept by a single point
+            points = points.assign(valid_p95=points["valid_cost"])
+            budget = Budget(budget.amount, "p95")
         chosen = selection.under_budget(points, higher, budget)
-    else:  # kept by a single point
-        points = points.assign(valid_p95=points["valid_cost"])
-        limit = float("inf") if measured else budget.amount
-        chosen = selection.under_budget(points, higher, Budget(limit, "p95"))
     if chosen.empty:
         why = _nothing(points, asked)
         if target is not None and not points.empty:
@@ -175,13 +172,17 @@ def _program(
         return constant_program(np.atleast_1d(splits.constant), len(splits.names)), point
     model = load_model(state_path(states, spec["fit"]))
     if CAP in point:
-        return capped_program(model, spec["learner"], splits), point
-    return program_of(model, spec["learner"], point), point
+        program = capped_program(model, spec["learner"], splits)
+    else:
+        program = program_of(model, spec["learner"], point)
+    if isinstance(program, Program):
+        program = replace(program, nothing=np.atleast_1d(splits.constant))
+    return program, point
 
 
 def capped_program(model: Any, learner: str, splits: Splits) -> Program | PolicyProgram:
     """Return a program for serving under a cap: as in ``execution.caps``, a row follows all points
-    of the path, and answers by the best constant before the first."""
+    of the path."""
     nobody = Features(np.zeros((0, len(splits.names)), dtype=np.float32))
     left = [dict(prediction.point) for prediction in model.predict_path(nobody)]
     parts = list[Program]()
@@ -194,7 +195,7 @@ def capped_program(model: Any, learner: str, splits: Splits) -> Program | Policy
         parts.insert(0, replace(program, stops=[*stops, Stop(end, left[-1])]))
         passed = [dict(stop.point) for stop in parts[0].stops]
         left = [point for point in left if point not in passed]
-    return replace(in_sequence(parts), nothing=np.atleast_1d(splits.constant))
+    return in_sequence(parts)
 
 
 def program_of(

@@ -101,7 +101,7 @@ int bench_scores(const struct bench_source *source, double *scores, double *spen
     r->source = source;
     p.open = PURCHASES;
     memcpy(p.lacking, needed, sizeof p.lacking);
-    p.left = (source->cap != 0 ? source->cap : CAP) * (1 + 1e-9) - (SPLIT * ANSWER_SPLITS + TREE * ANSWER_TREES);
+    p.left = (source->cap != 0 && !(source->cap > CAP) ? source->cap : CAP) * (1 + 1e-9) - (SPLIT * ANSWER_SPLITS + TREE * ANSWER_TREES);
     if (!(p.left >= 0)) {
         for (int k = 0; k < BENCH_OUTPUTS; k++)
             scores[k] = NAN;

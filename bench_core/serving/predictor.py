@@ -17,11 +17,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bench_core.arrays import BoolArray, Float32Array, FloatArray, IntArray
-from bench_core.costs.model import Acquired, CostModel, pays_by_row
+from bench_core.costs.model import Acquired, CostModel, SensorPrices, pays_by_row
 from bench_core.data import Queries
 from bench_core.encoding import ColumnEncoding, plain_encodings
 from bench_core.errors import UsageError, one_line
 from bench_core.metrics.frontier import drawn
+from bench_core.sequential import ROUNDING
 from bench_core.serving.folder import Folder, read_folder
 from bench_core.serving.gates import answers
 from bench_core.serving.naive_walk import Lists, NaiveWalk
@@ -57,8 +58,8 @@ class Predictor:
     """A model at its exported operating point.
 
     ``names`` are the table's columns in training; the predictor encodes text. ``about`` holds the
-    folder's facts: point, figures, provenance. ``cap`` is the cap of the export, if any; calls
-    without a cap use it. Thread-safe.
+    folder's facts: point, figures, provenance. ``cap`` is the cap of the export, if any; a call
+    can only lower it. Thread-safe.
 
     A mixture of two points draws one for each row (in ranking for each query), by its seed and the
     ``row``'s number or id; rows without one are numbered in order.
@@ -152,9 +153,13 @@ class Predictor:
 
     @cached_property
     def _read(self) -> list[int]:
-        """Features that it reads, in increasing order."""
+        """Features that it reads, in increasing order; without those that its cap never affords."""
         other = self._cheaper._needs.features if self._cheaper else ()
-        return sorted({*self._needs.features, *other})
+        found = sorted({*self._needs.features, *other})
+        if self.cap is not None and type(self.costs) is SensorPrices:
+            price = self.costs.feature_price()
+            found = [f for f in found if price[f] <= self.cap * (1 + ROUNDING)]
+        return found
 
     @cached_property
     def _needed(self) -> list[int]:
@@ -411,9 +416,9 @@ class Predictor:
         return NaiveWalk(*parts, count, grouped=grouped, cap=limit).rounds()
 
     def _limit(self, cap: float | None) -> float | None:
-        cap = self.cap if cap is None else cap
         if cap is not None and not cap >= 0:  # NaN is not
             raise UsageError(f"cap={cap!r}: a cap must be a number of at least 0")
+        cap = min((one for one in (cap, self.cap) if one is not None), default=None)
         policy = isinstance(self.program, PolicyProgram)
         if policy and cap not in (None, inf) and self._needs.prices is None:
             fault = f"costs {self.costs.name!r} are not a sum over purchases"

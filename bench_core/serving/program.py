@@ -174,7 +174,7 @@ class Program:
     stops: Sequence[Stop] = ()
     rejected: str | float = "score"
     vectors: FloatArray | None = None  # (m, K), the leaves of trees of output ``VECTOR``
-    nothing: FloatArray | None = None  # (K,), the answer if a cap allows no purchase
+    nothing: FloatArray | None = None  # (K,), the answer if a cap allows no purchase; set at export
 
     def __post_init__(self) -> None:
         count = len(self.steps)
@@ -298,8 +298,7 @@ def compact(program: Program) -> Program:
 def joined(programs: Sequence[Program]) -> Program:
     """Concatenate the steps of programs; no step leads from one program to another.
 
-    ``rejected`` comes from the last program, ``nothing`` from the first that has it. The result has
-    no stops.
+    ``rejected`` comes from the last program. The result has no stops.
     """
     tree, row, first = 0, 0, 0
     steps: list[Step] = []
@@ -326,7 +325,6 @@ def joined(programs: Sequence[Program]) -> Program:
         programs[0].multiplier,
         rejected=programs[-1].rejected,
         vectors=np.concatenate(vectors) if vectors else None,
-        nothing=next((p.nothing for p in programs if p.nothing is not None), None),
     )
 
 

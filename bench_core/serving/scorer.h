@@ -19,7 +19,7 @@ enum { BENCH_END, BENCH_GATE, BENCH_CAP };
    in the order of need; no feature is requested twice. It sets their values, NAN if missing. If all
    BENCH_FEATURES values are known, set acquire to NULL and cells to the values: the bill is the
    same. If a function bench_encode_NAME exists, it makes the value of that feature. No row costs
-   more than cap; 0 means @cap@. */
+   more than cap; 0 means @cap@, which cap can only lower. */
 struct bench_source {
     void *context;
     void (*acquire)(void *context, int count, const int *features, float *values);

@@ -241,7 +241,7 @@ static void begin(struct row *r, const struct bench_source *source)
     r->cells[2 * FEATURES] = 0;
     r->have[2 * FEATURES] = 1;
     r->price = r->sums.splits = 0.0;
-    r->cap = source->cap != 0 ? source->cap : CAP;
+    r->cap = source->cap != 0 && !(source->cap > CAP) ? source->cap : CAP;
     r->capped = !(r->cap >= INFINITY); /* so NaN buys nothing */
     r->sums.trees = r->stopped = 0;
 }

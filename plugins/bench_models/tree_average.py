@@ -123,7 +123,6 @@ class TreeAverage(Stored):
             multiplier=self.numbers.prices.multiplier,
             stops=[Stop(k, {"trees": end}) for k, end in enumerate(ends[1:])],
             vectors=vectors,
-            nothing=None if self.average or self.link != "identity" else self.base,
         )
 
     def scores(self, total: FloatArray, trees: int) -> FloatArray:

@@ -156,9 +156,10 @@ def answer(
     for budget, own in offered.items():
         if not own:
             yield f"{name}: {no_result(info, frame, name, budget, store)}"
+    yield from unmeasured(info, frame, budgets, store)
     if offered[budgets[0]] and len(budgets) == 1:
         top = offered[budgets[0]][0]
-        yield reached(top, judge, capped=budgets[0].kind == "cap")
+        yield reached(top, judge)
         free = [(one.learner, one.valid_cost) for one in offers(frame, judge, math.inf)]
         if free == [(one.learner, one.valid_cost) for one in offered[budgets[0]]]:
             most = cost(max(paid for _, paid in free))
@@ -228,10 +229,11 @@ def cheapest(
     yield ""
 
 
-def reached(top: Offer, metric: Criterion, capped: bool = False) -> str:
+def reached(top: Offer, metric: Criterion) -> str:
     """Return a sentence on the chosen learner's results on validation and test."""
     valid, test = quality(top.valid_quality), quality(top.pick.quality)
     figures = f"{metric.name} {valid} on validation, {test} on test"
+    capped = any("cap" in setting.point for setting in top.pick.settings)
     most, bound = ("at most ", "; the exported model may pay less") if capped else ("", "")
     return f"{top.learner}: {figures}, at a cost of {most}{cost(top.pick.cost)} per row{bound}"
 
@@ -379,21 +381,31 @@ def no_result(
     """Return the reason why no learner has a point within a limit on one data set, and a remedy."""
     from bench_core.leaderboard.assembly import primary_metric
     from bench_core.results.budgets import Target
-    from bench_core.results.operating_points import caps_of, operating_points, why_not_reached
+    from bench_core.results.operating_points import operating_points, why_not_reached
 
     if isinstance(limit, Target):
         judge = metric or primary_metric(info, dataset)
         points = operating_points(frame, judge.name)
         if len(points):
             return why_not_reached(points, judge, limit, info.reference, learner)
-    if limit.kind == "cap":
-        # caps are enforced at prediction, so other caps have no results
-        caps = caps_of(frame)
-        there = f"measured are {', '.join(map('{:.15g}'.format, caps))}" if caps else "none was"
-        again = _command(info.request, store, caps=sorted({*caps, limit.amount}))
-        return f"no cap of {limit.amount:.15g} was measured ({there}); without training: {again}"
     # every path begins with the constant, which is free
     return "no learner has a result; 'bench log --failed' shows why"
+
+
+def unmeasured(
+    info: RunInfo, frame: pd.DataFrame, budgets: Iterable[Budget], store: Path
+) -> Iterator[str]:
+    """Yield what takes part under caps that the run did not measure, and how to measure them."""
+    from bench_core.results.operating_points import caps_of
+
+    caps = caps_of(frame)
+    lacking = [one.amount for one in budgets if one.kind == "cap" and one.amount not in caps]
+    if lacking:
+        again = _command(info.request, store, caps=sorted({*caps, *lacking}))
+        yield (
+            f"cap {', '.join(map(cost, lacking))}: not measured; only points at which no row costs "
+            f"more take part. To measure it, without training: {again}"
+        )
 
 
 def _command(request: Mapping[str, Any], store: Path, **changed: Any) -> str:

@@ -15,7 +15,7 @@ from bench_core.errors import UsageError, one_line, require
 from bench_core.statistics import CONFIDENCE, LEVEL
 from bench_core.terminal.tables import Table, deliver, write_text, written
 from bench_core.terminal.wording import MIXED, cost, count, listed, notices, quality
-from bench_reports.best import deliver_parts, named_datasets, no_result
+from bench_reports.best import deliver_parts, named_datasets
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -156,14 +156,10 @@ def _answer(
     from bench_core.leaderboard.assembly import primary_metric, uses_of
     from bench_core.leaderboard.pairs import pairs_within
     from bench_core.results.budgets import limit_words
-    from bench_core.results.operating_points import caps_of
     from bench_core.results.store import Store
     from bench_core.statistics.repeats import on_same_rows
 
     store = Store(place)
-    if limit.kind == "cap" and limit.amount not in caps_of(frame):
-        yield f"{dataset}: {no_result(info, frame, dataset, limit, place)}"
-        return
     # units are queries if there are any, else rows
     use, judge = uses_of(info, dataset)[0], primary_metric(info, dataset)
     try:

@@ -140,4 +140,4 @@ def _routed(gate: Program, kept: Program, f0: Program) -> Program:
         program.steps[first - 1], gate="score", then=first + len(kept.steps), otherwise=first
     )
     steps = [*program.steps[: first - 1], decides, *program.steps[first:]]
-    return replace(program, steps=steps, nothing=kept.nothing)
+    return replace(program, steps=steps)

@@ -106,7 +106,6 @@ class ScaledModel(Stored):
             trees=no_trees(len(bias), self.prices.features),
             multiplier=self.prices.multiplier,
             stops=[Stop(0, {})],
-            nothing=bias,
         )
 
 

@@ -50,6 +50,5 @@ def program_of(
             multiplier=prices.multiplier,
             stops=stops,
             rejected=rejected,
-            nothing=steps[0].bias,
         )
     )

@@ -23,7 +23,7 @@ from bench_core.leaderboard.certainty import (
     standings,
 )
 from bench_core.leaderboard.pairs import pairs_within
-from bench_core.results.budgets import Budget
+from bench_core.results.budgets import Budget, Target
 
 
 @pytest.fixture(scope="module")
@@ -267,18 +267,19 @@ def shown_within(budgets, reference="gbrt"):
     made += example.rows("d", "gbrt", {}, [({"cap": 3.0}, 0.6, 2.5)])
     frame = pd.DataFrame(made)
     cap = frame["point"].map(lambda point: 3.0 if "cap" in point else math.nan)
-    frame = frame.assign(cost_p95=2 * frame["total_cost"], cap=cap)
+    twice = 2 * frame["total_cost"]
+    frame = frame.assign(cost_p95=twice, cost_max=twice.clip(upper=cap), cap=cap)
     info = example.info(datasets=(example.use("d", budgets=budgets),), reference=reference)
     (board,) = all_certified(info, None, frame)
     return board, board.rows[0]
 
 
 def test_a_board_shows_what_is_reached_within_the_budgets_of_the_suite():
-    board, row = shown_within(("5", "6", "p95 6", "cap 3", "cap 4", "1"))
+    board, row = shown_within(("5", "6", "p95 6", "cap 3", "cap 4", "1"))  # rows cost 4, 12, 64
     assert list(map(str, board.budgets)) == ["5", "6", "p95 6", "cap 3", "cap 4", "1"]
     qualities = [at.rows[0].quality for at in board.standings]
     # 3/4 of the way from .5 at 2 to .8 at 6; no other kind of budget mixes
-    assert qualities == pytest.approx([0.725, 0.8, 0.5, 0.6, math.nan, math.nan], nan_ok=True)
+    assert qualities == pytest.approx([0.725, 0.8, 0.5, 0.6, 0.5, math.nan], nan_ok=True)
     assert row.best.quality == 0.9
     assert [point.budget for point in row.curve] == [2.0, 6.0, 32.0]
 
@@ -383,6 +384,23 @@ def test_a_mean_over_repeats_of_which_one_is_not_defined_is_not_defined():
     assert "accuracy is not defined on test (fold 0, seed 1), nor is a mean with it" in board.notes
     with pytest.raises(UsageError, match=r"not defined on test \(fold 0, seed 1\): no comparison"):
         pairs_within(run.info, run, frame, "d", ["good", "gbrt"], Budget(9.0), interest=0.01)
+
+
+def test_the_other_way_round_a_comparison_at_a_target_has_reciprocal_edges():
+    """Of a learner that keeps the quality in some draws only: then it pays the reference's cost."""
+    rng, run = np.random.default_rng(8), ValuedRun()
+    for name, means in (("gbrt", [0.5, 0.8]), ("close", [0.5, 0.785])):
+        run.add(name, *learner_of(rng, means, [1, 10] if name == "gbrt" else [1, 4], 300))
+    found = []
+    for names in (["close", "gbrt"], ["gbrt", "close"]):
+        given = run.info, run, run.frame, "d", names, Target(0.99)
+        found.append(pairs_within(*given, interest=0.0)[1][0])
+    one, other = found
+    assert one.cost_ratio == pytest.approx(1 / other.cost_ratio)
+    edges = one.cost_interval.low, one.cost_interval.high
+    turned = 1 / other.cost_interval.high, 1 / other.cost_interval.low
+    assert edges == pytest.approx(turned)
+    assert edges[0] == pytest.approx(1.0, abs=0.2)  # it fails in some draws
 
 
 def test_a_cost_on_test_above_the_budget_by_more_than_chance_is_marked():

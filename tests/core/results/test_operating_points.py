@@ -45,7 +45,8 @@ def rows(learner, points, *, seed=0, fold=0, dataset="yahoo", metric="ndcg@5", *
                 "fold": fold, "learner": learner, "params": '{"depth": 4}', "seed": seed,
                 "point": f'{{"trees": {trees}}}', "split": split, "status": "ok",
                 metric: quality, "feature_cost": charged - 1.0, "total_cost": float(charged),
-                "audit": "verified", "unit": "cost", "features_used": trees,
+                "cost_max": float(charged), "features_used": trees,
+                "audit": "verified", "unit": "cost",
             }  # fmt: skip
             out.append(row | more)
     return out
@@ -89,9 +90,9 @@ def test_of_a_mixture_the_weaker_audit_stands(audits):
 
 
 CAPPED = [
-    *rows("cegb", [(7, 5, 0.9, 0.85)], cap=6.0),
-    *rows("cegb", [(8, 9, 0.95, 0.86)], cap=20.0),
-    *rows("cegb", [(9, 4, 0.92, 0.83)], cap=6.0, params='{"depth": 5}'),
+    *rows("cegb", [(7, 5, 0.9, 0.85)], cap=6.0, cost_max=6.0),
+    *rows("cegb", [(8, 9, 0.95, 0.86)], cap=20.0, cost_max=19.0),
+    *rows("cegb", [(9, 4, 0.92, 0.83)], cap=6.0, cost_max=5.0, params='{"depth": 5}'),
 ]
 
 
@@ -101,8 +102,19 @@ def test_under_a_cap_the_best_of_what_was_measured_under_it_is_taken():
     found = selection.points_within(data, Criterion("ndcg@5", True), Budget(6, "cap"))
     assert found["test_quality"].tolist() == [0.83]  # of learners without figures there are none
     assert selection.points_within(data, Criterion("ndcg@5", True), Budget(7, "cap")).empty
-    assert selection.points_within(frame(CEGB), Criterion("ndcg@5", True), Budget(6, "cap")).empty
     assert selection.caps_of(frame(CEGB)) == []
+
+
+def test_points_at_which_no_row_costs_more_are_candidates_under_a_cap():
+    def within(cap, *parts):
+        return selection.points_within(frame(*parts), Criterion("ndcg@5", True), Budget(cap, "cap"))
+
+    assert within(19, CEGB).empty  # the cheapest point costs 10, on test 20
+    assert within(20, CEGB)["test_quality"].tolist() == [0.4]
+    assert within(35, CEGB, CAPPED)["test_quality"].tolist() == [0.6]  # 35 was not measured
+    assert within(20, CEGB, CAPPED)["test_quality"].tolist() == [0.86]
+    cheap = rows("cegb", [(5, 2, 0.97, 0.5)])
+    assert within(20, cheap, CAPPED)["test_quality"].tolist() == [0.5]
 
 
 def test_what_was_measured_under_caps_changes_nothing_else():

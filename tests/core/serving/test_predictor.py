@@ -175,7 +175,8 @@ def test_a_model_exported_under_a_cap_keeps_it():
     about = {"task": "binary", "budget": {"amount": 2.0, "kind": "cap"}}
     model = Predictor(Folder(free.program, free.costs, NAMES, about))
     assert model.predict(lambda names: [1.0]).spent == 1.75
-    assert model.predict(lambda names: [1.0], cap=6.5).spent == 6.5
+    assert model.predict(lambda names: [1.0], cap=6.5).spent == 1.75  # a call only lowers it
+    assert model.predict(lambda names: [1.0], cap=1.0).spent <= 1.0
     assert free.predict(lambda names: [1.0]).spent == 6.5
 
 
