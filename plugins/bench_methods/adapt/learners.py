@@ -24,7 +24,7 @@ from bench_core import (
     log,
     param,
 )
-from bench_core.arrays import IntArray
+from bench_core.arrays import Array, IntArray
 from bench_methods.adapt.linear_step import (
     Columns,
     GroupPenalty,
@@ -35,6 +35,7 @@ from bench_methods.adapt.linear_step import (
     in_row_space,
     l1_path,
     logistic,
+    lower_end,
     nested,
     spread,
 )
@@ -130,7 +131,7 @@ class LinearAdapt(Adapt):
         pairs = []
         with one_blas_thread():
             columns = Columns.of(train.X, rows.share)
-            sets, fitted, facts = self._plan(columns, rows, train, prices, most)
+            sets, fitted, facts = self._plan(columns, rows, train, prices, most, context)
             # a constant pair if no column is useful
             sets = sets or [np.zeros(0, dtype=np.int64)]
             for k, features in enumerate(sets):
@@ -149,7 +150,13 @@ class LinearAdapt(Adapt):
         return AdaptModel(pairs, f0, prices, facts, rows.calibration)
 
     def _plan(
-        self, columns: Columns, rows: TrainingRows, train: Examples, prices: Prices, most: int
+        self,
+        columns: Columns,
+        rows: TrainingRows,
+        train: Examples,
+        prices: Prices,
+        most: int,
+        context: FitContext,
     ) -> Plan:
         raise NotImplementedError
 
@@ -172,7 +179,13 @@ class AdaptLin(LinearAdapt):
     relevant_grade: int = param(1, RELEVANT)
 
     def _plan(
-        self, columns: Columns, rows: TrainingRows, train: Examples, prices: Prices, most: int
+        self,
+        columns: Columns,
+        rows: TrainingRows,
+        train: Examples,
+        prices: Prices,
+        most: int,
+        context: FitContext,
     ) -> Plan:
         """Order the features; a set is the first k with all features that they make free."""
         price = loss_prices(train, prices, self.tradeoff)
@@ -196,7 +209,15 @@ class AdaptLin(LinearAdapt):
             starts = [pair.among(own, some) for own, pair in known]
 
             def free(own: Columns) -> Linear:
-                return fit_jointly(problem(own, which), starts if own is some else ()).pair
+                def alone() -> dict[str, Array]:
+                    pair, value = fit_jointly(problem(own, which))
+                    return {"value": np.array(value), **pair._asdict()}
+
+                # prices of f0 depend on the tradeoff
+                name = f"{self.name} {self.p_full} {self.relevant_grade} {which.tolist()}"
+                found = alone() if self.p_full is None else context.trained(name, alone)
+                pair, value = Linear(found["weights"], found["intercepts"]), float(found["value"])
+                return lower_end(problem(own, which), pair, value, starts if own is some else ())
 
             known[:] = [(some, in_row_space(some, free))]
             return known[0][1]
@@ -231,7 +252,13 @@ class AdaptL1(LinearAdapt):
     relevant_grade: int = param(1, RELEVANT)
 
     def _plan(
-        self, columns: Columns, rows: TrainingRows, train: Examples, prices: Prices, most: int
+        self,
+        columns: Columns,
+        rows: TrainingRows,
+        train: Examples,
+        prices: Prices,
+        most: int,
+        context: FitContext,
     ) -> Plan:
         def both(some: Columns) -> Linear:
             free = GroupPenalty.none(some)

@@ -346,22 +346,33 @@ def fit_in_turns(problem: LinearProblem, iterations: int) -> LinearFit:
     return LinearFit(pair, q, values)
 
 
-def fit_jointly(problem: LinearProblem, starts: Sequence[Linear] = ()) -> LinearFit:
-    """Minimise (OPT) with q as a function of (g, f1): the better of two descents, after two turns
-    of algorithm 1 and from the best of ``starts``."""
+def fit_jointly(problem: LinearProblem) -> tuple[Linear, float]:
+    """Minimise (OPT) with q as a function of (g, f1), after two turns of algorithm 1."""
     pair = problem.begin
     if problem.limit.p_full == 0:
-        return LinearFit(pair, np.zeros(len(problem.rows.sign)), [])
-    whole = problem.columns, problem.best_q, problem.price
+        return pair, 0.0
     for _ in range(_TURNS):  # a joint descent alone may stall at a saddle near g = 0
         pair = problem.step(pair, problem.q(pair), _ROUGH)
-    pair, now = descend(*whole, pair, flat=_END_FLAT, steep=_END_STEEP)
-    if starts:
-        best = min(starts, key=lambda at: objective(*whole, at)[0])
-        other, lower = descend(*whole, best, flat=_END_FLAT, steep=_END_STEEP)
-        if now - lower > _CLEAR * abs(now):  # rounding must not choose between equal ends
-            pair, now = other, lower
-    return LinearFit(pair, problem.q(pair), [now])
+    return _descend_jointly(problem, pair)
+
+
+def lower_end(
+    problem: LinearProblem, pair: Linear, value: float, starts: Sequence[Linear]
+) -> Linear:
+    """The ``pair`` with this ``value`` of (OPT), or the end of a descent from the best of
+    ``starts``."""
+    if not starts or problem.limit.p_full == 0:
+        return pair
+    whole = problem.columns, problem.best_q, problem.price
+    best = min(starts, key=lambda at: objective(*whole, at)[0])
+    other, lower = _descend_jointly(problem, best)
+    # rounding must not choose between equal ends
+    return other if value - lower > _CLEAR * abs(value) else pair
+
+
+def _descend_jointly(problem: LinearProblem, start: Linear) -> tuple[Linear, float]:
+    whole = problem.columns, problem.best_q, problem.price
+    return descend(*whole, start, flat=_END_FLAT, steep=_END_STEEP)
 
 
 def fit_priced(

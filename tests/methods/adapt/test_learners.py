@@ -15,6 +15,8 @@ from helpers.adapt_cases import Rule, cheapest, curve, fitted, noisy
 
 from bench_core import DiscountGroup, Features, Task, price_list
 from bench_core.conformance.tasks import with_learners
+from bench_core.execution.fitting import fit_in_process
+from bench_core.metrics import parse_metric
 
 SVM = RBFSVM(C=10.0, gamma=1.0)
 SMALL = GBRT(trees=5)
@@ -33,6 +35,19 @@ def learners(some=QUICK):
 def synthetic_2(seed):
     splits = AdaptSynthetic2().prepare(None, "quick", 0, seed)
     return splits.complete(Task.BINARY)
+
+
+@learners([AdaptLin(f0=SMALL, tradeoff=0.1), AdaptLstsq(f0=SMALL, tradeoff=0.1)])
+def test_pairs_of_other_settings_with_equal_features_change_no_model(learner):
+    splits, kept = synthetic_2(0), {}
+    facts = splits, parse_metric("accuracy"), 0, 1
+    for other in (replace(learner, tradeoff=1e-3), replace(learner, p_full=0.2)):
+        fit_in_process(other, *facts, kept)
+    after, alone = (fit_in_process(learner, *facts, known) for known in (kept, {}))
+    paths = [model.predict_path(splits.test.features) for model in (after, alone)]
+    for a, b in zip(*paths, strict=True):
+        assert a.point == b.point
+        assert a.scores.tolist() == b.scores.tolist()
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -146,8 +146,8 @@ def test_the_objective_is_no_worse_than_that_of_a_general_solver(D, share):
     turns = 6
     wanted = plain_alternation(problem, turns)
     assert fit_in_turns(problem, turns).objective[-1] <= wanted + 1e-4 * wanted
-    joint = fit_jointly(problem)
-    assert problem.value(joint.pair, joint.q) <= wanted + 1e-4 * wanted
+    joint, _ = fit_jointly(problem)
+    assert problem.value(joint, problem.q(joint)) <= wanted + 1e-4 * wanted
 
 
 @pytest.mark.parametrize("D", DISTANCES)
