@@ -236,6 +236,12 @@ class SensorPrices:
         """Price of all features for one row."""
         return float(self.sensor.sum())
 
+    @property
+    def cheapest(self) -> float:
+        """Least price above 0 of a feature bought alone; 0 if all are free."""
+        price = self.marginal(np.zeros(self.sensors, dtype=np.bool_))
+        return float(np.min(price[price > 0], initial=np.inf)) if price.any() else 0.0
+
     def sensors_of(self, feature: int) -> Int32Array:
         """Sensors that a feature needs."""
         return self.needed[self.start[feature] : self.start[feature + 1]]

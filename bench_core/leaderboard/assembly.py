@@ -128,13 +128,16 @@ def _board(info: RunInfo, name: str, every: pd.DataFrame, trials: pd.DataFrame) 
 
 def budgets_of(use: Mapping[str, Any], rows: Sequence[Row]) -> tuple[Budget, ...]:
     """Return the suite's budgets for a data set. Without any, return five on a logarithmic scale,
-    from the cheapest point above 0 of any curve to the reference's best; () without a reference."""
+    from the cheapest point above 0 of any curve to the reference's best; () without a reference.
+
+    They begin no lower than the price of one feature: below it most rows buy nothing."""
     if named := use.get("budgets"):
         return as_budgets(named)
     methods = [row for row in rows if row.curve and not row.baseline]
     costs = [point.budget for row in methods for point in row.curve if point.budget > 0]
     whole = max((row.curve[-1].budget for row in methods if row.reference), default=0.0)
-    return default_budgets(min(costs, default=0.0), whole)
+    cheapest, price = min(costs, default=0.0), float(use.get("cheapest_price", 0))
+    return default_budgets(max(cheapest, price) if price < whole else cheapest, whole)
 
 
 def _rows(

@@ -45,6 +45,7 @@ class DatasetUse:
     caps: tuple[float, ...] = ()  # maximum cost of each row, measured in addition to paths
     budgets: tuple[str, ...] = ()  # shown budgets (results/budgets.py), in the prices' unit
     accounting: str = "path"
+    cheapest_price: float = 0.0  # of a feature that is not free; 0: unknown
     same_as: str = ""  # name of the data under the run's first accounting
 
     def under(self, accounting: str) -> DatasetUse:

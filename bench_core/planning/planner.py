@@ -238,6 +238,7 @@ class _Planner:
             rows={name: len(part) for name, part in parts.items()},
             queries={name: len(part.queries or ()) for name, part in parts.items()},
             price_of_everything=splits.prices.everything,
+            cheapest_price=splits.prices.cheapest,
             unit=splits.costs.unit,
             metrics=metrics,
             notes=tuple(notes),

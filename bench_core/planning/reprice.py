@@ -94,6 +94,7 @@ def plan_reprice(
             uses[i] = replace(
                 use,
                 price_of_everything=found.prices.everything,
+                cheapest_price=found.prices.cheapest,
                 unit=found.costs.unit,
                 notes=(note, *found.all_notes),
                 caps=caps,

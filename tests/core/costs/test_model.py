@@ -21,6 +21,12 @@ def test_a_plain_feature_costs_its_price_each():
     np.testing.assert_array_equal(prices.feature_price(), [1.0, 5.0, 20.0])
 
 
+def test_the_cheapest_price_is_that_of_a_feature_which_is_not_free():
+    group = DiscountGroup(members=(1, 2), later=(2.0, 3.0))  # of sensors of 4, 2 and 3
+    assert price_list(np.array([0.0, 6.0, 7.0]), discounted=[group]).cheapest == 6.0
+    assert price_list(np.array([0.0, 0.0]), split=1.0).cheapest == 0.0
+
+
 def test_features_of_one_sensor_are_paid_once():
     prices = price_list(np.array([3.0, 7.0, 7.0]), shared=[[1, 2]])
     assert paid(prices, [1]) == 7.0

@@ -256,7 +256,7 @@ def test_baselines_stand_below_all_others_and_say_what_they_are():
     assert row(board, "miser").saving == row(usual, "miser").saving
 
 
-def shown_within(budgets, reference="gbrt"):
+def shown_within(budgets, reference="gbrt", cheapest=0.0):
     """Of a learner whose rows cost twice the mean, measured under a cap of 3 as well."""
     points = [
         ({"trees": 1}, 0.5, 2.0),
@@ -269,7 +269,8 @@ def shown_within(budgets, reference="gbrt"):
     cap = frame["point"].map(lambda point: 3.0 if "cap" in point else math.nan)
     twice = 2 * frame["total_cost"]
     frame = frame.assign(cost_p95=twice, cost_max=twice.clip(upper=cap), cap=cap)
-    info = example.info(datasets=(example.use("d", budgets=budgets),), reference=reference)
+    use = example.use("d", budgets=budgets, cheapest_price=cheapest)
+    info = example.info(datasets=(use,), reference=reference)
     (board,) = all_certified(info, None, frame)
     return board, board.rows[0]
 
@@ -290,6 +291,20 @@ def test_without_budgets_of_a_suite_there_are_five_up_to_the_references_best() -
     reached = [at.rows[0].quality for at in board.standings]
     assert reached == pytest.approx([0.5, 0.65, 0.8 + 0.1 * 2 / 26, 0.8 + 0.1 * 10 / 26, 0.9])
     assert shown_within((), reference="")[0].budgets == ()
+
+
+@pytest.mark.parametrize(
+    ("cheapest", "amounts"),
+    [
+        (1, [2, 4, 8, 16, 32]),
+        (4, [4, 6.8, 12, 20, 32]),  # 4 * 8 ** (k / 4) is 6.73, 11.3 and 19.03
+        (40, [2, 4, 8, 16, 32]),  # the best point costs less than any feature
+    ],
+)
+def test_budgets_begin_at_the_price_of_the_cheapest_feature(cheapest, amounts):
+    """Its cheapest point costs 2: with features from 4 on, half of the rows buy nothing."""
+    board, _ = shown_within((), cheapest=cheapest)
+    assert [budget.amount for budget in board.budgets] == amounts
 
 
 def made(run, *budgets, store=True):

@@ -316,6 +316,7 @@ def test_a_cost_file_reaches_the_trials(home):
     (home / "costs.txt").write_text("2\n1\n2\n5\n10\n20\n")
     p = made(data="toy-rank", learners="toy-prefix", costs="costs.txt")
     assert p.datasets[0].price_of_everything == 40.0
+    assert p.datasets[0].cheapest_price == 1.0
     assert [c.feature_price().tolist() for c in p.costs.values()] == [[2, 1, 2, 5, 10, 20]]
     assert {*(f.costs for f in p.fits), *(t.costs for t in p.trials)} == {*p.costs}
 
