@@ -142,9 +142,11 @@ def _more_for_less(board: Board, reference: Row, named: Row) -> Iterator[str]:
     if above:
         top = max(above, key=lambda row: sign * row.best.quality)
         who = _named(top.learner, top.baseline)
-        reached = f"{quality(top.best.quality)} {_price(board, top.best.cost)}"
+        reached = f"{board.metric} {quality(top.best.quality)} {_price(board, top.best.cost)}"
         own = f"{reference.learner} reaches {quality(reference.best.quality)} at its best"
-        yield f"On test, {who} has {board.metric} {reached}; {own}."
+        # without the reference's quality on validation
+        lead = f"On test, {who} has" if top.reached else f"On test alone, {who} is ahead:"
+        yield f"{lead} {reached}; {own}."
 
 
 def _no_target(board: Board, reference: Row) -> str:

@@ -566,7 +566,7 @@ def _listed(found: Any, names: list[str], wanted: int) -> Any:
         unsound = isinstance(found, str | bytes | Set)
         found = [found] if unsound else list(found)
     if len(found) != wanted:
-        asked = ", ".join(names[-wanted:][:3])
+        asked = ", ".join([*names[-wanted:][:3], *(["..."] if wanted > 3 else [])])
         raise UsageError(
             f"acquire returned {len(found)} values for {wanted} features "
             f"({asked}); return one for each, None where it is missing"

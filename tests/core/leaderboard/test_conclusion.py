@@ -105,15 +105,20 @@ def test_what_was_kept_on_test_stands_beside_the_cost():
 def test_a_learner_that_reaches_more_on_test_for_less_is_named():
     ahead = row("budget-boosting", best=pick(0.9067, 14.09))
     dearer = replace(ahead, learner="miser", best=pick(0.95, 26.4))  # as dear as the saving point
-    words = "On test, budget-boosting has accuracy 0.9067 at cost 14.09; gbrt reaches 0.9000 at its"
-    assert said(GBRT, dearer, ahead)[1] == f"{words} best."
-    assert said(CEGB, GBRT, replace(ahead, best=pick(0.9067, 12.0)))[2].startswith("On test, ")
-    assert "On test, " not in str(said(CEGB, GBRT, ahead, dearer))
+    words = "accuracy 0.9067 at cost 14.09; gbrt reaches 0.9000 at its best."
+    assert said(GBRT, dearer, ahead)[:2] == (
+        "No other learner keeps 99% of gbrt's accuracy on validation.",
+        f"On test alone, budget-boosting is ahead: {words}",
+    )
+    kept = replace(ahead, cheap=pick(0.9, 14.09), reached=1)  # on validation too
+    assert f"On test, budget-boosting has {words}" in said(GBRT, dearer, kept)
+    assert said(CEGB, GBRT, replace(ahead, best=pick(0.9067, 12.0)))[2].startswith("On test alone")
+    assert "On test" not in str(said(CEGB, GBRT, ahead, dearer))
     level = replace(ahead, best=pick(0.90004, 14.09))  # displayed as equal
-    assert "On test, " not in str(said(GBRT, level))
+    assert "On test" not in str(said(GBRT, level))
     error = {"metric": "mse", "higher_is_better": False}
-    assert said(GBRT, replace(ahead, best=pick(0.8, 14.0)), **error)[1].startswith("On test, ")
-    assert "On test, " not in str(said(GBRT, ahead, **error))
+    assert said(GBRT, replace(ahead, best=pick(0.8, 14.0)), **error)[1].startswith("On test")
+    assert "On test" not in str(said(GBRT, ahead, **error))
 
 
 def test_the_reference_itself_is_best():

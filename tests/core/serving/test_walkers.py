@@ -408,7 +408,8 @@ def test_as_many_values_as_features():
         with pytest.raises(UsageError) as raised:
             model.predict(acquire)
         assert len(asked) > 1
-        words = f"returned {number} values for {len(asked)} features ({', '.join(asked[:3])})"
+        more = ", ..." if len(asked) > 3 else ""
+        words = f"{number} values for {len(asked)} features ({', '.join(asked[:3])}{more}); "
         assert words in str(raised.value)
 
 
