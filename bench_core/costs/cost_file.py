@@ -45,7 +45,7 @@ from bench_core.costs.model import (
     SensorPrices,
     price_list,
 )
-from bench_core.costs.price_table import Entry, listed
+from bench_core.costs.price_table import Entry, listed, unused_columns
 from bench_core.errors import InputError, option, unknown
 
 ASSUMED_COSTS = "no cost file: every feature costs 1"
@@ -140,7 +140,9 @@ def cost_model(
     keys = [*(k for k in KEYS if "costs" in document or k == "model"), *model.options]
     for key in document:
         if key not in keys:
-            raise file.fault(key, f"unknown key {key!r}; known: {', '.join(keys)}")
+            owner = next((name for name, other in models.items() if key in other.options), "")
+            without = f' without model = "{owner}"' if owner else ""
+            raise file.fault(key, f"unknown key {key!r}{without}; known: {', '.join(keys)}")
     if "costs" in document:
         own = _prices(file, document, columns)
         own = own.of_columns(made_of) if made_of else own
@@ -159,6 +161,11 @@ def cost_model(
         return model.from_options(own, options, feature)
     except ValueError as error:
         raise file.fault(next(iter(options), "model"), str(error)) from error
+
+
+def columns_not_used(file: CostFile) -> list[str]:
+    """Titles of a price table's columns that hold neither features nor prices."""
+    return unused_columns([*file.lines()]) if _document(file) is None else []
 
 
 def _document(file: CostFile) -> Any:

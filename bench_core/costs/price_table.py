@@ -35,18 +35,11 @@ def listed(lines: Sequence[tuple[str, str]]) -> tuple[list[Entry], str]:
     lines = lines[1:] if lines and _EXCEL.fullmatch(lines[0][1]) else lines
     if not lines:
         return [], ""
-    separator = next((mark for mark in _SEPARATORS if len(_cells(lines[0][1], mark)) > 1), ",")
-    header, unit = _cells(lines[0][1], separator), ""
-    titles = [_words(cell) for cell in header]
-    feature, price = (
-        next((k for k, title in enumerate(titles) if title & {*known}), -1)
-        for known in (FEATURE_WORDS, PRICE_WORDS)
-    )
-    if any(map(_is_price, header)) or max(feature, price) < 0:
+    separator, header, feature, price = _layout(lines[0][1])
+    unit = ""
+    if price < 0:
         rows = _plain_rows(lines, separator)
     else:
-        feature = feature if feature >= 0 else int(price == 0)
-        price = price if price >= 0 else int(feature == 0)
         found = _UNIT.search(header[price]) if price < len(header) else None
         unit = next(filter(None, found.groups()), "") if found else ""
         rows = _table_rows(lines[1:], separator, len(header), feature, price)
@@ -54,6 +47,29 @@ def listed(lines: Sequence[tuple[str, str]]) -> tuple[list[Entry], str]:
     return [(place, name, text) for (place, name, _), text in zip(rows, texts, strict=True)], (
         unit or currency
     )
+
+
+def unused_columns(lines: Sequence[tuple[str, str]]) -> list[str]:
+    """Return the titles of a table's columns that hold neither features nor prices."""
+    lines = lines[1:] if lines and _EXCEL.fullmatch(lines[0][1]) else lines
+    _, header, *used = _layout(lines[0][1]) if lines else ("", [])
+    return [cell for k, cell in enumerate(header) if cell and k not in used and used[1] >= 0]
+
+
+def _layout(line: str) -> tuple[str, list[str], int, int]:
+    """The separator and cells of the first line, and the columns of features and of prices, -1 if
+    it is not a header."""
+    separator = next((mark for mark in _SEPARATORS if len(_cells(line, mark)) > 1), ",")
+    header = _cells(line, separator)
+    titles = [_words(cell) for cell in header]
+    feature, price = (
+        next((k for k, title in enumerate(titles) if title & {*known}), -1)
+        for known in (FEATURE_WORDS, PRICE_WORDS)
+    )
+    if any(map(_is_price, header)) or max(feature, price) < 0:
+        return separator, header, -1, -1
+    feature = feature if feature >= 0 else int(price == 0)
+    return separator, header, feature, price if price >= 0 else int(feature == 0)
 
 
 def _words(title: str) -> set[str]:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from bench_core.class_names import find_class, remember_class
-from bench_core.costs.cost_file import CostFile, cost_model, cost_text
+from bench_core.costs.cost_file import CostFile, columns_not_used, cost_model, cost_text
 from bench_core.costs.model import (
     ContradictionError,
     CostModel,
@@ -29,14 +29,21 @@ Given = str | Path | CostFile | CostModel
 
 
 def with_costs(splits: Splits, given: Given, models: Models | None = None) -> Splits:
-    """Return the same data under the costs of a file or of a named cost model. A note names priced
-    features that the data do not have."""
+    """Return the same data under the costs of a file or of a named cost model. Notes name priced
+    features that the data do not have, and columns of a price table that are not used."""
     spare: list[str] = []
+    if isinstance(given, str | Path) and Path(given).is_file():
+        given = cost_text(given)
     made = splits.under(costs_for(splits, given, MODELS if models is None else models, spare))
-    if not spare:
-        return made
-    names = ", ".join(spare[:3]) + (f" and {len(spare) - 3} more" if len(spare) > 3 else "")
-    return replace(made, notes=(*made.notes, f"not in the data, price not used: {names}"))
+    notes = [f"not in the data, price not used: {_few(spare)}"] if spare else []
+    if isinstance(given, CostFile) and (unused := columns_not_used(given)):
+        shared = "features of one measurement or service are groups 'shared' in JSON or TOML"
+        notes.append(f"columns of the price file that are not used: {_few(unused)}; {shared}")
+    return replace(made, notes=(*made.notes, *notes)) if notes else made
+
+
+def _few(names: Sequence[str]) -> str:
+    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
 
 
 def costs_for(

@@ -170,6 +170,21 @@ def test_prices_of_features_that_the_data_do_not_have_are_noted(tmp_path, text):
     assert priced.notes == ("not in the data, price not used: fax",)
 
 
+def test_columns_of_a_price_table_that_are_not_used_are_noted(tmp_path):
+    path = write(tmp_path, "feature,price,service\na,1,x\nb,1,x\nc,0,\n")
+    (note,) = with_costs(splits(), path).notes
+    assert note.startswith("columns of the price file that are not used: service; features of one")
+    assert with_costs(splits(), write(tmp_path, "feature,price\na,1\nb,1\nc,0\n")).notes == ()
+
+
+def test_a_key_of_another_cost_model_names_it(tmp_path):
+    text = '{"costs": {"a": 1, "b": 1, "c": 0}, "services": {"x": ["a", "b"]}}'
+    with pytest.raises(
+        InputError, match=r"key 'services' without model = .parallel.; known: costs"
+    ):
+        with_costs(splits(), write(tmp_path, text))
+
+
 @given(
     cost=st.lists(st.floats(0, 1e6), min_size=4, max_size=4),
     split=st.floats(0, 10),
