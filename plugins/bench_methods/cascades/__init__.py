@@ -48,7 +48,8 @@ Departures
   and-or therefore starts each update also from the initial stage, soft-cascade once, where an
   update fails. With a second start of every update soft-cascade takes a third longer, and its
   accuracy is at no budget higher on letters, spambase and magic. Updates that raise the objective
-  are dropped. The hinge is smoothed over a width of 0.1 in descents.
+  are dropped. The hinge is smoothed over a width of 0.1 in descents. Another order of sums moves
+  the accuracy of and-or within a small budget by up to .013 on these three, without one by .0007.
 - In training a stage pays for all its trees' features, for any path of a row (as in the papers).
   Reported costs are exact.
 - Ranking: positive means a grade of at least ``relevant_grade``. Rejected documents rank below all

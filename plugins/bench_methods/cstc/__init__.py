@@ -42,7 +42,7 @@ Departures
   .0006 on letters, spambase and breast-cancer.
 - The re-weighting of the initialisation is over-relaxed and ends at a relative change of the loss
   below 1e-10. With plain steps, 2 to 4 times as many, accuracy within a budget is the same within
-  .0003 on letters, spambase and magic.
+  .0008 on letters, spambase and magic.
 - Paths differ in length in the chain and where nodes become leaves. There the risk of a row that
   ends early counts again for each classifier that other rows still see: a terminal acts as a chain
   of copies (``tree.copies``, ``TreeFlow.risk_count``). The printed loss would reward ending
