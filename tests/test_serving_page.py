@@ -45,11 +45,11 @@ def said(tmp_path_factory):
 
 def beside(text):
     """How many times cheaper, and the qualities after and before."""
-    after = re.search(r"ndcg@5 [\d.]+ on validation, ([\d.]+) on test", text)
-    before = re.search(r"at its best costs ([\d.]+)x that \(ndcg@5 ([\d.]+)", text)
+    after = re.search(r"ndcg@5 [\d.]+ on validation, ([\d.]+) on test at ([\d.]+)", text)
+    before = re.search(r"at its best: ndcg@5 ([\d.]+) at ([\d.]+)", text)
     assert after
     assert before
-    return float(before[1]), float(after[1]), float(before[2])
+    return float(before[2]) / float(after[2]), float(after[1]), float(before[1])
 
 
 def test_the_export_says_what_the_page_says(said):

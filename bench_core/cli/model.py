@@ -12,7 +12,7 @@ import click
 from bench_core.cli import options
 from bench_core.errors import InputError, UsageError, require
 from bench_core.terminal.tables import Table, console, show
-from bench_core.terminal.wording import cost, count, quality, stand_in_notice, times
+from bench_core.terminal.wording import cost, count, quality, stand_in_notice
 
 if TYPE_CHECKING:
     from bench_core.data import Examples
@@ -195,10 +195,10 @@ def summary(model: Predictor) -> list[str]:
             f"each row is served by one of the two points: the test rows reach "
             f"{quality(served['quality'])} at {cost(served['total_cost'])}"
         )
-    if best is not None and best["learner"] != about["learner"] and own > 0:
+    if best is not None and best["learner"] != about["learner"]:
         lines.append(
-            f"{best['learner']} at its best costs {times(best['cost'] / own)} that "
-            f"({metric} {quality(best['quality'])} at {cost(best['cost'])})"
+            f"{best['learner']} at its best: {metric} {quality(best['quality'])} at "
+            f"{cost(best['cost'])}"
         )
     columns = count(len(model.features), "column")
     lines.append(f"asks for at most {columns} of {len(model.names)}; {model.meaning}")
