@@ -143,7 +143,7 @@ class Result(RunResult):
     Operating points are chosen on validation; figures are from test, means over repeats. If a run
     has several data sets, methods take ``dataset=`` or return a column ``dataset``. Budgets are
     costs per row: numbers limit the mean, ``kind="p95"`` the cost of 95% of rows, ``"cap"`` the
-    cost of every row (measured under ``caps=`` of ``run``). Methods raise UsageError, in one line,
+    cost of every row (``run(caps=...)`` measures more). Methods raise UsageError, in one line,
     for a name that is not in the run, and if nothing has finished.
     """
 
@@ -450,8 +450,6 @@ class Result(RunResult):
 
     def _nothing(self, dataset: str, limit: Limit, learner: str = "") -> str:
         """Return the reason why nothing was chosen on a data set."""
-        if limit.kind == "cap":
-            return f"{self._words(dataset, limit)}: measure it with run(..., caps=...)"
         if isinstance(limit, Budget):
             return f"{dataset}: no result of {learner or 'any learner'} at {limit.words}"
         metric = primary_metric(self.info, dataset)

@@ -211,7 +211,8 @@ def test_fewer_rows_or_trees_than_the_papers_settle_nothing():
 
 def test_a_quality_under_a_cap_is_what_was_measured_under_it():
     table = {**BASE, "measure": "quality", "learners": ["first"], "holds": ">= 0.8"}
-    path = rows("first", [(1, 0.9, 0.9), (3, 1.0, 1.0)], cap=float("nan"))
+    points = [(1, 0.9, 0.9), (3, 1.0, 1.0)]
+    path = rows("first", points, cap=float("nan"), cost_max=5.0)
     capped = [
         *rows("first", [(2, 0.7, 0.75)], cap=2.0, params='{"trees": 1}'),
         *rows("first", [(2, 0.6, 0.95)], cap=2.0, params='{"trees": 2}'),
@@ -220,6 +221,8 @@ def test_a_quality_under_a_cap_is_what_was_measured_under_it():
     claim = Claim.of({**table, "kind": "cap", "budget": 2})
     results = Results(claim, frame(path, capped), ACCURACY)
     assert FIGURES["quality"](results) == 0.75  # the better on validation
+    kept = rows("first", points, cap=float("nan"))  # no row of the first point costs more
+    assert FIGURES["quality"](Results(claim, frame(kept, capped), ACCURACY)) == 0.9
     mean = Results(Claim.of({**table, "budget": 2}), frame(path, capped), ACCURACY)
     assert FIGURES["quality"](mean) == 0.9
     with pytest.raises(UsageError, match="kind"):

@@ -45,11 +45,8 @@ Departures
   for each number of them, it restarts from g = 0 and the logistic f1 with these features free. A
   restart takes two steps over q and then optimises (g, f1) with q as their function, to a lower
   objective than 30 alternations. A set starts from the pair of a smaller one if that ends lower. So
-  does adapt-lstsq, though its q may jump. Its descents seek the bias and all log-odds together.
-  Where they end on flat ground, scores differ from a search of the bias alone: accuracy by less
-  than .001 on the frontiers of Spambase, 4,000 rows of Forest and 19,020 generated rows.
-  ``restart = false`` is algorithm 1 as printed, evaluated as in the released code: the smallest
-  weights of (g, f1) are set to zero without a refit.
+  does adapt-lstsq, though its q may jump. ``restart = false`` is algorithm 1 as printed, evaluated
+  as in the released code: the smallest weights of (g, f1) are set to zero without a refit.
 - With more columns than rows (and than 256) only as many are in the first fit of adapt-lin and
   adapt-lstsq, those with the steepest loss for their price. The others come last in the order.
 - The penalty of linear pairs is over sensors: price_k sqrt(sum of g_a^2 + f1_a^2 over the features

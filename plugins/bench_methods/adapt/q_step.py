@@ -30,7 +30,6 @@ _NEAR = 1e-6  # Newton step at which the remaining error is below _BIAS
 _DIGITS = 9  # decimal digits of f0's scores
 _BLOCK = 8000  # rows per prediction of f0
 _CONVEX = 10.0  # |p| sigma'' <= p / (6 sqrt 3) < 1: the squared distance has one minimum
-_JOINT, _SMALL = 8, 1e-8  # most Newton steps on bias and log-odds together, and the last step
 _PARTS = 16  # grid steps if it may have several minima
 
 
@@ -119,18 +118,6 @@ class KullbackLeibler:
         """Log-odds of the optimal q if sending a row costs ``bias``, in closed form."""
         return g + excess - bias  # OPT1
 
-    def start(
-        self,
-        excess: FloatArray,
-        g: FloatArray,
-        share: FloatArray,
-        p_full: float,
-        bias: float,
-        near: FloatArray,
-    ) -> tuple[float, FloatArray]:
-        """The given ``bias`` and ``near``: the bias alone is searched."""
-        return bias, near
-
     def fall(self, q: FloatArray, price: FloatArray) -> FloatArray:
         """Minus the derivative of q by ``price``, its bias less the excess."""
         return q * (1 - q)
@@ -155,45 +142,42 @@ class SquaredLogOdds:
     ) -> FloatArray:
         """The u that minimises p sigma(u) + (u - g)^2 / 2, with p = bias - excess; q is sigma(u).
 
-        Newton's method starts from ``near``.
+        At a minimum g - u = p sigma'(u), which has the sign of p. For p > 0 it is at most p / 4,
+        and at most g, 1 or g + log p, the last because sigma'(u) < e^u. The same holds for p < 0.
+        If there may be several minima, the best of evenly spaced points is refined. Newton's method
+        starts from ``near`` and is kept in a bracket of the minimum.
         """
         p = np.broadcast_to(bias - excess, g.shape)  # (n,), of either sign
-        s = sigmoid(near)
-        bend = p * s * (1 - s)
-        curve = 1 + bend * (1 - 2 * s)
-        found = near - (bend + near - g) / np.maximum(curve, 0.1)
-        # quadratic convergence: the next step would be its square
-        moved = np.abs(found - near) > 1e-6 * np.maximum(1.0, np.abs(found))
-        rows = np.flatnonzero(moved | (curve < 0.1) | (np.abs(p) > _CONVEX))
-        if rows.size:
-            found[rows] = _minimiser(p[rows], g[rows], near[rows])
-        return found
-
-    def start(
-        self,
-        excess: FloatArray,
-        g: FloatArray,
-        share: FloatArray,
-        p_full: float,
-        bias: float,
-        near: FloatArray,
-    ) -> tuple[float, FloatArray]:
-        """A bias and log-odds near those at which the mean of q is ``p_full``, by Newton's method
-        on all of them together, from ``bias`` and ``near``. The bias is at least 0."""
-        u = near
-        for _ in range(_JOINT):
+        side, size = np.sign(p), np.abs(p)
+        far = np.maximum(side * g + np.log(np.maximum(size, 1.0)), 1.0)
+        reach = -side * np.minimum(size / 4, far)
+        low, high = np.minimum(g, g + reach), np.maximum(g, g + reach)
+        if (some := np.flatnonzero(size > _CONVEX)).size:
+            near, width = near.copy(), np.abs(reach[some]) / _PARTS
+            grid = g[some] + reach[some] * np.linspace(0, 1, _PARTS + 1)[:, None]
+            values = p[some] * sigmoid(grid) + (grid - g[some]) ** 2 / 2
+            near[some] = best = grid[values.argmin(axis=0), np.arange(len(some))]
+            low[some] = np.maximum(low[some], best - width)
+            high[some] = np.minimum(high[some], best + width)
+        u = np.clip(near, low, high)
+        on, found = np.arange(len(g)), u.copy()  # rows that have not settled
+        for _ in range(60):
             s = sigmoid(u)
-            s1, p = s * (1 - s), bias - excess
-            curve = np.maximum(1 + p * s1 * (1 - 2 * s), 0.1)
-            step, weight = (p * s1 + u - g) / curve, share * s1
-            fall = s1 / curve  # of u by the bias
-            gap = float(share @ s - weight @ step) - p_full
-            rise = max(gap / max(float(weight @ fall), _NEVER), -bias)
-            move = step + rise * fall
-            bias, u = bias + rise, u - move
-            if max(abs(rise), float(np.abs(move).max(initial=0.0))) <= _SMALL:
+            bend = p * s * (1 - s)
+            slope, curve = bend + u - g, 1 + bend * (1 - 2 * s)
+            new = u - slope / np.maximum(curve, 0.1)
+            out = np.flatnonzero((curve < 0.1) | (new < low) | (new > high))
+            # bisect towards the minimum
+            new[out] = (u[out] + np.where(slope[out] > 0, low[out], high[out])) / 2
+            found[on] = new
+            # quadratic convergence: the next step would be its square
+            moving = np.flatnonzero(np.abs(new - u) > 1e-6 * np.maximum(1.0, np.abs(new)))
+            if not moving.size:
                 break
-        return bias, u
+            parts: list[Any] = [on, p, g, low, high, slope, u, new]
+            on, p, g, low, high, slope, last, u = (part[moving] for part in parts)
+            low, high = np.where(slope > 0, low, last), np.where(slope > 0, last, high)
+        return found
 
     def fall(self, q: FloatArray, price: FloatArray) -> FloatArray:
         """Minus the derivative of q by ``price``, its bias less the excess."""
@@ -209,45 +193,6 @@ class SquaredLogOdds:
     def rest(self, q: FloatArray) -> FloatArray:
         """Zero: ``gate_loss`` is complete."""
         return np.zeros_like(q)
-
-
-def _minimiser(p: FloatArray, g: FloatArray, near: FloatArray) -> FloatArray:
-    """The u that minimises p sigma(u) + (u - g)^2 / 2, by Newton's method in a bracket.
-
-    At a minimum g - u = p sigma'(u), which has the sign of p. For p > 0 it is at most p / 4,
-    and at most g, 1 or g + log p, the last because sigma'(u) < e^u. The same holds for p < 0.
-    If there may be several minima, the best of evenly spaced points is refined, otherwise ``near``.
-    """
-    side, size = np.sign(p), np.abs(p)
-    far = np.maximum(side * g + np.log(np.maximum(size, 1.0)), 1.0)
-    reach = -side * np.minimum(size / 4, far)
-    low, high = np.minimum(g, g + reach), np.maximum(g, g + reach)
-    if (some := np.flatnonzero(size > _CONVEX)).size:
-        near, width = near.copy(), np.abs(reach[some]) / _PARTS
-        grid = g[some] + reach[some] * np.linspace(0, 1, _PARTS + 1)[:, None]
-        values = p[some] * sigmoid(grid) + (grid - g[some]) ** 2 / 2
-        near[some] = best = grid[values.argmin(axis=0), np.arange(len(some))]
-        low[some] = np.maximum(low[some], best - width)
-        high[some] = np.minimum(high[some], best + width)
-    u = np.clip(near, low, high)
-    on, found = np.arange(len(g)), u.copy()  # rows that have not settled
-    for _ in range(60):
-        s = sigmoid(u)
-        bend = p * s * (1 - s)
-        slope, curve = bend + u - g, 1 + bend * (1 - 2 * s)
-        new = u - slope / np.maximum(curve, 0.1)
-        out = np.flatnonzero((curve < 0.1) | (new < low) | (new > high))
-        # bisect towards the minimum
-        new[out] = (u[out] + np.where(slope[out] > 0, low[out], high[out])) / 2
-        found[on] = new
-        # quadratic convergence: the next step would be its square
-        moving = np.flatnonzero(np.abs(new - u) > 1e-6 * np.maximum(1.0, np.abs(new)))
-        if not moving.size:
-            break
-        parts: list[Any] = [on, p, g, low, high, slope, u, new]
-        on, p, g, low, high, slope, last, u = (part[moving] for part in parts)
-        low, high = np.where(slope > 0, low, last), np.where(slope > 0, last, high)
-    return found
 
 
 GateDistance = KullbackLeibler | SquaredLogOdds
@@ -311,8 +256,6 @@ class F0Limit:
     ) -> FloatArray:
         """The optimal q, its mean within ``close``. Sets ``bias``, the price of sending a row."""
         near = g if self.near is None else self.near
-        if self.p_full is not None:
-            self.bias, near = D.start(excess, g, share, self.p_full, self.bias, near)
 
         @cache
         def q(bias: float) -> FloatArray:

@@ -165,7 +165,6 @@ def test_a_finished_run_is_loaded_from_its_store(result):
         (lambda r: r.compare("toy-prefix"), "compare needs two learners"),
         (lambda r: r.best([1, 2]), "budget: give one here, such as 1; at() takes several"),
         (lambda r: r.best(5, kind="median"), "unknown kind 'median'"),
-        (lambda r: r.best(5, kind="cap"), "measure it with run(..., caps=...)"),
     ],
 )
 def test_what_cannot_be_answered_is_one_line(call, message, result):

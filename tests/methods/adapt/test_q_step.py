@@ -14,7 +14,7 @@ from helpers.adapt_cases import Rule, rows
 from helpers.fakes import FakeContext
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.optimize import brentq, minimize, minimize_scalar
+from scipy.optimize import minimize, minimize_scalar
 from scipy.special import expit, xlogy
 
 from bench_core import Examples, Prices, Task
@@ -118,20 +118,6 @@ def test_least_squares_q_minimises_its_objective(excess, g, bias):
     step = grid[1] - grid[0]
     best = minimize_scalar(value, bounds=(start - step, start + step), method="bounded")
     assert value(u) <= best.fun + 1e-7
-
-
-def test_steps_on_bias_and_log_odds_together_end_at_the_limit():
-    some = rows(50)
-    f1, g = np.array(pair_scores(50, 2)) / 4
-    excess, D = some.excess(f1), SquaredLogOdds()
-    bias, u = D.start(excess, g, some.share, 0.2, 0.0, g)
-
-    def over(b):
-        return some.mean(expit(D.log_odds(excess, g, b, g))) - 0.2
-
-    assert over(0.0) > 0
-    assert bias == pytest.approx(brentq(over, 0.0, 9.0, xtol=1e-13), rel=1e-9)
-    assert u.tolist() == pytest.approx(D.log_odds(excess, g, bias, g).tolist(), rel=1e-9)
 
 
 def test_the_distance_of_adapt_lin_is_the_divergence_of_q_from_the_gate():
