@@ -229,9 +229,8 @@ def _splits(
         return
     # an empty text means not given, as in the request
     rows = {name: value if _is_given(value) else None for name, value in rows.items()}
-    share, drop, keep, groups = (
-        tuple(_listed(given.get(k, ()))) for k in ("share", "drop", "keep_column", "groups")
-    )
+    share, drop, keep = (tuple(_listed(given.get(k, ()))) for k in ("share", "drop", "keep_column"))
+    groups = _groups(given.get("groups", ()))
     apart = [name for name in _APART if rows[name] is not None]
     divided = division(RunRequest(cv=given.get("cv", 0), share=share), apart)
     folds, shares = divided.get("folds", 1), divided.get("shares", ())
@@ -263,6 +262,19 @@ def _listed(value: Any) -> Iterable[Any]:
     """Return a list, or a single value as a list of one."""
     several = isinstance(value, Iterable) and not isinstance(value, str)
     return value if several and not is_learner(value) else (value,)
+
+
+def _groups(value: Any) -> tuple[str, ...]:
+    """Return groups of columns as text, "a,b"; a group may also be a list of columns. Raises
+    UsageError for one column, which shares its measurement with no other."""
+    found = tuple(",".join(map(str, _listed(group))) for group in _listed(value))
+    alone = [group for group in found if not set(group) & set(",:*?[")]
+    if alone:
+        raise UsageError(
+            f"groups: {alone[0]!r} is one column; a group is a text 'a,b' or a list of columns, "
+            "as groups=[['a', 'b']]"
+        )
+    return found
 
 
 def _plain(value: Any) -> Any:

@@ -109,7 +109,10 @@ class _Budgeted(BaseEstimator):
                 splits = by_transformer(splits, priced_names(self.costs))
                 try:
                     costs = costs_of(self.costs, splits.columns)
+                    noted = len(splits.notes)
                     splits = with_costs(splits, costs, registry.cost_models)
+                    for note in splits.notes[noted:]:
+                        warnings.warn(f"costs: {note}", stacklevel=3)
                 except InputError as error:
                     if not priced_names(self.costs) or hasattr(self, "feature_names_in_"):
                         raise

@@ -27,7 +27,12 @@ from bench_core.leaderboard.pairs import THIRDS, Pair, pairs_within
 from bench_core.leaderboard.reports import write_report
 from bench_core.plugins import load_registry
 from bench_core.results.budgets import CAP, Budget, Limit, as_budgets, as_target, limit_words
-from bench_core.results.operating_points import Criterion, operating_points, why_not_reached
+from bench_core.results.operating_points import (
+    Criterion,
+    caps_of,
+    operating_points,
+    why_not_reached,
+)
 from bench_core.results.records import RunInfo
 from bench_core.results.store import Store
 from bench_core.statistics import CONFIDENCE
@@ -292,18 +297,25 @@ class Result(RunResult):
         dataset: str | None = None,
         keep: float | str | None = None,
         quality: float | None = None,
+        learner: str | None = None,
     ) -> Best:
-        """Return the best learner and setting, chosen on validation.
+        """Return the best learner and setting, or the best setting of a ``learner``, chosen on
+        validation.
 
         With a ``budget`` it is the best within it (``math.inf``: at any cost). With ``keep=0.95``
         it is the cheapest that keeps 95% of the reference's quality; with ``quality`` the cheapest
         that reaches it. The default is ``keep=0.99``; if no learner does, the best at any cost.
         """
-        name, metric, own, limit = self._asked(dataset, (budget, kind, keep, quality))
+        only = [] if learner is None else [learner]
+        name, metric, own, limit = self._asked(dataset, (budget, kind, keep, quality), only)
+        self._known(name, only)
         found = offers(own, metric, limit, self.info.reference)
+        found = [one for one in found if learner in (None, one.learner)]
         if not found:
-            raise UsageError(self._nothing(name, limit))
+            raise UsageError(self._nothing(name, limit, learner or ""))
         top = found[0]  # offers are sorted by validation
+        lacking = limit.kind == CAP and limit.amount not in caps_of(own)
+        unmeasured = " (a cap that was not measured)" if lacking else ""
         setting = top.pick.settings[0]
         own_stand, level = Standing(), list[str]()
         if isinstance(limit, Budget):
@@ -313,7 +325,7 @@ class Result(RunResult):
         return Best(
             dataset=name,
             learner=top.learner,
-            chosen=limit_words(limit, metric.name, self.info.reference),
+            chosen=limit_words(limit, metric.name, self.info.reference) + unmeasured,
             params=dict(setting.params),
             point=dict(setting.point),
             at=setting.short,

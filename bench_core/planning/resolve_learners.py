@@ -267,10 +267,13 @@ def _instances(
     for learner in learners:
         name = name_of(learner)
         if not name or not is_learner(learner):
-            raise UsageError(
-                f"learners: {learner!r} is neither a name nor a learner (a frozen dataclass with "
-                "name, tasks and fit)"
-            )
+            what = f"{learner!r} is neither a name nor a learner (a frozen dataclass with name, "
+            what += "tasks and fit)"
+            if hasattr(learner, "fit"):
+                own = learner if isinstance(learner, type) else type(learner)
+                what = f"{own.__name__} is no learner: it needs a name, tasks and fit, and "
+                what += "@dataclass(frozen=True) above its class"
+            raise UsageError(f"learners: {what}")
         check_name("learner", name)
         with blaming(f"learner {name}"):
             try:

@@ -15,7 +15,7 @@ from sklearn.datasets import load_breast_cancer
 
 import bench_core
 from bench_core import BenchError, Queries, SensorPrices, Splits, Task, UsageError
-from bench_core.api.arguments import costs_of, request_of
+from bench_core.api.arguments import _groups, costs_of, request_of
 from bench_core.datasets.pricing import with_costs
 from bench_core.datasets.user_arrays import array_splits
 
@@ -504,3 +504,11 @@ def test_a_request_is_refused_in_the_words_of_python(home):
 
     with pytest.raises(UsageError, match=r"^data='nowhere': unknown data set or file"):
         bench_core.run(request=RunRequest(data=("nowhere",)), progress=False)
+
+
+def test_groups_are_texts_or_lists_of_columns():
+    assert _groups("a,b:5") == ("a,b:5",)
+    assert _groups([["a", "b"], "c_*"]) == ("a,b", "c_*")
+    for alone in ("a", ["a", "b"], [["a"], "b,c"]):
+        with pytest.raises(UsageError, match=r"'a' is one column; .* groups=\[\['a', 'b'\]\]"):
+            _groups(alone)

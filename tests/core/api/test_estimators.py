@@ -447,3 +447,10 @@ def test_a_metric_that_the_validation_part_does_not_define_is_named():
     y = (np.arange(N) < 150).astype(int)
     with pytest.raises(ValueError, match="auc is not defined on the validation part"):
         BudgetedClassifier(metric="auc", **FAST).fit(X, y, X[:9], y[:9])
+
+
+def test_a_price_of_no_column_is_warned_of():
+    frame = pd.DataFrame(X[:60], columns=["a", "b", "c"])
+    costs = {"a": 1.0, "b": 5.0, "c": 20.0, "mrii": 3.0}
+    with pytest.warns(UserWarning, match="not in the data, price not used: mrii"):
+        BudgetedClassifier("l1", costs=costs).fit(frame, (SIGNAL[:60] > 0).astype(int))

@@ -1,5 +1,7 @@
 """What a run's result answers, against the store's rows and hand calculations."""
 
+import math
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -89,6 +91,17 @@ def test_at_a_budget_only_what_it_affords_counts(result):
     own = at.set_index(["learner", "budget"])["accuracy"]
     for name in ("toy-prefix", "toy-stacked"):
         assert own[name, 0.5] == pytest.approx((share + own[name, 1.0]) / 2)
+
+
+def test_the_best_of_a_learner_is_its_own(result):
+    names = [*result.board()["learner"]]
+    assert [result.best(math.inf, learner=name).learner for name in names] == names
+    with pytest.raises(UsageError, match="unknown learner of this run 'toyy': known: toy-prefix"):
+        result.best(5, learner="toyy")
+
+
+def test_the_best_under_a_cap_that_was_not_measured_says_so(result):
+    assert "within 5 for every row (a cap that was not measured), " in repr(result.best(5, "cap"))
 
 
 def test_the_best_within_a_budget_names_setting_and_purchases(result):

@@ -166,9 +166,19 @@ class NoDataclass(Learner):
     name: ClassVar[str] = "no-dataclass"
 
 
-@pytest.mark.parametrize("wrong", [Nameless(), Unfit(), NoDataclass()])
-def test_an_object_is_a_learner_by_its_name_its_fit_and_its_fields(registry, wrong):
-    with pytest.raises(UsageError, match="is neither a name nor a learner"):
+@pytest.mark.parametrize(
+    ("wrong", "line"),
+    [
+        (Nameless(), "Nameless is no learner: it needs a name, tasks and fit"),
+        (Unfit(), "is neither a name nor a learner"),
+        (
+            NoDataclass(),
+            "NoDataclass is no learner: it needs a name, tasks and fit, and @dataclass",
+        ),
+    ],
+)
+def test_an_object_is_a_learner_by_its_name_its_fit_and_its_fields(registry, wrong, line):
+    with pytest.raises(UsageError, match=line):
         chosen(registry, wrong)
 
 
