@@ -108,7 +108,7 @@ def _cheapest(board: Board, reference: Row) -> tuple[Row, list[str]]:
         return top, [*sentences, UNMEASURED]
     ahead = [r.learner for r in kept if r.baseline and 0 < r.saved.tier < top.saved.tier]
     sentences += [f"{listed(ahead)}, a baseline, saves significantly more."] if ahead else []
-    return top, [*sentences, *_ties(_names(kept, top.saved.tier, top))]
+    return top, [*sentences, *_ties(_names(cheaper, top.saved.tier, top))]
 
 
 def _itself(board: Board, reference: Row, kept: Sequence[Row]) -> Iterator[str]:

@@ -67,6 +67,11 @@ def test_who_keeps_the_quality_at_which_cost_and_who_ties():
         assert first.startswith(words)
 
 
+def test_what_costs_more_than_the_reference_is_not_said_to_tie():
+    more = row("miser", cost=27.0, saving=0.98, ends=(0.6, 1.9), tier=1)
+    assert said(CEGB, more, GBRT)[-1] == "It is 2.1x cheaper (95% interval: 1.3x to 3.0x)."
+
+
 @pytest.mark.parametrize("low", [0.8, 1.0, 0.998])
 def test_a_saving_whose_interval_has_1_is_not_called_certain(low):
     unsure = row("budget-boosting", cost=6.3, saving=4.2, ends=(low, 5.0), tier=1)
