@@ -31,7 +31,7 @@ class Splits:
     ``Splits(train, valid, test, prices)`` is sufficient: by default ``task`` and ``classes`` come
     from the data set's class and the labels. Learners train on ``prices``. ``cost_model`` computes
     the bills if costs are not additive; ``prices`` are then its surrogate. ``costs_assumed`` is
-    True if no costs were given. ``fingerprint`` is a sha256 over all arrays except costs, set by
+    True if no costs were given. ``fingerprint`` is a digest of all arrays except costs, set by
     the prepared-data cache. ``encodings`` describe how columns of a user's table became features,
     () if features are columns. ``class_names`` are a user's labels by class number. ``notes`` are
     one-line notes for the user (a sample, omitted rows).

@@ -132,6 +132,7 @@ def entry_name(dataset: Dataset, size: str, fold: int, seed: int, source: Source
         "options": {f.name: repr(getattr(dataset, f.name)) for f in own},
         "asked": {k: v for k, v in asked.items() if k in about.depends_on},
         "files": about.stamp(source) or [*files],
+        "fingerprint": "with test rows",
     }
     return f"{_safe(dataset.name)}-{digest(facts)}"
 
@@ -223,14 +224,16 @@ def _arrays(splits: Splits) -> Iterator[tuple[str, Array]]:
 
 
 def fingerprint(splits: Splits) -> str:
-    """Return a sha256 of the names, types, shapes and bytes of all arrays, without prices."""
-    h = hashlib.sha256()
+    """Return a digest of the names, types, shapes and bytes of all arrays, without prices. Its
+    second half is of the test rows alone (``Repeat.test_rows``)."""
+    every, test = hashlib.sha256(), hashlib.sha256()
     for name, array in _arrays(splits):
         # little-endian, so that the same data have one fingerprint on every machine
         little = array.astype(array.dtype.newbyteorder("<"), copy=False)
-        h.update(f"{name} {array.dtype.name} {array.shape}\n".encode())
-        h.update(little.reshape(-1).view(np.uint8).data if little.size else b"")
-    return h.hexdigest()
+        for h in (every, test) if name.startswith("test") else (every,):
+            h.update(f"{name} {array.dtype.name} {array.shape}\n".encode())
+            h.update(little.reshape(-1).view(np.uint8).data if little.size else b"")
+    return every.hexdigest()[:32] + test.hexdigest()[:32]
 
 
 def check_prepared(path: str | Path) -> None:

@@ -147,12 +147,15 @@ def _sentences(info: RunInfo, frame: pd.DataFrame) -> Iterator[str]:
         f"Learners were trained with {_numbers('seed', seeds)} on {_numbers('fold', folds)}, "
         f"{count(len(folds) * len(seeds), 'repeat')} in all."
     )
-    rows: dict[tuple[str, int | None], set[str | None]] = {}
+    rows: dict[tuple[str, int | None], set[str]] = {}
     for use in info.datasets:
-        rows.setdefault((use["name"], use.get("fold")), set()).add(use.get("fingerprint"))
-    drawn = dict.fromkeys(name for (name, _), splits in rows.items() if len(splits) > 1)
+        rows.setdefault((use["name"], use.get("fold")), set()).add(str(use.get("fingerprint")))
+    drawn = {key: splits for key, splits in rows.items() if len(splits) > 1}
+    fixed = [name for (name, _), s in drawn.items() if len({one[-32:] for one in s}) == 1]
     if drawn:
-        yield f"Each seed draws its own splits of {listed([*drawn])}."
+        yield f"Each seed draws its own splits of {listed([*dict.fromkeys(n for n, _ in drawn)])}."
+    if fixed:
+        yield f"The test rows of {listed([*dict.fromkeys(fixed)])} are the same for all seeds."
     yield f"Configurations tried of each learner: {_configurations(frame)}."
     if info.request.get("configs"):
         yield (

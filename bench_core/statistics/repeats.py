@@ -93,12 +93,18 @@ def joined(groups: Sequence[Level], same_units: bool, seed: int = 0) -> Level:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Repeat:
-    """Learners of one fold and seed, on the same units of the data ``fingerprint``."""
+    """Learners of one fold and seed, on the same units of the data ``fingerprint``. Seeds may have
+    the same test rows and other validation rows."""
 
     fold: int
     seed: int
     fingerprint: str
     candidates: dict[str, Candidates]
+
+    @property
+    def test_rows(self) -> str:
+        """The part of the fingerprint that identifies the test rows."""
+        return self.fingerprint[-32:]
 
     @property
     def bounds(self) -> tuple[float, float]:
@@ -166,10 +172,10 @@ def in_every(found: Sequence[Repeat]) -> list[str]:
 
 
 def with_seeds(found: Sequence[Repeat]) -> Iterator[tuple[Repeat, int]]:
-    """Yield each repeat with the seed of its draws: equal rows give equal draws."""
+    """Yield each repeat with the seed of its draws: equal test rows give equal draws."""
     seeds: dict[tuple[int, str], int] = {}
     for one in found:
-        yield one, seeds.setdefault((one.fold, one.fingerprint), len(seeds))
+        yield one, seeds.setdefault((one.fold, one.test_rows), len(seeds))
 
 
 def over_repeats(found: Sequence[Repeat], values: Sequence[FloatArray]) -> Level:

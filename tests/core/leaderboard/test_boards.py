@@ -401,6 +401,22 @@ def test_a_mean_over_repeats_of_which_one_is_not_defined_is_not_defined():
         pairs_within(run.info, run, frame, "d", ["good", "gbrt"], Budget(9.0), interest=0.01)
 
 
+def test_seeds_with_one_test_set_and_other_validation_rows_are_no_further_test_rows():
+    rng = np.random.default_rng(9)
+    (_, test), (_, cost) = learner_of(rng, [0.5], [1], 300)
+    intervals = []
+    for seeds in (1, 10):
+        run = ValuedRun()
+        for seed in range(seeds):
+            valid = rng.normal(0.5, 0.2, test.shape)
+            given = {"seed": seed, "fingerprint": f"{seed:032}" + "t" * 32}
+            run.add("gbrt", (valid, test), (cost, cost), **given)
+        (at,) = made(run, None)
+        intervals.append(at.rows[0].interval)
+    one, ten = (high - low for low, high in intervals)
+    assert ten == pytest.approx(one, rel=0.25)  # a third if they were rows of their own
+
+
 def test_the_other_way_round_a_comparison_at_a_target_has_reciprocal_edges():
     """Of a learner that keeps the quality in some draws only: then it pays the reference's cost."""
     rng, run = np.random.default_rng(8), ValuedRun()
