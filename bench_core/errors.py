@@ -1,5 +1,6 @@
 """Errors that a user can correct: one line with location, cause and remedy."""
 
+import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -110,8 +111,9 @@ def printable(text: str) -> str:
 
 
 def no_formula(text: str) -> str:
-    """Text for a spreadsheet cell that is not read as a formula."""
-    return f"'{text}" if text[:1] in tuple("=+-@\t\r") else text
+    """Text for a spreadsheet cell that is not read as a formula; a number stays a number."""
+    number = re.fullmatch(r"[+-]?\d*\.?\d+(e[+-]?\d+)?", text)
+    return text if number or text[:1] not in tuple("=+-@\t\r") else f"'{text}"
 
 
 def require(kind: str, names: Iterable[str], known: Iterable[str]) -> None:

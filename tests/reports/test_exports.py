@@ -17,7 +17,7 @@ from bench_reports.palette import COLOURS, look
 from helpers import example, page_run
 from helpers.valued_run import ValuedRun, learner_of
 
-from bench_core.errors import UsageError
+from bench_core.errors import UsageError, no_formula
 from bench_core.leaderboard.assembly import boards
 from bench_core.leaderboard.certainty import all_certified, certified
 from bench_core.leaderboard.pairs import pairs_within
@@ -356,3 +356,11 @@ def test_the_command_leaves_out_how_a_run_is_carried_out():
     request |= {"strict_data": True, "seeds": [0, 1], "index_base": 1, "metrics": ["auc"]}
     words = "bench run --data x.csv --metric auc --set a.b=1 --set a.c=2 --seeds 0,1 --strict-data"
     assert command(request) == words
+
+
+@pytest.mark.parametrize(
+    ("text", "cell"),
+    [("-0.0167", "-0.0167"), ("+1e-3", "+1e-3"), ("-1+2", "'-1+2"), ("=A1", "'=A1"), ("@x", "'@x")],
+)
+def test_a_number_is_no_formula(text, cell):
+    assert no_formula(text) == cell
