@@ -363,10 +363,13 @@ class Result(RunResult):
         interest: float = 0.01,
         keep: float | str | None = None,
         quality: float | None = None,
+        against: str | None = None,
     ) -> DataFrame:
         """Compare each pair of learners within a budget, or at the least cost that keeps a share of
         the reference's quality or reaches a quality. The default is ``keep=0.99``; if one of them
         does not keep it, all are at their best, as with ``budget=math.inf``.
+
+        With ``against`` only this learner (a) and each other one (b), of those named or of the run.
 
         Columns: the difference a - b with its 95% interval, its p-value, raw and Holm-corrected;
         the probability that they differ by less than ``interest`` (a share of the better quality);
@@ -374,13 +377,16 @@ class Result(RunResult):
         the data that would separate them; the difference on thirds of the rows or queries by kind.
 
         Within a mean cost each learner is a mixture of two points of exactly that cost."""
-        names = list(dict.fromkeys(learners))
+        names = list(dict.fromkeys([*filter(None, [against]), *learners]))
         self._known(self._one(dataset), names)  # before the values are read
+        if names == [against]:
+            rows = self._boards[self._one(dataset)].rows
+            names += [row.learner for row in rows if row.learner != against]
         if len(names) < 2:
             raise UsageError("compare needs two learners: compare('miser', 'cegb')")
         name, _, _, limit = self._asked(dataset, (budget, kind, keep, quality), names)
         given = self.info, Store(self.store), self._rows, name, names, limit
-        _, pairs, others = pairs_within(*given, interest=interest)
+        _, pairs, others = pairs_within(*given, interest=interest, against=against or "")
         if others:
             line = f"no result of {listed(others)} at {self._words(name, limit)}"
             warnings.warn(line, stacklevel=2)

@@ -235,15 +235,15 @@ def report_command(
       bench report -o board.html        one self-contained page with the cost-quality curves
       bench report 3 -o board.tex       or .md, .csv, .json, .txt: tables of quality at budgets
       bench report --budget 10,20,40    quality of learners at these costs
-      bench report --against mine --columns quality,p,saving -o mine.tex
+      bench report --against mine --budget 10,20 -o mine.tex       p of differences to 'mine'
       bench report --plot curve.pdf     or .svg, .png: the curves as a figure
       bench report --methods            a paragraph on the run's methods
       bench report | grep miser         in a pipe: one row per line, never cut
 
     Operating points are chosen on validation; figures are from test. Costs are means per row, in
     the unit of the data set's prices. --columns takes the titles of 'bench report | cat'; 'quality'
-    is the metric. p is two-sided, tested as in 'bench compare', adjusted by Holm. FILE's suffix
-    sets the format; plugins may add formats.
+    is the metric. p is two-sided, tested as in 'bench compare', adjusted by Holm over the other
+    learners; 'p <= 20' is a column, too. FILE's suffix sets the format; plugins may add formats.
     """
     from bench_core.leaderboard.reports import finished, paragraph, report_for, write_report
     from bench_core.plugins import load_registry

@@ -15,6 +15,7 @@ from bench_core.arrays import FloatArray
 from bench_core.costs.model import unit_named
 from bench_core.errors import require
 from bench_core.leaderboard.board import (
+    CHEAPEST,
     NOTHING,
     SHARE,
     Board,
@@ -127,17 +128,16 @@ def _board(info: RunInfo, name: str, every: pd.DataFrame, trials: pd.DataFrame) 
 
 
 def budgets_of(use: Mapping[str, Any], rows: Sequence[Row]) -> tuple[Budget, ...]:
-    """Return the suite's budgets for a data set. Without any, return five on a logarithmic scale,
-    from the cheapest point above 0 of any curve to the reference's best; () without a reference.
+    """Return the suite's budgets for a data set. Without any, return five on a logarithmic scale up
+    to the cost of the reference's best point; () without a reference.
 
-    They begin no lower than the price of one feature: below it most rows buy nothing."""
+    They begin at the price of the cheapest feature, but no lower than at 1% of that cost. They do
+    not depend on the other learners, so one more learner does not move them."""
     if named := use.get("budgets"):
         return as_budgets(named)
-    methods = [row for row in rows if row.curve and not row.baseline]
-    costs = [point.budget for row in methods for point in row.curve if point.budget > 0]
-    whole = max((row.curve[-1].budget for row in methods if row.reference), default=0.0)
-    cheapest, price = min(costs, default=0.0), float(use.get("cheapest_price", 0))
-    return default_budgets(max(cheapest, price) if price < whole else cheapest, whole)
+    whole = max((row.curve[-1].budget for row in rows if row.curve and row.reference), default=0.0)
+    price = float(use.get("cheapest_price", 0))
+    return default_budgets(max(price if price < whole else 0, CHEAPEST * whole), whole)
 
 
 def _rows(

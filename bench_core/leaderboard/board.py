@@ -28,6 +28,9 @@ LOST = 1 - 2 * (1 - SHARE)
 loses more than twice the allowed quality: validation was lucky. A quality between the two shares
 may be bad luck on test and is accepted."""
 
+CHEAPEST = 0.01
+"""Areas and budgets begin no lower than this share of the cost of the reference's best point."""
+
 RANK = "quality rank"
 """Name of the column of ranks, in every format."""
 

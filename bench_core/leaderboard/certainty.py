@@ -20,6 +20,7 @@ import numpy as np
 from bench_core.arrays import FloatArray
 from bench_core.leaderboard.assembly import boards, primary_metric
 from bench_core.leaderboard.board import (
+    CHEAPEST,
     FALLS,
     LOST,
     SHARE,
@@ -63,9 +64,6 @@ if TYPE_CHECKING:
 
 CELLS = 24
 """Costs at which a curve is averaged, evenly spaced on a logarithmic scale."""
-
-CHEAPEST = 0.01
-"""Areas begin no lower than this share of the cost of the reference's best point."""
 
 NO_VALUES = "this run stored no values per query or row: no intervals, tiers by quality alone"
 

@@ -62,14 +62,16 @@ def pairs_within(
     limit: Limit,
     *,
     interest: float,
+    against: str = "",
 ) -> tuple[list[Repeat], list[Pair], list[str]]:
     """Return the repeats finished by all ``names`` with a result within the limit, every pair of
-    them, and the other names.
+    them (or the pairs of the learner ``against``, one of them, with each other one), and the other
+    names.
 
     At a target each learner takes, in each draw, its cheapest mixture that reaches the target, or
     else its best point. ``interest`` is the smallest relevant difference, as a share of the better
-    quality. Raises UsageError if fewer than two learners have a result within the limit, or if the
-    metric is not defined.
+    quality. Raises UsageError if fewer than two learners have a result within the limit, or not
+    ``against``, or if the metric is not defined.
     """
     metric = primary_metric(info, dataset)
     if places := undefined(of_dataset(frame, dataset, metric.name), metric.name):
@@ -94,14 +96,18 @@ def pairs_within(
         reached = points_within(own, metric, limit, info.reference)["learner"].value_counts()
         there = [name for name in there if reached.get(name, 0) == len(found)]
     others = [name for name in names if name not in there]
-    if len(there) < 2:
+    if len(there) < 2 or against in others:
         raise UsageError(f"{dataset}: no result of {listed(others)} at {words}")
     if isinstance(limit, Target):
         rule = _Rule(higher, target=limit, reference=info.reference)
     else:
         # for a cap or a cost of 95% of rows, only points within the limit remain
         rule = _Rule(higher, budget=limit.amount if limit.kind == "mean" else math.inf)
-    return found, _compared(found, there, rule, metric, interest), others
+    pairs = list(combinations(range(len(there)), 2))
+    if against:
+        mine = there.index(against)
+        pairs = [(mine, k) for k in range(len(there)) if k != mine]
+    return found, _compared(found, there, pairs, rule, metric, interest), others
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,18 +136,18 @@ def _having(found: Sequence[Repeat], names: Sequence[str]) -> list[Repeat]:
 def _compared(
     found: Sequence[Repeat],
     names: Sequence[str],
+    pairs: list[tuple[int, int]],
     rule: _Rule,
     metric: Criterion,
     interest: float,
 ) -> list[Pair]:
-    """Compare all pairs of the learners ``names``, each chosen by a rule."""
-    pairs = list(combinations(range(len(names)), 2))
+    """Compare pairs of the learners ``names``, each chosen by a rule."""
     drawn = [_drawn(repeat, names, rule, seed) for repeat, seed in with_seeds(found)]
     kept = np.logical_and.reduce([defined for *_, defined in drawn])
     if where := lacking(kept):
         raise UsageError(f"{metric.name} is not defined {where}: no comparison")
     level = over_repeats(found, [quality[:, kept] for quality, *_ in drawn])
-    width = interest * float(np.abs(level.observed).max())
+    width = [interest * float(np.abs(level.observed[[*pair]]).max()) for pair in pairs]
     units = [units_within(found, name, rule.budget, rule.higher) for name in names]
     result = []
     for (a, b), one in zip(pairs, differences(level, pairs, width), strict=True):

@@ -91,12 +91,13 @@ def write_report(
         sections = list(_sections(registry, info, frame, kept, warn))
         given = {"sections": sections, "verbose": verbose, "store": kept, "registry": registry}
         asked = {"columns": columns, "against": against}
-        taken = accepted(report.write, given | asked)
-        if any(value and name not in taken for name, value in asked.items()):
-            raise UsageError(
-                f"{output}: --columns and --against are for the terminal, .txt, .md and .tex"
-            )
-        report.write(info, frame, output, **taken)
+        for name in (name for name, value in asked.items() if value):
+            others = [one for one in registry.reports.values() if accepted(one.write, {name: ()})]
+            if report not in others:
+                known = [suffix for one in others for suffix in one.suffixes]
+                words = ", ".join(sorted(filter(None, known)))
+                raise UsageError(f"{output}: --{name} is for the terminal and files {words}")
+        report.write(info, frame, output, **accepted(report.write, given | asked))
 
 
 def accepted(of: Callable[..., Any], given: Mapping[str, Any]) -> dict[str, Any]:
@@ -210,7 +211,8 @@ def _numbers(noun: str, values: Sequence[int]) -> str:
 def _configurations(frame: pd.DataFrame) -> str:
     tried = frame.groupby("learner", sort=True, observed=True)["params"].nunique()
     versions = frame.drop_duplicates("learner").set_index("learner")["learner_version"].astype(str)
-    return ", ".join(f"{name} ({versions[name]}) {n}" for name, n in tried.items())
+    named = {name: f"{name} ({versions[name]})" if versions[name] else name for name in tried.index}
+    return ", ".join(f"{named[name]} {n}" for name, n in tried.items())
 
 
 def _audits(frame: pd.DataFrame) -> str:

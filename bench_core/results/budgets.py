@@ -165,7 +165,7 @@ def as_caps(values: float | str | Iterable[float | str | Budget]) -> tuple[float
 
 def default_budgets(cheapest: float, whole: float) -> tuple[Budget, ...]:
     """Return five mean budgets, evenly spaced on a logarithmic scale and rounded up to two digits.
-    They range from the cost of the cheapest useful point to the cost of the reference's best.
+    They range from ``cheapest`` to the cost of the reference's best point, ``whole``.
 
     There are fewer if rounding makes some equal, only the second if the first is not below it, and
     none if everything is free.
@@ -196,4 +196,5 @@ def _parsed(text: str, kind: str, unlimited: bool) -> Budget:
 def _rounded_up(amount: float) -> float:
     """Return the smallest number of two significant digits that is at least ``amount``."""
     step = Decimal(1).scaleb(math.floor(math.log10(amount)) - 1)
-    return float(Decimal(amount).quantize(step, ROUND_CEILING))
+    # the shortest decimal: the float 0.32 is a little more
+    return float(Decimal(str(amount)).quantize(step, ROUND_CEILING))

@@ -6,7 +6,7 @@ draws are too coarse for small p-values, which are computed from variances (``_n
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -35,6 +35,7 @@ class Difference(NamedTuple):
     adjusted: float  # by Holm over all requested pairs
     equivalent: float  # fraction of draws with a difference below ``interest``
     more_units: float  # factor on the units for a power of 80%
+    bounded: bool = False  # p is at most that, the least that draws can show
 
 
 def interval(level: Level, contrast: FloatArray, share: float = LEVEL) -> Interval:
@@ -61,9 +62,11 @@ def spread_of(level: Level, learner: int, share: float = LEVEL) -> Interval:
     return Interval(float(middle + wider * (low - middle)), float(middle + wider * (high - middle)))
 
 
-def differences(level: Level, pairs: list[tuple[int, int]], interest: float) -> list[Difference]:
-    """Compare each pair of learners; ``interest`` is the smallest relevant difference."""
-    found = [_difference(level, a, b, interest) for a, b in pairs]
+def differences(
+    level: Level, pairs: list[tuple[int, int]], interest: Sequence[float]
+) -> list[Difference]:
+    """Compare each pair of learners; ``interest`` is its smallest relevant difference."""
+    found = [_difference(level, *pair, least) for pair, least in zip(pairs, interest, strict=True)]
     adjusted = holm(np.array([one.p for one in found]))
     return [one._replace(adjusted=float(p)) for one, p in zip(found, adjusted, strict=True)]
 
@@ -73,19 +76,19 @@ def _difference(level: Level, a: int, b: int, interest: float) -> Difference:
     contrast[a] += 1
     contrast[b] -= 1
     drawn = contrast @ level.draws
-    value, ends = float(drawn[0]), interval(level, contrast)
+    value, ends, bounded = float(drawn[0]), interval(level, contrast), False
     if level.groups > 1:
         noise = _noise(level, lambda of: contrast @ of @ contrast)
         edges = np.array([-interest - value, interest - value])
         p = float(2 * _above(level, np.abs(value), *noise))
-        equal = -float(np.diff(_above(level, edges, *noise))[0])
+        equal = abs(float(np.diff(_above(level, edges, *noise))[0]))
         error = (ends.high - value) / NORMAL_QUANTILE
     else:
         around = value + _widening(level, LEVEL) * (drawn[1:] - drawn[1:].mean())
         fewer = min((around <= 0).sum(), (around >= 0).sum())
-        p = min(1.0, 2 * (1 + int(fewer)) / (1 + len(around)))
+        p, bounded = min(1.0, 2 * (1 + int(fewer)) / (1 + len(around))), not fewer
         equal, error = float((np.abs(around) < interest).mean()), float(around.std())
-    return Difference(value, ends, p, p, equal, _more_units(value, error))
+    return Difference(value, ends, p, p, equal, _more_units(value, error), bool(bounded))
 
 
 def _more_units(value: float, error: float) -> float:

@@ -34,6 +34,13 @@ def cost(value: float) -> str:
     return f"{value:.2f}" if abs(value) >= 0.01 or value == 0 else f"{value:.2g}"
 
 
+def p_value(p: float, bounded: bool = False) -> str:
+    """Format a p-value: four decimals, after ``<`` if it is below them or an upper bound."""
+    if math.isnan(p):
+        return "-"
+    return "<0.0001" if p < 0.00005 else f"{'<' * (bounded and p < 1)}{p:.4f}"
+
+
 def times(value: float) -> str:
     """Format a saving: ``3.4x``, with up to three decimals if fewer would round to 1; infinite if
     nothing is paid."""

@@ -13,8 +13,9 @@ import numpy as np
 from bench_core.errors import UsageError, require
 from bench_core.leaderboard.pairs import pairs_within
 from bench_core.results.budgets import Budget
-from bench_core.statistics.comparison import holm
-from bench_reports.columns import Asked, columns_of
+from bench_core.statistics.comparison import Difference, holm
+from bench_core.terminal.wording import count, p_value
+from bench_reports.columns import Asked, Columns, columns_of, within_words
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
     from bench_core.leaderboard.board import Board, Row
     from bench_core.results.records import RunInfo
     from bench_core.results.store import Store
+
+FIT = 3
+"""Budgets whose p-values fit beside the qualities in one column of a paper."""
 
 
 def asked_columns(
@@ -35,45 +39,81 @@ def asked_columns(
 ) -> Asked:
     """Return the columns ``names`` of each board, with p-values ``against`` a learner.
 
-    Without names these are the ``usual`` ones. "quality" is the board's metric, "+-" is "±".
+    Without names these are the ``usual`` ones; p-values at up to ``FIT`` budgets stand in the table
+    of budgets. "quality" is the board's metric, "+-" is "±".
     """
     if not names and not against:
         return Asked()
     if against:
         require("learner of this run", [against], dict.fromkeys(map(str, frame["learner"])))
-    elif "p" in names:
+    elif any(name == "p" or name.startswith("p <=") for name in names):
         raise UsageError("column p needs a learner to test the others against: --against LEARNER")
-    found = {}
+    found: dict[str, Columns] = {}
+    within: dict[str, Columns] = {}
+    tests: dict[str, dict[str, str]] = {}
     for board in boards:
-        known: dict[str, Callable[[Row], str]] = columns_of(board)
-        if against:
-            known["p"] = partial(_p_cell, p_values(info, frame, store, board, against))
-        asked = [*names, *(["p"] if against and "p" not in names else [])]
-        asked = asked if names else [*usual(board), *asked]
+        known, at = columns_of(board), [within_words(board, k) for k in range(len(board.budgets))]
+        asked = [*(names or usual(board)), *(["p"] if against and "p" not in names else [])]
         plain = [name.replace("+-", "±").replace("quality", board.metric) for name in asked]
+        beside = [f"p {one}" for one in at] if not names and against and len(at) <= FIT else []
+        limits = {"p": Budget(math.inf)}
+        limits |= {f"p {one}": budget for one, budget in zip(at, board.budgets, strict=True)}
+        limits = {title: limits[title] for title in limits if title in (*plain, *beside)}
+        tests[board.dataset] = own = {}
+        for title, limit in limits.items() if against else ():
+            adjusted = p_values(info, frame, store, board, against, limit)
+            known[title] = partial(_p_cell, adjusted)
+            place = " within that cost" if math.isfinite(limit.amount) else ""
+            pairs = count(len(adjusted), "comparison")
+            own[title] = f"of the difference in {board.metric} to {against}{place}, adjusted by "
+            own[title] += f"Holm over {pairs}"
         titles = [name if name in known else word for name, word in zip(asked, plain, strict=True)]
-        require("column", titles, known)
+        _require_columns(titles, known)
         found[board.dataset] = {title: known[title] for title in titles}
-    return Asked(found, against, bool(names))
+        if beside:
+            order = [title for one in at for title in (one, f"p {one}")]
+            within[board.dataset] = {title: known[title] for title in order}
+    return Asked(found, within, tests, bool(names))
 
 
-def _p_cell(known: Mapping[str, float], row: Row) -> str:
-    return f"{known[row.learner]:.4f}" if row.learner in known else "-"
+def _require_columns(titles: Sequence[str], known: Mapping[str, object]) -> None:
+    for title in titles:
+        if title not in known and "<=" in title:
+            amount = title.partition("<=")[2].strip()
+            line = f"column {title!r}: {amount} is no budget of this board: --budget {amount}"
+            raise UsageError(line)
+    require("column", titles, known)
+
+
+def _p_cell(known: Mapping[str, Difference], row: Row) -> str:
+    one = known.get(row.learner)
+    return "-" if one is None else p_value(one.adjusted, one.bounded)
 
 
 def p_values(
-    info: RunInfo, frame: pd.DataFrame, store: Store | None, board: Board, against: str
-) -> dict[str, float]:
-    """Return p of each learner's difference to ``against``, by Holm's method."""
-    found: dict[str, float] = {}
+    info: RunInfo,
+    frame: pd.DataFrame,
+    store: Store | None,
+    board: Board,
+    against: str,
+    limit: Budget,
+) -> dict[str, Difference]:
+    """Return each learner's difference to ``against`` within a budget, its p by Holm's method."""
+    found: dict[str, Difference] = {}
     given = frame[frame["dataset"] == board.dataset], board.dataset
-    if store is None:
-        return found
-    for row in board.rows:
-        names, limit = (row.learner, against), Budget(math.inf)
+    others = [row.learner for row in board.rows if row.learner != against]
+    # together, which is faster, if this loses no repeat of a pair; else pair by pair
+    for names in (others, *([name] for name in others)):
         # two learners without a common repeat have no p
         with suppress(UsageError):
-            if row.learner != against:
-                _, (pair,), _ = pairs_within(info, store, *given, names, limit, interest=0.0)
-                found[row.learner] = pair.difference.p
-    return dict(zip(found, holm(np.array([*found.values()])).tolist(), strict=True))
+            if store is not None and names and not found.keys() >= {*names}:
+                asked = info, store, *given, [against, *names], limit
+                repeats, pairs, _ = pairs_within(*asked, interest=0.0, against=against)
+                if len(names) == 1 or len(repeats) == board.repeats:
+                    found |= {pair.b: pair.difference for pair in pairs}
+    found = {name: found[name] for name in others if name in found}
+    adjusted = holm(np.array([one.p for one in found.values()]))
+    return {
+        name: one._replace(adjusted=float(p))
+        for (name, one), p in zip(found.items(), adjusted, strict=True)
+    }

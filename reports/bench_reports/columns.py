@@ -26,11 +26,12 @@ Columns = Mapping[str, Callable[[Row], str]]
 
 
 class Asked(NamedTuple):
-    """Columns asked for by data set, the learner that p-values are against, and True if the
-    columns were named: then no other table is shown."""
+    """Columns asked for by data set, those of the table of budgets, explanations of p-values, and
+    True if the columns were named: then no other table is shown."""
 
     columns: Mapping[str, Columns] = {}
-    against: str = ""
+    within: Mapping[str, Columns] = {}
+    tests: Mapping[str, Mapping[str, str]] = {}
     named: bool = False
 
 
@@ -46,7 +47,12 @@ def on_screen(board: Board) -> list[str]:
 
 def columns_of(board: Board) -> dict[str, Callable[[Row], str]]:
     """Return every column of a board by title."""
-    columns: dict[str, Callable[[Row], str]] = {
+    return {**main_columns(board), **budget_columns(board)}
+
+
+def main_columns(board: Board) -> dict[str, Callable[[Row], str]]:
+    """Return the columns of a board that belong to no budget, by title."""
+    return {
         "tier": lambda row: tier_of(row.standing),
         RANK: lambda row: row.standing.rank or "-",
         board.metric: lambda row: quality(row.best.quality),
@@ -67,7 +73,6 @@ def columns_of(board: Board) -> dict[str, Callable[[Row], str]]:
         "audit": lambda row: row.audit,
         "marks": lambda row: ", ".join(board.marks_of(row)) or "-",
     }
-    return {**columns, **budget_columns(board)}
 
 
 def budget_columns(board: Board) -> Columns:
@@ -150,7 +155,11 @@ def _end(x: float) -> str:
 
 def explained(known: Mapping[str, str], titles: Collection[str]) -> str:
     """Return the explanations of columns that are shown, in one sentence."""
-    words = "; ".join(f"{title}: {about}" for title, about in known.items() if title in titles)
+    shown: dict[str, list[str]] = {}
+    for title, about in known.items():
+        if title in titles:
+            shown.setdefault(about, []).append(title)
+    words = "; ".join(f"{', '.join(of)}: {about}" for about, of in shown.items())
     return words and f"{words}."
 
 
@@ -168,9 +177,10 @@ def saving_columns(board: Board) -> dict[str, str]:
     }
 
 
-def certainty_columns(board: Board, against: str = "") -> dict[str, str]:
-    """Return explanations of columns of uncertainty by title."""
+def certainty_columns(board: Board, tests: Mapping[str, str] = {}) -> dict[str, str]:
+    """Return explanations of columns of uncertainty by title, with those of p-values."""
     few = of_few_draws(board)
+    budgets = [within_words(board, k) for k in range(len(board.budgets))]
     known = {
         "±": f"half the {CONFIDENCE} interval{few}",
         "low": f"the lower end of the {CONFIDENCE} interval{few}",
@@ -179,8 +189,12 @@ def certainty_columns(board: Board, against: str = "") -> dict[str, str]:
         "area": f"mean {board.metric} over all budgets",
         "regret": "mean distance to the best learner at each budget",
     }
-    if against:
-        known["p"] = f"of the difference in {board.metric} to {against}, adjusted by Holm"
+    known |= {f"± {within}": known["±"] for within in budgets}
+    known |= {f"tier {within}": known["tier"] for within in budgets}
+    for within, budget in zip(budgets, board.budgets, strict=True):
+        limit = "that mean cost" if budget.kind == "mean" else f"a cost of {budget.words}"
+        known[within] = f"{board.metric} within {limit} per row"
+    known |= tests
     if board.saves:
         known[SURE] = "interval of the saving"
     return known

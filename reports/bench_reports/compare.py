@@ -4,17 +4,25 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from itertools import takewhile
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from bench_core.cli import options
-from bench_core.errors import UsageError, one_line, require
+from bench_core.errors import UsageError, one_line, unknown
 from bench_core.statistics import CONFIDENCE, LEVEL
 from bench_core.terminal.tables import Table, deliver, write_text, written
-from bench_core.terminal.wording import MIXED, cost, count, listed, notices, quality
+from bench_core.terminal.wording import (
+    MIXED,
+    cost,
+    count,
+    listed,
+    notices,
+    p_value,
+    quality,
+)
 from bench_reports.best import deliver_parts, named_datasets
 
 if TYPE_CHECKING:
@@ -26,6 +34,12 @@ if TYPE_CHECKING:
 
 SUFFIXES = (".tex", ".csv", ".txt", "")
 TITLES = ("a", "b", "a - b", f"{CONFIDENCE} interval", "p", "p adjusted", "alike")
+FIELDS = (
+    *("dataset", "metric", "unit", "kind", "limit", "repeats", "a", "b", "quality_a", "quality_b"),
+    *("difference", "low", "high", "p", "p_adjusted", "comparisons", "alike"),
+    *("cost_a", "cost_b", "cost_ratio", "cost_ratio_low", "cost_ratio_high"),
+)
+"""Columns of a file of pairs for other programs."""
 
 _BOOTSTRAP = "intervals and p are from a paired bootstrap that repeats the choice on validation"
 TESTS = (
@@ -46,20 +60,27 @@ Examples:
   bench compare miser cegb --budget 60       at the same mean cost
   bench compare miser cegb --keep 95%
   bench compare miser cegb --budget 20,40 --budget-kind cap
+  bench compare --against mine --budget 10,20        your learner with each other one
   bench compare miser cegb cronus --run 3 --data letters
   bench compare miser cegb gbrt -o pairs.tex         a LaTeX table with p-values; also .csv
 
 \b
 Points are chosen on validation and compared on test, in the primary metric, by query or by row.
 A line below the table names the test: a paired bootstrap that repeats the choice of points, or
-Student's over repeats with rows of their own. 'p adjusted' is Holm's over all pairs. 'alike' is the
-probability of a difference below --interest. * marks an interval that excludes 0.""",
+Student's over repeats with rows of their own. 'p adjusted' is Holm's over the pairs of a table,
+'alike' the probability of a difference below --interest. * marks an interval that excludes 0.""",
 )
 @click.argument(
     "learners",
     nargs=-1,
-    required=True,
-    metavar="LEARNER LEARNER...",
+    metavar="[LEARNER]...",
+)
+@click.option(
+    "--against",
+    default="",
+    metavar="LEARNER",
+    help="Compare this learner with each LEARNER only, and adjust p over these pairs; without "
+    "LEARNERs with all others of the run.",
 )
 @click.option("--run", default="last", metavar="RUN", help="The run.  [default: last]")
 @options.limit_options()
@@ -76,6 +97,7 @@ probability of a difference below --interest. * marks an interval that excludes 
 @options.debug_option
 def command(
     learners: tuple[str, ...],
+    against: str,
     run: str,
     limits: Sequence[Limit],
     datasets: tuple[str, ...],
@@ -94,49 +116,63 @@ def command(
     suffix = output.suffix.lower() if output is not None else ""
     if suffix not in SUFFIXES:
         raise UsageError(f"{output}: write the pairs as .tex, .csv or .txt")
-    names = list(dict.fromkeys(learners))
+    info, frame = finished(store, run)
+    known = list(dict.fromkeys(map(str, frame["learner"])))
+    for name in [*filter(None, [against]), *learners]:
+        if name not in known:
+            why = f"for run {name} give --run {name}" if name.isdigit() else ""
+            raise UsageError(unknown("learner of this run", name, known, why))
+    names = list(dict.fromkeys([*filter(None, [against]), *learners]))
+    names = [against, *(n for n in known if n != against)] if names == [against] else names
     if len(names) < 2:
         raise UsageError("compare needs two learners: bench compare miser cegb")
-    info, frame = finished(store, run)
-    require("learner of this run", names, dict.fromkeys(map(str, frame["learner"])))
     parts: list[Table | str] = [*notices(info)]
+    answers: list[_Answer] = []
     for name in named_datasets(frame, datasets):
         own, chosen = frame[frame["dataset"] == name], [*limits]
         if not chosen:
             usual, why = usual_limit(own, primary_metric(info, name), info.reference, names)
             chosen, parts = [usual], [*parts, *([f"{name}: {why}"] if why else [])]
         for within in chosen:
-            parts += _answer(info, own, store, name, names, within, interest)
-    tables = [part for part in parts if isinstance(part, Table)]
-    if output is not None and not tables:
+            try:
+                asked = info, own, store, name, names, within
+                answers.append(_answer(*asked, interest=interest, against=against))
+            except UsageError as error:
+                parts.append(str(error))
+            else:
+                parts += answers[-1].parts
+    if output is not None and not answers:
         raise UsageError("; ".join(str(part) for part in parts if part))
-    if suffix == ".csv":  # each pair with its data set and budget
-        rows = [[table.title, *row] for table in tables for row in table.rows]
-        deliver(Table(("comparison", *TITLES), rows), output)
+    if suffix == ".csv":
+        deliver(Table(FIELDS, [row for one in answers for row in one.records]), output)
     elif suffix == ".tex" and output is not None:
-        write_text(output, as_latex(parts, interest))
+        write_text(output, as_latex(parts, interest, notices(info)))
         written(output)
     else:
         deliver_parts(parts, output)
     return 0
 
 
-def as_latex(parts: Sequence[Table | str], interest: float) -> str:
-    """Return a table for each data set and budget, with its sentences as comments below."""
+def as_latex(parts: Sequence[Table | str], interest: float, notes: Sequence[str] = ()) -> str:
+    """Return a table for each data set and budget, with its sentences as comments below. Captions
+    have the ``notes`` of the run and the line above the table on its data set."""
     from bench_reports.exports import latex_table
 
     how = (
-        "a - b is the difference on test. p is two-sided, and adjusted by Holm over the pairs of "
+        "a - b is the difference on test. p is two-sided, and adjusted by Holm over the {} of "
         "this table. Alike: the probability that the two differ by less than "
         f"{interest:.3g} of the better quality."
     )
-    notes = [one_line(str(part)) for part in takewhile(lambda p: isinstance(p, str), parts)]
     lines = ["% needs \\usepackage{booktabs}"]
     for k, part in enumerate(parts):
         if isinstance(part, Table):
+            dataset = part.title.partition(": ")[0]
             said = [str(line) for line in parts[k + 1 : k + 3] if line in (*TESTS, MIXED)]
             said = [f"{line[0].upper()}{line[1:]}." for line in said]
-            caption = " ".join([f"{part.title}.", how, *said, *notes])
+            pairs = count(len(part.rows), "comparison")
+            above = [str(line) for line in parts[:k][-1:] if line not in notes]
+            why = [f"{line}." for line in above if line.startswith(f"{dataset}:")]
+            caption = " ".join([f"{part.title}.", how.format(pairs), *said, *why, *notes])
             label = f"pairs-{part.title.partition(',')[0]}"
             lines += ["", *latex_table(part, caption, label)]
         elif part:
@@ -144,31 +180,36 @@ def as_latex(parts: Sequence[Table | str], interest: float) -> str:
     return "\n".join([*lines, ""])
 
 
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    """The pairs of a data set within a limit: as a table with sentences, and as rows of a file."""
+
+    parts: Sequence[Table | str]
+    records: Sequence[Sequence[str]]
+
+
 def _answer(
     info: RunInfo,
     frame: pd.DataFrame,
-    place: Path,
+    store: Path,
     dataset: str,
     names: Sequence[str],
     limit: Limit,
+    *,
     interest: float,
-) -> Iterator[Table | str]:
+    against: str,
+) -> _Answer:
     from bench_core.leaderboard.assembly import primary_metric, uses_of
     from bench_core.leaderboard.pairs import pairs_within
     from bench_core.results.budgets import limit_words
     from bench_core.results.store import Store
     from bench_core.statistics.repeats import on_same_rows
 
-    store = Store(place)
     # units are queries if there are any, else rows
     use, judge = uses_of(info, dataset)[0], primary_metric(info, dataset)
-    try:
-        given = info, store, frame, dataset, names, limit
-        found, pairs, others = pairs_within(*given, interest=interest)
-    except UsageError as error:
-        yield str(error)
-        return
-    at = limit_words(limit, judge.name, info.reference).replace("within", "at")
+    given = info, Store(store), frame, dataset, names, limit
+    found, pairs, others = pairs_within(*given, interest=interest, against=against)
+    at = limit_words(limit, judge.name, info.reference).replace("within", "at a cost of")
     queries, counted = use["queries"]["test"], use["rows"]["test"]
     units = f"{queries} queries" if queries else f"{counted} rows"
     rows = [
@@ -177,23 +218,41 @@ def _answer(
             f"{pair.b} {quality(pair.quality[1])}",
             f"{pair.difference.value:+.4f}",
             "{:+.4f} to {:+.4f}".format(*pair.difference.interval),
-            f"{pair.difference.p:.4f}",
-            f"{pair.difference.adjusted:.4f}",
+            p_value(pair.difference.p, pair.difference.bounded),
+            p_value(pair.difference.adjusted, pair.difference.bounded),
             f"{pair.difference.equivalent:.0%}",
         ]
         for pair in pairs
     ]
     what = at if limit.kind == "quality" else f"{judge.name} {at}"
     title = f"{dataset}: {what}, {count(len(found), 'repeat')} of {units}"
-    yield Table(TITLES, rows, "", TITLES[2:], title=title)
-    yield TESTS[0 if len(found) == 1 else 1 if len(on_same_rows(found)) == 1 else 2]
+    parts: list[Table | str] = [Table(TITLES, rows, "", TITLES[2:], title=title)]
+    parts.append(TESTS[0 if len(found) == 1 else 1 if len(on_same_rows(found)) == 1 else 2])
     if limit.kind not in ("p95", "cap") and math.isfinite(limit.amount):
-        yield MIXED
+        parts.append(MIXED)
     if others:
-        yield f"{dataset}: no result of {listed(others)} {at}"
+        parts.append(f"{dataset}: no result of {listed(others)} {at}")
     for pair in pairs:
-        yield from _sentences(pair, judge.higher_is_better, "queries" if queries else "rows")
-    yield ""
+        parts += _sentences(pair, judge.higher_is_better, "queries" if queries else "rows")
+    kind = limit.kind if math.isfinite(limit.amount) else ""
+    of = dataset, judge.name, str(frame["unit"].iloc[0]), kind, limit.amount, len(found)
+    records = [_record(*of, *_figures(pair, len(pairs))) for pair in pairs]
+    return _Answer([*parts, ""], records)
+
+
+def _figures(pair: Pair, comparisons: int) -> Iterator[str | float]:
+    """Yield the fields of ``FIELDS`` from ``a`` on."""
+    one = pair.difference
+    yield from (pair.a, pair.b, *pair.quality, one.value, *one.interval, one.p, one.adjusted)
+    yield from (comparisons, one.equivalent, *pair.cost, pair.cost_ratio, *pair.cost_interval)
+
+
+def _record(*fields: str | float) -> list[str]:
+    """Return cells of a file; figures that are unknown or without limit are empty."""
+    return [
+        field if isinstance(field, str) else f"{field:.10g}" if math.isfinite(field) else ""
+        for field in fields
+    ]
 
 
 def _sentences(pair: Pair, higher: bool, units: str) -> Iterator[str]:
@@ -208,7 +267,7 @@ def _sentences(pair: Pair, higher: bool, units: str) -> Iterator[str]:
         yield f"{pair.a} and {pair.b} show no difference on these rows"
     else:
         more = one.more_units
-        much = "more than 1000 times" if more > 1000 else f"{more:.2g}x"
+        much = "more than 1000 times" if more > 1000 else f"{more:.{int(more < 10)}f}x"
         yield f"{pair.a} and {pair.b} do not differ significantly; that would take {much} the data"
     # a difference in cost is easier to judge than one in quality
     (paid, asked), ratio, edges = pair.cost, pair.cost_ratio, pair.cost_interval

@@ -9,7 +9,7 @@ import json
 import math
 import re
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from io import StringIO
 from pathlib import Path
@@ -24,9 +24,10 @@ from bench_core.planning.invocation import command
 from bench_core.results.budgets import Budget
 from bench_core.terminal.tables import Table, write_text
 from bench_core.terminal.wording import MIXED
-from bench_reports.asked_columns import asked_columns
+from bench_reports.asked_columns import asked_columns, p_values
 from bench_reports.columns import (
     Asked,
+    Columns,
     certainty_columns,
     columns_of,
     explained,
@@ -36,7 +37,7 @@ from bench_reports.columns import (
     saving_columns,
     within_words,
 )
-from bench_reports.terminal import marked, optimum_table
+from bench_reports.terminal import mark_lines, marked, optimum_table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     from bench_core.leaderboard.board import Board, Row
     from bench_core.protocols import Section
     from bench_core.results.records import RunInfo
+    from bench_core.statistics.comparison import Difference
 
 # +0.0123, -3 or +1e-05 as an entire cell or between blanks
 _SIGNED = re.compile(r"(?<!\S)[+-]\d+(\.\d+)?(e[+-]\d+)?(?!\S)")
@@ -120,8 +122,9 @@ def tables(board: Board, asked: Asked, usual: Sequence[str]) -> Iterator[Made]:
     leads = _leads(board)
     within = [within_words(board, k) for k in range(len(board.budgets))]
     over = f"{board.metric} within a cost per row of:"
-    parts = [("", chosen)] if chosen else [("", {t: known[t] for t in usual})]
-    parts += [] if asked.named or not within else [(over, {t: known[t] for t in within})]
+    parts: list[tuple[str, Columns]] = [("", chosen or {t: known[t] for t in usual})]
+    if within and not asked.named:
+        parts.append((over, asked.within.get(board.dataset) or {t: known[t] for t in within}))
     rows = [row for row, _ in board.lines()]
     for words, columns in parts if rows else ():
         yield Made(
@@ -156,13 +159,14 @@ def _leads(board: Board) -> dict[str, dict[str, str]]:
 
 
 def explanations(board: Board, asked: Asked, usual: Sequence[str] = ()) -> list[str]:
-    """Return sentences on the source of figures, on the columns and on the order of rows."""
+    """Return sentences on the source of figures, the columns, the order of rows and their marks."""
     titles = asked.columns.get(board.dataset) or usual or on_screen(board)
-    certain = explained(certainty_columns(board, asked.against), titles)
+    certain = explained(certainty_columns(board, asked.tests.get(board.dataset, {})), titles)
     savings = explained(saving_columns(board), titles) if board.saves else ""
     missing = missing_words(board) if savings else ""
     in_unit = f"Costs are means per row{f' in {board.unit}' if board.unit else ''}."
-    return [*filter(None, [CHOSEN, in_unit, certain, savings, missing]), order_words(board)]
+    known = [*filter(None, [CHOSEN, in_unit, certain, savings, missing]), order_words(board)]
+    return [*known, *(f"{line}." for line in mark_lines(board))]
 
 
 def md(text: str) -> str:
@@ -220,8 +224,8 @@ def _latex_table(board: Board, made: Made, asked: Asked, label: str) -> Iterator
 
 def _stacked(title: str) -> str:
     """Return a title with a word a line, so that a column is as narrow as its figures."""
-    words = [title] if title.startswith("<") else title.split()
-    lines = "\\\\".join(map(tex, words)).replace("\\textless{}=", "$\\le$")
+    words = re.split("(?<!<=) ", title)
+    lines = "\\\\".join(map(tex, words))
     return f"\\shortstack[r]{{{lines}}}" if len(words) > 1 else lines
 
 
@@ -276,6 +280,8 @@ def caption(board: Board, made: Made, asked: Asked) -> str:
         "Bold: the best; underlined: not significantly worse.",
         *(["-: no result.", CHOSEN] if made.over else explanations(board, asked, made.titles)),
     ]
+    if made.over and (tests := explained(asked.tests.get(board.dataset, {}), made.titles)):
+        parts.append(tests)
     if any(row.baseline for row in board.rows):
         parts.append("Below the rule: trivial baselines.")
     return " ".join([*parts, *(f"Note: {note}." for note in board.remarks())])
@@ -300,7 +306,8 @@ _TEX = {c: f"\\{c}" for c in "{}$&#_%"} | {
 
 def tex(text: str) -> str:
     """Return text in one line, escaped for LaTeX."""
-    return "".join(_TEX.get(c, c) for c in one_line(text))
+    escaped = "".join(_TEX.get(c, c) for c in one_line(text))
+    return escaped.replace("\\textless{}=", "$\\le$")
 
 
 TITLES = (
@@ -311,20 +318,31 @@ TITLES = (
 )
 
 
-def write_csv(run: RunInfo, frame: pd.DataFrame, output: Path | None, *, store: Any = None) -> None:
-    """Write one row for each data set, learner and budget; no limit is an empty budget."""
+def write_csv(
+    run: RunInfo,
+    frame: pd.DataFrame,
+    output: Path | None,
+    *,
+    store: Any = None,
+    against: str = "",
+) -> None:
+    """Write one row for each data set, learner and budget; no limit is an empty budget. With a
+    learner ``against`` there is a column of adjusted p-values."""
     text = StringIO()
     made = csv.writer(text, lineterminator="\n")
-    made.writerow(TITLES)
+    made.writerow([*TITLES, *(["p"] if against else [])])
     for board in all_certified(run, store, frame):
-        made.writerows(_rows(board))
+        budgets = [at.budget or Budget(math.inf) for at in board.at if against]
+        tests = [p_values(run, frame, store, board, against, budget) for budget in budgets]
+        made.writerows(_rows(board, tests))
     write_text(output or Path("-"), text.getvalue())
 
 
-def _rows(board: Board) -> Iterator[list[str]]:
+def _rows(board: Board, tests: Sequence[Mapping[str, Difference]]) -> Iterator[list[str]]:
     for row, found in board.lines():
+        p = [of[row.learner].adjusted if row.learner in of else math.nan for of in tests]
         role = "reference" if row.reference else "baseline" if row.baseline else ""
-        for at, one in zip(board.at, found, strict=True):
+        for k, (at, one) in enumerate(zip(board.at, found, strict=True)):
             # no limit is an empty cell
             budget, kind = at.budget or Budget(math.nan, "")
             texts = board.dataset, board.metric, board.unit, row.learner, role, kind
@@ -334,7 +352,7 @@ def _rows(board: Board) -> Iterator[list[str]]:
                 *map(str, (one.tier, *one.ranks)),
                 no_formula(one_line(", ".join(board.marks_of(row)))),
                 *map(_number, _of_the_curve(row) if at.budget is None else [math.nan] * 11),
-                _number(board.lacks(one.quality, at.budget)),
+                *map(_number, (board.lacks(one.quality, at.budget), *p[k : k + 1])),
             ]
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 import os
 import sys
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import chain
@@ -60,6 +60,7 @@ from bench_reports.columns import (
     ends_of,
     explained,
     half_width,
+    main_columns,
     missing_words,
     on_screen,
     order_words,
@@ -172,10 +173,11 @@ def _parts(
     yield from ((line, "bold") for line in heading(info))
     if overall := overall_conclusion(boards):
         yield " ".join(overall), "bold"
-    columns = [asked.columns.get(b.dataset) or (columns_of(b) if plain else {}) for b in boards]
+    columns = [asked.columns.get(b.dataset) or (main_columns(b) if plain else {}) for b in boards]
+    tests = [asked.tests.get(board.dataset, {}) for board in boards]
     legends = [
-        legend(board, own, asked.against) if any(b.rows for b in boards) else []
-        for board, own in zip(boards, columns, strict=True)
+        legend(*given) if any(b.rows for b in boards) else []
+        for given in zip(boards, columns, tests, strict=True)
     ]
     for board, own, following in zip(boards, legends, [*legends[1:], None], strict=True):
         yield "", ""
@@ -185,9 +187,7 @@ def _parts(
         if board.stand_in:
             yield f"notice: {notice(board)}.", "yellow"
         if board.rows:
-            chosen = asked.columns.get(board.dataset)
-            wanted = chosen, asked.named
-            yield from plain_tables(board, *wanted) if plain else _on_screen(board, size, *wanted)
+            yield from plain_tables(board, asked) if plain else _on_screen(board, size, asked)
             yield from ((line, "dim") for line in search_lines(board))
         for line in failure_lines(board):
             yield line, "red" if line.startswith("failed") else ""
@@ -212,19 +212,20 @@ def _parts(
 
 
 def _on_screen(
-    board: Board, size: tuple[int, int], columns: Columns | None, alone: bool
+    board: Board, size: tuple[int, int], asked: Asked
 ) -> Iterator[tuple[str, str] | Table]:
     """Yield a board for a terminal; text that does not fit into columns is below."""
     width, height = size
-    made, short = main_table(board, width, columns)
+    made, short = main_table(board, width, asked.columns.get(board.dataset))
     yield made
     if short:
         yield f"names: {', '.join(f'{cut} is {name}' for cut, name in short.items())}", "dim"
     yield from ((line, "dim") for line in mark_lines(board))
     if (lines := curve_lines(board, width, height)) and not os.environ.get("BENCH_NO_CURVE"):
         yield from ((line, "bold" if k == 0 else "") for k, line in enumerate(lines))
-    for budgets in (budget_table(board, width), optimum_table(board, width)):
-        if budgets and not alone:
+    within = asked.within.get(board.dataset)
+    for budgets in (budget_table(board, width, within), optimum_table(board, width)):
+        if budgets and not asked.named:
             yield budgets
 
 
@@ -299,15 +300,15 @@ def setting_lines(board: Board) -> list[str]:
     return [one_line(line) for line in lines]
 
 
-def legend(board: Board, titles: Collection[str] = (), against: str = "") -> list[str]:
-    """Return explanations of the columns ``titles`` (without: of a terminal's) and of the order, a
-    line for each subject."""
+def legend(board: Board, titles: Collection[str] = (), tests: Mapping[str, str] = {}) -> list[str]:
+    """Return explanations of the columns ``titles`` (without: of a terminal's), of p-values and of
+    the order, a line for each subject."""
     starred = not titles
     titles = titles or on_screen(board)
     return [
         selection_line(board),
         *_saving_lines(board, titles),
-        *_certainty_lines(board, titles, against, starred),
+        *_certainty_lines(board, [*titles, *tests], tests, starred),
         *explained_marks(board),
     ]
 
@@ -373,14 +374,14 @@ def _saving_lines(board: Board, titles: Collection[str]) -> list[str]:
 
 
 def _certainty_lines(
-    board: Board, titles: Collection[str], against: str, starred: bool
+    board: Board, titles: Collection[str], tests: Mapping[str, str], starred: bool
 ) -> list[str]:
     notes = {one.note for one in board.standings if one.note}
     if notes:
         return [order_words(board), f"{notes.pop()}."]
     if not any(row.standing.learner for row in board.rows):
         return []
-    known = certainty_columns(board, against)
+    known = certainty_columns(board, tests)
     if starred:
         known["*"] = known["tier"].removeprefix("1 is ")
         titles = {*titles, "*"}
@@ -402,16 +403,18 @@ def main_table(
     return _narrow(board, shown, width)
 
 
-def budget_table(board: Board, width: int) -> Table | None:
-    """Return quality within each budget; with half the width of its interval if there is room."""
+def budget_table(board: Board, width: int, more: Columns | None = None) -> Table | None:
+    """Return quality within each budget, with half the width of its interval if there is room, and
+    ``more`` columns for it."""
     if not board.budgets:
         return None
     known = [standings_at(board, k) for k in range(len(board.budgets))]
     # intervals if they fit, else only figures
     for with_half in (True, False):
-        columns = {
+        columns: dict[str, Callable[[Row], str]] = {
             within_words(board, k): partial(_cell, known[k], with_half) for k in range(len(known))
         }
+        columns = {title: columns.get(title, cell) for title, cell in (more or columns).items()}
         made, _ = _narrow(board, columns, width)
         if sum(_widths(made.titles, made.rows)) + GAP * len(columns) <= width:
             break
@@ -421,7 +424,9 @@ def budget_table(board: Board, width: int) -> Table | None:
         there = [one for one in at.values() if one.tier]
         best = min(there, key=lambda one: sign * one.quality, default=None)
         bold |= {
-            (i, k + 1) for i, row in enumerate(board.rows) if best and at.get(row.learner) == best
+            (i, [*columns].index(within_words(board, k)) + 1)
+            for i, row in enumerate(board.rows)
+            if best and at.get(row.learner) == best
         }
     title = f"{board.metric} within a cost per row of:"
     return replace(made, title=title, bold_cells=frozenset(bold))
@@ -452,22 +457,20 @@ def _lacking(board: Board, k: int, row: Row) -> str:
     return quality(board.lacks(standings_at(board, k)[row.learner].quality, board.budgets[k]))
 
 
-def plain_tables(
-    board: Board, columns: Columns | None = None, alone: bool = False
-) -> Iterator[Table]:
-    """Yield these columns, or every figure of a board, one line per row, starting with the data
-    set; then, unless they stand ``alone``, quality at budgets."""
+def plain_tables(board: Board, asked: Asked = USUAL) -> Iterator[Table]:
+    """Yield the columns asked for, or every figure of a board, one line per row, starting with the
+    data set; then, unless they are named, quality at budgets."""
     names: Columns = {
         "data set": lambda row: board.dataset,
         "learner": lambda row: one_line(row.learner),
     }
-    within = budget_columns(board)
-    every = {title: cell for title, cell in columns_of(board).items() if title not in within}
-    yield _table({**names, **(columns or every)}, board.rows)
-    if alone:
+    chosen = asked.columns.get(board.dataset) or main_columns(board)
+    yield _table({**names, **chosen}, board.rows)
+    if asked.named:
         return
     if board.budgets:
         title = f"{board.metric} within a cost per row of:"
+        within = {**budget_columns(board), **asked.within.get(board.dataset, {})}
         yield replace(_table({**names, **within}, board.rows), title=title)
     if lacking := optimum_table(board, sys.maxsize):
         titles = ["data set", *lacking.titles]

@@ -34,6 +34,32 @@ def test_every_pair_has_a_line_and_a_sentence(done, bench):
     )
 
 
+def test_against_one_learner_p_is_adjusted_over_its_pairs_only(done, bench):
+    """And the probability of being alike does not depend on the other learners."""
+    every, mine = done / "every.csv", done / "mine.csv"
+    at = ("--budget", "inf", "-o")
+    assert bench("compare", "toy", "gbrt", "miser", "--against", "toy", *at, mine).status == 0
+    assert bench("compare", "toy", "gbrt", "miser", *at, every).status == 0
+    of = {}
+    for path in (every, mine):
+        rows = list(csv.DictReader(path.read_text().splitlines()))
+        of[path] = {(row["a"], row["b"]): row for row in rows}
+        assert {int(row["comparisons"]) for row in rows} == {len(rows)}
+    assert [*of[mine]] == [("toy", "gbrt"), ("toy", "miser")]
+    small, large = sorted(float(row["p"]) for row in of[mine].values())
+    expected = [min(1, 2 * small), max(min(1, 2 * small), large)]
+    found = sorted(float(row["p_adjusted"]) for row in of[mine].values())
+    assert found == pytest.approx(expected)
+    for pair, row in of[mine].items():
+        assert row["p"] == of[every][pair]["p"]
+        alone = done / "alone.csv"
+        assert bench("compare", *pair, *at, alone).status == 0
+        (one,) = csv.DictReader(alone.read_text().splitlines())
+        assert one["alike"] == row["alike"] == of[every][pair]["alike"]
+    text = bench("compare", "--against", "toy", "--budget", "inf").out
+    assert text == bench("compare", "gbrt", "miser", "--against", "toy", "--budget", "inf").out
+
+
 def test_two_that_cost_nothing_have_no_ratio_of_costs(done, bench):
     ended = bench("compare", "toy", "gbrt", "--budget", "0")
     assert "  toy costs nothing; gbrt needs 0.00 for the same quality\n" in ended.out
@@ -57,7 +83,14 @@ def test_pairs_are_written_for_a_paper(done, bench):
     assert [line for line in table if line.count("&") != 6 and " & " in line] == []
     assert "  \\label{tab:pairs-data-csv-accuracy-at-any-cost}" in table
     rows = list(csv.DictReader((done / "pairs.csv").read_text().splitlines()))
-    assert [(row["p"], row["p adjusted"]) for row in rows] == [(p, adjusted)]
+    assert [f"{float(row['p']):.4f} {float(row['p_adjusted']):.4f}" for row in rows] == [
+        f"{p} {adjusted}".replace("<", "")
+    ]
+    (row,) = rows  # each figure in a cell of its own
+    assert (row["dataset"], row["a"], row["b"], row["limit"]) == ("data.csv", "toy", "gbrt", "")
+    difference = float(row["quality_a"]) - float(row["quality_b"])
+    assert float(row["difference"]) == pytest.approx(difference, abs=1e-7)
+    assert float(row["low"]) <= difference <= float(row["high"])
     assert (done / "pairs.txt").read_text() == bench("compare", *TWO).out
     assert ".tex, .csv or .txt" in bench("compare", *TWO, "-o", "pairs.doc").err
 
@@ -86,6 +119,8 @@ def test_below_the_first_purchase_learners_mix_it_with_the_constant(done, bench)
             ["gbrt", "miser", "--budget-kind", "cap"],
             "--budget-kind cap needs a --budget",
         ),
+        (["3", "gbrt"], "unknown learner of this run '3': for run 3 give --run 3"),
+        (["--against", "misr"], "unknown learner of this run 'misr': did you mean miser?"),
         (["gbrt", "misr"], "unknown learner of this run 'misr': did you mean miser?"),
         (["gbrt", "miser", "-d", "dat.csv"], "unknown data set of this run 'dat.csv'"),
     ],

@@ -127,6 +127,9 @@ def test_pairs_and_curves_are_frames(result):
     assert pair["cost low"] <= pair["cost high"]
     assert pair["more data"] > 0
     assert pair["difference"] == pytest.approx(pair["quality a"] - pair["quality b"])
+    mine = result.compare(against="toy-stacked", budget=30).iloc[0]
+    assert (mine["a"], mine["b"]) == ("toy-stacked", "toy-prefix")
+    assert mine["difference"] == pytest.approx(-pair["difference"])
     curve = result.curve("toy-prefix")
     assert (curve["low"] < curve["high"]).any()
     assert curve["budget"].is_monotonic_increasing

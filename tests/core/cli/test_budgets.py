@@ -99,11 +99,11 @@ def test_compare_takes_several_budgets_of_a_kind(bench, material):
     ended = bench("compare", "toy", "gbrt", "--budget", "11,13,20", "--budget-kind", "cap")
     assert ended.status == 0, ended.err
     titles = [line for line in ended.out.splitlines() if line.startswith("data.csv: ")]
-    assert titles[0].startswith("data.csv: accuracy at 11 for every row, 1 repeat of")
-    assert titles[1].startswith("data.csv: accuracy at 13 for every row, 1 repeat of")
-    assert titles[2].startswith("data.csv: accuracy at 20 for every row, 1 repeat of")
+    assert titles[0].startswith("data.csv: accuracy at a cost of 11 for every row, 1 repeat of")
+    assert titles[1].startswith("data.csv: accuracy at a cost of 13 for every row, 1 repeat of")
+    assert titles[2].startswith("data.csv: accuracy at a cost of 20 for every row, 1 repeat of")
     ended = bench("compare", "toy", "gbrt", "--budget", "9.99", "--budget-kind", "p95")
-    assert "data.csv: accuracy at 9.99 for 95% of rows" in ended.out
+    assert "data.csv: accuracy at a cost of 9.99 for 95% of rows" in ended.out
     assert "toy and gbrt show no difference" in ended.out  # both constant: a purchase costs 10
 
 

@@ -286,7 +286,7 @@ def test_a_board_shows_what_is_reached_within_the_budgets_of_the_suite():
 
 
 def test_without_budgets_of_a_suite_there_are_five_up_to_the_references_best() -> None:
-    board, _ = shown_within(())
+    board, _ = shown_within((), cheapest=2)
     assert [budget.amount for budget in board.budgets] == [2, 4, 8, 16, 32]
     reached = [at.rows[0].quality for at in board.standings]
     assert reached == pytest.approx([0.5, 0.65, 0.8 + 0.1 * 2 / 26, 0.8 + 0.1 * 10 / 26, 0.9])
@@ -296,13 +296,13 @@ def test_without_budgets_of_a_suite_there_are_five_up_to_the_references_best() -
 @pytest.mark.parametrize(
     ("cheapest", "amounts"),
     [
-        (1, [2, 4, 8, 16, 32]),
+        (2, [2, 4, 8, 16, 32]),
         (4, [4, 6.8, 12, 20, 32]),  # 4 * 8 ** (k / 4) is 6.73, 11.3 and 19.03
-        (40, [2, 4, 8, 16, 32]),  # the best point costs less than any feature
+        (0.1, [0.32, 1.1, 3.2, 11, 32]),  # 1% of 32; .32 * 100 ** (k / 4) is 1.01, 3.2 and 10.1
+        (40, [0.32, 1.1, 3.2, 11, 32]),  # the best point costs less than any feature
     ],
 )
 def test_budgets_begin_at_the_price_of_the_cheapest_feature(cheapest, amounts):
-    """Its cheapest point costs 2: with features from 4 on, half of the rows buy nothing."""
     board, _ = shown_within((), cheapest=cheapest)
     assert [budget.amount for budget in board.budgets] == amounts
 

@@ -93,7 +93,7 @@ def board(rng, skills, m, blocks, resamples):
         (saving, *_edges(logs, 1, saving, 0.95)),
         (saving, *_edges(logs, 1, saving, 0.99)),
         bool(np.isfinite(cost[1, 0])),
-        differences(within, [(1, 0)], 0.0)[0].p,
+        differences(within, [(1, 0)], [0.0])[0].p,
         bool(better_than(within, higher=True).any()),
     )
 

@@ -34,7 +34,7 @@ def test_interval_and_p_agree_with_students_on_normal_values():
     values = np.random.default_rng(0).normal([[0.0], [0.25]], 1, (2, 120))
     found = level(values)
     peer = stats.ttest_rel(values[1], values[0])
-    ours = differences(found, [(1, 0)], interest=0.1)[0]
+    ours = differences(found, [(1, 0)], interest=[0.1])[0]
     assert ours.p == pytest.approx(peer.pvalue, abs=0.015)
     expected = peer.confidence_interval(0.95)
     assert ours.interval.low == pytest.approx(expected.low, abs=0.02)
@@ -44,14 +44,14 @@ def test_interval_and_p_agree_with_students_on_normal_values():
 def test_learners_that_are_the_same_are_alike_and_never_separated():
     values = np.random.default_rng(1).normal(size=(1, 50)).repeat(3, axis=0)
     found = level(values)
-    one = differences(found, [(0, 1)], interest=0.01)[0]
+    one = differences(found, [(0, 1)], interest=[0.01])[0]
     assert (one.value, one.p, one.equivalent, one.more_units) == (0, 1, 1, np.inf)
     assert not better_than(found, higher=True).any()
 
 
 def test_more_units_are_those_of_the_usual_formula():
     values = np.random.default_rng(2).normal([[0.0], [0.1]], 1, (2, 400))
-    one = differences(level(values), [(1, 0)], interest=0.1)[0]
+    one = differences(level(values), [(1, 0)], interest=[0.1])[0]
     gap = values[1] - values[0]
     needed = ((1.96 + 0.8416) * gap.std(ddof=1) / gap.mean()) ** 2
     assert one.more_units * 400 == pytest.approx(needed, rel=0.1)

@@ -103,7 +103,8 @@ def simulated(case, boards, students=False):
         made = answers(rng, case)
         level = of_repeats(made, case.same_rows, int(rng.integers(1 << 30)))
         better = better_than(level, higher=True)
-        pairs = differences(level, list(combinations(range(case.learners), 2)), 0.01)
+        every = list(combinations(range(case.learners), 2))
+        pairs = differences(level, every, [0.01] * len(every))
         rows.append(
             (
                 better.any(),
@@ -217,9 +218,9 @@ def test_seeds_without_effect_are_as_one_and_folds_that_agree_by_chance_are_not_
     rng = np.random.default_rng(1)
     first, second = (rng.random((2, 200)) < [[0.8], [0.75]]).astype(float)
     one = level_of(first, second, resamples=4000)
-    (seeds,) = differences(joined([one] * 3, same_units=True), [(0, 1)], 0.01)
+    (seeds,) = differences(joined([one] * 3, same_units=True), [(0, 1)], [0.01])
     assert seeds.p == pytest.approx(stats.ttest_rel(first, second).pvalue, rel=0.1)
-    (folds,) = differences(joined([one] * 3, same_units=False), [(0, 1)], 0.01)
+    (folds,) = differences(joined([one] * 3, same_units=False), [(0, 1)], [0.01])
     error = (first - second).std(ddof=1) / 600**0.5
     expected = 2 * stats.t.sf(abs((first - second).mean()) / error, 2)
     assert folds.p == pytest.approx(expected, rel=0.1)

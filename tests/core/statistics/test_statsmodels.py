@@ -18,7 +18,7 @@ def paired(shift, n, interest=0.02):
     rng = np.random.default_rng(0)
     hard = rng.normal(0.5, 0.3, n)
     first, second = hard + shift + rng.normal(0, 0.15, n), hard + rng.normal(0, 0.15, n)
-    (found,) = differences(level_of(first, second, resamples=20_000), [(0, 1)], interest)
+    (found,) = differences(level_of(first, second, resamples=20_000), [(0, 1)], [interest])
     return first - second, found
 
 
