@@ -55,6 +55,24 @@ def check_actions(learner: Any, splits: Splits) -> None:
             expect(False, str(error))
 
 
+def check_offers(learner: Any, splits: Splits) -> None:
+    """If a policy has ``offer``, it makes the purchases of ``act`` at every stop, and no others.
+
+    Remedy: let ``act`` return ``np.where(until >= stop, best, STOP)`` with
+    ``best, until = self.offer(cells, bought, left)``; or omit ``offer``.
+    """
+    for policy, states, _ in _asked(learner, splits)[:1]:
+        if not hasattr(policy, "offer"):
+            return
+        states = states.of(np.flatnonzero(~states.bought.all(axis=1)))
+        best, until = policy.offer(*(array.copy() for array in states))
+        ((name, stops),) = policy.stops.items()
+        for stop in stops:
+            differ = np.where(until >= stop, best, STOP) != _act(policy, states, stop)
+            where = f"{name} = {stop:g}, {differ.sum()} of {len(differ)} rows"
+            expect(not differ.any(), f"at {where}: offer gives another purchase than act")
+
+
 def check_answers(learner: Any, splits: Splits) -> None:
     """``predict`` returns finite scores (n,), or (n, K) for K classes, for any purchases: none,
     all, and also if bought cells are missing.

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from bench_models.boosting import RELEVANT
@@ -53,6 +53,18 @@ TASKS = frozenset({Task.BINARY, Task.RANKING})
 TRADEOFF = "weight of costs: at 1, all features cost as much as a constant's training loss (gamma)"
 P_FULL = "maximum share of rows sent to f0 (mean of q); none: f0's price at this tradeoff decides"
 GATES = "additional operating points: further thresholds of the gate"
+
+
+class Given(NamedTuple):
+    """Inputs of a plan."""
+
+    columns: Columns
+    rows: TrainingRows
+    train: Examples
+    prices: Prices
+    most: int  # sets of features
+    context: FitContext
+
 
 Plan = tuple[Sequence[IntArray], Callable[[IntArray, Columns], Linear], dict[str, Any]]
 """Sets of features, a function that fits a pair on a set and its columns, and facts."""
@@ -131,7 +143,7 @@ class LinearAdapt(Adapt):
         pairs = []
         with one_blas_thread():
             columns = Columns.of(train.X, rows.share)
-            sets, fitted, facts = self._plan(columns, rows, train, prices, most, context)
+            sets, fitted, facts = self._plan(Given(columns, rows, train, prices, most, context))
             # a constant pair if no column is useful
             sets = sets or [np.zeros(0, dtype=np.int64)]
             for k, features in enumerate(sets):
@@ -149,15 +161,7 @@ class LinearAdapt(Adapt):
                 context.progress(k + 1, len(sets))
         return AdaptModel(pairs, f0, prices, facts, rows.calibration)
 
-    def _plan(
-        self,
-        columns: Columns,
-        rows: TrainingRows,
-        train: Examples,
-        prices: Prices,
-        most: int,
-        context: FitContext,
-    ) -> Plan:
+    def _plan(self, given: Given) -> Plan:
         raise NotImplementedError
 
 
@@ -178,16 +182,9 @@ class AdaptLin(LinearAdapt):
     gates: int = param(3, GATES + ", for each set", least=0, most=MOST_POINTS - 2)
     relevant_grade: int = param(1, RELEVANT)
 
-    def _plan(
-        self,
-        columns: Columns,
-        rows: TrainingRows,
-        train: Examples,
-        prices: Prices,
-        most: int,
-        context: FitContext,
-    ) -> Plan:
+    def _plan(self, given: Given) -> Plan:
         """Order the features; a set is the first k with all features that they make free."""
+        columns, rows, train, prices, most, context = given
         price = loss_prices(train, prices, self.tradeoff)
 
         def problem(some: Columns, features: IntArray) -> LinearProblem:
@@ -251,22 +248,16 @@ class AdaptL1(LinearAdapt):
     gates: int = param(7, GATES + ", for each set", least=0, most=MOST_POINTS - 2)
     relevant_grade: int = param(1, RELEVANT)
 
-    def _plan(
-        self,
-        columns: Columns,
-        rows: TrainingRows,
-        train: Examples,
-        prices: Prices,
-        most: int,
-        context: FitContext,
-    ) -> Plan:
+    def _plan(self, given: Given) -> Plan:
+        rows = given.rows
+
         def both(some: Columns) -> Linear:
             free = GroupPenalty.none(some)
             f1 = logistic(some, rows, free)
             wrong = np.where(rows.sign * f1(some)[0] > 0, -1.0, 1.0)
             return logistic(some, replace(rows, sign=wrong), free).beside(f1)
 
-        sets = spread(l1_path(columns, rows, prices), most)
+        sets = spread(l1_path(given.columns, rows, given.prices), given.most)
         return sets, lambda _, some: in_row_space(some, both), {}
 
 

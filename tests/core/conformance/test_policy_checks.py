@@ -56,6 +56,11 @@ def test_an_honest_policy_keeps_every_promise(case):
     case()
 
 
+def test_an_offer_of_the_purchases_of_act_passes():
+    learner = type("Mine", (Learner,), {"of": Offering, "stops": {"price": [3, 2, 1]}})()
+    policy_checks.check_offers(learner, task_splits(Task.BINARY))
+
+
 class Insisting(Cheapest):
     """Buys the cheapest again where it can pay for nothing else."""
 
@@ -113,6 +118,22 @@ class Fickle(Cheapest):
         return np.where((stop == 99) & ~bought.any(axis=1), 3, own)
 
 
+class Offering(Cheapest):
+    """Buys while purchases and stop together are at most 3, and offers just that."""
+
+    late = 0
+
+    def act(self, cells, bought, left, stop):
+        return np.where(bought.sum(axis=1) + stop > 3, STOP, super().act(cells, bought, left, 99))
+
+    def offer(self, cells, bought, left):
+        return super().act(cells, bought, left, 99), 3 - bought.sum(axis=1) + self.late
+
+
+class OfferingTooLong(Offering):
+    late = 1
+
+
 class Forgetful(Cheapest):
     def state(self):
         return {**vars(self), "price": np.zeros_like(self.price)}
@@ -154,6 +175,11 @@ CHEATS = [
     ({"of": Crowd}, policy_checks.check_rows, "for a block of 1: its purchases differ"),
     ({"of": Sharing}, policy_checks.check_rows, "its purchases differ"),
     ({"of": Fickle}, policy_checks.check_nested, r"at \{'most': 99\} 200 rows buy differently"),
+    (
+        {"of": OfferingTooLong, "stops": {"price": [3, 2, 1]}},
+        policy_checks.check_offers,
+        r"at price = 3, \d+ of \d+ rows: offer gives another purchase than act",
+    ),
     ({"of": Forgetful}, policy_checks.check_policy_state, "reloaded: its purchases differ"),
     ({"of": Renaming}, policy_checks.check_policy_state, "reloaded: it has .*'nested': True"),
     ({"model": Spending}, policy_checks.check_caps, "under a cap of 3.7 a row pays 6"),
