@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from bench_core.errors import one_line
 from bench_core.leaderboard.board import SHARE, Board, Row, Standings
-from bench_core.leaderboard.ranks import over_datasets, ranked_by
+from bench_core.leaderboard.ranks import least_difference, over_datasets, ranked_by
 from bench_core.protocols import DIVERGED
 from bench_core.results.budgets import CAP
 from bench_core.statistics import CONFIDENCE
@@ -69,12 +69,17 @@ def overall_conclusion(boards: Sequence[Board]) -> tuple[str, ...]:
     by_methods = [lead for name, lead in leads.items() if not roles[name]]
     beaten = sum(any(own) for own in zip(*by_methods, strict=True))
     low, high = top.interval
+    mean = f"Its mean rank among {len(ranked)} learners is {top.mean:.2f}"
+    certain = [
+        f"{mean} ({CONFIDENCE} by Nemenyi's test: {low:.2f} to {high:.2f}).",
+        *(_ties(others) if others else ["No other learner ties."]),
+    ]
+    if least_difference(len(names), len(ranked)) >= len(ranked) - 1:  # more than any difference
+        certain = [f"{mean}. {len(names)} data sets are too few for a test of ranks."]
     sentences = [
         f"{_named(top.learner, roles[top.learner])} is first on {sum(leads[top.learner])} of "
         f"{len(names)} data sets, by {ranked_by(boards)}.",
-        f"Its mean rank among {len(ranked)} learners is {top.mean:.2f} ({CONFIDENCE} by Nemenyi's "
-        f"test: {low:.2f} to {high:.2f}).",
-        *(_ties(others) if others else ["No other learner ties."]),
+        *certain,
     ]
     if by_methods and beaten < len(names):
         sentences.append(f"On {len(names) - beaten} of {len(names)} data sets a baseline is first.")

@@ -51,6 +51,7 @@ class Pair:
     cost_ratio: float  # second over first
     cost_interval: Interval
     parts: Mapping[str, tuple[tuple[float, Interval], ...]]  # difference by kind of unit
+    mixed: tuple[bool, bool] = (False, False)  # with the constant, in every repeat
 
 
 def pairs_within(
@@ -143,7 +144,8 @@ def _compared(
 ) -> list[Pair]:
     """Compare pairs of the learners ``names``, each chosen by a rule."""
     drawn = [_drawn(repeat, names, rule, seed) for repeat, seed in with_seeds(found)]
-    kept = np.logical_and.reduce([defined for *_, defined in drawn])
+    kept = np.logical_and.reduce([defined for _, _, defined, _ in drawn])
+    mixed = np.logical_and.reduce([own for *_, own in drawn])
     if where := lacking(kept):
         raise UsageError(f"{metric.name} is not defined {where}: no comparison")
     level = over_repeats(found, [quality[:, kept] for quality, *_ in drawn])
@@ -151,7 +153,7 @@ def _compared(
     units = [units_within(found, name, rule.budget, rule.higher) for name in names]
     result = []
     for (a, b), one in zip(pairs, differences(level, pairs, width), strict=True):
-        cost = over_repeats(found, [cost[a][:, kept] for _, cost, _ in drawn]).draws
+        cost = over_repeats(found, [cost[a][:, kept] for _, cost, *_ in drawn]).draws
         ratio = _ratio(cost[b], cost[a])
         edges = np.quantile(ratio[1:], [(1 - LEVEL) / 2, (1 + LEVEL) / 2], method="nearest")
         quality = float(level.observed[a]), float(level.observed[b])
@@ -161,17 +163,19 @@ def _compared(
         parts = {kind: own for kind, own in parts.items() if own}
         paid = float(cost[a][0]), float(cost[b][0])
         price = paid, float(ratio[0]), Interval(*map(float, edges))
-        result.append(Pair(names[a], names[b], quality, one, *price, parts))
+        free = bool(mixed[a]), bool(mixed[b])
+        result.append(Pair(names[a], names[b], quality, one, *price, parts, free))
     return result
 
 
 def _drawn(
     repeat: Repeat, names: Sequence[str], rule: _Rule, seed: int
-) -> tuple[FloatArray, FloatArray, BoolArray]:
+) -> tuple[FloatArray, FloatArray, BoolArray, BoolArray]:
     """Return the test quality as chosen (learners, draws); the test cost at which each learner
-    equals learner a on validation or reaches the target (a, learners, draws), NaN if never; and
-    True for draws in which the metric is defined. As on the board, a learner that does not keep the
-    reference's quality in a draw pays the reference's cost."""
+    equals learner a on validation or reaches the target (a, learners, draws), NaN if never; True
+    for draws in which the metric is defined; and True for learners whose choice mixes the constant,
+    a free point. As on the board, a learner that does not keep the reference's quality in a draw
+    pays the reference's cost."""
     every = [draw(repeat.candidates[name], _RESAMPLES, seed) for name in names]
     corners = [hull(means.valid_cost, means.valid_quality, rule.higher) for means in every]
     matched = [mixed_within(own, rule.budget) for own in corners]
@@ -195,7 +199,11 @@ def _drawn(
             own = choice if a == b else mixed_reaching(corners[b], aim, rule.higher)
             cost[a, b] = taken(means.test_cost, own)
     quality = [taken(m.test_quality, c) for m, c in zip(every, matched, strict=True)]
-    return np.stack(quality), cost, every[0].defined
+    free = [
+        m.valid_cost[0, c.cheaper[0]] == 0 < m.valid_cost[0, c.point[0]]
+        for m, c in zip(every, matched, strict=True)
+    ]
+    return np.stack(quality), cost, every[0].defined, np.array(free)
 
 
 def _ratio(cost: FloatArray, other: FloatArray) -> FloatArray:

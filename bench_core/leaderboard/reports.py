@@ -153,10 +153,15 @@ def _sentences(info: RunInfo, frame: pd.DataFrame) -> Iterator[str]:
         rows.setdefault((use["name"], use.get("fold")), set()).add(str(use.get("fingerprint")))
     drawn = {key: splits for key, splits in rows.items() if len(splits) > 1}
     fixed = [name for (name, _), s in drawn.items() if len({one[-32:] for one in s}) == 1]
-    if drawn:
-        yield f"Each seed draws its own splits of {listed([*dict.fromkeys(n for n, _ in drawn)])}."
+    names = dict.fromkeys(name for name, _ in drawn if name not in fixed)
+    if names:
+        yield f"Each seed draws its own rows of {listed([*names])}."
     if fixed:
-        yield f"The test rows of {listed([*dict.fromkeys(fixed)])} are the same for all seeds."
+        each = listed([*dict.fromkeys(fixed)])
+        yield f"Each seed draws its own training and validation rows of {each}, not its test rows."
+    same = dict.fromkeys(name for name, _ in rows.keys() - drawn.keys())
+    if len(seeds) > 1 and same:
+        yield f"All seeds have the same rows of {listed(sorted(same))}."
     yield f"Configurations tried of each learner: {_configurations(frame)}."
     if info.request.get("configs"):
         yield (
@@ -169,9 +174,10 @@ def _sentences(info: RunInfo, frame: pd.DataFrame) -> Iterator[str]:
         f"random; all figures are from test data, means over repeats."
     )
     yield (
-        f"Cost is the mean price per row of what was bought and evaluated (accounting "
-        f"{info.accounting}); bills were audited by replaying predictions with unpaid values "
-        f"replaced ({_audits(frame)})."
+        f"Cost is the mean price per row of what was bought and evaluated"
+        f"{'' if info.accounting == 'path' else f' (accounting {info.accounting})'}; bills were "
+        "audited by replaying predictions with unpaid values replaced (settings: "
+        f"{_audits(frame)})."
     )
     if info.reference:
         yield (

@@ -75,7 +75,7 @@ class DescribedLearner:
     def unsuited(self, task: str, data: str) -> str:
         """Reason why it cannot handle data of a task, or ""."""
         if task not in self.tasks:
-            return f"{self.name} does {', '.join(self.tasks)}, {data} is {task}"
+            return f"{self.name} does {', '.join(self.tasks)}; {data} is {task}"
         for need in self.needs:
             if reason := need.unsuited(task, data):
                 return f"{self.name} needs {reason.replace(' does ', ', which does ', 1)}"

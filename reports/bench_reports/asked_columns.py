@@ -53,7 +53,9 @@ def asked_columns(
     tests: dict[str, dict[str, str]] = {}
     for board in boards:
         known, at = columns_of(board), [within_words(board, k) for k in range(len(board.budgets))]
-        asked = [*(names or usual(board)), *(["p"] if against and "p" not in names else [])]
+        asked = [*(names or usual(board))]
+        if against and not any(name == "p" or name.startswith("p ") for name in names):
+            asked.append("p")
         plain = [name.replace("+-", "±").replace("quality", board.metric) for name in asked]
         beside = [f"p {one}" for one in at] if not names and against and len(at) <= FIT else []
         limits = {"p": Budget(math.inf)}
@@ -63,10 +65,10 @@ def asked_columns(
         for title, limit in limits.items() if against else ():
             adjusted = p_values(info, frame, store, board, against, limit)
             known[title] = partial(_p_cell, adjusted)
-            place = " within that cost" if math.isfinite(limit.amount) else ""
+            place = " within that cost" if math.isfinite(limit.amount) else " at any cost"
             pairs = count(len(adjusted), "comparison")
-            own[title] = f"of the difference in {board.metric} to {against}{place}, adjusted by "
-            own[title] += f"Holm over {pairs}"
+            own[title] = f"two-sided, of the difference in {board.metric} to {against}{place}, "
+            own[title] += f"adjusted by Holm over {pairs}"
         titles = [name if name in known else word for name, word in zip(asked, plain, strict=True)]
         _require_columns(titles, known)
         found[board.dataset] = {title: known[title] for title in titles}

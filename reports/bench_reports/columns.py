@@ -218,7 +218,8 @@ def missing_words(board: Board) -> str:
     """Return the explanation of a dash in the column of savings, if some learner has one."""
     if not board.saves or all(row.cheap for row in board.rows):
         return ""
-    return f"-: {PERCENT} is not reached on validation{' in every repeat' * (board.repeats > 1)}."
+    never = f"{PERCENT} is not reached on validation{' in every repeat' * (board.repeats > 1)}"
+    return f"- in savings: {never}."
 
 
 def rank_words(board: Board) -> str:
@@ -231,7 +232,8 @@ def order_words(board: Board) -> str:
     by = board.metric
     if board.saves:
         known = any(row.saved.tier for row in board.rows)
-        by = "saving; ties by its lower bound" if known else f"{PERCENT} cost"
+        by = "saving; if not significantly different, by its lower bound"
+        by = by if known else f"{PERCENT} cost"
     words = [f"Sorted by {by}."]
     if board.saves and not all(row.cheap or row.baseline for row in board.rows):
         words.append(f"Learners that do not keep {PERCENT} follow, by {board.metric}.")

@@ -37,11 +37,15 @@ TITLES = ("a", "b", "a - b", f"{CONFIDENCE} interval", "p", "p adjusted", "alike
 FIELDS = (
     *("dataset", "metric", "unit", "kind", "limit", "repeats", "a", "b", "quality_a", "quality_b"),
     *("difference", "low", "high", "p", "p_adjusted", "comparisons", "alike"),
-    *("cost_a", "cost_b", "cost_ratio", "cost_ratio_low", "cost_ratio_high"),
+    *("cost_a", "cost_b_at_quality_a", "cost_ratio", "cost_ratio_low", "cost_ratio_high"),
+    *("level", "test"),
 )
 """Columns of a file of pairs for other programs."""
 
 _BOOTSTRAP = "intervals and p are from a paired bootstrap that repeats the choice on validation"
+FREE = "give part of the rows the constant, which is free"
+"""End of a sentence on learners whose mixture has the constant in it."""
+
 TESTS = (
     _BOOTSTRAP,
     f"{_BOOTSTRAP}, and from the spread of repeats on the same rows",
@@ -167,7 +171,8 @@ def as_latex(parts: Sequence[Table | str], interest: float, notes: Sequence[str]
     for k, part in enumerate(parts):
         if isinstance(part, Table):
             dataset = part.title.partition(": ")[0]
-            said = [str(line) for line in parts[k + 1 : k + 3] if line in (*TESTS, MIXED)]
+            below = map(str, parts[k + 1 : k + 4])
+            said = [line for line in below if line in (*TESTS, MIXED) or line.endswith(FREE)]
             said = [f"{line[0].upper()}{line[1:]}." for line in said]
             pairs = count(len(part.rows), "comparison")
             above = [str(line) for line in parts[:k][-1:] if line not in notes]
@@ -227,16 +232,25 @@ def _answer(
     what = at if limit.kind == "quality" else f"{judge.name} {at}"
     title = f"{dataset}: {what}, {count(len(found), 'repeat')} of {units}"
     parts: list[Table | str] = [Table(TITLES, rows, "", TITLES[2:], title=title)]
-    parts.append(TESTS[0 if len(found) == 1 else 1 if len(on_same_rows(found)) == 1 else 2])
+    test = TESTS[0 if len(found) == 1 else 1 if len(on_same_rows(found)) == 1 else 2]
+    parts.append(test)
     if limit.kind not in ("p95", "cap") and math.isfinite(limit.amount):
         parts.append(MIXED)
+    free = dict.fromkeys(
+        name
+        for pair in pairs
+        for name, is_free in zip((pair.a, pair.b), pair.mixed, strict=True)
+        if is_free
+    )
+    if free:
+        parts.append(f"{at}, {', '.join(free)} {FREE}")
     if others:
         parts.append(f"{dataset}: no result of {listed(others)} {at}")
     for pair in pairs:
         parts += _sentences(pair, judge.higher_is_better, "queries" if queries else "rows")
     kind = limit.kind if math.isfinite(limit.amount) else ""
     of = dataset, judge.name, str(frame["unit"].iloc[0]), kind, limit.amount, len(found)
-    records = [_record(*of, *_figures(pair, len(pairs))) for pair in pairs]
+    records = [_record(*of, *_figures(pair, len(pairs)), LEVEL, test) for pair in pairs]
     return _Answer([*parts, ""], records)
 
 

@@ -23,9 +23,10 @@ from bench_core.leaderboard.reports import paragraph
 from bench_core.planning.invocation import command
 from bench_core.results.budgets import Budget
 from bench_core.terminal.tables import Table, write_text
-from bench_core.terminal.wording import MIXED
+from bench_core.terminal.wording import MIXED, count
 from bench_reports.asked_columns import asked_columns, p_values
 from bench_reports.columns import (
+    PERCENT,
     Asked,
     Columns,
     certainty_columns,
@@ -37,7 +38,7 @@ from bench_reports.columns import (
     saving_columns,
     within_words,
 )
-from bench_reports.terminal import mark_lines, marked, optimum_table
+from bench_reports.terminal import explained_marks, mark_lines, marked, optimum_table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -49,7 +50,12 @@ if TYPE_CHECKING:
 
 # +0.0123, -3 or +1e-05 as an entire cell or between blanks
 _SIGNED = re.compile(r"(?<!\S)[+-]\d+(\.\d+)?(e[+-]\d+)?(?!\S)")
-CHOSEN = f"Points are chosen on validation, {MIXED}; figures are from test."
+
+
+def source_of(board: Board) -> str:
+    """Return the source of points and figures."""
+    means = f", means over {count(board.repeats, 'repeat')}" if board.repeats > 1 else ""
+    return f"Points are chosen on validation, {MIXED}; figures are from test{means}."
 
 
 def markdown(
@@ -165,8 +171,10 @@ def explanations(board: Board, asked: Asked, usual: Sequence[str] = ()) -> list[
     savings = explained(saving_columns(board), titles) if board.saves else ""
     missing = missing_words(board) if savings else ""
     in_unit = f"Costs are means per row{f' in {board.unit}' if board.unit else ''}."
-    known = [*filter(None, [CHOSEN, in_unit, certain, savings, missing]), order_words(board)]
-    return [*known, *(f"{line}." for line in mark_lines(board))]
+    known = [*filter(None, [source_of(board), in_unit, certain, savings, missing])]
+    known += [order_words(board)] if {"saving", f"{PERCENT} cost"} & {*titles} else []
+    marks = [line for line in explained_marks(board) if not line.startswith("baseline")]
+    return [*known, *(f"{line}." for line in mark_lines(board)), *marks]
 
 
 def md(text: str) -> str:
@@ -274,14 +282,16 @@ def caption(board: Board, made: Made, asked: Asked) -> str:
         means = all(budget.kind == "mean" for budget in board.budgets)
         named = ", ".join(str(one) if means else one.words for one in board.budgets)
         within = f" within {'a mean cost' if means else 'a cost'} per row of {named}{in_unit}"
+    tied = any(mark == TIED for _, cells in made.rows for _, mark in cells)
     # a caption must be self-contained
     parts = [
         f"{title(board)}: {board.metric} on test ({better} is better){within}.",
-        "Bold: the best; underlined: not significantly worse.",
-        *(["-: no result.", CHOSEN] if made.over else explanations(board, asked, made.titles)),
+        f"Bold: the best{'; underlined: not significantly worse' * tied}.",
     ]
-    if made.over and (tests := explained(asked.tests.get(board.dataset, {}), made.titles)):
-        parts.append(tests)
+    tests = explained(asked.tests.get(board.dataset, {}), made.titles)
+    none = "-: no result, or the learner itself." if tests else "-: no result."
+    own = [none, source_of(board), tests] if made.over else explanations(board, asked, made.titles)
+    parts += filter(None, own)
     if any(row.baseline for row in board.rows):
         parts.append("Below the rule: trivial baselines.")
     return " ".join([*parts, *(f"Note: {note}." for note in board.remarks())])

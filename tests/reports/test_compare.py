@@ -106,6 +106,8 @@ def test_below_the_first_purchase_learners_mix_it_with_the_constant(done, bench)
     rows = [line for line in text.splitlines() if line.count("&") == 6 and "$" in line]
     assert len(rows) == 3
     assert "% a mean cost between two points mixes them at random" in text
+    assert "toy, gbrt, miser give part of the rows the constant, which is free" in text
+    assert "the constant" not in bench("compare", "toy", "gbrt", "--budget", "inf").out
     (caption,) = [line for line in text.splitlines() if "caption" in line]
     assert "A mean cost between two points mixes them at random." in caption
 
@@ -164,4 +166,4 @@ def test_seeds_that_draw_splits_are_judged_by_student(bench):
     assert bench(*run, "--seeds", "0-2").status == 0
     assert f"\n{TESTS[2]}\n" in bench("compare", "constant", "gbrt", "--budget", "inf").out
     methods = bench("report", "--methods").out
-    assert "Each seed draws its own splits of breast-cancer." in methods
+    assert "Each seed draws its own rows of breast-cancer." in methods

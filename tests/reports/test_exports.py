@@ -197,9 +197,15 @@ def test_p_at_few_budgets_stands_beside_their_qualities(valued, tmp_path):
         *(second, f"\\shortstack[r]{{p\\\\{second}}}"),
     ]
     captions = [x for x in (tmp_path / "b.tex").read_text().splitlines() if "caption" in x]
-    words = "of the difference in accuracy to gbrt{}, adjusted by Holm over 4 comparisons"
-    assert f"; p: {words.format('')};" in captions[0]
+    words = (
+        "two-sided, of the difference in accuracy to gbrt{}, adjusted by Holm over 4 comparisons"
+    )
+    assert f"; p: {words.format(' at any cost')};" in captions[0]
     assert f"p {first}, p {second}: {words.format(' within that cost')}." in captions[1]
+    named = {"store": valued, "against": "gbrt", "columns": [f"p <= {budgets[0]}"]}
+    exports.latex(info, valued.frame, tmp_path / "one.tex", **named)
+    (heading,) = [x for x in (tmp_path / "one.tex").read_text().splitlines() if "learner &" in x]
+    assert cells(heading, "&")[1:] == [f"\\shortstack[r]{{p\\\\{first}}}"]  # no other column
     with pytest.raises(UsageError, match="7777 is no budget of this board: --budget 7777"):
         exports.latex(info, valued.frame, tmp_path / "x", store=valued, columns=["<= 7777"])
 

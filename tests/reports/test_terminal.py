@@ -89,9 +89,9 @@ def test_a_failed_trial_is_one_line_with_its_error_and_nothing_that_acts_on_a_te
 
 
 def test_a_skipped_trial_did_not_fail():
-    failure = Failure("mine", "skipped", "mine does binary, d is multiclass", "scale=1", 1)
+    failure = Failure("mine", "skipped", "mine does binary; d is multiclass", "scale=1", 1)
     (line,) = failure_lines(replace(of_example()[0], failures=(failure,)))
-    assert line == "skipped: mine (1 trial; scale=1): mine does binary, d is multiclass"
+    assert line == "skipped: mine (1 trial; scale=1): mine does binary; d is multiclass"
 
 
 def test_the_legend_has_a_line_for_selection_savings_certainty_and_baselines():
@@ -104,7 +104,7 @@ def test_the_legend_has_a_line_for_selection_savings_certainty_and_baselines():
         "99% cost: the least cost with at least 99% of gbrt's best ndcg@5 on validation; kept: its "
         "ndcg@5 there on test as a share of gbrt's; saving: gbrt's 99% cost divided by this "
         "learner's, the mean of repeats.",
-        "-: 99% is not reached on validation in every repeat.",
+        "- in savings: 99% is not reached on validation in every repeat.",
         "baseline: trivial methods, listed last for comparison.",
     ]
     assert "no reference learner" in legend(replace(board, reference=""))[1]
@@ -165,7 +165,7 @@ def test_tier_1_is_starred_and_baselines_stand_below_a_rule(certain):
     assert rows["behind"][2][-1] != "*"
     assert lines[at["constant"] - 1].startswith("───")
     assert at["constant"] > max(at[name] for name in ("ahead", "alike", "behind", "gbrt"))
-    sorted_by = "Sorted by saving; ties by its lower bound."
+    sorted_by = "Sorted by saving; if not significantly different, by its lower bound."
     assert any(line.startswith(sorted_by) for line in shown(certain))
 
 

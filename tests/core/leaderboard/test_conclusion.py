@@ -231,6 +231,11 @@ def test_over_data_sets_the_learner_that_is_first_most_often_is_named_with_what_
     clear = list(over(12, [0.9] * 12, [0.7] * 12))
     assert overall_conclusion(clear)[2:] == ("No other learner ties.",)
     assert overall_conclusion(made[:1]) == ()
+    # on four, 2.343 sqrt(3 * 4 / (6 * 4)) = 1.657 < 2; on two, 2.343 > 2: no ranks can differ more
+    assert "Nemenyi" in " ".join(overall_conclusion(made[:4]))
+    assert overall_conclusion(made[:2])[1:] == (
+        "Its mean rank among 3 learners is 1.00. 2 data sets are too few for a test of ranks.",
+    )
     bare = list(over(2, [float("nan")] * 2, [float("nan")] * 2))
     assert "data sets, by best quality." in overall_conclusion(bare)[0]
 

@@ -131,7 +131,7 @@ def test_titles_name_what_differs_within_a_grid(home):
 def test_a_learner_that_stands_on_an_unsuitable_one_is_treated_as_unsuitable(home):
     stand = {"data": "digits", "settings": "toy-on-broken.base=toy-prefix"}
     does = "toy-prefix, which does binary, ranking, regression"
-    line = f"toy-on-broken needs {does}, digits is multiclass"
+    line = f"toy-on-broken needs {does}; digits is multiclass"
     p = made(learners=["toy-broken", "toy-on-broken"], **stand)
     assert [t.learner for t in p.trials if t.key not in dict(p.skipped)] == ["toy-broken"]
     assert list(dict(p.skipped).values()) == [line]
