@@ -154,6 +154,8 @@ LUCK = 5.0
 """Nats, or residual variances, that useless features rarely gain on held-out rows."""
 GROWTH = 0.25
 """Features bought between two sets, as a share of the features bought before."""
+MANY = 200
+"""After as many purchases sets are doubled without trials."""
 SELECTION_HELD_OUT = 1500
 """Rows held out in selection, if there are as many."""
 RIVALS = 2
@@ -173,7 +175,9 @@ def nested_sets(folds: Fits, settings: Settings) -> tuple[list[BoolArray], list[
     while not chosen.all():
         left, size = Purchases.of(now, chosen), int(chosen.sum())
         order = promising(left)
-        if size >= len(folds[0].subsets.train):  # gains of one more are not significant
+        made = (prices.sensor[prices.bought_for(chosen)] > 0).sum()
+        # gains of one more are not significant
+        if size >= len(folds[0].subsets.train) or made >= MANY:
             rest = [left.brings[k] for k in order]
             return found + doubled(prices, chosen, rest), beside
         # the others are left to a later round

@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from bench_methods.budget_boosting import BudgetBoosting
+from bench_methods.budget_boosting import BudgetBoosting, selection
 from bench_methods.budget_boosting.selection import (
     converged,
     divisions,
@@ -95,6 +95,22 @@ def test_of_more_features_than_rows_sets_double_and_rows_are_divided_once():
     assert [min(2 * k, 200) for k in size[:-1] if k >= 40] == [k for k in size if k >= 80]
     assert size[-1] == 200
     assert set(model.members[1:].tolist()) == {3}  # six, where rows are divided twice
+
+
+@pytest.mark.parametrize(
+    ("free", "sizes"), [(0, [1, 2, 3, 4, 5, 6, 12, 24]), (8, [8, 10, 12, 15, 24])]
+)
+def test_after_many_purchases_sets_double_though_each_feature_helps(monkeypatch, free, sizes):
+    monkeypatch.setattr(selection, "MANY", 6)
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(800, 24)).astype(np.float32)
+    rows = Examples(X, X.sum(axis=1).astype(float))
+    prices = Prices.additive(np.where(np.arange(24) < free, 0.0, 1.0))
+    context = FakeContext(Task.REGRESSION)
+    whole = Subsets(BudgetBoosting(), Settings(), rows, prices, context)
+    folds = [fold(whole, division) for division in divisions(whole, 3, rng)]
+    sets, _ = selection.nested_sets(folds, Settings(max_leaves=8))
+    assert [int(one.sum()) for one in sets] == sizes
 
 
 def test_every_row_and_class_is_held_out_once():
