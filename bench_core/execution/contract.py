@@ -41,7 +41,8 @@ def predictions(
         raise ContractError(f"predict_path gives {path!r:.40}: yield predictions")
     for given in path:
         if found == MAX_POINTS:
-            raise ContractError(f"its path has more than {MAX_POINTS} points")
+            more = f"its path has more than {MAX_POINTS} points: yield fewer, evenly spread in cost"
+            raise ContractError(more)
         if not all(hasattr(given, name) for name in ("point", "scores", "bills")):
             raise ContractError(f"predict_path yields {given!r:.40}: yield Prediction")
         yield plain(given, len(features), costs, classes, finite)
