@@ -111,6 +111,8 @@ def in_python(request: type = RunRequest) -> AbstractContextManager[None]:
     def spelling(word: str, like: str, value: object) -> str:
         if word not in names:
             return f"--{word} {like if value is None else value}".rstrip()
+        if word == "set" and value:  # of ``settings``, or of a mapping of learners
+            return f"setting {value}"
         given = like if value is None else repr(value)
         return f"{names[word]}={given}" if given else names[word]
 

@@ -95,6 +95,10 @@ class _Budgeted(BaseEstimator):
             raise ValueError(f"budget_kind must be mean, p95 or cap, not {self.budget_kind!r}")
         if self.decimal not in ("", ".", ","):
             raise ValueError(f"decimal must be '.' or ',', not {self.decimal!r}")
+        given: Any = self.parameters
+        if not isinstance(given or {}, Mapping):
+            kind = type(given).__name__
+            raise ValueError(f"parameters must map names to values or lists of them, not a {kind}")
         if self.budget is not None and not float(self.budget) >= 0:
             raise ValueError(f"budget must be a number >= 0, not {self.budget!r}")
         train, valid = self._divided(rows, classes > 0) if valid is None else (rows, valid)

@@ -19,7 +19,7 @@ from bench_core.api.arguments import in_python
 from bench_core.errors import UsageError, blaming, require
 from bench_core.execution.runner import RunResult
 from bench_core.leaderboard.assembly import boards, offers, primary_metric, usual_limit
-from bench_core.leaderboard.board import RANK, SHARE, Board, Measure, Standing
+from bench_core.leaderboard.board import FALLS, RANK, SHARE, Board, Measure, Standing
 from bench_core.leaderboard.bought_sensors import chosen_within, kept_points, purchases
 from bench_core.leaderboard.certainty import certified, standings
 from bench_core.leaderboard.conclusion import conclusion, overall_conclusion
@@ -79,6 +79,7 @@ class Best:
     audit: str
     features: DataFrame  # purchases, as ``Result.features``
     interval: Interval  # of the quality, 95%
+    falls: bool  # the learner is worse on test than on validation by more than chance
     tier: int  # 1: not significantly worse than the best
     level: tuple[str, ...]  # the other learners of its tier
     exported: Callable[[], Folder] = field(compare=False)
@@ -114,7 +115,8 @@ class Best:
         reached += f" at a cost of {most}{cost(self.cost)}"
         ties = f"{listed(self.level)} {'ties' if len(self.level) == 1 else 'tie'}"
         level = f"; {ties}" if sure and self.level else ""
-        return f"{self.dataset}: {self.learner} {self.chosen}, {reached} ({self.at}){level}"
+        falls = f"; {self.learner} {FALLS} by more than chance" if self.falls else ""
+        return f"{self.dataset}: {self.learner} {self.chosen}, {reached} ({self.at}){level}{falls}"
 
 
 @dataclass(frozen=True, repr=False)
@@ -147,8 +149,8 @@ class Result(RunResult):
 
     Operating points are chosen on validation; figures are from test, means over repeats. If a run
     has several data sets, methods take ``dataset=`` or return a column ``dataset``. Budgets are
-    costs per row: numbers limit the mean, ``kind="p95"`` the cost of 95% of rows, ``"cap"`` the
-    cost of every row (``run(caps=...)`` measures more). Methods raise UsageError, in one line,
+    costs per row: numbers limit the mean, ``budget_kind="p95"`` the cost of 95% of rows, ``"cap"``
+    the cost of every row (``run(caps=...)`` measures more). Methods raise UsageError, in one line,
     for a name that is not in the run, and if nothing has finished.
     """
 
@@ -267,11 +269,14 @@ class Result(RunResult):
         return table[list(dict.fromkeys([*table.columns.intersection(_NAMES), *asked]))]
 
     def at(
-        self, budgets: Amount | Iterable[Amount], kind: str = "mean", dataset: str | None = None
+        self,
+        budgets: Amount | Iterable[Amount],
+        budget_kind: str = "mean",
+        dataset: str | None = None,
     ) -> DataFrame:
         """Return each learner within each budget, best first: quality with its interval, tier and
         ranks, and cost. Quality is NaN if a repeat has no result."""
-        asked = as_budgets(budgets, kind)
+        asked = as_budgets(budgets, budget_kind)
         rows = [
             {
                 "dataset": name,
@@ -293,7 +298,7 @@ class Result(RunResult):
     def best(
         self,
         budget: Amount | None = None,
-        kind: str = "mean",
+        budget_kind: str = "mean",
         dataset: str | None = None,
         keep: float | str | None = None,
         quality: float | None = None,
@@ -307,7 +312,7 @@ class Result(RunResult):
         that reaches it. The default is ``keep=0.99``; if no learner does, the best at any cost.
         """
         only = [] if learner is None else [learner]
-        name, metric, own, limit = self._asked(dataset, (budget, kind, keep, quality), only)
+        name, metric, own, limit = self._asked(dataset, (budget, budget_kind, keep, quality), only)
         self._known(name, only)
         found = offers(own, metric, limit, self.info.reference)
         found = [one for one in found if learner in (None, one.learner)]
@@ -317,7 +322,7 @@ class Result(RunResult):
         lacking = limit.kind == CAP and limit.amount not in caps_of(own)
         unmeasured = " (a cap that was not measured)" if lacking else ""
         setting = top.pick.settings[0]
-        own_stand, level = Standing(), list[str]()
+        own_stand, level, sure = Standing(), list[str](), self._sure[name]
         if isinstance(limit, Budget):
             (standing,) = self._standings(name, None if math.isinf(limit.amount) else limit)
             own_stand = standing[top.learner]
@@ -336,6 +341,7 @@ class Result(RunResult):
             audit=top.audit,
             features=self._bought(name, top.learner, limit),
             interval=own_stand.interval,
+            falls=any(row.learner == top.learner and FALLS in row.marks for row in sure.rows),
             tier=own_stand.tier,
             level=tuple(one for one in level if one != top.learner),
             exported=partial(self._exported, name, top.learner, limit),
@@ -358,7 +364,7 @@ class Result(RunResult):
         self,
         *learners: str,
         budget: Amount | None = None,
-        kind: str = "mean",
+        budget_kind: str = "mean",
         dataset: str | None = None,
         interest: float = 0.01,
         keep: float | str | None = None,
@@ -384,7 +390,7 @@ class Result(RunResult):
             names += [row.learner for row in rows if row.learner != against]
         if len(names) < 2:
             raise UsageError("compare needs two learners: compare('miser', 'cegb')")
-        name, _, _, limit = self._asked(dataset, (budget, kind, keep, quality), names)
+        name, _, _, limit = self._asked(dataset, (budget, budget_kind, keep, quality), names)
         given = self.info, Store(self.store), self._rows, name, names, limit
         _, pairs, others = pairs_within(*given, interest=interest, against=against or "")
         if others:
@@ -419,7 +425,7 @@ class Result(RunResult):
         self,
         learner: str | None = None,
         budget: Amount | None = None,
-        kind: str = "mean",
+        budget_kind: str = "mean",
         dataset: str | None = None,
         keep: float | str | None = None,
         quality: float | None = None,
@@ -431,7 +437,7 @@ class Result(RunResult):
         costliest first; for a policy also the mean step of the purchase, 1 for a row's first."""
         own = [] if learner is None else [learner]
         self._known(self._one(dataset), own)
-        name, _, _, limit = self._asked(dataset, (budget, kind, keep, quality), own)
+        name, _, _, limit = self._asked(dataset, (budget, budget_kind, keep, quality), own)
         return self._bought(name, learner, limit)
 
     def _asked(

@@ -21,7 +21,7 @@ import numpy as np
 
 from bench_core.arrays import FloatArray
 from bench_core.contracts import check_name, learner_of, name_of
-from bench_core.errors import BenchError, UsageError, blaming, option, unknown
+from bench_core.errors import BenchError, UsageError, blaming, option, require, unknown
 from bench_core.parameters import (
     Parameter,
     Search,
@@ -246,6 +246,7 @@ def instances_of(
     fixed: dict[str, Any] = {}
     for setting in own:
         with blaming(setting.given):
+            require("parameter", setting.path[:1], [p.name for p in parameters(cls)])
             table, fixed = setting.applied(table), setting.applied(fixed)
     where = " ".join(setting.given for setting in own) or where
     if configs:

@@ -375,6 +375,7 @@ def test_a_fitted_estimator_survives_pickle_and_clone():
     ("options", "message"),
     [
         ({"budget": -1}, "budget must be a number >= 0"),
+        ({"parameters": [{"trees": 3}]}, "parameters must map names to values or lists of them"),
         ({"budget_kind": "most"}, "budget_kind must be mean, p95 or cap"),
         ({"learner": "cegbb"}, "unknown learner 'cegbb': did you mean cegb?"),
         ({"learner": 3}, "learner must be a name or an instance"),

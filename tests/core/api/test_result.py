@@ -122,6 +122,14 @@ def test_the_best_within_a_budget_names_setting_and_purchases(result):
     assert html.count("<tr>") == len(COSTS)
 
 
+def test_the_best_says_that_its_quality_falls_on_test(result):
+    assert "falls" not in repr(result.best())
+    parts = np.repeat(["train", "valid", "test"], [N - 120, 60, 60])
+    turned = bench_core.run(X, np.where(parts == "test", 1 - Y, Y), split=parts, **TOYS)
+    for best in (turned.best(), turned.best(math.inf)):
+        assert repr(best).endswith(f"; {best.learner} falls on test by more than chance")
+
+
 def test_pairs_and_curves_are_frames(result):
     pair = result.compare("toy-prefix", "toy-stacked", budget=30).iloc[0]
     assert pair["cost low"] <= pair["cost high"]
@@ -180,7 +188,7 @@ def test_a_finished_run_is_loaded_from_its_store(result):
         (lambda r: r.features(5), "unknown learner of this run 5: known: "),
         (lambda r: r.compare("toy-prefix"), "compare needs two learners"),
         (lambda r: r.best([1, 2]), "budget: give one here, such as 1; at() takes several"),
-        (lambda r: r.best(5, kind="median"), "unknown kind 'median'"),
+        (lambda r: r.best(5, budget_kind="median"), "unknown kind 'median'"),
     ],
 )
 def test_what_cannot_be_answered_is_one_line(call, message, result):

@@ -93,7 +93,7 @@ def test_the_signature_of_run_has_every_option_and_its_documentation_too():
         ("task", "", None, "--task", "task"),
         ("task", "", "binary", "--task binary", "task='binary'"),
         ("suite", "NAME", None, "--suite NAME", "suite=NAME"),
-        ("set", "", "gbrt.trees=3", "--set gbrt.trees=3", "settings='gbrt.trees=3'"),
+        ("set", "", "gbrt.trees=3", "--set gbrt.trees=3", "setting gbrt.trees=3"),
         ("fresh", "", True, "--fresh", "fresh=True"),
         ("plugin", "", "mine", "-p mine", "plugins='mine'"),
         ("debug", "", None, "--debug", "--debug"),
