@@ -321,7 +321,7 @@ def tex(text: str) -> str:
 
 
 TITLES = (
-    *("dataset", "metric", "unit", "learner", "role", "kind", "budget"),
+    *("dataset", "metric", "unit", "learner", "role", "budget_kind", "budget"),
     *("quality", "low", "high", "cost", "tier", "best_rank", "worst_rank", "marks"),
     *("saving", "saving_low", "saving_high", "saving_low_99", "saving_high_99"),
     *("area", "area_low", "area_high", "regret", "regret_low", "regret_high", "to_optimum"),
