@@ -260,7 +260,7 @@ def report_command(
     for file in files or ([] if methods else [None]):
         verbose = options.flag("verbose")
         # a figure has no columns
-        asked: Any = {} if plot and file == plot else {"columns": columns, "against": against}
+        asked: Any = {"columns": () if plot and file == plot else columns, "against": against}
         given: Any = {"data": data, "verbose": verbose, "budgets": budgets, "warn": options.warn}
         write_report(registry, store, run, file, **given, **asked)
         if file is not None and str(file) != "-":

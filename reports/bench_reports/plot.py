@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bench_core.arrays import FloatArray
-from bench_core.errors import UsageError, one_line
+from bench_core.errors import UsageError, one_line, require
 from bench_core.leaderboard.board import Board
 from bench_core.leaderboard.certainty import quality_within
 from bench_core.results.budgets import Budget
 from bench_core.statistics import CONFIDENCE
+from bench_core.terminal.wording import listed
 from bench_reports.figure_files import figure_file, safe
 from bench_reports.palette import COLOURS, look
 from bench_reports.terminal import marked
@@ -40,13 +41,24 @@ MANY_DECADES = 1000.0
 """Ratio of costs above which ticks stand at powers of ten alone."""
 
 MOST_BANDS = 3
-"""With more learners only the leader and the reference have bands, as on the page."""
+"""With more learners only some have bands: the leader and the reference, as on the page, and the
+learner of ``--against``."""
 
 
-def write(run: RunInfo, frame: pd.DataFrame, output: Path | None, *, store: Any = None) -> None:
-    """Draw a panel for each data set that has curves. Raises UsageError without matplotlib."""
+def write(
+    run: RunInfo,
+    frame: pd.DataFrame,
+    output: Path | None,
+    *,
+    store: Any = None,
+    against: str = "",
+) -> None:
+    """Draw a panel for each data set that has curves; the learner ``against`` always has a band.
+    Raises UsageError without matplotlib."""
     from bench_core.leaderboard.certainty import all_certified
 
+    if against:
+        require("learner of this run", [against], dict.fromkeys(map(str, frame["learner"])))
     made = all_certified(run, store, frame)  # in the order of the tables
     made = [board for board in made if any(row.curve for row in board.rows)]
     if not made:
@@ -55,7 +67,7 @@ def write(run: RunInfo, frame: pd.DataFrame, output: Path | None, *, store: Any 
         figure.set_size_inches(6.6, 3.6 * len(made))
         panels = figure.subplots(len(made), squeeze=False)[:, 0]
         for axes, board in zip(panels, made, strict=True):
-            _panel(axes, board, *_bands(run, store, board, frame))
+            _panel(axes, board, *_bands(run, store, board, frame, against))
         if run.title:
             figure.suptitle(safe(one_line(run.title)), fontsize=9)
 
@@ -65,7 +77,7 @@ Bands = dict[str, FloatArray]
 
 
 def _bands(
-    run: RunInfo, store: Store | None, board: Board, frame: pd.DataFrame
+    run: RunInfo, store: Store | None, board: Board, frame: pd.DataFrame, against: str = ""
 ) -> tuple[FloatArray, Bands]:
     """Return 0 and budgets at which some curve bends, evenly thinned out, and the intervals of
     learners there, baselines excluded."""
@@ -82,7 +94,8 @@ def _bands(
     by_place = [{one.learner: one.interval for one in at.rows} for at in found]
     methods = [row for row in board.rows if not row.baseline]
     few = len(methods) <= MOST_BANDS
-    names = [row.learner for row in methods if few or row.reference or row is methods[0]]
+    shown = [few or row.reference or row.learner == against or row is methods[0] for row in methods]
+    names = [row.learner for row, band in zip(methods, shown, strict=True) if band]
     ends = {name: np.array([at[name] for at in by_place], dtype=float) for name in names}
     return places, {name: pairs for name, pairs in ends.items() if np.isfinite(pairs).any()}
 
@@ -126,7 +139,7 @@ def _panel(axes: Axes, board: Board, places: FloatArray, bands: Bands) -> None:
     axes.set_title(safe(one_line(f"{board.dataset}{marked(board)}")), loc="left", fontsize=9)
     if bands:
         few = len(bands) == sum(bool(row.curve) and not row.baseline for row in board.rows)
-        whose = f"{CONFIDENCE} interval{'' if few else ' of first and reference'}"
+        whose = f"{CONFIDENCE} interval{'' if few else f' of {listed([*bands], len(bands))}'}"
         axes.fill_between([], [], [], color=GREY, alpha=0.3, lw=0, label=whose)
     if any(row.baseline for row in board.rows):
         axes.plot([], [], ":", color=GREY, label="baselines")
