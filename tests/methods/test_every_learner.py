@@ -162,7 +162,7 @@ def test_another_task_is_refused_in_one_line(name, task, tmp_path, monkeypatch, 
     assert end.value.code == 2
     assert said.out == ""
     # a slow machine says before that the file is prepared
-    assert said.err.endswith(f"error: nothing to run: {name} does {does}, own.csv is {task}\n")
+    assert said.err.endswith(f"error: nothing to run: {name} does {does}; own.csv is {task}\n")
 
 
 LARGE = {name: sorted(LEARNERS[name].tasks & {Task.BINARY, Task.RANKING}) for name in LEARNERS}

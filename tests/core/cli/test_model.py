@@ -52,7 +52,7 @@ def test_a_model_goes_home_and_does_the_same(bench, done, tmp_path):
     ("words", "call"),
     [
         (("--budget", "1.5"), {"budget": 1.5}),  # of two points
-        (("--budget", "9", "--budget-kind", "p95"), {"budget": 9, "kind": "p95"}),
+        (("--budget", "9", "--budget-kind", "p95"), {"budget": 9, "budget_kind": "p95"}),
         (("--keep", "95%"), {"keep": 0.95}),
         ((), {}),
         (("--budget", "inf"), {"budget": float("inf")}),
