@@ -43,8 +43,8 @@ FIELDS = (
 """Columns of a file of pairs for other programs."""
 
 _BOOTSTRAP = "intervals and p are from a paired bootstrap that repeats the choice on validation"
-FREE = "give part of the rows the constant, which is free"
-"""End of a sentence on learners whose mixture has the constant in it."""
+FREE = "part of the rows gets the constant, which is free, with"
+"""In a sentence on learners whose mixture has the constant in it."""
 
 TESTS = (
     _BOOTSTRAP,
@@ -172,7 +172,7 @@ def as_latex(parts: Sequence[Table | str], interest: float, notes: Sequence[str]
         if isinstance(part, Table):
             dataset = part.title.partition(": ")[0]
             below = map(str, parts[k + 1 : k + 4])
-            said = [line for line in below if line in (*TESTS, MIXED) or line.endswith(FREE)]
+            said = [line for line in below if line in (*TESTS, MIXED) or FREE in line]
             said = [f"{line[0].upper()}{line[1:]}." for line in said]
             pairs = count(len(part.rows), "comparison")
             above = [str(line) for line in parts[:k][-1:] if line not in notes]
@@ -243,7 +243,7 @@ def _answer(
         if is_free
     )
     if free:
-        parts.append(f"{at}, {', '.join(free)} {FREE}")
+        parts.append(f"{at}, {FREE} {listed([*free])}")
     if others:
         parts.append(f"{dataset}: no result of {listed(others)} {at}")
     for pair in pairs:

@@ -106,7 +106,7 @@ def test_below_the_first_purchase_learners_mix_it_with_the_constant(done, bench)
     rows = [line for line in text.splitlines() if line.count("&") == 6 and "$" in line]
     assert len(rows) == 3
     assert "% a mean cost between two points mixes them at random" in text
-    assert "toy, gbrt, miser give part of the rows the constant, which is free" in text
+    assert "part of the rows gets the constant, which is free, with toy, gbrt and miser" in text
     assert "the constant" not in bench("compare", "toy", "gbrt", "--budget", "inf").out
     (caption,) = [line for line in text.splitlines() if "caption" in line]
     assert "A mean cost between two points mixes them at random." in caption
