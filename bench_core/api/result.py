@@ -482,26 +482,37 @@ class Result(RunResult):
             why = why_not_reached(points, metric, limit, self.info.reference, learner)
         return f"{dataset}: {why}"
 
-    def report(self, path: str | PathLike[str]) -> Path:
-        """Write the run to a file; its suffix sets the format: .html, .tex, .md, .csv, .json, .txt,
-        .svg, .pdf, .png, and formats of plugins."""
+    def report(
+        self,
+        path: str | PathLike[str],
+        *,
+        learners: str | Iterable[str] = (),
+        dataset: str | None = None,
+    ) -> Path:
+        """Write the run, or these learners or a data set alone, to a file; its suffix sets the
+        format: .html, .tex, .md, .csv, .json, .txt, .svg, .pdf, .png, and formats of plugins."""
+        only: Any = {
+            "learners": [learners] if isinstance(learners, str) else [*learners],
+            "data": [] if dataset is None else [dataset],
+        }
         with in_python():
             registry = self._registry()
-            write_report(registry, self.store, self.run, Path(path), warn=warnings.warn)
+            write_report(registry, self.store, self.run, Path(path), warn=warnings.warn, **only)
         return Path(path)
 
-    def _text(self, name: str) -> str:
+    def plot(self, *, learners: str | Iterable[str] = (), dataset: str | None = None) -> Figure:
+        """Return the curves of all learners and data sets, or of these, as a figure; needs
+        matplotlib."""
+        write = partial(self.report, learners=learners, dataset=dataset)
         with TemporaryDirectory() as folder:
-            return self.report(Path(folder) / name).read_text(encoding="utf-8")
-
-    def plot(self) -> Figure:
-        """Return the curves of all learners as a figure; needs matplotlib."""
-        return Figure(self._text("curves.svg"), self.run, self.report)
+            svg = write(Path(folder) / "curves.svg").read_text(encoding="utf-8")
+        return Figure(svg, self.run, write)
 
     def to_latex(self) -> str:
         """Return a LaTeX table of quality at budgets for each data set, and a paragraph on
         methods."""
-        return self._text("board.tex")
+        with TemporaryDirectory() as folder:
+            return self.report(Path(folder) / "board.tex").read_text(encoding="utf-8")
 
     @cached_property
     def conclusion(self) -> str:

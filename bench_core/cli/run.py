@@ -202,6 +202,7 @@ def failures(result: RunResult) -> list[str]:
 @click.command("report")
 @options.run_argument
 @options.names_option("-d", "--data", help="Data sets of the run.  [default: all]")
+@options.names_option("-l", "--learners", help="Learners of the run.  [default: all]")
 @options.budget_options()
 @options.output_option
 @click.option(
@@ -217,6 +218,7 @@ def failures(result: RunResult) -> list[str]:
 def report_command(
     run: str,
     data: tuple[str, ...],
+    learners: tuple[str, ...],
     budgets: Sequence[Budget],
     output: Path | None,
     plot: Path | None,
@@ -237,6 +239,7 @@ def report_command(
       bench report --budget 10,20,40    quality of learners at these costs
       bench report --against mine --budget 10,20 -o mine.tex       p of differences to 'mine'
       bench report --plot curve.pdf     or .svg, .png: the curves as a figure
+      bench report -l cegb,gbrt         these learners, ranked and tested among each other
       bench report --methods            a paragraph on the run's methods
       bench report | grep miser         in a pipe: one row per line, never cut
 
@@ -256,13 +259,13 @@ def report_command(
     for file in files:  # check all before writing one
         report_for(registry, file)
     if methods:
-        click.echo(paragraph(*finished(store, run, data)))
+        click.echo(paragraph(*finished(store, run, data, learners)))
     for file in files or ([] if methods else [None]):
         verbose = options.flag("verbose")
         # a figure has no columns
         asked: Any = {"columns": () if plot and file == plot else columns, "against": against}
-        given: Any = {"data": data, "verbose": verbose, "budgets": budgets, "warn": options.warn}
-        write_report(registry, store, run, file, **given, **asked)
+        asked |= {"data": data, "learners": learners, "budgets": budgets}
+        write_report(registry, store, run, file, verbose=verbose, warn=options.warn, **asked)
         if file is not None and str(file) != "-":
             options.note(f"wrote {file}")
     return 0

@@ -272,7 +272,7 @@ class Board:
             f"{row.repeats} of {self.repeats} repeats": row.repeats < self.repeats,
             f"{SHARE:.0%} in {row.reached} of {row.repeats}": 0 < row.reached < row.repeats,
             f"below {LOST:.0%}": row.saved.lost,
-            OVER: bool(row.over),
+            f"{OVER} ({', '.join(map(str, row.over))})": bool(row.over),
         }
         return (*(mark for mark, there in own.items() if there), *row.marks)
 

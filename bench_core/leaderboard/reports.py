@@ -30,10 +30,10 @@ if TYPE_CHECKING:
 
 
 def finished(
-    store: Store | str | Path, run: str, data: Sequence[str] = ()
+    store: Store | str | Path, run: str, data: Sequence[str] = (), learners: Sequence[str] = ()
 ) -> tuple[RunInfo, pd.DataFrame]:
-    """Return a run and its finished rows, of these data sets only. Raises UsageError if there are
-    none."""
+    """Return a run and its finished rows, of these data sets and learners only. Raises UsageError
+    if there are none."""
     kept = store if isinstance(store, Store) else Store(store)
     info = kept.info(run)
     frame = kept.frame(run, compact=True)
@@ -44,6 +44,9 @@ def finished(
         frame = frame[frame["dataset"].isin(data)]
         uses = tuple(use for use in info.datasets if use["name"] in data)
         info = replace(info, datasets=uses)
+    if learners:
+        require("learner of this run", learners, dict.fromkeys(map(str, frame["learner"])))
+        frame = frame[frame["learner"].isin(learners)]
     return info, frame
 
 
@@ -72,19 +75,22 @@ def write_report(
     output: Path | None,
     *,
     data: Sequence[str] = (),
+    learners: Sequence[str] = (),
     verbose: bool = False,
     budgets: Sequence[Budget] = (),
     columns: Sequence[str] = (),
     against: str = "",
     warn: Callable[[str], None] = lambda line: None,
 ) -> None:
-    """Write the report of a run, or of some of its data sets, to a file, or show it on the
-    terminal. ``budgets`` replace the suite's. ``columns`` and p-values ``against`` a learner are of
-    tables for people and papers. ``warn`` gets a line for each section of a plugin that fails."""
+    """Write the report of a run, or of some of its data sets and learners, to a file or terminal.
+
+    ``budgets`` replace the suite's. ``columns`` and p-values ``against`` a learner are of tables
+    for people and papers. ``warn`` gets a line for each section of a plugin that fails.
+    """
     report = report_for(registry, output)
     kept = Store(store)
     with kept.held():
-        info, frame = finished(kept, run, data)
+        info, frame = finished(kept, run, data, learners)
         if budgets:  # as if the suite had named them
             named = {"budgets": tuple(map(str, budgets))}
             info = replace(info, datasets=tuple({**use, **named} for use in info.datasets))
@@ -144,10 +150,9 @@ def _sentences(info: RunInfo, frame: pd.DataFrame) -> Iterator[str]:
     for name in dict.fromkeys(str(use["name"]) for use in info.datasets):
         yield _data(name, [use for use in info.datasets if use["name"] == name])
     folds, seeds = (sorted(set(frame[key].astype(int))) for key in ("fold", "seed"))
-    yield (
-        f"Learners were trained with {_numbers('seed', seeds)} on {_numbers('fold', folds)}, "
-        f"{count(len(folds) * len(seeds), 'repeat')} in all."
-    )
+    over = f" on {_numbers('fold', folds)}" if folds != [0] else ""  # 0 if there are no folds
+    repeats = count(len(folds) * len(seeds), "repeat")
+    yield f"Learners were trained with {_numbers('seed', seeds)}{over}, {repeats} in all."
     rows: dict[tuple[str, int | None], set[str]] = {}
     for use in info.datasets:
         rows.setdefault((use["name"], use.get("fold")), set()).add(str(use.get("fingerprint")))

@@ -82,6 +82,11 @@ def listed(names: Sequence[str], most: int = 3) -> str:
     return f"{', '.join(shown[:-1])} and {shown[-1]}" if len(shown) > 1 else "".join(shown)
 
 
+def either(names: Sequence[str]) -> str:
+    """Format names as ``a, b or c``."""
+    return " or ".join(filter(None, [", ".join(names[:-1]), *names[-1:]]))
+
+
 def counted(counts: Mapping[str, int]) -> str:
     """Format counts as ``12 ok, 3 failed``, without zeros."""
     return ", ".join(f"{n} {what}" for what, n in counts.items() if n > 0)

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from bench_core.results.budgets import Limit
     from bench_core.results.records import RunInfo
 
-SUFFIXES = (".tex", ".csv", ".txt", "")
+SUFFIXES = (".tex", ".md", ".csv", ".txt", "")
 TITLES = ("a", "b", "a - b", f"{CONFIDENCE} interval", "p", "p adjusted", "alike")
 FIELDS = (
     *("dataset", "metric", "unit", "kind", "limit", "repeats", "a", "b", "quality_a", "quality_b"),
@@ -66,7 +66,7 @@ Examples:
   bench compare miser cegb --budget 20,40 --budget-kind cap
   bench compare --against mine --budget 10,20        your learner with each other one
   bench compare miser cegb cronus --run 3 --data letters
-  bench compare miser cegb gbrt -o pairs.tex         a LaTeX table with p-values; also .csv
+  bench compare miser cegb gbrt -o pairs.tex         a LaTeX table with p-values; also .md, .csv
 
 \b
 Points are chosen on validation and compared on test, in the primary metric, by query or by row.
@@ -119,7 +119,7 @@ def command(
 
     suffix = output.suffix.lower() if output is not None else ""
     if suffix not in SUFFIXES:
-        raise UsageError(f"{output}: write the pairs as .tex, .csv or .txt")
+        raise UsageError(f"{output}: write the pairs as .tex, .md, .csv or .txt")
     info, frame = finished(store, run)
     known = list(dict.fromkeys(map(str, frame["learner"])))
     for name in [*filter(None, [against]), *learners]:
@@ -152,6 +152,9 @@ def command(
     elif suffix == ".tex" and output is not None:
         write_text(output, as_latex(parts, interest, notices(info)))
         written(output)
+    elif suffix == ".md" and output is not None:
+        write_text(output, as_markdown(parts))
+        written(output)
     else:
         deliver_parts(parts, output)
     return 0
@@ -183,6 +186,19 @@ def as_latex(parts: Sequence[Table | str], interest: float, notes: Sequence[str]
         elif part:
             lines.append(f"% {one_line(part)}")
     return "\n".join([*lines, ""])
+
+
+def as_markdown(parts: Sequence[Table | str]) -> str:
+    """Return a table for each data set and budget, under its title, with its sentences below."""
+    from bench_reports.exports import markdown_table, md
+
+    lines: list[str] = []
+    for part in filter(None, parts):
+        if isinstance(part, Table):
+            lines += ["", md(part.title), "", *markdown_table(part.titles, part.rows), ""]
+        else:
+            lines.append(f"- {md(str(part))}")
+    return "\n".join([*lines, ""]).lstrip()
 
 
 @dataclass(frozen=True, slots=True)

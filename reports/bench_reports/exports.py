@@ -23,7 +23,7 @@ from bench_core.leaderboard.reports import paragraph
 from bench_core.planning.invocation import command
 from bench_core.results.budgets import Budget
 from bench_core.terminal.tables import Table, write_text
-from bench_core.terminal.wording import MIXED, count
+from bench_core.terminal.wording import MIXED, count, either
 from bench_reports.asked_columns import asked_columns, p_values
 from bench_reports.columns import (
     PERCENT,
@@ -95,16 +95,17 @@ def _markdown_board(board: Board, asked: Asked) -> Iterator[str]:
             for row, cells in made.rows
         ]
         yield from (md(made.over), "") if made.over else ()
-        yield from _markdown_table(("learner", *made.titles), rows)
+        yield from markdown_table(("learner", *made.titles), rows)
         yield ""
     yield md(f"Bold: the best; ~: not significantly worse. {' '.join(explanations(board, asked))}")
     yield from (f"- {md(note)}" for note in board.remarks())
     if lacking := optimum_table(board, sys.maxsize):
         yield from ("", md(lacking.title), "")
-        yield from _markdown_table(lacking.titles, lacking.rows)
+        yield from markdown_table(lacking.titles, lacking.rows)
 
 
-def _markdown_table(titles: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
+def markdown_table(titles: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
+    """Yield the lines of a table whose columns are numbers but for the first."""
     for line in ([*map(md, titles)], ["---", *("---:" for _ in titles[1:])], *rows):
         yield f"| {' | '.join(line)} |"
 
@@ -222,7 +223,7 @@ def _latex_table(board: Board, made: Made, asked: Asked, label: str) -> Iterator
         if row.baseline and methods and body:
             body.append("    \\midrule")
         methods = not row.baseline
-        figures = (marks[mark].format(_ranges(tex(text))) for text, mark in cells)
+        figures = (marks[mark].format(_typeset(tex(text))) for text, mark in cells)
         body.append(_tex_row([tex(row.learner), *figures]))
     # a column of names, then figures, without a margin at the ends
     shape = f"@{{}}l*{{{len(made.titles)}}}{{r}}@{{}}"
@@ -237,9 +238,9 @@ def _stacked(title: str) -> str:
     return f"\\shortstack[r]{{{lines}}}" if len(words) > 1 else lines
 
 
-def _ranges(text: str) -> str:
-    """Return the text with a dash between numbers."""
-    return re.sub(r"(?<=[\d.])-(?=\d)", "--", text)
+def _typeset(text: str) -> str:
+    """Return the text with a dash between numbers and a sign for times."""
+    return re.sub(r"(?<=\d)x\b", r"$\\times$", re.sub(r"(?<=[\d.x])-(?=\d)", "--", text))
 
 
 def latex_table(table: Table, caption: str, label: str) -> Iterator[str]:
@@ -280,7 +281,7 @@ def caption(board: Board, made: Made, asked: Asked) -> str:
     if made.over:
         # budgets of one kind are named once
         means = all(budget.kind == "mean" for budget in board.budgets)
-        named = ", ".join(str(one) if means else one.words for one in board.budgets)
+        named = either([str(one) if means else one.words for one in board.budgets])
         within = f" within {'a mean cost' if means else 'a cost'} per row of {named}{in_unit}"
     tied = any(mark == TIED for _, cells in made.rows for _, mark in cells)
     # a caption must be self-contained

@@ -134,7 +134,8 @@ def _panel(axes: Axes, board: Board, places: FloatArray, bands: Bands) -> None:
             labels.append((float(y[-1]), name, colour))
     better = "higher" if board.higher_is_better else "lower"
     unit = f" in {one_line(board.unit)}" if board.unit else ""
-    axes.set_xlabel(safe(f"budget: mean cost per row{unit}"))
+    scale = " (logarithmic)" if first else ""
+    axes.set_xlabel(safe(f"budget: mean cost per row{unit}{scale}"))
     axes.set_ylabel(safe(f"{board.metric} on test ({better} is better)"))
     axes.set_title(safe(one_line(f"{board.dataset}{marked(board)}")), loc="left", fontsize=9)
     if bands:

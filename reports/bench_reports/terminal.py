@@ -339,8 +339,8 @@ def explained_marks(board: Board) -> list[str]:
         f"saving is measured against {one_line(board.reference)} where it {DIVERGED}.": any(
             row.reference and DIVERGED in row.marks for row in board.rows
         ),
-        f"{OVER}: mean cost on test above a budget by more than its {CONFIDENCE} interval; points "
-        "are chosen by validation costs.": any(row.over for row in board.rows),
+        f"{OVER}: mean cost on test above these budgets by more than its {CONFIDENCE} interval; "
+        "points are chosen by validation costs.": any(row.over for row in board.rows),
         f"{FALLS}: its {board.metric} is worse on test than on validation by more than chance "
         "(p <= .001): test rows differ from the others, or validation rows were trained on.": any(
             FALLS in row.marks for row in board.rows
@@ -357,7 +357,7 @@ def explained_marks(board: Board) -> list[str]:
 
 def _saving_lines(board: Board, titles: Collection[str]) -> list[str]:
     if not board.reference:
-        return ["saving: none, as the run has no reference learner here (--reference NAME)."]
+        return ["saving: none without a reference learner (bench run --reference NAME)."]
     name = one_line(board.reference)
     own = next(row for row in board.rows if row.reference)
     if not own.reached and DIVERGED not in own.marks:

@@ -71,7 +71,7 @@ TWO = ("toy", "gbrt", "--budget", "inf")
 def test_pairs_are_written_for_a_paper(done, bench):
     shown = bench("compare", *TWO).out.splitlines()[2].split("  ")
     p, adjusted = [cell.strip() for cell in shown if cell.strip()][-3:-1]
-    for name in ("pairs.tex", "pairs.csv", "pairs.txt"):
+    for name in ("pairs.tex", "pairs.md", "pairs.csv", "pairs.txt"):
         ended = bench("compare", *TWO, "-o", name)
         assert (ended.status, ended.out, ended.err) == (0, "", f"wrote {name}\n")
     table = (done / "pairs.tex").read_text().splitlines()
@@ -92,7 +92,13 @@ def test_pairs_are_written_for_a_paper(done, bench):
     assert float(row["difference"]) == pytest.approx(difference, abs=1e-7)
     assert float(row["low"]) <= difference <= float(row["high"])
     assert (done / "pairs.txt").read_text() == bench("compare", *TWO).out
-    assert ".tex, .csv or .txt" in bench("compare", *TWO, "-o", "pairs.doc").err
+    markdown = (done / "pairs.md").read_text().splitlines()
+    assert markdown[0].startswith("data.csv: accuracy at any cost, 1 repeat of ")
+    titles, rule, row = (line.strip("| ").split(" | ") for line in markdown[2:5])
+    assert (titles[4:6], len(rule)) == (["p", "p adjusted"], len(titles))
+    assert [cell.replace("\\", "") for cell in row[4:6]] == [p, adjusted]
+    assert markdown[6].startswith("- intervals and p are from")
+    assert ".tex, .md, .csv or .txt" in bench("compare", *TWO, "-o", "pairs.doc").err
 
 
 def test_below_the_first_purchase_learners_mix_it_with_the_constant(done, bench):

@@ -162,6 +162,12 @@ def test_figures_and_tables_for_papers(result, home):
     assert figure.save(home / "curve.svg").read_text() == figure.svg
     with pytest.raises(UsageError, match=r"x.csv: a figure is .svg, .pdf or .png"):
         figure.save("x.csv")
+    alone = result.plot(learners="toy-prefix").save(home / "alone.svg").read_text()
+    assert "<!-- toy-stacked -->" in figure.svg
+    assert "<!-- toy-prefix -->" in alone
+    assert "<!-- toy-stacked -->" not in alone
+    with pytest.raises(UsageError, match="unknown learner of this run 'toy': "):
+        result.plot(learners=["toy"])
     assert "\\begin{tabular}" in result.to_latex()
     assert result.report(home / "board.html").stat().st_size > 1000
     for path in ("board.doc", "board"):

@@ -235,6 +235,17 @@ def test_a_report_of_another_ending_is_refused_and_files_are_named_by_theirs(don
     assert "\\toprule" in (tmp_path / "board.tex").read_text()
 
 
+def test_a_report_of_some_learners_leaves_the_others_out(bench, material, tmp_path):
+    assert bench("run", *QUICK, "--learners", "toy,constant").status == 0
+    for words, names in (((), {"toy", "constant"}), (("-l", "toy"), {"toy"})):
+        assert bench("report", *words, "-o", "b.csv").status == 0
+        with (tmp_path / "b.csv").open() as file:
+            assert {row["learner"] for row in csv.DictReader(file)} == names
+    assert (
+        "unknown learner of this run 'tyo': did you mean toy?" in bench("report", "-l", "tyo").err
+    )
+
+
 RUN = ("run", "--data", "data.csv", "--executor", "inline", "-q", "--task", "binary")
 
 
