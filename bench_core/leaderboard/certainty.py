@@ -330,8 +330,9 @@ def cost_range(board: Board) -> tuple[float, float] | None:
 
 
 def _place(row: Row, *, higher: bool) -> tuple[object, ...]:
-    """Return a sort key. Learners that keep the quality come first, by tier and then by the lower
-    end of the saving's interval. Others follow by tier of their best quality, baselines last."""
+    """Return a sort key. Learners that keep the quality come first, by tier, then by the lower
+    end of the saving's interval to two digits, then by cost. Others follow by tier of their best
+    quality, baselines last."""
     if row.saved.tier:
         sure = -round(row.saved.interval.low, 2)
         return row.baseline, 0, row.saved.tier, sure, row.cheap.cost, row.learner
@@ -359,7 +360,12 @@ def savings_at(
     quality to keep; empty if the store has no values."""
     ranking = Ranking(info, store, dataset, frame, DRAWS)
     draws = ranking.draws((), reference=info.reference, share=share)
-    return _saved(savings, info.reference, draws, ranking.higher, max(2 * share - 1, 0.01))
+    return _saved(savings, info.reference, draws, ranking.higher, lost_below(share))
+
+
+def lost_below(share: float) -> float:
+    """Return the share of the reference's quality below which, on test, a saving does not count."""
+    return max(2 * share - 1, 0.01)
 
 
 def _saved(

@@ -76,6 +76,9 @@ def overall_conclusion(boards: Sequence[Board]) -> tuple[str, ...]:
     ]
     if least_difference(len(names), len(ranked)) >= len(ranked) - 1:  # more than any difference
         certain = [f"{mean}. {len(names)} data sets are too few for a test of ranks."]
+    if (ahead := min(tied, key=lambda one: one.mean)).mean < top.mean:
+        who = _named(ahead.learner, roles[ahead.learner])
+        certain.append(f"{who} has the best mean rank, {ahead.mean:.2f}.")
     sentences = [
         f"{_named(top.learner, roles[top.learner])} is first on {sum(leads[top.learner])} of "
         f"{len(names)} data sets, by {ranked_by(boards)}.",
@@ -100,6 +103,8 @@ def _cheapest(board: Board, reference: Row) -> tuple[Row, list[str]]:
     if measured:
         low, high = map(times, top.saved.interval)
         saved += f" ({CONFIDENCE} interval: {low} to {high})"
+        if sure and reference.saved.tier == top.saved.tier:
+            saved += ", not significantly if all pairs are tested jointly"
     keeps = f"{_keeps(board, top)} instead of {cost(reference.cheap.cost)}."
     if sure or not measured:
         sentences = [f"{who} {keeps}", f"It is {saved}."]

@@ -243,7 +243,7 @@ def mixture(points: pd.DataFrame, chosen: Choice) -> pd.DataFrame:
         audit = points["audit"].iloc[np.where(weaker, chosen.cheaper, chosen.point)]
         found["audit"] = audit.reset_index(drop=True)
     if "marks" in points:  # marks of both models
-        every = points["marks"].fillna("").astype(str).to_numpy(dtype=object)
+        every = points["marks"].astype(object).fillna("").to_numpy()
         other = np.where(chosen.part > 0, every[chosen.cheaper], "")
         both = every[chosen.point] + ", " + other
         found["marks"] = [", ".join(dict.fromkeys(filter(None, b.split(", ")))) for b in both]

@@ -184,10 +184,10 @@ def cheapest(
     train the cheapest."""
     from bench_core.leaderboard.assembly import offers, primary_metric, uses_of
     from bench_core.leaderboard.board import Saved
-    from bench_core.leaderboard.certainty import savings_at
+    from bench_core.leaderboard.certainty import lost_below, savings_at
     from bench_core.results.budgets import KEEP
     from bench_core.results.store import Store
-    from bench_reports.terminal import saving_cells
+    from bench_reports.terminal import lost_words, saving_cells
 
     judge, primary = primary_metric(info, name, metric), primary_metric(info, name).name
     found, words = (
@@ -223,7 +223,9 @@ def cheapest(
         yield f"saving: {info.reference}'s cost divided by this learner's, both at {words}"
     if any(one.tier for one in sure.values()):
         yield "*: not significantly worse than the largest saving"
-    yield f"chosen on validation: {MIXED}"
+    if any(one.lost for one in sure.values()):
+        yield f"!: {lost_words(lost_below(target.amount), info.reference, judge.name)}"
+    yield f"sorted and chosen by validation: {MIXED}"
     yield reached(found[0], judge)
     yield from training(info, frame, name, found[0], judge, target, plugins, store)
     yield ""
@@ -243,7 +245,7 @@ def explained(sure: Mapping[str, Standing], why: str) -> Iterator[str]:
     points."""
     if any(not math.isnan(one.interval.low) for one in sure.values()):
         yield f"±: half the {CONFIDENCE} interval; *: not significantly worse than the best"
-        yield f"chosen on validation: {MIXED}"
+        yield f"sorted and chosen by validation: {MIXED}"
     else:
         yield f"±: not known: {why}"
 

@@ -232,7 +232,9 @@ def order_words(board: Board) -> str:
     by = board.metric
     if board.saves:
         known = any(row.saved.tier for row in board.rows)
-        by = "saving; if not significantly different, by its lower bound"
+        by = (
+            "saving; if not significantly different, by its lower bound to two digits, then by cost"
+        )
         by = by if known else f"{PERCENT} cost"
     words = [f"Sorted by {by}."]
     if board.saves and not all(row.cheap or row.baseline for row in board.rows):

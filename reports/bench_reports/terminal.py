@@ -200,7 +200,8 @@ def _parts(
     if ranked:
         yield "", ""
         yield f"mean rank over {len(names)} data sets (by {ranked_by(boards)})", "bold"
-        made = rank_table(ranked, names, size[0])
+        baselines = {row.learner for board in boards for row in board.rows if row.baseline}
+        made = rank_table(sorted(ranked, key=lambda one: one.learner in baselines), names, size[0])
         yield made
         if made.titles[3] != names[0]:
             yield ", ".join(f"{k + 1}: {name}" for k, name in enumerate(names)), "dim"
@@ -366,11 +367,16 @@ def _saving_lines(board: Board, titles: Collection[str]) -> list[str]:
     if missing := missing_words(board):
         lines.append(missing)
     if any(row.saved.lost for row in board.rows):
-        lines.append(
-            f"!, below {LOST:.0%}: on test that point is significantly below {LOST:.0%} of "
-            f"{name}'s best {board.metric}, so the saving does not count."
-        )
+        lines.append(f"!, below {LOST:.0%}: {lost_words(LOST, name, board.metric)}.")
     return [line for line in lines if line]
+
+
+def lost_words(share: float, reference: str, metric: str) -> str:
+    """Return why a saving does not count."""
+    return (
+        f"on test that point is significantly below {share * 100:.6g}% of {reference}'s best "
+        f"{metric}, so the saving does not count"
+    )
 
 
 def _certainty_lines(

@@ -163,7 +163,7 @@ def test_the_slider_re_ranks_table_sentences_and_overview(tab):
     assert learners(tab) == ["miser", "gbrt", "constant"]  # 0.80 against 0.65 for a cost of 3
     assert column(tab, 0)[0] == "1"
     assert "miser is ahead" in story(tab)
-    assert "It beats all others (significant at 95%); gbrt is next" in story(tab)
+    assert " beats all others (significant at 95%); gbrt is next" in story(tab)
     assert story(tab) != before
     assert "Within a budget of" in story(tab)
     ranks = column(tab, 3, "#overview")

@@ -23,12 +23,13 @@ NAMES = (
 )  # fmt: skip
 BLOOD_TESTS = {"TSH": 22.78, "T3": 11.41, "TT4": 14.51, "T4U": 11.41}
 ROWS = Path(__file__).with_name("ann-thyroid.csv.gz")
+FUNCTION = ("hyperthyroid", "hypothyroid", "normal")  # classes 1, 2 and 3 of the file
 TRAINING = 3772  # the first rows are the publisher's training set, the others its test set
 
 
 @dataclass(frozen=True)
 class Thyroid:
-    """Thyroid disease: 1 hyper-, 2 hypo-, 3 normal function, labelled 0, 1, 2."""
+    """Thyroid disease: hyper-, hypo- and normal function are the classes 0, 1 and 2."""
 
     name: ClassVar[str] = "thyroid"
     task: ClassVar[Task] = Task.MULTICLASS
@@ -46,7 +47,8 @@ class Thyroid:
             Examples(X[rows], y[rows]) for rows in cut_by_class(y[:TRAINING], (0.7, 0.3), seed)
         )
         test = Examples(X[TRAINING:], y[TRAINING:])
-        return Splits(train, valid, test, thyroid_prices(self.discount), feature_names=NAMES)
+        names = {"feature_names": NAMES, "class_names": FUNCTION}
+        return Splits(train, valid, test, thyroid_prices(self.discount), **names)
 
 
 def thyroid_prices(discount: bool) -> Prices:

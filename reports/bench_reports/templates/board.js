@@ -77,8 +77,8 @@ function story(data, set, view, place) {
     else {
       if (level.length) text += ` ${ties(level.map(name))}`;
       const sure = `(significant at ${data.level})`;
-      if (!level.length) text += ` It beats all others ${sure}; ${name(next)} is next, ${quality(gap)} behind.`;
-      else if (next.tier > 1) text += ` It beats ${name(next)} by ${quality(gap)} ${sure}.`;
+      if (!level.length) text += ` ${name(top)} beats all others ${sure}; ${name(next)} is next, ${quality(gap)} behind.`;
+      else if (next.tier > 1) text += ` ${name(top)} beats ${name(next)} by ${quality(gap)} ${sure}.`;
     }
   }
   return text;
@@ -140,8 +140,9 @@ function overallStory(data, found, place) {
   const tied = rows.filter((row) => row.mean - least <= found.apart);
   const [top] = [...tied].sort((a, b) => a.baseline - b.baseline || b.firsts - a.firsts || a.mean - b.mean);
   const others = tied.filter((row) => row !== top).map(name);
+  const ahead = tied.find((row) => row.mean === least);
   return `${when}, ${name(top)} is ${found.whole ? "first" : "best or tied"} on ${top.firsts} of ${found.sets} data sets; its mean rank among ${rows.length} learners is ${top.mean.toFixed(2)}. `
-    + `${others.length ? ties(others) : "No other learner ties."}${none ? ` On ${none} of ${found.sets} nothing beats a baseline.` : ""}`;
+    + `${others.length ? ties(others) : "No other learner ties."}${least < top.mean ? ` ${name(ahead)} has the best mean rank, ${least.toFixed(2)}.` : ""}${none ? ` On ${none} of ${found.sets} nothing beats a baseline.` : ""}`;
 }
 
 /** Whether rows stand in the order of the board: where the page opens, and without a limit. */

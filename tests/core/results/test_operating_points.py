@@ -155,6 +155,11 @@ def test_a_mixture_has_the_marks_of_both_models():
     found = [under_budget(frame(cheap, large), "ndcg@5", budget) for budget in (19.0, 20.0, 10.0)]
     marks = [one["marks"].tolist() for one in found]
     assert marks == [["at edge, late, diverged"], ["at edge, late"], ["diverged, at edge"]]
+    # a column from a store is categorical, and may lack the category ""
+    kept = frame(cheap, large).assign(marks=lambda data: data["marks"].astype("category"))
+    kept.loc[kept["marks"] == "at edge, late", "marks"] = None
+    kept["marks"] = kept["marks"].cat.remove_unused_categories()
+    assert under_budget(kept, "ndcg@5", 19.0)["marks"].tolist() == ["diverged, at edge"]
 
 
 def test_a_budget_for_95_percent_of_rows_mixes_nothing():
