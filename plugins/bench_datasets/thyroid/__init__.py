@@ -47,8 +47,8 @@ class Thyroid:
             Examples(X[rows], y[rows]) for rows in cut_by_class(y[:TRAINING], (0.7, 0.3), seed)
         )
         test = Examples(X[TRAINING:], y[TRAINING:])
-        names = {"feature_names": NAMES, "class_names": FUNCTION}
-        return Splits(train, valid, test, thyroid_prices(self.discount), **names)
+        prices = thyroid_prices(self.discount)
+        return Splits(train, valid, test, prices, feature_names=NAMES, class_names=FUNCTION)
 
 
 def thyroid_prices(discount: bool) -> Prices:
