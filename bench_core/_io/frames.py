@@ -41,6 +41,13 @@ def pandas_of(values: Any) -> Any:
     return values.to_pandas() if hasattr(values, "to_pandas") else values
 
 
+def polars_of(values: Any) -> Any:
+    """Return a Polars frame, computed if lazy; None for any other value."""
+    found = _as_narwhals(values)
+    is_polars = hasattr(found, "iter_columns") and found.implementation.is_polars()
+    return found.to_native() if is_polars else None
+
+
 def _as_narwhals(values: Any) -> Any:
     """Convert a frame or series to narwhals, computed if lazy; return other values unchanged."""
     if isinstance(values, _PLAIN):

@@ -173,6 +173,8 @@ def request_of(
     for field, value in given.items():
         if known[field].form.many and isinstance(value, list | dict) and not value:
             raise UsageError(f"{field} is empty: give at least one, or leave it out")
+    if "groups" in given:
+        given["groups"] = _groups(given["groups"])
     names: tuple[str, ...] = ()
     if X is not None:  # data in memory are a data set of one name
         splits, fitted = zip(*_splits(X, y, queries, given, transformer), strict=True)
@@ -232,7 +234,6 @@ def _splits(
     # an empty text means not given, as in the request
     rows = {name: value if _is_given(value) else None for name, value in rows.items()}
     share, drop, keep = (tuple(_listed(given.get(k, ()))) for k in ("share", "drop", "keep_column"))
-    groups = _groups(given.get("groups", ()))
     apart = [name for name in _APART if rows[name] is not None]
     divided = division(RunRequest(cv=given.get("cv", 0), share=share), apart)
     folds, shares = divided.get("folds", 1), divided.get("shares", ())
@@ -245,7 +246,7 @@ def _splits(
             made = by_transformer(array_splits(X, **rows, **how), priced_names(given.get("costs")))
         else:
             made, fitted = transformer_splits(transformer, X, **rows, **how)
-        yield under_groups(made, groups), fitted
+        yield under_groups(made, given.get("groups", ())), fitted
 
 
 def priced_names(costs: Any) -> list[str]:

@@ -1,7 +1,8 @@
 """Data in memory, transformed by a ColumnTransformer of scikit-learn.
 
-It is fitted on the training rows. Columns made by one of its transformers share a sensor, named
-after the transformer. Columns passed through keep their names and have their own sensors.
+It is fitted on the training rows. Polars frames stay such, as served rows are: scikit-learn has
+other missing texts for pandas. Columns made by one of its transformers share a sensor, named after
+the transformer. Columns passed through keep their names and have their own sensors.
 """
 
 from __future__ import annotations
@@ -9,17 +10,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from traceback import walk_tb
+from typing import Any
 
 import numpy as np
 
+from bench_core._io.frames import polars_of
 from bench_core.datasets.pricing import by_transformer
 from bench_core.datasets.user_arrays import array_splits, data_frame, row_values
 from bench_core.errors import InputError, UsageError, one_line, unknown
 from bench_core.splits import SPLITS, Splits
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 PASSED = "passthrough"
 MOST_ROWS = 2**24  # their numbers are float32
@@ -39,6 +39,7 @@ def transformer_splits(
     Pipeline with one; and a copy of it fitted on the training rows. Raises InputError and
     UsageError."""
     import pandas as pd
+    from sklearn.utils import _safe_indexing
 
     steps, columns = column_transformer(transformer)
     given = {"train": (X, y, queries, split)}
@@ -46,14 +47,18 @@ def transformer_splits(
         if more is not None:
             own = more if isinstance(more, tuple | list) else (more, y, queries)
             given[name] = (*own, None, None)[:4]
-    frames: list[pd.DataFrame] = []
+    frames: dict[int, Any] = {}  # by the number of their first row
     rows: dict[str, list[Any]] = {}  # of each part the numbers of its rows, labels, ids, splits
     first = 0
     for name, part in given.items():
         frame, values = _taken_out(name, *part, how.get("drop", ()))
         rows[name] = [pd.DataFrame({"row": np.arange(first, first + len(frame))}), *values]
-        frames.append(frame)
+        frames[first] = frame
         first += len(frame)
+    kinds = {type(frame).__module__.partition(".")[0] for frame in frames.values()}
+    if len(kinds) > 1:
+        of = " and ".join(sorted(kinds))
+        raise InputError(f"transformer: frames of {of}; give X, valid and test as one kind")
     if first >= MOST_ROWS:
         raise InputError(f"transformer: {first} rows; transform more than {MOST_ROWS} yourself")
     asked = {k: v for k, v in how.items() if k in ("task", "shares", "turn", "positive")}
@@ -61,10 +66,13 @@ def transformer_splits(
     asked["keep"] = ("row",)
     divided = array_splits(*rows["train"], **asked)
     places = {name: getattr(divided, name).X[:, 0].astype(np.int64) for name in SPLITS}
-    table, made = pd.concat(frames, ignore_index=True), {}
-    with blamed("transformer"):
-        made["train"] = steps.fit_transform(table.iloc[places["train"]], divided.train.y)
-        made |= {name: steps.transform(table.iloc[places[name]]) for name in SPLITS[1:]}
+    chosen, made = dict[str, Any](), dict[str, Any]()
+    for name, place in places.items():  # the rows of a split are of one frame
+        start = max(first for first in frames if first <= place[0])
+        chosen[name] = _safe_indexing(frames[start], place - start)
+    with blamed("transformer", columns):
+        made["train"] = steps.fit_transform(chosen["train"], divided.train.y)
+        made |= {name: steps.transform(chosen[name]) for name in SPLITS[1:]}
     names, owners = _names(steps, columns)
     labels, ids = (_joined(rows, k) for k in (1, 2))
     parts = {
@@ -94,17 +102,19 @@ def _joined(rows: Mapping[str, Sequence[Any]], k: int) -> Any:
 
 def _taken_out(
     name: str, X: Any, y: Any, queries: Any, split: Any, drop: Any
-) -> tuple[pd.DataFrame, list[Any]]:
+) -> tuple[Any, list[Any]]:
     """Return a part's frame without the columns of labels, ids, splits and dropped columns; and its
     labels, ids and splits."""
-    frame, _ = data_frame(X, name)
+    frame: Any = polars_of(X)
+    if frame is None:
+        frame, _ = data_frame(X, name)
     values: list[Any] = []
     for what, own in (("y", y), ("queries", queries), ("split", split)):
         if isinstance(own, str) and own not in frame:
             raise InputError(f"{name}: {what}: {unknown('column', own, [*frame.columns])}")
         values.append(frame[own] if isinstance(own, str) else own)
     left_out = [own for own in (y, queries, split, *drop) if isinstance(own, str)]
-    return frame.drop(columns=left_out, errors="ignore"), values
+    return frame[[column for column in frame.columns if column not in left_out]], values
 
 
 def column_transformer(given: Any) -> tuple[Any, Any]:
@@ -162,10 +172,15 @@ def _names(steps: Any, columns: Any) -> tuple[list[str], list[str]]:
 
 
 @contextmanager
-def blamed(what: str) -> Iterator[None]:
-    """Turn errors of a user's transformers into one line."""
+def blamed(what: str, columns: Any = None) -> Iterator[None]:
+    """Turn errors of a user's transformers into one line, with the step of ``columns``, a
+    ColumnTransformer, in which they were raised."""
     try:
         yield
     except Exception as error:
+        # scikit-learn fits copies, which are written alike
+        at = {repr(frame.f_locals.get("transformer")) for frame, _ in walk_tb(error.__traceback__)}
+        steps = [name for name, own, _ in getattr(columns, "transformers", ()) if repr(own) in at]
+        where = f": step {' or '.join(map(repr, steps))}" if steps else ""
         fault = one_line(f"{type(error).__name__}: {error}", 200)
-        raise InputError(f"{what}: {fault}; correct it") from error
+        raise InputError(f"{what}{where}: {fault}") from error

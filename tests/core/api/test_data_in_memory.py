@@ -506,6 +506,14 @@ def test_a_request_is_refused_in_the_words_of_python(home):
         bench_core.run(request=RunRequest(data=("nowhere",)), progress=False)
 
 
+def test_a_list_of_columns_is_a_group_of_a_run():
+    for given, text in (([["a", "b"]], "a,b"), ([("a", "b:5")], "a,b:5")):
+        asked = request_of({"groups": given}, FRAME, Y)
+        assert asked.groups == (text,)
+        assert sorted(asked.data[0].splits[0].prices.sensor) == [1, 5 if ":" in text else 1]
+        assert request_of({"groups": given, "data": "a.csv"}).groups == (text,)
+
+
 def test_groups_are_texts_or_lists_of_columns():
     assert _groups("a,b:5") == ("a,b:5",)
     assert _groups([["a", "b"], "c_*"]) == ("a,b", "c_*")

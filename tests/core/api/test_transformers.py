@@ -2,6 +2,7 @@
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.compose import ColumnTransformer
@@ -9,7 +10,7 @@ from sklearn.decomposition import PCA
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import Pipeline, make_pipeline
-from sklearn.preprocessing import FunctionTransformer, StandardScaler
+from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
 
 import bench_core
 from bench_core import BudgetedClassifier, InputError, UsageError
@@ -133,6 +134,52 @@ def test_an_estimator_behind_a_transformer_has_its_names():
     assert paid.max() >= 5.0
 
 
+def colours():
+    """Colours, some missing, and sizes; a missing colour decides, with the size."""
+    rng = np.random.default_rng(6)
+    colour, size = rng.choice(["red", "blue", None], N), rng.normal(size=N)
+    y = np.where((colour == None) ^ (size > 1), "yes", "no")  # noqa: E711
+    return {"colour": colour.tolist(), "size": size.tolist()}, y
+
+
+@pytest.mark.parametrize("output", ["default", "polars"])
+@pytest.mark.parametrize("kind", [pl.DataFrame, pd.DataFrame])
+def test_served_frames_are_transformed_as_frames_of_that_kind_were_in_the_run(kind, output):
+    table, y = colours()
+    frame = kind(table)
+    one = OneHotEncoder(handle_unknown="ignore", sparse_output=False)
+    both = ColumnTransformer([("hot", one, ["colour"]), ("own", "passthrough", ["size"])])
+    both.set_output(transform=output)
+    split = np.repeat(["train", "valid", "test"], [200, 100, 100])
+    for how in ({"split": split}, {"test": (frame[200:], y[200:])}):
+        n = N if "split" in how else 200
+        data = request_of(how, frame[:n], y[:n], transformer=both).data[0]
+        made = np.concatenate(
+            [getattr(data.splits[0], name).X for name in ("train", "valid", "test")]
+        )
+        served = np.asarray(data.transformer.transform(frame), dtype=float)
+        assert sorted(made.tolist()) == sorted(served.astype(np.float32).tolist())
+        missing = [cell is None for cell in table["colour"]]
+        assert (served[missing, :3] == [0, 0, 1]).all()
+
+
+def test_a_transformer_may_use_expressions_of_polars():
+    table, y = colours()
+    square = FunctionTransformer(lambda frame: frame.select(pl.col("size") ** 2))
+    steps = ColumnTransformer([("square", square, ["size"]), ("own", "passthrough", ["size"])])
+    for frame in (pl.DataFrame(table), pl.LazyFrame(table)):
+        rows = request_of({}, frame, y, transformer=steps).data[0].splits[0].test.X
+        assert np.allclose(rows[:, 0], rows[:, 1] ** 2)
+
+
+def test_parts_of_two_kinds_have_no_transformer_in_common():
+    table, y = colours()
+    steps = ColumnTransformer([("own", "passthrough", ["size"])])
+    other = {"test": (pd.DataFrame(table), y)}
+    with pytest.raises(InputError, match="frames of pandas and polars; give X, valid and test as"):
+        request_of(other, pl.DataFrame(table), y, transformer=steps)
+
+
 NUMBERS = ColumnTransformer([("w", CountVectorizer(), "note"), ("p", "passthrough", ["age"])])
 
 
@@ -142,7 +189,10 @@ NUMBERS = ColumnTransformer([("w", CountVectorizer(), "note"), ("p", "passthroug
         (StandardScaler(), "transformer is a StandardScaler; give a ColumnTransformer"),
         (make_pipeline(NUMBERS, PCA(2)), "the later step PCA mixes the columns"),
         (make_pipeline(NUMBERS, StandardScaler(), PCA(7)), "the later step PCA mixes"),
-        (ColumnTransformer([("a", PCA(), ["note"])]), "transformer: ValueError: could not convert"),
+        (
+            ColumnTransformer([("p", "passthrough", ["age"]), ("a", PCA(), ["note"])]),
+            r"transformer: step 'a': ValueError: could not convert string to float: '[a-z ]+'$",
+        ),
     ],
 )
 def test_what_has_no_prices_is_one_line(transformer, fault):
