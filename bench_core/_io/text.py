@@ -3,6 +3,7 @@
 import gzip
 import tomllib
 import zlib
+from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -82,7 +83,11 @@ def parse_toml(path: Path, text: str) -> dict[str, Any]:
 def not_utf8(path: str | Path, content: bytes, error: UnicodeDecodeError) -> InputError:
     """Return the error for content that is not UTF-8, with the line of the first invalid byte."""
     line = content.count(b"\n", 0, error.start) + 1
-    return InputError(f"{path}, line {line}: not text in UTF-8; convert the file")
+    encoding = "utf-16" if content[:2] in (BOM_UTF16_LE, BOM_UTF16_BE) else "cp1252"
+    return InputError(
+        f"{path}, line {line}: not text in UTF-8; in Excel save it as 'CSV UTF-8', in Python read "
+        f"it with encoding='{encoding}' and write it with encoding='utf-8'"
+    )
 
 
 URLS = ("file", "s3", "gs", "gcs", "http", "https", "memory")

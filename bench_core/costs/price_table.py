@@ -1,7 +1,7 @@
 """Prices in lines of text: ``name,cost``, bare costs, and tables from spreadsheets.
 
 A table has a header that names the columns of features and prices. Its separator is a semicolon, a
-tab or a comma; other columns are ignored. Prices may have a currency and decimal commas.
+tab, a comma or ``|``; other columns are ignored. Prices may have a currency and decimal commas.
 """
 
 import csv
@@ -17,7 +17,7 @@ Entry = tuple[str, str | None, Any]
 
 FEATURE_WORDS = ("name", "feature", "features", "index", "column", "variable", "sensor")
 PRICE_WORDS = ("cost", "costs", "price", "prices", "fee", "fees")
-_SEPARATORS = ";\t,"
+_SEPARATORS = ";\t,|"
 _EXCEL = re.compile(r'"?sep=.["]?')
 _UNIT = re.compile(r"[(\[]\s*([^)\]]+?)\s*[)\]]|([$€£¥])")  # in a header: price (EUR)
 _CURRENCY = r"[$€£¥]|[A-Z]{3}"
@@ -98,7 +98,7 @@ def _table_rows(
             name, cost = _name_and_cost(line)
             cells = [name or "", cost] if feature == 0 else cells
         if len(cells) <= max(feature, price):
-            mark = {"\t": "tabs", ";": "';'", ",": "','"}[separator]
+            mark = "tabs" if separator == "\t" else f"'{separator}'"
             raise InputError(
                 f"{place}: {len(cells)} cells where the header has {columns}; complete the line: "
                 f"columns are separated by {mark}"
@@ -125,15 +125,15 @@ def _plain_rows(lines: Sequence[tuple[str, str]], separator: str) -> list[Entry]
 def _name_and_cost(line: str) -> tuple[str | None, str]:
     """Split a line into name and cost. A quoted name may contain separators; other names end at the
     last separator before a price."""
-    for separator in ",:;\t" if '"' in line else "":
+    for separator in ",:;\t|" if '"' in line else "":
         cells = _cells(line, separator)
         if len(cells) == 2 and line.count('"') != sum(cell.count('"') for cell in cells):
             return cells[0], cells[1]
-    for separator in ";\t:,":
+    for separator in ";\t:,|":
         name, found, cost = line.rpartition(separator)
         if found and _is_price(cost):
             return name.strip(), cost.strip()
-    at = max(map(line.rfind, ",:;\t"))
+    at = max(map(line.rfind, ",:;\t|"))
     return line[:at].strip() if at >= 0 else None, line[at + 1 :].strip(' \t"')
 
 

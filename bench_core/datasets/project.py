@@ -35,7 +35,7 @@ def described(given: FileData, folder: Path) -> tuple[dict[str, Any], Splits]:
             break
         except UnusableColumnsError as error:
             faults = " ".join(error.faults.values())
-            decimal = "," if option("decimal", ",") in faults else own.decimal
+            decimal = "," if f"{option('decimal', ',')} reads" in faults else own.decimal
             dates = own.dates or option("dates", True) in faults
             if (decimal, dates) != (own.decimal, own.dates):
                 own = replace(own, decimal=decimal, dates=dates)

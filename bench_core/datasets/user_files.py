@@ -202,7 +202,7 @@ def _is_table(path: Path) -> bool:
     cells = first.partition(b"#")[0].split()
     if not cells or (len(cells) > 1 and b":" in cells[1] and b"," not in cells[0]):
         return False
-    if any(mark in first for mark in (b",", b";", b"\t")):
+    if any(mark in first for mark in (b",", b";", b"\t", b"|")):
         return True
     if len(cells) <= 1:  # an empty file or a label without cells: the reader raises
         return False

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from bench_core._io.text import read_bytes, read_text
 from bench_core.arrays import BoolArray, Float32Array, FloatArray
-from bench_core.encoding import MISSING, NONE
+from bench_core.encoding import MISSING, NONE, with_point
 from bench_core.errors import InputError, option
 
 if TYPE_CHECKING:
@@ -44,15 +44,15 @@ EXACT = 2**53  # float64 is not exact for larger integers
 MOST_TEXTS, FEW_TEXTS = 100, 12
 SHOWN = 20  # faulty columns in one message
 SAMPLE = 20  # lines used to find the separator
-_SEPARATOR = re.compile(rb'"?sep=([,;\t])"?\n')
+_SEPARATOR = re.compile(rb'"?sep=([,;\t|])"?\n')
 _COMMENTS = re.compile(rb"(?:[ \t]*(?:#[^\n]*)?\n)*")  # and blank lines
 _DATE = re.compile(r"\d{4}-\d{1,2}-\d{1,2}|\d{1,2}[./]\d{1,2}[./]\d{2,4}")
 # A formatted number: 1,5 or 1.234,50 or $ 12 or 7%.
 _FIGURE = re.compile(r"[$€£¥]?\s*[+-]?(\d+|\d{1,3}([.,' ]\d{3})+)([.,]\d+)?\s*[%$€£¥]?")
 
 
-# 1,5 and 1.234,50, but not 1,234, which may have a thousands separator.
-_COMMA = re.compile(r"[+-]?[\d.' ]+,(\d{1,2}|\d{4,})")
+# 1,5 and 0,184 and 1.234,500, but not 1,234, which may have a thousands separator.
+_COMMA = re.compile(r"[+-]?(?![1-9]\d{0,2},\d{3}$)[\d.' ]+,\d+")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -154,6 +154,8 @@ class DataColumn:
             remedy = "write decimal points instead of commas, and no other signs in numbers"
             if any(map(_COMMA.fullmatch, texts[wrong])):
                 remedy = f"{option('decimal', ',')} reads decimal commas"
+            elif all(is_number(with_point(text)) for text in texts[wrong]):
+                remedy = f"give {option('decimal', ',')} if the comma is decimal, else remove it"
         return InputError(f"{self._at(row)} holds text ({texts[row]!r:.60}): {remedy}")
 
 
@@ -346,7 +348,7 @@ def read_features(tables: Sequence[DataTable], names: Sequence[str]) -> list[pd.
 def read_table(
     path: str | Path, format: str = "", text: Collection[str] = (), as_text: bool = False
 ) -> DataTable:
-    """Read a CSV file with a header (separator comma, semicolon or tab), or a Parquet file.
+    """Read a CSV file with a header (separator comma, semicolon, tab or ``|``), or a Parquet file.
 
     ``format`` ("csv", "parquet") decides, by default the suffix. Cells of the columns ``text`` (in
     any case), or of all columns of a CSV file, stay unparsed. A CSV file takes up to 20 times its
@@ -363,7 +365,7 @@ def read_table(
     raw = _below_comments(raw if said is None else b"\n" + raw[said.end() :])
     beginning = islice((line for line in BytesIO(raw) if line.strip(b" \t\n")), SAMPLE)
     lines = [line.decode("utf-8", "replace") for line in beginning]
-    separator = said[1].decode() if said else max(",;\t", key=partial(_fits, lines))
+    separator = said[1].decode() if said else max(",;\t|", key=partial(_fits, lines))
     try:
         names = next(csv.reader(lines[:1], delimiter=separator, strict=True, skipinitialspace=True))
     except csv.Error as error:
@@ -406,7 +408,7 @@ def _below_comments(raw: bytes) -> bytes:
     found = _COMMENTS.match(raw)
     end = found.end() if found else 0
     below = raw[end : raw.find(b"\n", end)].decode("utf-8", "replace")
-    if any(map(is_number, re.split("[,;\t]", below))):
+    if any(map(is_number, re.split("[,;\t|]", below))):
         end = raw.rfind(b"\n", 0, len(raw[:end].rstrip())) + 1
     return b"\n" * raw.count(b"\n", 0, end) + raw[end:]
 

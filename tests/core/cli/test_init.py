@@ -48,6 +48,14 @@ def test_the_columns_are_looked_at(loans, bench):
     assert "next: bench run" in ended.err
 
 
+def test_commas_that_may_group_digits_are_not_taken_for_decimal_marks(home, bench):
+    rows = [f"{k % 7};1,{k + 100};{'ab'[k % 2]}" for k in range(200)]
+    Path("pay.csv").write_text("\n".join(["x;pay;y", *rows]) + "\n")
+    assert bench("init", "pay.csv").status == 0
+    assert table("pay")["drop"] == ["pay"]
+    assert "decimal" not in table("pay")
+
+
 def test_a_run_without_data_is_on_the_data_set_of_the_folder(loans, bench):
     bench("init", "loans.csv", "--costs", "prices.csv", "--positive", "default")
     ended = bench("run", "-l", "gbrt", "--set", "gbrt.trees=3", "--executor", "inline")

@@ -33,6 +33,13 @@ def test_separators_quotes_and_missing_cells(text, tmp_path):
     np.testing.assert_array_equal(table.matrix(table.names), [[1, 2.5], [3, np.nan]])
 
 
+def test_text_of_excel_is_refused_with_its_remedies(tmp_path):
+    path = tmp_path / "rows.csv"
+    path.write_text("a,b\n1,Köln\n", encoding="cp1252")
+    with pytest.raises(InputError, match=r"line 2: .* 'CSV UTF-8', .* encoding='cp1252'"):
+        read_table(path)
+
+
 def test_packed_tables_are_read(tmp_path):
     table = read_table(write(tmp_path, "a,b\n1,2\n", "rows.csv.gz"))
     np.testing.assert_array_equal(table.matrix(("b", "a")), [[2, 1]])
@@ -89,6 +96,8 @@ def test_a_matrix_has_no_missing_cells_and_no_other_width(text, place, tmp_path)
         ('"a;b;c","d\te\tf",y\n1,2,1\n', ("a;b;c", "d\te\tf")),
         ("a,b;c,d;y\n0,5;1,5;1\n", ("a,b", "c,d")),
         ("sep=;\na;b;y\n1;2;1\n", ("a", "b")),
+        ("a|b,c|y\n1|2|1\n", ("a", "b,c")),
+        ("sep=|\na|b|y\n1|2|1\n", ("a", "b")),
         ('"sep=\t"\r\na\tb\ty\r\n1\t2\t1\r\n', ("a", "b")),
         ("\ufeffsep=,\na,b;c,y\n1,2,1\n", ("a", "b;c")),
     ],
