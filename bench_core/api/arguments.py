@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, TypeVar, cast
 
 import numpy as np
 
+from bench_core._io.frames import pandas_of
 from bench_core.contracts import labels_fault, shapes_fault
 from bench_core.costs.cost_file import CostFile
 from bench_core.costs.model import CostModel
@@ -223,7 +224,9 @@ def _splits(
     refused += [] if hasattr(X, "toarray") else ["unwritten"]  # of a sparse matrix
     for field in refused:
         if _is_given(values.get(field)):
-            raise UsageError(f"{field} cannot be used with {'Splits' if whole else 'X'}")
+            named = {} if whole else {"label": "y", "query": "queries"}
+            hint = f": write {named[field]}={values[field]!r}" if field in named else ""
+            raise UsageError(f"{field} cannot be used with {'Splits' if whole else 'X'}{hint}")
     if whole:
         fault = shapes_fault(X)
         X = X if fault else X.complete()
@@ -314,6 +317,12 @@ def costs_of(given: Any, names: tuple[str, ...]) -> str | CostFile | CostModel:
     features, () if not known yet. Raises UsageError for other values."""
     if isinstance(given, str | CostFile | CostModel | Path):
         return str(given) if isinstance(given, Path) else given
+    if hasattr(given, "columns"):  # a data frame
+        given = pandas_of(given)
+        if given.shape[1] > 1:
+            named = given.index.inferred_type == "string"
+            return CostFile(Path("costs"), given.to_csv(index=named))
+        given = given.squeeze(axis=1)
     table: Any = given
     if hasattr(given, "to_dict") and getattr(given, "ndim", 0) == 1:  # a series
         # a series without an index of names is a list

@@ -205,6 +205,8 @@ def row_values(values: Any, name: str, n: int) -> pd.Series[Any]:
 
     values = values.index() if isinstance(values, Queries) else _filled(_dense(values, ""))
     values = pandas_of(values)
+    if isinstance(values, pd.DataFrame) and values.shape[1] == 1:
+        values = values.iloc[:, 0]
     if isinstance(values, Mapping | str | set | pd.DataFrame) or not hasattr(values, "__iter__"):
         kind = type(values).__name__
         raise InputError(f"{name} is a {kind}; give one value for each of the {n} rows")

@@ -332,8 +332,8 @@ class RunRequest:
         "Feature costs as CSV, JSON, TOML, 'name:cost' lines or one value per line; default: the "
         "data set's own costs, or 1 per feature for files.",
         COSTS,
-        python="Also a mapping or series of costs by feature, one cost for each feature in order, "
-        "a cost model, or the content of a cost file.",
+        python="Also a mapping, series or data frame of costs by feature, one cost for each "
+        "feature in order, a cost model, or the content of a cost file.",
     )
     caps: tuple[float, ...] = declared(
         (),

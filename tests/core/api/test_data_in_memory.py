@@ -48,6 +48,7 @@ FORMS = {
     "lists": (X.tolist(), Y.tolist()),
     "nullable": (pd.DataFrame(X).convert_dtypes(), pd.Series(Y).astype("Int64")),
     "objects": (X.astype(object), Y.astype(object)),
+    "a column as y": (X, pd.DataFrame({"outcome": Y}, index=range(100, 100 + N))),
     "another index": (pd.DataFrame(X, index=range(100, 100 + N)), pd.Series(Y)),
 }
 
@@ -239,6 +240,9 @@ def test_workers_of_their_own_open_data_by_its_path(home):
 COSTS = {
     "mapping": {"a": 1, "b": 2, "c": 3},
     "series": pd.Series({"c": 3, "a": 1, "b": 2}),
+    "frame": pd.DataFrame({"feature": ["c", "a", "b"], "price": [3, 1, 2]}, index=[7, 2, 5]),
+    "frame of one column": pd.DataFrame({"price": [3, 1, 2]}, index=["c", "a", "b"]),
+    "frame with notes": pd.DataFrame({"price": [3, 1, 2], "by": "x"}, index=["c", "a", "b"]),
     "list": [1, 2, 3],
     "whole": {"costs": {"a": 1, "b": 2, "c": 3}, "unit": "cost"},
     "model": SensorPrices.additive(np.array([1.0, 2.0, 3.0])),
@@ -405,6 +409,17 @@ WRONG = {
     "nothing": ((), {}, "nothing to run: give X and y, suite=NAME or data="),
     "no y": ((X,), {}, "y is missing: give the label of each row"),
     "index_base": ((X, Y), {"index_base": 0}, "index_base cannot be used with X"),
+    "label with X": (
+        (FRAME.assign(ill=Y),),
+        {"label": "ill"},
+        "label cannot be used with X: write y='ill'",
+    ),
+    "two columns as y": ((X, FRAME[["a", "b"]]), {}, "y is a DataFrame; give one value for each"),
+    "costs of one of three": (
+        (FRAME, Y),
+        {"costs": pd.DataFrame({"feature": ["a"], "price": [1]})},
+        "costs: feature 'b' and 1 more have no cost",
+    ),
     "unwritten": ((X, Y), {"unwritten": "missing"}, "unwritten cannot be used with X"),
     "y without X": ((), {"y": Y}, "y is given without X"),
     "a class as data": ((), {"data": [Splits]}, "is not a name, file or instance of a data set"),
