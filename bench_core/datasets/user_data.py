@@ -402,7 +402,7 @@ def _task(asked: str, parts: dict[str, Part], notes: list[str]) -> Task:
         task, reason = Task.RANKING, "there are queries"
         if len(without) == len(parts):
             task, reason = task_of_labels(parts["train"].labels)
-        notes.append(f"task: {task}, because {reason}; option 'task' changes it")
+        notes.append(f"task: {task}, because {reason}; --task (in Python task=) changes it")
     if task is Task.RANKING and without:
         raise InputError(
             f"{without[0]}: ranking needs queries; add qid, a file {without[0].name}.query, "

@@ -324,7 +324,7 @@ def test_notes_and_warnings_reach_a_caller_who_wants_no_display(home, capsys):
     with pytest.warns(UserWarning, match="Local cannot be imported by another process"):
         result = run(X, Y, learners=[Local()], executor="local")
     assert capsys.readouterr().err == ""
-    assert result.notes[1].endswith("; option 'task' changes it")
+    assert result.notes[1].endswith("; --task (in Python task=) changes it")
 
 
 def test_progress_is_lines_where_there_is_no_terminal(home, capsys):
