@@ -5,10 +5,10 @@ import signal
 from pathlib import Path
 
 import pytest
-from helpers.cli_fixtures import bench, elsewhere, material, ran, shell
+from helpers.cli_fixtures import bench, elsewhere, material, on_terminal, ran, shell
 from hypothesis import settings
 
-__all__ = ["bench", "elsewhere", "material", "ran", "shell"]
+__all__ = ["bench", "elsewhere", "material", "on_terminal", "ran", "shell"]
 
 # an example that first compiles a kernel takes seconds, and more on a busy machine
 settings.register_profile("default", settings.get_profile("default"), deadline=None)

@@ -5,20 +5,15 @@ import shlex
 import sys
 from contextlib import redirect_stdout
 from doctest import ELLIPSIS, OutputChecker
-from io import StringIO
 from pathlib import Path
 
 import pytest
+from helpers.cli_fixtures import Terminal
 
 from bench_core.cli import main
 
 PAGE = (Path(__file__).parents[1] / "docs" / "tutorial.md").read_text(encoding="utf-8")
 BLOCKS = re.compile(r"```(python|sh)\n(.*?)```(?:\n\n```text\n(.*?)```)?", flags=re.S)
-
-
-class Terminal(StringIO):
-    def isatty(self):
-        return True
 
 
 def bench(line):

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 import click
 
 from bench_core import __version__
-from bench_core.errors import BenchError, UsageError, one_line, unknown
+from bench_core.errors import BenchError, UsageError, unknown
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -227,8 +227,10 @@ def _status(arguments: list[str]) -> int:
         if "--debug" in arguments:
             raise
         status, line = _explained(error)
+    from bench_core.terminal.tables import complain
+
     with contextlib.suppress(OSError):  # nobody reads stderr: the exit status remains
-        print(f"error: {one_line(line)}", file=sys.stderr, flush=True)
+        complain(f"error: {line}")
     return status
 
 

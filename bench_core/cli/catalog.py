@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from inspect import cleandoc
 from pathlib import Path
 from textwrap import wrap
@@ -29,6 +30,7 @@ SHOWN = ("learner", "dataset", "suite", "metric", "cost-model", "report")
 # columns that may wrap
 WORDY = ("family", "tasks", "description", "files", "title", "data sets", "state", "trials")
 INDENT = " " * 6
+NARROW = 100  # columns of a terminal
 
 
 @click.command("list")
@@ -67,7 +69,10 @@ def list_command(
                 f"start with {', '.join(FIRST[:5])}: 'bench run --data FILE' runs these five and "
                 f"the baseline {FIRST[5]}. Others follow by family, baselines last"
             )
-        deliver(offered(registry, kind, source), output)
+        table = offered(registry, kind, source)
+        if kind == "learners" and output is None and console().is_terminal:
+            table = for_terminal(table, console().width)
+        deliver(table, output)
         if kind == "datasets":
             where = f"absent: not in {source.folder}"
             options.note(f"{where}; 'bench show NAME' shows where to get the files")
@@ -139,6 +144,22 @@ def offered(registry: Registry, listed: str, source: DataFolder) -> Table:
     else:
         return _plugins(registry)
     return Table(titles, sorted(rows), titles[0], ("folds",), WORDY, row_styles=styles)
+
+
+def for_terminal(learners: Table, width: int) -> Table:
+    """Return the table of learners with few lines: tasks behind the description unless they are
+    all, no families on a narrow terminal."""
+    from bench_core.data import Task
+
+    every = ", ".join(sorted(Task))
+    rows = [
+        (name, family, text if tasks == every else f"{text.removesuffix('.')} ({tasks}).")
+        for name, family, tasks, text in learners.rows
+    ]
+    kept = slice(None, None, 2) if width < NARROW else slice(None)
+    titles = ("learner", "family", "description")[kept]
+    footer = (f"Tasks are in brackets; without, a learner takes all: {every}.",)
+    return replace(learners, titles=titles, rows=[row[kept] for row in rows], footer=footer)
 
 
 def _tasks(thing: Any) -> str:

@@ -11,7 +11,7 @@ from bench_core.cli.app import ALL_WELL, UNUSABLE_INPUT
 from bench_core.datasets.data_folder import DataFolder
 from bench_core.errors import BenchError
 from bench_core.plugins import Registry
-from bench_core.terminal.tables import Table, deliver
+from bench_core.terminal.tables import Table, complain, deliver
 
 
 @click.group("data")
@@ -112,7 +112,7 @@ def verify_command(
     status = _each(_chosen(registry, names), verify)
     for plugin in registry.plugins:
         if every and plugin.name == FILE and plugin.error:
-            options.complain(f"error: {plugin.error}")
+            complain(f"error: {plugin.error}")
             status = UNUSABLE_INPUT
     status = _each(prepared_entries(() if every else names), verify_prepared) or status
     if not rows and not status:
@@ -146,6 +146,6 @@ def _each(things: Iterable[Any], work: Callable[[Any], None]) -> int:
         except BenchError as error:
             if options.flag("debug"):
                 raise
-            options.complain(f"error: {error}")
+            complain(f"error: {error}")
             status = UNUSABLE_INPUT
     return status

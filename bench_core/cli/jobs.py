@@ -14,7 +14,7 @@ from bench_core.cli import options
 from bench_core.cli.run import asked_for, failures, following, run_options, summary
 from bench_core.errors import UsageError, one_line
 from bench_core.planning.invocation import shell_word
-from bench_core.terminal.tables import Table, check_output, deliver
+from bench_core.terminal.tables import Table, check_output, complain, deliver
 from bench_core.terminal.wording import count, duration
 
 if TYPE_CHECKING:
@@ -160,7 +160,7 @@ def work_command(
     with following("; repeat the command to continue") as show:
         result = work(piece, shard, show, data_dir, plugins)
     for line in failures(result):
-        options.complain(line)
+        complain(line)
     options.note(summary(result))
     return result.exit_status
 

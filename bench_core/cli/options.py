@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from bench_core.errors import UsageError, blaming, one_line
+from bench_core.errors import UsageError, blaming
 from bench_core.planning.invocation import shell_word
 from bench_core.planning.request import FLAG, NAMES, Form, RunRequest, help_of, options_of
 from bench_core.results.budgets import KINDS, Budget, Limit, as_budgets, as_target
+from bench_core.terminal.tables import complain
 
 if TYPE_CHECKING:
     from bench_core.plugins import Registry
@@ -275,9 +276,3 @@ def warn(message: str) -> None:
     if flag("debug"):
         raise
     complain(message)
-
-
-def complain(message: str) -> None:
-    """Print a line on stderr, above a progress bar if there is one."""
-    if sys.stderr is not None:  # if None, print would use stdout
-        print(one_line(message), file=sys.stderr, flush=True)

@@ -16,7 +16,7 @@ import click
 from bench_core.cli import options
 from bench_core.errors import UsageError, one_line
 from bench_core.planning.request import RunRequest
-from bench_core.terminal.tables import check_output, write_text
+from bench_core.terminal.tables import check_output, complain, write_text
 from bench_core.terminal.wording import counted, duration
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ def following(advice: str = "") -> Iterator[OnEvent]:
 
             yield shown
     except Interrupted as stop:
-        options.complain(f"interrupted: {summary(stop.result)}{advice}")
+        complain(f"interrupted: {summary(stop.result)}{advice}")
         raise click.exceptions.Exit(stop.result.exit_status) from None
 
 

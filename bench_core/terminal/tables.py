@@ -13,6 +13,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from io import StringIO
 from pathlib import Path
+from shutil import get_terminal_size
+from textwrap import fill
 from typing import TYPE_CHECKING
 
 from bench_core.errors import UsageError, no_formula, one_line
@@ -187,6 +189,17 @@ def deliver(table: Table, output: Path | None) -> None:
     else:
         write_text(output, "\n".join(plain_lines(table)) + "\n")
     written(output)
+
+
+def complain(message: str) -> None:
+    """Print a line on stderr, above a progress bar if there is one; a terminal's at words."""
+    if sys.stderr is None:  # print would use stdout
+        return
+    line = one_line(message)
+    if sys.stderr.isatty():
+        width = get_terminal_size().columns
+        line = fill(line, width, break_long_words=False, break_on_hyphens=False)
+    print(line, file=sys.stderr, flush=True)
 
 
 def written(output: Path) -> None:

@@ -30,7 +30,7 @@ SOME_FAIL = 1
     epilog="""\b
 Examples:
   bench run --suite adapt && bench claims adapt
-  bench claims                      every claim of every suite
+  bench claims                      measured claims, and which others can be run
   bench claims 3                    the claims of run 3's suite, by run 3 alone
   bench claims -o claims.csv        (as CSV; any other name: as on the screen)""",
 )
@@ -46,14 +46,16 @@ def command(
     output: Path | None,
     plugins: Sequence[str],
 ) -> int:
-    """Show each claim of SUITE (default: of all), the published and the measured figure.
+    """Show each claim of SUITE, the published and the measured figure.
+
+    Without SUITE: the measured claims of all suites, and how to measure others.
 
     The figure comes from the suite's run that settles the claim: a run without --set and --costs
     if there is one, then a finished run, the largest profile and the latest run. A number of a run
     (or 'last') asks that run alone. Results on stand-ins never count. The exit status is 1 if a
     claim does not hold.
     """
-    from bench_claims.verdicts import FAILS, tally
+    from bench_claims.verdicts import ABSENT, FAILS, UNMEASURED, UNRUN, tally
 
     registry = options.registry(plugins, data_dir)
     names = suites or tuple(sorted(registry.suite_files))
@@ -67,7 +69,14 @@ def command(
     every = [v for found in verdicts.values() for v in found]
     if output is not None:
         options.note(tally(every))
-    deliver(replace(ledger(verdicts), title=tally(every)), output)
+    idle = () if suites or output is not None else (ABSENT, UNRUN, UNMEASURED)
+    shown = {name: [v for v in found if v.word not in idle] for name, found in verdicts.items()}
+    title = tally(every)
+    if any(shown.values()):
+        deliver(replace(ledger(shown), title=title), output)
+        title = ""
+    if idle:
+        deliver(replace(to_measure(verdicts), title=title), None)
     return SOME_FAIL if any(v.word == FAILS for v in every) else 0
 
 
@@ -157,6 +166,26 @@ def _verdicts(
     if SMALL in unsettled or not there:
         return [unsettled.get(SMALL) or Verdict(claim, ABSENT, how=f"bench show {name}")]
     return [unsettled.get(UNRUN) or Verdict(claim, UNRUN, how=f"bench run --suite {suite}")]
+
+
+def to_measure(verdicts: dict[str, list[Verdict]]) -> Table:
+    """One row for each suite with claims that were not measured: how many can be run, and the
+    absent data sets of the others."""
+    from bench_claims.verdicts import ABSENT, UNRUN
+
+    rows = []
+    for suite, found in verdicts.items():
+        words = [v.word for v in found]
+        absent = [v.claim.dataset.partition("(")[0] for v in found if v.word == ABSENT]
+        if UNRUN in words or absent:
+            number = f"{words.count(UNRUN)} of {len(words)}"
+            rows.append((suite, number, ", ".join(dict.fromkeys(absent))))
+    footer = (
+        "To measure the runnable claims: bench run --suite SUITE. 'bench show NAME' says where a "
+        "data set's files come from, 'bench claims SUITE' lists a suite's claims.",
+    )
+    titles = ("suite", "runnable", "data absent")
+    return Table(titles, rows, "suite", ("runnable",), ("data absent",), footer=footer)
 
 
 def ledger(verdicts: dict[str, list[Verdict]]) -> Table:

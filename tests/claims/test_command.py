@@ -4,6 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from bench_core.plugins import load_registry
+
 SUITE = """
 title = "Mine"
 datasets = ["adapt-synthetic-2", "letters"]
@@ -59,6 +61,28 @@ def test_before_any_run_a_claim_is_not_run_or_its_data_are_absent(bench, suite):
     assert "data absent" in row(ended, "away")
     assert "not measured" in row(ended, "none")
     assert "not run: 1" in ended.out.splitlines()[0]
+
+
+def test_without_a_run_it_says_in_few_lines_what_can_be_run(on_terminal):
+    lines = on_terminal("claims")
+    assert len(lines) <= 20
+    assert lines[0].startswith("data absent: ")
+    assert ["cstc-synthetic", "3", "of", "6"] in [line.split() for line in lines]
+    assert "bench run --suite SUITE" in " ".join(lines)
+
+
+def test_all_suites_together_show_measured_claims_alone(bench, suite, monkeypatch):
+    run(bench)
+    registry = load_registry()
+    monkeypatch.setattr(registry, "suite_files", {"mine": suite})
+    monkeypatch.setattr("bench_core.cli.options.registry", lambda *given: registry)
+    ended = bench("claims", "--data-dir", ".")
+    title, _, good, _, rest, *_ = ended.out.splitlines()
+    assert title == "holds: 1, data absent: 1, not measured: 1"
+    assert good == row(ended, "good")
+    assert rest.split() == ["mine", "0", "of", "3", "letters"]
+    assert bench("claims", "--data-dir", ".", "-o", "all.csv").status == 0
+    assert len(Path("all.csv").read_text().splitlines()) == 4
 
 
 def test_claims_are_settled_by_the_run_of_the_largest_profile(bench, suite):

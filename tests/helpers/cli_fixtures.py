@@ -2,6 +2,8 @@ import os
 import shutil
 import subprocess
 import sys
+from contextlib import redirect_stderr, redirect_stdout
+from io import StringIO
 from pathlib import Path
 
 import pytest
@@ -31,6 +33,25 @@ def bench(elsewhere, capsys):
             main(words)
         said = capsys.readouterr()
         return Ended(int(end.value.code or 0), said.out, said.err)
+
+    return run
+
+
+class Terminal(StringIO):
+    def isatty(self):
+        return True
+
+
+@pytest.fixture
+def on_terminal(elsewhere, monkeypatch):
+    """The command in this process; returns the lines of a terminal of 80 columns."""
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("TERM", "dumb")
+
+    def run(*words):
+        with redirect_stdout(Terminal()) as out, redirect_stderr(out), pytest.raises(SystemExit):
+            main(words)
+        return out.getvalue().splitlines()
 
     return run
 

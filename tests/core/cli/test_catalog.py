@@ -25,6 +25,16 @@ def test_each_kind_is_one_row_a_line_with_the_name_first(bench, kind, one):
     assert one in [line.split()[0] for line in ended.out.splitlines()]
 
 
+def test_learners_need_about_two_lines_each_on_a_narrow_terminal(on_terminal):
+    lines = on_terminal("list", "learners")
+    assert len(lines) < 105
+    assert max(map(len, lines)) <= 80
+    text = " ".join(" ".join(lines).split())
+    assert "Gradient boosted trees, ignoring cost. " in text  # all tasks
+    assert "for rows of low confidence (binary, multiclass). " in text
+    assert "a learner takes all: binary, multiclass, ranking, regression." in text
+
+
 def test_help_names_the_kinds_that_there_are(bench):
     text = " ".join(bench("--help").out.split())
     kinds = re.search(r" List (.*?)\.", text)[1]

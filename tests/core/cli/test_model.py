@@ -28,6 +28,23 @@ def done(ran):
     return ended
 
 
+class Overdue:
+    """A timer whose time is over when it starts."""
+
+    def __init__(self, seconds, function, args):
+        self.start = lambda: function(*args)
+
+    def cancel(self):
+        pass
+
+
+def test_a_long_export_says_that_it_compiles(bench, done, monkeypatch):
+    monkeypatch.setattr("bench_core.cli.options.Timer", Overdue)
+    ended = bench("model", "export", *GBRT, "-o", "model")
+    line = "still exporting: the first export on a machine compiles code\n"
+    assert line in ended.err
+
+
 def validation(bench):
     """The points of gbrt on validation."""
     bench("export", "-o", "all.csv")

@@ -171,6 +171,16 @@ def test_long_work_is_announced(seconds, expected, capsys):
     assert (said or capsys.readouterr().err) == expected
 
 
+def test_notes_and_errors_break_at_words_on_a_terminal_alone(on_terminal, bench):
+    words = "list", "leaners"
+    error = bench(*words).err
+    assert error.count("\n") == 1
+    lines = on_terminal(*words)
+    assert " ".join(lines) == error.rstrip()
+    assert len(lines) > 1
+    assert max(map(len, lines)) <= 80
+
+
 def test_a_stream_without_a_sign_shows_a_plain_one():
     assert "± 3 … 5 ≤ ☃ ──".encode("ascii", app.SIGNS) == b"+/- 3 ... 5 <= ? --"
 
