@@ -144,8 +144,9 @@ def _coded_otherwise(model: LibraryModel, splits: Splits) -> Iterator[str]:
                 )
             order = ", ".join(f"{name} is {number}" for number, name in enumerate(names))
             yield (
-                f"AUC of class {name} on validation is {auc:.2f}, worse than a constant: were "
-                f"classes coded otherwise in training? Here {order}"
+                f"AUC of class {name} on validation is {auc:.2f}, worse than a constant: if "
+                f"training numbered classes otherwise than here ({order}), write its numbers as "
+                "the labels of your data"
             )
             return
 

@@ -298,8 +298,8 @@ def test_classes_in_another_order_are_noticed_by_their_errors():
     frame.assign(y=np.array(["mid", "high", "low"])[frame["y"]]).to_csv("data.csv", index=False)
     [warning] = judged(model, data("data.csv"))[2]
     assert "worse than a constant" in warning
-    assert "high is 0, low is 1, mid is 2" in warning
-    frame.to_csv("data.csv", index=False)
+    assert "(high is 0, low is 1, mid is 2), write its numbers as the labels" in warning
+    frame.to_csv("data.csv", index=False)  # what it says
     assert judged(model, data("data.csv"))[2] == []
 
 
