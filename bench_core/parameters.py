@@ -326,8 +326,8 @@ def as_json(instance: Any) -> dict[str, Any]:
 
 
 def is_learner(value: Any) -> bool:
-    """True if a parameter's value is a learner."""
-    return hasattr(value, "fit") and dataclasses.is_dataclass(value)
+    """True if a value is a learner: a dataclass, whose fields are its settings, or without any."""
+    return hasattr(value, "fit") and (dataclasses.is_dataclass(value) or not vars(value))
 
 
 def plain(value: Any, p: Parameter) -> Any:

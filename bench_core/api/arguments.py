@@ -195,9 +195,6 @@ def request_of(
     texts += _texts(settings.items()) if isinstance(settings, Mapping) else _listed(settings)
     if texts:  # also from the mapping of learners
         given["settings"] = texts
-    for one in _listed(learners):
-        if isinstance(one, type):
-            raise UsageError(f"learners: {one.__name__} is a class; give {one.__name__}()")
     if "costs" in given:
         given["costs"] = costs_of(given["costs"], names)
     if "caps" in given:

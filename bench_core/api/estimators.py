@@ -23,6 +23,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import (
     _check_sample_weight,
+    check_array,
     check_is_fitted,
     check_X_y,
     validate_data,
@@ -52,8 +53,8 @@ from bench_core.execution.predict import blocks, predict_split
 from bench_core.execution.trial import judged_whole, score_split, sensors_of
 from bench_core.metrics import Labels, default_metric, evaluate, parse_metric
 from bench_core.metrics.frontier import drawn, taken
-from bench_core.parameters import is_learner, resolved
-from bench_core.planning.resolve_learners import instances_of
+from bench_core.parameters import resolved
+from bench_core.planning.resolve_learners import check_learner, instances_of
 from bench_core.plugins import Registry, load_registry
 from bench_core.protocols import GIVEN, Metric
 from bench_core.results.budgets import CAP, COLUMNS, Budget, choice_within
@@ -157,11 +158,10 @@ class _Budgeted(BaseEstimator):
         if isinstance(self.learner, str):
             cls, where = registry.learner(self.learner), f"learner {self.learner}"
             found = instances_of(cls, self.parameters or {}, (), 0, registry, where)
-        elif not is_learner(self.learner) or isinstance(self.learner, type):
-            raise ValueError(f"learner must be a name or an instance, not {self.learner!r}")
-        elif self.parameters:
-            raise ValueError("parameters need a learner given by name")
         else:
+            check_learner(self.learner, "learner")
+            if self.parameters:
+                raise ValueError("parameters need a learner given by name")
             found = [resolved(self.learner, registry.learner)]
         if task not in found[0].tasks:
             able = ", ".join(sorted(found[0].tasks))
@@ -216,9 +216,11 @@ class _Budgeted(BaseEstimator):
         """Return scores (n,) or (n, K) at the chosen point, and the cost of each row (n,)."""
         check_is_fitted(self)
         X, named = self._table(X), self.encodings_
-        how = {} if named else {"dtype": np.float64, "ensure_all_finite": "allow-nan"}
-        X = validate_data(self, X, reset=False, skip_check_array=bool(named), **how)
-        X = self._cells(self._features(X) if named else X)
+        how = {"dtype": np.float64, "ensure_all_finite": "allow-nan"}
+        X = validate_data(
+            self, X, reset=False, skip_check_array=bool(named), **({} if named else how)
+        )
+        X = self._cells(check_array(self._features(X), estimator=self, **how) if named else X)
         order, groups = np.arange(len(X)), None
         if self.task_ == Task.RANKING:
             order, groups = _order(queries, len(X))

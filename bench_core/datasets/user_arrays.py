@@ -177,6 +177,8 @@ def data_frame(X: Any, name: str) -> tuple[pd.DataFrame, bool]:
     try:
         if isinstance(X, Mapping):
             X = pd.DataFrame({column: pandas_of(cells) for column, cells in X.items()})
+        elif isinstance(X, list | tuple) and X and all(isinstance(row, Mapping) for row in X):
+            X = pd.DataFrame(X)
         X = X if isinstance(X, pd.DataFrame) else np.asarray(X)
     except (ValueError, TypeError) as error:
         raise InputError(

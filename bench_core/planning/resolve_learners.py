@@ -14,13 +14,13 @@ import tomllib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import chain, repeat
+from itertools import chain, repeat, takewhile
 from typing import Any
 
 import numpy as np
 
 from bench_core.arrays import FloatArray
-from bench_core.contracts import check_name, learner_of, name_of
+from bench_core.contracts import check, check_name, learner_of, name_of
 from bench_core.errors import BenchError, UsageError, blaming, option, require, unknown
 from bench_core.parameters import (
     Parameter,
@@ -36,9 +36,10 @@ from bench_core.parameters import (
 )
 from bench_core.planning.keys import DescribedLearner
 from bench_core.planning.plan import Notify
-from bench_core.planning.request import RunRequest
+from bench_core.planning.request import RunRequest, short
 from bench_core.planning.suites import Suite
 from bench_core.plugins import OURS, Registry
+from bench_core.protocols import CompleteLearner
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,21 +261,41 @@ def default_grid(cls: type[Any]) -> dict[str, Any]:
     return {"tradeoff": list(getattr(cls, "tradeoffs", ()) or TRADEOFFS)} if swept else {}
 
 
+def check_learner(given: Any, where: str) -> None:
+    """Raise UsageError, in one line with the remedy, for an object that is no learner."""
+    if isinstance(given, type):
+        raise UsageError(f"{where}: {given.__name__} is a class; give {given.__name__}()")
+    cls = type(given)
+    called, package = cls.__name__, cls.__module__.partition(".")[0]
+    if not hasattr(given, "fit"):
+        fault = f"{short(given)} is neither a name nor a learner (with name, tasks and fit)"
+    elif package == "sklearn":
+        public = takewhile(lambda part: not part.startswith("_"), cls.__module__.split("."))
+        table = {"sklearn": {"estimator": ".".join([*public, called]), "arguments": {}}}
+        fault = f"{called} is an estimator of scikit-learn: use the learner 'sklearn', as {table}"
+    elif hasattr(given, "get_params") and not name_of(given):
+        fault = f"{called} is an estimator, not a learner: 'bench new learner' writes one"
+    else:
+        try:
+            check(cls, CompleteLearner, f"{called} is given")
+        except (TypeError, ValueError) as error:
+            fault = f"{error}; 'bench new learner' writes a learner"
+        else:
+            if is_learner(given):
+                return
+            fault = f"{called} has settings: write @dataclass(frozen=True) above its class, and "
+            fault += "its settings as fields"
+    raise UsageError(f"{where}: {fault}")
+
+
 def _instances(
     learners: Sequence[Any], settings: Sequence[Override], registry: Registry
 ) -> list[ChosenLearner]:
     """Return learners given as objects, grouped by name."""
     given: dict[str, list[Any]] = {}
     for learner in learners:
+        check_learner(learner, option("learners"))
         name = name_of(learner)
-        if not name or not is_learner(learner):
-            what = f"{learner!r} is neither a name nor a learner (a frozen dataclass with name, "
-            what += "tasks and fit)"
-            if hasattr(learner, "fit"):
-                own = learner if isinstance(learner, type) else type(learner)
-                what = f"{own.__name__} is no learner: it needs a name, tasks and fit, and "
-                what += "@dataclass(frozen=True) above its class"
-            raise UsageError(f"learners: {what}")
         check_name("learner", name)
         with blaming(f"learner {name}"):
             try:

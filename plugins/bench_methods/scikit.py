@@ -126,7 +126,10 @@ class ScikitLearn:
     def __post_init__(self) -> None:
         module, dot, _ = self.estimator.rpartition(".")
         if self.estimator != "auto" and not (dot and module.partition(".")[0] == "sklearn"):
-            raise ValueError(f"estimator must be a path as sklearn.svm.SVC, got {self.estimator!r}")
+            raise ValueError(
+                f"estimator must be a path as sklearn.svm.SVC, got {self.estimator!r}; a class "
+                "that is not scikit-learn's needs a learner: 'bench new learner' writes one"
+            )
 
     def __hash__(self) -> int:
         return hash((self.estimator, json.dumps(self.arguments, sort_keys=True), self.prepare))

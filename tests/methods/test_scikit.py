@@ -76,9 +76,9 @@ def test_a_wrong_estimator_or_argument_is_one_line(made, message):
     assert "\n" not in str(error.value)
 
 
-@pytest.mark.parametrize("path_to", ["os.system", "SVC", "sklearnish.SVC", ""])
+@pytest.mark.parametrize("path_to", ["os.system", "SVC", "sklearnish.SVC", "__main__.Mine", ""])
 def test_only_paths_in_scikit_learn_are_taken(path_to):
-    with pytest.raises(ValueError, match="estimator must be a path"):
+    with pytest.raises(ValueError, match=r"estimator must be a path .* 'bench new learner'"):
         ScikitLearn(estimator=path_to)
 
 

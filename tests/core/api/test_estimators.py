@@ -238,6 +238,24 @@ def test_frames_of_other_libraries_are_fitted_alike(library):
     assert one.predict_proba(mapped).tolist() == two.predict_proba(other).tolist()
 
 
+def test_a_list_of_rows_is_fitted_as_its_frame():
+    frame, y = applicants().astype({"job": "str"}), (SIGNAL > 0).astype(int)
+    rows = frame.to_dict("records")
+    one, two = (BudgetedClassifier(**FAST).fit(t, y) for t in (frame, rows))
+    assert one.predict_proba(frame).tolist() == two.predict_proba(rows).tolist()
+    assert one.predict(frame[3:4]).tolist() == two.predict(rows[3:4]).tolist()
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars"])
+@pytest.mark.parametrize("columns", [["age", "weight"], ["age", "city"]])
+def test_a_frame_without_rows_is_refused_as_an_array_is(kind, columns):
+    frame = applicants()[columns]
+    frame = frame if kind == "pandas" else pytest.importorskip("polars").from_pandas(frame)
+    fitted = BudgetedClassifier(**FAST).fit(frame, SIGNAL > 0)
+    with pytest.raises(ValueError, match=r"Found array with 0 sample\(s\)"):
+        fitted.predict(frame[:0])
+
+
 def test_an_array_of_objects_is_fitted_as_its_frame():
     frame, y = applicants(), (SIGNAL > 0).astype(int)
     one, two = (BudgetedClassifier(**FAST).fit(t, y) for t in (frame, frame.to_numpy()))
@@ -378,7 +396,8 @@ def test_a_fitted_estimator_survives_pickle_and_clone():
         ({"parameters": [{"trees": 3}]}, "parameters must map names to values or lists of them"),
         ({"budget_kind": "most"}, "budget_kind must be mean, p95 or cap"),
         ({"learner": "cegbb"}, "unknown learner 'cegbb': did you mean cegb?"),
-        ({"learner": 3}, "learner must be a name or an instance"),
+        ({"learner": 3}, "learner: 3 is neither a name nor a learner"),
+        ({"learner": Prefix}, "learner: Prefix is a class; give Prefix()"),
         ({"learner": Prefix(), "parameters": {"a": 1}}, "parameters need a learner given by name"),
         ({"parameters": {"tree": 1}}, "unknown parameter 'tree'"),
         ({"costs": [1, 2]}, "costs: feature 'x2' has no cost"),

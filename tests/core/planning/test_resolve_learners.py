@@ -7,6 +7,8 @@ from typing import ClassVar
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sklearn.base import BaseEstimator
+from sklearn.linear_model import LogisticRegression
 
 from bench_core import (
     BudgetedLearner,
@@ -162,24 +164,50 @@ class Unfit:
     name: ClassVar[str] = "unfit"
 
 
-class NoDataclass(Learner):
-    name: ClassVar[str] = "no-dataclass"
+class Plain(Learner):
+    name: ClassVar[str] = "plain"
+
+
+class Grown(Plain):
+    def __init__(self, trees=3):
+        self.trees = trees
+
+
+class OfArrays(Plain):
+    def fit(self, X, y):
+        raise AssertionError
+
+
+class OwnEstimator(BaseEstimator):
+    def fit(self, X, y):
+        raise AssertionError
 
 
 @pytest.mark.parametrize(
     ("wrong", "line"),
     [
-        (Nameless(), "Nameless is no learner: it needs a name, tasks and fit"),
+        (Nameless(), "Nameless is given, which has no name"),
         (Unfit(), "is neither a name nor a learner"),
+        (Plain, r"Plain is a class; give Plain\(\)"),
+        (Grown(), r"Grown has settings: write @dataclass\(frozen=True\) above its class"),
+        (OfArrays(), "OfArrays is given, whose fit does not take train, valid, prices, context"),
+        (OwnEstimator(), "OwnEstimator is an estimator, not a learner: 'bench new learner' writes"),
         (
-            NoDataclass(),
-            "NoDataclass is no learner: it needs a name, tasks and fit, and @dataclass",
+            LogisticRegression(),
+            r"use the learner 'sklearn', as \{'sklearn': \{'estimator': "
+            r"'sklearn.linear_model.LogisticRegression', 'arguments': \{\}\}\}$",
         ),
     ],
 )
-def test_an_object_is_a_learner_by_its_name_its_fit_and_its_fields(registry, wrong, line):
-    with pytest.raises(UsageError, match=line):
+def test_what_is_no_learner_is_one_line_with_the_remedy(registry, wrong, line):
+    with pytest.raises(UsageError, match=line) as caught:
         chosen(registry, wrong)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_learner_without_settings_may_be_of_a_plain_class(registry):
+    plain = Plain()
+    assert chosen(registry, plain)[0] == [ChosenLearner("plain", (plain,), True)]
 
 
 def test_objects_of_one_name_are_one_learner(registry):

@@ -185,6 +185,8 @@ def test_what_is_no_row_of_the_table_is_one_line(exported):
         model.predict([row])
     with pytest.raises(UsageError, match="X has no column 'city', which the model may ask for"):
         model.predict_rows([{k: v for k, v in row.items() if k != "city"}])
+    with pytest.raises(UsageError, match=r"'age', .* rows as an array: numpy.asarray\(X\)"):
+        model.predict_rows([{f"own__{k}": v for k, v in row.items()}])
     with pytest.raises(UsageError, match=r"X must be \(n, 6\)"):
         model.predict_rows(np.zeros((2, 9)))
 
