@@ -213,6 +213,8 @@ def _splits(
     """Yield the splits of data in memory, one for each fold, and the fitted transformer."""
     rows = {"y": y, "queries": queries, **{name: given.get(name) for name in _APART}}
     values = {**given, **rows, "transformer": transformer}
+    if isinstance(X, str | Path):
+        raise UsageError(f"X is a file's name: give it as data={str(X)!r}")
     if given.get("index_base", 1) != 1:
         raise UsageError("index_base cannot be used with X: it numbers features of SVMlight files")
     refused, whole = ["data", "suite", "label", "query"], isinstance(X, Splits)

@@ -414,6 +414,7 @@ WRONG = {
         {"label": "ill"},
         "label cannot be used with X: write y='ill'",
     ),
+    "a file as X": (("x.csv",), {"label": "y"}, "X is a file's name: give it as data='x.csv'"),
     "two columns as y": ((X, FRAME[["a", "b"]]), {}, "y is a DataFrame; give one value for each"),
     "costs of one of three": (
         (FRAME, Y),
