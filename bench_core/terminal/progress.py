@@ -11,6 +11,7 @@ from threading import Timer
 from typing import TYPE_CHECKING, Any, Self
 
 from bench_core.errors import one_line, printable
+from bench_core.terminal import tables
 from bench_core.terminal.wording import count
 
 if TYPE_CHECKING:
@@ -72,12 +73,12 @@ class Lines(AbstractContextManager["Lines"]):
                 self._timer.start()
         elif lines := self._lines(event):
             self._release()
-            _write(*lines)
+            tables.to_stderr(*lines)
 
     def _release(self) -> None:
         self._timer.cancel()
         with suppress(IndexError):  # pop is atomic: the line is written once
-            _write(self._delayed.pop())
+            tables.to_stderr(self._delayed.pop())
 
     def _lines(self, event: Event) -> list[str]:
         if event.kind == "note":
@@ -92,10 +93,6 @@ class Lines(AbstractContextManager["Lines"]):
         return [finish_line(event), *details]
 
 
-def _write(*lines: str) -> None:
-    print(*lines, sep="\n", file=sys.stderr, flush=True)
-
-
 class Bars:
     """Display of an overall bar and one bar per running job, with notes and failures above."""
 
@@ -103,8 +100,6 @@ class Bars:
         from rich import progress as rich
         from rich.table import Column
         from rich.text import Text
-
-        from bench_core.terminal import tables
 
         class Figure(rich.ProgressColumn):
             def __init__(self, words: Callable[[rich.Task], str]) -> None:
@@ -196,8 +191,6 @@ def counting(quiet: bool, noun: str) -> Iterator[Callable[[int, int], None]]:
     """
     from rich import progress as rich
 
-    from bench_core.terminal import tables
-
     screen, last = tables.console(stderr=True), time.monotonic()
     counted: Any = rich.DownloadColumn(True) if noun == "bytes" else rich.MofNCompleteColumn()
     columns = (rich.BarColumn(), counted, rich.TimeRemainingColumn())
@@ -215,7 +208,7 @@ def counting(quiet: bool, noun: str) -> Iterator[Callable[[int, int], None]]:
         else:
             known = (done, total) if total else (done,)
             parts = [f"{n / MIB:.1f}" if noun == "bytes" else str(n) for n in known]
-            _write(f"{' of '.join(parts)} {'MiB' if noun == 'bytes' else noun}")
+            tables.to_stderr(f"{' of '.join(parts)} {'MiB' if noun == 'bytes' else noun}")
 
     with bars if screen.is_terminal and not quiet else nullcontext():
         yield move

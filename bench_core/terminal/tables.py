@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from io import StringIO
 from pathlib import Path
 from shutil import get_terminal_size
-from textwrap import fill
+from textwrap import TextWrapper
 from typing import TYPE_CHECKING
 
 from bench_core.errors import UsageError, no_formula, one_line
@@ -192,14 +192,20 @@ def deliver(table: Table, output: Path | None) -> None:
 
 
 def complain(message: str) -> None:
-    """Print a line on stderr, above a progress bar if there is one; a terminal's at words."""
+    """Print a message as one line on stderr, above a progress bar if there is one."""
+    to_stderr(one_line(message))
+
+
+def to_stderr(*lines: str) -> None:
+    """Print lines on stderr; a terminal breaks them at words."""
     if sys.stderr is None:  # print would use stdout
         return
-    line = one_line(message)
     if sys.stderr.isatty():
-        width = get_terminal_size().columns
-        line = fill(line, width, break_long_words=False, break_on_hyphens=False)
-    print(line, file=sys.stderr, flush=True)
+        wrap = TextWrapper(
+            get_terminal_size().columns, break_long_words=False, break_on_hyphens=False
+        )
+        lines = tuple(map(wrap.fill, lines))
+    print(*lines, sep="\n", file=sys.stderr, flush=True)
 
 
 def written(output: Path) -> None:

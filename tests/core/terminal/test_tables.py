@@ -1,12 +1,22 @@
 import csv
+import sys
 from io import StringIO
 from pathlib import Path
 
 import pytest
+from helpers.cli_fixtures import Terminal
 from rich.console import Console
 
 from bench_core.errors import UsageError
-from bench_core.terminal.tables import Table, check_output, deliver, plain_lines, show, write_text
+from bench_core.terminal.tables import (
+    Table,
+    check_output,
+    deliver,
+    plain_lines,
+    show,
+    to_stderr,
+    write_text,
+)
 
 LONG = "a remark of many words that goes on well beyond the width of any usual terminal, " * 3
 
@@ -53,6 +63,16 @@ def test_a_terminal_too_narrow_for_columns_gets_records():
     lines = [line.rstrip() for line in text.splitlines()]
     assert lines[:3] == ["one", "  mean cost: 1.5", "  remark: several"]
     assert [line for line in lines if line and line[0] != " "] == ["one", "twelve"]
+
+
+def test_lines_on_stderr_keep_their_indentation_and_break_at_words(monkeypatch, capsys):
+    line = "  File made-up-name, line 3"
+    to_stderr(line, line)
+    assert capsys.readouterr().err == f"{line}\n{line}\n"
+    monkeypatch.setenv("COLUMNS", "20")
+    monkeypatch.setattr("sys.stderr", Terminal())
+    to_stderr(line)
+    assert sys.stderr.getvalue() == "  File made-up-name,\nline 3\n"
 
 
 def test_no_word_is_cut_where_columns_have_room_for_it():
