@@ -35,6 +35,8 @@ RANK = "quality rank"
 """Name of the column of ranks, in every format."""
 
 OVER = "over budget"
+NAMED = 5
+"""Most exceeded budgets that a mark names; a page compares at many."""
 """Mark of a row whose mean cost on test exceeds a budget by more than its interval."""
 
 FALLS = "falls on test"
@@ -272,7 +274,9 @@ class Board:
             f"{row.repeats} of {self.repeats} repeats": row.repeats < self.repeats,
             f"{SHARE:.0%} in {row.reached} of {row.repeats}": 0 < row.reached < row.repeats,
             f"below {LOST:.0%}": row.saved.lost,
-            f"{OVER} ({', '.join(map(str, row.over))})": bool(row.over),
+            OVER + (f" ({', '.join(map(str, row.over))})" * (len(row.over) <= NAMED)): bool(
+                row.over
+            ),
         }
         return (*(mark for mark, there in own.items() if there), *row.marks)
 

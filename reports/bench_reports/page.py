@@ -36,7 +36,14 @@ from bench_reports.columns import (
 )
 from bench_reports.page_data import ChartView, json_text, page_data
 from bench_reports.palette import css
-from bench_reports.terminal import explained_marks, heading, optimum_table, run_line, selection_line
+from bench_reports.terminal import (
+    MEANINGS,
+    explained_marks,
+    heading,
+    optimum_table,
+    run_line,
+    selection_line,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -329,7 +336,9 @@ def legend(board: Board, columns: Sequence[PageColumn]) -> list[str]:
         "trained": "training: settings tried (and the time of all fits).",
     }
     explained = [lines[column.name] for column in columns if column.name in lines]
-    return [selection_line(board), *explained, *explained_marks(board)]
+    there = {mark.partition(":")[0] for row in board.rows for mark in board.marks_of(row)}
+    marks = [f"{mark}: {what}." for mark, what in MEANINGS.items() if mark in there]
+    return [selection_line(board), *explained, *marks, *explained_marks(board)]
 
 
 class Overall(NamedTuple):

@@ -243,12 +243,16 @@ def mark_lines(board: Board) -> list[str]:
     return [one_line(_mark_line(mark, ", ".join(names))) for mark, names in marked.items()]
 
 
+MEANINGS = {
+    NOT_CONVERGED: "more trees would still help",
+    AT_EDGE: "the best value ends the range that was tried: try values beyond",
+}
+"""Of marks that are explained where they stand."""
+
+
 def _mark_line(mark: str, names: str) -> str:
-    if mark == NOT_CONVERGED:
-        return f"{mark}: {names}; more trees would still help"
-    if mark.startswith(AT_EDGE):
-        return f"{mark}: {names}; the best value ends the range that was tried: try values beyond"
-    return f"{mark}: {names}"
+    what = MEANINGS.get(mark.partition(":")[0])
+    return f"{mark}: {names}; {what}" if what else f"{mark}: {names}"
 
 
 def heading(info: RunInfo) -> list[str]:
@@ -340,7 +344,7 @@ def explained_marks(board: Board) -> list[str]:
         f"saving is measured against {one_line(board.reference)} where it {DIVERGED}.": any(
             row.reference and DIVERGED in row.marks for row in board.rows
         ),
-        f"{OVER}: mean cost on test above these budgets by more than its {CONFIDENCE} interval; "
+        f"{OVER}: mean cost on test above these by more than its {CONFIDENCE} interval; "
         "points are chosen by validation costs.": any(row.over for row in board.rows),
         f"{FALLS}: its {board.metric} is worse on test than on validation by more than chance "
         "(p <= .001): test rows differ from the others, or validation rows were trained on.": any(

@@ -4,6 +4,7 @@ import base64
 import json
 import re
 from importlib.util import find_spec
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -128,10 +129,10 @@ def test_rows_stand_in_the_order_of_the_terminal_on_each_data_set(tab, made):
     assert len(shown) == len(expected) > 1
 
 
-@pytest.mark.parametrize(("width", "theme"), [(390, "light"), (1280, "dark")])
+@pytest.mark.parametrize(("width", "theme"), [*product((390, 1280), ("light", "dark"))])
 def test_axe_finds_nothing_serious(tab, width, theme):
     if (axe := find_spec("axe_playwright_python")) is None:
-        pytest.skip("axe-core is not installed: pip install -e '.[checks]'")
+        pytest.skip("axe-core is not installed: pip install -e '.[dev]'")
     show(tab, width, theme)
     source = Path(str(axe.origin)).with_name("axe.min.js").read_text(encoding="utf-8")
     tab.js("for (const all of document.querySelectorAll('details')) all.open = true;")
@@ -171,6 +172,12 @@ def test_a_data_set_takes_a_sheet_of_paper_and_so_does_the_rest_and_no_table_is_
         " && e.getBoundingClientRect().right > 719).map(e => e.outerHTML.slice(0, 60))"
     )
     assert cut == []
+    breaks = tab.js(
+        "[...document.querySelectorAll('section.set:not(.off) :is(h2, h2 + p, .conclusion, .story)"
+        ":not([hidden])')].map(e => getComputedStyle(e).breakAfter)"
+    )
+    assert {*breaks} == {"avoid"}  # no heading at the foot of a sheet
+    assert len(breaks) >= 3
     chart = "document.querySelector('.chart svg').width.baseVal.value"
     assert tab.js(chart) == 720
     tab.call("Emulation.setEmulatedMedia", media="")
