@@ -83,6 +83,7 @@ class Best:
     tier: int  # 1: not significantly worse than the best
     level: tuple[str, ...]  # the other learners of its tier
     exported: Callable[[], Folder] = field(compare=False)
+    transformed: bool = False  # the run had a transformer
 
     def model(self) -> Predictor:
         """Return the model that ``bench model export`` writes: it asks for features and reports
@@ -98,6 +99,9 @@ class Best:
 
         check_folder(path := Path(folder))
         write_folder(path, self.exported())
+        if self.transformed:
+            line = "the model reads transformed rows: save result.transformer too (joblib.dump)"
+            warnings.warn(line, stacklevel=2)
         return path
 
     def _repr_html_(self) -> str:
@@ -345,6 +349,7 @@ class Result(RunResult):
             tier=own_stand.tier,
             level=tuple(one for one in level if one != top.learner),
             exported=partial(self._exported, name, top.learner, limit),
+            transformed=self.transformer is not None,
         )
 
     def _exported(self, dataset: str, learner: str, limit: Limit) -> Folder:

@@ -65,9 +65,11 @@ class RawColumns:
         for column in needed:
             name, first, last = self.names[column], *self.first[column : column + 2]
             if name not in X:
-                hint = "; if a transformer makes it, give transformed rows" if "__" in name else ""
+                hint = ""
                 if any(str(other).endswith(f"__{name}") for other in X):
                     hint = "; give a transformer's rows as an array: numpy.asarray(X)"
+                elif "__" in name:
+                    hint = "; give rows of the run's transformer, saved from result.transformer"
                 raise UsageError(f"X has no column {name!r}, which the model may ask for{hint}")
             cells = np.asarray(X[name])
             codes = self._codes(column, cells if cells.dtype.kind in "biufM" else cells.tolist())

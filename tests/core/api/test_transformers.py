@@ -89,6 +89,11 @@ def test_a_run_through_a_transformer_is_that_of_its_columns_in_groups(store):
     assert run.board()[names].to_numpy().tolist() == other.board()[names].to_numpy().tolist()
     assert np.array_equal(run.transformer.transform(frame), own)
     assert other.transformer is None
+    with pytest.warns(UserWarning, match="transformed rows: save result.transformer too"):
+        run.best(9).export(store.parent / "model")
+    other.best(9).export(store.parent / "model")
+    with pytest.raises(UsageError, match=r"; give rows of the run's transformer"):
+        run.best(9).model().predict_rows(frame)
     listed = run.features("gbrt")
     assert dict(zip(listed["features"], listed["price"], strict=True)) == COSTS
 
