@@ -187,6 +187,9 @@ def shares(store: Store, run: str) -> pd.DataFrame:
 def sentences(bought: Sequence[Purchase]) -> Iterator[str]:
     """Yield sentences on the sensors bought for every row, for some rows and never. The last are
     named: they need not be measured at all."""
+    if bought and all(one.share == NEVER for one in bought):
+        yield "nothing is bought"
+        return
     parts = {
         "for every row": [one for one in bought if one.share >= EVERY],
         "for some rows": [one for one in bought if NEVER < one.share < EVERY],
@@ -205,6 +208,7 @@ def sentences(bought: Sequence[Purchase]) -> Iterator[str]:
 
 def named(sensors: Sequence[Purchase]) -> str:
     """Return the features of the first sensors, and how to see the others."""
-    names = ", ".join(one.features for one in sensors[:NAMED])
+    own = [one.features for one in sensors[:NAMED]]
+    names = ", ".join(f"({one})" if ", " in one else one for one in own)  # several of one sensor
     more = f", ... (all {len(sensors)}: bench features -o features.csv)"
     return names + (more if len(sensors) > NAMED else "")

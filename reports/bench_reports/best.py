@@ -227,6 +227,12 @@ def cheapest(
         yield f"!: {lost_words(lost_below(target.amount), info.reference, judge.name)}"
     yield f"sorted and chosen by validation: {MIXED}"
     yield reached(found[0], judge)
+    certain = [one.learner for one in found if sure.get(one.learner, Saved()).interval.low > 1]
+    if certain and found[0].learner not in certain:
+        yield (
+            f"the saving of {found[0].learner} is not significant, that of {certain[0]} is: "
+            f"bench model export --learner {certain[0]}"
+        )
     yield from training(info, frame, name, found[0], judge, target, plugins, store)
     yield ""
 

@@ -13,7 +13,10 @@ from helpers.commands import QUICK
 
 import bench_core
 from bench_core import UsageError
+from bench_core.leaderboard import certainty
+from bench_core.leaderboard.board import Saved
 from bench_core.serving import load
+from bench_core.statistics.comparison import Interval
 
 RUN = (*QUICK, "--costs", "costs.csv", "-l", "toy,gbrt", "--reference", "gbrt")
 PLAIN = ("--set", "gbrt.trees=8", "--set", "toy.columns=[1,2,3]", "-m", "accuracy,log_loss")
@@ -81,6 +84,25 @@ def test_the_saving_and_its_interval_are_those_of_the_board(done, bench):
     line = next(line for line in board.splitlines() if re.match(r"data\.csv +toy ", line))
     assert cells[2].rstrip("*") in line.split()
     assert cells[3] in line.split()
+
+
+def test_best_names_the_cheapest_whose_saving_is_significant_and_explains_marks(
+    done, bench, monkeypatch
+):
+    plain = bench("best")
+    rows = [x.split()[0] for x in plain.out.splitlines() if re.match(r"(toy|gbrt) +\d", x)]
+    first, second = rows
+    sure = {
+        first: Saved(Interval(0.9, 3.0), Interval(0.8, 3.5), tier=1),
+        second: Saved(Interval(1.2, 2.0), Interval(1.1, 2.5), tier=0, lost=True),
+    }
+    monkeypatch.setattr(certainty, "savings_at", lambda *given: sure)
+    said = bench("best").out
+    line = f"the saving of {first} is not significant, that of {second} is: bench model export"
+    assert f"{line} --learner {second}" in said
+    assert "!: on test that point is significantly below 98% of gbrt's best accuracy, so" in said
+    sure[first] = Saved(Interval(1.1, 3.0), Interval(1.05, 3.5), tier=1)
+    assert "not significant," not in bench("best").out
 
 
 def test_a_quality_is_reached_at_the_least_cost(points, bench):
