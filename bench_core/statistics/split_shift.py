@@ -41,6 +41,7 @@ def falls(own: Candidates, higher: bool, shuffles: int) -> bool:
     values = np.hstack([own.valid.quality, own.test.quality])[:, known] * (1 if higher else -1)
     weights, first = weights[known].astype(np.float64), first[known]
     weighted = values * weights
+    rounding = 1e-24 * np.square(values).max(initial=0.0)  # the noise of equal values
 
     def fall(valid: BoolArray) -> FloatArray:
         """Return the statistic of each division (m, n) into validation and test."""
@@ -53,7 +54,7 @@ def falls(own: Candidates, higher: bool, shuffles: int) -> bool:
             for share, mean in zip(shares, means, strict=True)
         )
         with np.errstate(divide="ignore", invalid="ignore"):
-            return np.where(noise > 0, (means[0] - means[1]) / np.sqrt(noise), 0.0)
+            return np.where(noise > rounding, (means[0] - means[1]) / np.sqrt(noise), 0.0)
 
     with one_thread():
         if min(first.sum(), (~first).sum()) < 2 or (observed := fall(first[None])[0]) < PLAIN:

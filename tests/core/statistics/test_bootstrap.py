@@ -201,3 +201,13 @@ def test_a_fall_is_named_in_either_direction_of_the_metric():
 def test_a_metric_without_values_by_row_has_no_fall():
     one = candidates(np.array([[0.9]]), np.array([[0.5]]))
     assert not falls(one, True, 1000)
+
+
+@pytest.mark.parametrize("level", [1.0, 0.1, 1e-9])
+def test_equal_qualities_do_not_fall_by_rounding(level):
+    sizes = [(m, n) for m in range(60, 90) for n in range(70, 80)]
+    for m, n in sizes:
+        parts = (
+            Units(np.full((1, k), level), np.zeros((1, k)), np.ones(k), np.ones(k)) for k in (m, n)
+        )
+        assert not falls(Candidates(*parts), True, 5)
