@@ -50,6 +50,11 @@ def test_tables_equations_and_departures_of_a_page_are_those_of_the_code(path):
     assert "<!-- parameters: " in page
 
 
+def test_learners_of_the_index_have_their_summaries():
+    page = (DOCS / "learners.md").read_text(encoding="utf-8")
+    assert page == written(page), "run: python tests/write_learner_pages.py"
+
+
 PAGES = [path.read_text(encoding="utf-8") for path in (DOCS / "learners").glob("*.md")]
 MAPPED = sorted({name for page in PAGES for name in EQUATIONS.findall(page)})
 

@@ -5,6 +5,7 @@ import shlex
 import subprocess
 import sys
 from pathlib import Path
+from statistics import median
 
 import click
 import pytest
@@ -94,11 +95,31 @@ def test_texts_are_in_plain_words():
     paths = [*ROOT.glob("*.md"), *(path for folder in folders for path in folder.rglob("*.*"))]
     found = []
     for path in paths:
-        if path.suffix in (".py", ".md", ".toml", ".html", ".js"):
-            words = [*PLAIN, *(("beside", "nobody", "told") if path.suffix == ".md" else ())]
+        if path.suffix in (".py", ".md", ".toml", ".html", ".js", ".ipynb", ".jinja"):
+            prose = path.suffix in (".md", ".ipynb") or path.name.endswith(".md.jinja")
+            words = [*PLAIN, *(("beside", "nobody", "told") if prose else ())]
             dialect = rf"(?<![\w-])({'|'.join(words)})(?!\w)"
             found += [f"{path.name}: {m[0]}" for m in re.finditer(dialect, path.read_text("utf-8"))]
     assert found == []
+
+
+PROSE = (ROOT / "README.md", *(ROOT / "docs").rglob("*.md"))
+
+
+def paragraphs(text):
+    """Paragraphs and list items, without headings, tables and code."""
+    text = re.sub(r"^ *```.*?^ *```$|^<!--.*?-->$", "", text, flags=re.M | re.S)
+    text = re.sub(r"^(#|\||!\[| {4}).*$", "", text, flags=re.M)
+    blocks = re.split(r"\n[ \n]*\n|\n(?= *(?:-|\d+\.) )", text)
+    return [words for block in blocks if (words := " ".join(block.split()))]
+
+
+@pytest.mark.parametrize("path", PROSE, ids=lambda path: path.stem)
+def test_paragraphs_and_sentences_are_short(path):
+    found = paragraphs(path.read_text(encoding="utf-8"))
+    sentences = [s for p in found for s in re.split(r"(?<=[.!?:])\s+(?=\W*[A-Z])", p)]
+    assert [p for p in found if len(p) > 600] == []
+    assert median(len(sentence.split()) for sentence in sentences) <= 18
 
 
 def test_every_link_of_the_documents_leads_somewhere():

@@ -1,9 +1,12 @@
-"""Write what the code knows into docs/learners: ``python tests/write_learner_pages.py``.
+"""Write what the code knows into docs/learners and docs/learners.md:
+
+    python tests/write_learner_pages.py
 
 A part stands between a mark and ``<!-- end -->``; everything else is left alone. The marks are
 ``<!-- parameters: NAME ... -->``, one table for these learners (``NAME - p q`` leaves out p and q),
 and ``<!-- equations: MODULE -->`` and ``<!-- departures: MODULE -->``, the section of that name of
-the module's docstring.
+the module's docstring. In rows ``| `NAME` | ... | [PAGE](learners/PAGE.md) |`` of docs/learners.md
+the middle is the learner's summary, as in ``bench list learners``.
 """
 
 import re
@@ -12,25 +15,33 @@ from inspect import cleandoc
 from itertools import takewhile
 from pathlib import Path
 
-from bench_core.cli.catalog import _default
+from bench_core.cli.catalog import _default, summary
 from bench_core.parameters import parameters
 from bench_core.plugins import load_registry
 
-PAGES = Path(__file__).parent.parent / "docs/learners"
+DOCS = Path(__file__).parent.parent / "docs"
+PAGES = [DOCS / "learners.md", *sorted((DOCS / "learners").glob("*.md"))]
 PART = re.compile(
     r"(<!-- (?P<kind>parameters|equations|departures): (?P<of>[^>]*?) -->\n).*?(?=<!-- end -->)",
     re.DOTALL,
 )
 
 
+ROW = re.compile(
+    r"(?<=^\| `)([\w-]+)(` \| ).*(?= \| \[[\w-]+\]\(learners/[\w-]+\.md\) \|$)", re.MULTILINE
+)
+
+
 def main():
-    """Write all pages anew."""
-    for path in sorted(PAGES.glob("*.md")):
+    """Write all pages."""
+    for path in PAGES:
         path.write_text(written(path.read_text(encoding="utf-8")), encoding="utf-8")
 
 
 def written(page):
     """The page with its parts as the code has them."""
+    learners = load_registry().learners
+    page = ROW.sub(lambda m: m[1] + m[2] + summary(learners[m[1]]).removesuffix("."), page)
     return PART.sub(lambda m: m[1] + _part(m["kind"], m["of"]), page)
 
 

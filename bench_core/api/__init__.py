@@ -141,7 +141,7 @@ def audit(
         return audited(run, request_of(options), on_event or silent)
 
 
-@taking(RunRequest, *RepriceOptions.__optional_keys__)
+@taking(RunRequest, *RepriceOptions.__optional_keys__, data="Data sets of the run. Default: all.")
 def reprice(
     run: str = "last",
     *,
@@ -151,8 +151,8 @@ def reprice(
 ) -> Result:
     """Bill a run under other costs, from its stored models and without training.
 
-    The result is a new run in the store with the same metrics and the new costs. ``data`` selects
-    some of the run's data sets. ``caps`` are measured under the new costs.
+    The result is a new run in the store with the same metrics and the new costs. ``caps`` are
+    measured under the new costs.
 
     Parameters
     ----------

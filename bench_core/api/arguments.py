@@ -120,14 +120,15 @@ def in_python(request: type = RunRequest) -> AbstractContextManager[None]:
     return spelt(spelling)
 
 
-def taking(request: type, *names: str) -> Callable[[Function], Function]:
+def taking(request: type, *names: str, **texts: str) -> Callable[[Function], Function]:
     """Give a function of ``**options`` the arguments of a request, or only the named ones: in its
-    signature, at the end of its docstring, and in the check of its calls."""
+    signature, at the end of its docstring, and in the check of its calls. ``texts`` replace those
+    of options."""
     known = options_of(request)
     with in_python(request):
         about = {
             name: f"{help_of(option, known)} {option.python}" for name, option in known.items()
-        }
+        } | texts
     known = {name: option for name, option in known.items() if not names or name in names}
     text = "\n".join(
         f"{name} : default {option.default!r}\n{indent(fill(about[name], 88), '    ')}"

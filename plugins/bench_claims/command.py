@@ -51,9 +51,9 @@ def command(
     Without SUITE: the measured claims of all suites, and how to measure others.
 
     The figure comes from the suite's run that settles the claim: a run without --set and --costs
-    if there is one, then a finished run, the largest profile and the latest run. A number of a run
-    (or 'last') asks that run alone. Results on stand-ins never count. The exit status is 1 if a
-    claim does not hold.
+    if there is one, then a finished run, the largest profile and the latest run. In place of SUITE,
+    the number of a run (or 'last') takes the figures from that run only. Results on stand-ins never
+    count. The exit status is 1 if a claim does not hold.
     """
     from bench_claims.verdicts import ABSENT, FAILS, UNMEASURED, UNRUN, tally
 

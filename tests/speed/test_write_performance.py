@@ -33,11 +33,19 @@ def test_comparisons_with_a_bar_are_the_rows(run):
     text = written(BEFORE, [run])
     assert text.startswith("# Performance\n<!-- speed -->\n| work | peer |")
     assert text.endswith("<!-- end -->\nLast words.\n")
-    assert "| sorting | numpy | 2 s | 4 s | 0.5 (0.375 to 0.625) | 0.4, **missed** |\n" in text
+    assert (
+        "| sorting | numpy | 2 s | 4 s | 2x as fast (1.6 to 2.67) | 2.5x as fast, **missed** |"
+        in text
+    )
     assert "| sorting: memory |  | 1.5 GiB |  |  | 2 |\n" in text
     assert "labels kept" not in text
     assert "| old |" not in text
     assert "Measured 2026-01-02 on Some CPU, 2 cores, at 0123456." in text
+
+
+def test_more_time_than_the_peer_is_shown_as_a_multiple_of_its_time(run):
+    run["benchmarks"][0]["extra_info"]["ratios"]["numpy"] = ratio([5.0, 6.0, 7.0], [4.0] * 3, bar=2)
+    assert "| 1.5x the time (1.38 to 1.62) | 2x the time |" in written(BEFORE, [run])
 
 
 def test_figures_of_smaller_data_are_left_out(run):
@@ -51,8 +59,8 @@ def test_the_later_run_counts_whatever_the_order_of_the_files(run):
     later["benchmarks"][0]["extra_info"]["ratios"]["numpy"]["median"] = 0.3
     for runs in ([run, later], [later, run]):
         text = written(BEFORE, runs)
-        assert "0.3 (0.375 to 0.625)" in text
-        assert "0.5 (0.375 to 0.625)" not in text
+        assert "3.33x as fast (1.6 to 2.67)" in text
+        assert "| 2x as fast (1.6 to 2.67)" not in text
 
 
 def test_more_rows_than_the_table_takes_are_refused(run):
@@ -80,5 +88,8 @@ def test_of_several_shapes_the_worst_is_shown(run):
         for made in [{"ratios": {"numpy": ratio([took], [4.0], bar=0.4)}}]
     ]
     text = written(BEFORE, [run])
-    assert "| a tree, 20 x 5, the worst of 3 shapes | numpy | 3 s | 4 s | 0.75" in text
+    assert (
+        "| a tree, 20 x 5, the worst of 3 shapes | numpy | 3 s | 4 s | 1.33x as fast (1.33 to 1.33)"
+        in text
+    )
     assert "10 x 5" not in text

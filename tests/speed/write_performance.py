@@ -16,7 +16,7 @@ from pathlib import Path
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "measurements.md"
 BLOCK = re.compile(r"(?<=<!-- speed -->\n).*?(?=<!-- end -->)", re.DOTALL)
-HEADER = ["work", "peer", "ours", "peer's", "ratio (quartiles)", "bar"]
+HEADER = ["work", "peer", "ours", "peer's", "ours is (quartiles)", "bar"]
 MOST = 30
 SHAPE = re.compile(r"\d+ x \d+")
 
@@ -49,15 +49,27 @@ def _with_bars(info):
     for peer, r in info["ratios"].items():
         if r["bar"] is not None:
             sides = [f"{r[side]:.3g} {r['unit']}" for side in ("ours", "theirs")]
-            ratio = f"{r['median']:.3g} ({r['q1']:.3g} to {r['q3']:.3g})"
-            yield [work, peer, *sides, ratio, _bar(r)], r["median"] / r["bar"]
+            bar = _speed(r["bar"]) + _missed(r)
+            yield (
+                [work, peer, *sides, _speed(r["median"], r["q1"], r["q3"]), bar],
+                r["median"] / r["bar"],
+            )
     for name, v in info.get("values", {}).items():
-        row = [f"{work}: {name}", "", f"{v['value']:.3g} {v['unit']}", "", "", _bar(v)]
+        bar = f"{v['bar']:g}" + _missed(v)
+        row = [f"{work}: {name}", "", f"{v['value']:.3g} {v['unit']}", "", "", bar]
         yield row, v["value"] / v["bar"]
 
 
-def _bar(measured):
-    return f"{measured['bar']:g}" + ("" if measured["met"] else ", **missed**")
+def _speed(ratio, *quartiles):
+    """A ratio of times, ours to the peer's, in words: ``2x as fast``, ``1.2x the time``."""
+    fast = ratio <= 1
+    middle, *ends = (f"{1 / r if fast else r:.3g}" for r in (ratio, *quartiles))
+    between = f" ({' to '.join(sorted(ends, key=float))})" if ends else ""
+    return f"{middle}x {'as fast' if fast else 'the time'}{between}"
+
+
+def _missed(measured):
+    return "" if measured["met"] else ", **missed**"
 
 
 def source(run):

@@ -45,11 +45,12 @@ Departures
 - Both are minimised by L-BFGS, stage by stage, starting with each stage fitted alone. It ends when
   no entry of the gradient, in whitened coordinates, exceeds 1e-4; with 1e-10 the mean accuracy over
   budgets is the same within .0001 on these three. A stage that passes all rows has no gradient.
-  and-or therefore starts each update also from the initial stage, soft-cascade once, where an
-  update fails. With a second start of every update soft-cascade takes a third longer, and its
-  accuracy is at no budget higher on letters, spambase and magic. Updates that raise the objective
-  are dropped. The hinge is smoothed over a width of 0.1 in descents. Another order of sums moves
-  the accuracy of and-or within a small budget by up to .013 on these three, without one by .0007.
+- and-or therefore starts each update also from the initial stage; soft-cascade does so once for
+  each stage, after a failed update. With a second start of every update soft-cascade takes a third
+  longer, and its accuracy is at no budget higher on letters, spambase and magic. Updates that raise
+  the objective are dropped. The hinge is smoothed over a width of 0.1 in descents. Another order of
+  sums moves the accuracy of and-or within a small budget by up to .013 on these three, without one
+  by .0007.
 - In training a stage pays for all its trees' features, for any path of a row (as in the papers).
   Reported costs are exact.
 - Ranking: positive means a grade of at least ``relevant_grade``. Rejected documents rank below all
