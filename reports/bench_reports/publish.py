@@ -25,9 +25,6 @@ if TYPE_CHECKING:
 STATE = "published.json"
 FILES = {"page": "index.html", "CSV": "board.csv", "JSON": "board.json"}
 
-LOOKS = ("baseline", "reference", "other", "first")
-"""The curves of the small chart, from the bottom."""
-
 Figures = dict[str, list[float]]
 """Quality and cost of a learner's best point, by ``DATA SET / LEARNER``."""
 
@@ -174,7 +171,10 @@ def entry(info: RunInfo, written: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def lines_of(board: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Return a board's curves as (class, points) of SVG lines: baselines below, best on top."""
+    """Return a board's curves as (class, points) of SVG lines, best on top: ``k3`` is the learner's
+    colour; baselines have none."""
+    from bench_reports.palette import look
+
     sign = 1 if board["higher_is_better"] else -1
     drawn = [one for one in board["learners"] if len(one["curve"]) > 1]
     curves = [[(p["budget"], sign * p["quality"]) for p in one["curve"]] for one in drawn]
@@ -183,24 +183,24 @@ def lines_of(board: Mapping[str, Any]) -> list[tuple[str, str]]:
     low, room = min(heights, default=0), (max(heights, default=0) - min(heights, default=0)) or 1
     lines = []
     for place, (one, curve) in enumerate(zip(drawn, curves, strict=True)):
-        look = "reference" if one["learner"] == board["reference"] else "other"
-        look = "first" if place == 0 else "baseline" if one["baseline"] else look
+        colour = "" if one["baseline"] else f"k{look(one['learner']).colour}"
         ends = [*curve, (widest, curve[-1][1])]
         at = (f"{3 + 154 * x / widest:.1f},{57 - 54 * (y - low) / room:.1f}" for x, y in ends)
-        lines.append((look, " ".join(at)))
-    return sorted(lines, key=lambda line: LOOKS.index(line[0]))
+        lines.append((f"{colour} {'first' * (place == 0)}".strip(), " ".join(at)))
+    return lines[::-1]
 
 
 def index(title: str, runs: Sequence[Mapping[str, Any]], changed: Sequence[str]) -> str:
     """Return the first page of the site: one line for each run, and the changes."""
     from bench_reports.page import environment, source
+    from bench_reports.palette import css
 
     page = environment().get_template("publish.html")
     text: str = page.render(
         title=one_line(title),
         runs=runs,
         changed=[*map(one_line, changed)],
-        style=source("page.css"),
+        style=f"{source('page.css')}\n{css()}",
     )
     return text
 

@@ -1,9 +1,12 @@
 """A site of several runs: what is in it, what changed, and what is not touched."""
 
 import json
+import re
 from html.parser import HTMLParser
 
-from bench_reports.publish import changes
+from bench_reports.palette import look
+from bench_reports.publish import changes, lines_of
+from helpers import browser
 from helpers.commands import write_csv
 
 from bench_core.errors import UsageError
@@ -33,10 +36,21 @@ def test_a_site_has_a_line_for_each_run_and_says_what_changed(tmp_path, bench):
     assert len(links) == 6
     assert index.count("<h1>Our tests</h1>") == 1
     assert "greedy-order (a baseline) has the best accuracy" in index
-    assert index.count('class="first"') == 1  # a constant alone has no curve
+    # a constant alone has no curve, a baseline no colour
+    assert re.findall('polyline class="([^"]*)"', index) == ["first"]
+    assert 'data-ready="yes"' in index  # nothing waits for a script: there is none
     for link in links:
         assert (tmp_path / "site" / link).stat().st_size > 100
     assert index.count("<tr>") == 3
+    if browser.executable():
+        with browser.opened(tmp_path / "site/index.html", tmp_path / "profile") as tab:
+            text = "document.querySelector('main')"
+            assert tab.js(f"getComputedStyle({text}).visibility") == "visible"
+            tab.call(
+                "Emulation.setDeviceMetricsOverride",
+                width=390, height=844, deviceScaleFactor=1, mobile=True,
+            )  # fmt: skip
+            assert tab.js("document.querySelector('.scroll').scrollWidth") <= 390
     whole = {p: p.read_bytes() for p in (tmp_path / "site").rglob("*") if p.is_file()}
 
     assert bench("publish", "site").status == 0
@@ -79,6 +93,15 @@ def test_a_publication_that_fails_half_way_is_made_by_the_next_call(tmp_path, be
     assert not (tmp_path / "site/index.html").exists()
     ended = bench("publish", "site")
     assert (ended.status, ended.err.splitlines()[-1]) == (0, "first publication"), ended.err
+
+
+def test_curves_have_the_colour_of_their_learner_and_the_first_is_on_top():
+    names = ("cegb", "gbrt", "greedy-order")
+    curve = [{"budget": 1.0, "quality": 0.5}, {"budget": 2.0, "quality": 0.7}]
+    rows = [{"learner": n, "baseline": n == names[2], "curve": curve} for n in names]
+    lines = lines_of({"higher_is_better": True, "reference": "gbrt", "learners": rows})
+    colours = [f"k{look(name).colour}" for name in names]
+    assert [line[0] for line in lines] == ["", colours[1], f"{colours[0]} first"]
 
 
 def test_changes_name_runs_learners_and_figures():

@@ -269,7 +269,7 @@ function chart(data, set, view, options) {
   const line = Number.isFinite(options.budget) ? `M${ax.across(options.budget)} ${ax.margin.top}V${ax.bottom}` : "";
   const cursor = options.mini || options.title ? "" : `<path class="cursor" fill="none" stroke="${GREY}" stroke-dasharray="4 3" d="${line}"/><circle class="spot" r="6" fill="none" stroke="${GREY}" stroke-width="2" cx="-99" cy="-99"/>`;
   const water = set.standIn && !options.mini
-    ? `<text x="${(ax.margin.left + ax.end) / 2}" y="${(ax.margin.top + ax.bottom) / 2}" text-anchor="middle" font-size="26" fill="${GREY}" fill-opacity=".35" class="words">stand-in data</text>`
+    ? `<text x="${ax.end}" y="${ax.margin.top - 3}" text-anchor="end" fill="${GREY}" class="words">stand-in data</text>`
     : "";
   const name = view.words ?? `${view.metric} against ${AXIS[view.kind]} on ${set.name}`;
   const svg = `<svg xmlns="http://www.w3.org/2000/svg" ${size} width="${ax.width}" height="${ax.height}"`
