@@ -176,11 +176,11 @@ def _best(board: Board) -> Iterator[str]:
     sure = [one for one in board.unlimited.rows if not math.isnan(one.interval.low)]
     first = [rows[one.learner] for one in sure if one.tier == 1] or [*rows.values()]
     top = pick(first, key=lambda row: row.best.quality)
-    reached = f"{board.metric}, {quality(top.best.quality)} {_price(board, top.best.cost)}"
+    reached = f"{quality(top.best.quality)} {_price(board, top.best.cost)}"
     if len(rows) == 1:
-        yield f"{top.learner} ran alone: {reached}."
+        yield f"{top.learner} ran alone: {board.metric} {reached}."
         return
-    yield f"{_named(top.learner, top.baseline)} has the best {reached}."
+    yield f"{_named(top.learner, top.baseline)} has the best {board.metric}, {reached}."
     yield from _tied(board, board.unlimited, top.learner) if sure else [UNMEASURED]
 
 

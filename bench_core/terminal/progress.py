@@ -179,7 +179,10 @@ class Bars:
     def _print(self, line: str, style: str = "") -> None:
         from rich.text import Text
 
-        self.bars.console.print(Text(line, style=style))
+        if self.bars.console.is_jupyter:  # one block of text, which the notebook wraps
+            print(line)
+        else:
+            self.bars.console.print(Text(line, style=style))
 
 
 @contextmanager

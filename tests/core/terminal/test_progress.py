@@ -136,6 +136,13 @@ def test_bars_are_for_terminals_and_notebooks_with_widgets(
     assert isinstance(progress(quiet=False, bars=False, verbose=False), Lines)
 
 
+def test_notes_in_a_notebook_are_one_block_of_text_that_the_browser_wraps(capsys):
+    display, long = Bars(verbose=False, console=Console(force_jupyter=True)), "a note " * 40
+    for words in (long, "another"):
+        display(Event("note", message=words))
+    assert capsys.readouterr().out == f"{long.strip()}\nanother\n"
+
+
 def bars(width, verbose=False):
     screen = StringIO()
     console = Console(file=screen, width=width, force_terminal=True, color_system=None)
