@@ -109,7 +109,7 @@ PROSE = (ROOT / "README.md", *(ROOT / "docs").rglob("*.md"))
 def paragraphs(text):
     """Paragraphs and list items, without headings, tables and code."""
     text = re.sub(r"^ *```.*?^ *```$|^<!--.*?-->$", "", text, flags=re.M | re.S)
-    text = re.sub(r"^(#|\||!\[| {4}).*$", "", text, flags=re.M)
+    text = re.sub(r"^(#| *\||!\[| {4}).*$", "", text, flags=re.M)
     blocks = re.split(r"\n[ \n]*\n|\n(?= *(?:-|\d+\.) )", text)
     return [words for block in blocks if (words := " ".join(block.split()))]
 
