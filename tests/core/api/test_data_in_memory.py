@@ -316,6 +316,12 @@ def test_a_run_on_arrays_is_audited_and_billed_anew_without_them(home):
     assert billed.board()["cost"].iloc[0] == 10 * bench_core.load_run("1").board()["cost"].iloc[0]
 
 
+def test_help_of_reprice_names_only_arguments_that_it_takes():
+    text = bench_core.reprice.__doc__
+    assert "data : default ()\n        Data sets of the run." in text
+    assert "suite" not in text
+
+
 def test_notes_and_warnings_reach_a_caller_who_wants_no_display(home, capsys):
     @dataclass(frozen=True)
     class Local(Prefix):
