@@ -91,7 +91,6 @@ def overall_conclusion(boards: Sequence[Board]) -> tuple[str, ...]:
 
 def _cheapest(board: Board, reference: Row) -> tuple[Row, list[str]]:
     """Return the first row on the board that keeps the quality, and sentences on it."""
-    name = reference.learner
     kept = [row for row in board.rows if row.cheap and not row.saved.lost and not row.reference]
     cheaper = [row for row in kept if row.saving > 1]
     sure = [row for row in cheaper if round(row.saved.interval.low, 3) > 1]  # as displayed
@@ -105,14 +104,9 @@ def _cheapest(board: Board, reference: Row) -> tuple[Row, list[str]]:
         saved += f" ({CONFIDENCE} interval: {low} to {high})"
         if sure and reference.saved.tier == top.saved.tier:
             saved += ", not significantly if all pairs are tested jointly"
+    saved += "" if sure or not measured else "; no saving is significant"
     keeps = f"{_keeps(board, top)} instead of {cost(reference.cheap.cost)}."
-    if sure or not measured:
-        sentences = [f"{who} {keeps}", f"It is {saved}."]
-    else:
-        sentences = [
-            f"No learner is significantly cheaper than {name}; {who} comes closest: {saved}.",
-            f"It {keeps}",
-        ]
+    sentences = [f"{who} {keeps}", f"It is {saved}."]
     sentences += _more_for_less(board, reference, top)
     if not measured:
         return top, [*sentences, UNMEASURED]
