@@ -227,10 +227,11 @@ def cheapest(
         yield f"!: {lost_words(lost_below(target.amount), info.reference, judge.name)}"
     yield f"sorted and chosen by validation: {MIXED}"
     yield reached(found[0], judge)
-    certain = [one.learner for one in found if sure.get(one.learner, Saved()).interval.low > 1]
-    if certain and found[0].learner not in certain:
+    certain = [name for name, one in sure.items() if one.interval.low > 1 and not one.lost]
+    if certain and (top := found[0].learner) not in certain:
+        why = "does not count" if sure.get(top, Saved()).lost else "is not significant"
         yield (
-            f"the saving of {found[0].learner} is not significant, that of {certain[0]} is: "
+            f"the saving of {top} {why}, that of {certain[0]} is significant: "
             f"bench model export --learner {certain[0]}"
         )
     yield from training(info, frame, name, found[0], judge, target, plugins, store)

@@ -4,6 +4,7 @@ chooses a point."""
 import json
 import math
 import re
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -98,11 +99,15 @@ def test_best_names_the_cheapest_whose_saving_is_significant_and_explains_marks(
     }
     monkeypatch.setattr(certainty, "savings_at", lambda *given: sure)
     said = bench("best").out
-    line = f"the saving of {first} is not significant, that of {second} is: bench model export"
-    assert f"{line} --learner {second}" in said
+    assert "the saving of" not in said
     assert "!: on test that point is significantly below 98% of gbrt's best accuracy, so" in said
-    sure[first] = Saved(Interval(1.1, 3.0), Interval(1.05, 3.5), tier=1)
-    assert "not significant," not in bench("best").out
+    sure[second] = replace(sure[second], tier=1, lost=False)
+    line = f"that of {second} is significant: bench model export --learner {second}"
+    assert f"the saving of {first} is not significant, {line}" in bench("best").out
+    sure[first] = Saved(Interval(1.1, 3.0), Interval(1.05, 3.5), lost=True)
+    assert f"the saving of {first} does not count, {line}" in bench("best").out
+    sure[first] = replace(sure[first], tier=1, lost=False)
+    assert "that of" not in bench("best").out
 
 
 def test_a_quality_is_reached_at_the_least_cost(points, bench):
