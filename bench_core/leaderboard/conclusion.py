@@ -172,7 +172,7 @@ def _best(board: Board) -> Iterator[str]:
     top = pick(first, key=lambda row: row.best.quality)
     reached = f"{quality(top.best.quality)} {_price(board, top.best.cost)}"
     if len(rows) == 1:
-        yield f"{top.learner} ran alone: {board.metric} {reached}."
+        yield f"{top.learner} is the only learner: {board.metric} {reached}."
         return
     yield f"{_named(top.learner, top.baseline)} has the best {board.metric}, {reached}."
     yield from _tied(board, board.unlimited, top.learner) if sure else [UNMEASURED]

@@ -47,6 +47,8 @@ def finished(
     if learners:
         require("learner of this run", learners, dict.fromkeys(map(str, frame["learner"])))
         frame = frame[frame["learner"].isin(learners)]
+        if info.reference not in learners:
+            info = replace(info, reference="")
     return info, frame
 
 
@@ -152,7 +154,7 @@ def _sentences(info: RunInfo, frame: pd.DataFrame) -> Iterator[str]:
     folds, seeds = (sorted(set(frame[key].astype(int))) for key in ("fold", "seed"))
     over = f" on {_numbers('fold', folds)}" if folds != [0] else ""  # 0 if there are no folds
     repeats = count(len(folds) * len(seeds), "repeat")
-    yield f"Learners were trained with {_numbers('seed', seeds)}{over}, {repeats} in all."
+    yield f"Learners were trained with {_numbers('seed', seeds)}{over} ({repeats})."
     rows: dict[tuple[str, int | None], set[str]] = {}
     for use in info.datasets:
         rows.setdefault((use["name"], use.get("fold")), set()).add(str(use.get("fingerprint")))

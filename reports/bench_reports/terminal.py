@@ -362,7 +362,7 @@ def explained_marks(board: Board) -> list[str]:
 
 def _saving_lines(board: Board, titles: Collection[str]) -> list[str]:
     if not board.reference:
-        return ["saving: none without a reference learner (bench run --reference NAME)."]
+        return ["saving: none without a reference among the learners (bench run --reference NAME)."]
     name = one_line(board.reference)
     own = next(row for row in board.rows if row.reference)
     if not own.reached and DIVERGED not in own.marks:

@@ -406,7 +406,7 @@ def test_the_paragraph_on_methods_has_versions_splits_seeds_and_configurations()
     text = paragraph(example.info(), example.frame())
     assert "Budget Bench 0.1.0 (two cores)" in text
     assert "forest (binary) has 1000/500/500 rows" in text
-    assert "trained with seeds 0, 1, 2, 3 repeats in all." in text
+    assert "trained with seeds 0, 1, 2 (3 repeats)." in text
     assert "miser (1) 3" in text
     assert "bench run --suite yahoo --learners miser,cegb." in text
 

@@ -107,7 +107,7 @@ def test_the_legend_has_a_line_for_selection_savings_certainty_and_baselines():
         "- in savings: 99% is not reached on validation in every repeat.",
         "baseline: trivial methods, listed last for comparison.",
     ]
-    assert "without a reference learner" in legend(replace(board, reference=""))[1]
+    assert "without a reference among the learners" in legend(replace(board, reference=""))[1]
     certain = legend(certified(info, None, board, frame))
     assert [line for line in certain if line.startswith("Sorted by ")] == [
         "Sorted by 99% cost. Baselines are last."

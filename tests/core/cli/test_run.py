@@ -236,11 +236,13 @@ def test_a_report_of_another_ending_is_refused_and_files_are_named_by_theirs(don
 
 
 def test_a_report_of_some_learners_leaves_the_others_out(bench, material, tmp_path):
-    assert bench("run", *QUICK, "--learners", "toy,constant").status == 0
+    assert bench("run", *QUICK, "--learners", "toy,constant", "--reference", "toy").status == 0
     for words, names in (((), {"toy", "constant"}), (("-l", "toy"), {"toy"})):
         assert bench("report", *words, "-o", "b.csv").status == 0
         with (tmp_path / "b.csv").open() as file:
             assert {row["learner"] for row in csv.DictReader(file)} == names
+    assert "toy's cost divided" in bench("report", "--methods").out
+    assert "cost divided" not in bench("report", "-l", "constant", "--methods").out
     assert (
         "unknown learner of this run 'tyo': did you mean toy?" in bench("report", "-l", "tyo").err
     )
