@@ -43,6 +43,10 @@ def pandas_of(values: Any) -> Any:
 
 def polars_of(values: Any) -> Any:
     """Return a Polars frame, computed if lazy; None for any other value."""
+    import pandas as pd
+
+    if isinstance(values, pd.DataFrame):
+        return None
     found = _as_narwhals(values)
     is_polars = hasattr(found, "iter_columns") and found.implementation.is_polars()
     return found.to_native() if is_polars else None

@@ -317,8 +317,8 @@ def costs_of(given: Any, names: tuple[str, ...]) -> str | CostFile | CostModel:
     features, () if not known yet. Raises UsageError for other values."""
     if isinstance(given, str | CostFile | CostModel | Path):
         return str(given) if isinstance(given, Path) else given
+    given = pandas_of(given)
     if hasattr(given, "columns"):  # a data frame
-        given = pandas_of(given)
         if given.shape[1] > 1:
             named = given.index.inferred_type == "string"
             return CostFile(Path("costs"), given.to_csv(index=named))

@@ -51,7 +51,7 @@ def transformer_splits(
     rows: dict[str, list[Any]] = {}  # of each part the numbers of its rows, labels, ids, splits
     first = 0
     for name, part in given.items():
-        frame, values = _taken_out(name, *part, how.get("drop", ()))
+        frame, values = _taken_out("X" if name == "train" else name, *part, how.get("drop", ()))
         rows[name] = [pd.DataFrame({"row": np.arange(first, first + len(frame))}), *values]
         frames[first] = frame
         first += len(frame)

@@ -124,9 +124,6 @@ def _part(
     frame = frame.drop(columns=[*wanted.values()]).reset_index(drop=True)
     if min(frame.shape) == 0:
         raise InputError(f"{name} has shape {frame.shape}; give at least one row and one feature")
-    if not frame.columns.is_unique:
-        column = frame.columns[frame.columns.duplicated()][0]
-        raise InputError(f"{name}: two columns are called {column!r}; rename one")
     if y is None:
         raise InputError(f"{label} is missing: give the label of each row")
     n = len(frame)
@@ -186,7 +183,11 @@ def data_frame(X: Any, name: str) -> tuple[pd.DataFrame, bool]:
         ) from error
     if isinstance(X, pd.DataFrame) or X.dtype.names:
         X = pd.DataFrame(X)
-        return X.set_axis([str(column) for column in X.columns], axis=1), True
+        X = X.set_axis([str(column) for column in X.columns], axis=1)
+        if not X.columns.is_unique:
+            column = X.columns[X.columns.duplicated()][0]
+            raise InputError(f"{name}: two columns are called {column!r}; rename one")
+        return X, True
     if X.ndim != 2:
         raise InputError(f"{name} has shape {X.shape}; give a table (n, d)")
     return pd.DataFrame(X, columns=[f"x{j}" for j in range(X.shape[1])]), False

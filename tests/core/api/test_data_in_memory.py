@@ -8,6 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 from helpers.toys import Prefix, ToyBinary
 from scipy.sparse import csr_array
@@ -241,6 +242,7 @@ COSTS = {
     "mapping": {"a": 1, "b": 2, "c": 3},
     "series": pd.Series({"c": 3, "a": 1, "b": 2}),
     "frame": pd.DataFrame({"feature": ["c", "a", "b"], "price": [3, 1, 2]}, index=[7, 2, 5]),
+    "lazy frame": pl.LazyFrame({"feature": ["c", "a", "b"], "price": [3, 1, 2]}),
     "frame of one column": pd.DataFrame({"price": [3, 1, 2]}, index=["c", "a", "b"]),
     "frame with notes": pd.DataFrame({"price": [3, 1, 2], "by": "x"}, index=["c", "a", "b"]),
     "list": [1, 2, 3],

@@ -207,6 +207,13 @@ def test_what_has_no_prices_is_one_line(transformer, fault):
     assert "\n" not in str(caught.value)
 
 
+def test_two_columns_of_one_name_are_refused():
+    frame, y = complaints()
+    twice = pd.concat([frame, frame["age"]], axis=1)
+    with pytest.raises(InputError, match="X: two columns are called 'age'; rename one"):
+        request_of({}, twice, y, transformer=NUMBERS)
+
+
 def test_costs_name_transformers_that_are_there(store):
     frame, y = complaints()
     costs = {name: cost for name, cost in COSTS.items() if name != "place"}
