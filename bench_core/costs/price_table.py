@@ -129,7 +129,7 @@ def _name_and_cost(line: str) -> tuple[str | None, str]:
         cells = _cells(line, separator)
         if len(cells) == 2 and line.count('"') != sum(cell.count('"') for cell in cells):
             return cells[0], cells[1]
-    for separator in ";\t:,|":
+    for separator in ";\t:|,":
         name, found, cost = line.rpartition(separator)
         if found and _is_price(cost):
             return name.strip(), cost.strip()

@@ -17,7 +17,7 @@ TABLES = {
     "excel": "sep=;\nFeature;Price\nage;1\nscan;25,5\nweb visits;0",
     "decimal commas": "Feature;Price (EUR)\nage;1,00\nscan;25,50\nweb visits;0,00",
     "bars": "feature|cost|unit\nage|1,0|EUR\nscan|25,5|EUR\nweb visits|0|EUR",
-    "pairs with bars": "age|1\nscan|25.5\nweb visits|0",
+    "pairs with bars": "age|1\nscan|25,5\nweb visits|0",
     "commas in quotes": 'name,price\nage,"1,0"\nscan,"25,50"\nweb visits,0',
     "signs before": "Feature;Price\nage;€1\nscan;€ 25,50\nweb visits;€0",
     "words before": "Feature;Price\nage;EUR 1\nscan;EUR 25.50\nweb visits;EUR 0",
