@@ -13,7 +13,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from io import StringIO
 from pathlib import Path
-from shutil import get_terminal_size
 from textwrap import TextWrapper
 from typing import TYPE_CHECKING
 
@@ -201,9 +200,8 @@ def to_stderr(*lines: str) -> None:
     if sys.stderr is None:  # print would use stdout
         return
     if sys.stderr.isatty():
-        wrap = TextWrapper(
-            get_terminal_size().columns, break_long_words=False, break_on_hyphens=False
-        )
+        width = console(stderr=True).width
+        wrap = TextWrapper(width, break_long_words=False, break_on_hyphens=False)
         lines = tuple(map(wrap.fill, lines))
     print(*lines, sep="\n", file=sys.stderr, flush=True)
 

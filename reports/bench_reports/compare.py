@@ -195,7 +195,8 @@ def as_markdown(parts: Sequence[Table | str]) -> str:
     lines: list[str] = []
     for part in filter(None, parts):
         if isinstance(part, Table):
-            lines += ["", md(part.title), "", *markdown_table(part.titles, part.rows), ""]
+            rows = [[*map(md, row)] for row in part.rows]
+            lines += ["", md(part.title), "", *markdown_table(part.titles, rows), ""]
         else:
             lines.append(f"- {md(str(part))}")
     return "\n".join([*lines, ""]).lstrip()

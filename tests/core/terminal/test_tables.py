@@ -70,6 +70,7 @@ def test_lines_on_stderr_keep_their_indentation_and_break_at_words(monkeypatch, 
     to_stderr(line, line)
     assert capsys.readouterr().err == f"{line}\n{line}\n"
     monkeypatch.setenv("COLUMNS", "20")
+    monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setattr("sys.stderr", Terminal())
     to_stderr(line)
     assert sys.stderr.getvalue() == "  File made-up-name,\nline 3\n"
