@@ -35,9 +35,10 @@ RANK = "quality rank"
 """Name of the column of ranks, in every format."""
 
 OVER = "over budget"
-NAMED = 5
-"""Most exceeded budgets that a mark names; a page compares at many."""
 """Mark of a row whose mean cost on test exceeds a budget by more than its interval."""
+
+NAMED = 5
+"""Most exceeded budgets that this mark names; a page compares at many."""
 
 FALLS = "falls on test"
 """Mark of a learner whose quality falls from validation to test by more than chance."""
@@ -267,6 +268,7 @@ class Board:
 
     def marks_of(self, row: Row) -> tuple[str, ...]:
         """Return the marks of the board and of the row."""
+        exceeded = f" ({', '.join(map(str, row.over))})" if len(row.over) <= NAMED else ""
         own = {
             "reference": row.reference,
             "baseline": row.baseline,
@@ -274,9 +276,7 @@ class Board:
             f"{row.repeats} of {self.repeats} repeats": row.repeats < self.repeats,
             f"{SHARE:.0%} in {row.reached} of {row.repeats}": 0 < row.reached < row.repeats,
             f"below {LOST:.0%}": row.saved.lost,
-            OVER + (f" ({', '.join(map(str, row.over))})" * (len(row.over) <= NAMED)): bool(
-                row.over
-            ),
+            OVER + exceeded: bool(row.over),
         }
         return (*(mark for mark, there in own.items() if there), *row.marks)
 
