@@ -54,7 +54,7 @@ from bench_core.execution.trial import judged_whole, score_split, sensors_of
 from bench_core.metrics import Labels, default_metric, evaluate, parse_metric
 from bench_core.metrics.frontier import drawn, taken
 from bench_core.parameters import resolved
-from bench_core.planning.resolve_learners import check_learner, instances_of
+from bench_core.planning.resolve_learners import instances_of, require_learner
 from bench_core.plugins import Registry, load_registry
 from bench_core.protocols import GIVEN, Metric
 from bench_core.results.budgets import CAP, COLUMNS, Budget, choice_within
@@ -159,7 +159,7 @@ class _Budgeted(BaseEstimator):
             cls, where = registry.learner(self.learner), f"learner {self.learner}"
             found = instances_of(cls, self.parameters or {}, (), 0, registry, where)
         else:
-            check_learner(self.learner, "learner")
+            require_learner(self.learner, "learner")
             if self.parameters:
                 raise ValueError("parameters need a learner given by name")
             found = [resolved(self.learner, registry.learner)]

@@ -10,10 +10,12 @@ positions in their ranges. If a learner uses another (``search=inside()``), its 
 the other's k-th setting, so that both search equally and share fits. Several such bases take turns.
 """
 
+import json
 import tomllib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from inspect import signature
 from itertools import chain, repeat, takewhile
 from typing import Any
 
@@ -261,7 +263,7 @@ def default_grid(cls: type[Any]) -> dict[str, Any]:
     return {"tradeoff": list(getattr(cls, "tradeoffs", ()) or TRADEOFFS)} if swept else {}
 
 
-def check_learner(given: Any, where: str) -> None:
+def require_learner(given: Any, where: str) -> None:
     """Raise UsageError, in one line with the remedy, for an object that is no learner."""
     if isinstance(given, type):
         raise UsageError(f"{where}: {given.__name__} is a class; give {given.__name__}()")
@@ -271,8 +273,14 @@ def check_learner(given: Any, where: str) -> None:
         fault = f"{short(given)} is neither a name nor a learner (with name, tasks and fit)"
     elif package == "sklearn":
         public = takewhile(lambda part: not part.startswith("_"), cls.__module__.split("."))
-        table = {"sklearn": {"estimator": ".".join([*public, called]), "arguments": {}}}
+        own, usual = given.get_params(deep=False), signature(cls).parameters
+        changed = {key: value for key, value in own.items() if value is not usual[key].default}
+        table = {"sklearn": {"estimator": ".".join([*public, called]), "arguments": changed}}
         fault = f"{called} is an estimator of scikit-learn: use the learner 'sklearn', as {table}"
+        try:
+            json.dumps(changed)
+        except TypeError:
+            fault = f"{called} is made of other objects: 'bench new learner' writes a learner"
     elif hasattr(given, "get_params") and not name_of(given):
         fault = f"{called} is an estimator, not a learner: 'bench new learner' writes one"
     else:
@@ -294,7 +302,7 @@ def _instances(
     """Return learners given as objects, grouped by name."""
     given: dict[str, list[Any]] = {}
     for learner in learners:
-        check_learner(learner, option("learners"))
+        require_learner(learner, option("learners"))
         name = name_of(learner)
         check_name("learner", name)
         with blaming(f"learner {name}"):

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.base import BaseEstimator
 from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
 
 from bench_core import (
     BudgetedLearner,
@@ -193,10 +194,11 @@ class OwnEstimator(BaseEstimator):
         (OfArrays(), "OfArrays is given, whose fit does not take train, valid, prices, context"),
         (OwnEstimator(), "OwnEstimator is an estimator, not a learner: 'bench new learner' writes"),
         (
-            LogisticRegression(),
+            LogisticRegression(C=0.5),
             r"use the learner 'sklearn', as \{'sklearn': \{'estimator': "
-            r"'sklearn.linear_model.LogisticRegression', 'arguments': \{\}\}\}$",
+            r"'sklearn.linear_model.LogisticRegression', 'arguments': \{'C': 0.5\}\}\}$",
         ),
+        (make_pipeline(LogisticRegression()), "Pipeline is made of other objects: 'bench new"),
     ],
 )
 def test_what_is_no_learner_is_one_line_with_the_remedy(registry, wrong, line):
