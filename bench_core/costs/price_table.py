@@ -35,7 +35,7 @@ def listed(lines: Sequence[tuple[str, str]]) -> tuple[list[Entry], str]:
     lines = lines[1:] if lines and _EXCEL.fullmatch(lines[0][1]) else lines
     if not lines:
         return [], ""
-    separator, header, feature, price = _layout(lines[0][1])
+    separator, header, feature, price = _layout(lines)
     unit = ""
     if price < 0:
         rows = _plain_rows(lines, separator)
@@ -52,13 +52,15 @@ def listed(lines: Sequence[tuple[str, str]]) -> tuple[list[Entry], str]:
 def unused_columns(lines: Sequence[tuple[str, str]]) -> list[str]:
     """Return the titles of a table's columns that hold neither features nor prices."""
     lines = lines[1:] if lines and _EXCEL.fullmatch(lines[0][1]) else lines
-    _, header, *used = _layout(lines[0][1]) if lines else ("", [])
+    _, header, *used = _layout(lines) if lines else ("", [])
     return [cell for k, cell in enumerate(header) if cell and k not in used and used[1] >= 0]
 
 
-def _layout(line: str) -> tuple[str, list[str], int, int]:
+def _layout(lines: Sequence[tuple[str, str]]) -> tuple[str, list[str], int, int]:
     """The separator and cells of the first line, and the columns of features and of prices, -1 if
-    it is not a header."""
+    it is not a header: a line with a word for features or prices, or, in any language, one above
+    the only column of prices."""
+    line = lines[0][1]
     separator = next((mark for mark in _SEPARATORS if len(_cells(line, mark)) > 1), ",")
     header = _cells(line, separator)
     titles = [_words(cell) for cell in header]
@@ -66,8 +68,15 @@ def _layout(line: str) -> tuple[str, list[str], int, int]:
         next((k for k, title in enumerate(titles) if title & {*known}), -1)
         for known in (FEATURE_WORDS, PRICE_WORDS)
     )
-    if any(map(_is_price, header)) or max(feature, price) < 0:
+    if any(map(_is_price, header)):
         return separator, header, -1, -1
+    if max(feature, price) < 0:
+        below = [_cells(text, separator) for _, text in lines[1:]]
+        columns = range(len(header) if len(below) > 1 else 0)
+        found = [k for k in columns if all(len(b) > k and _is_price(b[k]) for b in below)]
+        if len(found) != 1 or len(header) < 2:
+            return separator, header, -1, -1
+        price = found[0]
     feature = feature if feature >= 0 else int(price == 0)
     return separator, header, feature, price if price >= 0 else int(feature == 0)
 

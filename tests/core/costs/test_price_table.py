@@ -26,6 +26,9 @@ TABLES = {
     "pairs with commas": "age;1,0\nscan;25,50\nweb visits;0",
     "colons with commas": "age:1,0\nscan:25,50\nweb visits:0",
     "one of the words": "what;price\nage;1\nscan;25.5\nweb visits;0",
+    "another language": "Merkmal;Preis (EUR);Bemerkung\nage;1,0 €;x\nscan;25,5 €;y\nweb visits;0;z",
+    "another language, two columns": "Merkmal,Preis\nage,1\nscan,25.5\nweb visits,0",
+    "another language and order": "Preis;Merkmal\n1;age\n25,5;scan\n0;web visits",
     "of other features too": "feature;price\nage;1\ncity;7\nscan;25.5\nweb visits;0\nzip code;3",
 }
 
@@ -48,6 +51,7 @@ def test_every_table_gives_the_same_prices(form, tmp_path):
         ("signs before", "€"),
         ("words before", "EUR"),
         ("more columns", "cost"),
+        ("another language", "EUR"),
     ],
 )
 def test_the_currency_is_the_unit(form, unit, tmp_path):
