@@ -170,8 +170,12 @@ def _number_in(text: str, format: str) -> float:
         return nan
     if "Y" in format:
         return days_of(text, format)
+    number = with_point(text) if format == COMMA else text
+    if format == COMMA and "." in text and number == text:
+        # 1.402 would be read as 1402 next to it
+        raise ValueError(f"{text!r:.60} is not a number with a decimal comma, such as 1,5")
     try:
-        return float(with_point(text) if format == COMMA else text)
+        return float(number)
     except ValueError:
         if text.lower() in ("true", "false"):
             return float(text.lower() == "true")

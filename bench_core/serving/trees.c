@@ -218,8 +218,8 @@ static size_t separator(const char *at)
     return 0;
 }
 
-/* A number with a decimal comma, such as 1.234,50, or with a decimal point where its digits form no
-   groups of three. NAN if it is missing; NAN and errno EDOM if it is not a number. */
+/* A number with a decimal comma, such as 1.234,50. NAN if it is missing; NAN and errno EDOM if it is
+   not a number, or one with a decimal point. */
 static double comma(const char *text)
 {
     static const char *const missing[] = {MISSING};
@@ -245,11 +245,13 @@ static double comma(const char *text)
     for (at = text; at < end && length + 1 < sizeof plain;) {
         width = grouped ? separator(at) : 0;
         if (width == 0)
-            plain[length++] = *at == (grouped ? ',' : '.') ? *localeconv()->decimal_point : *at;
+            plain[length++] = *at == ',' ? *localeconv()->decimal_point : *at;
         at += width > 0 ? width : 1;
     }
     plain[length] = '\0';
-    if (at == end && length > 0 && (grouped || !memchr(text, ',', (size_t)(end - text))))
+    if (at == end && length > 0 &&
+        (grouped ||
+         (!memchr(text, ',', (size_t)(end - text)) && !memchr(text, '.', (size_t)(end - text)))))
         number = strtod(plain, &last);
     if (last == plain || *last != '\0') {
         errno = EDOM;

@@ -315,8 +315,9 @@ NUMBERS = [
     "1\u00a0234\u202f567,8",
     "1'000",
 ]
-NUMBERS += ["1.5", "12.34", "1234.567", "1,5e3", "2E-2", "", "NA", "None"]
+NUMBERS += ["1,5e3", "2E-2", "", "NA", "None"]
 NO_NUMBERS = ["1,5,2", "1,", "1.23,5", "12345.678,9", "1 23", "x", "1,5x", "-", "1,5 e3"]
+NO_NUMBERS += ["1.5", "12.34", "1234.567", "1.5e3"]  # as 1.402 is 1402
 
 
 @pytest.mark.skipif(not COMPILERS, reason="no gcc or clang")
@@ -329,7 +330,7 @@ def test_decimal_commas_are_read_alike_in_python_and_c(tmp_path):
     lines = "".join(f"{text}\n" for text in (*NUMBERS, *NO_NUMBERS))
     done = subprocess.run([program], input=lines.encode(), capture_output=True)
     found = np.array([line.split() for line in done.stdout.splitlines()], dtype=np.float32)
-    expected = [1.5, -0.25, 3, 1234, 1234.5, 12345.6, 1234567.8, 1000, 1.5, 12.34, 1234.567, 1500]
+    expected = [1.5, -0.25, 3, 1234, 1234.5, 12345.6, 1234567.8, 1000, 1500]
     expected = np.float32([*expected, 0.02, np.nan, np.nan, np.nan])
     assert np.array_equal(own.codes(NUMBERS), expected, equal_nan=True)
     assert np.array_equal(found[: len(NUMBERS), 0], expected, equal_nan=True)
