@@ -232,7 +232,7 @@ def cheapest(
         why = "does not count" if sure.get(top, Saved()).lost else "is not significant"
         yield (
             f"the saving of {top} {why}, that of {certain[0]} is significant: "
-            f"bench model export --learner {certain[0]}"
+            f"bench model export takes --learner {certain[0]}"
         )
     yield from training(info, frame, name, found[0], judge, target, plugins, store)
     yield ""
