@@ -200,7 +200,7 @@ class Predictor:
         requested twice. The row never costs more than ``cap``: it answers at the last point of the
         path that it reached. A model that compares rows of a query treats the row as a query.
         """
-        if not callable(acquire) and not hasattr(acquire, "keys"):
+        if not callable(acquire) and (not hasattr(acquire, "keys") or hasattr(acquire, "columns")):
             kind = type(acquire).__name__
             raise UsageError(
                 "predict takes a row as a mapping, or a function that returns its cells, not a "

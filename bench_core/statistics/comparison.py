@@ -40,15 +40,16 @@ class Difference(NamedTuple):
 
 def interval(level: Level, contrast: FloatArray, share: float = LEVEL) -> Interval:
     """Return the interval of ``contrast`` (learners,) times the values. For one group: percentiles
-    of the draws around the observed value, the k-th of n draws as k / (n + 1)."""
+    of the draws around the observed value, the k-th of n draws as k / (n + 1). It contains that
+    value also where nearly all draws are equal and their mean is not."""
     drawn = contrast @ level.draws
     if level.groups > 1:
         error, weight = _noise(level, lambda of: contrast @ of @ contrast)
         reach = float(error) * _reach(*_freedom(level), float(weight), share)
         return Interval(float(drawn[0]) - reach, float(drawn[0]) + reach)
     noise, shares = drawn[1:] - np.mean(drawn[1:]), [(1 - share) / 2, (1 + share) / 2]
-    ends = drawn[0] + _widening(level, share) * np.quantile(noise, shares, method="weibull")
-    return Interval(*ends.tolist())
+    low, high = drawn[0] + _widening(level, share) * np.quantile(noise, shares, method="weibull")
+    return Interval(float(min(low, drawn[0])), float(max(high, drawn[0])))
 
 
 def spread_of(level: Level, learner: int, share: float = LEVEL) -> Interval:

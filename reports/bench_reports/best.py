@@ -275,6 +275,7 @@ def training(
         sentences,
     )
     from bench_core.protocols import FEWER, GIVEN
+    from bench_core.results.budgets import CONSTANT
     from bench_core.results.operating_points import marked
     from bench_core.results.store import Store
     from bench_reports.terminal import FEWER_TREES
@@ -286,7 +287,6 @@ def training(
     own = frame[(frame["dataset"] == name) & (frame["learner"] == top.learner)]
     if marked(own, FEWER).any():
         yield f"{top.learner}: {FEWER_TREES}"
-    yield "judge it again with:" if marked(own, GIVEN).any() else "train it with:"
     registry = options.registry(plugins)
     # results under a cap need a run that measures it
     cap = limit.amount if limit.kind == "cap" else 0.0
@@ -294,8 +294,10 @@ def training(
     commands = dict.fromkeys(  # of the choices of all repeats, most frequent first
         run_command(info.request, name, top.learner, setting.params, registry, store, cap)
         for setting in chain.from_iterable(chosen)
-        if setting is not None
+        if setting is not None and CONSTANT not in setting.point  # which needs no training
     )
+    if commands:
+        yield "judge it again with:" if marked(own, GIVEN).any() else "train it with:"
     yield from islice(commands, COMMANDS_SHOWN)
 
 

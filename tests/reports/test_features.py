@@ -119,6 +119,14 @@ def test_best_says_what_is_bought_and_what_is_saved(done, bench):
     assert sum(map(int, parts.values())) == 3
 
 
+def test_best_gives_no_command_for_the_constant(done, bench):
+    mixed, alone = bench("best", "--budget", "0.01").out, bench("best", "--budget", "0").out
+    assert "the constant for" in mixed
+    assert mixed.partition("train it with:")[2].count("bench run") == 1
+    assert "best at the constant" in alone
+    assert "train it with" not in alone
+
+
 def test_numbers_in_names_are_sorted_by_their_value():
     assert sorted(["f10", "f4", "a", "f11", "f6"], key=natural) == ["a", "f4", "f6", "f10", "f11"]
 

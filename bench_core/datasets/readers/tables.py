@@ -140,7 +140,7 @@ class DataColumn:
     def _missing(self, row: int) -> InputError:
         text = str(self.written()[row]).strip() if self.written is not None else ""
         what = f"{text!r} counts as a missing value" if text else "the value is missing"
-        return InputError(f"{self._at(row)}: {what}; fill it in")
+        return InputError(f"{self._at(row)}: {what}; fill it in or remove the row")
 
     def _no_numbers(self, texts: TextArray) -> InputError:
         """Return the error for a column of text where numbers are expected."""

@@ -183,6 +183,8 @@ def test_what_is_no_row_of_the_table_is_one_line(exported):
         model.predict({})
     with pytest.raises(UsageError, match=r"predict takes a row as a mapping, .* not a list"):
         model.predict([row])
+    with pytest.raises(UsageError, match=r"not a DataFrame; predict_rows takes tables"):
+        model.predict(exported[1])
     with pytest.raises(UsageError, match="X has no column 'city', which the model may ask for"):
         model.predict_rows([{k: v for k, v in row.items() if k != "city"}])
     with pytest.raises(UsageError, match=r"'age', .* rows as an array: numpy.asarray\(X\)"):

@@ -1,5 +1,7 @@
 """Intervals, p-values, tiers and rank intervals, against formulas and by simulation."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from helpers.levels import level_of
@@ -39,6 +41,15 @@ def test_interval_and_p_agree_with_students_on_normal_values():
     expected = peer.confidence_interval(0.95)
     assert ours.interval.low == pytest.approx(expected.low, abs=0.02)
     assert ours.interval.high == pytest.approx(expected.high, abs=0.02)
+
+
+def test_an_interval_contains_its_value_where_nearly_all_draws_are_equal():
+    # 990 draws are the observed 1, ten are .9: around their mean it would begin at 1.001
+    draws = np.ones((1, 1001))
+    draws[0, 1:11] = 0.9
+    found = replace(level(np.ones((1, 50))), draws=draws)
+    one = interval(found, np.ones(1))
+    assert one.low == 1 <= one.high
 
 
 def test_learners_that_are_the_same_are_alike_and_never_separated():
