@@ -118,7 +118,7 @@ class Best:
         most = "at most " if CAP in self.point else ""  # the exported model may pay less
         reached += f" at a cost of {most}{cost(self.cost)}"
         ties = f"{listed(self.level)} {'ties' if len(self.level) == 1 else 'tie'}"
-        level = f"; {ties}" if sure and self.level else ""
+        level = f"; {ties} in {self.metric}" if sure and self.level else ""
         falls = f"; {self.learner} {FALLS} by more than chance" if self.falls else ""
         return f"{self.dataset}: {self.learner} {self.chosen}, {reached} ({self.at}){level}{falls}"
 

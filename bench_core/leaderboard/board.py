@@ -16,6 +16,7 @@ from typing import Any, Self
 import numpy as np
 
 from bench_core.errors import one_line
+from bench_core.protocols import GIVEN
 from bench_core.results.budgets import CONSTANT, Budget
 from bench_core.statistics.comparison import Interval
 from bench_core.terminal.wording import count, rank_range, settings, stand_in_notice
@@ -184,7 +185,7 @@ class Row:
     best: Pick  # without a limit
     reached: int  # repeats that keep ``SHARE`` of the reference's quality
     cheap: Pick  # the cheapest mixture that keeps it, ``NOTHING`` unless all repeats have one
-    saving: float  # the reference's cost at just that quality over this learner's
+    saving: float  # the reference's cost (``Board.replaced``) over this learner's at that quality
     curve: tuple[CurvePoint, ...]  # the frontier, cheapest first
     baseline: bool = False  # a trivial method, listed below the others
     fits: int = 0  # settings tried, mean over repeats
@@ -304,6 +305,15 @@ class Board:
             return math.nan
         share = row.cheap.quality / best
         return share if self.higher_is_better else 1 / share
+
+    @property
+    def replaced(self) -> Pick:
+        """The reference's point whose cost is saved: the cheapest that keeps the quality; all of a
+        model trained elsewhere, since that is paid today."""
+        own = next((row for row in self.rows if row.reference), None)
+        if own is None or not own.cheap:
+            return NOTHING
+        return own.best if GIVEN in own.marks else own.cheap
 
     @property
     def saves(self) -> bool:

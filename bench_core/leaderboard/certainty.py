@@ -33,6 +33,7 @@ from bench_core.leaderboard.board import (
     Standings,
 )
 from bench_core.metrics.frontier import hull, mixed_reaching, share_of, taken
+from bench_core.protocols import GIVEN
 from bench_core.results import operating_points as selection
 from bench_core.results.budgets import CAP, Budget, choice_within
 from bench_core.statistics import LEVEL, WIDE_LEVEL
@@ -70,9 +71,10 @@ NO_VALUES = "this run stored no values per query or row: no intervals, tiers by 
 COST = "cost"
 """Key, with a budget, of the test cost of the point chosen within it."""
 
-PAID, KEPT, BEST = "paid", "kept", "best"
+PAID, KEPT, BEST, TODAY = "paid", "kept", "best", "today"
 """Keys of a saving, with points chosen by the reference's quality: the cost at just that quality,
-and the qualities of two choices held in all draws, the cheapest that keeps it and the best."""
+the qualities of two choices held in all draws, the cheapest that keeps it and the best, and, if the
+reference was trained elsewhere, the costs of the best."""
 
 
 def standings(
@@ -97,8 +99,8 @@ class Draws:
     """Draws of the learners ``names``, which have values in all ``repeats``.
 
     Each repeat has arrays (learners, 1 + resamples) by key: a budget for quality, with ``COST`` for
-    cost; ``PAID``, ``KEPT`` and ``BEST`` for savings. Without values there are no names, and
-    ``note`` gives the reason."""
+    cost; ``PAID``, ``KEPT``, ``BEST`` and ``TODAY`` for savings. Without values there are no
+    names, and ``note`` gives the reason."""
 
     names: Sequence[str]
     repeats: Sequence[Repeat]
@@ -133,6 +135,7 @@ class Ranking:
         self._frame = selection.of_dataset(frame, dataset, metric.name)
         points = selection.operating_points(self._frame, metric.name)
         self._points = selection.choosable_points(points, self.higher)
+        self._given = set(points["learner"][selection.marked(points, GIVEN)].astype(str))
         of_repeat = points.drop_duplicates(["learner", *selection.REPEAT])
         self._repeats = of_repeat["learner"].astype(str).value_counts(sort=False)
         tried = points.drop_duplicates(["learner", "params", *selection.REPEAT])
@@ -179,6 +182,8 @@ class Ranking:
                     drawn[PAID].append(taken(means.test_cost, reaching))
                     drawn[KEPT].append(taken(means.test_quality, reaching.held()))
                     drawn[BEST].append(taken(means.test_quality, best.held()))
+                    if reference in self._given:
+                        drawn[TODAY].append(taken(means.test_cost, best.held()))
             values.append({key: np.stack(own) for key, own in drawn.items()})
         left_out = int((~defined).sum())
         if where := lacking(defined):
@@ -378,7 +383,10 @@ def _saved(
     if baseline not in place or not keeps:
         return {}
     own, reference = [place[name] for name in keeps], place[baseline]
-    saved = [_log_savings(drawn[PAID], reference) for drawn in draws.values]
+    saved = [
+        _log_savings(drawn[PAID], drawn.get(TODAY, drawn[PAID])[reference])
+        for drawn in draws.values
+    ]
     beyond = [_beyond(drawn, reference, higher, lost) for drawn in draws.values]
     logs, short = (over_repeats(draws.repeats, values).only(own) for values in (saved, beyond))
     below = [interval(short, line).high < 0 for line in np.eye(len(keeps))]
@@ -401,10 +409,9 @@ def _saved(
 _FREE = 1e6  # saving of a learner that pays nothing
 
 
-def _log_savings(paid: FloatArray, reference: int) -> FloatArray:
-    """Return the logarithm of the reference's cost over each learner's at the quality. It is 0 for
-    a learner that does not reach the quality, as the reference is needed."""
-    whole = paid[reference]
+def _log_savings(paid: FloatArray, whole: FloatArray) -> FloatArray:
+    """Return the logarithm of the reference's cost ``whole`` over each learner's at the quality. It
+    is 0 for a learner that does not reach the quality, as the reference is needed."""
     own = np.maximum(paid, whole / _FREE)
     saved: FloatArray = np.log(np.maximum(whole, 1e-300) / np.maximum(own, 1e-300))
     return np.where(np.isnan(paid), 0.0, saved).round(6)

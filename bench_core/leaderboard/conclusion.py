@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from bench_core.errors import one_line
 from bench_core.leaderboard.board import SHARE, Board, Row, Standings
 from bench_core.leaderboard.ranks import least_difference, over_datasets, ranked_by
-from bench_core.protocols import DIVERGED
+from bench_core.protocols import DIVERGED, GIVEN
 from bench_core.results.budgets import CAP
 from bench_core.statistics import CONFIDENCE
 from bench_core.terminal.wording import cost, listed, quality, times
@@ -72,7 +72,7 @@ def overall_conclusion(boards: Sequence[Board]) -> tuple[str, ...]:
     mean = f"Its mean rank among {len(ranked)} learners is {top.mean:.2f}"
     certain = [
         f"{mean} ({CONFIDENCE} by Nemenyi's test: {low:.2f} to {high:.2f}).",
-        *(_ties(others) if others else ["No other learner ties."]),
+        *(_ties(others, "mean rank") if others else ["No other learner ties in mean rank."]),
     ]
     if least_difference(len(names), len(ranked)) >= len(ranked) - 1:  # more than any difference
         certain = [f"{mean}. {len(names)} data sets are too few for a test of ranks."]
@@ -92,7 +92,7 @@ def overall_conclusion(boards: Sequence[Board]) -> tuple[str, ...]:
 def _cheapest(board: Board, reference: Row) -> tuple[Row, list[str]]:
     """Return the first row on the board that keeps the quality, and sentences on it."""
     kept = [row for row in board.rows if row.cheap and not row.saved.lost and not row.reference]
-    cheaper = [row for row in kept if row.saving > 1]
+    cheaper = [row for row in kept if row.saving > reference.saving]
     sure = [row for row in cheaper if round(row.saved.interval.low, 3) > 1]  # as displayed
     if not cheaper:
         return reference, [*_itself(board, reference, kept)]
@@ -102,26 +102,34 @@ def _cheapest(board: Board, reference: Row) -> tuple[Row, list[str]]:
     if measured:
         low, high = map(times, top.saved.interval)
         saved += f" ({CONFIDENCE} interval: {low} to {high})"
-        if sure and reference.saved.tier == top.saved.tier:
+        if sure and not _shorter(reference) and reference.saved.tier == top.saved.tier:
             saved += ", not significantly if all pairs are tested jointly"
     saved += "" if sure or not measured else "; no saving is significant"
-    keeps = f"{_keeps(board, top)} instead of {cost(reference.cheap.cost)}."
-    sentences = [f"{who} {keeps}", f"It is {saved}."]
+    sentences = [f"{who} {_keeps(board, top)} {_instead(board, reference)}.", f"It is {saved}."]
+    if _shorter(reference):
+        alone = f"{reference.learner}'s first trees keep it {_price(board, reference.cheap.cost)}"
+        level = measured and reference.saved.tier == top.saved.tier
+        sentences.append(f"{alone}{' and tie in saving' * level}.")
     sentences += _more_for_less(board, reference, top)
     if not measured:
         return top, [*sentences, UNMEASURED]
     ahead = [r.learner for r in kept if r.baseline and 0 < r.saved.tier < top.saved.tier]
     sentences += [f"{listed(ahead)}, a baseline, saves significantly more."] if ahead else []
-    return top, [*sentences, *_ties(_names(cheaper, top.saved.tier, top))]
+    return top, [*sentences, *_ties(_names(cheaper, top.saved.tier, top), "saving")]
 
 
 def _itself(board: Board, reference: Row, kept: Sequence[Row]) -> Iterator[str]:
     """Yield sentences for the case that no learner costs less than the reference."""
     name, keeps = reference.learner, _keeps(board, reference)
+    instead = _instead(board, reference)
+    if shorter := _shorter(reference):
+        name, keeps = f"{name}'s first trees", keeps.replace("s", "", 1)  # keep, stay
     if kept:
-        yield f"No learner is cheaper than {name}, which {keeps}."
+        end = "" if shorter else f", which {keeps}"
+        yield f"No learner is cheaper than {name}{end}."
+        yield from [f"They {keeps} {instead}."] if shorter else []
         yield from _more_for_less(board, reference, reference)
-        yield from _ties(_names(kept, reference.saved.tier, reference))
+        yield from _ties(_names(kept, reference.saved.tier, reference), "saving")
         return
     others = [row for row in board.rows if not (row.reference or row.baseline)]
     lucky = [row.learner for row in others if row.saved.lost]
@@ -130,7 +138,18 @@ def _itself(board: Board, reference: Row, kept: Sequence[Row]) -> Iterator[str]:
         only = f" and test; {listed(lucky)} {does} on validation only" if lucky else ""
         yield f"No other learner {_keeps(board)}{only}."
     yield from _more_for_less(board, reference, reference)
-    yield f"{name} {keeps} instead of {cost(reference.best.cost)}."
+    yield f"{name} {keeps} {instead if shorter else f'instead of {cost(reference.best.cost)}'}."
+
+
+def _shorter(reference: Row) -> bool:
+    """True if fewer trees of an existing model are cheaper than all of it."""
+    return GIVEN in reference.marks and cost(reference.cheap.cost) != cost(reference.best.cost)
+
+
+def _instead(board: Board, reference: Row) -> str:
+    """Return ``instead of 26.40``, of an existing model ``instead of today's 26.40``."""
+    today = "today's " if GIVEN in reference.marks else ""
+    return f"instead of {today}{cost(board.replaced.cost)}"
 
 
 def _more_for_less(board: Board, reference: Row, named: Row) -> Iterator[str]:
@@ -195,7 +214,7 @@ def _tied(board: Board, at: Standings, first: str) -> Iterator[str]:
     """Yield a sentence on the other learners of the first tier at a budget."""
     roles = {row.learner: row.baseline for row in board.rows}
     tied = (one.learner for one in at.rows if one.tier == 1 and one.learner != first)
-    return _ties([_named(name, roles[name]) for name in tied])
+    return _ties([_named(name, roles[name]) for name in tied], board.metric)
 
 
 def _names(rows: Iterable[Row], tier: int, but: Row) -> list[str]:
@@ -204,9 +223,9 @@ def _names(rows: Iterable[Row], tier: int, but: Row) -> list[str]:
     return [_named(row.learner, row.baseline) for row in own]
 
 
-def _ties(names: Sequence[str]) -> Iterator[str]:
+def _ties(names: Sequence[str], by: str) -> Iterator[str]:
     if names:
-        yield f"{listed(names)} {'ties' if len(names) == 1 else 'tie'}."
+        yield f"{listed(names)} {'ties' if len(names) == 1 else 'tie'} in {by}."
 
 
 def _named(learner: str, baseline: bool) -> str:

@@ -13,7 +13,8 @@ from bench_core.errors import BenchError, UsageError, one_line, require
 from bench_core.execution.failures import fault_of
 from bench_core.leaderboard.board import SHARE
 from bench_core.planning.invocation import command
-from bench_core.protocols import Section
+from bench_core.protocols import GIVEN, Section
+from bench_core.results.operating_points import marked
 from bench_core.results.store import Store
 from bench_core.splits import SPLITS
 from bench_core.statistics import CONFIDENCE
@@ -187,9 +188,11 @@ def _sentences(info: RunInfo, frame: pd.DataFrame) -> Iterator[str]:
         f"{_audits(frame)})."
     )
     if info.reference:
+        given = marked(frame[frame["learner"] == info.reference], GIVEN).any()
+        whole, both = (" with all its trees", "") if given else ("", ", both")
         yield (
-            f"A saving is {info.reference}'s cost divided by the learner's, both at {SHARE:.0%} of "
-            f"{info.reference}'s best quality."
+            f"A saving is {info.reference}'s cost{whole} divided by the learner's{both} at "
+            f"{SHARE:.0%} of {info.reference}'s best quality."
         )
     yield (
         f"Intervals ({CONFIDENCE}) and ties are from a paired bootstrap over queries or rows that "

@@ -32,7 +32,7 @@ from bench_core.metrics.frontier import (
     mixed_within,
     share_of,
 )
-from bench_core.protocols import DIVERGED
+from bench_core.protocols import DIVERGED, GIVEN
 from bench_core.results.budgets import (
     CAP,
     CONSTANT,
@@ -337,13 +337,15 @@ def savings(
     cheapest mixture that reaches the target on validation (without ``mixes`` its cheapest point).
     Added columns: ``target``, ``reached``, ``reference_quality`` and ``reference_cost`` (test, at
     the reference's best validation point) and ``saving``, the reference's test cost for the target
-    over the learner's. If a repeat does not reach the target or has no reference, ``reached`` is
-    False and the others are NaN. A diverged fit is not a reference, nor is a fit whose target is
-    reached by the best constant, which is free.
+    (of a model trained elsewhere that of all its trees, today's bill) over the learner's. If a
+    repeat does not reach the target or has no reference, ``reached`` is False and the others are
+    NaN. A diverged fit is not a reference, nor is a fit whose target is reached by the best
+    constant, which is free.
     """
     sign = 1 if higher else -1
     constant = points["point"].astype(str).str.contains(f'"{CONSTANT}"').to_numpy(dtype=bool)
     sound = ((points["learner"] == reference) & ~marked(points)).to_numpy(dtype=bool)
+    given = marked(points, GIVEN).to_numpy(dtype=bool)
     cost, quality, test = (
         points[name].to_numpy(dtype=np.float64)
         for name in ("valid_cost", "valid_quality", "test_cost")
@@ -369,6 +371,7 @@ def savings(
             if np.fmax.reduce(trivial, initial=-np.inf) >= sign * aim:
                 aim = np.nan
             *_, whole = reaching(own, aim)
+            whole = test[best] if given[best] and not np.isnan(whole) else whole
         for inside in groups(points.iloc[part], ["learner"]):
             above, below, mixed, paid = reaching(part[inside], aim)
             first = int(part[inside][0])  # values that do not depend on the point

@@ -185,7 +185,9 @@ def cheapest(
     from bench_core.leaderboard.assembly import offers, primary_metric, uses_of
     from bench_core.leaderboard.board import Saved
     from bench_core.leaderboard.certainty import lost_below, savings_at
+    from bench_core.protocols import GIVEN
     from bench_core.results.budgets import KEEP
+    from bench_core.results.operating_points import marked
     from bench_core.results.store import Store
     from bench_reports.terminal import lost_words, saving_cells
 
@@ -220,7 +222,10 @@ def cheapest(
     title = f"{name}: least cost with {words}{costs_in(frame)}"
     yield Table(titles, rows, "learner", tuple(numbers), row_styles=styles, title=title)
     if target.kind == KEEP:
-        yield f"saving: {info.reference}'s cost divided by this learner's, both at {words}"
+        today = marked(frame[frame["learner"] == info.reference], GIVEN).any()
+        both = f"with all its trees divided by this learner's at {words}"
+        both = both if today else f"divided by this learner's, both at {words}"
+        yield f"saving: {info.reference}'s cost {both}"
     if any(one.tier for one in sure.values()):
         yield "*: not significantly worse than the largest saving"
     if any(one.lost for one in sure.values()):

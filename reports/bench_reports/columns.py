@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from bench_core.errors import one_line
 from bench_core.leaderboard.board import RANK, SHARE, Board, Measure, Row, Standing
+from bench_core.protocols import GIVEN
 from bench_core.statistics import CONFIDENCE, WIDE_LEVEL
 from bench_core.statistics.bootstrap import FEW_DRAWS
 from bench_core.statistics.comparison import Interval
@@ -211,7 +212,11 @@ def target(board: Board) -> str:
 def saving_words(board: Board) -> str:
     """Return the explanation of the column of savings."""
     mean = ", the mean of repeats" if board.repeats > 1 else ""
-    return f"saving: {one_line(board.reference)}'s {PERCENT} cost divided by this learner's{mean}"
+    given = any(row.reference and GIVEN in row.marks for row in board.rows)
+    whole, own = f"{PERCENT} cost", "this learner's"
+    if given:
+        whole, own = "cost with all its trees", f"this learner's {PERCENT} cost"
+    return f"saving: {one_line(board.reference)}'s {whole} divided by {own}{mean}"
 
 
 def missing_words(board: Board) -> str:

@@ -391,7 +391,8 @@ def _keeping(
 ) -> dict[str, Any]:
     """Return ``opens``: the position of the slider at which the learner of the conclusion keeps the
     quality; ``keeps``: that quality on test, the budgets at which learners reach it on validation,
-    and the learner with its saving in words; ``order``: the board's order in words."""
+    the learner with its saving in words, and the reference with the budget of the cost that is
+    saved; ``order``: the board's order in words."""
     row = conclusion(board).row
     if row is None or not own:
         return {"opens": len(grid), "order": order_words(board)}
@@ -408,7 +409,7 @@ def _keeping(
             "y": shown(quality, target),
             "at": {learners.index(one.learner): exact(one.cheap.budget) for one in kept},
             "from": learners.index(row.learner),
-            "to": learners.index(board.reference),
+            "to": [learners.index(board.reference), exact(board.replaced.budget)],
             "saved": saved,
         },
     }

@@ -163,14 +163,14 @@ def test_the_slider_re_ranks_table_sentences_and_overview(tab):
     assert learners(tab) == ["miser", "gbrt", "constant"]  # 0.80 against 0.65 for a cost of 3
     assert column(tab, 0)[0] == "1"
     assert "miser is ahead" in story(tab)
-    assert " beats all others (significant at 95%); gbrt is next" in story(tab)
+    assert " beats all others in accuracy (significant at 95%); gbrt is next" in story(tab)
     assert story(tab) != before
     assert "Within a budget of" in story(tab)
     ranks = column(tab, 3, "#overview")
     names = column(tab, 0, "#overview")
     assert ranks[names.index("miser")] == "1"
     assert "of the reference's best cost, miser is best or tied on 2 of 2" in tab.js(headline)
-    assert "gbrt and constant (a baseline) tie." in tab.js(headline)
+    assert "gbrt and constant (a baseline) tie in mean rank." in tab.js(headline)
     slide(tab, int(tab.js(f"{SLIDER}.max")))
     assert (story(tab), tab.js(headline)) == (before, whole)
 
@@ -209,7 +209,7 @@ def test_only_learners_with_a_result_everywhere_have_a_mean_rank_and_equals_shar
     # d is first on the first data set, and lacks a result on the second
     assert text == (
         "Within 100% of the reference's best cost, a is best or tied on 1 of 2 data sets; its mean "
-        "rank among 3 learners is 1.00. b and constant (a baseline) tie."
+        "rank among 3 learners is 1.00. b and constant (a baseline) tie in mean rank."
     )
     rows, text, _ = tab.js(made.replace("PLACE", "1"))
     assert rows == [["b", 1.25], ["a", 1.75], ["constant", 3], ["d", None]]

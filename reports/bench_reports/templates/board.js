@@ -6,7 +6,7 @@ const listed = (names, most = 3) => {
   return shown.length > 1 ? `${shown.slice(0, -1).join(", ")} and ${shown.at(-1)}` : shown[0];
 };
 
-const ties = (names) => `${listed(names)} ${names.length > 1 ? "tie" : "ties"}.`;
+const ties = (names, by) => `${listed(names)} ${names.length > 1 ? "tie" : "ties"} in ${by}.`;
 
 /** The curves at a place of the slider, best first, those that cannot be had last. */
 function ranking(data, view, place) {
@@ -75,10 +75,10 @@ function story(data, set, view, place) {
     const gap = Math.abs(top.quality - next.quality);
     if (!top.tier) text += ` ${name(next)} is next, ${quality(gap)} behind; the uncertainty was not measured.`;
     else {
-      if (level.length) text += ` ${ties(level.map(name))}`;
+      if (level.length) text += ` ${ties(level.map(name), view.metric)}`;
       const sure = `(significant at ${data.level})`;
-      if (!level.length) text += ` ${name(top)} beats all others ${sure}; ${name(next)} is next, ${quality(gap)} behind.`;
-      else if (next.tier > 1) text += ` ${name(top)} beats ${name(next)} by ${quality(gap)} ${sure}.`;
+      if (!level.length) text += ` ${name(top)} beats all others in ${view.metric} ${sure}; ${name(next)} is next, ${quality(gap)} behind.`;
+      else if (next.tier > 1) text += ` ${name(top)} beats ${name(next)} in ${view.metric} by ${quality(gap)} ${sure}.`;
     }
   }
   return text;
@@ -142,7 +142,7 @@ function overallStory(data, found, place) {
   const others = tied.filter((row) => row !== top).map(name);
   const ahead = tied.find((row) => row.mean === least);
   return `${when}, ${name(top)} is ${found.whole ? "first" : "best or tied"} on ${top.firsts} of ${found.sets} data sets; its mean rank among ${rows.length} learners is ${top.mean.toFixed(2)}. `
-    + `${others.length ? ties(others) : "No other learner ties."}${least < top.mean ? ` ${name(ahead)} has the best mean rank, ${least.toFixed(2)}.` : ""}${none ? ` On ${none} of ${found.sets} nothing beats a baseline.` : ""}`;
+    + `${others.length ? ties(others, "mean rank") : "No other learner ties in mean rank."}${least < top.mean ? ` ${name(ahead)} has the best mean rank, ${least.toFixed(2)}.` : ""}${none ? ` On ${none} of ${found.sets} nothing beats a baseline.` : ""}`;
 }
 
 /** Whether rows stand in the order of the board: where the page opens, and without a limit. */

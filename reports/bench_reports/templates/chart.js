@@ -240,7 +240,8 @@ function keeping(data, ax, view, curves, keeps) {
     const kind = look(data, c.l);
     return `<circle r="5" fill="none" stroke="${kind.colour}" class="${kind.css}" stroke-width="2" cx="${at(c.l)}" cy="${row}"/>`;
   });
-  const [from, to] = [at(keeps.from), at(keeps.to)];
+  const [reference, whole] = keeps.to;
+  const [from, to] = [at(keeps.from), at(reference) === null ? null : ax.across(whole)];
   const halo = 'stroke-width="3" paint-order="stroke"';
   let arrow = "";
   if (keeps.saved && from !== null && to !== null) {

@@ -57,7 +57,7 @@ def test_who_keeps_the_quality_at_which_cost_and_who_ties():
         "cegb keeps 99% of gbrt's accuracy on validation, 100.0% on test, at cost 12.30 instead of "
         "26.40.",
         "It is 2.1x cheaper (95% interval: 1.3x to 3.0x).",
-        "miser ties.",
+        "miser ties in saving.",
     )
     assert said(CEGB, GBRT, unit="euro")[0].endswith("on test, for 12.30 euro instead of 26.40.")
     for error, words in ((0.9108, "1.2% above it"), (0.8964, "0.4% below it")):
@@ -95,11 +95,11 @@ def test_a_certain_saving_comes_before_a_larger_one_that_is_none():
     unsure = row("miser", cost=2.0, saving=13.0, ends=(1.0, 20.0), tier=1)
     made = conclusion(board(unsure, CEGB, GBRT))
     assert made.row is CEGB
-    assert made.sentences[2:] == ("miser ties.",)
+    assert made.sentences[2:] == ("miser ties in saving.",)
 
 
 def test_a_baseline_is_called_one_and_what_it_saves_more_is_told():
-    assert said(CEGB, GBRT, GREEDY)[2:] == ("greedy-order (a baseline) ties.",)
+    assert said(CEGB, GBRT, GREEDY)[2:] == ("greedy-order (a baseline) ties in saving.",)
     second = replace(CEGB, saved=replace(CEGB.saved, tier=2))
     assert said(second, GBRT, GREEDY)[2:] == (
         "greedy-order, a baseline, saves significantly more.",
@@ -138,8 +138,31 @@ def test_the_reference_itself_is_best():
     assert said(replace(GBRT, saved=replace(GBRT.saved, tier=1)), dear) == (
         "No learner is cheaper than gbrt, which keeps 99% of its accuracy on validation, 100.0% on "
         "test, at cost 26.40.",
-        "cegb ties.",
+        "cegb ties in saving.",
     )
+
+
+def test_of_an_existing_model_the_whole_is_replaced_and_its_first_trees_are_named():
+    today = replace(GBRT, saving=1.5, best=pick(0.9, 39.6), marks=("trained elsewhere",))
+    cheaper = replace(CEGB, saving=3.2, saved=Saved(Interval(1.9, 4.6), tier=1))
+    assert said(cheaper, today) == (
+        "cegb keeps 99% of gbrt's accuracy on validation, 100.0% on test, at cost 12.30 instead of "
+        "today's 39.60.",
+        "It is 3.2x cheaper (95% interval: 1.9x to 4.6x).",
+        "gbrt's first trees keep it at cost 26.40.",
+    )
+    level = replace(today, saved=replace(today.saved, tier=1))
+    assert said(cheaper, level)[2] == "gbrt's first trees keep it at cost 26.40 and tie in saving."
+    keep = "keep 99% of its accuracy on validation, 100.0% on test, at cost 26.40 instead of"
+    dear = row("cegb", cost=33.0, saving=1.2, ends=(1.1, 1.3), tier=2)
+    assert said(today, dear)[:2] == (
+        "No learner is cheaper than gbrt's first trees.",
+        f"They {keep} today's 39.60.",
+    )
+    assert said(today, row("miser"))[-1] == f"gbrt's first trees {keep} today's 39.60."
+    whole = replace(today, cheap=today.best, saving=1.0)  # no cheaper point keeps the quality
+    assert said(cheaper, whole)[0].endswith("at cost 12.30 instead of today's 39.60.")
+    assert "first trees" not in str(said(cheaper, whole))
 
 
 ALONE = (
@@ -185,7 +208,7 @@ def test_without_a_reference_the_best_quality_is_told_with_its_ties():
     made = {"reference": "", "unlimited": standings(None, ("miser", 0.9, 1), ("cegb", 0.9, 1))}
     assert said(row("miser"), row("cegb"), **made) == (
         "miser has the best accuracy, 0.9000 at cost 30.00.",
-        "cegb ties.",
+        "cegb ties in accuracy.",
         "No saving is measured without a reference learner.",
     )
     alone = "mine is the only learner: accuracy 0.9000 at cost 30.00."
@@ -233,7 +256,7 @@ def test_over_data_sets_the_learner_that_is_first_most_often_is_named_with_what_
     assert overall_conclusion(made) == (
         "l0 is first on 6 of 7 data sets, by mean quality over all budgets.",
         "Its mean rank among 3 learners is 1.29 (95% by Nemenyi's test: 1.00 to 1.91).",
-        "greedy-order (a baseline) ties.",
+        "greedy-order (a baseline) ties in mean rank.",
         "On 1 of 7 data sets a baseline is first.",
     )
     # ranks 15/7, 21/7 less 3/7 and 10/7
@@ -241,7 +264,7 @@ def test_over_data_sets_the_learner_that_is_first_most_often_is_named_with_what_
     assert "greedy-order (a baseline) has the best mean rank, 1.57." not in overall_conclusion(made)
     assert "greedy-order (a baseline) has the best mean rank, 1.43." in overall_conclusion(made)
     clear = list(over(12, [0.9] * 12, [0.7] * 12))
-    assert overall_conclusion(clear)[2:] == ("No other learner ties.",)
+    assert overall_conclusion(clear)[2:] == ("No other learner ties in mean rank.",)
     assert overall_conclusion(made[:1]) == ()
     # on four, 2.343 sqrt(3 * 4 / (6 * 4)) = 1.657 < 2; on two, 2.343 > 2: no ranks can differ more
     assert "Nemenyi" in " ".join(overall_conclusion(made[:4]))
@@ -261,7 +284,7 @@ def test_sentences_have_at_most_20_words():
         *overall_conclusion([*over(7, [*[0.9] * 7], [0.7] * 7)]),
     ]
     assert max(len(sentence.split()) for sentence in every) <= 20
-    assert "l0, l1, l2 and 7 more tie." in every
+    assert "l0, l1, l2 and 7 more tie in saving." in every
 
 
 def test_names_are_listed_and_savings_near_1_have_two_decimals():

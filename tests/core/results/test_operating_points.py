@@ -295,6 +295,14 @@ def test_nothing_is_measured_against_a_reference_that_diverged():
     assert found["saving"].isna().all()
 
 
+def test_of_a_model_trained_elsewhere_the_cost_of_all_its_trees_is_saved():
+    given = rows("gbrt", [(1, 40, 0.60, 0.55), (2, 90, 0.705, 0.65)], marks="trained elsewhere")
+    found = savings(frame(rows("cegb", [(2, 20, 0.7, 0.6)], marks=""), given), "ndcg@5", "gbrt")
+    saving = found.set_index("learner")["saving"]
+    assert saving["cegb"] == pytest.approx(100 / 30)
+    assert saving["gbrt"] == pytest.approx(100 / (100 - 50 * 0.00705 / 0.105))
+
+
 def test_of_several_fits_of_the_reference_those_that_did_not_diverge_are_measured_against():
     sound = rows("gbrt", [(2, 90, 0.705, 0.65)], params="{}", marks="")
     broken = rows("gbrt", [(1, 900, 0.99, 0.9)], params='{"l2": 0}', marks="at edge, diverged")
