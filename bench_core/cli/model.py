@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from bench_core.datasets.readers.tables import DataTable
     from bench_core.results.budgets import Limit
     from bench_core.serving import Predictor
+    from bench_core.splits import Splits
 
 DIFFERS = 1
 _SAME = 1e-9  # relative
@@ -191,10 +192,12 @@ def summary(model: Predictor) -> list[str]:
         f"all features: {cost(about['everything'])})",
     ]
     if served := about.get("served"):
-        lines.append(
-            f"each row is served by one of the two points: the test rows reach "
-            f"{quality(served['quality'])} at {cost(served['total_cost'])}"
-        )
+        lines += [
+            "each row is served by one of the two points, drawn by row=ID or the order of calls "
+            "(--single-point exports one)",
+            f"the test rows, as drawn, reach {quality(served['quality'])} at "
+            f"{cost(served['total_cost'])}",
+        ]
     if best is not None and best["learner"] != about["learner"]:
         lines.append(
             f"{best['learner']} at its best: {metric} {quality(best['quality'])} at "
@@ -202,6 +205,8 @@ def summary(model: Predictor) -> list[str]:
         )
     columns = count(len(model.features), "column")
     lines.append(f"asks for at most {columns} of {len(model.names)}; {model.meaning}")
+    if why := model.uncompiled:
+        lines.append(f"single rows run in plain Python, also after compile(): {why}")
     return [*lines, stand_in_notice(about["dataset"], "")] if about["stand_in"] else lines
 
 
@@ -232,14 +237,14 @@ def sensors_table(model: Predictor) -> Table:
 @options.request_option("query")
 @options.request_option("index_base")
 @options.request_option("unwritten")
+@options.request_option("decimal")
+@options.request_option("dates")
 @options.debug_option
-def check_command(
-    folder: Path, data: Path | None, label: str, query: str, index_base: int, unwritten: str
-) -> int:
+def check_command(folder: Path, data: Path | None, **given: Any) -> int:
     """Replay the model in FOLDER row by row and compare quality and cost with the export's.
 
-    Without --data, the exit status is 1 if a figure differs from the export's. Under a cap the cost
-    may be lower.
+    A table is read as the run's, unless options differ. Without --data, the exit status is 1 if a
+    figure differs from the export's. Under a cap the cost may be lower.
     """
     import numpy as np
 
@@ -247,10 +252,7 @@ def check_command(
     from bench_core.serving.export import replayed
 
     model = _loaded(folder)
-    if data is None:
-        rows = _test_rows(model.about["provenance"])
-    else:
-        rows = _rows_of(data, model, {"label": label, "query": query}, index_base, unwritten)
+    rows = _splits_of(model).test if data is None else _rows_of(data, model, given)
     exported = model.about.get("served", model.about["test"])
     found = replayed(model, rows, options.registry().metrics)
     figures = {
@@ -263,6 +265,11 @@ def check_command(
     title = f"{folder}: {count(len(rows), 'row')} of {data or 'the test split'}"
     show(Table(titles, lines, "figure", titles[1:], title=title), console())
     if data is not None:
+        if (known := _rows_of_the_run(rows, model)) * 2 >= len(rows):
+            options.note(
+                f"note: {known} of {len(rows)} rows equal training or validation rows of the run "
+                "in the columns that the model may ask for: new rows may reach less"
+            )
         return 0
     capped = (model.about["budget"] or {}).get("kind") == CAP  # costs are the run's upper bounds
     same = all(
@@ -274,37 +281,57 @@ def check_command(
     return 0 if same else DIFFERS
 
 
-def _test_rows(provenance: Mapping[str, Any]) -> Examples:
+def _splits_of(model: Predictor) -> Splits:
     from bench_core._io.files import from_cache
     from bench_core.datasets.cache import open_prepared
 
     try:
-        return open_prepared(from_cache(provenance["data"])).test
+        return open_prepared(from_cache(model.about["provenance"]["data"]))
     except (InputError, OSError) as error:
         raise InputError(
             "the test rows of the export are not on this machine; give rows by --data FILE"
         ) from error
 
 
-def _rows_of(
-    path: Path, model: Predictor, columns: dict[str, str], index_base: int, unwritten: str
-) -> Examples:
+def _rows_of_the_run(rows: Examples, model: Predictor) -> int:
+    """Count the rows that equal a training or validation row of the run, 0 if those are gone."""
+    import numpy as np
+
+    try:
+        splits = _splits_of(model)
+    except InputError:
+        return 0
+    asked = ~np.isnan(rows.X).all(axis=0)  # others were not read
+
+    def cells(part: Examples) -> list[bytes]:
+        table = np.nan_to_num(np.column_stack([part.X[:, asked], part.y]), nan=np.inf) + 0.0
+        return [row.tobytes() for row in table]
+
+    known = {*cells(splits.train), *cells(splits.valid)}
+    return sum(row in known for row in cells(rows)) if asked.any() else 0
+
+
+def _rows_of(path: Path, model: Predictor, given: Mapping[str, Any]) -> Examples:
     """Read a file's rows with the model's columns, and its labels as the training numbers."""
     import numpy as np
 
     from bench_core.data import Examples
     from bench_core.datasets.user_data import TablePart, class_name, read_parts
-    from bench_core.datasets.user_files import read_part
+    from bench_core.datasets.user_files import is_table, read_part
 
     about = model.about.get("table", {})
-    named = {name: own or about.get(name, "") for name, own in columns.items()}
-    form = {key: about[key] for key in ("drop", "decimal", "dates") if about.get(key)}
-    given = read_part(path, {**named, "split": ""}, index_base, "", unwritten=unwritten, **form)
-    if isinstance(given, TablePart):
-        part = read_parts({"test": replace(given, columns=())})["test"]
-        X = model.table_features(_columns_of(given.table, model))
+    if not is_table(path):
+        if model.encodings:
+            raise InputError(f"{path}: SVMlight; the model needs a table with its columns")
+        about = {}
+    how = {k: v or about.get(k) or v for k, v in given.items()} | {"drop": about.get("drop") or ()}
+    columns = {"label": how.pop("label"), "query": how.pop("query"), "split": ""}
+    read = read_part(path, columns, how.pop("index_base"), "", **how)
+    if isinstance(read, TablePart):
+        part = read_parts({"test": replace(read, columns=())})["test"]
+        X = model.table_features(_columns_of(read.table, model))
     else:
-        part = given
+        part = read
         X = np.full((len(part), len(model.names)), part.unwritten, dtype=np.float32)
         width = min(part.frame.shape[1], X.shape[1])
         X[:, :width] = part.frame.to_numpy()[:, :width]

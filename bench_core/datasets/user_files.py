@@ -164,7 +164,7 @@ def read_part(
             f"{path}: another format, such as JSON, Excel's or NumPy's; save the rows as CSV, "
             "Parquet or SVMlight"
         )
-    if format in ("csv", "parquet") or (not format and _is_table(path)):
+    if format in ("csv", "parquet") or (not format and is_table(path)):
         text = {columns["query"], columns["split"], *QUERIES, SPLIT}
         table = read_table(path, format, text, as_text=decimal == ",")
         known.update(dict.fromkeys(table.names))
@@ -193,7 +193,8 @@ def read_part(
     return replace(part, numbered=True, unwritten=fill, notes=tuple(notes))
 
 
-def _is_table(path: Path) -> bool:
+def is_table(path: Path) -> bool:
+    """True for CSV or Parquet, False for SVMlight, by its suffix or first line."""
     suffixes = [s.lower() for s in path.suffixes if s != ".gz"]
     if suffixes and suffixes[-1] in (*TABLES, *SVMLIGHT):
         return suffixes[-1] in TABLES

@@ -83,25 +83,32 @@ class Predictor:
         """Use compiled code for single rows without a cap from now on; needs numba.
 
         Call it when a service starts: it loads numba and compiles once per machine. Returns False
-        if the model, its costs or this machine only allow the plain walk.
+        if ``uncompiled`` parts of the model or a missing numba only allow the plain walk.
         """
         if isinstance(self.program, PolicyProgram):
             if self._block_walk is None:
                 return False
             self._policy.sums = self._block_walk.sums
             return self._cheaper is None or self._cheaper.compile()
-        if self._row_walk is None and self._needs.prices is not None:
+        if self._row_walk is None and not self.uncompiled:
             try:
-                from bench_core.serving.row_walk import RowWalk, compilable
+                from bench_core.serving.row_walk import RowWalk
             except ImportError:  # no numba here
                 return False
-            if compilable(self.program):
-                walk = RowWalk(self.program, self._needs)
-                next(walk.way(), None)
-                self._row_walk = walk
+            walk = RowWalk(self.program, self._needs)
+            next(walk.way(), None)
+            self._row_walk = walk
         if self._cheaper is not None:
             return self._cheaper.compile() and self._row_walk is not None
         return self._row_walk is not None
+
+    @property
+    def uncompiled(self) -> str:
+        """Parts for which single rows have no compiled code, "" if none."""
+        if isinstance(self.program, PolicyProgram):
+            return ""
+        costs = "" if self._needs.prices is not None else f"costs {self.costs.name!r}"
+        return self.program.uncompiled or costs
 
     @property
     def features(self) -> tuple[str, ...]:
@@ -199,6 +206,10 @@ class Predictor:
         Each call names all columns that one or more sensors yield to this model; no column is
         requested twice. The row never costs more than ``cap``: it answers at the last point of the
         path that it reached. A model that compares rows of a query treats the row as a query.
+
+        A mixture of two points draws one by ``row``, your number or id of the row; without it, by
+        the number of the call, so that a repeated row may be answered by the other point. ``bench
+        model export --single-point`` writes one point.
         """
         if not callable(acquire) and (not hasattr(acquire, "keys") or hasattr(acquire, "columns")):
             kind = type(acquire).__name__
@@ -290,6 +301,10 @@ class Predictor:
         or a list of mappings; other columns are ignored. ``rows``: numbers or ids by which a
         mixture draws, one for each row or query; by default their positions in ``X``.
         """
+        if {*(X.shape if hasattr(X, "shape") else [len(X)] if hasattr(X, "__len__") else [])} == {
+            0
+        }:
+            X = np.zeros((0, len(self.names)))  # no rows, and no columns either
         columns, typed = columns_by_name(X), getattr(getattr(X, "dtype", None), "kind", "f")
         if self._raw is not None or columns is not None or typed not in "biuf":
             X = X if columns is None else columns
@@ -474,7 +489,7 @@ def meaning_of(about: Mapping[str, Any]) -> str:
 def _together(parts: Sequence[tuple[BoolArray, Answers]]) -> Answers:
     """Join the answers of parts; each row is in one part."""
     order = np.argsort(np.concatenate([np.flatnonzero(there) for there, _ in parts]))
-    found = [answers for there, answers in parts if there.any()]
+    found = [answers for there, answers in parts if there.any()] or [parts[0][1]]
 
     def joined(name: str) -> Any:
         return np.concatenate([getattr(answers, name) for answers in found])[order]

@@ -1,9 +1,8 @@
 """Single rows on demand by compiled code, which needs numba: a program as a few arrays, the kernel
 that walks them, and the requests for features.
 
-Unsupported parts are left to the naive walk: caps, support vectors, gates and combinations that
-need ``exp``, gates that compare the rows of a query, and costs that are not a sum of prices. The C
-source (``c_source``) uses the same arrays.
+Unsupported parts are left to the naive walk: caps, support vectors, gates that compare the rows of
+a query, and costs that are not a sum of prices. The C source (``c_source``) uses the same arrays.
 """
 
 from collections.abc import Generator, Iterator
@@ -110,7 +109,8 @@ def _steps(program: Program, needed: list[IntArray]) -> Int32Array:
 # Entries of ``State.place``. AHEAD: the last step whose features were requested; LEVEL, DEPTH:
 # levels that its trees have descended, and must; ASKED: values to read.
 STEP, LAST, ENDED_HOW, AHEAD, LEVEL, DEPTH, ASKED, TREES, PLACES = range(9)
-MIN, ADD = COMBINE.index("min"), COMBINE.index("add")
+LAST_ONE, MIN, AND, ADD = range(len(COMBINE))
+ALWAYS, SCORE, CLASS = range(3)
 _U: Any = np.uint64  # unsigned indices are never counted from the end
 
 
@@ -248,20 +248,25 @@ def _leave(program: Any, row: Any, p: Any) -> None:
             own += score
         elif steps[p, COMBINED] == MIN:
             own = np.minimum(score, own)
+        elif steps[p, COMBINED] == AND:
+            own = -np.logaddexp(np.logaddexp(-score, -own), -score - own)
         scores[1, k] = own
-    passes = steps[p, GATE] == 0 or scores[1, 0] >= program.gates[p, 0]
+    gate, value = steps[p, GATE], program.gates[p, 0]
+    passes = gate == ALWAYS or (gate == SCORE and scores[1, 0] >= value)
+    if gate == CLASS:
+        passes = _likeliest(scores[1]) <= value
     onward = steps[p, THEN] if passes else steps[p, OTHERWISE]
     place[LAST], place[STEP] = p, onward
     if onward < 0:
         place[ENDED_HOW] = REJECTED if onward == -2 else ENDED if passes else GATED
 
 
-def compilable(program: Program) -> bool:
-    """True if the kernel supports all parts of a program."""
-    return all(
-        s.kernel is None and s.combine != "and" and s.gate in ("always", "score")
-        for s in program.steps
-    )
+@inner
+def _likeliest(score: Any) -> Any:
+    """Return the probability of the most likely class, as ``gates.largest_probability``."""
+    if len(score) == 1:
+        return 1.0 / (1.0 + np.exp(-abs(score[0])))
+    return 1.0 / (1.0 + (np.exp(score - score.max()).sum() - 1.0))
 
 
 class RowWalk:

@@ -11,7 +11,7 @@ import numpy as np
 from bench_core.arrays import FloatArray
 from bench_core.datasets.readers.tables import DATES, TEXTS, DataTable, are_dates, is_number
 from bench_core.encoding import COMMA, YEAR_FIRST, date_format, days_of, with_point
-from bench_core.errors import InputError
+from bench_core.errors import InputError, option
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -36,10 +36,14 @@ def with_decimal_commas(table: DataTable, but: Collection[str] = ()) -> DataTabl
         made = _with_points(texts)
         points = [k for k, t in enumerate(texts) if "." in t and made[k] == t and is_number(t)]
         if points and (made != texts).any():
-            where = f"{table.place(points[0])}, column {name!r}"
+            where, other = (
+                f"{table.place(points[0])}, column {name!r}",
+                int(np.argmax(made != texts)),
+            )
             raise InputError(
-                f"{where}: {texts[points[0]]!r} has a decimal point, other cells have commas; "
-                "use one decimal mark"
+                f"{where}: {texts[points[0]]!r} has a decimal point, but {texts[other]!r} "
+                f"({table.place(other)}) would be read as {made[other]}; use one decimal mark, or "
+                f"{option('decimal', '.')}"
             )
         formats[name] = "" if points else COMMA
         frame[name] = _read(made, typed=before is None, otherwise=frame[name])

@@ -13,6 +13,7 @@ import pytest
 from helpers.commands import QUICK, write_csv
 
 from bench_core import UsageError, load_run
+from bench_core.encoding import plain_encodings
 from bench_core.results.store import Store
 from bench_core.serving import load, write_folder
 from bench_core.serving.folder import read_folder
@@ -161,6 +162,42 @@ def test_rows_of_a_file_are_replayed_by_column_name(bench, done):
     assert plain.out.splitlines()[1:] == turned.out.splitlines()[1:]
     frame[["c", "label"]].to_csv("narrow.csv", index=False)
     assert "no column 'a'" in bench("model", "check", "model", "-d", "narrow.csv").err
+
+
+def test_rows_of_another_decimal_mark_are_replayed_by_the_option_that_the_error_names(bench, done):
+    assert bench("model", "export", *GBRT, "-o", "model").status == 0
+    write_csv(Path("today.csv"), 60)
+    frame = pd.read_csv("today.csv")
+    frame["a"] += 0.5
+    frame.to_csv("today.csv", index=False)
+    frame.to_csv("commas.csv", index=False, sep=";", decimal=",")
+    check = ("model", "check", "model", "-d")
+    assert "--decimal , reads decimal commas" in bench(*check, "commas.csv").err
+    plain, commas = bench(*check, "today.csv"), bench(*check, "commas.csv", "--decimal", ",")
+    assert commas.out.splitlines()[1:] == plain.out.splitlines()[1:]
+
+
+def test_rows_of_svmlight_go_with_a_model_of_numbered_columns(bench, done):
+    assert bench("model", "export", *GBRT, "-o", "model").status == 0
+    Path("x.svm").write_text("1 1:0.5\n0 2:0.25\n")
+    checked = bench("model", "check", "model", "-d", "x.svm")
+    assert checked.status == 0, checked.err
+    folder = read_folder(Path("model"))
+    coded = replace(folder, encodings=plain_encodings(folder.names))
+    write_folder(Path("model"), coded)
+    wanted = "x.svm: SVMlight; the model needs a table with its columns"
+    assert wanted in bench("model", "check", "model", "-d", "x.svm").err
+
+
+def test_rows_of_the_training_are_named(bench, done):
+    assert bench("model", "export", *GBRT, "--budget", "inf", "-o", "model").status == 0
+    frame = pd.read_csv("data.csv")
+    frame.assign(a=frame["a"] + 0.25).to_csv("new.csv", index=False)
+    known, new = (bench("model", "check", "model", "-d", f"{n}.csv").err for n in ("data", "new"))
+    found = re.search(r"note: (\d+) of 120 rows equal training or validation rows", known)
+    assert found, known
+    assert 90 < int(found[1]) <= 120  # four in five, and test rows with equal cells
+    assert new == ""
 
 
 def test_labels_are_those_of_training(bench, done):

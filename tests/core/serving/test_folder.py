@@ -3,14 +3,17 @@
 import json
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 from bench_trees import Ensemble
 from helpers.program_cases import PROGRAMS, folder_of
 
 from bench_core import InputError, UsageError, price_list
 from bench_core.data import Queries
+from bench_core.encoding import ColumnEncoding
 from bench_core.serving import (
     END,
     Folder,
@@ -96,6 +99,16 @@ def test_the_documents_of_a_query_are_served_by_one_point(mixture):
     scores = Predictor(mixture).predict_rows(np.full((900, 2), 0.75), queries).scores
     assert np.ptp(scores.reshape(-1, 3), axis=1).max() == 0
     assert (scores == 9.0).mean() == pytest.approx(0.3, abs=0.09)
+
+
+@pytest.mark.parametrize("rows", [[], (), {}, np.array([]), np.zeros((0, 2)), pd.DataFrame()])
+def test_no_rows_get_no_answers(mixture, rows):
+    columns = ColumnEncoding("dear", ("Ulm", "Bonn"))
+    text = replace(mixture, encodings=(ColumnEncoding("cheap"), columns), cheaper=None)
+    for folder in (mixture, text):
+        found = Predictor(folder).predict_rows(rows)
+        sizes = [len(a) for a in (found.scores, found.spent, found.step, found.capped)]
+        assert (sizes, found.bought.shape) == ([0] * 4, (0, 2))
 
 
 def test_a_mixture_has_no_other_form_than_the_folder(mixture):

@@ -76,6 +76,11 @@ def test_points_and_commas_in_one_column_are_refused(tmp_path):
     path = write(tmp_path / "x.csv", ["0,5", "1,5", "2.5"] * (N // 3))
     with pytest.raises(InputError, match=r"x.csv, line 4, column 'x': '2.5' has a decimal point"):
         read(path, decimal=",")
+    write(tmp_path / "x.csv", ["0.25", "72.909", "2.5"] * (N // 3))  # no commas
+    fault = r"'0.25' has a decimal point, but '72.909' .*line 3. would be read as 72909; .*mal \."
+    with pytest.raises(InputError, match=fault):
+        read(path, decimal=",")
+    assert len(read(path, decimal=".").train)
 
 
 DAYS = {
