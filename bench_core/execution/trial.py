@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from bench_core._io.machine import peak_rss_mb, reset_peak_rss
-from bench_core.arrays import FloatArray
+from bench_core.arrays import BoolArray, FloatArray
 from bench_core.contracts import model_of
 from bench_core.costs.bill import CostSummary, summarise_cost
 from bench_core.costs.model import CostModel
@@ -93,7 +93,9 @@ def run_trial(spec: TrialSpec, progress: Progress = lambda done, total: None) ->
             caps,
         )
         done += len(part)
-        scores[name] = score_split(paths[name], part, splits.costs, metrics, name, spec.threads)
+        scores[name] = score_split(
+            paths[name], part, splits.costs, metrics, name, spec.threads, splits.columns
+        )
     same_points(paths)
     verdict = replay(
         model,
@@ -185,8 +187,10 @@ def score_split(
     metrics: Sequence[Metric],
     split: str,
     threads: int = 1,
+    columns: Sequence[str] = (),
 ) -> SplitScore:
-    """Compute metrics and costs of every point of a path, and under every cap."""
+    """Compute metrics and costs of every point of a path, and under every cap. ``columns`` (d,) are
+    the user's, counted instead of the features that they are encoded as."""
     labels = Labels(examples.y, examples.groups, examples.multiplicity)
     rows, primary = [], {}
     weights, units = np.zeros(0), 0
@@ -214,10 +218,14 @@ def score_split(
                 cost_p95=cost.p95,
                 cost_max=cost.maximum,
                 cap=point.get(CAP),
-                features_used=int(readable(path.bought[[p]] > 0, costs).sum()),
+                features_used=_count(readable(path.bought[[p]] > 0, costs)[0], columns),
             )
         )
     return SplitScore(tuple(rows), units, primary, weights)
+
+
+def _count(read: BoolArray, columns: Sequence[str]) -> int:
+    return len({columns[j] for j in np.flatnonzero(read).tolist()}) if columns else int(read.sum())
 
 
 def judged_whole(

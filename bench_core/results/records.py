@@ -188,7 +188,7 @@ class OperatingPoint:
     cost_p95: float
     cost_max: float
     cap: float | None  # maximum cost of each row, if enforced
-    features_used: int  # features that any row could read
+    features_used: int  # columns of the user's data that any row could read
 
 
 def _marks_of(text: str) -> tuple[str, ...]:

@@ -332,6 +332,7 @@ def legend(board: Board, columns: Sequence[PageColumn]) -> list[str]:
         "worse than the best.",
         "saving": f"{SHARE:.0%} cost: the least with {target(board)} on validation; "
         f"{saving_words(board)}, with its {CONFIDENCE} interval. {missing_words(board)}",
+        "features": "features: columns of the data that some row may read.",
         "gap": "to optimum: mean distance of the curve to the known optimum over costs.",
         "trained": "training: settings tried (and the time of all fits).",
     }

@@ -630,7 +630,7 @@ def purchases(
     }
     found = {}
     for curve in view.curves:
-        if steps := list(_bought_steps(thinned(curve, amounts), trials, price, of)):
+        if steps := list(_bought_steps(curve, amounts, trials, price, of)):
             own = steps if curve.learner in whole else steps[-1:]
             found[learners.index(curve.learner)] = own
     names = [one_line(str(name))[:60] for name in sensors.names]
@@ -659,23 +659,30 @@ def followed(view: ChartView, reference: str) -> set[str]:
 
 
 def _bought_steps(
-    curve: Curve, trials: Trials, price: FloatArray, of: IntArray
+    curve: Curve, amounts: Sequence[float], trials: Trials, price: FloatArray, of: IntArray
 ) -> Iterator[dict[str, Any]]:
-    """Return the steps of a curve whose purchases are stored for every repeat."""
-    for budget, picked in zip(curve.budget, curve.picked, strict=False):
+    """Return the purchases of a curve's points and mixtures at the ``amounts``, and at its last
+    point, where they are stored for every repeat. Stages are of the first repeat's more expensive
+    point."""
+    ends = curve.budget[:1], curve.budget[-1:]
+    inside = [budget for budget in amounts if ends[0] <= budget < ends[1]] if curve.picked else []
+    for budget in [*inside, *(ends[1] if curve.picked else ())]:
+        k = curve.held(budget)
+        part, after = 0.0, min(k + 1, len(curve.budget) - 1)
+        if after > k:
+            part = (budget - curve.budget[k]) / (curve.budget[after] - curve.budget[k])
         parts = [
-            (_kept(curve.learner, pick, trials), weight)
-            for point, cheaper, part in picked
-            for pick, weight in ((point, 1 - part), (cheaper, part))
-            if weight
+            (_kept(curve.learner, pick, trials), share * weight / len(curve.picked[step]))
+            for step, share in ((after, part), (k, 1 - part))
+            for point, cheaper, low in curve.picked[step]
+            for pick, weight in ((point, 1 - low), (cheaper, low))
+            if share * weight
         ]
         there = [(*kept, weight) for kept, weight in parts if kept]
         if len(there) == len(parts):
-            shares = [weight * one.bought[k].astype(np.float64) for one, k, weight in there]
-            share = np.sum(shares, axis=0) / len(picked)
-            order = _order([(one, k, weight / len(picked)) for one, k, weight in there])
-            stages = _stages(*there[0][:2])
-            yield {"x": float(budget), **bought(share, price, of), **stages, **order}
+            share = np.sum([w * one.bought[k].astype(np.float64) for one, k, w in there], axis=0)
+            shown = {**bought(share, price, of), **_stages(*there[0][:2]), **_order(there)}
+            yield {"x": exact(budget), **shown}
 
 
 def bought(share: FloatArray, price: FloatArray, of: IntArray) -> dict[str, Any]:

@@ -70,7 +70,8 @@ def command(
             write_report(registry, store, info.run, file, warn=options.warn)
         state[info.run] = figures(info, frame)
         text = (folder / place(info.run) / FILES["JSON"]).read_text(encoding="utf-8")
-        entries.append(entry(info, json.loads(text)))
+        seeds = sorted(set(frame["seed"].dropna().astype(int)))
+        entries.append(entry(info, json.loads(text), seeds))
     changed = [*changes(before, state)] if before else ["first publication"]
     write_text(folder / "index.html", index(title, entries, changed))
     write_text(folder / STATE, json.dumps(state, indent=1, sort_keys=True) + "\n")
@@ -149,20 +150,26 @@ def changes(before: Mapping[str, Figures], now: Mapping[str, Figures]) -> Iterat
                 yield f"{run}: {key}: {old[0]:g} at cost {old[1]:g}, now {new[0]:g} at {new[1]:g}"
 
 
-def entry(info: RunInfo, written: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a run's line in the index, from its boards as JSON: conclusion, picture and
-    contents."""
+def entry(info: RunInfo, written: Mapping[str, Any], seeds: Sequence[int]) -> dict[str, Any]:
+    """Return a run's line in the index, from its boards as JSON: conclusion, picture, contents, and
+    what tells it from other runs."""
     first = written["datasets"][0]
-    said = written["conclusion"][:1] or first["conclusion"][:2]
+    said = written["conclusion"] or first["conclusion"]
+    datasets = _names(str(use["name"]) for use in info.datasets)
+    from bench_reports.terminal import run_line
+
     learners = (one["learner"] for found in written["datasets"] for one in found["learners"])
     return {
-        "name": one_line(info.title or info.run),
-        "run": one_line(info.run),
-        "begun": info.created_at[:16].replace("T", " "),
+        "name": one_line(info.title) or datasets,
+        "about": [
+            run_line(info),
+            *([f"profile {one_line(info.profile)}"] if info.profile else ()),
+            f"seed{'s' * (len(seeds) > 1)} {', '.join(map(str, seeds))}",
+        ],
         "answer": " ".join(said),
         "picture": lines_of(first),
         "pictured": one_line(first["dataset"]),
-        "datasets": _names(str(use["name"]) for use in info.datasets),
+        "datasets": datasets,
         "learners": _names(learners),
         "state": f"{info.state}, {counted(info.counts) or 'nothing'}",
         "stand_in": info.stand_in,

@@ -235,18 +235,29 @@ def test_purchases_are_by_group_of_prices_and_name_sensors(sure):
     found = data_of(sure)["sets"][0]["bought"]
     assert found["groups"] == ["cost 1.00 (2 sensors)", "cost 4.00 (1 sensor)"]
     assert found["names"] == ["f1", "f2", "f3"]
-    steps = found["of"]["1"]  # miser buys the first sensors for (1 + k) halves and quarters
-    assert [step["stages"] for step in steps] == [[[-1, 1, 1, 100], [0, 3, 6, 25]]] * 4
-    assert [step["g"] for step in steps] == [[38, 10], [75, 20], [88, 30], [100, 40]]
-    assert [step["every"] for step in steps[:2]] == [[0, []], [1, [0]]]
-    assert [step["some"] for step in steps[1:3]] == [[2, [2, 1], [20, 50]], [2, [2, 1], [30, 75]]]
+    steps = found["of"]["1"]  # miser's points buy for (1 + k) times 50, 25 and 10% of rows
+    assert steps[-1]["g"] == [100, 40]
+    assert (steps[-1]["every"], steps[-1]["some"]) == ([2, [0, 1]], [1, [2], [40]])
+    assert all(step["stages"] == [[-1, 1, 1, 100], [0, 3, 6, 25]] for step in steps)
     assert "stages" not in found["of"]["2"][0]  # the constant has none
+
+
+def test_purchases_between_two_points_are_of_their_mixture(sure):
+    [page] = data_of(sure)["sets"][:1]
+    _, low, high, _ = page["views"][0]["curves"][0]["x"]  # of miser
+    inside = [step for step in page["bought"]["of"]["1"] if low < step["x"] < high]
+    assert len(inside) > 3
+    for step in inside:
+        part = (step["x"] - low) / (high - low)  # of rows that are served by the third point
+        shares = [round(100 * (0.2 + 0.1 * part)), round(100 * (0.5 + 0.25 * part))]
+        assert (step["every"], step["some"]) == ([1, [0]], [2, [2, 1], shares])
 
 
 def test_the_order_of_purchases_is_shown_where_it_is_known(sure):
     found = data_of(sure)["sets"][0]["bought"]["of"]
     # gbrt buys (1 + k) times 50, 25 and 10% of rows; f3 half in step 1 and half in step 3
-    assert found["0"][0]["order"] == [[0, 50, 1, "400"], [1, 25, 2, "020"], [2, 10, 2, "101"]]
+    # 2.6% of rows at a budget of 1.06 are served by the second point
+    assert found["0"][0]["order"] == [[0, 51, 1, "500"], [1, 26, 2, "020"], [2, 10, 2, "101"]]
     assert found["0"][-1]["order"] == [[0, 100, 1, "900"], [1, 100, 2, "090"], [2, 40, 2, "202"]]
     assert not any("order" in step for step in [*found["1"], *found["2"]])
 

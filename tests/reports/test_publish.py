@@ -5,8 +5,8 @@ import re
 from html.parser import HTMLParser
 
 from bench_reports.palette import look
-from bench_reports.publish import changes, lines_of
-from helpers import browser
+from bench_reports.publish import changes, entry, index, lines_of
+from helpers import browser, example
 from helpers.commands import write_csv
 
 from bench_core.errors import UsageError
@@ -93,6 +93,19 @@ def test_a_publication_that_fails_half_way_is_made_by_the_next_call(tmp_path, be
     assert not (tmp_path / "site/index.html").exists()
     ended = bench("publish", "site")
     assert (ended.status, ended.err.splitlines()[-1]) == (0, "first publication"), ended.err
+
+
+def test_an_entry_has_what_tells_runs_apart_once_and_the_whole_conclusion():
+    said = ["a keeps 99% of gbrt's accuracy.", "It is 2.0x cheaper.", "No other learner ties."]
+    rows = [{"learner": name, "baseline": False, "curve": []} for name in ("a", "gbrt")]
+    board = {"dataset": "letters", "higher_is_better": True, "conclusion": said, "learners": rows}
+    info = example.info(title="", run="letters-quick-1", datasets=(example.use("letters"),))
+    made = entry(info, {"conclusion": [], "datasets": [board]}, [0, 1, 2])
+    text = index("Site", [made], [])
+    assert " ".join(said).replace("'", "&#39;") in text
+    head = text.partition('<th scope="row">')[2].partition("</th>")[0]
+    words = "letters run 3, letters-quick-1, of 2026-01-02 03:04 UTC; profile quick; seeds 0, 1, 2"
+    assert " ".join(re.sub("<[^>]*>", " ", head).split()) == words
 
 
 def test_curves_have_the_colour_of_their_learner_and_the_first_is_on_top():

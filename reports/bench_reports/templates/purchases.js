@@ -72,17 +72,17 @@ function drawPurchases(place, data, set, shown, limit, leader) {
   const steps = of[chosen];
   const curve = set.views[0].curves.find((c) => c.l === Number(chosen));
   const alone = steps.length === 1 && curve.x.length > 1; // with many learners most are shown only at their best
-  const next = steps.findIndex((step) => step.x >= limit); // the more expensive of two mixed points
+  const next = steps.findIndex((step) => step.x >= limit * (1 - 1e-5));
   const at = alone ? 0 : next < 0 ? steps.length - 1 : next;
   const width = Math.min(Math.max(300, place.clientWidth || 600), 540);
   const names = Object.keys(of).map((l) => `<option value="${l}"${l === String(chosen) ? " selected" : ""}>${esc(data.learners[l][0])}</option>`);
   const list = set.bought.groups.map((title, g) => `<li><span class="t k${g}" aria-hidden="true">${MARKS[g]}</span> ${esc(title)}: ${steps[at].g[g]}% of rows</li>`);
-  const when = alone ? "Share of rows that buy a sensor at its best point. This page shows the best learners at all budgets; bench features shows all learners:" : "Share of rows that buy a sensor at this budget (of two mixed points, at the more expensive one):";
+  const when = alone ? "Share of rows that buy a sensor at its best point. This page shows the best learners at all budgets; bench features shows all learners:" : "Share of rows that buy a sensor at this budget (rows are divided at random between two points if these are mixed):";
   const stages = steps[at]?.stages;
-  const drawn = !stages ? "" : "<div><p>Stages at that point: share of rows that reach each, and sensors bought up to it (first repeat).</p>"
+  const drawn = !stages ? "" : "<div><p>Stages: share of rows that reach each, and sensors bought up to it (first repeat; of two mixed points the more expensive).</p>"
     + `<div class="scroll" role="region" tabindex="0" aria-label="Stages">${stagesSvg(stages, width)}</div></div>`;
   const order = steps[at]?.order;
-  const inOrder = !order ? "" : "<div><p>Order of purchases at that point: first step on the left, darker if more rows buy; share of rows and mean step.</p>"
+  const inOrder = !order ? "" : "<div><p>Order of purchases: first step on the left, darker if more rows buy; share of rows and mean step.</p>"
     + `<div class="scroll" role="region" tabindex="0" aria-label="Order of purchases">${orderSvg(set.bought.names, order, width)}</div></div>`;
   const box = place.querySelector(".answer");
   const focused = document.activeElement === box.querySelector("select");

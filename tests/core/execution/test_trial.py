@@ -73,6 +73,17 @@ def test_a_path_is_metered_by_hand_reckoned_costs():
     assert rows[0].total_cost == pytest.approx((3 * 3.5 + 1.5 + 1.5) / 5)
     assert (rows[0].cost_p95, rows[0].cost_max) == (3.5, 3.5)
     assert [row.features_used for row in rows] == [2, 3]
+    # columns 0 and 1 are codes of one column of the user's table
+    own = (
+        path,
+        examples,
+        PRICES,
+        [parse_metric("accuracy")],
+        "test",
+        1,
+        ("colour", "colour", *"cdef"),
+    )
+    assert [row.features_used for row in score_split(*own).rows] == [1, 2]
 
 
 def test_every_path_begins_with_the_best_constant_for_nothing():
