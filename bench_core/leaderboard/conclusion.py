@@ -92,7 +92,7 @@ def overall_conclusion(boards: Sequence[Board]) -> tuple[str, ...]:
 def _cheapest(board: Board, reference: Row) -> tuple[Row, list[str]]:
     """Return the first row on the board that keeps the quality, and sentences on it."""
     kept = [row for row in board.rows if row.cheap and not row.saved.lost and not row.reference]
-    cheaper = [row for row in kept if row.saving > reference.saving]
+    cheaper = [row for row in kept if row.saving > reference.saving and _less(row, reference)]
     sure = [row for row in cheaper if round(row.saved.interval.low, 3) > 1]  # as displayed
     if not cheaper:
         return reference, [*_itself(board, reference, kept)]
@@ -139,6 +139,11 @@ def _itself(board: Board, reference: Row, kept: Sequence[Row]) -> Iterator[str]:
         yield f"No other learner {_keeps(board)}{only}."
     yield from _more_for_less(board, reference, reference)
     yield f"{name} {keeps} {instead if shorter else f'instead of {cost(reference.best.cost)}'}."
+
+
+def _less(row: Row, reference: Row) -> bool:
+    """True if the row's cost is lower as displayed, not ``1.00 instead of 1.00``."""
+    return cost(row.cheap.cost) != cost(reference.cheap.cost)
 
 
 def _shorter(reference: Row) -> bool:

@@ -142,6 +142,15 @@ def test_the_reference_itself_is_best():
     )
 
 
+def test_a_cost_that_is_the_same_as_displayed_is_not_called_cheaper():
+    level = row("cegb", cost=26.3999, saving=1.0004, ends=(1.0, 1.001), tier=1)
+    assert said(replace(GBRT, saved=replace(GBRT.saved, tier=1)), level) == (
+        "No learner is cheaper than gbrt, which keeps 99% of its accuracy on validation, 100.0% on "
+        "test, at cost 26.40.",
+        "cegb ties in saving.",
+    )
+
+
 def test_of_an_existing_model_the_whole_is_replaced_and_its_first_trees_are_named():
     today = replace(GBRT, saving=1.5, best=pick(0.9, 39.6), marks=("trained elsewhere",))
     cheaper = replace(CEGB, saving=3.2, saved=Saved(Interval(1.9, 4.6), tier=1))

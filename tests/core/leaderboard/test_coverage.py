@@ -85,7 +85,7 @@ def board(rng, skills, m, blocks, resamples):
         )
     qualities, cost = map(np.stack, zip(*rows, strict=True))
     within = of_units(qualities, units)
-    logs = of_units(_log_savings(cost, 0), units)
+    logs = of_units(_log_savings(cost, cost[0]), units)
     saving = float(np.exp(logs.observed[1]))
     return Found(
         (float(within.observed[1]), *interval(within, np.array([0.0, 1.0]))),
