@@ -158,18 +158,16 @@ def _cells(
     table = re.sub(rb"\n\s*", b"\n%d:" % LABEL, b"\n" + text.strip())
     table = table.replace(b"qid:", b"%d:" % QUERY)
     table = table.translate(bytes.maketrans(b" \t\r\f\v", b"\n" * 5))
+    form: dict[str, Any] = {"sep": ":", "header": None, "keep_default_na": False, "na_values": NANS}
+    form |= {"quoting": csv.QUOTE_NONE, **exact_floats()}
     try:
         with np.errstate(invalid="ignore"):  # an index beyond int64 raises ValueError below
-            frame = pd.read_csv(
-                BytesIO(table),
-                sep=":",
-                header=None,
-                dtype={0: np.int64, 1: np.float64},
-                keep_default_na=False,
-                na_values=NANS,
-                quoting=csv.QUOTE_NONE,
-                **exact_floats(),
-            )
+            try:
+                kinds = {0: np.int64, 1: np.float64}
+                frame = pd.read_csv(BytesIO(table), dtype=kinds, **form)
+            except ValueError:  # old versions refuse numbers beyond float64
+                form |= {"dtype": {0: np.int64}, "converters": {1: _float}}
+                frame = pd.read_csv(BytesIO(table), **form)
         index, value = (frame[k].to_numpy() for k in frame)
     except (ValueError, OverflowError, pd.errors.ParserError):
         return None
@@ -196,6 +194,12 @@ def _cells(
     qid = np.full(len(y), -1, dtype=np.int64 if small else object)
     qid[row[query]] = exact
     return y, qid, row[cell], at, values
+
+
+def _float(token: str) -> float:
+    if not NUMBER.fullmatch(token.encode()):
+        raise ValueError(f"{token!r:.60} is not a number")
+    return float(token)
 
 
 def _fault(
