@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from bench_core.errors import InputError
+from bench_core.errors import InputError, option
 
 
 def read_bytes(path: str | Path) -> bytes:
@@ -60,16 +60,22 @@ def _readable(path: Path) -> Iterator[None]:
         ) from error
 
 
-def read_text(path: str | Path) -> str:
+def read_text(path: str | Path, encoding: str | None = None) -> str:
     """Return the content of ``read_bytes`` as text, without a byte order mark.
 
-    Raises InputError also for a file that is not UTF-8.
+    A file that is not UTF-8 is read in ``encoding``, the option of the caller: "" if it was not
+    given, None if there is none. Raises InputError also for a file in neither.
     """
     content = read_bytes(path)
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise not_utf8(path, content, error) from error
+        if not encoding:
+            raise _not_utf8(path, content, error, encoding) from error
+    try:
+        return content.decode(encoding)
+    except (LookupError, UnicodeError) as error:
+        raise InputError(f"{path}: {option('encoding', encoding)}: {error}") from error
 
 
 def parse_toml(path: Path, text: str) -> dict[str, Any]:
@@ -80,13 +86,17 @@ def parse_toml(path: Path, text: str) -> dict[str, Any]:
         raise InputError(f"{path}: not a TOML file: {error}; correct it") from error
 
 
-def not_utf8(path: str | Path, content: bytes, error: UnicodeDecodeError) -> InputError:
+def _not_utf8(
+    path: str | Path, content: bytes, error: UnicodeDecodeError, given: str | None
+) -> InputError:
     """Return the error for content that is not UTF-8, with the line of the first invalid byte."""
     line = content.count(b"\n", 0, error.start) + 1
     encoding = "utf-16" if content[:2] in (BOM_UTF16_LE, BOM_UTF16_BE) else "cp1252"
+    remedy = f"in Python read it with encoding='{encoding}' and write it with encoding='utf-8'"
+    if given is not None:
+        remedy = f"or give its encoding, such as {option('encoding', encoding)}"
     return InputError(
-        f"{path}, line {line}: not text in UTF-8; in Excel save it as 'CSV UTF-8', in Python read "
-        f"it with encoding='{encoding}' and write it with encoding='utf-8'"
+        f"{path}, line {line}: not text in UTF-8; in Excel save it as 'CSV UTF-8', {remedy}"
     )
 
 

@@ -75,6 +75,7 @@ class RunOptions(RepriceOptions, total=False):
     drop: Names
     keep_column: Names
     decimal: str
+    encoding: str
     dates: bool
     groups: Names
     cv: int

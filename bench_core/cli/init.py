@@ -14,7 +14,7 @@ from bench_core.terminal.wording import count
 
 _OPTIONS = (
     *("valid", "test", "label", "query", "split", "task", "positive", "drop", "keep_column"),
-    *("decimal", "dates", "groups", "costs", "unit", "index_base", "unwritten"),
+    *("decimal", "encoding", "dates", "groups", "costs", "unit", "index_base", "unwritten"),
 )
 
 

@@ -121,7 +121,8 @@ def export_command(
         own, learners = frame[frame["dataset"] == dataset], [given["learner"]]
         limit, why = usual_limit(own, judge, info.reference, [*filter(None, learners)])
         lines += [why] if why else []
-    asked = ExportRequest(dataset=dataset, limit=limit, **given)
+    entry = getattr(registry.datasets.get(dataset), "own", None)  # of datasets.toml
+    asked = ExportRequest(dataset=dataset, limit=limit, table=entry, **given)
     of_run = Store(store), info, frame, judge
     with options.noted_after(3.0, "still exporting: the first export on a machine compiles code"):
         folder = export(*of_run, asked, registry.metrics)
@@ -238,6 +239,7 @@ def sensors_table(model: Predictor) -> Table:
 @options.request_option("index_base")
 @options.request_option("unwritten")
 @options.request_option("decimal")
+@options.request_option("encoding")
 @options.request_option("dates")
 @options.debug_option
 def check_command(folder: Path, data: Path | None, **given: Any) -> int:

@@ -84,9 +84,9 @@ class CostFile:
         return InputError(f"{self.near(name)}: {what}")
 
 
-def cost_text(path: str | Path) -> CostFile:
-    """Read a cost file as text."""
-    return CostFile(Path(path), read_text(path))
+def cost_text(path: str | Path, encoding: str | None = None) -> CostFile:
+    """Read a cost file as text, in ``encoding`` if it is not UTF-8."""
+    return CostFile(Path(path), read_text(path, encoding))
 
 
 def read_costs(

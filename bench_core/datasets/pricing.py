@@ -28,12 +28,15 @@ Models = Mapping[str, type[CostModel]]
 Given = str | Path | CostFile | CostModel
 
 
-def with_costs(splits: Splits, given: Given, models: Models | None = None) -> Splits:
-    """Return the same data under the costs of a file or of a named cost model. Notes name priced
-    features that the data do not have, and columns of a price table that are not used."""
+def with_costs(
+    splits: Splits, given: Given, models: Models | None = None, encoding: str | None = None
+) -> Splits:
+    """Return the same data under the costs of a file, in ``encoding`` if not in UTF-8, or of a
+    named cost model. Notes name priced features that the data do not have, and columns of a price
+    table that are not used."""
     spare: list[str] = []
     if isinstance(given, str | Path) and Path(given).is_file():
-        given = cost_text(given)
+        given = cost_text(given, encoding)
     made = splits.under(costs_for(splits, given, MODELS if models is None else models, spare))
     notes = [f"not in the data, price not used: {_few(spare)}"] if spare else []
     if isinstance(given, CostFile) and (unused := columns_not_used(given)):

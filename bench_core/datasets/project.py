@@ -45,13 +45,18 @@ def described(given: FileData, folder: Path) -> tuple[dict[str, Any], Splits]:
     table |= {"task": str(splits.task), "label": own.label, "query": own.query, "split": own.split}
     columns = {name: getattr(own, name) for name in ("label", "query", "split")}
     if not is_url(own.train):
-        part = read_part(Path(own.train), columns, own.index_base, own.format, own.drop)
+        part = read_part(
+            Path(own.train), columns, own.index_base, own.format, own.drop, encoding=own.encoding
+        )
         if isinstance(part, TablePart):
             found = {"label": part.label, "query": part.query, "split": part.split}
             table |= {key: column.name for key, column in found.items() if column is not None}
     if splits.task is Task.BINARY:
         table["positive"] = splits.class_names[1]
-    names = ("drop", "keep_column", "decimal", "dates", "index_base", "unwritten", "costs", "unit")
+    names = (
+        *("drop", "keep_column", "decimal", "encoding", "dates"),
+        *("index_base", "unwritten", "costs", "unit"),
+    )
     usual = FileData("")
     table |= {
         name: getattr(own, name) for name in names if getattr(own, name) != getattr(usual, name)

@@ -18,6 +18,7 @@
     drop = ["note"]                   # columns to leave out
     keep_column = ["day"]             # columns to keep although they number the rows
     decimal = ","                     # CSV files have decimal commas
+    encoding = "cp1252"               # of files that are not UTF-8
     dates = true                      # read dates as days since 1970-01-01
     unwritten = "missing"             # value of cells absent from SVMlight files; default: zero
     costs = "clicks/costs.json"       # default: every feature costs 1
@@ -47,7 +48,9 @@ from bench_core.splits import Splits
 
 FILE = "datasets.toml"
 _PATHS = ("file", "valid", "test", "costs")
-_KEYS: dict[str, Any] = dict.fromkeys((*_PATHS, "title", "label", "query", "unit"), str) | {
+_KEYS: dict[str, Any] = dict.fromkeys(
+    (*_PATHS, "title", "label", "query", "unit", "encoding"), str
+) | {
     "format": Literal["svmlight", "csv", "parquet"],
     "task": Task,
     "split": str | tuple[float, float, float],

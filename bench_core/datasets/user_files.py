@@ -56,6 +56,7 @@ class FileData:
     decimal: str = ""  # the decimal mark of tables, point or comma
     dates: bool = False  # read dates as days since 1970-01-01
     unit: str = ""  # of the costs
+    encoding: str = ""  # of tables and costs that are not UTF-8
 
     @property
     def depends_on(self) -> tuple[str, ...]:
@@ -96,7 +97,7 @@ class FileData:
             if path := getattr(self, name):
                 local = _local(path, SIDE_CARS)
                 form = self.index_base, self.format, self.drop, known, self.unwritten
-                part = read_part(local, columns, *form, self.decimal, self.dates)
+                part = read_part(local, columns, *form, self.decimal, self.dates, self.encoding)
                 parts[name] = part
                 if isinstance(part, TablePart):  # the others have the same label
                     columns = {**columns, "label": part.label.name}
@@ -110,7 +111,7 @@ class FileData:
         how = self.task, self.split, self.shares, fold / self.folds
         splits = splits_of(parts, *how, keep=keep, positive=self.positive)
         if self.costs:
-            splits = with_costs(splits, str(_local(self.costs)))
+            splits = with_costs(splits, str(_local(self.costs)), encoding=self.encoding)
         splits = under_groups(splits, self.groups)
         return splits.in_unit(self.unit) if self.unit else splits
 
@@ -148,12 +149,13 @@ def read_part(
     unwritten: str = "",
     decimal: str = "",
     dates: bool = False,
+    encoding: str = "",
 ) -> Part | TablePart:
     """Read a file. The format is given, or inferred from the suffix or the first line.
 
     ``columns``: names of label, query and split by option, "" if not given. Features of ``drop``
-    are left out. Names of all columns are added to ``known``. ``decimal`` and ``dates`` apply to
-    tables. Raises InputError for unusable content and for missing names.
+    are left out. Names of all columns are added to ``known``. ``decimal``, ``dates``
+    and ``encoding`` apply to tables. Raises InputError for unusable content and for missing names.
     """
     import pandas as pd
 
@@ -166,10 +168,10 @@ def read_part(
         )
     if format in ("csv", "parquet") or (not format and is_table(path)):
         text = {columns["query"], columns["split"], *QUERIES, SPLIT}
-        table = read_table(path, format, text, as_text=decimal == ",")
+        table = read_table(path, format, text, decimal == ",", encoding)
         known.update(dict.fromkeys(table.names))
         return _table_part(table, columns, named(drop, table.names), decimal, dates)
-    for given, value in (("decimal", decimal), ("dates", dates)):
+    for given, value in (("decimal", decimal), ("dates", dates), ("encoding", encoding)):
         if value:
             raise InputError(f"{path}: {option(given, value)} is for CSV and Parquet; leave it out")
     for given, column in columns.items():

@@ -195,7 +195,7 @@ class _Planner:
         splits = prepared.splits
         if given := request.costs or suite.costs:
             given = str(fetched(given)) if isinstance(given, str) and is_url(given) else given
-            splits = with_costs(splits, given, self.registry.cost_models)
+            splits = with_costs(splits, given, self.registry.cost_models, request.encoding)
             splits = under_groups(splits, request.groups, prepared.splits)
         if request.unit:
             splits = splits.in_unit(request.unit)

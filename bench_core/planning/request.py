@@ -301,6 +301,11 @@ class RunRequest:
         "Decimal mark in CSV files: a point (the default) or a comma, as 1.234,50.",
         MARK,
     )
+    encoding: str = declared(
+        "",
+        "Encoding of CSV files and price lists that are not UTF-8, such as cp1252.",
+        metavar="NAME",
+    )
     dates: bool = declared(
         False, "Read date columns (2024-02-01, 1.2.2024) as days since 1970-01-01."
     )

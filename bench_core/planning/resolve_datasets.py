@@ -142,7 +142,7 @@ def _own_data(
 
 _FIELDS = (
     *("test", "valid", "label", "query", "split", "task", "positive", "drop"),
-    *("keep_column", "groups", "unwritten", "decimal", "dates"),
+    *("keep_column", "groups", "unwritten", "decimal", "encoding", "dates"),
 )
 OF_FILES = (*_FIELDS, "cv", "share", "unit")
 """Options that apply only to files."""

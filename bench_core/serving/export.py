@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from bench_core.splits import Splits
 
 
-TABLE = ("label", "query", "drop", "decimal", "dates")
+TABLE = ("label", "query", "drop", "decimal", "encoding", "dates")
 """Options by which a run read its tables; needed to read similar tables."""
 
 
@@ -44,7 +44,8 @@ class ExportRequest:
     """A request for export: a data set, a learner (``""``: the best) and a ``limit``: a budget, or
     a target to reach at the least cost on validation; without it the best point. ``seed`` and
     ``fold`` None: the first repeat that has such a point. Without ``mixes``, which only a folder
-    can hold, a single point is chosen."""
+    can hold, a single point is chosen. ``table``: how a data set of ``datasets.toml`` is read
+    (``FileData``)."""
 
     dataset: str
     learner: str = ""
@@ -52,6 +53,7 @@ class ExportRequest:
     seed: int | None = None
     fold: int | None = None
     mixes: bool = True
+    table: Any = None
 
 
 def choose(
@@ -133,6 +135,7 @@ def export(
     about = {
         "marks": [mark for mark in str(row.get("marks", "")).split(", ") if mark],
         **_what(splits, info, spec, point),
+        "table": {key: info.request.get(key) or getattr(asked.table, key, None) for key in TABLE},
         "mixture": mixture,
         "budget": limited._asdict() if limited else None,
         **_figures(row, metric),
@@ -234,7 +237,6 @@ def _what(
         "task": str(splits.task),
         "classes": splits.classes,
         "class_names": splits.class_names,
-        "table": {key: info.request.get(key) for key in TABLE},
         "stand_in": spec["stand_in"],
         "unit": splits.costs.unit,
         "everything": splits.costs.everything,

@@ -10,7 +10,6 @@ from __future__ import annotations
 import csv
 import re
 import warnings
-from codecs import BOM_UTF8
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -23,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bench_core._io.text import read_bytes, read_text
+from bench_core._io.text import read_text
 from bench_core.arrays import BoolArray, Float32Array, FloatArray
 from bench_core.encoding import MISSING, NONE, with_point
 from bench_core.errors import InputError, option
@@ -346,13 +345,17 @@ def read_features(tables: Sequence[DataTable], names: Sequence[str]) -> list[pd.
 
 
 def read_table(
-    path: str | Path, format: str = "", text: Collection[str] = (), as_text: bool = False
+    path: str | Path,
+    format: str = "",
+    text: Collection[str] = (),
+    as_text: bool = False,
+    encoding: str | None = None,
 ) -> DataTable:
     """Read a CSV file with a header (separator comma, semicolon, tab or ``|``), or a Parquet file.
 
     ``format`` ("csv", "parquet") decides, by default the suffix. Cells of the columns ``text`` (in
-    any case), or of all columns of a CSV file, stay unparsed. A CSV file takes up to 20 times its
-    size in memory, and 2 KiB for each column.
+    any case), or of all columns of a CSV file, stay unparsed. ``encoding``: of a CSV file that is
+    not UTF-8. A CSV file takes up to 20 times its size in memory, and 2 KiB for each column.
     """
     path = Path(path)
     if format == "parquet" or (not format and path.suffix.lower() in (".parquet", ".pq")):
@@ -360,7 +363,7 @@ def read_table(
         _refuse_unnamed(path, list(frame.columns))
         _refuse_repeated(path, list(frame.columns))
         return DataTable(path, frame, lambda row: f"{path}, row {row + 1}")
-    raw = _unix_lines(path)
+    raw = _unix_lines(path, encoding)
     said = _SEPARATOR.match(raw)  # a first line "sep=;" is Excel's
     raw = _below_comments(raw if said is None else b"\n" + raw[said.end() :])
     beginning = islice((line for line in BytesIO(raw) if line.strip(b" \t\n")), SAMPLE)
@@ -502,10 +505,10 @@ def _parquet(path: Path) -> pd.DataFrame:
     return frame[[name for name in frame.columns if name not in index]]
 
 
-def _unix_lines(path: Path) -> bytes:
-    """Read a file without its byte order mark, with bare carriage returns (line ends of old
-    spreadsheets) replaced."""
-    return read_bytes(path).removeprefix(BOM_UTF8).replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+def _unix_lines(path: Path, encoding: str | None = None) -> bytes:
+    """Read a file as UTF-8 without its byte order mark, with bare carriage returns (line ends of
+    old spreadsheets) replaced."""
+    return read_text(path, encoding).encode().replace(b"\r\n", b"\n").replace(b"\r", b"\n")
 
 
 def _lines_of_rows(path: Path, raw: bytes, header: int, separator: str) -> Callable[[int], str]:
@@ -543,9 +546,6 @@ def _csv(path: Path, raw: bytes, **options: Any) -> pd.DataFrame:
                 low_memory=False,
                 **exact_floats(),
             )
-    except UnicodeDecodeError:
-        read_text(path)  # raises with the line; the table reader counts from inside the file
-        raise
     except (ValueError, pd.errors.ParserError, pd.errors.ParserWarning) as error:
         reason = " ".join(str(error).replace("Error tokenizing data. C error: ", "").split())
         raise InputError(f"{path}: not a table ({reason}); correct the file") from error

@@ -240,6 +240,42 @@ def test_dates_and_decimal_commas_are_read_as_by_the_run(bench):
         assert one.tolist() == read.tolist()
 
 
+def test_a_table_and_prices_that_are_not_utf8_are_those_in_utf8(bench):
+    """By the options of ``run`` and by ``datasets.toml``; served in Python and C."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(
+        {"Größe": rng.integers(150, 200, 300), "Ort": ["Köln", "Ulm", "Öhringen"] * 100}
+    )
+    fällig = np.where(frame["Größe"] + 20 * (frame["Ort"] == "Köln") > 180, "ja", "nö")
+    frame.insert(0, "fällig", fällig)
+    prices = "Merkmal;Preis (€)\nGröße;1,5\nOrt;2\n"
+    learner = ("-l", "gbrt", "--set", "gbrt.trees=9", "--executor", "inline")
+    for name, encoding in (("utf8", "utf-8"), ("own", "cp1252"), ("key", "cp1252")):
+        frame.to_csv(f"{name}.csv", index=False, encoding=encoding)
+        Path("prices.csv").write_text(prices, encoding=encoding)
+        words = ("--label", "fällig", "--costs", "prices.csv")
+        if encoding != "utf-8":
+            said = bench("run", "-d", f"{name}.csv", *words, *learner).err
+            assert "line 1: not text in UTF-8; " in said
+            assert "such as --encoding cp1252" in said
+            words += ("--encoding", encoding)
+        if name == "key":
+            assert bench("init", "key.csv", *words).status == 0
+            words = ()
+        data = "key" if name == "key" else f"{name}.csv"
+        assert bench("run", "-d", data, *words, *learner).status == 0
+        for form in ("folder", "c"):
+            words = ("--budget", "inf", "--format", form, "-o", f"{name}-{form}")
+            assert bench("model", "export", *words).status == 0
+        assert bench("model", "check", f"{name}-folder", "-d", f"{name}.csv").status == 0
+    assert load("utf8-folder").features == ("Größe", "Ort")
+    scores = load("utf8-folder").predict_rows(frame).scores
+    for name in ("own", "key"):
+        assert load(f"{name}-folder").predict_rows(frame).scores.tolist() == scores.tolist()
+        texts = [Path(f"{n}-c/bench_model.c").read_text("utf-8") for n in ("utf8", name)]
+        assert texts[0].partition("#include")[2] == texts[1].partition("#include")[2]
+
+
 def test_show_tells_columns_and_what_a_score_is(exported, capsys):
     assert command("model", "show", "model") == 0
     shown = capsys.readouterr().out
