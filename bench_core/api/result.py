@@ -494,10 +494,12 @@ class Result(RunResult):
         learners: str | Iterable[str] = (),
         dataset: str | None = None,
     ) -> Path:
-        """Write the run, or these learners or a data set alone, to a file; its suffix sets the
-        format: .html, .tex, .md, .csv, .json, .txt, .svg, .pdf, .png, and formats of plugins."""
+        """Write the run, or these learners (a list, or "a,b") or a data set alone, to a file; its
+        suffix sets the format: .html, .tex, .md, .csv, .json, .txt, .svg, .pdf, .png, and formats
+        of plugins."""
+        names = learners.split(",") if isinstance(learners, str) else learners
         only: Any = {
-            "learners": [learners] if isinstance(learners, str) else [*learners],
+            "learners": [name.strip() for name in names],
             "data": [] if dataset is None else [dataset],
         }
         with in_python():

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import signal
+import sys
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -169,8 +170,10 @@ def show_result(registry: Registry, result: RunResult, output: Path | None) -> i
     """Write the report of a run and the next commands; return the exit status."""
     from bench_core.leaderboard.reports import write_report
 
-    verbose = options.flag("verbose")
-    write_report(registry, result.store, result.run, output, verbose=verbose, warn=options.warn)
+    here = output is None and sys.stdout.isatty() and sys.stderr.isatty()
+    shown: Any = {"verbose": options.flag("verbose"), "warn": options.warn}
+    shown["noted"] = here and not options.flag("quiet")  # by the progress, just above the board
+    write_report(registry, result.store, result.run, output, **shown)
     store = options.store_words(result.store)
     # below the board, on stderr
     lines = ["", summary(result)]
@@ -210,7 +213,10 @@ def failures(result: RunResult) -> list[str]:
 )
 @options.names_option("--columns", help="Columns of tables, such as 'quality,±,saving,<= 20'.")
 @click.option(
-    "--against", default="", metavar="LEARNER", help="Add p of each difference to this learner."
+    "--against",
+    default="",
+    metavar="LEARNER",
+    help="Add p of each difference to this learner, which -l need not name.",
 )
 @click.option("--methods", is_flag=True, help="Show a paragraph on the run's methods.")
 @options.store_option

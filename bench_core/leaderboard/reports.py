@@ -83,13 +83,17 @@ def write_report(
     budgets: Sequence[Budget] = (),
     columns: Sequence[str] = (),
     against: str = "",
+    noted: bool = False,
     warn: Callable[[str], None] = lambda line: None,
 ) -> None:
     """Write the report of a run, or of some of its data sets and learners, to a file or terminal.
 
-    ``budgets`` replace the suite's. ``columns`` and p-values ``against`` a learner are of tables
-    for people and papers. ``warn`` gets a line for each section of a plugin that fails.
+    ``budgets`` replace the suite's. ``columns`` and p-values ``against`` a learner, which is then
+    one of ``learners``, are of tables for people and papers. ``noted``: the reader has seen the
+    notes on the data. ``warn`` gets a line for each section of a plugin that fails.
     """
+    if learners and against:
+        learners = list(dict.fromkeys([*learners, against]))
     report = report_for(registry, output)
     kept = Store(store)
     with kept.held():
@@ -99,6 +103,7 @@ def write_report(
             info = replace(info, datasets=tuple({**use, **named} for use in info.datasets))
         sections = list(_sections(registry, info, frame, kept, warn))
         given = {"sections": sections, "verbose": verbose, "store": kept, "registry": registry}
+        given["noted"] = noted
         asked = {"columns": columns, "against": against}
         for name in (name for name, value in asked.items() if value):
             others = [one for one in registry.reports.values() if accepted(one.write, {name: ()})]

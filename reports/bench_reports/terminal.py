@@ -108,12 +108,18 @@ def write(
     store: Store | None = None,
     columns: Sequence[str] = (),
     against: str = "",
+    noted: bool = False,
 ) -> None:
-    """Write all boards; in a file or without a terminal with one line per row."""
+    """Write all boards; in a file or without a terminal with one line per row. ``noted``: without
+    the notes that the run has shown."""
     from bench_core.leaderboard.certainty import all_certified
     from bench_reports.asked_columns import asked_columns
 
     made = all_certified(run, store, frame)
+    if noted:
+        seen = {str(note) for use in run.datasets for note in use.get("notes", ())}
+        kept = [tuple(note for note in board.notes if note not in seen) for board in made]
+        made = [replace(b, notes=notes) for b, notes in zip(made, kept, strict=True)]
     asked = asked_columns(run, frame, store, made, columns, against, on_screen)
     if output is None:
         show_boards(run, made, console(), sections=sections, verbose=verbose, asked=asked)

@@ -204,6 +204,12 @@ def test_what_cannot_be_answered_is_one_line(call, message, result):
     assert "\n" not in str(caught.value)
 
 
+def test_a_report_takes_learners_as_the_command_does(result, home):
+    result.report(home / "b.csv", learners="toy-prefix, toy-stacked")
+    rows = pd.read_csv(home / "b.csv")
+    assert {*rows["learner"]} == {"toy-prefix", "toy-stacked"}
+
+
 def test_several_data_sets_are_asked_for_by_name(home):
     result = bench_core.run(
         **{k: v for k, v in TOYS.items() if k not in ("costs", "name", "learners")},

@@ -52,6 +52,21 @@ def test_the_same_command_again_does_nothing_anew(done, bench):
     assert "1 ok (1 reused)" in again.err
 
 
+def test_the_learner_of_against_is_on_the_board_without_being_named(bench, material):
+    assert bench("run", *QUICK, "-l", "toy,constant,greedy-order", "-q").status == 0
+    ended = bench("report", "-l", "toy,constant", "--against", "greedy-order", "-o", "b.csv")
+    assert ended.status == 0, ended.err
+    assert {*pd.read_csv("b.csv")["learner"]} == {"toy", "constant", "greedy-order"}
+
+
+def test_notes_of_a_run_are_shown_once_on_a_terminal(on_terminal, material):
+    lines = on_terminal("run", *ONE)
+    [line] = [line for line in lines if "fewer than 500 validation rows" in line]
+    assert line.startswith("data.csv: ")
+    lines = on_terminal("report")
+    assert any(line.startswith("note: fewer than 500 validation rows") for line in lines)
+
+
 def test_the_run_can_be_written_as_a_page_at_once(bench, material):
     ended = bench("run", *ONE, "-o", "board.html")
     assert ended.out == ""
