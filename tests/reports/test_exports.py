@@ -340,6 +340,16 @@ def test_a_figure_has_title_axes_and_the_name_of_each_learner(valued, tmp_path, 
     assert "Ranking for" in text
 
 
+def test_a_figure_of_an_unnamed_run_has_the_name_of_its_data_as_only_title(
+    valued, tmp_path, monkeypatch
+):
+    pytest.importorskip("matplotlib")
+    monkeypatch.setitem(figure_files.STYLE, "svg.fonttype", "none")
+    plot.write(replace(valued.info, title=""), valued.frame, tmp_path / "c.svg", store=valued)
+    text = (tmp_path / "c.svg").read_text()
+    assert re.findall(r"\b9px[^>]*>([^<]*)</text>", text) == ["d"]  # other texts are smaller
+
+
 def test_costs_on_a_figure_are_plain_numbers_and_a_learner_has_the_colour_of_its_name(
     tmp_path, monkeypatch
 ):

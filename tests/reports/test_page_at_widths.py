@@ -7,9 +7,11 @@ from importlib.util import find_spec
 from itertools import product
 from pathlib import Path
 
+import numpy as np
 import pytest
 from bench_reports.terminal import plain_tables
 from helpers import browser, page_run
+from helpers.valued_run import ValuedRun, learner_of
 
 from bench_core.leaderboard.certainty import all_certified
 
@@ -156,6 +158,22 @@ def test_nothing_moves_while_the_page_loads(tab):
     assert tab.js(shift) < 0.02
 
 
+def test_names_are_whole_on_a_phone(tmp_path):
+    long, run, rng = "budget-boosting", ValuedRun(), np.random.default_rng(3)
+    for name, best in (("gbrt", 0.7), (long, 0.9)):
+        run.add(name, *learner_of(rng, (0.5, best), (1.0, 9.0), 50))
+    (tmp_path / "board.html").write_text(page_run.page(run), encoding="utf-8")
+    with browser.opened(tmp_path / "board.html", tmp_path / "profile") as tab:
+        tab.wait("document.documentElement.dataset.ready === 'yes'")
+        show(tab, 390, "light")
+        shown = tab.js(
+            f"[...document.querySelectorAll('{OPEN} .chart text, {OPEN} .board tbody th')]"
+            f" .filter(e => e.textContent.trim().endsWith('{long}')).map(e =>"
+            " [e.getBoundingClientRect().right <= innerWidth, e.scrollWidth <= e.clientWidth + 1])"
+        )
+    assert shown == [[True, True]] * 2
+
+
 def test_a_data_set_takes_a_sheet_of_paper_and_so_does_the_rest_and_no_table_is_cut(tab, made):
     show(tab, 1280, "dark")
     pdf = base64.b64decode(tab.call("Page.printToPDF", paperWidth=8.27, paperHeight=11.69)["data"])
@@ -178,6 +196,16 @@ def test_a_data_set_takes_a_sheet_of_paper_and_so_does_the_rest_and_no_table_is_
     )
     assert {*breaks} == {"avoid"}  # no heading at the foot of a sheet
     assert len(breaks) >= 3
+    # a select is as wide as its choice, so that sentences around it have no gap
+    gaps = tab.js(
+        "[...document.querySelectorAll('section.set select')].filter(e => e.offsetParent)"
+        ".map(e => { const text = document.createElement('span'); "
+        " text.textContent = e.selectedOptions[0].text; text.style.font = getComputedStyle(e).font;"
+        " e.after(text); const gap = e.offsetWidth - text.offsetWidth; text.remove(); return gap;"
+        " })"
+    )
+    assert len(gaps) >= 3
+    assert max(map(abs, gaps)) <= 4
     chart = "document.querySelector('.chart svg').width.baseVal.value"
     assert tab.js(chart) == 720
     tab.call("Emulation.setEmulatedMedia", media="")

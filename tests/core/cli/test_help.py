@@ -35,6 +35,12 @@ def test_help_loads_no_plugin_and_nothing_heavy(words):
     assert "rich" not in loaded
 
 
+def test_a_list_of_learners_loads_no_library_that_trains_or_tabulates():
+    loaded = loaded_by("list", "learners")
+    assert "bench_methods" in loaded
+    assert loaded & {*HEAVY, "llvmlite", "matplotlib", "lightgbm"} <= {"numpy", "pluggy"}
+
+
 def test_help_is_a_verb_too(bench):
     assert bench().out == bench("help").out == bench("--help").out
     assert bench("help", "report").out == bench("report", "--help").out
