@@ -305,6 +305,11 @@ class Predictor:
             0
         }:
             X = np.zeros((0, len(self.names)))  # no rows, and no columns either
+        if hasattr(X, "toarray"):
+            raise UsageError(
+                "X is sparse; give X.toarray(), with NaN for cells that are not stored if they "
+                "were missing in training"
+            )
         columns, typed = columns_by_name(X), getattr(getattr(X, "dtype", None), "kind", "f")
         if self._raw is not None or columns is not None or typed not in "biuf":
             X = X if columns is None else columns

@@ -14,6 +14,7 @@ from helpers.compiled_c import COMPILERS, SAFE, assert_same, compiled, served
 from helpers.policy_cases import policy_folder, random_policy
 from helpers.program_cases import PROGRAMS, folder_of
 from helpers.raw_cases import encoded, raw_and_features
+from scipy.sparse import csr_array
 from sklearn.metrics import accuracy_score
 
 import bench_core
@@ -191,6 +192,8 @@ def test_what_is_no_row_of_the_table_is_one_line(exported):
         model.predict_rows([{f"own__{k}": v for k, v in row.items()}])
     with pytest.raises(UsageError, match=r"X must be \(n, 6\)"):
         model.predict_rows(np.zeros((2, 9)))
+    with pytest.raises(UsageError, match=r"X is sparse; give X.toarray\(\), with NaN"):
+        model.predict_rows(csr_array(np.zeros((2, 6))))
 
 
 def test_the_original_table_is_replayed_with_the_runs_own_columns(exported, capsys):
