@@ -19,7 +19,7 @@ from bench_core.errors import one_line
 from bench_core.protocols import GIVEN
 from bench_core.results.budgets import CONSTANT, Budget
 from bench_core.statistics.comparison import Interval
-from bench_core.terminal.wording import count, rank_range, settings, stand_in_notice
+from bench_core.terminal.wording import cost, count, rank_range, settings, stand_in_notice
 
 SHARE = 0.99
 """Share of the reference's best validation quality at which savings are measured."""
@@ -269,7 +269,8 @@ class Board:
 
     def marks_of(self, row: Row) -> tuple[str, ...]:
         """Return the marks of the board and of the row."""
-        exceeded = f" ({', '.join(map(str, row.over))})" if len(row.over) <= NAMED else ""
+        budgets = [min(str(one), cost(one.amount), key=len) for one in row.over]
+        exceeded = f" ({', '.join(budgets)})" if len(budgets) <= NAMED else ""
         own = {
             "reference": row.reference,
             "baseline": row.baseline,

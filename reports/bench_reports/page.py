@@ -209,7 +209,8 @@ def facts(info: RunInfo, frame: pd.DataFrame, registry: Registry | None) -> list
         ("Run", info.run),
         ("Begun", info.created_at),
         ("State", f"{info.state}, {ended} of {count(info.planned, 'trial')}"),
-        ("Suite", " ".join(filter(None, (info.suite, info.profile)))),
+        ("Suite", info.suite),
+        ("Profile", info.profile),
         ("Paper", info.paper),
         ("Seeds", ", ".join(map(str, sorted(set(frame["seed"].dropna().astype(int)))))),
         ("Billed", "; ".join(BILLED[word] for word in info.accounting.split(", "))),
@@ -336,6 +337,8 @@ def legend(board: Board, columns: Sequence[PageColumn]) -> list[str]:
         "gap": "to optimum: mean distance of the curve to the known optimum over costs.",
         "trained": "training: settings tried (and the time of all fits).",
     }
+    if any(row.over for row in board.rows):
+        lines["cost"] = "!: cost on test above the budget, see 'over budget'."
     explained = [lines[column.name] for column in columns if column.name in lines]
     there = {mark.partition(":")[0] for row in board.rows for mark in board.marks_of(row)}
     marks = [f"{mark}: {what}." for mark, what in MEANINGS.items() if mark in there]

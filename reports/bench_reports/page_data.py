@@ -572,13 +572,13 @@ def pairwise(
     }
 
 
-def _shares(gains: Iterable[FloatArray], higher: bool) -> list[list[int]]:
+def _shares(gains: Iterable[FloatArray], higher: bool) -> list[list[float]]:
     """Return the percentages of units on which the first of two is better and worse, by gain; 0 if
     unknown."""
-    return [_percent(_won(gain, higher)) for gain in gains]
+    return [percent(_won(gain, higher)) for gain in gains]
 
 
-def _shares_of_mixtures(a: Sequence[Mixture], b: Sequence[Mixture], higher: bool) -> list[int]:
+def _shares_of_mixtures(a: Sequence[Mixture], b: Sequence[Mixture], higher: bool) -> list[float]:
     """Return the same of two mixtures by repeat, of which each unit draws a point."""
     parts = [
         np.sum(
@@ -586,7 +586,7 @@ def _shares_of_mixtures(a: Sequence[Mixture], b: Sequence[Mixture], higher: bool
         )
         for pair in zip(a, b, strict=True)
     ]
-    return _percent(np.mean(parts, axis=0))
+    return percent(np.mean(parts, axis=0))
 
 
 def _won(gain: FloatArray, higher: bool) -> FloatArray:
@@ -594,8 +594,9 @@ def _won(gain: FloatArray, higher: bool) -> FloatArray:
     return np.array([(gain > ALIKE).mean(), (gain < -ALIKE).mean()])
 
 
-def _percent(shares: FloatArray) -> list[int]:
-    return [round(100 * float(share)) for share in shares]
+def percent(shares: FloatArray) -> list[float]:
+    """Return percentages, below 1% with a digit: most units are equal for good learners."""
+    return [round(100 * s, 1) if s < 0.01 else round(100 * s) for s in map(float, shares)]
 
 
 def _thirds(gain: FloatArray, by: FloatArray) -> list[list[float]]:

@@ -350,7 +350,7 @@ def explained_marks(board: Board) -> list[str]:
         f"saving is measured against {one_line(board.reference)} where it {DIVERGED}.": any(
             row.reference and DIVERGED in row.marks for row in board.rows
         ),
-        f"{OVER}: mean cost on test above these by more than its {CONFIDENCE} interval; "
+        f"{OVER}: mean cost on test above a budget by more than its {CONFIDENCE} interval; "
         "points are chosen by validation costs.": any(row.over for row in board.rows),
         f"{FALLS}: its {board.metric} is worse on test than on validation by more than chance "
         "(p <= .001): test rows differ from the others, or validation rows were trained on.": any(

@@ -14,6 +14,7 @@ from bench_reports.page_data import (
     bought,
     followed,
     groups,
+    percent,
     shares,
     slider,
     thinned,
@@ -260,6 +261,10 @@ def test_the_order_of_purchases_is_shown_where_it_is_known(sure):
     assert found["0"][0]["order"] == [[0, 51, 1, "500"], [1, 26, 2, "020"], [2, 10, 2, "101"]]
     assert found["0"][-1]["order"] == [[0, 100, 1, "900"], [1, 100, 2, "090"], [2, 40, 2, "202"]]
     assert not any("order" in step for step in [*found["1"], *found["2"]])
+
+
+def test_shares_below_one_percent_have_a_digit():
+    assert percent(np.array([0.0, 0.0043, 0.0149, 0.5])) == [0, 0.4, 1, 50]
 
 
 def test_a_share_of_rows_is_never_or_every_row_only_if_it_is():

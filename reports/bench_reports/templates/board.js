@@ -59,7 +59,7 @@ function story(data, set, view, place) {
   const rows = ranking(data, view, place).filter((row) => row.at >= 0);
   const limit = amount(data, view, place);
   const share = place < data.shares.length && set.reference
-    ? ` (${percent(data.shares[place])} of ${set.reference}'s best)` : "";
+    ? ` (${percent(data.shares[place])} of ${set.reference}'s cost)` : "";
   const rowsMeant = { mean: "", p95: " for 95% of rows", cap: " for every row" }[view.kind];
   const when = place < data.shares.length ? `Within a budget of ${cost(limit)}${rowsMeant}${share}` : "Without a limit";
   if (!rows.length) return `${when} no learner can predict.`;
@@ -130,7 +130,7 @@ function nothingBeats(view, rows) {
 
 /** Who is first on most data sets at this place, among those that tie by Nemenyi's test; as `overall_conclusion` in Python. */
 function overallStory(data, found, place) {
-  const when = place < data.shares.length ? `Within ${percent(data.shares[place])} of the reference's best cost` : found.whole ? "Over all budgets" : "Without a limit";
+  const when = place < data.shares.length ? `Within ${percent(data.shares[place])} of the reference's cost` : found.whole ? "Over all budgets" : "Without a limit";
   const rows = found.rows.filter((row) => !row.lacks);
   const name = (row) => data.learners[row.l][0] + (row.baseline ? " (a baseline)" : "");
   if (rows.length < 2) return `${when}, no two learners have a result on all ${found.sets} data sets.`;

@@ -46,7 +46,7 @@ function overviewOf(data, { state, numbers, sets, viewIn }) {
       last = row.lacks;
     }
     say(document.querySelector(".headline"), overallStory(data, found, state.place));
-    const by = found.whole ? "Ranks are by mean quality over all budgets, as on a terminal" : "Ranks are by quality at the budget chosen above, the same share of the reference's best cost everywhere";
+    const by = found.whole ? "Ranks are by mean quality over all budgets, as on a terminal" : "Ranks are by quality at the budget chosen above, the same share of the reference's cost on each data set";
     say($("ranked-by"), `${by}. Bold: ${found.whole ? "first" : "not significantly worse than the best"} of the data set.`);
     const body = overview.querySelector("tbody");
     if (order.some((tr, i) => body.rows[i] !== tr)) body.append(...order);

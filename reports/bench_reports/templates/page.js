@@ -183,7 +183,7 @@ function start(data) {
     section().querySelector(".story").textContent = story(data, set(), view(), state.place);
     const limit = amount(data, view(), state.place);
     const unit = set().unit ? ` ${set().unit}` : "";
-    const text = state.place < last ? `${cost(limit)}${unit}${set().reference ? `, ${percent(data.shares[state.place])} of ${set().reference}'s best` : ""}` : "no limit";
+    const text = state.place < last ? `${cost(limit)}${unit}${set().reference ? `, ${percent(data.shares[state.place])} of ${set().reference}'s cost` : ""}` : "no limit";
     $("f-amount").textContent = text;
     $("f-budget").setAttribute("aria-valuetext", text);
   }
@@ -196,8 +196,9 @@ function start(data) {
     if (place.hidden) return;
     const names = pairs.learners;
     const pick = (chosen, other) => (names.includes(chosen) ? chosen : names.find((l) => l !== other) ?? names[0]);
-    const a = pick(state.a, null);
-    const b = names.includes(state.b) && state.b !== a ? state.b : names.find((l) => l !== a);
+    const reference = data.learners.findIndex((l) => l[0] === set().reference);
+    const a = pick(state.a ?? set().keeps?.from, null); // at first the learner of the conclusion
+    const b = [state.b, reference].find((l) => names.includes(l) && l !== a) ?? names.find((l) => l !== a);
     const focused = document.activeElement?.dataset?.side;
     place.querySelector(".answer").innerHTML = versusHtml(data, set().views[0], pairs, a, b, state.place, set().name);
     if (focused) place.querySelector(`[data-side="${focused}"]`)?.focus();

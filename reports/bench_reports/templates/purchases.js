@@ -77,7 +77,7 @@ function drawPurchases(place, data, set, shown, limit, leader) {
   const width = Math.min(Math.max(300, place.clientWidth || 600), 540);
   const names = Object.keys(of).map((l) => `<option value="${l}"${l === String(chosen) ? " selected" : ""}>${esc(data.learners[l][0])}</option>`);
   const list = set.bought.groups.map((title, g) => `<li><span class="t k${g}" aria-hidden="true">${MARKS[g]}</span> ${esc(title)}: ${steps[at].g[g]}% of rows</li>`);
-  const when = alone ? "Share of rows that buy a sensor at its best point. This page shows the best learners at all budgets; bench features shows all learners:" : "Share of rows that buy a sensor at this budget (rows are divided at random between two points if these are mixed):";
+  const when = alone ? "Share of rows that buy a sensor at its best point. This page shows the best learners at all budgets; bench features shows all learners:" : "Share of rows that buy a sensor at this budget (between two points, of their mixture):";
   const stages = steps[at]?.stages;
   const drawn = !stages ? "" : "<div><p>Stages: share of rows that reach each, and sensors bought up to it (first repeat; of two mixed points the more expensive).</p>"
     + `<div class="scroll" role="region" tabindex="0" aria-label="Stages">${stagesSvg(stages, width)}</div></div>`;

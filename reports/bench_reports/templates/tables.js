@@ -8,7 +8,7 @@ function versusHtml(data, view, pairs, a, b, place, name) {
   const [low, high] = [Math.min(i, j), Math.max(i, j)];
   const counted = (won) => {
     const [x, y] = i < j ? won : [won[1], won[0]];
-    return `better on <b>${x}%</b> of ${pairs.units}, worse on <b>${y}%</b>, equal on ${Math.max(0, 100 - x - y)}%`;
+    return `better on <b>${x}%</b> of ${pairs.units}, worse on <b>${y}%</b>, equal on ${Math.max(0, Number((100 - x - y).toFixed(1)))}%`;
   };
   const first = pairs.first; // only for these known within budgets and by thirds
   const pair = high < first ? low * first - (low * (low + 1)) / 2 + high - low - 1 : -1;
@@ -50,7 +50,7 @@ function atBudget(data, view, place, a, b, set) {
   const gain = (view.higher ? 1 : -1) * (one.quality - other.quality);
   const word = gain === 0 ? "they are equal" : `${names[gain > 0 ? 0 : 1]} is ${quality(Math.abs(gain))} better`;
   const budget = Number.isFinite(limit) ? ` --budget ${cost(limit)}${view.kind === "mean" ? "" : ` --budget-kind ${view.kind}`}` : "";
-  return `${esc(`${when}: ${names[0]} ${quality(one.quality)}${range(one)}, ${names[1]} ${quality(other.quality)}${range(other)}; ${word}. Is that significant?`)} <code>${esc(`bench compare ${names[0]} ${names[1]} --data ${set}${budget}`)}</code>.`;
+  return `${esc(`${when}: ${names[0]} ${quality(one.quality)}${range(one)}, ${names[1]} ${quality(other.quality)}${range(other)}; ${word}. To test that:`)} <code>${esc(`bench compare ${names[0]} ${names[1]} --data ${set}${budget}`)}</code>.`;
 }
 
 /** A table of texts by learner. */

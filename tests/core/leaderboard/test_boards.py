@@ -447,6 +447,8 @@ def test_a_cost_on_test_above_the_budget_by_more_than_chance_is_marked():
     board = certified(run.info, run, replace(board, budgets=budgets[1:]), run.frame, resamples=400)
     marks = {one.learner: board.marks_of(one)[:-1] for one in board.rows}  # not converged
     assert marks == {"fair": (), "dearer": ("over budget (5)",)}
+    long = replace(board.rows[0], over=(Budget(1.5), Budget(26.874719)))
+    assert "over budget (1.5, 26.87)" in board.marks_of(long)
 
 
 def naive(run, learner, budget, resamples):
