@@ -78,6 +78,7 @@ class _Budgeted(BaseEstimator):
     costs: Any = None
     parameters: Mapping[str, Any] | None = None
     metric: str | None = None
+    positive: Any = None
     decimal: str = ""
     dates: bool = False
     validation_fraction: float = 0.2
@@ -100,6 +101,8 @@ class _Budgeted(BaseEstimator):
         if not isinstance(given or {}, Mapping):
             kind = type(given).__name__
             raise ValueError(f"parameters must map names to values or lists of them, not a {kind}")
+        if self.positive is not None and task is not Task.BINARY:
+            raise ValueError(f"positive={self.positive!r}: a {task} task has no positive class")
         if self.budget is not None and not float(self.budget) >= 0:
             raise ValueError(f"budget must be a number >= 0, not {self.budget!r}")
         train, valid = self._divided(rows, classes > 0) if valid is None else (rows, valid)
@@ -353,6 +356,7 @@ class BudgetedClassifier(ClassifierMixin, _Budgeted):
     parameters          the learner's parameters by name; lists are grids. By default a learner
                         with a ``tradeoff`` is trained at seven values of it
     metric              metric that chooses the point; None: accuracy (mse, ndcg@5)
+    positive            label of the class that cascades look for; None: the second one
     decimal             decimal mark of numbers in text columns: ``","`` as 1.234,50
     dates               True: columns of dates are days since 1970-01-01
     validation_fraction share of rows in the validation part, unless ``fit`` gets validation rows
@@ -388,19 +392,27 @@ class BudgetedClassifier(ClassifierMixin, _Budgeted):
         self.classes_, numbers = np.unique(given, return_inverse=True)
         if len(self.classes_) < 2:
             raise ValueError("y holds one class; a classifier needs at least two")
+        if self.positive is not None and self.positive not in self.classes_:
+            raise ValueError(f"positive={self.positive!r} is not a class of y")
+        # learners see the positive class as 1; scikit-learn's scorers need sorted ``classes_``
+        self.turned_ = self.positive is not None and self.positive == self.classes_[0]
         valid = None
         if X_val is not None:
             others, y_val = self._checked(X_val, y_val, reset=False)
             if unknown := set(np.unique(y_val)) - set(self.classes_):
                 raise ValueError(f"y_val holds {min(unknown)!r}, which is not a class of y")
-            valid = Examples(others, np.searchsorted(self.classes_, y_val).astype(np.float64))
+            valid = Examples(others, self._turned(np.searchsorted(self.classes_, y_val)))
         task = Task.BINARY if len(self.classes_) == 2 else Task.MULTICLASS
-        known = self._rows(rows, numbers.astype(np.float64), None, sample_weight, False)
+        known = self._rows(rows, self._turned(numbers), None, sample_weight, False)
         return self._fit(known, valid, task, len(self.classes_))
+
+    def _turned(self, numbers: Any) -> FloatArray:
+        return np.asarray(1 - numbers if self.turned_ else numbers, dtype=np.float64)
 
     def decision_function(self, X: ArrayLike) -> FloatArray:
         """Return log-odds of the second class (n,), or logits of all classes (n, K)."""
-        return self._predicted(X)[0]
+        scores = self._predicted(X)[0]
+        return -scores if self.turned_ else scores
 
     def predict(self, X: ArrayLike) -> Any:
         """Return the class of each row (n,)."""

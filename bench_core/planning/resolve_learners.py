@@ -13,6 +13,7 @@ the other's k-th setting, so that both search equally and share fits. Several su
 import json
 import tomllib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from inspect import signature
@@ -266,6 +267,9 @@ def default_grid(cls: type[Any]) -> dict[str, Any]:
 def require_learner(given: Any, where: str) -> None:
     """Raise UsageError, in one line with the remedy, for an object that is no learner."""
     if isinstance(given, type):
+        if given.__module__.startswith("sklearn."):
+            with suppress(TypeError):  # it needs arguments
+                require_learner(given(), where)
         raise UsageError(f"{where}: {given.__name__} is a class; give {given.__name__}()")
     cls = type(given)
     called, package = cls.__name__, cls.__module__.partition(".")[0]
@@ -275,8 +279,11 @@ def require_learner(given: Any, where: str) -> None:
         public = takewhile(lambda part: not part.startswith("_"), cls.__module__.split("."))
         own, usual = given.get_params(deep=False), signature(cls).parameters
         changed = {key: value for key, value in own.items() if value is not usual[key].default}
-        table = {"sklearn": {"estimator": ".".join([*public, called]), "arguments": changed}}
-        fault = f"{called} is an estimator of scikit-learn: use the learner 'sklearn', as {table}"
+        table = {"estimator": ".".join([*public, called]), "arguments": changed}
+        form = f"learner='sklearn', parameters={table}"
+        if where == option("learners"):
+            form = f"the learner 'sklearn', as {{'sklearn': {table}}}"
+        fault = f"{called} is an estimator of scikit-learn: use {form}"
         try:
             json.dumps(changed)
         except TypeError:

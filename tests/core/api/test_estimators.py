@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 from helpers.toys import Prefix, Stacked
 from sklearn.base import clone
+from sklearn.linear_model import Ridge
 from sklearn.model_selection import GridSearchCV
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
@@ -22,6 +23,7 @@ from bench_core import (
     Prediction,
     Task,
 )
+from bench_core.execution.fitting import fit_in_process
 
 FAST = {"parameters": {"trees": 15, "tradeoff": 0.1}}
 
@@ -62,6 +64,26 @@ def test_a_budget_holds_on_the_validation_part_and_rows_pay_what_is_said():
         if budget is not None:
             assert fitted.cost_ <= budget
     assert fitted.cost_ > 20  # without a limit the costly feature is bought
+
+
+def test_the_positive_class_is_1_for_the_learner_and_classes_stay_sorted(monkeypatch):
+    seen = []
+
+    def spy(learner, splits, *more):
+        seen.append((splits.train.y, splits.valid.y))
+        return fit_in_process(learner, splits, *more)
+
+    monkeypatch.setattr("bench_core.api.estimators.fit_in_process", spy)
+    y = np.where(SIGNAL > 0.5, "ill", "well")
+    fitted = BudgetedClassifier(costs=COSTS, positive="ill", **FAST)
+    fitted.fit(X[:200], y[:200], X[200:], y[200:])
+    assert [labels.tolist() for labels in seen[0]] == [
+        (y[:200] == "ill").tolist(),
+        (y[200:] == "ill").tolist(),
+    ]
+    assert fitted.classes_.tolist() == ["ill", "well"]
+    assert fitted.score(X[200:], y[200:]) == fitted.quality_ > 0.9
+    assert ((fitted.predict_proba(X)[:, 0] > 0.5) == (fitted.predict(X) == "ill")).all()
 
 
 def test_times_in_seconds_stay_apart_in_float32():
@@ -398,6 +420,11 @@ def test_a_fitted_estimator_survives_pickle_and_clone():
         ({"learner": "cegbb"}, "unknown learner 'cegbb': did you mean cegb?"),
         ({"learner": 3}, "learner: 3 is neither a name nor a learner"),
         ({"learner": Prefix}, "learner: Prefix is a class; give Prefix()"),
+        (
+            {"learner": Ridge},
+            "use learner='sklearn', parameters={'estimator': 'sklearn.linear_model",
+        ),
+        ({"positive": 2}, "positive=2 is not a class of y"),
         ({"learner": Prefix(), "parameters": {"a": 1}}, "parameters need a learner given by name"),
         ({"parameters": {"tree": 1}}, "unknown parameter 'tree'"),
         ({"costs": [1, 2]}, "costs: feature 'x2' has no cost"),

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.base import BaseEstimator
 from sklearn.linear_model import LogisticRegression
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import Pipeline, make_pipeline
 
 from bench_core import (
     BudgetedLearner,
@@ -198,6 +198,8 @@ class OwnEstimator(BaseEstimator):
             r"use the learner 'sklearn', as \{'sklearn': \{'estimator': "
             r"'sklearn.linear_model.LogisticRegression', 'arguments': \{'C': 0.5\}\}\}$",
         ),
+        (LogisticRegression, "LogisticRegression is an estimator of scikit-learn: use the learner"),
+        (Pipeline, r"Pipeline is a class; give Pipeline\(\)"),
         (make_pipeline(LogisticRegression()), "Pipeline is made of other objects: 'bench new"),
     ],
 )
