@@ -82,7 +82,7 @@ def test_the_positive_class_is_1_for_the_learner_and_classes_stay_sorted(monkeyp
         (y[200:] == "ill").tolist(),
     ]
     assert fitted.classes_.tolist() == ["ill", "well"]
-    assert fitted.score(X[200:], y[200:]) == fitted.quality_ > 0.9
+    assert fitted.score(X[200:], y[200:]) == fitted.quality_ > 0.85
     assert ((fitted.predict_proba(X)[:, 0] > 0.5) == (fitted.predict(X) == "ill")).all()
 
 
