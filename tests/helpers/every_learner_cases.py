@@ -154,11 +154,11 @@ Trouble = Callable[[Splits], Splits]
 
 
 def _columns_that_tell_nothing(splits):
-    """A constant column and an empty one."""
+    """A constant column and an empty one, and rows without any value."""
 
     def change(part):
         X = np.array(part.X)
-        X[:, 0], X[:, 1] = 3.0, np.nan
+        X[:, 0], X[:, 1], X[:8] = 3.0, np.nan, np.nan
         return replace(part, X=_sealed(X))
 
     return _parts(splits, change, ("train", "valid", "test"))

@@ -45,6 +45,12 @@ def page(made=None):
     return whole_page(made.info, boards(made.info, made.frame), made.frame, (), made)
 
 
+@cache
+def known_page():
+    """The page of ``run``, made once."""
+    return page()
+
+
 def large_run(learners, sets, points=20):
     """Curves of so many points."""
     rng = np.random.default_rng(7)

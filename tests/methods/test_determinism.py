@@ -14,7 +14,7 @@ from bench_core.conformance.tasks import fit
 
 MEASURED = ["fit_seconds", "predict_seconds", "peak_rss_mb", "created_at"]
 HOW = ["threads", "workers"]  # what the runs differ in
-ROWS = 5000  # enough for several pieces of work per thread
+ROWS = 1000
 
 
 @pytest.fixture
@@ -22,6 +22,19 @@ def home(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("BENCH_CACHE", str(tmp_path / "cache"))
     return tmp_path
+
+
+@pytest.fixture
+def small_pieces(monkeypatch):
+    """Threads share the work on few rows too; learners of many sets of purchases have few."""
+    for engine in ("binning._ROWS", "losses.PIECE", "losses.FEW_ROWS"):
+        monkeypatch.setattr(f"bench_trees.{engine}", 64)
+    for models in ("_ROWS", "_CELLS"):
+        monkeypatch.setattr(f"bench_models.dictionary.{models}", 64)
+    monkeypatch.setattr("bench_trees.grower.WORTH", 2000)
+    monkeypatch.setattr("bench_trees.grower.WORTH_TREES", 0)
+    monkeypatch.setattr("bench_methods.backward_induction.MOST", 3)
+    monkeypatch.setattr("bench_methods.exact_dp.MOST_POINTS", 6)
 
 
 def rows_of(store, data, executor, threads, **options):
@@ -73,7 +86,7 @@ def bits(learner, splits, threads):
 
 
 @pytest.mark.parametrize("name", sorted(LEARNERS))
-def test_every_learner_comes_out_alike_on_threads(name, tmp_path):
+def test_every_learner_comes_out_alike_on_threads(name, tmp_path, small_pieces):
     task = Task.BINARY if Task.BINARY in LEARNERS[name].tasks else Task.RANKING
     splits = large(task)
     learner = quick(name, task, splits.train, tmp_path)

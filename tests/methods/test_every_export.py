@@ -24,7 +24,7 @@ from bench_core.serving.c_source import write_c
 from bench_core.serving.export import capped_program
 
 EXACT = {"rtol": 1e-9, "atol": 1e-9}
-ROWS = 200  # and half as many to test on
+ROWS = 120  # and half as many to test on
 SCRIPT = Path(helpers.__file__).parent / "serve_rows.py"
 MAIN = SCRIPT.with_suffix(".c")
 PAIRS = [

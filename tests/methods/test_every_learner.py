@@ -44,8 +44,9 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(autouse=True)
 def _few_purchases(monkeypatch):
-    """Of which ``backward-induction`` trains trees for every set."""
+    """Of which ``backward-induction`` trains trees for every set; few points of ``exact-dp``."""
     monkeypatch.setattr("bench_methods.backward_induction.MOST", 3)
+    monkeypatch.setattr("bench_methods.exact_dp.MOST_POINTS", 6)
 
 
 def test_every_learner_has_a_row_in_the_table():

@@ -11,7 +11,7 @@ from helpers.policy_enumeration import Problem, best_mixture
 from bench_core import Examples, Features, Prices, Splits, Task, price_list
 from bench_core.optimum import optimum_of
 
-BLOCKS = [range(k, k + 25) for k in range(0, 200, 25)]
+BLOCKS = [range(k, k + 16) for k in range(0, 64, 16)]
 
 
 def model_of(problem):

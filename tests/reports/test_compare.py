@@ -15,8 +15,8 @@ RUN = (*QUICK, "--costs", "costs.csv", "-l", "toy,gbrt,miser", "--set", "gbrt.tr
 
 
 @pytest.fixture
-def done(bench, material):
-    assert bench("run", *RUN, "--set", "miser.trees=5", "-m", "accuracy").status == 0
+def done(ran, material):
+    assert ran(*RUN, "--set", "miser.trees=5", "-m", "accuracy").status == 0
     return material
 
 

@@ -23,9 +23,9 @@ RUN = (*QUICK, "--costs", "costs.csv", "-l", "toy,cegb", "--set", "cegb.trees=20
 
 
 @pytest.fixture
-def done(bench, material):
+def done(ran, material):
     asked = ("--set", "cegb.tradeoff=0.3", "--set", "cegb.depth=3", "--set", "cegb.min_rows=2")
-    assert bench("run", *RUN, *asked).status == 0
+    assert ran(*RUN, *asked).status == 0
     return material
 
 

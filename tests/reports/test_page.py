@@ -36,7 +36,7 @@ def html():
 @pytest.fixture(scope="module")
 def sure():
     """A page whose run stored values, so that it knows how sure it is."""
-    return page_run.page()
+    return page_run.known_page()
 
 
 def data_of(html):

@@ -17,7 +17,7 @@ SLIDER = "document.getElementById('f-budget')"
 @pytest.fixture(scope="module")
 def file(tmp_path_factory):
     path = tmp_path_factory.mktemp("page") / "board.html"
-    path.write_text(page_run.page(), encoding="utf-8")
+    path.write_text(page_run.known_page(), encoding="utf-8")
     return path
 
 

@@ -39,11 +39,13 @@ def naive_tree(X, y, copies, cost, alpha, classes, significance=1.0):
     """The tree by the rule, as nested tuples (feature, counts, left, right)."""
 
     def tells(left, right):
+        if significance == 1:
+            return True
         table = np.array([count(left), count(right)])
         table = table[:, table.sum(axis=0) > 0]
         found = chi2_contingency(table, correction=False, lambda_="log-likelihood")
         chance = chi2.sf(found.statistic / 2, table.shape[1] - 1)  # halved: a bootstrap sample
-        return bool(significance == 1 or chance * X.shape[1] <= significance)
+        return bool(chance * X.shape[1] <= significance)
 
     def count(rows):
         return tuple(int(copies[rows & (y == k)].sum()) for k in range(classes))
@@ -89,7 +91,7 @@ def as_tuples(forest, node):
 @pytest.mark.parametrize("significance", [1.0, 0.9, 0.2])
 @pytest.mark.parametrize("alpha", [0.0, 1.0, 2.5])
 @pytest.mark.parametrize("classes", [2, 3])
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_trees_grow_by_the_printed_rule_among_features_that_tell(
     seed, classes, alpha, significance
 ):
