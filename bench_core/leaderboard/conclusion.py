@@ -107,9 +107,9 @@ def _cheapest(board: Board, reference: Row) -> tuple[Row, list[str]]:
     saved += "" if sure or not measured else "; no saving is significant"
     sentences = [f"{who} {_keeps(board, top)} {_instead(board, reference)}.", f"It is {saved}."]
     if _shorter(reference):
-        alone = f"{reference.learner}'s first trees keep it {_price(board, reference.cheap.cost)}"
+        alone = f"{_fewer(reference)} keeps it {_price(board, reference.cheap.cost)}"
         level = measured and reference.saved.tier == top.saved.tier
-        sentences.append(f"{alone}{' and tie in saving' * level}.")
+        sentences.append(f"{alone}{' and ties in saving' * level}.")
     sentences += _more_for_less(board, reference, top)
     if not measured:
         return top, [*sentences, UNMEASURED]
@@ -123,11 +123,11 @@ def _itself(board: Board, reference: Row, kept: Sequence[Row]) -> Iterator[str]:
     name, keeps = reference.learner, _keeps(board, reference)
     instead = _instead(board, reference)
     if shorter := _shorter(reference):
-        name, keeps = f"{name}'s first trees", keeps.replace("s", "", 1)  # keep, stay
+        name = _fewer(reference)
     if kept:
         end = "" if shorter else f", which {keeps}"
         yield f"No learner is cheaper than {name}{end}."
-        yield from [f"They {keeps} {instead}."] if shorter else []
+        yield from [f"It {keeps} {instead}."] if shorter else []
         yield from _more_for_less(board, reference, reference)
         yield from _ties(_names(kept, reference.saved.tier, reference), "saving")
         return
@@ -149,6 +149,10 @@ def _less(row: Row, reference: Row) -> bool:
 def _shorter(reference: Row) -> bool:
     """True if fewer trees of an existing model are cheaper than all of it."""
     return GIVEN in reference.marks and cost(reference.cheap.cost) != cost(reference.best.cost)
+
+
+def _fewer(reference: Row) -> str:
+    return f"{reference.learner} with fewer trees"
 
 
 def _instead(board: Board, reference: Row) -> str:

@@ -151,27 +151,30 @@ def test_a_cost_that_is_the_same_as_displayed_is_not_called_cheaper():
     )
 
 
-def test_of_an_existing_model_the_whole_is_replaced_and_its_first_trees_are_named():
+def test_of_an_existing_model_the_whole_is_replaced_and_fewer_trees_are_named():
     today = replace(GBRT, saving=1.5, best=pick(0.9, 39.6), marks=("trained elsewhere",))
     cheaper = replace(CEGB, saving=3.2, saved=Saved(Interval(1.9, 4.6), tier=1))
     assert said(cheaper, today) == (
         "cegb keeps 99% of gbrt's accuracy on validation, 100.0% on test, at cost 12.30 instead of "
         "today's 39.60.",
         "It is 3.2x cheaper (95% interval: 1.9x to 4.6x).",
-        "gbrt's first trees keep it at cost 26.40.",
+        "gbrt with fewer trees keeps it at cost 26.40.",
     )
     level = replace(today, saved=replace(today.saved, tier=1))
-    assert said(cheaper, level)[2] == "gbrt's first trees keep it at cost 26.40 and tie in saving."
-    keep = "keep 99% of its accuracy on validation, 100.0% on test, at cost 26.40 instead of"
+    assert (
+        said(cheaper, level)[2]
+        == "gbrt with fewer trees keeps it at cost 26.40 and ties in saving."
+    )
+    keeps = "keeps 99% of its accuracy on validation, 100.0% on test, at cost 26.40 instead of"
     dear = row("cegb", cost=33.0, saving=1.2, ends=(1.1, 1.3), tier=2)
     assert said(today, dear)[:2] == (
-        "No learner is cheaper than gbrt's first trees.",
-        f"They {keep} today's 39.60.",
+        "No learner is cheaper than gbrt with fewer trees.",
+        f"It {keeps} today's 39.60.",
     )
-    assert said(today, row("miser"))[-1] == f"gbrt's first trees {keep} today's 39.60."
+    assert said(today, row("miser"))[-1] == f"gbrt with fewer trees {keeps} today's 39.60."
     whole = replace(today, cheap=today.best, saving=1.0)  # no cheaper point keeps the quality
     assert said(cheaper, whole)[0].endswith("at cost 12.30 instead of today's 39.60.")
-    assert "first trees" not in str(said(cheaper, whole))
+    assert "fewer trees" not in str(said(cheaper, whole))
 
 
 ALONE = (
