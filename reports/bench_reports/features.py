@@ -11,7 +11,7 @@ import click
 from bench_core.cli import options
 from bench_core.errors import UsageError, printable, require
 from bench_core.terminal.tables import Table, check_output, console, deliver, show
-from bench_core.terminal.wording import MIXED, cost, listed
+from bench_core.terminal.wording import cost, listed
 from bench_reports.best import costs_in, named_datasets, no_result
 
 if TYPE_CHECKING:
@@ -135,7 +135,7 @@ def command(
         if output is None:
             footer = [*sentences(bought)]
             if (chosen["part"] > 0).any():
-                footer.append(f"{MIXED}: shares are of both together")
+                footer.append("two points are mixed at random: shares are of the mixture")
             every = bought and all(one.share > NEVER for one in bought)
             if every and isinstance(within, Target):
                 lower = _lower(info, own, name, learner, first, within, kept)
