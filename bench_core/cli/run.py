@@ -46,14 +46,14 @@ def asked_for(**given: Any) -> RunRequest:
     from bench_core.planning.resolve_datasets import OF_FILES
 
     asked = request(**given)
-    if any(getattr(asked, name) for name in ("suite", "data", *OF_FILES)):
-        return asked
-    project = project_names()
+    project = () if asked.suite or asked.data else project_names()
     if len(project) > 1:
         raise UsageError(f"{FILE} has {', '.join(project)}: choose with --data")
     if project:
         options.note(f"data set {project[0]} of {FILE}")
         return replace(asked, data=tuple(project))
+    if any(getattr(asked, name) for name in ("suite", "data", *OF_FILES)):
+        return asked
     options.note(f"no data given; running suite {FIRST}: {FIRST_TAKES}")
     return replace(asked, suite=FIRST)
 

@@ -114,7 +114,8 @@ def _own_data(
             files.append(given)
     in_memory = chosen and all(isinstance(one.dataset, InMemory) for one in chosen)
     if not files and not in_memory:
-        _refuse_file_options(request, "with a registered data set")
+        places = [getattr(one.dataset, "place", "") for one in chosen]  # in datasets.toml
+        _refuse_file_options(request, "with a registered data set", max(places, default=""))
     for name in files:
         if not is_url(name) and not Path(name).exists():
             what = registry.unknown("data set or file", name, registry.datasets)
@@ -148,12 +149,15 @@ OF_FILES = (*_FIELDS, "cv", "share", "unit")
 """Options that apply only to files."""
 
 
-def _refuse_file_options(request: RunRequest, why: str) -> None:
+def _refuse_file_options(request: RunRequest, why: str, place: str = "") -> None:
+    """Raise UsageError for options of files; ``place``: a table of ``datasets.toml``."""
     for name in OF_FILES:
         if getattr(request, name):
             word = option(options_of(RunRequest)[name].word)
-            file = option("data", like="FILE")
-            raise UsageError(f"{word} has no meaning {why}: it belongs to {file}")
+            belongs = f"it belongs to {option('data', like='FILE')}"
+            if place:
+                belongs = f"write its key into {place} (docs/data.md lists keys)"
+            raise UsageError(f"{word} has no meaning {why}: {belongs}")
 
 
 def division(request: RunRequest, apart: Sequence[str]) -> dict[str, Any]:

@@ -142,7 +142,9 @@ def _encoders(folder: Folder) -> tuple[str, str]:
                 f"    static const float codes[] = {{{codes}}};\n"
                 f"    return encode(text, texts, codes, {k}, {other});\n"
             )
-            declared.append(f"/* The value of {shown} for a text; NULL: missing. */\n{head};\n\n")
+            declared.append(
+                f"/* The value of {shown} for a text in UTF-8; NULL: missing. */\n{head};\n\n"
+            )
         else:
             value, what = "number", "a number"
             if own.kind == "date":

@@ -140,7 +140,8 @@ def _coded_otherwise(model: LibraryModel, splits: Splits) -> Iterator[str]:
             if len(splits.class_names) == 2 and auc < REVERSED:
                 raise UsageError(
                     f"imported: AUC of {names[1]} on validation is {auc:.2f}: the model scores "
-                    f"{names[0]}; run with --positive {names[0]}"
+                    f"{names[0]}; run with --positive {names[0]}, or write positive = "
+                    f'"{names[0]}" into datasets.toml'
                 )
             order = ", ".join(f"{name} is {number}" for number, name in enumerate(names))
             yield (

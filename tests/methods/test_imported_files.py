@@ -252,7 +252,7 @@ def test_classes_coded_the_other_way_round_are_refused_and_turned(library):
     frame = table(["a", "b"])
     model = trained(frame, library)
     frame.assign(y=WORDS[frame["y"]]).to_csv("data.csv", index=False)
-    words = r"AUC of repaid on validation is 0\.[01].*; run with --positive default$"
+    words = r"AUC of repaid on validation is 0\.[01].*; run with --positive default, or write"
     with pytest.raises(UsageError, match=words):
         judged(model, data("data.csv"))
     scores, notes, warnings = judged(model, data("data.csv", positive="default"))

@@ -56,6 +56,13 @@ def test_commas_that_may_group_digits_are_not_taken_for_decimal_marks(home, benc
     assert "decimal" not in table("pay")
 
 
+def test_options_of_files_belong_into_the_description(loans, bench):
+    bench("init", "loans.csv", "--costs", "prices.csv", "--positive", "default")
+    said = bench("run", "--positive", "repaid").err
+    assert "--positive has no meaning with a registered data set: write its key into " in said
+    assert "datasets.toml, [loans] (docs/data.md lists keys)" in said
+
+
 def test_a_run_without_data_is_on_the_data_set_of_the_folder(loans, bench):
     bench("init", "loans.csv", "--costs", "prices.csv", "--positive", "default")
     ended = bench("run", "-l", "gbrt", "--set", "gbrt.trees=3", "--executor", "inline")

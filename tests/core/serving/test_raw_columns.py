@@ -322,6 +322,7 @@ def test_dates_are_read_alike_in_python_and_c(format, tmp_path):
     header = (tmp_path / "c" / "bench_model.h").read_text()
     assert '"day": days since 1970-01-01 minus 4, by bench_encode_day' in header
     assert '   0 "c": text, by bench_encode_c,' in header
+    assert 'The value of "c" for a text in UTF-8;' in header
     rng, cases = np.random.default_rng(1), {"": np.nan, "NA": np.nan, " None ": np.nan}
     for second in rng.integers(-50 * 365 * 86400, 200 * 365 * 86400, 300).tolist():
         for written in WRITTEN[format]:
