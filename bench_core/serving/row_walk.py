@@ -266,7 +266,12 @@ def _likeliest(score: Any) -> Any:
     """Return the probability of the most likely class, as ``gates.largest_probability``."""
     if len(score) == 1:
         return 1.0 / (1.0 + np.exp(-abs(score[0])))
-    return 1.0 / (1.0 + (np.exp(score - score.max()).sum() - 1.0))
+    best, total = score[0], 0.0
+    for k in range(1, len(score)):
+        best = max(best, score[k])
+    for k in range(len(score)):  # array expressions take long to compile
+        total += np.exp(score[k] - best)
+    return 1.0 / (1.0 + (total - 1.0))
 
 
 class RowWalk:
