@@ -40,7 +40,7 @@ def test_every_measure_of_a_claim_has_a_figure():
     assert FIGURES.keys() == MEASURES.keys()
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(
     measure=st.sampled_from(["margin", "least-margin"]),
     higher=st.booleans(),

@@ -2,6 +2,7 @@
 
 import re
 from functools import cache
+from itertools import product
 
 import numpy as np
 import pytest
@@ -99,13 +100,12 @@ CASES = [
 
 def in_turn():
     """Every learner with every trouble, each time on another of the tasks that can have it."""
-    turn = 0
-    for name in sorted(LEARNERS):
-        for trouble in TROUBLES:
-            tasks = [task for n, task, t in CASES if (n, t) == (name, trouble)]
-            if tasks:
-                yield name, tasks[turn % len(tasks)], trouble
-            turn += 1
+    own = {}
+    for name, task, trouble in CASES:
+        own.setdefault((name, trouble), []).append(task)
+    for turn, (name, trouble) in enumerate(product(sorted(LEARNERS), TROUBLES)):
+        if tasks := own.get((name, trouble)):
+            yield name, tasks[turn % len(tasks)], trouble
 
 
 FEW = [*in_turn()]
