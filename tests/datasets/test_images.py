@@ -67,6 +67,14 @@ def splits_of(dataset, folder, fold=0, seed=0):
     return dataset.prepare(DataFolder(folder), "paper", fold, seed).complete(dataset.task)
 
 
+@pytest.fixture(scope="module")
+def splits(photos, tmp_path_factory):
+    """Of ``few``, prepared and measured once."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("BENCH_CACHE", str(tmp_path_factory.mktemp("cache")))
+        return splits_of(few(photos), photos)
+
+
 # --- descriptors ---------------------------------------------------------------------------------
 
 
@@ -203,8 +211,7 @@ def test_without_scikit_image_it_says_what_to_install(photos, monkeypatch):
 # --- splits, features and prices -----------------------------------------------------------------
 
 
-def test_each_class_gives_its_pictures_to_machines_and_splits(photos):
-    splits = splits_of(few(photos), photos)
+def test_each_class_gives_its_pictures_to_machines_and_splits(splits):
     assert (splits.task, splits.classes) == (Task.MULTICLASS, 3)
     # of 8 training pictures round(2.4) = 2 build the machines; 16 - 8 - 2 = 6 test
     for part, each in ((splits.train, 6), (splits.valid, 2), (splits.test, 6)):
@@ -242,11 +249,11 @@ def test_features_are_outputs_of_machines_on_the_pictures_left_out(photos, monke
     )
 
 
-def test_folds_and_seeds_draw_anew_and_repeat_exactly(photos):
-    first, again = splits_of(few(photos), photos), splits_of(few(photos), photos)
-    assert fingerprint(first) == fingerprint(again)
+def test_folds_and_seeds_draw_anew_and_repeat_exactly(photos, splits):
+    again = splits_of(few(photos), photos)
+    assert fingerprint(splits) == fingerprint(again)
     others = [splits_of(few(photos), photos, fold, seed) for fold, seed in ((1, 0), (0, 1))]
-    prints = {fingerprint(s) for s in (first, *others)}
+    prints = {fingerprint(s) for s in (splits, *others)}
     assert len(prints) == 3
 
 
@@ -261,8 +268,7 @@ def test_prices_are_measured_once_for_all_folds(photos, cache):
     assert "this machine" in Scene15.title
 
 
-def test_the_second_output_of_a_descriptor_costs_its_machine_alone(photos):
-    splits = splits_of(few(photos), photos)
+def test_the_second_output_of_a_descriptor_costs_its_machine_alone(splits):
     prices = splits.prices
     assert (prices.sensor > 0).all()
     assert prices.unit == "CPU ms"
@@ -313,13 +319,12 @@ def test_the_cache_notices_pictures_and_pins_that_change(photos, tmp_path):
     assert len(set(keys)) == 4
 
 
-def test_raw_features_are_the_descriptors_themselves_paid_for_together(photos):
+def test_raw_features_are_the_descriptors_themselves_paid_for_together(photos, splits):
     raw = splits_of(few(photos, features="raw"), photos)
     # the pictures that would build machines are training rows; the others are the same
-    outputs = splits_of(few(photos), photos)
     assert np.bincount(raw.train.y.astype(int)).tolist() == [8] * 3
     for name in ("valid", "test"):
-        assert np.array_equal(getattr(raw, name).y, getattr(outputs, name).y)
+        assert np.array_equal(getattr(raw, name).y, getattr(splits, name).y)
     pictures = open_album(str(photos), DataFolder(photos)).read(range(48), 64)
     tiny = {DESCRIPTORS["tiny-4"](p).tobytes() for p in pictures}
     rows = np.concatenate([part.X for part in (raw.train, raw.valid, raw.test)])
