@@ -342,7 +342,7 @@ def one_split_for_all(uses: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
     rows = {(use["fold"], use.get("fingerprint")) for use in uses}
     if len(seeds) < 2 or len(rows) > len(folds):
         return ()
-    words = "they differ only by the randomness of learners"
+    words = "repeats differ only by the randomness of learners"
     return (f"all {len(seeds)} seeds have the same rows: {words}",)
 
 

@@ -155,6 +155,8 @@ def entry(info: RunInfo, written: Mapping[str, Any], seeds: Sequence[int]) -> di
     what tells it from other runs."""
     first = written["datasets"][0]
     said = written["conclusion"] or first["conclusion"]
+    if len(written["datasets"]) > 1 and not written["conclusion"]:  # no common ranking
+        said = [f"{first['dataset']}:", *said]
     datasets = _names(str(use["name"]) for use in info.datasets)
     from bench_reports.terminal import run_line
 

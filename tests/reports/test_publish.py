@@ -106,6 +106,8 @@ def test_an_entry_has_what_tells_runs_apart_once_and_the_whole_conclusion():
     head = text.partition('<th scope="row">')[2].partition("</th>")[0]
     words = "letters run 3, letters-quick-1, of 2026-01-02 03:04 UTC; profile quick; seeds 0, 1, 2"
     assert " ".join(re.sub("<[^>]*>", " ", head).split()) == words
+    two = entry(info, {"conclusion": [], "datasets": [board, board]}, [0])
+    assert two["answer"].startswith("letters: a keeps 99%")
 
 
 def test_curves_have_the_colour_of_their_learner_and_the_first_is_on_top():

@@ -59,7 +59,7 @@ def test_seeds_that_do_not_redraw_the_data_are_said_to_be_such():
         name: boards(example.info(datasets=uses), frame)[0].notes
         for name, uses in (("same", same), ("redrawn", redrawn), ("folds", folds))
     }
-    said = ("all 2 seeds have the same rows: they differ only by the randomness of learners",)
+    said = ("all 2 seeds have the same rows: repeats differ only by the randomness of learners",)
     assert notes == {"same": said, "redrawn": (), "folds": said}
 
 
