@@ -11,7 +11,7 @@ lacks a required member, or a name is taken.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial, wraps
 from importlib import import_module
@@ -201,7 +201,7 @@ def load_registry(
     """Load all installed plugins that the ``manager`` does not block, then the modules of ``-p``.
     An error in a module of ``-p`` is raised."""
     registry = Registry(manager=manager or new_manager())
-    plugins = _imported(registry, modules)
+    plugins = _imported(registry, [*modules])
     for info, plugin in reversed(plugins.items()):  # pluggy calls the last one first
         if info not in registry.errors:
             _register(plugin, info, registry)
@@ -225,7 +225,7 @@ def load_registry(
     return registry
 
 
-def _imported(registry: Registry, modules: Iterable[str]) -> dict[PluginInfo, Any]:
+def _imported(registry: Registry, modules: Sequence[str]) -> dict[PluginInfo, Any]:
     """The module of each plugin, or None for one with an error."""
     from bench_core import contracts, hookspecs  # noqa: F401 - keep it out of plugins' import times
 
@@ -249,7 +249,20 @@ def _imported(registry: Registry, modules: Iterable[str]) -> dict[PluginInfo, An
         if (seconds := perf_counter() - begun) > SLOW and info.origin not in (OURS, "-p"):
             line = f"took {seconds:.1f} s to import: import slow modules inside functions"
             registry.note(info, line)
+    for module in modules:
+        _check_place(module)
     return found
+
+
+def _check_place(module: str) -> None:
+    """Raise UsageError if the current folder has the module too, and the loaded one is another."""
+    loaded, path = getattr(sys.modules.get(module), "__file__", None), Path(*module.split("."))
+    here = [file for file in (path.with_suffix(".py"), path / "__init__.py") if file.is_file()]
+    if loaded and here and here[0].resolve() != Path(loaded).resolve():
+        raise UsageError(
+            f"{option('plugin', module)}: the installed {loaded} hides {here[0]} of this folder; "
+            "rename the file, or install it with 'pip install -e'"
+        )
 
 
 def _refused(info: PluginInfo, error: BaseException) -> UsageError:

@@ -166,6 +166,20 @@ def test_a_module_asked_for_by_p_must_be_valid(name, install):
     assert "\n" not in str(refused.value)
 
 
+def test_an_installed_module_does_not_hide_a_file_of_this_folder(install, tmp_path, monkeypatch):
+    install("twice", "gives('bench_learners', Learner)")
+    (tmp_path / "work").mkdir()
+    monkeypatch.chdir(tmp_path / "work")
+    assert "theirs" in load_registry(["twice"]).learners
+    Path("twice.py").write_text("raise RuntimeError")
+    with pytest.raises(
+        UsageError, match=r"twice.py hides twice.py of this folder; rename the file"
+    ):
+        load_registry(["twice"])
+    monkeypatch.chdir(tmp_path / "site")  # as after pip install -e
+    assert "theirs" in load_registry(["twice"]).learners
+
+
 @pytest.mark.parametrize("kind", ["learner", "data set", "metric", "cost model", "report", "suite"])
 def test_names_are_plain(kind):
     for name in ("top-k", "A.2_b", "9", "x" * 60):
