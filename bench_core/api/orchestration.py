@@ -172,7 +172,9 @@ def rerun(trial: str, asked: RunRequest, on_event: OnEvent) -> Rerun:
         len(then.points),
         tuple(f"{at}: {what} {old} then, {new} now" for at, what, old, new in found),
         tuple(
-            f"{what}: {old} then, {new} now" for what, (old, new) in decide.items() if old != new
+            f"{what}: {old or 'none'} then, {new or 'none'} now"
+            for what, (old, new) in decide.items()
+            if old != new
         ),
     )
 
