@@ -56,6 +56,7 @@ def run(
     y: ArrayLike | str | None = None,
     *,
     queries: ArrayLike | str | None = None,
+    sample_weight: ArrayLike | None = None,
     name: str = "data",
     transformer: Any = None,
     request: RunRequest | None = None,
@@ -80,6 +81,9 @@ def run(
         or ``Splits``. y may be the name of a column of X.
     queries : default None
         Query of each row: ids (n,) or a column's name. The task is then ranking.
+    sample_weight : default None
+        Number of identical copies that each row stands for: whole numbers (n,) from 1. They weigh
+        training, validation and test: qualities and mean costs too.
     name : default 'data'
         Name of these data on boards.
     transformer : default None
@@ -95,7 +99,7 @@ def run(
         True: bars in a terminal or notebook, lines elsewhere. False: only warnings.
     """
     with in_python(), _display(on_event, progress) as notify:
-        asked = _asked(options, X, y, queries, name, request, transformer)
+        asked = _asked(options, X, y, queries, name, request, transformer, sample_weight)
         result = carried_out(asked, registry_of(asked), notify)
         fitted = [data.transformer for data in asked.data if isinstance(data, InMemory)]
         return replace(result, transformer=fitted[0]) if fitted else result
@@ -107,6 +111,7 @@ def plan(
     y: ArrayLike | str | None = None,
     *,
     queries: ArrayLike | str | None = None,
+    sample_weight: ArrayLike | None = None,
     name: str = "data",
     transformer: Any = None,
     request: RunRequest | None = None,
@@ -118,11 +123,11 @@ def plan(
 
     Parameters
     ----------
-    X, y, queries, name, transformer, request, on_event, progress
+    X, y, queries, sample_weight, name, transformer, request, on_event, progress
         As in ``run``.
     """
     with in_python(), _display(on_event, progress) as notify:
-        asked = _asked(options, X, y, queries, name, request, transformer)
+        asked = _asked(options, X, y, queries, name, request, transformer, sample_weight)
         return planned(asked, registry_of(asked), notify)
 
 

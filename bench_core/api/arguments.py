@@ -19,7 +19,7 @@ from bench_core.costs.cost_file import CostFile
 from bench_core.costs.model import CostModel
 from bench_core.datasets.pricing import by_transformer, under_groups
 from bench_core.datasets.transformers import transformer_splits
-from bench_core.datasets.user_arrays import InMemory, array_splits
+from bench_core.datasets.user_arrays import InMemory, array_splits, check_order
 from bench_core.errors import InputError, UsageError, blaming, spelt, unknown
 from bench_core.parameters import is_learner
 from bench_core.planning.invocation import toml_literal
@@ -167,6 +167,7 @@ def request_of(
     name: str = "data",
     request: RunRequest | None = None,
     transformer: Any = None,
+    sample_weight: Any = None,
 ) -> RunRequest:
     """Return the request with the given options; None leaves an option unchanged."""
     known = options_of(RunRequest)
@@ -180,13 +181,15 @@ def request_of(
         given["groups"] = _groups(given["groups"])
     names: tuple[str, ...] = ()
     if X is not None:  # data in memory are a data set of one name
-        splits, fitted = zip(*_splits(X, y, queries, given, transformer), strict=True)
+        made = _splits(X, y, queries, given, transformer, sample_weight)
+        splits, fitted = zip(*made, strict=True)
         names = splits[0].columns
         given = {k: v for k, v in given.items() if k not in (*_APART, "task")}
         if not isinstance(name, str) or not name.isprintable() or not name.strip():
             raise UsageError(f"name must be a word that names the data, not {name!r}")
         given["data"] = InMemory(name, *splits, transformer=fitted[0])
-    for field, value in (("y", y), ("queries", queries), ("transformer", transformer)):
+    rows = {"y": y, "queries": queries, "sample_weight": sample_weight}
+    for field, value in {**rows, "transformer": transformer}.items():
         if X is None and value is not None:
             raise UsageError(f"{field} is given without X, the features")
     for field in _APART if X is None else ():
@@ -210,10 +213,11 @@ def request_of(
 
 
 def _splits(
-    X: Any, y: Any, queries: Any, given: Mapping[str, Any], transformer: Any
+    X: Any, y: Any, queries: Any, given: Mapping[str, Any], transformer: Any, sample_weight: Any
 ) -> Iterator[tuple[Splits, Any]]:
     """Yield the splits of data in memory, one for each fold, and the fitted transformer."""
-    rows = {"y": y, "queries": queries, **{name: given.get(name) for name in _APART}}
+    rows = {"y": y, "queries": queries, "sample_weight": sample_weight}
+    rows |= {name: given.get(name) for name in _APART}
     values = {**given, **rows, "transformer": transformer}
     if isinstance(X, str | Path):
         raise UsageError(f"X is a file's name: give it as data={str(X)!r}")
@@ -235,6 +239,8 @@ def _splits(
             raise InputError(f"X: {fault}; correct the Splits")
         yield X, None
         return
+    for field in ("y", "queries", "split", "sample_weight"):
+        check_order(X, rows[field], field)
     # an empty text means not given, as in the request
     rows = {name: value if _is_given(value) else None for name, value in rows.items()}
     share, drop, keep = (tuple(_listed(given.get(k, ()))) for k in ("share", "drop", "keep_column"))

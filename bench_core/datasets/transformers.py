@@ -61,7 +61,8 @@ def transformer_splits(
         raise InputError(f"transformer: frames of {of}; give X, valid and test as one kind")
     if first >= MOST_ROWS:
         raise InputError(f"transformer: {first} rows; transform more than {MOST_ROWS} yourself")
-    asked = {k: v for k, v in how.items() if k in ("task", "shares", "turn", "positive")}
+    kept = ("task", "shares", "turn", "positive", "sample_weight")
+    asked = {k: v for k, v in how.items() if k in kept}
     asked |= {name: tuple(own[:3]) for name, own in rows.items() if name != "train"}
     asked["keep"] = ("row",)
     divided = array_splits(*rows["train"], **asked)
@@ -87,7 +88,11 @@ def transformer_splits(
     asked |= {"valid": parts["valid"], "test": parts["test"], "task": str(divided.task)}
     final = array_splits(*parts["train"], **asked)
     notes = tuple(dict.fromkeys((*divided.notes, *final.notes)))
-    return by_transformer(replace(final, notes=notes), owners), steps
+    copies = {  # the rows have the order of ``divided``
+        name: replace(getattr(final, name), multiplicity=getattr(divided, name).multiplicity)
+        for name in SPLITS
+    }
+    return by_transformer(replace(final, notes=notes, **copies), owners), steps
 
 
 def _joined(rows: Mapping[str, Sequence[Any]], k: int) -> Any:

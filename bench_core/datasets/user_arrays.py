@@ -73,20 +73,23 @@ def array_splits(
     unwritten: str = "",
     decimal: str = "",
     dates: bool = False,
+    sample_weight: Any = None,
 ) -> Splits:
     """Return the splits of data in memory, where every feature costs 1.
 
     ``X`` (n, d): numbers, NaN = missing; a frame may also have columns of text or categories, which
     are encoded as in files. ``y`` (n,): numbers or text. ``queries`` (n,): ids. ``split`` (n,): the
-    words train, valid and test. These three may be column names of a frame or mapping. ``valid``
-    and ``test``: pairs (X, y), triples (X, y, queries), or, if ``y`` is a column's name, frames
-    like ``X``. Columns of ``drop`` are left out. ``shares``, ``turn``, ``keep`` and ``positive``
-    are as in ``splits_of``, a ``decimal`` comma and ``dates`` as in files. Cells not stored in a
+    words train, valid and test. These three may be column names of a frame or mapping.
+    ``sample_weight`` (n,): numbers of copies of the rows of X. ``valid`` and ``test``: pairs
+    (X, y), triples (X, y, queries), or, if ``y`` is a column's name, frames like ``X``. Columns of
+    ``drop`` are left out. ``shares``, ``turn``, ``keep`` and ``positive`` are as in ``splits_of``,
+    a ``decimal`` comma and ``dates`` as in files. Cells not stored in a
     sparse matrix are 0, or NaN if ``unwritten`` is "missing"; a stored 0 is a number.
     Raises InputError, in one line, for unusable data.
     """
     form = decimal, dates
-    given = {"train": _part("X", "y", _dense(X, unwritten), y, queries, split, drop, form, keep)}
+    rows = _dense(X, unwritten), y, queries, split
+    given = {"train": _part("X", "y", *rows, drop, form, keep, sample_weight)}
     for name, more in (("valid", valid), ("test", test)):
         if more is None:
             continue
@@ -104,7 +107,7 @@ def array_splits(
 
 def _part(
     name: str, label: str, X: Any, y: Any, queries: Any, split: Any, drop: Sequence[str],
-    form: tuple[str, bool], keep: Sequence[str] = (),
+    form: tuple[str, bool], keep: Sequence[str] = (), weight: Any = None,
 ) -> TablePart:  # fmt: skip
     """Return one part. ``name`` and ``label`` are the names of X and y in messages."""
     frame, named = data_frame(X, name)  # named: columns have names
@@ -147,7 +150,14 @@ def _part(
     table = with_decimal_commas(table) if decimal == "," else table
     if dates:
         table, notes = with_days(table, ())
-    return TablePart(table, table.names, labels, *columns, notes=tuple(notes), named=named)
+    weights, copies = listed(weight, "sample_weight"), None
+    if weights is not None:
+        copies = weights.numbers(missing=False).astype(np.int64)
+        if not np.array_equal(copies, weights.numbers(missing=False)) or copies.min() < 1:
+            what = "weights count copies of rows, in whole numbers from 1"
+            raise InputError(f"sample_weight: {what}: scale and round them; leave out rows of 0")
+    own = table.names, labels, *columns
+    return TablePart(table, *own, notes=tuple(notes), named=named, copies=copies)
 
 
 def _dense(X: Any, unwritten: str) -> Any:
@@ -191,6 +201,20 @@ def data_frame(X: Any, name: str) -> tuple[pd.DataFrame, bool]:
     if X.ndim != 2:
         raise InputError(f"{name} has shape {X.shape}; give a table (n, d)")
     return pd.DataFrame(X, columns=[f"x{j}" for j in range(X.shape[1])]), False
+
+
+def check_order(X: Any, values: Any, name: str) -> None:
+    """Raise InputError if two pandas indexes hold the same unique values in different orders."""
+    import pandas as pd
+
+    own, other = getattr(X, "index", None), getattr(values, "index", None)
+    if not isinstance(own, pd.Index) or not isinstance(other, pd.Index) or own.equals(other):
+        return
+    if len(own) == len(other) and own.is_unique and other.is_unique and own.isin(other).all():
+        raise InputError(
+            f"{name}'s index has another order than X's; give {name}.loc[X.index] or "
+            f"{name}.to_numpy()"
+        )
 
 
 def _filled(values: Any) -> Any:

@@ -35,7 +35,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bench_core.arrays import Float32Array, FloatArray
+from bench_core.arrays import Float32Array, FloatArray, IntArray
 from bench_core.data import Examples, Queries, Task
 from bench_core.datasets.pricing import unit_prices
 from bench_core.datasets.readers.svmlight import grouped
@@ -93,6 +93,7 @@ class Part:
     notes: tuple[str, ...] = ()
     typed: bool = True  # texts such as "NA" are texts, not missing cells
     formats: Mapping[str, str] = field(default_factory=dict)  # of columns (``ColumnEncoding``)
+    copies: IntArray | None = None  # (n,) that a row represents
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -116,6 +117,7 @@ class Part:
             queries=queries,
             unit=self.unit[units],
             split=None,
+            copies=None if self.copies is None else self.copies[rows],
             place=lambda row: self.place(int(numbers[row])),
         )
 
@@ -133,6 +135,7 @@ class TablePart:
     notes: tuple[str, ...] = ()
     named: bool = True  # the columns have names
     guessed: tuple[str, ...] = ()  # columns whose role was guessed from their name
+    copies: IntArray | None = None  # (n,) that a row represents
 
     @property
     def path(self) -> Path:
@@ -185,6 +188,7 @@ def read_parts(parts: Mapping[str, Part | TablePart], keep: Sequence[str] = ()) 
             *(part.path, frame, y, queries, unit, words, part.table.place),
             typed=typed,
             formats=part.table.formats,
+            copies=part.copies,
         )
     made[next(iter(given))] = replace(made[next(iter(given))], notes=tuple(notes))
     return {name: made[name] for name in parts}
@@ -254,7 +258,8 @@ def splits_of(
     kind = _task(task, parts, notes)
     y, classes = _numbered(kind, parts, notes, positive)
     train, valid, test = (
-        Examples(X[n], y[n], parts[n].queries if kind is Task.RANKING else None) for n in SPLITS
+        Examples(X[n], y[n], part.queries if kind is Task.RANKING else None, part.copies)
+        for n, part in ((n, parts[n]) for n in SPLITS)
     )
     return Splits(
         train, valid, test, unit_prices(len(names), encodings), kind, len(classes), names,

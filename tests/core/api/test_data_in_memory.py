@@ -12,6 +12,7 @@ import polars as pl
 import pytest
 from helpers.toys import Prefix, ToyBinary
 from scipy.sparse import csr_array
+from sklearn.compose import ColumnTransformer
 from sklearn.datasets import load_breast_cancer
 
 import bench_core
@@ -179,6 +180,19 @@ def test_rows_of_a_query_are_put_together_and_stay_in_one_split():
     rows = np.concatenate([p.X for p in (splits.train, splits.valid, splits.test)])
     others = np.concatenate([p.X for p in (same.train, same.valid, same.test)])
     assert sorted(map(tuple, np.nan_to_num(rows))) == sorted(map(tuple, np.nan_to_num(others)))
+
+
+@pytest.mark.parametrize("transformed", [False, True])
+def test_weights_of_rows_are_their_copies_in_every_split(transformed):
+    weight = np.arange(1, N + 1)
+    rows = pd.DataFrame({"number": np.arange(N, dtype=float) ** 2})
+    columns = ColumnTransformer([("as it is", "passthrough", ["number"])])
+    asked = {"transformer": columns} if transformed else {}
+    made = (
+        request_of({}, rows, Y, np.arange(N) % 20, sample_weight=weight, **asked).data[0].splits[0]
+    )
+    for part in (made.train, made.valid, made.test):
+        assert part.multiplicity.tolist() == (np.sqrt(part.X[:, 0]) + 1).round().tolist()
 
 
 def test_parts_may_be_given_and_columns_named():
@@ -405,7 +419,7 @@ def test_what_files_can_be_given_data_in_memory_can(tmp_path):
 def _options(**changed):
     """What ``run`` hands on, with these changes."""
     known = {p.name: p.default for p in signature(bench_core.run).parameters.values()}
-    own = {"X", "y", "queries", "name", "request", "on_event", "progress"}
+    own = {"X", "y", "queries", "sample_weight", "name", "request", "on_event", "progress"}
     return {name: value for name, value in (known | changed).items() if name not in own}
 
 
@@ -464,6 +478,16 @@ WRONG = {
         "X: two columns are called 'a'; rename one",
     ),
     "short y": ((X, Y[:5]), {}, "y has 5 values for 60 rows"),
+    "y in another order": (
+        (FRAME, pd.Series(Y)[::-1]),
+        {},
+        "y's index has another order than X's; give y.loc[X.index] or y.to_numpy()",
+    ),
+    "half a weight": (
+        (X, Y),
+        {"sample_weight": np.full(N, 0.5)},
+        "sample_weight: weights count copies of rows, in whole numbers from 1: scale and round",
+    ),
     "missing label": ((X, np.where(X[:, 0] > 1, np.nan, Y)), {}, "the value is missing"),
     "one label": ((X, np.ones(N)), {}, "all labels of the training rows are 1"),
     "unknown column": (
