@@ -48,6 +48,15 @@ class Queries:
         """Queries from the number of rows of each (q,), all at least 1."""
         return cls(np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64))
 
+    @classmethod
+    def from_ids(cls, ids: Any) -> Queries:
+        """Queries from the id of every row (n,); ValueError if rows of a query are apart."""
+        ids = np.asarray(ids)
+        begins = np.flatnonzero(np.append(True, ids[1:] != ids[:-1])[: len(ids)])
+        if len(np.unique(ids)) < len(begins):
+            raise ValueError("rows of a query are apart; sort the rows by query")
+        return cls.from_sizes(np.diff(np.append(begins, len(ids))))
+
     def __len__(self) -> int:
         return len(self.boundaries) - 1
 

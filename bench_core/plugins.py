@@ -255,12 +255,12 @@ def _imported(registry: Registry, modules: Sequence[str]) -> dict[PluginInfo, An
 
 
 def _check_place(module: str) -> None:
-    """Raise UsageError if the current folder has the module too, and the loaded one is another."""
+    """Raise UsageError if the module in the current folder is not what was loaded."""
     loaded, path = getattr(sys.modules.get(module), "__file__", None), Path(*module.split("."))
     here = [file for file in (path.with_suffix(".py"), path / "__init__.py") if file.is_file()]
-    if loaded and here and here[0].resolve() != Path(loaded).resolve():
+    if loaded and here and here[0].read_bytes() != Path(loaded).read_bytes():
         raise UsageError(
-            f"{option('plugin', module)}: the installed {loaded} hides {here[0]} of this folder; "
+            f"{option('plugin', module)}: {loaded} hides {here[0]} of this folder, which differs; "
             "rename the file, or install it with 'pip install -e'"
         )
 

@@ -9,7 +9,7 @@ from typing import Any
 from bench_core._io.digests import digest
 from bench_core.costs.model import CostModel, costs_key
 from bench_core.datasets.cache import open_prepared
-from bench_core.datasets.pricing import costs_for, same_sensors
+from bench_core.datasets.pricing import costs_for, same_sensors, under_groups
 from bench_core.errors import InputError, UsageError, option, unknown
 from bench_core.planning.invocation import FROM_PYTHON
 from bench_core.planning.keys import metric_key, score_key
@@ -44,7 +44,7 @@ def plan_reprice(
     now = {name: getattr(request, name) for name in _CARRIED_OUT}
     request = RunRequest.of(info.request, **now, store=str(store.path))
     states = str(states_folder(store.path).absolute())  # the store may have been moved
-    caps = as_caps(request.caps)
+    caps, grouped = as_caps(request.caps), list[str]()
 
     @cache
     def priced(folder: str, before: str) -> tuple[Splits, str]:
@@ -52,13 +52,16 @@ def plan_reprice(
         splits = open_prepared(folder)
         if before:
             splits = splits.under(load_model(costs_path(states, before)))
-        made = costs_for(splits, costs, registry.cost_models)
-        if not same_sensors(made, splits.costs):
+        made = splits.under(costs_for(splits, costs, registry.cost_models))
+        if request.groups and not same_sensors(made.costs, splits.costs):  # the run's own groups
+            made = under_groups(made, request.groups)
+            grouped.append(folder)
+        if not same_sensors(made.costs, splits.costs):
             raise InputError(
                 f"{place}: its features share other measurements than the run's: the models "
                 f"bill {splits.costs.sensors} sensors; run again with {option('costs', place)}"
             )
-        return splits.under(made), costs_key(splits.prices)
+        return made, costs_key(splits.prices)
 
     trials, models = [], dict[str, CostModel]()
     billed: dict[tuple[str, int, int], Splits] = {}
@@ -118,4 +121,5 @@ def plan_reprice(
         threads=threads,
         executor=request.executor,
     )
-    return plan, request
+    # a cost file with groups of its own refuses more
+    return plan, request if grouped else replace(request, groups=())

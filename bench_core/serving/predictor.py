@@ -288,7 +288,7 @@ class Predictor:
     def predict_rows(
         self,
         X: Any,
-        queries: Queries | None = None,
+        queries: Any = None,
         *,
         cap: float | None = None,
         rows: Sequence[int | str] | None = None,
@@ -298,12 +298,12 @@ class Predictor:
         Text is read as in the table of the training: dates, numbers, decimal commas, and its words
         for missing cells.
         ``X``: an array (n, columns) in the order of ``names``, a data frame, a mapping of columns
-        or a list of mappings; other columns are ignored. ``rows``: numbers or ids by which a
-        mixture draws, one for each row or query; by default their positions in ``X``.
+        or a list of mappings; other columns are ignored. ``queries``: the id of each row's query
+        (n,), or ``bench_core.Queries``. ``rows``: numbers or ids by which a mixture draws, one for
+        each row or query; by default their positions in ``X``.
         """
-        if {*(X.shape if hasattr(X, "shape") else [len(X)] if hasattr(X, "__len__") else [])} == {
-            0
-        }:
+        shape = getattr(X, "shape", (len(X),) if hasattr(X, "__len__") else ())
+        if {*shape} == {0}:
             X = np.zeros((0, len(self.names)))  # no rows, and no columns either
         if hasattr(X, "toarray"):
             raise UsageError(
@@ -322,7 +322,7 @@ class Predictor:
     def predict_features(
         self,
         cells: Float32Array,
-        queries: Queries | None = None,
+        queries: Any = None,
         cap: float | None = None,
         rows: Sequence[int | str] | None = None,
     ) -> Answers:
@@ -334,10 +334,17 @@ class Predictor:
     def _all_rows(
         self,
         cells: Float32Array,
-        queries: Queries | None,
+        queries: Any,
         cap: float | None,
         rows: Sequence[int | str] | None,
     ) -> Answers:
+        if queries is not None and not isinstance(queries, Queries):
+            try:
+                queries = Queries.from_ids(queries)
+            except ValueError as error:
+                raise UsageError(f"queries: {error}") from error
+        if queries is not None and queries.rows != len(cells):
+            raise UsageError(f"queries has {queries.rows} rows, X {len(cells)}")
         if self._cheaper is not None:
             units = range(len(cells) if queries is None else len(queries))
             there = self._cheaper_serves(units if rows is None else rows)
@@ -385,7 +392,7 @@ class Predictor:
             capped=np.array([answer.stopped == "cap" for answer in found], dtype=bool),
         )
 
-    def predict_proba(self, X: Any, queries: Queries | None = None) -> FloatArray:
+    def predict_proba(self, X: Any, queries: Any = None) -> FloatArray:
         """Return class probabilities (n, K) of known rows. Raises UsageError for other tasks."""
         return probabilities(self.predict_rows(X, queries).scores, str(self.about["task"]))
 

@@ -149,7 +149,7 @@ def answer(
         if len(budgets) > 1:
             title, table = f"best {judge.name} at each budget", winners(offered, judge, each)
         yield replace(table, title=f"{name}: {title}{costs_in(frame)}")
-        yield from explained(each[0], why)
+        yield from explained(each[0], why, budgets[0])
         if any(one.over for found in each for one in found.values()):
             yield f"!: above the budget on test by more than its {CONFIDENCE} interval"
     yield from notices(replace(info, datasets=tuple(uses_of(info, name))))
@@ -236,8 +236,8 @@ def cheapest(
     if certain and (top := found[0].learner) not in certain:
         why = "does not count" if sure.get(top, Saved()).lost else "is not significant"
         yield (
-            f"the saving of {top} {why}, that of {certain[0]} is significant: "
-            f"bench model export takes --learner {certain[0]}"
+            f"the saving of {top} {why}, that of {certain[0]} is significant: with "
+            f"--learner {certain[0]}, bench features and bench model export take it"
         )
     yield from training(info, frame, name, found[0], judge, target, plugins, store)
     yield ""
@@ -252,12 +252,13 @@ def reached(top: Offer, metric: Criterion) -> str:
     return f"{top.learner}: {figures}, at a cost of {most}{cost(top.pick.cost)} per row{bound}"
 
 
-def explained(sure: Mapping[str, Standing], why: str) -> Iterator[str]:
+def explained(sure: Mapping[str, Standing], why: str, budget: Budget) -> Iterator[str]:
     """Yield the meaning of ± and *, or ``why`` they are unknown, and the rule that chooses
     points."""
+    rule = f"sorted and chosen by validation{f': {MIXED}' if budget.kind == 'mean' else ''}"
     if any(not math.isnan(one.interval.low) for one in sure.values()):
         yield f"±: half the {CONFIDENCE} interval; *: not significantly worse than the best"
-        yield f"sorted and chosen by validation: {MIXED}"
+        yield rule
     else:
         yield f"±: not known: {why}"
 

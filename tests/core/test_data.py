@@ -20,6 +20,13 @@ def test_queries_from_sizes_cover_their_rows():
     assert queries.select(1, 3).boundaries.tolist() == [0, 1, 4]
 
 
+def test_queries_from_ids_are_consecutive_rows_of_equal_ids():
+    assert Queries.from_ids(["q9", "q9", "q2"]).boundaries.tolist() == [0, 2, 3]
+    assert Queries.from_ids([]).boundaries.tolist() == [0]
+    with pytest.raises(ValueError, match="rows of a query are apart; sort the rows by query"):
+        Queries.from_ids([1, 2, 1])
+
+
 @pytest.mark.parametrize("bad", [[1, 2], [0, 2, 2], [0, 3, 1], []])
 def test_boundaries_that_do_not_rise_from_zero_are_refused(bad):
     with pytest.raises(ValueError, match="rise strictly"):

@@ -404,6 +404,20 @@ def test_what_was_asked_of_the_first_run_is_kept_and_the_name_tells_the_costs(be
     assert second.request == kept
 
 
+def test_groups_of_the_run_are_kept_unless_the_cost_file_has_its_own(bench, material):
+    cegb = ("-l", "cegb", "--set", "cegb.trees=5", "--set", "cegb.tradeoff=0.3")
+    assert bench("run", *QUICK, *cegb, "--group", "a,b:4").status == 0
+    (material / "dear.csv").write_text("a,1\nb,1\nc,30\n")
+    (material / "own.json").write_text(
+        '{"costs": {"a": 3, "b": 3, "c": 9}, "shared": [["a", "b"]]}'
+    )
+    how = ("-p", "mine", "--executor", "inline")
+    assert "all of them cost 34" in bench("reprice", "1", "--costs", "dear.csv", *how).out
+    assert "all of them cost 12" in bench("reprice", "1", "--costs", "own.json", *how).out
+    store = Store(material / "results/bench.db")
+    assert [store.info(n).request["groups"] for n in "123"] == [["a,b:4"], ["a,b:4"], []]
+
+
 @pytest.mark.parametrize(
     ("words", "line"),
     [

@@ -102,7 +102,7 @@ def test_best_names_the_cheapest_whose_saving_is_significant_and_explains_marks(
     assert "the saving of" not in said
     assert "!: on test that point is significantly below 98% of gbrt's best accuracy, so" in said
     sure[second] = replace(sure[second], tier=1, lost=False)
-    line = f"that of {second} is significant: bench model export takes --learner {second}"
+    line = f"that of {second} is significant: with --learner {second}, bench features and bench"
     assert f"the saving of {first} is not significant, {line}" in bench("best").out
     sure[first] = Saved(Interval(1.1, 3.0), Interval(1.05, 3.5), lost=True)
     assert f"the saving of {first} does not count, {line}" in bench("best").out

@@ -212,6 +212,9 @@ def test_documents_of_a_query_are_ranked_among_each_other():
     assert [a.stopped for a in answers] == ["gate", "end", "gate"]
     X = np.array([[c["a"], 0, c["c"], 0] for c in cells])
     together = model.predict_rows(X, Queries.from_sizes(np.array([3])))
+    assert model.predict_rows(X, [7, 7, 7]).scores.tolist() == together.scores.tolist()
+    with pytest.raises(UsageError, match="queries has 2 rows, X 3"):
+        model.predict_rows(X, [7, 7])
     assert together.scores.tolist() == [20.0, 21.0, 20.0]
     assert model.predict_rows(X).scores.tolist() == [20.0, 21.0, 20.0]  # each by itself: all pass
 
