@@ -320,7 +320,7 @@ class _Budgeted(BaseEstimator):
         table = DataTable(Path("X"), X, lambda row: f"X, row {row}")
         with _as_value_errors():
             table = with_decimal_commas(table) if self.decimal == "," else table
-            table = with_days(table, ())[0] if self.dates else table
+            table, _ = with_days(table, texts=self.dates)
             (read,) = read_features([table], table.names)
         return frame_encodings(read, [], formats=table.formats)
 
@@ -358,7 +358,7 @@ class BudgetedClassifier(ClassifierMixin, _Budgeted):
     metric              metric that chooses the point; None: accuracy (mse, ndcg@5)
     positive            label of the class that cascades look for; None: the second one
     decimal             decimal mark of numbers in text columns: ``","`` as 1.234,50
-    dates               True: columns of dates are days since 1970-01-01
+    dates               True: texts of dates are days since 1970-01-01, as typed dates always are
     validation_fraction share of rows in the validation part, unless ``fit`` gets validation rows
     random_state        seed of that division and of the learner
     threads             threads while training

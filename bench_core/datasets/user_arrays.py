@@ -145,11 +145,10 @@ def _part(
         frame if queries is None else frame.iloc[order],
         lambda row: f"{name}, row {order[row]}",
     )
-    columns, notes = (listed(queries, "queries"), listed(split, "split")), list[str]()
+    columns = listed(queries, "queries"), listed(split, "split")
     decimal, dates = form
     table = with_decimal_commas(table) if decimal == "," else table
-    if dates:
-        table, notes = with_days(table, ())
+    table, notes = with_days(table, texts=dates)
     weights, copies = listed(weight, "sample_weight"), None
     if weights is not None:
         copies = weights.numbers(missing=False).astype(np.int64)

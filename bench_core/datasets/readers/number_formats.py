@@ -70,17 +70,19 @@ def _read(texts: TextArray, typed: bool, otherwise: pd.Series[Any]) -> Any:
     return otherwise if typed else pd.Series([text or None for text in texts], dtype="str")
 
 
-def with_days(table: DataTable, but: Collection[str]) -> tuple[DataTable, list[str]]:
+def with_days(
+    table: DataTable, but: Collection[str] = (), texts: bool = True
+) -> tuple[DataTable, list[str]]:
     """Read dates as days since ``EPOCH``, with fractions for times, except in columns ``but``.
     Returns the table and a note for each column of dates.
 
-    A column holds dates by its type, or if all its cells are written as ``2024-02-01`` (a time may
-    follow), ``1.2.2024`` or ``1/2/2024``. For the last form, a cell must distinguish day and month.
-    Raises InputError for days that do not exist.
+    A column holds dates by its type, or, with ``texts``, if all its cells are written as
+    ``2024-02-01`` (a time may follow), ``1.2.2024`` or ``1/2/2024``. For the last form, a cell must
+    distinguish day and month. Raises InputError for days that do not exist.
     """
     import pandas as pd
 
-    frame, made, notes = table.frame.copy(), dict[str, str](), list[str]()
+    frame, made, notes = table.frame.copy(deep=False), dict[str, str](), list[str]()
     for name in table.names:
         column, values, format = table.column(name), table.frame[name], YEAR_FIRST
         if name in but:
@@ -89,7 +91,7 @@ def with_days(table: DataTable, but: Collection[str]) -> tuple[DataTable, list[s
             days = _since(pd.to_datetime(values, utc=True))
         elif column.kind in DATES:
             days = _since(pd.to_datetime(values.astype("str").where(values.notna()), utc=True))
-        elif column.kind in TEXTS and are_dates(cells := column.cells()):
+        elif texts and column.kind in TEXTS and are_dates(cells := column.cells()):
             if not (format := date_format(dict.fromkeys(filter(None, cells)))):
                 row = int(np.argmax(cells != ""))
                 what = f"{cells[row]!r} is an ambiguous date; write 2024-02-01"

@@ -453,11 +453,11 @@ WRONG = {
     "ragged": (([[1, 2], [3]], [0, 1]), {}, "X: its rows have different lengths"),
     "a series as X": ((FRAME["a"], Y), {}, "X is one column; give a table: X.to_frame()"),
     "no categories": (
-        (FRAME.assign(on=pd.Timestamp("2024"), name=[f"n{k}" for k in range(N)], z=1 + 2j), Y),
+        (FRAME.assign(name=[f"n{k}" for k in range(N)], z=1 + 2j), Y),
         {},
-        "X, column 'on' holds dates: dates=True reads them as days; column 'name' holds 60 "
+        "X, column 'name' holds 60 "
         "different texts, as 'n0': too many for categories; column 'z' holds values of type "
-        "complex: give numbers, text or categories; to leave out: drop=['on', 'name', 'z']",
+        "complex: give numbers, text or categories; to leave out: drop=['name', 'z']",
     ),
     "dates as text": ((FRAME.assign(on="2024-02-01"), Y), {}, "'on' holds dates ('2024-02-01')"),
     "numbers as text": ((FRAME.assign(n=["1", "2.5"] * 30), Y), {}, "pandas.to_numeric reads them"),

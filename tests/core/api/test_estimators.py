@@ -318,7 +318,7 @@ def test_dates_and_decimal_commas_are_read_as_by_a_run():
                 fitted.decision_function(table).tolist()
                 == plain.decision_function(numbers).tolist()
             )
-    again = BudgetedClassifier(costs=costs, dates=True, **FAST).fit(typed, y)
+    again = BudgetedClassifier(costs=costs, **FAST).fit(typed, y)
     assert again.decision_function(typed).tolist() == plain.decision_function(numbers).tolist()
     with pytest.raises(ValueError, match="column 'day' needs dates, None if missing: 'x' is not"):
         fitted.predict(written.assign(day="x"))

@@ -134,6 +134,8 @@ def test_pairs_and_curves_are_frames(result):
     pair = result.compare("toy-prefix", "toy-stacked", budget=30).iloc[0]
     assert pair["cost low"] <= pair["cost high"]
     assert pair["more data"] > 0
+    assert pair["compared"] == "within 30 on average"
+    assert result.compare("toy-prefix", "toy-stacked")["compared"].tolist() == ["at any cost"]
     assert pair["difference"] == pytest.approx(pair["quality a"] - pair["quality b"])
     mine = result.compare(against="toy-stacked", budget=30).iloc[0]
     assert (mine["a"], mine["b"]) == ("toy-stacked", "toy-prefix")

@@ -183,6 +183,7 @@ def test_what_chooses_a_point_has_one_default(points, bench):
     assert f" {result.best().learner} at 99% of gbrt's accuracy, " in repr(result.best())
     assert result.features("toy").equals(result.features("toy", keep=0.99))
     assert result.compare("toy", "gbrt").equals(result.compare("toy", "gbrt", keep=0.99))
+    assert result.compare("toy", "gbrt")["compared"].tolist() == ["at 99% of gbrt's accuracy"]
 
 
 def test_an_infinite_budget_is_the_best_at_any_cost(points, bench):

@@ -113,7 +113,8 @@ def test_dates_with_types_and_times_are_fractions_of_days(tmp_path):
         "objects": pd.Series([when.replace(tzinfo=None) for when in noon], dtype=object),
     }
     for values in series.values():
-        made = array_splits(pd.DataFrame({"x": values}), np.arange(N) % 2, dates=True)
+        made = array_splits(pd.DataFrame({"x": values}), np.arange(N) % 2)  # unasked
+        assert "column 'x' holds dates: read as days since 1970-01-01" in made.notes
         np.testing.assert_array_equal(column(made), wanted)
     path = write(tmp_path / "x.csv", [f"{when:%Y-%m-%d %H:%M}" for when in noon])
     np.testing.assert_array_equal(column(read(path, dates=True)), wanted)
