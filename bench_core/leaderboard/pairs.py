@@ -156,7 +156,8 @@ def _compared(
         cost = over_repeats(found, [cost[a][:, kept] for _, cost, *_ in drawn]).draws
         ratio = _ratio(cost[b], cost[a])
         edges = np.quantile(ratio[1:], [(1 - LEVEL) / 2, (1 + LEVEL) / 2], method="nearest")
-        quality = float(level.observed[a]), float(level.observed[b])
+        # sums in 32 bits
+        quality = float(f"{level.observed[a]:.7g}"), float(f"{level.observed[b]:.7g}")
         kinds = {"rows of a query": units[a][2], f"cost to {names[a]}": units[a][1]}
         kinds = kinds if rule.target is None else {}
         parts = {kind: thirds(units[a][0] - units[b][0], by) for kind, by in kinds.items()}

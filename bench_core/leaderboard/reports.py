@@ -6,13 +6,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from inspect import Parameter, signature
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bench_core.errors import BenchError, UsageError, one_line, require
 from bench_core.execution.failures import fault_of
 from bench_core.leaderboard.board import SHARE
-from bench_core.planning.invocation import command
+from bench_core.planning.invocation import command, shell_line
 from bench_core.protocols import GIVEN, Section
 from bench_core.results.operating_points import marked
 from bench_core.results.store import Store
@@ -104,6 +105,11 @@ def write_report(
         sections = list(_sections(registry, info, frame, kept, warn))
         given = {"sections": sections, "verbose": verbose, "store": kept, "registry": registry}
         given["noted"] = noted
+        options: dict[str, Sequence[object]] = {"data": data, "learners": learners}
+        options |= {"budget": budgets, "columns": columns, "against": [against] * bool(against)}
+        options |= {"output": [output.name] if output else []}
+        flags = [[f"--{flag}", ",".join(map(str, own))] for flag, own in options.items() if own]
+        given["made_by"] = shell_line(["bench", "report", *chain(*flags)])
         asked = {"columns": columns, "against": against}
         for name in (name for name, value in asked.items() if value):
             others = [one for one in registry.reports.values() if accepted(one.write, {name: ()})]
@@ -145,15 +151,27 @@ def _sections(
                 yield section
 
 
-def paragraph(info: RunInfo, frame: pd.DataFrame) -> str:
-    """Describe versions, data, splits, seeds, configurations and figures in full sentences."""
-    return " ".join(one_line(line) for line in _sentences(info, frame) if line)
+def paragraph(
+    info: RunInfo,
+    frame: pd.DataFrame,
+    against: str = "",
+    made_by: str = "",
+    plain: Callable[[str], str] = one_line,
+    code: Callable[[str], str] = one_line,
+) -> str:
+    """Describe versions, data, splits, seeds, configurations and figures in full sentences, with
+    p-values ``against`` a learner if given, and the commands that repeat the run and its report
+    (``made_by``). ``plain`` and ``code`` format text and commands."""
+    lines = [plain(line) for line in _sentences(info, frame, against)]
+    commands = {"The run is repeated by": command(info.request), "its report by": made_by}
+    given = [f"{plain(words)}: {code(line)}" for words, line in commands.items() if line]
+    return " ".join([*lines, f"{', '.join(given)}."])
 
 
-def _sentences(info: RunInfo, frame: pd.DataFrame) -> Iterator[str]:
+def _sentences(info: RunInfo, frame: pd.DataFrame, against: str) -> Iterator[str]:
     from bench_core import __version__
 
-    machines = "; ".join(sorted(set(frame["machine"].dropna().astype(str)) - {""}))
+    machines = "; ".join(_machines(frame))
     yield f"Experiments were run with Budget Bench {__version__}{machines and f' ({machines})'}."
     for name in dict.fromkeys(str(use["name"]) for use in info.datasets):
         yield _data(name, [use for use in info.datasets if use["name"] == name])
@@ -208,7 +226,21 @@ def _sentences(info: RunInfo, frame: pd.DataFrame) -> Iterator[str]:
             else "."
         )
     )
-    yield f"The run is repeated by: {command(info.request)}."
+    if against:
+        yield (
+            f"A p is for no difference to {against}, two-sided and by the same method, adjusted by "
+            "Holm's method over the learners of its column."
+        )
+
+
+def _machines(frame: pd.DataFrame) -> list[str]:
+    """Return each machine with its versions of libraries."""
+    found = set()
+    for machine, versions in frame[["machine", "versions"]].drop_duplicates().astype(str).values:
+        parts = [one for one in versions.split(", ") if one[-1:].isdigit() and one[0].islower()]
+        more = [one for one in parts if one not in machine and not one.startswith("python ")]
+        found |= {", ".join([machine, *more])} if machine not in ("", "nan") else set()
+    return sorted(found)
 
 
 def _data(name: str, uses: Sequence[Mapping[str, Any]]) -> str:
@@ -231,9 +263,10 @@ def _numbers(noun: str, values: Sequence[int]) -> str:
 
 def _configurations(frame: pd.DataFrame) -> str:
     tried = frame.groupby("learner", sort=True, observed=True)["params"].nunique()
-    versions = frame.drop_duplicates("learner").set_index("learner")["learner_version"].astype(str)
-    named = {name: f"{name} ({versions[name]})" if versions[name] else name for name in tried.index}
-    return ", ".join(f"{named[name]} {n}" for name, n in tried.items())
+    first = frame.drop_duplicates("learner").set_index("learner")
+    source = "source " + first["code"].astype(str).replace("", "unknown")
+    versions = first["learner_version"].astype(str).where(lambda known: known != "", source)
+    return ", ".join(f"{name} ({versions[name]}) {n}" for name, n in tried.items())
 
 
 def _audits(frame: pd.DataFrame) -> str:

@@ -5,16 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from bench_core.errors import UsageError, require
-from bench_core.leaderboard.pairs import pairs_within
+from bench_core.leaderboard.pairs import Pair, pairs_within
 from bench_core.results.budgets import Budget
-from bench_core.statistics.comparison import Difference, holm
-from bench_core.terminal.wording import count, p_value
+from bench_core.statistics.comparison import holm
+from bench_core.terminal.wording import FREE, count, listed, p_value
 from bench_reports.columns import Asked, Columns, columns_of, within_words
 
 if TYPE_CHECKING:
@@ -69,6 +70,10 @@ def asked_columns(
             pairs = count(len(adjusted), "comparison")
             own[title] = f"two-sided, of the difference in {board.metric} to {against}{place}, "
             own[title] += f"adjusted by Holm over {pairs}"
+            free = [against] * any(pair.mixed[0] for pair in adjusted.values())
+            free += [name for name, pair in adjusted.items() if pair.mixed[1]]
+            every = len(free) == len(adjusted) + 1
+            own[title] += f" ({FREE} {'every learner' if every else listed(free)})" * bool(free)
         titles = [name if name in known else word for name, word in zip(asked, plain, strict=True)]
         _require_columns(titles, known)
         found[board.dataset] = {title: known[title] for title in titles}
@@ -87,8 +92,8 @@ def _require_columns(titles: Sequence[str], known: Mapping[str, object]) -> None
     require("column", titles, known)
 
 
-def _p_cell(known: Mapping[str, Difference], row: Row) -> str:
-    one = known.get(row.learner)
+def _p_cell(known: Mapping[str, Pair], row: Row) -> str:
+    one = known[row.learner].difference if row.learner in known else None
     return "-" if one is None else p_value(one.adjusted, one.bounded)
 
 
@@ -99,9 +104,9 @@ def p_values(
     board: Board,
     against: str,
     limit: Budget,
-) -> dict[str, Difference]:
-    """Return each learner's difference to ``against`` within a budget, its p by Holm's method."""
-    found: dict[str, Difference] = {}
+) -> dict[str, Pair]:
+    """Return the pair of ``against`` with each learner within a budget, its p by Holm's method."""
+    found: dict[str, Pair] = {}
     given = frame[frame["dataset"] == board.dataset], board.dataset
     others = [row.learner for row in board.rows if row.learner != against]
     # together, which is faster, if this loses no repeat of a pair; else pair by pair
@@ -112,10 +117,10 @@ def p_values(
                 asked = info, store, *given, [against, *names], limit
                 repeats, pairs, _ = pairs_within(*asked, interest=0.0, against=against)
                 if len(names) == 1 or len(repeats) == board.repeats:
-                    found |= {pair.b: pair.difference for pair in pairs}
+                    found |= {pair.b: pair for pair in pairs}
     found = {name: found[name] for name in others if name in found}
-    adjusted = holm(np.array([one.p for one in found.values()]))
+    adjusted = holm(np.array([pair.difference.p for pair in found.values()]))
     return {
-        name: one._replace(adjusted=float(p))
-        for (name, one), p in zip(found.items(), adjusted, strict=True)
+        name: replace(pair, difference=pair.difference._replace(adjusted=float(p)))
+        for (name, pair), p in zip(found.items(), adjusted, strict=True)
     }

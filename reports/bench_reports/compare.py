@@ -15,6 +15,7 @@ from bench_core.errors import UsageError, one_line, unknown
 from bench_core.statistics import CONFIDENCE, LEVEL
 from bench_core.terminal.tables import Table, deliver, write_text, written
 from bench_core.terminal.wording import (
+    FREE,
     MIXED,
     cost,
     count,
@@ -43,9 +44,6 @@ FIELDS = (
 """Columns of a file of pairs for other programs."""
 
 _BOOTSTRAP = "intervals and p are from a paired bootstrap that repeats the choice on validation"
-FREE = "part of the rows gets the constant, which is free, with"
-"""In a sentence on learners whose mixture has the constant in it."""
-
 TESTS = (
     _BOOTSTRAP,
     f"{_BOOTSTRAP}, and from the spread of repeats on the same rows",

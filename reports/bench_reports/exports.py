@@ -44,9 +44,9 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from bench_core.leaderboard.board import Board, Row
+    from bench_core.leaderboard.pairs import Pair
     from bench_core.protocols import Section
     from bench_core.results.records import RunInfo
-    from bench_core.statistics.comparison import Difference
 
 # +0.0123, -3 or +1e-05 as an entire cell or between blanks
 _SIGNED = re.compile(r"(?<!\S)[+-]\d+(\.\d+)?(e[+-]\d+)?(?!\S)")
@@ -67,8 +67,9 @@ def markdown(
     store: Any = None,
     columns: Sequence[str] = (),
     against: str = "",
+    made_by: str = "",
 ) -> None:
-    """Write Markdown with tables."""
+    """Write Markdown with tables; ``made_by`` is the command that does so."""
     lines = [f"# {md(run.title or run.run)}", ""]
     made = all_certified(run, store, frame)
     if overall := overall_conclusion(made):
@@ -78,7 +79,8 @@ def markdown(
         lines += [*_markdown_board(board, asked), ""]
     for section in sections:
         lines += [md(f"{section.name}: {section.summary}"), ""]
-    lines += ["## Methods", "", md(paragraph(run, frame)), ""]
+    methods = paragraph(run, frame, against, made_by, md, md_code)
+    lines += ["## Methods", "", methods, ""]
     write_text(output or Path("-"), "\n".join(lines))
 
 
@@ -97,7 +99,7 @@ def _markdown_board(board: Board, asked: Asked) -> Iterator[str]:
         yield from (md(made.over), "") if made.over else ()
         yield from markdown_table(("learner", *made.titles), rows)
         yield ""
-    yield md(f"Bold: the best; ~: not significantly worse. {' '.join(explanations(board, asked))}")
+    yield md(f"Bold: the best; ~: {TIED_WORDS}. {' '.join(explanations(board, asked))}")
     yield from (f"- {md(note)}" for note in board.remarks())
     if lacking := optimum_table(board, sys.maxsize):
         yield from ("", md(lacking.title), "")
@@ -111,6 +113,7 @@ def markdown_table(titles: Sequence[str], rows: Iterable[Sequence[str]]) -> Iter
 
 
 BEST, TIED = "best", "tied"
+TIED_WORDS = "not significantly worse (all pairs of learners tested jointly)"
 
 
 class Made(NamedTuple):
@@ -183,6 +186,11 @@ def md(text: str) -> str:
     return re.sub(r"([\\`*_\[\]|<>#~])", r"\\\1", one_line(text))
 
 
+def md_code(text: str) -> str:
+    """Return a command for Markdown."""
+    return f"`` {one_line(text)} ``" if "`" in text else f"`{one_line(text)}`"
+
+
 def latex(
     run: RunInfo,
     frame: pd.DataFrame,
@@ -191,6 +199,7 @@ def latex(
     store: Any = None,
     columns: Sequence[str] = (),
     against: str = "",
+    made_by: str = "",
 ) -> None:
     """Write LaTeX: tables for each data set that fit a column, then a paragraph on methods."""
     lines = [f"% {one_line(run.title or run.run)}", "% needs \\usepackage{booktabs}", ""]
@@ -201,7 +210,8 @@ def latex(
             lines += [*_latex_table(board, one, asked, "-budgets" * (k > 0)), ""]
         if lacking := optimum_table(board, sys.maxsize):
             lines += [*latex_table(lacking, lacking.title, f"{board.dataset}-optimum"), ""]
-    lines += ["\\paragraph{Methods.}", tex(paragraph(run, frame)), ""]
+    methods = paragraph(run, frame, against, made_by, tex, tex_code)
+    lines += ["\\paragraph{Methods.}", methods, ""]
     write_text(output or Path("-"), "\n".join(lines))
 
 
@@ -287,7 +297,7 @@ def caption(board: Board, made: Made, asked: Asked) -> str:
     # a caption must be self-contained
     parts = [
         f"{title(board)}: {board.metric} on test ({better} is better){within}.",
-        f"Bold: the best{'; underlined: not significantly worse' * tied}.",
+        f"Bold: the best{f'; underlined: {TIED_WORDS}' * tied}.",
     ]
     tests = explained(asked.tests.get(board.dataset, {}), made.titles)
     none = "-: no result, or the learner itself." if tests else "-: no result."
@@ -321,6 +331,13 @@ def tex(text: str) -> str:
     return escaped.replace("\\textless{}=", "$\\le$")
 
 
+def tex_code(text: str) -> str:
+    """Return a command for LaTeX, with hyphens and quotes that can be copied."""
+    straight = _TEX | {"'": "\\textquotesingle{}", "`": "\\textasciigrave{}"}
+    escaped = "".join(straight.get(c, c) for c in one_line(text))
+    return f"\\texttt{{{escaped.replace('--', '-{}-')}}}"
+
+
 TITLES = (
     *("dataset", "metric", "unit", "learner", "role", "budget_kind", "budget"),
     *("quality", "low", "high", "cost", "tier", "best_rank", "worst_rank", "marks"),
@@ -349,9 +366,9 @@ def write_csv(
     write_text(output or Path("-"), text.getvalue())
 
 
-def _rows(board: Board, tests: Sequence[Mapping[str, Difference]]) -> Iterator[list[str]]:
+def _rows(board: Board, tests: Sequence[Mapping[str, Pair]]) -> Iterator[list[str]]:
     for row, found in board.lines():
-        p = [of[row.learner].adjusted if row.learner in of else math.nan for of in tests]
+        p = [of[row.learner].difference.adjusted if row.learner in of else math.nan for of in tests]
         role = "reference" if row.reference else "baseline" if row.baseline else ""
         for k, (at, one) in enumerate(zip(board.at, found, strict=True)):
             # no limit is an empty cell

@@ -104,7 +104,7 @@ class ValuedRun:
         """Like ``Store.values``, without caps, of three sensors; for a cost of 95% of rows only the
         points within it."""
         for one in self.kept:
-            amount = np.inf if within is None else within.amount
+            amount = np.inf if within is None or within.kind == "mean" else within.amount
             k = np.flatnonzero(one.p95 <= amount)
             wanted = one.split, one.trial.dataset, learner or one.trial.learner
             if wanted == (split, dataset, one.trial.learner) and len(k):

@@ -203,13 +203,36 @@ def test_p_at_few_budgets_stands_beside_their_qualities(valued, tmp_path):
         "two-sided, of the difference in accuracy to gbrt{}, adjusted by Holm over 4 comparisons"
     )
     assert f"; p: {words.format(' at any cost')};" in captions[0]
-    assert f"p {first}, p {second}: {words.format(' within that cost')}." in captions[1]
+    assert f"p {first}, p {second}: {words.format(' within that cost')} (part" in captions[1]
     named = {"store": valued, "against": "gbrt", "columns": [f"p <= {budgets[0]}"]}
     exports.latex(info, valued.frame, tmp_path / "one.tex", **named)
     (heading,) = [x for x in (tmp_path / "one.tex").read_text().splitlines() if "learner &" in x]
     assert cells(heading, "&")[1:] == [f"\\shortstack[r]{{p\\\\{first}}}"]  # no other column
     with pytest.raises(UsageError, match="7777 is no budget of this board: --budget 7777"):
         exports.latex(info, valued.frame, tmp_path / "x", store=valued, columns=["<= 7777"])
+
+
+def test_captions_name_learners_at_a_mixture_with_the_constant_and_the_joint_test(valued, tmp_path):
+    datasets = tuple({**use, "budgets": ["0.5", "2"]} for use in valued.info.datasets)
+    info = replace(valued.info, datasets=datasets)  # the cheapest points cost 1, of gbrt 9
+    exports.latex(info, valued.frame, tmp_path / "b.tex", store=valued, against="gbrt")
+    first, within = [x for x in (tmp_path / "b.tex").read_text().splitlines() if "caption" in x]
+    each = re.findall("which is free, with ([^)]*)[)]", within)
+    named = [{*re.split(", | and ", names)} for names in each]
+    assert named == [{"gbrt", "good", "alike", "bad"}, {"gbrt"}]  # at .5 and at 2
+    joint = "underlined: not significantly worse (all pairs of learners tested jointly)."
+    assert joint in first
+
+
+def test_a_pair_shows_the_quality_of_the_board():
+    run = ValuedRun()
+    right = (np.arange(4000) < 2837).astype(float)[None]
+    for name in ("a", "gbrt"):
+        run.add(name, (right, right), (np.ones((1, 4000)),) * 2)
+    _, (pair,), _ = pairs_within(
+        run.info, run, run.frame, "d", ("a", "gbrt"), Budget(math.inf), interest=0
+    )
+    assert pair.quality == (0.70925, 0.70925)  # in 32 bits .7092499733
 
 
 def board_budgets(run):
@@ -414,11 +437,31 @@ def test_without_matplotlib_a_figure_is_refused_in_one_line(valued, tmp_path, mo
 
 def test_the_paragraph_on_methods_has_versions_splits_seeds_and_configurations():
     text = paragraph(example.info(), example.frame())
-    assert "Budget Bench 0.1.0 (two cores)" in text
+    assert "Budget Bench 0.1.0 (two cores, numpy 2.4.6, scipy 1.17.1)" in text
     assert "forest (binary) has 1000/500/500 rows" in text
     assert "trained with seeds 0, 1, 2 (3 repeats)." in text
     assert "miser (1) 3" in text
     assert "bench run --suite yahoo --learners miser,cegb." in text
+
+
+def test_the_paragraph_on_methods_names_the_test_of_p_and_the_source_of_a_learner_without_version():
+    frame = example.frame()
+    frame.loc[frame["learner"] == "miser", "learner_version"] = ""
+    text = paragraph(example.info(), frame, "gbrt")
+    assert "miser (source c0de) 3" in text
+    assert "A p is for no difference to gbrt, two-sided" in text
+    assert "Holm's method" in text
+
+
+def test_commands_in_latex_and_markdown_can_be_copied(valued, tmp_path):
+    made_by = "bench report --columns '<= 4,a_b'"
+    straight = (
+        "bench report -{}-columns \\textquotesingle{}\\textless{}= 4,a\\_b\\textquotesingle{}"
+    )
+    shown = {exports.latex: f"\\texttt{{{straight}}}.", exports.markdown: f"`{made_by}`."}
+    for write, line in shown.items():
+        write(valued.info, valued.frame, tmp_path / "b", store=valued, made_by=made_by)
+        assert (tmp_path / "b").read_text().rstrip().endswith(f"its report by: {line}")
 
 
 def test_the_command_leaves_out_how_a_run_is_carried_out():
