@@ -116,13 +116,13 @@ def spent(plan: Plan) -> list[str]:
             f"time: not known before the first run of these learners on these data ({known.jobs} "
             "jobs); on a terminal 'bench run' shows the time left from its first jobs on"
         ]
-    hours = known.work * plan.threads / 3600
+    hours, unknown = known.work * plan.threads / 3600, known.jobs - known.recorded
     lines = [
-        f"time: about {duration(known.wall)} with {count(plan.workers, 'worker')} "
-        f"({hours:.2g} core hours), from the medians of recorded durations"
+        f"time: {'at least' if unknown else 'about'} {duration(known.wall)} with "
+        f"{count(plan.workers, 'worker')} ({hours:.2g} core hours), from the medians "
+        "of recorded durations"
     ]
-    if known.recorded < known.jobs:
-        unknown = known.jobs - known.recorded
+    if unknown:
         lines.append(f"not counted: {unknown} of {known.jobs} jobs without recorded durations")
     return lines
 

@@ -104,12 +104,15 @@ def _cheapest(board: Board, reference: Row) -> tuple[Row, list[str]]:
         saved += f" ({CONFIDENCE} interval: {low} to {high})"
         if sure and not _shorter(reference) and reference.saved.tier == top.saved.tier:
             saved += ", not significantly if all pairs are tested jointly"
-    saved += "" if sure or not measured else "; no saving is significant"
+    own = _shorter(reference) and round(reference.saved.interval.low, 3) > 1
+    if measured and not sure:
+        saved += "; this saving is not significant" if own else "; no saving is significant"
     sentences = [f"{who} {_keeps(board, top)} {_instead(board, reference)}.", f"It is {saved}."]
     if _shorter(reference):
         alone = f"{_fewer(reference)} keeps it {_price(board, reference.cheap.cost)}"
         level = measured and reference.saved.tier == top.saved.tier
-        sentences.append(f"{alone}{' and ties in saving' * level}.")
+        more = ", a significant saving" if own and not sure else " and ties in saving" * level
+        sentences.append(f"{alone}{more}.")
     sentences += _more_for_less(board, reference, top)
     if not measured:
         return top, [*sentences, UNMEASURED]

@@ -165,6 +165,11 @@ def test_of_an_existing_model_the_whole_is_replaced_and_fewer_trees_are_named():
         said(cheaper, level)[2]
         == "gbrt with fewer trees keeps it at cost 26.40 and ties in saving."
     )
+    unsure = replace(CEGB, saving=3.2, saved=Saved(Interval(0.9, 4.6), tier=1))
+    assert said(unsure, replace(today, saved=Saved(Interval(1.4, 2.2), tier=1)))[1:3] == (
+        "It is 3.2x cheaper (95% interval: 0.9x to 4.6x); this saving is not significant.",
+        "gbrt with fewer trees keeps it at cost 26.40, a significant saving.",
+    )
     keeps = "keeps 99% of its accuracy on validation, 100.0% on test, at cost 26.40 instead of"
     dear = row("cegb", cost=33.0, saving=1.2, ends=(1.1, 1.3), tier=2)
     assert said(today, dear)[:2] == (
