@@ -1,7 +1,7 @@
 """Exported models in MLflow. Only this module needs MLflow.
 
     from bench_core.serving.mlflow import log_model
-    info = log_model("model", curve=result.curve("cegb"))   # of the folder, into the active run
+    info = log_model("model", curve=result.curve("cegb"))   # in the active run, else in its own
     mlflow.pyfunc.load_model(info.model_uri).predict(frame)             # frame: raw columns
 
 The folder is logged unchanged as the data of a ``pyfunc``; nothing is pickled.
@@ -9,6 +9,9 @@ The folder is logged unchanged as the data of a ``pyfunc``; nothing is pickled.
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,24 +33,42 @@ CURVE = "curve.csv"
 def log_model(
     folder: str | Path, name: str = "model", curve: DataFrame | None = None, **options: Any
 ) -> Any:
-    """Log an exported model, its figures and its ``curve`` to the active run; return ``ModelInfo``.
+    """Log an exported model, its settings, figures and ``curve``; return ``ModelInfo``. Without an
+    active run it gets its own. Log each model in another run: MLflow never changes a parameter.
 
-    ``curve`` from ``Result.curve`` is logged as ``curve.csv``; its numeric columns are metrics with
-    one step per budget. ``options`` are passed to ``mlflow.pyfunc.log_model``. Raises InputError if
-    ``folder`` is not an exported model.
+    Parameters are the learner's and ``learner``, ``metric``, ``budget``, ``budget_kind`` and
+    ``point``; of a mixture of two points also ``cheaper_point``, ``cheaper_params`` and
+    ``cheaper_share`` of rows. ``served_*`` are the figures of the test rows as drawn from a
+    mixture; ``test_*`` are those of the board. ``curve`` from ``Result.curve`` is logged as
+    ``curve.csv``; its numeric columns are metrics with one step per budget. ``options`` are
+    passed to ``mlflow.pyfunc.log_model``. Raises InputError if ``folder`` is not an exported model.
     """
     about = load(folder).about
-    figures = {f"{part}_{k}": v for part in ("valid", "test") for k, v in about[part].items()}
-    info = mlflow.pyfunc.log_model(name=name, **_pyfunc(folder), **options)
-    mlflow.log_params({"learner": about["learner"], "metric": about["metric"], **about["params"]})
-    mlflow.log_metrics({k: v for k, v in figures.items() if np.isfinite(v)})
-    if curve is not None:
-        mlflow.log_text(curve.to_csv(index=False), CURVE)
-        numbers = curve.select_dtypes("number")
-        for step, row in enumerate(numbers.to_dict("records")):
-            known = {f"curve_{_key(k)}": v for k, v in row.items() if np.isfinite(v)}
-            mlflow.log_metrics(known, step=step)
+    parts = ("valid", "test", "served")
+    figures = {f"{part}_{k}": v for part in parts for k, v in about.get(part, {}).items()}
+    with nullcontext() if mlflow.active_run() else mlflow.start_run():
+        info = mlflow.pyfunc.log_model(name=name, **_pyfunc(folder), **options)
+        mlflow.log_params(_settings(about))
+        mlflow.log_metrics({k: v for k, v in figures.items() if np.isfinite(v)})
+        if curve is not None:
+            mlflow.log_text(curve.to_csv(index=False), CURVE)
+            numbers = curve.select_dtypes("number")
+            for step, row in enumerate(numbers.to_dict("records")):
+                known = {f"curve_{_key(k)}": v for k, v in row.items() if np.isfinite(v)}
+                mlflow.log_metrics(known, step=step)
     return info
+
+
+def _settings(about: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the learner, the budget and the exported point or points."""
+    found: dict[str, Any] = {"learner": about["learner"], "metric": about["metric"]}
+    if budget := about.get("budget"):
+        found |= {"budget": budget["amount"], "budget_kind": budget["kind"]}
+    found["point"] = json.dumps(about.get("point"))
+    if mixture := about.get("mixture"):
+        found |= {f"cheaper_{key}": json.dumps(mixture[key]) for key in ("point", "params")}
+        found["cheaper_share"] = mixture["part"]
+    return {**found, **about["params"]}
 
 
 def load_model(uri: str) -> Predictor:

@@ -62,7 +62,8 @@ class Predictor:
     can only lower it. Thread-safe.
 
     A mixture of two points draws one for each row (in ranking for each query), by its seed and the
-    ``row``'s number or id; rows without one are numbered in order.
+    ``row``'s number or id; rows without one are numbered in order. A ``cap`` does not change the
+    draw: a row that cannot afford its point gets the constant, even if it could afford the other.
     """
 
     def __init__(self, folder: Folder) -> None:
@@ -118,17 +119,20 @@ class Predictor:
     @property
     def sensors(self) -> Mapping[int, list[str]]:
         """Columns that it may request, by the sensor that measures them."""
-        found = defaultdict[int, list[str]](list)
-        for f in self._read:
+        return self._by_sensor(self._read)
+
+    def _by_sensor(self, features: Iterable[int]) -> Mapping[int, list[str]]:
+        found = defaultdict[int, dict[str, None]](dict)
+        for f in features:
             (column,) = self._columns([f])
             for s in self.costs.sensors_of(f).tolist():
-                found[s] += [name for name in [self.names[column]] if name not in found[s]]
-        return found
+                found[s][self.names[column]] = None
+        return {s: [*names] for s, names in found.items()}
 
     @cached_property
     def _sensor_names(self) -> tuple[str, ...]:
-        """The columns that each sensor measures; its number if the model does not request it."""
-        found = self.sensors
+        """The columns that each sensor measures; its number if there is none."""
+        found = self._by_sensor(range(self.costs.features))
         return tuple(" + ".join(found.get(s, [str(s)])) for s in range(self.costs.sensors))
 
     def __repr__(self) -> str:

@@ -45,7 +45,7 @@ _SHOWN = 5
 class Answers:
     """Predictions and costs of n rows; ``step`` as in ``Answer``, ``capped``: ended by the cap.
 
-    ``sensors`` names the columns of ``bought`` by what they measure.
+    ``sensors`` names the columns of ``bought`` by the columns of the table that they measure.
     """
 
     scores: FloatArray  # (n,) or (n, K)

@@ -1,5 +1,7 @@
 """Exported models in MLflow, where it is installed."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -8,6 +10,7 @@ from helpers.raw_cases import encoded, raw_and_features
 
 from bench_core import InputError
 from bench_core.serving import load, write_folder
+from bench_core.serving.folder import read_folder
 
 mlflow = pytest.importorskip("mlflow", reason="mlflow is not installed")
 pytestmark = pytest.mark.filterwarnings("ignore")  # its own
@@ -23,6 +26,7 @@ def logged(tmp_path, monkeypatch):
     monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
     mlflow.set_tracking_uri((tmp_path / "runs").as_uri())
     figures = {"valid": {"quality": 0.5, "cost": 1.0}, "test": {"quality": 0.25, "total_cost": 2.0}}
+    figures["served"] = {"quality": 0.2, "total_cost": 2.1}
     about = {
         "task": "binary",
         "classes": 2,
@@ -30,6 +34,8 @@ def logged(tmp_path, monkeypatch):
         "provenance": {"fit": "f"},
     }
     about |= {"learner": "gbrt", "metric": "auc", "params": {"trees": 40}, **figures}
+    about |= {"budget": {"amount": 2.0, "kind": "mean"}, "point": {"stage": 5}}
+    about["mixture"] = {"part": 0.25, "seed": 0, "point": {"stage": 4}, "params": {"trees": 30}}
     write_folder(tmp_path / "model", encoded(folder_of(PROGRAMS["chain"], **about)))
     with mlflow.start_run():
         return tmp_path / "model", log_model(tmp_path / "model", curve=CURVE)
@@ -55,8 +61,19 @@ def test_figures_and_curve_are_logged_and_the_predictor_comes_back(logged):
 
     folder, info = logged
     run = mlflow.get_run(info.run_id)
-    assert run.data.params == {"learner": "gbrt", "metric": "auc", "trees": "40"}
+    assert run.data.params == {
+        "learner": "gbrt",
+        "metric": "auc",
+        "trees": "40",
+        "budget": "2.0",
+        "budget_kind": "mean",
+        "point": '{"stage": 5}',
+        "cheaper_point": '{"stage": 4}',
+        "cheaper_params": '{"trees": 30}',
+        "cheaper_share": "0.25",
+    }
     assert run.data.metrics["test_total_cost"] == 2.0
+    assert run.data.metrics["served_quality"] == 0.2
     history = mlflow.MlflowClient().get_metric_history(info.run_id, "curve_budget")
     assert [(one.step, one.value) for one in history] == [(0, 1.0), (1, 2.0)]
     assert run.data.metrics["curve_auc"] == 0.6
@@ -67,6 +84,18 @@ def test_figures_and_curve_are_logged_and_the_predictor_comes_back(logged):
         m.predict(lambda n: [*map(row.get, n)]) for m in (load(folder), load_model(info.model_uri))
     )
     assert (one.score, one.spent, one.bought) == (two.score, two.spent, two.bought)
+
+
+def test_without_an_active_run_each_model_has_its_own_and_ends_it(logged):
+    from bench_core.serving.mlflow import log_model
+
+    folder, one = logged
+    content = read_folder(folder)
+    write_folder(folder, replace(content, about={**content.about, "metric": "accuracy"}))
+    two = log_model(folder)
+    assert mlflow.active_run() is None
+    assert mlflow.get_run(two.run_id).data.params["metric"] == "accuracy"
+    assert mlflow.get_run(one.run_id).data.params["metric"] == "auc"
 
 
 def test_what_is_no_folder_is_one_line(tmp_path):

@@ -20,11 +20,13 @@ from sklearn.metrics import accuracy_score
 import bench_core
 from bench_core import InputError, Sequential, UsageError
 from bench_core.cli.app import main
+from bench_core.costs.model import SensorPrices
 from bench_core.encoding import ColumnEncoding
 from bench_core.serving import Predictor, load
 from bench_core.serving.c_source import write_c
-from bench_core.serving.folder import read_folder, write_folder
+from bench_core.serving.folder import Folder, read_folder, write_folder
 from bench_core.serving.predictor import meaning_of
+from bench_core.serving.program import constant_program
 
 PRICES = {"age": 1.0, "income": 2.0, "city": 5.0, "job": 3.0, "seen_at": 0.5, "signup": 5.0}
 
@@ -409,6 +411,22 @@ def test_every_walk_of_raw_rows_is_that_of_features(folder, tmp_path):
         )
         found = served(encoded(folder), tmp_path, SAFE, COMPILERS[0], 0.0, codes)
         assert_same(folder, found, None, X)
+
+
+def test_sensors_that_the_model_never_buys_have_the_names_of_their_columns_too():
+    """Features c=x, c=y and n0 of sensor 0, n1 of sensor 1; nothing is read."""
+    prices = SensorPrices(
+        sensor=np.array([2.0, 1.0]),
+        start=np.array([0, 1, 2, 3, 4], dtype=np.int32),
+        needed=np.array([0, 0, 0, 1], dtype=np.int32),
+        multiplier=np.ones(4),
+    )
+    columns = (ColumnEncoding("c", ("x", "y"), one_hot=True), *map(ColumnEncoding, ("n0", "n1")))
+    names = tuple(f for own in columns for f in own.features)
+    program = constant_program(np.zeros(1), len(names))
+    model = Predictor(Folder(program, prices, names, {"task": "regression"}, None, columns))
+    table = {"c": ["x"], "n0": [1.0], "n1": [2.0]}
+    assert model.predict_rows(table).sensors == ("c + n0", "n1")
 
 
 def test_columns_survive_the_folder_and_must_make_the_features(tmp_path):
