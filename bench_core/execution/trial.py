@@ -7,7 +7,7 @@ audit, in a worker process or in the caller's.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -156,18 +156,12 @@ def stages_of(model: Any, path: PredictedPath, kept: tuple[int, ...]) -> dict[st
 
 
 def sensors_of(splits: Splits) -> Sensors:
-    """Sensors by the columns that need them, the first three by name. Features of a text column
-    differ between folds."""
+    """Sensors by the columns that need them. Features of a text column differ between folds."""
     users: list[dict[str, None]] = [{} for _ in range(splits.costs.sensors)]
     for j, name in enumerate(splits.columns):
         for sensor in splits.costs.sensors_of(j):
             users[sensor][name] = None
-    return Sensors(tuple(map(_short_list, users)), tuple(splits.prices.sensor.tolist()))
-
-
-def _short_list(names: Iterable[str]) -> str:
-    first, more = [*names][:3], len([*names]) - 3
-    return ", ".join(first) + (f" and {more} more" if more > 0 else "")
+    return Sensors(tuple(map(", ".join, users)), tuple(splits.prices.sensor.tolist()))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

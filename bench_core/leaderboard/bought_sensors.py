@@ -46,6 +46,18 @@ class Purchase(NamedTuple):
     step: float = math.nan
     steps: tuple[float, ...] = ()
 
+    @property
+    def short(self) -> str:
+        """Features for a screen."""
+        return first_names(self.features)
+
+
+def first_names(features: str) -> str:
+    """Return a sensor's first three features, and the number of others."""
+    names = features.split(", ")
+    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    return ", ".join(names[:3]) + more
+
 
 def chosen_within(
     info: RunInfo,
@@ -139,7 +151,7 @@ def purchases_by_row(
         if not found:
             raise UsageError(f"{trial.learner} does not predict single rows at {point}")
         answer = found[0]
-    bill, names = answer.bills["path"], np.array(one.trial.sensors.names)
+    bill, names = answer.bills["path"], np.array([*map(first_names, one.trial.sensors.names)])
     cost = bill.feature_cost(splits.costs, len(features))
     order = np.broadcast_to(np.asarray(bill.order), (len(features), len(names)))
     return [
@@ -208,7 +220,7 @@ def sentences(bought: Sequence[Purchase]) -> Iterator[str]:
 
 def named(sensors: Sequence[Purchase]) -> str:
     """Return the features of the first sensors, and how to see the others."""
-    own = [one.features for one in sensors[:NAMED]]
+    own = [one.short for one in sensors[:NAMED]]
     names = ", ".join(f"({one})" if ", " in one else one for one in own)  # several of one sensor
     more = f", ... (all {len(sensors)}: bench features -o features.csv)"
     return names + (more if len(sensors) > NAMED else "")

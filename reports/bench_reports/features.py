@@ -183,7 +183,7 @@ def _table(title: str, bought: Sequence[Purchase], footer: Sequence[str]) -> Tab
     from bench_core.leaderboard.bought_sensors import NEVER
 
     rows = [
-        [one.features, cost(one.price), f"{one.share:.1%}", cost(one.price * one.share)]
+        [one.short, cost(one.price), f"{one.share:.1%}", cost(one.price * one.share)]
         for one in bought
         if one.share > NEVER
     ]

@@ -28,7 +28,7 @@ from bench_core.leaderboard import bought_sensors
 from bench_core.leaderboard.assembly import uses_of, varied_parameters
 from bench_core.leaderboard.board import SHARE, Board, Measure, Optimum, Standing
 from bench_core.leaderboard.board import Pick as Choice
-from bench_core.leaderboard.bought_sensors import EVERY, NEVER, ordered
+from bench_core.leaderboard.bought_sensors import EVERY, NEVER, first_names, ordered
 from bench_core.leaderboard.conclusion import conclusion
 from bench_core.leaderboard.pairs import thirds
 from bench_core.leaderboard.ranks import least_difference
@@ -634,7 +634,7 @@ def purchases(
         if steps := list(_bought_steps(curve, amounts, trials, price, of)):
             own = steps if curve.learner in whole else steps[-1:]
             found[learners.index(curve.learner)] = own
-    names = [one_line(str(name))[:60] for name in sensors.names]
+    names = [one_line(first_names(name))[:60] for name in sensors.names]
     return {"groups": titles, "names": names, "of": found} if found else None
 
 

@@ -16,7 +16,7 @@ def order_table(title: str, bought: Sequence[Purchase]) -> Table:
     """Return a line for each sensor that some rows buy, with steps from left to right."""
     titles = "features", "price", "bought for", "mean step", f"steps 1 to {len(bought[0].steps)}"
     rows = [
-        [one.features, cost(one.price), f"{one.share:.1%}", f"{one.step:.1f}", shaded(one.steps)]
+        [one.short, cost(one.price), f"{one.share:.1%}", f"{one.step:.1f}", shaded(one.steps)]
         for one in bought
     ]
     legend = f"{SHADES[4]} 75% of rows or more buy in that step, {SHADES[3]} 50%, {SHADES[2]} 25%, "

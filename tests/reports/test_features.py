@@ -187,3 +187,21 @@ def test_another_learner_that_drops_more_at_a_lower_quality_is_named(bench, tmp_
     assert found in usual.splitlines()
     alone = bench("features", "--learner", "gbrt").out
     assert "none can be dropped at 99% of gbrt's accuracy, nor at 95% and 90%" in alone
+
+
+def test_a_sensor_of_many_columns_is_named_in_full_in_files_and_shortened_on_screens(
+    bench, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(300, 4)).round(3), columns=["a", "b", "c", "d"])
+    frame["label"] = (frame["d"] > 0).astype(int)
+    frame.to_csv("data.csv", index=False)
+    names = [*"abcd"]
+    Path("costs.json").write_text(json.dumps({"shared": [names], "costs": dict.fromkeys(names, 2)}))
+    own = ("--data", "data.csv", "--label", "label", "--costs", "costs.json", "-l", "gbrt")
+    assert bench("run", *own, "--set", "gbrt.trees=5", "--executor", "inline").status == 0
+    assert bench("features", "-b", "inf", "-o", "bought.csv").status == 0
+    assert pd.read_csv("bought.csv")["features"].tolist() == ["a, b, c, d"]
+    assert load_run("last").features("gbrt", math.inf)["features"].tolist() == ["a, b, c, d"]
+    assert "a, b, c and 1 more " in bench("features", "-b", "inf").out
