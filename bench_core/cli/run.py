@@ -169,6 +169,8 @@ def doing_again(
 def show_result(registry: Registry, result: RunResult, output: Path | None) -> int:
     """Write the report of a run and the next commands; return the exit status."""
     from bench_core.leaderboard.reports import write_report
+    from bench_core.results.budgets import Budget
+    from bench_core.results.store import Store
 
     here = output is None and sys.stdout.isatty() and sys.stderr.isatty()
     shown: Any = {"verbose": options.flag("verbose"), "warn": options.warn}
@@ -179,7 +181,10 @@ def show_result(registry: Registry, result: RunResult, output: Path | None) -> i
     lines = ["", summary(result)]
     if any(status != "skipped" for _, status, _ in result.failures):
         lines.append(f"why trials failed: bench log{store} --failed")
-    verbs = "report -o board.html", "best", "features", "model export -o model/"
+    uses = Store(result.store).info(result.run).datasets
+    caps = [str(Budget(cap, "cap")) for use in uses for cap in use.get("caps", ())]
+    first = f"best --budget '{caps[0]}'" if caps else "best"
+    verbs = "report -o board.html", first, "features", "model export -o model/"
     lines.append(f"next: {'; '.join(f'bench {verb}{store}' for verb in verbs)}")
     for line in lines:
         options.note(line)

@@ -19,6 +19,10 @@ def done(ran):
     return ended
 
 
+def test_the_next_commands_name_a_measured_cap(done):
+    assert "next: bench report -o board.html; bench best --budget 'cap 6'; bench f" in done.err
+
+
 def test_a_cap_is_in_the_export_and_no_row_exceeds_it(done, bench):
     frame = pd.read_csv(StringIO(bench("export").out))
     capped = frame.dropna(subset="cap")
