@@ -247,9 +247,10 @@ def reached(top: Offer, metric: Criterion) -> str:
     """Return a sentence on the chosen learner's results on validation and test."""
     valid, test = quality(top.valid_quality), quality(top.pick.quality)
     figures = f"{metric.name} {valid} on validation, {test} on test"
-    capped = any("cap" in setting.point for setting in top.pick.settings)
+    paid = top.pick.cost
+    capped = paid > 0 and any("cap" in setting.point for setting in top.pick.settings)
     most, bound = ("at most ", "; the exported model may pay less") if capped else ("", "")
-    return f"{top.learner}: {figures}, at a cost of {most}{cost(top.pick.cost)} per row{bound}"
+    return f"{top.learner}: {figures}, at a cost of {most}{cost(paid)} per row{bound}"
 
 
 def explained(sure: Mapping[str, Standing], why: str, budget: Budget) -> Iterator[str]:

@@ -1,15 +1,20 @@
 """What a run's result answers, against the store's rows and hand calculations."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
+from bench_reports.best import reached
 
 import bench_core
 from bench_core import Interrupted, UsageError
+from bench_core.leaderboard.assembly import Offer
+from bench_core.leaderboard.board import Pick
 from bench_core.leaderboard.reports import write_report
 from bench_core.plugins import load_registry
+from bench_core.results.operating_points import Criterion
 
 N = 200
 RNG = np.random.default_rng(3)
@@ -252,3 +257,15 @@ def test_an_interrupted_cell_keeps_what_was_done_and_the_same_cell_goes_on(home)
     assert "interrupted" in repr(kept)
     again = bench_core.run(X, Y, **TOYS)
     assert (again.run, again.reused, again.counts) == (kept.run, 1, {"ok": 3})
+
+
+def test_a_cost_under_a_cap_is_an_upper_bound_unless_nothing_is_bought(result):
+    capped = replace(result.best(math.inf), point={"cap": 0.5}, cost=0.25)
+    assert "at a cost of at most 0.25 (" in repr(capped)
+    assert "at a cost of 0.00 (" in repr(replace(capped, cost=0.0))
+    top = Offer("toy", Pick(0.9, math.nan, 0.25, (('{"cap": 0.5}', "{}"),)), 0.9, 0, "", 1, 1)
+    metric = Criterion("accuracy", True)
+    bound = "at a cost of at most 0.25 per row; the exported model may pay less"
+    assert reached(top, metric).endswith(bound)
+    free = replace(top, pick=replace(top.pick, cost=0.0))
+    assert reached(free, metric).endswith("at a cost of 0.00 per row")
