@@ -39,7 +39,7 @@ from bench_core.results.marks import Ends, repeated_paths, search_marks
 from bench_core.results.operating_points import Criterion, criterion
 from bench_core.results.records import AUDITS
 from bench_core.splits import SPLITS, merged
-from bench_core.terminal.wording import count, settings
+from bench_core.terminal.wording import count, listed, settings
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -91,8 +91,8 @@ def _board(info: RunInfo, name: str, every: pd.DataFrame, trials: pd.DataFrame) 
     use: Mapping[str, Any] = uses[0] if uses else {}
     metric = primary_metric(info, name)
     given = merged(str(note) for u in uses for note in u.get("notes", ()))
-    notes = (*given, *one_split_for_all(uses))
     frame = selection.of_dataset(every, name, metric.name)  # one at a time in memory
+    notes = (*given, *one_split_for_all(uses, frame, metric.name, info.baselines))
     if places := selection.undefined(frame, metric.name):
         notes = (*notes, f"{metric.name} is not defined on {places}, nor is a mean with it")
     rows = _rows(frame, trials, metric, info.reference, info.baselines, use.get("ends") or {})
@@ -335,15 +335,36 @@ def usual_limit(
     return Budget(math.inf), f"{why}; shown is the best at any cost"
 
 
-def one_split_for_all(uses: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
+def one_split_for_all(
+    uses: Sequence[Mapping[str, Any]], frame: pd.DataFrame, metric: str, baselines: Sequence[str]
+) -> tuple[str, ...]:
     """Return a note if seeds repeat the training on the same rows."""
     seeds = {use["seed"] for use in uses}
     folds = {use["fold"] for use in uses}
     rows = {(use["fold"], use.get("fingerprint")) for use in uses}
     if len(seeds) < 2 or len(rows) > len(folds):
         return ()
-    words = "repeats differ only by the randomness of learners"
-    return (f"all {len(seeds)} seeds have the same rows: {words}",)
+    words = f"all {len(seeds)} seeds have the same rows"
+    equal, others = equal_repeats(frame, metric, baselines)
+    if equal and not others:
+        return (f"{words}, and all repeats are equal: one seed is enough",)
+    words += ": repeats differ only by the randomness of learners"
+    return (words + f"; those of {listed(equal)} are equal" * bool(equal),)
+
+
+def equal_repeats(
+    frame: pd.DataFrame, metric: str, baselines: Sequence[str]
+) -> tuple[list[str], list[str]]:
+    """Return the learners of a data set whose points are the same in several seeds, and the others,
+    without ``baselines``."""
+    methods = frame[~frame["learner"].isin(baselines)]
+    methods = methods[methods[CAP].isna()] if CAP in methods else methods
+    points = methods.groupby(["learner", "fold", "params", "point", "split"], observed=True)
+    seeds = points["seed"].nunique()
+    most = seeds.groupby("learner").transform("max")
+    random = points[[metric, "total_cost"]].nunique().gt(1).any(axis=1)
+    differs = (random | (seeds < most) | (most < 2)).groupby("learner").any()
+    return [str(name) for name in differs[~differs].index], [*differs[differs].index]
 
 
 def failures(trials: pd.DataFrame) -> tuple[Failure, ...]:

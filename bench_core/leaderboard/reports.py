@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 from bench_core.errors import BenchError, UsageError, one_line, require
 from bench_core.execution.failures import fault_of
+from bench_core.leaderboard.assembly import equal_repeats, primary_metric
 from bench_core.leaderboard.board import SHARE
 from bench_core.planning.invocation import command, shell_line
 from bench_core.protocols import GIVEN, Section
-from bench_core.results.operating_points import marked
+from bench_core.results.operating_points import marked, of_dataset
 from bench_core.results.store import Store
 from bench_core.splits import SPLITS
 from bench_core.statistics import CONFIDENCE
@@ -187,12 +188,23 @@ def _sentences(info: RunInfo, frame: pd.DataFrame, against: str) -> Iterator[str
     names = dict.fromkeys(name for name, _ in drawn if name not in fixed)
     if names:
         yield f"Each seed draws its own rows of {listed([*names])}."
+        yield (
+            "Training and test rows that several seeds share make intervals over repeats too "
+            "narrow (Nadeau and Bengio, 2003)."
+        )
     if fixed:
         each = listed([*dict.fromkeys(fixed)])
         yield f"Each seed draws its own training and validation rows of {each}, not its test rows."
     same = dict.fromkeys(name for name, _ in rows.keys() - drawn.keys())
     if len(seeds) > 1 and same:
         yield f"All seeds have the same rows of {listed(sorted(same))}."
+        for name in sorted(same):
+            judge = primary_metric(info, name).name
+            own = of_dataset(frame, name, judge)
+            equal, others = equal_repeats(own, judge, info.baselines)
+            if equal:
+                whose = f"those of {listed(equal)}" if others else "all"
+                yield f"Of the repeats on {name}, {whose} are equal."
     yield f"Configurations tried of each learner: {_configurations(frame)}."
     if info.request.get("configs"):
         yield (

@@ -247,7 +247,9 @@ def _answer(
     what = at if limit.kind == "quality" else f"{judge.name} {at}"
     title = f"{dataset}: {what}, {count(len(found), 'repeat')} of {units}"
     parts: list[Table | str] = [Table(TITLES, rows, "", TITLES[2:], title=title)]
-    test = TESTS[0 if len(found) == 1 else 1 if len(on_same_rows(found)) == 1 else 2]
+    place = 0 if len(found) == 1 else 1 if len(on_same_rows(found)) == 1 else 2
+    test, unit = TESTS[place], "queries" if queries else "rows"
+    data = (unit, f"{unit} and repeats", "repeats")[place]
     parts.append(test)
     if limit.kind not in ("p95", "cap") and math.isfinite(limit.amount):
         parts.append(MIXED)
@@ -262,7 +264,7 @@ def _answer(
     if others:
         parts.append(f"{dataset}: no result of {listed(others)} {at}")
     for pair in pairs:
-        parts += _sentences(pair, judge.higher_is_better, "queries" if queries else "rows")
+        parts += _sentences(pair, judge.higher_is_better, unit, data)
     kind = limit.kind if math.isfinite(limit.amount) else ""
     of = dataset, judge.name, str(frame["unit"].iloc[0]), kind, limit.amount, len(found)
     records = [_record(*of, *_figures(pair, len(pairs)), LEVEL, test) for pair in pairs]
@@ -284,7 +286,7 @@ def _record(*fields: str | float) -> list[str]:
     ]
 
 
-def _sentences(pair: Pair, higher: bool, units: str) -> Iterator[str]:
+def _sentences(pair: Pair, higher: bool, units: str, data: str) -> Iterator[str]:
     one = pair.difference
     # a - b below 0 is better for errors
     better, other = (pair.a, pair.b) if (one.value > 0) == higher else (pair.b, pair.a)
@@ -297,7 +299,8 @@ def _sentences(pair: Pair, higher: bool, units: str) -> Iterator[str]:
     else:
         more = one.more_units
         much = "more than 1000 times" if more > 1000 else f"{more:.{int(more < 10)}f}x"
-        yield f"{pair.a} and {pair.b} do not differ significantly; that would take {much} the data"
+        no = f"{pair.a} and {pair.b} do not differ significantly"
+        yield f"{no}; that would take {much} the {data}"
     # a difference in cost is easier to judge than one in quality
     (paid, asked), ratio, edges = pair.cost, pair.cost_ratio, pair.cost_interval
     if math.isnan(asked):

@@ -157,7 +157,7 @@ def test_a_learner_ahead_by_far_is_said_to_be_better(done, bench):
 def test_the_sentence_on_a_pair_goes_by_the_adjusted_p(adjusted, said):
     difference = Difference(0.04, Interval(0.01, 0.07), 0.03, adjusted, 0.0, 1.0)
     pair = Pair("a", "b", (0.97, 0.93), difference, (1.0, 2.0), 2.0, Interval(1.0, 3.0), {})
-    assert next(iter(_sentences(pair, True, "rows"))) == said
+    assert next(iter(_sentences(pair, True, "rows", "rows"))) == said
 
 
 def test_the_caption_names_the_test_of_its_repeats():
@@ -173,3 +173,4 @@ def test_seeds_that_draw_splits_are_judged_by_student(bench):
     assert f"\n{TESTS[2]}\n" in bench("compare", "constant", "gbrt", "--budget", "inf").out
     methods = bench("report", "--methods").out
     assert "Each seed draws its own rows of breast-cancer." in methods
+    assert "rows that several seeds share" in methods

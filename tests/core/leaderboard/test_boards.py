@@ -23,6 +23,7 @@ from bench_core.leaderboard.certainty import (
     standings,
 )
 from bench_core.leaderboard.pairs import pairs_within
+from bench_core.leaderboard.reports import paragraph
 from bench_core.results.budgets import Budget, Target
 
 
@@ -61,6 +62,27 @@ def test_seeds_that_do_not_redraw_the_data_are_said_to_be_such():
     }
     said = ("all 2 seeds have the same rows: repeats differ only by the randomness of learners",)
     assert notes == {"same": said, "redrawn": (), "folds": said}
+
+
+def test_repeats_that_are_all_equal_are_said_to_be_such():
+    uses = tuple(example.use("d", seed=s) for s in (0, 1))
+    info = example.info(datasets=uses)
+    rows = [
+        row | {"seed": s}
+        for s in (0, 1)
+        for name in ("gbrt", "miser")
+        for row in example.rows("d", name, {}, [({"trees": 1}, 0.7, 1.0)])
+    ]
+    assert {row["seed"] for row in rows} == {0, 1}
+    frame = pd.DataFrame(rows).drop_duplicates(["learner", "seed", "split"])
+    frame[["ndcg@5", "total_cost"]] = 0.7, 1.0
+    words = "all 2 seeds have the same rows"
+    all_equal = f"{words}, and all repeats are equal: one seed is enough"
+    assert boards(info, frame)[0].notes == (all_equal,)
+    assert "Of the repeats on d, all are equal." in paragraph(info, frame)
+    frame.loc[(frame["learner"] == "miser") & (frame["seed"] == 1), "ndcg@5"] = 0.8
+    words += ": repeats differ only by the randomness of learners; those of gbrt are equal"
+    assert boards(info, frame)[0].notes == (words,)
 
 
 def test_the_saving_is_what_the_reference_pays_for_99_percent_over_what_the_learner_does(sim):
