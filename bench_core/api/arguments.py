@@ -101,6 +101,7 @@ class RunOptions(RepriceOptions, total=False):
 
 
 Function = TypeVar("Function", bound=Callable[..., Any])
+_MEANT = {"prices": "costs", "random_state": "seeds", "seed": "seeds", "weights": "sample_weight"}
 _APART = ("split", "valid", "test")
 """Options that accept data in memory, and names of files and columns."""
 
@@ -119,6 +120,24 @@ def in_python(request: type = RunRequest) -> AbstractContextManager[None]:
         return f"{names[word]}={given}" if given else names[word]
 
     return spelt(spelling)
+
+
+def spelling_checked(function: Function, allowed: Sequence[str] = ()) -> Function:
+    """Give a function an error that suggests one of ``allowed`` (its own arguments) for others."""
+    known = allowed or [*signature(function).parameters]
+
+    @wraps(function)
+    def checked(*args: Any, **given: Any) -> Any:
+        for name in given:
+            if name in known:
+                continue
+            if _MEANT.get(name) in known:
+                raise TypeError(f"unknown argument {name!r}: did you mean {_MEANT[name]}?")
+            hint = "a budget is given to the result: result.best(60); a limit for rows as caps"
+            raise TypeError(unknown("argument", name, known, hint if name == "budget" else ""))
+        return function(*args, **given)
+
+    return cast(Function, checked)
 
 
 def taking(request: type, *names: str, **texts: str) -> Callable[[Function], Function]:
@@ -142,19 +161,10 @@ def taking(request: type, *names: str, **texts: str) -> Callable[[Function], Fun
         taken += [
             Parameter(x.name, Parameter.KEYWORD_ONLY, default=x.default) for x in known.values()
         ]
-        allowed = [parameter.name for parameter in taken]
-
-        @wraps(function)
-        def checked(*args: Any, **given: Any) -> Any:
-            for name in given:
-                if name not in allowed:
-                    raise TypeError(unknown("argument", name, allowed))
-            return function(*args, **given)
-
-        made: Any = checked  # type checkers reject attributes of functions
+        made: Any = spelling_checked(function, [parameter.name for parameter in taken])
         made.__signature__ = own.replace(parameters=taken)
         made.__doc__ = f"{(function.__doc__ or '').rstrip()}\n{indent(text, '    ')}\n    "
-        return cast(Function, checked)
+        return cast(Function, made)
 
     return signed
 
@@ -195,6 +205,11 @@ def request_of(
     for field in _APART if X is None else ():
         if not isinstance(given.get(field, ""), str | Path):
             raise UsageError(f"{field} is given as data without X, the features; give X and y too")
+    if others := [x for x in _listed(given.get("metrics", ())) if not isinstance(x, str)]:
+        raise UsageError(
+            f"metrics: {short(others[0])} is not a name: put the metric into a module with "
+            "bench_metrics, and give plugins=['module'] and the metric's name"
+        )
     learners, settings = given.get("learners"), given.get("settings", ())
     texts = [*_parameters(learners)] if isinstance(learners, Mapping) else []
     texts += _texts(settings.items()) if isinstance(settings, Mapping) else _listed(settings)
@@ -283,9 +298,10 @@ def _groups(value: Any) -> tuple[str, ...]:
     found = tuple(",".join(map(str, _listed(group))) for group in _listed(value))
     alone = [group for group in found if not set(group) & set(",:*?[")]
     if alone:
+        ids = "" if isinstance(value, str | list | tuple) else "; ids of rows are queries"
         raise UsageError(
             f"groups: {alone[0]!r} is one column; a group is a text 'a,b' or a list of columns, "
-            "as groups=[['a', 'b']]"
+            f"as groups=[['a', 'b']]{ids}"
         )
     return found
 

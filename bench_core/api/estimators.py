@@ -29,7 +29,7 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from bench_core.api.arguments import costs_of, priced_names
+from bench_core.api.arguments import costs_of, priced_names, spelling_checked
 from bench_core.arrays import Float32Array, FloatArray, IntArray
 from bench_core.contracts import model_of
 from bench_core.data import Examples, Features, Queries, Task
@@ -103,7 +103,9 @@ class _Budgeted(BaseEstimator):
             raise ValueError(f"parameters must map names to values or lists of them, not a {kind}")
         if self.positive is not None and task is not Task.BINARY:
             raise ValueError(f"positive={self.positive!r}: a {task} task has no positive class")
-        if self.budget is not None and not float(self.budget) >= 0:
+        if self.budget is not None and not (
+            isinstance(self.budget, int | float | np.number) and self.budget >= 0
+        ):
             raise ValueError(f"budget must be a number >= 0, not {self.budget!r}")
         train, valid = self._divided(rows, classes > 0) if valid is None else (rows, valid)
         d, encodings = train.X.shape[1], self.encodings_
@@ -341,6 +343,9 @@ class _Budgeted(BaseEstimator):
         return cells
 
 
+_Budgeted.__init__ = spelling_checked(_Budgeted.__init__)  # type: ignore[method-assign]
+
+
 class BudgetedClassifier(ClassifierMixin, _Budgeted):
     """A classifier whose predictions cost at most ``budget`` per row.
 
@@ -524,6 +529,8 @@ def _copies(sample_weight: Any, X: Any) -> IntArray:
 
 def _spelt(word: str, like: str, value: object) -> str:
     """Spell an option as an argument of an estimator, or as work on X."""
+    if word == "plugin":
+        return "an installed plugin"
     return f"drop {value!r} from X" if word == "drop" else f"{word}={value!r}"
 
 

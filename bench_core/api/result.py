@@ -15,7 +15,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Self
 
-from bench_core.api.arguments import in_python
+from bench_core.api.arguments import in_python, spelling_checked
 from bench_core.errors import UsageError, blaming, require
 from bench_core.execution.runner import RunResult
 from bench_core.leaderboard.assembly import boards, offers, primary_metric, usual_limit
@@ -301,6 +301,7 @@ class Result(RunResult):
         ]
         return self._table(rows, dataset)
 
+    @spelling_checked
     def best(
         self,
         budget: Amount | None = None,
@@ -367,6 +368,7 @@ class Result(RunResult):
         named = self.info.request.get("plugins", ())  # a store must not import code
         return load_registry([name for name in named if name in sys.modules])
 
+    @spelling_checked
     def compare(
         self,
         *learners: str,
@@ -403,7 +405,7 @@ class Result(RunResult):
         _, pairs, others = pairs_within(*given, interest=interest, against=against or "")
         if others:
             line = f"no result of {listed(others)} at {self._words(name, limit)}"
-            warnings.warn(line, stacklevel=2)
+            warnings.warn(line, stacklevel=3)
         where = limit_words(limit, primary_metric(self.info, name).name, self.info.reference)
         return _frame({**_pair_row(pair), "compared": where} for pair in pairs)
 

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ from bench_core.encoding import ColumnEncoding, plain_encodings
 from bench_core.errors import InputError, UsageError, charging, option, unknown
 from bench_core.splits import Splits
 
+UNUSED = "not in the data, price not used"
 Models = Mapping[str, type[CostModel]]
 # A cost file, the name of a cost model, the content of a file, or a cost model.
 Given = str | Path | CostFile | CostModel
@@ -38,11 +40,16 @@ def with_costs(
     if isinstance(given, str | Path) and Path(given).is_file():
         given = cost_text(given, encoding)
     made = splits.under(costs_for(splits, given, MODELS if models is None else models, spare))
-    notes = [f"not in the data, price not used: {_few(spare)}"] if spare else []
+    notes = [_unused(spare, splits.columns)] if spare else []
     if isinstance(given, CostFile) and (unused := columns_not_used(given)):
         shared = "features of one measurement or service are groups 'shared' in JSON or TOML"
         notes.append(f"columns of the price file that are not used: {_few(unused)}; {shared}")
     return replace(made, notes=(*made.notes, *notes)) if notes else made
+
+
+def _unused(spare: Sequence[str], columns: Sequence[str]) -> str:
+    near = get_close_matches(spare[0], columns, 1)
+    return f"{UNUSED}: {_few(spare)}{f' (did you mean {near[0]}?)' if near else ''}"
 
 
 def _few(names: Sequence[str]) -> str:
@@ -71,7 +78,10 @@ def costs_for(
             f"sensors that it bills, not {prices!r:.40}; correct it"
         )
     if not (costs.everything or prices.split or prices.tree):
-        raise InputError(f"{place}: every cost is 0; give at least one feature a cost above 0")
+        lost = f" ({_unused(spare, splits.columns)})" if spare else ""
+        raise InputError(
+            f"{place}: every cost is 0{lost}; give at least one feature a cost above 0"
+        )
     return costs
 
 

@@ -440,7 +440,8 @@ def _numbered(
                 row = int(np.argmax(wrong))
                 raise InputError(
                     f"{part.place(row)}: label {part.labels[row]:g} is not a grade: grades start "
-                    f"at 0, and their gain is 2^grade; scale the labels to 0..{LARGEST_GRADE:g}"
+                    f"at 0, and their gain is 2^grade; scale the labels to 0..{LARGEST_GRADE:g}, "
+                    f"or give {option('task', 'regression')}"
                 )
         return {n: parts[n].labels for n in SPLITS}, ()
     if (task is Task.BINARY) != (len(values) == 2):

@@ -11,7 +11,7 @@ import numpy as np
 from bench_core.arrays import FloatArray
 from bench_core.costs.model import Acquired
 from bench_core.data import Queries, Task
-from bench_core.errors import UsageError, charging, unknown
+from bench_core.errors import UsageError, charging, option, unknown
 from bench_core.metrics import ranking, rows
 from bench_core.metrics.built_in import BuiltIn, Labels, Ranked, checked_scores
 from bench_core.metrics.ranking import RankingMetric, rank
@@ -50,7 +50,8 @@ def parse_metric(name: str, registered: Mapping[str, Metric] = MappingProxyType(
     family, k, listed = match.groups()
     known_families = families()
     if family not in known_families:
-        raise UsageError(unknown("metric", family, known_families))
+        line = unknown("metric", family, [*known_families, *registered])
+        raise UsageError(f"{line}; one of your own: {option('plugin', like='MODULE')}")
     metric, arguments = known_families[family], dict[str, Any]()
     options = {f.name: f for f in dataclasses.fields(metric)}  # fields are options
     has_cut_off = options.pop("k", None) is not None

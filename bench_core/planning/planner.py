@@ -11,11 +11,12 @@ from bench_core._io.digests import canonical, digest, look_again
 from bench_core._io.text import is_url
 from bench_core.class_names import spelled
 from bench_core.contracts import dataset_of, learner_of, metric_of
+from bench_core.costs.cost_file import CostFile
 from bench_core.costs.model import NO_UNIT, CostModel, costs_key
 from bench_core.datasets.cache import kept_arrays, prepare
 from bench_core.datasets.cautions import cautions, rare_class
 from bench_core.datasets.data_folder import DataFolder, fetched
-from bench_core.datasets.pricing import under_groups, with_costs
+from bench_core.datasets.pricing import UNUSED, under_groups, with_costs
 from bench_core.datasets.user_data import CUT
 from bench_core.errors import UsageError, blaming, option
 from bench_core.metrics.evaluation import USUAL, default_metric, parse_metric
@@ -188,6 +189,8 @@ class _Planner:
             remedies = f"choose by {option('folds')}"
             if "seed" in about.depends_on:
                 remedies += f", or draw new splits by {option('seeds')}"
+            if fold > 2 and chosen.dataset.name not in self.registry.datasets:
+                remedies += f", or divide into {fold} by {option('cv', fold)}"
             raise UsageError(f"data set {label} has {has}, not {fold}: {remedies}")
         say = partial(self.say, label)
         source = DataFolder(source.folder, say, remedy(chosen.dataset))
@@ -219,7 +222,8 @@ class _Planner:
         of_learners = [
             line for x in learners for one in x.instances for line in _notes(one, splits)
         ]
-        for line, warning in [*((note, False) for note in notes), *of_learners]:
+        mistyped = [isinstance(given, CostFile) and note.startswith(UNUSED) for note in notes]
+        for line, warning in [*zip(notes, mistyped, strict=True), *of_learners]:
             self.note(f"{label}: {line}", warning)
         notes += dict.fromkeys(line for line, _ in of_learners)
         caps = as_caps(request.caps or suite.caps_on(name))

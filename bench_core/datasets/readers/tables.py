@@ -113,10 +113,10 @@ class DataColumn:
         """Return the cells (n,) as text without surrounding blanks, "" if missing."""
         kind = self.kind
         if kind in DATES:
-            raise InputError(
-                f"{self._whole} holds dates: {option('dates', True)} reads them as days"
-            )
+            remedy = f"{option('dates', True)} reads them as days" if self.name else "give numbers"
+            raise InputError(f"{self._whole} holds dates: {remedy}")
         if kind not in (*NUMBERS, *TEXTS):
+            kind = type(self.values.dropna().iloc[0]).__name__ if kind == "mixed" else kind
             raise InputError(
                 f"{self._whole} holds values of type {kind}: give numbers, text or categories"
             )

@@ -483,6 +483,22 @@ WRONG = {
         {},
         "y's index has another order than X's; give y.loc[X.index] or y.to_numpy()",
     ),
+    "a price of no column": (
+        (FRAME, Y),
+        {"costs": {"a": 0, "b": 0, "c": 0, "aa": 3}},
+        "every cost is 0 (not in the data, price not used: aa (did you mean a?))",
+    ),
+    "lists in a column": ((FRAME.assign(z=[[1]] * N), Y), {}, "holds values of type list: give"),
+    "dates as y": ((X, pd.date_range("2024-01-01", periods=N)), {}, "y holds dates: give numbers"),
+    "no grades": (
+        (X, Y * 2000),
+        {"queries": IDS},
+        "scale the labels to 0..1000, or give task='regression'",
+    ),
+    "an object as metric": ((X, Y), {"metrics": object()}, "plugins=['module'] and the metric's"),
+    "unknown metric": ((X, Y), {"metrics": "within10"}, "; one of your own: plugins=MODULE"),
+    "ids as groups": ((X, Y), {"groups": IDS}, "groups=[['a', 'b']]; ids of rows are queries"),
+    "five folds": ((X, Y), {"folds": 5}, "not 5: choose by folds, or divide into 5 by cv=5"),
     "half a weight": (
         (X, Y),
         {"sample_weight": np.full(N, 0.5)},
@@ -545,6 +561,26 @@ def test_what_cannot_be_used_is_one_line_that_speaks_python(kind, home):
     assert "\n" not in message
     assert "--" not in message
     assert not (home / "results").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    {
+        "prices": "did you mean costs?",
+        "random_state": "did you mean seeds?",
+        "weights": "did you mean sample_weight?",
+        "sample_weights": "did you mean sample_weight",
+        "budget": r"result\.best\(60\)",
+    }.items(),
+)
+def test_an_unknown_argument_names_the_one_that_was_meant(name, meant):
+    with pytest.raises(TypeError, match=f"unknown argument '{name}': .*{meant}"):
+        run(X, Y, **{name: 1})
+
+
+def test_a_price_of_no_column_is_warned_of(home):
+    with pytest.warns(UserWarning, match=r"price not used: ab \(did you mean b\?\)"):
+        plan(FRAME, Y, costs={"a": 1, "b": 2, "c": 3, "ab": 3})
 
 
 def test_a_request_is_refused_in_the_words_of_python(home):

@@ -430,6 +430,7 @@ def test_a_fitted_estimator_survives_pickle_and_clone():
         ({"costs": [1, 2]}, "costs: feature 'x2' has no cost"),
         ({"costs": {"age": 1}}, "X has no names; in a pipeline, set_output(transform='pandas')"),
         ({"metric": "acc"}, "unknown metric 'acc'"),
+        ({"budget": "60"}, "budget must be a number >= 0, not '60'"),
         ({"decimal": ";"}, "decimal must be '.' or ',', not ';'"),
         ({"validation_fraction": 2}, "validation_fraction must be between 0 and 1"),
     ],
@@ -494,6 +495,11 @@ def test_a_metric_that_the_validation_part_does_not_define_is_named():
     y = (np.arange(N) < 150).astype(int)
     with pytest.raises(ValueError, match="auc is not defined on the validation part"):
         BudgetedClassifier(metric="auc", **FAST).fit(X, y, X[:9], y[:9])
+
+
+def test_an_unknown_argument_names_the_one_that_was_meant():
+    with pytest.raises(TypeError, match="unknown argument 'bugdet': did you mean budget"):
+        BudgetedClassifier("l1", bugdet=3)
 
 
 def test_a_price_of_no_column_is_warned_of():

@@ -135,6 +135,12 @@ def test_the_best_says_that_its_quality_falls_on_test(result):
         assert repr(best).endswith(f"; {best.learner} falls on test by more than chance")
 
 
+def test_an_unknown_argument_names_the_one_that_was_meant(result):
+    for ask in (result.best, result.compare):
+        with pytest.raises(TypeError, match="unknown argument 'bugdet': did you mean budget"):
+            ask(bugdet=3)
+
+
 def test_pairs_and_curves_are_frames(result):
     pair = result.compare("toy-prefix", "toy-stacked", budget=30).iloc[0]
     assert pair["cost low"] <= pair["cost high"]
