@@ -38,7 +38,10 @@ WIDE = 10.0
 """Ratio of costs above which the axis is logarithmic."""
 
 MANY_DECADES = 1000.0
-"""Ratio of costs above which ticks stand at powers of ten alone."""
+"""Ratio of costs above which ticks stand at powers of ten alone; of narrow panels a tenth."""
+
+TALL, LOW = 3.6, 2.8
+"""Heights in inches of a panel alone, and of narrow panels, two in a row."""
 
 MOST_BANDS = 3
 """With more learners only some have bands: the leader and the reference, as on the page, and the
@@ -64,10 +67,13 @@ def write(
     if not made:
         raise UsageError(f"run {run.run} has no curves to draw")
     with figure_file(output, run.run) as figure:
-        figure.set_size_inches(6.6, 3.6 * len(made))
-        panels = figure.subplots(len(made), squeeze=False)[:, 0]
-        for axes, board in zip(panels, made, strict=True):
-            _panel(axes, board, *_bands(run, store, board, frame, against))
+        narrow, rows = len(made) > 1, (len(made) + 1) // 2
+        figure.set_size_inches(6.6, LOW * rows if narrow else TALL)
+        panels = figure.subplots(rows, 1 + narrow, squeeze=False).ravel()
+        for axes, board in zip(panels, made, strict=False):
+            _panel(axes, board, *_bands(run, store, board, frame, against), narrow)
+        for axes in panels[len(made) :]:
+            axes.set_axis_off()
         if run.title:
             figure.suptitle(safe(one_line(run.title)), fontsize=9)
 
@@ -100,7 +106,9 @@ def _bands(
     return places, {name: pairs for name, pairs in ends.items() if np.isfinite(pairs).any()}
 
 
-def _panel(axes: Axes, board: Board, places: FloatArray, bands: Bands) -> None:
+def _panel(
+    axes: Axes, board: Board, places: FloatArray, bands: Bands, narrow: bool = False
+) -> None:
     from matplotlib.ticker import LogLocator, NullLocator
 
     axes.ticklabel_format(style="plain", useOffset=False)
@@ -110,7 +118,8 @@ def _panel(axes: Axes, board: Board, places: FloatArray, bands: Bands) -> None:
     if end > WIDE * least:
         first = least
         axes.set_xscale("log")
-        subs = (1.0,) if end > MANY_DECADES * least else (1.0, 2.0, 5.0)
+        many = end > MANY_DECADES * least / (10 if narrow else 1)
+        subs = (1.0,) if many else (1.0, 2.0, 5.0)
         axes.xaxis.set_major_locator(LogLocator(subs=subs))
         axes.xaxis.set_major_formatter("{x:.10g}")
         axes.xaxis.set_minor_locator(NullLocator())
@@ -129,13 +138,13 @@ def _panel(axes: Axes, board: Board, places: FloatArray, bands: Bands) -> None:
             if row.learner in bands:  # linear in cost between places, as the curve
                 low, high = (np.interp(x, places, ends) for ends in bands[row.learner].T)
                 axes.fill_between(x, low, high, color=colour, alpha=0.13, lw=0)
-            shown = "_" if row.baseline else name  # one entry of the legend for all baselines
-            axes.plot(x, y, dash, color=colour, label=shown, lw=1.2)
+            axes.plot(x, y, dash, color=colour, lw=1.2)
             labels.append((float(y[-1]), name, colour))
     better = "higher" if board.higher_is_better else "lower"
     unit = f" in {one_line(board.unit)}" if board.unit else ""
-    scale = " (logarithmic)" if first else ""
-    axes.set_xlabel(safe(f"budget: mean cost per row{unit}{scale}"))
+    line = "\n" if narrow else " "
+    scale = f"{line}({'logarithmic' if first else 'linear'})"
+    axes.set_xlabel(safe(f"budget: mean cost per row{unit}") + scale)
     axes.set_ylabel(safe(f"{board.metric} on test ({better} is better)"))
     axes.set_title(safe(one_line(f"{board.dataset}{marked(board)}")), loc="left", fontsize=9)
     if bands:
@@ -144,15 +153,17 @@ def _panel(axes: Axes, board: Board, places: FloatArray, bands: Bands) -> None:
         axes.fill_between([], [], [], color=GREY, alpha=0.3, lw=0, label=whose)
     if any(row.baseline for row in board.rows):
         axes.plot([], [], ":", color=GREY, label="baselines")
-    below: Any = {"loc": "upper left", "bbox_to_anchor": (0.0, -0.16), "ncols": 4}
-    axes.legend(fontsize=6.5, frameon=False, **below)
-    _label_ends(axes, sorted(labels))
+    below: Any = {"loc": "upper left", "bbox_to_anchor": (0.0, -0.24 if narrow else -0.16)}
+    if bands or any(row.baseline for row in board.rows):
+        axes.legend(fontsize=6.5, frameon=False, ncols=1 if narrow else 2, **below)
+    _label_ends(axes, sorted(labels), LOW if narrow else TALL)
 
 
-def _label_ends(axes: Axes, labels: list[tuple[float, str, str]]) -> None:
-    """Write names at the right ends of the lines, moved apart to avoid overlap."""
+def _label_ends(axes: Axes, labels: list[tuple[float, str, str]], height: float) -> None:
+    """Write names at the right ends of the lines, moved apart to avoid overlap. ``height``: of the
+    panel in inches."""
     low, high = axes.get_ylim()
-    gap = (high - low) / 24  # about the height of a line of text
+    gap = (high - low) * 0.15 / height  # about the height of a line of text
     at = np.array([y for y, _, _ in labels])
     for k in range(1, len(at)):  # from the bottom, each at least a gap above the one before
         at[k] = max(at[k], at[k - 1] + gap)

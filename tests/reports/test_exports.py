@@ -363,6 +363,23 @@ def test_a_figure_has_title_axes_and_the_name_of_each_learner(valued, tmp_path, 
     assert "Ranking for" in text
 
 
+def test_panels_of_several_data_sets_stand_side_by_side(valued, tmp_path, monkeypatch):
+    pytest.importorskip("matplotlib")
+    monkeypatch.setitem(figure_files.STYLE, "svg.fonttype", "none")
+    run = ValuedRun()
+    for dataset, price in (("wide", 90), ("b", 4), ("c", 4)):
+        for name in ("good", "gbrt"):
+            rng = np.random.default_rng(0)
+            run.add(name, *learner_of(rng, [0.5, 0.9], [1, price], 60), dataset=dataset)
+    plot.write(run.info, run.frame, tmp_path / "c.svg", store=run)
+    text = (tmp_path / "c.svg").read_text()
+    (width, height) = map(float, re.findall(r'<svg[^>]* viewBox="0 0 ([\d.]+) ([\d.]+)"', text)[0])
+    assert (width, height) == pytest.approx((475.2, 2 * 2.8 * 72))
+    assert text.count(">(logarithmic)<") == 1
+    assert text.count(">(linear)<") == 2
+    assert text.count(">good<") == 3  # at the lines, not in a legend
+
+
 def test_a_figure_of_an_unnamed_run_has_the_name_of_its_data_as_only_title(
     valued, tmp_path, monkeypatch
 ):
