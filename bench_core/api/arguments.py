@@ -246,7 +246,8 @@ def _splits(
         if _is_given(values.get(field)):
             named = {} if whole else {"label": "y", "query": "queries"}
             hint = f": write {named[field]}={values[field]!r}" if field in named else ""
-            raise UsageError(f"{field} cannot be used with {'Splits' if whole else 'X'}{hint}")
+            what = "Splits, which are divided and encoded already: change them" if whole else "X"
+            raise UsageError(f"{field} cannot be used with {what}{hint}")
     if whole:
         fault = shapes_fault(X)
         X = X if fault else X.complete()

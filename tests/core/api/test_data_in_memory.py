@@ -526,7 +526,11 @@ WRONG = {
         "'trian' is not a split; write train, valid",
     ),
     "unknown task": ((X, Y), {"task": "clustering"}, "task=clustering: no such task|clustering"),
-    "drop and Splits": ((_splits(),), {"drop": "a"}, "drop cannot be used with Splits"),
+    "drop and Splits": (
+        (_splits(),),
+        {"drop": "a"},
+        "drop cannot be used with Splits, which are divided and encoded already",
+    ),
     "suite and X": ((X, Y), {"suite": "quickstart"}, "suite cannot be used with X"),
     "costs as a number": ((X, Y), {"costs": 3}, "costs is a int; give a mapping"),
     "prices of others": (
