@@ -115,9 +115,8 @@ class Best:
         sure = "" if math.isnan(self.interval.low) else f" ({CONFIDENCE}: {low} to {high})"
         valid = f"{quality(self.valid_quality)} on validation"
         reached = f"{self.metric} {valid}, {quality(self.quality)} on test{sure}"
-        most = (
-            "at most " if CAP in self.point and self.cost else ""
-        )  # the exported model may pay less
+        # the exported model may pay less
+        most = "at most " if CAP in self.point and self.cost else ""
         reached += f" at a cost of {most}{cost(self.cost)}"
         ties = f"{listed(self.level)} {'ties' if len(self.level) == 1 else 'tie'}"
         level = f"; {ties} in {self.metric}" if sure and self.level else ""
