@@ -33,6 +33,42 @@ class MeanSquaredError(BuiltIn):
         return MetricValues((scores - labels.y) ** 2, labels.weights)
 
 
+@dataclass(frozen=True, slots=True)
+class MeanAbsoluteError(MeanSquaredError):
+    """Mean of abs(score - label), in label units."""
+
+    family: ClassVar[str] = "mae"
+
+    def judge(self, scores: FloatArray, labels: Labels) -> MetricValues:
+        """Absolute error per row, weighted by multiplicity."""
+        scores = checked_scores(scores, len(labels), self.name)
+        return MetricValues(np.abs(scores - labels.y), labels.weights)
+
+
+@dataclass(frozen=True, slots=True)
+class R2(BuiltIn):
+    """Share of the labels' variance that is explained: 1 - mse / variance.
+
+    Intervals take the variance of the labels as known.
+    """
+
+    family: ClassVar[str] = "r2"
+    tasks: ClassVar[frozenset[Task]] = frozenset({Task.REGRESSION})
+    bounds: ClassVar[tuple[float, float]] = (-np.inf, 1.0)
+
+    def undefined(self, y: FloatArray) -> str:
+        """Reason if all labels are equal."""
+        return "all labels are equal" if y.min() == y.max() else ""
+
+    def judge(self, scores: FloatArray, labels: Labels) -> MetricValues:
+        """1 - squared error / variance per row, weighted by multiplicity."""
+        scores = checked_scores(scores, len(labels), self.name)
+        if self.undefined(labels.y):
+            return MetricValues(np.zeros(len(scores)), np.zeros(len(scores)))
+        variance = np.cov(labels.y, fweights=labels.copies, ddof=0)
+        return MetricValues(1 - (scores - labels.y) ** 2 / variance, labels.weights)
+
+
 class _OfClasses(BuiltIn):
     __slots__ = ()
     tasks: ClassVar[frozenset[Task]] = frozenset({Task.BINARY, Task.MULTICLASS})
@@ -129,7 +165,15 @@ class Auc(_OfClasses):
         return MetricValues(area + shift * (len(present) / len(judged)), weights)
 
 
-METRICS = (Accuracy, BalancedAccuracy, LogLoss, Auc, MeanSquaredError)
+METRICS = (
+    Accuracy,
+    BalancedAccuracy,
+    LogLoss,
+    Auc,
+    MeanSquaredError,
+    MeanAbsoluteError,
+    R2,
+)
 
 
 def _class_numbers(y: FloatArray, classes: int) -> IntArray:

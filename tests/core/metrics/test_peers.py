@@ -194,11 +194,19 @@ def test_binary_auc_with_ties_equals_scikit_learn(rows):
     assert parse_metric("auc").values(scores, y, None, m).mean == pytest.approx(theirs, abs=1e-12)
 
 
-def test_mse_equals_scikit_learn():
+@pytest.mark.parametrize(
+    ("name", "peer"),
+    [
+        ("mse", sklearn.metrics.mean_squared_error),
+        ("mae", sklearn.metrics.mean_absolute_error),
+        ("r2", sklearn.metrics.r2_score),
+    ],
+)
+def test_regression_metrics_equal_scikit_learns(name, peer):
     rng = np.random.default_rng(1)
     y, scores, m = rng.normal(size=100), rng.normal(size=100), rng.integers(1, 5, 100)
-    theirs = sklearn.metrics.mean_squared_error(y, scores, sample_weight=m)
-    assert parse_metric("mse").values(scores, y, None, m).mean == pytest.approx(theirs, abs=1e-12)
+    theirs = peer(y, scores, sample_weight=m)
+    assert parse_metric(name).values(scores, y, None, m).mean == pytest.approx(theirs, abs=1e-12)
 
 
 def test_multiclass_metrics_equal_scikit_learn():

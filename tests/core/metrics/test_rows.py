@@ -13,6 +13,8 @@ from bench_core.costs.bill import summarise_cost
 from bench_core.metrics import default_metric, families, parse_metric
 from bench_core.metrics.plugin import bench_metrics
 
+WITHOUT = ("accuracy", "balanced_accuracy", "log_loss", "auc", "mse", "mae", "r2")
+
 
 def judge(name, scores, y, multiplicity=None):
     m = None if multiplicity is None else np.array(multiplicity)
@@ -99,6 +101,10 @@ def test_multiclass_auc_tells_apart_saturated_probabilities():
     assert judge("auc", scores, [0, 1, 0]).mean == pytest.approx(1)
 
 
+def test_r2_of_equal_labels_is_nan():
+    assert np.isnan(judge("r2", [1, 2], [3, 3]).mean)
+
+
 def test_squared_error_by_hand():
     found = judge("mse", [1, 2], [3, 2], [1, 3])
     assert found.values.tolist() == [4, 0]
@@ -112,7 +118,7 @@ def test_a_label_that_is_no_class_number_is_refused(name, scores, bad):
         judge(name, scores, [0, bad])
 
 
-@pytest.mark.parametrize("name", ["accuracy", "balanced_accuracy", "log_loss", "auc", "mse"])
+@pytest.mark.parametrize("name", WITHOUT)
 def test_a_nan_score_is_refused_by_every_row_metric(name):
     with pytest.raises(InputError, match=f"^{name}: the score of row 1 "):
         judge(name, [0, np.nan, np.nan], [0, 1, 1])
@@ -153,7 +159,6 @@ def test_no_rows_have_no_cost():
 
 
 WITH_CUT_OFF = ("ndcg", "precision", "ap", "leading_run_precision", "err", "mrr")
-WITHOUT = ("accuracy", "balanced_accuracy", "log_loss", "auc", "mse")
 
 
 @pytest.mark.parametrize("family", WITH_CUT_OFF)
@@ -246,7 +251,7 @@ def test_every_family_keeps_the_metric_protocol():
 
 
 def test_lower_is_better_for_losses_alone():
-    assert {m.name for m in bench_metrics() if not m.higher_is_better} == {"log_loss", "mse"}
+    assert {m.name for m in bench_metrics() if not m.higher_is_better} == {"log_loss", "mse", "mae"}
 
 
 def test_the_plugin_registers_cut_offs_5_and_10_and_no_name_twice():
