@@ -76,7 +76,9 @@ class Setting:
         words = "the constant" if CONSTANT in self.point else words
         if self.cheaper is not None:
             other = self.cheaper._worded(named)
-            words = f"{words} for {1 - self.part:.0%} of rows, {other} for {self.part:.0%}"
+            digits = 0 if 0.005 <= self.part < 0.995 else 1  # not 100% and 0%
+            rest, part = (f"{share:.{digits}%}" for share in (1 - self.part, self.part))
+            words = f"{words} for {rest} of rows, {other} for {part}"
         return words if self.repeats == self.of else f"{words} ({self.repeats} of {self.of})"
 
 

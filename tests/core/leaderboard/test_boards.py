@@ -247,6 +247,8 @@ def test_offers_within_a_budget_are_the_best_affordable_point_of_each_learner():
     ]
     (setting,) = found[-1].pick.settings
     assert setting.short == "trees=100 for 38% of rows, trees=10 for 62%"
+    few = replace(setting, part=0.004)
+    assert few.short == "trees=100 for 99.6% of rows, trees=10 for 0.4%"
     assert [o.repeats for o in found] == [3, 3, 3]
 
 
