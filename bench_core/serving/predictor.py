@@ -306,14 +306,14 @@ class Predictor:
         (n,), or ``bench_core.Queries``. ``rows``: numbers or ids by which a mixture draws, one for
         each row or query; by default their positions in ``X``.
         """
-        shape = getattr(X, "shape", (len(X),) if hasattr(X, "__len__") else ())
-        if {*shape} == {0}:
-            X = np.zeros((0, len(self.names)))  # no rows, and no columns either
         if hasattr(X, "toarray"):
             raise UsageError(
                 "X is sparse; give X.toarray(), with NaN for cells that are not stored if they "
                 "were missing in training"
             )
+        shape = getattr(X, "shape", (len(X),) if hasattr(X, "__len__") else ())
+        if {*shape} == {0}:
+            X = np.zeros((0, len(self.names)))  # no rows, and no columns either
         columns, typed = columns_by_name(X), getattr(getattr(X, "dtype", None), "kind", "f")
         if self._raw is not None or columns is not None or typed not in "biuf":
             X = X if columns is None else columns
