@@ -256,9 +256,10 @@ def _imported(registry: Registry, modules: Sequence[str]) -> dict[PluginInfo, An
 
 def _check_place(module: str) -> None:
     """Raise UsageError if the module in the current folder is not what was loaded."""
-    loaded, path = getattr(sys.modules.get(module), "__file__", None), Path(*module.split("."))
+    loaded = getattr(sys.modules.get(module), "__file__", None) or ""
+    path = Path(*module.split("."))
     here = [file for file in (path.with_suffix(".py"), path / "__init__.py") if file.is_file()]
-    if loaded and here and here[0].read_bytes() != Path(loaded).read_bytes():
+    if here and Path(loaded).is_file() and here[0].read_bytes() != Path(loaded).read_bytes():
         raise UsageError(
             f"{option('plugin', module)}: {loaded} hides {here[0]} of this folder, which differs; "
             "rename the file, or install it with 'pip install -e'"

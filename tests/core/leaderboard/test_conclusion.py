@@ -133,18 +133,14 @@ def test_a_learner_that_reaches_more_on_test_for_less_is_named():
     assert "On test" not in str(said(GBRT, ahead, **error))
 
 
-def test_the_reference_itself_is_best():
-    dear = row("cegb", cost=40.0, saving=0.66, ends=(0.5, 1.2), tier=1)
-    assert said(replace(GBRT, saved=replace(GBRT.saved, tier=1)), dear) == (
-        "No learner is cheaper than gbrt, which keeps 99% of its accuracy on validation, 100.0% on "
-        "test, at cost 26.40.",
-        "cegb ties in saving.",
-    )
-
-
-def test_a_cost_that_is_the_same_as_displayed_is_not_called_cheaper():
-    level = row("cegb", cost=26.3999, saving=1.0004, ends=(1.0, 1.001), tier=1)
-    assert said(replace(GBRT, saved=replace(GBRT.saved, tier=1)), level) == (
+@pytest.mark.parametrize(
+    ("costs", "saving", "ends"),
+    [(40.0, 0.66, (0.5, 1.2)), (26.3999, 1.0004, (1.0, 1.001))],
+    ids=["dearer", "equal as displayed"],
+)
+def test_the_reference_itself_is_best(costs, saving, ends):
+    other = row("cegb", cost=costs, saving=saving, ends=ends, tier=1)
+    assert said(replace(GBRT, saved=replace(GBRT.saved, tier=1)), other) == (
         "No learner is cheaper than gbrt, which keeps 99% of its accuracy on validation, 100.0% on "
         "test, at cost 26.40.",
         "cegb ties in saving.",
