@@ -59,6 +59,7 @@ class RepriceOptions(WorkOptions, total=False):
 
     data: File | Dataset | Iterable[File | Dataset]
     caps: Numbers
+    encoding: str
 
 
 class RunOptions(RepriceOptions, total=False):
@@ -75,7 +76,6 @@ class RunOptions(RepriceOptions, total=False):
     drop: Names
     keep_column: Names
     decimal: str
-    encoding: str
     dates: bool
     groups: Names
     cv: int

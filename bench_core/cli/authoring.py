@@ -71,7 +71,7 @@ def check_command(
     data_dir: str,
     plugins: Sequence[str],
 ) -> int:
-    """Check that a plugin keeps its promises; each fault comes with a remedy.
+    """Check a plugin; each fault comes with a remedy.
 
     NAME is a learner, data set, metric, cost model, report or plugin. Without NAME, everything is
     checked that the modules of -p register.

@@ -158,7 +158,7 @@ def for_terminal(learners: Table, width: int) -> Table:
     ]
     kept = slice(None, None, 2) if width < NARROW else slice(None)
     titles = ("learner", "family", "description")[kept]
-    footer = (f"Tasks are in brackets; without, a learner takes all: {every}.",)
+    footer = (f"Tasks are in brackets; a learner without brackets takes all: {every}.",)
     return replace(learners, titles=titles, rows=[row[kept] for row in rows], footer=footer)
 
 

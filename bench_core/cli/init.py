@@ -18,7 +18,7 @@ _OPTIONS = (
 )
 
 
-@click.command("init", short_help="Describe a data file once for all verbs in this folder.")
+@click.command("init", short_help="Describe a data file once, for all commands in this folder.")
 @click.argument("file", type=options.FILE)
 @click.option("--name", default="", help="Name of the data set.  [default: the file's name]")
 @options.together(*map(options.request_option, _OPTIONS))

@@ -72,7 +72,7 @@ def request_option(name: str, request: type = RunRequest, **changes: Any) -> Dec
         del given["default"]
         given |= {"multiple": True, "callback": _joined(option.default)}
     if option.usual:
-        given["show_default"] = option.usual
+        given["show_default"] = option.usual == str(option.default) or option.usual
     if option.variable:
         given |= {"envvar": option.variable, "show_envvar": True}
     if name == "store":

@@ -319,6 +319,9 @@ def audit_command(run: str, output: Path | None, **given: Any) -> int:
 @options.request_option(
     "caps", help="Caps: costs that no row may exceed, in the unit of the new costs."
 )
+@options.request_option(
+    "encoding", help="Encoding of a cost file that is not UTF-8; default: as in the run."
+)
 @options.stored_run_options
 def reprice_command(run: str, data: tuple[str, ...], output: Path | None, **given: Any) -> int:
     """Bill RUN under other costs, without training, and show the leaderboard.

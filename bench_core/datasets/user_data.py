@@ -78,7 +78,7 @@ class Part:
     ``frame`` (n, d) holds the features: numbers as float32, or as float64 if float32 merges values;
     text as objects, "" if missing. ``labels`` (n,) are float64 or text. ``unit`` uint64 is one hash
     per query, or per row without queries; random splits use it. ``split`` (n,) is text or None.
-    ``place`` turns a row number into "FILE, line N".
+    ``place`` turns a row number into "FILE, line N" (of data in memory "y, row N").
     """
 
     path: Path
@@ -185,7 +185,7 @@ def read_parts(parts: Mapping[str, Part | TablePart], keep: Sequence[str] = ()) 
                 words = _words(part.split)
         typed = part.table.written is None
         made[name] = Part(
-            *(part.path, frame, y, queries, unit, words, part.table.place),
+            *(part.path, frame, y, queries, unit, words, part.label.place),
             typed=typed,
             formats=part.table.formats,
             copies=part.copies,
@@ -307,8 +307,8 @@ def _by_column(parts: dict[str, Part], words: NDArray[Any], column: str) -> dict
     apart = np.flatnonzero(words != np.repeat(of_unit, queries.sizes))
     if len(apart):
         raise InputError(
-            f"{first.place(int(apart[0]))}, column {column!r}: the query began in another "
-            "split; keep each query in one split"
+            f"{first.place(int(apart[0]))}: the query began in another split (column {column!r}); "
+            "keep each query in one split"
         )
     if lost := [n for n in SPLITS if n not in of_unit]:
         raise InputError(f"{place}: no row of split {lost[0]}; name all three splits")

@@ -41,7 +41,11 @@ def finished(
     info = kept.info(run)
     frame = kept.frame(run, compact=True)
     if frame.empty:
-        raise UsageError(f"run {info.run} in {kept.path} has no finished trials yet: run it again")
+        remedy = "wait for the first" if info.state == "running" else command(info.request)
+        raise UsageError(
+            f"run {info.run} in {kept.path} is {info.state}: 0 of {count(info.planned, 'trial')} "
+            f"done; {remedy}{' continues it' * (info.state == 'interrupted')}"
+        )
     if data:
         require("data set of this run", data, dict.fromkeys(map(str, frame["dataset"])))
         frame = frame[frame["dataset"].isin(data)]

@@ -9,7 +9,7 @@ from typing import Any
 from bench_core._io.digests import digest
 from bench_core.costs.model import CostModel, costs_key
 from bench_core.datasets.cache import open_prepared
-from bench_core.datasets.pricing import costs_for, same_sensors, under_groups
+from bench_core.datasets.pricing import same_sensors, under_groups, with_costs
 from bench_core.errors import InputError, UsageError, option, unknown
 from bench_core.planning.invocation import FROM_PYTHON
 from bench_core.planning.keys import metric_key, score_key
@@ -42,6 +42,7 @@ def plan_reprice(
         if name not in known:
             raise UsageError(f"{option('data')}: {unknown('data set of this run', name, known)}")
     now = {name: getattr(request, name) for name in _CARRIED_OUT}
+    now["encoding"] = request.encoding or info.request.get("encoding", "")
     request = RunRequest.of(info.request, **now, store=str(store.path))
     states = str(states_folder(store.path).absolute())  # the store may have been moved
     caps, grouped = as_caps(request.caps), list[str]()
@@ -52,7 +53,7 @@ def plan_reprice(
         splits = open_prepared(folder)
         if before:
             splits = splits.under(load_model(costs_path(states, before)))
-        made = splits.under(costs_for(splits, costs, registry.cost_models))
+        made = with_costs(splits, costs, registry.cost_models, request.encoding)
         if request.groups and not same_sensors(made.costs, splits.costs):  # the run's own groups
             made = under_groups(made, request.groups)
             grouped.append(folder)

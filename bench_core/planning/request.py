@@ -282,7 +282,7 @@ class RunRequest:
         python="With X also the values, one per row.",
     )
     task: str = declared(
-        "", "ranking, regression, binary or multiclass; default: by the labels.", choice(*TASKS)
+        "", "ranking, regression, binary or multiclass; default: from the labels.", choice(*TASKS)
     )
     positive: str = declared(
         "",
@@ -298,7 +298,7 @@ class RunRequest:
     )
     decimal: str = declared(
         "",
-        "Decimal mark in CSV files: a point (the default) or a comma, as 1.234,50.",
+        "Decimal mark in CSV files: a point (the default) or a comma, as in 1.234,50.",
         MARK,
     )
     encoding: str = declared(
@@ -311,7 +311,7 @@ class RunRequest:
     )
     groups: tuple[str, ...] = declared(
         (),
-        "Columns measured by one sensor, and its cost: a,b,c:5 or 'hist_*:5'.",
+        "Columns that one measurement yields, and its cost: a,b,c:5 or 'hist_*:5'.",
         TEXTS,
         long="group",
         metavar="COLUMNS:COST",
@@ -356,16 +356,16 @@ class RunRequest:
     )
     learners: tuple[Any, ...] = declared(
         (),
-        "Learners by name, or 'all': 'bench list learners'. Default: the suite's, or six "
-        "for a first board. To run a learner that a suite excludes on a data set, name both.",
+        "Learners by name, or 'all': 'bench list learners'. Default: the suite's, or six for a "
+        "first board. A suite may exclude a learner on a data set; it runs if you name both.",
         LEARNERS,
         python="Or instances, or a mapping of names to parameters, in which lists are grids.",
         short="-l",
     )
     reference: str = declared(
         "",
-        "Learner that savings are measured against, shown on every board. Default: the suite's, or "
-        "an imported model or gbrt if in the run.",
+        "Learner that savings are measured against; it joins every board. Default: the suite's, "
+        "else an imported model, else gbrt, if it is run.",
     )
     profile: str = declared(
         "", "Amount of work: quick (the default), standard or paper (as in the papers)."
@@ -380,8 +380,8 @@ class RunRequest:
     )
     configs: int = declared(
         0,
-        "Try N settings of each learner instead of grids: its default and N-1 from its declared "
-        "ranges. Validation selects.",
+        "Try N settings of each learner instead of its grid: the default and N-1 from its "
+        "declared ranges. The best on validation is shown.",
         whole_number(1, MOST_CONFIGS),
     )
     seeds: tuple[int, ...] | None = declared(None, "Seeds, as 0,1,2 or 0-2.", NUMBERS)
@@ -416,7 +416,7 @@ class RunRequest:
     )
     audit: str = declared(
         "sample",
-        "Check declared costs by replaying a sample of the queries, all (full), or none (off).",
+        "Check costs by repeating predictions of some queries (sample), all (full) or none (off).",
         choice(*AUDITS),
         usual="sample",
     )

@@ -92,7 +92,7 @@ ROWS = 1000  # rows per block
 
 @dataclass(frozen=True, kw_only=True)
 class BayesCMI:
-    """Purchases of most information about the class per price, estimated from counts."""
+    """A policy that buys by information about the class per price, estimated from counts."""
 
     name: ClassVar[str] = "bayes-cmi"
     numerics: ClassVar[tuple[str, ...]] = ("numpy", "scipy", "cpu")

@@ -43,7 +43,7 @@ POINTS = 40
 
 @dataclass(frozen=True)
 class BayesMyopic(TableLearner):
-    """The greedy policy of the true posterior, if it is known."""
+    """The greedy policy, for data whose true distribution is known."""
 
     name: ClassVar[str] = "bayes-myopic"
 

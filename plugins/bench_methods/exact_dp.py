@@ -38,7 +38,7 @@ MOST_POINTS = 100
 
 @dataclass(frozen=True)
 class ExactDP(TableLearner):
-    """The optimal policy of the true distribution, if it is known."""
+    """The optimal policy, for data whose true distribution is known."""
 
     name: ClassVar[str] = "exact-dp"
 

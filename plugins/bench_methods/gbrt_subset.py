@@ -34,7 +34,7 @@ PAPER = (1.0, 20.0, 100.0, 200.0)
 
 @dataclass(frozen=True, kw_only=True)
 class SubsetGBRT(BoostedTrees):
-    """Boosted trees on the features up to some price, one model per limit."""
+    """Boosted trees on the features that cost at most a limit, one model for each limit."""
 
     name: ClassVar[str] = "gbrt-subset"
     adds_up: ClassVar[bool] = False

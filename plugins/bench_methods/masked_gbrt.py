@@ -61,7 +61,7 @@ ROWS = 4000
 
 @dataclass(frozen=True, kw_only=True)
 class MaskedGbrt(MaskedTraining):
-    """Boosted trees trained on rows with random purchases hidden; alone, one order for all rows."""
+    """Boosted trees for any subset of features; on its own it buys in one order for all rows."""
 
     name: ClassVar[str] = "masked-gbrt"
     tasks: ClassVar[frozenset[Task]] = frozenset({Task.BINARY, Task.MULTICLASS, Task.REGRESSION})

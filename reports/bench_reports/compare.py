@@ -54,7 +54,7 @@ TESTS = (
 
 @click.command(
     "compare",
-    short_help="Test differences between learners.",
+    short_help="Test whether differences between learners are significant.",
     epilog="""\b
 Examples:
   bench compare miser cegb                   each at 99% of the reference's quality

@@ -269,7 +269,8 @@ def heading(info: RunInfo) -> list[str]:
 def run_line(info: RunInfo) -> str:
     """Return number, name and start of the run, and its state if it is not finished."""
     begun = info.created_at[:16].replace("T", " ")
-    state = "" if info.state == "finished" else f", {info.state}"
+    done = f"{sum(info.counts.values())} of {count(info.planned, 'trial')} done"
+    state = "" if info.state == "finished" else f", {info.state}: {done}"
     return one_line(f"run {info.number}, {info.run}, of {begun} UTC{state}")
 
 

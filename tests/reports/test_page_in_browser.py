@@ -435,6 +435,14 @@ def test_the_slider_has_each_cap_that_was_measured_once_and_nothing_else(tab):
     assert tab.js(f"capPlaces({data}, {view})") == [1, 3, 5]
 
 
+def test_a_band_under_caps_is_a_step_from_each_measured_cap_to_the_next(tab):
+    data, view = "{ shares: [0.1, 0.15, 0.2, 1] }", "{ kind: 'cap', whole: 100 }"
+    ax = "{ across: (x) => x, down: (y) => y, end: 120, margin: { top: 0 }, bottom: 99 }"
+    curve = "{ l: 0, sure: [[1, 2], 0, [5, 6], 0, 0] }"
+    drawn = tab.js(f"band({data}, {ax}, {view}, {curve}, {{}})")
+    assert ' points="10,2 20,2 20,6 120,6 120,5 20,5 20,1 10,1"' in drawn
+
+
 def test_on_a_phone_nothing_is_wider_than_the_screen_and_rows_bear_names(tab):
     tab.call(
         "Emulation.setDeviceMetricsOverride",

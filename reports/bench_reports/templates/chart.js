@@ -175,19 +175,18 @@ function grid(ax, view, unit, options) {
     + `${esc(view.words ?? view.metric + (ax.bottom - ax.margin.top < 200 ? "" : ` on test (${view.higher ? "higher" : "lower"} is better)`))}</text></g>`;
 }
 
-/** The band of a curve's intervals, from each place of the slider to the next: a step where curves are steps. */
+/** The band of a curve's intervals, from each place with an interval to the next: a step where curves are steps. */
 function band(data, ax, view, curve, kind) {
   const upper = [];
   const lower = [];
-  for (let k = 0; k < data.shares.length; k += 1) {
-    if (!curve.sure[k]) continue;
-    const from = ax.across(amount(data, view, k));
-    const to = k + 1 < data.shares.length ? ax.across(amount(data, view, k + 1)) : ax.end;
+  const places = [...data.shares.keys()].filter((k) => curve.sure[k]); // of caps only the measured ones
+  const across = [...places.map((k) => ax.across(amount(data, view, k))), ax.end];
+  places.forEach((k, i) => {
     const [low, high] = curve.sure[k].slice(0, 2).map((v) => clamp(ax.down(v), ax.margin.top, ax.bottom));
-    const ends = view.kind === "mean" && curve.sure[k + 1] && k + 1 < data.shares.length ? [from] : [from, to];
+    const ends = across.slice(i, view.kind === "mean" && i + 1 < places.length ? i + 1 : i + 2);
     upper.push(...ends.map((x) => `${x},${high}`));
     lower.unshift(...ends.map((x) => `${x},${low}`).reverse());
-  }
+  });
   if (!upper.length) return "";
   return `<polygon data-band="${curve.l}" fill="${kind.colour}" fill-opacity=".14" class="${kind.css}" points="${upper.join(" ")} ${lower.join(" ")}"/>`;
 }

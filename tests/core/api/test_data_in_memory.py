@@ -491,9 +491,10 @@ WRONG = {
     "lists in a column": ((FRAME.assign(z=[[1]] * N), Y), {}, "holds values of type list: give"),
     "dates as y": ((X, pd.date_range("2024-01-01", periods=N)), {}, "y holds dates: give numbers"),
     "no grades": (
-        (X, Y * 2000),
+        (X, np.where(np.arange(N) == 7, 2000, Y)),
         {"queries": IDS},
-        "scale the labels to 0..1000, or give task='regression'",
+        "y, row 7: label 2000 is not a grade: grades start at 0, and their gain is 2^grade; scale "
+        "the labels to 0..1000, or give task='regression'",
     ),
     "an object as metric": ((X, Y), {"metrics": object()}, "plugins=['module'] and the metric's"),
     "unknown metric": ((X, Y), {"metrics": "within10"}, "; one of your own: plugins=MODULE"),

@@ -32,7 +32,7 @@ def test_learners_need_about_two_lines_each_on_a_narrow_terminal(on_terminal):
     text = " ".join(" ".join(lines).split())
     assert "Gradient boosted trees, ignoring cost. " in text  # all tasks
     assert "for rows of low confidence (binary, multiclass). " in text
-    assert "a learner takes all: binary, multiclass, ranking, regression." in text
+    assert "a learner without brackets takes all: binary, multiclass, ranking, regression." in text
 
 
 def test_help_names_the_kinds_that_there_are(bench):

@@ -404,6 +404,17 @@ def test_what_was_asked_of_the_first_run_is_kept_and_the_name_tells_the_costs(be
     assert second.request == kept
 
 
+def test_a_cost_file_in_another_encoding_can_bill_a_run(both_done, bench, material):
+    (material / "own.csv").write_text(
+        "feature,cost,Währung\na,1,euro\nb,2,euro\nc,30,euro\n", "cp1252"
+    )
+    words = ("reprice", "--costs", "own.csv", "-p", "mine", "--executor", "inline")
+    assert "own.csv, line 1: not text in UTF-8" in bench(*words).err
+    ended = bench(*words, "--encoding", "cp1252")
+    assert ended.status == 0, ended.err
+    assert "all of them cost 33" in ended.out
+
+
 def test_groups_of_the_run_are_kept_unless_the_cost_file_has_its_own(bench, material):
     cegb = ("-l", "cegb", "--set", "cegb.trees=5", "--set", "cegb.tradeoff=0.3")
     assert bench("run", *QUICK, *cegb, "--group", "a,b:4").status == 0

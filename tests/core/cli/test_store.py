@@ -4,8 +4,10 @@ from pathlib import Path
 
 import pytest
 from helpers.commands import DATA, QUICK
+from helpers.stores import ABOUT
 
 from bench_core.execution.failures import CUT, LONGEST_TEXT
+from bench_core.results.writer import open_writer
 
 CHATTY = '''
 import sys
@@ -84,6 +86,13 @@ def test_the_log_counts_attempts_and_failed_leaves_out_what_ended_well(bench, ma
         "failed score broken on data.csv",
     ] * 2
     assert [", attempt 2," in head for head in failed] == [False, False, True, True]
+
+
+def test_a_run_without_a_finished_trial_tells_its_state(bench, material):
+    with open_writer(material / "results/bench.db") as writer:
+        writer.begin("r", ABOUT, ["t", "u"])
+        assert "is running: 0 of 2 trials done; wait for the first" in bench("report").err
+    assert "is interrupted: 0 of 2 trials done; bench run continues it" in bench("best").err
 
 
 def test_a_log_without_failures_is_one_line(bench, material):

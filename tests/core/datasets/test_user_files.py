@@ -80,7 +80,7 @@ def test_a_column_can_say_which_split(tmp_path):
     [
         ("split,a,y\ntrain,1,0\nlater,2,1\n", {}, "line 3, column 'split': 'later' is not a split"),
         ("split,a,y\ntrain,1,0\nvalid,2,1\n", {}, "no row of split test"),
-        ("split,q,a,y\ntrain,1,1,0\nvalid,1,2,1\n", {"query": "q"}, "line 3, .* keep"),
+        ("split,q,a,y\ntrain,1,1,0\nvalid,1,2,1\n", {"query": "q"}, "line 3: .* keep"),
         ("a,y\n1,0\n2,1\n", {"split": "part"}, "line 1: --split: unknown column 'part'"),
         ("a,y\n1,0\n2,1\n", {"label": "z"}, "line 1: --label: unknown column 'z'"),
         ("a,y\n1,0\n2,1\n", {}, "too small"),
