@@ -21,7 +21,7 @@ from bench_core.execution.runner import RunResult
 from bench_core.leaderboard.assembly import boards, offers, primary_metric, usual_limit
 from bench_core.leaderboard.board import FALLS, RANK, SHARE, Board, Measure, Standing
 from bench_core.leaderboard.bought_sensors import chosen_within, kept_points, purchases
-from bench_core.leaderboard.certainty import certified, standings
+from bench_core.leaderboard.certainty import answers, best_learner, certified, standings
 from bench_core.leaderboard.conclusion import conclusion, overall_conclusion
 from bench_core.leaderboard.pairs import THIRDS, Pair, pairs_within
 from bench_core.leaderboard.reports import write_report
@@ -314,17 +314,20 @@ class Result(RunResult):
         validation.
 
         With a ``budget`` it is the best within it (``math.inf``: at any cost). With ``keep=0.95``
-        it is the cheapest that keeps 95% of the reference's quality; with ``quality`` the cheapest
-        that reaches it. The default is ``keep=0.99``; if no learner does, the best at any cost.
+        it keeps 95% of the reference's quality: the learner of the board's conclusion at its least
+        cost. With ``quality`` it is the cheapest that reaches it. The default is ``keep=0.99``; if
+        no learner does, the best at any cost.
         """
         only = [] if learner is None else [learner]
         name, metric, own, limit = self._asked(dataset, (budget, budget_kind, keep, quality), only)
         self._known(name, only)
         found = offers(own, metric, limit, self.info.reference)
+        if learner is None:
+            found, _ = answers(self.info, Store(self.store), name, own, limit, metric)
         found = [one for one in found if learner in (None, one.learner)]
         if not found:
             raise UsageError(self._nothing(name, limit, learner or ""))
-        top = found[0]  # offers are sorted by validation
+        top = found[0]
         lacking = limit.kind == CAP and limit.amount not in caps_of(own)
         unmeasured = " (a cap that was not measured)" if lacking else ""
         setting = top.pick.settings[0]
@@ -447,8 +450,9 @@ class Result(RunResult):
         costliest first; for a policy also the mean step of the purchase, 1 for a row's first."""
         own = [] if learner is None else [learner]
         self._known(self._one(dataset), own)
-        name, _, _, limit = self._asked(dataset, (budget, budget_kind, keep, quality), own)
-        return self._bought(name, learner, limit)
+        name, metric, rows, limit = self._asked(dataset, (budget, budget_kind, keep, quality), own)
+        given = self.info, Store(self.store), name, rows, limit, metric
+        return self._bought(name, learner or best_learner(*given), limit)
 
     def _asked(
         self, dataset: str | None, limit: _Given, learners: Sequence[str] = ()
@@ -461,11 +465,11 @@ class Result(RunResult):
             asked, _ = usual_limit(own, metric, self.info.reference, learners)
         return name, metric, own, asked
 
-    def _bought(self, name: str, learner: str | None, limit: Limit) -> DataFrame:
+    def _bought(self, name: str, learner: str, limit: Limit) -> DataFrame:
         own = self._rows[self._rows["dataset"] == name]
         chosen = chosen_within(self.info, own, name, learner, limit)
         if chosen.empty:
-            raise UsageError(self._nothing(name, limit, learner or ""))
+            raise UsageError(self._nothing(name, limit, learner))
         bought = purchases(kept_points(Store(self.store), self.run, chosen))
         ordered = any(one.steps for one in bought)
         return _frame(

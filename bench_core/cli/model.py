@@ -100,6 +100,7 @@ def export_command(
     between two points, the folder mixes them; --single-point and C hold one.
     """
     from bench_core.leaderboard.assembly import primary_metric, usual_limit
+    from bench_core.leaderboard.certainty import best_learner
     from bench_core.leaderboard.reports import finished
     from bench_core.results.budgets import limit_words
     from bench_core.results.store import Store
@@ -117,10 +118,12 @@ def export_command(
         raise UsageError(f"the run has {', '.join(known)}: choose one with --data")
     dataset = dataset or known[0]
     judge, lines = primary_metric(info, dataset, metric), list[str]()
+    own, learners = frame[frame["dataset"] == dataset], [*filter(None, [given["learner"]])]
     if limit is None:
-        own, learners = frame[frame["dataset"] == dataset], [given["learner"]]
-        limit, why = usual_limit(own, judge, info.reference, [*filter(None, learners)])
+        limit, why = usual_limit(own, judge, info.reference, learners)
         lines += [why] if why else []
+    if not learners:
+        given["learner"] = best_learner(info, Store(store), dataset, own, limit, judge)
     entry = getattr(registry.datasets.get(dataset), "own", None)  # of datasets.toml
     asked = ExportRequest(dataset=dataset, limit=limit, table=entry, **given)
     of_run = Store(store), info, frame, judge

@@ -14,8 +14,8 @@ import numpy as np
 
 from bench_core._io.digests import canonical
 from bench_core.data import Features
-from bench_core.errors import UsageError, require
-from bench_core.leaderboard.assembly import offers, primary_metric
+from bench_core.errors import UsageError
+from bench_core.leaderboard.assembly import primary_metric
 from bench_core.results import operating_points as selection
 from bench_core.results.budgets import CAP, Limit
 from bench_core.results.operating_points import Criterion
@@ -63,20 +63,15 @@ def chosen_within(
     info: RunInfo,
     frame: pd.DataFrame,
     name: str,
-    learner: str | None,
+    learner: str,
     limit: Limit,
     metric: Criterion | None = None,
 ) -> pd.DataFrame:
-    """Return one learner's choices (None: the best learner's) within a budget or at a target, one
-    for each repeat."""
+    """Return a learner's choices within a budget or at a target, one for each repeat."""
     metric = metric or primary_metric(info, name)
-    known = dict.fromkeys(map(str, frame["learner"]))
-    require("learner of this run", [] if learner is None else [learner], known)
-    found = offers(frame, metric, limit, info.reference) if learner is None else []
-    best = learner or (found[0].learner if found else "")
-    own = frame[frame["learner"].isin([best, info.reference])]  # the reference sets the target
+    own = frame[frame["learner"].isin([learner, info.reference])]  # the reference sets the target
     chosen = selection.points_within(own, metric, limit, info.reference)
-    return chosen[chosen["learner"] == best]
+    return chosen[chosen["learner"] == learner]
 
 
 def purchases(points: Iterable[tuple[TrialValues, int, float]]) -> list[Purchase]:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bench_core.arrays import FloatArray
-from bench_core.leaderboard.assembly import boards, primary_metric
+from bench_core.leaderboard.assembly import Offer, boards, offers, primary_metric
 from bench_core.leaderboard.board import (
     CHEAPEST,
     FALLS,
@@ -35,7 +35,7 @@ from bench_core.leaderboard.board import (
 from bench_core.metrics.frontier import hull, mixed_reaching, share_of, taken
 from bench_core.protocols import GIVEN
 from bench_core.results import operating_points as selection
-from bench_core.results.budgets import CAP, Budget, choice_within
+from bench_core.results.budgets import CAP, KEEP, Budget, Limit, choice_within
 from bench_core.statistics import LEVEL, WIDE_LEVEL
 from bench_core.statistics.bootstrap import DRAWS, draw, effort, lacking
 from bench_core.statistics.comparison import (
@@ -55,11 +55,12 @@ from bench_core.statistics.repeats import (
     with_seeds,
 )
 from bench_core.statistics.split_shift import falling
-from bench_core.terminal.wording import count
+from bench_core.terminal.wording import cost, count
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from bench_core.results.operating_points import Criterion
     from bench_core.results.records import RunInfo
     from bench_core.results.store import Store
 
@@ -316,7 +317,8 @@ def certified(
     rows = _with_areas(rows, board, draws)
     if draws.names:
         rows = _with_savings(rows, board, draws)
-        rows.sort(key=partial(_place, higher=board.higher_is_better))
+        least = math.fsum(row.saving for row in rows if row.reference)
+        rows.sort(key=partial(_place, higher=board.higher_is_better, least=least))
         board = replace(board, draws=draws.values[0][None].shape[1] - 1)
         if draws.left_out:
             lost = f"{count(draws.left_out, 'draw')} of {board.draws + draws.left_out}"
@@ -334,13 +336,21 @@ def cost_range(board: Board) -> tuple[float, float] | None:
     return (low, whole) if 0 < low < whole else None
 
 
-def _place(row: Row, *, higher: bool) -> tuple[object, ...]:
-    """Return a sort key. Learners that keep the quality come first, by tier, then by the lower
-    end of the saving's interval to two digits, then by cost. Others follow by tier of their best
-    quality, baselines last."""
+def saving_order(saved: Saved, saving: float, paid: float, least: float) -> tuple[object, ...]:
+    """Return the sort key of a learner that keeps the quality: the tier of its saving; within a
+    tier first significant savings above ``least``, the reference's, by the lower end of their
+    interval to two digits; then the others by cost, as displayed."""
+    more, low = saving > least, saved.interval.low
+    sure = more and round(low, 3) > 1  # as displayed
+    return saved.tier or math.inf, -round(low, 2) if sure else 0.0, float(cost(paid)), more, paid
+
+
+def _place(row: Row, *, higher: bool, least: float) -> tuple[object, ...]:
+    """Return a sort key. Learners that keep the quality come first, in ``saving_order``. Others
+    follow by tier of their best quality, baselines last."""
     if row.saved.tier:
-        sure = -round(row.saved.interval.low, 2)
-        return row.baseline, 0, row.saved.tier, sure, row.cheap.cost, row.learner
+        order = saving_order(row.saved, row.saving, row.cheap.cost, least)
+        return row.baseline, 0, *order, row.learner
     quality = row.best.quality * (-1 if higher else 1)
     quality = math.inf if math.isnan(quality) else quality
     return row.baseline, 1, row.standing.tier or math.inf, quality, row.best.cost, row.learner
@@ -353,19 +363,36 @@ def _with_savings(rows: Sequence[Row], board: Board, draws: Draws) -> list[Row]:
     return [replace(row, saved=found.get(row.learner, row.saved)) for row in rows]
 
 
-def savings_at(
-    info: RunInfo,
-    store: Store,
-    dataset: str,
-    frame: pd.DataFrame,
-    share: float,
-    savings: Mapping[str, float],
-) -> dict[str, Saved]:
-    """Return the certainty of learners' savings on one data set, at a share of the reference's
-    quality to keep; empty if the store has no values."""
-    ranking = Ranking(info, store, dataset, frame, DRAWS)
-    draws = ranking.draws((), reference=info.reference, share=share)
-    return _saved(savings, info.reference, draws, ranking.higher, lost_below(share))
+def answers(
+    info: RunInfo, store: Store, dataset: str, frame: pd.DataFrame, limit: Limit, metric: Criterion
+) -> tuple[list[Offer], Mapping[str, Saved]]:
+    """Return the learners of ``offers`` on one data set. Those that keep a share of the reference's
+    quality are in the order of the board, with the certainty of their savings, if it is known."""
+    found = offers(frame, metric, limit, info.reference)
+    if limit.kind != KEEP:
+        return found, {}
+    sure: Mapping[str, Saved] = {}
+    savings = {one.learner: one.saving for one in found if not math.isnan(one.saving)}
+    if savings and metric == primary_metric(info, dataset):  # no other metric has stored values
+        ranking = Ranking(info, store, dataset, frame, DRAWS)
+        draws = ranking.draws((), reference=info.reference, share=limit.amount)
+        lost = lost_below(limit.amount)
+        sure = _saved(savings, info.reference, draws, ranking.higher, lost)
+    least = savings.get(info.reference, 1.0)
+
+    def place(one: Offer) -> tuple[object, ...]:
+        order = saving_order(sure.get(one.learner, Saved()), one.saving, one.pick.cost, least)
+        return one.repeats < one.of, one.learner in info.baselines, *order, one.learner
+
+    return sorted(found, key=place), sure
+
+
+def best_learner(
+    info: RunInfo, store: Store, dataset: str, frame: pd.DataFrame, limit: Limit, metric: Criterion
+) -> str:
+    """Return the first learner of ``answers``, "" if there is none."""
+    found, _ = answers(info, store, dataset, frame, limit, metric)
+    return found[0].learner if found else ""
 
 
 def lost_below(share: float) -> float:

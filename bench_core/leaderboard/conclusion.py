@@ -96,22 +96,23 @@ def _cheapest(board: Board, reference: Row) -> tuple[Row, list[str]]:
     sure = [row for row in cheaper if round(row.saved.interval.low, 3) > 1]  # as displayed
     if not cheaper:
         return reference, [*_itself(board, reference, kept)]
-    top = (sure or cheaper)[0]
+    top = cheaper[0]
     who, measured = _named(top.learner, top.baseline), not math.isnan(top.saved.interval.low)
+    certain = top in sure
     saved = f"{times(top.saving)} cheaper"
     if measured:
         low, high = map(times, top.saved.interval)
         saved += f" ({CONFIDENCE} interval: {low} to {high})"
-        if sure and not _shorter(reference) and reference.saved.tier == top.saved.tier:
+        if certain and not _shorter(reference) and reference.saved.tier == top.saved.tier:
             saved += ", not significantly if all pairs are tested jointly"
     own = _shorter(reference) and round(reference.saved.interval.low, 3) > 1
-    if measured and not sure:
-        saved += "; this saving is not significant" if own else "; no saving is significant"
+    if measured and not certain:
+        saved += f"; {'this saving is not' if own or sure else 'no saving is'} significant"
     sentences = [f"{who} {_keeps(board, top)} {_instead(board, reference)}.", f"It is {saved}."]
     if _shorter(reference):
         alone = f"{_fewer(reference)} keeps it {_price(board, reference.cheap.cost)}"
         level = measured and reference.saved.tier == top.saved.tier
-        more = ", a significant saving" if own and not sure else " and ties in saving" * level
+        more = ", a significant saving" if own and not certain else " and ties in saving" * level
         sentences.append(f"{alone}{more}.")
     sentences += _more_for_less(board, reference, top)
     if not measured:

@@ -65,9 +65,10 @@ Examples:
   bench best 3 --budget 60 -o best.txt
 
 \b
-The choice is made on validation; test figures show what to expect. A budget is a cost per row in
-the unit of the data set's prices. A cap holds for every row: it is enforced at prediction, and must
-have been measured by the run. The exit status is 1 if no data set has a result.""",
+Points are chosen on validation; test figures show what to expect. With --keep the learner is chosen
+as on the board: significant savings come first. A budget is a cost per row in the unit of the data
+set's prices. A cap holds for every row: it is enforced at prediction, and must have been measured
+by the run. The exit status is 1 if no data set has a result.""",
 )
 @options.run_argument
 @options.limit_options()
@@ -89,7 +90,8 @@ def command(
     """Show the best learner and setting of RUN, and the command that trains it.
 
     With a budget it is the best within it; with a quality the cheapest that reaches it. The default
-    is the cheapest that keeps 99% of the reference's quality; if none does, the best at any cost.
+    is the learner of the board's conclusion, at the least cost that keeps 99% of the reference's
+    quality; if none does, the best at any cost.
     """
     from bench_core.leaderboard.assembly import primary_metric, usual_limit
     from bench_core.leaderboard.reports import finished
@@ -180,30 +182,24 @@ def cheapest(
     plugins: Sequence[str],
     store: Path,
 ) -> Iterator[Table | str]:
-    """Yield, for one data set, the learners that reach a target, cheapest first, and commands that
-    train the cheapest."""
-    from bench_core.leaderboard.assembly import offers, primary_metric, uses_of
+    """Yield, for one data set, the learners that reach a target, best first, and commands that
+    train the best."""
+    from bench_core.leaderboard.assembly import primary_metric, uses_of
     from bench_core.leaderboard.board import Saved
-    from bench_core.leaderboard.certainty import lost_below, savings_at
+    from bench_core.leaderboard.certainty import answers, lost_below
     from bench_core.protocols import GIVEN
     from bench_core.results.budgets import KEEP
     from bench_core.results.operating_points import marked
     from bench_core.results.store import Store
     from bench_reports.terminal import lost_words, saving_cells
 
-    judge, primary = primary_metric(info, name, metric), primary_metric(info, name).name
-    found, words = (
-        offers(frame, judge, target, info.reference),
-        target.words(judge.name, info.reference),
-    )
+    judge = primary_metric(info, name, metric)
+    found, sure = answers(info, Store(store), name, frame, target, judge)
+    words = target.words(judge.name, info.reference)
     yield from notices(replace(info, datasets=tuple(uses_of(info, name))))
     if not found:
         yield f"{name}: {no_result(info, frame, name, target, store, metric=judge)}"
         return
-    sure: dict[str, Saved] = {}
-    savings = {one.learner: one.saving for one in found if not math.isnan(one.saving)}
-    if judge.name == primary and savings:  # values per row are stored of no other metric
-        sure = savings_at(info, Store(store), name, frame, target.amount, savings)
     numbers = ["cost", judge.name, "validation cost", f"validation {judge.name}"]
     rows = [
         [
@@ -230,15 +226,12 @@ def cheapest(
         yield "*: not significantly worse than the largest saving"
     if any(one.lost for one in sure.values()):
         yield f"!: {lost_words(lost_below(target.amount), info.reference, judge.name)}"
-    yield f"sorted and chosen by validation: {MIXED}"
+    rule = "significant savings first" if sure else "cheapest first"
+    yield f"{rule}; points are chosen on validation: {MIXED}"
     yield reached(found[0], judge)
-    certain = [name for name, one in sure.items() if one.interval.low > 1 and not one.lost]
-    if certain and (top := found[0].learner) not in certain:
-        why = "does not count" if sure.get(top, Saved()).lost else "is not significant"
-        yield (
-            f"the saving of {top} {why}, that of {certain[0]} is significant: with "
-            f"--learner {certain[0]}, bench features and bench model export take it"
-        )
+    top = sure.get(found[0].learner, Saved())
+    if top.interval.low <= 1 < found[0].saving:
+        yield f"this saving {'does not count' if top.lost else 'is not significant'}"
     yield from training(info, frame, name, found[0], judge, target, plugins, store)
     yield ""
 

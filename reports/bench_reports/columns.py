@@ -238,7 +238,8 @@ def order_words(board: Board) -> str:
     if board.saves:
         known = any(row.saved.tier for row in board.rows)
         by = (
-            "saving; if not significantly different, by its lower bound to two digits, then by cost"
+            "tier of saving; within it significant savings first, by their lower bound to two "
+            "digits, then by cost"
         )
         by = by if known else f"{PERCENT} cost"
     words = [f"Sorted by {by}."]

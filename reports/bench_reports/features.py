@@ -88,6 +88,7 @@ def command(
         purchases_by_row,
         sentences,
     )
+    from bench_core.leaderboard.certainty import best_learner
     from bench_core.leaderboard.reports import finished
     from bench_core.results.budgets import Target, limit_words
     from bench_core.results.store import Store
@@ -106,17 +107,17 @@ def command(
     for name in named_datasets(frame, datasets):
         own = frame[frame["dataset"] == name]
         within, judge = limit, primary_metric(info, name)
+        require("learner of this run", [learner] if learner else (), {*own["learner"]})
         if within is None:
-            require("learner of this run", [learner] if learner else (), {*own["learner"]})
             within, why = usual_limit(own, judge, info.reference, [learner] if learner else [])
             if why:
                 console(stderr=True).out(printable(f"{name}: {why}"))
-        chosen = chosen_within(info, own, name, learner, within)
+        first = learner or best_learner(info, kept, name, own, within, judge)
+        chosen = chosen_within(info, own, name, first, within)
         if chosen.empty:  # other data sets may still have an answer
             why = no_result(info, own, name, within, store, learner or "")
             console(stderr=True).out(printable(f"{name}: {why}"))
             continue
-        first = str(chosen["learner"].iloc[0])
         at = limit_words(within, judge.name, info.reference)
         title = f"{name}: what {first} buys {at}{costs_in(own)}"
         bought = purchases(kept_points(kept, info.run, chosen))
@@ -159,6 +160,7 @@ def _lower(
 ) -> str:
     """Return what can be dropped at a lower share of the reference's quality, in words; by the best
     learner there, named if it is not ``shown``."""
+    from bench_core.leaderboard.assembly import primary_metric
     from bench_core.leaderboard.bought_sensors import (
         NEVER,
         chosen_within,
@@ -166,14 +168,16 @@ def _lower(
         named,
         purchases,
     )
+    from bench_core.leaderboard.certainty import best_learner
     from bench_core.results.budgets import KEEP, Target
 
     below = [share for share in LOWER if limit.kind == KEEP and share < limit.amount]
     for share in below:
-        chosen = chosen_within(info, frame, name, learner, Target(share))
+        of_run, at = (info, store, name, frame), Target(share)
+        best = learner or best_learner(*of_run, at, primary_metric(info, name))
+        chosen = chosen_within(info, frame, name, best, at)
         bought = [] if chosen.empty else purchases(kept_points(store, info.run, chosen))
         if never := [one for one in bought if one.share == NEVER]:
-            best = str(chosen["learner"].iloc[0])
             return f"; at {share:.0%}{f' with {best}' if best != shown else ''}: {named(never)}"
     return f", nor at {listed([f'{share:.0%}' for share in below])}" if below else ""
 

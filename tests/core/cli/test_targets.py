@@ -4,7 +4,6 @@ chooses a point."""
 import json
 import math
 import re
-from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -87,27 +86,49 @@ def test_the_saving_and_its_interval_are_those_of_the_board(done, bench):
     assert cells[3] in line.split()
 
 
-def test_best_names_the_cheapest_whose_saving_is_significant_and_explains_marks(
-    done, bench, monkeypatch
+def certain(low, high, tier=1, lost=False):
+    return Saved(Interval(low, high), Interval(low, high), tier, lost=lost)
+
+
+@pytest.mark.parametrize(
+    ("toy", "cegb", "first", "words"),
+    [
+        ((0.9, 9.0), (1.2, 2.0), "cegb", []),
+        ((1.2, 2.0), (0.9, 9.0), "toy", []),
+        ((1.2, 2.0), (1.5, 2.0), "cegb", []),
+        ((0.8, 3.0), (0.9, 2.0), "cegb", ["this saving is not significant"]),
+        ((1.5, 3.0, 0, True), (0.9, 2.0), "cegb", ["this saving is not significant"]),
+        ((1.5, 3.0, 2), (1.2, 2.0), "cegb", []),
+    ],
+)
+def test_every_verb_takes_the_learner_of_the_conclusion(
+    ran, bench, monkeypatch, toy, cegb, first, words
 ):
-    plain = bench("best")
-    rows = [x.split()[0] for x in plain.out.splitlines() if re.match(r"(toy|gbrt) +\d", x)]
-    first, second = rows
-    sure = {
-        first: Saved(Interval(0.9, 3.0), Interval(0.8, 3.5), tier=1),
-        second: Saved(Interval(1.2, 2.0), Interval(1.1, 2.5), tier=0, lost=True),
-    }
-    monkeypatch.setattr(certainty, "savings_at", lambda *given: sure)
+    few = ("--set", "cegb.trees=20", "--set", "cegb.tradeoff=[0.03,0.1,0.3]")
+    prices = ("--costs", "costs.csv", "--reference", "gbrt")
+    assert ran(*QUICK, *prices, "-l", "toy,gbrt,cegb", *PLAIN, *few).status == 0
+    sure = {"toy": certain(*toy), "cegb": certain(*cegb), "gbrt": certain(1.0, 1.0, 2)}
+    monkeypatch.setattr(certainty, "_saved", lambda *given: sure)
     said = bench("best").out
-    assert "the saving of" not in said
+    assert all(float(row_of(said, name)[2].rstrip("x*!")) > 1 for name in ("toy", "cegb"))
+    assert f"{first} keeps 99% of gbrt's accuracy" in bench("report").out
+    assert re.search(r"^(toy|gbrt|cegb) +\d", said, re.M)[1] == first
+    assert [line for line in said.splitlines() if "this saving" in line] == words
+    assert f"what {first} buys at 99%" in bench("features").out
+    ended = bench("model", "export", "-p", "mine", "-o", "m")
+    assert f"\n{first} at " in ended.out or f"error: {first}: its model" in ended.err
+    result = bench_core.load_run()
+    assert result.best().learner == first
+    assert result.features().equals(result.features(first))
+
+
+def test_best_explains_its_marks(done, bench, monkeypatch):
+    lost = {"toy": certain(1.2, 2.0, 0, True), "gbrt": certain(1.0, 1.0)}
+    monkeypatch.setattr(certainty, "_saved", lambda *given: lost)
+    said = bench("best").out
     assert "!: on test that point is significantly below 98% of gbrt's best accuracy, so" in said
-    sure[second] = replace(sure[second], tier=1, lost=False)
-    line = f"that of {second} is significant: with --learner {second}, bench features and bench"
-    assert f"the saving of {first} is not significant, {line}" in bench("best").out
-    sure[first] = Saved(Interval(1.1, 3.0), Interval(1.05, 3.5), lost=True)
-    assert f"the saving of {first} does not count, {line}" in bench("best").out
-    sure[first] = replace(sure[first], tier=1, lost=False)
-    assert "that of" not in bench("best").out
+    assert "*: not significantly worse than the largest saving" in said
+    assert "significant savings first; points are chosen on validation: a mean" in said
 
 
 def test_a_quality_is_reached_at_the_least_cost(points, bench):

@@ -91,11 +91,13 @@ def test_a_saving_whose_interval_has_1_is_not_called_certain(low):
     )
 
 
-def test_a_certain_saving_comes_before_a_larger_one_that_is_none():
+def test_the_first_row_that_saves_is_named_and_others_that_tie():
     unsure = row("miser", cost=2.0, saving=13.0, ends=(1.0, 20.0), tier=1)
-    made = conclusion(board(unsure, CEGB, GBRT))
+    made = conclusion(board(CEGB, unsure, GBRT))
     assert made.row is CEGB
     assert made.sentences[2:] == ("miser ties in saving.",)
+    second = replace(CEGB, saved=replace(CEGB.saved, tier=2))
+    assert "; this saving is not significant." in said(unsure, second, GBRT)[1]
 
 
 def test_a_baseline_is_called_one_and_what_it_saves_more_is_told():
