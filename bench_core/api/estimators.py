@@ -52,7 +52,6 @@ from bench_core.execution.fitting import fit_in_process
 from bench_core.execution.predict import blocks, predict_split
 from bench_core.execution.trial import judged_whole, score_split, sensors_of
 from bench_core.metrics import Labels, default_metric, evaluate, parse_metric
-from bench_core.metrics.frontier import drawn, taken
 from bench_core.parameters import resolved
 from bench_core.planning.resolve_learners import instances_of, require_learner
 from bench_core.plugins import Registry, load_registry
@@ -197,18 +196,14 @@ class _Budgeted(BaseEstimator):
         )
         quality = np.array([row.metrics[metric.name] for _, _, row in points])
         budget = Budget(limit, self.budget_kind)
-        chosen = choice_within(budget, mean[None], quality[None], p95, metric.higher_is_better)
-        if chosen.point[0] < 0:
+        higher = metric.higher_is_better
+        at = choice_within(budget, mean[None], quality[None], p95, higher, mixes=False).point[0]
+        if at < 0:
             raise ValueError(f"{metric.name} is not defined on the validation part")
-        self.model_, self.learner_, row = points[chosen.point[0]]
+        self.model_, self.learner_, row = points[at]
         self.metric_, self.position_ = metric, row.number
         self.point_ = dict(row.point) | ({CAP: limit} if limits else {})
-        self.cost_, self.quality_ = (float(taken(x[None], chosen)[0]) for x in (cost, quality))
-        model, _, other = points[chosen.cheaper[0]]
-        self.part_, self.seed_ = float(chosen.part[0]), self._seed()
-        self.cheaper_ = (model, other.number) if self.part_ else None
-        high, low = bought[chosen.point[0]], bought[chosen.cheaper[0]]
-        share = high + self.part_ * (low - high)
+        self.cost_, self.quality_, share = float(cost[at]), float(quality[at]), bought[at]
         named = zip(sensors_of(splits).names, share.tolist(), strict=True)
         self.purchases_ = {k: v for k, v in sorted(named, key=lambda own: -own[1]) if v > 0}
         sizes = [len(own.features) for own in self.encodings_] or [1] * len(splits.names)
@@ -229,27 +224,21 @@ class _Budgeted(BaseEstimator):
         order, groups = np.arange(len(X)), None
         if self.task_ == Task.RANKING:
             order, groups = _order(queries, len(X))
-        scores, cost = self._at(self.model_, self.position_, X[order], groups)
-        if self.cheaper_ is not None:  # drawn by the number of the row or query
-            numbers = order if groups is None else groups.index()
-            there = drawn(self.part_, self.seed_, numbers)
-            others = self._at(*self.cheaper_, X[order], groups)
-            scores[there], cost[there] = others[0][there], others[1][there]
+        scores, cost = self._at_point(X[order], groups)
         back = np.argsort(order)  # the caller's order
         return scores[back], cost[back]
 
-    def _at(
-        self, model: Any, position: int, X: Any, groups: Queries | None
-    ) -> tuple[FloatArray, FloatArray]:
-        """Return scores and costs of all rows at a point of a model's path."""
-        whole, classes, parts = model, len(getattr(self, "classes_", ())), []
+    def _at_point(self, X: Any, groups: Queries | None) -> tuple[FloatArray, FloatArray]:
+        """Return scores and costs of all rows at the chosen point."""
+        position, whole, parts = self.position_, self.model_, []
+        classes = len(getattr(self, "classes_", ()))
         first, last = 0, max(position, 0) + 1  # the path ends where it was chosen
         alone = CAP in self.point_ and len(self.point_) > 1 and position >= 0
         if alone:  # the answer under the cap follows the point
             first, position = position, 1
         if alone or not self.caps_.limits:
             whole = SimpleNamespace(
-                predict_path=lambda rows: islice(model.predict_path(rows), first, last)
+                predict_path=lambda rows: islice(self.model_.predict_path(rows), first, last)
             )
         for _, rows in blocks(Features(X, groups)):
             unlabelled = Examples(rows.X, np.zeros(len(rows)), rows.queries)

@@ -86,8 +86,8 @@ class Best:
     transformed: bool = False  # the run had a transformer
 
     def model(self) -> Predictor:
-        """Return the model that ``bench model export`` writes: it asks for features and reports
-        their cost. See ``bench_core.serving``."""
+        """Return the model that ``bench model export`` writes: a single point, also where the board
+        mixes two. It asks for features and reports their cost. See ``bench_core.serving``."""
         from bench_core.serving import Predictor  # loads compiled code
 
         return Predictor(self.exported())

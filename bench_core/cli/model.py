@@ -73,12 +73,6 @@ _folder = click.argument("folder", type=click.Path(path_type=Path, file_okay=Fal
     show_default=True,
     help="folder: for Python; c: bench_model.h and .c (C99).",
 )
-@click.option(
-    "--single-point",
-    "single",
-    is_flag=True,
-    help="Write the nearest single point within the limit, not a mixture of two.",
-)
 @options.store_option
 @options.plugins_option
 @options.debug_option
@@ -88,7 +82,6 @@ def export_command(
     metric: str,
     output: Path,
     written: str,
-    single: bool,
     store: Path,
     plugins: tuple[str, ...],
     limit: Limit | None,
@@ -96,17 +89,18 @@ def export_command(
 ) -> None:
     """Export a model of RUN, chosen on validation, into a folder.
 
-    By default it is the cheapest that keeps 99% of the reference's quality. If the budget is
-    between two points, the folder mixes them; --single-point and C hold one.
+    By default it is the cheapest that keeps 99% of the reference's quality. It is one operating
+    point; where the board mixes two, a line says so.
     """
+    from bench_core.costs.model import pays_by_row
     from bench_core.leaderboard.assembly import primary_metric, usual_limit
     from bench_core.leaderboard.certainty import best_learner
     from bench_core.leaderboard.reports import finished
     from bench_core.results.budgets import limit_words
     from bench_core.results.store import Store
     from bench_core.serving import Predictor
-    from bench_core.serving.c_source import write_c
-    from bench_core.serving.export import ExportRequest, export
+    from bench_core.serving.c_source import FULL, write_c
+    from bench_core.serving.export import ExportRequest, choose, export
     from bench_core.serving.folder import check_folder, write_folder
 
     check_folder(output)
@@ -117,35 +111,35 @@ def export_command(
     if not dataset and len(known) > 1:
         raise UsageError(f"the run has {', '.join(known)}: choose one with --data")
     dataset = dataset or known[0]
+    frame = frame[frame["dataset"] == dataset]
     judge, lines = primary_metric(info, dataset, metric), list[str]()
-    own, learners = frame[frame["dataset"] == dataset], [*filter(None, [given["learner"]])]
+    learners = [*filter(None, [given["learner"]])]
     if limit is None:
-        limit, why = usual_limit(own, judge, info.reference, learners)
+        limit, why = usual_limit(frame, judge, info.reference, learners)
         lines += [why] if why else []
     if not learners:
-        given["learner"] = best_learner(info, Store(store), dataset, own, limit, judge)
+        given["learner"] = best_learner(info, Store(store), dataset, frame, limit, judge)
     entry = getattr(registry.datasets.get(dataset), "own", None)  # of datasets.toml
     asked = ExportRequest(dataset=dataset, limit=limit, table=entry, **given)
-    of_run = Store(store), info, frame, judge
     with options.noted_after(3.0, "still exporting: the first export on a machine compiles code"):
-        folder = export(*of_run, asked, registry.metrics)
-        if folder.cheaper is not None and (single or written != "folder"):
-            mixed, asked = folder.about["valid"], replace(asked, mixes=False)
-            folder = export(*of_run, asked, registry.metrics)
-            one, two = (
-                f"{quality(valid['quality'])} at {cost(valid['cost'])}"
-                for valid in (folder.about["valid"], mixed)
-            )
-            held = "the folder" if written == "folder" else "--format c"
-            hint = "" if single else "; --single-point writes it for Python"
-            lines.append(
-                f"{held} holds one point, not a mixture of two: {judge.name} {one} on validation "
-                f"instead of {two}{hint}"
-            )
+        folder = export(Store(store), info, frame, judge, asked, registry.metrics)
     write = write_folder if written == "folder" else write_c
     write(output, folder)
     lines.append(f"wrote {output}, {limit_words(limit, judge.name, info.reference)}")
-    console().out("\n".join([*lines, *summary(Predictor(folder))]), highlight=False)
+    origin, one = folder.about["provenance"], folder.about["valid"]
+    same = {"learner": folder.about["learner"], "seed": origin["seed"], "fold": origin["fold"]}
+    mixed = choose(frame, judge, replace(asked, **same), info.reference, mixes=True)
+    here = quality(one["quality"]), cost(one["cost"])
+    board = quality(mixed["valid_quality"]), cost(mixed["valid_cost"])
+    if mixed["part"] > 0 and here != board:
+        lines.append(
+            f"one point is exported: {judge.name} {here[0]} at cost {here[1]} on validation "
+            f"(the board mixes two points: {board[0]} at {board[1]})"
+        )
+    lines += summary(Predictor(folder))
+    if written == "c" and not pays_by_row(folder.costs):
+        lines.append(FULL)
+    console().out("\n".join(lines), highlight=False)
 
 
 @model_command.command("show", short_help="Show a model's features, cost and saving.")
@@ -181,13 +175,8 @@ def summary(model: Predictor) -> list[str]:
     test, unit = about["test"], about["unit"]
     own, valid = test["total_cost"], about.get("valid")
     reached = f"{quality(valid['quality'])} on validation, " if valid else ""
-    point, mixture = about["point"], about.get("mixture")
+    point = about["point"]
     at = Setting(point, {}, frozenset(), 1, 1).short if point else "its only point"
-    if mixture is not None:
-        own_params, others = about["params"], mixture["params"]
-        varied = frozenset(k for k in {*own_params, *others} if own_params.get(k) != others.get(k))
-        other = Setting(mixture["point"], others, varied, 1, 1)
-        at = Setting(point, own_params, varied, 1, 1, mixture["part"], other).short
     trained = f"{GIVEN}, judged" if GIVEN in about.get("marks", ()) else "trained"
     lines = [
         f"{about['learner']} at {at}, {trained} on {about['dataset']} ({about['task']})",
@@ -195,13 +184,6 @@ def summary(model: Predictor) -> list[str]:
         f"(95% of rows: {cost(test['cost_p95'])}, most: {cost(test['cost_max'])}; "
         f"all features: {cost(about['everything'])})",
     ]
-    if served := about.get("served"):
-        lines += [
-            "each row is served by one of the two points, drawn by row=ID or the order of calls "
-            "(--single-point exports one)",
-            f"the test rows, as drawn, reach {quality(served['quality'])} at "
-            f"{cost(served['total_cost'])}",
-        ]
     if best is not None and best["learner"] != about["learner"]:
         lines.append(
             f"{best['learner']} at its best: {metric} {quality(best['quality'])} at "
@@ -258,7 +240,7 @@ def check_command(folder: Path, data: Path | None, **given: Any) -> int:
 
     model = _loaded(folder)
     rows = _splits_of(model).test if data is None else _rows_of(data, model, given)
-    exported = model.about.get("served", model.about["test"])
+    exported = model.about["test"]
     found = replayed(model, rows, options.registry().metrics)
     figures = {
         "quality": (model.about["metric"], quality),

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from bench_core.arrays import BoolArray, Float32Array, FloatArray, IntArray
+from bench_core.arrays import Float32Array, FloatArray, IntArray
 
 Number = TypeVar("Number", float, FloatArray)
 
@@ -155,22 +155,6 @@ def taken(values: FloatArray | Float32Array, choice: Choice) -> FloatArray:
         found += choice.part * (values[draws, choice.cheaper] - found)
     found[choice.point < 0] = np.nan
     return found
-
-
-def drawn(part: float, seed: int, numbers: IntArray) -> BoolArray:
-    """True if the cheaper point of a mixture serves a unit, for unit numbers (n,). The probability
-    is ``part``; the result depends only on seed and number (SplitMix64, Steele et al. 2014)."""
-
-    def scrambled(bits: Any) -> Any:
-        bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        return bits ^ (bits >> np.uint64(31))
-
-    golden = np.uint64(0x9E3779B97F4A7C15)
-    start = scrambled(np.array([seed], dtype=np.uint64) + golden)
-    bits = scrambled(start + (np.asarray(numbers).astype(np.uint64) + np.uint64(1)) * golden)
-    below: BoolArray = (bits >> np.uint64(11)) * 2.0**-53 < part
-    return below
 
 
 def share_of(best: Number, share: float, higher_is_better: bool = True) -> Number:

@@ -115,20 +115,25 @@ def choice_within(
     p95: FloatArray,
     higher: bool,
     corners: Hull | None = None,
+    *,
+    mixes: bool = True,
 ) -> Choice:
     """Choose, in each draw, the best point on validation within a budget (None: no limit).
 
     Points have ``cost`` and ``quality`` (draws, p) and ``p95`` (p,). All choices use this function.
-    Mean costs allow mixtures of two points; ``corners`` is the precomputed hull of all points. For
-    p95 a single point is chosen. Points measured under a cap all satisfy it.
+    Mean costs allow mixtures of two points, unless ``mixes`` is False; ``corners`` is the
+    precomputed hull of all points. For p95 a single point is chosen. Points measured under a cap
+    all satisfy it.
     """
     import numpy as np  # here, as help only needs the kinds
 
     from bench_core.metrics.frontier import hull, mixed_within
 
-    if budget is not None and budget.kind == "p95":
-        corners = hull(cost, np.where(p95 <= budget.amount, quality, np.nan), higher)
-    limit = budget.amount if budget is not None and budget.kind == "mean" else math.inf
+    limit, kind = (math.inf, "mean") if budget is None else budget
+    if kind == "p95" or (kind == "mean" and not mixes):
+        limited = p95 if kind == "p95" else cost
+        corners = hull(cost, np.where(limited <= limit, quality, np.nan), higher)
+    limit = limit if kind == "mean" and mixes else math.inf
     return mixed_within(corners or hull(cost, quality, higher), limit)
 
 

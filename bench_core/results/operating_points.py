@@ -159,16 +159,24 @@ def points_within(
     return under_budget(points, metric.higher_is_better, limit)
 
 
-def under_budget(points: pd.DataFrame, higher: bool, budget: Budget | float) -> pd.DataFrame:
-    """Return each learner's and repeat's best point within ``budget`` on validation, by
-    ``choice_within``; learners and repeats without a point are omitted."""
-    return mixture(points, choices_within(points, higher, budget))
+def under_budget(
+    points: pd.DataFrame, higher: bool, budget: Budget | float, mixes: bool = True
+) -> pd.DataFrame:
+    """Return each learner's and repeat's best mixture (without ``mixes`` its best point) within
+    ``budget`` on validation, by ``choice_within``; learners and repeats without a point are
+    omitted."""
+    return mixture(points, choices_within(points, higher, budget, mixes))
 
 
-def choices_within(points: pd.DataFrame, higher: bool, budget: Budget | float) -> Choice:
+def choices_within(
+    points: pd.DataFrame, higher: bool, budget: Budget | float, mixes: bool = True
+) -> Choice:
     """Choices that give the rows of ``under_budget``."""
     within = budget_of(budget)
-    return _chosen(points, lambda cost, own, p95: choice_within(within, cost, own, p95, higher))
+    return _chosen(
+        points,
+        lambda cost, own, p95: choice_within(within, cost, own, p95, higher, mixes=mixes),
+    )
 
 
 def reaching(

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from bench_core._io.files import atomic_folder
-from bench_core.costs.model import SensorPrices
+from bench_core.costs.model import SensorPrices, pays_by_row
 from bench_core.encoding import COMMA, MISSING, NONE, YEAR_FIRST, ColumnEncoding
 from bench_core.errors import UsageError
 from bench_core.serving.folder import Folder
@@ -30,6 +30,7 @@ from bench_core.serving.row_walk import CELL, KEY, LEFT, LEVELS, SEGMENT, Packed
 HEADER, SOURCE = "bench_model.h", "bench_model.c"
 _HERE = Path(__file__).parent
 _SCORE = "double bench_score(const struct bench_source *source, double *spent);\n\n"
+FULL = "C bills each row by itself: it pays a price per query in full, not a share of it"
 _SUPPORT = ("mean", "factor", "gamma", "vectors", "coefficients")
 
 
@@ -50,6 +51,7 @@ def header(folder: Folder) -> str:
         "what": "the score" if one else "nothing (several outputs), bench_scores fills the scores",
         "features": len(folder.encodings or folder.names),
         "meaning": meaning_of(about).replace("*/", "* /"),
+        "bill": "" if pays_by_row(folder.costs) else f"\n   {FULL}.",
         "columns": "".join(_columns(folder.encodings)) or ".",
         "encoders": _encoders(folder)[0],
         "outputs": folder.program.outputs,
@@ -71,7 +73,6 @@ def source(folder: Folder) -> str:
     """Return tables and engine. Raises UsageError if C cannot serve the model."""
     program, prices = folder.program, prices_of(folder.costs)
     by = "serve it by bench_core.serving"
-    folder.single("C")
     if prices is None:
         raise UsageError(f"C: costs {folder.costs.name!r} are not a sum of prices; {by}")
     if isinstance(program, PolicyProgram):

@@ -43,23 +43,26 @@ TABLE = ("label", "query", "drop", "decimal", "encoding", "dates")
 class ExportRequest:
     """A request for export: a data set, a learner (``""``: the best) and a ``limit``: a budget, or
     a target to reach at the least cost on validation; without it the best point. ``seed`` and
-    ``fold`` None: the first repeat that has such a point. Without ``mixes``, which only a folder
-    can hold, a single point is chosen. ``table``: how a data set of ``datasets.toml`` is read
-    (``FileData``)."""
+    ``fold`` None: the first repeat that has such a point. ``table``: how a data set of
+    ``datasets.toml`` is read (``FileData``)."""
 
     dataset: str
     learner: str = ""
     limit: Limit | None = None
     seed: int | None = None
     fold: int | None = None
-    mixes: bool = True
     table: Any = None
 
 
 def choose(
-    frame: pd.DataFrame, metric: Criterion, asked: ExportRequest, reference: str = ""
+    frame: pd.DataFrame,
+    metric: Criterion,
+    asked: ExportRequest,
+    reference: str = "",
+    mixes: bool = False,
 ) -> pd.Series[Any]:
-    """Return the row of ``operating_points`` for a request. Raises UsageError if there is none."""
+    """Return the row of ``operating_points`` for a request: a single point, or with ``mixes`` the
+    board's choice. Raises UsageError if there is none."""
     known = list(dict.fromkeys(map(str, frame["learner"])))
     require("learner of this run", [asked.learner] if asked.learner else (), known)
     target = asked.limit if isinstance(asked.limit, Target) else None
@@ -73,13 +76,10 @@ def choose(
             points = points[points[column] == wanted]
             every = points if column != "learner" else every  # a target is set by the reference
     if target is not None:
-        chosen = selection.reaching(every, higher, target, reference, asked.mixes)
+        chosen = selection.reaching(every, higher, target, reference, mixes)
         chosen = chosen[chosen["learner"].isin(points["learner"])]
     else:
-        if budget.kind == "mean" and not asked.mixes:  # kept by a single point
-            points = points.assign(valid_p95=points["valid_cost"])
-            budget = Budget(budget.amount, "p95")
-        chosen = selection.under_budget(points, higher, budget)
+        chosen = selection.under_budget(points, higher, budget, mixes)
     if chosen.empty:
         why = _nothing(points, asked)
         if target is not None and not points.empty:
@@ -111,24 +111,17 @@ def export(
 ) -> Folder:
     """Return the folder's content for a request, from the run's ``frame``; ``metrics`` are known by
     their names. Under a cap the cost is the run's upper bound; for rankings the figures are
-    those of the served model. A mixture also has ``served``, the figures of the test rows with each
-    row's point as drawn.
+    those of the served model.
 
     Raises UsageError if nothing is within the limit or the model cannot be exported, InputError if
     its files are gone.
     """
     frame = frame[frame["dataset"] == asked.dataset]
     row = choose(frame, metric, asked, info.reference)
-    spec = _spec(store, info.run, row, str(row["params"]))
+    spec = _spec(store, info.run, row)
     states = states_folder(store.path)
     splits = open_prepared(spec["data"])
     program, point = _program(states, spec, splits, str(row["point"]))
-    cheaper, mixture = None, None
-    if row["part"] > 0:
-        other = _spec(store, info.run, row, str(row["cheaper_params"]))
-        cheaper, at = _program(states, other, splits, str(row["cheaper_point"]))
-        mixture = {"part": float(row["part"]), "seed": spec["seed"]}
-        mixture |= {"params": dict(other["params"]), "point": dict(at)}
     if spec["costs"]:
         splits = splits.under(load_model(costs_path(states, spec["costs"])))
     limited = isinstance(asked.limit, Budget) and asked.limit.amount < np.inf and asked.limit
@@ -136,17 +129,13 @@ def export(
         "marks": [mark for mark in str(row.get("marks", "")).split(", ") if mark],
         **_what(splits, info, spec, point),
         "table": {key: info.request.get(key) or getattr(asked.table, key, None) for key in TABLE},
-        "mixture": mixture,
         "budget": limited._asdict() if limited else None,
         **_figures(row, metric),
         "reference": _reference(frame, info, metric, row),
     }
     # columns made by a transformer are requested by their features' names
     encodings = () if any(own.made for own in splits.encodings) else splits.encodings
-    folder = Folder(program, splits.costs, splits.names, about, cheaper, encodings)
-    if cheaper is not None:  # the served model draws each row's point
-        served = replayed(Predictor(folder), splits.test, metrics)
-        return replace(folder, about={**about, "served": served})
+    folder = Folder(program, splits.costs, splits.names, about, encodings)
     if splits.test.queries is None or asked.limit is None or asked.limit.kind != CAP:
         return folder
     # under a cap a run stops whole queries, the served model rows
@@ -214,9 +203,9 @@ def program_of(
     return found
 
 
-def _spec(store: Store, run: str, row: pd.Series[Any], text: str) -> Mapping[str, Any]:
-    """Return the trial of a row, with these parameters as JSON."""
-    params = json.loads(text)
+def _spec(store: Store, run: str, row: pd.Series[Any]) -> Mapping[str, Any]:
+    """Return the trial of a row."""
+    params = json.loads(str(row["params"]))
     for spec in map(asdict, store.specs(run)):
         same = all(spec[key] == row[key] for key in ("dataset", "learner", "fold", "seed"))
         if same and dict(spec["params"]) == params:

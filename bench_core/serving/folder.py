@@ -42,24 +42,14 @@ _UNSOUND = (OSError, EOFError, LookupError, ValueError, TypeError, RecursionErro
 @dataclass(frozen=True, slots=True, eq=False)
 class Folder:
     """Content of a folder: the program, the cost model, features' ``names``, and ``about``: JSON
-    values such as task, unit, point, figures and provenance. In a mixture of two points ``cheaper``
-    serves a share of the rows, by ``part`` and ``seed`` of ``about["mixture"]``. ``encodings`` turn
-    raw columns into features; () if columns are features."""
+    values such as task, unit, point, figures and provenance. ``encodings`` turn raw columns into
+    features; () if columns are features."""
 
     program: Program | PolicyProgram
     costs: CostModel
     names: tuple[str, ...]
     about: Mapping[str, Any]
-    cheaper: Program | PolicyProgram | None = None
     encodings: tuple[ColumnEncoding, ...] = ()
-
-    def single(self, form: str) -> None:
-        """Raise UsageError for a mixture, which only a folder can represent."""
-        if self.cheaper is not None:
-            raise UsageError(
-                f"{form}: this choice mixes two operating points: write a folder, or export a "
-                "single point (mixes=False of the request)"
-            )
 
 
 def check_folder(path: Path) -> None:
@@ -72,9 +62,6 @@ def check_folder(path: Path) -> None:
 def write_folder(path: Path, folder: Folder) -> None:
     """Write a folder atomically; an older one is replaced."""
     arrays, index = program_state(folder.program)
-    if folder.cheaper is not None:
-        others, index["cheaper"] = program_state(folder.cheaper)
-        arrays |= {f"cheaper.{name}": array for name, array in others.items()}
     costs = folder.costs.state()
     arrays |= {f"costs.{k}": v for k, v in costs.items() if isinstance(v, np.ndarray)}
     values = {k: v for k, v in costs.items() if not isinstance(v, np.ndarray)}
@@ -110,22 +97,21 @@ def read_folder(path: Path) -> Folder:
         raise InputError(f"{path}: not an exported model ({INDEX}: {fault}); {again}") from error
     if found != (FORMAT, VERSION):
         raise InputError(f"{path}: format {found}, this version reads {VERSION}; {again} again")
+    if "cheaper" in index:
+        raise InputError(f"{path}: mixes two points, which is no longer served; {again} again")
     if index.pop("sum", None) != _sum(path, index):
         raise InputError(f"{path}: changed after the export; {again} again")
     try:
         arrays = {file.stem: np.load(file, allow_pickle=False) for file in path.glob("*.npy")}
         costs = _costs(index["costs"], _inside("costs.", arrays))
         program, names = program_from(arrays, index), tuple(map(str, index["names"]))
-        other = index.get("cheaper")
-        cheaper = program_from(_inside("cheaper.", arrays), other) if other else None
-        for one in (program, cheaper or program):
-            if not len(names) == len(one.multiplier) == costs.features:
-                raise ValueError("names, program and costs differ in their features")
+        if not len(names) == len(program.multiplier) == costs.features:
+            raise ValueError("names, program and costs differ in their features")
         columns = [{k: v for k, v in own.items() if k != "kind"} for own in index["columns"]]
         encodings = encodings_from(columns)
         if encodings and names != tuple(f for own in encodings for f in own.features):
             raise ValueError("the columns do not make the features")
-        return Folder(program, costs, names, dict(index["about"]), cheaper, encodings)
+        return Folder(program, costs, names, dict(index["about"]), encodings)
     except (*_UNSOUND, AttributeError) as error:
         fault = f"{type(error).__name__}: {error}"
         raise InputError(

@@ -37,14 +37,12 @@ def log_model(
     active run it gets its own. Log each model in another run: MLflow never changes a parameter.
 
     Parameters are the learner's and ``learner``, ``metric``, ``budget``, ``budget_kind`` and
-    ``point``; of a mixture of two points also ``cheaper_point``, ``cheaper_params`` and
-    ``cheaper_share`` of rows. ``served_*`` are the figures of the test rows as drawn from a
-    mixture; ``test_*`` are those of the board. ``curve`` from ``Result.curve`` is logged as
-    ``curve.csv``; its numeric columns are metrics with one step per budget. ``options`` are
-    passed to ``mlflow.pyfunc.log_model``. Raises InputError if ``folder`` is not an exported model.
+    ``point``. ``curve`` from ``Result.curve`` is logged as ``curve.csv``; its numeric columns are
+    metrics with one step per budget. ``options`` are passed to ``mlflow.pyfunc.log_model``. Raises
+    InputError if ``folder`` is not an exported model.
     """
     about = load(folder).about
-    parts = ("valid", "test", "served")
+    parts = ("valid", "test")
     figures = {f"{part}_{k}": v for part in parts for k, v in about.get(part, {}).items()}
     with nullcontext() if mlflow.active_run() else mlflow.start_run():
         info = mlflow.pyfunc.log_model(name=name, **_pyfunc(folder), **options)
@@ -60,14 +58,11 @@ def log_model(
 
 
 def _settings(about: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the learner, the budget and the exported point or points."""
+    """Return the learner, the budget and the exported point."""
     found: dict[str, Any] = {"learner": about["learner"], "metric": about["metric"]}
     if budget := about.get("budget"):
         found |= {"budget": budget["amount"], "budget_kind": budget["kind"]}
     found["point"] = json.dumps(about.get("point"))
-    if mixture := about.get("mixture"):
-        found |= {f"cheaper_{key}": json.dumps(mixture[key]) for key in ("point", "params")}
-        found["cheaper_share"] = mixture["part"]
     return {**found, **about["params"]}
 
 

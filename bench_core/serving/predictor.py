@@ -5,10 +5,8 @@ from __future__ import annotations
 from array import array
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence, Set
-from dataclasses import replace
 from functools import cached_property, partial
-from hashlib import blake2b
-from itertools import count, pairwise
+from itertools import pairwise
 from math import inf, nan
 from pathlib import Path
 from struct import error, pack_into
@@ -16,12 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bench_core.arrays import BoolArray, Float32Array, FloatArray, IntArray
+from bench_core.arrays import Float32Array, FloatArray, IntArray
 from bench_core.costs.model import Acquired, CostModel, SensorPrices, pays_by_row
 from bench_core.data import Queries
 from bench_core.encoding import ColumnEncoding, plain_encodings
 from bench_core.errors import UsageError, one_line
-from bench_core.metrics.frontier import drawn
 from bench_core.sequential import ROUNDING
 from bench_core.serving.folder import Folder, read_folder
 from bench_core.serving.gates import answers
@@ -60,10 +57,6 @@ class Predictor:
     ``names`` are the table's columns in training; the predictor encodes text. ``about`` holds the
     folder's facts: point, figures, provenance. ``cap`` is the cap of the export, if any; a call
     can only lower it. Thread-safe.
-
-    A mixture of two points draws one for each row (in ranking for each query), by its seed and the
-    ``row``'s number or id; rows without one are numbered in order. A ``cap`` does not change the
-    draw: a row that cannot afford its point gets the constant, even if it could afford the other.
     """
 
     def __init__(self, folder: Folder) -> None:
@@ -75,10 +68,6 @@ class Predictor:
         budget = folder.about.get("budget") or {}
         self.cap: float | None = budget["amount"] if budget.get("kind") == "cap" else None
         self._row_walk: RowWalk | None = None
-        self._numbers = count()
-        self._cheaper: Predictor | None = None
-        if folder.cheaper is not None:
-            self._cheaper = Predictor(replace(folder, program=folder.cheaper, cheaper=None))
 
     def compile(self) -> bool:
         """Use compiled code for single rows without a cap from now on; needs numba.
@@ -90,7 +79,7 @@ class Predictor:
             if self._block_walk is None:
                 return False
             self._policy.sums = self._block_walk.sums
-            return self._cheaper is None or self._cheaper.compile()
+            return True
         if self._row_walk is None and not self.uncompiled:
             try:
                 from bench_core.serving.row_walk import RowWalk
@@ -99,8 +88,6 @@ class Predictor:
             walk = RowWalk(self.program, self._needs)
             next(walk.way(), None)
             self._row_walk = walk
-        if self._cheaper is not None:
-            return self._cheaper.compile() and self._row_walk is not None
         return self._row_walk is not None
 
     @property
@@ -165,8 +152,7 @@ class Predictor:
     @cached_property
     def _read(self) -> list[int]:
         """Features that it reads, in increasing order; without those that its cap never affords."""
-        other = self._cheaper._needs.features if self._cheaper else ()
-        found = sorted({*self._needs.features, *other})
+        found = sorted(self._needs.features)
         if self.cap is not None and type(self.costs) is SensorPrices:
             price = self.costs.feature_price()
             found = [f for f in found if price[f] <= self.cap * (1 + ROUNDING)]
@@ -185,35 +171,13 @@ class Predictor:
         raw = self._raw or RawColumns(plain_encodings(self.names))
         return raw.code(self.names.index(name), cell)
 
-    def _cheaper_serves(self, rows: Iterable[int | str]) -> BoolArray:
-        """True for rows or queries (n,), by number or id, that draw the cheaper point."""
-        mixture = self.about["mixture"]
-        return drawn(mixture["part"], mixture["seed"], np.array([*map(_number, rows)], np.uint64))
-
-    def _drawn(self, row: int | str | None) -> Predictor:
-        """Return the model that serves a row or query."""
-        if self._cheaper is None:
-            return self
-        (there,) = self._cheaper_serves([next(self._numbers) if row is None else row])
-        return self._cheaper if there else self
-
-    def predict(
-        self,
-        acquire: Acquire | Mapping[str, Any],
-        *,
-        cap: float | None = None,
-        row: int | str | None = None,
-    ) -> Answer:
+    def predict(self, acquire: Acquire | Mapping[str, Any], *, cap: float | None = None) -> Answer:
         """Predict one row. ``acquire(names)`` returns cells of columns, None or NaN if missing, as
         a list in this order or a mapping. A row at hand may be given as a mapping instead.
 
         Each call names all columns that one or more sensors yield to this model; no column is
         requested twice. The row never costs more than ``cap``: it answers at the last point of the
         path that it reached. A model that compares rows of a query treats the row as a query.
-
-        A mixture of two points draws one by ``row``, your number or id of the row; without it, by
-        the number of the call, so that a repeated row may be answered by the other point. ``bench
-        model export --single-point`` writes one point.
         """
         if not callable(acquire) and (not hasattr(acquire, "keys") or hasattr(acquire, "columns")):
             kind = type(acquire).__name__
@@ -222,12 +186,9 @@ class Predictor:
                 f"{kind}; predict_rows takes tables"
             )
         found: Any = acquire if callable(acquire) else lambda names: acquire
-        own = self._drawn(row)
-        return own._run(own._rounds(1, False, cap), lambda _, names: found(names))[0]
+        return self._run(self._rounds(1, False, cap), lambda _, names: found(names))[0]
 
-    def predict_into(
-        self, acquire: AcquireInto, *, cap: float | None = None, row: int | str | None = None
-    ) -> Answer:
+    def predict_into(self, acquire: AcquireInto, *, cap: float | None = None) -> Answer:
         """Predict as ``predict`` does, but faster, without lists of names and values.
 
         ``acquire(numbers, values)`` gets the positions of columns in ``names`` and writes their
@@ -244,7 +205,7 @@ class Predictor:
                     row_codes.codes.update(zip(columns, found.tolist(), strict=True))
                 row_codes.put(features, values)
 
-            (answer,) = _answered(self._drawn(row)._rounds(1, False, cap), codes)
+            (answer,) = _answered(self._rounds(1, False, cap), codes)
             answer.bought = np.array([*row_codes.codes], dtype=np.int64)
             return answer
 
@@ -252,59 +213,36 @@ class Predictor:
             values.fill(nan)
             acquire(numbers, values)
 
-        return _answered(self._drawn(row)._rounds(1, False, cap), fill)[0]
+        return _answered(self._rounds(1, False, cap), fill)[0]
 
     def predict_query(
-        self,
-        acquire: AcquireFor,
-        documents: int,
-        *,
-        cap: float | None = None,
-        row: int | str | None = None,
+        self, acquire: AcquireFor, documents: int, *, cap: float | None = None
     ) -> list[Answer]:
         """Predict the rows of one query together, with ``acquire(document, names)`` for each.
 
         ``cap`` is per row; a row stopped by it takes no part in later comparisons.
         """
-        own = self._drawn(row)
-        return own._run(own._rounds(documents, True, cap), acquire)
+        return self._run(self._rounds(documents, True, cap), acquire)
 
-    async def predict_async(
-        self, acquire: AcquireLater, *, cap: float | None = None, row: int | str | None = None
-    ) -> Answer:
+    async def predict_async(self, acquire: AcquireLater, *, cap: float | None = None) -> Answer:
         """Predict as ``predict`` does; ``acquire`` is a coroutine function."""
-        own = self._drawn(row)
-        rounds = own._rounds(1, False, cap)
-        return (await own._run_async(rounds, lambda _, names: acquire(names)))[0]
+        rounds = self._rounds(1, False, cap)
+        return (await self._run_async(rounds, lambda _, names: acquire(names)))[0]
 
     async def predict_query_async(
-        self,
-        acquire: AcquireLaterFor,
-        documents: int,
-        *,
-        cap: float | None = None,
-        row: int | str | None = None,
+        self, acquire: AcquireLaterFor, documents: int, *, cap: float | None = None
     ) -> list[Answer]:
         """Predict as ``predict_query`` does; the rows' next needs are acquired concurrently."""
-        own = self._drawn(row)
-        return await own._run_async(own._rounds(documents, True, cap), acquire)
+        return await self._run_async(self._rounds(documents, True, cap), acquire)
 
-    def predict_rows(
-        self,
-        X: Any,
-        queries: Any = None,
-        *,
-        cap: float | None = None,
-        rows: Sequence[int | str] | None = None,
-    ) -> Answers:
+    def predict_rows(self, X: Any, queries: Any = None, *, cap: float | None = None) -> Answers:
         """Predict rows with known cells; the bill is the same as if cells were acquired.
 
         Text is read as in the table of the training: dates, numbers, decimal commas, and its words
         for missing cells.
         ``X``: an array (n, columns) in the order of ``names``, a data frame, a mapping of columns
         or a list of mappings; other columns are ignored. ``queries``: the id of each row's query
-        (n,), or ``bench_core.Queries``. ``rows``: numbers or ids by which a mixture draws, one for
-        each row or query; by default their positions in ``X``.
+        (n,), or ``bench_core.Queries``.
         """
         if hasattr(X, "toarray"):
             raise UsageError(
@@ -317,31 +255,16 @@ class Predictor:
         columns, typed = columns_by_name(X), getattr(getattr(X, "dtype", None), "kind", "f")
         if self._raw is not None or columns is not None or typed not in "biuf":
             X = X if columns is None else columns
-            return self.predict_features(self.table_features(X), queries, cap, rows)
+            return self.predict_features(self.table_features(X), queries, cap)
         cells = narrow(X)
         if cells.ndim != 2 or cells.shape[1] != len(self.names):
             raise UsageError(f"X must be (n, {len(self.names)}), not {cells.shape}")
-        return self.predict_features(cells, queries, cap, rows)
+        return self.predict_features(cells, queries, cap)
 
     def predict_features(
-        self,
-        cells: Float32Array,
-        queries: Any = None,
-        cap: float | None = None,
-        rows: Sequence[int | str] | None = None,
+        self, cells: Float32Array, queries: Any = None, cap: float | None = None
     ) -> Answers:
         """Predict as ``predict_rows`` does, from encoded features (n, d) of a prepared data set."""
-        found = self._all_rows(cells, queries, cap, rows)
-        found.sensors = self._sensor_names
-        return found
-
-    def _all_rows(
-        self,
-        cells: Float32Array,
-        queries: Any,
-        cap: float | None,
-        rows: Sequence[int | str] | None,
-    ) -> Answers:
         if queries is not None and not isinstance(queries, Queries):
             try:
                 queries = Queries.from_ids(queries)
@@ -349,20 +272,9 @@ class Predictor:
                 raise UsageError(f"queries: {error}") from error
         if queries is not None and queries.rows != len(cells):
             raise UsageError(f"queries has {queries.rows} rows, X {len(cells)}")
-        if self._cheaper is not None:
-            units = range(len(cells) if queries is None else len(queries))
-            there = self._cheaper_serves(units if rows is None else rows)
-            parts = [(self, ~there), (self._cheaper, there)]
-            return _together([model._taken(cells, queries, cap, own) for model, own in parts])
-        return self._rows(cells, queries, cap)
-
-    def _taken(
-        self, cells: Float32Array, queries: Queries | None, cap: float | None, own: BoolArray
-    ) -> tuple[BoolArray, Answers]:
-        """Return the rows of the units ``own``, and their answers."""
-        there = own if queries is None else own[queries.index()]
-        inside = None if queries is None else Queries.from_sizes(queries.sizes[own])
-        return there, self._rows(cells[there], inside, cap)
+        found = self._rows(cells, queries, cap)
+        found.sensors = self._sensor_names
+        return found
 
     def _rows(self, cells: Float32Array, queries: Queries | None, cap: float | None) -> Answers:
         bounds, limit = None if queries is None else queries.boundaries, self._limit(cap)
@@ -500,26 +412,6 @@ def meaning_of(about: Mapping[str, Any]) -> str:
     if about.get("task") == "ranking":
         return "score: within a query, the largest comes first"
     return "score = the predicted label"
-
-
-def _together(parts: Sequence[tuple[BoolArray, Answers]]) -> Answers:
-    """Join the answers of parts; each row is in one part."""
-    order = np.argsort(np.concatenate([np.flatnonzero(there) for there, _ in parts]))
-    found = [answers for there, answers in parts if there.any()] or [parts[0][1]]
-
-    def joined(name: str) -> Any:
-        return np.concatenate([getattr(answers, name) for answers in found])[order]
-
-    bits = [one.acquired.rows(len(one.spent)).bits for one in found]
-    acquired = Acquired(np.concatenate(bits)[order], found[0].acquired.sensors)
-    return Answers(joined("scores"), joined("spent"), acquired, joined("step"), joined("capped"))
-
-
-def _number(row: int | str) -> int:
-    """Return the number of a row named by a number or a text."""
-    if isinstance(row, str):
-        return int.from_bytes(blake2b(row.encode(), digest_size=8).digest(), "little")
-    return int(row) % 2**64
 
 
 def probabilities(scores: FloatArray, task: str) -> FloatArray:

@@ -3,7 +3,7 @@
 
 /* @about@
    One row: bench_score returns @what@, and stores its cost in spent unless NULL.
-   @meaning@. */
+   @meaning@.@bill@ */
 
 #define BENCH_FEATURES @features@
 #define BENCH_OUTPUTS @outputs@

@@ -151,9 +151,8 @@ def quality(results: Results) -> float:
     mean over the others would be biased."""
     claim = results.claim
     points, budget = results.of(0), Budget(claim.budget, claim.kind)
-    if budget.kind == "mean" and not claim.mixed:  # a single point, as papers report
-        points, budget = points.assign(valid_p95=points["valid_cost"]), Budget(budget[0], "p95")
-    chosen = selection.under_budget(points, results.higher, budget)
+    # unless ``mixed`` a single point, as papers report
+    chosen = selection.under_budget(points, results.higher, budget, claim.mixed)
     every = results.of(0, results.frame).groupby([*REPEAT]).ngroups
     return float(chosen["test_quality"].mean(skipna=False)) if len(chosen) == every else NAN
 

@@ -8,7 +8,6 @@ from scipy.optimize import linprog
 
 from bench_core.metrics.frontier import (
     choosable,
-    drawn,
     frontier,
     hull,
     mixed_reaching,
@@ -109,35 +108,6 @@ def test_every_draw_has_its_own_hull():
     assert choice.part.tolist() == [0.0, 0.5, 0.0]
     assert taken(quality, choice) == pytest.approx([0.8, 0.5, 0.3])
     assert taken(quality, choice.held()) == pytest.approx([0.8, 0.2, 0.8])
-
-
-def test_rows_of_a_mixture_are_drawn_by_their_number():
-    numbers = np.arange(20_000)
-    there = drawn(0.3, 7, numbers)
-    assert there.mean() == pytest.approx(0.3, abs=0.01)  # three standard errors
-    shuffled = np.random.default_rng(0).permutation(numbers)
-    assert np.array_equal(drawn(0.3, 7, shuffled), there[shuffled])
-    assert 0.05 < np.corrcoef(there, drawn(0.3, 8, numbers))[0, 1] + 0.1 < 0.15
-    assert not drawn(0.0, 7, numbers).any()
-
-
-def test_draws_of_a_mixture_are_those_of_splitmix64():
-    """The first output of SplitMix64 for seed 1234567 is 6457827717110365317 (its reference code):
-    with this as the start, number 0 has the next multiple of the golden ratio."""
-    mask = 2**64 - 1
-
-    def scrambled(z):
-        z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9 & mask
-        z = (z ^ (z >> 27)) * 0x94D049BB133111EB & mask
-        return z ^ (z >> 31)
-
-    golden = 0x9E3779B97F4A7C15
-    start = scrambled(1234567 + golden & mask)
-    assert start == 6457827717110365317
-    for number in (0, 1, 10**6):
-        share = (scrambled(start + (number + 1) * golden & mask) >> 11) / 2**53
-        assert drawn(share * (1 + 1e-9), 1234567, np.array([number]))[0]
-        assert not drawn(share * (1 - 1e-9), 1234567, np.array([number]))[0]
 
 
 @given(st.lists(st.tuples(values, values, values), min_size=1, max_size=10), st.booleans())

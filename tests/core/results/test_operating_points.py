@@ -149,6 +149,14 @@ def test_a_mean_budget_is_met_on_validation_by_mixing_two_points_for_all_learner
     assert single[["point", "part"]].to_numpy().tolist() == [['{"trees": 1}', 0.0]]
 
 
+def test_without_mixtures_the_best_point_within_a_mean_budget_is_chosen():
+    for budget, point in ((19.0, 1), (20.0, 2), (np.inf, 2)):
+        points = operating_points(frame(CEGB), "ndcg@5")
+        (found,) = selection.under_budget(points, True, budget, mixes=False).itertuples()
+        assert (found.point, found.part) == (f'{{"trees": {point}}}', 0)
+    assert selection.under_budget(points, True, 9.0, mixes=False).empty
+
+
 def test_a_mixture_has_the_marks_of_both_models():
     cheap = rows("cegb", [(1, 10, 0.5, 0.4)], params="{}", marks="diverged, at edge")
     large = rows("cegb", [(2, 20, 0.7, 0.6)], marks="at edge, late")

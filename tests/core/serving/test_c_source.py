@@ -9,9 +9,9 @@ from helpers.policy_cases import policy_folder, random_policy, rows_for
 from helpers.program_cases import PROGRAMS, X, folder_of, prices
 
 from bench_core import Sequential, UsageError
-from bench_core.costs.shipped import ParallelPrices
+from bench_core.costs.shipped import ParallelPrices, PerQueryPrices
 from bench_core.serving import Finish, Predictor
-from bench_core.serving.c_source import write_c
+from bench_core.serving.c_source import FULL, header, write_c
 
 pytestmark = pytest.mark.skipif(not COMPILERS, reason="no gcc or clang")
 
@@ -20,6 +20,15 @@ pytestmark = pytest.mark.skipif(not COMPILERS, reason="no gcc or clang")
 def test_c_serves_as_the_predictor_does(name, tmp_path):
     folder = folder_of(PROGRAMS[name])
     assert_same(folder, served(folder, tmp_path, SAFE, COMPILERS[0]))
+
+
+def test_a_price_per_query_is_paid_in_full_and_the_header_says_so(tmp_path):
+    folder = folder_of(PROGRAMS["chain"])
+    assert FULL not in header(folder)
+    shared = PerQueryPrices(folder.costs, np.ones(folder.costs.sensors, dtype=bool))
+    found = served(replace(folder, costs=shared), tmp_path, SAFE, COMPILERS[0])
+    assert np.allclose(found[:, -3], Predictor(folder).predict_rows(X).spent, rtol=1e-9)
+    assert f"   {FULL}. */" in (tmp_path / "c" / "bench_model.h").read_text()
 
 
 def test_a_cap_is_kept_by_the_caller_or_by_the_export(tmp_path):

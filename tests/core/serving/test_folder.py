@@ -11,8 +11,7 @@ import pytest
 from bench_trees import Ensemble
 from helpers.program_cases import PROGRAMS, folder_of
 
-from bench_core import InputError, UsageError, price_list
-from bench_core.data import Queries
+from bench_core import InputError, price_list
 from bench_core.encoding import ColumnEncoding
 from bench_core.serving import (
     END,
@@ -23,10 +22,8 @@ from bench_core.serving import (
     load,
     write_folder,
 )
-from bench_core.serving.c_source import source as c_text
 from bench_core.serving.c_source import write_c
 from bench_core.serving.folder import _sum, program_from, program_state
-from bench_core.serving.program import constant_program
 
 PRICES = price_list(np.array([1.0, 2.0]), split=0.5, unit="ms")
 
@@ -62,58 +59,15 @@ def test_a_loaded_model_serves(folder):
     assert (answer.score, answer.spent) == (2.0, 2.5)
 
 
-@pytest.fixture
-def mixture(tmp_path):
-    """The program of ``folder`` for 70% of rows, and 9 for nothing for 30%."""
-    about = {"task": "regression", "mixture": {"part": 0.3, "seed": 5}}
-    constant = constant_program(np.array([9.0]), 2)
-    return Folder(program(), PRICES, ("cheap", "dear"), about, constant)
-
-
-def test_of_a_mixture_each_row_is_served_by_the_point_that_its_number_or_id_draws(
-    mixture, tmp_path
-):
-    write_folder(tmp_path / "mixed", mixture)
-    model = load(tmp_path / "mixed")
-    assert model.features == ("dear",)
-    X = np.full((4000, 2), 0.75, np.float32)
-    answers = model.predict_rows(X)
-    for value, cost, share in ((9.0, 0.0, 0.3), (2.0, 2.5, 0.7)):
-        there = answers.scores == value
-        assert there.mean() == pytest.approx(share, abs=0.03)
-        assert set(answers.spent[there]) == {cost}
-        assert set(map(tuple, answers.bought[there])) == {(False, cost > 0)}
-    one_by_one = [model.predict(lambda names: [0.75], row=k).score for k in range(50)]
-    assert one_by_one == answers.scores[:50].tolist()
-    counted = [model.predict(lambda names: [0.75]).score for _ in range(50)]
-    assert counted == one_by_one  # rows without a number are numbered as they come
-    ids = [f"patient {k}" for k in range(50)]
-    named = model.predict_rows(X[:50], rows=ids).scores
-    assert named.tolist() != one_by_one
-    for name, score in zip(reversed(ids), reversed(named), strict=True):
-        assert model.predict(lambda names: [0.75], row=name).score == score
-
-
-def test_the_documents_of_a_query_are_served_by_one_point(mixture):
-    queries = Queries.from_sizes(np.full(300, 3))
-    scores = Predictor(mixture).predict_rows(np.full((900, 2), 0.75), queries).scores
-    assert np.ptp(scores.reshape(-1, 3), axis=1).max() == 0
-    assert (scores == 9.0).mean() == pytest.approx(0.3, abs=0.09)
-
-
 @pytest.mark.parametrize("rows", [[], (), {}, np.array([]), np.zeros((0, 2)), pd.DataFrame()])
-def test_no_rows_get_no_answers(mixture, rows):
+def test_no_rows_get_no_answers(rows):
     columns = ColumnEncoding("dear", ("Ulm", "Bonn"))
-    text = replace(mixture, encodings=(ColumnEncoding("cheap"), columns), cheaper=None)
-    for folder in (mixture, text):
-        found = Predictor(folder).predict_rows(rows)
+    plain = Folder(program(), PRICES, ("cheap", "dear"), {})
+    text = replace(plain, encodings=(ColumnEncoding("cheap"), columns))
+    for content in (plain, text):
+        found = Predictor(content).predict_rows(rows)
         sizes = [len(a) for a in (found.scores, found.spent, found.step, found.capped)]
         assert (sizes, found.bought.shape) == ([0] * 4, (0, 2))
-
-
-def test_a_mixture_has_no_other_form_than_the_folder(mixture):
-    with pytest.raises(UsageError, match="this choice mixes two operating points"):
-        c_text(mixture)
 
 
 def test_a_program_survives_as_arrays():
@@ -139,6 +93,12 @@ def refusal(folder):
 def changed(folder, **values):
     index = json.loads((folder / "model.json").read_text())
     (folder / "model.json").write_text(json.dumps(index | values))
+
+
+def test_an_older_folder_that_mixes_two_points_is_to_be_exported_again(folder):
+    changed(folder, cheaper={})
+    line = "mixes two points, which is no longer served; export it with 'bench model export' again"
+    assert refusal(folder) == f"{folder}: {line}"
 
 
 @pytest.mark.parametrize("lost", ["costs", "names", "about", "steps"])

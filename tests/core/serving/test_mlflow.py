@@ -26,7 +26,6 @@ def logged(tmp_path, monkeypatch):
     monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
     mlflow.set_tracking_uri((tmp_path / "runs").as_uri())
     figures = {"valid": {"quality": 0.5, "cost": 1.0}, "test": {"quality": 0.25, "total_cost": 2.0}}
-    figures["served"] = {"quality": 0.2, "total_cost": 2.1}
     about = {
         "task": "binary",
         "classes": 2,
@@ -35,7 +34,6 @@ def logged(tmp_path, monkeypatch):
     }
     about |= {"learner": "gbrt", "metric": "auc", "params": {"trees": 40}, **figures}
     about |= {"budget": {"amount": 2.0, "kind": "mean"}, "point": {"stage": 5}}
-    about["mixture"] = {"part": 0.25, "seed": 0, "point": {"stage": 4}, "params": {"trees": 30}}
     write_folder(tmp_path / "model", encoded(folder_of(PROGRAMS["chain"], **about)))
     with mlflow.start_run():
         return tmp_path / "model", log_model(tmp_path / "model", curve=CURVE)
@@ -68,12 +66,8 @@ def test_figures_and_curve_are_logged_and_the_predictor_comes_back(logged):
         "budget": "2.0",
         "budget_kind": "mean",
         "point": '{"stage": 5}',
-        "cheaper_point": '{"stage": 4}',
-        "cheaper_params": '{"trees": 30}',
-        "cheaper_share": "0.25",
     }
     assert run.data.metrics["test_total_cost"] == 2.0
-    assert run.data.metrics["served_quality"] == 0.2
     history = mlflow.MlflowClient().get_metric_history(info.run_id, "curve_budget")
     assert [(one.step, one.value) for one in history] == [(0, 1.0), (1, 2.0)]
     assert run.data.metrics["curve_auc"] == 0.6

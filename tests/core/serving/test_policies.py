@@ -151,19 +151,6 @@ def test_a_cap_of_the_export_is_kept():
     assert own.spent.max() <= cap < served(policy).predict_rows(X).spent.max()
 
 
-def test_a_mixture_of_two_points_draws_one_for_each_row(tmp_path):
-    policy, X = case(lambda p, a: p.rule == "rate" and varied(p, a))
-    cheaper = replace(policy, least=1e9)
-    about = {"mixture": {"part": 0.5, "seed": 3}}
-    both = replace(folder(policy, **about), cheaper=folder(cheaper).program)
-    write_folder(tmp_path / "model", both)
-    found = load(tmp_path / "model").predict_rows(X)
-    one, other = served(policy).predict_rows(X), served(cheaper).predict_rows(X)
-    less = (found.bought == other.bought).all(axis=1) & (found.scores == other.scores)
-    assert 5 < less.sum() < 35
-    assert np.array_equal(found.bought[~less], one.bought[~less])
-
-
 def test_rows_are_served_by_name_and_by_coroutines():
     policy, X = case(varied)
     model = served(policy)

@@ -424,7 +424,7 @@ def test_sensors_that_the_model_never_buys_have_the_names_of_their_columns_too()
     columns = (ColumnEncoding("c", ("x", "y"), one_hot=True), *map(ColumnEncoding, ("n0", "n1")))
     names = tuple(f for own in columns for f in own.features)
     program = constant_program(np.zeros(1), len(names))
-    model = Predictor(Folder(program, prices, names, {"task": "regression"}, None, columns))
+    model = Predictor(Folder(program, prices, names, {"task": "regression"}, columns))
     table = {"c": ["x"], "n0": [1.0], "n1": [2.0]}
     assert model.predict_rows(table).sensors == ("c + n0", "n1")
 
