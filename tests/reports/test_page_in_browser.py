@@ -130,7 +130,7 @@ def test_it_opens_where_the_conclusion_says_with_its_saving_in_the_chart(opened,
     assert "instead of 28.09. It is 3.1x cheaper" in opened.js(
         f"{own}.querySelector('.conclusion').innerText"
     )
-    assert "Sorted by saving" in opened.js(f"{own}.querySelector('.sorted').textContent")
+    assert "Sorted by tier of saving" in opened.js(f"{own}.querySelector('.sorted').textContent")
     words = opened.js(f"{own}.querySelector('.rings').textContent")
     assert words == ("99%" if width == 390 else "99% of gbrtmiser: ") + "3.1x cheaper"
     ring = "[...document.querySelectorAll('section.set:not(.off) .rings circle')]"
