@@ -14,17 +14,19 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, TypeVar, cast
 import numpy as np
 
 from bench_core._io.frames import pandas_of
-from bench_core.contracts import labels_fault, shapes_fault
+from bench_core.contracts import check, check_name, labels_fault, shapes_fault
 from bench_core.costs.cost_file import CostFile
 from bench_core.costs.model import CostModel
 from bench_core.datasets.pricing import by_transformer, under_groups
 from bench_core.datasets.transformers import transformer_splits
 from bench_core.datasets.user_arrays import InMemory, array_splits, check_order
 from bench_core.errors import InputError, UsageError, blaming, spelt, unknown
+from bench_core.metrics.evaluation import families, given_metrics
 from bench_core.parameters import is_learner
 from bench_core.planning.invocation import toml_literal
 from bench_core.planning.request import RunRequest, help_of, options_of, short
 from bench_core.planning.resolve_datasets import division
+from bench_core.protocols import Metric
 from bench_core.results.budgets import as_caps
 from bench_core.splits import Splits
 
@@ -81,7 +83,7 @@ class RunOptions(RepriceOptions, total=False):
     cv: int
     share: Numbers
     unit: str
-    metrics: Names
+    metrics: str | Metric | Iterable[str | Metric]
     costs: ArrayLike | Mapping[Any, Any] | CostFile | CostModel | Path | None
     index_base: int
     unwritten: str
@@ -205,11 +207,8 @@ def request_of(
     for field in _APART if X is None else ():
         if not isinstance(given.get(field, ""), str | Path):
             raise UsageError(f"{field} is given as data without X, the features; give X and y too")
-    if others := [x for x in _listed(given.get("metrics", ())) if not isinstance(x, str)]:
-        raise UsageError(
-            f"metrics: {short(others[0])} is not a name: put the metric into a module with "
-            "bench_metrics, and give plugins=['module'] and the metric's name"
-        )
+    if "metrics" in given:
+        given["metrics"] = [*map(_metric, _listed(given["metrics"]))]
     learners, settings = given.get("learners"), given.get("settings", ())
     texts = [*_parameters(learners)] if isinstance(learners, Mapping) else []
     texts += _texts(settings.items()) if isinstance(settings, Mapping) else _listed(settings)
@@ -225,6 +224,21 @@ def request_of(
         for k, v in given.items()
     }
     return replace(request or RunRequest(), **changed)
+
+
+def _metric(given: Any) -> str:
+    """Return the name of a metric; an object is kept for this process."""
+    if isinstance(given, str):
+        return given
+    try:
+        check(given, Metric, f"metrics: {short(given)} is given")
+    except (TypeError, ValueError) as error:
+        raise UsageError(f"{error}; 'bench new metric' writes one") from error
+    if given.name.partition("@")[0] in families():
+        raise UsageError(f"metrics: {given.name!r} is built in: rename yours")
+    check_name("metric", given.name)
+    given_metrics[given.name] = given
+    return str(given.name)
 
 
 def _splits(

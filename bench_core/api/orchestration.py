@@ -16,6 +16,7 @@ from bench_core.datasets.user_datasets import open_registry
 from bench_core.errors import InputError, UsageError
 from bench_core.execution.events import Event, OnEvent
 from bench_core.execution.runner import Interrupted, carry_out, carry_out_audit
+from bench_core.metrics.evaluation import given_metrics
 from bench_core.parameters import is_learner
 from bench_core.planning.invocation import given_from_python
 from bench_core.planning.plan import Plan
@@ -45,10 +46,13 @@ def planned(request: RunRequest, registry: Registry, notify: OnEvent) -> Plan:
     ]
     # such as a class defined in a notebook
     stuck = [type(x).__qualname__ for x in given if not importable(type(x))]
+    judges = [f"metric {name}" for name in request.metrics if name in given_metrics]
+    stuck += judges
     if stuck and request.executor != "inline":
         line = (
             f"{', '.join(dict.fromkeys(stuck))} cannot be imported by another process: "
             "everything runs in this one, without limits on time and memory; put it in a module"
+            f"{' of plugins=' if judges else ''}"
         )
         notify(Event("note", line, warning=True))
         request = replace(request, executor="inline")

@@ -28,6 +28,9 @@ USUAL = {
 }
 """Default metrics of each task; the first is the primary one."""
 
+given_metrics: dict[str, Metric] = {}
+"""Metrics that this process got as objects, such as those of a notebook, by name."""
+
 
 def families() -> dict[str, type[Any]]:
     """Metric classes by family name (``"ndcg"``)."""
@@ -35,13 +38,14 @@ def families() -> dict[str, type[Any]]:
 
 
 def parse_metric(name: str, registered: Mapping[str, Metric] = MappingProxyType({})) -> Metric:
-    """Return the metric of that spelling: one of ``registered``, or a built-in one at any cut-off.
+    """Return the metric of that spelling: one of ``given_metrics`` or ``registered``, or a built-in
+    one at any cut-off.
 
     ``parse_metric(m.name) == m`` for every built-in metric. Raises UsageError (one line) for an
     unknown family or option, and for a missing, superfluous or invalid cut-off (an integer > 0).
     """
-    if name in registered:
-        return registered[name]
+    if own := given_metrics.get(name) or registered.get(name):
+        return own
     match = _SPELLING.fullmatch(name.strip())
     if match is None:
         raise UsageError(

@@ -83,11 +83,12 @@ class DescribedLearner:
 
 
 def metric_key(name: str, registered: Mapping[str, Metric]) -> tuple[str, ...]:
-    """Return a metric's name, with a digest of its source if a plugin defines it."""
+    """Return a metric's name, with a digest of its source and its values if it is not built in."""
     metric = parse_metric(name, registered)
     cls = type(metric)
     built_in = cls.__module__.startswith("bench_core.")
-    return (metric.name,) if built_in else (metric.name, code_key(cls))
+    values = [repr(own)] if (own := getattr(metric, "__dict__", {})) else []
+    return (metric.name,) if built_in else (metric.name, code_key(cls), *values)
 
 
 def fit_key(learner: Mapping[str, Any], needs: Iterable[str], data: Sequence[Any]) -> str:

@@ -329,6 +329,7 @@ class RunRequest:
     metrics: tuple[str, ...] = declared(
         (),
         "Metrics, the primary one first: 'bench list metrics'.",
+        python="Or instances (``Metric``).",
         short="-m",
         long="metric",
     )

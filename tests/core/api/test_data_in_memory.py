@@ -16,7 +16,15 @@ from sklearn.compose import ColumnTransformer
 from sklearn.datasets import load_breast_cancer
 
 import bench_core
-from bench_core import BenchError, Queries, SensorPrices, Splits, Task, UsageError
+from bench_core import (
+    BenchError,
+    MetricValues,
+    Queries,
+    SensorPrices,
+    Splits,
+    Task,
+    UsageError,
+)
 from bench_core.api.arguments import _groups, costs_of, request_of
 from bench_core.datasets.pricing import with_costs
 from bench_core.datasets.user_arrays import array_splits
@@ -349,6 +357,15 @@ def test_notes_and_warnings_reach_a_caller_who_wants_no_display(home, capsys):
     assert result.notes[1].endswith("; --task (in Python task=) changes it")
 
 
+def test_a_metric_may_be_an_object_and_its_values_count(home):
+    for most, share in ((-np.inf, 0.0), (np.inf, 1.0)):
+        result = run(X, Y, metrics=["auc", Within(most=most)])
+        assert result.counts == {"ok": 1}
+        assert {*result.frame()["within"]} == {share}
+    with pytest.warns(UserWarning, match=r"metric within cannot be .* in a module of plugins="):
+        run(X, Y, metrics=Within(), executor="local")
+
+
 def test_progress_is_lines_where_there_is_no_terminal(home, capsys):
     run(X, Y, progress=True)
     lines = capsys.readouterr().err.splitlines()
@@ -427,6 +444,18 @@ def _splits(**changed):
     return replace(array_splits(X, Y), **changed)
 
 
+class Within:
+    """The share of rows whose score is at most ``most``."""
+
+    higher_is_better, tasks = True, frozenset({Task.BINARY})
+
+    def __init__(self, name="within", most=0.0):
+        self.name, self.most = name, most
+
+    def values(self, scores, y, queries=None, multiplicity=None):
+        return MetricValues((scores <= self.most).astype(float), np.ones(len(y)))
+
+
 WRONG = {
     "nothing": ((), {}, "nothing to run: give X and y, suite=NAME or data="),
     "no y": ((X,), {}, "y is missing: give the label of each row"),
@@ -496,7 +525,9 @@ WRONG = {
         "y, row 7: label 2000 is not a grade: grades start at 0, and their gain is 2^grade; scale "
         "the labels to 0..1000, or give task='regression'",
     ),
-    "an object as metric": ((X, Y), {"metrics": object()}, "plugins=['module'] and the metric's"),
+    "no metric": ((X, Y), {"metrics": object()}, "is given, which has no higher_is_better"),
+    "a class as metric": ((X, Y), {"metrics": Within}, "; expected an instance instead"),
+    "a metric's name": ((X, Y), {"metrics": Within("auc")}, "'auc' is built in: rename yours"),
     "unknown metric": ((X, Y), {"metrics": "within10"}, "; one of your own: plugins=MODULE"),
     "ids as groups": ((X, Y), {"groups": IDS}, "groups=[['a', 'b']]; ids of rows are queries"),
     "five folds": ((X, Y), {"folds": 5}, "not 5: choose by folds, or divide into 5 by cv=5"),
