@@ -41,6 +41,9 @@ OVER = "over budget"
 NAMED = 5
 """Most exceeded budgets that this mark names; a page compares at many."""
 
+SURROGATE = "trained on surrogate prices"
+"""Mark of a board whose costs are not sums of the prices that learners trained on."""
+
 FALLS = "falls on test"
 """Mark of a learner whose quality falls from validation to test by more than chance."""
 
@@ -268,15 +271,17 @@ class Board:
     draws: int = 0  # behind the intervals
     optimum: Optimum = Optimum()
     same_as: str = ""  # the board under the run's first accounting, "" if this is it
+    trees_paid: bool | None = None  # some evaluation of trees has a cost; None: unknown
 
     def marks_of(self, row: Row) -> tuple[str, ...]:
-        """Return the marks of the board and of the row."""
+        """Return the marks of the board that hold for the row, and those of the row."""
         budgets = [min(str(one), cost(one.amount), key=len) for one in row.over]
         exceeded = f" ({', '.join(budgets)})" if len(budgets) <= NAMED else ""
         own = {
             "reference": row.reference,
             "baseline": row.baseline,
-            **dict.fromkeys(self.marks, True),
+            # some learners, such as gbrt, do not read prices in training
+            **{mark: mark != SURROGATE for mark in self.marks},
             f"{row.repeats} of {self.repeats} repeats": row.repeats < self.repeats,
             f"{SHARE:.0%} in {row.reached} of {row.repeats}": 0 < row.reached < row.repeats,
             f"below {LOST:.0%}": row.saved.lost,

@@ -38,7 +38,14 @@ from bench_reports.columns import (
     saving_columns,
     within_words,
 )
-from bench_reports.terminal import explained_marks, mark_lines, marked, optimum_table
+from bench_reports.terminal import (
+    explained_marks,
+    mark_lines,
+    marked,
+    optimum_table,
+    paid_words,
+    with_trees_paid,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -71,7 +78,7 @@ def markdown(
 ) -> None:
     """Write Markdown with tables; ``made_by`` is the command that does so."""
     lines = [f"# {md(run.title or run.run)}", ""]
-    made = all_certified(run, store, frame)
+    made = with_trees_paid(all_certified(run, store, frame), frame)
     if overall := overall_conclusion(made):
         lines += [md(" ".join(overall)), ""]
     asked = asked_columns(run, frame, store, made, columns, against, on_screen)
@@ -174,7 +181,8 @@ def explanations(board: Board, asked: Asked, usual: Sequence[str] = ()) -> list[
     certain = explained(certainty_columns(board, asked.tests.get(board.dataset, {})), titles)
     savings = explained(saving_columns(board), titles) if board.saves else ""
     missing = missing_words(board) if savings else ""
-    in_unit = f"Costs are means per row{f' in {board.unit}' if board.unit else ''}."
+    unit = f" in {board.unit}" if board.unit else ""
+    in_unit = f"Costs are means per row{unit}{paid_words(board)}."
     known = [*filter(None, [source_of(board), in_unit, certain, savings, missing])]
     known += [order_words(board)] if {"saving", f"{PERCENT} cost"} & {*titles} else []
     marks = [line for line in explained_marks(board) if not line.startswith("baseline")]
@@ -203,7 +211,7 @@ def latex(
 ) -> None:
     """Write LaTeX: tables for each data set that fit a column, then a paragraph on methods."""
     lines = [f"% {one_line(run.title or run.run)}", "% needs \\usepackage{booktabs}", ""]
-    made = all_certified(run, store, frame)
+    made = with_trees_paid(all_certified(run, store, frame), frame)
     asked = asked_columns(run, frame, store, made, columns, against, narrow_columns)
     for board in made:
         for k, one in enumerate(tables(board, asked, narrow_columns(board))):

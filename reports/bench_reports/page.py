@@ -43,6 +43,7 @@ from bench_reports.terminal import (
     optimum_table,
     run_line,
     selection_line,
+    with_trees_paid,
 )
 
 if TYPE_CHECKING:
@@ -85,7 +86,8 @@ def write(
     """Write the page, to stdout if no file is named."""
     from bench_core.leaderboard.assembly import boards
 
-    text = page(run, boards(run, frame), frame, sections, store, registry)
+    made = with_trees_paid(boards(run, frame), frame)
+    text = page(run, made, frame, sections, store, registry)
     write_text(output or Path("-"), text)
 
 

@@ -35,7 +35,11 @@ class ValuedRun:
                 self.rows.append(
                     trial
                     | {"point": json.dumps(point), "split": split, "accuracy": float(q.mean())}
-                    | {"total_cost": float(c.mean()), "cost_p95": float(np.quantile(c, 0.95))}
+                    | {
+                        "total_cost": float(c.mean()),
+                        "evaluation_cost": 0.0,
+                        "cost_p95": float(np.quantile(c, 0.95)),
+                    }
                     | {"cost_max": float(c.max()), "fingerprint": fingerprint}
                     | more
                 )

@@ -6,6 +6,7 @@ from io import StringIO
 
 import numpy as np
 import pytest
+from bench_reports import exports, page, terminal
 from bench_reports.terminal import (
     LINES,
     budget_table,
@@ -118,6 +119,19 @@ def test_the_legend_has_a_line_for_selection_savings_certainty_and_baselines():
     assert any(line.startswith("±: half the 95% interval of 399 draws;") for line in legend(known))
     usual = legend(replace(known, draws=2000))
     assert any(line.startswith("±: half the 95% interval;") for line in usual)
+
+
+@pytest.mark.parametrize(
+    ("paid", "words"), [(0, "for features only"), (1, "for features and trees")]
+)
+def test_every_format_says_whether_costs_are_of_trees_too(paid, words, tmp_path):
+    info, frame = example.info(), example.frame().assign(evaluation_cost=paid)
+    terminal.write(info, frame, tmp_path / "b.txt", sections=(), verbose=False)
+    page.write(info, frame, tmp_path / "b.html", sections=())
+    exports.markdown(info, frame, tmp_path / "b.md")
+    exports.latex(info, frame, tmp_path / "b.tex")
+    for kind in ("txt", "html", "md", "tex"):
+        assert f"per row in units, {words}" in (tmp_path / f"b.{kind}").read_text(), kind
 
 
 def test_verbose_adds_the_settings_of_every_row():
