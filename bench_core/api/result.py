@@ -6,7 +6,7 @@ import math
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, partial
 from html import escape
 from importlib.util import find_spec
@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any, Self
 from bench_core.api.arguments import in_python, spelling_checked
 from bench_core.errors import UsageError, blaming, require
 from bench_core.execution.runner import RunResult
-from bench_core.leaderboard.assembly import boards, offers, primary_metric, usual_limit
-from bench_core.leaderboard.board import FALLS, RANK, SHARE, Board, Measure, Standing
+from bench_core.leaderboard.assembly import boards, offers, primary_metric, served, usual_limit
+from bench_core.leaderboard.board import FALLS, RANK, SHARE, UNKNOWN, Board, Measure, Standing
 from bench_core.leaderboard.bought_sensors import chosen_within, kept_points, purchases
 from bench_core.leaderboard.certainty import answers, best_learner, certified, standings
 from bench_core.leaderboard.conclusion import conclusion, overall_conclusion
@@ -64,21 +64,21 @@ METHODS = (
 @dataclass(frozen=True, repr=False)
 class Best:
     """The best learner and setting within a budget on validation, or the cheapest that reach a
-    target there."""
+    target there: a single point, also where the board mixes two."""
 
     dataset: str
     learner: str
     chosen: str  # by what, in words: at 99% of gbrt's accuracy, within 10 on average
-    params: Mapping[str, Any]  # chosen by most repeats; of a mixture those of the costlier point
-    point: Mapping[str, Any]  # chosen by most repeats; of a mixture the costlier one
-    at: str  # in words; of a mixture both points with their shares of rows
+    params: Mapping[str, Any]  # chosen by most repeats
+    point: Mapping[str, Any]  # chosen by most repeats
+    at: str  # in words
     metric: str
     quality: float  # on test, mean over repeats
     cost: float  # per row on test, mean over repeats
     valid_quality: float  # on validation
     audit: str
     features: DataFrame  # purchases, as ``Result.features``
-    interval: Interval  # of the quality, 95%
+    interval: Interval  # of the quality, 95%; NaN where the board mixes two points
     falls: bool  # the learner is worse on test than on validation by more than chance
     tier: int  # 1: not significantly worse than the best
     level: tuple[str, ...]  # the other learners of its tier
@@ -86,8 +86,8 @@ class Best:
     transformed: bool = False  # the run had a transformer
 
     def model(self) -> Predictor:
-        """Return the model that ``bench model export`` writes: a single point, also where the board
-        mixes two. It asks for features and reports their cost. See ``bench_core.serving``."""
+        """Return the model that ``bench model export`` writes: it asks for features and reports
+        their cost. See ``bench_core.serving``."""
         from bench_core.serving import Predictor  # loads compiled code
 
         return Predictor(self.exported())
@@ -327,7 +327,8 @@ class Result(RunResult):
         found = [one for one in found if learner in (None, one.learner)]
         if not found:
             raise UsageError(self._nothing(name, limit, learner or ""))
-        top = found[0]
+        mixed = found[0]
+        top = served(own, metric, limit, self.info.reference, mixed.learner) or mixed
         lacking = limit.kind == CAP and limit.amount not in caps_of(own)
         unmeasured = " (a cap that was not measured)" if lacking else ""
         setting = top.pick.settings[0]
@@ -336,6 +337,8 @@ class Result(RunResult):
             (standing,) = self._standings(name, None if math.isinf(limit.amount) else limit)
             own_stand = standing[top.learner]
             level = [one.learner for one in standing.values() if one.tier == own_stand.tier]
+            if mixed.pick.part:  # its interval is of the mixture
+                own_stand = replace(own_stand, interval=UNKNOWN)
         return Best(
             dataset=name,
             learner=top.learner,

@@ -281,15 +281,19 @@ class Offer:
 
 
 def offers(
-    frame: pd.DataFrame, metric: Criterion, limit: Limit | float, reference: str = ""
+    frame: pd.DataFrame,
+    metric: Criterion,
+    limit: Limit | float,
+    reference: str = "",
+    mixes: bool = True,
 ) -> list[Offer]:
     """Return learners within a budget on one data set, best on validation first; or learners that
-    reach a target, cheapest on validation first.
+    reach a target, cheapest on validation first. Without ``mixes`` each is at a single point.
 
     Learners without a result in some repeats come last.
     """
     limit = limit if isinstance(limit, Target) else budget_of(limit)
-    chosen = selection.points_within(frame, metric, limit, reference)
+    chosen = selection.points_within(frame, metric, limit, reference, mixes)
     if chosen.empty:
         return []
     found, trials, picked = [], _by_learner(_trials(frame)), _by_learner(chosen)
@@ -315,6 +319,15 @@ def offers(
         return offer.repeats < offer.of, *first, offer.learner
 
     return sorted(found, key=place)
+
+
+def served(
+    frame: pd.DataFrame, metric: Criterion, limit: Limit, reference: str, learner: str
+) -> Offer | None:
+    """Return a learner at the single point that ``bench model export`` writes, if there is one."""
+    own = frame[frame["learner"].isin([learner, reference])]  # the reference sets the target
+    found = offers(own, metric, limit, reference, mixes=False)
+    return next((one for one in found if one.learner == learner), None)
 
 
 def usual_limit(

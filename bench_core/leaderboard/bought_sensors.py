@@ -67,10 +67,11 @@ def chosen_within(
     limit: Limit,
     metric: Criterion | None = None,
 ) -> pd.DataFrame:
-    """Return a learner's choices within a budget or at a target, one for each repeat."""
+    """Return a learner's best point within a budget, or its cheapest that reaches a target, in each
+    repeat: what is served, so none is a mixture."""
     metric = metric or primary_metric(info, name)
     own = frame[frame["learner"].isin([learner, info.reference])]  # the reference sets the target
-    chosen = selection.points_within(own, metric, limit, info.reference)
+    chosen = selection.points_within(own, metric, limit, info.reference, mixes=False)
     return chosen[chosen["learner"] == learner]
 
 
@@ -105,20 +106,19 @@ def ordered(bought: Iterable[Purchase]) -> list[Purchase]:
 def kept_points(
     store: Store, run: str, chosen: pd.DataFrame
 ) -> list[tuple[TrialValues, int, float]]:
-    """Return the stored values of the chosen points and mixtures, each point's position in them and
-    its weight; empty if one is not stored."""
+    """Return the stored values of the chosen points, each point's position in them and its weight;
+    empty if one is not stored."""
     first, found = chosen.iloc[0], []
     of, learner = str(first["dataset"]), str(first["learner"])
     kept = [*store.values(run, dataset=of, learner=learner, capped=True)]
     for _, row in chosen.iterrows():
-        for prefix, part in (("", 1 - row["part"]), ("cheaper_", row["part"])):
-            params, point = (json.loads(str(row[prefix + key])) for key in ("params", "point"))
-            trial = {"params": params, "fold": row["fold"], "seed": row["seed"]}
-            same = (v for v in kept if all(getattr(v.trial, key) == trial[key] for key in trial))
-            one = next(same, None)
-            if one is None or point not in one.settings:
-                return []
-            found.append((one, one.settings.index(point), part / len(chosen)))
+        params, point = (json.loads(str(row[key])) for key in ("params", "point"))
+        trial = {"params": params, "fold": row["fold"], "seed": row["seed"]}
+        same = (v for v in kept if all(getattr(v.trial, key) == trial[key] for key in trial))
+        one = next(same, None)
+        if one is None or point not in one.settings:
+            return []
+        found.append((one, one.settings.index(point), 1 / len(chosen)))
     return found
 
 
@@ -129,7 +129,7 @@ def purchases_by_row(
     by running the fitted model of the first repeat. Raises InputError if it is gone."""
     from bench_core.execution.fitting import open_splits
 
-    # a mixture may have a point that buys nothing: take the other point
+    # the point of a repeat may buy nothing: take the next one
     (one, k), *_ = (
         (one, k)
         for one, k, _ in kept_points(store, run, chosen)

@@ -148,15 +148,16 @@ def caps_of(frame: pd.DataFrame) -> list[float]:
 
 
 def points_within(
-    frame: pd.DataFrame, metric: Criterion, limit: Limit, reference: str = ""
+    frame: pd.DataFrame, metric: Criterion, limit: Limit, reference: str = "", mixes: bool = True
 ) -> pd.DataFrame:
-    """Return, from the export frame, each learner's and repeat's best point within a budget, or the
-    cheapest that reaches a target. Learners and repeats without a point are omitted."""
+    """Return, from the export frame, each learner's and repeat's best mixture (without ``mixes``
+    its best point) within a budget, or the cheapest that reaches a target. Learners and repeats
+    without a point are omitted."""
     cap = limit.amount if limit.kind == CAP else None
     points = operating_points(frame, metric.name, cap=cap)
     if isinstance(limit, Target):
-        return reaching(points, metric.higher_is_better, limit, reference)
-    return under_budget(points, metric.higher_is_better, limit)
+        return reaching(points, metric.higher_is_better, limit, reference, mixes)
+    return under_budget(points, metric.higher_is_better, limit, mixes)
 
 
 def under_budget(

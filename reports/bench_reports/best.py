@@ -6,7 +6,7 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import chain, islice
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -161,12 +161,11 @@ def answer(
     yield from unmeasured(info, frame, budgets, store)
     if offered[budgets[0]] and len(budgets) == 1:
         top = offered[budgets[0]][0]
-        yield reached(top, judge)
         free = [(one.learner, one.valid_cost) for one in offers(frame, judge, math.inf)]
         if free == [(one.learner, one.valid_cost) for one in offered[budgets[0]]]:
             most = cost(max(paid for _, paid in free))
             yield f"this budget limits no learner: none costs more than {most} on validation"
-        yield from training(info, frame, name, top, judge, budgets[0], plugins, store)
+        yield from model_of(info, frame, name, top, judge, budgets[0], plugins, store)
     elif any(offered.values()):
         first = next(str(budget) for budget, own in offered.items() if own)
         yield f"with the other learners, and how to train it: bench best --budget {first!r}"
@@ -228,11 +227,10 @@ def cheapest(
         yield f"!: {lost_words(lost_below(target.amount), info.reference, judge.name)}"
     rule = "significant savings first" if sure else "cheapest first"
     yield f"{rule}; points are chosen on validation: {MIXED}"
-    yield reached(found[0], judge)
     top = sure.get(found[0].learner, Saved())
     if top.interval.low <= 1 < found[0].saving:
         yield f"this saving {'does not count' if top.lost else 'is not significant'}"
-    yield from training(info, frame, name, found[0], judge, target, plugins, store)
+    yield from model_of(info, frame, name, found[0], judge, target, plugins, store)
     yield ""
 
 
@@ -257,7 +255,7 @@ def explained(sure: Mapping[str, Standing], why: str, budget: Budget) -> Iterato
         yield f"±: not known: {why}"
 
 
-def training(
+def model_of(
     info: RunInfo,
     frame: pd.DataFrame,
     name: str,
@@ -267,7 +265,9 @@ def training(
     plugins: Sequence[str],
     store: Path,
 ) -> Iterator[str]:
-    """Yield the winner's settings and purchases, and the commands that train it."""
+    """Yield the single point of the winner that is served: its results, setting and purchases, and
+    the commands that train it."""
+    from bench_core.leaderboard.assembly import served
     from bench_core.leaderboard.bought_sensors import (
         chosen_within,
         kept_points,
@@ -280,9 +280,14 @@ def training(
     from bench_core.results.store import Store
     from bench_reports.terminal import FEWER_TREES
 
+    one = served(frame, metric, limit, info.reference, top.learner) or top
+    yield reached(one, metric)
+    if top.pick.part:
+        at = f"{metric.name} {quality(top.pick.quality)} at {cost(top.pick.cost)}"
+        yield f"it is a single point; the table mixes two points at random: {at} on test"
     chosen = chosen_within(info, frame, name, top.learner, limit, metric)
     bought = purchases(kept_points(Store(store), info.run, chosen))
-    yield from (f"{top.learner}: best at {setting.short}" for setting in top.pick.settings)
+    yield from (f"{top.learner}: best at {setting.short}" for setting in one.pick.settings)
     yield from sentences(bought)
     own = frame[(frame["dataset"] == name) & (frame["learner"] == top.learner)]
     if marked(own, FEWER).any():
@@ -290,11 +295,10 @@ def training(
     registry = options.registry(plugins)
     # results under a cap need a run that measures it
     cap = limit.amount if limit.kind == "cap" else 0.0
-    chosen = ((one, one.cheaper) for one in top.pick.settings)
     commands = dict.fromkeys(  # of the choices of all repeats, most frequent first
         run_command(info.request, name, top.learner, setting.params, registry, store, cap)
-        for setting in chain.from_iterable(chosen)
-        if setting is not None and CONSTANT not in setting.point  # which needs no training
+        for setting in one.pick.settings
+        if CONSTANT not in setting.point  # which needs no training
     )
     if commands:
         yield "judge it again with:" if marked(own, GIVEN).any() else "train it with:"

@@ -135,8 +135,6 @@ def command(
         lines += [[name, one.features, f"{one.price:.6g}", f"{one.share:.6g}"] for one in bought]
         if output is None:
             footer = [*sentences(bought)]
-            if (chosen["part"] > 0).any():
-                footer.append("two points are mixed at random: shares are of the mixture")
             every = bought and all(one.share > NEVER for one in bought)
             if every and isinstance(within, Target):
                 lower = _lower(info, own, name, learner, first, within, kept)
