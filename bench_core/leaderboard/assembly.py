@@ -18,6 +18,7 @@ from bench_core.leaderboard.board import (
     CHEAPEST,
     NOTHING,
     SHARE,
+    SURROGATE,
     Board,
     CurvePoint,
     Failure,
@@ -99,12 +100,13 @@ def _board(info: RunInfo, name: str, every: pd.DataFrame, trials: pd.DataFrame) 
     optimum = Optimum.of(use, metric.name)
     capped = (Budget(cap, CAP) for cap, _ in optimum.cap)
     budgets = tuple(dict.fromkeys((*budgets_of(use, rows), *capped)))
+    paid = bool((every.loc[every["dataset"] == name, "evaluation_cost"] > 0).any())
     first = trials.iloc[0]  # facts of data and costs are the same for all
     stand_in = bool(first["stand_in"])
     marks = {
         "stand-in": stand_in,
         "sample": any(re.search(r"\bsample\b", note) for note in notes),
-        "trained on surrogate prices": bool(first.get("surrogate", False)),
+        SURROGATE: bool(first.get("surrogate", False)),
     }
     return Board(
         dataset=name,
@@ -124,6 +126,7 @@ def _board(info: RunInfo, name: str, every: pd.DataFrame, trials: pd.DataFrame) 
         notes=notes,
         budgets=budgets,
         optimum=optimum,
+        trees_paid=paid,
     )
 
 

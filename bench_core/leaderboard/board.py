@@ -41,8 +41,8 @@ OVER = "over budget"
 NAMED = 5
 """Most exceeded budgets that this mark names; a page compares at many."""
 
-SURROGATE = "trained on surrogate prices"
-"""Mark of a board whose costs are not sums of the prices that learners trained on."""
+SURROGATE = "trained on other prices"
+"""Mark of a board whose costs are not those that learners trained with."""
 
 FALLS = "falls on test"
 """Mark of a learner whose quality falls from validation to test by more than chance."""
@@ -271,7 +271,7 @@ class Board:
     draws: int = 0  # behind the intervals
     optimum: Optimum = Optimum()
     same_as: str = ""  # the board under the run's first accounting, "" if this is it
-    trees_paid: bool | None = None  # some evaluation of trees has a cost; None: unknown
+    trees_paid: bool = False  # some evaluation of trees has a cost
 
     def marks_of(self, row: Row) -> tuple[str, ...]:
         """Return the marks of the board that hold for the row, and those of the row."""

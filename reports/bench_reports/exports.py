@@ -44,7 +44,6 @@ from bench_reports.terminal import (
     marked,
     optimum_table,
     paid_words,
-    with_trees_paid,
 )
 
 if TYPE_CHECKING:
@@ -78,7 +77,7 @@ def markdown(
 ) -> None:
     """Write Markdown with tables; ``made_by`` is the command that does so."""
     lines = [f"# {md(run.title or run.run)}", ""]
-    made = with_trees_paid(all_certified(run, store, frame), frame)
+    made = all_certified(run, store, frame)
     if overall := overall_conclusion(made):
         lines += [md(" ".join(overall)), ""]
     asked = asked_columns(run, frame, store, made, columns, against, on_screen)
@@ -211,7 +210,7 @@ def latex(
 ) -> None:
     """Write LaTeX: tables for each data set that fit a column, then a paragraph on methods."""
     lines = [f"% {one_line(run.title or run.run)}", "% needs \\usepackage{booktabs}", ""]
-    made = with_trees_paid(all_certified(run, store, frame), frame)
+    made = all_certified(run, store, frame)
     asked = asked_columns(run, frame, store, made, columns, against, narrow_columns)
     for board in made:
         for k, one in enumerate(tables(board, asked, narrow_columns(board))):

@@ -43,7 +43,6 @@ from bench_reports.terminal import (
     optimum_table,
     run_line,
     selection_line,
-    with_trees_paid,
 )
 
 if TYPE_CHECKING:
@@ -86,7 +85,7 @@ def write(
     """Write the page, to stdout if no file is named."""
     from bench_core.leaderboard.assembly import boards
 
-    made = with_trees_paid(boards(run, frame), frame)
+    made = boards(run, frame)
     text = page(run, made, frame, sections, store, registry)
     write_text(output or Path("-"), text)
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 import os
 import sys
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import chain
@@ -115,7 +115,7 @@ def write(
     from bench_core.leaderboard.certainty import all_certified
     from bench_reports.asked_columns import asked_columns
 
-    made = with_trees_paid(all_certified(run, store, frame), frame)
+    made = all_certified(run, store, frame)
     if noted:
         seen = {str(note) for use in run.datasets for note in use.get("notes", ())}
         kept = [tuple(note for note in board.notes if note not in seen) for board in made]
@@ -338,17 +338,9 @@ def selection_line(board: Board) -> str:
     )
 
 
-def with_trees_paid(boards: Iterable[Board], frame: pd.DataFrame) -> list[Board]:
-    """Return the boards with ``trees_paid``, from the export rows."""
-    most = frame.groupby(frame["dataset"].astype(str))["evaluation_cost"].max()
-    return [replace(board, trees_paid=bool(most.get(board.dataset, 0) > 0)) for board in boards]
-
-
 def paid_words(board: Board) -> str:
     """Return what costs are paid for, to follow their unit."""
-    return {None: "", False: ", for features only", True: ", for features and trees"}[
-        board.trees_paid
-    ]
+    return f", for features {'and trees' if board.trees_paid else 'only'}"
 
 
 FEWER_TREES = (

@@ -100,7 +100,8 @@ def test_the_legend_has_a_line_for_selection_savings_certainty_and_baselines():
     board = boards(info, frame)[0]
     assert legend(board) == [
         "Points are chosen on validation; figures are from test, means over 3 repeats. A mean cost "
-        "between two points mixes them at random. cost: mean per row in units; audit: "
+        "between two points mixes them at random. cost: mean per row in units, for "
+        "features only; audit: "
         "sampled.",
         "99% cost: the least cost with at least 99% of gbrt's best ndcg@5 on validation; kept: its "
         "ndcg@5 there on test as a share of gbrt's; saving: gbrt's 99% cost divided by this "

@@ -384,7 +384,7 @@ def test_a_repriced_run_is_reused_audited_and_listed(both_done, bench):
     assert (audit.status, "2 verified" in audit.out) == (0, True)
     listed = bench("list", "runs").out
     assert "-together-" in listed
-    assert bench("report").out.count("trained on surrogate prices") == 1  # not at gbrt
+    assert bench("report").out.count("trained on other prices") == 1  # not at gbrt
     board = bench("report", "-v").out
     assert "note: billed again from run 1 under together.json" in board
     assert "note: costs by model 'parallel'" in board
