@@ -259,7 +259,8 @@ def _splits(
     for field in refused:
         if _is_given(values.get(field)):
             named = {} if whole else {"label": "y", "query": "queries"}
-            hint = f": write {named[field]}={values[field]!r}" if field in named else ""
+            value = repr(values[field]) if isinstance(values[field], str) else "..."
+            hint = f": write {named[field]}={value}" if field in named else ""
             what = "Splits, which are divided and encoded already: change them" if whole else "X"
             raise UsageError(f"{field} cannot be used with {what}{hint}")
     if whole:

@@ -460,6 +460,7 @@ WRONG = {
     "nothing": ((), {}, "nothing to run: give X and y, suite=NAME or data="),
     "no y": ((X,), {}, "y is missing: give the label of each row"),
     "index_base": ((X, Y), {"index_base": 0}, "index_base cannot be used with X"),
+    "query": ((X, Y), {"query": Y}, "query cannot be used with X: write queries=..."),
     "label with X": (
         (FRAME.assign(ill=Y),),
         {"label": "ill"},
