@@ -162,6 +162,7 @@ def _rows(
     frontiers = selection.curve(points, higher)
     best = selection.best_points(points, higher)
     saved = selection.savings(points, higher, reference, SHARE)
+    single = _means(selection.savings(points, higher, reference, SHARE, mixes=False))
     own, saves = _by_learner(trials), _by_learner(saved)
     mean, saving, curves = _means(best), _means(saved), _by_learner(frontiers)
     marks, alike = search_marks(best, points, ends, higher), repeated_paths(points)
@@ -178,6 +179,7 @@ def _rows(
             best=_pick(mean[learner], chosen, varied),
             reached=int(saving[learner]["reached"]),
             cheap=_pick(saving[learner], saves[learner], varied) if reaches else NOTHING,
+            single=float(single[learner]["test_cost"]),
             saving=float(saving[learner]["saving"]),
             curve=_curve(curves[learner], varied),
             alike=round(alike[learner]),

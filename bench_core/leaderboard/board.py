@@ -192,6 +192,7 @@ class Row:
     cheap: Pick  # the cheapest mixture that keeps it, ``NOTHING`` unless all repeats have one
     saving: float  # the reference's cost (``Board.replaced``) over this learner's at that quality
     curve: tuple[CurvePoint, ...]  # the frontier, cheapest first
+    single: float = math.nan  # cost of the cheapest single point that keeps the quality
     baseline: bool = False  # a trivial method, listed below the others
     fits: int = 0  # settings tried, mean over repeats
     alike: int = 0  # settings with the same path as another setting

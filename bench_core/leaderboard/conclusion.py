@@ -21,6 +21,9 @@ from bench_core.terminal.wording import cost, listed, quality, times
 
 UNMEASURED = "The uncertainty was not measured."
 
+ALIKE = 1.05
+"""Ratio of costs up to which a single point is not named next to a mixture of two."""
+
 
 @dataclass(frozen=True, slots=True)
 class Conclusion:
@@ -109,6 +112,9 @@ def _cheapest(board: Board, reference: Row) -> tuple[Row, list[str]]:
     if measured and not certain:
         saved += f"; {'this saving is not' if own or sure else 'no saving is'} significant"
     sentences = [f"{who} {_keeps(board, top)} {_instead(board, reference)}.", f"It is {saved}."]
+    if top.single > ALIKE * top.cheap.cost:
+        alone = cost(top.single)
+        sentences.append(f"This cost mixes two models at random; a single one costs {alone}.")
     if _shorter(reference):
         alone = f"{_fewer(reference)} keeps it {_price(board, reference.cheap.cost)}"
         level = measured and reference.saved.tier == top.saved.tier

@@ -67,6 +67,12 @@ def test_who_keeps_the_quality_at_which_cost_and_who_ties():
         assert first.startswith(words)
 
 
+@pytest.mark.parametrize(("single", "named"), [(12.3, False), (12.9, False), (13.0, True)])
+def test_the_cost_of_a_single_model_is_named_next_to_a_much_cheaper_mixture(single, named):
+    line = f"This cost mixes two models at random; a single one costs {single:.2f}."
+    assert (line in said(replace(CEGB, single=single), GBRT)) == named
+
+
 def test_what_costs_more_than_the_reference_is_not_said_to_tie():
     more = row("miser", cost=27.0, saving=0.98, ends=(0.6, 1.9), tier=1)
     assert said(CEGB, more, GBRT)[-1] == "It is 2.1x cheaper (95% interval: 1.3x to 3.0x)."
