@@ -6,7 +6,7 @@ import math
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
 from functools import cached_property, partial
 from html import escape
 from importlib.util import find_spec
@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Any, Self
 from bench_core.api.arguments import in_python, spelling_checked
 from bench_core.errors import UsageError, blaming, require
 from bench_core.execution.runner import RunResult
-from bench_core.leaderboard.assembly import boards, offers, primary_metric, served, usual_limit
-from bench_core.leaderboard.board import FALLS, RANK, SHARE, UNKNOWN, Board, Measure, Standing
+from bench_core.leaderboard.assembly import boards, primary_metric, served, usual_limit
+from bench_core.leaderboard.board import FALLS, RANK, SHARE, Board, Measure, Standing
 from bench_core.leaderboard.bought_sensors import chosen_within, kept_points, purchases
-from bench_core.leaderboard.certainty import answers, best_learner, certified, standings
+from bench_core.leaderboard.certainty import best_learner, certified, standings
 from bench_core.leaderboard.conclusion import conclusion, overall_conclusion
 from bench_core.leaderboard.pairs import THIRDS, Pair, pairs_within
 from bench_core.leaderboard.reports import write_report
@@ -78,7 +78,7 @@ class Best:
     valid_quality: float  # on validation
     audit: str
     features: DataFrame  # purchases, as ``Result.features``
-    interval: Interval  # of the quality, 95%; NaN where the board mixes two points
+    interval: Interval  # of the quality, 95%
     falls: bool  # the learner is worse on test than on validation by more than chance
     tier: int  # 1: not significantly worse than the best
     level: tuple[str, ...]  # the other learners of its tier
@@ -205,9 +205,12 @@ class Result(RunResult):
         store, boards = Store(self.store), self._boards.items()
         return {name: certified(self.info, store, board, self._rows) for name, board in boards}
 
-    def _standings(self, dataset: str, *budgets: Budget | None) -> list[dict[str, Standing]]:
+    def _standings(
+        self, dataset: str, *budgets: Budget | None, mixes: bool = True
+    ) -> list[dict[str, Standing]]:
         """Return the standings on a data set by budget and learner, best tier first."""
-        found = standings(self.info, Store(self.store), dataset, self._rows, budgets)
+        of_run = self.info, Store(self.store), dataset, self._rows
+        found = standings(*of_run, budgets, mixes=mixes)
         return [{one.learner: one for one in at.rows} for at in found]
 
     def _names(self, dataset: str | None) -> list[str]:
@@ -321,24 +324,19 @@ class Result(RunResult):
         only = [] if learner is None else [learner]
         name, metric, own, limit = self._asked(dataset, (budget, budget_kind, keep, quality), only)
         self._known(name, only)
-        found = offers(own, metric, limit, self.info.reference)
-        if learner is None:
-            found, _ = answers(self.info, Store(self.store), name, own, limit, metric)
-        found = [one for one in found if learner in (None, one.learner)]
-        if not found:
+        of_run = self.info, Store(self.store), name, own
+        first = learner or best_learner(*of_run, limit, metric)
+        if (top := served(own, metric, limit, self.info.reference, first)) is None:
             raise UsageError(self._nothing(name, limit, learner or ""))
-        mixed = found[0]
-        top = served(own, metric, limit, self.info.reference, mixed.learner) or mixed
         lacking = limit.kind == CAP and limit.amount not in caps_of(own)
         unmeasured = " (a cap that was not measured)" if lacking else ""
         setting = top.pick.settings[0]
         own_stand, level, sure = Standing(), list[str](), self._sure[name]
         if isinstance(limit, Budget):
-            (standing,) = self._standings(name, None if math.isinf(limit.amount) else limit)
+            within = None if math.isinf(limit.amount) else limit
+            (standing,) = self._standings(name, within, mixes=False)
             own_stand = standing[top.learner]
             level = [one.learner for one in standing.values() if one.tier == own_stand.tier]
-            if mixed.pick.part:  # its interval is of the mixture
-                own_stand = replace(own_stand, interval=UNKNOWN)
         return Best(
             dataset=name,
             learner=top.learner,

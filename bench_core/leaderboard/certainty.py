@@ -86,12 +86,14 @@ def standings(
     budgets: Sequence[Budget | None],
     *,
     resamples: int = DRAWS,
+    mixes: bool = True,
 ) -> tuple[Standings, ...]:
-    """Return the standings on one data set at each budget, from the export rows ``frame``.
+    """Return the standings on one data set at each budget, from the export rows ``frame``. Without
+    ``mixes`` each learner is at a single point.
 
     Without a store or its values, learners are ranked by quality only.
     """
-    ranking = Ranking(info, store, dataset, frame, resamples)
+    ranking = Ranking(info, store, dataset, frame, resamples, mixes)
     return tuple(ranking.standings(budgets, ranking.draws(budgets)))
 
 
@@ -129,10 +131,11 @@ class Ranking:
         dataset: str,
         frame: pd.DataFrame,
         resamples: int,
+        mixes: bool = True,
     ) -> None:
         metric = primary_metric(info, dataset)
         self._of = store, info.run, dataset
-        self._metric, self.higher = metric.name, metric.higher_is_better
+        self._metric, self.higher, self._mixes = metric.name, metric.higher_is_better, mixes
         self._frame = selection.of_dataset(frame, dataset, metric.name)
         points = selection.operating_points(self._frame, metric.name)
         self._points = selection.choosable_points(points, self.higher)
@@ -173,7 +176,9 @@ class Ranking:
                 valid = means.valid_cost, means.valid_quality
                 corners = hull(*valid, higher)
                 for budget in dict.fromkeys((*budgets, *grid)):
-                    choice = choice_within(budget, *valid, one.p95, higher, corners)
+                    choice = choice_within(
+                        budget, *valid, one.p95, higher, corners, mixes=self._mixes
+                    )
                     drawn[budget].append(taken(means.test_quality, choice))
                     if budget in budgets:
                         drawn[COST, budget].append(taken(means.test_cost, choice))
@@ -208,7 +213,7 @@ class Ranking:
         points = self._points
         if budget is not None and budget.kind == CAP:
             points = selection.operating_points(self._frame, self._metric, cap=budget.amount)
-        chosen = selection.choices_within(points, self.higher, budget or math.inf)
+        chosen = selection.choices_within(points, self.higher, budget or math.inf, self._mixes)
         names = points["learner"].astype(str).to_numpy()[chosen.point]
         # a repeat in which the quality is not defined has no result
         figures = selection.mixed_figures(points, chosen).groupby(names)
@@ -366,9 +371,10 @@ def _with_savings(rows: Sequence[Row], board: Board, draws: Draws) -> list[Row]:
 def answers(
     info: RunInfo, store: Store, dataset: str, frame: pd.DataFrame, limit: Limit, metric: Criterion
 ) -> tuple[list[Offer], Mapping[str, Saved]]:
-    """Return the learners of ``offers`` on one data set. Those that keep a share of the reference's
-    quality are in the order of the board, with the certainty of their savings, if it is known."""
-    found = offers(frame, metric, limit, info.reference)
+    """Return the learners of ``offers`` on one data set, within a budget at single points. Those
+    that keep a share of the reference's quality are in the order of the board, with the certainty
+    of their savings, if it is known."""
+    found = offers(frame, metric, limit, info.reference, mixes=limit.kind == KEEP)
     if limit.kind != KEEP:
         return found, {}
     sure: Mapping[str, Saved] = {}

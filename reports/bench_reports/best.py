@@ -32,7 +32,7 @@ from bench_core.terminal.tables import (
     write_text,
     written,
 )
-from bench_core.terminal.wording import MIXED, cost, notices, quality
+from bench_core.terminal.wording import MIXED, cost, notices, quality, times
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -46,6 +46,7 @@ if TYPE_CHECKING:
 
 NO_RESULT = 1  # exit status
 COMMANDS_SHOWN = 3
+SINGLE = "each learner is at a single point, where a board may mix two"
 
 
 @click.command(
@@ -139,12 +140,12 @@ def answer(
     each: list[dict[str, Standing]] = [defaultdict(Standing) for _ in budgets]
     why = f"values per row are stored only for {primary}, by finished trials"
     if judge.name == primary:  # values per row are stored of no other metric
-        found = standings(info, Store(store), name, frame, budgets)
+        found = standings(info, Store(store), name, frame, budgets, mixes=False)
         for known, at in zip(each, found, strict=True):
             known |= {one.learner: one for one in at.rows}
         why = found[0].note or why
-    # by budget, the best on validation first
-    offered = {budget: offers(frame, judge, budget) for budget in budgets}
+    # by budget, the best on validation first, at points that can be served
+    offered = {budget: offers(frame, judge, budget, mixes=False) for budget in budgets}
     if any(offered.values()):
         title = f"best {judge.name} {limit_words(budgets[0], judge.name, info.reference)}"
         table = ranking(offered[budgets[0]], judge, each[0])
@@ -226,7 +227,8 @@ def cheapest(
     if any(one.lost for one in sure.values()):
         yield f"!: {lost_words(lost_below(target.amount), info.reference, judge.name)}"
     rule = "significant savings first" if sure else "cheapest first"
-    yield f"{rule}; points are chosen on validation: {MIXED}"
+    how = MIXED if target.kind == KEEP else SINGLE
+    yield f"{rule}; points are chosen on validation: {how}"
     top = sure.get(found[0].learner, Saved())
     if top.interval.low <= 1 < found[0].saving:
         yield f"this saving {'does not count' if top.lost else 'is not significant'}"
@@ -247,7 +249,7 @@ def reached(top: Offer, metric: Criterion) -> str:
 def explained(sure: Mapping[str, Standing], why: str, budget: Budget) -> Iterator[str]:
     """Yield the meaning of ± and *, or ``why`` they are unknown, and the rule that chooses
     points."""
-    rule = f"sorted and chosen by validation{f': {MIXED}' if budget.kind == 'mean' else ''}"
+    rule = f"sorted and chosen by validation{f': {SINGLE}' if budget.kind == 'mean' else ''}"
     if any(not math.isnan(one.interval.low) for one in sure.values()):
         yield f"±: half the {CONFIDENCE} interval; *: not significantly worse than the best"
         yield rule
@@ -282,9 +284,10 @@ def model_of(
 
     one = served(frame, metric, limit, info.reference, top.learner) or top
     yield reached(one, metric)
-    if top.pick.part:
+    if top.pick.part:  # of the least cost that keeps a quality
         at = f"{metric.name} {quality(top.pick.quality)} at {cost(top.pick.cost)}"
-        yield f"it is a single point; the table mixes two points at random: {at} on test"
+        saved = f", {times(one.saving)} cheaper than {info.reference}'s" * (one.saving > 1)
+        yield f"it is a single point{saved}; the table mixes two points at random: {at} on test"
     chosen = chosen_within(info, frame, name, top.learner, limit, metric)
     bought = purchases(kept_points(Store(store), info.run, chosen))
     yield from (f"{top.learner}: best at {setting.short}" for setting in one.pick.settings)
