@@ -343,11 +343,10 @@ def cost_range(board: Board) -> tuple[float, float] | None:
 
 def saving_order(saved: Saved, saving: float, paid: float, least: float) -> tuple[object, ...]:
     """Return the sort key of a learner that keeps the quality: the tier of its saving; within a
-    tier first significant savings above ``least``, the reference's, by the lower end of their
-    interval to two digits; then the others by cost, as displayed."""
-    more, low = saving > least, saved.interval.low
-    sure = more and round(low, 3) > 1  # as displayed
-    return saved.tier or math.inf, -round(low, 2) if sure else 0.0, float(cost(paid)), more, paid
+    tier first significant savings above ``least``, the reference's; then the cost, as displayed."""
+    more = saving > least
+    sure = more and round(saved.interval.low, 3) > 1  # as displayed
+    return saved.tier or math.inf, not sure, float(cost(paid)), more, paid
 
 
 def _place(row: Row, *, higher: bool, least: float) -> tuple[object, ...]:

@@ -237,10 +237,7 @@ def order_words(board: Board) -> str:
     by = board.metric
     if board.saves:
         known = any(row.saved.tier for row in board.rows)
-        by = (
-            "tier of saving; within it significant savings first, by their lower bound to two "
-            "digits, then by cost"
-        )
+        by = "tier of saving; within it significant savings first, then by cost"
         by = by if known else f"{PERCENT} cost"
     words = [f"Sorted by {by}."]
     if board.saves and not all(row.cheap or row.baseline for row in board.rows):

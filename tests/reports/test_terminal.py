@@ -180,7 +180,7 @@ def test_tier_1_is_starred_and_baselines_stand_below_a_rule(certain):
     assert rows["behind"][2][-1] != "*"
     assert lines[at["constant"] - 1].startswith("───")
     assert at["constant"] > max(at[name] for name in ("ahead", "alike", "behind", "gbrt"))
-    sorted_by = "Sorted by tier of saving; within it significant savings first, by their lower"
+    sorted_by = "Sorted by tier of saving; within it significant savings first, then by cost."
     assert any(line.startswith(sorted_by) for line in shown(certain))
 
 

@@ -100,7 +100,7 @@ def certain(low, high, tier=1, lost=False):
     [
         ((0.9, 9.0), (1.2, 2.0), "cegb", []),
         ((1.2, 2.0), (0.9, 9.0), "toy", []),
-        ((1.2, 2.0), (1.5, 2.0), "cegb", []),
+        ((1.2, 2.0), (1.5, 2.0), "cegb", []),  # as cheap
         ((0.8, 3.0), (0.9, 2.0), "cegb", ["this saving is not significant"]),
         ((1.5, 3.0, 0, True), (0.9, 2.0), "cegb", ["this saving is not significant"]),
         ((1.5, 3.0, 2), (1.2, 2.0), "cegb", []),
