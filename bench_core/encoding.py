@@ -151,7 +151,7 @@ def number_of(cell: Any, format: str = "") -> float:
     """
     if isinstance(cell, str):
         return _number_in(cell.strip(), format)
-    if isinstance(cell, date):
+    if isinstance(cell, date) and cell == cell:  # pandas.NaT is a date, too
         if not isinstance(cell, datetime):
             return float(cell.toordinal() - _FIRST_DAY)
         return (cell if cell.tzinfo else cell.replace(tzinfo=UTC)).timestamp() / 86400

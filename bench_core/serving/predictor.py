@@ -485,6 +485,9 @@ def _listed(found: Any, names: list[str], wanted: int) -> Any:
             raise UsageError(f"the row has no column {lost[0]!r}; give None where it is missing")
         return [found[name] for name in names[-wanted:]]
     if not isinstance(found, list | tuple | np.ndarray):
+        if not isinstance(found, Iterable):
+            kind = type(found).__name__
+            raise UsageError(f"acquire returned a {kind}; return a list of values, or a mapping")
         # not numbers, or unordered
         unsound = isinstance(found, str | bytes | Set)
         found = [found] if unsound else list(found)
@@ -504,7 +507,7 @@ def _put(values: Float32Array, found: Any, names: list[str]) -> None:
         try:  # three times as fast as numpy
             return pack_into(f"{len(found)}f", values.data, 0, *found)
         except (error, OverflowError):  # a value is None, text or too large
-            if any(isinstance(cell, str) for cell in found):
+            if any(isinstance(cell, str) or str(cell) in ("NaT", "<NA>") for cell in found):
                 raw = RawColumns(plain_encodings(names[-len(values) :]))
                 found = [raw.code(column, cell) for column, cell in enumerate(found)]
     values[:] = narrow(found, dimensions=1)

@@ -5,6 +5,7 @@ import math
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 from bench_trees import Ensemble
 
@@ -88,6 +89,22 @@ def test_a_row_that_passes_goes_on_from_its_score():
     assert calls == [["a"], ["c"]]
     assert (answer.score, answer.spent) == (1.5 + 20.0, 5.0 + 2 * 0.75)
     assert (answer.step, answer.stopped) == (1, "end")
+
+
+@pytest.mark.parametrize("missing", [pd.NaT, pd.NA, np.datetime64("NaT"), np.nan])
+def test_a_missing_value_of_any_library_is_missing(missing):
+    model = predictor([step(0, then=END)], [stump(0, 1.0, 2.0)])
+    none = model.predict({"a": None}).score
+    assert model.predict({"a": missing}).score == none
+    assert model.predict_rows([{"a": missing}, {"a": 0.5}]).scores[0] == none
+
+
+@pytest.mark.parametrize("given", [None, 3.0])
+def test_a_function_that_returns_no_list_is_named(given):
+    model = predictor([step(0, then=END)], [stump(0, 1.0, 2.0)])
+    kind = type(given).__name__
+    with pytest.raises(UsageError, match=f"acquire returned a {kind}; return a list of values"):
+        model.predict(lambda names: given)
 
 
 def test_a_sensor_gives_all_its_features_at_once_and_never_again():

@@ -238,6 +238,10 @@ def test_dates_and_decimal_commas_are_read_as_by_the_run(bench):
     read = model.predict_rows(texts).scores
     assert read.tolist() == model.predict_rows(typed).scores.tolist()
     assert len({*read}) > 20
+    rows = [row.to_dict() | {"seen": pd.NaT} for _, row in typed[:9].iterrows()]
+    none = model.predict_rows([row | {"seen": None} for row in rows]).scores
+    assert model.predict_rows(rows).scores.tolist() == none.tolist()
+    assert [model.predict(row).score for row in rows] == pytest.approx(none)
     number = (days - pd.Timestamp("1970-01-01")).dt.days
     columns = [number, days, days.astype("datetime64[ns]"), days.dt.date, days.tolist()]
     found = [model.predict_rows({**dict(typed.items()), "signup": c}).scores for c in columns]
