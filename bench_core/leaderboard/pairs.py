@@ -13,7 +13,7 @@ import numpy as np
 
 from bench_core.arrays import BoolArray, FloatArray
 from bench_core.errors import UsageError
-from bench_core.leaderboard.assembly import primary_metric
+from bench_core.leaderboard.assembly import primary_metric, uses_of
 from bench_core.metrics.frontier import hull, mixed_reaching, mixed_within, share_of, taken
 from bench_core.results.budgets import KEEP, Limit, Target
 from bench_core.results.operating_points import Criterion, of_dataset, points_within, undefined
@@ -108,7 +108,8 @@ def pairs_within(
     if against:
         mine = there.index(against)
         pairs = [(mine, k) for k in range(len(there)) if k != mine]
-    return found, _compared(found, there, pairs, rule, metric, interest), others
+    grouped = any((uses_of(info, dataset)[0].get("queries") or {}).values())
+    return found, _compared(found, there, pairs, rule, metric, interest, grouped), others
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,8 +142,9 @@ def _compared(
     rule: _Rule,
     metric: Criterion,
     interest: float,
+    grouped: bool,
 ) -> list[Pair]:
-    """Compare pairs of the learners ``names``, each chosen by a rule."""
+    """Compare pairs of the learners ``names``, each chosen by a rule. ``grouped``: in queries."""
     drawn = [_drawn(repeat, names, rule, seed) for repeat, seed in with_seeds(found)]
     kept = np.logical_and.reduce([defined for _, _, defined, _ in drawn])
     mixed = np.logical_and.reduce([own for *_, own in drawn])
@@ -158,7 +160,8 @@ def _compared(
         edges = np.quantile(ratio[1:], [(1 - LEVEL) / 2, (1 + LEVEL) / 2], method="nearest")
         # sums in 32 bits
         quality = float(f"{level.observed[a]:.7g}"), float(f"{level.observed[b]:.7g}")
-        kinds = {"rows of a query": units[a][2], f"cost to {names[a]}": units[a][1]}
+        kinds = {f"cost to {names[a]}": units[a][1]}
+        kinds = {"rows of a query": units[a][2], **kinds} if grouped else kinds  # else copies
         kinds = kinds if rule.target is None else {}
         parts = {kind: thirds(units[a][0] - units[b][0], by) for kind, by in kinds.items()}
         parts = {kind: own for kind, own in parts.items() if own}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -229,7 +230,7 @@ def _answer(
     use, judge = uses_of(info, dataset)[0], primary_metric(info, dataset)
     given = info, Store(store), frame, dataset, names, limit
     found, pairs, others = pairs_within(*given, interest=interest, against=against)
-    at = limit_words(limit, judge.name, info.reference).replace("within", "at a cost of")
+    at = re.sub("^within", "at a cost of", limit_words(limit, judge.name, info.reference))
     queries, counted = use["queries"]["test"], use["rows"]["test"]
     units = f"{queries} queries" if queries else f"{counted} rows"
     rows = [

@@ -546,12 +546,10 @@ def pairwise(
     ]
     # thirds by size and by price: a method may win only on large or on expensive queries
     payer = board.reference if board.reference in names else names[0]
-    kinds = {
-        "rows of a query": best[names[0]][2],
-        f"what {payer} pays": best[payer][1],
-    }
     uses = uses_of(info, board.dataset)
     queries = bool(uses) and any((uses[0].get("queries") or {}).values())
+    kinds = {"rows of a query": best[names[0]][2]} if queries else {}  # else copies of a row
+    kinds[f"what {payer} pays"] = best[payer][1]
     return {
         "units": "queries" if queries else "rows",
         "learners": [learners.index(name) for name in names],

@@ -2,10 +2,13 @@
 
 import csv
 
+import numpy as np
 import pytest
 from bench_reports.compare import TESTS, _sentences, as_latex
 from helpers.commands import QUICK
 
+import bench_core
+from bench_core import MetricValues, Task
 from bench_core.leaderboard.pairs import Pair
 from bench_core.results.store import Store
 from bench_core.statistics.comparison import Difference, Interval
@@ -145,6 +148,25 @@ def test_a_learner_ahead_by_far_is_said_to_be_better(done, bench):
     ended = bench("compare", "constant", "gbrt")
     assert "gbrt is better than constant" in ended.out
     assert "constant does not reach" not in ended.out
+
+
+def test_a_metric_is_named_whole_and_weights_are_not_sizes_of_queries(bench):
+    class Within:
+        name, higher_is_better, tasks = "within10", True, frozenset({Task.BINARY})
+
+        def values(self, scores, y, queries=None, multiplicity=None):
+            return MetricValues(((scores > 0) == y).astype(float), np.ones(len(y)))
+
+    x, names = np.random.default_rng(0).normal(size=(300, 3)), ("toy-prefix", "toy-stacked")
+    given = {"sample_weight": 1 + np.arange(300) % 5, "metrics": Within(), "learners": names}
+    how = {"plugins": "helpers.toys", "executor": "inline", "reference": names[0]}
+    result = bench_core.run(x, x[:, 0] > x[:, 1], **given, **how, progress=False)
+    assert "rows of a query" not in " ".join(result.compare(*names, budget=2))
+    ended = bench("compare", *names, "--keep", "90%")
+    assert "'s within10, " in ended.out, ended
+    at = bench("compare", *names, "--budget", "2")
+    assert "queries" not in at.out
+    assert at.out.startswith("data: within10 at a cost of 2 on average, ")
 
 
 @pytest.mark.parametrize(
