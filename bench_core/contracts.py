@@ -5,7 +5,7 @@ Defaults are applied only here, on reading a plugin's class. The class is not mo
 
 import re
 from functools import cache
-from inspect import getattr_static, signature
+from inspect import get_annotations, getattr_static, signature
 from types import FunctionType
 from typing import Any, ClassVar, cast, get_args, get_origin, get_type_hints
 
@@ -104,7 +104,7 @@ def check(value: Any, contract: type, where: str) -> None:
         raise TypeError(f"{where}; expected {'an instance' if is_value else 'a class'} instead")
     cls: Any = value if isinstance(value, type) else type(value)
     # fields without a default appear only as annotations
-    annotated = {name for c in cls.__mro__ for name in vars(c).get("__annotations__", ())}
+    annotated = {name for c in cls.__mro__ for name in get_annotations(c)}
     needed = [name for name in _types(contract) if not hasattr(contract, name)]
     needed += sorted(getattr(contract, "__abstractmethods__", ()))
     lacks = [name for name in needed if not hasattr(value, name) and name not in annotated]

@@ -126,7 +126,7 @@ def in_python(request: type = RunRequest) -> AbstractContextManager[None]:
 
 def spelling_checked(function: Function, allowed: Sequence[str] = ()) -> Function:
     """Give a function an error that suggests one of ``allowed`` (its own arguments) for others."""
-    known = allowed or [*signature(function).parameters]
+    known = allowed or [name for name in signature(function).parameters if name != "self"]
 
     @wraps(function)
     def checked(*args: Any, **given: Any) -> Any:
@@ -136,7 +136,8 @@ def spelling_checked(function: Function, allowed: Sequence[str] = ()) -> Functio
             if _MEANT.get(name) in known:
                 raise TypeError(f"unknown argument {name!r}: did you mean {_MEANT[name]}?")
             hint = "a budget is given to the result: result.best(60); a limit for rows as caps"
-            raise TypeError(unknown("argument", name, known, hint if name == "budget" else ""))
+            why = hint if name == "budget" and allowed else ""
+            raise TypeError(unknown("argument", name, known, why))
         return function(*args, **given)
 
     return cast(Function, checked)
@@ -208,7 +209,10 @@ def request_of(
         if not isinstance(given.get(field, ""), str | Path):
             raise UsageError(f"{field} is given as data without X, the features; give X and y too")
     if "metrics" in given:
-        given["metrics"] = [*map(_metric, _listed(given["metrics"]))]
+        given["metrics"] = [
+            one if isinstance(one, str) else checked_metric(one).name
+            for one in _listed(given["metrics"])
+        ]
     learners, settings = given.get("learners"), given.get("settings", ())
     texts = [*_parameters(learners)] if isinstance(learners, Mapping) else []
     texts += _texts(settings.items()) if isinstance(settings, Mapping) else _listed(settings)
@@ -226,10 +230,8 @@ def request_of(
     return replace(request or RunRequest(), **changed)
 
 
-def _metric(given: Any) -> str:
-    """Return the name of a metric; an object is kept for this process."""
-    if isinstance(given, str):
-        return given
+def checked_metric(given: Any) -> Metric:
+    """Return a metric that is an object, checked and kept for this process by its name."""
     try:
         check(given, Metric, f"metrics: {short(given)} is given")
     except (TypeError, ValueError) as error:
@@ -237,8 +239,9 @@ def _metric(given: Any) -> str:
     if given.name.partition("@")[0] in families():
         raise UsageError(f"metrics: {given.name!r} is built in: rename yours")
     check_name("metric", given.name)
-    given_metrics[given.name] = given
-    return str(given.name)
+    made: Metric = given
+    given_metrics[made.name] = made
+    return made
 
 
 def _splits(

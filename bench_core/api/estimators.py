@@ -29,7 +29,7 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from bench_core.api.arguments import costs_of, priced_names, spelling_checked
+from bench_core.api.arguments import checked_metric, costs_of, priced_names, spelling_checked
 from bench_core.arrays import Float32Array, FloatArray, IntArray
 from bench_core.contracts import model_of
 from bench_core.data import Examples, Features, Queries, Task
@@ -76,7 +76,7 @@ class _Budgeted(BaseEstimator):
     budget_kind: str = "mean"
     costs: Any = None
     parameters: Mapping[str, Any] | None = None
-    metric: str | None = None
+    metric: str | Metric | None = None
     positive: Any = None
     decimal: str = ""
     dates: bool = False
@@ -129,11 +129,23 @@ class _Budgeted(BaseEstimator):
                         "X has no names; in a pipeline, set_output(transform='pandas') gives them"
                     )
                     raise InputError(f"{error}; {hint}") from error
-            metric = parse_metric(self.metric, registry.metrics) if self.metric else None
+            metric = self._metric(registry, task)
             learners = self._learners(registry, task)
         self.cost_model_, self.task_ = splits.costs, task
-        self._choose(learners, splits, metric or default_metric(task))
+        self._choose(learners, splits, metric)
         return self
+
+    def _metric(self, registry: Registry, task: Task) -> Metric:
+        given: Any = self.metric
+        if given is None or isinstance(given, str):
+            name = given or default_metric(task).name
+            metric = parse_metric(name, registry.metrics, task)
+        else:
+            metric = checked_metric(given)
+        if task not in metric.tasks:
+            able = ", ".join(sorted(metric.tasks))
+            raise ValueError(f"metric {metric.name} judges {able}, not {task}")
+        return metric
 
     def _divided(self, rows: Examples, by_class: bool) -> tuple[Examples, Examples]:
         """Return the training and validation part: by query, or stratified by class."""
@@ -349,7 +361,8 @@ class BudgetedClassifier(ClassifierMixin, _Budgeted):
                         None: every feature costs 1
     parameters          the learner's parameters by name; lists are grids. By default a learner
                         with a ``tradeoff`` is trained at seven values of it
-    metric              metric that chooses the point; None: accuracy (mse, ndcg@5)
+    metric              metric that chooses the point, a name or an object; None: accuracy
+                        (mse, ndcg@5)
     positive            label of the class that cascades look for; None: the second one
     decimal             decimal mark of numbers in text columns: ``","`` as 1.234,50
     dates               True: texts of dates are days since 1970-01-01, as typed dates always are

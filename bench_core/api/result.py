@@ -234,6 +234,7 @@ class Result(RunResult):
         one = dataset is not None or len(self._boards) == 1
         return frame.drop(columns="dataset") if one else frame
 
+    @spelling_checked
     def board(self, dataset: str | None = None, columns: str | Iterable[str] = SHOWN) -> DataFrame:
         """Return one row for each learner at its best, in the order of the terminal.
 
@@ -276,6 +277,7 @@ class Result(RunResult):
         require("column of this board", asked, [*table])
         return table[list(dict.fromkeys([*table.columns.intersection(_NAMES), *asked]))]
 
+    @spelling_checked
     def at(
         self,
         budgets: Amount | Iterable[Amount],
@@ -412,6 +414,7 @@ class Result(RunResult):
         where = limit_words(limit, primary_metric(self.info, name).name, self.info.reference)
         return _frame({**_pair_row(pair), "compared": where} for pair in pairs)
 
+    @spelling_checked
     def curve(self, learner: str | None = None, dataset: str | None = None) -> DataFrame:
         """Return quality with its 95% interval, and cost, at each mean budget at which the curve
         of a learner (None: of each) bends."""
@@ -435,6 +438,7 @@ class Result(RunResult):
         ]
         return _frame(rows)
 
+    @spelling_checked
     def features(
         self,
         learner: str | None = None,
@@ -497,6 +501,7 @@ class Result(RunResult):
             why = why_not_reached(points, metric, limit, self.info.reference, learner)
         return f"{dataset}: {why}"
 
+    @spelling_checked
     def report(
         self,
         path: str | PathLike[str],
@@ -517,6 +522,7 @@ class Result(RunResult):
             write_report(registry, self.store, self.run, Path(path), warn=warnings.warn, **only)
         return Path(path)
 
+    @spelling_checked
     def plot(self, *, learners: str | Iterable[str] = (), dataset: str | None = None) -> Figure:
         """Return the curves of all learners and data sets, or of these, as a figure; needs
         matplotlib."""

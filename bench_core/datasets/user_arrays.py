@@ -6,6 +6,7 @@ Rows are grouped by query, with queries in order of first appearance.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -203,17 +204,16 @@ def data_frame(X: Any, name: str) -> tuple[pd.DataFrame, bool]:
 
 
 def check_order(X: Any, values: Any, name: str) -> None:
-    """Raise InputError if two pandas indexes hold the same unique values in different orders."""
+    """Raise InputError if two pandas indexes hold the same values in different orders."""
     import pandas as pd
 
     own, other = getattr(X, "index", None), getattr(values, "index", None)
     if not isinstance(own, pd.Index) or not isinstance(other, pd.Index) or own.equals(other):
         return
-    if len(own) == len(other) and own.is_unique and other.is_unique and own.isin(other).all():
-        raise InputError(
-            f"{name}'s index has another order than X's; give {name}.loc[X.index] or "
-            f"{name}.to_numpy()"
-        )
+    if len(own) == len(other) and Counter(own) == Counter(other):
+        sort = f"{name}.loc[X.index] or " if own.is_unique else ""
+        remedy = f"give {sort}{name}.to_numpy()"
+        raise InputError(f"{name}'s index has another order than X's; {remedy}")
 
 
 def _filled(values: Any) -> Any:

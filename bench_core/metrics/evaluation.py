@@ -37,12 +37,17 @@ def families() -> dict[str, type[Any]]:
     return {c.family: c for c in (*ranking.METRICS, *rows.METRICS)}
 
 
-def parse_metric(name: str, registered: Mapping[str, Metric] = MappingProxyType({})) -> Metric:
+def parse_metric(
+    name: str,
+    registered: Mapping[str, Metric] = MappingProxyType({}),
+    task: Task | None = None,
+) -> Metric:
     """Return the metric of that spelling: one of ``given_metrics`` or ``registered``, or a built-in
     one at any cut-off.
 
     ``parse_metric(m.name) == m`` for every built-in metric. Raises UsageError (one line) for an
     unknown family or option, and for a missing, superfluous or invalid cut-off (an integer > 0).
+    The message names metrics of the ``task``, or all.
     """
     if own := given_metrics.get(name) or registered.get(name):
         return own
@@ -54,7 +59,12 @@ def parse_metric(name: str, registered: Mapping[str, Metric] = MappingProxyType(
     family, k, listed = match.groups()
     known_families = families()
     if family not in known_families:
-        line = unknown("metric", family, [*known_families, *registered])
+        every: dict[str, Any] = {
+            **known_families,
+            **{n.partition("@")[0]: m for n, m in registered.items()},
+        }
+        suited = [n for n, m in every.items() if task is None or task in m.tasks]
+        line = unknown("metric", family, suited)
         raise UsageError(f"{line}; one of your own: {option('plugin', like='MODULE')}")
     metric, arguments = known_families[family], dict[str, Any]()
     options = {f.name: f for f in dataclasses.fields(metric)}  # fields are options

@@ -526,9 +526,15 @@ WRONG = {
         "y, row 7: label 2000 is not a grade: grades start at 0, and their gain is 2^grade; scale "
         "the labels to 0..1000, or give task='regression'",
     ),
+    "a function as metric": ((X, Y), {"metrics": lambda a, b: 1}, "has no higher_is_better, name"),
     "no metric": ((X, Y), {"metrics": object()}, "is given, which has no higher_is_better"),
     "a class as metric": ((X, Y), {"metrics": Within}, "; expected an instance instead"),
     "a metric's name": ((X, Y), {"metrics": Within("auc")}, "'auc' is built in: rename yours"),
+    "y in another order of a repeated index": (
+        (FRAME.set_axis(np.arange(N) // 2), pd.Series(Y, index=np.arange(N)[::-1] // 2)),
+        {},
+        "y's index has another order than X's; give y.to_numpy()",
+    ),
     "unknown metric": ((X, Y), {"metrics": "within10"}, "; one of your own: plugins=MODULE"),
     "ids as groups": ((X, Y), {"groups": IDS}, "groups=[['a', 'b']]; ids of rows are queries"),
     "five folds": ((X, Y), {"folds": 5}, "not 5: choose by folds, or divide into 5 by cv=5"),

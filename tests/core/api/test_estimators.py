@@ -20,6 +20,7 @@ from bench_core import (
     BudgetedClassifier,
     BudgetedRanker,
     BudgetedRegressor,
+    MetricValues,
     Prediction,
     Task,
 )
@@ -431,6 +432,9 @@ def test_a_fitted_estimator_survives_pickle_and_clone():
         ({"costs": [1, 2]}, "costs: feature 'x2' has no cost"),
         ({"costs": {"age": 1}}, "X has no names; in a pipeline, set_output(transform='pandas')"),
         ({"metric": "acc"}, "unknown metric 'acc'"),
+        ({"metric": "x"}, "known: accuracy, auc, balanced_accuracy, log_loss, seg; one of"),
+        ({"metric": "mse"}, "metric mse judges regression, not binary"),
+        ({"metric": max}, "metrics: <built-in function max> is given, which has no"),
         ({"budget": "60"}, "budget must be a number >= 0, not '60'"),
         ({"decimal": ";"}, "decimal must be '.' or ',', not ';'"),
         ({"validation_fraction": 2}, "validation_fraction must be between 0 and 1"),
@@ -484,6 +488,24 @@ def test_a_metric_that_the_validation_part_does_not_define_is_named():
     y = (np.arange(N) < 150).astype(int)
     with pytest.raises(ValueError, match="auc is not defined on the validation part"):
         BudgetedClassifier(metric="auc", **FAST).fit(X, y, X[:9], y[:9])
+
+
+def test_the_metric_may_be_an_object():
+    @dataclass(frozen=True)
+    class Least:
+        """Share of rows scored below 0: a point that scores them so wins."""
+
+        name: ClassVar[str] = "least"
+        higher_is_better: ClassVar[bool] = True
+        tasks: ClassVar[frozenset[Task]] = frozenset({Task.REGRESSION})
+
+        def values(self, scores, y, queries=None, multiplicity=None):
+            return MetricValues((scores < 0).astype(float), np.ones(len(y)))
+
+    fitted = BudgetedRegressor(metric=Least(), **FAST).fit(X, SIGNAL)
+    assert fitted.score(X, SIGNAL) > 0
+    assert fitted.metric_ == Least()
+    assert 0.3 < fitted.quality_ <= 1
 
 
 def test_an_unknown_argument_names_the_one_that_was_meant():

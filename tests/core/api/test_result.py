@@ -137,9 +137,16 @@ def test_the_best_says_that_its_quality_falls_on_test(result):
 
 
 def test_an_unknown_argument_names_the_one_that_was_meant(result):
-    for ask in (result.best, result.compare):
-        with pytest.raises(TypeError, match="unknown argument 'bugdet': did you mean budget"):
-            ask(bugdet=3)
+    for ask, name, meant in (
+        (result.best, "bugdet", "did you mean budget"),
+        (result.compare, "bugdet", "did you mean budget"),
+        (result.compare, "at", "known: against, budget, budget_kind, dataset, interest, keep, lea"),
+        (result.board, "data", "did you mean dataset"),
+        (result.at, "budget", "did you mean budgets or budget_kind[?]$"),
+        (result.plot, "learner", "did you mean learners"),
+    ):
+        with pytest.raises(TypeError, match=f"unknown argument '{name}': {meant}"):
+            ask(**{name: 3})
 
 
 def test_pairs_and_curves_are_frames(result):
