@@ -23,6 +23,7 @@ from bench_core.planning.plan import Plan
 from bench_core.planning.planner import make_plan
 from bench_core.planning.reprice import plan_reprice
 from bench_core.planning.request import RunRequest
+from bench_core.planning.resolve_learners import ALL, parse_setting
 from bench_core.plugins import Registry
 from bench_core.results.records import Trial, differences
 from bench_core.results.store import Store
@@ -146,8 +147,10 @@ def rerun(trial: str, asked: RunRequest, on_event: OnEvent) -> Rerun:
     then = kept.trial(trial)
     with tempfile.TemporaryDirectory(prefix="bench-rerun-") as folder:
         path = Path(folder, "bench.db")
-        request = _request(then, kept.request_for(then.key), path, asked)
-        registry = registry_of(request)
+        before = kept.request_for(then.key)
+        asked = replace(asked, data_dir=asked.data_dir or before.get("data_dir", ""))
+        registry = registry_of(asked)
+        request = _request(then, before, path, asked, registry)
         plan = make_plan(request, registry)
         same = [
             spec
@@ -183,18 +186,31 @@ def rerun(trial: str, asked: RunRequest, on_event: OnEvent) -> Rerun:
     )
 
 
-def _request(then: Trial, before: Mapping[str, Any], store: Path, asked: RunRequest) -> RunRequest:
-    """Return the run's request, limited to the trial's data set and repeat."""
+def _request(
+    then: Trial, before: Mapping[str, Any], store: Path, asked: RunRequest, registry: Registry
+) -> RunRequest:
+    """Return the run's request, limited to the trial's data set and repeat, without other learners
+    that are not registered now."""
     if given_from_python(before):
         raise UsageError(
             "its data or costs were Python objects, which are not in the store: call "
             "bench_core.run with them and another store, and compare the exports"
         )
+    known = [*registry.learners, *registry.datasets, ALL]
+    modules = " ".join(f"-p {name}" for name in before.get("plugins", ()))
+    for name in filter(None, (then.learner, before.get("reference"))):
+        if name not in known:
+            had = f"; the run had {modules}" if modules else ""
+            raise UsageError(f"learner {name!r} is not installed{had}")
+    learners = tuple(x for x in before.get("learners", ()) if x in known)
+    alone = (then.learner,) * bool(before.get("suite"))  # it may name others that are not known
     return RunRequest.of(
         before,
+        learners=learners or alone,
+        settings=tuple(x for x in before.get("settings", ()) if parse_setting(x).owner in known),
         seeds=(then.seed,),
         folds=(then.fold,),
-        data_dir=asked.data_dir or before.get("data_dir", ""),
+        data_dir=asked.data_dir,
         store=str(store),
         plugins=asked.plugins,
         workers=1,  # there is one trial

@@ -519,6 +519,20 @@ def test_what_differs_is_named_with_the_ingredient(bench, row):
     assert "settings" not in again.out
 
 
+def test_a_row_is_made_again_without_the_modules_of_other_learners(bench, ran):
+    words = ("-l", "toy,gbrt", "--reference", "gbrt", "--set", "gbrt.trees=2", "--set")
+    assert ran(*QUICK, *words, "toy.columns=1").status == 0
+    rows = csv.DictReader(StringIO(bench("export").out))
+    of = {row["learner"]: row["trial"] for row in rows}
+    again = bench("rerun", of["gbrt"], "--no-progress")
+    assert (again.status, again.out.split(": ", 1)[1][:9]) == (0, "same bits")
+    ended = bench("rerun", of["toy"])
+    assert (ended.status, ended.err) == (
+        2,
+        "error: learner 'toy' is not installed; the run had -p mine\n",
+    )
+
+
 def test_where_nothing_recorded_differs_the_learner_is_blamed(bench, row):
     change("UPDATE point SET auc = 0.123 WHERE split = 'test'")
     again = bench("rerun", row["trial"], "-p", "mine", "--no-progress")
