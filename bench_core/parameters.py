@@ -325,6 +325,18 @@ def as_json(instance: Any) -> dict[str, Any]:
     }
 
 
+def flat(values: Mapping[str, Any], of: str = "") -> dict[str, Any]:
+    """Return a learner's parameters, with nested learners' parameters as ``base.trees``."""
+    found: dict[str, Any] = {}
+    for name, value in values.items():
+        if isinstance(value, Mapping):
+            inner = dict(value)
+            found |= {of + name: inner.pop("learner", "...")} | flat(inner, f"{of}{name}.")
+        else:
+            found[of + name] = value
+    return found
+
+
 def is_learner(value: Any) -> bool:
     """True if a value is a learner: a dataclass, whose fields are its settings, or without any."""
     return hasattr(value, "fit") and (dataclasses.is_dataclass(value) or not vars(value))

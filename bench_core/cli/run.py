@@ -270,7 +270,7 @@ def report_command(
     for file in files:  # check all before writing one
         report_for(registry, file)
     if methods:
-        click.echo(paragraph(*finished(store, run, data, learners), against))
+        click.echo(paragraph(*finished(store, run, data, learners), against, registry=registry))
     for file in files or ([] if methods else [None]):
         verbose = options.flag("verbose")
         # a figure has no columns

@@ -3,6 +3,7 @@ on methods for a paper."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from inspect import Parameter, signature
@@ -14,7 +15,10 @@ from bench_core.errors import BenchError, UsageError, one_line, require
 from bench_core.execution.failures import fault_of
 from bench_core.leaderboard.assembly import equal_repeats, primary_metric
 from bench_core.leaderboard.board import SHARE
+from bench_core.parameters import flat, parameters
+from bench_core.parameters import plain as plain_value
 from bench_core.planning.invocation import command, shell_line
+from bench_core.plugins import OURS
 from bench_core.protocols import GIVEN, Section
 from bench_core.results.operating_points import marked, of_dataset
 from bench_core.results.store import Store
@@ -114,7 +118,7 @@ def write_report(
         options |= {"budget": budgets, "columns": columns, "against": [against] * bool(against)}
         options |= {"output": [output.name] if output else []}
         flags = [[f"--{flag}", ",".join(map(str, own))] for flag, own in options.items() if own]
-        given["made_by"] = shell_line(["bench", "report", *chain(*flags)])
+        given["made_by"] = shell_line(["bench", "report", info.run, *chain(*flags)])
         asked = {"columns": columns, "against": against}
         for name in (name for name, value in asked.items() if value):
             others = [one for one in registry.reports.values() if accepted(one.write, {name: ()})]
@@ -163,17 +167,21 @@ def paragraph(
     made_by: str = "",
     plain: Callable[[str], str] = one_line,
     code: Callable[[str], str] = one_line,
+    registry: Registry | None = None,
 ) -> str:
     """Describe versions, data, splits, seeds, configurations and figures in full sentences, with
     p-values ``against`` a learner if given, and the commands that repeat the run and its report
-    (``made_by``). ``plain`` and ``code`` format text and commands."""
-    lines = [plain(line) for line in _sentences(info, frame, against)]
+    (``made_by``). ``plain`` and ``code`` format text and commands. A learner that ``registry`` does
+    not have is described by its source and all its parameters."""
+    lines = [plain(line) for line in _sentences(info, frame, against, registry)]
     commands = {"The run is repeated by": command(info.request), "its report by": made_by}
     given = [f"{plain(words)}: {code(line)}" for words, line in commands.items() if line]
     return " ".join([*lines, f"{', '.join(given)}."])
 
 
-def _sentences(info: RunInfo, frame: pd.DataFrame, against: str) -> Iterator[str]:
+def _sentences(
+    info: RunInfo, frame: pd.DataFrame, against: str, registry: Registry | None
+) -> Iterator[str]:
     from bench_core import __version__
 
     machines = "; ".join(_machines(frame))
@@ -209,7 +217,8 @@ def _sentences(info: RunInfo, frame: pd.DataFrame, against: str) -> Iterator[str
             if equal:
                 whose = f"those of {listed(equal)}" if others else "all"
                 yield f"Of the repeats on {name}, {whose} are equal."
-    yield f"Configurations tried of each learner: {_configurations(frame)}."
+    tried = "; ".join(_configurations(frame, registry))
+    yield f"Configurations tried of each learner, with parameters that were varied or set: {tried}."
     if info.request.get("configs"):
         yield (
             "These are the learner's default and a quasi-random sequence over the ranges that it "
@@ -277,12 +286,52 @@ def _numbers(noun: str, values: Sequence[int]) -> str:
     return f"{noun}{'' if len(values) == 1 else 's'} {', '.join(map(str, values))}"
 
 
-def _configurations(frame: pd.DataFrame) -> str:
-    tried = frame.groupby("learner", sort=True, observed=True)["params"].nunique()
-    first = frame.drop_duplicates("learner").set_index("learner")
-    source = "source " + first["code"].astype(str).replace("", "unknown")
-    versions = first["learner_version"].astype(str).where(lambda known: known != "", source)
-    return ", ".join(f"{name} ({versions[name]}) {n}" for name, n in tried.items())
+def _configurations(frame: pd.DataFrame, registry: Registry | None) -> Iterator[str]:
+    """Yield each learner's version, or source if it does not come with this package, with its
+    number of configurations, and the parameters that were varied or set."""
+    known = registry.learners if registry else {}
+    for name, own in frame.groupby("learner", sort=True, observed=True):
+        version, code = (str(own[key].iloc[0]) for key in ("learner_version", "code"))
+        ours = registry and name in known and registry.origin["learner", str(name)].origin == OURS
+        source = "" if ours else f"source {code or 'unknown'}"
+        tried = [json.loads(one) for one in own["params"].astype(str).unique()]
+        values: dict[str, dict[str, Any]] = {}  # by parameter, distinct ones by text
+        for one in tried:
+            for parameter, value in flat(one).items():
+                values.setdefault(parameter, {})[str(value)] = value
+        changed = {parameter for one in tried for parameter in _changed(one, str(name), known)}
+        words = [
+            f"{one}={_value(*of.values())}" if len(of) == 1 else f"{one} in {_values(of)}"
+            for one, of in values.items()
+            if len(of) > 1 or one in changed
+        ]
+        about = f"{name} ({', '.join(filter(None, [version, source]))}) {len(tried)}"
+        yield f"{about}: {', '.join(words)}" if words else about
+
+
+def _changed(
+    params: Mapping[str, Any], learner: str, known: Mapping[str, type], of: str = ""
+) -> Iterator[str]:
+    """Yield the names of parameters that are not at the default of the learner's class."""
+    usual = {p.name: plain_value(p.default, p) for p in parameters(known.get(learner, object))}
+    for name, value in params.items():
+        if isinstance(value, Mapping):
+            inner = dict(value)
+            own = inner.pop("learner", "")
+            yield from () if usual.get(name) == own else [of + name]
+            yield from _changed(inner, own, known, f"{of}{name}.")
+        elif name not in usual or usual[name] != value:
+            yield of + name
+
+
+def _values(of: Mapping[str, Any]) -> str:
+    numbers = all(isinstance(value, int | float) for value in of.values())
+    words = [*map(_value, sorted(of.values()) if numbers else of.values())]
+    return f"{{{', '.join(words if len(words) < 10 else [words[0], '...', words[-1]])}}}"
+
+
+def _value(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, float) else "none" if value is None else str(value)
 
 
 def _audits(frame: pd.DataFrame) -> str:

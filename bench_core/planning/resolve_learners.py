@@ -30,6 +30,7 @@ from bench_core.parameters import (
     Search,
     as_json,
     expand,
+    flat,
     held,
     is_grid,
     is_learner,
@@ -325,23 +326,11 @@ def _instances(
 
 def varied(instances: Sequence[Any]) -> list[str]:
     """For each instance of a grid, describe the parameters in which it differs from others."""
-    values = [_flat(as_json(instance)) for instance in instances]
+    values = [flat(as_json(instance)) for instance in instances]
     names = dict.fromkeys(name for own in values for name in own)
     seen = {name: [own[name] for own in values if name in own] for name in names}
     varied = [name for name, of in seen.items() if any(value != of[0] for value in of)]
     return [" ".join(f"{k}={_short(own[k])}" for k in varied if k in own) for own in values]
-
-
-def _flat(values: Mapping[str, Any], of: str = "") -> dict[str, Any]:
-    """Return a learner's parameters, with nested learners' parameters as ``base.trees``."""
-    found: dict[str, Any] = {}
-    for name, value in values.items():
-        if isinstance(value, Mapping):
-            inner = dict(value)
-            found |= {of + name: inner.pop("learner", "...")} | _flat(inner, f"{of}{name}.")
-        else:
-            found[of + name] = value
-    return found
 
 
 def _short(value: Any) -> str:

@@ -51,6 +51,7 @@ if TYPE_CHECKING:
 
     from bench_core.leaderboard.board import Board, Row
     from bench_core.leaderboard.pairs import Pair
+    from bench_core.plugins import Registry
     from bench_core.protocols import Section
     from bench_core.results.records import RunInfo
 
@@ -74,6 +75,7 @@ def markdown(
     columns: Sequence[str] = (),
     against: str = "",
     made_by: str = "",
+    registry: Registry | None = None,
 ) -> None:
     """Write Markdown with tables; ``made_by`` is the command that does so."""
     lines = [f"# {md(run.title or run.run)}", ""]
@@ -85,7 +87,7 @@ def markdown(
         lines += [*_markdown_board(board, asked), ""]
     for section in sections:
         lines += [md(f"{section.name}: {section.summary}"), ""]
-    methods = paragraph(run, frame, against, made_by, md, md_code)
+    methods = paragraph(run, frame, against, made_by, md, md_code, registry)
     lines += ["## Methods", "", methods, ""]
     write_text(output or Path("-"), "\n".join(lines))
 
@@ -207,6 +209,7 @@ def latex(
     columns: Sequence[str] = (),
     against: str = "",
     made_by: str = "",
+    registry: Registry | None = None,
 ) -> None:
     """Write LaTeX: tables for each data set that fit a column, then a paragraph on methods."""
     lines = [f"% {one_line(run.title or run.run)}", "% needs \\usepackage{booktabs}", ""]
@@ -217,7 +220,7 @@ def latex(
             lines += [*_latex_table(board, one, asked, "-budgets" * (k > 0)), ""]
         if lacking := optimum_table(board, sys.maxsize):
             lines += [*latex_table(lacking, lacking.title, f"{board.dataset}-optimum"), ""]
-    methods = paragraph(run, frame, against, made_by, tex, tex_code)
+    methods = paragraph(run, frame, against, made_by, tex, tex_code, registry)
     lines += ["\\paragraph{Methods.}", methods, ""]
     write_text(output or Path("-"), "\n".join(lines))
 
@@ -409,6 +412,7 @@ def write_json(
     *,
     sections: Sequence[Section] = (),
     store: Any = None,
+    registry: Registry | None = None,
 ) -> None:
     """Write boards with curves, standings and failures as one JSON document."""
     made = all_certified(run, store, frame)
@@ -417,7 +421,7 @@ def write_json(
         "title": run.title,
         "state": run.state,
         "command": command(run.request),
-        "methods": paragraph(run, frame),
+        "methods": paragraph(run, frame, registry=registry),
         "conclusion": overall_conclusion(made),
         "datasets": [_board(board) for board in made],
         "sections": [{"name": s.name, "summary": s.summary} for s in sections],

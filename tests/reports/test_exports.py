@@ -10,6 +10,7 @@ from dataclasses import replace
 from io import StringIO
 
 import numpy as np
+import pandas as pd
 import pytest
 from bench_reports import exports, figure_files, plot, terminal
 from bench_reports.columns import within_words
@@ -23,6 +24,7 @@ from bench_core.leaderboard.certainty import all_certified, certified
 from bench_core.leaderboard.pairs import pairs_within
 from bench_core.leaderboard.reports import paragraph
 from bench_core.planning.invocation import command
+from bench_core.plugins import load_registry
 from bench_core.results.budgets import Budget
 from bench_core.terminal.wording import times
 
@@ -457,8 +459,24 @@ def test_the_paragraph_on_methods_has_versions_splits_seeds_and_configurations()
     assert "Budget Bench 0.1.0 (two cores, numpy 2.4.6, scipy 1.17.1)" in text
     assert "forest (binary) has 1000/500/500 rows" in text
     assert "trained with seeds 0, 1, 2 (3 repeats)." in text
-    assert "miser (1) 3" in text
+    assert "miser (1, source c0de) 3" in text
     assert "bench run --suite yahoo --learners miser,cegb." in text
+
+
+def test_the_paragraph_on_methods_names_parameters_and_the_source_of_other_packages():
+    registry = load_registry()
+    registry.origin["learner", "cegb"] = replace(registry.origin["learner", "gbrt"], origin="mine")
+    base = {"learner": "gbrt", "trees": 300, "depth": 2}
+    tried = {"cegb": [{"tradeoff": value, "trees": 300} for value in (0.3, 0.01)]}
+    tried["early-exit"] = [{"base": base | {"learning_rate": 0.1 * k}} for k in range(1, 11)]
+    tried["gbrt"] = [{"trees": 50}]
+    rows = [(name, json.dumps(params)) for name, of in tried.items() for params in of]
+    frame = pd.concat([example.frame().iloc[:1]] * len(rows), ignore_index=True)
+    frame[["learner", "params"]] = rows
+    text = paragraph(example.info(), frame, registry=registry)
+    assert "cegb (1, source c0de) 2: tradeoff in {0.01, 0.3}; " in text
+    assert "early-exit (1) 10: base.depth=2, base.learning_rate in {0.1, ..., 1}; " in text
+    assert "gbrt (1) 1: trees=50." in text
 
 
 def test_the_paragraph_on_methods_names_the_test_of_p_and_the_source_of_a_learner_without_version():
