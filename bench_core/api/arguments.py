@@ -197,10 +197,12 @@ def request_of(
         made = _splits(X, y, queries, given, transformer, sample_weight)
         splits, fitted = zip(*made, strict=True)
         names = splits[0].columns
-        given = {k: v for k, v in given.items() if k not in (*_APART, "task")}
+        about = {"queries": queries, "sample_weight": sample_weight, "transformer": transformer}
+        about |= {field: given.pop(field, None) for field in (*_APART, "task")}
+        call = _call(X, y, {**about, "name": "" if name == "data" else name})
         if not isinstance(name, str) or not name.isprintable() or not name.strip():
             raise UsageError(f"name must be a word that names the data, not {name!r}")
-        given["data"] = InMemory(name, *splits, transformer=fitted[0])
+        given["data"] = InMemory(name, *splits, transformer=fitted[0], call=call)
     rows = {"y": y, "queries": queries, "sample_weight": sample_weight}
     for field, value in {**rows, "transformer": transformer}.items():
         if X is None and value is not None:
@@ -228,6 +230,14 @@ def request_of(
         for k, v in given.items()
     }
     return replace(request or RunRequest(), **changed)
+
+
+def _call(X: Any, y: Any, rows: Mapping[str, Any]) -> str:
+    """Return the arguments that give data in memory as text, with ``...`` for objects."""
+    labels = [repr(y)] if isinstance(y, str) else [] if y is None else ["y"]
+    given = {name: value for name, value in rows.items() if _is_given(value)}
+    texts = {k: repr(str(v)) if isinstance(v, str | Path) else "..." for k, v in given.items()}
+    return ", ".join(["X", *labels, *(f"{name}={text}" for name, text in texts.items())])
 
 
 def checked_metric(given: Any) -> Metric:

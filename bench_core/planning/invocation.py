@@ -57,14 +57,20 @@ def given_from_python(request: Mapping[str, Any]) -> bool:
 
 
 def python_call(request: Mapping[str, Any], learners: Any) -> str:
-    """Return the call that repeats the run with these learners; ``X``, ``y`` and ``costs``
-    represent the given objects."""
+    """Return the call that repeats the run with these learners; ``X``, ``y``, ``costs``, names of
+    metrics and ``...`` represent the given objects."""
     made: list[str] = []
     for option, value in _given({**request, "learners": learners}, RunRequest):
         if option.name == "data" and str(value[0]).endswith(FROM_PYTHON):
-            made.insert(0, "X, y")
+            call = str(value[0]).removesuffix(f" {FROM_PYTHON}")
+            made.insert(0, call if call.split(", ")[0] == "X" else "X, y")
         elif value == FROM_PYTHON:
             made.append("costs=costs")
+        elif option.name == "metrics":  # objects as names
+            objects = {
+                n: n if n.isidentifier() else "..." for n in request.get("metric_objects", ())
+            }
+            made.append(f"metrics=[{', '.join(objects.get(n, repr(n)) for n in value)}]")
         elif option.decides and not (option.name == "settings" and isinstance(learners, Mapping)):
             made.append(f"{option.name}={value!r}")
     return one_line(f"bench_core.run({', '.join(made)})")

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from zipfile import is_zipfile
 
 from bench_core.costs.model import CostModel
+from bench_core.metrics.evaluation import given_metrics
 from bench_core.planning.invocation import FROM_PYTHON
 from bench_core.planning.request import RunRequest
 from bench_core.results.records import FitSpec, RunRecord, TrialSpec
@@ -101,7 +102,11 @@ def about_run(plan: Plan, request: RunRequest) -> dict[str, Any]:
     """Return the record of a run in the store, as JSON values."""
     asked = asdict(replace(request, learners=(), data=(), costs=""))
     asked["learners"] = [x if isinstance(x, str) else x.name for x in request.learners]
-    asked["data"] = [x if isinstance(x, str) else f"{x.name} {FROM_PYTHON}" for x in request.data]
+    asked["data"] = [
+        x if isinstance(x, str) else f"{getattr(x, 'call', x.name)} {FROM_PYTHON}"
+        for x in request.data
+    ]
+    asked["metric_objects"] = [name for name in request.metrics if name in given_metrics]
     asked["costs"] = request.costs if isinstance(request.costs, str) else FROM_PYTHON
     kept = {f.name: getattr(plan, f.name) for f in fields(RunRecord)}
     return {**kept, "datasets": [asdict(use) for use in plan.datasets], "request": asked}

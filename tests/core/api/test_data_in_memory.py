@@ -322,6 +322,25 @@ def test_what_is_repeated_later_is_a_call_of_python(home):
         "bench_core.run(X, y, costs=costs, learners=['toy-prefix'], "
         "settings=['toy-prefix.tradeoff=0.1'], plugins=['helpers.toys'])"
     )
+    weight, parts = np.arange(N) % 3 + 1, np.array(["train", "valid", "test"])[IDS % 3]
+    frame = FRAME.assign(ill=Y, part=parts)
+    given = {"sample_weight": weight, "queries": IDS, "split": "part", "task": "binary"}
+    result = run(frame, "ill", **given, name="visits", metrics=["auc", Within("my-own"), Within()])
+    assert command(result.info.request) == (
+        "bench_core.run(X, 'ill', queries=..., sample_weight=..., split='part', task='binary', "
+        "name='visits', metrics=['auc', ..., within], learners=['toy-prefix'], "
+        "settings=['toy-prefix.tradeoff=0.1'], plugins=['helpers.toys'])"
+    )
+    other = run(
+        FRAME,
+        Y,
+        split=parts,
+        valid=None,
+        transformer=ColumnTransformer([("t", "passthrough", ["a"])]),
+    )
+    assert command(other.info.request).startswith(
+        "bench_core.run(X, y, transformer=..., split=..., l"
+    )
     registry = load_registry(["helpers.toys"])
     params = {"tradeoff": 0.1, "seconds": 0.0}
     call = run_command(request, "data", "toy-prefix", params, registry, home / "other.db")
