@@ -375,6 +375,11 @@ def _dataset_lines(registry: Registry, name: str, data_dir: str) -> list[str]:
             found[file] = "found  " if source.has(file) else "missing"
         except InputError:
             found[file] = "twice! "
+    if about.place and (cls.own.costs or cls.own.groups):
+        own = cls.own
+        unit, groups = f", in {own.unit}" if own.unit else "", f", groups {'; '.join(own.groups)}"
+        prices = Path(own.costs).name if own.costs else "1 per column"
+        lines += [f"Prices: {prices}{unit}{groups if own.groups else ''}", ""]
     where = f"looked for in {source.folder} (--data-dir, BENCH_DATA), .gz too"
     lines.append(f"Files, {'your own' if about.place else where}:")
     lines += [f"  {state}  {file}" for file, state in found.items()]

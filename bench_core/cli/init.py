@@ -36,6 +36,7 @@ def init_command(file: Path, name: str, plugins: tuple[str, ...], **given: Any) 
       bench show loans
     """
     from bench_core._io.text import read_text
+    from bench_core.costs.model import NO_UNIT
     from bench_core.datasets.project import as_toml, described, name_for
     from bench_core.datasets.user_datasets import FILE, project_names
     from bench_core.datasets.user_files import FileData
@@ -52,6 +53,9 @@ def init_command(file: Path, name: str, plugins: tuple[str, ...], **given: Any) 
     write_text(path, before + text)
     rows = sum(map(len, (splits.train, splits.valid, splits.test)))
     known = f"{count(rows, 'row')}, {count(len({*splits.columns}), 'column')}, {splits.task}"
+    if not splits.costs_assumed:
+        unit = "" if splits.costs.unit == NO_UNIT else f" {splits.costs.unit}"
+        known += f", all columns cost {splits.costs.everything:.6g}{unit}"
     console().out(f"wrote {path}: {known}\n\n{text}", highlight=False)
     for note in splits.notes:
         options.note(f"note: {note}")

@@ -12,8 +12,8 @@ Four forms, distinguished by their content (``docs/cost-files.md`` has examples)
        "split": 0.25, "tree": 0, "unit": "dollars"}
 
   Key ``measured`` (the method of ``bench cost measure``) is for human readers and is ignored. Key
-  ``model`` names another cost model, which has additional keys; without ``costs`` it uses the
-  data set's prices. The same as TOML in a file ``*.toml`` or a table ``costs`` of a suite;
+  ``model`` names another cost model, which has additional keys. Without ``costs`` the data set's
+  prices and groups stay. The same as TOML in a file ``*.toml`` or a table ``costs`` of a suite;
 
 - lines ``name:cost``;
 - one cost per line, in the order of the features.
@@ -27,8 +27,8 @@ import json
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
@@ -49,7 +49,9 @@ from bench_core.costs.price_table import Entry, listed, unused_columns
 from bench_core.errors import InputError, option, unknown
 
 ASSUMED_COSTS = "no cost file: every feature costs 1"
-KEYS = ("costs", "shared", "discounted", "derived", "split", "tree", "unit", "measured", "model")
+_OF_COSTS = ("costs", "shared", "discounted", "derived")
+_ALONE = ("split", "tree", "unit", "measured", "model")  # also without costs
+KEYS = (*_OF_COSTS, *_ALONE)
 FEW_NAMES = 10
 LARGEST_COST = 1e100  # sums over features and rows stay finite
 
@@ -113,44 +115,54 @@ def cost_model(
     models: Mapping[str, type[CostModel]],
     origins: Sequence[str] = (),
     spare: list[str] | None = None,
+    complete: Callable[[SensorPrices], SensorPrices] = lambda prices: prices,
 ) -> CostModel:
     """Return the cost model in a file, for features of these names, or for features made of the
     columns ``origins``, which the file then names.
 
     ``own`` are the prices used if the file has none. ``models`` are the known models by name.
-    Priced names that are not features are appended to ``spare``. Raises InputError as
-    ``read_costs``, also for an unknown model and for invalid options.
+    Priced names that are not features are appended to ``spare``. ``complete`` changes the prices of
+    columns in the file. Raises InputError as ``read_costs``, also for an unknown model and for
+    invalid options.
     """
     columns = _Columns(file, tuple(dict.fromkeys(origins)) or names, [] if spare is None else spare)
     made_of = [columns.number[name] for name in origins]  # column of each feature
     document = _document(file)
-    full = isinstance(document, Mapping) and (
-        isinstance(document.get("costs"), Mapping | list) or isinstance(document.get("model"), str)
-    )
-    if not full:
-        entries, unit = _entries(file, document)
-        prices = SensorPrices.additive(columns.arrange(entries), unit=unit or NO_UNIT)
+
+    def of_features(prices: SensorPrices) -> SensorPrices:
+        prices = complete(prices)
         return prices.of_columns(made_of) if made_of else prices
+
+    if not _full(document, columns):
+        entries, unit = _entries(file, document)
+        return of_features(SensorPrices.additive(columns.arrange(entries), unit=unit or NO_UNIT))
     name = document.get("model", SensorPrices.name)
     if not isinstance(name, str) or name not in models:
         line = unknown("cost model", str(name), models)
         known = f"known: {', '.join(sorted(models))}"
         raise file.fault("model", line if known in line else f"{line} {known}")
     model = models[name]
-    keys = [*(k for k in KEYS if "costs" in document or k == "model"), *model.options]
+    keys = [*(KEYS if "costs" in document else ("costs", *_ALONE)), *model.options]
     for key in document:
         if key not in keys:
             owner = next((name for name, other in models.items() if key in other.options), "")
             without = f' without model = "{owner}"' if owner else ""
             raise file.fault(key, f"unknown key {key!r}{without}; known: {', '.join(keys)}")
+    evaluations = [key for key in ("split", "tree") if key in document]
+    changed: dict[str, Any] = {k: _cost(file.near(k), k, document[k]) for k in evaluations}
+    if "unit" in document:
+        changed["unit"] = document["unit"]
+        if not isinstance(changed["unit"], str):
+            raise file.fault("unit", f"unit is {changed['unit']!r}; give it as text")
     if "costs" in document:
-        own = _prices(file, document, columns)
-        own = own.of_columns(made_of) if made_of else own
-    if own is None:
+        own = of_features(replace(_prices(file, document, columns), **changed))
+    elif own is None:
         raise InputError(
             f"{file.path}: key 'costs' is missing, and the data have another cost model, "
             "not prices to build on; add the key"
         )
+    else:
+        own = replace(own, **changed)
 
     def feature(name: str) -> int:
         """First feature made of a column."""
@@ -166,6 +178,15 @@ def cost_model(
 def columns_not_used(file: CostFile) -> list[str]:
     """Titles of a price table's columns that hold neither features nor prices."""
     return unused_columns([*file.lines()]) if _document(file) is None else []
+
+
+def _full(document: Any, columns: "_Columns") -> bool:
+    """True for the full form, False for costs alone."""
+    if not isinstance(document, Mapping):
+        return False
+    if isinstance(document.get("costs"), Mapping | list) or isinstance(document.get("model"), str):
+        return True
+    return bool(document) and all(key in _ALONE and not columns.has(key) for key in document)
 
 
 def _document(file: CostFile) -> Any:
@@ -318,11 +339,9 @@ class _Columns:
 
 
 def _prices(file: CostFile, document: Mapping[str, Any], columns: _Columns) -> SensorPrices:
-    rules, unit = document.get("derived", {}), document.get("unit", NO_UNIT)
+    rules = document.get("derived", {})
     if not isinstance(rules, Mapping):
         raise file.fault("derived", "derived maps a feature to its parents, in { }")
-    if not isinstance(unit, str):
-        raise file.fault("unit", f"unit is {unit!r}; give it as text")
     derived = {
         columns.find(name): columns.members("derived", parents) for name, parents in rules.items()
     }
@@ -333,7 +352,6 @@ def _prices(file: CostFile, document: Mapping[str, Any], columns: _Columns) -> S
     for key, value in groups.items():
         if not isinstance(value, list):
             raise file.fault(key, f"{key} must be a list of groups; put it in [ ]")
-    split, tree = (_cost(file.near(k), k, document.get(k, 0)) for k in ("split", "tree"))
     try:
         return price_list(
             cost,
@@ -344,9 +362,6 @@ def _prices(file: CostFile, document: Mapping[str, Any], columns: _Columns) -> S
                 if (found := _discount(file, rule, columns)).members
             ],
             derived=derived,
-            split=split,
-            tree=tree,
-            unit=unit,
             names=columns.names,
         )
     except ContradictionError as error:

@@ -1,7 +1,7 @@
 """A data set under given costs or groups of sensors, and the JSON form of its cost model."""
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
@@ -13,6 +13,7 @@ import numpy as np
 from bench_core.class_names import find_class, remember_class
 from bench_core.costs.cost_file import CostFile, columns_not_used, cost_model, cost_text
 from bench_core.costs.model import (
+    NO_UNIT,
     ContradictionError,
     CostModel,
     SensorPrices,
@@ -28,23 +29,52 @@ UNUSED = "not in the data, price not used"
 Models = Mapping[str, type[CostModel]]
 # A cost file, the name of a cost model, the content of a file, or a cost model.
 Given = str | Path | CostFile | CostModel
+Complete = Callable[[SensorPrices], SensorPrices]
 
 
 def with_costs(
-    splits: Splits, given: Given, models: Models | None = None, encoding: str | None = None
+    splits: Splits,
+    given: Given,
+    models: Models | None = None,
+    encoding: str | None = None,
+    *,
+    groups: Sequence[str] = (),
+    unit: str = "",
 ) -> Splits:
     """Return the same data under the costs of a file, in ``encoding`` if not in UTF-8, or of a
     named cost model. Notes name priced features that the data do not have, and columns of a price
-    table that are not used."""
-    spare: list[str] = []
+    table that are not used.
+
+    ``groups`` (as in ``under_groups``) and ``unit`` complete files without their own. Notes name
+    groups that are not used, and columns whose prices are not used, as their group has one.
+    """
+    spare, notes = list[str](), list[str]()
+    own_groups = f"the costs have their own groups; not used: {_few(groups)}"
+    if groups and isinstance(given, CostModel):
+        notes.append(own_groups)
     if isinstance(given, str | Path) and Path(given).is_file():
         given = cost_text(given, encoding)
-    made = splits.under(costs_for(splits, given, MODELS if models is None else models, spare))
-    notes = [_unused(spare, splits.columns)] if spare else []
+    columns = [*dict.fromkeys(splits.columns)]
+
+    def complete(prices: SensorPrices) -> SensorPrices:
+        prices = replace(prices, unit=unit) if unit and prices.unit == NO_UNIT else prices
+        if _has_groups(prices):
+            notes.extend([own_groups] if groups else [])
+            return prices
+        made = _grouped(prices, groups, columns)
+        other = np.flatnonzero(made.feature_price() != prices.feature_price())
+        if len(other):
+            names = _few([columns[j] for j in other])
+            notes.append(f"prices not used, as a group has its own price: {names}")
+        return made
+
+    known = MODELS if models is None else models
+    made = splits.under(costs_for(splits, given, known, spare, complete))
+    notes += [_unused(spare, splits.columns)] if spare else []
     if isinstance(given, CostFile) and (unused := columns_not_used(given)):
         shared = "features of one measurement or service are groups 'shared' in JSON or TOML"
         notes.append(f"columns of the price file that are not used: {_few(unused)}; {shared}")
-    return replace(made, notes=(*made.notes, *notes)) if notes else made
+    return replace(made, notes=(*dict.fromkeys((*made.notes, *notes)),)) if notes else made
 
 
 def _unused(spare: Sequence[str], columns: Sequence[str]) -> str:
@@ -57,16 +87,20 @@ def _few(names: Sequence[str]) -> str:
 
 
 def costs_for(
-    splits: Splits, given: Given, models: Models, spare: list[str] | None = None
+    splits: Splits,
+    given: Given,
+    models: Models,
+    spare: list[str] | None = None,
+    complete: Complete = lambda prices: prices,
 ) -> CostModel:
     """Return the cost model of a data set from a cost file or a model's name. Priced names that are
-    not features are appended to ``spare``.
+    not features are appended to ``spare``; ``complete`` changes the prices of columns in a file.
 
     Raises InputError in one line with the place and the remedy.
     """
     if isinstance(given, str) and not Path(given).exists() and given in models:
         given = CostFile(Path(given), "", {"model": given})
-    costs, place = _costs(splits, given, models, spare)
+    costs, place = _costs(splits, given, models, spare, complete)
     if costs.features != len(splits.names):
         raise InputError(f"{place}: prices of {costs.features} features for {len(splits.names)}")
     with charging(f"{place}: the surrogate of cost model {costs.name!r}"):
@@ -86,14 +120,14 @@ def costs_for(
 
 
 def _costs(
-    splits: Splits, given: Given, models: Models, spare: list[str] | None
+    splits: Splits, given: Given, models: Models, spare: list[str] | None, complete: Complete
 ) -> tuple[CostModel, str]:
     """Return a cost model, and the name of its source for messages."""
     if isinstance(given, CostModel):
         return given, "costs"
     file = given if isinstance(given, CostFile) else cost_text(given)
     own = splits.prices if splits.cost_model is None else None
-    made = cost_model(file, splits.names, own, models, splits.origins, spare)
+    made = cost_model(file, splits.names, own, models, splits.origins, spare, complete)
     return made, str(file.path)
 
 
@@ -103,32 +137,25 @@ def same_sensors(one: CostModel, two: CostModel) -> bool:
     return one.sensors == two.sensors and all(np.array_equal(a, b) for a, b in pairs)
 
 
-def under_groups(splits: Splits, groups: Sequence[str], before: Splits | None = None) -> Splits:
+def under_groups(splits: Splits, groups: Sequence[str]) -> Splits:
     """Return the same data, where the columns of a group, ``a,b,c:5`` or ``hist_*:5``, share one
     sensor. A group without a cost costs as much as each of its columns.
 
-    Other columns keep their prices. ``before``: the data in these groups before they got costs; a
-    cost model built on those prices already contains the groups. Raises UsageError for invalid
-    groups, and if columns do not have one price each.
+    Other columns keep their prices, one for each column. Raises UsageError for invalid groups.
     """
     if not groups:
         return splits
-    if splits.cost_model is not None and before and same_sensors(before.prices, splits.costs):
-        return splits
-    own, columns = splits.prices, [*dict.fromkeys(splits.columns)]
+    columns = [*dict.fromkeys(splits.columns)]
     number = [columns.index(name) for name in splits.columns]
-    sensors = [tuple(own.sensors_of(number.index(j))) for j in range(len(columns))]
-    if (
-        splits.cost_model is not None
-        or len({*sensors}) < len(columns)
-        or own.sensors > len(columns)
-    ):
-        raise UsageError(
-            f"{option('group', groups[0])}: the cost file has its own model or groups; add "
-            "this group there, under the key 'shared'"
-        )
-    cost = np.array([own.sensor[list(needed)].sum() for needed in sensors])
-    shared = []
+    own = splits.prices.of_columns([number.index(j) for j in range(len(columns))])
+    return splits.under(_grouped(own, groups, columns).of_columns(number))
+
+
+def _grouped(own: SensorPrices, groups: Sequence[str], columns: Sequence[str]) -> SensorPrices:
+    """Return prices of columns in groups, as ``under_groups``."""
+    if not groups:
+        return own
+    cost, shared = own.feature_price(), []
     for group in groups:
         words, colon, price = group.rpartition(":")  # "age,hist_*:5"
         words = words if colon else group
@@ -137,12 +164,17 @@ def under_groups(splits: Splits, groups: Sequence[str], before: Splits | None = 
             cost[members] = _amount(group, price)
         shared.append(members)
     try:
-        prices = price_list(
+        return price_list(
             cost, shared=shared, split=own.split, tree=own.tree, unit=own.unit, names=columns
         )
     except ContradictionError as error:
         raise UsageError(f"{option('group')}: {error}") from error
-    return splits.under(prices.of_columns(number))
+
+
+def _has_groups(prices: SensorPrices) -> bool:
+    """True unless each feature has one sensor of its own."""
+    own = prices.sensors == len({*prices.needed}) == len(prices.needed)
+    return not (own and bool(np.all(np.diff(prices.start) == 1)))
 
 
 def unit_prices(features: int, encodings: Sequence[ColumnEncoding] = ()) -> SensorPrices:

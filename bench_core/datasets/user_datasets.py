@@ -84,6 +84,13 @@ class Entry:
             raise InputError(f"{self.place}: {error}") from error
 
 
+def groups_and_unit(dataset: Any, request: Any) -> dict[str, Any]:
+    """Return the groups and the unit that complete given costs: of the table of ``datasets.toml``,
+    or of the request if ``dataset`` is another one."""
+    own = dataset.own if getattr(dataset, "place", "") else request
+    return {"groups": own.groups, "unit": own.unit}
+
+
 def _as_keys(name: str, like: str, value: object) -> str:
     """Replace options of ``bench run`` by keys: ``--index-base 0`` by ``index_base = 0``."""
     written = like if value is None else json.dumps(value, ensure_ascii=False)

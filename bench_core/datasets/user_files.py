@@ -111,8 +111,10 @@ class FileData:
         how = self.task, self.split, self.shares, fold / self.folds
         splits = splits_of(parts, *how, keep=keep, positive=self.positive)
         if self.costs:
-            splits = with_costs(splits, str(_local(self.costs)), encoding=self.encoding)
-        splits = under_groups(splits, self.groups)
+            costs = str(_local(self.costs))
+            splits = with_costs(splits, costs, encoding=self.encoding, groups=self.groups)
+        else:
+            splits = under_groups(splits, self.groups)
         return splits.in_unit(self.unit) if self.unit else splits
 
 

@@ -16,8 +16,9 @@ from bench_core.costs.model import NO_UNIT, CostModel, costs_key
 from bench_core.datasets.cache import kept_arrays, prepare
 from bench_core.datasets.cautions import cautions, rare_class
 from bench_core.datasets.data_folder import DataFolder, fetched
-from bench_core.datasets.pricing import UNUSED, under_groups, with_costs
+from bench_core.datasets.pricing import UNUSED, with_costs
 from bench_core.datasets.user_data import CUT
+from bench_core.datasets.user_datasets import groups_and_unit
 from bench_core.errors import UsageError, blaming, option
 from bench_core.metrics.evaluation import USUAL, default_metric, parse_metric
 from bench_core.optimum import optimum_of
@@ -198,8 +199,8 @@ class _Planner:
         splits = prepared.splits
         if given := request.costs or suite.costs:
             given = str(fetched(given)) if isinstance(given, str) and is_url(given) else given
-            splits = with_costs(splits, given, self.registry.cost_models, request.encoding)
-            splits = under_groups(splits, request.groups, prepared.splits)
+            models, usual = self.registry.cost_models, groups_and_unit(chosen.dataset, request)
+            splits = with_costs(splits, given, models, request.encoding, **usual)
         if request.unit:
             splits = splits.in_unit(request.unit)
         costs = costs_key(splits.costs) if given or request.unit else ""

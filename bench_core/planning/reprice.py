@@ -9,7 +9,8 @@ from typing import Any
 from bench_core._io.digests import digest
 from bench_core.costs.model import CostModel, costs_key
 from bench_core.datasets.cache import open_prepared
-from bench_core.datasets.pricing import same_sensors, under_groups, with_costs
+from bench_core.datasets.pricing import same_sensors, with_costs
+from bench_core.datasets.user_datasets import groups_and_unit
 from bench_core.errors import InputError, UsageError, option, unknown
 from bench_core.planning.invocation import FROM_PYTHON
 from bench_core.planning.keys import metric_key, score_key
@@ -45,18 +46,16 @@ def plan_reprice(
     now["encoding"] = request.encoding or info.request.get("encoding", "")
     request = RunRequest.of(info.request, **now, store=str(store.path))
     states = str(states_folder(store.path).absolute())  # the store may have been moved
-    caps, grouped = as_caps(request.caps), list[str]()
+    caps = as_caps(request.caps)
 
     @cache
-    def priced(folder: str, before: str) -> tuple[Splits, str]:
+    def priced(name: str, folder: str, before: str) -> tuple[Splits, str]:
         """Return data under the new costs, and the key of the prices that learners trained on."""
         splits = open_prepared(folder)
         if before:
             splits = splits.under(load_model(costs_path(states, before)))
-        made = with_costs(splits, costs, registry.cost_models, request.encoding)
-        if request.groups and not same_sensors(made.costs, splits.costs):  # the run's own groups
-            made = under_groups(made, request.groups)
-            grouped.append(folder)
+        own = groups_and_unit(registry.datasets.get(name), request)
+        made = with_costs(splits, costs, registry.cost_models, request.encoding, **own)
         if not same_sensors(made.costs, splits.costs):
             raise InputError(
                 f"{place}: its features share other measurements than the run's: the models "
@@ -72,7 +71,7 @@ def plan_reprice(
         if not state_path(states, spec.fit).is_file():
             again = f"run again with {option('fresh', True)}"
             raise InputError(f"the fitted model of {spec.title} is gone; {again}")
-        splits, trained = priced(spec.data, spec.costs)
+        splits, trained = priced(spec.dataset, spec.data, spec.costs)
         billed[spec.dataset, spec.fold, spec.seed] = splits
         key = costs_key(splits.costs)
         models[key] = splits.costs
@@ -122,5 +121,4 @@ def plan_reprice(
         threads=threads,
         executor=request.executor,
     )
-    # a cost file with groups of its own refuses more
-    return plan, request if grouped else replace(request, groups=())
+    return plan, request

@@ -1,9 +1,11 @@
 """``bench init``: describe a data file once for all verbs in its folder."""
 
 import tomllib
+from io import StringIO
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 ROWS = 240
@@ -44,7 +46,7 @@ def test_the_columns_are_looked_at(loans, bench):
         "dates": True,
         "costs": "prices.csv",
     }
-    assert "wrote datasets.toml: 240 rows, 4 columns, binary" in ended.out
+    assert "wrote datasets.toml: 240 rows, 4 columns, binary, all columns cost 8.5 EUR" in ended.out
     assert "next: bench run" in ended.err
 
 
@@ -117,3 +119,72 @@ def test_svmlight_needs_few_words(home, bench):
     Path("r.svm").write_text("".join(f"{k % 2} 1:{k} 2:{k % 7}\n" for k in range(60)))
     assert bench("init", "r.svm").status == 0
     assert table("r") == {"file": "r.svm", "task": "binary", "positive": "1"}
+
+
+QUICK = ("-l", "gbrt", "--set", "gbrt.trees=3", "--executor", "inline")
+
+
+@pytest.fixture
+def grouped(home, bench):
+    """A described table with a group of columns and a unit."""
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(ROWS, 3))
+    lines = [f"{a:.3f},{b:.3f},{c:.3f},{int(a + b + c > 0)}" for a, b, c in rows]
+    Path("calls.csv").write_text("\n".join(["a,b,c,y", *lines]) + "\n")
+    Path("prices.csv").write_text("feature,price\na,9\nb,9\nc,4\n")
+    words = ("--costs", "prices.csv", "--group", "a,b:20", "--unit", "us")
+    ended = bench("init", "calls.csv", *words)
+    assert "all columns cost 24 us" in ended.out
+    assert bench("run", *QUICK).status == 0
+    return home
+
+
+def bills(bench, run="last"):
+    """Costs and units of a run's points."""
+    frame = pd.read_csv(StringIO(bench("export", run).out))
+    return frame[["split", "point", "total_cost", "cost_max", "unit"]]
+
+
+def test_prices_given_with_a_run_are_billed_as_those_of_the_description(grouped, bench):
+    Path("same.csv").write_text(Path("prices.csv").read_text())
+    ended = bench("run", *QUICK, "--costs", "same.csv")
+    assert "all of them cost 24" in ended.out
+    pd.testing.assert_frame_equal(bills(bench), bills(bench, "1"))
+    assert set(bills(bench)["unit"]) == {"us"}
+    planned = bench("plan", *QUICK, "--costs", "same.csv")
+    assert "0 fits and 0 trials to do" in planned.out
+
+
+def test_a_changed_line_of_prices_is_billed_in_the_groups_of_the_description(grouped, bench):
+    Path("prices.csv").write_text("feature,price\na,9\nb,9\nc,7\n")
+    ended = bench("reprice", "1", "--costs", "prices.csv", "--executor", "inline")
+    assert ended.status == 0, ended.err
+    assert "all of them cost 27" in ended.out
+    again, before = bills(bench), bills(bench, "1")
+    assert set(again["unit"]) == {"us"}
+    assert bench("run", *QUICK).status == 0
+    pd.testing.assert_frame_equal(again, bills(bench))
+    assert again["cost_max"].max() == before["cost_max"].max() + 3
+
+
+@pytest.mark.parametrize("verb", [("run", *QUICK), ("reprice", "1", "--executor", "inline")])
+def test_a_cost_file_with_groups_and_a_unit_wins(verb, grouped, bench):
+    Path("own.json").write_text('{"costs": [5, 5, 1], "shared": [["a", "b"]], "unit": "ms"}')
+    ended = bench(*verb, "--costs", "own.json")
+    assert ended.status == 0, ended.err
+    assert "all of them cost 6" in ended.out
+    assert "the costs have their own groups; not used: a,b:20" in ended.err
+    assert set(bills(bench)["unit"]) == {"ms"}
+
+
+def test_trees_get_a_price_without_typing_the_others_again(grouped, bench):
+    Path("trees.json").write_text('{"tree": 0.5}')
+    assert bench("reprice", "1", "--costs", "trees.json", "--executor", "inline").status == 0
+    again, before = bills(bench), bills(bench, "1")
+    assert set(again["unit"]) == {"us"}
+    trees = again["total_cost"] - before["total_cost"]
+    assert trees.max() == pytest.approx(0.5 * 3)
+
+
+def test_prices_of_a_described_set_are_shown(grouped, bench):
+    assert "Prices: prices.csv, in us, groups a,b:20" in bench("show", "calls").out

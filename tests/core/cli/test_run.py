@@ -425,8 +425,6 @@ def test_groups_of_the_run_are_kept_unless_the_cost_file_has_its_own(bench, mate
     how = ("-p", "mine", "--executor", "inline")
     assert "all of them cost 34" in bench("reprice", "1", "--costs", "dear.csv", *how).out
     assert "all of them cost 12" in bench("reprice", "1", "--costs", "own.json", *how).out
-    store = Store(material / "results/bench.db")
-    assert [store.info(n).request["groups"] for n in "123"] == [["a,b:4"], ["a,b:4"], []]
 
 
 @pytest.mark.parametrize(

@@ -213,8 +213,35 @@ def test_a_model_without_costs_builds_on_the_prices_that_hold():
     file = CostFile(Path("c.json"), '{"model": "per-query", "per_query": ["c", "f1"]}')
     costs = cost_model(file, NAMES, own, MODELS)
     assert isinstance(costs, PerQueryPrices)
-    assert costs.prices is own
+    assert costs.prices.state() | own.state() == own.state()
     assert costs.per_query.tolist() == [True, False, True]
+
+
+GROUPED = price_list(np.array([5.0, 5.0, 7.0]), shared=[(0, 1)], split=0.5, unit="ms")
+
+
+@pytest.mark.parametrize(
+    ("document", "evaluations"),
+    [
+        ({"tree": 0.25}, (0.5, 0.25, "ms")),
+        ({"split": 2, "tree": 1, "unit": "us"}, (2, 1, "us")),
+        ({"unit": "EUR"}, (0.5, 0, "EUR")),
+        ({"model": "sensor", "split": 0}, (0, 0, "ms")),
+        ({"model": "per-query", "per_query": ["a"], "tree": 3}, (0.5, 3, "ms")),
+    ],
+)
+def test_without_costs_the_prices_and_groups_of_the_data_stay(document, evaluations):
+    made = cost_model(CostFile(Path("c.json"), json.dumps(document)), NAMES, GROUPED, MODELS)
+    prices = made.prices if isinstance(made, PerQueryPrices) else made
+    assert (prices.split, prices.tree, prices.unit) == evaluations
+    assert prices.feature_price().tolist() == [5, 5, 7]
+    assert prices.everything == 12
+
+
+def test_a_feature_called_tree_has_a_price():
+    file = CostFile(Path("c.json"), '{"tree": 3, "unit": 4}')
+    costs = cost_model(file, ("tree", "unit"), None, MODELS)
+    assert (costs.everything, costs.tree) == (7, 0)
 
 
 TABLE = """\
@@ -324,9 +351,10 @@ def test_a_line_that_is_no_cost_is_refused(name, text, line):
     assert refused(text, name=name).startswith(line)
 
 
-def test_a_model_without_costs_reads_its_own_keys_only():
-    line = refused('{"model": "per-query", "per_query": ["a"],\n"split": 1}')
-    assert line == "c.json, line 2: unknown key 'split'; known: model, per_query"
+def test_groups_need_costs_next_to_them():
+    line = refused('{"model": "per-query", "per_query": ["a"],\n"shared": [["a", "b"]]}')
+    known = "costs, split, tree, unit, measured, model, per_query"
+    assert line == f"c.json, line 2: unknown key 'shared'; known: {known}"
 
 
 def test_a_model_without_costs_needs_prices_to_build_on():

@@ -5,7 +5,7 @@ import random
 import numpy as np
 import pytest
 
-from bench_core.datasets.pricing import under_groups, with_costs
+from bench_core.datasets.pricing import with_costs
 from bench_core.datasets.user_files import FileData
 from bench_core.encoding import ColumnEncoding
 from bench_core.errors import InputError, UsageError
@@ -187,30 +187,58 @@ def test_folds_cover_every_row_once_in_test_and_keep_queries_whole(tmp_path):
     assert sorted(seen) == list(range(400))
 
 
-def test_a_group_keeps_its_price_beside_costs(tmp_path):
-    path, costs = visits(tmp_path / "v.csv"), tmp_path / "c.csv"
+FULL = '{"costs": [1, 2, 2], "shared": [["sex", "city"]], "split": 0.5, "unit": "ms"}'
+SERVICES = '{"costs": [10, 10, 2], "model": "parallel", "services": {"a": ["age", "city"]}}'
+UNGROUPED = FULL.replace('"shared": [["sex", "city"]], ', "")
+DERIVED = '{"costs": {"age": 1, "city": 2}, "derived": {"sex": ["age", "city"]}}'
+
+
+@pytest.mark.parametrize(
+    ("text", "group", "everything", "unit"),
+    [
+        ("age,10\nsex,10\ncity,2\n", "age,sex:12", 14, "us"),
+        ("age,10\nsex,10\ncity,2\n", "age,sex", 12, "us"),
+        ("name,price (EUR)\nage,10\nsex,10\ncity,2\n", "age,sex", 12, "EUR"),
+        (UNGROUPED, "sex,city:3", 4, "ms"),
+        (SERVICES, "age,sex:12", 12, "us"),  # the group, and the city at the same time
+    ],
+)
+def test_costs_without_groups_and_unit_get_those_of_the_data(
+    tmp_path, text, group, everything, unit
+):
+    path, costs = visits(tmp_path / "v.csv"), tmp_path / "costs"
+    costs.write_text(text)
+    splits = with_costs(prepared(path), costs, groups=(group,), unit="us")
+    assert (splits.costs.everything, splits.costs.unit) == (everything, unit)
+
+
+@pytest.mark.parametrize(("text", "everything"), [(FULL, 3), (DERIVED, 3)])
+def test_groups_of_a_cost_file_win(tmp_path, text, everything):
+    path, costs = visits(tmp_path / "v.csv"), tmp_path / "costs"
+    costs.write_text(text)
+    splits = with_costs(prepared(path), costs, groups=("age,sex:3",))
+    assert splits.costs.everything == everything
+    assert splits.notes[-1] == "the costs have their own groups; not used: age,sex:3"
+
+
+@pytest.mark.parametrize(("group", "notes"), [("age,sex:10", []), ("age,sex:12", ["age, sex"])])
+def test_prices_that_a_group_replaces_are_noted(tmp_path, group, notes):
+    path, costs = visits(tmp_path / "v.csv"), tmp_path / "costs"
     costs.write_text("age,10\nsex,10\ncity,2\n")
-    splits = with_costs(prepared(path), costs)
-    priced = under_groups(splits, ("age,sex:12",))
-    assert priced.prices.everything == 14
-    assert priced.prices.feature_price().tolist() == [12, 12, 12, 2, 2, 2]
-    assert under_groups(splits, ("age,sex",)).prices.everything == 12
+    made = with_costs(prepared(path), costs, groups=(group,)).notes[len(prepared(path).notes) :]
+    assert [note.partition("its own price: ")[2] for note in made] == notes
+
+
+def test_costs_contradict_a_group_without_a_price(tmp_path):
+    path, costs = visits(tmp_path / "v.csv"), tmp_path / "costs"
+    costs.write_text("age,10\nsex,10\ncity,2\n")
     with pytest.raises(UsageError, match=r"'age' and 'city' share one .* cost 10 and 2"):
-        under_groups(splits, ("age,city",))
-    full = '{"costs": [1, 2, 2], "shared": [["sex", "city"]], "split": 0.5, "unit": "ms"}'
-    costs.write_text(full.replace('"shared": [["sex", "city"]], ', ""))
-    kept = under_groups(with_costs(splits, costs), ("sex,city:3",)).prices
-    assert (kept.everything, kept.split, kept.unit) == (4, 0.5, "ms")
-    costs.write_text(full)
-    with pytest.raises(
-        UsageError, match="--group age,sex:3: the cost file has its own model or groups"
-    ):
-        under_groups(with_costs(splits, costs), ("age,sex:3",))
-    costs.write_text(
-        full.replace('"shared": ', '"model": "parallel", "services": ').replace(
-            '[["sex", "city"]]', '{"a": ["sex", "city"]}'
-        )
-    )
-    groups = ("age,sex:3",)
-    with pytest.raises(UsageError, match="the cost file has its own model or groups"):
-        under_groups(with_costs(splits, costs), groups, prepared(path, groups=groups))
+        with_costs(prepared(path), costs, groups=("age,city",))
+
+
+def test_a_price_of_trees_keeps_the_groups_of_the_data(tmp_path):
+    path, costs = visits(tmp_path / "v.csv"), tmp_path / "costs"
+    costs.write_text('{"tree": 0.5}')
+    grouped = ("age,sex:3",)
+    prices = with_costs(prepared(path, groups=grouped), costs, groups=grouped).prices
+    assert (prices.everything, prices.tree) == (4, 0.5)
