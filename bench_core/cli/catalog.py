@@ -375,8 +375,9 @@ def _dataset_lines(registry: Registry, name: str, data_dir: str) -> list[str]:
             found[file] = "found  " if source.has(file) else "missing"
         except InputError:
             found[file] = "twice! "
-    if about.place and (cls.own.costs or cls.own.groups):
-        own = cls.own
+    described: Any = cls
+    if about.place and (described.own.costs or described.own.groups):
+        own = described.own
         unit, groups = f", in {own.unit}" if own.unit else "", f", groups {'; '.join(own.groups)}"
         prices = Path(own.costs).name if own.costs else "1 per column"
         lines += [f"Prices: {prices}{unit}{groups if own.groups else ''}", ""]
