@@ -51,12 +51,14 @@ def finished(
             f"done; {remedy}{' continues it' * (info.state == 'interrupted')}"
         )
     if data:
-        require("data set of this run", data, dict.fromkeys(map(str, frame["dataset"])))
+        require(f"data set of run {info.number}", data, dict.fromkeys(map(str, frame["dataset"])))
         frame = frame[frame["dataset"].isin(data)]
         uses = tuple(use for use in info.datasets if use["name"] in data)
         info = replace(info, datasets=uses)
     if learners:
-        require("learner of this run", learners, dict.fromkeys(map(str, frame["learner"])))
+        require(
+            f"learner of run {info.number}", learners, dict.fromkeys(map(str, frame["learner"]))
+        )
         frame = frame[frame["learner"].isin(learners)]
         if info.reference not in learners:
             info = replace(info, reference="")

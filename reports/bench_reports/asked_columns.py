@@ -46,9 +46,13 @@ def asked_columns(
     if not names and not against:
         return Asked()
     if against:
-        require("learner of this run", [against], dict.fromkeys(map(str, frame["learner"])))
+        require(
+            f"learner of run {info.number}", [against], dict.fromkeys(map(str, frame["learner"]))
+        )
     elif any(name == "p" or name.startswith("p <=") for name in names):
         raise UsageError("column p needs a learner to test the others against: --against LEARNER")
+    budgets = [within_words(board, k) for board in boards for k in range(len(board.budgets))]
+    elsewhere = {f"{of}{one}" for one in budgets for of in ("", "± ", "tier ", "p ")}
     found: dict[str, Columns] = {}
     within: dict[str, Columns] = {}
     tests: dict[str, dict[str, str]] = {}
@@ -74,8 +78,10 @@ def asked_columns(
             free += [name for name, pair in adjusted.items() if pair.mixed[1]]
             every = len(free) == len(adjusted) + 1
             own[title] += f" ({FREE} {'every learner' if every else listed(free)})" * bool(free)
+        # a budget of another board
+        known |= {title: _no_cell for title in plain if title in elsewhere and title not in known}
         titles = [name if name in known else word for name, word in zip(asked, plain, strict=True)]
-        _require_columns(titles, known)
+        _require_columns(titles, known, board.dataset)
         found[board.dataset] = {title: known[title] for title in titles}
         if beside:
             order = [title for one in at for title in (one, f"p {one}")]
@@ -83,11 +89,15 @@ def asked_columns(
     return Asked(found, within, tests, bool(names))
 
 
-def _require_columns(titles: Sequence[str], known: Mapping[str, object]) -> None:
+def _no_cell(row: Row) -> str:
+    return "-"
+
+
+def _require_columns(titles: Sequence[str], known: Mapping[str, object], dataset: str) -> None:
     for title in titles:
         if title not in known and "<=" in title:
             amount = title.partition("<=")[2].strip()
-            line = f"column {title!r}: {amount} is no budget of this board: --budget {amount}"
+            line = f"column {title!r}: {amount} is no budget of {dataset}: --budget {amount}"
             raise UsageError(line)
     require("column", titles, known)
 

@@ -241,7 +241,8 @@ def order_words(board: Board) -> str:
         by = by if known else f"{PERCENT} cost"
     words = [f"Sorted by {by}."]
     if board.saves and not all(row.cheap or row.baseline for row in board.rows):
-        words.append(f"Learners that do not keep {PERCENT} follow, by {board.metric}.")
+        tier = f"tier of {board.metric}, then " if known else ""
+        words.append(f"Learners that do not keep {PERCENT} follow, by {tier}{board.metric}.")
     if any(row.baseline for row in board.rows):
         words.append("Baselines are last.")
     return " ".join(words)

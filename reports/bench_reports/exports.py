@@ -19,6 +19,7 @@ from bench_core.errors import no_formula, one_line
 from bench_core.leaderboard.board import RANK
 from bench_core.leaderboard.certainty import all_certified
 from bench_core.leaderboard.conclusion import conclusion, overall_conclusion
+from bench_core.leaderboard.ranks import over_datasets
 from bench_core.leaderboard.reports import paragraph
 from bench_core.planning.invocation import command
 from bench_core.results.budgets import Budget
@@ -39,11 +40,13 @@ from bench_reports.columns import (
     within_words,
 )
 from bench_reports.terminal import (
+    RANKS,
     explained_marks,
     mark_lines,
     marked,
     optimum_table,
     paid_words,
+    rank_table,
 )
 
 if TYPE_CHECKING:
@@ -85,6 +88,10 @@ def markdown(
     asked = asked_columns(run, frame, store, made, columns, against, on_screen)
     for board in made:
         lines += [*_markdown_board(board, asked), ""]
+    if ranks := rank_table(made, sys.maxsize):
+        rows = [[*map(md, row)] for row in ranks.rows]
+        lines += [f"## {md(ranks.title)}", "", *markdown_table(ranks.titles, rows)]
+        lines += ["", md(RANKS), ""]
     for section in sections:
         lines += [md(f"{section.name}: {section.summary}"), ""]
     methods = paragraph(run, frame, against, made_by, md, md_code, registry)
@@ -97,7 +104,8 @@ def _markdown_board(board: Board, asked: Asked) -> Iterator[str]:
     yield ""
     if board.rows:
         yield from (md(str(conclusion(board))), "")
-    for made in tables(board, asked, on_screen(board)):
+    several = [*tables(board, asked, on_screen(board))]
+    for made in several:
         marks = {BEST: "**{}**", TIED: "~ {}", "": "{}"}
         rows = [
             [md(row.learner) + " (baseline)" * row.baseline]
@@ -107,7 +115,8 @@ def _markdown_board(board: Board, asked: Asked) -> Iterator[str]:
         yield from (md(made.over), "") if made.over else ()
         yield from markdown_table(("learner", *made.titles), rows)
         yield ""
-    yield md(f"Bold: the best; ~: {TIED_WORDS}. {' '.join(explanations(board, asked))}")
+    tied = f"; ~: {TIED_WORDS}" * any(map(has_ties, several))
+    yield md(f"Bold: the best{tied}. {' '.join(explanations(board, asked))}")
     yield from (f"- {md(note)}" for note in board.remarks())
     if lacking := optimum_table(board, sys.maxsize):
         yield from ("", md(lacking.title), "")
@@ -133,6 +142,11 @@ class Made(NamedTuple):
     rows: list[tuple[Row, list[tuple[str, str]]]]
 
 
+def has_ties(made: Made) -> bool:
+    """True if a cell is marked as tied for the best."""
+    return any(mark == TIED for _, cells in made.rows for _, mark in cells)
+
+
 def tables(board: Board, asked: Asked, usual: Sequence[str]) -> Iterator[Made]:
     """Yield the table asked for, or one of the usual columns and one of quality at budgets."""
     known = columns_of(board)
@@ -145,6 +159,8 @@ def tables(board: Board, asked: Asked, usual: Sequence[str]) -> Iterator[Made]:
         parts.append((over, asked.within.get(board.dataset) or {t: known[t] for t in within}))
     rows = [row for row, _ in board.lines()]
     for words, columns in parts if rows else ():
+        tested = not columns.keys().isdisjoint(asked.tests.get(board.dataset, {}))
+        # ties by a test other than that of the p-values next to them could contradict these
         yield Made(
             words,
             [*columns],
@@ -152,8 +168,9 @@ def tables(board: Board, asked: Asked, usual: Sequence[str]) -> Iterator[Made]:
                 (
                     row,
                     [
-                        (cell(row), leads.get(t, {}).get(row.learner, ""))
+                        (cell(row), "" if tested and mark == TIED else mark)
                         for t, cell in columns.items()
+                        for mark in [leads.get(t, {}).get(row.learner, "")]
                     ],
                 )
                 for row in rows
@@ -220,6 +237,8 @@ def latex(
             lines += [*_latex_table(board, one, asked, "-budgets" * (k > 0)), ""]
         if lacking := optimum_table(board, sys.maxsize):
             lines += [*latex_table(lacking, lacking.title, f"{board.dataset}-optimum"), ""]
+    if ranks := rank_table(made, sys.maxsize):
+        lines += [*latex_table(ranks, f"{ranks.title}. {RANKS}", "mean-ranks"), ""]
     methods = paragraph(run, frame, against, made_by, tex, tex_code, registry)
     lines += ["\\paragraph{Methods.}", methods, ""]
     write_text(output or Path("-"), "\n".join(lines))
@@ -303,11 +322,10 @@ def caption(board: Board, made: Made, asked: Asked) -> str:
         means = all(budget.kind == "mean" for budget in board.budgets)
         named = either([str(one) if means else one.words for one in board.budgets])
         within = f" within {'a mean cost' if means else 'a cost'} per row of {named}{in_unit}"
-    tied = any(mark == TIED for _, cells in made.rows for _, mark in cells)
     # a caption must be self-contained
     parts = [
         f"{title(board)}: {board.metric} on test ({better} is better){within}.",
-        f"Bold: the best{f'; underlined: {TIED_WORDS}' * tied}.",
+        f"Bold: the best{f'; underlined: {TIED_WORDS}' * has_ties(made)}.",
     ]
     tests = explained(asked.tests.get(board.dataset, {}), made.titles)
     none = "-: no result, or the learner itself." if tests else "-: no result."
@@ -416,6 +434,7 @@ def write_json(
 ) -> None:
     """Write boards with curves, standings and failures as one JSON document."""
     made = all_certified(run, store, frame)
+    names, ranked = over_datasets(made)
     document = {
         "run": run.run,
         "title": run.title,
@@ -423,6 +442,10 @@ def write_json(
         "command": command(run.request),
         "methods": paragraph(run, frame, registry=registry),
         "conclusion": overall_conclusion(made),
+        "ranks": [
+            {**_fields(one, *RANKED), "by_dataset": dict(zip(names, one.by_dataset, strict=True))}
+            for one in ranked
+        ],
         "datasets": [_board(board) for board in made],
         "sections": [{"name": s.name, "summary": s.summary} for s in sections],
     }
@@ -466,6 +489,7 @@ def _known(figure: float, what: Any) -> Any:
     return None if math.isnan(figure) else what
 
 
+RANKED = ("learner", "mean", "interval", "tier", "ranks")
 STANDING = ("quality", "interval", "cost", "tier", "ranks")
 
 

@@ -61,7 +61,9 @@ def write(
     from bench_core.leaderboard.certainty import all_certified
 
     if against:
-        require("learner of this run", [against], dict.fromkeys(map(str, frame["learner"])))
+        require(
+            f"learner of run {run.number}", [against], dict.fromkeys(map(str, frame["learner"]))
+        )
     made = all_certified(run, store, frame)  # in the order of the tables
     made = [board for board in made if any(row.curve for row in board.rows)]
     if not made:

@@ -75,7 +75,6 @@ if TYPE_CHECKING:
     import pandas as pd
     from rich.console import Console
 
-    from bench_core.leaderboard.ranks import Ranked
     from bench_core.protocols import Section
     from bench_core.results.records import RunInfo
     from bench_core.results.store import Store
@@ -202,14 +201,11 @@ def _parts(
         yield from ((f"note: {one_line(note)}", "dim") for note in notes_of(board))
         if own != following:  # below the last of consecutive boards that share it
             yield from ((line, "dim") for line in own)
-    names, ranked = over_datasets(boards)
-    if ranked:
+    if made := rank_table(boards, size[0]):
         yield "", ""
-        yield f"mean rank over {len(names)} data sets (by {ranked_by(boards)})", "bold"
-        baselines = {row.learner for board in boards for row in board.rows if row.baseline}
-        made = rank_table(sorted(ranked, key=lambda one: one.learner in baselines), names, size[0])
         yield made
-        if made.titles[3] != names[0]:
+        if made.titles[3] == "1":
+            names = over_datasets(boards)[0]
             yield ", ".join(f"{k + 1}: {name}" for k, name in enumerate(names)), "dim"
         yield RANKS, "dim"
     if sections:
@@ -421,6 +417,8 @@ def main_table(
         "saving": lambda row: saving_cells(row.saving, row.saved)[0],
     }
     short = {board.metric: board.metric if len(board.metric) <= _TITLE else "quality"}
+    if any(title == "p" or title.startswith("p ") for title in columns):
+        starry = {}  # stars are of another test
     shown = {short.get(t, t): starry.get(t, cell) for t, cell in columns.items()}
     return _narrow(board, shown, width)
 
@@ -434,7 +432,8 @@ def budget_table(board: Board, width: int, more: Columns | None = None) -> Table
     # intervals if they fit, else only figures
     for with_half in (True, False):
         columns: dict[str, Callable[[Row], str]] = {
-            within_words(board, k): partial(_cell, known[k], with_half) for k in range(len(known))
+            within_words(board, k): partial(_cell, known[k], with_half, not more)
+            for k in range(len(known))
         }
         columns = {title: columns.get(title, cell) for title, cell in (more or columns).items()}
         made, _ = _narrow(board, columns, width)
@@ -499,8 +498,12 @@ def plain_tables(board: Board, asked: Asked = USUAL) -> Iterator[Table]:
         yield replace(lacking, titles=titles, rows=[[board.dataset, *row] for row in lacking.rows])
 
 
-def rank_table(ranked: Sequence[Ranked], names: Sequence[str], width: int) -> Table:
+def rank_table(boards: Sequence[Board], width: int) -> Table | None:
     """Return ranks over several data sets, which are numbered if their names do not fit."""
+    names, ranked = over_datasets(boards)
+    if not ranked:
+        return None
+    baselines = {row.learner for board in boards for row in board.rows if row.baseline}
     # 32: about the width of names, mean and rank
     heads = list(names)
     if sum(GAP + max(len(name), 4) for name in heads) > width - 32:
@@ -513,9 +516,10 @@ def rank_table(ranked: Sequence[Ranked], names: Sequence[str], width: int) -> Ta
             rank_range(one.ranks),
             *(f"{rank:g}" for rank in one.by_dataset),
         ]
-        for one in ranked
+        for one in sorted(ranked, key=lambda one: one.learner in baselines)
     ]
-    return _shortened(Table(titles, rows, "learner", titles[1:]), width)[0]
+    title = f"Mean rank over {len(names)} data sets (by {ranked_by(boards)})"
+    return _shortened(Table(titles, rows, "learner", titles[1:], title=title), width)[0]
 
 
 def shortened(names: Sequence[str], room: int) -> dict[str, str]:
@@ -561,21 +565,22 @@ def _narrow(board: Board, columns: Columns, width: int) -> tuple[Table, dict[str
     return _shortened(replace(made, row_styles=styles, rule=rule), width)
 
 
-def _cell(known: Mapping[str, Standing], with_half: bool, row: Row) -> str:
+def _cell(known: Mapping[str, Standing], with_half: bool, stars: bool, row: Row) -> str:
     """Return the quality within a budget, with half its interval if requested and known."""
+    mark = starred if stars else lambda text, standing: text
     standing = known[row.learner]
     value, half = standing.quality, half_width(standing)
     if math.isnan(value):
         return "-"
     if not with_half or math.isnan(half):
-        return starred(quality(value), standing)
+        return mark(quality(value), standing)
     if abs(value) < TINY:
-        return starred(f"{quality(value)}±{small(half)}", standing)
+        return mark(f"{quality(value)}±{small(half)}", standing)
     # one digit less than elsewhere, as ± takes room: .799±.012
     digits = 3 if abs(value) >= 0.1 else 4
     edge = f"{half:.{digits}f}".removeprefix("0") if half < 1 else f"{half:.2g}"
     shown = f"{value:.{digits}f}" if abs(value) < 10 else f"{value:.4g}"
-    return starred(f"{shown}±{edge}", standing)
+    return mark(f"{shown}±{edge}", standing)
 
 
 def starred(text: str, standing: Standing) -> str:

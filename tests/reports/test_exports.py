@@ -164,7 +164,7 @@ def test_columns_are_chosen_by_their_titles_and_p_is_adjusted_by_holm(valued, tm
         exports.latex(valued.info, valued.frame, tmp_path / "x", store=valued, columns=["savin"])
     with pytest.raises(UsageError, match="column p needs a learner"):
         exports.latex(valued.info, valued.frame, tmp_path / "x", store=valued, columns=["p"])
-    with pytest.raises(UsageError, match="unknown learner of this run 'nobody'"):
+    with pytest.raises(UsageError, match="unknown learner of run 3 'nobody'"):
         exports.latex(valued.info, valued.frame, tmp_path / "x", store=valued, against="nobody")
 
 
@@ -210,7 +210,7 @@ def test_p_at_few_budgets_stands_beside_their_qualities(valued, tmp_path):
     exports.latex(info, valued.frame, tmp_path / "one.tex", **named)
     (heading,) = [x for x in (tmp_path / "one.tex").read_text().splitlines() if "learner &" in x]
     assert cells(heading, "&")[1:] == [f"\\shortstack[r]{{p\\\\{first}}}"]  # no other column
-    with pytest.raises(UsageError, match="7777 is no budget of this board: --budget 7777"):
+    with pytest.raises(UsageError, match="7777 is no budget of d: --budget 7777"):
         exports.latex(info, valued.frame, tmp_path / "x", store=valued, columns=["<= 7777"])
 
 
@@ -222,8 +222,45 @@ def test_captions_name_learners_at_a_mixture_with_the_constant_and_the_joint_tes
     each = re.findall("which is free, with ([^)]*)[)]", within)
     named = [{*re.split(", | and ", names)} for names in each]
     assert named == [{"gbrt", "good", "alike", "bad"}, {"gbrt"}]  # at .5 and at 2
-    joint = "underlined: not significantly worse (all pairs of learners tested jointly)."
-    assert joint in first
+    assert "Bold: the best. Points" in first
+    latex = written(exports.latex, valued, tmp_path / "b.tex")
+    assert "underlined: not significantly worse (all pairs of learners tested jointly)." in latex
+
+
+def test_ties_are_not_marked_in_a_table_with_p_as_these_are_of_another_test(valued, tmp_path):
+    for write, mark in ((exports.latex, "underline"), (exports.markdown, "~")):
+        count = {}
+        for against in ("", "gbrt"):
+            write(valued.info, valued.frame, tmp_path / "b", store=valued, against=against)
+            text = (tmp_path / "b").read_text()
+            count[against] = len(re.findall(rf"[&|] \\?{mark}\b|[&|] {mark} ", text))
+        assert 0 < count["gbrt"] < count[""]  # ties at budgets, without p, stay
+
+
+def test_mean_ranks_over_data_sets_end_files_for_papers_and_programs(tmp_path):
+    made = page_run.run()
+    latex = written(exports.latex, made, tmp_path / "b.tex").split("{tab:mean-ranks}")[1]
+    assert "    miser & 1.00* & 1-3 & 1 & 1 \\\\\n" in latex
+    markdown = written(exports.markdown, made, tmp_path / "b.md")
+    assert "## Mean rank over 2 data sets" in markdown
+    assert "| miser | 1.00\\* | 1-3 | 1 | 1 |" in markdown
+    first, *_ = json.loads(written(exports.write_json, made, tmp_path / "b.json"))["ranks"]
+    assert (first["learner"], first["mean"]) == ("miser", 1)
+    assert first["by_dataset"] == {"a": 1, "b": 1}
+
+
+def test_a_budget_of_another_data_set_is_a_column_of_dashes(tmp_path):
+    made = page_run.run()
+    names = {"a": ["2"], "b": ["4"], "b(accounting=model)": []}
+    datasets = tuple({**use, "budgets": names[use["name"]]} for use in made.info.datasets)
+    path, info = tmp_path / "b.csv", replace(made.info, datasets=datasets)
+    exports.markdown(info, made.frame, path, store=made, columns=["<= 2"])
+    first, second, _ = (
+        re.findall(r"^\| miser \| (.*) \|$", part, flags=re.MULTILINE)
+        for part in path.read_text().split("## ")[1:4]
+    )
+    assert "-" not in first[0]
+    assert second == ["-"]
 
 
 def test_a_pair_shows_the_quality_of_the_board():

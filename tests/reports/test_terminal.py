@@ -6,7 +6,7 @@ from io import StringIO
 
 import numpy as np
 import pytest
-from bench_reports import exports, page, terminal
+from bench_reports import columns, exports, page, terminal
 from bench_reports.terminal import (
     LINES,
     budget_table,
@@ -195,6 +195,14 @@ def test_at_the_budgets_ties_are_starred_and_the_best_is_bold(certain):
     bold = {(table.rows[i][0], j) for i, j in table.bold_cells}
     assert {j for _, j in bold} == set(range(1, 1 + len(board.budgets)))
     assert {name for name, j in bold if j == len(board.budgets)} <= {"ahead", "alike", "gbrt"}
+
+
+def test_next_to_p_no_tie_is_starred_as_it_is_of_another_test(certain):
+    _, board = certain
+    more = {**columns.budget_columns(board), "p <= 1": lambda row: "0.5"}
+    tested = columns.columns_of(board) | {"p": lambda row: "0.5"}
+    for table in (budget_table(board, 80, more), main_table(board, 999, tested)[0]):
+        assert not any("*" in cell for row in table.rows for cell in row)
 
 
 def test_the_curve_shows_quality_against_cost_in_at_most_twelve_lines(certain):

@@ -258,9 +258,7 @@ def test_a_report_of_some_learners_leaves_the_others_out(bench, material, tmp_pa
             assert {row["learner"] for row in csv.DictReader(file)} == names
     assert "toy's cost divided" in bench("report", "--methods").out
     assert "cost divided" not in bench("report", "-l", "constant", "--methods").out
-    assert (
-        "unknown learner of this run 'tyo': did you mean toy?" in bench("report", "-l", "tyo").err
-    )
+    assert "unknown learner of run 1 'tyo': did you mean toy?" in bench("report", "-l", "tyo").err
 
 
 RUN = ("run", "--data", "data.csv", "--executor", "inline", "-q", "--task", "binary")

@@ -239,6 +239,18 @@ def test_data_that_trouble_a_learner_are_found(how, check):
     check(refusing(how=how), task_splits(Task.BINARY))  # one line of its own is an answer
 
 
+def test_training_labels_of_two_of_three_classes_are_tried():
+    seen = []
+
+    def fit(learner, train, *others):
+        seen.append({*train.y.tolist()})
+        raise UsageError("no")
+
+    learner = type("Refusing", (toys.Prefix,), {"fit": fit})()
+    learner_checks.check_one_class(learner, task_splits(Task.MULTICLASS))
+    assert seen == [{0.0}, {0.0, 1.0}]
+
+
 def _refuse(*arguments):
     raise UsageError("no")
 
