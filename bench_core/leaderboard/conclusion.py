@@ -262,7 +262,7 @@ def _keeps(board: Board, row: Row | None = None) -> str:
         return words
     if not math.isnan(share := board.kept(row)):
         more = 1 / share - 1
-        test = f"{share:.1%}" if up else f"{abs(more):.1%} {'above' if more >= 0 else 'below'} it"
+        test = f"{share:.1%}" if up else f"{abs(more):.1%} {'worse' if more >= 0 else 'better'}"
         words += f", {test} on test,"
     return f"{words} {_price(board, row.cheap.cost)}"
 

@@ -60,7 +60,7 @@ def test_who_keeps_the_quality_at_which_cost_and_who_ties():
         "miser ties in saving.",
     )
     assert said(CEGB, GBRT, unit="euro")[0].endswith("on test, for 12.30 euro instead of 26.40.")
-    for error, words in ((0.9108, "1.2% above it"), (0.8964, "0.4% below it")):
+    for error, words in ((0.9108, "1.2% worse"), (0.8964, "0.4% better")):
         mse = replace(CEGB, cheap=pick(error, 12.3))
         (first, *_) = said(mse, GBRT, metric="mse", higher_is_better=False)
         words = f"cegb stays within 1% of gbrt's mse on validation, {words} on test, at cost 12.30"
