@@ -58,6 +58,9 @@ if TYPE_CHECKING:
     from bench_core.protocols import Section
     from bench_core.results.records import RunInfo
 
+READ = ("task: ", "classes: ", "column ", "label: ")
+"""Beginnings of notes on how the data were read, which no figure needs to be understood."""
+
 # +0.0123, -3 or +1e-05 as an entire cell or between blanks
 _SIGNED = re.compile(r"(?<!\S)[+-]\d+(\.\d+)?(e[+-]\d+)?(?!\S)")
 
@@ -333,7 +336,8 @@ def caption(board: Board, made: Made, asked: Asked) -> str:
     parts += filter(None, own)
     if any(row.baseline for row in board.rows):
         parts.append("Below the rule: trivial baselines.")
-    return " ".join([*parts, *(f"Note: {note}." for note in board.remarks())])
+    notes = (note for note in board.remarks() if not note.startswith(READ))
+    return " ".join([*parts, *(f"Note: {note}." for note in notes)])
 
 
 def title(board: Board) -> str:

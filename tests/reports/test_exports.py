@@ -279,6 +279,18 @@ def board_budgets(run):
     return board.budgets
 
 
+def test_captions_leave_out_how_the_data_were_read(valued, tmp_path):
+    notes = ["task: binary, because so", "column 'a' holds text", "classes of fewer than 9 rows: b"]
+    datasets = tuple({**use, "notes": notes} for use in valued.info.datasets)
+    exports.latex(replace(valued.info, datasets=datasets), valued.frame, tmp_path / "b.tex")
+    captions = [x for x in (tmp_path / "b.tex").read_text().splitlines() if "caption" in x]
+    assert captions
+    for caption in captions:
+        assert "Note: classes of fewer than 9 rows: b." in caption
+        assert "task: " not in caption
+        assert "column" not in caption
+
+
 def test_baselines_stand_below_a_rule_and_budgets_in_the_caption(valued, tmp_path):
     lines = written(exports.latex, valued, tmp_path / "b.tex").splitlines()
     first = [
