@@ -123,11 +123,13 @@ class _Budgeted(BaseEstimator):
                     for note in splits.notes[noted:]:
                         warnings.warn(f"costs: {note}", stacklevel=3)
                 except InputError as error:
-                    if not priced_names(self.costs) or hasattr(self, "feature_names_in_"):
+                    unused = [x for x in priced_names(self.costs) if x not in splits.columns]
+                    if not unused or any("__" in name for name in splits.columns):
                         raise
-                    hint = (
-                        "X has no names; in a pipeline, set_output(transform='pandas') gives them"
-                    )
+                    hint = f"if {unused[0]!r} is a transformer, set verbose_feature_names_out=True"
+                    if not hasattr(self, "feature_names_in_"):
+                        hint = "in a pipeline, set_output(transform='pandas') gives them"
+                        hint = f"X has no names; {hint}"
                     raise InputError(f"{error}; {hint}") from error
             metric = self._metric(registry, task)
             learners = self._learners(registry, task)

@@ -490,6 +490,13 @@ def test_a_metric_that_the_validation_part_does_not_define_is_named():
         BudgetedClassifier(metric="auc", **FAST).fit(X, y, X[:9], y[:9])
 
 
+def test_a_price_of_a_transformer_asks_for_its_names_in_those_of_columns():
+    frame = pd.DataFrame(X, columns=["a", "b", "c"])
+    message = "not used: 'place'; if 'place' is a transformer, set verbose_feature_names_out=True"
+    with pytest.raises(ValueError, match=message):
+        BudgetedRegressor(costs={"a": 1, "place": 5}, **FAST).fit(frame, SIGNAL)
+
+
 def test_the_metric_may_be_an_object():
     @dataclass(frozen=True)
     class Least:
