@@ -314,6 +314,7 @@ class Result(RunResult):
         keep: float | str | None = None,
         quality: float | None = None,
         learner: str | None = None,
+        metric: str | None = None,
     ) -> Best:
         """Return the best learner and setting, or the best setting of a ``learner``, chosen on
         validation.
@@ -321,20 +322,22 @@ class Result(RunResult):
         With a ``budget`` it is the best within it (``math.inf``: at any cost). With ``keep=0.95``
         it keeps 95% of the reference's quality: the learner of the board's conclusion at its least
         cost. With ``quality`` it is the cheapest that reaches it. The default is ``keep=0.99``; if
-        no learner does, the best at any cost.
+        no learner does, the best at any cost. ``metric``: of the run, instead of its first, then
+        without an interval and ties.
         """
-        only = [] if learner is None else [learner]
-        name, metric, own, limit = self._asked(dataset, (budget, budget_kind, keep, quality), only)
+        only, given = [] if learner is None else [learner], (budget, budget_kind, keep, quality)
+        name, judge, own, limit = self._asked(dataset, given, only, metric or "")
         self._known(name, only)
         of_run = self.info, Store(self.store), name, own
-        first = learner or best_learner(*of_run, limit, metric)
-        if (top := served(own, metric, limit, self.info.reference, first)) is None:
-            raise UsageError(self._nothing(name, limit, learner or ""))
+        first = learner or best_learner(*of_run, limit, judge)
+        if (top := served(own, judge, limit, self.info.reference, first)) is None:
+            raise UsageError(self._nothing(name, limit, judge, learner or ""))
+        primary = judge == primary_metric(self.info, name)  # values per row are stored of no other
         lacking = limit.kind == CAP and limit.amount not in caps_of(own)
         unmeasured = " (a cap that was not measured)" if lacking else ""
         setting = top.pick.settings[0]
         own_stand, level, sure = Standing(), list[str](), self._sure[name]
-        if isinstance(limit, Budget):
+        if isinstance(limit, Budget) and primary:
             within = None if math.isinf(limit.amount) else limit
             (standing,) = self._standings(name, within, mixes=False)
             own_stand = standing[top.learner]
@@ -342,32 +345,32 @@ class Result(RunResult):
         return Best(
             dataset=name,
             learner=top.learner,
-            chosen=limit_words(limit, metric.name, self.info.reference) + unmeasured,
+            chosen=limit_words(limit, judge.name, self.info.reference) + unmeasured,
             params=dict(setting.params),
             point=dict(setting.point),
             at=setting.short,
-            metric=metric.name,
+            metric=judge.name,
             quality=top.pick.quality,
             cost=top.pick.cost,
             valid_quality=top.valid_quality,
             audit=top.audit,
-            features=self._bought(name, top.learner, limit),
+            features=self._bought(name, top.learner, limit, judge),
             interval=own_stand.interval,
-            falls=any(row.learner == top.learner and FALLS in row.marks for row in sure.rows),
+            falls=primary
+            and any(row.learner == top.learner and FALLS in row.marks for row in sure.rows),
             tier=own_stand.tier,
             level=tuple(one for one in level if one != top.learner),
-            exported=partial(self._exported, name, top.learner, limit),
+            exported=partial(self._exported, name, top.learner, limit, judge),
             transformed=self.transformer is not None,
         )
 
-    def _exported(self, dataset: str, learner: str, limit: Limit) -> Folder:
+    def _exported(self, dataset: str, learner: str, limit: Limit, metric: Criterion) -> Folder:
         """Return the content of the folder that ``bench model export`` writes."""
         from bench_core.serving.export import ExportRequest, export
 
         with in_python():
-            metric, metrics = primary_metric(self.info, dataset), self._registry().metrics
-            asked = ExportRequest(dataset, learner, limit)
-            return export(Store(self.store), self.info, self._rows, metric, asked, metrics)
+            asked, known = ExportRequest(dataset, learner, limit), self._registry().metrics
+            return export(Store(self.store), self.info, self._rows, metric, asked, known)
 
     def _registry(self) -> Registry:
         named = self.info.request.get("plugins", ())  # a store must not import code
@@ -457,24 +460,24 @@ class Result(RunResult):
         self._known(self._one(dataset), own)
         name, metric, rows, limit = self._asked(dataset, (budget, budget_kind, keep, quality), own)
         given = self.info, Store(self.store), name, rows, limit, metric
-        return self._bought(name, learner or best_learner(*given), limit)
+        return self._bought(name, learner or best_learner(*given), limit, metric)
 
     def _asked(
-        self, dataset: str | None, limit: _Given, learners: Sequence[str] = ()
+        self, dataset: str | None, limit: _Given, learners: Sequence[str] = (), metric: str = ""
     ) -> tuple[str, Criterion, DataFrame, Limit]:
         """Return the data set, its metric and rows, and the limit or the default for learners."""
         name, asked = self._one(dataset), _limit(*limit)
         own = self._rows[self._rows["dataset"] == name]
-        metric = primary_metric(self.info, name)
+        judge = primary_metric(self.info, name, metric)
         if asked is None:
-            asked, _ = usual_limit(own, metric, self.info.reference, learners)
-        return name, metric, own, asked
+            asked, _ = usual_limit(own, judge, self.info.reference, learners)
+        return name, judge, own, asked
 
-    def _bought(self, name: str, learner: str, limit: Limit) -> DataFrame:
+    def _bought(self, name: str, learner: str, limit: Limit, metric: Criterion) -> DataFrame:
         own = self._rows[self._rows["dataset"] == name]
-        chosen = chosen_within(self.info, own, name, learner, limit)
+        chosen = chosen_within(self.info, own, name, learner, limit, metric)
         if chosen.empty:
-            raise UsageError(self._nothing(name, limit, learner))
+            raise UsageError(self._nothing(name, limit, metric, learner))
         bought = purchases(kept_points(Store(self.store), self.run, chosen))
         ordered = any(one.steps for one in bought)
         return _frame(
@@ -491,11 +494,10 @@ class Result(RunResult):
             return limit.words
         return limit.words(self._boards[dataset].metric, self.info.reference)
 
-    def _nothing(self, dataset: str, limit: Limit, learner: str = "") -> str:
+    def _nothing(self, dataset: str, limit: Limit, metric: Criterion, learner: str = "") -> str:
         """Return the reason why nothing was chosen on a data set."""
         if isinstance(limit, Budget):
             return f"{dataset}: no result of {learner or 'any learner'} at {limit.words}"
-        metric = primary_metric(self.info, dataset)
         points = operating_points(self._rows[self._rows["dataset"] == dataset], metric.name)
         with in_python():
             why = why_not_reached(points, metric, limit, self.info.reference, learner)

@@ -128,6 +128,17 @@ def test_the_best_within_a_budget_names_setting_and_purchases(result):
     assert html.count("<tr>") == len(COSTS)
 
 
+def test_the_best_by_another_metric_of_the_run_is_chosen_by_it(home):
+    result = bench_core.run(X, Y, **TOYS, metrics=["accuracy", "log_loss"])
+    best, rows = result.best(math.inf, metric="log_loss"), result.frame()
+    valid = rows[rows["split"] == "valid"]
+    assert best.metric == "log_loss"
+    assert best.valid_quality == pytest.approx(valid["log_loss"].min())
+    assert math.isnan(best.interval.low)
+    with pytest.raises(UsageError, match="unknown metric of this run 'auc': known: accuracy, log"):
+        result.best(metric="auc")
+
+
 def test_the_best_says_that_its_quality_falls_on_test(result):
     assert "falls" not in repr(result.best())
     parts = np.repeat(["train", "valid", "test"], [N - 120, 60, 60])
