@@ -86,16 +86,18 @@ def source(folder: Folder) -> str:
     if below or any(step.gate in GATES[3:] for step in program.steps):
         raise UsageError(
             "C: the model compares the documents of a query, but C serves single rows; "
-            f"{by} and predict_query"
+            f"{by} and predict_query, or export another learner (--learner NAME)"
         )
     packed = pack(program, folder.costs)
     given = not isinstance(program.rejected, str)
+    known = FeatureNeeds(program.features, folder.costs)
     constants = {
         **_constants(folder, prices, packed, program),
         "REJECTED_HAVE": int(given),
         "REJECTED": number(program.rejected if given else 0.0),
+        "LEAST": number(known.least(program)),
     }
-    needs = _needs(FeatureNeeds(program.features, folder.costs), prices)
+    needs = _needs(known, prices)
     tables = [*needs, *_tree_tables(program, packed), *_stage_tables(program, packed)]
     return _text(folder, constants, tables, "staged.c")
 

@@ -366,7 +366,14 @@ class Predictor:
         if policy and cap not in (None, inf) and self._needs.prices is None:
             fault = f"costs {self.costs.name!r} are not a sum over purchases"
             raise UsageError(f"no cap for a policy: {fault}")
+        if cap is not None and cap < self.least_cap:
+            return -1.0  # buys nothing: the answer would be the constant
         return None if cap == inf else cap
+
+    @cached_property
+    def least_cap(self) -> float:
+        """Price that every row needs for an answer; a lower cap buys nothing. 0.0: unknown."""
+        return 0.0 if isinstance(self.program, PolicyProgram) else self._needs.least(self.program)
 
     @cached_property
     def _block_walk(self) -> BlockWalk | None:

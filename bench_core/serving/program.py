@@ -289,6 +289,21 @@ def segments(program: Program) -> list[int]:
     return last
 
 
+def first_reads(program: Program) -> list[int]:
+    """Return the features that every row reads before the first point where it can answer."""
+    trees, found = program.trees, set[int]()
+    last = min([segments(program)[0], *(stop.step for stop in program.stops)])
+    for step in program.steps[: last + 1]:
+        found.update(step.reads)
+        for t in step.trees.tolist():
+            sure = dict[int, set[int]]()
+            for node in reversed(range(trees.start[t], trees.start[t + 1])):  # children come later
+                f, below = int(trees.feature[node]), (int(trees.left[node]), int(trees.right[node]))
+                sure[node] = {f, *(sure[below[0]] & sure[below[1]])} if f >= 0 else set()
+            found |= sure[int(trees.start[t])]
+    return sorted(found)
+
+
 def compact(program: Program) -> Program:
     """Return the program without unreachable trees and vectors."""
     used = np.unique(np.concatenate([step.trees for step in program.steps])).astype(np.int64)

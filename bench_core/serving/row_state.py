@@ -13,7 +13,8 @@ import numpy as np
 from bench_core.arrays import BitArray, BoolArray, Float32Array, FloatArray, IntArray
 from bench_core.costs.model import Acquired, CostModel, SensorPrices, words
 from bench_core.costs.shipped import PerQueryPrices
-from bench_core.serving.program import END, REJECT, Program
+from bench_core.sequential import ROUNDING
+from bench_core.serving.program import END, REJECT, Program, first_reads
 
 ON_THE_WAY, ENDED, GATED, REJECTED, CAPPED = range(5)
 HOW = ("", "end", "gate", "gate", "cap")
@@ -231,6 +232,12 @@ class FeatureNeeds:
         size = 8 * words(self.costs.sensors)
         raw = b"".join(own.to_bytes(size, "little") for own in bits)
         return Acquired(np.frombuffer(raw, "<u8").reshape(-1, size // 8), self.costs.sensors)
+
+    def least(self, program: Program) -> float:
+        """Return what every row pays at least for an answer; 0.0 if costs are not a sum."""
+        bought = Purchases(self)
+        bought.buy(first_reads(program))
+        return bought.price * (1 - ROUNDING)  # C rounds sums otherwise
 
 
 def bill(

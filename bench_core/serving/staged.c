@@ -243,6 +243,8 @@ static void begin(struct row *r, const struct bench_source *source)
     r->price = r->sums.splits = 0.0;
     r->cap = source->cap != 0 && !(source->cap > CAP) ? source->cap : CAP;
     r->capped = !(r->cap >= INFINITY); /* so NaN buys nothing */
+    if (r->cap < LEAST)
+        r->cap = -1.0; /* nor what costs less than any answer */
     r->sums.trees = r->stopped = 0;
 }
 

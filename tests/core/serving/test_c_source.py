@@ -53,6 +53,15 @@ def test_a_low_cap_forbids_a_purchase_with_its_splits(tmp_path):
     assert_same(folder, served(folder, tmp_path, SAFE, COMPILERS[0], 5.0), 5.0)
 
 
+def test_a_cap_below_the_price_of_any_answer_buys_nothing(tmp_path):
+    folder = folder_of(PROGRAMS["outputs"])
+    cap = 0.99 * Predictor(folder).least_cap
+    found = served(folder, tmp_path, SAFE, COMPILERS[0], cap)
+    assert_same(folder, found, cap)
+    assert cap > 11
+    assert not found[:, [-3, -1]].any()
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("compiler", COMPILERS)
 @pytest.mark.parametrize("name", PROGRAMS)

@@ -147,6 +147,28 @@ def test_what_is_surely_needed_is_asked_for_at_once():
     assert answer.bought == ("a", "c", "b", "d")
 
 
+@pytest.mark.parametrize(("cap", "asked"), [(2.9, []), (3.0, [["a"], ["b"]])])
+def test_a_cap_below_what_every_row_needs_for_an_answer_buys_nothing(cap, asked):
+    """The tree reads a at its root, b on both sides, d on one; the next step reads c."""
+    deep = replace(
+        stump(0, 0.0, 0.0),
+        start=np.array([0, 9], np.int32),
+        feature=np.array([0, 1, 3, -1, -1, -1, 1, -1, -1], np.int32),
+        threshold=np.zeros(9, np.float32),
+        left=np.array([1, 2, 3, -1, -1, -1, 7, -1, -1], np.int32),
+        right=np.array([6, 5, 4, -1, -1, -1, 8, -1, -1], np.int32),
+        missing_left=np.zeros(9, bool),
+        value=np.arange(9.0),
+    )
+    prices = price_list(np.array([1.0, 2.0, 4.0, 8.0]))
+    model = predictor([step(0, then=1), step(1, then=END)], [deep, stump(2, 10, 20)], prices)
+    acquire, calls = asking(a=1.0, b=1.0)
+    answer = model.predict(acquire, cap=cap)
+    assert calls == asked
+    assert (answer.score, answer.spent) == ((8.0, 3.0) if asked else (-9.0, 0.0))
+    assert answer.stopped == "cap"
+
+
 def test_a_discount_is_for_the_second_of_a_group():
     prices = price_list(
         np.array([5.0, 5.0, 1.0, 1.0]), discounted=[DiscountGroup((0, 1), (2.0, 2.0))]
