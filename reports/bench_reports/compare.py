@@ -121,11 +121,12 @@ def command(
         raise UsageError(f"{output}: write the pairs as .tex, .md, .csv or .txt")
     info, frame = finished(store, run)
     known = list(dict.fromkeys(map(str, frame["learner"])))
-    for name in [*filter(None, [against]), *learners]:
-        if name not in known:
-            why = f"for run {name} give --run {name}" if name.isdigit() else ""
-            raise UsageError(unknown("learner of this run", name, known, why))
     names = list(dict.fromkeys([*filter(None, [against]), *learners]))
+    number = next(filter(str.isdigit, names), "")
+    why = f"for run {number} give --run {number}" if number else ""
+    for name in names:
+        if name not in known:
+            raise UsageError(unknown("learner of this run", name, known, why))
     names = [against, *(n for n in known if n != against)] if names == [against] else names
     if len(names) < 2:
         raise UsageError("compare needs two learners: bench compare miser cegb")

@@ -131,6 +131,7 @@ def test_below_the_first_purchase_learners_mix_it_with_the_constant(done, bench)
             "--budget-kind cap needs a --budget",
         ),
         (["3", "gbrt"], "unknown learner of this run '3': for run 3 give --run 3"),
+        (["gbrt", "cegb", "3"], "unknown learner of this run 'cegb': for run 3 give --run 3"),
         (["--against", "misr"], "unknown learner of this run 'misr': did you mean miser?"),
         (["gbrt", "misr"], "unknown learner of this run 'misr': did you mean miser?"),
         (["gbrt", "miser", "-d", "dat.csv"], "unknown data set of this run 'dat.csv'"),
