@@ -198,7 +198,7 @@ def test_figures_and_tables_for_papers(result, home):
     assert "<!-- toy-stacked -->" in figure.svg
     assert "<!-- toy-prefix -->" in alone
     assert "<!-- toy-stacked -->" not in alone
-    with pytest.raises(UsageError, match="unknown learner of this run 'toy': "):
+    with pytest.raises(UsageError, match="unknown learner of run 1 'toy': "):
         result.plot(learners=["toy"])
     assert "\\begin{tabular}" in result.to_latex()
     assert result.report(home / "board.html").stat().st_size > 1000
