@@ -11,6 +11,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from bench_core.contracts import name_of
 from bench_core.errors import BenchError, UsageError, one_line, require
 from bench_core.execution.failures import fault_of
 from bench_core.leaderboard.assembly import equal_repeats, primary_metric
@@ -320,7 +321,8 @@ def _changed(
         if isinstance(value, Mapping):
             inner = dict(value)
             own = inner.pop("learner", "")
-            yield from () if usual.get(name) == own else [of + name]
+            if own not in (usual.get(name), name_of(usual.get(name))):
+                yield of + name
             yield from _changed(inner, own, known, f"{of}{name}.")
         elif name not in usual or usual[name] != value:
             yield of + name

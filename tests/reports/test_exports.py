@@ -518,11 +518,13 @@ def test_the_paragraph_on_methods_names_parameters_and_the_source_of_other_packa
     base = {"learner": "gbrt", "trees": 300, "depth": 2}
     tried = {"cegb": [{"tradeoff": value, "trees": 300} for value in (0.3, 0.01)]}
     tried["early-exit"] = [{"base": base | {"learning_rate": 0.1 * k}} for k in range(1, 11)]
+    tried["budget-prune"] = [{"base": {"learner": "budget-rf", "trees": 40}}]  # the defaults
     tried["gbrt"] = [{"trees": 50}]
     rows = [(name, json.dumps(params)) for name, of in tried.items() for params in of]
     frame = pd.concat([example.frame().iloc[:1]] * len(rows), ignore_index=True)
     frame[["learner", "params"]] = rows
     text = paragraph(example.info(), frame, registry=registry)
+    assert "budget-prune (1) 1; " in text
     assert "cegb (1, source c0de) 2: tradeoff in {0.01, 0.3}; " in text
     assert "early-exit (1) 10: base.depth=2, base.learning_rate in {0.1, ..., 1}; " in text
     assert "gbrt (1) 1: trees=50." in text
