@@ -81,7 +81,7 @@ def test_a_policy_is_few_lines_beside_its_networks(root):
     lines = len([line for line in policy.splitlines() if line.strip()])
     assert lines <= 25
     guide = (root / "docs" / "plugins.md").read_text(encoding="utf-8")
-    assert f"a class of {lines} non-empty lines" in guide
+    assert f"it takes {lines} lines" in guide
 
 
 def test_the_policy_is_sound_and_learns(bench, root, monkeypatch):
