@@ -70,6 +70,9 @@ def asked_columns(
         for title, limit in limits.items() if against else ():
             adjusted = p_values(info, frame, store, board, against, limit)
             known[title] = partial(_p_cell, adjusted)
+            if not adjusted:
+                own[title] = f"unknown, as no repeat has values of {against} and another learner"
+                continue
             place = " within that cost" if math.isfinite(limit.amount) else " at any cost"
             pairs = count(len(adjusted), "comparison")
             own[title] = f"two-sided, of the difference in {board.metric} to {against}{place}, "

@@ -210,6 +210,9 @@ def test_p_at_few_budgets_stands_beside_their_qualities(valued, tmp_path):
     exports.latex(info, valued.frame, tmp_path / "one.tex", **named)
     (heading,) = [x for x in (tmp_path / "one.tex").read_text().splitlines() if "learner &" in x]
     assert cells(heading, "&")[1:] == [f"\\shortstack[r]{{p\\\\{first}}}"]  # no other column
+    exports.latex(info, valued.frame, tmp_path / "none.tex", against="gbrt")  # without a store
+    none = "p: unknown, as no repeat has values of gbrt and another learner."
+    assert none in (tmp_path / "none.tex").read_text()
     with pytest.raises(UsageError, match="7777 is no budget of d: --budget 7777"):
         exports.latex(info, valued.frame, tmp_path / "x", store=valued, columns=["<= 7777"])
 
