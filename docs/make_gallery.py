@@ -13,7 +13,6 @@ from pathlib import Path
 from urllib.parse import urlencode
 
 import matplotlib
-import numpy as np
 from bench_reports import palette
 from matplotlib.figure import Figure
 from PIL import Image
@@ -26,12 +25,10 @@ COLOURS = 128
 
 RUNS = {
     "quickstart": "--suite quickstart",
-    "cstc": "--suite cstc-synthetic",
 }
 SHOTS = {  # picture: run, state in the page's address, width of the window, from and to which line
     "page": ("quickstart", {}, 1200, (0, 1330)),
     "page-phone": ("quickstart", {}, 500, (0, 1080)),
-    "stages": ("cstc", {"share": "0.315"}, 1100, (2575, 3000)),
 }
 DRAWN = ("random-order", "gbrt", "cegb", "budget-boosting")
 
@@ -62,29 +59,29 @@ def draw_answer(store: Path, picture: Path) -> None:
     [found] = json.loads(result.report(store.with_suffix(".json")).read_text())["datasets"]
     curves = {one["learner"]: one["curve"] for one in found["learners"]}
     first, reference = board.index[0], found["reference"]
-    first_cost, reference_cost = (float(board.loc[name, "99% cost"]) for name in (first, reference))
-    low, high, saving = (board.loc[first, f"saving{end}"] for end in (" low", " high", ""))
-    target = 0.99 * float(board.loc[reference, found["metric"]])
-    last = 1.05 * float(board["cost"].max())
+    models = {name: board.loc[name, ["cost", found["metric"]]] for name in (first, reference)}
+    low, high, saving = (board.loc[first, f"cheaper{end}"] for end in (" low", " high", ""))
+    target = 0.99 * float(board.loc[reference, f"best {found['metric']}"])
+    last = 1.05 * float(board["best cost"].max())
     matplotlib.rcParams["font.size"] = 9
     figure = Figure(figsize=(8, 3.6), layout="constrained")
     axes = figure.subplots()
     for name in DRAWN:
         at = [point["budget"] for point in curves[name]] + [last]
         reached = [point["quality"] for point in curves[name]]
-        axes.plot(at, [*reached, reached[-1]], color=colour_of(name), linewidth=2, label=name)
+        style = {"color": colour_of(name), "linewidth": 2, "label": name}
+        axes.step(at, [*reached, reached[-1]], where="post", **style)
     axes.axhline(target, color="#8a8a8a", linestyle=":")
     axes.annotate(f"99% of {reference}'s best", (0, target), (0, 3), textcoords="offset points")
     ends = []
-    for name, x in ((first, first_cost), (reference, reference_cost)):
-        at, reached = ([point[what] for point in curves[name]] for what in ("budget", "quality"))
-        ends.append((x, float(np.interp(x, at, reached))))
+    for name, (x, y) in models.items():
+        ends.append((float(x), float(y)))
         axes.plot(*ends[-1], "o", color=colour_of(name), zorder=3)
         axes.annotate(f"{x:.2f}", ends[-1], (6, -13), textcoords="offset points", weight="bold")
     arrow = {"arrowstyle": "->", "color": colour_of(first), "shrinkA": 5, "shrinkB": 5}
     axes.annotate("", *ends, arrowprops=arrow)
     words = f"{saving:.1f}x cheaper (95%: {low:.1f}x to {high:.1f}x)"
-    middle = ((first_cost + reference_cost) / 2, ends[0][1])
+    middle = ((ends[0][0] + ends[1][0]) / 2, ends[0][1])
     white = {"color": "white", "pad": 0.8}  # a ground for words that cross curves
     how = {"textcoords": "offset points", "ha": "center", "color": colour_of(first), "bbox": white}
     axes.annotate(words, middle, (8, 9), **how)

@@ -11,8 +11,9 @@ from hypothesis import settings
 __all__ = ["bench", "elsewhere", "material", "on_terminal", "ran", "shell"]
 
 # an example that first compiles a kernel takes seconds, and more on a busy machine
-settings.register_profile("default", settings.get_profile("default"), deadline=None)
-settings.load_profile("default")
+settings.register_profile("random", settings.get_profile("default"), deadline=None)
+settings.register_profile("default", settings.get_profile("random"), derandomize=True)
+settings.load_profile("default")  # --hypothesis-profile=random loads another one later
 
 # what a shell starts in the background ignores Ctrl-C, and so would what tests start and interrupt
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

@@ -52,11 +52,12 @@ from bench_core.execution.fitting import fit_in_process
 from bench_core.execution.predict import blocks, predict_split
 from bench_core.execution.trial import judged_whole, score_split, sensors_of
 from bench_core.metrics import Labels, default_metric, evaluate, parse_metric
+from bench_core.metrics.frontier import best_within
 from bench_core.parameters import resolved
 from bench_core.planning.resolve_learners import instances_of, require_learner
 from bench_core.plugins import Registry, load_registry
 from bench_core.protocols import GIVEN, Metric
-from bench_core.results.budgets import CAP, COLUMNS, Budget, choice_within
+from bench_core.results.budgets import CAP, COLUMNS
 from bench_core.sequential import ROUNDING
 from bench_core.serving.predictor import probabilities
 from bench_core.serving.raw_rows import RawColumns, columns_by_name
@@ -205,13 +206,10 @@ class _Budgeted(BaseEstimator):
             points += [(model, learner, row) for row in rows]
             bought += [path.bought[row.number] for row in rows]
         cost = np.array([getattr(row, COLUMNS[self.budget_kind]) for _, _, row in points])
-        mean, p95 = (
-            np.array([getattr(row, c) for *_, row in points]) for c in ("total_cost", "cost_p95")
-        )
+        mean = np.array([row.total_cost for _, _, row in points])
         quality = np.array([row.metrics[metric.name] for _, _, row in points])
-        budget = Budget(limit, self.budget_kind)
-        higher = metric.higher_is_better
-        at = choice_within(budget, mean[None], quality[None], p95, higher, mixes=False).point[0]
+        budget = np.inf if limits else limit  # all rows are within a cap
+        at = best_within(mean, quality[None], budget, metric.higher_is_better, cost)[0]
         if at < 0:
             raise ValueError(f"{metric.name} is not defined on the validation part")
         self.model_, self.learner_, row = points[at]

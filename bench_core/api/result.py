@@ -18,25 +18,28 @@ from typing import TYPE_CHECKING, Any, Self
 from bench_core.api.arguments import in_python, spelling_checked
 from bench_core.errors import UsageError, blaming, require
 from bench_core.execution.runner import RunResult
-from bench_core.leaderboard.assembly import boards, primary_metric, served, usual_limit
+from bench_core.leaderboard.assembly import boards, primary_metric
 from bench_core.leaderboard.board import FALLS, RANK, SHARE, Board, Measure, Standing
-from bench_core.leaderboard.bought_sensors import chosen_within, kept_points, purchases
-from bench_core.leaderboard.certainty import best_learner, certified, standings
+from bench_core.leaderboard.bought_sensors import kept_points, purchases
 from bench_core.leaderboard.conclusion import conclusion, overall_conclusion
-from bench_core.leaderboard.pairs import THIRDS, Pair, pairs_within
+from bench_core.leaderboard.pairs import Pair, pairs_within, usual_limit
 from bench_core.leaderboard.reports import write_report
+from bench_core.leaderboard.selection import Answers, Choice, Selection
 from bench_core.plugins import load_registry
-from bench_core.results.budgets import CAP, Budget, Limit, as_budgets, as_target, limit_words
-from bench_core.results.operating_points import (
-    Criterion,
-    caps_of,
-    operating_points,
-    why_not_reached,
+from bench_core.results.budgets import (
+    CAP,
+    Budget,
+    Limit,
+    as_budgets,
+    as_target,
+    limit_words,
 )
+from bench_core.results.operating_points import caps_of
 from bench_core.results.records import RunInfo
 from bench_core.results.store import Store
 from bench_core.statistics import CONFIDENCE
 from bench_core.statistics.comparison import Interval
+from bench_core.statistics.split_shift import falling
 from bench_core.terminal.wording import cost, counted, duration, listed, notices, quality
 
 if TYPE_CHECKING:
@@ -63,8 +66,8 @@ METHODS = (
 
 @dataclass(frozen=True, repr=False)
 class Best:
-    """The best learner and setting within a budget on validation, or the cheapest that reach a
-    target there: a single point, also where the board mixes two."""
+    """The best learner and setting within a budget on validation, or the cheapest that is sure to
+    reach a target there: one operating point of one model."""
 
     dataset: str
     learner: str
@@ -82,6 +85,7 @@ class Best:
     falls: bool  # the learner is worse on test than on validation by more than chance
     tier: int  # 1: not significantly worse than the best
     level: tuple[str, ...]  # the other learners of its tier
+    reason: str  # why no learner is cheaper, or why another limit was taken
     exported: Callable[[], Folder] = field(compare=False)
     transformed: bool = False  # the run had a transformer
 
@@ -197,25 +201,25 @@ class Result(RunResult):
 
     @cached_property
     def _boards(self) -> Mapping[str, Board]:
-        return {board.dataset: board for board in boards(self.info, self._rows)}
+        made = boards(self.info, self._rows, Store(self.store))
+        return {board.dataset: board for board in made}
 
-    @cached_property
-    def _sure(self) -> Mapping[str, Board]:
-        """Return the boards with intervals."""
-        store, boards = Store(self.store), self._boards.items()
-        return {name: certified(self.info, store, board, self._rows) for name, board in boards}
-
-    def _standings(
-        self, dataset: str, *budgets: Budget | None, mixes: bool = True
-    ) -> list[dict[str, Standing]]:
+    def _standings(self, dataset: str, *budgets: Budget) -> list[dict[str, Standing]]:
         """Return the standings on a data set by budget and learner, best tier first."""
-        of_run = self.info, Store(self.store), dataset, self._rows
-        found = standings(*of_run, budgets, mixes=mixes)
-        return [{one.learner: one for one in at.rows} for at in found]
+        (board,) = boards(
+            self.info,
+            self._rows,
+            Store(self.store),
+            datasets=(dataset,),
+            budgets={dataset: budgets},
+        )
+        of = {at.budget: {one.learner: one for one in at.rows} for at in board.standings}
+        return [of[budget] for budget in budgets]
 
     def _names(self, dataset: str | None) -> list[str]:
-        names = [*self._boards] if dataset is None else [dataset]
-        require("data set of this run", names, self._boards)
+        known = list(dict.fromkeys(map(str, self._rows["dataset"])))
+        names = known if dataset is None else [dataset]
+        require("data set of this run", names, known)
         return names
 
     def _one(self, dataset: str | None) -> str:
@@ -225,28 +229,29 @@ class Result(RunResult):
         return names[0]
 
     def _known(self, dataset: str, learners: Iterable[str]) -> None:
-        known = (row.learner for row in self._boards[dataset].rows)
-        require("learner of this run", learners, known)
+        rows = self._rows[(self._rows["dataset"] == dataset) & (self._rows["status"] == "ok")]
+        require("learner of this run", learners, dict.fromkeys(map(str, rows["learner"])))
 
     def _table(self, rows: Sequence[Mapping[str, Any]], dataset: str | None) -> DataFrame:
         """Return a data frame; without the column ``dataset`` if there is only one."""
         frame = _frame(rows)
-        one = dataset is not None or len(self._boards) == 1
+        one = dataset is not None or len(self._names(None)) == 1
         return frame.drop(columns="dataset") if one else frame
 
     @spelling_checked
     def board(self, dataset: str | None = None, columns: str | Iterable[str] = SHOWN) -> DataFrame:
         """Return one row for each learner at its best, in the order of the terminal.
 
-        Columns, with the names of the terminal: the range of its rank in quality, quality, its tier
-        (1: tied for best), cost; the least cost with 99% of the reference's quality on validation,
-        the share kept there on test, and the saving there with its 95% interval; marks.
+        Columns: the range of its rank in quality, quality, its tier (1: tied for best), cost; the
+        cost of its cheapest model that is sure to keep 99% of the reference's quality, the share
+        kept there on test, and the saving there with its 95% interval; marks.
         ``columns`` names others, or ``"all"``: also 95% intervals of quality (``low``, ``high``),
-        area and regret of the curve with theirs, settings tried, seconds of training and audit."""
+        ``sure``, the probability that a learner's model keeps the quality (1 if at least 95%),
+        area and regret of the curve, settings tried, seconds of training and audit."""
         rows = []
         for name in self._names(dataset):
             board = self._boards[name]
-            for row in self._sure[name].rows:
+            for row in board.rows:
                 about: dict[str, Any] = {
                     "dataset": name,
                     "learner": row.learner,
@@ -258,6 +263,7 @@ class Result(RunResult):
                     "kept": board.kept(row),
                     "saving": row.saving,
                     **_ends("saving", row.saved.interval),
+                    "sure": row.probability,
                     **_measured("area", row.area),
                     **_measured("regret", row.regret),
                     **(_measured("to optimum", row.gap) if board.optimum.mean else {}),
@@ -320,57 +326,48 @@ class Result(RunResult):
         validation.
 
         With a ``budget`` it is the best within it (``math.inf``: at any cost). With ``keep=0.95``
-        it keeps 95% of the reference's quality: the learner of the board's conclusion at its least
-        cost. With ``quality`` it is the cheapest that reaches it. The default is ``keep=0.99``; if
-        no learner does, the best at any cost. ``metric``: of the run, instead of its first, then
+        it is sure to keep 95% of the reference's quality: the model of the board's conclusion. With
+        ``quality`` it is the cheapest that is sure to reach it. The default is ``keep=0.99``; if no
+        saving is measured, the best at any cost. ``metric``: of the run, instead of its first, then
         without an interval and ties.
         """
-        only, given = [] if learner is None else [learner], (budget, budget_kind, keep, quality)
-        name, judge, own, limit = self._asked(dataset, given, only, metric or "")
-        self._known(name, only)
-        of_run = self.info, Store(self.store), name, own
-        first = learner or best_learner(*of_run, limit, judge)
-        if (top := served(own, judge, limit, self.info.reference, first)) is None:
-            raise UsageError(self._nothing(name, limit, judge, learner or ""))
-        primary = judge == primary_metric(self.info, name)  # values per row are stored of no other
-        lacking = limit.kind == CAP and limit.amount not in caps_of(own)
+        given = budget, budget_kind, keep, quality
+        choice, answers, top = self._chosen(dataset, given, learner or "", metric or "")
+        name, limit, draws = choice.dataset, answers.limit, choice.draws
+        lacking = limit.kind == CAP and limit.amount not in caps_of(choice.frame)
         unmeasured = " (a cap that was not measured)" if lacking else ""
-        setting = top.pick.settings[0]
-        own_stand, level, sure = Standing(), list[str](), self._sure[name]
-        if isinstance(limit, Budget) and primary:
-            within = None if math.isinf(limit.amount) else limit
-            (standing,) = self._standings(name, within, mixes=False)
-            own_stand = standing[top.learner]
-            level = [one.learner for one in standing.values() if one.tier == own_stand.tier]
+        setting, standing = top.pick.settings[0], top.standing
+        tier = standing.tier  # 0: without intervals, or at a target
+        level = [one.learner for one in answers.found if one.standing.tier == tier > 0]
         return Best(
             dataset=name,
             learner=top.learner,
-            chosen=limit_words(limit, judge.name, self.info.reference) + unmeasured,
+            chosen=top.words + unmeasured,
             params=dict(setting.params),
             point=dict(setting.point),
             at=setting.short,
-            metric=judge.name,
+            metric=choice.metric.name,
             quality=top.pick.quality,
             cost=top.pick.cost,
-            valid_quality=top.valid_quality,
+            valid_quality=top.pick.valid_quality,
             audit=top.audit,
-            features=self._bought(name, top.learner, limit, judge),
-            interval=own_stand.interval,
-            falls=primary
-            and any(row.learner == top.learner and FALLS in row.marks for row in sure.rows),
-            tier=own_stand.tier,
+            features=self._bought(top),
+            interval=standing.interval if isinstance(limit, Budget) else top.saved.quality,
+            falls=bool(draws.places) and top.learner in falling(draws.found, draws.higher),
+            tier=tier,
             level=tuple(one for one in level if one != top.learner),
-            exported=partial(self._exported, name, top.learner, limit, judge),
+            reason=answers.reason,
+            exported=partial(self._exported, choice, top),
             transformed=self.transformer is not None,
         )
 
-    def _exported(self, dataset: str, learner: str, limit: Limit, metric: Criterion) -> Folder:
+    def _exported(self, choice: Choice, answer: Selection) -> Folder:
         """Return the content of the folder that ``bench model export`` writes."""
-        from bench_core.serving.export import ExportRequest, export
+        from bench_core.serving.export import export
 
         with in_python():
-            asked, known = ExportRequest(dataset, learner, limit), self._registry().metrics
-            return export(Store(self.store), self.info, self._rows, metric, asked, known)
+            known = self._registry().metrics
+            return export(Store(self.store), self.info, answer, known, best=choice.best)
 
     def _registry(self) -> Registry:
         named = self.info.request.get("plugins", ())  # a store must not import code
@@ -397,30 +394,29 @@ class Result(RunResult):
         Columns: the difference a - b with its 95% interval, its p-value, raw and Holm-corrected;
         the probability that they differ by less than ``interest`` (a share of the better quality);
         the cost of b at the quality of a over the cost of a, with its 95% interval; the multiple of
-        the data that would separate them; the difference on thirds of the rows or queries by kind;
-        ``compared``, where: at 99% of gbrt's accuracy, within 20 on average, or at any cost.
-
-        Within a mean cost each learner is a mixture of two points of exactly that cost."""
+        the data that would separate them; ``compared``, where: at 99% of gbrt's accuracy, within 20
+        on average, or at any cost."""
         names = list(dict.fromkeys([*filter(None, [against]), *learners]))
         self._known(self._one(dataset), names)  # before the values are read
         if names == [against]:
-            rows = self._boards[self._one(dataset)].rows
-            names += [row.learner for row in rows if row.learner != against]
+            rows = self._rows[self._rows["dataset"] == self._one(dataset)]
+            names += [n for n in dict.fromkeys(map(str, rows["learner"])) if n != against]
         if len(names) < 2:
             raise UsageError("compare needs two learners: compare('miser', 'cegb')")
-        name, _, _, limit = self._asked(dataset, (budget, budget_kind, keep, quality), names)
-        given = self.info, Store(self.store), self._rows, name, names, limit
+        name, asked = self._one(dataset), _limit(budget, budget_kind, keep, quality)
+        of = self.info, Store(self.store), self._rows, name, names
+        limit = asked or usual_limit(*of)[0]
+        given = *of, limit
         _, pairs, others = pairs_within(*given, interest=interest, against=against or "")
-        if others:
-            line = f"no result of {listed(others)} at {self._words(name, limit)}"
-            warnings.warn(line, stacklevel=3)
         where = limit_words(limit, primary_metric(self.info, name).name, self.info.reference)
+        if others:
+            warnings.warn(f"no result of {listed(others)} {where}", stacklevel=3)
         return _frame({**_pair_row(pair), "compared": where} for pair in pairs)
 
     @spelling_checked
     def curve(self, learner: str | None = None, dataset: str | None = None) -> DataFrame:
         """Return quality with its 95% interval, and cost, at each mean budget at which the curve
-        of a learner (None: of each) bends."""
+        of a learner (None: of each) rises. Between two budgets it is flat."""
         name = self._one(dataset)
         self._known(name, [] if learner is None else [learner])
         shown = [row for row in self._boards[name].rows if learner in (None, row.learner)]
@@ -456,29 +452,25 @@ class Result(RunResult):
 
         Columns: price of each measurement, share of rows that buy it, and cost per row, the
         costliest first; for a policy also the mean step of the purchase, 1 for a row's first."""
-        own = [] if learner is None else [learner]
-        self._known(self._one(dataset), own)
-        name, metric, rows, limit = self._asked(dataset, (budget, budget_kind, keep, quality), own)
-        given = self.info, Store(self.store), name, rows, limit, metric
-        return self._bought(name, learner or best_learner(*given), limit, metric)
+        given = budget, budget_kind, keep, quality
+        return self._bought(self._chosen(dataset, given, learner or "")[2])
 
-    def _asked(
-        self, dataset: str | None, limit: _Given, learners: Sequence[str] = (), metric: str = ""
-    ) -> tuple[str, Criterion, DataFrame, Limit]:
-        """Return the data set, its metric and rows, and the limit or the default for learners."""
-        name, asked = self._one(dataset), _limit(*limit)
-        own = self._rows[self._rows["dataset"] == name]
-        judge = primary_metric(self.info, name, metric)
-        if asked is None:
-            asked, _ = usual_limit(own, judge, self.info.reference, learners)
-        return name, judge, own, asked
+    def _chosen(
+        self, dataset: str | None, given: _Given, learner: str = "", metric: str = ""
+    ) -> tuple[Choice, Answers, Selection]:
+        """Return the answers of a data set at a limit, or at the default one, and the first or the
+        learner's. Raises UsageError with the reason if there is none."""
+        name, limit = self._one(dataset), _limit(*given)
+        self._known(name, [learner] if learner else [])
+        choice = Choice(self.info, Store(self.store), self._rows, name, metric)
+        with in_python():
+            answers = choice.usual(learner) if limit is None else choice.at(limit)
+            if (answer := answers.of(learner)) is None:
+                raise UsageError(f"{name}: {choice.why_not(answers.limit, learner)}")
+        return choice, answers, answer
 
-    def _bought(self, name: str, learner: str, limit: Limit, metric: Criterion) -> DataFrame:
-        own = self._rows[self._rows["dataset"] == name]
-        chosen = chosen_within(self.info, own, name, learner, limit, metric)
-        if chosen.empty:
-            raise UsageError(self._nothing(name, limit, metric, learner))
-        bought = purchases(kept_points(Store(self.store), self.run, chosen))
+    def _bought(self, answer: Selection) -> DataFrame:
+        bought = purchases(kept_points(Store(self.store), self.run, answer.points))
         ordered = any(one.steps for one in bought)
         return _frame(
             {
@@ -488,20 +480,6 @@ class Result(RunResult):
             }
             for one in bought
         )
-
-    def _words(self, dataset: str, limit: Limit) -> str:
-        if isinstance(limit, Budget):
-            return limit.words
-        return limit.words(self._boards[dataset].metric, self.info.reference)
-
-    def _nothing(self, dataset: str, limit: Limit, metric: Criterion, learner: str = "") -> str:
-        """Return the reason why nothing was chosen on a data set."""
-        if isinstance(limit, Budget):
-            return f"{dataset}: no result of {learner or 'any learner'} at {limit.words}"
-        points = operating_points(self._rows[self._rows["dataset"] == dataset], metric.name)
-        with in_python():
-            why = why_not_reached(points, metric, limit, self.info.reference, learner)
-        return f"{dataset}: {why}"
 
     @spelling_checked
     def report(
@@ -544,7 +522,7 @@ class Result(RunResult):
         """The conclusion in sentences: a line for each data set, after the one over several."""
         if not self.counts.get("ok"):
             return ""
-        boards = [*self._sure.values()]
+        boards = [*self._boards.values()]
         lines = [" ".join(overall_conclusion(boards))]
         lines += [f"{board.dataset}: {conclusion(board)}" for board in boards]
         return "\n".join(filter(None, lines))
@@ -559,8 +537,7 @@ class Result(RunResult):
         for name, board in self._boards.items() if self.counts.get("ok") else ():
             unit = f" in {board.unit}" if board.unit else ""
             parts.append(f"<p>{escape(name)}: {LEGEND}; costs are per row{escape(unit)}</p>")
-            titles = [RANK, board.metric, "low", "high", "tier", "cost", LEAST_COST]
-            titles += ["kept", "saving", "saving low", "saving high", "marks"]
+            titles = [RANK, board.metric, "low", "high", *SHOWN[1:]]
             shown = self.board(name, titles)
             parts.append(shown.to_html(index=False, na_rep="-", float_format="{:.4g}".format))
         boards = self._boards.values() if self.counts.get("ok") else ()
@@ -636,9 +613,4 @@ def _pair_row(pair: Pair) -> dict[str, Any]:
         "cost ratio": pair.cost_ratio,
         **_ends("cost", pair.cost_interval),
         "more data": difference.more_units,
-        **{
-            f"by {'cost to a' if kind.startswith('cost to') else kind}, {third}": value
-            for kind, thirds in pair.parts.items()
-            for third, (value, _) in zip(THIRDS, thirds, strict=True)
-        },
     }

@@ -85,22 +85,22 @@ def export_command(
     store: Path,
     plugins: tuple[str, ...],
     limit: Limit | None,
-    **given: Any,
+    learner: str,
+    seed: int | None,
+    fold: int | None,
 ) -> None:
     """Export a model of RUN, chosen on validation, into a folder.
 
-    By default it is the cheapest that keeps 99% of the reference's quality. It is one operating
-    point; where the board mixes two, a line says so.
+    By default it is the model of the board's conclusion, which is sure to keep 99% of the
+    reference's quality; if no saving is measured, the best at any cost.
     """
     from bench_core.costs.model import pays_by_row
-    from bench_core.leaderboard.assembly import primary_metric, usual_limit
-    from bench_core.leaderboard.certainty import best_learner
     from bench_core.leaderboard.reports import finished
-    from bench_core.results.budgets import limit_words
+    from bench_core.leaderboard.selection import Choice
     from bench_core.results.store import Store
     from bench_core.serving import Predictor
     from bench_core.serving.c_source import FULL, write_c
-    from bench_core.serving.export import ExportRequest, choose, export
+    from bench_core.serving.export import export
     from bench_core.serving.folder import check_folder, write_folder
 
     check_folder(output)
@@ -111,32 +111,20 @@ def export_command(
     if not dataset and len(known) > 1:
         raise UsageError(f"the run has {', '.join(known)}: choose one with --data")
     dataset = dataset or known[0]
-    frame = frame[frame["dataset"] == dataset]
-    judge, lines = primary_metric(info, dataset, metric), list[str]()
-    learners = [*filter(None, [given["learner"]])]
-    if limit is None:
-        limit, why = usual_limit(frame, judge, info.reference, learners)
-        lines += [why] if why else []
-    if not learners:
-        given["learner"] = best_learner(info, Store(store), dataset, frame, limit, judge)
+    choice = Choice(info, Store(store), frame, dataset, metric)
+    require("learner of this run", [learner] if learner else (), {*choice.frame["learner"]})
+    answers = choice.usual(learner) if limit is None else choice.at(limit)
+    answer = answers.of(learner)
+    if answer is None:
+        raise UsageError(f"{dataset}: {choice.why_not(answers.limit, learner)}")
     entry = getattr(registry.datasets.get(dataset), "own", None)  # of datasets.toml
-    asked = ExportRequest(dataset=dataset, limit=limit, table=entry, **given)
+    made: Any = {"seed": seed, "fold": fold, "best": choice.best, "table": entry}
     with options.noted_after(3.0, "still exporting: the first export on a machine compiles code"):
-        folder = export(Store(store), info, frame, judge, asked, registry.metrics)
+        folder = export(Store(store), info, answer, registry.metrics, **made)
     write = write_folder if written == "folder" else write_c
     write(output, folder)
-    lines.append(f"wrote {output}, {limit_words(limit, judge.name, info.reference)}")
-    origin, one = folder.about["provenance"], folder.about["valid"]
-    same = {"learner": folder.about["learner"], "seed": origin["seed"], "fold": origin["fold"]}
-    mixed = choose(frame, judge, replace(asked, **same), info.reference, mixes=True)
-    here = quality(one["quality"]), cost(one["cost"])
-    board = quality(mixed["valid_quality"]), cost(mixed["valid_cost"])
-    if mixed["part"] > 0 and here != board:
-        lines.append(
-            f"one point is exported: {judge.name} {here[0]} at cost {here[1]} on validation "
-            f"(the board mixes two points: {board[0]} at {board[1]})"
-        )
-    lines += summary(Predictor(folder))
+    lines = [answers.reason] if answers.reason else []
+    lines += [f"wrote {output}, {answer.words}", *summary(Predictor(folder))]
     if written == "c" and not pays_by_row(folder.costs):
         lines.append(FULL)
     console().out("\n".join(lines), highlight=False)

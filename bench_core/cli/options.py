@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -165,11 +166,13 @@ def limit_options(several: bool = True) -> Decorator:
             click.option(
                 "--keep",
                 metavar="SHARE",
-                help="Least cost that keeps this share of the reference's best quality.  "
+                help="Least cost that is sure to keep this share of the reference's best quality.  "
                 "[default: 99%]",
             ),
             click.option(
-                "--quality", metavar="Q", help="Least cost that reaches quality Q, such as 0.85."
+                "--quality",
+                metavar="Q",
+                help="Least cost that is sure to reach quality Q, such as 0.85.",
             ),
         )
         made: Callable[..., Any] = chosen_by(called)
@@ -180,12 +183,15 @@ def limit_options(several: bool = True) -> Decorator:
 
 def _quality(text: str) -> float:
     try:
-        return float(text)
+        value = float(text)
     except ValueError:
         share = (
             f": for a share of the reference's quality give --keep {text}" if "%" in text else ""
         )
         raise UsageError(f"--quality {text!r} is not a number{share}") from None
+    if not math.isfinite(value):
+        raise UsageError(f"--quality {text} is not a finite number: write one such as 0.85")
+    return value
 
 
 def _remember(context: click.Context, option: click.Parameter, value: Any) -> None:

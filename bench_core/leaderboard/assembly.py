@@ -1,4 +1,4 @@
-"""Boards, and the best learners within a budget, from the export rows of a run."""
+"""Boards from the export rows of a run and its store."""
 
 from __future__ import annotations
 
@@ -6,63 +6,82 @@ import json
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bench_core.arrays import FloatArray
+from bench_core.arrays import IntArray
 from bench_core.costs.model import unit_named
 from bench_core.errors import require
 from bench_core.leaderboard.board import (
     CHEAPEST,
+    FALLS,
+    LOST,
     NOTHING,
     SHARE,
     SURROGATE,
     Board,
     CurvePoint,
     Failure,
+    Likely,
     Optimum,
     Pick,
     Row,
+    Saved,
 )
-from bench_core.results import operating_points as selection
-from bench_core.results.budgets import (
-    CAP,
-    Budget,
-    Limit,
-    Target,
-    as_budgets,
-    budget_of,
-    default_budgets,
-)
+from bench_core.leaderboard.certainty import areas, kept, ratios, saving_order, savings, standings
+from bench_core.leaderboard.draws import NO_LIMIT, Chosen, Draws
+from bench_core.protocols import GIVEN
+from bench_core.results import operating_points as table
+from bench_core.results.budgets import CAP, Budget, Limit, Target, as_budgets, default_budgets
 from bench_core.results.marks import Ends, repeated_paths, search_marks
 from bench_core.results.operating_points import Criterion, criterion
 from bench_core.results.records import AUDITS
 from bench_core.splits import SPLITS, merged
+from bench_core.statistics import SURE_ERRORS
+from bench_core.statistics.bootstrap import DRAWS
+from bench_core.statistics.split_shift import falling
 from bench_core.terminal.wording import count, listed, settings
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from bench_core.results.records import RunInfo
+    from bench_core.results.store import Store
 
+CELLS = 24
+"""Costs at which a curve is averaged, evenly spaced on a logarithmic scale."""
 
-_MEAN = ("budget", "test_quality", "test_quality_std", "test_cost")
 _SETTING = ("learner", "params", "fold", "seed")
 _ENDED = ("status", "audit", "error", "accounting", "unit", "stand_in", "surrogate")
 
 
-def boards(info: RunInfo, frame: pd.DataFrame) -> list[Board]:
-    """Return a board for each data set that has rows, in the run's order."""
+def boards(
+    info: RunInfo,
+    frame: pd.DataFrame,
+    store: Store | None = None,
+    *,
+    datasets: Sequence[str] = (),
+    budgets: Mapping[str, Sequence[Budget]] = {},
+    resamples: int = DRAWS,
+) -> list[Board]:
+    """Return a board for each data set that has rows (or of ``datasets``), in the run's order, with
+    standings also at more ``budgets`` by data set. Without a store, or its values of each query or
+    row, there are no intervals: standings are by quality."""
     planned = [str(use["name"]) for use in info.datasets]
-    trials = _trials(frame)
+    trials = trials_of(frame)
     names = dict.fromkeys([*planned, *map(str, trials["dataset"].unique())])
     parts = [(name, trials[trials["dataset"] == name]) for name in names]
-    return [_board(info, name, frame, own) for name, own in parts if len(own)]
+    return [
+        _board(info, store, name, frame, own, budgets.get(name, ()), resamples)
+        for name, own in parts
+        if len(own) and (not datasets or name in datasets)
+    ]
 
 
-def _trials(frame: pd.DataFrame) -> pd.DataFrame:
+def trials_of(frame: pd.DataFrame) -> pd.DataFrame:
     """Return one row for each trial, from the rows of its points."""
     names = ["dataset", *_SETTING, *_ENDED, "fit_seconds"]
     names = [name for name in names if name in frame]
@@ -86,20 +105,45 @@ def uses_of(info: RunInfo, dataset: str) -> list[Mapping[str, Any]]:
     return [use for use in info.datasets if use["name"] == dataset]
 
 
-def _board(info: RunInfo, name: str, every: pd.DataFrame, trials: pd.DataFrame) -> Board:
+def draws_of(
+    info: RunInfo,
+    store: Store | None,
+    frame: pd.DataFrame,
+    dataset: str,
+    metric: Criterion | None = None,
+    **more: Any,
+) -> Draws:
+    """Return the operating points of a data set by its primary metric, or another one."""
+    primary = primary_metric(info, dataset)
+    judge = metric or primary
+    same = judge.name == primary.name
+    return Draws(store, info.run, frame, dataset, judge, info.reference, primary=same, **more)
+
+
+def _board(
+    info: RunInfo,
+    store: Store | None,
+    name: str,
+    every: pd.DataFrame,
+    trials: pd.DataFrame,
+    more: Sequence[Budget],
+    resamples: int,
+) -> Board:
     """Return the board of a data set, from all rows of the run and from its own trials."""
     uses = uses_of(info, name)
     use: Mapping[str, Any] = uses[0] if uses else {}
     metric = primary_metric(info, name)
     given = merged(str(note) for u in uses for note in u.get("notes", ()))
-    frame = selection.of_dataset(every, name, metric.name)  # one at a time in memory
+    frame = table.of_dataset(every, name, metric.name)  # one at a time in memory
     notes = (*given, *one_split_for_all(uses, frame, metric.name, info.baselines))
-    if places := selection.undefined(frame, metric.name):
+    if places := table.undefined(frame, metric.name):
         notes = (*notes, f"{metric.name} is not defined on {places}, nor is a mean with it")
-    rows = _rows(frame, trials, metric, info.reference, info.baselines, use.get("ends") or {})
+    draws = draws_of(info, store, frame, name, resamples=resamples)
+    picks = Picks(draws, trials)
+    curves = {name: _curve(picks, name) for name in draws.names}
     optimum = Optimum.of(use, metric.name)
     capped = (Budget(cap, CAP) for cap, _ in optimum.cap)
-    budgets = tuple(dict.fromkeys((*budgets_of(use, rows), *capped)))
+    shown = tuple(dict.fromkeys((*budgets_of(use, curves.get(draws.reference, ())), *capped)))
     paid = bool((every.loc[every["dataset"] == name, "evaluation_cost"] > 0).any())
     first = trials.iloc[0]  # facts of data and costs are the same for all
     stand_in = bool(first["stand_in"])
@@ -108,125 +152,249 @@ def _board(info: RunInfo, name: str, every: pd.DataFrame, trials: pd.DataFrame) 
         "sample": any(re.search(r"\bsample\b", note) for note in notes),
         SURROGATE: bool(first.get("surrogate", False)),
     }
-    return Board(
+    rows = use.get("rows") or {}
+    checked = (use.get("queries") or {}).get("valid") or rows.get("valid", 0)
+    board = Board(
         dataset=name,
         metric=metric.name,
         higher_is_better=metric.higher_is_better,
         accounting=str(first["accounting"]) or info.accounting,
         unit=unit_named(str(first["unit"])),
-        reference=info.reference if any(row.reference for row in rows) else "",
+        reference=draws.reference,
         stand_in=stand_in,
         stand_in_for=str(use.get("stand_in_for", "")),
         marks=tuple(mark for mark, there in marks.items() if there),
         repeats=len(trials[["fold", "seed"]].drop_duplicates()),
-        rows=rows,
+        rows=(),
         failures=failures(trials),
         facts=facts(use),
         same_as=str(use.get("same_as", "")),
         notes=notes,
-        budgets=budgets,
+        budgets=shown,
         optimum=optimum,
         trees_paid=paid,
+        tested=rows.get("test", 0) if metric.name == "accuracy" else 0,
+        checked=checked,
+    )
+    return _filled(board, picks, info, curves, use.get("ends") or {}, more, every, store)
+
+
+def _filled(
+    board: Board,
+    picks: Picks,
+    info: RunInfo,
+    curves: Mapping[str, tuple[CurvePoint, ...]],
+    ends: Mapping[str, Ends],
+    more: Sequence[Budget],
+    frame: pd.DataFrame,
+    store: Store | None,
+) -> Board:
+    """Return the board with rows, standings and their certainty."""
+    draws = picks.draws
+    if not draws.names:
+        return board
+    target = Target(SHARE)
+    budgets = tuple(dict.fromkeys((*board.budgets, *more)))
+    limits: list[Limit] = [NO_LIMIT, *(one for one in budgets if one.kind != CAP)]
+    limits += [target] if draws.reference else []
+    costs = cost_range(board, draws, curves)
+    grid = [] if costs is None else np.geomspace(*costs, 2 * CELLS + 1)[1::2].tolist()
+    chosen, within = draws.chosen(limits, [Budget(amount) for amount in grid])
+    unlimited = standings(draws, None, chosen[NO_LIMIT])
+    at = []
+    for budget in budgets:
+        if budget.kind == CAP:  # each cap has its own points
+            capped = draws_of(
+                info, store, frame, board.dataset, cap=budget, resamples=draws.resamples
+            )
+            at.append(standings(capped, budget, capped.chosen([budget])[0][budget]))
+        else:
+            at.append(standings(draws, budget, chosen[budget]))
+    rows = _rows(picks, chosen[NO_LIMIT], chosen.get(target), info, ends, curves)
+    of = {one.learner: one for one in unlimited.rows}
+    exceeded: dict[str, list[Budget]] = {}
+    for one in (one for found in at for one in found.rows if one.over):
+        exceeded.setdefault(one.learner, [])
+    for found in at:
+        for one in found.rows:
+            if one.over and found.budget is not None:
+                exceeded[one.learner].append(found.budget)
+    lower = falling(draws.found, draws.higher) if draws.places else set()
+    rows = [
+        replace(
+            row,
+            standing=of.get(row.learner, row.standing),
+            over=tuple(exceeded.get(row.learner, ())),
+            marks=(*row.marks, FALLS) if row.learner in lower else row.marks,
+        )
+        for row in rows
+    ]
+    rows = areas(rows, board, draws, within)
+    if draws.left_out and draws.places:
+        lost = f"{count(draws.left_out, 'draw')} of {draws.resamples + 1}"
+        line = f"intervals leave out {lost}, in which {board.metric} is not defined"
+        board = replace(board, notes=(*board.notes, line))
+    least = math.fsum(row.saving for row in rows if row.reference)
+    rows.sort(key=partial(_place, higher=board.higher_is_better, least=least))
+    return replace(
+        board,
+        rows=tuple(rows),
+        standings=tuple(at),
+        budgets=budgets,
+        unlimited=unlimited,
+        costs=costs,
+        draws=draws.resamples - draws.left_out if draws.places else 0,
     )
 
 
-def budgets_of(use: Mapping[str, Any], rows: Sequence[Row]) -> tuple[Budget, ...]:
+def _place(row: Row, *, higher: bool, least: float) -> tuple[object, ...]:
+    """Return a sort key. Learners that keep the quality come first, in ``saving_order``. Others
+    follow by tier of their best quality, baselines last."""
+    if row.cheap and not row.saved.lost:
+        least = 1.0 if math.isnan(least) else least
+        order = saving_order(row.saved, row.saving, row.cheap.cost, least)
+        return row.baseline, 0, *order, row.learner
+    quality = row.best.quality * (-1 if higher else 1)
+    quality = math.inf if math.isnan(quality) else quality
+    return row.baseline, 1, row.standing.tier or math.inf, quality, row.best.cost, row.learner
+
+
+def cost_range(
+    board: Board, draws: Draws, curves: Mapping[str, Sequence[CurvePoint]]
+) -> tuple[float, float] | None:
+    """Return the range of costs for areas; None without a reference. It ends at the cost of the
+    reference's best point, and starts at 1% of it, or at the cheapest point if that costs more."""
+    whole = math.fsum(point.pick.cost for point in curves.get(board.reference, ())[-1:])
+    cheapest = min((curve[0].budget for curve in curves.values() if curve), default=0.0)
+    low = max(cheapest, CHEAPEST * whole)
+    return (low, whole) if 0 < low < whole else None
+
+
+def budgets_of(use: Mapping[str, Any], curve: Sequence[CurvePoint]) -> tuple[Budget, ...]:
     """Return the suite's budgets for a data set. Without any, return five on a logarithmic scale up
-    to the cost of the reference's best point; () without a reference.
+    to the cost of the reference's best point, the end of its ``curve``; () without a reference.
 
     They begin at the price of the cheapest feature, but no lower than at 1% of that cost. They do
     not depend on the other learners, so one more learner does not move them."""
     if named := use.get("budgets"):
         return as_budgets(named)
-    whole = max((row.curve[-1].budget for row in rows if row.curve and row.reference), default=0.0)
+    whole = curve[-1].budget if curve else 0.0
     price = float(use.get("cheapest_price", 0))
     return default_budgets(max(price if price < whole else 0, CHEAPEST * whole), whole)
 
 
-def _rows(
-    frame: pd.DataFrame,
-    trials: pd.DataFrame,
-    metric: Criterion,
-    reference: str,
-    baselines: Sequence[str],
-    ends: Mapping[str, Ends],
-) -> tuple[Row, ...]:
-    """Return rows that keep the quality, cheapest first, then the others, best first.
+class Picks:
+    """Chosen points as means over repeats, with the settings of each learner's trials."""
 
-    Baselines come last, in the same order.
-    """
-    points = selection.operating_points(frame, metric.name)
-    if points.empty:
-        return ()
-    higher = metric.higher_is_better
-    frontiers = selection.curve(points, higher)
-    best = selection.best_points(points, higher)
-    saved = selection.savings(points, higher, reference, SHARE)
-    single = _means(selection.savings(points, higher, reference, SHARE, mixes=False))
-    own, saves = _by_learner(trials), _by_learner(saved)
-    mean, saving, curves = _means(best), _means(saved), _by_learner(frontiers)
-    marks, alike = search_marks(best, points, ends, higher), repeated_paths(points)
-    rows = []
-    for learner, chosen in _by_learner(best).items():
-        varied = varied_parameters(own[learner])
-        reaches = not math.isnan(saving[learner]["test_quality"])
-        row = Row(
-            learner=learner,
-            reference=learner == reference,
-            baseline=learner in baselines,
-            audit=audit_mark(own[learner]),
-            repeats=int(mean[learner]["repeats"]),
-            best=_pick(mean[learner], chosen, varied),
-            reached=int(saving[learner]["reached"]),
-            cheap=_pick(saving[learner], saves[learner], varied) if reaches else NOTHING,
-            single=float(single[learner]["test_cost"]),
-            saving=float(saving[learner]["saving"]),
-            curve=_curve(curves[learner], varied),
-            alike=round(alike[learner]),
-            marks=(*_marks(chosen, saves[learner]), *marks[learner]),
-            **_effort(own[learner]),
+    def __init__(self, draws: Draws, trials: pd.DataFrame) -> None:
+        self.draws, self.trials = draws, by_learner(trials)
+        self.varied = {name: varied_parameters(own) for name, own in self.trials.items()}
+
+    def pick(self, chosen: Chosen, k: int) -> Pick:
+        """Return a learner's points; ``NOTHING`` if a repeat has none."""
+        draws, there = self.draws, self.draws.there[:, k]
+        rows = chosen.row[there, k]
+        if (rows < 0).any():
+            return NOTHING
+        return self.at(rows, draws.names[k], float(draws.mean(chosen.held)[k]))
+
+    def at(self, rows: IntArray, name: str, quality: float | None = None) -> Pick:
+        """Return the mean over rows, one of each repeat."""
+        params, points = self.draws.settings
+        tests, costs = self.draws.test(rows)
+        cost, valid = (float(one.mean()) for one in self.draws.valid(rows))
+        return Pick(
+            quality=float(tests.mean()) if quality is None else quality,
+            spread=float(tests.std(ddof=1)) if len(rows) > 1 else math.nan,
+            cost=float(costs.mean()),
+            choices=tuple((points[k], params[k]) for k in rows),
+            varied=self.varied.get(name, frozenset()),
+            valid_quality=valid,
+            valid_cost=cost,
         )
-        rows.append(row)
-
-    def rank(row: Row) -> tuple[bool, bool, float, str]:
-        first = row.cheap.cost if row.cheap else row.best.quality * (-1 if higher else 1)
-        first = math.inf if math.isnan(first) else first
-        return row.baseline, not row.cheap, first, row.learner
-
-    return tuple(sorted(rows, key=rank))
 
 
-def _by_learner(table: pd.DataFrame) -> dict[str, pd.DataFrame]:
+def _rows(
+    picks: Picks,
+    best: Chosen,
+    sure: Chosen | None,
+    info: RunInfo,
+    ends: Mapping[str, Ends],
+    curves: Mapping[str, tuple[CurvePoint, ...]],
+) -> list[Row]:
+    """Return the rows of learners, without standings and areas."""
+    draws, points = picks.draws, picks.draws.points
+    there = best.row >= 0
+    marks = search_marks(points.iloc[best.row[there]], points, ends, draws.higher)
+    alike = repeated_paths(points)
+    given = bool(table.marked(points[points["learner"] == draws.reference], GIVEN).any())
+    saved: Mapping[str, Saved] = {}
+    saving = np.full(len(draws.names), math.nan)
+    if sure is not None:
+        ratio = ratios(draws, sure, best, given)
+        saved = savings(draws, sure, best, ratio, LOST)
+        saving = draws.mean(ratio)
+    rows = []
+    for k, learner in enumerate(draws.names):
+        own = picks.trials[learner]
+        keeps = sure is not None and kept(draws, sure, k)
+        used = [best, *([sure] if sure is not None else [])]
+        rows.append(
+            Row(
+                learner=learner,
+                reference=learner == draws.reference,
+                baseline=learner in info.baselines,
+                audit=audit_mark(own),
+                repeats=int(draws.there[:, k].sum()),
+                best=picks.pick(best, k),
+                reached=0 if sure is None else int(sure.sure[:, k].sum()),
+                cheap=picks.pick(sure, k) if sure is not None and keeps else NOTHING,
+                likely=None if sure is None or keeps else likely(picks, sure, k),
+                saving=float(saving[k]) if keeps else math.nan,
+                curve=curves.get(learner, ()),
+                alike=round(alike[learner]),
+                marks=(*_marks(points, [one.row[:, k] for one in used]), *marks.get(learner, ())),
+                saved=saved.get(learner, Saved()),
+                **_effort(own),
+            )
+        )
+    return rows
+
+
+def likely(picks: Picks, chosen: Chosen, k: int) -> Likely | None:
+    """Return the points of a learner that is not sure in some repeat; None where that is
+    unknown."""
+    draws = picks.draws
+    beyond = chosen.errors[draws.there[:, k], k]
+    pick = picks.pick(chosen, k)
+    if not pick or np.isnan(beyond).any():
+        return None
+    chances = [0.5 * math.erfc(-float(one) / math.sqrt(2)) for one in beyond]
+    worst = float(beyond.min())
+    enough = (SURE_ERRORS / worst) ** 2 if worst > 0 else math.inf
+    return Likely(pick, float(np.mean(chances)), enough)
+
+
+def by_learner(rows: pd.DataFrame) -> dict[str, pd.DataFrame]:
     """Return the rows of each learner."""
-    found = selection.groups(table, ["learner"])
-    parts = (table.iloc[rows].reset_index(drop=True) for rows in found)
+    found = table.groups(rows, ["learner"])
+    parts = (rows.iloc[places].reset_index(drop=True) for places in found)
     return {str(part["learner"].iloc[0]): part for part in parts}
 
 
-def _means(chosen: pd.DataFrame) -> dict[str, Mapping[str, Any]]:
-    """Return the row of ``over_repeats`` by learner."""
-    means = selection.over_repeats(chosen).to_dict("records")
-    return {str(mean["learner"]): mean for mean in means}
-
-
-def _curve(frontiers: pd.DataFrame, varied: frozenset[str]) -> tuple[CurvePoint, ...]:
-    """Return a learner's curve from the frontiers of its repeats."""
-    mean, held = selection.mean_path(frontiers)
-    every = selection.mixture(frontiers, held.flat())  # the repeats of a budget together
-    choices, parts, n = _choices(every), every["part"].to_numpy(dtype=np.float64), len(held.point)
-    means = zip(*(mean[name].tolist() for name in _MEAN), strict=True)
+def _curve(picks: Picks, learner: str) -> tuple[CurvePoint, ...]:
+    """Return the steps of a learner's curve."""
+    budgets, rows = picks.draws.curve(learner)
     return tuple(
-        CurvePoint(
-            budget, Pick(quality, spread, cost, choices[k : k + n], varied, _part(parts[k : k + n]))
-        )
-        for k, (budget, quality, spread, cost) in zip(
-            range(0, len(choices), n or 1), means, strict=True
-        )
+        CurvePoint(float(budget), picks.at(rows[:, j], learner)) for j, budget in enumerate(budgets)
     )
 
 
-def _marks(*chosen: pd.DataFrame) -> tuple[str, ...]:
-    cells = [cell for rows in chosen if "marks" in rows for cell in rows["marks"].dropna()]
+def _marks(points: pd.DataFrame, chosen: Sequence[IntArray]) -> tuple[str, ...]:
+    if "marks" not in points:
+        return ()
+    rows = [row for one in chosen for row in one if row >= 0]
+    cells = points["marks"].iloc[rows].dropna()
     return tuple(sorted({mark for cell in cells for mark in str(cell).split(", ") if mark}))
 
 
@@ -237,120 +405,12 @@ def _effort(own: pd.DataFrame) -> dict[str, Any]:
     return {"fits": round(len(own) / repeats), "seconds": seconds / repeats}
 
 
-def _choices(chosen: pd.DataFrame) -> tuple[tuple[str, ...], ...]:
-    """Return point and parameters of each row; for a mixture also its cheaper point's."""
-    names = ("point", "params", "cheaper_point", "cheaper_params")
-    every = zip(*(chosen[name].astype(str) for name in names), strict=True)
-    mixed = (chosen["part"] > 0).tolist()
-    return tuple(one if mixes else one[:2] for one, mixes in zip(every, mixed, strict=True))
-
-
-def _part(parts: FloatArray) -> float:
-    """Return the mean share of rows served by the cheaper points of mixtures."""
-    return float(parts[parts > 0].mean()) if (parts > 0).any() else 0.0
-
-
-def _pick(mean: Mapping[str, Any], chosen: pd.DataFrame, varied: frozenset[str]) -> Pick:
-    """Return the pick of a row of ``over_repeats`` and of the rows that it averages."""
-    return Pick(
-        quality=float(mean["test_quality"]),
-        spread=float(mean["test_quality_std"]),
-        cost=float(mean["test_cost"]),
-        choices=_choices(chosen),
-        varied=varied,
-        part=_part(chosen["part"].to_numpy(dtype=np.float64)),
-        budget=float(mean["valid_cost"]),
-    )
-
-
 def audit_mark(own: pd.DataFrame) -> str:
     """Return the weakest audit of a learner's trials."""
     audits = {str(word) for word in own.loc[own["status"] == "ok", "audit"].dropna()} - {""}
     if "failed" in audits:
         return "failed in part"
     return min(audits, key=AUDITS.index, default="declared")
-
-
-@dataclass(frozen=True, slots=True)
-class Offer:
-    """A learner within a budget: its test figures, and the validation figures that chose it."""
-
-    learner: str
-    pick: Pick
-    valid_quality: float
-    valid_cost: float
-    audit: str
-    repeats: int  # with a result
-    of: int
-    saving: float = math.nan  # at a share to keep: the reference's cost over this learner's
-
-
-def offers(
-    frame: pd.DataFrame,
-    metric: Criterion,
-    limit: Limit | float,
-    reference: str = "",
-    mixes: bool = True,
-) -> list[Offer]:
-    """Return learners within a budget on one data set, best on validation first; or learners that
-    reach a target, cheapest on validation first. Without ``mixes`` each is at a single point.
-
-    Learners without a result in some repeats come last.
-    """
-    limit = limit if isinstance(limit, Target) else budget_of(limit)
-    chosen = selection.points_within(frame, metric, limit, reference, mixes)
-    if chosen.empty:
-        return []
-    found, trials, picked = [], _by_learner(_trials(frame)), _by_learner(chosen)
-    for mean in selection.over_repeats(chosen).to_dict("records"):
-        learner = str(mean["learner"])
-        own = trials[learner]
-        offer = Offer(
-            learner=learner,
-            pick=_pick(mean, picked[learner], varied_parameters(own)),
-            valid_quality=float(mean["valid_quality"]),
-            valid_cost=float(mean["valid_cost"]),
-            audit=audit_mark(own),
-            repeats=int(mean["repeats"]),
-            of=len(frame[["fold", "seed"]].drop_duplicates()),
-            saving=float(mean.get("saving", math.nan)),
-        )
-        found.append(offer)
-    sign = -1 if metric.higher_is_better else 1
-
-    def place(offer: Offer) -> tuple[object, ...]:
-        first = sign * offer.valid_quality, offer.valid_cost
-        first = first[::-1] if isinstance(limit, Target) else first
-        return offer.repeats < offer.of, *first, offer.learner
-
-    return sorted(found, key=place)
-
-
-def served(
-    frame: pd.DataFrame, metric: Criterion, limit: Limit, reference: str, learner: str
-) -> Offer | None:
-    """Return a learner at the single point that ``bench model export`` writes, if there is one."""
-    own = frame[frame["learner"].isin([learner, reference])]  # the reference sets the target
-    found = offers(own, metric, limit, reference, mixes=False)
-    return next((one for one in found if one.learner == learner), None)
-
-
-def usual_limit(
-    frame: pd.DataFrame, metric: Criterion, reference: str, learners: Sequence[str] = ()
-) -> tuple[Limit, str]:
-    """Return the default of all that choose a point: the least cost that keeps ``SHARE`` of the
-    reference's best quality. If the ``learners`` (none: all) do not reach it on validation, return
-    a budget without a limit, and the reason."""
-    target = Target(SHARE)
-    found = offers(frame, metric, target, reference)
-    every = {offer.learner for offer in found if offer.repeats == offer.of}
-    lacking = [name for name in learners if name not in every]
-    if found and not lacking:
-        return target, ""
-    points = selection.operating_points(frame, metric.name)
-    first = lacking[0] if lacking else ""
-    why = selection.why_not_reached(points, metric, target, reference, first)
-    return Budget(math.inf), f"{why}; shown is the best at any cost"
 
 
 def one_split_for_all(

@@ -10,7 +10,7 @@ import json
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -57,13 +57,10 @@ class Setting:
     varied: frozenset[str]  # parameters that differ within the run
     repeats: int  # that chose it
     of: int
-    part: float = 0.0  # share of rows served by the cheaper one
-    cheaper: Setting | None = None
 
     @property
     def short(self) -> str:
-        """Return ``trees=23 with tradeoff=0.1``, without parameters that never vary; for a mixture
-        ``trees=23 for 40% of rows, trees=5 for 60%``."""
+        """Return ``trees=23 with tradeoff=0.1``, without parameters that never vary."""
         return self._worded(self.varied)
 
     @property
@@ -77,11 +74,6 @@ class Setting:
         parts = (settings(point), settings(params))
         words = " with ".join(part for part in parts if part) or "its defaults"
         words = "the constant" if CONSTANT in self.point else words
-        if self.cheaper is not None:
-            other = self.cheaper._worded(named)
-            digits = 0 if 0.005 <= self.part < 0.995 else 1  # not 100% and 0%
-            rest, part = (f"{share:.{digits}%}" for share in (1 - self.part, self.part))
-            words = f"{words} for {rest} of rows, {other} for {part}"
         return words if self.repeats == self.of else f"{words} ({self.repeats} of {self.of})"
 
 
@@ -92,11 +84,10 @@ class Pick:
     quality: float
     spread: float  # sample standard deviation of quality over repeats, NaN for one
     cost: float
-    # by repeat: point and parameters as JSON, for a mixture also the cheaper point's
-    choices: tuple[tuple[str, ...], ...]
+    choices: tuple[tuple[str, str], ...]  # by repeat: point and parameters as JSON
     varied: frozenset[str] = frozenset()  # parameters that differ within the run
-    part: float = 0.0  # share of rows served by the cheaper points, mean over mixtures
-    budget: float = math.nan  # the mean cost on validation
+    valid_quality: float = math.nan
+    valid_cost: float = math.nan
 
     def __bool__(self) -> bool:
         return bool(self.choices)
@@ -104,15 +95,11 @@ class Pick:
     @property
     def settings(self) -> tuple[Setting, ...]:
         """Return the settings of the repeats, most frequent first."""
-        found = []
-        for choice, n in Counter(self.choices).most_common():
-            point, params, *cheaper = (json.loads(text or "{}") for text in choice)
-            made = Setting(point, params, self.varied, n, len(self.choices))
-            if cheaper:
-                other = Setting(cheaper[0], cheaper[1], self.varied, 1, 1)
-                made = replace(made, part=self.part, cheaper=other)
-            found.append(made)
-        return tuple(found)
+        return tuple(
+            Setting(json.loads(point or "{}"), json.loads(params or "{}"), self.varied, n, of)
+            for of in [len(self.choices)]
+            for (point, params), n in Counter(self.choices).most_common()
+        )
 
 
 NOTHING = Pick(math.nan, math.nan, math.nan, ())
@@ -121,8 +108,7 @@ NOTHING = Pick(math.nan, math.nan, math.nan, ())
 
 @dataclass(frozen=True, slots=True)
 class CurvePoint:
-    """A learner's best point for ``budget`` (validation cost per row). Between two budgets the
-    points are mixed, and the curve is a line."""
+    """A learner's best point from ``budget`` (validation cost per row) up to the next one."""
 
     budget: float
     pick: Pick
@@ -161,14 +147,29 @@ class Standings:
 
 @dataclass(frozen=True, slots=True)
 class Saved:
-    """Certainty of a row's saving. A draw in which the learner does not reach the quality counts
-    as 1x."""
+    """Certainty of a saving. A draw in which no point of the learner is sure counts as 1x."""
 
     interval: Interval = UNKNOWN  # 95%
     wide: Interval = UNKNOWN  # 99%
     tier: int = 0  # 0 has no saving
     ranks: tuple[int, int] = (0, 0)
     lost: bool = False  # the point is certainly below ``LOST`` on test; tier 0
+    dominated: bool = False  # a point of another learner is better and cheaper on validation
+    quality: Interval = UNKNOWN  # 95%, of the model's test quality
+
+    @property
+    def significant(self) -> bool:
+        """True if the interval, as displayed, is above 1."""
+        return round(self.interval.low, 3) > 1
+
+
+@dataclass(frozen=True, slots=True)
+class Likely:
+    """The point of a learner that is most likely to keep the quality, as none is sure to."""
+
+    pick: Pick
+    probability: float  # that it does, mean over repeats
+    enough: float  # factor on the validation rows with which it would be sure, inf if unknown
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,11 +189,11 @@ class Row:
     audit: str
     repeats: int  # in which it has finished
     best: Pick  # without a limit
-    reached: int  # repeats that keep ``SHARE`` of the reference's quality
-    cheap: Pick  # the cheapest mixture that keeps it, ``NOTHING`` unless all repeats have one
-    saving: float  # the reference's cost (``Board.replaced``) over this learner's at that quality
+    reached: int  # repeats that are sure to keep ``SHARE`` of the reference's quality
+    cheap: Pick  # the cheapest that is sure to keep it, ``NOTHING`` unless all repeats have one
+    saving: float  # the reference's cost (``Board.replaced``) over this learner's there
     curve: tuple[CurvePoint, ...]  # the frontier, cheapest first
-    single: float = math.nan  # cost of the cheapest single point that keeps the quality
+    likely: Likely | None = None  # instead of ``cheap``
     baseline: bool = False  # a trivial method, listed below the others
     fits: int = 0  # settings tried, mean over repeats
     alike: int = 0  # settings with the same path as another setting
@@ -204,6 +205,24 @@ class Row:
     regret: Measure = Measure()  # mean distance to the best learner at each cost
     gap: Measure = Measure()  # mean distance to the known optimum
     over: tuple[Budget, ...] = ()  # budgets exceeded on test by more than chance
+
+    @property
+    def model(self) -> Pick:
+        """The model that the row shows: the cheapest that is sure to keep the quality, else the
+        likeliest, else the best."""
+        return self.cheap or (self.likely.pick if self.likely else self.best)
+
+    @property
+    def model_interval(self) -> Interval:
+        """The 95% interval of that model's test quality."""
+        if self.cheap:
+            return self.saved.quality
+        return UNKNOWN if self.likely else self.standing.interval
+
+    @property
+    def probability(self) -> float:
+        """The probability that the model keeps the quality, 1 if it is sure; NaN if unknown."""
+        return 1.0 if self.cheap else self.likely.probability if self.likely else math.nan
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,6 +292,8 @@ class Board:
     optimum: Optimum = Optimum()
     same_as: str = ""  # the board under the run's first accounting, "" if this is it
     trees_paid: bool = False  # some evaluation of trees has a cost
+    tested: int = 0  # test rows of one repeat, if each counts once in an accuracy
+    checked: int = 0  # validation rows of one repeat, or queries
 
     def marks_of(self, row: Row) -> tuple[str, ...]:
         """Return the marks of the board that hold for the row, and those of the row."""
@@ -306,6 +327,25 @@ class Board:
             if row.learner in found[-1]:
                 yield row, tuple(at[row.learner] for at in found)
 
+    @property
+    def reference_row(self) -> Row | None:
+        """The reference's row."""
+        return next((row for row in self.rows if row.reference), None)
+
+    @property
+    def answer(self) -> Row | None:
+        """The row of the learner to take: the first whose model is sure to keep the quality, costs
+        less than the reference's, and is not dominated on validation; otherwise the reference. None
+        if no saving is measured."""
+        own = self.reference_row
+        if own is None or not own.cheap:
+            return None
+        return next((row for row in self.rows if saves(row, own)), own)
+
+    def wrong(self, accuracy: float) -> int:
+        """Return the number of test rows with a wrong class, where ``tested``."""
+        return round((1 - accuracy) * self.tested)
+
     def kept(self, row: Row) -> float:
         """Return the test quality of the point that saves, as a share of the reference's best.
         For errors the ratio is inverted, so that 99% is also slightly worse. NaN if undefined."""
@@ -319,7 +359,7 @@ class Board:
     def replaced(self) -> Pick:
         """The reference's point whose cost is saved: the cheapest that keeps the quality; all of a
         model trained elsewhere, since that is paid today."""
-        own = next((row for row in self.rows if row.reference), None)
+        own = self.reference_row
         if own is None or not own.cheap:
             return NOTHING
         return own.best if GIVEN in own.marks else own.cheap
@@ -345,6 +385,25 @@ class Board:
             about = f"{count(lost.trials, 'trial')}; {lost.params}"
             yield one_line(f"{lost.learner}: {what} ({about}): {lost.error}")
         yield from map(one_line, notes_of(self))
+
+
+def saves(row: Row, reference: Row) -> bool:
+    """True if the row's model is the reference's in quality and costs less (``saves_at``)."""
+    return (
+        bool(row.cheap)
+        and not row.reference
+        and saves_at(row.saved, row.saving, row.cheap, reference.saving, reference.cheap)
+    )
+
+
+def saves_at(saved: Saved, saving: float, pick: Pick, least: float, reference: Pick) -> bool:
+    """True if a sure model costs less than the reference's, and is not dominated on validation or
+    refuted on test. ``least``: the reference's own saving, above 1 for an imported model."""
+    return (
+        not (saved.lost or saved.dominated)
+        and saving > max(least, 1)
+        and cost(pick.cost) != cost(reference.cost)  # as displayed
+    )
 
 
 def notice(board: Board) -> str:

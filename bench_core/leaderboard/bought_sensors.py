@@ -6,27 +6,18 @@ import json
 import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from itertools import zip_longest
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from bench_core._io.digests import canonical
-from bench_core.data import Features
-from bench_core.errors import UsageError
-from bench_core.leaderboard.assembly import primary_metric
-from bench_core.results import operating_points as selection
-from bench_core.results.budgets import CAP, Limit
-from bench_core.results.operating_points import Criterion
-from bench_core.results.store_files import load_model, state_path, states_folder
-from bench_core.sequential import Sequential
 from bench_core.terminal.wording import cost, count
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from bench_core.results.records import RunInfo, TrialValues
+    from bench_core.results.records import TrialValues
     from bench_core.results.store import Store
 
 EVERY, NEVER = 0.9995, 0.0
@@ -57,22 +48,6 @@ def first_names(features: str) -> str:
     names = features.split(", ")
     more = f" and {len(names) - 3} more" if len(names) > 3 else ""
     return ", ".join(names[:3]) + more
-
-
-def chosen_within(
-    info: RunInfo,
-    frame: pd.DataFrame,
-    name: str,
-    learner: str,
-    limit: Limit,
-    metric: Criterion | None = None,
-) -> pd.DataFrame:
-    """Return a learner's best point within a budget, or its cheapest that reaches a target, in each
-    repeat: what is served, so none is a mixture."""
-    metric = metric or primary_metric(info, name)
-    own = frame[frame["learner"].isin([learner, info.reference])]  # the reference sets the target
-    chosen = selection.points_within(own, metric, limit, info.reference, mixes=False)
-    return chosen[chosen["learner"] == learner]
 
 
 def purchases(points: Iterable[tuple[TrialValues, int, float]]) -> list[Purchase]:
@@ -120,39 +95,6 @@ def kept_points(
             return []
         found.append((one, one.settings.index(point), 1 / len(chosen)))
     return found
-
-
-def purchases_by_row(
-    store: Store, run: str, chosen: pd.DataFrame, rows: int
-) -> list[tuple[float, list[str]]]:
-    """Return the price of each sensor for the first test rows, and the sensors bought in each step,
-    by running the fitted model of the first repeat. Raises InputError if it is gone."""
-    from bench_core.execution.fitting import open_splits
-
-    # the point of a repeat may buy nothing: take the next one
-    (one, k), *_ = (
-        (one, k)
-        for one, k, _ in kept_points(store, run, chosen)
-        if one.steps is not None and one.steps[k].any()
-    )
-    trial, point = replace(one.trial, states=str(states_folder(store.path))), dict(one.settings[k])
-    splits = open_splits(trial, ("test",), ())
-    features = Features(splits.test.X[:rows])
-    model = load_model(state_path(trial.states, trial.fit))
-    if CAP in point and isinstance(model, Sequential):
-        answer = model.predict_capped(features, point[CAP], splits.prices)
-    else:
-        found = [p for p in model.predict_path(features) if dict(p.point) == point]
-        if not found:
-            raise UsageError(f"{trial.learner} does not predict single rows at {point}")
-        answer = found[0]
-    bill, names = answer.bills["path"], np.array([*map(first_names, one.trial.sensors.names)])
-    cost = bill.feature_cost(splits.costs, len(features))
-    order = np.broadcast_to(np.asarray(bill.order), (len(features), len(names)))
-    return [
-        (float(paid), [" + ".join(names[own == step]) for step in np.unique(own[own >= 0])])
-        for paid, own in zip(cost, order, strict=True)
-    ]
 
 
 def natural(name: str) -> list[tuple[int, str]]:

@@ -1,18 +1,18 @@
-"""The conclusion of a board in plain sentences, which every format shows first: the learner that
-keeps the reference's quality, its cost and saving with an interval, and tied learners.
+"""The conclusion of a board in plain sentences, which every format shows first: the model to take,
+its cost and what it loses on test, the reference at its best and at the same quality, and learners
+that save about as much.
 
-A saving is called certain only if its displayed interval excludes 1. Where a learner reaches more
-than the reference on test for less, a sentence says so.
+Where no learner is sure to keep the quality for less, the reference is the answer.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from bench_core.errors import one_line
-from bench_core.leaderboard.board import SHARE, Board, Row, Standings
+from bench_core.leaderboard.board import SHARE, Board, Pick, Row, Standings, saves
 from bench_core.leaderboard.ranks import least_difference, over_datasets, ranked_by
 from bench_core.protocols import DIVERGED, GIVEN
 from bench_core.results.budgets import CAP
@@ -20,9 +20,6 @@ from bench_core.statistics import CONFIDENCE
 from bench_core.terminal.wording import cost, listed, quality, times
 
 UNMEASURED = "The uncertainty was not measured."
-
-ALIKE = 1.05
-"""Ratio of costs up to which a single point is not named next to a mixture of two."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,14 +37,15 @@ def conclusion(board: Board) -> Conclusion:
     """Return the conclusion of one data set; empty without rows."""
     if not board.rows:
         return Conclusion()
-    row = None
-    reference = next((row for row in board.rows if row.reference), None)
+    row, reference = board.answer, board.reference_row
     if reference is None:
         sentences = [*_best(board), "No saving is measured without a reference learner."]
-    elif not reference.cheap:
+    elif row is None:
         sentences = [*_best(board), _no_target(board, reference)]
+    elif row is reference:
+        sentences = [*_nothing_saves(board, reference), *_of_reference(board, reference)]
     else:
-        row, sentences = _cheapest(board, reference)
+        sentences = [*_saves(board, row, reference)]
     sentences += _caps(board)
     if board.repeats > 1:
         sentences.append(f"Figures are means over {board.repeats} repeats.")
@@ -92,103 +90,115 @@ def overall_conclusion(boards: Sequence[Board]) -> tuple[str, ...]:
     return tuple(map(one_line, sentences))
 
 
-def _cheapest(board: Board, reference: Row) -> tuple[Row, list[str]]:
-    """Return the first row on the board that keeps the quality, and sentences on it."""
-    kept = [row for row in board.rows if row.cheap and not row.saved.lost and not row.reference]
-    cheaper = [row for row in kept if row.saving > reference.saving and _less(row, reference)]
-    sure = [row for row in cheaper if round(row.saved.interval.low, 3) > 1]  # as displayed
-    if not cheaper:
-        return reference, [*_itself(board, reference, kept)]
-    top = cheaper[0]
-    who, measured = _named(top.learner, top.baseline), not math.isnan(top.saved.interval.low)
-    certain = top in sure
-    saved = f"{times(top.saving)} cheaper"
-    if measured:
-        low, high = map(times, top.saved.interval)
-        saved += f" ({CONFIDENCE} interval: {low} to {high})"
-        if certain and not _shorter(reference) and reference.saved.tier == top.saved.tier:
-            saved += ", not significantly if all pairs are tested jointly"
-    own = _shorter(reference) and round(reference.saved.interval.low, 3) > 1
-    if measured and not certain:
-        saved += f"; {'this saving is not' if own or sure else 'no saving is'} significant"
-    sentences = [f"{who} {_keeps(board, top)} {_instead(board, reference)}.", f"It is {saved}."]
-    if top.single > ALIKE * top.cheap.cost:
-        alone = cost(top.single)
-        sentences.append(f"This cost mixes two models at random; a single one costs {alone}.")
-    if _shorter(reference):
-        alone = f"{_fewer(reference)} keeps it {_price(board, reference.cheap.cost)}"
-        level = measured and reference.saved.tier == top.saved.tier
-        more = ", a significant saving" if own and not certain else " and ties in saving" * level
-        sentences.append(f"{alone}{more}.")
-    sentences += _more_for_less(board, reference, top)
-    if not measured:
-        return top, [*sentences, UNMEASURED]
-    ahead = [r.learner for r in kept if r.baseline and 0 < r.saved.tier < top.saved.tier]
-    sentences += [f"{listed(ahead)}, a baseline, saves significantly more."] if ahead else []
-    return top, [*sentences, *_ties(_names(cheaper, top.saved.tier, top), "saving")]
-
-
-def _itself(board: Board, reference: Row, kept: Sequence[Row]) -> Iterator[str]:
-    """Yield sentences for the case that no learner costs less than the reference."""
-    name, keeps = reference.learner, _keeps(board, reference)
-    instead = _instead(board, reference)
-    if shorter := _shorter(reference):
-        name = _fewer(reference)
-    if kept:
-        end = "" if shorter else f", which {keeps}"
-        yield f"No learner is cheaper than {name}{end}."
-        yield from [f"It {keeps} {instead}."] if shorter else []
-        yield from _more_for_less(board, reference, reference)
-        yield from _ties(_names(kept, reference.saved.tier, reference), "saving")
+def _saves(board: Board, row: Row, reference: Row) -> Iterator[str]:
+    """Yield sentences on the model to take, the reference next to it, and equal learners."""
+    yield f"{_named(row.learner, row.baseline)} {_costs(board, row.cheap)}."
+    yield _compared(board, reference, f", {_times(row)}")
+    if math.isnan(row.saved.interval.low):
+        yield UNMEASURED
         return
-    others = [row for row in board.rows if not (row.reference or row.baseline)]
-    lucky = [row.learner for row in others if row.saved.lost]
-    if others:
-        does = "does" if len(lucky) == 1 else "do"
-        only = f" and test; {listed(lucky)} {does} on validation only" if lucky else ""
-        yield f"No other learner {_keeps(board)}{only}."
+    if not row.saved.significant:
+        yield f"With other validation rows it could be {times(row.saved.interval.low)}."
+    yield from _more_for_less(board, reference, row)
+    alike = [
+        _named(other.learner, other.baseline)
+        for other in board.rows
+        if other is not row and other.saved.tier == row.saved.tier > 0 and saves(other, reference)
+    ]
+    if alike:
+        yield f"{listed(alike)} {'saves' if len(alike) == 1 else 'save'} about as much."
+
+
+def _nothing_saves(board: Board, reference: Row) -> Iterator[str]:
+    """Yield sentences on why no learner is named."""
+    others = [row for row in board.rows if not row.reference]
+    keeps = f"keep {SHARE:.0%} of" if board.higher_is_better else f"stay within {1 - SHARE:.0%} of"
+    what = f"{keeps} {reference.learner}'s {board.metric}"
+    sure = [row for row in others if row.cheap and not row.saved.lost]
+    if any(not row.baseline for row in sure):
+        yield f"No learner that is sure to {what} costs less than {reference.learner}."
+    likely = [
+        (row.likely.probability, row)
+        for row in others
+        if row.likely and row.likely.pick.cost < reference.cheap.cost
+    ]
+    chance, row = max(likely, key=lambda pair: pair[0], default=(0.0, reference))
+    if any(not row.baseline for row in sure) and chance <= 0.5:
+        return
+    few = ""
+    if row.likely and math.isfinite(row.likely.enough) and board.checked and chance > 0.5:
+        much = math.ceil(float(f"{row.likely.enough * board.checked:.1g}"))
+        unit = "queries" if "queries" in " ".join(board.facts) else "rows"
+        few = f": {board.checked} validation {unit} are too few (about {much} would do)"
+    lucky = [other.learner for other in others if other.saved.lost]
+    only = f"; {listed(lucky)} only on validation" if lucky else ""
+    yield f"No other learner is sure to {what}{few}{only}."
+    if row.likely and chance > 0.5:
+        yield (
+            f"Likeliest: {_named(row.learner, row.baseline)}, {cost(row.likely.pick.cost)} instead "
+            f"of {cost(board.replaced.cost)}, right with {chance:.0%}."
+        )
+
+
+def _of_reference(board: Board, reference: Row) -> Iterator[str]:
+    """Yield a sentence on the reference, at its best and cut to the same quality."""
+    yield _compared(board, reference)
     yield from _more_for_less(board, reference, reference)
-    yield f"{name} {keeps} {instead if shorter else f'instead of {cost(reference.best.cost)}'}."
 
 
-def _less(row: Row, reference: Row) -> bool:
-    """True if the row's cost is lower as displayed, not ``1.00 instead of 1.00``."""
-    return cost(row.cheap.cost) != cost(reference.cheap.cost)
+def _costs(board: Board, pick: Pick) -> str:
+    """Return ``costs 23.37 dollars per row and is wrong for 40 of 3428 test rows (1.2%)``."""
+    unit = f" {board.unit}" if board.unit else ""
+    return f"costs {cost(pick.cost)}{unit} per row and {_reached(board, pick)}"
 
 
-def _shorter(reference: Row) -> bool:
-    """True if fewer trees of an existing model are cheaper than all of it."""
-    return GIVEN in reference.marks and cost(reference.cheap.cost) != cost(reference.best.cost)
+def _reached(board: Board, pick: Pick) -> str:
+    if board.tested and not math.isnan(pick.quality):
+        wrong = f"{board.wrong(pick.quality)} of {board.tested} test rows"
+        return f"is wrong for {wrong} ({1 - pick.quality:.1%})"
+    return f"has {board.metric} {quality(pick.quality)} on test"
 
 
-def _fewer(reference: Row) -> str:
-    return f"{reference.learner} with fewer trees"
+def _compared(board: Board, reference: Row, more: str = "") -> str:
+    """Return what the reference costs at its best and at the same quality, with ``more`` on the
+    cost that is saved: that of an existing model is the one paid today."""
+    best, cheap = reference.best, cost(reference.cheap.cost)
+    reached = _reached(board, best).replace(" test rows", "")
+    if GIVEN in reference.marks:
+        words = f"{reference.learner} costs {cost(best.cost)} today and {reached}{more}"
+        fewer = f"; with fewer trees it costs {cheap} at the same quality"
+        return f"{words}{fewer if cheap != cost(best.cost) else ''}."
+    words = f"{reference.learner} at its best costs {cost(best.cost)} and {reached}"
+    if cheap == cost(best.cost):
+        return f"{words}{more}."
+    return f"{words}; cut to the same quality it costs {cheap}{more}."
 
 
-def _instead(board: Board, reference: Row) -> str:
-    """Return ``instead of 26.40``, of an existing model ``instead of today's 26.40``."""
-    today = "today's " if GIVEN in reference.marks else ""
-    return f"instead of {today}{cost(board.replaced.cost)}"
+def _times(row: Row) -> str:
+    """Return ``1.9x as much (1.8x to 2.0x)``."""
+    if math.isinf(row.saving):
+        return "where this one costs nothing"
+    low, high = row.saved.interval
+    ends = "" if math.isnan(low) else f" ({CONFIDENCE}: {times(low)} to {times(high)})"
+    return f"{times(row.saving)} as much{ends}"
 
 
 def _more_for_less(board: Board, reference: Row, named: Row) -> Iterator[str]:
     """Yield a sentence on the learner whose best point, on test, is above the reference's and costs
     less than the named row's point."""
     sign = 1 if board.higher_is_better else -1
-    least = sign * float(quality(reference.best.quality))  # as displayed
     above = [
         row
         for row in board.rows
-        if sign * float(quality(row.best.quality)) > least and row.best.cost < named.cheap.cost
+        if sign * (row.best.quality - reference.best.quality) > 0
+        and quality(row.best.quality) != quality(reference.best.quality)  # as displayed
+        and row.best.cost < named.cheap.cost
     ]
     if above:
         top = max(above, key=lambda row: sign * row.best.quality)
         who = _named(top.learner, top.baseline)
-        reached = f"{board.metric} {quality(top.best.quality)} {_price(board, top.best.cost)}"
-        own = f"{reference.learner} reaches {quality(reference.best.quality)} at its best"
-        # without the reference's quality on validation
-        lead = f"On test, {who} has" if top.reached else f"On test alone, {who} is ahead:"
-        yield f"{lead} {reached}; {own}."
+        reached = _reached(board, top.best).replace(" on test", "").replace(" test rows", "")
+        yield f"{who} is ahead on test: it costs {cost(top.best.cost)} and {reached}."
 
 
 def _no_target(board: Board, reference: Row) -> str:
@@ -196,7 +206,9 @@ def _no_target(board: Board, reference: Row) -> str:
     if DIVERGED in reference.marks:
         return f"No saving is measured, as {reference.learner} diverged."
     some = " in some repeats" if reference.reached else ""
-    return f"No saving is measured, as a constant {_keeps(board)} at no cost{some}."
+    share = f"{SHARE:.0%} of" if board.higher_is_better else f"an error within {1 - SHARE:.0%} of"
+    what = f"keeps {share} {reference.learner}'s {board.metric} on validation"
+    return f"No saving is measured, as a constant {what} at no cost{some}."
 
 
 def _best(board: Board) -> Iterator[str]:
@@ -236,12 +248,6 @@ def _tied(board: Board, at: Standings, first: str) -> Iterator[str]:
     return _ties([_named(name, roles[name]) for name in tied], board.metric)
 
 
-def _names(rows: Iterable[Row], tier: int, but: Row) -> list[str]:
-    """Return the names of a tier of savings, except one row."""
-    own = (row for row in rows if row is not but and row.saved.tier == tier > 0)
-    return [_named(row.learner, row.baseline) for row in own]
-
-
 def _ties(names: Sequence[str], by: str) -> Iterator[str]:
     if names:
         yield f"{listed(names)} {'ties' if len(names) == 1 else 'tie'} in {by}."
@@ -249,22 +255,6 @@ def _ties(names: Sequence[str], by: str) -> Iterator[str]:
 
 def _named(learner: str, baseline: bool) -> str:
     return f"{learner} (a baseline)" if baseline else learner
-
-
-def _keeps(board: Board, row: Row | None = None) -> str:
-    """Return ``keeps 99% of gbrt's accuracy on validation``, for an error ``stays within 1% of``;
-    of a row also its share on test and its cost."""
-    whose = "its" if row and row.reference else f"{board.reference}'s"
-    up = board.higher_is_better
-    words = f"keeps {SHARE:.0%} of" if up else f"stays within {1 - SHARE:.0%} of"
-    words += f" {whose} {board.metric} on validation"
-    if row is None:
-        return words
-    if not math.isnan(share := board.kept(row)):
-        more = 1 / share - 1
-        test = f"{share:.1%}" if up else f"{abs(more):.1%} {'worse' if more >= 0 else 'better'}"
-        words += f", {test} on test,"
-    return f"{words} {_price(board, row.cheap.cost)}"
 
 
 def _price(board: Board, paid: float) -> str:

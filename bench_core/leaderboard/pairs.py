@@ -1,32 +1,31 @@
-"""Pairs of learners of a run, at matched cost within a budget or at a target of quality: their
-difference in quality, its certainty, and the cost ratio."""
+"""Differences between pairs of learners at a limit, with their certainty.
+
+Both learners of a pair are scored on the same queries or rows, so shared noise cancels in their
+difference. Draws repeat the choice of points (``bench_core.leaderboard.draws``).
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bench_core.arrays import BoolArray, FloatArray
+from bench_core.arrays import FloatArray
 from bench_core.errors import UsageError
-from bench_core.leaderboard.assembly import primary_metric, uses_of
-from bench_core.metrics.frontier import hull, mixed_reaching, mixed_within, share_of, taken
-from bench_core.results.budgets import KEEP, Limit, Target
-from bench_core.results.operating_points import Criterion, of_dataset, points_within, undefined
-from bench_core.statistics import LEVEL, NORMAL_QUANTILE
-from bench_core.statistics.bootstrap import draw, lacking
+from bench_core.leaderboard.assembly import draws_of, primary_metric
+from bench_core.leaderboard.board import SHARE
+from bench_core.leaderboard.draws import Chosen, Draws
+from bench_core.leaderboard.selection import Choice
+from bench_core.metrics.frontier import cheapest, taken
+from bench_core.results.budgets import CAP, KEEP, Budget, Limit, Target
+from bench_core.results.operating_points import REPEAT, of_dataset, undefined
+from bench_core.statistics import LEVEL
 from bench_core.statistics.comparison import Difference, Interval, differences
-from bench_core.statistics.repeats import (
-    Repeat,
-    over_repeats,
-    stored_repeats,
-    units_within,
-    with_seeds,
-)
+from bench_core.statistics.repeats import Repeat, over_repeats, with_seeds
 from bench_core.terminal.wording import listed
 
 if TYPE_CHECKING:
@@ -35,7 +34,6 @@ if TYPE_CHECKING:
     from bench_core.results.records import RunInfo
     from bench_core.results.store import Store
 
-THIRDS = ("least", "middle", "most")
 _RESAMPLES = 10_000
 
 
@@ -50,8 +48,19 @@ class Pair:
     cost: tuple[float, float]  # of a, and of b at the quality of a; NaN if b never reaches it
     cost_ratio: float  # second over first
     cost_interval: Interval
-    parts: Mapping[str, tuple[tuple[float, Interval], ...]]  # difference by kind of unit
-    mixed: tuple[bool, bool] = (False, False)  # with the constant, in every repeat
+
+
+def usual_limit(
+    info: RunInfo, store: Store, frame: pd.DataFrame, dataset: str, names: Sequence[str]
+) -> tuple[Limit, str]:
+    """Return the default limit: a share of the reference's quality that all learners are sure to
+    keep, else any cost, with the reason."""
+    choice = Choice(info, store, frame, dataset)
+    sure = {one.learner for one in choice.at(Target(SHARE)).found if one.sure}
+    if lacking := [name for name in names if name not in sure]:
+        why = choice.why_not(Target(SHARE), lacking[0])
+        return Budget(math.inf), f"{why}; shown is the best at any cost"
+    return Target(SHARE), ""
 
 
 def pairs_within(
@@ -64,150 +73,120 @@ def pairs_within(
     *,
     interest: float,
     against: str = "",
+    costs: bool = True,
 ) -> tuple[list[Repeat], list[Pair], list[str]]:
     """Return the repeats finished by all ``names`` with a result within the limit, every pair of
     them (or the pairs of the learner ``against``, one of them, with each other one), and the other
     names.
 
-    At a target each learner takes, in each draw, its cheapest mixture that reaches the target, or
-    else its best point. ``interest`` is the smallest relevant difference, as a share of the better
-    quality. Raises UsageError if fewer than two learners have a result within the limit, or not
-    ``against``, or if the metric is not defined.
+    At a target each learner takes the point that is sure to reach it; in a draw without one, its
+    observed point. ``interest`` is the smallest relevant difference, as a share of the better
+    quality. Without ``costs`` only qualities are compared. Raises UsageError if fewer than two
+    learners have a result within the limit, or not ``against``, or if the metric is not defined.
     """
     metric = primary_metric(info, dataset)
-    if places := undefined(of_dataset(frame, dataset, metric.name), metric.name):
+    own = of_dataset(frame, dataset, metric.name)
+    if places := undefined(own, metric.name):
         raise UsageError(f"{dataset}: {metric.name} is not defined on {places}: no comparison")
-    higher, needed, words = metric.higher_is_better, list(names), ""
-    if isinstance(limit, Target):
-        words = limit.words(metric.name, info.reference)
-        needed += [info.reference] if limit.kind == KEEP else []
-        every = stored_repeats(store, info.run, dataset, [*dict.fromkeys(needed)])
-        every = _having(every, [info.reference]) if limit.kind == KEEP else every
-    else:
-        words = limit.words
-        every = stored_repeats(store, info.run, dataset, names, within=limit)
-    there = [name for name in names if any(name in repeat.candidates for repeat in every)]
-    found = _having(every, there)
-    if there and not found:
+    words = limit.words if isinstance(limit, Budget) else limit.words(metric.name, info.reference)
+    needed = [info.reference] if limit.kind == KEEP else []
+    finished = own[(own["status"] == "ok") & (own["audit"] != "failed")]
+    of = {
+        name: {*map(tuple, rows[[*REPEAT]].drop_duplicates().to_numpy().tolist())}
+        for name, rows in finished.groupby("learner", observed=True)
+    }
+    there = [name for name in names if name in of]
+    needing = [*there, *needed]
+    common = set.intersection(*(of.get(name, set()) for name in needing)) if needing else set()
+    if there and not common:
         raise UsageError(
             f"{dataset}: no fold and seed at which all of {', '.join(there)} have finished"
         )
-    if isinstance(limit, Target):
-        own = frame[(frame["dataset"] == dataset) & frame["learner"].isin(needed)]
-        reached = points_within(own, metric, limit, info.reference)["learner"].value_counts()
-        there = [name for name in there if reached.get(name, 0) == len(found)]
+    same = [repeat in common for repeat in zip(own["fold"], own["seed"], strict=True)]
+    cap = limit if isinstance(limit, Budget) and limit.kind == CAP else None
+    draws = draws_of(
+        info, store, own[same], dataset, cap=cap, learners={*needing}, resamples=_RESAMPLES
+    )
+    chosen = draws.chosen([limit])[0][limit]
+    if draws.places == [] and draws.left_out:
+        raise UsageError(f"{metric.name} {draws.note.partition(' ')[2]}: no comparison")
+    place = {draws.names[k]: k for k in draws.places}
+    # a target needs a sure point in each repeat, a budget any point
+    held = chosen.sure if isinstance(limit, Target) else chosen.row >= 0
+    there = [name for name in there if name in place and held[:, place[name]].all()]
     others = [name for name in names if name not in there]
     if len(there) < 2 or against in others:
         raise UsageError(f"{dataset}: no result of {listed(others)} at {words}")
-    if isinstance(limit, Target):
-        rule = _Rule(higher, target=limit, reference=info.reference)
-    else:
-        # for a cap or a cost of 95% of rows, only points within the limit remain
-        rule = _Rule(higher, budget=limit.amount if limit.kind == "mean" else math.inf)
     pairs = list(combinations(range(len(there)), 2))
     if against:
         mine = there.index(against)
         pairs = [(mine, k) for k in range(len(there)) if k != mine]
-    grouped = any((uses_of(info, dataset)[0].get("queries") or {}).values())
-    return found, _compared(found, there, pairs, rule, metric, interest, grouped), others
-
-
-@dataclass(frozen=True, slots=True)
-class _Rule:
-    """Rule of choice for each learner: at a mean cost (inf: at its best), or at a target."""
-
-    higher: bool
-    budget: float = math.inf
-    target: Target | None = None
-    reference: str = ""
-
-    def aim(self, repeat: Repeat, seed: int) -> FloatArray:
-        """Return the quality to reach in each draw."""
-        assert self.target is not None
-        if self.target.kind != KEEP:
-            return np.full(_RESAMPLES + 1, self.target.amount)
-        top = draw(repeat.candidates[self.reference], _RESAMPLES, seed).valid_quality
-        best = (np.fmax if self.higher else np.fmin).reduce(top, axis=1)
-        return share_of(best, self.target.amount, self.higher)
-
-
-def _having(found: Sequence[Repeat], names: Sequence[str]) -> list[Repeat]:
-    return [repeat for repeat in found if repeat.candidates.keys() >= {*names}]
+    learners = [place[name] for name in there]
+    paid = _costs(draws, chosen, learners, limit, sorted({a for a, _ in pairs}), costs)
+    return draws.found, [*_compared(draws, chosen, learners, pairs, paid, interest)], others
 
 
 def _compared(
-    found: Sequence[Repeat],
-    names: Sequence[str],
+    draws: Draws,
+    chosen: Chosen,
+    learners: Sequence[int],
     pairs: list[tuple[int, int]],
-    rule: _Rule,
-    metric: Criterion,
+    paid: dict[tuple[int, int], FloatArray],
     interest: float,
-    grouped: bool,
-) -> list[Pair]:
-    """Compare pairs of the learners ``names``, each chosen by a rule. ``grouped``: in queries."""
-    drawn = [_drawn(repeat, names, rule, seed) for repeat, seed in with_seeds(found)]
-    kept = np.logical_and.reduce([defined for _, _, defined, _ in drawn])
-    mixed = np.logical_and.reduce([own for *_, own in drawn])
-    if where := lacking(kept):
-        raise UsageError(f"{metric.name} is not defined {where}: no comparison")
-    level = over_repeats(found, [quality[:, kept] for quality, *_ in drawn])
+) -> Iterator[Pair]:
+    """Yield the comparison of each pair of ``learners``."""
+    quality = np.where(np.isnan(chosen.quality), chosen.held, chosen.quality)
+    level = draws.level(quality, learners)
     width = [interest * float(np.abs(level.observed[[*pair]]).max()) for pair in pairs]
-    units = [units_within(found, name, rule.budget, rule.higher) for name in names]
-    result = []
-    for (a, b), one in zip(pairs, differences(level, pairs, width), strict=True):
-        cost = over_repeats(found, [cost[a][:, kept] for _, cost, *_ in drawn]).draws
-        ratio = _ratio(cost[b], cost[a])
-        edges = np.quantile(ratio[1:], [(1 - LEVEL) / 2, (1 + LEVEL) / 2], method="nearest")
-        # sums in 32 bits
-        quality = float(f"{level.observed[a]:.7g}"), float(f"{level.observed[b]:.7g}")
-        kinds = {f"cost to {names[a]}": units[a][1]}
-        kinds = {"rows of a query": units[a][2], **kinds} if grouped else kinds  # else copies
-        kinds = kinds if rule.target is None else {}
-        parts = {kind: thirds(units[a][0] - units[b][0], by) for kind, by in kinds.items()}
-        parts = {kind: own for kind, own in parts.items() if own}
-        paid = float(cost[a][0]), float(cost[b][0])
-        price = paid, float(ratio[0]), Interval(*map(float, edges))
-        free = bool(mixed[a]), bool(mixed[b])
-        result.append(Pair(names[a], names[b], quality, one, *price, parts, free))
-    return result
+    for (a, b), difference in zip(pairs, differences(level, pairs, width), strict=True):
+        cost = over_repeats(draws.found, [*np.stack([paid[a, a], paid[a, b]], axis=1)]).draws
+        ratio = _ratio(cost[1], cost[0])
+        shares = [(1 - LEVEL) / 2, (1 + LEVEL) / 2]
+        low, high = np.quantile(ratio[1:], shares, method="nearest")  # infinite ones have no mean
+        yield Pair(
+            draws.names[learners[a]],
+            draws.names[learners[b]],
+            (float(level.observed[a]), float(level.observed[b])),
+            difference,
+            (float(cost[0, 0]), float(cost[1, 0])),
+            float(ratio[0]),
+            Interval(float(low), float(high)),
+        )
 
 
-def _drawn(
-    repeat: Repeat, names: Sequence[str], rule: _Rule, seed: int
-) -> tuple[FloatArray, FloatArray, BoolArray, BoolArray]:
-    """Return the test quality as chosen (learners, draws); the test cost at which each learner
-    equals learner a on validation or reaches the target (a, learners, draws), NaN if never; True
-    for draws in which the metric is defined; and True for learners whose choice mixes the constant,
-    a free point. As on the board, a learner that does not keep the reference's quality in a draw
-    pays the reference's cost."""
-    every = [draw(repeat.candidates[name], _RESAMPLES, seed) for name in names]
-    corners = [hull(means.valid_cost, means.valid_quality, rule.higher) for means in every]
-    matched = [mixed_within(own, rule.budget) for own in corners]
-    target = None if rule.target is None else rule.aim(repeat, seed)
-    if target is not None:
-        reaching = [mixed_reaching(own, target, rule.higher) for own in corners]
-        matched = [one.or_else(best) for one, best in zip(reaching, matched, strict=True)]
-        paid = np.array([taken(m.test_cost, c) for m, c in zip(every, reaching, strict=True)])
-        if rule.target is not None and rule.target.kind == KEEP:
-            needed = draw(repeat.candidates[rule.reference], _RESAMPLES, seed)
-            edge = hull(needed.valid_cost, needed.valid_quality, rule.higher)
-            whole = taken(needed.test_cost, mixed_reaching(edge, target, rule.higher))
+def _costs(
+    draws: Draws,
+    chosen: Chosen,
+    learners: Sequence[int],
+    limit: Limit,
+    first: Sequence[int],
+    wanted: bool,
+) -> dict[tuple[int, int], FloatArray]:
+    """Return, for positions a (of ``first``) and b among ``learners``, test costs (r, draws) of b
+    at a's validation quality, or at the target; NaN if b never reaches it. As on the board, a
+    learner without a sure point in a draw pays the reference's cost."""
+    pairs = [(a, b) for a in first for b in range(len(learners))]
+    if not wanted:
+        return dict.fromkeys(pairs, np.full(chosen.cost[:, 0].shape, np.nan))
+    if isinstance(limit, Target):
+        paid = chosen.cost
+        if limit.kind == KEEP:
+            whole = chosen.cost[:, [draws.names.index(draws.reference)]]
             paid = np.where(np.isnan(paid), whole, paid)
-    cost = np.empty((len(names), len(names), _RESAMPLES + 1))
-    for a, choice in enumerate(matched):
-        if target is not None:
-            cost[a] = paid
-            continue
-        aim = taken(every[a].valid_quality, choice)
-        for b, means in enumerate(every):
-            own = choice if a == b else mixed_reaching(corners[b], aim, rule.higher)
-            cost[a, b] = taken(means.test_cost, own)
-    quality = [taken(m.test_quality, c) for m, c in zip(every, matched, strict=True)]
-    free = [
-        m.valid_cost[0, c.cheaper[0]] == 0 < m.valid_cost[0, c.point[0]]
-        for m, c in zip(every, matched, strict=True)
-    ]
-    return np.stack(quality), cost, every[0].defined, np.array(free)
+        return {(a, b): paid[:, learners[b]] for a, b in pairs}
+    found: dict[tuple[int, int], list[FloatArray]] = {pair: [] for pair in pairs}
+    sign = 1 if draws.higher else -1
+    for r, (_, seed) in enumerate(with_seeds(draws.found)):
+        means = [draws.means(r, draws.names[k], seed) for k in learners]
+        for a in first:
+            rows = draws.rows(r, draws.names[learners[a]])
+            point = draws.within(limit, means[a], rows)
+            aim = sign * taken(means[a].valid_quality, point)[:, None]
+            for b, other in enumerate(means):
+                reaches = sign * other.valid_quality >= aim
+                at = point if a == b else cheapest(other.valid_cost, reaches)
+                found[a, b].append(taken(other.test_cost, at)[draws.defined])
+    return {pair: np.stack(costs) for pair, costs in found.items()}
 
 
 def _ratio(cost: FloatArray, other: FloatArray) -> FloatArray:
@@ -216,20 +195,3 @@ def _ratio(cost: FloatArray, other: FloatArray) -> FloatArray:
     found = np.divide(cost, other, out=free, where=other > 0)
     found = np.where(np.isnan(cost), np.inf, np.where(np.isnan(other), 0.0, found))
     return np.where(np.isnan(cost) & np.isnan(other), 1.0, found)
-
-
-def thirds(gain: FloatArray, by: FloatArray) -> tuple[tuple[float, Interval], ...]:
-    """Return the mean gain of (m,) in the lower, middle and upper third of ``by``; () if units do
-    not fall into three parts."""
-    low, high = np.quantile(by, [1 / 3, 2 / 3])
-    inside = (by <= low, (by > low) & (by <= high), by > high)
-    if any(part.sum() < 2 for part in inside):
-        return ()
-    return tuple(_mean(gain[part]) for part in inside)
-
-
-def _mean(values: FloatArray) -> tuple[float, Interval]:
-    # normal approximation: thirds of a test set are large
-    mean = float(values.mean())
-    error = NORMAL_QUANTILE * float(values.std(ddof=1)) / len(values) ** 0.5
-    return mean, Interval(mean - error, mean + error)

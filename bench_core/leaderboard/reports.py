@@ -23,6 +23,7 @@ from bench_core.plugins import OURS
 from bench_core.protocols import GIVEN, Section
 from bench_core.results.operating_points import marked, of_dataset
 from bench_core.results.store import Store
+from bench_core.results.store_files import store_path
 from bench_core.splits import SPLITS
 from bench_core.statistics import CONFIDENCE
 from bench_core.terminal.tables import check_output
@@ -121,7 +122,9 @@ def write_report(
         options |= {"budget": budgets, "columns": columns, "against": [against] * bool(against)}
         options |= {"output": [output.name] if output else []}
         flags = [[f"--{flag}", ",".join(map(str, own))] for flag, own in options.items() if own]
-        given["made_by"] = shell_line(["bench", "report", info.run, *chain(*flags)])
+        place = ["--store", str(kept.path)] if kept.path != store_path() else []
+        place += [part for name in info.request.get("plugins", ()) for part in ("-p", name)]
+        given["made_by"] = shell_line(["bench", "report", info.run, *chain(*flags), *place])
         asked = {"columns": columns, "against": against}
         for name in (name for name, value in asked.items() if value):
             others = [one for one in registry.reports.values() if accepted(one.write, {name: ()})]
@@ -228,9 +231,8 @@ def _sentences(
             "declares."
         )
     yield (
-        f"The operating point and the configuration were chosen on validation data by "
-        f"{info.metrics[0]}; a mean cost between two operating points was met by mixing them at "
-        f"random; all figures are from test data, means over repeats."
+        "The operating point and the configuration were chosen on validation data by "
+        f"{info.metrics[0]}; all figures are from test data, means over repeats."
     )
     yield (
         f"Cost is the mean price per row of what was bought and evaluated"
@@ -242,8 +244,9 @@ def _sentences(
         given = marked(frame[frame["learner"] == info.reference], GIVEN).any()
         whole, both = (" with all its trees", "") if given else ("", ", both")
         yield (
-            f"A saving is {info.reference}'s cost{whole} divided by the learner's{both} at "
-            f"{SHARE:.0%} of {info.reference}'s best quality."
+            f"A saving is {info.reference}'s cost{whole} divided by the learner's{both} at the "
+            f"cheapest point that is sure to keep {SHARE:.0%} of {info.reference}'s best quality, "
+            f"by a one-sided {CONFIDENCE} bound of the paired difference on validation."
         )
     yield (
         f"Intervals ({CONFIDENCE}) and ties are from a paired bootstrap over queries or rows that "

@@ -1,21 +1,19 @@
 """Trade-off between cost and quality: functions from arrays to indices.
 
 ``cost`` and ``quality`` describe p operating points: (p,), or (draws, p) for a separate choice in
-each bootstrap draw. Points with a NaN in either are never chosen. Ties go to the cheaper point,
-then to the earlier one. A mean cost between two points is reached by mixing them at random.
+each bootstrap draw, of which the first is what was observed. Points with a NaN in either are never
+chosen. Ties go to the cheaper point, then to the earlier one; -1 stands for no point.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
-from bench_core.arrays import Float32Array, FloatArray, IntArray
+from bench_core.arrays import BoolArray, FloatArray, IntArray
 
 Number = TypeVar("Number", float, FloatArray)
-
-_ROUNDING = 1e-6  # relative error of float32 sums
 
 
 def frontier(cost: FloatArray, quality: FloatArray, higher_is_better: bool = True) -> IntArray:
@@ -49,111 +47,64 @@ def choosable(
     return np.asarray(found[np.argsort(cost[found], kind="stable")], dtype=np.int64)
 
 
-class Choice(NamedTuple):
-    """Mixture of two points in each draw: ``cheaper`` serves a random fraction ``part`` of the
-    units, ``point`` the others. ``point`` is -1 if no point is allowed."""
+class Frontiers:
+    """Best points (draws,) within each mean cost, for many budgets on the same points.
 
-    point: IntArray  # (draws,)
-    cheaper: IntArray  # (draws,), equal to ``point`` without mixing
-    part: FloatArray  # (draws,)
-
-    def flat(self) -> Choice:
-        """Flatten choices of several axes, the first axis fastest."""
-        return Choice(self.point.T.ravel(), self.cheaper.T.ravel(), self.part.T.ravel())
-
-    def at(self, where: Any) -> Choice:
-        """The choices at an index."""
-        return Choice(self.point[where], self.cheaper[where], self.part[where])
-
-    def or_else(self, other: Choice) -> Choice:
-        """Replace missing choices by the choices of ``other``."""
-        none = self.point < 0
-        return Choice(*(np.where(none, b, a) for a, b in zip(self, other, strict=True)))
-
-    def held(self) -> Choice:
-        """Repeat the choice of draw 0, the original data, in every draw."""
-        return self.at(np.zeros(len(self.point), dtype=int))
-
-
-class Hull(NamedTuple):
-    """Corners (draws, h) of the upper hull of points in each draw, by ascending cost. Only mixtures
-    of two neighbouring corners are optimal. The last corner, of the best quality at its least cost,
-    is repeated. ``quality`` is oriented upwards, -inf for missing points."""
-
-    point: IntArray
-    cost: FloatArray
-    quality: FloatArray
-
-
-def hull(cost: FloatArray, quality: FloatArray, higher_is_better: bool = True) -> Hull:
-    """Return hulls of points ``cost``, ``quality`` (draws, p), p > 0, by Jarvis's march."""
-    cost, good = np.asarray(cost, dtype=np.float64), np.asarray(quality, dtype=np.float64)
-    unusable = np.isnan(cost) | np.isnan(good)
-    good = np.where(unusable, -np.inf, good if higher_is_better else -good)
-    cost = np.where(unusable, np.inf, cost)
-    draws = np.arange(len(cost))
-    cheapest = cost == cost.min(axis=1, keepdims=True)
-    at = np.where(cheapest, good, -np.inf).argmax(axis=1)
-    corners = [at]
-    while True:
-        with np.errstate(invalid="ignore"):  # from unusable points
-            more = cost - cost[draws, at][:, None]
-            gain = good - good[draws, at][:, None]
-        onward = (more > 0) & (gain > 0)
-        if not onward.any():
-            break
-        slope = np.where(onward, gain, -np.inf) / np.where(onward, more, 1.0)
-        at = np.where(onward.any(axis=1), slope.argmax(axis=1), at)
-        corners.append(at)
-    point = np.stack(corners, axis=1)
-    return Hull(point, cost[draws[:, None], point], good[draws[:, None], point])
-
-
-def mixed_within(corners: Hull, budget: float) -> Choice:
-    """Return the best mixture with mean cost at most ``budget``; for infinity, the best point.
-
-    If the cheapest point of draw 0 exceeds the budget, no draw has a choice. In other draws, a
-    cheapest point above the budget is chosen anyway.
+    Only qualities are drawn: a point is affordable if its observed cost is. Otherwise half of all
+    draws could not pay for a point at a budget of just its cost.
     """
-    rows = np.arange(len(corners.point))
-    inside = corners.cost <= budget
-    if not (corners.cost[0, 0] <= budget * (1 + _ROUNDING) and corners.quality[0, 0] > -np.inf):
-        return Choice(np.full(len(rows), -1), np.full(len(rows), -1), np.zeros(len(rows)))
-    low = np.maximum(inside.sum(axis=1) - 1, 0)
-    high = np.minimum(low + 1, corners.cost.shape[1] - 1)
-    least, most = corners.cost[rows, low], corners.cost[rows, high]
-    mixes = (most > least) & (budget > least) & np.isfinite(budget)
-    with np.errstate(invalid="ignore"):  # infinite budgets, and draws without a usable point
-        part = np.where(mixes, (most - budget) / np.where(mixes, most - least, 1.0), 1.0)
-    mixes &= part < 1 - _ROUNDING
-    first, second = corners.point[rows, low], corners.point[rows, high]
-    return Choice(np.where(mixes, second, first), first, np.where(mixes, part, 0.0))
+
+    def __init__(self, cost: FloatArray, quality: FloatArray, higher_is_better: bool = True):
+        good = quality if higher_is_better else -quality  # (draws, p)
+        good = np.where(np.isnan(cost) | np.isnan(good), -np.inf, good)
+        self._order = np.argsort(cost, kind="stable")  # (p,), by ascending cost
+        self._cost = cost[self._order]
+        rising = good[:, self._order]
+        top = np.maximum.accumulate(rising, axis=1)
+        improves = np.ones(rising.shape, dtype=bool)
+        improves[:, 1:] = rising[:, 1:] > top[:, :-1]
+        places = np.where(improves, np.arange(rising.shape[1]), 0)
+        # (draws, p): the place of the best point up to each cost
+        self._best = np.maximum.accumulate(places, axis=1)
+        self._usable = np.isfinite(top[0])  # (p,) True if draw 0 has a point up to there
+
+    def within(self, budget: float) -> IntArray:
+        """Return the best point (draws,) of mean cost at most ``budget``; -1 in all draws if no
+        observed point is within it."""
+        inside = int((self._cost <= budget).sum())
+        if inside == 0 or not self._usable[inside - 1]:
+            return np.full(len(self._best), -1)
+        found: IntArray = self._order[self._best[:, inside - 1]]
+        return found
 
 
-def mixed_reaching(corners: Hull, target: FloatArray, higher_is_better: bool = True) -> Choice:
-    """Return, in each draw, the cheapest mixture of quality ``target`` (draws,), or the cheapest
-    point if it is better; no choice if no point reaches the target."""
-    rows, aim = np.arange(len(corners.point)), target if higher_is_better else -target
-    reaches = corners.quality >= aim[:, None]
-    high = reaches.argmax(axis=1)
-    low = np.maximum(high - 1, 0)
-    part = np.zeros(len(rows))
-    with np.errstate(invalid="ignore"):  # from draws without a usable point
-        gap = corners.quality[rows, high] - corners.quality[rows, low]
-        np.divide(corners.quality[rows, high] - aim, gap, out=part, where=gap > 0)
-    point = np.where(reaches.any(axis=1), corners.point[rows, high], -1)
-    return Choice(point, corners.point[rows, low], np.clip(part, 0, 1))
+def best_within(
+    cost: FloatArray,
+    quality: FloatArray,
+    budget: float = np.inf,
+    higher_is_better: bool = True,
+    limited: FloatArray | None = None,
+) -> IntArray:
+    """Return the best points (draws,) of qualities (draws, p) whose cost (p,), or ``limited``
+    figure (p,), is within a budget."""
+    if limited is not None:
+        quality, budget = np.where(limited <= budget, quality, np.nan), np.inf
+    return Frontiers(cost, quality, higher_is_better).within(budget)
 
 
-def taken(values: FloatArray | Float32Array, choice: Choice) -> FloatArray:
-    """Return the values (draws, p) of a choice (draws,), NaN without a choice."""
+def cheapest(cost: FloatArray, allowed: BoolArray) -> IntArray:
+    """Return the cheapest allowed points (draws,) of (draws, p)."""
+    paid = np.where(allowed & ~np.isnan(cost), cost, np.inf)
+    at = paid.argmin(axis=1)
+    return np.where(np.isfinite(paid.min(axis=1)), at, -1)
+
+
+def taken(values: FloatArray, point: IntArray) -> FloatArray:
+    """Return the values (draws, p) of points (draws,), NaN without a point."""
     if not values.size:
-        return np.full(choice.point.shape, np.nan)
-    draws = np.arange(len(values))
-    found: FloatArray = values[draws, choice.point].astype(np.float64)
-    if choice.part.any():
-        found += choice.part * (values[draws, choice.cheaper] - found)
-    found[choice.point < 0] = np.nan
+        return np.full(point.shape, np.nan)
+    found: FloatArray = values[np.arange(len(values)), point].astype(np.float64)
+    found[point < 0] = np.nan
     return found
 
 

@@ -247,7 +247,7 @@ class _Planner:
             unit=splits.costs.unit,
             metrics=metrics,
             notes=tuple(notes),
-            optimum=_optimum(splits, {} if costs else about.optimum, caps),
+            optimum=known_optimum(splits, {} if costs else about.optimum, caps),
             ends={learner.name: learner.ends for learner in learners},
             caps=caps,
             budgets=tuple(map(str, suite.budgets_on(name))),
@@ -416,7 +416,7 @@ def _unsuited(metric: Metric, splits: Splits, label: str) -> str:
     return ""
 
 
-def _optimum(
+def known_optimum(
     splits: Splits, stated: Mapping[str | tuple[str, str], Any], caps: Sequence[float]
 ) -> dict[str, Any]:
     """Return the known optimum, as stated or computed from the truth and these costs: corners by

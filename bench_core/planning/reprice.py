@@ -15,6 +15,7 @@ from bench_core.errors import InputError, UsageError, option, unknown
 from bench_core.planning.invocation import FROM_PYTHON
 from bench_core.planning.keys import metric_key, score_key
 from bench_core.planning.plan import DatasetUse, Plan
+from bench_core.planning.planner import known_optimum
 from bench_core.planning.request import RunRequest, cores_for
 from bench_core.plugins import Registry
 from bench_core.results.budgets import as_caps
@@ -101,6 +102,7 @@ def plan_reprice(
                 unit=found.costs.unit,
                 notes=(note, *found.all_notes),
                 caps=caps,
+                optimum=known_optimum(found, {}, caps),  # what the data set states is of its prices
                 budgets=(),  # the suite's are in the old unit
             )
     uses = [use for use in uses if not data or use.name in data]

@@ -6,13 +6,9 @@ import math
 import sys
 from collections.abc import Iterable
 from decimal import ROUND_CEILING, Decimal
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from bench_core.errors import UsageError, unknown
-
-if TYPE_CHECKING:
-    from bench_core.arrays import FloatArray
-    from bench_core.metrics.frontier import Choice, Hull
 
 COLUMNS = {"mean": "total_cost", "p95": "cost_p95", "cap": "cost_max"}
 """Field of an operating point that each kind of budget limits."""
@@ -106,35 +102,6 @@ def as_target(keep: float | str | None, quality: float | None) -> Target | None:
 def budget_of(value: float | Budget) -> Budget:
     """Convert a number to a budget of mean cost; infinity means no limit."""
     return value if isinstance(value, Budget) else Budget(float(value))
-
-
-def choice_within(
-    budget: Budget | None,
-    cost: FloatArray,
-    quality: FloatArray,
-    p95: FloatArray,
-    higher: bool,
-    corners: Hull | None = None,
-    *,
-    mixes: bool = True,
-) -> Choice:
-    """Choose, in each draw, the best point on validation within a budget (None: no limit).
-
-    Points have ``cost`` and ``quality`` (draws, p) and ``p95`` (p,). All choices use this function.
-    Mean costs allow mixtures of two points, unless ``mixes`` is False; ``corners`` is the
-    precomputed hull of all points. For p95 a single point is chosen. Points measured under a cap
-    all satisfy it.
-    """
-    import numpy as np  # here, as help only needs the kinds
-
-    from bench_core.metrics.frontier import hull, mixed_within
-
-    limit, kind = (math.inf, "mean") if budget is None else budget
-    if kind == "p95" or (kind == "mean" and not mixes):
-        limited = p95 if kind == "p95" else cost
-        corners = hull(cost, np.where(limited <= limit, quality, np.nan), higher)
-    limit = limit if kind == "mean" and mixes else math.inf
-    return mixed_within(corners or hull(cost, quality, higher), limit)
 
 
 def as_budgets(

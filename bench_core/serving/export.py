@@ -1,10 +1,10 @@
-"""From a finished run to a folder: choose a point on validation, turn its model into a program."""
+"""From a finished run to a folder: the model of an answer as a program."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,10 +14,9 @@ from bench_core._io.files import in_cache
 from bench_core.costs.bill import summarise_cost
 from bench_core.data import Examples, Features
 from bench_core.datasets.cache import open_prepared
-from bench_core.errors import UsageError, option, require
+from bench_core.errors import UsageError, option
 from bench_core.metrics import parse_metric
-from bench_core.results import operating_points as selection
-from bench_core.results.budgets import CAP, COLUMNS, CONSTANT, Budget, Limit, Target
+from bench_core.results.budgets import CAP, CONSTANT, Budget
 from bench_core.results.store import Store
 from bench_core.results.store_files import costs_path, load_model, state_path, states_folder
 from bench_core.serving.folder import Folder
@@ -30,6 +29,7 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
+    from bench_core.leaderboard.selection import Selection
     from bench_core.results.operating_points import Criterion
     from bench_core.results.records import RunInfo
     from bench_core.splits import Splits
@@ -39,104 +39,45 @@ TABLE = ("label", "query", "drop", "decimal", "encoding", "dates")
 """Options by which a run read its tables; needed to read similar tables."""
 
 
-@dataclass(frozen=True, slots=True)
-class ExportRequest:
-    """A request for export: a data set, a learner (``""``: the best) and a ``limit``: a budget, or
-    a target to reach at the least cost on validation; without it the best point. ``seed`` and
-    ``fold`` None: the first repeat that has such a point. ``table``: how a data set of
-    ``datasets.toml`` is read (``FileData``)."""
-
-    dataset: str
-    learner: str = ""
-    limit: Limit | None = None
-    seed: int | None = None
-    fold: int | None = None
-    table: Any = None
-
-
-def choose(
-    frame: pd.DataFrame,
-    metric: Criterion,
-    asked: ExportRequest,
-    reference: str = "",
-    mixes: bool = False,
-) -> pd.Series[Any]:
-    """Return the row of ``operating_points`` for a request: a single point, or with ``mixes`` the
-    board's choice. Raises UsageError if there is none."""
-    known = list(dict.fromkeys(map(str, frame["learner"])))
-    require("learner of this run", [asked.learner] if asked.learner else (), known)
-    target = asked.limit if isinstance(asked.limit, Target) else None
-    budget = Budget(float("inf")) if target or asked.limit is None else asked.limit
-    assert isinstance(budget, Budget)
-    cap = budget.amount if budget.kind == CAP else None
-    points = selection.operating_points(frame, metric.name, COLUMNS[budget.kind], cap=cap)
-    every, higher = points, metric.higher_is_better
-    for column in ("seed", "fold", "learner"):
-        if (wanted := getattr(asked, column)) not in ("", None):
-            points = points[points[column] == wanted]
-            every = points if column != "learner" else every  # a target is set by the reference
-    if target is not None:
-        chosen = selection.reaching(every, higher, target, reference, mixes)
-        chosen = chosen[chosen["learner"].isin(points["learner"])]
-    else:
-        chosen = selection.under_budget(points, higher, budget, mixes)
-    if chosen.empty:
-        why = _nothing(points, asked)
-        if target is not None and not points.empty:
-            why = selection.why_not_reached(every, metric, target, reference, asked.learner)
-        raise UsageError(f"{asked.dataset}: {why}")
-    mean = selection.over_repeats(chosen)
-    mean = mean[mean["repeats"] == mean["repeats"].max()]
-    column = "valid_quality" if target is None else "valid_cost"
-    lowest = target is not None or not higher
-    best = mean[column].idxmin() if lowest else mean[column].idxmax()
-    own = chosen[chosen["learner"] == mean.loc[best, "learner"]]
-    return own.sort_values(["fold", "seed"], kind="stable").iloc[0]
-
-
-def _nothing(points: pd.DataFrame, asked: ExportRequest) -> str:
-    who = asked.learner or "any learner"
-    if points.empty:
-        return f"no finished trial of {who} there; 'bench log --failed' shows why"
-    return f"nothing of {who} within the budget; the cheapest costs {points['valid_cost'].min():g}"
-
-
 def export(
     store: Store,
     info: RunInfo,
-    frame: pd.DataFrame,
-    metric: Criterion,
-    asked: ExportRequest,
+    selection: Selection,
     metrics: Mapping[str, Any],
+    *,
+    seed: int | None = None,
+    fold: int | None = None,
+    best: Selection | None = None,
+    table: Any = None,
 ) -> Folder:
-    """Return the folder's content for a request, from the run's ``frame``; ``metrics`` are known by
-    their names. Under a cap the cost is the run's upper bound; for rankings the figures are
-    those of the served model.
+    """Return the folder's content for a selection, from its first repeat or that of a ``seed`` and
+    ``fold``.
 
-    Raises UsageError if nothing is within the limit or the model cannot be exported, InputError if
-    its files are gone.
+    ``metrics`` are known by their names. ``best`` is the reference at its best, shown for
+    comparison; ``table`` says how a data set of ``datasets.toml`` is read (``FileData``). Under a
+    cap the cost is the run's upper bound; for rankings the figures are those of the served model.
+    Raises UsageError if the model cannot be exported, InputError if its files are gone.
     """
-    frame = frame[frame["dataset"] == asked.dataset]
-    row = choose(frame, metric, asked, info.reference)
+    row, limit = selection.of_repeat(seed, fold), selection.limit
     spec = _spec(store, info.run, row)
     states = states_folder(store.path)
     splits = open_prepared(spec["data"])
     program, point = _program(states, spec, splits, str(row["point"]))
     if spec["costs"]:
         splits = splits.under(load_model(costs_path(states, spec["costs"])))
-    limited = isinstance(asked.limit, Budget) and asked.limit.amount < np.inf and asked.limit
+    limited = isinstance(limit, Budget) and limit.amount < np.inf and limit
     about = {
         "marks": [mark for mark in str(row.get("marks", "")).split(", ") if mark],
         **_what(splits, info, spec, point),
-        "table": {key: info.request.get(key) or getattr(asked.table, key, None) for key in TABLE},
+        "table": {key: info.request.get(key) or getattr(table, key, None) for key in TABLE},
         "budget": limited._asdict() if limited else None,
-        **_figures(row, metric),
-        "reference": _reference(frame, info, metric, row),
+        **_figures(row, selection.metric),
+        "reference": _reference(best, row),
     }
     # columns made by a transformer are requested by their features' names
     encodings = () if any(own.made for own in splits.encodings) else splits.encodings
     folder = Folder(program, splits.costs, splits.names, about, encodings)
-    if splits.test.queries is None or asked.limit is None or asked.limit.kind != CAP:
+    if splits.test.queries is None or limit.kind != CAP:
         return folder
     # under a cap a run stops whole queries, the served model rows
     model = Predictor(folder)
@@ -255,20 +196,11 @@ def _figures(row: pd.Series[Any], metric: Criterion) -> dict[str, Any]:
     }
 
 
-def _reference(
-    frame: pd.DataFrame, info: RunInfo, metric: Criterion, row: pd.Series[Any]
-) -> dict[str, Any] | None:
-    """Return the test figures of the reference at its best in the same repeat; without a reference,
-    figures of the best learner on validation."""
-    points = selection.operating_points(frame, metric.name)
-    own = points[(points["fold"] == row["fold"]) & (points["seed"] == row["seed"])]
-    own = own[~selection.marked(own)]
-    if (own["learner"] == info.reference).any():
-        own = own[own["learner"] == info.reference]
-    best = selection.best_points(own, metric.higher_is_better)
-    if best.empty:
+def _reference(best: Selection | None, row: pd.Series[Any]) -> dict[str, Any] | None:
+    """Return the test figures of the reference at its best in a row's repeat."""
+    if best is None:
         return None
-    quality = best["valid_quality"]
-    one = best.loc[quality.idxmax() if metric.higher_is_better else quality.idxmin()]
-    figures = {"quality": float(one["test_quality"]), "cost": float(one["test_cost"])}
-    return {"learner": str(one["learner"]), **figures}
+    points = best.points
+    same = points[(points["fold"] == row["fold"]) & (points["seed"] == row["seed"])]
+    quality, cost = same["test_quality"].tolist(), same["test_cost"].tolist()
+    return {"learner": best.learner, "quality": quality[0], "cost": cost[0]} if cost else None

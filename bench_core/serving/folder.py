@@ -97,8 +97,6 @@ def read_folder(path: Path) -> Folder:
         raise InputError(f"{path}: not an exported model ({INDEX}: {fault}); {again}") from error
     if found != (FORMAT, VERSION):
         raise InputError(f"{path}: format {found}, this version reads {VERSION}; {again} again")
-    if "cheaper" in index:
-        raise InputError(f"{path}: mixes two points, which is no longer served; {again} again")
     if index.pop("sum", None) != _sum(path, index):
         raise InputError(f"{path}: changed after the export; {again} again")
     try:

@@ -15,3 +15,7 @@ WIDE_LEVEL = 0.99
 
 NORMAL_QUANTILE = 1.96
 """Two-sided normal quantile of ``LEVEL``, to three digits as in tables."""
+
+SURE_ERRORS = 1.645
+"""One-sided normal quantile of ``LEVEL``: by how many standard errors of the paired difference on
+validation a point exceeds a target that it is sure to reach."""

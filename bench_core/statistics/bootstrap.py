@@ -2,9 +2,9 @@
 
 All learners of one repeat (data set, fold, seed) are scored on the same units. A draw resamples the
 units of both splits with replacement, equally for all learners. From its ``Means``, each learner's
-point is chosen on validation and read on test (``choice_within``). Intervals thus include the noise
-of the choice, and common noise of two learners cancels in their difference. Draw 0 is the original
-data.
+point is chosen on validation and read on test (``bench_core.leaderboard.draws``). Intervals thus
+include the noise of the choice, and common noise of two learners cancels in their difference. Draw
+0 is the original data.
 
 Splits with very many units are resampled in random blocks. Means of exchangeable units have the
 same variance in blocks, and a board of many learners takes seconds. The cost is a less certain
@@ -14,9 +14,9 @@ variance. The ends of a 95% interval vary by 1 / sqrt(2 b) of its half width wit
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -24,7 +24,6 @@ import numpy as np
 from threadpoolctl import ThreadpoolController
 
 from bench_core.arrays import BoolArray, Float32Array, FloatArray, IntArray
-from bench_core.metrics.frontier import Choice, hull, mixed_within, taken
 
 Values = FloatArray | Float32Array
 
@@ -66,22 +65,41 @@ class Units:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Candidates:
-    """One learner's points on the units of one repeat, by ascending validation cost, pooled over
-    its configurations. Units, their weights and rows are the same for all learners."""
+    """One learner's points on the units of one repeat, pooled over its configurations. Units, their
+    weights and rows are the same for all learners."""
 
     valid: Units
     test: Units
-    p95: FloatArray = field(default_factory=lambda: np.zeros(0))  # (p,) p95 cost
+    keys: Sequence[tuple[str, str]]  # (p,) parameters and point as canonical JSON
+    # (2, p) variance of each mean validation quality over all units, and covariance with that of
+    # the reference's best point
+    moments: FloatArray
 
-    @classmethod
-    def of(cls, valid: Units, test: Units, p95: FloatArray) -> Candidates:
-        """Create candidates from points in any order."""
-        order = np.argsort(valid.cost @ valid.rows.astype(np.float64), kind="stable")
+    def at(self, places: IntArray) -> Candidates:
+        """The points at these places, in their order."""
         valid, test = (
-            Units(one.quality[order], one.cost[order], one.weights, one.rows)
-            for one in (valid, test)
+            Units(one.quality[places], one.cost[places], one.weights, one.rows)
+            for one in (self.valid, self.test)
         )
-        return cls(valid, test, p95[order])
+        return Candidates(valid, test, [self.keys[k] for k in places], self.moments[:, places])
+
+
+def moments(units: Units, other: FloatArray | Float32Array | None = None) -> FloatArray:
+    """Variances of the weighted means of quality, and covariances with the mean of ``other`` (m,)
+    values of the same units (2, p); 0 for a single unit."""
+    weights = units.weights.astype(np.float64)
+    n, total = int((weights > 0).sum()), max(weights.sum(), _TINY)
+    share = weights / total
+
+    def residuals(values: Values) -> FloatArray:
+        found: FloatArray = share * (values - np.expand_dims(values @ share, -1))
+        return found
+
+    own = residuals(units.quality)
+    against = np.zeros(len(weights)) if other is None else residuals(other)
+    found = np.stack([(own * own).sum(axis=1), own @ against])
+    scaled: FloatArray = found * n / (n - 1) if n > 1 else np.zeros_like(found)
+    return scaled
 
 
 class Means(NamedTuple):
@@ -128,37 +146,36 @@ def draw(one: Candidates, resamples: int, seed: int = 0) -> Means:
     return Means(*found)
 
 
-def chosen_units(
-    one: Candidates, budget: float, higher: bool
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return test quality, cost and rows (m,) by unit of a learner's best mixture of mean cost
-    ``budget`` (inf: its best point) on the original data. Units without weight are omitted; all are
-    NaN if there is no mixture."""
-    test = one.test
-    every = _chosen(one, budget, higher).at(np.zeros(len(test.weights), dtype=int))
-    judged = test.weights > 0
-    found = taken(test.quality.T, every), taken(test.cost.T, every), test.rows.astype(np.float64)
-    return found[0][judged], found[1][judged], found[2][judged]
+def errors(
+    one: Candidates,
+    against: tuple[Candidates, int] | None,
+    factor: float,
+    resamples: int,
+    seed: int = 0,
+) -> FloatArray:
+    """Standard errors (1 + resamples, p) of a learner's mean validation qualities, minus ``factor``
+    times that of a point of ``against``, the reference.
 
-
-def chosen_points(
-    one: Candidates, budget: float, higher: bool
-) -> tuple[tuple[float, FloatArray], ...]:
-    """Return the two points of the mixture of ``chosen_units``: the share of units that each serves
-    and its test quality (m,); () if there is no mixture."""
-    choice = _chosen(one, budget, higher)
-    if choice.point[0] < 0:
-        return ()
-    first, cheaper = (one.test.quality[k[0]][one.test.weights > 0] for k in choice[:2])
-    part = float(choice.part[0])
-    return (1 - part, first), (part, cheaper)
-
-
-def _chosen(one: Candidates, budget: float, higher: bool) -> Choice:
-    valid = one.valid
-    quality = (valid.quality @ valid.weights / valid.weights.sum()).astype(np.float64)
-    cost = (valid.cost @ valid.rows / valid.rows.sum()).astype(np.float64)
-    return mixed_within(hull(cost[None], quality[None], higher), budget)
+    Those of the original data are from all units; draws scale them by the spread of their blocks.
+    """
+    variance, shared = one.moments
+    sums = _sums(one.valid.quality, one.valid.weights, BLOCKS).astype(np.float64)
+    if against is not None:
+        reference, k = against
+        variance = variance - 2 * factor * shared + factor**2 * reference.moments[0, k]
+        point = reference.valid.quality[k : k + 1]
+        sums -= factor * _sums(point, reference.valid.weights, BLOCKS)
+    weights = _totals(one.valid, BLOCKS)[0].astype(np.float64)
+    residuals = sums - weights * (sums.sum(axis=1) / weights.sum())[:, None]
+    counts = _counts(len(weights), resamples + 1, seed, 0)
+    with one_thread():
+        spread = (counts @ np.square(residuals).T.astype(np.float32)).astype(np.float64)
+        whole = (counts @ weights.astype(np.float32)).astype(np.float64)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        scale = np.sqrt(spread / spread[0]) * (whole[0] / whole)[:, None]
+    # equal units have no error in any draw
+    found: FloatArray = np.sqrt(np.maximum(variance, 0)) * np.where(spread[0] > 0, scale, 1.0)
+    return found
 
 
 @contextmanager
@@ -173,7 +190,7 @@ def _libraries() -> ThreadpoolController:
     return ThreadpoolController()  # the search takes 2 ms
 
 
-_LEAST = np.float32(1e-30)
+_LEAST, _TINY = np.float32(1e-30), 1e-300
 
 
 def _sums(values: Values, weights: Values, blocks: int) -> Float32Array:

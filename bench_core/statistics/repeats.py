@@ -22,10 +22,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bench_core._io.digests import canonical
 from bench_core.arrays import FloatArray
 from bench_core.results.budgets import Budget
 from bench_core.results.records import TrialValues
-from bench_core.statistics.bootstrap import BLOCKS, Candidates, Units, chosen_units
+from bench_core.statistics.bootstrap import BLOCKS, Candidates, Units, Values, moments
 
 if TYPE_CHECKING:
     from bench_core.results.store import Store
@@ -113,6 +114,10 @@ class Repeat:
         return float(min(v.min() for v in values)), float(max(v.max() for v in values))
 
 
+Key = tuple[str, str]
+"""Parameters and point, as canonical JSON."""
+
+
 def stored_repeats(
     store: Store,
     run: str,
@@ -120,14 +125,18 @@ def stored_repeats(
     learners: Sequence[str] = (),
     *,
     within: Budget | None = None,
-    blocks: int = 0,
+    blocks: int = BLOCKS,
     has: Callable[[Mapping[str, Any]], bool] | None = None,
+    reference: str = "",
+    best: Mapping[tuple[int, int], Key] = {},
 ) -> list[Repeat]:
     """Return the repeats of one data set with values of the ``learners`` (default: all), within a
-    cap or p95 cost if given. Units are condensed to at most ``blocks`` blocks if given, which gives
-    the same draws in less memory. Trials that failed the audit or whose parameters do not satisfy
-    ``has`` are excluded."""
-    found: dict[tuple[int, int, str], dict[str, list[tuple[Units, Units, FloatArray]]]] = {}
+    cap if given. Units are condensed to at most ``blocks`` blocks, which gives the same draws in
+    less memory. Trials that failed the audit or whose parameters do not satisfy ``has`` are
+    excluded. ``best``: by fold and seed the point of the ``reference`` that the moments of all
+    points refer to."""
+    against = _values_at(store, run, dataset, reference, best) if best else {}
+    found: dict[tuple[int, int, str], dict[str, list[Candidates]]] = {}
     for learner in learners or [""]:
         valid, test = (
             store.values(run, split=split, dataset=dataset, learner=learner, within=within)
@@ -137,7 +146,13 @@ def stored_repeats(
             trial = one.trial
             if trial.audit != "failed" and (has is None or has(trial.params)):
                 of = found.setdefault((trial.fold, trial.seed, trial.fingerprint), {})
-                own = _units(one, blocks), _units(shown, blocks), one.p95
+                whole = _units(one)
+                own = Candidates(
+                    whole.condensed(blocks),
+                    _units(shown).condensed(blocks),
+                    [(canonical(trial.params), canonical(point)) for point in one.settings],
+                    moments(whole, against.get((trial.fold, trial.seed))),
+                )
                 of.setdefault(trial.learner, []).append(own)
     return [
         Repeat(*key, {name: _pooled(parts) for name, parts in of.items()})
@@ -145,23 +160,37 @@ def stored_repeats(
     ]
 
 
-def _units(values: TrialValues, blocks: int) -> Units:
-    units = Units(values.metric, values.cost, values.weights, values.rows)
-    return units.condensed(blocks) if blocks else units
+def _values_at(
+    store: Store, run: str, dataset: str, learner: str, at: Mapping[tuple[int, int], Key]
+) -> dict[tuple[int, int], Values]:
+    """Return a learner's validation quality by unit at one point of each repeat."""
+    found: dict[tuple[int, int], Values] = {}
+    for one in store.values(run, split="valid", dataset=dataset, learner=learner):
+        trial = one.trial
+        params, point = at.get((trial.fold, trial.seed), ("", ""))
+        if params and params == canonical(trial.params):
+            places = [k for k, own in enumerate(one.settings) if canonical(own) == point]
+            if places:
+                found[trial.fold, trial.seed] = one.metric[places[0]]
+    return found
 
 
-def _pooled(parts: Sequence[tuple[Units, Units, FloatArray]]) -> Candidates:
-    valid, test, p95 = zip(*parts, strict=True)
-    pooled = [
+def _units(values: TrialValues) -> Units:
+    return Units(values.metric, values.cost, values.weights, values.rows)
+
+
+def _pooled(parts: Sequence[Candidates]) -> Candidates:
+    valid, test = (
         Units(
             np.concatenate([one.quality for one in units]),
             np.concatenate([one.cost for one in units]),
             units[0].weights,
             units[0].rows,
         )
-        for units in (valid, test)
-    ]
-    return Candidates.of(pooled[0], pooled[1], np.concatenate(p95))
+        for units in ([one.valid for one in parts], [one.test for one in parts])
+    )
+    keys = [key for one in parts for key in one.keys]
+    return Candidates(valid, test, keys, np.hstack([one.moments for one in parts]))
 
 
 def in_every(found: Sequence[Repeat]) -> list[str]:
@@ -185,14 +214,6 @@ def over_repeats(found: Sequence[Repeat], values: Sequence[FloatArray]) -> Level
     levels = [of_units(own, min(m, BLOCKS)) for own, m in zip(values, units, strict=True)]
     groups = [joined([levels[k] for k in same], same_units=True) for same in on_same_rows(found)]
     return joined(groups, same_units=False)
-
-
-def units_within(found: Sequence[Repeat], learner: str, budget: float, higher: bool) -> FloatArray:
-    """Return test quality, cost and rows (3, m) by unit of all repeats, at the learner's best
-    mixture of mean cost ``budget`` (NaN without one). Repeats on the same rows are averaged."""
-    values = [np.stack(chosen_units(one.candidates[learner], budget, higher)) for one in found]
-    means = [np.mean([values[k] for k in same], axis=0) for same in on_same_rows(found)]
-    return np.concatenate(means, axis=1)
 
 
 def on_same_rows(found: Sequence[Repeat]) -> list[list[int]]:

@@ -9,12 +9,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from bench_core.results.records import RunInfo
 
-MIXED = "a mean cost between two points mixes them at random"
-"""Short description of mixtures that meet a mean budget."""
-
-FREE = "part of the rows gets the constant, which is free, with"
-"""In a sentence on learners whose mixture has the constant in it."""
-
 TINY = 0.001  # below this four decimals show at most one digit of a metric
 
 

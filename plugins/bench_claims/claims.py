@@ -23,9 +23,9 @@ price of all features.
 
 The claim is about the first learner, compared with the second; a table selects only the settings
 with these values. ``sizes`` compares rows and features of the data set. A claim with ``anywhere =
-true`` compares only learners: other data sets can show it too, but do not settle it. With ``mixed =
-true`` a quality within a budget mixes two operating points at random, as in a paper that mixes;
-otherwise it uses a single point. ``minutes`` have no bound: machines differ.
+true`` compares only learners: other data sets can show it too, but do not settle it. A quality
+within a budget is that of a single operating point, also where a paper mixes two at random.
+``minutes`` have no bound: machines differ.
 """
 
 from __future__ import annotations
@@ -164,7 +164,6 @@ class Claim:
     cost: str = "total_cost"
     ours: str = ""
     anywhere: bool = False
-    mixed: bool = False  # mix two points to meet a mean budget
     sizes: tuple[float, ...] = ()  # measure "sizes": rows of the splits, features; 0: not stated
     why: str = ""  # measure "none": the obstacle
 

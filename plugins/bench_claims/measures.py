@@ -23,9 +23,9 @@ import numpy as np
 
 from bench_claims.claims import CONSTANT, FLOORED, STAGES, TIMES, Claim, compared
 from bench_core._io.digests import canonical
-from bench_core.metrics.frontier import share_of
+from bench_core.metrics.frontier import frontier, share_of
 from bench_core.results import operating_points as selection
-from bench_core.results.budgets import CAP, Budget
+from bench_core.results.budgets import CAP
 from bench_core.results.marks import growing
 from bench_core.results.operating_points import REPEAT, Criterion
 
@@ -53,7 +53,8 @@ def with_stages(frame: pd.DataFrame, store: Store, run: str, claim: Claim) -> pd
     return rows.assign(**{REACHED: [found.get(key) for key in keys]})
 
 
-NAN = float("nan")
+NAN, inf = float("nan"), float("inf")
+_KEPT = ("test_quality", "test_cost", "reference_quality", "reference_cost")
 SettingStages = tuple[Mapping[str, Any], Sequence[float] | None]
 """A setting, and the share of rows that reach each stage at its point."""
 
@@ -101,13 +102,31 @@ class Results:
 
     @cached_property
     def keeping(self) -> pd.DataFrame:
-        """For each repeat the first learner's cheapest point that keeps a share of the second's (or
-        its own) best quality: a row of ``selection.savings``."""
-        reference = self.claim.labels[min(1, len(self.claim.labels) - 1)]
-        found = selection.savings(
-            self.points, self.higher, reference, self.claim.keeps, mixes=False
-        )
-        return self.of(0, found)
+        """For each repeat the first learner's cheapest point whose validation quality is a share of
+        the second's (or its own) best, as papers report: without a margin. Columns: test quality
+        and cost, those of the second at its best, and ``reached``; the others are NaN without it,
+        without a sound fit of the second, or if the constant has that quality."""
+        import pandas as pd
+
+        sign, found = 1 if self.higher else -1, []
+        constant = selection.constants(self.points)
+        for _, repeat in self.points.groupby([*REPEAT]):
+            others = self.of(1, repeat)
+            others = others[~selection.marked(others)]
+            row = dict.fromkeys(_KEPT, NAN) | {"reached": False}
+            if len(best := selection.best_points(others, self.higher)):
+                top = best.iloc[0]
+                aim = share_of(float(top["valid_quality"]), self.claim.keeps, self.higher)
+                enough = sign * (repeat["valid_quality"] - aim) >= 0
+                first = self.of(0, repeat)
+                first = first[enough[first.index]].sort_values("valid_cost", kind="stable")
+                row |= {"reference_quality": top["test_quality"]}
+                row |= {"reference_cost": top["test_cost"]}
+                if len(first) and not (enough & constant[repeat.index]).any():
+                    row |= {name: first.iloc[0][name] for name in ("test_quality", "test_cost")}
+                    row |= {"reached": True}
+            found.append(row)
+        return pd.DataFrame(found)
 
     def falls_short(self, quality: float, of: float) -> bool:
         """True if a quality is below the claim's share of another."""
@@ -150,9 +169,8 @@ def quality(results: Results) -> float:
     """The first learner's quality within the budget. NaN unless every repeat affords a point: a
     mean over the others would be biased."""
     claim = results.claim
-    points, budget = results.of(0), Budget(claim.budget, claim.kind)
-    # unless ``mixed`` a single point, as papers report
-    chosen = selection.under_budget(points, results.higher, budget, claim.mixed)
+    limit = inf if claim.kind == CAP else claim.budget
+    chosen = selection.best_points(results.of(0), results.higher, limit)
     every = results.of(0, results.frame).groupby([*REPEAT]).ngroups
     return float(chosen["test_quality"].mean(skipna=False)) if len(chosen) == every else NAN
 
@@ -189,19 +207,36 @@ def _gaps(results: Results) -> list[tuple[FloatArray, FloatArray]]:
     points, curves, gaps = results.points, [], []
     for label in results.claim.labels:
         own = points[points["learner"].isin([label, CONSTANT])].assign(learner=label)
-        steps = selection.curve(own, results.higher, mixes=False)
-        curves.append(selection.mean_path(steps, mixes=False)[0])
+        curves.append(_curve(own, results.higher))
     for pair in pairwise(curves):
         # budgets at which either curve rises, and the ends of the range
-        steps = np.unique(np.concatenate([[low, high], *(curve["budget"] for curve in pair)]))
+        steps = np.unique(np.concatenate([[low, high], *(budgets for budgets, _ in pair)]))
         steps = steps[(steps >= low) & (steps <= high)]
         # qualities from such a budget up to the next
         better, worse = (
-            c["test_quality"].to_numpy()[np.searchsorted(c["budget"], steps, "right") - 1]
-            for c in pair
+            quality[np.searchsorted(budgets, steps, "right") - 1] for budgets, quality in pair
         )
         gaps.append((sign * (better - worse), np.diff(steps, append=high)))
     return gaps
+
+
+def _curve(points: pd.DataFrame, higher: bool) -> tuple[FloatArray, FloatArray]:
+    """Return the budgets at which the mean test quality over repeats changes, from the first that
+    allows a point in every repeat, and that quality."""
+    repeats = []
+    for _, repeat in points.groupby([*REPEAT]):
+        valid, paid, test = (
+            repeat[name].to_numpy(dtype=np.float64)
+            for name in ("valid_quality", "valid_cost", "test_quality")
+        )
+        chosen = frontier(paid, valid, higher)
+        repeats.append((paid[chosen], test[chosen]))
+    budgets = np.unique(np.concatenate([paid for paid, _ in repeats]))
+    budgets = budgets[budgets >= max(paid[0] for paid, _ in repeats)]
+    held = [test[np.searchsorted(paid, budgets, "right") - 1] for paid, test in repeats]
+    quality = np.mean(held, axis=0)
+    known = ~np.isnan(quality)
+    return budgets[known], quality[known]
 
 
 def minutes(results: Results, place: int = 0) -> float:

@@ -32,8 +32,7 @@ from bench_claims.measures import (
     too_few_trees,
     with_stages,
 )
-from bench_core.metrics.frontier import Choice, share_of, taken
-from bench_core.results.budgets import Budget, choice_within
+from bench_core.metrics.frontier import best_within, cheapest, share_of, taken
 from bench_core.results.operating_points import Criterion, criterion
 from bench_core.statistics.bootstrap import BLOCKS, Means, draw, lacking
 from bench_core.statistics.comparison import Interval, interval
@@ -364,25 +363,22 @@ def _of_units(results: Results, store: Store, run: str) -> Level | None:
 
 
 def _best(means: Means, higher: bool, budget: float = inf) -> FloatArray:
-    return taken(means.test_quality, _single(means, higher, budget))
-
-
-def _single(means: Means, higher: bool, budget: float = inf) -> Choice:
-    """The single best point within a mean cost in each draw, as papers report."""
-    cost = means.valid_cost
-    return choice_within(Budget(budget, "p95"), cost, means.valid_quality, cost, higher)
+    """The quality of the single best point within a mean cost in each draw, as papers report."""
+    return taken(
+        means.test_quality, best_within(means.valid_cost[0], means.valid_quality, budget, higher)
+    )
 
 
 def _costs(claim: Claim, means: Sequence[Means], higher: bool) -> tuple[FloatArray, FloatArray]:
     """Two costs by draw: the first's at which it keeps the share of the second's (or its own) best,
     and that best's. NaN where the share is not kept."""
-    own, other = means[0], means[min(1, len(means) - 1)]
+    first, second = means[0], means[min(1, len(means) - 1)]
     sign = 1 if higher else -1
-    aim = share_of(taken(other.valid_quality, _single(other, higher)), claim.keeps, higher)
-    reaches = sign * own.valid_quality >= sign * aim[:, None]
-    point = np.where(reaches, own.valid_cost, inf).argmin(axis=1)
-    kept = Choice(np.where(reaches.any(axis=1), point, -1), point, np.zeros(len(point)))
-    return taken(own.test_cost, kept), taken(other.test_cost, _single(other, higher))
+    best = best_within(second.valid_cost[0], second.valid_quality, inf, higher)
+    aim = share_of(taken(second.valid_quality, best), claim.keeps, higher)
+    reaches = sign * first.valid_quality >= sign * aim[:, None]
+    kept = cheapest(first.valid_cost, reaches)
+    return taken(first.test_cost, kept), taken(second.test_cost, best)
 
 
 def _parts(claim: Claim, means: Sequence[Means], higher: bool) -> FloatArray:

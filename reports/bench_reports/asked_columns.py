@@ -15,7 +15,7 @@ from bench_core.errors import UsageError, require
 from bench_core.leaderboard.pairs import Pair, pairs_within
 from bench_core.results.budgets import Budget
 from bench_core.statistics.comparison import holm
-from bench_core.terminal.wording import FREE, count, listed, p_value
+from bench_core.terminal.wording import count, p_value
 from bench_reports.columns import Asked, Columns, columns_of, within_words
 
 if TYPE_CHECKING:
@@ -77,10 +77,6 @@ def asked_columns(
             pairs = count(len(adjusted), "comparison")
             own[title] = f"two-sided, of the difference in {board.metric} to {against}{place}, "
             own[title] += f"adjusted by Holm over {pairs}"
-            free = [against] * any(pair.mixed[0] for pair in adjusted.values())
-            free += [name for name, pair in adjusted.items() if pair.mixed[1]]
-            every = len(free) == len(adjusted) + 1
-            own[title] += f" ({FREE} {'every learner' if every else listed(free)})" * bool(free)
         # a budget of another board
         known |= {title: _no_cell for title in plain if title in elsewhere and title not in known}
         titles = [name if name in known else word for name, word in zip(asked, plain, strict=True)]
@@ -128,7 +124,7 @@ def p_values(
         with suppress(UsageError):
             if store is not None and names and not found.keys() >= {*names}:
                 asked = info, store, *given, [against, *names], limit
-                repeats, pairs, _ = pairs_within(*asked, interest=0.0, against=against)
+                repeats, pairs, _ = pairs_within(*asked, interest=0.0, against=against, costs=False)
                 if len(names) == 1 or len(repeats) == board.repeats:
                     found |= {pair.b: pair for pair in pairs}
     found = {name: found[name] for name in others if name in found}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
@@ -32,21 +31,19 @@ from bench_core.terminal.tables import (
     write_text,
     written,
 )
-from bench_core.terminal.wording import MIXED, cost, notices, quality, times
+from bench_core.terminal.wording import cost, notices, quality
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from bench_core.leaderboard.assembly import Offer
-    from bench_core.leaderboard.board import Standing
+    from bench_core.leaderboard.selection import Answers, Choice, Selection
     from bench_core.plugins import Registry
-    from bench_core.results.budgets import Budget, Limit, Target
-    from bench_core.results.operating_points import Criterion
+    from bench_core.results.budgets import Limit
     from bench_core.results.records import RunInfo
 
 NO_RESULT = 1  # exit status
 COMMANDS_SHOWN = 3
-SINGLE = "each learner is at a single point, where a board may mix two"
+LEAST_CHANCE = 0.05  # of a likely model that is listed
 
 
 @click.command(
@@ -66,10 +63,10 @@ Examples:
   bench best 3 --budget 60 -o best.txt
 
 \b
-Points are chosen on validation; test figures show what to expect. With --keep the learner is chosen
-as on the board: significant savings come first. A budget is a cost per row in the unit of the data
-set's prices. A cap holds for every row: it is enforced at prediction, and must have been measured
-by the run. The exit status is 1 if no data set has a result.""",
+Points are chosen on validation; test figures show what to expect. With --keep the model is the one
+of the board's conclusion. A budget is a cost per row in the unit of the data set's prices. A cap
+holds for every row: it is enforced at prediction, and must have been measured by the run. The exit
+status is 1 if no data set has a result.""",
 )
 @options.run_argument
 @options.limit_options()
@@ -90,242 +87,192 @@ def command(
 ) -> int:
     """Show the best learner and setting of RUN, and the command that trains it.
 
-    With a budget it is the best within it; with a quality the cheapest that reaches it. The default
-    is the learner of the board's conclusion, at the least cost that keeps 99% of the reference's
-    quality; if none does, the best at any cost.
+    With a budget it is the best within it; with a quality the cheapest that is sure to reach it.
+    The default is the model of the board's conclusion: sure to keep 99% of the reference's quality.
+    If no saving is measured, it is the best at any cost.
     """
-    from bench_core.leaderboard.assembly import primary_metric, usual_limit
     from bench_core.leaderboard.reports import finished
-    from bench_core.results.budgets import Budget, Target
+    from bench_core.leaderboard.selection import Choice
+    from bench_core.results.budgets import Budget
+    from bench_core.results.store import Store
 
     check_text(output)
     info, frame = finished(store, run)
     parts: list[Table | str] = []
     for name in named_datasets(frame, datasets):
-        own = frame[frame["dataset"] == name]
-        within = [*limits]
-        if not within:
-            judge = primary_metric(info, name, metric or "")
-            usual, why = usual_limit(own, judge, info.reference)
-            within, parts = [usual], [*parts, *([f"{name}: {why}"] if why else [])]
-        of_run = info, own, name, metric or ""
-        if isinstance(within[0], Target):
-            parts += cheapest(*of_run, within[0], plugins, store)
-        else:
-            budgets = [one for one in within if isinstance(one, Budget)]
-            parts += answer(*of_run, budgets, plugins, store)
+        choice = Choice(info, Store(store), frame, name, metric or "")
+        answers = [choice.at(limit) for limit in limits] or [choice.usual()]
+        if answers[0].reason:
+            parts.append(f"{name}: {answers[0].reason}")
+        kind = within_budget if isinstance(answers[0].limit, Budget) else at_quality
+        parts += kind(choice, answers, plugins, store)
     deliver_parts(parts, output)
     return 0 if any(isinstance(part, Table) for part in parts) else NO_RESULT
 
 
-def answer(
-    info: RunInfo,
-    frame: pd.DataFrame,
-    name: str,
-    metric: str,
-    budgets: Sequence[Budget],
-    plugins: Sequence[str],
-    store: Path,
+def within_budget(
+    choice: Choice, answers: Sequence[Answers], plugins: Sequence[str], store: Path
 ) -> Iterator[Table | str]:
     """Yield, for one data set, the learners within a budget, and commands that train the winner;
     for several budgets the winner at each."""
-    from bench_core.leaderboard.assembly import offers, primary_metric, uses_of
-    from bench_core.leaderboard.board import Standing
-    from bench_core.leaderboard.certainty import standings
-    from bench_core.results.budgets import limit_words
-    from bench_core.results.store import Store
+    from bench_core.leaderboard.assembly import uses_of
+    from bench_core.results.budgets import Budget, limit_words
 
-    judge, primary = primary_metric(info, name, metric), primary_metric(info, name).name
-    # by budget and learner
-    each: list[dict[str, Standing]] = [defaultdict(Standing) for _ in budgets]
-    why = f"values per row are stored only for {primary}, by finished trials"
-    if judge.name == primary:  # values per row are stored of no other metric
-        found = standings(info, Store(store), name, frame, budgets, mixes=False)
-        for known, at in zip(each, found, strict=True):
-            known |= {one.learner: one for one in at.rows}
-        why = found[0].note or why
-    # by budget, the best on validation first, at points that can be served
-    offered = {budget: offers(frame, judge, budget, mixes=False) for budget in budgets}
-    if any(offered.values()):
-        title = f"best {judge.name} {limit_words(budgets[0], judge.name, info.reference)}"
-        table = ranking(offered[budgets[0]], judge, each[0])
-        if len(budgets) > 1:
-            title, table = f"best {judge.name} at each budget", winners(offered, judge, each)
+    info, frame, name = choice.info, choice.frame, choice.dataset
+    judge, first = choice.metric.name, answers[0]
+    if any(one.found for one in answers):
+        title = f"best {judge} {limit_words(first.limit, judge, info.reference)}"
+        table = ranking(first.found, judge)
+        if len(answers) > 1:
+            title, table = f"best {judge} at each budget", winners(answers, judge)
         yield replace(table, title=f"{name}: {title}{costs_in(frame)}")
-        yield from explained(each[0], why, budgets[0])
-        if any(one.over for found in each for one in found.values()):
+        every = [selection for one in answers for selection in one.found]
+        if any(not math.isnan(one.standing.interval.low) for one in every):
+            yield f"±: half the {CONFIDENCE} interval; *: not significantly worse than the best"
+            yield "sorted and chosen by validation"
+        else:
+            yield f"±: not known: {first.note}"
+        if any(one.standing.over for one in every):
             yield f"!: above the budget on test by more than its {CONFIDENCE} interval"
     yield from notices(replace(info, datasets=tuple(uses_of(info, name))))
-    for budget, own in offered.items():
-        if not own:
-            yield f"{name}: {no_result(info, frame, name, budget, store)}"
-    yield from unmeasured(info, frame, budgets, store)
-    if offered[budgets[0]] and len(budgets) == 1:
-        top = offered[budgets[0]][0]
-        free = [(one.learner, one.valid_cost) for one in offers(frame, judge, math.inf)]
-        if free == [(one.learner, one.valid_cost) for one in offered[budgets[0]]]:
-            most = cost(max(paid for _, paid in free))
+    for one in answers:
+        if not one.found:
+            yield f"{name}: {choice.why_not(one.limit)}"
+    yield from unmeasured(info, frame, [one.limit for one in answers], store)
+    if first.found and len(answers) == 1:
+        free = choice.at(Budget(math.inf)).found
+        costs = {one.learner: one.pick.valid_cost for one in free}
+        if costs == {one.learner: one.pick.valid_cost for one in first.found}:
+            most = cost(max(costs.values()))
             yield f"this budget limits no learner: none costs more than {most} on validation"
-        yield from model_of(info, frame, name, top, judge, budgets[0], plugins, store)
-    elif any(offered.values()):
-        first = next(str(budget) for budget, own in offered.items() if own)
-        yield f"with the other learners, and how to train it: bench best --budget {first!r}"
+        yield from model_of(choice, first.found[0], plugins, store)
+    elif any(one.found for one in answers):
+        budget = next(str(one.limit) for one in answers if one.found)
+        yield f"with the other learners, and how to train it: bench best --budget {budget!r}"
     yield ""
 
 
-def cheapest(
-    info: RunInfo,
-    frame: pd.DataFrame,
-    name: str,
-    metric: str,
-    target: Target,
-    plugins: Sequence[str],
-    store: Path,
+def at_quality(
+    choice: Choice, answers: Sequence[Answers], plugins: Sequence[str], store: Path
 ) -> Iterator[Table | str]:
-    """Yield, for one data set, the learners that reach a target, best first, and commands that
-    train the best."""
-    from bench_core.leaderboard.assembly import primary_metric, uses_of
-    from bench_core.leaderboard.board import Saved
-    from bench_core.leaderboard.certainty import answers, lost_below
-    from bench_core.protocols import GIVEN
-    from bench_core.results.budgets import KEEP
-    from bench_core.results.operating_points import marked
-    from bench_core.results.store import Store
-    from bench_reports.terminal import lost_words, saving_cells
+    """Yield, for one data set, the learners that reach a target, the answer first, and commands
+    that train it."""
+    from bench_core.leaderboard.assembly import uses_of
+    from bench_core.leaderboard.certainty import lost_below
+    from bench_core.results.budgets import KEEP, Target
+    from bench_reports.terminal import lost_words
 
-    judge = primary_metric(info, name, metric)
-    found, sure = answers(info, Store(store), name, frame, target, judge)
-    words = target.words(judge.name, info.reference)
-    yield from notices(replace(info, datasets=tuple(uses_of(info, name))))
+    info, (found, target) = choice.info, (answers[0].found, answers[0].limit)
+    assert isinstance(target, Target)
+    words = target.words(choice.metric.name, info.reference)
+    yield from notices(replace(info, datasets=tuple(uses_of(info, choice.dataset))))
+    if not any(one.sure for one in found):
+        yield f"{choice.dataset}: {choice.why_not(target)}"
+    found = [one for one in found if one.sure or _chance(one) > LEAST_CHANCE]
     if not found:
-        yield f"{name}: {no_result(info, frame, name, target, store, metric=judge)}"
         return
-    numbers = ["cost", judge.name, "validation cost", f"validation {judge.name}"]
-    rows = [
-        [
-            *(one.learner, cost(one.pick.cost), quality(one.pick.quality)),
-            *(cost(one.valid_cost), quality(one.valid_quality)),
-            *(one.audit, f"{one.repeats} of {one.of}"),
-        ]
-        for one in found
-    ]
-    if target.kind == KEEP:
-        numbers[1:1] = "saving", f"{CONFIDENCE} interval"
-        for row, one in zip(rows, found, strict=True):
-            row[2:2] = saving_cells(one.saving, sure.get(one.learner, Saved()))
+    keeps = target.kind == KEEP
+    titles = ["learner", "cost", choice.metric.name, "validation cost"]
+    titles += [f"validation {choice.metric.name}", "audit", "repeats"]
+    titles[2:2] = ["cheaper", f"{CONFIDENCE} interval"] if keeps else ["sure"]
+    rows = [_row(one, keeps) for one in found]
     styles = ["bold green", *[""] * (len(rows) - 1)]
-    titles = ("learner", *numbers, "audit", "repeats")
-    title = f"{name}: least cost with {words}{costs_in(frame)}"
-    yield Table(titles, rows, "learner", tuple(numbers), row_styles=styles, title=title)
-    if target.kind == KEEP:
-        today = marked(frame[frame["learner"] == info.reference], GIVEN).any()
-        both = f"with all its trees divided by this learner's at {words}"
-        both = both if today else f"divided by this learner's, both at {words}"
-        yield f"saving: {info.reference}'s cost {both}"
-    if any(one.tier for one in sure.values()):
+    verb = "keep" if keeps else "reach"
+    title = f"{choice.dataset}: least cost that is sure to {verb} {words}{costs_in(choice.frame)}"
+    yield Table(titles, rows, "learner", titles[1:-2], row_styles=styles, title=title)
+    if any(one.saved.tier == 1 for one in found):
         yield "*: not significantly worse than the largest saving"
-    if any(one.lost for one in sure.values()):
-        yield f"!: {lost_words(lost_below(target.amount), info.reference, judge.name)}"
-    rule = "significant savings first" if sure else "cheapest first"
-    how = MIXED if target.kind == KEEP else SINGLE
-    yield f"{rule}; points are chosen on validation: {how}"
-    top = sure.get(found[0].learner, Saved())
-    if top.interval.low <= 1 < found[0].saving:
-        yield f"this saving {'does not count' if top.lost else 'is not significant'}"
-    yield from model_of(info, frame, name, found[0], judge, target, plugins, store)
+    if any(not one.sure for one in found):
+        yield f"likely: the probability that the model will {verb} it, as none is sure to"
+    if any(one.saved.lost for one in found):
+        below = lost_words(lost_below(target.amount), info.reference, choice.metric.name)
+        yield f"!: {below}"
+    if found[0].sure:
+        yield from model_of(choice, found[0], plugins, store)
     yield ""
 
 
-def reached(top: Offer, metric: Criterion) -> str:
+def _chance(one: Selection) -> float:
+    """Return the probability that a likeliest model reaches the target."""
+    return one.likely.probability if one.likely else 0.0
+
+
+def _row(one: Selection, keeps: bool) -> list[str]:
+    """Return the cells of a learner at a target."""
+    from bench_reports.terminal import saving_cells
+
+    saving, ends = saving_cells(one.saving, one.saved)
+    saving = saving if keeps else "yes"
+    saving = saving if one.sure else f"likely {_chance(one):.0%}"
+    return [
+        one.learner,
+        cost(one.pick.cost),
+        *([saving, ends] if keeps else [saving]),
+        quality(one.pick.quality),
+        cost(one.pick.valid_cost),
+        quality(one.pick.valid_quality),
+        one.audit,
+        f"{one.repeats} of {one.of}",
+    ]
+
+
+def reached(one: Selection) -> str:
     """Return a sentence on the chosen learner's results on validation and test."""
-    valid, test = quality(top.valid_quality), quality(top.pick.quality)
-    figures = f"{metric.name} {valid} on validation, {test} on test"
-    paid = top.pick.cost
-    capped = paid > 0 and any("cap" in setting.point for setting in top.pick.settings)
+    valid, test = quality(one.pick.valid_quality), quality(one.pick.quality)
+    paid = one.pick.cost
+    capped = paid > 0 and any("cap" in setting.point for setting in one.pick.settings)
     most, bound = ("at most ", "; the exported model may pay less") if capped else ("", "")
-    return f"{top.learner}: {figures}, at a cost of {most}{cost(paid)} per row{bound}"
+    figures = f"{one.metric.name} {valid} on validation, {test} on test"
+    return f"{one.learner}: {figures}, at a cost of {most}{cost(paid)} per row{bound}"
 
 
-def explained(sure: Mapping[str, Standing], why: str, budget: Budget) -> Iterator[str]:
-    """Yield the meaning of ± and *, or ``why`` they are unknown, and the rule that chooses
-    points."""
-    rule = f"sorted and chosen by validation{f': {SINGLE}' if budget.kind == 'mean' else ''}"
-    if any(not math.isnan(one.interval.low) for one in sure.values()):
-        yield f"±: half the {CONFIDENCE} interval; *: not significantly worse than the best"
-        yield rule
-    else:
-        yield f"±: not known: {why}"
-
-
-def model_of(
-    info: RunInfo,
-    frame: pd.DataFrame,
-    name: str,
-    top: Offer,
-    metric: Criterion,
-    limit: Limit,
-    plugins: Sequence[str],
-    store: Path,
-) -> Iterator[str]:
-    """Yield the single point of the winner that is served: its results, setting and purchases, and
-    the commands that train it."""
-    from bench_core.leaderboard.assembly import served
-    from bench_core.leaderboard.bought_sensors import (
-        chosen_within,
-        kept_points,
-        purchases,
-        sentences,
-    )
+def model_of(choice: Choice, one: Selection, plugins: Sequence[str], store: Path) -> Iterator[str]:
+    """Yield the results, setting and purchases of the answer, and the commands that train it."""
+    from bench_core.leaderboard.bought_sensors import kept_points, purchases, sentences
     from bench_core.protocols import FEWER, GIVEN
     from bench_core.results.budgets import CONSTANT
     from bench_core.results.operating_points import marked
     from bench_core.results.store import Store
     from bench_reports.terminal import FEWER_TREES
 
-    one = served(frame, metric, limit, info.reference, top.learner) or top
-    yield reached(one, metric)
-    if top.pick.part:  # of the least cost that keeps a quality
-        at = f"{metric.name} {quality(top.pick.quality)} at {cost(top.pick.cost)}"
-        saved = f", {times(one.saving)} cheaper than {info.reference}'s" * (one.saving > 1)
-        yield f"it is a single point{saved}; the table mixes two points at random: {at} on test"
-    chosen = chosen_within(info, frame, name, top.learner, limit, metric)
-    bought = purchases(kept_points(Store(store), info.run, chosen))
-    yield from (f"{top.learner}: best at {setting.short}" for setting in one.pick.settings)
-    yield from sentences(bought)
-    own = frame[(frame["dataset"] == name) & (frame["learner"] == top.learner)]
-    if marked(own, FEWER).any():
-        yield f"{top.learner}: {FEWER_TREES}"
+    info = choice.info
+    yield reached(one)
+    yield from (f"{one.learner}: best at {setting.short}" for setting in one.pick.settings)
+    yield from sentences(purchases(kept_points(Store(store), info.run, one.points)))
+    rows = choice.frame[choice.frame["learner"] == one.learner]
+    if marked(rows, FEWER).any():
+        yield f"{one.learner}: {FEWER_TREES}"
     registry = options.registry(plugins)
     # results under a cap need a run that measures it
-    cap = limit.amount if limit.kind == "cap" else 0.0
+    cap = one.limit.amount if one.limit.kind == "cap" else 0.0
     commands = dict.fromkeys(  # of the choices of all repeats, most frequent first
-        run_command(info.request, name, top.learner, setting.params, registry, store, cap)
+        run_command(info.request, one.dataset, one.learner, setting.params, registry, store, cap)
         for setting in one.pick.settings
         if CONSTANT not in setting.point  # which needs no training
     )
     if commands:
-        yield "judge it again with:" if marked(own, GIVEN).any() else "train it with:"
+        yield "judge it again with:" if marked(rows, GIVEN).any() else "train it with:"
     yield from islice(commands, COMMANDS_SHOWN)
 
 
-def ranking(found: Sequence[Offer], metric: Criterion, sure: Mapping[str, Standing]) -> Table:
+def ranking(found: Sequence[Selection], metric: str) -> Table:
     """Return the learners within a budget, best on validation first."""
     from bench_reports.columns import half
     from bench_reports.terminal import starred
 
-    numbers = (metric.name, "±", "cost", f"validation {metric.name}", "validation cost")
+    numbers = (metric, "±", "cost", f"validation {metric}", "validation cost")
     rows = [
         [
-            offer.learner,
-            starred(quality(offer.pick.quality), sure[offer.learner]),
-            half(sure[offer.learner]),
-            _paid(offer, sure),
-            quality(offer.valid_quality),
-            cost(offer.valid_cost),
-            offer.audit,
-            f"{offer.repeats} of {offer.of}",
+            one.learner,
+            starred(quality(one.pick.quality), one.standing),
+            half(one.standing),
+            _paid(one),
+            quality(one.pick.valid_quality),
+            cost(one.pick.valid_cost),
+            one.audit,
+            f"{one.repeats} of {one.of}",
         ]
-        for offer in found
+        for one in found
     ]
     # highlight the winner on a terminal
     styles = ["bold green", *[""] * (len(rows) - 1)]
@@ -333,27 +280,24 @@ def ranking(found: Sequence[Offer], metric: Criterion, sure: Mapping[str, Standi
     return Table(titles, rows, "learner", numbers, row_styles=styles)
 
 
-def _paid(offer: Offer, sure: Mapping[str, Standing]) -> str:
+def _paid(one: Selection) -> str:
     """Return the test cost, with ! if it exceeds the budget by more than chance."""
-    return cost(offer.pick.cost) + ("!" if sure[offer.learner].over else "")
+    return cost(one.pick.cost) + ("!" if one.standing.over else "")
 
 
-def winners(
-    offered: Mapping[Budget, Sequence[Offer]],
-    metric: Criterion,
-    each: Sequence[Mapping[str, Standing]],
-) -> Table:
+def winners(answers: Sequence[Answers], metric: str) -> Table:
     """Return the best learner at each budget that has one."""
     from bench_reports.columns import half
     from bench_reports.terminal import starred
 
     rows = []
-    for (budget, found), sure in zip(offered.items(), each, strict=True):
+    for limit, found, *_ in answers:
         if found:
-            top, one = found[0], sure[found[0].learner]
-            numbers = starred(quality(top.pick.quality), one), half(one), _paid(top, sure)
-            rows.append([str(budget), top.learner, *numbers, top.pick.settings[0].short])
-    titles = ("budget", "learner", metric.name, "±", "cost", "at")
+            top = found[0]
+            numbers = starred(quality(top.pick.quality), top.standing), half(top.standing)
+            setting = top.pick.settings[0].short
+            rows.append([str(limit), top.learner, *numbers, _paid(top), setting])
+    titles = ("budget", "learner", metric, "±", "cost", "at")
     return Table(titles, rows, "learner", titles[2:5], ("at",))
 
 
@@ -387,31 +331,8 @@ def deliver_parts(parts: Iterable[Table | str], output: Path | None) -> None:
             screen.out(printable(part), highlight=False)
 
 
-def no_result(
-    info: RunInfo,
-    frame: pd.DataFrame,
-    dataset: str,
-    limit: Limit,
-    store: Path,
-    learner: str = "",
-    metric: Criterion | None = None,
-) -> str:
-    """Return the reason why no learner has a point within a limit on one data set, and a remedy."""
-    from bench_core.leaderboard.assembly import primary_metric
-    from bench_core.results.budgets import Target
-    from bench_core.results.operating_points import operating_points, why_not_reached
-
-    if isinstance(limit, Target):
-        judge = metric or primary_metric(info, dataset)
-        points = operating_points(frame, judge.name)
-        if len(points):
-            return why_not_reached(points, judge, limit, info.reference, learner)
-    # every path begins with the constant, which is free
-    return "no learner has a result; 'bench log --failed' shows why"
-
-
 def unmeasured(
-    info: RunInfo, frame: pd.DataFrame, budgets: Iterable[Budget], store: Path
+    info: RunInfo, frame: pd.DataFrame, budgets: Iterable[Limit], store: Path
 ) -> Iterator[str]:
     """Yield what takes part under caps that the run did not measure, and how to measure them."""
     from bench_core.results.operating_points import caps_of

@@ -5,11 +5,21 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
 from bench_core.errors import one_line
-from bench_core.leaderboard.board import RANK, SHARE, Board, Measure, Row, Standing
+from bench_core.leaderboard.board import (
+    NOTHING,
+    RANK,
+    SHARE,
+    Board,
+    Measure,
+    Row,
+    Saved,
+    Standing,
+)
 from bench_core.protocols import GIVEN
 from bench_core.statistics import CONFIDENCE, WIDE_LEVEL
 from bench_core.statistics.bootstrap import FEW_DRAWS
@@ -17,7 +27,9 @@ from bench_core.statistics.comparison import Interval
 from bench_core.terminal.wording import cost, quality, times
 
 PERCENT = f"{SHARE:.0%}"
-SURE = f"saving {CONFIDENCE}"
+CHEAPER = "cheaper"
+SURE = f"{CHEAPER} {CONFIDENCE}"
+WIDE = f"{CHEAPER} {WIDE_LEVEL:.0%}"
 
 LEAST_HALF = 0.00005
 """Below this four decimals would show half an interval as 0."""
@@ -41,7 +53,7 @@ USUAL = Asked()
 
 def on_screen(board: Board) -> list[str]:
     """Return the titles of a terminal's columns, without columns of dashes."""
-    titles = (RANK, board.metric, "±", "cost", f"{PERCENT} cost", "kept", "saving", SURE)
+    titles = ("cost", CHEAPER, SURE, "wrong", board.metric, "±")
     columns = columns_of(board)
     return [t for t in titles if any(columns[t](row).strip() != "-" for row in board.rows)]
 
@@ -54,26 +66,44 @@ def columns_of(board: Board) -> dict[str, Callable[[Row], str]]:
 def main_columns(board: Board) -> dict[str, Callable[[Row], str]]:
     """Return the columns of a board that belong to no budget, by title."""
     return {
-        "tier": lambda row: tier_of(row.standing),
-        RANK: lambda row: row.standing.rank or "-",
-        board.metric: lambda row: quality(row.best.quality),
-        "±": lambda row: half(row.standing),
-        "low": lambda row: quality(row.standing.interval.low),
-        "high": lambda row: quality(row.standing.interval.high),
-        "cost": lambda row: cost(row.best.cost),
-        f"{PERCENT} {board.metric}": lambda row: quality(row.cheap.quality),
-        f"{PERCENT} cost": lambda row: cost(row.cheap.cost),
+        "cost": lambda row: cost(row.model.cost),
+        CHEAPER: cheaper_of,
+        SURE: lambda row: ends_of(row.saved.interval),
+        WIDE: lambda row: ends_of(row.saved.wide),
+        "wrong": lambda row: str(board.wrong(row.model.quality)) if board.tested else "-",
+        board.metric: lambda row: quality(row.model.quality),
+        "±": lambda row: small(half_of(row.model_interval)),
         "kept": partial(kept_of, board),
-        "saving": lambda row: times(row.saving),
-        SURE: saving_interval,
-        f"saving {WIDE_LEVEL:.0%}": lambda row: saving_interval(row, wide=True),
-        "saving tier": lambda row: "-" if math.isnan(row.saved.wide.low) else str(row.saved.tier),
+        f"best {board.metric}": lambda row: quality(row.best.quality),
+        "best ±": lambda row: half(row.standing),
+        "best low": lambda row: quality(row.standing.interval.low),
+        "best high": lambda row: quality(row.standing.interval.high),
+        "best cost": lambda row: cost(row.best.cost),
+        RANK: lambda row: row.standing.rank or "-",
+        "tier": lambda row: tier_of(row.standing),
+        f"{CHEAPER} tier": lambda row: str(row.saved.tier or "-"),
         **_measures("area", "area"),
         **_measures("regret", "regret"),
         **(_measures("to optimum", "gap") if board.optimum.mean else {}),
         "audit": lambda row: row.audit,
         "marks": lambda row: ", ".join(board.marks_of(row)) or "-",
     }
+
+
+def shown_rows(board: Board) -> list[Row]:
+    """Return the rows of a table: the reference has a second one at its best."""
+    rows = []
+    for row in board.rows:
+        rows.append(row)
+        if row.reference and row.cheap and cost(row.cheap.cost) != cost(row.best.cost):
+            best = replace(row, cheap=NOTHING, saved=Saved(), saving=math.nan, marks=())
+            rows.append(replace(best, learner=f"{row.learner}, best", reference=False))
+    return rows
+
+
+def cheaper_of(row: Row) -> str:
+    """Return the saving, or the probability that the likeliest model keeps the quality."""
+    return f"{row.likely.probability:.0%} sure" if row.likely else times(row.saving)
 
 
 def budget_columns(board: Board) -> Columns:
@@ -115,7 +145,12 @@ def half(standing: Standing) -> str:
 
 def half_width(of: Standing | Measure) -> float:
     """Return half the width of the interval."""
-    return (of.interval.high - of.interval.low) / 2
+    return half_of(of.interval)
+
+
+def half_of(ends: Interval) -> float:
+    """Return half the width of an interval."""
+    return (ends.high - ends.low) / 2
 
 
 def small(half: float) -> str:
@@ -136,11 +171,6 @@ def kept_of(board: Board, row: Row) -> str:
     """Return the share of the reference's quality that is kept on test."""
     share = board.kept(row)
     return "-" if math.isnan(share) else f"{share:.1%}" if share < 10 else "> 10x"
-
-
-def saving_interval(row: Row, *, wide: bool = False) -> str:
-    """Return the 95% or the 99% interval of a saving."""
-    return ends_of(row.saved.wide if wide else row.saved.interval)
 
 
 def ends_of(ends: Interval) -> str:
@@ -167,15 +197,19 @@ def explained(known: Mapping[str, str], titles: Collection[str]) -> str:
 def saving_columns(board: Board) -> dict[str, str]:
     """Return explanations of columns of savings by title."""
     name = one_line(board.reference)
-    share = f"its {board.metric} there on test as a share of {name}'s"
+    share = f"its test {board.metric} as a share of {name}'s best"
     if not board.higher_is_better:
-        share = f"{name}'s best {board.metric} on test as a share of its"
-    return {
-        f"{PERCENT} cost": f"the least cost with {target(board)} on validation",
-        f"{PERCENT} {board.metric}": f"its {board.metric} there on test",
-        "kept": share,
-        "saving": saving_words(board).removeprefix("saving: "),
-    }
+        share = f"{name}'s best test {board.metric} as a share of its"
+    return {"cost": rule_words(board), CHEAPER: saving_words(board), "kept": share}
+
+
+def rule_words(board: Board) -> str:
+    """Return the rule by which the model of a row is chosen."""
+    if board.draws:
+        return (
+            f"of the cheapest model that is sure to have {target(board)} ({CONFIDENCE}, validation)"
+        )
+    return f"of the cheapest model that has {target(board)} on validation"
 
 
 def certainty_columns(board: Board, tests: Mapping[str, str] = {}) -> dict[str, str]:
@@ -184,7 +218,11 @@ def certainty_columns(board: Board, tests: Mapping[str, str] = {}) -> dict[str, 
     budgets = [within_words(board, k) for k in range(len(board.budgets))]
     known = {
         "±": f"half the {CONFIDENCE} interval{few}",
-        "low": f"the lower end of the {CONFIDENCE} interval{few}",
+        "best ±": f"half the {CONFIDENCE} interval{few}",
+        "best low": f"ends of the {CONFIDENCE} interval{few}",
+        "best high": f"ends of the {CONFIDENCE} interval{few}",
+        f"best {board.metric}": "of its best model at any cost",
+        "best cost": "of its best model at any cost",
         "tier": "1 is not significantly worse than the best (all pairs tested jointly)",
         RANK: rank_words(board),
         "area": f"mean {board.metric} over all budgets",
@@ -197,7 +235,7 @@ def certainty_columns(board: Board, tests: Mapping[str, str] = {}) -> dict[str, 
         known[within] = f"{board.metric} within {limit} per row"
     known |= tests
     if board.saves:
-        known[SURE] = "interval of the saving"
+        known |= {SURE: "its interval", WIDE: "its interval", f"{CHEAPER} tier": known["tier"]}
     return known
 
 
@@ -213,18 +251,22 @@ def saving_words(board: Board) -> str:
     """Return the explanation of the column of savings."""
     mean = ", the mean of repeats" if board.repeats > 1 else ""
     given = any(row.reference and GIVEN in row.marks for row in board.rows)
-    whole, own = f"{PERCENT} cost", "this learner's"
-    if given:
-        whole, own = "cost with all its trees", f"this learner's {PERCENT} cost"
-    return f"saving: {one_line(board.reference)}'s {whole} divided by {own}{mean}"
+    whole = "with all its trees" if given else "chosen by the same rule"
+    return f"the cost of {one_line(board.reference)}, {whole}, divided by this cost{mean}"
 
 
 def missing_words(board: Board) -> str:
-    """Return the explanation of a dash in the column of savings, if some learner has one."""
-    if not board.saves or all(row.cheap for row in board.rows):
+    """Return the explanation of rows without a sure model, if there are some."""
+    others = [row for row in board.rows if not row.cheap]
+    if not board.saves or not others:
         return ""
-    never = f"{PERCENT} is not reached on validation{' in every repeat' * (board.repeats > 1)}"
-    return f"- in savings: {never}."
+    likely = f"71% sure, for example: the likeliest model has {PERCENT} with this probability."
+    why = "unknown" if board.draws else "none has it"
+    lines = {
+        likely: any(row.likely for row in others),
+        f"- in {CHEAPER}: {why}; figures of its best model.": not all(row.likely for row in others),
+    }
+    return " ".join(line for line, there in lines.items() if there)
 
 
 def rank_words(board: Board) -> str:
@@ -237,12 +279,8 @@ def order_words(board: Board) -> str:
     by = board.metric
     if board.saves:
         known = any(row.saved.tier for row in board.rows)
-        by = "tier of saving; within it significant savings first, then by cost"
-        by = by if known else f"{PERCENT} cost"
+        by = "tier of saving, then significant savings first, then cost" if known else "cost"
     words = [f"Sorted by {by}."]
-    if board.saves and not all(row.cheap or row.baseline for row in board.rows):
-        tier = f"tier of {board.metric}, then " if known else ""
-        words.append(f"Learners that do not keep {PERCENT} follow, by {tier}{board.metric}.")
     if any(row.baseline for row in board.rows):
         words.append("Baselines are last.")
     return " ".join(words)

@@ -15,16 +15,7 @@ from bench_core.cli import options
 from bench_core.errors import UsageError, one_line, unknown
 from bench_core.statistics import CONFIDENCE, LEVEL
 from bench_core.terminal.tables import Table, deliver, write_text, written
-from bench_core.terminal.wording import (
-    FREE,
-    MIXED,
-    cost,
-    count,
-    listed,
-    notices,
-    p_value,
-    quality,
-)
+from bench_core.terminal.wording import cost, count, listed, notices, p_value, quality
 from bench_reports.best import deliver_parts, named_datasets
 
 if TYPE_CHECKING:
@@ -60,7 +51,7 @@ TESTS = (
 Examples:
   bench compare miser cegb                   each at 99% of the reference's quality
   bench compare miser cegb --budget inf      each at its best, at any cost
-  bench compare miser cegb --budget 60       at the same mean cost
+  bench compare miser cegb --budget 60       each at its best within a mean cost
   bench compare miser cegb --keep 95%
   bench compare miser cegb --budget 20,40 --budget-kind cap
   bench compare --against mine --budget 10,20        your learner with each other one
@@ -110,11 +101,12 @@ def command(
 ) -> int:
     """Test the differences between LEARNERs of a run, pair by pair.
 
-    By default each is judged at its cheapest point that keeps 99% of the reference's quality; if
-    one does not keep it, all are at their best.
+    By default each is judged at its cheapest point that is sure to keep 99% of the reference's
+    quality; if one has none, all are at their best.
     """
-    from bench_core.leaderboard.assembly import primary_metric, usual_limit
+    from bench_core.leaderboard.pairs import usual_limit
     from bench_core.leaderboard.reports import finished
+    from bench_core.results.store import Store
 
     suffix = output.suffix.lower() if output is not None else ""
     if suffix not in SUFFIXES:
@@ -135,7 +127,7 @@ def command(
     for name in named_datasets(frame, datasets):
         own, chosen = frame[frame["dataset"] == name], [*limits]
         if not chosen:
-            usual, why = usual_limit(own, primary_metric(info, name), info.reference, names)
+            usual, why = usual_limit(info, Store(store), own, name, names)
             chosen, parts = [usual], [*parts, *([f"{name}: {why}"] if why else [])]
         for within in chosen:
             try:
@@ -175,7 +167,7 @@ def as_latex(parts: Sequence[Table | str], interest: float, notes: Sequence[str]
         if isinstance(part, Table):
             dataset = part.title.partition(": ")[0]
             below = map(str, parts[k + 1 : k + 4])
-            said = [line for line in below if line in (*TESTS, MIXED) or FREE in line]
+            said = [line for line in below if line in TESTS]
             said = [f"{line[0].upper()}{line[1:]}." for line in said]
             pairs = count(len(part.rows), "comparison")
             above = [str(line) for line in parts[:k][-1:] if line not in notes]
@@ -231,7 +223,8 @@ def _answer(
     use, judge = uses_of(info, dataset)[0], primary_metric(info, dataset)
     given = info, Store(store), frame, dataset, names, limit
     found, pairs, others = pairs_within(*given, interest=interest, against=against)
-    at = re.sub("^within", "at a cost of", limit_words(limit, judge.name, info.reference))
+    words = limit_words(limit, judge.name, info.reference)
+    at = re.sub("^within", "at a cost of", words)
     queries, counted = use["queries"]["test"], use["rows"]["test"]
     units = f"{queries} queries" if queries else f"{counted} rows"
     rows = [
@@ -253,20 +246,10 @@ def _answer(
     test, unit = TESTS[place], "queries" if queries else "rows"
     data = (unit, f"{unit} and repeats", "repeats")[place]
     parts.append(test)
-    if limit.kind not in ("p95", "cap") and math.isfinite(limit.amount):
-        parts.append(MIXED)
-    free = dict.fromkeys(
-        name
-        for pair in pairs
-        for name, is_free in zip((pair.a, pair.b), pair.mixed, strict=True)
-        if is_free
-    )
-    if free:
-        parts.append(f"{at}, {FREE} {listed([*free])}")
     if others:
         parts.append(f"{dataset}: no result of {listed(others)} {at}")
     for pair in pairs:
-        parts += _sentences(pair, judge.higher_is_better, unit, data)
+        parts += _sentences(pair, judge.higher_is_better, data)
     kind = limit.kind if math.isfinite(limit.amount) else ""
     of = dataset, judge.name, str(frame["unit"].iloc[0]), kind, limit.amount, len(found)
     records = [_record(*of, *_figures(pair, len(pairs)), LEVEL, test) for pair in pairs]
@@ -288,7 +271,7 @@ def _record(*fields: str | float) -> list[str]:
     ]
 
 
-def _sentences(pair: Pair, higher: bool, units: str, data: str) -> Iterator[str]:
+def _sentences(pair: Pair, higher: bool, data: str) -> Iterator[str]:
     one = pair.difference
     # a - b below 0 is better for errors
     better, other = (pair.a, pair.b) if (one.value > 0) == higher else (pair.b, pair.a)
@@ -314,9 +297,3 @@ def _sentences(pair: Pair, higher: bool, units: str, data: str) -> Iterator[str]
         within = f"at least {edges.low:.2f}" if math.isinf(edges.high) else within
         needs = f"{pair.b} needs {ratio:.2f}x {pair.a}'s cost for the same quality"
         yield f"  {needs} ({CONFIDENCE}: {within})"
-    for kind, thirds in pair.parts.items():
-        which = f"the cheapest / middle / most expensive third of {units} for {pair.a}"
-        if kind == "rows of a query":
-            which = "small / medium / large queries"
-        values = (f"{value:+.4f}{'' if low <= 0 <= high else '*'}" for value, (low, high) in thirds)
-        yield f"  {pair.a} - {pair.b} on {which}: {', '.join(values)}"

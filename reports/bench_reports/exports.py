@@ -16,18 +16,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bench_core.errors import no_formula, one_line
-from bench_core.leaderboard.board import RANK
-from bench_core.leaderboard.certainty import all_certified
+from bench_core.leaderboard.assembly import boards
+from bench_core.leaderboard.board import NOTHING
 from bench_core.leaderboard.conclusion import conclusion, overall_conclusion
 from bench_core.leaderboard.ranks import over_datasets
 from bench_core.leaderboard.reports import paragraph
 from bench_core.planning.invocation import command
 from bench_core.results.budgets import Budget
 from bench_core.terminal.tables import Table, write_text
-from bench_core.terminal.wording import MIXED, count, either
+from bench_core.terminal.wording import count, either
 from bench_reports.asked_columns import asked_columns, p_values
 from bench_reports.columns import (
-    PERCENT,
+    CHEAPER,
     Asked,
     Columns,
     certainty_columns,
@@ -37,6 +37,7 @@ from bench_reports.columns import (
     on_screen,
     order_words,
     saving_columns,
+    shown_rows,
     within_words,
 )
 from bench_reports.terminal import (
@@ -68,7 +69,7 @@ _SIGNED = re.compile(r"(?<!\S)[+-]\d+(\.\d+)?(e[+-]\d+)?(?!\S)")
 def source_of(board: Board) -> str:
     """Return the source of points and figures."""
     means = f", means over {count(board.repeats, 'repeat')}" if board.repeats > 1 else ""
-    return f"Points are chosen on validation, {MIXED}; figures are from test{means}."
+    return f"Points are chosen on validation; figures are from test{means}."
 
 
 def markdown(
@@ -85,7 +86,7 @@ def markdown(
 ) -> None:
     """Write Markdown with tables; ``made_by`` is the command that does so."""
     lines = [f"# {md(run.title or run.run)}", ""]
-    made = all_certified(run, store, frame)
+    made = boards(run, frame, store)
     if overall := overall_conclusion(made):
         lines += [md(" ".join(overall)), ""]
     asked = asked_columns(run, frame, store, made, columns, against, on_screen)
@@ -160,8 +161,7 @@ def tables(board: Board, asked: Asked, usual: Sequence[str]) -> Iterator[Made]:
     parts: list[tuple[str, Columns]] = [("", chosen or {t: known[t] for t in usual})]
     if within and not asked.named:
         parts.append((over, asked.within.get(board.dataset) or {t: known[t] for t in within}))
-    rows = [row for row, _ in board.lines()]
-    for words, columns in parts if rows else ():
+    for words, columns in parts if board.rows else ():
         tested = not columns.keys().isdisjoint(asked.tests.get(board.dataset, {}))
         # ties by a test other than that of the p-values next to them could contradict these
         yield Made(
@@ -176,14 +176,15 @@ def tables(board: Board, asked: Asked, usual: Sequence[str]) -> Iterator[Made]:
                         for mark in [leads.get(t, {}).get(row.learner, "")]
                     ],
                 )
-                for row in rows
+                for row in (board.rows if words else shown_rows(board))
             ],
         )
 
 
 def _leads(board: Board) -> dict[str, dict[str, str]]:
     """Return by column the learners that are best or tied for it, at budgets and in savings."""
-    titles = [*(within_words(board, k) for k in range(len(board.budgets))), board.metric]
+    titles = [within_words(board, k) for k in range(len(board.budgets))]
+    titles.append(f"best {board.metric}")
     found = {
         name: {
             one.learner: BEST if one.quality == best else TIED for one in at.rows if one.tier == 1
@@ -192,7 +193,7 @@ def _leads(board: Board) -> dict[str, dict[str, str]]:
     }
     first = {row.learner: row.saving for row in board.rows if row.saved.tier == 1}
     most = max(first.values(), default=math.nan)
-    found["saving"] = {name: BEST if saving == most else TIED for name, saving in first.items()}
+    found[CHEAPER] = {name: BEST if saving == most else TIED for name, saving in first.items()}
     return found
 
 
@@ -205,7 +206,7 @@ def explanations(board: Board, asked: Asked, usual: Sequence[str] = ()) -> list[
     unit = f" in {board.unit}" if board.unit else ""
     in_unit = f"Costs are means per row{unit}{paid_words(board)}."
     known = [*filter(None, [source_of(board), in_unit, certain, savings, missing])]
-    known += [order_words(board)] if {"saving", f"{PERCENT} cost"} & {*titles} else []
+    known += [order_words(board)] if {CHEAPER, "cost"} & {*titles} else []
     marks = [line for line in explained_marks(board) if not line.startswith("baseline")]
     return [*known, *(f"{line}." for line in mark_lines(board)), *marks]
 
@@ -233,7 +234,7 @@ def latex(
 ) -> None:
     """Write LaTeX: tables for each data set that fit a column, then a paragraph on methods."""
     lines = [f"% {one_line(run.title or run.run)}", "% needs \\usepackage{booktabs}", ""]
-    made = all_certified(run, store, frame)
+    made = boards(run, frame, store)
     asked = asked_columns(run, frame, store, made, columns, against, narrow_columns)
     for board in made:
         for k, one in enumerate(tables(board, asked, narrow_columns(board))):
@@ -249,7 +250,7 @@ def latex(
 
 def narrow_columns(board: Board) -> list[str]:
     """Return the columns that fit a column of a paper."""
-    return [one for one in on_screen(board) if one not in (RANK, "cost", "kept")]
+    return [title for title in on_screen(board) if title != "wrong"]
 
 
 def _latex_table(board: Board, made: Made, asked: Asked, label: str) -> Iterator[str]:
@@ -374,6 +375,7 @@ TITLES = (
     *("dataset", "metric", "unit", "learner", "role", "budget_kind", "budget"),
     *("quality", "low", "high", "cost", "tier", "best_rank", "worst_rank", "marks"),
     *("saving", "saving_low", "saving_high", "saving_low_99", "saving_high_99"),
+    *("model_cost", "model_quality", "probability"),
     *("area", "area_low", "area_high", "regret", "regret_low", "regret_high", "to_optimum"),
 )
 
@@ -391,7 +393,7 @@ def write_csv(
     text = StringIO()
     made = csv.writer(text, lineterminator="\n")
     made.writerow([*TITLES, *(["p"] if against else [])])
-    for board in all_certified(run, store, frame):
+    for board in boards(run, frame, store):
         budgets = [at.budget or Budget(math.inf) for at in board.at if against]
         tests = [p_values(run, frame, store, board, against, budget) for budget in budgets]
         made.writerows(_rows(board, tests))
@@ -411,14 +413,17 @@ def _rows(board: Board, tests: Sequence[Mapping[str, Pair]]) -> Iterator[list[st
                 *map(_number, (budget, one.quality, *one.interval, one.cost)),
                 *map(str, (one.tier, *one.ranks)),
                 no_formula(one_line(", ".join(board.marks_of(row)))),
-                *map(_number, _of_the_curve(row) if at.budget is None else [math.nan] * 11),
+                *map(_number, _of_no_budget(row) if at.budget is None else [math.nan] * 14),
                 *map(_number, (board.lacks(one.quality, at.budget), *p[k : k + 1])),
             ]
 
 
-def _of_the_curve(row: Row) -> Iterator[float]:
-    """Yield saving, area and regret with their intervals, which belong to no single budget."""
+def _of_no_budget(row: Row) -> Iterator[float]:
+    """Yield the saving, the model that keeps the quality or likely does, area and regret."""
     yield from (row.saving, *row.saved.interval, *row.saved.wide)
+    probability = 1.0 if row.cheap else row.likely.probability if row.likely else math.nan
+    model = row.model if row.cheap or row.likely else NOTHING
+    yield from (model.cost, model.quality, probability)
     for one in (row.area, row.regret):
         yield from (one.value, *one.interval)
 
@@ -437,7 +442,7 @@ def write_json(
     registry: Registry | None = None,
 ) -> None:
     """Write boards with curves, standings and failures as one JSON document."""
-    made = all_certified(run, store, frame)
+    made = boards(run, frame, store)
     names, ranked = over_datasets(made)
     document = {
         "run": run.run,
@@ -472,6 +477,7 @@ def _board(board: Board) -> dict[str, Any]:
                 **_fields(row, "learner", "baseline"),
                 "marks": board.marks_of(row),
                 **_fields(row, "audit", "saving"),
+                "model": _answer(board, row),
                 "saving_interval": _known(row.saved.interval.low, row.saved.interval),
                 "saving_interval_99": _known(row.saved.wide.low, row.saved.wide),
                 "area": _known(row.area.value, _fields(row.area, "value", "interval")),
@@ -487,6 +493,16 @@ def _board(board: Board) -> dict[str, Any]:
         ],
         "failures": [asdict(lost) for lost in board.failures],
     }
+
+
+def _answer(board: Board, row: Row) -> dict[str, Any] | None:
+    """Return the model that keeps the reference's quality: cost, quality and its certainty."""
+    if not row.cheap:
+        return None
+    setting = row.cheap.settings[0]
+    wrong = board.wrong(row.cheap.quality) if board.tested else None
+    figures = _fields(row.cheap, "cost", "quality", "valid_cost", "valid_quality")
+    return {**figures, "interval": row.saved.quality, "wrong": wrong, "setting": setting.full}
 
 
 def _known(figure: float, what: Any) -> Any:

@@ -31,8 +31,8 @@ from bench_reports.columns import (
     of_few_draws,
     order_words,
     rank_words,
+    rule_words,
     saving_words,
-    target,
 )
 from bench_reports.page_data import ChartView, json_text, page_data
 from bench_reports.palette import css
@@ -282,7 +282,7 @@ def board_table(
         PageColumn("p95", "p95 cost", [cost(c.p95[-1]) for c in curves]),
         PageColumn("features", "features", features),
         PageColumn("cheap", f"{SHARE:.0%} cost", cheap),
-        PageColumn("saving", "saving", [_saving(r) for r in rows], "down"),
+        PageColumn("saving", "cheaper", [_saving(r) for r in rows], "down"),
         PageColumn("gap", "to optimum", [quality(r.gap.value) for r in rows]),
         PageColumn("trained", "training", trained, values=[round(r.seconds, 2) for r in rows]),
         PageColumn("marks", "marks", marks, numeric=False),
@@ -332,8 +332,8 @@ def legend(board: Board, columns: Sequence[PageColumn]) -> list[str]:
     lines = {
         "range": f"{RANK}: {rank_words(board)}{of_few_draws(board)}; shaded: not significantly "
         "worse than the best.",
-        "saving": f"{SHARE:.0%} cost: the least with {target(board)} on validation; "
-        f"{saving_words(board)}, with its {CONFIDENCE} interval. {missing_words(board)}",
+        "saving": f"{SHARE:.0%} cost: {rule_words(board)}; cheaper: {saving_words(board)}, with "
+        f"its {CONFIDENCE} interval. {missing_words(board)}",
         "features": "features: columns of the data that some row may read.",
         "gap": "to optimum: mean distance of the curve to the known optimum over costs.",
         "trained": "training: settings tried (and the time of all fits).",

@@ -1,10 +1,9 @@
 """The data of the page's script, as plain JSON.
 
 A data set has views: a metric and a kind of budget. The x axis of a view is the budget (on
-validation); a curve is the test result of a learner's point within it. Between two points a curve
-is a line for a mean cost, which mixes them, and a step for other kinds. All data sets share the
-positions of the slider: ``shares`` of the cost of the reference's best point, and a last position
-without a limit.
+validation); a curve is the test result of a learner's point within it, a step from each point to
+the next. All data sets share the positions of the slider: ``shares`` of the cost of the reference's
+best point, and a last position without a limit.
 
 A store adds the certainty at each position of the slider, the comparison of each pair of learners
 by query or row, and the purchases at the steps of the curves.
@@ -16,7 +15,7 @@ import json
 import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import combinations, product
+from itertools import combinations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -25,20 +24,18 @@ from bench_core._io.digests import canonical
 from bench_core.arrays import BoolArray, FloatArray, IntArray
 from bench_core.errors import one_line
 from bench_core.leaderboard import bought_sensors
-from bench_core.leaderboard.assembly import uses_of, varied_parameters
+from bench_core.leaderboard.assembly import boards as boards_of
+from bench_core.leaderboard.assembly import draws_of, uses_of, varied_parameters
 from bench_core.leaderboard.board import SHARE, Board, Measure, Optimum, Standing
 from bench_core.leaderboard.board import Pick as Choice
 from bench_core.leaderboard.bought_sensors import EVERY, NEVER, first_names, ordered
-from bench_core.leaderboard.conclusion import conclusion
-from bench_core.leaderboard.pairs import thirds
+from bench_core.leaderboard.draws import NO_LIMIT, Draws
 from bench_core.leaderboard.ranks import least_difference
 from bench_core.metrics.frontier import share_of
-from bench_core.results import operating_points as selection
-from bench_core.results.budgets import COLUMNS, Budget
-from bench_core.results.operating_points import Criterion, criterion
+from bench_core.results.budgets import Budget
+from bench_core.results.operating_points import Criterion, caps_of, criterion
 from bench_core.statistics import CONFIDENCE
-from bench_core.statistics.bootstrap import chosen_points
-from bench_core.statistics.repeats import in_every, stored_repeats, units_within
+from bench_core.statistics.repeats import on_same_rows
 from bench_core.terminal.wording import cost, count, quality, times
 from bench_reports.columns import order_words
 from bench_reports.palette import COLOURS, look
@@ -63,16 +60,13 @@ FEW = 80
 """Up to this number of curves all purchases are shown, above it only the best learners'."""
 
 COMPARED = 8
-"""Number of learners compared by thirds and within budgets: the best ones and the reference."""
+"""Number of learners compared within budgets: the best ones and the reference."""
 
 ALIKE = 1e-6
-Mixture = tuple[tuple[float, FloatArray], ...]
-"""The share of units that each point serves, and its quality by unit."""
 
-GROUPS, MOST_STAGES, BEST, NAMED, ORDERED = 5, 40, 6, 6, 16
-"""Numbers shown: groups of sensors by price; stages; learners with purchases along budgets if
-curves are many; sensors named of those bought for every row, for some and never; sensors with
-steps."""
+GROUPS, BEST, NAMED, ORDERED = 5, 6, 6, 16
+"""Numbers shown: groups of sensors by price; learners with purchases along budgets if curves are
+many; sensors named of those bought for every row, for some and never; sensors with steps."""
 
 Trials = Mapping[tuple[str, int, int, str], "TrialValues"]
 
@@ -97,7 +91,7 @@ class Curve:
     cost: FloatArray  # mean per row
     p95: FloatArray  # 95% quantile of the rows' costs
     features: FloatArray  # mean number used by a row
-    picked: tuple[tuple[tuple[RepeatPoint, RepeatPoint, float], ...], ...] = ()
+    picked: tuple[tuple[RepeatPoint, ...], ...] = ()
     varied: frozenset[str] = frozenset()
 
     def held(self, budget: float) -> int:
@@ -108,12 +102,8 @@ class Curve:
         """Return the most frequent setting at each step, in words."""
         found = []
         for step in self.picked:
-            own = tuple(
-                (a.point, a.params, *((b.point, b.params) if part else ())) for a, b, part in step
-            )
-            mixed = [part for *_, part in step if part]
-            part = sum(mixed) / len(mixed) if mixed else 0.0
-            pick = Choice(math.nan, math.nan, math.nan, own, self.varied, part)
+            choices = tuple((one.point, one.params) for one in step)
+            pick = Choice(math.nan, math.nan, math.nan, choices, self.varied)
             found.append(one_line(pick.settings[0].short))
         return found
 
@@ -156,25 +146,28 @@ def views(info: RunInfo, board: Board, frame: pd.DataFrame) -> list[ChartView]:
     asked = [(name, "mean") for name in dict.fromkeys([board.metric, *metrics])]
     asked[1:1] = [(board.metric, "p95")] if own["cost_p95"].notna().any() else []
     found = [
-        _view(board, own, criterion(info, name), kind)
+        _view(info, board, own, criterion(info, name), kind)
         for name, kind in asked
         if name in own.columns and own[name].notna().any()
     ]
-    if found and (caps := selection.caps_of(own)):
+    if found and (caps := caps_of(own)):
         primary = criterion(info, board.metric)
-        found.insert(1, ChartView(primary, "cap", found[0].whole, _capped(own, primary, caps)))
+        curves = _capped(info, board, own, primary, caps)
+        found.insert(1, ChartView(primary, "cap", found[0].whole, curves))
     return [view for view in found if view.curves]
 
 
-def _view(board: Board, own: pd.DataFrame, metric: Criterion, kind: str) -> ChartView:
-    points = selection.operating_points(own, metric.name, COLUMNS[kind])
-    frontiers = selection.curve(points, metric.higher_is_better, kind == "mean")
+def _view(
+    info: RunInfo, board: Board, own: pd.DataFrame, metric: Criterion, kind: str
+) -> ChartView:
+    draws = Draws(None, info.run, own, board.dataset, metric, board.reference)
+    limited = "valid_p95" if kind == "p95" else "valid_cost"
     curves = []
-    for name in points["learner"].unique():
-        part = frontiers[frontiers["learner"] == name]
+    for name in draws.names:
+        budgets, rows = draws.curve(name, limited)
         shown = own[own["learner"] == name] if metric.name == board.metric else None
-        curves.append(_curve(str(name), part, shown, kind == "mean"))
-    curves = [curve for curve in curves if len(curve.budget)]
+        if len(budgets):
+            curves.append(_curve(draws, name, budgets, rows, shown))
     # without a reference the costliest curve sets the scale; 1 if everything is free
     costs = {curve.learner: float(curve.budget[-1]) for curve in curves}
     whole = costs.get(board.reference, 0.0) or max(costs.values(), default=0.0) or 1.0
@@ -182,41 +175,40 @@ def _view(board: Board, own: pd.DataFrame, metric: Criterion, kind: str) -> Char
 
 
 def _curve(
-    learner: str, frontiers: pd.DataFrame, trials: pd.DataFrame | None, mixes: bool
+    draws: Draws, learner: str, budgets: FloatArray, rows: IntArray, trials: pd.DataFrame | None
 ) -> Curve:
-    """Return the mean over repeats, with settings if their ``trials`` are given."""
-    mean, held = selection.mean_path(frontiers, mixes)
-    budget = np.array([exact(one) for one in mean["budget"]])
-    means = (selection.mixed_values(frontiers, held, name).mean(axis=0) for name in MEASURED)
-    curve = Curve(learner, budget, *means)
+    """Return the mean over repeats of rows (repeats, budgets), with settings if their ``trials``
+    are given."""
+    points = draws.points
+    means = (points[name].to_numpy(dtype=np.float64)[rows].mean(axis=0) for name in MEASURED)
+    curve = Curve(learner, np.array([enough(one) for one in budgets]), *means)
     if trials is None:
         return curve
-    picks = [*map(RepeatPoint, *(frontiers[name].tolist() for name in RepeatPoint._fields))]
-    pairs = zip(held.point.T, held.cheaper.T, held.part.T, strict=True)
+    params, texts = draws.settings
+    folds, seeds = (points[name].to_numpy() for name in ("fold", "seed"))
     picked = tuple(
-        tuple((picks[a], picks[b], float(part)) for a, b, part in zip(*rows, strict=True))
-        for rows in pairs
+        tuple(RepeatPoint(int(folds[k]), int(seeds[k]), params[k], texts[k]) for k in step)
+        for step in rows.T
     )
     return replace(curve, picked=picked, varied=varied_parameters(trials))
 
 
-def _capped(own: pd.DataFrame, metric: Criterion, caps: Sequence[float]) -> list[Curve]:
+def _capped(
+    info: RunInfo, board: Board, own: pd.DataFrame, metric: Criterion, caps: Sequence[float]
+) -> list[Curve]:
     """Return a curve for each learner from rows under caps, if all of its repeats have some."""
-    import pandas as pd
-
-    every = pd.concat(
-        selection.points_within(own, metric, Budget(cap, "cap")).assign(cap=cap) for cap in caps
-    )
-    curves = []
-    for name, part in every.groupby("learner", sort=False, observed=True):
-        at = part.groupby("cap")
-        # a mean over only some repeats would be biased
-        whole = at["test_quality"].count() == len(part[["fold", "seed"]].drop_duplicates())
-        means = at[list(MEASURED)].mean().astype(np.float64)[whole]
-        if len(means):
-            columns = (means[column].to_numpy() for column in MEASURED)
-            curves.append(Curve(str(name), means.index.to_numpy(np.float64), *columns))
-    return curves
+    steps: dict[str, list[list[float]]] = {}
+    for cap in caps:
+        budget = Budget(cap, "cap")
+        draws = Draws(None, info.run, own, board.dataset, metric, cap=budget)
+        chosen = draws.chosen([budget])[0][budget]
+        for k, name in enumerate(draws.names):
+            rows = chosen.row[draws.there[:, k], k]
+            figures = draws.points[[*MEASURED]].to_numpy(dtype=np.float64)[rows]
+            # a mean over only some repeats would be biased
+            if (rows >= 0).all() and not np.isnan(figures[:, 0]).any():
+                steps.setdefault(name, []).append([cap, *figures.mean(axis=0)])
+    return [Curve(name, *np.array(rows).T) for name, rows in steps.items()]
 
 
 def slider(found: Sequence[Sequence[ChartView]], kept: Sequence[float] = ()) -> list[float]:
@@ -268,14 +260,12 @@ def certify(
 ) -> Board:
     """Return the board with its certainty. The views of its metric get a ``certainty`` at each
     position of the slider, from the same draws."""
-    from bench_core.leaderboard.certainty import certified
-
     # one call for all budgets, so that all positions of the slider share the same draws
     own = [(view, _places(view, grid)) for view in found if view.metric.name == board.metric]
     budgets = dict.fromkeys(budget for _, places in own for budget in places.values() if budget)
     tabled = board.budgets if board.optimum != Optimum() else ()  # by the distances to the optimum
-    budgets |= dict.fromkeys(tabled)
-    sure = certified(info, store, replace(board, budgets=tuple(budgets)), frame)
+    name = board.dataset
+    (sure,) = boards_of(info, frame, store, datasets=(name,), budgets={name: [*budgets]})
     made = {at.budget: at.rows for at in sure.standings}
     made[None] = tuple(row.standing for row in sure.rows)
     for view, places in own:
@@ -298,8 +288,14 @@ def _places(view: ChartView, grid: Sequence[float]) -> dict[int, Budget | None]:
 
 
 def exact(value: float) -> float:
-    """Round a budget to six digits, enough to compare it with another one."""
+    """Round a price to six digits."""
     return float(f"{value:.6g}")
+
+
+def enough(cost: float) -> float:
+    """Round a cost up to six digits: the least budget that pays for it."""
+    rounded = exact(cost)
+    return rounded if rounded >= cost else exact(cost * (1 + 5e-6))
 
 
 class PageData(NamedTuple):
@@ -330,7 +326,7 @@ def page_data(
             amounts = own[0].amounts(grid)
             whole = learners if few else followed(own[0], board.reference)
             board = certify(info, store, board, frame, own, grid)
-            pairs = pairwise(info, store, board, own[0], learners, amounts)
+            pairs = pairwise(info, store, board, own[0], frame, learners, amounts)
             bought = purchases(store, info.run, board.dataset, own[0], learners, amounts, whole)
         place = {row.learner: k for k, row in enumerate(board.rows)}
         for view in own:
@@ -379,25 +375,22 @@ def _kept_share(
 ) -> Iterator[float]:
     """Return the budget at which the learner of a board's conclusion keeps the quality, as a
     share."""
-    from bench_core.leaderboard.certainty import certified
-
-    row = conclusion(certified(info, store, board, frame)).row
-    if row is not None:
-        yield exact(row.cheap.budget / of[board.dataset][0].whole)
+    (sure,) = boards_of(info, frame, store, datasets=(board.dataset,))
+    if sure.answer is not None:
+        yield enough(enough(sure.answer.cheap.valid_cost) / of[board.dataset][0].whole)
 
 
 def _keeping(
     board: Board, own: Sequence[ChartView], learners: Sequence[str], grid: Sequence[float]
 ) -> dict[str, Any]:
     """Return ``opens``: the position of the slider at which the learner of the conclusion keeps the
-    quality; ``keeps``: that quality on test, the budgets at which learners reach it on validation,
-    the learner with its saving in words, and the reference with the budget of the cost that is
-    saved; ``order``: the board's order in words."""
-    row = conclusion(board).row
-    if row is None or not own:
+    quality; ``keeps``: that quality on test, the budget and test quality of each learner's model
+    that is sure to keep it, the learner with its saving in words, and the reference with the budget
+    of the cost that is saved; ``order``: the board's order in words."""
+    row, reference = board.answer, board.reference_row
+    if row is None or reference is None or not own:
         return {"opens": len(grid), "order": order_words(board)}
-    reference = next(one for one in board.rows if one.reference)
-    share = row.cheap.budget / own[0].whole
+    share = row.cheap.valid_cost / own[0].whole
     target = share_of(reference.best.quality, SHARE, board.higher_is_better)
     kept = [one for one in board.rows if one.cheap and not one.saved.lost]
     saved = "" if row.reference or row.saving <= 1 else f"{times(row.saving)} cheaper"
@@ -407,9 +400,15 @@ def _keeping(
         "keeps": {
             "name": f"{SHARE:.0%} of {one_line(board.reference)}",
             "y": shown(quality, target),
-            "at": {learners.index(one.learner): exact(one.cheap.budget) for one in kept},
+            "at": {
+                learners.index(one.learner): [
+                    enough(one.cheap.valid_cost),
+                    shown(quality, one.cheap.quality),
+                ]
+                for one in kept
+            },
             "from": learners.index(row.learner),
-            "to": [learners.index(board.reference), exact(board.replaced.budget)],
+            "to": [learners.index(board.reference), enough(board.replaced.valid_cost)],
             "saved": saved,
         },
     }
@@ -513,76 +512,64 @@ def pairwise(
     store: Store,
     board: Board,
     view: ChartView,
+    frame: pd.DataFrame,
     learners: Sequence[str],
     amounts: Sequence[float],
 ) -> dict[str, Any] | None:
     """Return the share of units, in percent, on which each learner of a pair is better, both at
-    their best (``best``: for each learner a row with all learners behind it).
-
-    For the first ``COMPARED`` learners also the same at each amount (``within``), where units of a
-    mixture draw their points, and the mean
-    difference in each third of the units with its 95% error (``thirds``, by pair and kind). None
-    without stored values.
-    """
+    their best (``best``: for each learner a row with all learners behind it), for the first
+    ``COMPARED`` learners also at each amount (``within``). None without stored values."""
+    frame = frame[frame["dataset"] == board.dataset]
+    draws = draws_of(info, store, frame, board.dataset, resamples=0, condensed=False)
     ranked = [curve.learner for curve, _ in view.ranking()]
     # include the reference even if it is far behind
     top = [*ranked[: COMPARED - 1], *([board.reference] if board.reference else ())]
-    asked = list(dict.fromkeys([*top, *ranked]))
-    found = stored_repeats(store, info.run, board.dataset, asked)
-    there = in_every(found)
-    names = [name for name in asked if name in there]
+    place = {draws.names[k]: k for k in draws.places}
+    names = [name for name in dict.fromkeys([*top, *ranked]) if name in place]
     if len(names) < 2:
         return None
-    higher = view.metric.higher_is_better
-    best = {name: units_within(found, name, math.inf, higher) for name in names}
-    quality = [best[name][0] for name in names]
-    first = sum(name in top for name in names)
-    within = [  # by learner, amount and repeat
-        [
-            [chosen_points(one.candidates[name], amount, higher) for one in found]
-            for amount in amounts
-        ]
-        for name in names[:first]
-    ]
-    # thirds by size and by price: a method may win only on large or on expensive queries
-    payer = board.reference if board.reference in names else names[0]
+    budgets = [Budget(amount) for amount in amounts]
+    chosen, _ = draws.chosen([NO_LIMIT, *budgets])
+    repeats = range(len(draws.repeats))
+
+    def units(budget: Budget, name: str) -> list[FloatArray | None]:
+        """Return the quality by unit of a learner's point in each repeat."""
+        k = place[name]
+        return [draws.units(r, k, int(chosen[budget].row[r, k])) for r in repeats]
+
+    # repeats on the same rows are averaged
+    quality = []
+    for name in names:
+        best = [np.zeros(0) if one is None else one for one in units(NO_LIMIT, name)]
+        means = [np.mean([best[k] for k in same], axis=0) for same in on_same_rows(draws.found)]
+        quality.append(np.concatenate(means))
+    higher, first = view.metric.higher_is_better, sum(name in top for name in names)
+    within = [[units(budget, name) for budget in budgets] for name in names[:first]]
     uses = uses_of(info, board.dataset)
     queries = bool(uses) and any((uses[0].get("queries") or {}).values())
-    kinds = {"rows of a query": best[names[0]][2]} if queries else {}  # else copies of a row
-    kinds[f"what {payer} pays"] = best[payer][1]
     return {
         "units": "queries" if queries else "rows",
         "learners": [learners.index(name) for name in names],
         "best": [
-            _shares((one - other for other in quality[k + 1 :]), higher)
+            [percent(_won(one - other, higher)) for other in quality[k + 1 :]]
             for k, one in enumerate(quality)
         ],
         "first": first,
         "within": [
-            [_shares_of_mixtures(x, y, higher) for x, y in zip(a, b, strict=True)]
+            [_shares(x, y, higher) for x, y in zip(a, b, strict=True)]
             for a, b in combinations(within, 2)
-        ],
-        "kinds": [*kinds],
-        "thirds": [
-            [_thirds(a - b, by) for by in kinds.values()]
-            for a, b in combinations(quality[:first], 2)
         ],
     }
 
 
-def _shares(gains: Iterable[FloatArray], higher: bool) -> list[list[float]]:
-    """Return the percentages of units on which the first of two is better and worse, by gain; 0 if
-    unknown."""
-    return [percent(_won(gain, higher)) for gain in gains]
-
-
-def _shares_of_mixtures(a: Sequence[Mixture], b: Sequence[Mixture], higher: bool) -> list[float]:
-    """Return the same of two mixtures by repeat, of which each unit draws a point."""
+def _shares(
+    a: Sequence[FloatArray | None], b: Sequence[FloatArray | None], higher: bool
+) -> list[float]:
+    """Return the percentages of units on which the first of two is better and worse, the mean over
+    repeats; 0 without a point."""
     parts = [
-        np.sum(
-            [p * q * _won(x - y, higher) for (p, x), (q, y) in product(*pair)] or [np.zeros(2)], 0
-        )
-        for pair in zip(a, b, strict=True)
+        np.zeros(2) if x is None or y is None else _won(x - y, higher)
+        for x, y in zip(a, b, strict=True)
     ]
     return percent(np.mean(parts, axis=0))
 
@@ -595,11 +582,6 @@ def _won(gain: FloatArray, higher: bool) -> FloatArray:
 def percent(shares: FloatArray) -> list[float]:
     """Return percentages, below 1% with a digit: most units are equal for good learners."""
     return [round(100 * s, 1) if s < 0.01 else round(100 * s) for s in map(float, shares)]
-
-
-def _thirds(gain: FloatArray, by: FloatArray) -> list[list[float]]:
-    """Return mean gains by thirds, each with its 95% error."""
-    return [[round(m, 4), round(ends.high - m, 4)] for m, ends in thirds(gain, by)]
 
 
 def purchases(
@@ -660,28 +642,17 @@ def followed(view: ChartView, reference: str) -> set[str]:
 def _bought_steps(
     curve: Curve, amounts: Sequence[float], trials: Trials, price: FloatArray, of: IntArray
 ) -> Iterator[dict[str, Any]]:
-    """Return the purchases of a curve's points and mixtures at the ``amounts``, and at its last
-    point, where they are stored for every repeat. Stages are of the first repeat's more expensive
-    point."""
+    """Return the purchases of a curve's points at the ``amounts``, and at its last point, where
+    they are stored for every repeat."""
     ends = curve.budget[:1], curve.budget[-1:]
     inside = [budget for budget in amounts if ends[0] <= budget < ends[1]] if curve.picked else []
     for budget in [*inside, *(ends[1] if curve.picked else ())]:
-        k = curve.held(budget)
-        part, after = 0.0, min(k + 1, len(curve.budget) - 1)
-        if after > k:
-            part = (budget - curve.budget[k]) / (curve.budget[after] - curve.budget[k])
-        parts = [
-            (_kept(curve.learner, pick, trials), share * weight / len(curve.picked[step]))
-            for step, share in ((after, part), (k, 1 - part))
-            for point, cheaper, low in curve.picked[step]
-            for pick, weight in ((point, 1 - low), (cheaper, low))
-            if share * weight
-        ]
-        there = [(*kept, weight) for kept, weight in parts if kept]
-        if len(there) == len(parts):
+        step = curve.picked[curve.held(budget)]
+        kept = [_kept(curve.learner, pick, trials) for pick in step]
+        there = [(*one, 1 / len(step)) for one in kept if one]
+        if len(there) == len(step):
             share = np.sum([w * one.bought[k].astype(np.float64) for one, k, w in there], axis=0)
-            shown = {**bought(share, price, of), **_stages(*there[0][:2]), **_order(there)}
-            yield {"x": exact(budget), **shown}
+            yield {"x": exact(budget), **bought(share, price, of), **_order(there)}
 
 
 def bought(share: FloatArray, price: FloatArray, of: IntArray) -> dict[str, Any]:
@@ -738,15 +709,3 @@ def _kept(learner: str, pick: RepeatPoint, trials: Trials) -> tuple[TrialValues,
     params, point = (json.loads(text or "{}") for text in (pick.params, pick.point))
     one = trials.get((learner, pick.fold, pick.seed, canonical(params)))
     return (one, one.settings.index(point)) if one and point in one.settings else None
-
-
-def _stages(one: TrialValues, place: int) -> dict[str, Any]:
-    """Return the tree of stages: the parent of each, the sensors that may be bought up to it and
-    their price, and the percentage of rows that reach it."""
-    stages = one.stages
-    if stages is None or place not in stages.reached or not 1 < len(stages.parent) <= MOST_STAGES:
-        return {}
-    price = [exact(value) for value in stages.price]
-    reached = [round(100 * share) for share in stages.reached[place]]
-    # [parent, sensors, price, % of rows] by stage
-    return {"stages": [*map(list, zip(stages.parent, stages.sensors, price, reached, strict=True))]}

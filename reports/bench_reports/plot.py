@@ -1,7 +1,7 @@
 """The curves of a run as a figure file (SVG, PDF, PNG), drawn by matplotlib.
 
-A curve is a learner's test quality within a budget, a mean cost per row on validation. Between two
-points it is a line, which looks bent on a logarithmic axis. The same run gives the same bytes.
+A curve is a learner's test quality within a budget, a mean cost per row on validation: a step at
+each of its points. The same run gives the same bytes.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ import numpy as np
 from bench_core.arrays import FloatArray
 from bench_core.errors import UsageError, one_line, require
 from bench_core.leaderboard.board import Board
-from bench_core.leaderboard.certainty import quality_within
 from bench_core.results.budgets import Budget
 from bench_core.statistics import CONFIDENCE
 from bench_core.terminal.wording import listed
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
 
 DASHES = ("-", "--", "-.", ":")
 GREY = "#8a8a8a"
-BAND_PLACES, LINE_PLACES = 30, 200
+BAND_PLACES = 30
 """Most budgets at which a band's edges are computed."""
 
 WIDE = 10.0
@@ -58,13 +57,13 @@ def write(
 ) -> None:
     """Draw a panel for each data set that has curves; the learner ``against`` always has a band.
     Raises UsageError without matplotlib."""
-    from bench_core.leaderboard.certainty import all_certified
+    from bench_core.leaderboard.assembly import boards
 
     if against:
         require(
             f"learner of run {run.number}", [against], dict.fromkeys(map(str, frame["learner"]))
         )
-    made = all_certified(run, store, frame)  # in the order of the tables
+    made = boards(run, frame, store)  # in the order of the tables
     made = [board for board in made if any(row.curve for row in board.rows)]
     if not made:
         raise UsageError(f"run {run.run} has no curves to draw")
@@ -87,8 +86,9 @@ Bands = dict[str, FloatArray]
 def _bands(
     run: RunInfo, store: Store | None, board: Board, frame: pd.DataFrame, against: str = ""
 ) -> tuple[FloatArray, Bands]:
-    """Return 0 and budgets at which some curve bends, evenly thinned out, and the intervals of
+    """Return 0 and budgets at which some curve rises, evenly thinned out, and the intervals of
     learners there, baselines excluded."""
+    from bench_core.leaderboard.assembly import draws_of
     from bench_core.leaderboard.certainty import standings
 
     paid = {point.budget for row in board.rows for point in row.curve if point.budget > 0}
@@ -98,7 +98,9 @@ def _bands(
     if store is None or not paid:
         return places, {}
     budgets = [Budget(float(place)) for place in places]
-    found = standings(run, store, board.dataset, frame, budgets, resamples=1000)
+    draws = draws_of(run, store, frame, board.dataset, resamples=1000)
+    chosen, _ = draws.chosen(budgets)
+    found = [standings(draws, budget, chosen[budget]) for budget in budgets]
     by_place = [{one.learner: one.interval for one in at.rows} for at in found]
     methods = [row for row in board.rows if not row.baseline]
     few = len(methods) <= MOST_BANDS
@@ -133,14 +135,15 @@ def _panel(
             if not row.baseline:
                 colour = COLOURS[look(row.learner).colour][0]
             name = safe(one_line(row.learner))
-            own = [point.budget for point in row.curve]
-            x = np.unique([*own, *places, *np.geomspace(least, end, LINE_PLACES)])
-            x = x[x >= first]
-            y = quality_within(row, x)
-            if row.learner in bands:  # linear in cost between places, as the curve
-                low, high = (np.interp(x, places, ends) for ends in bands[row.learner].T)
-                axes.fill_between(x, low, high, color=colour, alpha=0.13, lw=0)
-            axes.plot(x, y, dash, color=colour, lw=1.2)
+            budgets = np.array([point.budget for point in row.curve])
+            quality = np.array([point.pick.quality for point in row.curve])
+            x = np.unique([*budgets, *places])
+            x = x[x >= max(first, budgets[0])]
+            y = quality[np.searchsorted(budgets, x, "right") - 1]
+            if row.learner in bands:
+                low, high = bands[row.learner].T
+                axes.fill_between(places, low, high, color=colour, alpha=0.13, lw=0, step="post")
+            axes.plot(x, y, dash, color=colour, lw=1.2, drawstyle="steps-post")
             labels.append((float(y[-1]), name, colour))
     better = "higher" if board.higher_is_better else "lower"
     unit = f" in {one_line(board.unit)}" if board.unit else ""

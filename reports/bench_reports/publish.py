@@ -180,8 +180,8 @@ def entry(info: RunInfo, written: Mapping[str, Any], seeds: Sequence[int]) -> di
 
 
 def lines_of(board: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Return a board's curves as (class, points) of SVG lines, best on top: ``k3`` is the learner's
-    colour; baselines have none."""
+    """Return a board's curves as (class, corners) of SVG lines in steps, best on top: ``k3`` is the
+    learner's colour; baselines have none."""
     from bench_reports.palette import look
 
     sign = 1 if board["higher_is_better"] else -1
@@ -193,8 +193,10 @@ def lines_of(board: Mapping[str, Any]) -> list[tuple[str, str]]:
     lines = []
     for place, (one, curve) in enumerate(zip(drawn, curves, strict=True)):
         colour = "" if one["baseline"] else f"k{look(one['learner']).colour}"
-        ends = [*curve, (widest, curve[-1][1])]
-        at = (f"{3 + 154 * x / widest:.1f},{57 - 54 * (y - low) / room:.1f}" for x, y in ends)
+        # each quality holds up to the next budget
+        ends = [*(x for x, _ in curve[1:]), widest]
+        steps = [(x, y) for (start, y), end in zip(curve, ends, strict=True) for x in (start, end)]
+        at = (f"{3 + 154 * x / widest:.1f},{57 - 54 * (y - low) / room:.1f}" for x, y in steps)
         lines.append((f"{colour} {'first' * (place == 0)}".strip(), " ".join(at)))
     return lines[::-1]
 

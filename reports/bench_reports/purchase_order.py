@@ -39,13 +39,3 @@ def order_lines(bought: Mapping[str, Sequence[Purchase]]) -> Table:
             numbers = one.price, one.share, one.step, *one.steps, *[0] * (width - len(one.steps))
             rows.append([name, one.features, *(f"{number:.6g}" for number in numbers)])
     return Table(titles, rows)
-
-
-def rows_table(bought: Sequence[tuple[float, Sequence[str]]]) -> Table:
-    """Return the purchases of single test rows in order."""
-    rows = [
-        [str(k), cost(paid), ", ".join(steps) or "nothing"]
-        for k, (paid, steps) in enumerate(bought, start=1)
-    ]
-    titles = ("test row", "cost", "buys, in this order")
-    return Table(titles, rows, right=titles[:2], fold=titles[2:])

@@ -1,10 +1,8 @@
-"""The leaderboard as text: narrow tables and curves of letters on a terminal, plain lines
-elsewhere."""
+"""The leaderboard as text: narrow tables on a terminal, plain lines elsewhere."""
 
 from __future__ import annotations
 
 import math
-import os
 import sys
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -40,9 +38,7 @@ from bench_core.terminal.tables import (
     write_text,
 )
 from bench_core.terminal.wording import (
-    MIXED,
     TINY,
-    cost,
     count,
     duration,
     quality,
@@ -65,6 +61,7 @@ from bench_reports.columns import (
     on_screen,
     order_words,
     saving_columns,
+    shown_rows,
     small,
     standings_at,
     target,
@@ -82,13 +79,6 @@ if TYPE_CHECKING:
 
 LEAST_NAME = 8
 _TITLE = 8  # a metric with a longer name is headed "quality"
-
-
-LINES, TALL = 9, 20
-"""Least and most rows of the plot of curves, and as many learners in it: a third of a window."""
-
-LABEL = 15
-LEAST_WIDTH = 60
 
 
 RANKS = (
@@ -111,10 +101,10 @@ def write(
 ) -> None:
     """Write all boards; in a file or without a terminal with one line per row. ``noted``: without
     the notes that the run has shown."""
-    from bench_core.leaderboard.certainty import all_certified
+    from bench_core.leaderboard.assembly import boards
     from bench_reports.asked_columns import asked_columns
 
-    made = all_certified(run, store, frame)
+    made = boards(run, frame, store)
     if noted:
         seen = {str(note) for use in run.datasets for note in use.get("notes", ())}
         kept = [tuple(note for note in board.notes if note not in seen) for board in made]
@@ -143,8 +133,7 @@ def show_boards(
         return
     from rich.text import Text
 
-    size = to.width, to.height
-    for part in _parts(info, boards, sections, verbose, asked, plain=False, size=size):
+    for part in _parts(info, boards, sections, verbose, asked, plain=False, width=to.width):
         if isinstance(part, Table):
             show(part, to)
         else:
@@ -172,7 +161,7 @@ def _parts(
     verbose: bool,
     asked: Asked,
     plain: bool,
-    size: tuple[int, int] = (PLAIN_WIDTH, 0),
+    width: int = PLAIN_WIDTH,
 ) -> Iterator[tuple[str, str] | Table]:
     """Yield tables, and lines with their styles; if ``plain``, each names its data set."""
     yield from ((line, "bold") for line in heading(info))
@@ -192,7 +181,7 @@ def _parts(
         if board.stand_in:
             yield f"notice: {notice(board)}.", "yellow"
         if board.rows:
-            yield from plain_tables(board, asked) if plain else _on_screen(board, size, asked)
+            yield from plain_tables(board, asked) if plain else _on_screen(board, width, asked)
             yield from ((line, "dim") for line in search_lines(board))
         for line in failure_lines(board):
             yield line, "red" if line.startswith("failed") else ""
@@ -201,7 +190,7 @@ def _parts(
         yield from ((f"note: {one_line(note)}", "dim") for note in notes_of(board))
         if own != following:  # below the last of consecutive boards that share it
             yield from ((line, "dim") for line in own)
-    if made := rank_table(boards, size[0]):
+    if made := rank_table(boards, width):
         yield "", ""
         yield made
         if made.titles[3] == "1":
@@ -214,18 +203,13 @@ def _parts(
         yield one_line(f"{one.name}: {one.summary}{one.hint and f'; {one.hint}'}"), ""
 
 
-def _on_screen(
-    board: Board, size: tuple[int, int], asked: Asked
-) -> Iterator[tuple[str, str] | Table]:
+def _on_screen(board: Board, width: int, asked: Asked) -> Iterator[tuple[str, str] | Table]:
     """Yield a board for a terminal; text that does not fit into columns is below."""
-    width, height = size
     made, short = main_table(board, width, asked.columns.get(board.dataset))
     yield made
     if short:
         yield f"names: {', '.join(f'{cut} is {name}' for cut, name in short.items())}", "dim"
     yield from ((line, "dim") for line in mark_lines(board))
-    if (lines := curve_lines(board, width, height)) and not os.environ.get("BENCH_NO_CURVE"):
-        yield from ((line, "bold" if k == 0 else "") for k, line in enumerate(lines))
     within = asked.within.get(board.dataset)
     for budgets in (budget_table(board, width, within), optimum_table(board, width)):
         if budgets and not asked.named:
@@ -329,7 +313,7 @@ def selection_line(board: Board) -> str:
     unit = f" in {one_line(board.unit)}" if board.unit else ""
     billed = "" if board.accounting == "path" else f"; accounting: {board.accounting}"
     return (
-        f"Points are chosen on validation; figures are from test{over}. {MIXED.capitalize()}. "
+        f"Points are chosen on validation; figures are from test{over}. "
         f"cost: mean per row{unit}{paid_words(board)}{billed}{audit}."
     )
 
@@ -372,14 +356,14 @@ def _saving_lines(board: Board, titles: Collection[str]) -> list[str]:
     if not board.reference:
         return ["saving: none without a reference among the learners (bench run --reference NAME)."]
     name = one_line(board.reference)
-    own = next(row for row in board.rows if row.reference)
-    if not own.reached and DIVERGED not in own.marks:
+    reference = board.reference_row
+    if reference and not reference.reached and DIVERGED not in reference.marks:
         return [f"saving: none, as a constant, which costs nothing, has {target(board)}."]
-    lines = [explained(saving_columns(board), titles)]
+    lines = [explained(saving_columns(board), titles)] if board.saves else []
     if missing := missing_words(board):
         lines.append(missing)
     if any(row.saved.lost for row in board.rows):
-        lines.append(f"!, below {LOST:.0%}: {lost_words(LOST, name, board.metric)}.")
+        lines.append(f"below {LOST:.0%}: {lost_words(LOST, name, board.metric)}.")
     return [line for line in lines if line]
 
 
@@ -400,7 +384,7 @@ def _certainty_lines(
     if not any(row.standing.learner for row in board.rows):
         return []
     known = certainty_columns(board, tests)
-    if starred:
+    if starred and board.budgets:
         known["*"] = known["tier"].removeprefix("1 is ")
         titles = {*titles, "*"}
     return [*filter(None, [explained(known, titles)]), order_words(board)]
@@ -412,15 +396,9 @@ def main_table(
     """Return the rows with these or a terminal's columns, and the shortened names."""
     known = columns_of(board)
     columns = columns or {title: known[title] for title in on_screen(board)}
-    starry: Columns = {
-        board.metric: lambda row: starred(quality(row.best.quality), row.standing),
-        "saving": lambda row: saving_cells(row.saving, row.saved)[0],
-    }
     short = {board.metric: board.metric if len(board.metric) <= _TITLE else "quality"}
-    if any(title == "p" or title.startswith("p ") for title in columns):
-        starry = {}  # stars are of another test
-    shown = {short.get(t, t): starry.get(t, cell) for t, cell in columns.items()}
-    return _narrow(board, shown, width)
+    shown = {short.get(title, title): cell for title, cell in columns.items()}
+    return _narrow(shown_rows(board), shown, width)
 
 
 def budget_table(board: Board, width: int, more: Columns | None = None) -> Table | None:
@@ -436,7 +414,7 @@ def budget_table(board: Board, width: int, more: Columns | None = None) -> Table
             for k in range(len(known))
         }
         columns = {title: columns.get(title, cell) for title, cell in (more or columns).items()}
-        made, _ = _narrow(board, columns, width)
+        made, _ = _narrow(board.rows, columns, width)
         if sum(_widths(made.titles, made.rows)) + GAP * len(columns) <= width:
             break
     sign = -1 if board.higher_is_better else 1
@@ -463,7 +441,7 @@ def optimum_table(board: Board, width: int) -> Table | None:
     if not known:
         return None
     columns = {title: partial(_lacking, board, k) for title, (k, _) in known.items()}
-    made, _ = _narrow(board, columns, width)
+    made, _ = _narrow(board.rows, columns, width)
     best = ["the optimum", *(quality(most) for _, most in known.values())]
     return replace(
         made,
@@ -486,7 +464,7 @@ def plain_tables(board: Board, asked: Asked = USUAL) -> Iterator[Table]:
         "learner": lambda row: one_line(row.learner),
     }
     chosen = asked.columns.get(board.dataset) or main_columns(board)
-    yield _table({**names, **chosen}, board.rows)
+    yield _table({**names, **chosen}, shown_rows(board))
     if asked.named:
         return
     if board.budgets:
@@ -556,12 +534,12 @@ def _table(columns: Columns, rows: Sequence[Row]) -> Table:
     return Table([*columns], cells, "learner", [title for title in columns if title not in words])
 
 
-def _narrow(board: Board, columns: Columns, width: int) -> tuple[Table, dict[str, str]]:
-    made = _table({"learner": lambda row: one_line(row.learner), **columns}, board.rows)
+def _narrow(rows: Sequence[Row], columns: Columns, width: int) -> tuple[Table, dict[str, str]]:
+    made = _table({"learner": lambda row: one_line(row.learner), **columns}, rows)
     # baselines come last, below a rule
-    methods = sum(not row.baseline for row in board.rows)
-    rule = methods if 0 < methods < len(board.rows) else None
-    styles = ["dim" if row.baseline else "" for row in board.rows]
+    methods = sum(not row.baseline for row in rows)
+    rule = methods if 0 < methods < len(rows) else None
+    styles = ["dim" if row.baseline else "" for row in rows]
     return _shortened(replace(made, row_styles=styles, rule=rule), width)
 
 
@@ -594,54 +572,3 @@ def saving_cells(saving: float, saved: Saved) -> list[str]:
     """Return a saving with its mark, and its 95% interval."""
     mark = "!" if saved.lost else "*" if saved.tier == 1 else " "
     return [times(saving) + mark, ends_of(saved.interval)]
-
-
-def curve_lines(board: Board, width: int, height: int = 0) -> list[str]:
-    """Plot the board's first learners by cost on a logarithmic scale; earlier learners cover later
-    ones. [] if there is nothing to show or the terminal is narrow.
-
-    Each line ends in a learner's letter, name and area.
-    """
-    import numpy as np  # not at the top: the help of `bench best` would load it
-
-    from bench_core.leaderboard.certainty import quality_within
-
-    many = min(max(LINES, height // 3), TALL)
-    rows = [row for row in board.rows if row.curve][:many]
-    if board.costs is None or not rows or width < LEAST_WIDTH:
-        return []
-    # quality and a bar, the plot, letter, name and area
-    areas = max(len(quality(row.area.value)) for row in rows)
-    columns = width - 9 - 4 - LABEL - 1 - areas
-    # quality of each learner (rows, columns) at the costs of the columns, NaN where it has none
-    values = np.full((len(rows), columns), np.nan)
-    for k, row in enumerate(rows):
-        costs = np.geomspace(*board.costs, columns) * (1 + 1e-9)
-        values[k] = quality_within(row, costs)
-    there = ~np.isnan(values)
-    if not there.any() or np.ptp(values[there]) == 0:
-        return []
-    # the better end is on top, also of errors
-    top, bottom = values[there].max(), values[there].min()
-    if not board.higher_is_better:
-        top, bottom = bottom, top
-    # 0.96 |      aaab   a miser  0.76
-    # 0.63 |aaabbb       b gbrt   0.71
-    cells = np.full((many, columns), " ")
-    short, labels = shortened([row.learner for row in rows], LABEL), [""] * many
-    for k in reversed(range(len(rows))):  # the first in order is drawn last, on top
-        row = np.round((top - values[k, there[k]]) / (top - bottom) * (many - 1))
-        letter = chr(ord("a") + k)
-        cells[row.astype(int), there[k]] = letter
-        name, area = short[rows[k].learner], quality(rows[k].area.value)
-        labels[k] = f"{letter} {name:<{LABEL}} {area:>{areas}}"
-    edges = [quality(top), *[""] * (many - 2), quality(bottom)]
-    left, right = (cost(value) for value in board.costs)
-    return [
-        f"{board.metric} by budget; right: mean {board.metric} over all budgets",
-        *(
-            f"{edge:>7} |{''.join(line)}  {label}".rstrip()
-            for edge, line, label in zip(edges, cells, labels, strict=True)
-        ),
-        f"{'':8}{left}{right:>{columns - len(left) + 1}}",
-    ]

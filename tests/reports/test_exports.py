@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import replace
 from io import StringIO
+from statistics import NormalDist
 
 import numpy as np
 import pandas as pd
@@ -20,19 +21,19 @@ from helpers.valued_run import ValuedRun, learner_of
 
 from bench_core.errors import UsageError, no_formula
 from bench_core.leaderboard.assembly import boards
-from bench_core.leaderboard.certainty import all_certified, certified
 from bench_core.leaderboard.pairs import pairs_within
 from bench_core.leaderboard.reports import paragraph
 from bench_core.planning.invocation import command
 from bench_core.plugins import load_registry
 from bench_core.results.budgets import Budget
-from bench_core.terminal.wording import times
 
 
 @pytest.fixture(scope="module")
 def valued():
-    """Two good learners, a bad one, a costly one and a baseline; all begin with a free constant."""
+    """Two good learners, a bad one, a costly one and a baseline; all begin with a free constant.
+    Methods err on the same rows, so that the good ones are sure to be as good as the costly one."""
     rng, run = np.random.default_rng(0), ValuedRun(baselines=("constant",))
+    shared = rng.normal(0, 0.2, (2, 300))
     free = np.random.default_rng(1).normal(0.2, 0.2, 300)
     for name, skill, price in (
         ("good", [0.7, 0.9], [1, 4]),
@@ -41,11 +42,9 @@ def valued():
         ("gbrt", [0.9], [9]),
     ):
         quality, cost = learner_of(rng, skill, price, 300)
-        quality, cost = (
-            [np.vstack([free, q]) for q in quality],
-            [np.vstack([0 * free, c]) for c in cost],
-        )
-        run.add(name, quality, cost)
+        quality = [0.9 * np.array(skill)[:, None] + 0.1 * q for q in quality]
+        quality = [np.vstack([free, q + s]) for q, s in zip(quality, shared, strict=True)]
+        run.add(name, quality, [np.vstack([0 * free, c]) for c in cost])
     run.add("constant", *learner_of(rng, [0.2], [0], 300))
     return run
 
@@ -70,21 +69,40 @@ def cells(line, separator):
 
 
 def test_the_best_is_bold_and_what_ties_with_it_is_marked(valued, tmp_path):
-    (board,) = all_certified(valued.info, valued, valued.frame)
-    last = {one.learner: one for one in board.at[-1].rows}
+    (board,) = boards(valued.info, valued.frame, valued)
+    last = {one.learner: one for one in board.standings[-1].rows}
     assert {name for name, one in last.items() if one.tier == 1} == {"good", "alike", "gbrt"}
     best = max(("good", "alike", "gbrt"), key=lambda name: last[name].quality)
     found = latex_rows(written(exports.latex, valued, tmp_path / "b.tex"))
+    budget = f"$\\le$ {board.budgets[-1]}"
     for name, one in last.items():
-        cell = found["accuracy"][name]
+        cell = found[budget][name]
         assert cell.startswith("\\textbf{") == (name == best)
         assert cell.startswith("\\underline{") == (one.tier == 1 and name != best)
         assert f"{one.quality:.4f}" in cell
-    low, high = last["good"].interval
-    assert float(found["$\\pm$"]["good"]) == pytest.approx((high - low) / 2, abs=5e-5)
     text = written(exports.markdown, valued, tmp_path / "b.md")
-    line, _ = [x for x in text.splitlines() if x.startswith(f"| {best} ")]
-    assert cells(line, " | ")[2] == f"**{last[best].quality:.4f}**"
+    _, line = [x for x in text.splitlines() if x.startswith(f"| {best} ")]
+    assert cells(line, " | ")[-1] == f"**{last[best].quality:.4f}**"
+
+
+def test_the_columns_of_a_paper_are_cost_saving_and_quality_of_the_model_to_take(valued, tmp_path):
+    (board,) = boards(valued.info, valued.frame, valued)
+    rows = {row.learner: row for row in board.rows}
+    good, least = rows["good"], max(("good", "alike"), key=lambda name: rows[name].saving)
+    found = latex_rows(written(exports.latex, valued, tmp_path / "b.tex"))
+    low, high = good.saved.interval
+    assert found["cost"]["good"] == f"{good.cheap.cost:.2f}"
+    assert found["accuracy"]["good"] == f"{good.cheap.quality:.4f}"
+    saving = f"{good.saving:.1f}$\\times$"
+    mark = "textbf" if least == "good" else "underline"
+    assert found["cheaper"]["good"] == f"\\{mark}{{{saving}}}"
+    assert found["\\shortstack[r]{cheaper\\\\95\\%}"]["good"] == f"{low:.1f}--{high:.1f}"
+    half = (good.saved.quality.high - good.saved.quality.low) / 2
+    assert float(found["$\\pm$"]["good"]) == pytest.approx(half, abs=5e-5)
+    assert found["cheaper"]["bad"] == "0\\% sure"
+    assert "wrong" not in found
+    markdown = written(exports.markdown, valued, tmp_path / "b.md")
+    assert "| learner | cost | cheaper | cheaper 95% | wrong | accuracy | ± |" in markdown
 
 
 def latex_rows(text):
@@ -134,8 +152,8 @@ def test_the_tables_of_a_paper_fit_one_of_two_columns(valued, tmp_path):
 
 
 def test_columns_are_chosen_by_their_titles_and_p_is_adjusted_by_holm(valued, tmp_path):
-    (board,) = all_certified(valued.info, valued, valued.frame)
-    names = ["quality", "p", "saving", within_words(board, 2)]
+    (board,) = boards(valued.info, valued.frame, valued)
+    names = ["quality", "p", "cheaper", within_words(board, 2)]
     given = valued.info, valued, valued.frame, "d"
     alone = {
         name: pairs_within(*given, (name, "gbrt"), Budget(math.inf), interest=0)[1][0].difference.p
@@ -160,8 +178,8 @@ def test_columns_are_chosen_by_their_titles_and_p_is_adjusted_by_holm(valued, tm
     for against in ("", "gbrt"):  # p is one more column: the tables at budgets stay
         exports.latex(valued.info, valued.frame, tmp_path / "b", store=valued, against=against)
         assert (tmp_path / "b").read_text().count("within a cost per row of") == 1, against
-    with pytest.raises(UsageError, match="unknown column 'savin': did you mean saving"):
-        exports.latex(valued.info, valued.frame, tmp_path / "x", store=valued, columns=["savin"])
+    with pytest.raises(UsageError, match="unknown column 'cheapr': did you mean cheaper"):
+        exports.latex(valued.info, valued.frame, tmp_path / "x", store=valued, columns=["cheapr"])
     with pytest.raises(UsageError, match="column p needs a learner"):
         exports.latex(valued.info, valued.frame, tmp_path / "x", store=valued, columns=["p"])
     with pytest.raises(UsageError, match="unknown learner of run 3 'nobody'"):
@@ -205,7 +223,7 @@ def test_p_at_few_budgets_stands_beside_their_qualities(valued, tmp_path):
         "two-sided, of the difference in accuracy to gbrt{}, adjusted by Holm over 4 comparisons"
     )
     assert f"; p: {words.format(' at any cost')};" in captions[0]
-    assert f"p {first}, p {second}: {words.format(' within that cost')} (part" in captions[1]
+    assert f"p {first}, p {second}: {words.format(' within that cost')}." in captions[1]
     named = {"store": valued, "against": "gbrt", "columns": [f"p <= {budgets[0]}"]}
     exports.latex(info, valued.frame, tmp_path / "one.tex", **named)
     (heading,) = [x for x in (tmp_path / "one.tex").read_text().splitlines() if "learner &" in x]
@@ -217,17 +235,12 @@ def test_p_at_few_budgets_stands_beside_their_qualities(valued, tmp_path):
         exports.latex(info, valued.frame, tmp_path / "x", store=valued, columns=["<= 7777"])
 
 
-def test_captions_name_learners_at_a_mixture_with_the_constant_and_the_joint_test(valued, tmp_path):
-    datasets = tuple({**use, "budgets": ["0.5", "2"]} for use in valued.info.datasets)
-    info = replace(valued.info, datasets=datasets)  # the cheapest points cost 1, of gbrt 9
-    exports.latex(info, valued.frame, tmp_path / "b.tex", store=valued, against="gbrt")
-    first, within = [x for x in (tmp_path / "b.tex").read_text().splitlines() if "caption" in x]
-    each = re.findall("which is free, with ([^)]*)[)]", within)
-    named = [{*re.split(", | and ", names)} for names in each]
-    assert named == [{"gbrt", "good", "alike", "bad"}, {"gbrt"}]  # at .5 and at 2
-    assert "Bold: the best. Points" in first
-    latex = written(exports.latex, valued, tmp_path / "b.tex")
-    assert "underlined: not significantly worse (all pairs of learners tested jointly)." in latex
+def test_captions_explain_ties_by_the_joint_test_where_they_are_marked(valued, tmp_path):
+    words = "; underlined: not significantly worse (all pairs of learners tested jointly)."
+    for against, marked in (("", [True, True]), ("gbrt", [False, True])):
+        exports.latex(valued.info, valued.frame, tmp_path / "b", store=valued, against=against)
+        captions = [x for x in (tmp_path / "b").read_text().splitlines() if "caption" in x]
+        assert [f"Bold: the best{words}" in caption for caption in captions] == marked
 
 
 def test_ties_are_not_marked_in_a_table_with_p_as_these_are_of_another_test(valued, tmp_path):
@@ -278,7 +291,7 @@ def test_a_pair_shows_the_quality_of_the_board():
 
 
 def board_budgets(run):
-    (board,) = all_certified(run.info, run, run.frame)
+    (board,) = boards(run.info, run.frame, run)
     return board.budgets
 
 
@@ -312,12 +325,12 @@ def test_baselines_stand_below_a_rule_and_budgets_in_the_caption(valued, tmp_pat
 
 
 def test_rows_have_one_order_in_every_format(valued, tmp_path):
-    (board,) = all_certified(valued.info, valued, valued.frame)
+    (board,) = boards(valued.info, valued.frame, valued)
     expected = [row.learner for row in board.rows]
     markdown = written(exports.markdown, valued, tmp_path / "b.md").split("\n| learner ")[1]
     for shown in (
         [row[1] for row in next(iter(terminal.plain_tables(board))).rows],
-        [*latex_rows(written(exports.latex, valued, tmp_path / "b.tex"))["saving"]],
+        [*latex_rows(written(exports.latex, valued, tmp_path / "b.tex"))["cheaper"]],
         [line.split()[1] for line in markdown.splitlines()[2:7]],
         [
             one["learner"]
@@ -347,7 +360,7 @@ def test_nothing_in_names_and_errors_is_read_by_latex_or_markdown(tmp_path):
 
 def test_a_table_for_programs_has_a_row_for_each_learner_and_budget(valued, tmp_path):
     rows = list(csv.DictReader(StringIO(written(exports.write_csv, valued, tmp_path / "b.csv"))))
-    (board,) = all_certified(valued.info, valued, valued.frame)
+    (board,) = boards(valued.info, valued.frame, valued)
     assert len(rows) == 5 * len(board.at)
     unlimited = {row["learner"]: row for row in rows if not row["budget"]}
     assert {name: row["role"] for name, row in unlimited.items() if row["role"]} == {
@@ -357,20 +370,15 @@ def test_a_table_for_programs_has_a_row_for_each_learner_and_budget(valued, tmp_
     own = next(one for one in board.at[-1].rows if one.learner == "bad")
     assert float(unlimited["bad"]["quality"]) == pytest.approx(own.quality)
     assert (unlimited["bad"]["tier"], unlimited["bad"]["best_rank"]) == ("2", "4")
-    (shown,) = boards(valued.info, valued.frame)
-    sure = certified(valued.info, valued, shown, valued.frame)
-    good = next(row for row in sure.rows if row.learner == "good")
-    row = {name: float(unlimited["good"][name]) for name in exports.TITLES[-12:-1]}
-    kept = (good.saving, *good.saved.interval, *good.saved.wide, good.area.value)
-    assert [*row.values()][:6] == pytest.approx(kept)
+    good = next(row for row in board.rows if row.learner == "good")
+    first = exports.TITLES.index("saving")
+    row = {name: float(unlimited["good"][name]) for name in exports.TITLES[first:-1]}
+    kept = (good.saving, *good.saved.interval, *good.saved.wide)
+    kept += (good.cheap.cost, good.cheap.quality, 1, good.area.value)
+    assert [*row.values()][:9] == pytest.approx(kept)
     assert row["area_low"] < row["area"] < row["area_high"]
     assert row["regret_low"] <= row["regret"] <= row["regret_high"]
-    found = latex_rows(written(exports.latex, valued, tmp_path / "b"))
-    assert found["saving"]["good"] == f"\\textbf{{{times(good.saving)[:-1]}$\\times$}}"
-    ends = found["\\shortstack[r]{saving\\\\95\\%}"]["good"].split("--")
-    low, high = good.saved.interval
-    assert (ends[0], f"{float(ends[1]):.1f}") == ("\\textless{}1", f"{high:.1f}")
-    assert 0.995 <= low < 1
+    assert all(row["model_cost"] == "" for row in rows if row["budget"])
     document = json.loads(written(exports.write_json, valued, tmp_path / "b.json"))
     (board,) = document["datasets"]
     assert board["budgets"][-1] is None
@@ -378,10 +386,46 @@ def test_a_table_for_programs_has_a_row_for_each_learner_and_budget(valued, tmp_
     assert bad["standings"][-1]["quality"] == pytest.approx(own.quality)
     (best,) = [one for one in board["learners"] if one["learner"] == "good"]
     assert [*best["saving_interval"].values()] == pytest.approx([*good.saved.interval])
+    assert (best["model"]["cost"], best["model"]["setting"]) == (
+        pytest.approx(good.cheap.cost),
+        "trees=3",
+    )
+    assert bad["model"] is None
     assert best["area"]["value"] == pytest.approx(good.area.value)
     free, first, _ = (point["budget"] for point in bad["curve"])
     assert free == 0
     assert math.isclose(first, 1, rel_tol=0.1)
+
+
+def test_a_learner_without_a_sure_model_has_its_likeliest_one_with_its_probability(tmp_path):
+    rng, run = np.random.default_rng(0), ValuedRun()
+    for name, price in (("near", 4), ("gbrt", 9)):
+        run.add(name, *learner_of(rng, [0.9], [price], 300))
+    rows = list(csv.DictReader(StringIO(written(exports.write_csv, run, tmp_path / "b.csv"))))
+    (near,) = [row for row in rows if row["learner"] == "near" and not row["budget"]]
+    (own, best) = (one for one in run.kept if one.split == "valid")
+    gain = own.metric[0] - 0.99 * best.metric[0]
+    expected = NormalDist().cdf(gain.mean() / (gain.std() / len(gain) ** 0.5))
+    assert 0.05 < expected < 0.95
+    assert float(near["probability"]) == pytest.approx(expected, abs=0.01)
+    (test,) = [one for one in run.kept if (one.trial.learner, one.split) == ("near", "test")]
+    assert float(near["model_cost"]) == pytest.approx(test.cost.mean())
+    assert float(near["model_quality"]) == pytest.approx(test.metric.mean())
+    assert near["saving"] == ""
+
+
+def test_a_model_is_unknown_where_nothing_was_stored_and_none_reaches_the_quality(tmp_path):
+    exports.write_csv(example.info(), example.frame(), tmp_path / "b.csv")
+    rows = csv.DictReader(StringIO((tmp_path / "b.csv").read_text()))
+    unlimited = [row for row in rows if row["dataset"] == "yahoo-sim" and not row["budget"]]
+    titles = ("learner", "model_cost", "model_quality", "probability")
+    shown = {tuple(row[title] for title in titles) for row in unlimited}
+    # .792 is needed: miser has .795 at 3000, gbrt .793 at 6000, cegb at most .78
+    assert shown == {
+        ("miser", "3000", "0.795", "1"),
+        ("gbrt", "6000", "0.793", "1"),
+        ("cegb", "", "", ""),
+    }
 
 
 @pytest.mark.parametrize(
@@ -477,12 +521,13 @@ def test_bands_follow_their_curves_over_decades_and_ticks_do_not_overlap():
     axes = figures.Figure().subplots()
     plot._panel(axes, board, np.array([0, 1, 1e6]), bands)
     assert {*np.log10(axes.get_xticks()) % 1} == {0}  # 1, 10, 100
-    x, y = axes.lines[0].get_xydata().T
-    corners = axes.collections[0].get_paths()[0].vertices
-    for sign in (1, -1):
-        edge = {a: b for a, b in corners if sign * (b - np.interp(a, x, y)) > 0}
-        assert np.allclose([edge[a] for a in x], y + sign * 0.01)
-    assert x[0] == 1
+    line = axes.lines[0]
+    assert line.get_drawstyle() == "steps-post"
+    assert line.get_xydata().tolist() == [[1, at[1]], [1e6, at[2]]]
+    steps = [(0, at[0]), (1, at[0]), (1, at[1]), (1e6, at[1]), (1e6, at[2])]
+    expected = {(x, round(q + sign * 0.01, 9)) for x, q in steps for sign in (1, -1)}
+    corners = axes.collections[0].get_paths()[0].vertices.tolist()
+    assert {(x, round(q, 9)) for x, q in corners} == expected
 
 
 def test_a_figure_of_many_learners_has_bands_of_the_first_and_the_reference(valued, monkeypatch):

@@ -13,7 +13,7 @@ from bench_reports.terminal import plain_tables
 from helpers import browser, page_run
 from helpers.valued_run import ValuedRun, learner_of
 
-from bench_core.leaderboard.certainty import all_certified
+from bench_core.leaderboard.assembly import boards
 
 pytestmark = pytest.mark.skipif(
     browser.executable() is None, reason="no Chromium on the PATH to open the page with"
@@ -120,7 +120,7 @@ def test_the_button_of_the_theme_stands_beside_the_title(tab, width):
 def test_rows_stand_in_the_order_of_the_terminal_on_each_data_set(tab, made):
     reload(tab)
     expected = {}
-    for board in all_certified(made.info, made, made.frame):
+    for board in boards(made.info, made.frame, made):
         (table, *_) = plain_tables(board)
         expected[board.dataset] = [row[1] for row in table.rows]
     shown = tab.js(

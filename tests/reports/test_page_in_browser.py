@@ -121,25 +121,25 @@ def test_it_opens_where_the_conclusion_says_with_its_saving_in_the_chart(opened,
         f"Math.abs(document.querySelector('.chart svg').width.baseVal.value - {width}) < 200"
     )
     assert opened.js("document.documentElement.scrollWidth") <= width
-    # on validation miser keeps .99 of gbrt's best from 9.06 on, which cost 8.93 on test
-    assert story(opened).startswith("Within a budget of 8.9")
+    # on validation miser is sure to keep .99 of gbrt's best at its third point
+    assert story(opened).startswith("Within a budget of 9.95")
     assert learners(opened) == ["miser", "gbrt", "constant"]  # as on a terminal
     sentence = opened.js("document.querySelector('main > .conclusion').textContent")
     assert sentence.startswith("miser is first on 2 of 2 data sets, by mean quality")
     own = "document.querySelector('section.set:not(.off)')"
-    assert "instead of 28.09. It is 3.1x cheaper" in opened.js(
+    assert "gbrt at its best costs 29.59" in opened.js(
         f"{own}.querySelector('.conclusion').innerText"
     )
     assert "Sorted by tier of saving" in opened.js(f"{own}.querySelector('.sorted').textContent")
     words = opened.js(f"{own}.querySelector('.rings').textContent")
-    assert words == ("99%" if width == 390 else "99% of gbrtmiser: ") + "3.1x cheaper"
+    assert words == ("99%" if width == 390 else "99% of gbrtmiser: ") + "3.0x cheaper"
     ring = "[...document.querySelectorAll('section.set:not(.off) .rings circle')]"
     places = f"{ring}.map(c => [Number(c.getAttribute('cx')), Number(c.getAttribute('cy'))])"
     (gbrt, _), (miser, height) = sorted(opened.js(places), reverse=True)
     cursor = opened.js("document.querySelector('.cursor').getAttribute('d')")
     assert cursor.startswith(f"M{miser} ")
     line = opened.js("document.querySelector('.rings path').getAttribute('d')")
-    assert abs(float(line.split()[1].partition("H")[0]) - height) < 30
+    assert height < float(line.split()[1].partition("H")[0])  # its test quality is better
     assert opened.js("location.hash") == ""
     assert miser < gbrt
 
@@ -341,24 +341,21 @@ def test_at_first_the_learner_of_the_conclusion_is_compared_with_the_reference(o
     assert opened.js(f"{sides}.map(s => s.selectedOptions[0].text)") == ["miser", "gbrt"]
 
 
-def test_what_is_bought_and_the_stages_follow_learner_and_budget(tab):
+def test_what_is_bought_follows_learner_and_budget(tab):
     place = "document.querySelector('section.set:not(.off) .bought')"
     assert "cost 1.00 (2 sensors): 100% of rows" in tab.js(f"{place}.innerText")
     pictures = f"[...{place}.querySelectorAll('svg')].map(s => s.getAttribute('aria-label'))"
-    words = "stage 1 is reached by 100% of rows, stage 2 is reached by 25% of rows"
-    assert tab.js(pictures)[1] == words
     slide(tab, int(tab.js(f"{SLIDER}.max")) // 3)
-    # 28% of what gbrt costs, 8.36, is between the points at 3.00 and 9.95: 77.2% of rows are served
-    # by the third, which buys 3 x (50, 25, 10)%, the others by the second, 2 x (50, 25, 10)%
-    assert "cost 1.00 (2 sensors): 85% of rows" in tab.js(f"{place}.innerText")
+    # 28% of what gbrt costs, 8.36, is between the points at 3.00 and 9.95: the second point buys
+    # 2 x (50, 25, 10)%
+    assert "cost 1.00 (2 sensors): 75% of rows" in tab.js(f"{place}.innerText")
     bought = "document.querySelector('section.set:not(.off) .bought dl').innerText"
     assert "1 sensor: f1" in tab.js(bought)
-    assert "2 sensors: f3 (28%), f2 (69%)" in tab.js(bought)
+    assert "2 sensors: f3 (20%), f2 (50%)" in tab.js(bought)
     choose(tab, "section.set:not(.off) .bought select", "0")
-    assert "stage 3 after 1 is reached by 60% of rows" in tab.js(pictures)[1]
     # by gbrt alone, with points at 2.98 and 9.83
-    assert "f2 is bought for 70% of rows, in step 2 on average" in tab.js(pictures)[2]
-    cells = f"[...{place}.querySelectorAll('.scroll:not([aria-label=Stages]) rect')]"
+    assert "f2 is bought for 50% of rows, in step 2 on average" in tab.js(pictures)[1]
+    cells = f"[...{place}.querySelectorAll('.scroll rect')]"
     assert tab.js(f"{cells}.map(r => r.getAttribute('opacity') > 0.1)") == [
         *(True, False, False),
         *(False, True, False),
@@ -374,15 +371,19 @@ def test_where_one_beats_another_is_answered_for_any_pair(tab):
     choose(tab, "section.set:not(.off) [data-side=a]", "2")
     chosen = "document.querySelector('section.set:not(.off) [data-side=a]').value"
     assert tab.js(chosen) == "2"
-    assert "of constant minus that of" in tab.js(answer)
     tab.wait("location.hash.includes('pair=constant')")
-    assert "n.s.: not significant at 95%" in tab.js(answer)
     slide(tab, int(tab.js(f"{SLIDER}.max")) // 3)
     assert "Within a budget of" in tab.js(answer)
     assert "bench compare constant" in tab.js(answer)
     assert "There constant is better on" in tab.js(answer)
     wins = "document.querySelector('section.set:not(.off) .answer p:nth-of-type(3)').innerText"
-    for a, b, text in (("1", "0", "better on 5"), ("0", "1", "worse on 5")):
+    own = {"split": "test", "dataset": "a"}
+    miser, gbrt = (
+        next(iter(page_run.run().values("", learner=name, **own))).metric[-1]
+        for name in ("miser", "gbrt")  # the last points are the best
+    )
+    share = f"on {round(100 * (miser > gbrt).mean())}%"
+    for a, b, text in (("1", "0", f"better {share}"), ("0", "1", f"worse {share}")):
         choose(tab, "section.set:not(.off) [data-side=a]", a)
         choose(tab, "section.set:not(.off) [data-side=b]", b)
         assert text in tab.js(wins)
@@ -496,6 +497,6 @@ def test_without_scripts_tables_are_there_and_nothing_that_needs_one(file, tmp_p
         )
         assert column(tab, 1, "#overview") == ["1.00", "2.00", "3.00"]
     assert rows == [3, 3, 3]
-    assert "miser keeps 99% of gbrt's accuracy" in text
+    assert "miser costs 9." in text
     for word in ("Download", "hover over it", "Purchases", "Mean quality over all budgets"):
         assert word not in text

@@ -117,6 +117,8 @@ def test_curves_have_the_colour_of_their_learner_and_the_first_is_on_top():
     lines = lines_of({"higher_is_better": True, "reference": "gbrt", "learners": rows})
     colours = [f"k{look(name).colour}" for name in names]
     assert [line[0] for line in lines] == ["", colours[1], f"{colours[0]} first"]
+    # the lower quality up to the second budget, the end of the axis
+    assert {points for _, points in lines} == {"80.0,57.0 157.0,57.0 157.0,3.0 157.0,3.0"}
 
 
 def test_changes_name_runs_learners_and_figures():

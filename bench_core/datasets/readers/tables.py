@@ -214,6 +214,7 @@ def are_dates(texts: Iterable[str]) -> bool:
     return bool(filled) and all(map(_DATE.match, filled))
 
 
+@np.errstate(over="ignore", invalid="ignore")  # near the largest numbers
 def float32_offset(cells: FloatArray) -> float | None:
     """Return an offset to subtract from cells (n,), so that float32 keeps their values distinct.
 

@@ -12,16 +12,15 @@ const ties = (names, by) => `${listed(names)} ${names.length > 1 ? "tie" : "ties
 function ranking(data, view, place) {
   const limit = amount(data, view, place);
   const rows = view.curves.map((curve) => {
-    const here = within(view, curve, limit);
-    const { at, part } = here;
+    const at = held(curve, limit);
     const [low, high, tier, first, last, over] = (at >= 0 && curve.sure?.[place]) || [null, null, 0, 0, 0];
     return {
-      l: curve.l, curve, at, part,
+      l: curve.l, curve, at,
       baseline: data.learners[curve.l][1],
-      quality: reached(curve.y, here),
-      cost: reached(curve.c, here),
-      p95: reached(curve.p, here, true),
-      features: reached(curve.f, here, true),
+      quality: curve.y[at] ?? null,
+      cost: at < 0 ? null : curve.c?.[at],
+      p95: at < 0 ? null : curve.p?.[at],
+      features: at < 0 ? null : curve.f?.[at],
       low, high, tier, first, last, over,
     };
   });
@@ -48,11 +47,8 @@ function rankText(row) {
   return row.first === row.last ? String(row.first) : `${row.first}–${row.last}`;
 }
 
-/** The setting of a row; of a mixture both, with the shares of rows that they serve. */
-function settingText({ curve, at, part }) {
-  if (at < 0 || !curve.s) return "";
-  return part ? `${curve.s[at + 1]} for ${percent(part)} of rows, ${curve.s[at]} for ${percent(1 - part)}` : curve.s[at];
-}
+/** The setting of a row. */
+const settingText = ({ curve, at }) => (at < 0 || !curve.s ? "" : curve.s[at]);
 
 /** The learner that is ahead at this place, by how much, and if significantly. */
 function story(data, set, view, place) {
@@ -196,7 +192,7 @@ function latex(data, set, view, place) {
   const within = Number.isFinite(limit) ? `${AXIS[view.kind]} at most ${cost(limit)}` : "no limit";
   const rangeHead = rows.some((row) => row.tier) ? "95\\% interval" : "";
   return `% needs \\usepackage{booktabs}\n\\begin{table}\n\\caption{${tex(set.name)}: ${tex(view.metric)} on test, ${tex(within)}.`
-    + ` Points are chosen on validation data, a mean cost between two points mixes them at random; bold: not significantly worse than the best. Run ${tex(data.run)}.}\n\\label{tab:${label}}\n`
+    + ` Points are chosen on validation data; bold: not significantly worse than the best. Run ${tex(data.run)}.}\n\\label{tab:${label}}\n`
     + `\\begin{tabular}{llrrr}\n\\toprule\nquality rank & learner & ${tex(view.metric)} & ${rangeHead} & cost${tex(unit)} \\\\\n\\midrule\n`
     + `${lines.join("\n")}\n\\bottomrule\n\\end{tabular}\n\\end{table}\n`;
 }

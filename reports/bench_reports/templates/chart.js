@@ -1,6 +1,5 @@
 "use strict";
-// The chart of one view: curves, bands, labels at line ends. A mean cost between two points mixes them, so that curves
-// are lines between points; under other budgets they are steps.
+// The chart of one view: curves, bands, labels at line ends. Curves are steps: between two points nothing is gained.
 //
 // A curve has the index of its learner (l), budgets (x) and qualities (y) of its steps, and if known
 // costs (c), costs of 95% of rows (p), features (f) and settings (s); "sure" has for each position of the slider
@@ -58,19 +57,8 @@ function held(curve, budget) {
   return low - 1;
 }
 
-/** What a budget pays for: the last step (at, -1 for none), and the part of the rows that the next one serves. */
-function within(view, curve, budget) {
-  const at = held(curve, budget);
-  const [low, high] = [curve.x[at], curve.x[at + 1]];
-  return { at, part: view.kind === "mean" && at >= 0 && high !== undefined ? (budget - low) / (high - low) : 0 };
-}
-
-/** A figure of a curve there; of one that no mean gives the larger. */
-function reached(values, { at, part }, larger = false) {
-  if (at < 0) return null;
-  if (!values || !part) return values?.[at];
-  return larger ? Math.max(values[at], values[at + 1]) : values[at] + part * (values[at + 1] - values[at]);
-}
+/** A figure of the last step that a budget pays for, null without one. */
+const within = (curve, values, budget) => values?.[held(curve, budget)] ?? null;
 
 /** The budget at a place of the slider; the last place has no limit. */
 const amount = (data, view, place) =>
@@ -94,7 +82,7 @@ function axes(data, view, options) {
   const budgets = used.flatMap((c) => c.x);
   const positive = budgets.filter((b) => b > 0);
   const most = positive.length ? Math.max(...positive) : 1;
-  const first = options.keeps ? Object.values(options.keeps.at).map((budget) => budget / 1.5) : [];
+  const first = options.keeps ? Object.values(options.keeps.at).map(([budget]) => budget / 1.5) : [];
   const least = Math.max(Math.min(positive.length ? Math.min(...positive, ...first) : 0.1, most / 2), most / 1e4);
   const x = options.linear ? [0, most * 1.02] : [least, most * 1.05];
   const margin = options.mini
@@ -175,7 +163,7 @@ function grid(ax, view, unit, options) {
     + `${esc(view.words ?? view.metric + (ax.bottom - ax.margin.top < 200 ? "" : ` on test (${view.higher ? "higher" : "lower"} is better)`))}</text></g>`;
 }
 
-/** The band of a curve's intervals, from each place with an interval to the next: a step where curves are steps. */
+/** The band of a curve's intervals, a step from each place with an interval to the next. */
 function band(data, ax, view, curve, kind) {
   const upper = [];
   const lower = [];
@@ -183,7 +171,7 @@ function band(data, ax, view, curve, kind) {
   const across = [...places.map((k) => ax.across(amount(data, view, k))), ax.end];
   places.forEach((k, i) => {
     const [low, high] = curve.sure[k].slice(0, 2).map((v) => clamp(ax.down(v), ax.margin.top, ax.bottom));
-    const ends = across.slice(i, view.kind === "mean" && i + 1 < places.length ? i + 1 : i + 2);
+    const ends = across.slice(i, i + 2);
     upper.push(...ends.map((x) => `${x},${high}`));
     lower.unshift(...ends.map((x) => `${x},${low}`).reverse());
   });
@@ -191,20 +179,15 @@ function band(data, ax, view, curve, kind) {
   return `<polygon data-band="${curve.l}" fill="${kind.colour}" fill-opacity=".14" class="${kind.css}" points="${upper.join(" ")} ${lower.join(" ")}"/>`;
 }
 
-const BEND = 6; // length in pixels above which the bend of a line is visible on a logarithmic axis
-
-function curveLine(ax, view, curve, kind, mini) {
+function curveLine(ax, curve, kind, mini) {
   const row = (v) => clamp(ax.down(v), ax.margin.top, ax.bottom);
-  let last = ax.across(curve.x[0]);
-  let line = `M${last} ${row(reached(curve.y, within(view, curve, Math.max(curve.x[0], Math.min(ax.x[0], curve.x.at(-1))))))}`;
+  let line = `M${ax.across(curve.x[0])} ${row(within(curve, curve.y, Math.max(curve.x[0], Math.min(ax.x[0], curve.x.at(-1)))))}`;
   let dots = "";
   curve.x.forEach((x, i) => {
     const [at, y] = [ax.across(x), row(curve.y[i])];
     if (x < ax.x[0] && i + 1 < curve.x.length) return; // left of the axis
-    for (let px = last + BEND; view.kind === "mean" && px < at; px += BEND) line += `L${px} ${row(reached(curve.y, within(view, curve, ax.budget(px))))}`;
-    line += view.kind === "mean" ? `L${at} ${y}` : `H${at}V${y}`;
+    line += `H${at}V${y}`;
     dots += `M${at} ${y}h0`;
-    last = at;
   });
   const dash = kind.dash ? ` stroke-dasharray="${kind.dash}"` : "";
   const own = `stroke="${kind.colour}" class="${kind.css}"`;
@@ -228,14 +211,13 @@ function labels(data, ax, curves) {
   }).join("");
 }
 
-/** The line of the quality to keep, a ring where each curve reaches it on validation, and what the first saves. */
+/** The line of the quality to keep, a ring at each model that is sure to keep it, and what the first saves. */
 function keeping(data, ax, view, curves, keeps) {
   const y = ax.down(keeps.y);
   if (y < ax.margin.top || y > ax.bottom) return "";
-  const at = (l) => (l in keeps.at && curves.some((c) => c.l === l) ? ax.across(keeps.at[l]) : null);
+  const at = (l) => (l in keeps.at && curves.some((c) => c.l === l) ? ax.across(keeps.at[l][0]) : null);
   const rings = curves.filter((c) => at(c.l) !== null).map((c) => {
-    const here = within(view, c, keeps.at[c.l]);
-    const row = clamp(ax.down(reached(c.y, here)), ax.margin.top, ax.bottom);
+    const row = clamp(ax.down(keeps.at[c.l][1]), ax.margin.top, ax.bottom);
     const kind = look(data, c.l);
     return `<circle r="5" fill="none" stroke="${kind.colour}" class="${kind.css}" stroke-width="2" cx="${at(c.l)}" cy="${row}"/>`;
   });
@@ -276,7 +258,7 @@ function chart(data, set, view, options) {
     + ` role="img" aria-label="${esc(name)}" font-family="system-ui, sans-serif" font-size="12">${title}${water}`
     + (options.mini ? "" : grid(ax, view, unit, options))
     + banded.map((c) => band(data, ax, view, c, look(data, c.l))).join("")
-    + `<g class="lines" fill="none">${curves.map((c) => curveLine(ax, view, c, look(data, c.l), options.mini)).join("")}</g>`
+    + `<g class="lines" fill="none">${curves.map((c) => curveLine(ax, c, look(data, c.l), options.mini)).join("")}</g>`
     + (keeps ? keeping(data, ax, view, curves, keeps) : "")
     + (options.mini ? "" : `<g class="ends">${labels(data, ax, curves)}</g>`) + `${cursor}</svg>`;
   return { svg, ax };

@@ -1,8 +1,7 @@
-// Charts of purchases along the trade-off, and of the stages that rows pass.
+// Charts of purchases along the trade-off.
 //
 // A step has its budget (x), by group of prices the percentage of rows that buy (g), how many sensors are bought for
-// every row, for some and never with the places of the first of them (for some rows also percentages), of stages
-// [parent, sensors, cost, percentage of rows that get there], and the order of purchases where models say it.
+// every row, for some and never with the places of the first of them (for some rows also percentages), and the order of purchases where models say it.
 
 /** The shares of rows that buy the sensors of each group of prices, by budget: a chart whose curves are the groups. */
 function boughtSvg(colours, groups, steps, width, at) {
@@ -13,26 +12,6 @@ function boughtSvg(colours, groups, steps, width, at) {
 }
 
 const sensors = (n) => `${n} sensor${n === 1 ? "" : "s"}`;
-
-/** A bar for each stage: who gets there, and what the way may buy. Those of a tree are indented by their depth. */
-function stagesSvg(stages, width) {
-  const chain = stages.every(([parent], k) => parent === k - 1);
-  const depth = [];
-  stages.forEach(([parent], k) => { depth[k] = parent < 0 || chain ? 0 : depth[parent] + 1; });
-  const every = chain ? Math.ceil(stages.length / 16) : 1; // only some of a long chain
-  const shown = [...stages.keys()].filter((k) => k % every === 0 || k === stages.length - 1);
-  const left = chain ? 64 : 110 + 12 * Math.max(...depth);
-  const name = (k) => `stage ${k + 1}${chain || stages[k][0] < 0 ? "" : ` after ${stages[k][0] + 1}`}`;
-  const bars = shown.map((k, i) => {
-    const [, count, price, reached] = stages[k];
-    const [y, length] = [4 + 24 * i, Math.max(1, (width - left - 190) * reached / 100)];
-    return `<text class="words" x="${12 * depth[k]}" y="${y + 14}">${name(k)}</text><rect class="bar" x="${left}" y="${y}" width="${length}" height="18"/>`
-      + `<text class="words" x="${left + 6 + length}" y="${y + 14}">${reached}%, ${sensors(count)} for ${cost(price)}</text>`;
-  });
-  const label = shown.map((k) => `${name(k)} is reached by ${stages[k][3]}% of rows`).join(", ");
-  const height = 24 * shown.length + 8;
-  return `<svg viewBox="0 0 ${width} ${height}" width="${width}" height="${height}" role="img" aria-label="${label}" font-size="12">${bars.join("")}</svg>`;
-}
 
 /** A row of cells for each sensor [place, percentage of rows, mean step, a digit for each step]: darker where more rows buy. */
 function orderSvg(names, order, width) {
@@ -77,17 +56,14 @@ function drawPurchases(place, data, set, shown, limit, leader) {
   const width = Math.min(Math.max(300, place.clientWidth || 600), 540);
   const names = Object.keys(of).map((l) => `<option value="${l}"${l === String(chosen) ? " selected" : ""}>${esc(data.learners[l][0])}</option>`);
   const list = set.bought.groups.map((title, g) => `<li><span class="t k${g}" aria-hidden="true">${MARKS[g]}</span> ${esc(title)}: ${steps[at].g[g]}% of rows</li>`);
-  const when = alone ? "Share of rows that buy a sensor at its best point. This page shows the best learners at all budgets; bench features shows all learners:" : "Share of rows that buy a sensor at this budget (between two points, of their mixture):";
-  const stages = steps[at]?.stages;
-  const drawn = !stages ? "" : "<div><p>Stages: share of rows that reach each, and sensors bought up to it (first repeat; of two mixed points the more expensive).</p>"
-    + `<div class="scroll" role="region" tabindex="0" aria-label="Stages">${stagesSvg(stages, width)}</div></div>`;
+  const when = alone ? "Share of rows that buy a sensor at its best point. This page shows the best learners at all budgets; bench features shows all learners:" : "Share of rows that buy a sensor at this budget:";
   const order = steps[at]?.order;
   const inOrder = !order ? "" : "<div><p>Order of purchases: first step on the left, darker if more rows buy; share of rows and mean step.</p>"
     + `<div class="scroll" role="region" tabindex="0" aria-label="Order of purchases">${orderSvg(set.bought.names, order, width)}</div></div>`;
   const box = place.querySelector(".answer");
   const focused = document.activeElement === box.querySelector("select");
   box.innerHTML = `<p>What <select aria-label="learner whose purchases are shown">${names.join("")}</select> buys</p>`
-    + `<div class="two"><div>${boughtSvg(data.colours, set.bought.groups, steps, width, at)}<p>${when}</p><ul>${list.join("")}</ul>${boughtHtml(set, steps[at])}</div>${drawn}${inOrder}</div>`;
+    + `<div class="two"><div>${boughtSvg(data.colours, set.bought.groups, steps, width, at)}<p>${when}</p><ul>${list.join("")}</ul>${boughtHtml(set, steps[at])}</div>${inOrder}</div>`;
   const select = box.querySelector("select");
   if (focused) select.focus();
   select.onchange = () => { place.dataset.l = select.value; drawPurchases(place, data, set, shown, limit, leader); };

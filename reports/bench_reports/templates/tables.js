@@ -10,31 +10,13 @@ function versusHtml(data, view, pairs, a, b, place, name) {
     const [x, y] = i < j ? won : [won[1], won[0]];
     return `better on <b>${x}%</b> of ${pairs.units}, worse on <b>${y}%</b>, equal on ${Math.max(0, Number((100 - x - y).toFixed(1)))}%`;
   };
-  const first = pairs.first; // only for these known within budgets and by thirds
+  const first = pairs.first; // only for these known within budgets
   const pair = high < first ? low * first - (low * (low + 1)) / 2 + high - low - 1 : -1;
   const both = [a, b].every((l) => ranking(data, view, place).some((row) => row.l === l && row.at >= 0));
   const here = pair >= 0 && both && place < data.shares.length ? ` There ${esc(data.learners[a][0])} is ${counted(pairs.within[pair][place])}.` : "";
   const best = counted(pairs.best[low][high - low - 1]);
   const now = atBudget(data, view, place, a, b, name);
-  return `<p>Where does ${select("a", a)} beat ${select("b", b)}?</p><p>${now}${here}</p><p>Both at their best: ${best}.</p>`
-    + (pair < 0 ? "" : thirdsHtml(data, view, pairs, pair, i < j ? 1 : -1, [a, b]));
-}
-
-/** Differences of a pair at their best by thirds of the units. */
-function thirdsHtml(data, view, pairs, pair, sign, learners) {
-  const [A, B] = learners.map((l) => data.learners[l][0]);
-  const better = (v) => (view.higher ? v > 0 : v < 0);
-  const rows = pairs.kinds.map((kind, k) => {
-    const tds = pairs.thirds[pair][k].map(([gain, error]) => {
-      const value = sign * gain;
-      const sure = Math.abs(value) > error;
-      const word = !sure ? "n.s." : better(value) ? `${A} better` : `${B} better`;
-      return `<td class="n${sure ? " sure" : ""}">${value > 0 ? "+" : ""}${value.toFixed(4)} ± ${error.toFixed(4)}<br><span class="faint">${esc(word)}</span></td>`;
-    });
-    return tds.length ? `<tr><th scope="row">${esc(kind)}</th>${tds.join("")}</tr>` : "";
-  }).join("");
-  return rows && `<div class="scroll" role="region" tabindex="0" aria-label="Differences by thirds"><table><caption>${esc(view.metric)} of ${esc(A)} minus that of ${esc(B)} by thirds of the ${pairs.units}, both at their best, ± ${data.level}</caption><thead><tr><td></td><th scope="col" class="n">least</th><th scope="col" class="n">middle</th><th scope="col" class="n">most</th></tr></thead><tbody>${rows}</tbody></table></div>`
-    + `<p class="faint">n.s.: not significant at ${data.level}.</p>`;
+  return `<p>Where does ${select("a", a)} beat ${select("b", b)}?</p><p>${now}${here}</p><p>Both at their best: ${best}.</p>`;
 }
 
 /** What two learners reach at a place of the slider, and the command that says how sure the difference is. */
@@ -75,7 +57,7 @@ const SHOWN = [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1];
 /** The curves at a few budgets. */
 function curvesHtml(data, view) {
   const budgets = SHOWN.map((share) => share * view.whole);
-  const cells = (curve) => budgets.map((budget) => quality(reached(curve.y, within(view, curve, budget))));
+  const cells = (curve) => budgets.map((budget) => quality(within(curve, curve.y, budget)));
   const rows = ranking(data, view, data.shares.length).map(({ curve, l }) => [data.learners[l][0], cells(curve)]);
   return tableHtml(`${view.metric} on test by ${AXIS[view.kind]}`, budgets.map(cost), rows);
 }

@@ -10,10 +10,11 @@ from bench_reports.best import reached
 
 import bench_core
 from bench_core import Interrupted, UsageError
-from bench_core.leaderboard.assembly import Offer
 from bench_core.leaderboard.board import Pick
 from bench_core.leaderboard.reports import write_report
+from bench_core.leaderboard.selection import Selection
 from bench_core.plugins import load_registry
+from bench_core.results.budgets import Budget
 from bench_core.results.operating_points import Criterion
 
 N = 200
@@ -58,7 +59,7 @@ def test_the_board_has_a_row_for_each_learner(result):
     assert min(board["tier"]) == 1
     for name in ("area", "regret"):
         assert (board[f"{name} low"] <= board[f"{name} high"]).all() or board[name].isna().all()
-    assert {"kept", "saving low", "saving high"} <= set(board.columns)
+    assert board["sure"].isna().all()  # without a reference
     assert set(board["quality rank"]) <= {"1", "1-2", "2"}
     usual = ["learner", "quality rank", "accuracy", "tier", "cost", "99% cost", "kept", "saving"]
     assert [*result.board()] == [*usual, "saving low", "saving high", "marks"]
@@ -92,10 +93,14 @@ def test_at_a_budget_only_what_it_affords_counts(result):
     constant = rows[(rows["split"] == "test") & (rows["point"] == '{"constant":1}')]["accuracy"]
     (share,) = {*constant}  # of the most frequent class, for all learners
     assert (at[at["budget"] == 0]["accuracy"] == share).all()
-    # a column costs at least 1: half of the rows have it
-    own = at.set_index(["learner", "budget"])["accuracy"]
-    for name in ("toy-prefix", "toy-stacked"):
-        assert own[name, 0.5] == pytest.approx((share + own[name, 1.0]) / 2)
+    # no mixture with the constant: a column costs at least 1
+    assert (at[at["budget"] == 0.5]["accuracy"] == share).all()
+    within = rows[(rows["split"] == "valid") & (rows["total_cost"] <= 30)]
+    tested = rows[rows["split"] == "test"].set_index(["learner", "params", "point"])["accuracy"]
+    for learner, points in within.groupby("learner", observed=True):
+        first = points.sort_values(["accuracy", "total_cost"], ascending=[False, True]).iloc[0]
+        own = at[(at["learner"] == learner) & (at["budget"] == 30)]["accuracy"].item()
+        assert own == tested[learner, first["params"], first["point"]]
 
 
 def test_the_best_of_a_learner_is_its_own(result):
@@ -110,9 +115,9 @@ def test_the_best_under_a_cap_that_was_not_measured_says_so(result):
 
 
 def test_the_best_within_a_budget_names_setting_and_purchases(result):
-    mixed = result.best(2)  # the board mixes points at 1 and 21: the first is served
-    assert mixed.cost == mixed.features["cost per row"].sum() == 1
-    assert mixed.interval.low < mixed.quality < mixed.interval.high
+    first = result.best(2)  # the points cost 1, 2 more ("sex" is of no use), 21 and more
+    assert first.cost == first.features["cost per row"].sum() == 1
+    assert first.interval.low < first.quality < first.interval.high
     best = result.best(math.inf)
     assert best.learner in repr(best)
     bought = best.features.set_index("features")
@@ -158,6 +163,19 @@ def test_an_unknown_argument_names_the_one_that_was_meant(result):
     ):
         with pytest.raises(TypeError, match=f"unknown argument '{name}': {meant}"):
             ask(**{name: 3})
+
+
+def test_a_curve_has_the_steps_of_a_learners_best_points(result):
+    rows = result.frame().query("learner == 'toy-stacked'")
+    valid, test = (rows[rows["split"] == s].set_index("point") for s in ("valid", "test"))
+    best, steps = -math.inf, []
+    for point, row in valid.sort_values("total_cost", kind="stable").iterrows():
+        if row["accuracy"] > best:
+            best = row["accuracy"]
+            reached = test.loc[point]
+            steps.append((row["total_cost"], reached["total_cost"], reached["accuracy"]))
+    curve = result.curve("toy-stacked")
+    assert [*zip(curve["budget"], curve["cost"], curve["accuracy"], strict=True)] == steps
 
 
 def test_pairs_and_curves_are_frames(result):
@@ -242,7 +260,7 @@ def test_a_report_takes_learners_as_the_command_does(result, home):
     assert {*rows["learner"]} == {"toy-prefix", "toy-stacked"}
 
 
-def test_several_data_sets_are_asked_for_by_name(home):
+def test_several_data_sets_are_asked_for_by_name(home, monkeypatch):
     result = bench_core.run(
         **{k: v for k, v in TOYS.items() if k not in ("costs", "name", "learners")},
         learners="toy-prefix",
@@ -253,6 +271,11 @@ def test_several_data_sets_are_asked_for_by_name(home):
     assert "dataset" not in result.board("toy-rank")
     with pytest.raises(UsageError, match="several data sets: give dataset='toy-rank' or another"):
         result.best(5)
+    with monkeypatch.context() as patched:  # no board of all data sets is needed
+        patched.setattr("bench_core.api.result.boards", None)
+        fresh = bench_core.load_run()
+        assert fresh.best(5, dataset="toy-binary").dataset == "toy-binary"
+        assert len(fresh.features("toy-prefix", 5, dataset="toy-rank"))
     write_report(load_registry(), result.store, result.run, home / "b.csv", data=["toy-binary"])
     assert "toy-binary" in (written := (home / "b.csv").read_text())
     assert "toy-rank" not in written
@@ -288,9 +311,10 @@ def test_a_cost_under_a_cap_is_an_upper_bound_unless_nothing_is_bought(result):
     capped = replace(result.best(math.inf), point={"cap": 0.5}, cost=0.25)
     assert "at a cost of at most 0.25 (" in repr(capped)
     assert "at a cost of 0.00 (" in repr(replace(capped, cost=0.0))
-    top = Offer("toy", Pick(0.9, math.nan, 0.25, (('{"cap": 0.5}', "{}"),)), 0.9, 0, "", 1, 1)
-    metric = Criterion("accuracy", True)
+    pick = Pick(0.9, math.nan, 0.25, (('{"cap": 0.5}', "{}"),), valid_quality=0.9)
+    of = "visits", "toy", Budget(0.5, "cap"), Criterion("accuracy", True)
+    top = Selection(*of, pick, pd.DataFrame(), "", 1)
     bound = "at a cost of at most 0.25 per row; the exported model may pay less"
-    assert reached(top, metric).endswith(bound)
-    free = replace(top, pick=replace(top.pick, cost=0.0))
-    assert reached(free, metric).endswith("at a cost of 0.00 per row")
+    assert reached(top).endswith(bound)
+    free = replace(top, pick=replace(pick, cost=0.0))
+    assert reached(free).endswith("at a cost of 0.00 per row")

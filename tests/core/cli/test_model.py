@@ -142,14 +142,6 @@ def test_a_cap_that_was_measured_decides_by_what_was_measured(bench, done):
     assert "the same as when exported" in bench("model", "check", "model").out
 
 
-def test_a_quality_asks_for_the_cheapest_that_reaches_it(bench, done):
-    points = validation(bench)
-    wanted = float(points["accuracy"].median())
-    cheapest = points.loc[points["accuracy"] >= wanted, "total_cost"].min()
-    assert bench("model", "export", *GBRT, "--quality", str(wanted), "-o", "model").status == 0
-    assert load("model").about["valid"]["cost"] == pytest.approx(cheapest)
-
-
 def test_rows_of_a_file_are_replayed_by_column_name(bench, done):
     assert bench("model", "export", *GBRT, "-o", "model").status == 0
     write_csv(Path("today.csv"), 60)
@@ -271,11 +263,11 @@ def test_c(bench, done):
     ("words", "line"),
     [
         (("--learner", "gbt"), "did you mean gbrt"),
-        ((*GBRT, "--quality", "2"), "no point of gbrt reaches accuracy 2"),
+        ((*GBRT, "--quality", "2"), "no point of gbrt is sure to reach accuracy 2"),
         ((*GBRT, "-b", "1", "--quality", "2"), "give only one of them"),
         (("--learner", "toy", "-p", "mine"), "cannot be exported"),
         ((*GBRT, "-d", "other"), "unknown data set of this run"),
-        ((*GBRT, "--seed", "7"), "no finished trial of gbrt"),
+        ((*GBRT, "--seed", "7"), "data.csv: no point of gbrt in that repeat"),
         ((*GBRT, "-m", "ndcg@5"), "unknown metric of this run"),
     ],
 )

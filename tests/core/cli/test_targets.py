@@ -4,7 +4,7 @@ chooses a point."""
 import json
 import math
 import re
-from itertools import product
+from statistics import NormalDist
 
 import numpy as np
 import pandas as pd
@@ -13,8 +13,10 @@ from helpers.commands import QUICK
 
 import bench_core
 from bench_core import UsageError
-from bench_core.leaderboard import certainty
+from bench_core.leaderboard import assembly, selection
+from bench_core.leaderboard.assembly import boards
 from bench_core.leaderboard.board import Saved
+from bench_core.results.store import Store
 from bench_core.serving import load
 from bench_core.statistics.comparison import Interval
 
@@ -37,22 +39,22 @@ def points(done, bench):
     return frame[frame["split"] == "valid"]
 
 
-def least_cost(points, learner, aim):
-    """The cheapest mixture of two points whose quality is at least ``aim``, of all pairs."""
-    own = points[points["learner"] == learner]
-    found = []
-    values = own[["total_cost", "accuracy"]].to_numpy()
-    for (cost, good), (other, bad) in product(values, values):
-        if bad < aim <= good:
-            part = (good - aim) / (good - bad)
-            found.append(cost + part * (other - cost))
-        elif good >= aim:
-            found.append(cost)
-    return min(found)
-
-
-def aim_of(points, share):
-    return share * points[points["learner"] == "gbrt"]["accuracy"].max()
+def sure(share=None, quality=0.0):
+    """The cheapest point of each learner whose mean on validation exceeds the target by 1.645
+    standard errors, row by row: (cost, accuracy, point)."""
+    points = []
+    for one in Store("results/bench.db").values("last", split="valid"):
+        for k, point in enumerate(one.settings):
+            right, cost = one.metric[k].astype(float), float(one.cost[k].mean())
+            points.append((one.trial.learner, cost, right, dict(point)))
+    of_reference = [one for one in points if one[0] == "gbrt"]
+    best = max(of_reference, key=lambda one: (one[2].mean(), -one[1]))[2]
+    found = {}
+    for learner, cost, right, point in sorted(points, key=lambda one: one[1]):
+        beyond = right - (quality if share is None else share * best)
+        if beyond.mean() >= 1.645 * beyond.std(ddof=1) / math.sqrt(len(beyond)):
+            found.setdefault(learner, (cost, right.mean(), point))
+    return found
 
 
 def row_of(text, learner):
@@ -61,23 +63,20 @@ def row_of(text, learner):
 
 
 @pytest.mark.parametrize("share", [0.99, 0.9])
-def test_best_is_the_cheapest_that_keeps_the_share(points, bench, share):
+def test_best_is_the_cheapest_that_is_sure_to_keep_the_share(done, bench, share):
     ended = bench("best", "--keep", f"{share:.0%}")
     assert ended.status == 0, ended.err
-    assert f"data.csv: least cost with {share:.0%} of gbrt's accuracy" in ended.out
-    aim = aim_of(points, share)
-    costs = {name: least_cost(points, name, aim) for name in ("toy", "gbrt")}
-    first = min(costs, key=costs.get)
-    for name, cost in costs.items():
+    title = f"data.csv: least cost that is sure to keep {share:.0%} of gbrt's accuracy"
+    assert title in ended.out
+    found = sure(share)
+    assert set(found) == {"toy", "gbrt"}
+    for name, (cost, accuracy, _) in found.items():
         cells = row_of(ended.out, name)
         assert float(cells[5]) == pytest.approx(cost, abs=0.005)
-        assert float(cells[6]) == pytest.approx(aim, abs=5e-5)
-    own = points[(points["learner"] == first) & (points["accuracy"] >= aim)]
-    one = own.nsmallest(1, "total_cost").iloc[0]  # a single point, which is served
+        assert float(cells[6]) == pytest.approx(accuracy, abs=5e-5)
+    first = min(found, key=found.get)
     said = re.search(rf"{first}: accuracy (\S+) on validation, \S+ on test, at", ended.out)
-    assert float(said[1]) == pytest.approx(one["accuracy"], abs=5e-5)
-    mixed = one["total_cost"] > costs[first] + 1e-9
-    assert ("; the table mixes two points at random: accuracy" in ended.out) == mixed
+    assert float(said[1]) == pytest.approx(found[first][1], abs=5e-5)
     assert bench("best", "--keep", str(share)).out == ended.out
     if share == 0.99:
         assert bench("best").out == ended.out
@@ -91,57 +90,73 @@ def test_the_saving_and_its_interval_are_those_of_the_board(done, bench):
     assert cells[3] in line.split()
 
 
-def certain(low, high, tier=1, lost=False):
-    return Saved(Interval(low, high), Interval(low, high), tier, lost=lost)
+@pytest.fixture
+def lost(monkeypatch):
+    """All savings are refuted on test."""
+    saved = Saved(Interval(1.2, 2.0), Interval(1.1, 2.1), lost=True)
+    for module in (assembly, selection):
+        monkeypatch.setattr(module, "savings", lambda *given: {"toy": saved})
 
 
-@pytest.mark.parametrize(
-    ("toy", "cegb", "first", "words"),
-    [
-        ((0.9, 9.0), (1.2, 2.0), "cegb", []),
-        ((1.2, 2.0), (0.9, 9.0), "toy", []),
-        ((1.2, 2.0), (1.5, 2.0), "cegb", []),  # as cheap
-        ((0.8, 3.0), (0.9, 2.0), "cegb", ["this saving is not significant"]),
-        ((1.5, 3.0, 0, True), (0.9, 2.0), "cegb", ["this saving is not significant"]),
-        ((1.5, 3.0, 2), (1.2, 2.0), "cegb", []),
-    ],
-)
-def test_every_verb_takes_the_learner_of_the_conclusion(
-    ran, bench, monkeypatch, toy, cegb, first, words
-):
-    few = ("--set", "cegb.trees=20", "--set", "cegb.tradeoff=[0.03,0.1,0.3]")
-    prices = ("--costs", "costs.csv", "--reference", "gbrt")
-    assert ran(*QUICK, *prices, "-l", "toy,gbrt,cegb", *PLAIN, *few).status == 0
-    sure = {"toy": certain(*toy), "cegb": certain(*cegb), "gbrt": certain(1.0, 1.0, 2)}
-    monkeypatch.setattr(certainty, "_saved", lambda *given: sure)
+def of_every_verb(bench):
     said = bench("best").out
-    assert all(float(row_of(said, name)[2].rstrip("x*!")) > 1 for name in ("toy", "cegb"))
-    assert f"{first} keeps 99% of gbrt's accuracy" in bench("report").out
-    assert re.search(r"^(toy|gbrt|cegb) +\d", said, re.M)[1] == first
-    assert [line for line in said.splitlines() if "this saving" in line] == words
-    assert f"what {first} buys at 99%" in bench("features").out
-    ended = bench("model", "export", "-p", "mine", "-o", "m")
-    assert f"\n{first} at " in ended.out or f"error: {first}: its model" in ended.err
     result = bench_core.load_run()
-    assert result.best().learner == first
-    assert result.features().equals(result.features(first))
+    best = result.best()
+    assert result.features().equals(result.features(best.learner))
+    assert f"what {best.learner} buys at 99%" in bench("features").out
+    ended = bench("model", "export", "-p", "mine", "-o", "m")
+    exported = re.search(r"(?:error: |\n)(\w+)(?:: its model| at )", ended.err + ended.out)[1]
+    first = re.search(r"^(toy|gbrt) +\d", said, re.M)[1]
+    assert exported == first == best.learner
+    return first, said, ended, best
 
 
-def test_best_explains_its_marks(done, bench, monkeypatch):
-    lost = {"toy": certain(1.2, 2.0, 0, True), "gbrt": certain(1.0, 1.0)}
-    monkeypatch.setattr(certainty, "_saved", lambda *given: lost)
+def test_every_verb_takes_the_model_of_the_conclusion(done, bench):
+    first, said, _, best = of_every_verb(bench)
+    assert first == "toy"
+    assert best.reason == ""
+    assert "no learner is sure" not in said
+    store = Store("results/bench.db")
+    (board,) = boards(store.info("last"), store.frame("last"), store)
+    assert (board.answer.learner, board.answer.cheap.cost) == ("toy", best.cost)
+
+
+def test_where_no_learner_saves_every_verb_takes_the_reference_and_says_so(done, bench, lost):
+    why = "no learner is sure to keep 99% of gbrt's accuracy for less than gbrt"
+    first, said, ended, best = of_every_verb(bench)
+    assert first == "gbrt"
+    assert said.startswith(f"data.csv: {why}\n")
+    assert why in ended.out
+    assert why in bench("features").err
+    assert best.reason == why
+    _, accuracy, point = sure(0.99)["gbrt"]
+    assert (best.valid_quality, best.point) == (pytest.approx(accuracy), point)
+
+
+def test_best_explains_its_marks(done, bench, lost):
     said = bench("best").out
     assert "!: on test that point is significantly below 98% of gbrt's best accuracy, so" in said
-    assert "*: not significantly worse than the largest saving" in said
-    assert "significant savings first; points are chosen on validation: a mean" in said
+    assert "*:" not in said
 
 
-def test_a_quality_is_reached_at_the_least_cost(points, bench):
-    aim = float(points[points["learner"] == "toy"]["accuracy"].median())
-    ended = bench("best", "--quality", repr(aim))
-    assert f"least cost with accuracy {aim:.6g}" in ended.out
-    own = points[(points["learner"] == "toy") & (points["accuracy"] >= aim)]
-    assert float(row_of(ended.out, "toy")[3]) == pytest.approx(own["total_cost"].min(), abs=0.005)
+def test_a_learner_that_is_not_sure_is_likely(done, bench):
+    said = bench("best", "--quality", "0.85").out
+    assert "likely: the probability that the model will reach it" in said
+    assert row_of(said, "toy")[2] == "yes"
+    *_, word, chance, _, _, accuracy = row_of(said, "gbrt")[:7]
+    n = len(next(Store("results/bench.db").values("last", split="valid")).weights)
+    error = math.sqrt(float(accuracy) * (1 - float(accuracy)) / (n - 1))
+    beyond = NormalDist().cdf((float(accuracy) - 0.85) / error)
+    assert (word, chance) == ("likely", f"{beyond:.0%}")
+    assert set(sure(quality=0.85)) == {"toy"}
+
+
+def test_a_quality_is_reached_at_the_least_cost(done, bench):
+    ended = bench("best", "--quality", "0.6")
+    assert "least cost that is sure to reach accuracy 0.6" in ended.out
+    for name, (cost, *_) in sure(quality=0.6).items():
+        assert row_of(ended.out, name)[2] == "yes"
+        assert float(row_of(ended.out, name)[4]) == pytest.approx(cost, abs=0.005)
 
 
 def test_all_verbs_choose_the_same_point(points, bench):
@@ -156,39 +171,49 @@ def test_all_verbs_choose_the_same_point(points, bench):
     )
     ended = bench("model", "export", "--learner", "gbrt", "--keep", "95%", "-o", "model")
     assert ended.status == 0, ended.err
-    about, aim = load("model").about, aim_of(points, 0.95)
-    assert about["valid"]["quality"] >= aim
+    about, (cost, accuracy, _) = load("model").about, sure(0.95)["gbrt"]
+    assert about["valid"]["cost"] == pytest.approx(cost)
+    assert about["valid"]["quality"] == pytest.approx(accuracy)
     assert bench("model", "check", "model").status == 0
 
 
-@pytest.mark.parametrize("written", ["c", "folder"])
-def test_one_point_is_exported_and_a_line_names_the_boards_mixture(written, points, bench):
-    own, aim = points[points["learner"] == "gbrt"], aim_of(points, 0.99)
-    reaching = own[own["accuracy"] >= aim].nsmallest(1, "total_cost").iloc[0]
-    budget = 0.7 * own["total_cost"].max()  # less than one tree, more than the constant
-    within = own[own["total_cost"] <= budget].nlargest(1, "accuracy").iloc[0]
-    limits = {("--keep", "99%"): reaching, ("--quality", repr(float(aim))): reaching}
-    for limit, one in {**limits, ("--budget", repr(float(budget))): within}.items():
-        words = ("--learner", "gbrt", *limit)
-        ended = bench("model", "export", *words, "--format", written, "-o", written)
+@pytest.mark.parametrize("words", [("--keep", "99%"), ("--quality", "0.6"), ("--budget", "16")])
+def test_one_answer_has_one_cost_everywhere(words, done, bench):
+    """On the board, of ``best``, ``features``, an export replayed on test rows, and Python."""
+    kind, amount = words[0].strip("-"), words[1]
+    result = bench_core.load_run()
+    best = result.best(learner="gbrt", **{kind: amount if kind == "keep" else float(amount)})
+    store = Store("results/bench.db")
+    (board,) = boards(store.info("last"), store.frame("last"), store)
+    (row,) = (one for one in board.rows if one.learner == "gbrt")
+    if kind == "keep":
+        assert (best.cost, best.quality) == (row.cheap.cost, row.cheap.quality)
+    if kind == "budget":
+        step = [one for one in row.curve if one.budget <= 16][-1]
+        assert (best.cost, best.quality) == (step.pick.cost, step.pick.quality)
+    shown = row_of(bench("best", *words).out, "gbrt")
+    assert f"{best.cost:.2f}" in shown
+    assert f"{best.quality:.4f}" in [cell.rstrip("*") for cell in shown]
+    gbrt = ("--learner", "gbrt")
+    assert bench("features", *gbrt, *words, "-o", "bought.csv").status == 0
+    bought = pd.read_csv("bought.csv")
+    assert (bought["price"] * bought["share"]).sum() == pytest.approx(best.cost, rel=1e-5)
+    for written in ("c", "folder"):
+        ended = bench("model", "export", *gbrt, *words, "--format", written, "-o", written)
         assert ended.status == 0, ended.err
-        figures = f"accuracy {one['accuracy']:.4f} at cost {one['total_cost']:.2f} on validation"
-        if limit[0] != "--budget":
-            line = (
-                f"(the board mixes two points: {aim:.4f} at {least_cost(points, 'gbrt', aim):.2f})"
-            )
-            assert f"one point is exported: {figures} {line}" in ended.out
-        else:
-            assert f"one point is exported: {figures} (the board mixes two points: " in ended.out
-        trees = json.loads(one["point"]).get("trees")
-        assert f"gbrt at {f'trees={trees}' if trees else 'the constant'}, trained" in ended.out
-
-
-def test_no_line_where_the_board_does_not_mix(points, bench):
-    words = ("model", "export", "--learner", "gbrt", "-o", "model")
-    assert "one point is exported" not in bench(*words, "--budget", "inf").out
-    exact = points[points["learner"] == "gbrt"]["accuracy"].max()
-    assert "one point is exported" not in bench(*words, "--quality", repr(float(exact))).out
+    about = load("folder").about
+    assert about["point"] == dict(best.point)
+    assert about["test"]["total_cost"] == pytest.approx(best.cost, rel=1e-12)
+    assert (about["test"]["quality"], about["valid"]["quality"]) == (
+        pytest.approx(best.quality),
+        pytest.approx(best.valid_quality),
+    )
+    assert about["reference"] == {
+        "learner": "gbrt",
+        "quality": pytest.approx(row.best.quality),
+        "cost": pytest.approx(row.best.cost),
+    }
+    assert "the same as when exported" in bench("model", "check", "folder").out
 
 
 def test_what_chooses_a_point_has_one_default(points, bench):
@@ -246,10 +271,11 @@ def test_python_asks_in_the_same_words(points, bench):
     said = bench("best", "--keep", "95%").out
     figures = f"{best.valid_quality:.4f} on validation, {best.quality:.4f} on test, at a cost of"
     assert f"{best.learner}: accuracy {figures} {best.cost:.2f} per row" in said
-    assert best.valid_quality >= aim_of(points, 0.95)
+    assert best.valid_quality == pytest.approx(sure(0.95)[best.learner][1])
     assert f"{best.valid_quality:.4f} on validation, {best.quality:.4f} on test" in repr(best)
     assert best.features["cost per row"].sum() == pytest.approx(best.cost)
-    assert result.best(quality=best.valid_quality - 1e-9).cost == pytest.approx(best.cost, abs=1e-4)
+    accuracy = sure(quality=0.6)["toy"][1]
+    assert result.best(quality=0.6, learner="toy").valid_quality == pytest.approx(accuracy)
     pair = result.compare("toy", "gbrt", keep=0.95).iloc[0]
     assert pair["quality a"] == pytest.approx(
         float(row_of(bench("best", "--keep", "95%").out, "toy")[4]), abs=5e-5
@@ -258,7 +284,7 @@ def test_python_asks_in_the_same_words(points, bench):
         result.best(keep=1.5)
     with pytest.raises(UsageError, match=r"^budget and keep: give only one of them"):
         result.features(budget=3, keep=0.9)
-    with pytest.raises(UsageError, match=r"no point of toy reaches accuracy 2 on validation \(0\."):
+    with pytest.raises(UsageError, match=r"toy is sure to reach accuracy 2 on validation \(0\."):
         result.features("toy", quality=2)
 
 
@@ -275,7 +301,10 @@ WRONG = {
         "2",
         "-o",
         "m",
-    ): "no point of any learner reaches accuracy 2 on",
+    ): "no point of any learner is sure to reach accuracy 2 on",
+    ("best", "--quality", "nan"): "--quality nan is not a finite number: write one such as 0.85",
+    ("features", "--quality", "inf"): "--quality inf is not a finite number",
+    ("model", "export", "--quality", "-inf", "-o", "m"): "--quality -inf is not a finite number",
     ("best", "--quality", "99%"): "--quality '99%' is not a number: for a share of the reference's",
     ("model", "export", "--keep", "x", "-o", "m"): "--keep: 'x' is not a share",
 }
@@ -310,7 +339,7 @@ def test_a_budget_above_every_point_is_said_to_limit_no_learner(points, bench):
 
 
 def test_a_share_that_the_constant_has_costs_nothing(points, bench):
-    share = np.round(0.9 * points["accuracy"].min() / points["accuracy"].max(), 3)
+    share = np.round(0.4 * points["accuracy"].min() / points["accuracy"].max(), 3)
     ended = bench("best", "--keep", str(share))
     assert "the best constant already reaches" in ended.out
     assert "on validation, at no cost" in ended.out

@@ -3,7 +3,6 @@
 import json
 import math
 from dataclasses import replace
-from itertools import product
 
 import numpy as np
 import pandas as pd
@@ -13,17 +12,13 @@ from helpers import example
 from helpers.valued_run import ValuedRun, learner_of
 
 from bench_core.errors import UsageError
-from bench_core.leaderboard.assembly import boards, offers, primary_metric
+from bench_core.leaderboard.assembly import boards, draws_of, primary_metric
 from bench_core.leaderboard.board import notice
-from bench_core.leaderboard.certainty import (
-    NO_VALUES,
-    Ranking,
-    all_certified,
-    certified,
-    standings,
-)
+from bench_core.leaderboard.certainty import standings
+from bench_core.leaderboard.draws import NO_LIMIT, NO_VALUES
 from bench_core.leaderboard.pairs import pairs_within
 from bench_core.leaderboard.reports import paragraph
+from bench_core.leaderboard.selection import Choice
 from bench_core.results.budgets import Budget, Target
 
 
@@ -88,13 +83,8 @@ def test_repeats_that_are_all_equal_are_said_to_be_such():
 def test_the_saving_is_what_the_reference_pays_for_99_percent_over_what_the_learner_does(sim):
     # .99 * .8 = .792: miser has .75 at 1000 and .795 at 3000, gbrt itself .7 at 2000, .793 at 6000
     miser, gbrt = row(sim, "miser"), row(sim, "gbrt")
-    paid = [
-        (6000 - 4000 * (0.001 + off) / 0.093, 3000 - 2000 * (0.003 + off) / 0.045)
-        for off in (-0.0001, 0, 0.0001)  # by seed: all qualities are moved by .01, the aim by .0099
-    ]
-    assert miser.saving == pytest.approx(sum(a / b for a, b in paid) / 3)
-    whole, own = (sum(costs) / 3 for costs in zip(*paid, strict=True))
-    assert (miser.cheap.cost, gbrt.cheap.cost) == pytest.approx((own, whole))
+    assert (miser.cheap.cost, gbrt.cheap.cost) == (3000, 6000)
+    assert miser.saving == 2
     assert gbrt.saving == 1
 
 
@@ -215,8 +205,7 @@ def test_a_metric_that_is_better_when_lower_is_ranked_the_other_way():
     (board,) = boards(example.info(datasets=(use,)), pd.DataFrame(made))
     assert [r.learner for r in board.rows] == ["miser", "gbrt", "cegb"]
     assert row(board, "miser").best.quality == 2.01
-    paid = 3 - 2 * (2 / 0.99 - 2.01) / 0.49  # just 2.02, between 2.01 at 3 and 2.5 at 1
-    assert row(board, "miser").saving == pytest.approx(9 / paid)
+    assert row(board, "miser").saving == 3
 
 
 def test_without_the_reference_the_rows_are_sorted_by_quality():
@@ -236,29 +225,26 @@ def test_a_data_set_on_which_all_failed_still_has_its_board():
     assert [f.learner for f in board.failures] == ["slow"]
 
 
-def test_offers_within_a_budget_are_the_best_affordable_point_of_each_learner():
-    frame = example.frame()
-    part = frame[frame["dataset"] == "yahoo-sim"]
-    found = offers(part, primary_metric(example.info(), "yahoo-sim"), 3500.0)
-    assert [(o.learner, round(o.pick.quality, 4), o.pick.cost) for o in found] == [
-        ("miser", 0.796, 3500),  # a quarter of the way from .795 at 3000 to .799 at 5000
+def test_answers_within_a_budget_are_the_best_affordable_point_of_each_learner():
+    choice = Choice(example.info(), None, example.frame(), "yahoo-sim")
+    found = choice.at(Budget(3500.0)).found
+    assert [(one.learner, round(one.pick.quality, 4), one.pick.cost) for one in found] == [
+        ("miser", 0.795, 3000),
         ("cegb", 0.78, 500),
-        ("gbrt", 0.7349, 3500),  # 3/8 of the way from .7 at 2000 to .793 at 6000
+        ("gbrt", 0.7, 2000),
     ]
     (setting,) = found[-1].pick.settings
-    assert setting.short == "trees=100 for 38% of rows, trees=10 for 62%"
-    few = replace(setting, part=0.004)
-    assert few.short == "trees=100 for 99.6% of rows, trees=10 for 0.4%"
-    assert [o.repeats for o in found] == [3, 3, 3]
+    assert setting.short == "trees=10"
+    assert [one.repeats for one in found] == [3, 3, 3]
 
 
-def test_an_offer_that_only_some_repeats_can_afford_comes_last():
+def test_an_answer_that_only_some_repeats_can_afford_comes_last():
     made = []
     for seed, cost in ((0, 5.0), (1, 50.0)):
         made += example.rows("d", "miser", {}, [({"trees": 1}, 0.9, cost)], seed=seed)
         made += example.rows("d", "gbrt", {}, [({"trees": 1}, 0.8, 9.0)], seed=seed)
-    frame = pd.DataFrame(made)
-    found = offers(frame, primary_metric(example.info(datasets=()), "d"), 10.0)
+    info = example.info(datasets=(example.use("d"),))
+    found = Choice(info, None, pd.DataFrame(made), "d").at(Budget(10.0)).found
     assert [(o.learner, o.repeats, o.of) for o in found] == [("gbrt", 2, 2), ("miser", 1, 2)]
 
 
@@ -295,7 +281,7 @@ def shown_within(budgets, reference="gbrt", cheapest=0.0):
     frame = frame.assign(cost_p95=twice, cost_max=twice.clip(upper=cap), cap=cap)
     use = example.use("d", budgets=budgets, cheapest_price=cheapest)
     info = example.info(datasets=(use,), reference=reference)
-    (board,) = all_certified(info, None, frame)
+    (board,) = boards(info, frame)
     return board, board.rows[0]
 
 
@@ -303,8 +289,7 @@ def test_a_board_shows_what_is_reached_within_the_budgets_of_the_suite():
     board, row = shown_within(("5", "6", "p95 6", "cap 3", "cap 4", "1"))  # rows cost 4, 12, 64
     assert list(map(str, board.budgets)) == ["5", "6", "p95 6", "cap 3", "cap 4", "1"]
     qualities = [at.rows[0].quality for at in board.standings]
-    # 3/4 of the way from .5 at 2 to .8 at 6; no other kind of budget mixes
-    assert qualities == pytest.approx([0.725, 0.8, 0.5, 0.6, 0.5, math.nan], nan_ok=True)
+    assert qualities == pytest.approx([0.5, 0.8, 0.5, 0.6, 0.5, math.nan], nan_ok=True)
     assert row.best.quality == 0.9
     assert [point.budget for point in row.curve] == [2.0, 6.0, 32.0]
 
@@ -313,7 +298,7 @@ def test_without_budgets_of_a_suite_there_are_five_up_to_the_references_best() -
     board, _ = shown_within((), cheapest=2)
     assert [budget.amount for budget in board.budgets] == [2, 4, 8, 16, 32]
     reached = [at.rows[0].quality for at in board.standings]
-    assert reached == pytest.approx([0.5, 0.65, 0.8 + 0.1 * 2 / 26, 0.8 + 0.1 * 10 / 26, 0.9])
+    assert reached == [0.5, 0.5, 0.8, 0.8, 0.9]
     assert shown_within((), reference="")[0].budgets == ()
 
 
@@ -331,8 +316,12 @@ def test_budgets_begin_at_the_price_of_the_cheapest_feature(cheapest, amounts):
     assert [budget.amount for budget in board.budgets] == amounts
 
 
-def made(run, *budgets, store=True):
-    return list(standings(run.info, run if store else None, "d", run.frame, budgets or (None,)))
+def made(run, *budgets, store=True, resamples=2000):
+    draws = draws_of(run.info, run if store else None, run.frame, "d", resamples=resamples)
+    limits = [budget or NO_LIMIT for budget in budgets or (None,)]
+    chosen, _ = draws.chosen(limits)
+    pairs = zip(budgets or (None,), limits, strict=True)
+    return [standings(draws, budget, chosen[limit]) for budget, limit in pairs]
 
 
 def board_row(found, learner):
@@ -383,14 +372,14 @@ def weighted(run, judged):
 
 def test_draws_in_which_a_metric_is_not_defined_are_left_out_and_counted():
     run = weighted(clear(np.random.default_rng(4), units=30), judged=3)
-    ranking = Ranking(run.info, run, "d", run.frame, 2000)
-    draws = ranking.draws([None])
+    draws = draws_of(run.info, run, run.frame, "d")
+    chosen, _ = draws.chosen([NO_LIMIT])
     # no draw on both splits is without any of the 3: 8.3% of 2001, five standard errors are 62
     assert draws.left_out == pytest.approx(2001 * (1 - (1 - 0.9**30) ** 2), abs=62)
-    assert all(np.isfinite(drawn[None]).all() for drawn in draws.values)
+    assert np.isfinite(chosen[NO_LIMIT].quality).all()
     assert all(math.isfinite(one.interval.low) for one in made(run)[0].rows)
-    (board,) = all_certified(run.info, run, run.frame)
-    assert f"intervals leave out {draws.left_out} draws of 2000" in " ".join(board.notes)
+    (board,) = boards(run.info, run.frame, run)
+    assert f"intervals leave out {draws.left_out} draws of 2001" in " ".join(board.notes)
 
 
 def test_too_few_draws_in_which_a_metric_is_defined_give_no_intervals():
@@ -416,7 +405,7 @@ def test_a_mean_over_repeats_of_which_one_is_not_defined_is_not_defined():
     for one in run.kept:
         if (one.trial.seed, one.split) == (1, "test"):
             one.weights[:] = 0
-    (board,) = all_certified(run.info, run, frame)
+    (board,) = boards(run.info, frame, run)
     assert all(math.isnan(one.best.quality) and not one.curve for one in board.rows)
     assert board.unlimited
     assert all(math.isnan(one.quality) for one in board.unlimited.rows)
@@ -444,7 +433,7 @@ def test_seeds_with_one_test_set_and_other_validation_rows_are_no_further_test_r
 def test_the_other_way_round_a_comparison_at_a_target_has_reciprocal_edges():
     """Of a learner that keeps the quality in some draws only: then it pays the reference's cost."""
     rng, run = np.random.default_rng(8), ValuedRun()
-    for name, means in (("gbrt", [0.5, 0.8]), ("close", [0.5, 0.785])):
+    for name, means in (("gbrt", [0.5, 0.8]), ("close", [0.5, 0.83])):
         run.add(name, *learner_of(rng, means, [1, 10] if name == "gbrt" else [1, 4], 300))
     found = []
     for names in (["close", "gbrt"], ["gbrt", "close"]):
@@ -463,14 +452,13 @@ def test_a_cost_on_test_above_the_budget_by_more_than_chance_is_marked():
     for name, times in (("fair", 1.0), ("dearer", 1.2)):
         quality, cost = learner_of(rng, [0.3, 0.7, 0.9], [0, 2, 8], 400)
         run.add(name, quality, [cost[0], times * cost[1]])
-    budgets = (None, Budget(5.0), Budget(5.0, "p95"))
+    budgets = (None, Budget(2.1), Budget(5.0, "p95"))
     found = made(run, *budgets)
     marked = [{one.learner for one in at.rows if one.over} for at in found]
     assert marked == [set(), {"dearer"}, set()]
-    (board,) = boards(run.info, run.frame)
-    board = certified(run.info, run, replace(board, budgets=budgets[1:]), run.frame, resamples=400)
+    (board,) = boards(run.info, run.frame, run, budgets={"d": budgets[1:]}, resamples=400)
     marks = {one.learner: board.marks_of(one)[:-1] for one in board.rows}  # not converged
-    assert marks == {"fair": (), "dearer": ("over budget (5)",)}
+    assert marks == {"fair": (), "dearer": ("over budget (2.1)",)}
     long = replace(board.rows[0], over=(Budget(1.5), Budget(26.874719)))
     assert "over budget (1.5, 26.87)" in board.marks_of(long)
 
@@ -484,16 +472,11 @@ def naive(run, learner, budget, resamples):
     for _ in range(resamples):
         a = rng.integers(0, valid.metric.shape[1], valid.metric.shape[1])
         b = rng.integers(0, test.metric.shape[1], test.metric.shape[1])
-        quality, cost = valid.metric[:, a].mean(axis=1), valid.cost[:, a].mean(axis=1)
+        quality = valid.metric[:, a].mean(axis=1)
         reached = test.metric[:, b].mean(axis=1)
-        points, mixed = range(len(cost)), []
-        for i, j in product(points, points):  # every mixture of two that costs just the budget
-            if cost[i] <= budget < cost[j]:
-                part = (budget - cost[i]) / (cost[j] - cost[i])
-                weights = np.array([1 - part, part])
-                mixed.append((weights @ quality[[i, j]], weights @ reached[[i, j]]))
+        paid = valid.cost.mean(axis=1)  # as observed
         drawn.append(
-            max(mixed + [(quality[i], reached[i]) for i in points if cost[i] <= budget])[1]
+            max((quality[k], reached[k]) for k in range(len(paid)) if paid[k] <= budget)[1]
         )
     low, high = np.quantile(drawn, [0.025, 0.975]) - np.mean(drawn)
     return float(low), float(high)
@@ -502,11 +485,11 @@ def naive(run, learner, budget, resamples):
 def test_intervals_are_those_of_a_bootstrap_by_loops_that_chooses_anew():
     rng = np.random.default_rng(2)
     run = ValuedRun()
-    # at 3.0 the second point is affordable in about half the draws; in some it is no corner
-    run.add("gbrt", *learner_of(rng, [0.7, 0.77, 0.9], [1, 3, 9], 200))
-    (found,) = made(run, Budget(3.0))
+    # the second point is the better one in most draws only
+    run.add("gbrt", *learner_of(rng, [0.75, 0.77, 0.9], [1, 3, 9], 200))
+    (found,) = made(run, Budget(4.0))
     one = found.rows[0]
-    low, high = naive(run, "gbrt", 3.0, 4000)
+    low, high = naive(run, "gbrt", 4.0, 4000)
     assert (one.interval.low - one.quality, one.interval.high - one.quality) == pytest.approx(
         (low, high), rel=0.12
     )
@@ -602,7 +585,7 @@ def test_two_seeds_of_one_learner_are_split_in_at_most_5_of_100_standings():
     split = [0, 0]
     for _ in range(runs):
         run = seeds_of_one_learner(rng)
-        found = standings(run.info, run, "d", run.frame, budgets, resamples=500)
+        found = made(run, *budgets, resamples=500)
         for k, one in enumerate(found):
             split[k] += len({r.tier for r in one.rows}) > 1
     assert max(split) / runs <= 0.055

@@ -11,8 +11,8 @@ from bench_reports import exports
 from bench_reports.terminal import optimum_table
 
 import bench_core
+from bench_core.leaderboard.assembly import boards
 from bench_core.leaderboard.board import Optimum
-from bench_core.leaderboard.certainty import all_certified
 from bench_core.results.budgets import Budget
 
 CORNERS = ((1.0, 0.5), (3.0, 0.9))
@@ -50,7 +50,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> bench_core.Result:
 def test_a_board_says_what_each_learner_lacks_at_its_budgets_and_caps(run) -> None:
     """Of parity-2 by hand: at a cap of 1 a decoy is right in .6, at 2 both parts in .95; at mean
     costs up to 2 a share of the rows buys both, the others nothing."""
-    (board,) = all_certified(run.info, None, run._rows)
+    (board,) = boards(run.info, run._rows)
     assert board.budgets[-2:] == (Budget(1, "cap"), Budget(2, "cap"))
     assert board.optimum.within(Budget(0.5)) == pytest.approx(0.5 + 0.45 / 4)
     at = run.at([Budget(2), Budget(1, "cap"), Budget(2, "cap")])
@@ -63,7 +63,7 @@ def test_a_board_says_what_each_learner_lacks_at_its_budgets_and_caps(run) -> No
 
 
 def test_the_same_stands_in_every_format(run, tmp_path: Path) -> None:
-    (board,) = all_certified(run.info, None, run._rows)
+    (board,) = boards(run.info, run._rows)
     table = optimum_table(board, 200)
     assert table is not None
     assert table.rows[0][0] == "the optimum"

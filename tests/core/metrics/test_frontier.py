@@ -4,14 +4,13 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.optimize import linprog
 
 from bench_core.metrics.frontier import (
+    Frontiers,
+    best_within,
+    cheapest,
     choosable,
     frontier,
-    hull,
-    mixed_reaching,
-    mixed_within,
     share_of,
     taken,
 )
@@ -44,70 +43,63 @@ def test_the_frontier_holds_exactly_the_points_no_other_dominates(rows, higher):
     assert frontier(cost, quality, higher).tolist() == by_hand
 
 
-def optimum(of, under, least):
-    """The least mean of one figure over mixtures whose mean of another is at most ``least``, by
-    linear programming; None where no mixture is."""
-    ones = np.ones((1, len(of)))
-    found = linprog(of, under[None], [least + 1e-9], ones, [1.0])
-    return found.fun if found.status == 0 else None
+def best(indices, cost, quality, sign):
+    """The best of some points, of equals the cheapest and then the earliest; -1 without any."""
+    order = sorted(indices, key=lambda i: (-sign * quality[i], cost[i], i))
+    return order[0] if order else -1
 
 
-@given(points, st.floats(0, 5), st.booleans())
-def test_the_best_mixture_within_a_mean_cost_is_the_optimum_of_a_linear_program(
-    rows, budget, higher
-):
+draws_of_points = st.integers(1, 6).flatmap(
+    lambda p: st.lists(
+        st.lists(st.tuples(values, values), min_size=p, max_size=p), min_size=1, max_size=4
+    )
+)
+
+
+@given(
+    draws_of_points, st.lists(st.integers(-1, 11).map(lambda b: b / 2), min_size=1), st.booleans()
+)
+def test_the_best_point_within_a_mean_cost_is_that_of_a_loop_in_every_draw(draws, budgets, higher):
+    costs, quality = np.moveaxis(np.array(draws), 2, 0)
+    cost, sign = costs[0], 1 if higher else -1
+    frontiers = Frontiers(cost, quality, higher)
+    for budget in budgets:
+        affordable = np.flatnonzero(cost <= budget)  # as observed
+        expected = np.array([best(affordable, cost, q, sign) for q in quality])
+        # of points of equal cost and quality any is right
+        found = frontiers.within(budget)
+        assert ((found < 0) == (expected < 0)).all()
+        for of in (np.broadcast_to(cost, quality.shape), quality):
+            np.testing.assert_array_equal(taken(of, found), taken(of, expected))
+        np.testing.assert_array_equal(best_within(cost, quality, budget, higher), found)
+
+
+@given(points, st.lists(values, min_size=10, max_size=10), values, st.booleans())
+def test_another_figure_within_a_budget_leaves_out_points_in_all_draws(rows, p95, budget, higher):
     cost, quality = columns(rows)
+    limited = np.array(p95[: len(rows)])
     sign = 1 if higher else -1
-    choice = mixed_within(hull(cost[None], quality[None], higher), budget)
-    most = optimum(-sign * quality, cost, budget)
-    if most is None:
-        assert choice.point.tolist() == [-1]
-        return
-    assert sign * taken(quality[None], choice)[0] == pytest.approx(-most, abs=1e-6)
-    assert taken(cost[None], choice)[0] <= budget + 1e-9
-    assert (choice.part[0] == 0) == (choice.point[0] == choice.cheaper[0])
+    expected = best(np.flatnonzero(limited <= budget), cost, quality, sign)
+    found = best_within(cost, quality[None], budget, higher, limited)
+    assert found.tolist() == [expected]
 
 
-@given(points, st.floats(0, 5), st.booleans())
-def test_the_cheapest_mixture_of_a_quality_is_the_optimum_of_a_linear_program(rows, target, higher):
-    cost, quality = columns(rows)
-    sign = 1 if higher else -1
-    corners = hull(cost[None], quality[None], higher)
-    choice = mixed_reaching(corners, np.array([target]), higher)
-    least = optimum(cost, -sign * quality, -sign * target)
-    if least is None or choice.point[0] < 0:
-        assert choice.point[0] < 0
-        assert sign * target > (sign * quality).max() - 1e-8
-        return
-    assert taken(cost[None], choice)[0] == pytest.approx(least, abs=1e-6)
-    assert sign * taken(quality[None], choice)[0] >= sign * target - 1e-9
+@given(draws_of_points, st.integers(0, 2**24 - 1))
+def test_the_cheapest_allowed_point_is_that_of_a_loop(draws, code):
+    cost = np.array(draws)[:, :, 0]
+    allowed = np.array([code >> k & 1 for k in range(cost.size)], dtype=bool).reshape(cost.shape)
+    for one, may, found in zip(cost, allowed, cheapest(cost, allowed), strict=True):
+        kept = [i for i in range(len(one)) if may[i]]
+        assert found == min(kept, key=lambda i: (one[i], i), default=-1)
 
 
-def test_the_corners_of_a_hull_by_hand():
-    """(2, .5) lies below the line from (1, .4) to (4, .9), which costs less than (5, .9)."""
-    cost, quality = np.array([5, 2, 1, 4, 0, 4.0]), np.array([0.9, 0.5, 0.4, 0.9, 0.1, 0.2])
-    corners = hull(cost[None], quality[None])
-    assert corners.point.tolist() == [[4, 2, 3]]
-    within = mixed_within(corners, 2.5)
-    assert (within.point, within.cheaper, within.part) == (3, 2, 0.5)
-    assert taken(quality[None], within)[0] == pytest.approx(0.65)
-    reaching = mixed_reaching(corners, np.array([0.25]))
-    assert (reaching.point, reaching.cheaper) == (2, 4)
-    assert reaching.part[0] == pytest.approx(0.5)
-    assert mixed_within(corners, np.inf).point.tolist() == [3]
-    assert mixed_within(corners, 1.0).part.tolist() == [0.0]  # a budget may be what a point costs
-
-
-def test_every_draw_has_its_own_hull():
-    """In the second draw the point in the middle is no corner, in the third the first costs more
-    than the budget and is taken."""
-    cost = np.array([[1, 2, 3], [1, 2, 3], [2.5, 3, 4.0]])
-    quality = np.array([[0.0, 0.8, 1], [0.0, 0.2, 1], [0.3, 0.8, 1]])
-    choice = mixed_within(hull(cost, quality), 2.0)
-    assert choice.point.tolist() == [1, 2, 0]
-    assert choice.part.tolist() == [0.0, 0.5, 0.0]
-    assert taken(quality, choice) == pytest.approx([0.8, 0.5, 0.3])
-    assert taken(quality, choice.held()) == pytest.approx([0.8, 0.2, 0.8])
+def test_every_draw_chooses_for_itself_among_points_that_are_affordable_as_observed():
+    cost = np.array([1.0, 2.0, 3.0])
+    quality = np.array([[0.0, 0.8, 1], [0.3, 0.2, 1], [0.3, 0.8, 1]])
+    chosen = best_within(cost, quality, 2.0)
+    assert chosen.tolist() == [1, 0, 1]
+    assert taken(quality, chosen).tolist() == [0.8, 0.3, 0.8]
+    assert best_within(cost, quality, 0.5).tolist() == [-1] * 3
 
 
 @given(st.lists(st.tuples(values, values, values), min_size=1, max_size=10), st.booleans())
@@ -127,10 +119,10 @@ def test_points_with_nan_are_never_chosen():
     cost = np.array([np.nan, 1, 2, 3])
     quality = np.array([9, np.nan, 1, 2])
     assert frontier(cost, quality).tolist() == [2, 3]
-    corners = hull(cost[None], quality[None])
-    assert mixed_within(corners, 10).point.tolist() == [3]
-    assert mixed_within(hull(cost[None] * np.nan, quality[None]), np.inf).point.tolist() == [-1]
-    assert mixed_reaching(corners, np.array([1.0])).point.tolist() == [2]
+    assert best_within(cost, quality[None], 10).tolist() == [3]
+    assert best_within(cost * np.nan, quality[None]).tolist() == [-1]
+    assert cheapest(cost[None], quality[None] >= 1).tolist() == [2]
+    assert cheapest(cost[None], quality[None] > 9).tolist() == [-1]
     assert frontier(cost * np.nan, quality).tolist() == []
     assert choosable(cost, cost, quality).tolist() == [2, 3]
 
@@ -138,6 +130,7 @@ def test_points_with_nan_are_never_chosen():
 def test_no_points_give_nothing():
     none = np.zeros(0)
     assert frontier(none, none).tolist() == []
+    assert np.isnan(taken(np.ones((3, 0)), np.full(3, -1))).tolist() == [True] * 3
 
 
 def test_a_point_of_infinite_loss_is_worse_than_any_other():

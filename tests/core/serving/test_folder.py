@@ -95,12 +95,6 @@ def changed(folder, **values):
     (folder / "model.json").write_text(json.dumps(index | values))
 
 
-def test_an_older_folder_that_mixes_two_points_is_to_be_exported_again(folder):
-    changed(folder, cheaper={})
-    line = "mixes two points, which is no longer served; export it with 'bench model export' again"
-    assert refusal(folder) == f"{folder}: {line}"
-
-
 @pytest.mark.parametrize("lost", ["costs", "names", "about", "steps"])
 def test_an_index_of_which_a_part_was_never_there_is_refused(folder, lost):
     index = json.loads((folder / "model.json").read_text())

@@ -2,9 +2,16 @@
 
 import numpy as np
 import pytest
+from helpers.levels import of_units_alone as of
 
-from bench_core.metrics.frontier import hull, mixed_reaching, mixed_within, taken
-from bench_core.statistics.bootstrap import Candidates, Units, chosen_units, draw, effort
+from bench_core.statistics.bootstrap import (
+    BLOCKS,
+    Candidates,
+    Units,
+    draw,
+    effort,
+    errors,
+)
 from bench_core.statistics.repeats import Repeat
 from bench_core.statistics.split_shift import falling, falls
 
@@ -16,7 +23,7 @@ def units(rng, points, m):
 
 
 def learner(rng, points, valid=40, test=50):
-    return Candidates(units(rng, points, valid), units(rng, points, test))
+    return of(units(rng, points, valid), units(rng, points, test))
 
 
 def means(one):
@@ -36,7 +43,7 @@ def test_draws_are_those_of_a_loop_over_drawn_units():
     rng = np.random.default_rng(1)
     m, n = 8, 20
     code = Units(np.eye(m), np.zeros((m, m)), np.ones(m), np.ones(m))
-    counts = draw(Candidates(code, code), n).test_quality * m  # (draws, units)
+    counts = draw(of(code, code), n).test_quality * m  # (draws, units)
     one = learner(rng, 4, m, m)
     weights = counts * one.test.weights
     expected = weights @ one.test.quality.T / weights.sum(axis=1, keepdims=True)
@@ -49,7 +56,7 @@ def test_what_is_equal_in_a_draw_is_equal_to_the_last_bit():
     rng, m = np.random.default_rng(8), 49
     right = np.concatenate([np.eye(m), rng.integers(0, 2, (40, m))])
     flat = Units(right, np.zeros((len(right), m)), np.ones(m), np.ones(m))
-    quality = draw(Candidates(flat, flat), 300).valid_quality
+    quality = draw(of(flat, flat), 300).valid_quality
     counts = (quality[:, :m] * m).round()  # how often each row was drawn, by its own point
     exact, got = counts @ right[m:].T, quality[:, m:]
     assert counts.sum(axis=1).tolist() == [m] * 301
@@ -78,35 +85,12 @@ def test_boards_of_very_many_settings_are_drawn_from_fewer_blocks():
     assert one.condensed(1000) is one
 
 
-def test_candidates_stand_by_validation_cost():
-    one = learner(np.random.default_rng(9), 5)
-    mixed = [3, 0, 4, 1, 2]
-    valid, test = (
-        Units(u.quality[mixed], u.cost[mixed], u.weights, u.rows) for u in (one.valid, one.test)
-    )
-    found = Candidates.of(valid, test, np.array(mixed) * 1.0)
-    assert (np.diff(means(found.valid)[1]) > 0).all()
-    assert (found.test.quality == one.test.quality[found.p95.astype(int)]).all()
-
-
-@pytest.mark.parametrize("higher", [True, False])
-def test_of_equally_cheap_points_the_best_pays_for_a_quality(higher):
-    """Which of them stands first is chance."""
-    sign = 1 if higher else -1
-    quality, cost = sign * np.array([[0.4, 0.8, 1.2, 1.0]]), np.array([[1.0, 5.0, 5.0, 5.0]])
-    corners = hull(cost, quality, higher)
-    paid = mixed_reaching(corners, np.array([sign * 0.8]), higher)
-    assert (paid.point[0], paid.cheaper[0]) == (2, 0)
-    assert taken(cost, paid)[0] == pytest.approx(3.0)  # .8 is half way from .4 to 1.2
-    assert mixed_reaching(corners, np.array([sign * 1.3]), higher).point[0] == -1
-
-
 def rare(units, judged):
     """One point of quality .25, 0 in units without a weight as metrics have it there."""
     weights = (np.arange(units) < judged).astype(np.float32)
     quality, ones = 0.25 * weights[None], np.ones(units, np.float32)
     split = Units(quality, ones[None], weights, ones)
-    return Candidates.of(split, split, np.ones(1))
+    return of(split, split)
 
 
 def test_a_metric_is_not_defined_in_draws_without_a_judged_unit():
@@ -120,29 +104,83 @@ def test_a_metric_is_not_defined_in_draws_without_a_judged_unit():
     assert not draw(rare(20, 0), 10).defined.any()
 
 
-def test_units_without_a_weight_have_no_quality():
-    assert [part.tolist() for part in chosen_units(rare(5, 2), 1.0, True)] == [
-        [0.25] * 2,
-        [1.0] * 2,
-        [1.0] * 2,
-    ]
+def standard_error(values, weights):
+    """Of a weighted mean of values by unit; a ratio estimator, with n / (n - 1)."""
+    judged = weights > 0
+    n, values, weights = int(judged.sum()), values[judged], weights[judged]
+    if n < 2:
+        return 0.0
+    mean = np.average(values, weights=weights)
+    return np.sqrt((np.square(weights * (values - mean))).sum() * n / (n - 1)) / weights.sum()
 
 
-def test_values_by_unit_of_the_observed_choice_average_to_it():
-    one = learner(np.random.default_rng(4), 5)
-    quality, cost, rows = chosen_units(one, 0.6, True)
-    assert np.array_equal(rows, one.test.rows)
-    drawn = draw(one, resamples=0)
-    choice = mixed_within(hull(drawn.valid_cost, drawn.valid_quality), 0.6)
-    assert 0 < choice.part[0] < 1
-    for values, by, every in (
-        (quality, one.test.weights, drawn.test_quality),
-        (cost, one.test.rows, drawn.test_cost),
-    ):
-        assert np.average(values, weights=by) == pytest.approx(taken(every, choice)[0], abs=1e-6)
+def condensed(units, other):
+    """As a store condenses them, with moments of all units."""
+    one = of(units, units, other)
+    return Candidates(units.condensed(BLOCKS), units.condensed(BLOCKS), one.keys, one.moments)
 
 
-Rng = np.random.Generator
+@pytest.mark.parametrize("factor", [0.99, 1 / 0.99, 0.0])
+@pytest.mark.parametrize("size", [40, 1300])  # and more units than blocks
+def test_errors_of_paired_differences_are_those_of_all_units(size, factor):
+    rng = np.random.default_rng(10)
+    first, second = units(rng, 5, size), units(rng, 3, size)
+    weights = rng.integers(0, 4, size) * 1.0
+    first, second = (Units(u.quality, u.cost, weights, u.rows) for u in (first, second))
+    other = second.quality[1]
+    one, against = (condensed(u, other) for u in (first, second))
+    found = errors(one, (against, 1), factor, 0)
+    expected = [[standard_error(q - factor * other, weights) for q in first.quality]]
+    assert found == pytest.approx(np.array(expected))
+    alone = [[standard_error(q, weights) for q in first.quality]]
+    assert errors(one, None, 0.0, 0) == pytest.approx(np.array(alone))
+    # of the reference's own point only the factor remains
+    own = errors(against, (against, 1), factor, 0)[0, 1]
+    assert own == pytest.approx(abs(1 - factor) * standard_error(other, weights))
+
+
+def test_the_error_of_a_plain_mean_is_that_of_the_textbook():
+    right = np.array([[1.0, 0, 0, 1, 1], [1, 1, 1, 1, 1]])
+    one = Units(right, right, np.ones(5), np.ones(5))
+    # 3 of 5: (.6 * .4 * 5 / 4 / 5) ** .5
+    assert errors(of(one, one), None, 0, 0)[0] == pytest.approx([0.06**0.5, 0])
+    # against the first: 0, 1, 1, 0, 0
+    paired = of(one, one, right[0])
+    assert errors(paired, (paired, 0), 1, 0)[0] == pytest.approx([0, 0.06**0.5])
+
+
+def test_draws_scale_errors_by_the_spread_of_their_units():
+    """As a loop over drawn units has it, around the mean of the original data."""
+    rng, m, n, factor = np.random.default_rng(11), 12, 30, 0.99
+    code = Units(np.eye(m), np.zeros((m, m)), np.ones(m), np.ones(m))
+    counts = draw(of(code, code), n).valid_quality * m  # (draws, units)
+    one = units(rng, 3, m)
+    other = one.quality[2]
+    found = errors(of(one, one, other), (of(one, one, other), 2), factor, n)
+    for drawn, row in zip(counts, found, strict=True):
+        for k, quality in enumerate(one.quality):
+            gain = quality - factor * other
+            residual = one.weights * (gain - np.average(gain, weights=one.weights))
+            expected = np.sqrt(drawn @ residual**2 * m / (m - 1)) / (drawn @ one.weights)
+            assert row[k] == pytest.approx(expected, rel=1e-4)  # float32 sums
+    assert len(np.unique(found[:, 0].round(9))) > n // 2
+
+
+def test_a_single_unit_and_equal_units_have_no_error_in_any_draw():
+    for m in (1, 7):
+        flat = Units(np.full((2, m), 0.5), np.ones((2, m)), np.ones(m), np.ones(m))
+        assert errors(of(flat, flat), None, 0.0, 5).tolist() == [[0, 0]] * 6
+
+
+def test_candidates_at_some_places_have_the_keys_values_and_moments_of_these():
+    one = learner(np.random.default_rng(9), 5)
+    found = one.at(np.array([3, 1]))
+    assert found.keys == [one.keys[3], one.keys[1]]
+    assert np.array_equal(found.moments, one.moments[:, [3, 1]])
+    for split in ("valid", "test"):
+        for name in ("quality", "cost"):
+            values = getattr(getattr(one, split), name)
+            assert np.array_equal(getattr(getattr(found, split), name), values[[3, 1]])
 
 
 def units_of(quality):
@@ -151,7 +189,7 @@ def units_of(quality):
 
 
 def candidates(valid, test):
-    return Candidates.of(units_of(valid), units_of(test), np.ones(len(valid)))
+    return of(units_of(valid), units_of(test))
 
 
 def right(rng, points, rows, chance):
@@ -210,4 +248,4 @@ def test_equal_qualities_do_not_fall_by_rounding(level):
         parts = (
             Units(np.full((1, k), level), np.zeros((1, k)), np.ones(k), np.ones(k)) for k in (m, n)
         )
-        assert not falls(Candidates(*parts), True, 5)
+        assert not falls(of(*parts), True, 5)

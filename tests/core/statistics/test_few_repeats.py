@@ -12,17 +12,16 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
-from helpers.levels import level_of
+from helpers.levels import level_of, of_units_alone
 from scipy import stats
 
-from bench_core.statistics.bootstrap import Candidates, Units, draw
+from bench_core.statistics.bootstrap import Units, draw
 from bench_core.statistics.comparison import _above, _noise, better_than, differences
 from bench_core.statistics.repeats import (
     Level,
     Repeat,
     joined,
     over_repeats,
-    units_within,
     with_seeds,
 )
 
@@ -72,7 +71,7 @@ def of_repeats(made, same_rows, seed):
     for k, one in enumerate(made):
         units = Units(one, one, ones, ones)
         split = (0, k) if same_rows else (k, 0)
-        repeats.append(Repeat(*split, f"rows {split[0]}", {"all": Candidates(units, units)}))
+        repeats.append(Repeat(*split, f"rows {split[0]}", {"all": of_units_alone(units, units)}))
     for one, own in with_seeds(repeats):
         values.append(draw(one.candidates["all"], draws, seed + own).test_quality.T)
     return over_repeats(repeats, values)
@@ -224,12 +223,3 @@ def test_seeds_without_effect_are_as_one_and_folds_that_agree_by_chance_are_not_
     error = (first - second).std(ddof=1) / 600**0.5
     expected = 2 * stats.t.sf(abs((first - second).mean()) / error, 2)
     assert folds.p == pytest.approx(expected, rel=0.1)
-
-
-def test_units_of_seeds_on_the_same_rows_count_once():
-    ones = np.ones(3)
-    qualities = {(0, 0, "x"): [1.0, 2, 3], (0, 1, "x"): [3.0, 2, 5], (1, 0, "y"): [7.0, 8, 9]}
-    units = {key: Units(np.array([own]), ones[None], ones, ones) for key, own in qualities.items()}
-    repeats = [Repeat(*key, {"a": Candidates(own, own)}) for key, own in units.items()]
-    found = units_within(repeats, "a", 1.0, higher=True)
-    assert found.tolist() == [[2, 2, 4, 7, 8, 9], [1] * 6, [1] * 6]

@@ -8,7 +8,7 @@ import struct
 import numpy as np
 import pytest
 from bench_trees.importers.files import parse_ubj
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from sklearn.datasets import load_svmlight_file
 
@@ -60,6 +60,7 @@ def rows_of_svmlight(draw):
 
 
 @QUICK
+@example(content=b"0 1:3.4028235e38 2:-3.4028234e38\n1 1:3.4028e38\n")
 @given(content=rows_of_svmlight())
 def test_svmlight_is_read_as_by_scikit_learn(content, tmp_path):
     path = tmp_path / "x.svm"
@@ -91,6 +92,7 @@ def _records(text, mark):
 
 
 @QUICK
+@example(content=b"a,b\n3.4028235e38,-3.4028234e38\n3.4028e38,1\n")
 @given(content=tables())
 def test_tables_are_read_as_by_csv_and_float(content, tmp_path):
     path = tmp_path / "x.csv"

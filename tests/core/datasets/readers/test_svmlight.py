@@ -155,6 +155,10 @@ HUGE = [
 ]
 
 
+# the last rounds to the largest; warnings are errors
+NEAR_LARGEST = ["3.4028e38", "3.4028234e38", "3.4028235e38", "3.4028235677973364e38"]
+
+
 @pytest.mark.parametrize("token", HUGE)
 def test_a_value_beyond_float32_is_missing_where_the_reader_is_told_so(tmp_path, token):
     text = f"0 1:1 2:{token} 3:2\n1 1:{LARGEST!r} 2:3\n"
@@ -163,6 +167,15 @@ def test_a_value_beyond_float32_is_missing_where_the_reader_is_told_so(tmp_path,
     np.testing.assert_array_equal(rows.X, [[1, np.nan, 2], [largest, 3, 0]])
     with pytest.raises(InputError, match=r"line 1: feature 2: .* is too large; correct it"):
         read(tmp_path, text)
+
+
+@pytest.mark.parametrize("sign", ["", "-"])
+@pytest.mark.parametrize("token", NEAR_LARGEST)
+def test_values_near_the_largest_of_float32_are_read_quietly(tmp_path, token, sign):
+    rows = read(tmp_path, f"0 1:1 2:{sign}{token}\n1 1:{sign}{token} 2:3\n2 1:{sign}{token}\n")
+    value = np.float32(float(sign + token))
+    np.testing.assert_array_equal(rows.X, [[1, value], [value, 3], [value, 0]])
+    assert not rows.merged
 
 
 def test_first_queries_keeps_queries_whole():

@@ -5,7 +5,7 @@ import gzip
 import numpy as np
 import pytest
 
-from bench_core.datasets.readers.tables import hold_text, read_matrix, read_table
+from bench_core.datasets.readers.tables import float32_offset, hold_text, read_matrix, read_table
 from bench_core.errors import InputError
 
 
@@ -162,3 +162,10 @@ def test_lines_above_the_header_that_begin_with_a_hash_are_comments(text, tmp_pa
     assert table.names == (first, "b", "y")
     np.testing.assert_array_equal(table.numbers("b"), [2, 4])
     assert table.place(1).endswith(f"line {line}")
+
+
+@pytest.mark.parametrize("value", [3.4028e38, 3.4028234e38, 3.4028235e38, 3.5e38, 1e300, 1.7e308])
+def test_the_largest_values_merge_where_float32_has_one_number_for_several(value):
+    for cells in ([value] * 5, [1.0, value], [value, -value], [value, 1.0, 2.0, 3.0]):
+        assert float32_offset(np.array(cells)) is None
+    assert float32_offset(value * (1 - 1e-12 * np.arange(100))) is not None
