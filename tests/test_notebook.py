@@ -26,5 +26,5 @@ def test_the_notebook_prints_what_it_shows(tmp_path, monkeypatch):
     where = {"metadata": {"path": str(tmp_path)}}
     nbclient.NotebookClient(made, timeout=300, kernel_name="python3", resources=where).execute()
     assert printed(made["cells"]) == printed(shown["cells"])
-    assert "euro instead of" in printed(shown["cells"])[0][0]
+    assert "euro per row" in printed(shown["cells"])[0][0]
     assert (tmp_path / "results" / "bench.db").is_file()

@@ -19,7 +19,7 @@ from bench_core.api.arguments import in_python, spelling_checked
 from bench_core.errors import UsageError, blaming, require
 from bench_core.execution.runner import RunResult
 from bench_core.leaderboard.assembly import boards, primary_metric
-from bench_core.leaderboard.board import FALLS, RANK, SHARE, Board, Measure, Standing
+from bench_core.leaderboard.board import FALLS, RANK, Board, Measure, Standing
 from bench_core.leaderboard.bought_sensors import kept_points, purchases
 from bench_core.leaderboard.conclusion import conclusion, overall_conclusion
 from bench_core.leaderboard.pairs import Pair, pairs_within, usual_limit
@@ -50,13 +50,13 @@ if TYPE_CHECKING:
 
 Amount = float | str | Budget
 _Given = tuple[Amount | None, str, float | str | None, float | None]
-LEAST_COST = f"{SHARE:.0%} cost"
-SHOWN = (RANK, "tier", "cost", LEAST_COST, "kept", "saving", "saving low", "saving high", "marks")
+CHEAPER = "cheaper"
+SHOWN = ("cost", CHEAPER, f"{CHEAPER} low", f"{CHEAPER} high", "wrong", "sure", "marks")
 """Columns of a board by default, next to its names and the metric."""
 _NAMES = ["dataset", "learner"]
 LEGEND = (
-    "tier 1 is not significantly worse than the best; points are chosen on validation, figures are "
-    "from test"
+    "each row is the cheapest model that is sure to keep the reference's quality, chosen on "
+    "validation; figures are from test"
 )
 METHODS = (
     "conclusion board() at(budgets) best(keep=0.99) compare(a, b) curve() features() plot() "
@@ -240,14 +240,15 @@ class Result(RunResult):
 
     @spelling_checked
     def board(self, dataset: str | None = None, columns: str | Iterable[str] = SHOWN) -> DataFrame:
-        """Return one row for each learner at its best, in the order of the terminal.
+        """Return one row for each learner's model, in the order of the terminal.
 
-        Columns: the range of its rank in quality, quality, its tier (1: tied for best), cost; the
-        cost of its cheapest model that is sure to keep 99% of the reference's quality, the share
-        kept there on test, and the saving there with its 95% interval; marks.
-        ``columns`` names others, or ``"all"``: also 95% intervals of quality (``low``, ``high``),
-        ``sure``, the probability that a learner's model keeps the quality (1 if at least 95%),
-        area and regret of the curve, settings tried, seconds of training and audit."""
+        Columns: mean cost of the cheapest model that is sure to keep 99% of the reference's
+        quality; how many times cheaper it is than the reference's, with its 95% interval; its test
+        quality, and wrong rows of an accuracy; ``sure``, the probability that it keeps the quality
+        (1 if at least 95%); marks. A learner without a sure model shows its likeliest one; all are
+        at their best if no saving is measured. ``columns`` names others, or ``"all"``: also the
+        interval of quality (``low``, ``high``) and ``kept``; quality, cost, rank and tier at its
+        best; area and regret of the curve, settings tried, seconds of training and audit."""
         rows = []
         for name in self._names(dataset):
             board = self._boards[name]
@@ -255,15 +256,19 @@ class Result(RunResult):
                 about: dict[str, Any] = {
                     "dataset": name,
                     "learner": row.learner,
-                    RANK: row.standing.rank,
-                    board.metric: row.best.quality,
-                    **_certainty(row.standing),
-                    "cost": row.best.cost,
-                    LEAST_COST: row.cheap.cost,
-                    "kept": board.kept(row),
-                    "saving": row.saving,
-                    **_ends("saving", row.saved.interval),
+                    "cost": row.model.cost,
+                    CHEAPER: row.saving,
+                    **_ends(CHEAPER, row.saved.interval),
+                    board.metric: row.model.quality,
+                    **row.model_interval._asdict(),
+                    **({"wrong": board.wrong(row.model.quality)} if board.tested else {}),
                     "sure": row.probability,
+                    "kept": board.kept(row),
+                    f"best {board.metric}": row.best.quality,
+                    **_ends("best", row.standing.interval),
+                    "best cost": row.best.cost,
+                    RANK: row.standing.rank,
+                    "tier": row.standing.tier,
                     **_measured("area", row.area),
                     **_measured("regret", row.regret),
                     **(_measured("to optimum", row.gap) if board.optimum.mean else {}),
@@ -537,7 +542,8 @@ class Result(RunResult):
         for name, board in self._boards.items() if self.counts.get("ok") else ():
             unit = f" in {board.unit}" if board.unit else ""
             parts.append(f"<p>{escape(name)}: {LEGEND}; costs are per row{escape(unit)}</p>")
-            titles = [RANK, board.metric, "low", "high", *SHOWN[1:]]
+            known = [title for title in SHOWN[:-1] if title != "wrong" or board.tested]
+            titles = [*known, board.metric, "low", "high", "marks"]
             shown = self.board(name, titles)
             parts.append(shown.to_html(index=False, na_rep="-", float_format="{:.4g}".format))
         boards = self._boards.values() if self.counts.get("ok") else ()

@@ -27,7 +27,6 @@ from bench_core.statistics import CONFIDENCE
 from bench_core.terminal.tables import write_text
 from bench_core.terminal.wording import cost, count, counted, duration, quality, times
 from bench_reports.columns import (
-    missing_words,
     of_few_draws,
     order_words,
     rank_words,
@@ -329,11 +328,12 @@ def _marks(board: Board, row: Row) -> list[str]:
 
 def legend(board: Board, columns: Sequence[PageColumn]) -> list[str]:
     """Return explanations of the table's columns."""
+    unsure = "" if all(row.cheap for row in board.rows) else " -: no model is sure to."
     lines = {
         "range": f"{RANK}: {rank_words(board)}{of_few_draws(board)}; shaded: not significantly "
         "worse than the best.",
         "saving": f"{SHARE:.0%} cost: {rule_words(board)}; cheaper: {saving_words(board)}, with "
-        f"its {CONFIDENCE} interval. {missing_words(board)}",
+        f"its {CONFIDENCE} interval.{unsure}",
         "features": "features: columns of the data that some row may read.",
         "gap": "to optimum: mean distance of the curve to the known optimum over costs.",
         "trained": "training: settings tried (and the time of all fits).",

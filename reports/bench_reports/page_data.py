@@ -196,17 +196,20 @@ def _curve(
 def _capped(
     info: RunInfo, board: Board, own: pd.DataFrame, metric: Criterion, caps: Sequence[float]
 ) -> list[Curve]:
-    """Return a curve for each learner from rows under caps, if all of its repeats have some."""
+    """Return a curve for each learner from its points under caps, where all its repeats have
+    one."""
+    every = Draws(None, info.run, own, board.dataset, metric)
+    repeats = dict(zip(every.names, every.there.sum(axis=0).tolist(), strict=True))
     steps: dict[str, list[list[float]]] = {}
     for cap in caps:
         budget = Budget(cap, "cap")
         draws = Draws(None, info.run, own, board.dataset, metric, cap=budget)
         chosen = draws.chosen([budget])[0][budget]
         for k, name in enumerate(draws.names):
-            rows = chosen.row[draws.there[:, k], k]
+            rows = chosen.row[chosen.row[:, k] >= 0, k]
             figures = draws.points[[*MEASURED]].to_numpy(dtype=np.float64)[rows]
             # a mean over only some repeats would be biased
-            if (rows >= 0).all() and not np.isnan(figures[:, 0]).any():
+            if len(rows) == repeats.get(name) and not np.isnan(figures[:, 0]).any():
                 steps.setdefault(name, []).append([cap, *figures.mean(axis=0)])
     return [Curve(name, *np.array(rows).T) for name, rows in steps.items()]
 
@@ -298,6 +301,11 @@ def enough(cost: float) -> float:
     return rounded if rounded >= cost else exact(cost * (1 + 5e-6))
 
 
+def share_at(cost: float, whole: float) -> float:
+    """Return the least share of ``whole`` that pays for a cost."""
+    return enough(enough(cost) / whole * (1 + 1e-9))  # the product with it may be rounded down
+
+
 class PageData(NamedTuple):
     """Content of the page: boards with their certainty, the views of each data set, all learners,
     and the data of its script."""
@@ -377,7 +385,7 @@ def _kept_share(
     share."""
     (sure,) = boards_of(info, frame, store, datasets=(board.dataset,))
     if sure.answer is not None:
-        yield enough(enough(sure.answer.cheap.valid_cost) / of[board.dataset][0].whole)
+        yield share_at(sure.answer.cheap.valid_cost, of[board.dataset][0].whole)
 
 
 def _keeping(
@@ -390,12 +398,11 @@ def _keeping(
     row, reference = board.answer, board.reference_row
     if row is None or reference is None or not own:
         return {"opens": len(grid), "order": order_words(board)}
-    share = row.cheap.valid_cost / own[0].whole
     target = share_of(reference.best.quality, SHARE, board.higher_is_better)
     kept = [one for one in board.rows if one.cheap and not one.saved.lost]
     saved = "" if row.reference or row.saving <= 1 else f"{times(row.saving)} cheaper"
     return {
-        "opens": int(np.searchsorted(grid, share * (1 - 1e-5))),
+        "opens": int(np.searchsorted(grid, share_at(row.cheap.valid_cost, own[0].whole))),
         "order": order_words(board),
         "keeps": {
             "name": f"{SHARE:.0%} of {one_line(board.reference)}",

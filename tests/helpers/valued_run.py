@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from bench_core.results.records import Sensors, Stages, Trial, TrialValues
+from bench_core.results.records import Sensors, Trial, TrialValues
 from helpers import example
 from helpers.stores import TRIAL
 
@@ -20,7 +20,6 @@ class ValuedRun:
     baselines: tuple[str, ...] = ()
     rows: list[dict[str, Any]] = field(default_factory=list)
     kept: list[TrialValues] = field(default_factory=list)
-    stages: dict[str, Stages] = field(default_factory=dict)
     ordered: tuple[str, ...] = ()  # learners that buy f1, then f2, and f3 in step 1 or 3
 
     def add(self, learner, quality, cost, *, seed=0, fingerprint="f" * 64, params=None, **more):
@@ -54,8 +53,6 @@ class ValuedRun:
                 fingerprint=fingerprint,
             )
             sensors = Sensors(("f1", "f2", "f3"), (1.0, 1.0, 4.0))
-            stages = self.stages.get(learner)
-            walked = json.loads(json.dumps(stages._asdict())) if stages else {}
             bought = np.minimum(np.outer(1 + np.arange(len(points)), [0.5, 0.25, 0.1]), 1)
             none, half = np.zeros(len(points)), bought[:, 2] / 2
             steps = np.stack(
@@ -77,9 +74,7 @@ class ValuedRun:
                     rows=ones,
                     bought=bought.astype(np.float32),
                     steps=steps.astype(np.float32) if learner in self.ordered else None,
-                    trial=Trial.of(
-                        spec, audit=more.get("audit", "sampled"), sensors=sensors, stages=walked
-                    ),
+                    trial=Trial.of(spec, audit=more.get("audit", "sampled"), sensors=sensors),
                     settings=tuple(points),
                     p95=tails,
                 )

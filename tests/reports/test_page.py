@@ -15,9 +15,11 @@ from bench_reports.page_data import (
     followed,
     groups,
     percent,
+    share_at,
     shares,
     slider,
     thinned,
+    views,
 )
 from helpers import example, page_run
 
@@ -213,6 +215,8 @@ def test_the_legend_explains_the_columns_there_are_and_no_others(sure):
     text = " ".join(Elements(sure).text.split())
     assert "quality rank: 95% range of its rank in accuracy" in text
     assert "cheaper: the cost of gbrt, chosen by the same rule, divided by this cost" in text
+    assert "95% interval. -: no model is sure to." in text  # the constant's
+    assert "% sure, for example" not in text  # only the terminal shows probabilities
     assert "to optimum:" not in text
     assert "±: half" not in text  # a column of the terminal's board
 
@@ -298,6 +302,28 @@ def test_the_slider_stands_at_every_cap_that_was_measured():
     assert len(set(at)) == 3
     assert [curve.held(grid[place] * 7.3) for place in at] == [0, 1, 2]
     assert {*shares([mean])} <= {*grid}
+
+
+def test_a_cap_that_only_some_repeats_have_is_no_step_of_a_curve():
+    def point(seed, trees, quality, cost, cap):
+        figures = {"accuracy": quality, "total_cost": cost, "cost_p95": cost, "cost_max": cost}
+        of = {"point": json.dumps({"trees": trees}), "evaluation_cost": 0.0, "cap": cap, **figures}
+        trial = example.trial("d", "gbrt", {}, seed=seed) | of
+        return [trial | {"split": split} for split in ("valid", "test")]
+
+    capped = ((0, 0.85, 5.0), (0, 0.88, 20.0), (1, 0.86, 20.0))
+    rows = [row for seed in (0, 1) for row in point(seed, 2, 0.9, 30.0, np.nan)]
+    rows += [row for seed, quality, cap in capped for row in point(seed, 2, quality, cap, cap)]
+    info = example.info(datasets=(example.use("d", metrics=("accuracy",)),), metrics=("accuracy",))
+    made = pd.DataFrame(rows)
+    (view,) = (v for v in views(info, boards(info, made)[0], made) if v.kind == "cap")
+    (curve,) = view.curves
+    assert (curve.budget.tolist(), curve.quality.tolist()) == ([20.0], [pytest.approx(0.87)])
+
+
+def test_the_share_at_which_the_page_opens_pays_for_the_model():
+    for cost, whole in ((52.2, 87.0), (9.0, 54.0), (23.318240495137047, 70.0), (54.0, 54.0)):
+        assert cost <= share_at(cost, whole) * whole <= cost * (1 + 3e-5)
 
 
 def test_a_thinned_curve_keeps_what_places_of_the_slider_hold_and_its_last_step():

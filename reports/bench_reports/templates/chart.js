@@ -95,10 +95,6 @@ function axes(data, view, options) {
   return {
     x, y, margin, height, width: options.width, sign,
     end: options.width - margin.right,
-    budget(at) {
-      const v = scale(x[0]) + (at - margin.left) / room * (scale(x[1]) - scale(x[0]));
-      return options.linear ? v : 10 ** v;
-    },
     bottom: height - margin.bottom,
     across(budget) {
       const at = (scale(Math.max(budget, x[0])) - scale(x[0])) / (scale(x[1]) - scale(x[0]));

@@ -124,7 +124,7 @@ function start(data) {
     const facts = [`${view().metric} <b>${quality(curve.y[i])}</b> ${curve.c ? `at cost <b>${cost(curve.c[i])}</b> ` : ""}on test`];
     if (curve.p) facts.push(`95% of rows cost at most ${cost(curve.p[i])}`);
     if (curve.f) facts.push(`${Number(curve.f[i].toPrecision(3))} features`);
-    facts.push(`for a budget of ${cost(curve.x[i])}${view().kind === "mean" && i + 1 < curve.x.length ? "" : " and more"}`);
+    facts.push(`from a budget of ${cost(curve.x[i])} on`);
     const setting = curve.s ? `<br>setting: <code>${esc(curve.s[i])}</code>` : "";
     section().querySelector(".panel").innerHTML = `<b>${esc(data.learners[curve.l][0])}</b>: ${facts.join(", ")}${setting}`;
   }

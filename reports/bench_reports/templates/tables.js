@@ -31,7 +31,7 @@ function atBudget(data, view, place, a, b, set) {
   const range = (row) => (row.tier ? ` (${quality(row.low)} to ${quality(row.high)})` : "");
   const gain = (view.higher ? 1 : -1) * (one.quality - other.quality);
   const word = gain === 0 ? "they are equal" : `${names[gain > 0 ? 0 : 1]} is ${quality(Math.abs(gain))} better`;
-  const budget = Number.isFinite(limit) ? ` --budget ${cost(limit)}${view.kind === "mean" ? "" : ` --budget-kind ${view.kind}`}` : "";
+  const budget = Number.isFinite(limit) ? ` --budget ${Number(limit.toPrecision(6))}${view.kind === "mean" ? "" : ` --budget-kind ${view.kind}`}` : "";
   return `${esc(`${when}: ${names[0]} ${quality(one.quality)}${range(one)}, ${names[1]} ${quality(other.quality)}${range(other)}; ${word}. To test that:`)} <code>${esc(`bench compare ${names[0]} ${names[1]} --data ${set}${budget}`)}</code>.`;
 }
 

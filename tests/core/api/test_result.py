@@ -61,8 +61,8 @@ def test_the_board_has_a_row_for_each_learner(result):
         assert (board[f"{name} low"] <= board[f"{name} high"]).all() or board[name].isna().all()
     assert board["sure"].isna().all()  # without a reference
     assert set(board["quality rank"]) <= {"1", "1-2", "2"}
-    usual = ["learner", "quality rank", "accuracy", "tier", "cost", "99% cost", "kept", "saving"]
-    assert [*result.board()] == [*usual, "saving low", "saving high", "marks"]
+    usual = ["learner", "cost", "cheaper", "cheaper low", "cheaper high", "accuracy", "wrong"]
+    assert [*result.board()] == [*usual, "sure", "marks"]
     assert [*result.board(columns=["area", "audit"])] == ["learner", "area", "audit"]
 
 
@@ -76,7 +76,7 @@ def test_a_metric_that_is_not_defined_on_a_fold_has_no_figure_anywhere(home):
     board, name = found.board(columns="all"), "auc is not defined on "
     assert notes
     assert all(f"visits: {name}" in note and "it holds one class" in note for note in notes)
-    assert board[["auc", "low", "high", "saving", "area"]].isna().all(axis=None)
+    assert board[["auc", "low", "high", "cheaper", "area"]].isna().all(axis=None)
     assert name in found.report(home / "board.md").read_text()
     for suffix in (".html", ".csv", ".tex"):
         assert found.report(home / f"board{suffix}").stat().st_size
@@ -199,7 +199,7 @@ def test_a_notebook_shows_tables_with_every_text_escaped(home):
     html = result._repr_html_()
     assert html.count("<table") == 1
     assert "<b>" not in html
-    assert "<th>tier</th>" in html
+    assert "<th>cheaper</th>" in html
     assert "in cost" not in html
     assert "&lt;b&gt;visits" in html
 

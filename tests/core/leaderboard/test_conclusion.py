@@ -55,8 +55,8 @@ def said(*rows, **more):
 
 FIRST = "cegb costs 12.30 per row and has accuracy 0.9000 on test."
 SECOND = (
-    "gbrt at its best costs 30.00 and has accuracy 0.9000 on test; cut to the same quality it costs "
-    "26.40, 2.1x as much (95%: 1.3x to 3.0x)."
+    "gbrt at its best costs 30.00 and has accuracy 0.9000 on test; cut to the same quality it "
+    "costs 26.40, 2.1x as much (95%: 1.3x to 3.0x)."
 )
 
 
@@ -160,8 +160,8 @@ def test_of_an_existing_model_the_whole_is_replaced_and_fewer_trees_are_named():
 
 
 ALONE = (
-    "gbrt at its best costs 30.00 and has accuracy 0.9000 on test; cut to the same quality it costs "
-    "26.40."
+    "gbrt at its best costs 30.00 and has accuracy 0.9000 on test; cut to the same quality it "
+    "costs 26.40."
 )
 
 
