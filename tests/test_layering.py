@@ -220,10 +220,10 @@ ANSWERS = {
     "Where does a policy buy, and what does it see?": ("class Policy", "def buy"),
     "Where is the optimum computed that boards compare with?": (
         "def optimum_of",
-        "optimum=_optimum(",
+        "optimum=known_optimum(",
         "class Optimum",
     ),
-    "Where is an operating point chosen?": ("def best_points", "def under_budget"),
+    "Where is an operating point chosen?": ("def chosen", "class Choice"),
     "Where is a row written to the store?": ("def trial", "def put"),
     "Where is a metric defined?": ("class Ndcg", "class Accuracy", "class MeanSquaredError"),
     "Where is a data file read?": ("def read_svmlight", "def read_table"),

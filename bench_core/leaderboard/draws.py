@@ -100,8 +100,12 @@ class Draws:
         self.settings = [_texts(self.points[name]) for name in ("params", "point")]
         self._rows = self._by_learner()
         self.names = list(dict.fromkeys(map(str, self.points["learner"])))
-        self.repeats = list(dict.fromkeys(repeat for repeat, _ in self._rows))
-        pairs = np.array([[(r, n) in self._rows for n in self.names] for r in self.repeats])
+        finished = own[(own["status"] == "ok") & own["learner"].isin(self.names)]
+        trials = finished[["fold", "seed", "learner"]].drop_duplicates()
+        ended = {((fold, seed), str(name)) for fold, seed, name in trials.to_numpy().tolist()}
+        self.repeats = sorted({repeat for repeat, _ in ended})
+        # repeats in which a learner has finished, also if it has no point under the cap
+        pairs = np.array([[(r, n) in ended for n in self.names] for r in self.repeats])
         self.there: BoolArray = pairs.reshape(len(self.repeats), len(self.names))
         self.reference = reference if reference in self.names else ""
         self._best = dict(self._best_of_reference())
