@@ -51,6 +51,9 @@ if TYPE_CHECKING:
     from bench_core.results.records import RunInfo
     from bench_core.results.store import Store
 
+LEAST_CHANCE = 0.005
+"""Below this a likeliest point is not shown."""
+
 CELLS = 24
 """Costs at which a curve is averaged, evenly spaced on a logarithmic scale."""
 
@@ -362,14 +365,16 @@ def _rows(
 
 
 def likely(picks: Picks, chosen: Chosen, k: int) -> Likely | None:
-    """Return the points of a learner that is not sure in some repeat; None where that is
-    unknown."""
+    """Return the points of a learner that is not sure in some repeat; None where they are unlikely
+    or unknown."""
     draws = picks.draws
     beyond = chosen.errors[draws.there[:, k], k]
     pick = picks.pick(chosen, k)
     if not pick or np.isnan(beyond).any():
         return None
     chances = [0.5 * math.erfc(-float(one) / math.sqrt(2)) for one in beyond]
+    if np.mean(chances) < LEAST_CHANCE:
+        return None
     worst = float(beyond.min())
     enough = (SURE_ERRORS / worst) ** 2 if worst > 0 else math.inf
     return Likely(pick, float(np.mean(chances)), enough)

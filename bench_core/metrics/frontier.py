@@ -15,6 +15,9 @@ from bench_core.arrays import BoolArray, FloatArray, IntArray
 
 Number = TypeVar("Number", float, FloatArray)
 
+ROUNDING = 1e-9
+"""Relative error of a mean cost: rows that all cost .001 may have a mean a little above it."""
+
 
 def frontier(cost: FloatArray, quality: FloatArray, higher_is_better: bool = True) -> IntArray:
     """Return the points not dominated in cost and quality, by ascending cost.
@@ -71,7 +74,7 @@ class Frontiers:
     def within(self, budget: float) -> IntArray:
         """Return the best point (draws,) of mean cost at most ``budget``; -1 in all draws if no
         observed point is within it."""
-        inside = int((self._cost <= budget).sum())
+        inside = int((self._cost <= budget * (1 + ROUNDING)).sum())
         if inside == 0 or not self._usable[inside - 1]:
             return np.full(len(self._best), -1)
         found: IntArray = self._order[self._best[:, inside - 1]]

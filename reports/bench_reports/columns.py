@@ -260,11 +260,13 @@ def missing_words(board: Board) -> str:
     others = [row for row in board.rows if not row.cheap]
     if not board.saves or not others:
         return ""
-    likely = f"71% sure, for example: the likeliest model has {PERCENT} with this probability."
-    why = "unknown" if board.draws else "none has it"
+    likely = f"% sure: the probability that the likeliest model has {PERCENT}."
+    none = (
+        f"-: no model {'is likely to have' if board.draws else 'has'} {PERCENT}; its best is shown."
+    )
     lines = {
         likely: any(row.likely for row in others),
-        f"- in {CHEAPER}: {why}; figures of its best model.": not all(row.likely for row in others),
+        none: not all(row.likely for row in others),
     }
     return " ".join(line for line, there in lines.items() if there)
 

@@ -99,7 +99,7 @@ def test_the_columns_of_a_paper_are_cost_saving_and_quality_of_the_model_to_take
     assert found["\\shortstack[r]{cheaper\\\\95\\%}"]["good"] == f"{low:.1f}--{high:.1f}"
     half = (good.saved.quality.high - good.saved.quality.low) / 2
     assert float(found["$\\pm$"]["good"]) == pytest.approx(half, abs=5e-5)
-    assert found["cheaper"]["bad"] == "0\\% sure"
+    assert found["cheaper"]["bad"] == "-"
     assert "wrong" not in found
     markdown = written(exports.markdown, valued, tmp_path / "b.md")
     assert "| learner | cost | cheaper | cheaper 95% | wrong | accuracy | ± |" in markdown

@@ -118,7 +118,7 @@ def test_the_legend_has_a_line_for_selection_savings_certainty_and_baselines():
         "cost: of the cheapest model that has at least 99% of gbrt's best ndcg@5 on validation; "
         "cheaper: the cost of gbrt, chosen by the same rule, divided by this cost, the mean of "
         "repeats.",
-        "- in cheaper: none has it; figures of its best model.",
+        "-: no model has 99%; its best is shown.",
         "Sorted by cost. Baselines are last.",
         "this run stored no values per query or row: no intervals, tiers by quality alone.",
         "baseline: trivial methods, listed last for comparison.",
@@ -226,8 +226,8 @@ def test_a_learner_with_only_a_likeliest_model_shows_its_probability(certain):
     (row,) = [line.split() for line in lines if re.match(r"ahead +\d", line)][:1]
     # no interval, and (1 - .8125) * 500 = 93.75 test rows are wrong
     assert row == ["ahead", "3.21", "71%", "sure", "-", "94", "0.8125", "-"]
-    words = "71% sure, for example: the likeliest model has 99% with this probability."
-    assert words in lines
+    words = "% sure: the probability that the likeliest model has 99%."
+    assert words in " ".join(lines)
 
 
 def test_learners_that_lead_alike_share_their_ranks_and_first_tier(certain):

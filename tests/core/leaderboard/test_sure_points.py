@@ -192,9 +192,9 @@ def divided(store, dataset):
 
 OTHERS = "all others"
 MISSED = {"letters": {"cegb"}, "spambase": {"cegb"}}
-"""Learners above 10%. The cheapest sure point lies near the bound, and the other rows are as noisy as
-validation: without any choice among points, 1.645 / sqrt(1 + m / n) standard errors are left, for m
-rows of validation and n others."""
+"""Learners above 10%. The cheapest sure point lies near the bound, and the other rows are as noisy
+as validation: without any choice among points, 1.645 / sqrt(1 + m / n) standard errors are left,
+for m rows of validation and n others."""
 LEARNERS = "gbrt,cegb,budget-boosting,miser,cost-tree"
 FOLDERS = {"letters": "letter", "forest": "covertype", "spambase": "spambase"}
 
