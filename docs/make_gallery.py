@@ -55,7 +55,7 @@ def colour_of(learner: str) -> str:
 def draw_answer(store: Path, picture: Path) -> None:
     """Draw curves of a run, and what keeps 99% of gbrt's quality, with its cost."""
     result = bench_core.load_run("last", store)
-    board = result.board().set_index("learner")
+    board = result.board(columns="all").set_index("learner")
     [found] = json.loads(result.report(store.with_suffix(".json")).read_text())["datasets"]
     curves = {one["learner"]: one["curve"] for one in found["learners"]}
     first, reference = board.index[0], found["reference"]

@@ -91,7 +91,8 @@ def best_within(
     """Return the best points (draws,) of qualities (draws, p) whose cost (p,), or ``limited``
     figure (p,), is within a budget."""
     if limited is not None:
-        quality, budget = np.where(limited <= budget, quality, np.nan), np.inf
+        quality = np.where(limited <= budget * (1 + ROUNDING), quality, np.nan)
+        budget = np.inf
     return Frontiers(cost, quality, higher_is_better).within(budget)
 
 

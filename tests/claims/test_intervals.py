@@ -54,6 +54,7 @@ STORE = MadeStore(
     second=(SECOND, FREE + 8),
     constant=(FREE + 0.5, FREE),
     third=(SECOND, PAID),
+    cheap=(FIRST, FREE + 0.7),
 )
 
 
@@ -89,6 +90,13 @@ def test_an_interval_is_that_of_a_mean_over_rows(measure):
     assert found.interval.low == pytest.approx(found.measured - wanted, abs=0.25 * wanted)
     assert found.interval.high == pytest.approx(found.measured + wanted, abs=0.25 * wanted)
     assert found.shown.endswith(")")
+
+
+def test_a_budget_of_just_a_price_pays_for_its_point_in_draws():
+    """Draws sum costs in 32 bits: the mean of 400 prices of .7 is 4e-7 above .7 there."""
+    found, wanted = of("quality", "cheap", budget=0.7), half_width(FIRST)
+    assert found.measured == pytest.approx(FIRST.mean())
+    assert found.interval.low == pytest.approx(found.measured - wanted, abs=0.25 * wanted)
 
 
 def test_a_claim_is_decided_where_its_whole_interval_is_on_one_side():
