@@ -115,7 +115,10 @@ def _nothing_saves(board: Board, reference: Row) -> Iterator[str]:
     keeps = f"keep {SHARE:.0%} of" if board.higher_is_better else f"stay within {1 - SHARE:.0%} of"
     what = f"{keeps} {reference.learner}'s {board.metric}"
     sure = [row for row in others if row.cheap and not row.saved.lost]
-    if any(not row.baseline for row in sure):
+    if beaten := [row.learner for row in sure if row.saving > 1 and row.saved.dominated]:
+        better = "a model of another learner is better and cheaper, but not sure to"
+        yield f"On validation, next to {listed(beaten)} {better} {what}."
+    elif any(not row.baseline for row in sure):
         yield f"No learner that is sure to {what} costs less than {reference.learner}."
     likely = [
         (row.likely.probability, row)

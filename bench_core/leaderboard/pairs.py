@@ -91,21 +91,18 @@ def pairs_within(
     words = limit.words if isinstance(limit, Budget) else limit.words(metric.name, info.reference)
     needed = [info.reference] if limit.kind == KEEP else []
     finished = own[(own["status"] == "ok") & (own["audit"] != "failed")]
-    of = {
-        name: {*map(tuple, rows[[*REPEAT]].drop_duplicates().to_numpy().tolist())}
-        for name, rows in finished.groupby("learner", observed=True)
-    }
-    there = [name for name in names if name in of]
-    needing = [*there, *needed]
-    common = set.intersection(*(of.get(name, set()) for name in needing)) if needing else set()
-    if there and not common:
+    there = [name for name in names if name in {*finished["learner"]}]
+    done = finished.groupby([*REPEAT])["learner"].agg(set)
+    compared = {*there, *needed}
+    common = done.index[[learners >= compared for learners in done]]
+    if there and common.empty:
         raise UsageError(
             f"{dataset}: no fold and seed at which all of {', '.join(there)} have finished"
         )
-    same = [repeat in common for repeat in zip(own["fold"], own["seed"], strict=True)]
+    same = own.set_index([*REPEAT]).index.isin(common)
     cap = limit if isinstance(limit, Budget) and limit.kind == CAP else None
     draws = draws_of(
-        info, store, own[same], dataset, cap=cap, learners={*needing}, resamples=_RESAMPLES
+        info, store, own[same], dataset, cap=cap, learners=compared, resamples=_RESAMPLES
     )
     chosen = draws.chosen([limit])[0][limit]
     if draws.places == [] and draws.left_out:

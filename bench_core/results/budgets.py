@@ -99,11 +99,6 @@ def as_target(keep: float | str | None, quality: float | None) -> Target | None:
     return Target(share)
 
 
-def budget_of(value: float | Budget) -> Budget:
-    """Convert a number to a budget of mean cost; infinity means no limit."""
-    return value if isinstance(value, Budget) else Budget(float(value))
-
-
 def as_budgets(
     values: float | str | Budget | Iterable[float | str | Budget],
     kind: str = "mean",

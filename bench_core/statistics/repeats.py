@@ -193,13 +193,6 @@ def _pooled(parts: Sequence[Candidates]) -> Candidates:
     return Candidates(valid, test, keys, np.hstack([one.moments for one in parts]))
 
 
-def in_every(found: Sequence[Repeat]) -> list[str]:
-    """Return the learners with values in every repeat: differences are paired, so that learners
-    lacking a repeat cannot be compared."""
-    names = dict.fromkeys(name for repeat in found for name in repeat.candidates)
-    return [name for name in names if all(name in repeat.candidates for repeat in found)]
-
-
 def with_seeds(found: Sequence[Repeat]) -> Iterator[tuple[Repeat, int]]:
     """Yield each repeat with the seed of its draws: equal test rows give equal draws."""
     seeds: dict[tuple[int, str], int] = {}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
     from bench_core.leaderboard.pairs import Pair
     from bench_core.results.budgets import Limit
     from bench_core.results.records import RunInfo
+    from bench_core.results.store import Store
 
 SUFFIXES = (".tex", ".md", ".csv", ".txt", "")
 TITLES = ("a", "b", "a - b", f"{CONFIDENCE} interval", "p", "p adjusted", "alike")
@@ -123,24 +123,24 @@ def command(
     if len(names) < 2:
         raise UsageError("compare needs two learners: bench compare miser cegb")
     parts: list[Table | str] = [*notices(info)]
-    answers: list[_Answer] = []
+    records: list[list[str]] = []
     for name in named_datasets(frame, datasets):
-        own, chosen = frame[frame["dataset"] == name], [*limits]
-        if not chosen:
-            usual, why = usual_limit(info, Store(store), own, name, names)
-            chosen, parts = [usual], [*parts, *([f"{name}: {why}"] if why else [])]
-        for within in chosen:
+        rows, limits_of = frame[frame["dataset"] == name], [*limits]
+        if not limits:
+            usual, why = usual_limit(info, Store(store), rows, name, names)
+            limits_of, parts = [usual], [*parts, *([f"{name}: {why}"] if why else [])]
+        for limit in limits_of:
+            place = info, Store(store), rows, name, names, limit
             try:
-                asked = info, own, store, name, names, within
-                answers.append(_answer(*asked, interest=interest, against=against))
+                shown, lines = _answer(*place, interest=interest, against=against)
             except UsageError as error:
                 parts.append(str(error))
             else:
-                parts += answers[-1].parts
-    if output is not None and not answers:
+                parts, records = [*parts, *shown], [*records, *lines]
+    if output is not None and not records:
         raise UsageError("; ".join(str(part) for part in parts if part))
     if suffix == ".csv":
-        deliver(Table(FIELDS, [row for one in answers for row in one.records]), output)
+        deliver(Table(FIELDS, records), output)
     elif suffix == ".tex" and output is not None:
         write_text(output, as_latex(parts, interest, notices(info)))
         written(output)
@@ -194,35 +194,28 @@ def as_markdown(parts: Sequence[Table | str]) -> str:
     return "\n".join([*lines, ""]).lstrip()
 
 
-@dataclass(frozen=True, slots=True)
-class _Answer:
-    """The pairs of a data set within a limit: as a table with sentences, and as rows of a file."""
-
-    parts: Sequence[Table | str]
-    records: Sequence[Sequence[str]]
-
-
 def _answer(
     info: RunInfo,
+    store: Store,
     frame: pd.DataFrame,
-    store: Path,
     dataset: str,
     names: Sequence[str],
     limit: Limit,
     *,
     interest: float,
     against: str,
-) -> _Answer:
+) -> tuple[list[Table | str], list[list[str]]]:
+    """Return the pairs of a data set within a limit: a table with sentences, and rows of a file."""
     from bench_core.leaderboard.assembly import primary_metric, uses_of
     from bench_core.leaderboard.pairs import pairs_within
     from bench_core.results.budgets import limit_words
-    from bench_core.results.store import Store
     from bench_core.statistics.repeats import on_same_rows
 
     # units are queries if there are any, else rows
     use, judge = uses_of(info, dataset)[0], primary_metric(info, dataset)
-    given = info, Store(store), frame, dataset, names, limit
-    found, pairs, others = pairs_within(*given, interest=interest, against=against)
+    found, pairs, others = pairs_within(
+        info, store, frame, dataset, names, limit, interest=interest, against=against
+    )
     words = limit_words(limit, judge.name, info.reference)
     at = re.sub("^within", "at a cost of", words)
     queries, counted = use["queries"]["test"], use["rows"]["test"]
@@ -253,7 +246,7 @@ def _answer(
     kind = limit.kind if math.isfinite(limit.amount) else ""
     of = dataset, judge.name, str(frame["unit"].iloc[0]), kind, limit.amount, len(found)
     records = [_record(*of, *_figures(pair, len(pairs)), LEVEL, test) for pair in pairs]
-    return _Answer([*parts, ""], records)
+    return [*parts, ""], records
 
 
 def _figures(pair: Pair, comparisons: int) -> Iterator[str | float]:

@@ -100,6 +100,10 @@ def test_a_learner_that_another_one_dominates_is_never_named():
     beaten = replace(CEGB, learner="miser", saved=replace(CEGB.saved, dominated=True))
     assert conclusion(board(beaten, CEGB, GBRT)).row is CEGB
     assert conclusion(board(beaten, GBRT)).row is GBRT
+    assert said(beaten, GBRT)[0] == (
+        "On validation, next to miser a model of another learner is better and cheaper, but not "
+        "sure to keep 99% of gbrt's accuracy."
+    )
 
 
 def test_a_baseline_is_called_one():
