@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -136,12 +136,8 @@ def _board(
     uses = uses_of(info, name)
     use: Mapping[str, Any] = uses[0] if uses else {}
     metric = primary_metric(info, name)
-    given = merged(str(note) for u in uses for note in u.get("notes", ()))
-    frame = table.of_dataset(every, name, metric.name)  # one at a time in memory
-    notes = (*given, *one_split_for_all(uses, frame, metric.name, info.baselines))
-    if places := table.undefined(frame, metric.name):
-        notes = (*notes, f"{metric.name} is not defined on {places}, nor is a mean with it")
-    draws = draws_of(info, store, frame, name, resamples=resamples)
+    notes = tuple(_notes(uses, every, name, metric.name, info.baselines))
+    draws = draws_of(info, store, every, name, resamples=resamples)
     picks = Picks(draws, trials)
     curves = {name: _curve(picks, name) for name in draws.names}
     optimum = Optimum.of(use, metric.name)
@@ -180,6 +176,21 @@ def _board(
         checked=checked,
     )
     return _filled(board, picks, info, curves, use.get("ends") or {}, more, every, store)
+
+
+def _notes(
+    uses: Sequence[Mapping[str, Any]],
+    every: pd.DataFrame,
+    name: str,
+    metric: str,
+    baselines: Sequence[str],
+) -> Iterator[str]:
+    """Yield the notes of a data set, and those on its repeats and its metric."""
+    yield from merged(str(note) for use in uses for note in use.get("notes", ()))
+    frame = table.of_dataset(every, name, metric)  # one at a time in memory
+    yield from one_split_for_all(uses, frame, metric, baselines)
+    if places := table.undefined(frame, metric):
+        yield f"{metric} is not defined on {places}, nor is a mean with it"
 
 
 def _filled(
@@ -299,7 +310,9 @@ class Picks:
         rows = chosen.row[there, k]
         if (rows < 0).any():
             return NOTHING
-        return self.at(rows, draws.names[k], float(draws.mean(chosen.held)[k]))
+        observed = chosen.quality[:, :, :1]
+        observed = np.where(np.isnan(observed), chosen.held[:, :, :1], observed)
+        return self.at(rows, draws.names[k], float(draws.mean(observed)[k]))
 
     def at(self, rows: IntArray, name: str, quality: float | None = None) -> Pick:
         """Return the mean over rows, one of each repeat."""

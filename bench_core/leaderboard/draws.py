@@ -63,7 +63,8 @@ class Chosen(NamedTuple):
     errors: FloatArray  # (r, l) standard errors by which the target is exceeded, NaN if unknown
     quality: FloatArray  # (r, l, draws) on test
     cost: FloatArray  # (r, l, draws) on test
-    held: FloatArray  # (r, l, draws) test quality of the observed choice
+    # (r, l, draws) test quality of the observed choice; NaN for budgets with a limit
+    held: FloatArray
 
 
 class Draws:
@@ -90,10 +91,16 @@ class Draws:
         condensed: bool = True,
     ) -> None:
         self.metric, self.higher, self.cap = metric.name, metric.higher_is_better, cap
-        own = table.of_dataset(frame, dataset, metric.name)
+        self._tabulate(table.of_dataset(frame, dataset, metric.name), learners)
+        self.reference = reference if reference in self.names else ""
+        self._best = dict(self._best_of_reference())
+        self._read(store if primary else None, run, dataset, resamples, condensed)
+
+    def _tabulate(self, own: pd.DataFrame, learners: Collection[str]) -> None:
+        """Set the points, their figures, and the learners and repeats of the data set's rows."""
         if learners:
             own = own[own["learner"].isin({*learners})]
-        self.points = table.operating_points(own, metric.name, cap=cap and cap.amount)
+        self.points = table.operating_points(own, self.metric, cap=self.cap and self.cap.amount)
         columns = ("valid_quality", "valid_cost", "test_quality", "test_cost", "valid_p95")
         self._figures = {name: self.points[name].to_numpy(dtype=np.float64) for name in columns}
         self.constant = table.constants(self.points)
@@ -107,9 +114,6 @@ class Draws:
         # repeats in which a learner has finished, also if it has no point under the cap
         pairs = np.array([[(r, n) in ended for n in self.names] for r in self.repeats])
         self.there: BoolArray = pairs.reshape(len(self.repeats), len(self.names))
-        self.reference = reference if reference in self.names else ""
-        self._best = dict(self._best_of_reference())
-        self._read(store if primary else None, run, dataset, resamples, condensed)
 
     def _by_learner(self) -> dict[tuple[tuple[int, int], str], IntArray]:
         """Return the usable rows of each repeat and learner, by ascending validation cost."""
@@ -200,7 +204,7 @@ class Draws:
         the budgets ``brief``. Draws in which the metric is not defined are left out."""
         shape = len(self.repeats), len(self.names)
         deep = (*shape, 1 + (self.resamples if self.found else 0))
-        made = {limit: _nothing(shape, deep) for limit in limits}
+        made = {limit: _nothing(shape, deep, _is_held(limit)) for limit in limits}
         curves = {budget: np.full(deep, np.nan, dtype=np.float32) for budget in brief}
         trivial = {limit: np.zeros(shape[0], dtype=bool) for limit in limits}
         defined = np.ones(deep[2], dtype=bool)
@@ -239,12 +243,13 @@ class Draws:
                         first, own.sure[r, k] = int(at[0]), bool(at[0] >= 0)
                     if first >= 0:
                         own.row[r, k] = rows[first]
-                        own.held[r, k, width] = means.test_quality[:, first]
+                        if _is_held(limit):
+                            own.held[r, k, width] = means.test_quality[:, first]
                     own.quality[r, k, width] = taken(means.test_quality, at)
                     own.cost[r, k, width] = taken(means.test_cost, at)
         for limit, own in made.items():
             for r in np.flatnonzero(trivial[limit]).tolist() if limit.kind == KEEP else ():
-                for part, none in zip(own, _nothing(shape, deep), strict=True):
+                for part, none in zip(own, _nothing(shape, deep, True), strict=True):
                     part[r] = none[r]
         self.left_out = int((~defined).sum())
         if self.found and self.resamples and (where := lacking(defined)):
@@ -390,12 +395,19 @@ class Draws:
 _DEEP = ("quality", "cost", "held")
 
 
-def _nothing(shape: tuple[int, int], deep: tuple[int, int, int]) -> Chosen:
+def _is_held(limit: Limit) -> bool:
+    """True for limits whose observed choice is of interest in all draws."""
+    return isinstance(limit, Target) or math.isinf(limit.amount)
+
+
+def _nothing(shape: tuple[int, int], deep: tuple[int, int, int], held: bool) -> Chosen:
     return Chosen(
         np.full(shape, -1),
         np.zeros(shape, dtype=bool),
         np.full(shape, np.nan),
-        *(np.full(deep, np.nan) for _ in _DEEP),
+        np.full(deep, np.nan),
+        np.full(deep, np.nan),
+        np.full(deep, np.nan) if held else np.broadcast_to(np.nan, deep),
     )
 
 
