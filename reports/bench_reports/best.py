@@ -183,7 +183,7 @@ def at_quality(
     if any(one.saved.tier == 1 for one in found):
         yield "*: not significantly worse than the largest saving"
     if any(not one.sure for one in found):
-        yield f"likely: the probability that the model will {verb} it, as none is sure to"
+        yield f"% sure: the probability that the likeliest model will {verb} it"
     if any(one.saved.lost for one in found):
         below = lost_words(lost_below(target.amount), info.reference, choice.metric.name)
         yield f"!: {below}"
@@ -203,7 +203,7 @@ def _row(one: Selection, keeps: bool) -> list[str]:
 
     saving, ends = saving_cells(one.saving, one.saved)
     saving = saving if keeps else "yes"
-    saving = saving if one.sure else f"likely {_chance(one):.0%}"
+    saving = saving if one.sure else f"{_chance(one):.0%} sure"
     return [
         one.learner,
         cost(one.pick.cost),

@@ -141,13 +141,13 @@ def test_best_explains_its_marks(done, bench, lost):
 
 def test_a_learner_that_is_not_sure_is_likely(done, bench):
     said = bench("best", "--quality", "0.85").out
-    assert "likely: the probability that the model will reach it" in said
+    assert "% sure: the probability that the likeliest model will reach it" in said
     assert row_of(said, "toy")[2] == "yes"
     *_, word, chance, _, _, accuracy = row_of(said, "gbrt")[:7]
     n = len(next(Store("results/bench.db").values("last", split="valid")).weights)
     error = math.sqrt(float(accuracy) * (1 - float(accuracy)) / (n - 1))
     beyond = NormalDist().cdf((float(accuracy) - 0.85) / error)
-    assert (word, chance) == ("likely", f"{beyond:.0%}")
+    assert (word, chance) == (f"{beyond:.0%}", "sure")
     assert set(sure(quality=0.85)) == {"toy"}
 
 
