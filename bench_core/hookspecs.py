@@ -26,7 +26,15 @@ import pluggy
 
 if TYPE_CHECKING:
     from bench_core.costs.model import CostModel
-    from bench_core.protocols import BudgetedLearner, Dataset, Metric, Report, SectionOf, SuiteKey
+    from bench_core.protocols import (
+        BudgetedLearner,
+        ColumnsOf,
+        Dataset,
+        Metric,
+        Report,
+        SectionOf,
+        SuiteKey,
+    )
 
 hookspec = pluggy.HookspecMarker("bench")
 hookimpl = pluggy.HookimplMarker("bench")
@@ -60,6 +68,11 @@ def bench_reports() -> Sequence[Report]:  # type: ignore[empty-body]
 @hookspec
 def bench_report_sections() -> Mapping[str, SectionOf]:  # type: ignore[empty-body]
     """Sections of reports by name (``protocols.SectionOf``)."""
+
+
+@hookspec
+def bench_columns() -> Mapping[str, ColumnsOf]:  # type: ignore[empty-body]
+    """Columns of boards, in every format, by name (``protocols.ColumnsOf``)."""
 
 
 @hookspec

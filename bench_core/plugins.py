@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from bench_core.costs.model import CostModel
     from bench_core.protocols import (
         BudgetedLearner,
+        ColumnsOf,
         CompleteDataset,
         Dataset,
         Metric,
@@ -56,6 +57,7 @@ HOOKS = {
     "bench_suites": ("suite", "suite_files"),
     "bench_suite_keys": ("suite key", "suite_keys"),
     "bench_report_sections": ("report section", "sections"),
+    "bench_columns": ("columns", "columns"),
 }
 """Name of a hook's values in messages, and the registry field that holds them by name."""
 _T = TypeVar("_T")
@@ -111,6 +113,7 @@ class Registry:
     suite_files: dict[str, Path] = field(default_factory=dict)
     suite_keys: dict[str, SuiteKey] = field(default_factory=dict)
     sections: dict[str, SectionOf] = field(default_factory=dict)
+    columns: dict[str, ColumnsOf] = field(default_factory=dict)
     plugins: list[PluginInfo] = field(default_factory=list)
     origin: dict[tuple[str, str], PluginInfo] = field(default_factory=dict)
     notes: dict[PluginInfo, list[str]] = field(default_factory=dict)

@@ -176,6 +176,10 @@ SectionOf = Callable[..., Section | None]
 A function with a parameter ``store`` also receives the run's ``Store``."""
 
 
+ColumnsOf = Callable[[Any], Iterable[Any]]
+"""Function that returns a plugin's columns (``leaderboard.columns.Column``) of a ``Board``."""
+
+
 class FitContext(Protocol):
     """Services of the harness for a learner's ``fit``."""
 

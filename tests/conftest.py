@@ -8,6 +8,8 @@ import pytest
 from helpers.cli_fixtures import bench, elsewhere, material, on_terminal, ran, shell
 from hypothesis import settings
 
+from bench_core.metrics.evaluation import given_metrics
+
 __all__ = ["bench", "elsewhere", "material", "on_terminal", "ran", "shell"]
 
 # an example that first compiles a kernel takes seconds, and more on a busy machine
@@ -22,6 +24,13 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 # what tests start in a process of its own finds the helpers too
 _PATHS = [str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")]
 os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, _PATHS))
+
+
+@pytest.fixture(autouse=True)
+def _no_metrics_of_other_tests():
+    """A metric that a test gives as an object is unknown to the next test of the process."""
+    yield
+    given_metrics.clear()
 
 
 @pytest.fixture(scope="session")

@@ -32,6 +32,7 @@ MAY_IMPORT = {
     "bench_datasets": {"bench_core"},
     "bench_claims": {"bench_core"},
     "bench_measure": {"bench_core"},
+    "bench_optimum": {"bench_core"},
     "bench_reports": {"bench_core"},
 }
 ORDER = (
@@ -221,7 +222,7 @@ ANSWERS = {
     "Where is the optimum computed that boards compare with?": (
         "def optimum_of",
         "optimum=known_optimum(",
-        "class Optimum",
+        "def to_optimum",
     ),
     "Where is an operating point chosen?": ("def chosen", "class Choice"),
     "Where is a row written to the store?": ("def trial", "def put"),

@@ -19,8 +19,10 @@ from bench_core.api.arguments import in_python, spelling_checked
 from bench_core.errors import UsageError, blaming, require
 from bench_core.execution.runner import RunResult
 from bench_core.leaderboard.assembly import boards, primary_metric
-from bench_core.leaderboard.board import FALLS, RANK, Board, Measure, Standing
+from bench_core.leaderboard.board import FALLS, Board, Standing
 from bench_core.leaderboard.bought_sensors import kept_points, purchases
+from bench_core.leaderboard.columns import CHEAPER, standing_fields
+from bench_core.leaderboard.columns import columns as board_columns
 from bench_core.leaderboard.conclusion import conclusion, overall_conclusion
 from bench_core.leaderboard.pairs import Pair, pairs_within, usual_limit
 from bench_core.leaderboard.reports import write_report
@@ -50,7 +52,6 @@ if TYPE_CHECKING:
 
 Amount = float | str | Budget
 _Given = tuple[Amount | None, str, float | str | None, float | None]
-CHEAPER = "cheaper"
 SHOWN = ("cost", CHEAPER, f"{CHEAPER} low", f"{CHEAPER} high", "wrong", "sure", "marks")
 """Columns of a board by default, next to its names and the metric."""
 _NAMES = ["dataset", "learner"]
@@ -249,44 +250,24 @@ class Result(RunResult):
         at their best if no saving is measured. ``columns`` names others, or ``"all"``: also the
         interval of quality (``low``, ``high``) and ``kept``; quality, cost, rank and tier at its
         best; area and regret of the curve, settings tried, seconds of training and audit."""
-        rows = []
+        rows, registry = [], self._registry()
         for name in self._names(dataset):
             board = self._boards[name]
             for row in board.rows:
-                about: dict[str, Any] = {
-                    "dataset": name,
-                    "learner": row.learner,
-                    "cost": row.model.cost,
-                    CHEAPER: row.saving,
-                    **_ends(CHEAPER, row.saved.interval),
-                    board.metric: row.model.quality,
-                    **row.model_interval._asdict(),
-                    **({"wrong": board.wrong(row.model.quality)} if board.tested else {}),
-                    "sure": row.probability,
-                    "kept": board.kept(row),
-                    f"best {board.metric}": row.best.quality,
-                    **_ends("best", row.standing.interval),
-                    "best cost": row.best.cost,
-                    RANK: row.standing.rank,
-                    "tier": row.standing.tier,
-                    **_measured("area", row.area),
-                    **_measured("regret", row.regret),
-                    **(_measured("to optimum", row.gap) if board.optimum.mean else {}),
-                    "settings": row.fits,
-                    "seconds": row.seconds,
-                    "audit": row.audit,
-                    "marks": ", ".join(board.marks_of(row)),
-                }
-                rows.append(about)
+                figures: dict[str, Any] = {"dataset": name, "learner": row.learner}
+                for column in board_columns(board, registry):
+                    figures |= column.fields(row, column.title)
+                rows.append(figures)
         table = self._table(rows, dataset)
         if columns == "all":
             return table
         metrics = [board.metric for board in self._boards.values()]
-        asked = [columns] if isinstance(columns, str) else [*columns]
+        wanted = [columns] if isinstance(columns, str) else [*columns]
         if columns is SHOWN:
-            asked = [name for name in table if name in (*SHOWN, *metrics)]
-        require("column of this board", asked, [*table])
-        return table[list(dict.fromkeys([*table.columns.intersection(_NAMES), *asked]))]
+            wanted = [name for name in table if name in (*SHOWN, *metrics)]
+            wanted = [name for name in wanted if name != "wrong" or table[name].notna().any()]
+        require("column of this board", wanted, [*table])
+        return table[list(dict.fromkeys([*table.columns.intersection(_NAMES), *wanted]))]
 
     @spelling_checked
     def at(
@@ -303,12 +284,7 @@ class Result(RunResult):
                 "dataset": name,
                 "budget": str(budget) if budget.kind != "mean" else budget.amount,
                 "learner": learner,
-                self._boards[name].metric: stands.quality,
-                **_certainty(stands),
-                "cost": stands.cost,
-                **_to_optimum(self._boards[name], stands.quality, budget),
-                "best rank": stands.ranks[0],
-                "worst rank": stands.ranks[1],
+                **standing_fields(stands, self._boards[name].metric),
             }
             for name in self._names(dataset)
             for budget, found in zip(asked, self._standings(name, *asked), strict=True)
@@ -563,11 +539,6 @@ class Result(RunResult):
         yield from notices(self.info) if self.counts.get("ok") else ()
 
 
-def _to_optimum(board: Board, quality: float, budget: Budget) -> dict[str, float]:
-    """Return the distance of a quality to the optimum, on a board that knows it."""
-    return {"to optimum": board.lacks(quality, budget)} if board.optimum.mean else {}
-
-
 def _limit(
     budget: Amount | None, kind: str, keep: float | str | None, quality: float | None
 ) -> Limit | None:
@@ -589,14 +560,6 @@ def _frame(rows: Iterable[Mapping[str, Any]]) -> DataFrame:
     import pandas as pd  # slow to import, not needed by ``bench plan``
 
     return pd.DataFrame([*rows])
-
-
-def _certainty(stands: Standing) -> dict[str, Any]:
-    return {**stands.interval._asdict(), "tier": stands.tier}
-
-
-def _measured(name: str, of: Measure) -> dict[str, float]:
-    return {name: of.value, **_ends(name, of.interval)}
 
 
 def _ends(name: str, interval: Interval) -> dict[str, float]:

@@ -26,7 +26,6 @@ from bench_core.leaderboard.board import (
     CurvePoint,
     Failure,
     Likely,
-    Optimum,
     Pick,
     Row,
     Saved,
@@ -140,9 +139,7 @@ def _board(
     draws = draws_of(info, store, every, name, resamples=resamples)
     picks = Picks(draws, trials)
     curves = {name: _curve(picks, name) for name in draws.names}
-    optimum = Optimum.of(use, metric.name)
-    capped = (Budget(cap, CAP) for cap, _ in optimum.cap)
-    shown = tuple(dict.fromkeys((*budgets_of(use, curves.get(draws.reference, ())), *capped)))
+    shown = tuple(dict.fromkeys(budgets_of(use, curves.get(draws.reference, ()))))
     paid = bool((every.loc[every["dataset"] == name, "evaluation_cost"] > 0).any())
     first = trials.iloc[0]  # facts of data and costs are the same for all
     stand_in = bool(first["stand_in"])
@@ -170,7 +167,7 @@ def _board(
         same_as=str(use.get("same_as", "")),
         notes=notes,
         budgets=shown,
-        optimum=optimum,
+        use=use,
         trees_paid=paid,
         tested=rows.get("test", 0) if metric.name == "accuracy" else 0,
         checked=checked,

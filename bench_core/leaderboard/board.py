@@ -10,10 +10,8 @@ import json
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any, Self
-
-import numpy as np
+from dataclasses import dataclass, field
+from typing import Any
 
 from bench_core.errors import one_line
 from bench_core.protocols import GIVEN
@@ -203,7 +201,6 @@ class Row:
     saved: Saved = Saved()
     area: Measure = Measure()  # mean quality over the board's costs
     regret: Measure = Measure()  # mean distance to the best learner at each cost
-    gap: Measure = Measure()  # mean distance to the known optimum
     over: tuple[Budget, ...] = ()  # budgets exceeded on test by more than chance
 
     @property
@@ -236,36 +233,6 @@ class Failure:
     trials: int
 
 
-Corners = tuple[tuple[float, float], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Optimum:
-    """The best expected quality of any model, if known: corners of cost and quality in order of
-    cost, for mean costs and for caps."""
-
-    mean: Corners = ()
-    cap: Corners = ()
-
-    @classmethod
-    def of(cls, use: Mapping[str, Any], metric: str) -> Self:
-        """Return the optimum of a data set as used by a run."""
-        known = use.get("optimum") or {}
-        found = (known.get(name) or () for name in (metric, f"{metric} cap"))
-        return cls(*(tuple((cost, quality) for cost, quality in own) for own in found))
-
-    def within(self, budget: Budget | None) -> float:
-        """Return the best quality within a budget, NaN if unknown."""
-        if budget is None:
-            return self.mean[-1][1] if self.mean else math.nan
-        paid = budget.amount * (1 + 1e-9)
-        if budget.kind == "mean" and self.mean and self.mean[0][0] <= paid:
-            corners = np.array(self.mean)
-            return float(np.interp(budget.amount, corners[:, 0], corners[:, 1]))
-        under = [quality for cap, quality in self.cap if cap <= paid]
-        return under[-1] if budget.kind == "cap" and under else math.nan
-
-
 @dataclass(frozen=True, slots=True)
 class Board:
     """The leaderboard of one data set: rows sorted, failures apart."""
@@ -289,7 +256,7 @@ class Board:
     unlimited: Standings = Standings(None, ())  # without a limit
     costs: tuple[float, float] | None = None  # the range of areas
     draws: int = 0  # behind the intervals
-    optimum: Optimum = Optimum()
+    use: Mapping[str, Any] = field(default_factory=dict)  # facts of the data set
     same_as: str = ""  # the board under the run's first accounting, "" if this is it
     trees_paid: bool = False  # some evaluation of trees has a cost
     tested: int = 0  # test rows of one repeat, if each counts once in an accuracy
@@ -310,10 +277,6 @@ class Board:
             OVER + exceeded: bool(row.over),
         }
         return (*(mark for mark, there in own.items() if there), *row.marks)
-
-    def lacks(self, quality: float, budget: Budget | None) -> float:
-        """Return the distance of a quality to the optimum within a budget, NaN if unknown."""
-        return (1 if self.higher_is_better else -1) * (self.optimum.within(budget) - quality)
 
     @property
     def at(self) -> tuple[Standings, ...]:

@@ -185,9 +185,9 @@ def saving_order(saved: Saved, saving: float, paid: float, least: float) -> tupl
 def areas(
     rows: Sequence[Row], board: Board, draws: Draws, curves: Mapping[Budget, Float32Array]
 ) -> list[Row]:
-    """Return rows with ``area``, ``regret`` and ``gap``: the mean quality within the budgets of
+    """Return rows with ``area`` and ``regret``: the mean quality within the budgets of
     ``curves`` (test quality by repeat, learner and draw), and its distance to the best learner at
-    each, or to the known optimum.
+    each.
 
     A learner without a point within the lowest budget has none.
     """
@@ -205,9 +205,8 @@ def areas(
         np.concatenate([quality, quality[:, [k]]], axis=1) / len(curves)
         for quality, k in zip(curves.values(), first, strict=True)
     )
-    # the best learner at each budget, and the optimum
+    # the best learner at each budget
     most = float(mean[np.arange(len(first)), first].mean())
-    optimum = float(np.mean([board.optimum.within(budget) for budget in curves]))
     level = draws.level(np.asarray(area), [*compared, len(draws.names)]) if draws.places else None
     found = []
     for row in rows:
@@ -218,12 +217,10 @@ def areas(
                 own = np.eye(len(compared) + 1)[compared.index(k)]
                 sure = interval(level, own)
                 below = interval(level, sign * (np.eye(len(own))[-1] - own))
-            gap = Interval(*sorted((sign * (optimum - sure.low), sign * (optimum - sure.high))))
             row = replace(
                 row,
                 area=Measure(value, sure),
                 regret=Measure(sign * (most - value), below),
-                gap=Measure(sign * (optimum - value), gap),
             )
         found.append(row)
     return found

@@ -69,13 +69,21 @@ def show(table: Table, to: Console) -> None:
         return
     from rich.text import Text
 
-    widths = _widths(table, to.width - GAP * (len(table.titles) - 1))
-    if sum(widths) > to.width - GAP * (len(table.titles) - 1):
-        _show_records(table, to)
+    if fits(table, to.width):
+        _show_framed(table, to, _widths(table, _room(table, to.width)))
     else:
-        _show_framed(table, to, widths)
+        _show_records(table, to)
     for line in table.footer:
         to.print(Text(one_line(line), style="dim"))
+
+
+def fits(table: Table, width: int) -> bool:
+    """True if a table can be framed on a terminal of this width."""
+    return sum(_widths(table, 0)) <= _room(table, width)
+
+
+def _room(table: Table, width: int) -> int:
+    return width - GAP * (len(table.titles) - 1)
 
 
 def plain_lines(table: Table) -> list[str]:

@@ -229,19 +229,16 @@ def reached(one: Selection) -> str:
 def model_of(choice: Choice, one: Selection, plugins: Sequence[str], store: Path) -> Iterator[str]:
     """Yield the results, setting and purchases of the answer, and the commands that train it."""
     from bench_core.leaderboard.bought_sensors import kept_points, purchases, sentences
-    from bench_core.protocols import FEWER, GIVEN
+    from bench_core.protocols import GIVEN
     from bench_core.results.budgets import CONSTANT
     from bench_core.results.operating_points import marked
     from bench_core.results.store import Store
-    from bench_reports.terminal import FEWER_TREES
 
     info = choice.info
     yield reached(one)
     yield from (f"{one.learner}: best at {setting.short}" for setting in one.pick.settings)
     yield from sentences(purchases(kept_points(Store(store), info.run, one.points)))
     rows = choice.frame[choice.frame["learner"] == one.learner]
-    if marked(rows, FEWER).any():
-        yield f"{one.learner}: {FEWER_TREES}"
     registry = options.registry(plugins)
     # results under a cap need a run that measures it
     cap = one.limit.amount if one.limit.kind == "cap" else 0.0
@@ -257,7 +254,7 @@ def model_of(choice: Choice, one: Selection, plugins: Sequence[str], store: Path
 
 def ranking(found: Sequence[Selection], metric: str) -> Table:
     """Return the learners within a budget, best on validation first."""
-    from bench_reports.columns import half
+    from bench_core.leaderboard.columns import half
     from bench_reports.terminal import starred
 
     numbers = (metric, "±", "cost", f"validation {metric}", "validation cost")
@@ -265,7 +262,7 @@ def ranking(found: Sequence[Selection], metric: str) -> Table:
         [
             one.learner,
             starred(quality(one.pick.quality), one.standing),
-            half(one.standing),
+            half(one.standing.interval),
             _paid(one),
             quality(one.pick.valid_quality),
             cost(one.pick.valid_cost),
@@ -287,14 +284,14 @@ def _paid(one: Selection) -> str:
 
 def winners(answers: Sequence[Answers], metric: str) -> Table:
     """Return the best learner at each budget that has one."""
-    from bench_reports.columns import half
+    from bench_core.leaderboard.columns import half
     from bench_reports.terminal import starred
 
     rows = []
     for limit, found, *_ in answers:
         if found:
             top = found[0]
-            numbers = starred(quality(top.pick.quality), top.standing), half(top.standing)
+            numbers = starred(quality(top.pick.quality), top.standing), half(top.standing.interval)
             setting = top.pick.settings[0].short
             rows.append([str(limit), top.learner, *numbers, _paid(top), setting])
     titles = ("budget", "learner", metric, "±", "cost", "at")

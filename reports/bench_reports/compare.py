@@ -155,7 +155,7 @@ def command(
 def as_latex(parts: Sequence[Table | str], interest: float, notes: Sequence[str] = ()) -> str:
     """Return a table for each data set and budget, with its sentences as comments below. Captions
     have the ``notes`` of the run and the line above the table on its data set."""
-    from bench_reports.exports import latex_table
+    from bench_reports.papers import latex_table
 
     how = (
         "a - b is the difference on test. p is two-sided, and adjusted by Holm over the {} of "
@@ -182,7 +182,7 @@ def as_latex(parts: Sequence[Table | str], interest: float, notes: Sequence[str]
 
 def as_markdown(parts: Sequence[Table | str]) -> str:
     """Return a table for each data set and budget, under its title, with its sentences below."""
-    from bench_reports.exports import markdown_table, md
+    from bench_reports.papers import markdown_table, md
 
     lines: list[str] = []
     for part in filter(None, parts):

@@ -10,39 +10,32 @@ import base64
 import hashlib
 import math
 import re
-import sys
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from functools import partial
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bench_core.contracts import dataset_of
 from bench_core.errors import one_line, printable
-from bench_core.leaderboard.board import RANK, SHARE, Board, Row, Standing, notes_of, notice
+from bench_core.leaderboard.board import RANK, SHARE, Board, Row, notes_of, notice
+from bench_core.leaderboard.columns import (
+    CHEAPER,
+    QUALITY,
+    Column,
+    columns,
+    explained,
+    order_words,
+)
 from bench_core.leaderboard.conclusion import conclusion, overall_conclusion
 from bench_core.leaderboard.ranks import over_datasets
 from bench_core.planning.invocation import command
 from bench_core.statistics import CONFIDENCE
+from bench_core.statistics.comparison import Interval
 from bench_core.terminal.tables import write_text
-from bench_core.terminal.wording import cost, count, counted, duration, quality, times
-from bench_reports.columns import (
-    of_few_draws,
-    order_words,
-    rank_words,
-    rule_words,
-    saving_words,
-)
-from bench_reports.page_data import ChartView, json_text, page_data
+from bench_core.terminal.wording import cost, count, counted, quality
+from bench_reports.page_data import json_text, page_data
 from bench_reports.palette import css
-from bench_reports.terminal import (
-    MEANINGS,
-    explained_marks,
-    heading,
-    optimum_table,
-    run_line,
-    selection_line,
-)
+from bench_reports.terminal import heading, mark_lines, run_line, selection_line
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -108,9 +101,9 @@ def page(
     sets = [board.dataset for board in boards if not board.same_as]
     parts = []
     for board in boards:
-        own = views[board.dataset]
-        columns, rows = board_table(board, own[0], learners) if own else ([], [])
-        parts.append((board, columns, rows))
+        there = board.rows and views[board.dataset]
+        rows = table_rows(board, learners) if there else []
+        parts.append((board, table_columns(board, registry) if there else [], rows))
     text: str = (
         environment()
         .get_template("page.html")
@@ -153,8 +146,12 @@ def environment() -> Any:
         lstrip_blocks=True,
     )
     made.filters |= {"notice": notice, "notes": notes_of, "linked": linked}
-    made.filters |= {"legend": legend, "conclusion": conclusion, "order": order_words}
-    made.filters |= {"lacking": partial(optimum_table, width=sys.maxsize)}
+    made.filters |= {
+        "line": one_line,
+        "legend": legend,
+        "conclusion": conclusion,
+        "order": order_words,
+    }
     return made
 
 
@@ -233,88 +230,76 @@ def _sources(info: RunInfo, registry: Registry | None) -> list[str]:
     return [f"{name} {where}" for name, where in there.items() if where]
 
 
-@dataclass(frozen=True, slots=True)
-class PageColumn:
-    """A column with the texts of its cells, "-" for none.
-
-    ``first`` is the direction of sorting that puts the best first. ``values`` are the sort keys if
-    the numbers in the texts are not.
-    """
-
-    name: str
-    title: str
-    cells: Sequence[str]
-    first: str = "up"
-    numeric: bool = True
-    values: Sequence[float] = ()
-
-
 class TableRow(NamedTuple):
-    """A learner's position among all, and the CSS classes of its row."""
+    """A row of the table: the learner's position among all, and its CSS classes."""
 
+    row: Row
     place: int
     css: str
 
 
-def board_table(
-    board: Board, view: ChartView, learners: Sequence[str]
-) -> tuple[list[PageColumn], list[TableRow]]:
-    """Return the columns that are not empty on this board, and the rows in its order."""
-    place = {row.learner: k for k, row in enumerate(board.rows)}
-    ranked = [(c, sure, k) for k, (c, sure) in enumerate(view.ranking(), 1)]
-    ranked.sort(key=lambda item: place[item[0].learner])
-    curves, sures, places = zip(*ranked, strict=True)
-    rows = [board.rows[place[curve.learner]] for curve in curves]
-    better = "down" if view.metric.higher_is_better else "up"
-    ranks = [rank_text(sure, k) for sure, k in zip(sures, places, strict=True)]
-    cheap = [cost(row.cheap.cost) for row in rows]
-    features = ["-" if math.isnan(c.features[-1]) else f"{c.features[-1]:.3g}" for c in curves]
-    lasted = [duration(row.seconds).replace(" ", NO_BREAK) for row in rows]
-    trained = [f"{r.fits} ({t})" if r.fits else "-" for r, t in zip(rows, lasted, strict=True)]
-    marks = [", ".join(_marks(board, row)) or "-" for row in rows]
-    columns = [
-        PageColumn("rank", RANK, ranks),
-        PageColumn("learner", "learner", [one_line(r.learner) for r in rows], numeric=False),
-        PageColumn("quality", view.metric.name, [quality(c.quality[-1]) for c in curves], better),
-        PageColumn("range", f"{CONFIDENCE} interval", [_interval(sure) for sure in sures], better),
-        PageColumn("cost", "cost", [cost(c.cost[-1]) for c in curves]),
-        PageColumn("p95", "p95 cost", [cost(c.p95[-1]) for c in curves]),
-        PageColumn("features", "features", features),
-        PageColumn("cheap", f"{SHARE:.0%} cost", cheap),
-        PageColumn("saving", "cheaper", [_saving(r) for r in rows], "down"),
-        PageColumn("gap", "to optimum", [quality(r.gap.value) for r in rows]),
-        PageColumn("trained", "training", trained, values=[round(r.seconds, 2) for r in rows]),
-        PageColumn("marks", "marks", marks, numeric=False),
-    ]
-    # omit columns of dashes: without intervals, a reference or an optimum some are empty
-    columns = [column for column in columns if any(cell != "-" for cell in column.cells)]
-    return columns, [
-        TableRow(
-            learners.index(row.learner),
-            " ".join(["baseline"] * row.baseline + ["lead"] * bool(sure and sure.tier == 1)),
+LIVE = {"rank": RANK, "quality": f"best {QUALITY}", "range": "best", "cost": "best cost"}
+"""Columns that the script fills for each budget, by the name that it knows."""
+
+STATIC = ("cost", CHEAPER, f"{CHEAPER} {CONFIDENCE}", "settings", "seconds", "marks")
+"""Columns of the model that the board shows."""
+
+
+def table_columns(board: Board, registry: Registry | None = None) -> list[tuple[str, Column]]:
+    """Return the columns of the page that are not empty, by the names that the script knows."""
+    every = columns(board, registry)
+    known = {column.name or column.title: column for column in every}
+    known |= {column.title: column for column in every}
+    places = {row.learner: str(k) for k, row in enumerate(_by_quality(board), 1)}
+    texts: dict[str, Callable[[Row], str]] = {
+        "rank": lambda row: row.standing.rank.replace("-", "–") or places[row.learner],
+        "range": lambda row: _range(row.standing.interval),
+        "cheap": lambda row: cost(row.cheap.cost),
+        "marks": lambda row: ", ".join(_marks(board, row)) or "-",
+    }
+    titles = {
+        "quality": board.metric,
+        "range": f"{CONFIDENCE} interval",
+        "cost": "cost",
+        "cheap": f"{SHARE:.0%} cost",
+    }
+    named = [*LIVE.items(), *((name if name != "cost" else "cheap", name) for name in STATIC)]
+    shown = [
+        (
+            name,
+            replace(
+                column := known[key],
+                text=texts.get(name, column.text),
+                title=titles.get(name, column.title),
+            ),
         )
-        for row, sure in zip(rows, sures, strict=True)
+        for name, key in named
+    ]
+    return [
+        (name, column) for name, column in shown if any(column.text(r) != "-" for r in board.rows)
     ]
 
 
-def rank_text(sure: Standing | None, place: int) -> str:
-    """Return the ranks compatible with the data, or the position in the order."""
-    if sure is None:
-        return str(place)
-    first, last = sure.ranks
-    return str(first) if first == last else f"{first}–{last}"
+def table_rows(board: Board, learners: Sequence[str]) -> list[TableRow]:
+    """Return the rows of a board with their positions among all learners."""
+    return [
+        TableRow(
+            row,
+            learners.index(row.learner),
+            " ".join(["baseline"] * row.baseline + ["lead"] * (row.standing.tier == 1)),
+        )
+        for row in board.rows
+        if row.learner in learners
+    ]
 
 
-def _interval(sure: Standing | None) -> str:
-    return f"{NO_BREAK}to ".join(map(quality, sure.interval)) if sure else "-"
+def _by_quality(board: Board) -> list[Row]:
+    sign = -1 if board.higher_is_better else 1
+    return sorted(board.rows, key=lambda row: (sign * row.best.quality, row.best.cost))
 
 
-def _saving(row: Row) -> str:
-    """Return the saving with its 95% interval."""
-    if not row.cheap or math.isnan(row.saved.interval.low):
-        return times(row.saving)
-    low, high = map(times, row.saved.interval)
-    return f"{times(row.saving)} ({low}{NO_BREAK}to{NO_BREAK}{high})"
+def _range(interval: Interval) -> str:
+    return "-" if math.isnan(interval.low) else f"{NO_BREAK}to ".join(map(quality, interval))
 
 
 def _marks(board: Board, row: Row) -> list[str]:
@@ -322,28 +307,14 @@ def _marks(board: Board, row: Row) -> list[str]:
     all rows is in its legend."""
     same = {*board.marks, "baseline"}  # baselines are listed below the others
     marks = [one_line(mark) for mark in board.marks_of(row) if mark not in same]
-    several = len({one.audit for one in board.rows}) > 1
+    several = len({other.audit for other in board.rows}) > 1
     return marks + ([f"audit {row.audit}"] if several else [])
 
 
-def legend(board: Board, columns: Sequence[PageColumn]) -> list[str]:
-    """Return explanations of the table's columns."""
-    unsure = "" if all(row.cheap for row in board.rows) else " -: no model is sure to."
-    lines = {
-        "range": f"{RANK}: {rank_words(board)}{of_few_draws(board)}; shaded: not significantly "
-        "worse than the best.",
-        "saving": f"{SHARE:.0%} cost: {rule_words(board)}; cheaper: {saving_words(board)}, with "
-        f"its {CONFIDENCE} interval.{unsure}",
-        "features": "features: columns of the data that some row may read.",
-        "gap": "to optimum: mean distance of the curve to the known optimum over costs.",
-        "trained": "training: settings tried (and the time of all fits).",
-    }
-    if any(row.over for row in board.rows):
-        lines["cost"] = "!: cost on test above the budget, see 'over budget'."
-    explained = [lines[column.name] for column in columns if column.name in lines]
-    there = {mark.partition(":")[0] for row in board.rows for mark in board.marks_of(row)}
-    marks = [f"{mark}: {what}." for mark, what in MEANINGS.items() if mark in there]
-    return [selection_line(board), *explained, *marks, *explained_marks(board)]
+def legend(board: Board, shown: Sequence[tuple[str, Column]]) -> list[str]:
+    """Return the source of figures, explanations of the table's columns, and its marks."""
+    words = explained(column for _, column in shown)
+    return [selection_line(board), words, *(f"{line}." for line in mark_lines(board))]
 
 
 class Overall(NamedTuple):

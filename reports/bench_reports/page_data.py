@@ -26,9 +26,10 @@ from bench_core.errors import one_line
 from bench_core.leaderboard import bought_sensors
 from bench_core.leaderboard.assembly import boards as boards_of
 from bench_core.leaderboard.assembly import draws_of, uses_of, varied_parameters
-from bench_core.leaderboard.board import SHARE, Board, Measure, Optimum, Standing
+from bench_core.leaderboard.board import SHARE, Board, Measure, Standing
 from bench_core.leaderboard.board import Pick as Choice
 from bench_core.leaderboard.bought_sensors import EVERY, NEVER, first_names, ordered
+from bench_core.leaderboard.columns import order_words
 from bench_core.leaderboard.draws import NO_LIMIT, Draws
 from bench_core.leaderboard.ranks import least_difference
 from bench_core.metrics.frontier import share_of
@@ -37,7 +38,6 @@ from bench_core.results.operating_points import Criterion, caps_of, criterion
 from bench_core.statistics import CONFIDENCE
 from bench_core.statistics.repeats import on_same_rows
 from bench_core.terminal.wording import cost, count, quality, times
-from bench_reports.columns import order_words
 from bench_reports.palette import COLOURS, look
 
 if TYPE_CHECKING:
@@ -266,7 +266,6 @@ def certify(
     # one call for all budgets, so that all positions of the slider share the same draws
     own = [(view, _places(view, grid)) for view in found if view.metric.name == board.metric]
     budgets = dict.fromkeys(budget for _, places in own for budget in places.values() if budget)
-    tabled = board.budgets if board.optimum != Optimum() else ()  # by the distances to the optimum
     name = board.dataset
     (sure,) = boards_of(info, frame, store, datasets=(name,), budgets={name: [*budgets]})
     made = {at.budget: at.rows for at in sure.standings}
@@ -277,8 +276,7 @@ def certify(
                 if not math.isnan(row.interval.low):
                     none: list[Standing | None] = [None] * (len(grid) + 1)
                     view.certainty.setdefault(row.learner, none)[place] = row
-    standings = {at.budget: at for at in sure.standings}
-    return replace(sure, budgets=board.budgets, standings=tuple(standings[b] for b in tabled))
+    return replace(sure, budgets=board.budgets, standings=())
 
 
 def _places(view: ChartView, grid: Sequence[float]) -> dict[int, Budget | None]:

@@ -24,14 +24,14 @@ class Format:
 @hookimpl
 def bench_reports() -> Sequence[Report]:
     """Return a report for each format."""
-    from bench_reports import exports, figure_files, page, plot, terminal
+    from bench_reports import figure_files, page, papers, plot, records, terminal
 
     return [
         Format("text", ("", ".txt"), terminal.write),
         Format("html", (".html", ".htm"), page.write),
-        Format("markdown", (".md",), exports.markdown),
-        Format("latex", (".tex",), exports.latex),
-        Format("csv", (".csv",), exports.write_csv),
-        Format("json", (".json",), exports.write_json),
+        Format("markdown", (".md",), papers.markdown),
+        Format("latex", (".tex",), papers.latex),
+        Format("csv", (".csv",), records.write_csv),
+        Format("json", (".json",), records.write_json),
         Format("curves", figure_files.SUFFIXES, plot.write),
     ]

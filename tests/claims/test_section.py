@@ -5,6 +5,7 @@ from io import StringIO
 import pytest
 from bench_claims.plugin import section, verdicts
 from bench_reports.page import page
+from bench_reports.panels import Panels
 from bench_reports.terminal import show_boards, text_boards
 from helpers import browser, example
 from rich.console import Console
@@ -45,12 +46,13 @@ def test_the_terminal_sums_up_and_names_the_command_that_lists():
     info = example.info()
     made = boards(info, example.frame())
     line = f"claims: {SUMMARY}; 'bench claims yahoo' lists them"
-    assert text_boards(info, made, sections=sections()).splitlines()[-1] == line
+    panels = Panels(info, example.frame(), None, made)
+    assert text_boards(info, made, panels=panels, sections=sections()).splitlines()[-1] == line
     to = Console(file=StringIO(), width=200, force_terminal=True, color_system=None)
-    show_boards(info, made, to, sections=sections())
+    show_boards(info, made, to, panels=panels, sections=sections())
     assert isinstance(to.file, StringIO)
     assert line in to.file.getvalue().splitlines()
-    assert "claims:" not in text_boards(info, made)
+    assert "claims:" not in text_boards(info, made, panels=panels)
 
 
 @pytest.fixture(scope="module")

@@ -13,9 +13,9 @@ from statistics import NormalDist
 import numpy as np
 import pandas as pd
 import pytest
-from bench_reports import exports, figure_files, plot, terminal
-from bench_reports.columns import within_words
+from bench_reports import figure_files, papers, plot, records, terminal
 from bench_reports.palette import COLOURS, look
+from bench_reports.panels import Panels
 from helpers import example, page_run
 from helpers.valued_run import ValuedRun, learner_of
 
@@ -73,14 +73,14 @@ def test_the_best_is_bold_and_what_ties_with_it_is_marked(valued, tmp_path):
     last = {one.learner: one for one in board.standings[-1].rows}
     assert {name for name, one in last.items() if one.tier == 1} == {"good", "alike", "gbrt"}
     best = max(("good", "alike", "gbrt"), key=lambda name: last[name].quality)
-    found = latex_rows(written(exports.latex, valued, tmp_path / "b.tex"))
+    found = latex_rows(written(papers.latex, valued, tmp_path / "b.tex"))
     budget = f"$\\le$ {board.budgets[-1]}"
     for name, one in last.items():
         cell = found[budget][name]
         assert cell.startswith("\\textbf{") == (name == best)
         assert cell.startswith("\\underline{") == (one.tier == 1 and name != best)
         assert f"{one.quality:.4f}" in cell
-    text = written(exports.markdown, valued, tmp_path / "b.md")
+    text = written(papers.markdown, valued, tmp_path / "b.md")
     _, line = [x for x in text.splitlines() if x.startswith(f"| {best} ")]
     assert cells(line, " | ")[-1] == f"**{last[best].quality:.4f}**"
 
@@ -89,7 +89,7 @@ def test_the_columns_of_a_paper_are_cost_saving_and_quality_of_the_model_to_take
     (board,) = boards(valued.info, valued.frame, valued)
     rows = {row.learner: row for row in board.rows}
     good, least = rows["good"], max(("good", "alike"), key=lambda name: rows[name].saving)
-    found = latex_rows(written(exports.latex, valued, tmp_path / "b.tex"))
+    found = latex_rows(written(papers.latex, valued, tmp_path / "b.tex"))
     low, high = good.saved.interval
     assert found["cost"]["good"] == f"{good.cheap.cost:.2f}"
     assert found["accuracy"]["good"] == f"{good.cheap.quality:.4f}"
@@ -101,7 +101,7 @@ def test_the_columns_of_a_paper_are_cost_saving_and_quality_of_the_model_to_take
     assert float(found["$\\pm$"]["good"]) == pytest.approx(half, abs=5e-5)
     assert found["cheaper"]["bad"] == "-"
     assert "wrong" not in found
-    markdown = written(exports.markdown, valued, tmp_path / "b.md")
+    markdown = written(papers.markdown, valued, tmp_path / "b.md")
     assert "| learner | cost | cheaper | cheaper 95% | wrong | accuracy | ± |" in markdown
 
 
@@ -139,7 +139,7 @@ def test_the_tables_of_a_paper_fit_one_of_two_columns(valued, tmp_path):
     fonts = pytest.importorskip("matplotlib.ft2font")
     font = fonts.FT2Font(pytest.importorskip("matplotlib").get_data_path() + "/fonts/ttf/cmr10.ttf")
     font.set_size(8, 72)  # Computer Modern at \\footnotesize, in points
-    text = written(exports.latex, valued, tmp_path / "b.tex")
+    text = written(papers.latex, valued, tmp_path / "b.tex")
     text = text.replace("    good &", "    forward-selection &")  # a name as long as ours are
     assert text.count("\\footnotesize\\setlength{\\tabcolsep}{3pt}") == 2
     for table in text.split("\\begin{tabular}{@{}l")[1:]:
@@ -153,7 +153,7 @@ def test_the_tables_of_a_paper_fit_one_of_two_columns(valued, tmp_path):
 
 def test_columns_are_chosen_by_their_titles_and_p_is_adjusted_by_holm(valued, tmp_path):
     (board,) = boards(valued.info, valued.frame, valued)
-    names = ["quality", "p", "cheaper", within_words(board, 2)]
+    names = ["quality", "p", "cheaper", f"<= {board.budgets[2]}"]
     given = valued.info, valued, valued.frame, "d"
     alone = {
         name: pairs_within(*given, (name, "gbrt"), Budget(math.inf), interest=0)[1][0].difference.p
@@ -166,7 +166,7 @@ def test_columns_are_chosen_by_their_titles_and_p_is_adjusted_by_holm(valued, tm
         expected[name] = f"{'<' * (alone[name] < 0.0003)}{least:.4f}"
     assert len({*expected.values()}) > 1
     assert any(text.startswith("<") for text in expected.values())
-    for write, mark in ((exports.latex, "&"), (exports.markdown, "|"), (terminal.write, " ")):
+    for write, mark in ((papers.latex, "&"), (papers.markdown, "|"), (terminal.write, " ")):
         path = tmp_path / "b.txt"
         more = {"sections": (), "verbose": False} if write is terminal.write else {}
         more |= {"columns": names, "against": "gbrt"}
@@ -176,14 +176,14 @@ def test_columns_are_chosen_by_their_titles_and_p_is_adjusted_by_holm(valued, tm
             text = path.read_text().replace("\\textless{}", "<").replace("\\<", "<")
             assert len(row.findall(text)) == 1, (write, name)
     for against in ("", "gbrt"):  # p is one more column: the tables at budgets stay
-        exports.latex(valued.info, valued.frame, tmp_path / "b", store=valued, against=against)
+        papers.latex(valued.info, valued.frame, tmp_path / "b", store=valued, against=against)
         assert (tmp_path / "b").read_text().count("within a cost per row of") == 1, against
     with pytest.raises(UsageError, match="unknown column 'cheapr': did you mean cheaper"):
-        exports.latex(valued.info, valued.frame, tmp_path / "x", store=valued, columns=["cheapr"])
+        papers.latex(valued.info, valued.frame, tmp_path / "x", store=valued, columns=["cheapr"])
     with pytest.raises(UsageError, match="column p needs a learner"):
-        exports.latex(valued.info, valued.frame, tmp_path / "x", store=valued, columns=["p"])
+        papers.latex(valued.info, valued.frame, tmp_path / "x", store=valued, columns=["p"])
     with pytest.raises(UsageError, match="unknown learner of run 3 'nobody'"):
-        exports.latex(valued.info, valued.frame, tmp_path / "x", store=valued, against="nobody")
+        papers.latex(valued.info, valued.frame, tmp_path / "x", store=valued, against="nobody")
 
 
 def test_p_at_few_budgets_stands_beside_their_qualities(valued, tmp_path):
@@ -203,14 +203,14 @@ def test_p_at_few_budgets_stands_beside_their_qualities(valued, tmp_path):
         for k, name in enumerate(sorted(alone, key=alone.get)):
             least = own[name] = max(least, min(1, (4 - k) * alone[name]))
         expected[f"{budget}"] = own
-    exports.write_csv(info, valued.frame, tmp_path / "b.csv", store=valued, against="gbrt")
+    records.write_csv(info, valued.frame, tmp_path / "b.csv", store=valued, against="gbrt")
     rows = list(csv.DictReader(StringIO((tmp_path / "b.csv").read_text())))
     shown = {(row["budget"], row["learner"]): row["p"] for row in rows if row["budget"]}
     for budget, own in expected.items():
         assert shown[budget, "gbrt"] == ""
         for name, p in own.items():
             assert float(shown[budget, name]) == pytest.approx(p)
-    exports.latex(info, valued.frame, tmp_path / "b.tex", store=valued, against="gbrt")
+    papers.latex(info, valued.frame, tmp_path / "b.tex", store=valued, against="gbrt")
     _, table = (tmp_path / "b.tex").read_text().split("\\label{tab:d-budgets}")
     heading = next(line for line in table.splitlines() if "learner &" in line)
     first, second = (f"$\\le$ {budget}" for budget in expected)
@@ -222,29 +222,29 @@ def test_p_at_few_budgets_stands_beside_their_qualities(valued, tmp_path):
     words = (
         "two-sided, of the difference in accuracy to gbrt{}, adjusted by Holm over 4 comparisons"
     )
-    assert f"; p: {words.format(' at any cost')};" in captions[0]
+    assert f"p: {words.format(' at any cost')}." in captions[0]
     assert f"p {first}, p {second}: {words.format(' within that cost')}." in captions[1]
     named = {"store": valued, "against": "gbrt", "columns": [f"p <= {budgets[0]}"]}
-    exports.latex(info, valued.frame, tmp_path / "one.tex", **named)
+    papers.latex(info, valued.frame, tmp_path / "one.tex", **named)
     (heading,) = [x for x in (tmp_path / "one.tex").read_text().splitlines() if "learner &" in x]
     assert cells(heading, "&")[1:] == [f"\\shortstack[r]{{p\\\\{first}}}"]  # no other column
-    exports.latex(info, valued.frame, tmp_path / "none.tex", against="gbrt")  # without a store
+    papers.latex(info, valued.frame, tmp_path / "none.tex", against="gbrt")  # without a store
     none = "p: unknown, as no repeat has values of gbrt and another learner."
     assert none in (tmp_path / "none.tex").read_text()
     with pytest.raises(UsageError, match="7777 is no budget of d: --budget 7777"):
-        exports.latex(info, valued.frame, tmp_path / "x", store=valued, columns=["<= 7777"])
+        papers.latex(info, valued.frame, tmp_path / "x", store=valued, columns=["<= 7777"])
 
 
 def test_captions_explain_ties_by_the_joint_test_where_they_are_marked(valued, tmp_path):
     words = "; underlined: not significantly worse (all pairs of learners tested jointly)."
     for against, marked in (("", [True, True]), ("gbrt", [False, True])):
-        exports.latex(valued.info, valued.frame, tmp_path / "b", store=valued, against=against)
+        papers.latex(valued.info, valued.frame, tmp_path / "b", store=valued, against=against)
         captions = [x for x in (tmp_path / "b").read_text().splitlines() if "caption" in x]
         assert [f"Bold: the best{words}" in caption for caption in captions] == marked
 
 
 def test_ties_are_not_marked_in_a_table_with_p_as_these_are_of_another_test(valued, tmp_path):
-    for write, mark in ((exports.latex, "underline"), (exports.markdown, "~")):
+    for write, mark in ((papers.latex, "underline"), (papers.markdown, "~")):
         count = {}
         for against in ("", "gbrt"):
             write(valued.info, valued.frame, tmp_path / "b", store=valued, against=against)
@@ -255,12 +255,12 @@ def test_ties_are_not_marked_in_a_table_with_p_as_these_are_of_another_test(valu
 
 def test_mean_ranks_over_data_sets_end_files_for_papers_and_programs(tmp_path):
     made = page_run.run()
-    latex = written(exports.latex, made, tmp_path / "b.tex").split("{tab:mean-ranks}")[1]
+    latex = written(papers.latex, made, tmp_path / "b.tex").split("{tab:mean-ranks}")[1]
     assert "    miser & 1.00* & 1-3 & 1 & 1 \\\\\n" in latex
-    markdown = written(exports.markdown, made, tmp_path / "b.md")
+    markdown = written(papers.markdown, made, tmp_path / "b.md")
     assert "## Mean rank over 2 data sets" in markdown
     assert "| miser | 1.00\\* | 1-3 | 1 | 1 |" in markdown
-    first, *_ = json.loads(written(exports.write_json, made, tmp_path / "b.json"))["ranks"]
+    first, *_ = json.loads(written(records.write_json, made, tmp_path / "b.json"))["ranks"]
     assert (first["learner"], first["mean"]) == ("miser", 1)
     assert first["by_dataset"] == {"a": 1, "b": 1}
 
@@ -270,7 +270,7 @@ def test_a_budget_of_another_data_set_is_a_column_of_dashes(tmp_path):
     names = {"a": ["2"], "b": ["4"], "b(accounting=model)": []}
     datasets = tuple({**use, "budgets": names[use["name"]]} for use in made.info.datasets)
     path, info = tmp_path / "b.csv", replace(made.info, datasets=datasets)
-    exports.markdown(info, made.frame, path, store=made, columns=["<= 2"])
+    papers.markdown(info, made.frame, path, store=made, columns=["<= 2"])
     first, second, _ = (
         re.findall(r"^\| miser \| (.*) \|$", part, flags=re.MULTILINE)
         for part in path.read_text().split("## ")[1:4]
@@ -295,47 +295,30 @@ def board_budgets(run):
     return board.budgets
 
 
-def test_captions_leave_out_how_the_data_were_read(valued, tmp_path):
-    notes = ["task: binary, because so", "column 'a' holds text", "classes of fewer than 9 rows: b"]
-    datasets = tuple({**use, "notes": notes} for use in valued.info.datasets)
-    exports.latex(replace(valued.info, datasets=datasets), valued.frame, tmp_path / "b.tex")
-    captions = [x for x in (tmp_path / "b.tex").read_text().splitlines() if "caption" in x]
-    assert captions
-    for caption in captions:
-        assert "Note: classes of fewer than 9 rows: b." in caption
-        assert "task: " not in caption
-        assert "column" not in caption
-
-
-def test_baselines_stand_below_a_rule_and_budgets_in_the_caption(valued, tmp_path):
-    lines = written(exports.latex, valued, tmp_path / "b.tex").splitlines()
+def test_baselines_stand_below_a_rule_and_captions_are_short(valued, tmp_path):
+    lines = written(papers.latex, valued, tmp_path / "b.tex").splitlines()
     first = [
         x.split("&")[0].strip() for x in lines if "caption" not in x and ("&" in x or "rule" in x)
     ]
     for at in [k for k, name in enumerate(first) if name == "constant"]:
         assert (first[at - 1], first[at + 1]) == ("\\midrule", "\\bottomrule")
-    _, caption = [x for x in lines if "\\caption" in x]
-    assert "accuracy on test (higher is better) within a mean cost per row of " in caption
-    _, heading = [x for x in lines if "learner &" in x]
-    (budgets,) = re.findall(r"per row of ([\d., or]+) \(units\)", caption)
-    assert cells(heading, "&")[1:] == [
-        f"$\\le$ {budget}" for budget in re.split(", | or ", budgets)
-    ]
-    assert budgets.count(", ") == 3
+    captions = [x for x in lines if "\\caption" in x]
+    assert all("accuracy on test (higher is better); costs in units." in x for x in captions)
+    assert all(len(x.split()) <= 40 for x in captions)
 
 
 def test_rows_have_one_order_in_every_format(valued, tmp_path):
     (board,) = boards(valued.info, valued.frame, valued)
     expected = [row.learner for row in board.rows]
-    markdown = written(exports.markdown, valued, tmp_path / "b.md").split("\n| learner ")[1]
+    markdown = written(papers.markdown, valued, tmp_path / "b.md").split("\n| learner ")[1]
     for shown in (
-        [row[1] for row in next(iter(terminal.plain_tables(board))).rows],
-        [*latex_rows(written(exports.latex, valued, tmp_path / "b.tex"))["cheaper"]],
+        [row.learner for row in Panels(valued.info, valued.frame, None, [board]).every(board).rows],
+        [*latex_rows(written(papers.latex, valued, tmp_path / "b.tex"))["cheaper"]],
         [line.split()[1] for line in markdown.splitlines()[2:7]],
         [
             one["learner"]
             for one in csv.DictReader(
-                StringIO(written(exports.write_csv, valued, tmp_path / "b.csv"))
+                StringIO(written(records.write_csv, valued, tmp_path / "b.csv"))
             )
             if not one["budget"]
         ],
@@ -344,7 +327,7 @@ def test_rows_have_one_order_in_every_format(valued, tmp_path):
 
 
 def test_nothing_in_names_and_errors_is_read_by_latex_or_markdown(tmp_path):
-    latex = written(exports.latex, Hostile(), tmp_path / "b.tex")
+    latex = written(papers.latex, Hostile(), tmp_path / "b.tex")
     assert "\\textless{}img src=x onerror=alert(1)\\textgreater{}" in latex
     for line in latex.splitlines():
         inner = re.sub(r"\\[\\{}$&#_%]|\\[a-zA-Z]+", "", line)  # commands and escaped characters
@@ -353,13 +336,13 @@ def test_nothing_in_names_and_errors_is_read_by_latex_or_markdown(tmp_path):
         assert inner.count("{") == inner.count("}")
     assert "a generated stand-in" in latex
     assert "Use them to check the installation, not to compare methods." in latex
-    markdown = written(exports.markdown, Hostile(), tmp_path / "b.md")
+    markdown = written(papers.markdown, Hostile(), tmp_path / "b.md")
     assert "\\<img src=x onerror=alert(1)\\>" in markdown
     assert "<img" not in markdown.replace("\\<img", "")
 
 
 def test_a_table_for_programs_has_a_row_for_each_learner_and_budget(valued, tmp_path):
-    rows = list(csv.DictReader(StringIO(written(exports.write_csv, valued, tmp_path / "b.csv"))))
+    rows = list(csv.DictReader(StringIO(written(records.write_csv, valued, tmp_path / "b.csv"))))
     (board,) = boards(valued.info, valued.frame, valued)
     assert len(rows) == 5 * len(board.at)
     unlimited = {row["learner"]: row for row in rows if not row["budget"]}
@@ -369,29 +352,32 @@ def test_a_table_for_programs_has_a_row_for_each_learner_and_budget(valued, tmp_
     }
     own = next(one for one in board.at[-1].rows if one.learner == "bad")
     assert float(unlimited["bad"]["quality"]) == pytest.approx(own.quality)
-    assert (unlimited["bad"]["tier"], unlimited["bad"]["best_rank"]) == ("2", "4")
+    assert (unlimited["bad"]["tier"], unlimited["bad"]["best rank"]) == ("2", "4")
     good = next(row for row in board.rows if row.learner == "good")
-    first = exports.TITLES.index("saving")
-    row = {name: float(unlimited["good"][name]) for name in exports.TITLES[first:-1]}
+    titles = ["cheaper", "cheaper low", "cheaper high", "cheaper 99% low", "cheaper 99% high"]
+    titles += ["model cost", "model quality", "sure", "area"]
+    row = {
+        name: float(unlimited["good"][name] or "nan")
+        for name in unlimited["good"]
+        if name in {*titles, "area low", "area high", "regret", "regret low", "regret high"}
+    }
     kept = (good.saving, *good.saved.interval, *good.saved.wide)
     kept += (good.cheap.cost, good.cheap.quality, 1, good.area.value)
-    assert [*row.values()][:9] == pytest.approx(kept)
-    assert row["area_low"] < row["area"] < row["area_high"]
-    assert row["regret_low"] <= row["regret"] <= row["regret_high"]
-    assert all(row["model_cost"] == "" for row in rows if row["budget"])
-    document = json.loads(written(exports.write_json, valued, tmp_path / "b.json"))
+    assert [row[title] for title in titles] == pytest.approx(kept)
+    assert row["area low"] < row["area"] < row["area high"]
+    assert row["regret low"] <= row["regret"] <= row["regret high"]
+    assert all(row["model cost"] == "" for row in rows if row["budget"])
+    document = json.loads(written(records.write_json, valued, tmp_path / "b.json"))
     (board,) = document["datasets"]
     assert board["budgets"][-1] is None
     (bad,) = [one for one in board["learners"] if one["learner"] == "bad"]
     assert bad["standings"][-1]["quality"] == pytest.approx(own.quality)
     (best,) = [one for one in board["learners"] if one["learner"] == "good"]
-    assert [*best["saving_interval"].values()] == pytest.approx([*good.saved.interval])
-    assert (best["model"]["cost"], best["model"]["setting"]) == (
-        pytest.approx(good.cheap.cost),
-        "trees=3",
-    )
-    assert bad["model"] is None
-    assert best["area"]["value"] == pytest.approx(good.area.value)
+    ends = best["cheaper low"], best["cheaper high"]
+    assert ends == pytest.approx((*good.saved.interval,))
+    assert (best["cost"], best["chosen"]) == (pytest.approx(good.cheap.cost), ["trees=3"])
+    assert bad["cheaper"] is None
+    assert best["area"] == pytest.approx(good.area.value)
     free, first, _ = (point["budget"] for point in bad["curve"])
     assert free == 0
     assert math.isclose(first, 1, rel_tol=0.1)
@@ -401,40 +387,40 @@ def test_a_learner_without_a_sure_model_has_its_likeliest_one_with_its_probabili
     rng, run = np.random.default_rng(0), ValuedRun()
     for name, price in (("near", 4), ("gbrt", 9)):
         run.add(name, *learner_of(rng, [0.9], [price], 300))
-    rows = list(csv.DictReader(StringIO(written(exports.write_csv, run, tmp_path / "b.csv"))))
+    rows = list(csv.DictReader(StringIO(written(records.write_csv, run, tmp_path / "b.csv"))))
     (near,) = [row for row in rows if row["learner"] == "near" and not row["budget"]]
     (own, best) = (one for one in run.kept if one.split == "valid")
     gain = own.metric[0] - 0.99 * best.metric[0]
     expected = NormalDist().cdf(gain.mean() / (gain.std() / len(gain) ** 0.5))
     assert 0.05 < expected < 0.95
-    assert float(near["probability"]) == pytest.approx(expected, abs=0.01)
+    assert float(near["sure"]) == pytest.approx(expected, abs=0.01)
     (test,) = [one for one in run.kept if (one.trial.learner, one.split) == ("near", "test")]
-    assert float(near["model_cost"]) == pytest.approx(test.cost.mean())
-    assert float(near["model_quality"]) == pytest.approx(test.metric.mean())
-    assert near["saving"] == ""
+    assert float(near["model cost"]) == pytest.approx(test.cost.mean())
+    assert float(near["model quality"]) == pytest.approx(test.metric.mean())
+    assert near["cheaper"] == ""
 
 
 def test_a_model_is_unknown_where_nothing_was_stored_and_none_reaches_the_quality(tmp_path):
-    exports.write_csv(example.info(), example.frame(), tmp_path / "b.csv")
+    records.write_csv(example.info(), example.frame(), tmp_path / "b.csv")
     rows = csv.DictReader(StringIO((tmp_path / "b.csv").read_text()))
     unlimited = [row for row in rows if row["dataset"] == "yahoo-sim" and not row["budget"]]
-    titles = ("learner", "model_cost", "model_quality", "probability")
+    titles = ("learner", "model cost", "model quality", "sure")
     shown = {tuple(row[title] for title in titles) for row in unlimited}
     # .792 is needed: miser has .795 at 3000, gbrt .793 at 6000, cegb at most .78
     assert shown == {
         ("miser", "3000", "0.795", "1"),
         ("gbrt", "6000", "0.793", "1"),
-        ("cegb", "", "", ""),
+        ("cegb", "500", "0.78", ""),
     }
 
 
 @pytest.mark.parametrize(
     ("write", "suffix"),
     [
-        (exports.latex, ".tex"),
-        (exports.markdown, ".md"),
-        (exports.write_csv, ".csv"),
-        (exports.write_json, ".json"),
+        (papers.latex, ".tex"),
+        (papers.markdown, ".md"),
+        (records.write_csv, ".csv"),
+        (records.write_json, ".json"),
         *((plot.write, suffix) for suffix in figure_files.SUFFIXES),
     ],
 )
@@ -592,7 +578,7 @@ def test_commands_in_latex_and_markdown_can_be_copied(valued, tmp_path):
     straight = (
         "bench report -{}-columns \\textquotesingle{}\\textless{}= 4,a\\_b\\textquotesingle{}"
     )
-    shown = {exports.latex: f"\\texttt{{{straight}}}.", exports.markdown: f"`{made_by}`."}
+    shown = {papers.latex: f"\\texttt{{{straight}}}.", papers.markdown: f"`{made_by}`."}
     for write, line in shown.items():
         write(valued.info, valued.frame, tmp_path / "b", store=valued, made_by=made_by)
         assert (tmp_path / "b").read_text().rstrip().endswith(f"its report by: {line}")

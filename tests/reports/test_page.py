@@ -215,9 +215,7 @@ def test_the_legend_explains_the_columns_there_are_and_no_others(sure):
     text = " ".join(Elements(sure).text.split())
     assert "quality rank: 95% range of its rank in accuracy" in text
     assert "cheaper: the cost of gbrt, chosen by the same rule, divided by this cost" in text
-    assert "95% interval. -: no model is sure to." in text  # the constant's
-    assert "% sure, for example" not in text  # only the terminal shows probabilities
-    assert "to optimum:" not in text
+    assert "-: no model is likely to have 99%, its best is shown" in text  # the constant's
     assert "±: half" not in text  # a column of the terminal's board
 
 

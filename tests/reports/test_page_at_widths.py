@@ -9,7 +9,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from bench_reports.terminal import plain_tables
 from helpers import browser, page_run
 from helpers.valued_run import ValuedRun, learner_of
 
@@ -121,8 +120,7 @@ def test_rows_stand_in_the_order_of_the_terminal_on_each_data_set(tab, made):
     reload(tab)
     expected = {}
     for board in boards(made.info, made.frame, made):
-        (table, *_) = plain_tables(board)
-        expected[board.dataset] = [row[1] for row in table.rows]
+        expected[board.dataset] = [row.learner for row in board.rows]
     shown = tab.js(
         "Object.fromEntries([...document.querySelectorAll('section.set')].map(s => [s.querySelector"
         "('h2').innerText.trim(), [...s.querySelectorAll('.board tbody th')].map(t => "

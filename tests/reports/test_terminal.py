@@ -6,16 +6,15 @@ from io import StringIO
 
 import numpy as np
 import pytest
-from bench_reports import columns, exports, page, terminal
+from bench_reports import page, papers, terminal
+from bench_reports.panels import Panels
 from bench_reports.terminal import (
     budget_table,
     failure_lines,
     legend,
-    main_table,
     mark_lines,
-    plain_tables,
+    screen_table,
     search_lines,
-    shortened,
     show_boards,
     text_boards,
 )
@@ -25,10 +24,25 @@ from rich.console import Console
 
 from bench_core.leaderboard.assembly import boards
 from bench_core.leaderboard.board import NOTHING, Failure, Likely, Saved
+from bench_core.leaderboard.columns import Column, columns, filled, shown_rows
 from bench_core.leaderboard.conclusion import conclusion, overall_conclusion
 from bench_core.planning.suites import find_suite
 from bench_core.plugins import load_registry
 from bench_core.terminal.wording import cost, quality, settings, times
+
+
+def panels_of(*boards):
+    return Panels(example.info(), example.frame(), None, boards)
+
+
+def text_of(board, title, row):
+    (column,) = [one for one in columns(board) if one.title == title]
+    return column.text(row)
+
+
+def legend_of(board, every=False):
+    panels = panels_of(board)
+    return legend(board, [panels.every(board)] if every else panels.of(board))
 
 
 @cache
@@ -37,22 +51,26 @@ def of_example():
 
 
 def lines_of(verbose=False):
-    return text_boards(example.info(), of_example(), verbose=verbose).splitlines()
+    return text_boards(
+        example.info(), of_example(), panels=panels_of(*of_example()), verbose=verbose
+    ).splitlines()
 
 
 def screen(width):
     to = Console(file=StringIO(), width=width, force_terminal=True, color_system=None)
-    show_boards(example.info(), of_example(), to)
+    show_boards(example.info(), of_example(), to, panels=panels_of(*of_example()))
     assert isinstance(to.file, StringIO)
     return to.file.getvalue()
 
 
 def test_a_row_without_a_terminal_names_its_data_set_and_holds_everything():
-    (line, _) = [line for line in lines_of() if line.startswith("yahoo-sim  miser")]
+    (line,) = [line for line in lines_of() if line.startswith("yahoo-sim  miser")]
     # .99 * .8 = .792: miser has .795 at 3000, gbrt .793 at 6000; .795 of .8 is .99375
-    model = "yahoo-sim miser 3000 2.0x - - - 0.7950 - 99.4%"
-    best = "0.7990 - - - 5000 - 2 - - - - - sampled"
-    assert line.split() == f"{model} {best} stand-in, not converged".split()
+    model = "yahoo-sim miser 3000 2.0x - - - 0.7950 - 100% 99.4%"
+    best = "0.7990 - 5000 - 2 - - - - -"
+    assert line.startswith("yahoo-sim  miser")
+    assert " ".join(line.split()).startswith(f"{model} {best} ")
+    assert " sampled  stand-in, not converged  " in line
 
 
 def test_the_reference_has_a_second_row_at_its_best():
@@ -61,7 +79,7 @@ def test_the_reference_has_a_second_row_at_its_best():
     assert ["gbrt", "6000", "1.0x", "0.7930"] in rows
     assert ["gbrt,", "best", "9000", "-", "0.8000"] in rows
     (_, forest) = of_example()
-    assert [row.learner for row in columns.shown_rows(forest)] == [
+    assert [row.learner for row in shown_rows(forest)] == [
         "miser",
         "gbrt",
     ]  # the same point
@@ -70,10 +88,10 @@ def test_the_reference_has_a_second_row_at_its_best():
 def test_wrong_counts_test_rows_of_an_accuracy_alone():
     # 500 test rows: .895 is wrong for 52.5, .9 for 50
     (sim, forest) = of_example()
-    wrong = [columns.main_columns(forest)["wrong"](row) for row in forest.rows]
-    assert wrong == ["52", "50"]
-    assert "wrong" in columns.on_screen(forest)
-    assert "wrong" not in columns.on_screen(sim)
+    assert [text_of(forest, "wrong", row) for row in forest.rows] == ["52", "50"]
+    for board in (sim, forest):
+        titles = [column.title for column in filled(columns(board), board.rows)]
+        assert ("wrong" in titles) == (board is forest)
 
 
 def test_the_notice_of_a_stand_in_stands_above_its_rows():
@@ -81,21 +99,24 @@ def test_the_notice_of_a_stand_in_stands_above_its_rows():
     (at,) = [
         i for i, line in enumerate(lines) if line.startswith("notice: The files of yahoo were not")
     ]
-    (first, _) = [i for i, line in enumerate(lines) if line.startswith("yahoo-sim  miser")]
+    (first,) = [i for i, line in enumerate(lines) if line.startswith("yahoo-sim  miser")]
     assert at < first
 
 
-def test_below_the_rows_stands_what_each_learner_reaches_within_the_boards_budgets() -> None:
+def test_next_to_the_rows_stands_what_each_learner_reaches_within_the_boards_budgets() -> None:
     lines = lines_of()
-    at = lines.index("ndcg@5 within a cost per row of:")
+    (head, _) = [line for line in lines if line.startswith("data set  ")]
     # gbrt's best is at 9000: 90 100^(k/4), rounded up; a learner has its best point up to there
-    found = [" ".join(line.split()) for line in lines[at + 1 : at + 5]]
-    assert [found[0].removeprefix("data set learner "), *found[1:]] == [
-        " ".join(f"<= {b} ± <= {b} tier <= {b}" for b in (90, 290, 900, 2900, 9000)),
-        "yahoo-sim miser - - - - - - - - - 0.7500 - 2 0.7990 - 2",
-        "yahoo-sim gbrt - - - - - - - - - 0.7000 - 3 0.8000 - 1",
-        "yahoo-sim cegb - - - - - - 0.7800 - 1 0.7800 - 1 0.7800 - 3",
-    ]
+    budgets = " ".join(f"<= {b} ± <= {b} tier <= {b}" for b in (90, 290, 900, 2900, 9000))
+    assert " ".join(head.split()).endswith(budgets)
+    cells = {
+        "miser": "- - - - - - - - - 0.7500 - 2 0.7990 - 2",
+        "gbrt": "- - - - - - - - - 0.7000 - 3 0.8000 - 1",
+        "cegb": "- - - - - - 0.7800 - 1 0.7800 - 1 0.7800 - 3",
+    }
+    for name, text in cells.items():
+        row = next(line for line in lines if re.match(rf"yahoo-sim  {name} ", line))
+        assert " ".join(row.split()).endswith(text)
 
 
 def test_a_failed_trial_is_one_line_with_its_error_and_nothing_that_acts_on_a_terminal():
@@ -110,33 +131,31 @@ def test_a_skipped_trial_did_not_fail():
     assert line == "skipped: mine (1 trial; scale=1): mine does binary; d is multiclass"
 
 
-def test_the_legend_has_a_line_for_selection_savings_certainty_and_baselines():
+def test_the_legend_has_a_line_for_selection_columns_missing_figures_and_order():
     board = boards(example.info(baselines=("cegb",)), example.frame())[0]
-    assert legend(board) == [
+    assert legend_of(board) == [
         "Points are chosen on validation; figures are from test, means over 3 repeats. "
         "cost: mean per row in units, for features only; audit: sampled.",
         "cost: of the cheapest model that has at least 99% of gbrt's best ndcg@5 on validation; "
         "cheaper: the cost of gbrt, chosen by the same rule, divided by this cost, the mean of "
-        "repeats.",
-        "-: no model has 99%; its best is shown.",
-        "Sorted by cost. Baselines are last.",
+        "repeats; -: no model has 99%, its best is shown.",
         "this run stored no values per query or row: no intervals, tiers by quality alone.",
-        "baseline: trivial methods, listed last for comparison.",
+        "Sorted by cost. Baselines are last.",
     ]
-    assert "without a reference among the learners" in legend(replace(board, reference=""))[1]
+    assert "without a reference learner" in legend_of(replace(board, reference=""))[2]
 
 
 def test_the_legend_has_the_number_of_draws_only_if_it_is_low(certain):
     _, board = certain
-    few = [line for line in legend(board) if line.startswith("±: ")]
-    usual = [line for line in legend(replace(board, draws=2000)) if line.startswith("±: ")]
-    assert few[0].startswith("±: half the 95% interval of 300 draws; ")
-    assert usual[0].startswith("±: half the 95% interval; ")
+    few = [line for line in legend_of(board) if "; ±: " in line]
+    usual = [line for line in legend_of(replace(board, draws=2000)) if "; ±: " in line]
+    assert "; ±: half the 95% interval of 300 draws. " in few[0]
+    assert "; ±: half the 95% interval. " in usual[0]
 
 
 def test_a_model_that_is_sure_by_its_intervals_is_explained_as_such(certain):
     _, board = certain
-    (line,) = [line for line in legend(board) if line.startswith("cost: of")]
+    (line,) = [line for line in legend_of(board) if line.startswith("cost: of")]
     rule = "at least 99% of gbrt's best accuracy (95%, validation)"
     assert line.startswith(f"cost: of the cheapest model that is sure to have {rule}; ")
 
@@ -145,11 +164,11 @@ def test_a_board_without_savings_explains_no_column_of_them():
     board = of_example()[0]
     rows = tuple(replace(row, cheap=NOTHING, reached=0) for row in board.rows)
     board = replace(board, rows=rows)
-    none = "saving: none, as a constant, which costs nothing, has at least 99% of gbrt's best"
-    assert [line.startswith(none) for line in legend(board)].count(True) == 1
+    none = "No saving, as a constant, which costs nothing, has at least 99% of gbrt's best"
+    assert [line.startswith(none) for line in legend_of(board)].count(True) == 1
     diverged = tuple(replace(row, marks=("diverged",)) for row in rows)
     for one in (board, replace(board, rows=diverged)):
-        assert not any("divided by" in line or "cost: of" in line for line in legend(one))
+        assert not any("divided by" in line or "cost: of" in line for line in legend_of(one))
 
 
 @pytest.mark.parametrize(
@@ -159,9 +178,8 @@ def test_every_format_says_whether_costs_are_of_trees_too(paid, words, tmp_path)
     info, frame = example.info(), example.frame().assign(evaluation_cost=paid)
     terminal.write(info, frame, tmp_path / "b.txt", sections=(), verbose=False)
     page.write(info, frame, tmp_path / "b.html", sections=())
-    exports.markdown(info, frame, tmp_path / "b.md")
-    exports.latex(info, frame, tmp_path / "b.tex")
-    for kind in ("txt", "html", "md", "tex"):
+    papers.markdown(info, frame, tmp_path / "b.md")
+    for kind in ("txt", "html", "md"):
         assert f"per row in units, {words}" in (tmp_path / f"b.{kind}").read_text(), kind
 
 
@@ -197,7 +215,8 @@ def certain():
 
 def shown(certain, *boards, width=80):
     to = Console(file=StringIO(), width=width, force_terminal=True, color_system=None)
-    show_boards(certain[0], boards or [certain[1]], to)
+    boards = boards or (certain[1],)
+    show_boards(certain[0], boards, to, panels=panels_of(*boards))
     assert isinstance(to.file, StringIO)
     return to.file.getvalue().splitlines()
 
@@ -226,14 +245,16 @@ def test_a_learner_with_only_a_likeliest_model_shows_its_probability(certain):
     (row,) = [line.split() for line in lines if re.match(r"ahead +\d", line)][:1]
     # no interval, and (1 - .8125) * 500 = 93.75 test rows are wrong
     assert row == ["ahead", "3.21", "71%", "sure", "-", "94", "0.8125", "-"]
-    words = "% sure: the probability that the likeliest model has 99%."
+    words = "% sure: the probability that the likeliest model has 99%;"
     assert words in " ".join(lines)
 
 
 def test_learners_that_lead_alike_share_their_ranks_and_first_tier(certain):
     _, board = certain
-    known = columns.main_columns(board)
-    found = {row.learner: (known["quality rank"](row), known["tier"](row)) for row in board.rows}
+    found = {
+        row.learner: (text_of(board, "quality rank", row), text_of(board, "tier", row))
+        for row in board.rows
+    }
     assert {name for name, (rank, tier) in found.items() if tier == "1"} == {
         "ahead",
         "alike",
@@ -244,7 +265,7 @@ def test_learners_that_lead_alike_share_their_ranks_and_first_tier(certain):
 
 def test_at_the_budgets_ties_are_starred_and_the_best_is_bold(certain):
     _, board = certain
-    table = budget_table(board, 80)
+    table = budget_table(panels_of(board).of(board)[1], 80)
     last = {row[0]: row[-1] for row in table.rows}
     assert last["ahead"].endswith("*")
     assert last["alike"].endswith("*")
@@ -257,24 +278,29 @@ def test_at_the_budgets_ties_are_starred_and_the_best_is_bold(certain):
 
 def test_next_to_p_no_tie_is_starred_as_it_is_of_another_test(certain):
     _, board = certain
-    more = {**columns.budget_columns(board), "p <= 1": lambda row: "0.5"}
-    tested = columns.columns_of(board) | {"p": lambda row: "0.5"}
-    for table in (budget_table(board, 80, more), main_table(board, 999, tested)[0]):
-        assert not any("*" in cell for row in table.rows for cell in row)
+    main, within = panels_of(board).of(board)
+    p = Column("p", lambda row: 0.5, lambda row: "0.5")
+    tested = within._replace(columns=[*within.columns, p], tested=True)
+    assert "*" in str(budget_table(within, 999).rows)
+    assert "*" not in str(budget_table(tested, 999).rows)
+    assert "*" not in str(screen_table(main).rows)
 
 
 @pytest.mark.parametrize("plain", [True, False])
 def test_the_legend_explains_columns_by_the_titles_that_are_shown(certain, plain):
     lines = (
-        text_boards(certain[0], [certain[1]]).splitlines() if plain else shown(certain, width=300)
+        text_boards(certain[0], [certain[1]], panels=panels_of(certain[1])).splitlines()
+        if plain
+        else shown(certain, width=300)
     )
     text = " ".join("\n".join(lines).split())
     for title in ("cost", "cheaper", "±", "cheaper 95%"):
         assert re.search(rf"(?<!\w){re.escape(title)}(, [^:;]*)?: ", text), title
-    for title in ("kept", "best low", "best high", "tier", "cheaper tier", "best cost", "regret"):
+    for title in ("kept", "tier", "cheaper tier", "best cost", "regret"):
         found = re.search(rf"(?<!\w){title}(, [^:;.]*)?: ", text)
         assert bool(found) == plain, title
     assert ("*: not significantly worse" in text) != plain
+    assert len(legend_of(certain[1], plain)) <= 5
 
 
 def test_the_conclusion_stands_above_the_table_of_its_data_set():
@@ -289,19 +315,6 @@ def test_the_conclusion_stands_above_the_table_of_its_data_set():
     assert lines.index(whole) < lines.index(str(conclusion(made[0])))
 
 
-def test_names_that_are_too_long_are_shortened_with_a_legend(certain):
-    info, board = certain
-    long = "a-learner-of-a-very-long-name-indeed"
-    rows = tuple(replace(r, learner=long) if r.learner == "ahead" else r for r in board.rows)
-    lines = shown((info, replace(board, rows=rows)))
-    assert max(map(len, lines)) <= 80
-    (legend_line,) = [line for line in lines if line.startswith("names: ")]
-    short = legend_line.split()[1]
-    assert "~" in short
-    assert any(line.startswith(f"{short} ") for line in lines)
-    assert len(set(shortened(["abcdefghij", "abcdeXghij"], 6).values())) == 2
-
-
 def test_each_mark_names_its_learners_once_and_what_is_out_of_reach_has_no_tier():
     rng, run = np.random.default_rng(3), ValuedRun(reference="gbrt")
     run.add("gbrt", *learner_of(rng, [0.9], [9], 300), marks="not converged")
@@ -311,30 +324,29 @@ def test_each_mark_names_its_learners_once_and_what_is_out_of_reach_has_no_tier(
         "not converged: gbrt, a; more trees would still help",
         "at edge: x: a; the best value ends the range that was tried: try values beyond",
     }
-    _, budgets = plain_tables(board)
-    (cells,) = [row for row in budgets.rows if row[1] == "gbrt"]
-    assert list(cells[2:5]) == ["-", "-", "-"]  # nothing for the least budget
+    _, budgets = panels_of(board).of(board)
+    (row,) = [row for row in board.rows if row.learner == "gbrt"]
+    assert budgets.columns[0].text(row) == "-"  # nothing for the least budget
 
 
 def test_a_model_that_is_worse_on_test_is_marked_and_the_mark_explained(certain):
     _, board = certain
     first, *others = board.rows
     lost = replace(board, rows=(replace(first, saved=replace(first.saved, lost=True)), *others))
-    assert f"below 98%: {first.learner}" in mark_lines(lost)
     why = "on test that point is significantly below 98% of gbrt's best accuracy"
-    assert f"below 98%: {why}, so the saving does not count." in legend(lost)
-    assert not any("below 98%" in line for line in (*mark_lines(board), *legend(board)))
+    line = f"below 98%: {first.learner}; {why}, so the saving does not count"
+    assert line in mark_lines(lost)
+    assert not any("below 98%" in line for line in mark_lines(board))
 
 
 def test_kept_and_the_rule_are_explained_for_errors_as_they_are_computed():
     board = of_example()[0]
-    kept = [*columns.main_columns(board)]
-    (quality_line,) = [line for line in legend(board, kept) if "kept: " in line]
-    assert quality_line.endswith(f"kept: its test {board.metric} as a share of gbrt's best.")
-    errors = replace(board, higher_is_better=False)
-    (error_line,) = [line for line in legend(errors, kept) if "kept: " in line]
-    assert error_line.endswith(f"kept: gbrt's best test {board.metric} as a share of its.")
-    assert f"that has at most gbrt's best {board.metric} / 0.99 on validation; " in error_line
+    (words,) = [line for line in legend_of(board, every=True) if "kept: " in line]
+    assert f"; kept: its test {board.metric} as a share of gbrt's best test " in words
+    errors = legend_of(replace(board, higher_is_better=False), every=True)
+    (words,) = [line for line in errors if "kept: " in line]
+    assert f"; kept: gbrt's best test {board.metric} as a share of its;" in words
+    assert f"that has at most gbrt's best {board.metric} / 0.99 on validation; " in words
 
 
 def everything(name):
@@ -359,9 +371,8 @@ def test_the_board_of_every_shipped_suite_is_a_table_of_eighty_columns(name, cer
     lines = shown(certain, *made)
     assert max(map(len, lines)) <= 80
     assert not any(line.startswith("  cost: ") for line in lines)  # no records
-    table, short = main_table(made[0], 80)
-    names = [short.get(row[0], row[0]) for row in table.rows]
-    assert names == [row.learner for row in columns.shown_rows(made[0])]
+    table = screen_table(panels_of(made[0]).of(made[0])[0])
+    assert [row[0] for row in table.rows] == [row.learner for row in shown_rows(made[0])]
     for row in table.rows:  # each is one line, its figures beside its name
         assert any(line.startswith(row[0]) and row[2].strip() in line for line in lines)
 

@@ -61,8 +61,8 @@ def test_the_board_has_a_row_for_each_learner(result):
         assert (board[f"{name} low"] <= board[f"{name} high"]).all() or board[name].isna().all()
     assert board["sure"].isna().all()  # without a reference
     assert set(board["quality rank"]) <= {"1", "1-2", "2"}
-    usual = ["learner", "cost", "cheaper", "cheaper low", "cheaper high", "accuracy", "wrong"]
-    assert [*result.board()] == [*usual, "sure", "marks"]
+    usual = ["learner", "cost", "cheaper", "cheaper low", "cheaper high", "wrong"]
+    assert [*result.board()] == [*usual, "accuracy", "sure", "marks"]
     assert [*result.board(columns=["area", "audit"])] == ["learner", "area", "audit"]
 
 

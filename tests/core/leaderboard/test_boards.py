@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
-from bench_reports.terminal import legend
+from bench_reports.terminal import mark_lines
 from helpers import example
 from helpers.valued_run import ValuedRun, learner_of
 
@@ -102,8 +102,8 @@ def test_a_diverged_reference_is_marked_and_nothing_is_measured_against_it():
     assert board.marks_of(gbrt) == ("reference", "diverged")
     assert board.marks_of(miser) == ()
     assert [bool(one.cheap) for one in (gbrt, miser)] == [False, False]
-    (line,) = [line for line in legend(board) if line.startswith("diverged")]
-    assert "no saving is measured against gbrt" in line
+    (line,) = [line for line in mark_lines(board) if line.startswith("diverged: gbrt; ")]
+    assert line.endswith("no saving is measured against it")
 
 
 def test_a_learner_that_failed_its_audit_is_not_ranked_but_told_of(sim):

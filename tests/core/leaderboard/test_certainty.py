@@ -8,7 +8,7 @@ import pytest
 from helpers.valued_run import ValuedRun, learner_of
 from scipy import stats
 
-from bench_core.leaderboard.assembly import CELLS, boards
+from bench_core.leaderboard.assembly import boards
 from bench_core.leaderboard.ranks import least_difference, normal_range, over_datasets
 
 
@@ -210,21 +210,3 @@ def test_ranks_are_separated_as_by_a_peer():
     assert (apart == (p < 0.05)).all()
     assert apart.any()
     assert not apart.all()
-
-
-@pytest.mark.parametrize("higher", [True, False])
-def test_the_gap_is_what_an_area_lacks_to_the_known_optimum(higher):
-    """Of an optimum that is .9 from a cost of 10 on and rises to there from .5 in a line."""
-    run, sign = ValuedRun(), 1 if higher else -1
-    ones = [np.ones((1, 50)), np.ones((1, 50))]
-    run.add("gbrt", [sign * 0.8 * v for v in ones], [100 * v for v in ones])
-    run.add("mine", [sign * 0.5 * v for v in ones], ones)
-    info = replace(run.info, higher_is_better={"accuracy": higher})
-    assert all(math.isnan(one.gap.value) for one in made(run, info=info).rows)
-    known = {"accuracy": ((1.0, sign * 0.5), (10.0, sign * 0.9))}
-    info = replace(info, datasets=tuple({**use, "optimum": known} for use in info.datasets))
-    costs = np.geomspace(1, 100, 2 * CELLS + 1)[1::2]
-    cells = np.minimum(0.5 + 0.4 * (costs - 1) / 9, 0.9)
-    gap = row(made(run, info=info), "mine").gap
-    assert gap.value == pytest.approx(cells.mean() - 0.5)
-    assert gap.interval == pytest.approx((gap.value, gap.value), abs=1e-4)

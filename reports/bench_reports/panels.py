@@ -1,0 +1,197 @@
+"""The tables of a board: which columns and rows each has, for every format."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from bench_core.errors import UsageError, require
+from bench_core.leaderboard.columns import (
+    QUALITY,
+    Column,
+    budget_columns,
+    columns,
+    filled,
+    shown_rows,
+)
+from bench_core.leaderboard.pairs import Pair, pairs_within
+from bench_core.results.budgets import Budget
+from bench_core.statistics.comparison import holm
+from bench_core.terminal.wording import count, p_value
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from bench_core.leaderboard.board import Board, Row
+    from bench_core.plugins import Registry
+    from bench_core.results.records import RunInfo
+    from bench_core.results.store import Store
+
+FIT = 3
+"""Budgets whose p-values fit beside the qualities in one column of a paper."""
+
+
+class Panel(NamedTuple):
+    """A table of a board. ``tested``: it has p-values."""
+
+    title: str
+    columns: Sequence[Column]
+    rows: Sequence[Row]
+    tested: bool = False
+
+    def leaders(self, column: Column) -> tuple[set[str], set[str]]:
+        """Return the learners with the best value of a column, and those that tie with it. Ties by
+        another test could contradict the p-values next to them, so none are returned there."""
+        best, tied = column.leaders(self.rows)
+        return best, set() if self.tested else tied
+
+
+class Panels:
+    """The tables of a run's boards: the usual columns and quality at budgets, or the columns
+    ``names``; with p-values of the difference to the learner ``against``.
+
+    In names "quality" is the board's metric and "+-" is "±". Raises UsageError for a column or a
+    learner that the run does not have.
+    """
+
+    def __init__(
+        self,
+        info: RunInfo,
+        frame: pd.DataFrame,
+        store: Store | None,
+        boards: Sequence[Board],
+        names: Sequence[str] = (),
+        against: str = "",
+        registry: Registry | None = None,
+    ) -> None:
+        self.info, self.frame, self.store, self.against = info, frame, store, against
+        self.registry = registry
+        if against:
+            learners = dict.fromkeys(map(str, frame["learner"]))
+            require(f"learner of run {info.number}", [against], learners)
+        elif any(name == "p" or name.startswith("p <=") for name in names):
+            line = "column p needs a learner to test the others against: --against LEARNER"
+            raise UsageError(line)
+        tested = any(name == "p" or name.startswith("p ") for name in names)
+        self.names = [*names, *(["p"] if names and against and not tested else [])]
+        within = {column.title for board in boards for column in budget_columns(board)}
+        self._elsewhere = within | {f"p {title}" for title in within}
+        for board in boards if names else ():
+            self._named(board)  # before anything is written
+
+    def of(self, board: Board, leave_out: Sequence[str] = ()) -> list[Panel]:
+        """Return the tables of a board, without some of the usual columns."""
+        rows = shown_rows(board)
+        if self.names:
+            return [Panel("", self._named(board), rows, bool(self.against))]
+        usual = [column for column in columns(board, self.registry) if column.usual]
+        main = filled([column for column in usual if column.title not in leave_out], rows)
+        within = [one for one in budget_columns(board) if one.tier]
+        p = self._p_columns(board)
+        beside = [both for pair in zip(within, p, strict=False) for both in pair]
+        paired = bool(p) and len(within) <= FIT
+        over = f"{board.metric} within a cost per row of:"
+        last = [Panel(over, beside if paired else within, board.rows, paired)] if within else []
+        return [Panel("", [*main, *p[-1:]], rows, bool(p)), *last]
+
+    def every(self, board: Board) -> Panel:
+        """Return all columns of a board in one table, or those that are named."""
+        if self.names:
+            return self.of(board)[0]
+        known = [*columns(board, self.registry), *budget_columns(board), *self._p_columns(board)]
+        return Panel("", known, shown_rows(board))
+
+    def _named(self, board: Board) -> list[Column]:
+        known = {column.title: column for column in columns(board, self.registry)}
+        known |= {column.title: column for column in budget_columns(board)}
+        if any(name == "p" or name.startswith("p ") for name in self.names):
+            known |= {column.title: column for column in self._p_columns(board)}
+        nothing = {title: _empty(title) for title in self._elsewhere}
+        shown = []
+        for name in self.names:
+            word = name if name in known else name.replace("+-", "±")
+            word = word if word in known else word.replace(QUALITY, board.metric)
+            if word not in known and word not in nothing and "<=" in word:
+                amount = word.partition("<=")[2].strip()
+                line = f"column {word!r}: {amount} is no budget of {board.dataset}: --budget "
+                raise UsageError(line + amount)
+            require("column", [word], {**nothing, **known})
+            shown.append(known.get(word) or nothing[word])
+        return shown
+
+    def _p_columns(self, board: Board) -> list[Column]:
+        """Return the columns of p-values, within each budget and at last at any cost."""
+        if not self.against:
+            return []
+        titles = [column.title for column in budget_columns(board) if column.tier]
+        limits: dict[str, Budget | None] = {
+            f"p {title}": budget for title, budget in zip(titles, board.budgets, strict=True)
+        }
+        limits["p"] = None
+        return [self._p_column(board, title, limit) for title, limit in limits.items()]
+
+    def _p_column(self, board: Board, title: str, limit: Budget | None) -> Column:
+        pairs = self.p_values(board, limit)
+        place = " within that cost" if limit else " at any cost"
+        about = (
+            f"two-sided, of the difference in {board.metric} to {self.against}{place}, "
+            f"adjusted by Holm over {count(len(pairs), 'comparison')}"
+        )
+        if not pairs:
+            about = f"unknown, as no repeat has values of {self.against} and another learner"
+
+        def value(row: Row) -> float:
+            pair = pairs.get(row.learner)
+            return pair.difference.adjusted if pair else math.nan
+
+        def text(row: Row) -> str:
+            pair = pairs.get(row.learner)
+            return p_value(value(row), pair.difference.bounded) if pair else "-"
+
+        return Column(title, value, text, about)
+
+    def p_values(self, board: Board, budget: Budget | None) -> dict[str, Pair]:
+        """Return the pair of ``against`` with each learner within a budget (None: at any cost), its
+        p by Holm's method; empty if no learner is named."""
+        limit = budget or Budget(math.inf)
+        pairs: dict[str, Pair] = {}
+        others = [row.learner for row in board.rows if row.learner != self.against]
+        # together, which is faster, if this loses no repeat of a pair; else pair by pair
+        for names in (others, *([name] for name in others)) if self.against else ():
+            if names and not pairs.keys() >= {*names}:
+                with suppress(UsageError):  # two learners without a common repeat have no p
+                    repeats, tested = self._pairs(board, names, limit)
+                    if len(names) == 1 or repeats == board.repeats:
+                        pairs |= {pair.b: pair for pair in tested}
+        pairs = {name: pairs[name] for name in others if name in pairs}
+        adjusted = holm(np.array([pair.difference.p for pair in pairs.values()]))
+        return {
+            name: replace(pair, difference=pair.difference._replace(adjusted=float(p)))
+            for (name, pair), p in zip(pairs.items(), adjusted, strict=True)
+        }
+
+    def _pairs(self, board: Board, names: Sequence[str], limit: Budget) -> tuple[int, list[Pair]]:
+        if self.store is None:
+            return 0, []
+        repeats, pairs, _ = pairs_within(
+            self.info,
+            self.store,
+            self.frame[self.frame["dataset"] == board.dataset],
+            board.dataset,
+            [self.against, *names],
+            limit,
+            interest=0.0,
+            against=self.against,
+            costs=False,
+        )
+        return len(repeats), pairs
+
+
+def _empty(title: str) -> Column:
+    """Return the column of a budget of another board."""
+    return Column(title, lambda row: math.nan, lambda row: "-")

@@ -1,0 +1,256 @@
+"""Boards for papers: Markdown, and LaTeX tables with ``booktabs``. The same run gives the same
+bytes.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from bench_core.errors import one_line
+from bench_core.leaderboard.assembly import boards
+from bench_core.leaderboard.board import notice
+from bench_core.leaderboard.columns import explained
+from bench_core.leaderboard.conclusion import conclusion, overall_conclusion
+from bench_core.leaderboard.reports import paragraph
+from bench_core.terminal.tables import Table, write_text
+from bench_reports.panels import Panel, Panels
+from bench_reports.terminal import RANKS, legend, mark_lines, marked, rank_table
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from bench_core.leaderboard.board import Board
+    from bench_core.plugins import Registry
+    from bench_core.protocols import Section
+    from bench_core.results.records import RunInfo
+
+# +0.0123, -3 or +1e-05 as an entire cell or between blanks
+_SIGNED = re.compile(r"(?<!\S)[+-]\d+(\.\d+)?(e[+-]\d+)?(?!\S)")
+
+UNDERLINED = "\\underline{{{}}}"
+TIED = "not significantly worse (all pairs of learners tested jointly)"
+
+
+def markdown(
+    run: RunInfo,
+    frame: pd.DataFrame,
+    output: Path | None,
+    *,
+    sections: Sequence[Section] = (),
+    store: Any = None,
+    columns: Sequence[str] = (),
+    against: str = "",
+    made_by: str = "",
+    registry: Registry | None = None,
+) -> None:
+    """Write Markdown with tables; ``made_by`` is the command that does so."""
+    shown = boards(run, frame, store)
+    panels = Panels(run, frame, store, shown, columns, against, registry)
+    lines = [f"# {md(run.title or run.run)}", ""]
+    if overall := overall_conclusion(shown):
+        lines += [md(" ".join(overall)), ""]
+    for board in shown:
+        lines += [*_markdown_board(board, panels.of(board)), ""]
+    if ranks := rank_table(shown, sys.maxsize):
+        rows = [[*map(md, row)] for row in ranks.rows]
+        lines += [f"## {md(ranks.title)}", "", *markdown_table(ranks.titles, rows)]
+        lines += ["", md(RANKS), ""]
+    for section in sections:
+        lines += [md(f"{section.name}: {section.summary}"), ""]
+    methods = paragraph(run, frame, against, made_by, md, md_code, registry)
+    lines += ["## Methods", "", methods, ""]
+    write_text(output or Path("-"), "\n".join(lines))
+
+
+def _markdown_board(board: Board, panels: Sequence[Panel]) -> Iterator[str]:
+    yield f"## {md(title(board))}"
+    yield ""
+    if board.rows:
+        yield from (md(str(conclusion(board))), "")
+    for panel in panels if board.rows else ():
+        yield from (md(panel.title), "") if panel.title else ()
+        cells = _marked(panel, md, "**{}**", "~ {}")
+        names = (md(row.learner) + " (baseline)" * row.baseline for row in panel.rows)
+        rows = [[name, *row] for name, row in zip(names, cells, strict=True)]
+        yield from markdown_table(["learner", *(one.title for one in panel.columns)], rows)
+        yield ""
+    yield md(" ".join([_marks(panels, "~"), *legend(board, panels)]))
+    yield from (f"- {md(line)}" for line in [*mark_lines(board), *board.remarks()])
+
+
+def _marked(
+    panel: Panel, escape: Callable[[str], str], best: str, tied: str
+) -> Iterator[list[str]]:
+    """Yield the cells of each row, with the best figures and those that tie with them marked."""
+    leaders = [panel.leaders(column) for column in panel.columns]
+    for row in panel.rows:
+        yield [
+            (best if row.learner in first else tied if row.learner in ties else "{}").format(
+                escape(column.text(row))
+            )
+            for column, (first, ties) in zip(panel.columns, leaders, strict=True)
+        ]
+
+
+def _marks(panels: Sequence[Panel], sign: str) -> str:
+    """Return the meaning of bold figures and of the sign of ties, if there are some."""
+    ties = any(panel.leaders(column)[1] for panel in panels for column in panel.columns)
+    return f"Bold: the best{f'; {sign}: {TIED}' * ties}."
+
+
+def markdown_table(titles: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
+    """Yield the lines of a table whose columns are numbers but for the first."""
+    for line in ([*map(md, titles)], ["---", *("---:" for _ in titles[1:])], *rows):
+        yield f"| {' | '.join(line)} |"
+
+
+def md(text: str) -> str:
+    """Return text in one line, escaped for Markdown."""
+    return re.sub(r"([\\`*_\[\]|<>#~])", r"\\\1", one_line(text))
+
+
+def md_code(text: str) -> str:
+    """Return a command for Markdown."""
+    return f"`` {one_line(text)} ``" if "`" in text else f"`{one_line(text)}`"
+
+
+def latex(
+    run: RunInfo,
+    frame: pd.DataFrame,
+    output: Path | None,
+    *,
+    store: Any = None,
+    columns: Sequence[str] = (),
+    against: str = "",
+    made_by: str = "",
+    registry: Registry | None = None,
+) -> None:
+    """Write LaTeX: tables for each data set that fit a column, then a paragraph on methods."""
+    lines = [f"% {one_line(run.title or run.run)}", "% needs \\usepackage{booktabs}", ""]
+    shown = boards(run, frame, store)
+    panels = Panels(run, frame, store, shown, columns, against, registry)
+    for board in shown:
+        for panel in panels.of(board, leave_out=["wrong"]) if board.rows else ():
+            label = f"{board.dataset}{'-budgets' if panel.title else ''}"
+            lines += [*_latex_panel(board, panel, label), ""]
+        lines += [f"% {one_line(line)}" for line in [*mark_lines(board), *board.remarks()]]
+    if ranks := rank_table(shown, sys.maxsize):
+        lines += [*latex_table(ranks, f"{ranks.title}. {RANKS}", "mean-ranks"), ""]
+    methods = paragraph(run, frame, against, made_by, tex, tex_code, registry)
+    lines += ["\\paragraph{Methods.}", methods, ""]
+    write_text(output or Path("-"), "\n".join(lines))
+
+
+def _latex_panel(board: Board, panel: Panel, label: str) -> Iterator[str]:
+    width = len(panel.columns)
+    head = [_tex_row(["learner", *(_stacked(column.title) for column in panel.columns)])]
+    if panel.title:
+        over = f"\\multicolumn{{{width}}}{{c@{{}}}}{{{tex(panel.title.rstrip(':'))}}}"
+        head[:0] = [_tex_row(["", over]), f"    \\cmidrule(l){{2-{width + 1}}}"]
+    figures = _marked(
+        panel, lambda text: _typeset(tex(text)), "\\textbf{{{}}}", "\\underline{{{}}}"
+    )
+    body = [
+        _tex_row([tex(row.learner), *cells]) for row, cells in zip(panel.rows, figures, strict=True)
+    ]
+    for k, (above, below) in enumerate(pairwise(panel.rows), 1):
+        if below.baseline and not above.baseline:
+            body.insert(k, "    \\midrule")
+    # a column of names, then figures, without a margin at the ends
+    shape = f"@{{}}l*{{{width}}}{{r}}@{{}}"
+    yield from _booktabs(caption(board, panel), label, shape, head, body, "3pt")
+
+
+def _stacked(title: str) -> str:
+    """Return a title with a word a line, so that a column is as narrow as its figures."""
+    words = re.split("(?<!<=) ", title)
+    lines = "\\\\".join(map(tex, words))
+    return f"\\shortstack[r]{{{lines}}}" if len(words) > 1 else lines
+
+
+def _typeset(text: str) -> str:
+    """Return the text with a dash between numbers and a sign for times."""
+    return re.sub(r"(?<=\d)x\b", r"$\\times$", re.sub(r"(?<=[\d.x])-(?=\d)", "--", text))
+
+
+def latex_table(table: Table, caption: str, label: str) -> Iterator[str]:
+    """Yield the lines of a ``booktabs`` table of text and signed numbers."""
+    shape = "".join("lr"[title in table.right] for title in table.titles)
+    head = [_tex_row(map(tex, table.titles))]
+    body = [_tex_row(_SIGNED.sub(r"$\g<0>$", tex(cell)) for cell in row) for row in table.rows]
+    yield from _booktabs(caption, label, shape, head, body)
+
+
+def _booktabs(
+    caption: str,
+    label: str,
+    shape: str,
+    head: Sequence[str],
+    body: Sequence[str],
+    narrow: str = "",
+) -> Iterator[str]:
+    yield "\\begin{table}"
+    size = f"\\footnotesize\\setlength{{\\tabcolsep}}{{{narrow}}}" if narrow else "\\small"
+    yield f"  \\centering{size}"
+    yield f"  \\caption{{{tex(caption)}}}"
+    yield f"  \\label{{tab:{re.sub('[^a-zA-Z0-9]+', '-', label).strip('-')}}}"
+    yield f"  \\begin{{tabular}}{{{shape}}}"
+    yield from ("    \\toprule", *head, "    \\midrule", *body, "    \\bottomrule")
+    yield from ("  \\end{tabular}", "\\end{table}")
+
+
+def _tex_row(cells: Iterable[str]) -> str:
+    return f"    {' & '.join(cells)} \\\\"
+
+
+def caption(board: Board, panel: Panel) -> str:
+    """Return a caption of about 40 words: data set, metric, unit of costs, and marks; the rule of
+    choice is in the paragraph on methods."""
+    better = "higher" if board.higher_is_better else "lower"
+    unit = f"; costs in {board.unit}" if board.unit else ""
+    tests = explained(column for column in panel.columns if re.match("p( |$)", column.title))
+    parts = [
+        f"{board.dataset}{marked(board)}: {board.metric} on test ({better} is better){unit}.",
+        _marks([panel], "underlined"),
+        *filter(None, [tests]),
+    ]
+    if any(row.baseline for row in panel.rows):
+        parts.append("Below the rule: trivial baselines.")
+    if board.stand_in:
+        parts.append(f"{notice(board)}.")
+    return one_line(" ".join(parts))
+
+
+def title(board: Board) -> str:
+    """Return the data set, its marks and its facts."""
+    return one_line(f"{board.dataset}{marked(board)} ({', '.join(board.facts)})")
+
+
+_TEX = {c: f"\\{c}" for c in "{}$&#_%"} | {
+    "\\": "\\textbackslash{}",
+    "^": "\\textasciicircum{}",
+    "~": "\\textasciitilde{}",
+    "<": "\\textless{}",
+    ">": "\\textgreater{}",
+    "|": "\\textbar{}",
+    "±": "$\\pm$",
+    "…": "\\dots{}",
+}
+
+
+def tex(text: str) -> str:
+    """Return text in one line, escaped for LaTeX."""
+    escaped = "".join(_TEX.get(c, c) for c in one_line(text))
+    return escaped.replace("\\textless{}=", "$\\le$")
+
+
+def tex_code(text: str) -> str:
+    """Return a command for LaTeX, with hyphens and quotes that can be copied."""
+    straight = _TEX | {"'": "\\textquotesingle{}", "`": "\\textasciigrave{}"}
+    escaped = "".join(straight.get(c, c) for c in one_line(text))
+    return f"\\texttt{{{escaped.replace('--', '-{}-')}}}"
