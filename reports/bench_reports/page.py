@@ -278,7 +278,6 @@ def board_table(
         PageColumn("quality", view.metric.name, [quality(c.quality[-1]) for c in curves], better),
         PageColumn("range", f"{CONFIDENCE} interval", [_interval(sure) for sure in sures], better),
         PageColumn("cost", "cost", [cost(c.cost[-1]) for c in curves]),
-        PageColumn("p95", "p95 cost", [cost(c.p95[-1]) for c in curves]),
         PageColumn("features", "features", features),
         PageColumn("cheap", f"{SHARE:.0%} cost", cheap),
         PageColumn("saving", "cheaper", [_saving(r) for r in rows], "down"),
