@@ -59,7 +59,7 @@ bench_core.run(
 bench_core.run(data=[Path("a.csv")], costs="c.csv", groups=["a,b:5"], folds=None, store="x.db")
 bench_core.audit("last", store=Path("x.db"), workers=2)
 bench_core.reprice(costs={"x0": 2.0}, data="letters", caps=[1, 2.5], plugins="mine")
-at = result.at([10, "p95 20", Budget(30, "cap")])
+at = result.at([10, "cap 20", Budget(30, "cap")])
 learner: str = result.best(10).learner
 BudgetedClassifier("cegb", budget=5, costs=[1, 2]).fit(X, y).predict(X)
 bench_core.run(X, y, timeout="10m")  # wrong

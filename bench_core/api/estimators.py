@@ -94,7 +94,7 @@ class _Budgeted(BaseEstimator):
     def _fit(self, rows: Examples, valid: Examples | None, task: Task, classes: int = 0) -> Self:
         """Train, and choose the operating point on ``valid``, or on a part of the rows."""
         if self.budget_kind not in COLUMNS:
-            raise ValueError(f"budget_kind must be mean, p95 or cap, not {self.budget_kind!r}")
+            raise ValueError(f"budget_kind must be mean or cap, not {self.budget_kind!r}")
         if self.decimal not in ("", ".", ","):
             raise ValueError(f"decimal must be '.' or ',', not {self.decimal!r}")
         given: Any = self.parameters
@@ -205,17 +205,17 @@ class _Budgeted(BaseEstimator):
             rows = [row for row in found if CAP in row.point or row.cost_max <= within]
             points += [(model, learner, row) for row in rows]
             bought += [path.bought[row.number] for row in rows]
-        cost = np.array([getattr(row, COLUMNS[self.budget_kind]) for _, _, row in points])
         mean = np.array([row.total_cost for _, _, row in points])
         quality = np.array([row.metrics[metric.name] for _, _, row in points])
         budget = np.inf if limits else limit  # all rows are within a cap
-        at = best_within(mean, quality[None], budget, metric.higher_is_better, cost)[0]
+        at = best_within(mean, quality[None], budget, metric.higher_is_better)[0]
         if at < 0:
             raise ValueError(f"{metric.name} is not defined on the validation part")
         self.model_, self.learner_, row = points[at]
         self.metric_, self.position_ = metric, row.number
         self.point_ = dict(row.point) | ({CAP: limit} if limits else {})
-        self.cost_, self.quality_, share = float(cost[at]), float(quality[at]), bought[at]
+        self.cost_ = float(getattr(row, COLUMNS[self.budget_kind]))
+        self.quality_, share = float(quality[at]), bought[at]
         named = zip(sensors_of(splits).names, share.tolist(), strict=True)
         self.purchases_ = {k: v for k, v in sorted(named, key=lambda own: -own[1]) if v > 0}
         sizes = [len(own.features) for own in self.encodings_] or [1] * len(splits.names)
@@ -355,8 +355,8 @@ class BudgetedClassifier(ClassifierMixin, _Budgeted):
     ==================  ==========================================================================
     learner             a registered name, or an instance
     budget              largest cost per row; None: no limit
-    budget_kind         cost that is limited: ``"mean"`` over the validation part, ``"p95"``: 95%
-                        of its rows; ``"cap"``: every predicted row
+    budget_kind         cost that is limited: ``"mean"`` over the validation part, or ``"cap"``:
+                        every predicted row
     costs               by feature (mapping, series), a list in order, a cost model or a file;
                         None: every feature costs 1
     parameters          the learner's parameters by name; lists are grids. By default a learner

@@ -159,9 +159,9 @@ class Result(RunResult):
 
     Operating points are chosen on validation; figures are from test, means over repeats. If a run
     has several data sets, methods take ``dataset=`` or return a column ``dataset``. Budgets are
-    costs per row: numbers limit the mean, ``budget_kind="p95"`` the cost of 95% of rows, ``"cap"``
-    the cost of every row (``run(caps=...)`` measures more). Methods raise UsageError, in one line,
-    for a name that is not in the run, and if nothing has finished.
+    costs per row: numbers limit the mean, ``budget_kind="cap"`` the cost of every row
+    (``run(caps=...)`` measures more). Methods raise UsageError, in one line, for a name that is not
+    in the run, and if nothing has finished.
     """
 
     transformer: Any = None  # fitted, of ``run(transformer=...)``

@@ -37,7 +37,7 @@ def model_command() -> None:
       bench model export --keep 95% -o model/
       bench model export --budget 60 -o model/     the best learner within the budget
       bench model export --budget inf -o model/    the best at any cost
-      bench model export 3 --learner cegb --budget 60 --budget-kind p95 -o model/
+      bench model export 3 --learner cegb --budget 60 --budget-kind cap -o model/
       bench model export --budget 60 --format c -o model-c/
       bench model show model/
       bench model check model/ --data today.svm
@@ -169,8 +169,7 @@ def summary(model: Predictor) -> list[str]:
     lines = [
         f"{about['learner']} at {at}, {trained} on {about['dataset']} ({about['task']})",
         f"{metric} {reached}{quality(test['quality'])} on test at {cost(own)} {unit} per row "
-        f"(95% of rows: {cost(test['cost_p95'])}, most: {cost(test['cost_max'])}; "
-        f"all features: {cost(about['everything'])})",
+        f"(most: {cost(test['cost_max'])}; all features: {cost(about['everything'])})",
     ]
     if best is not None and best["learner"] != about["learner"]:
         lines.append(

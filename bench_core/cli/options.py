@@ -125,7 +125,7 @@ def budget_options(several: bool = True, unlimited: bool = False) -> Decorator:
             *("-b", "--budget", "budgets" if several else "budget"),
             metavar="COST,...",
             callback=read,
-            help="Costs per row; 'p95 20' or 'cap 20' names the kind"
+            help="Costs per row; 'cap 20' names the kind"
             + ("; inf: the best at any cost." if unlimited else "."),
         ),
         click.option(
@@ -136,7 +136,7 @@ def budget_options(several: bool = True, unlimited: bool = False) -> Decorator:
             is_eager=True,  # known when the budgets are read
             expose_value=False,
             callback=_remember,
-            help="Cost that a budget limits: the mean, or the cost of 95% of rows or of every row.",
+            help="Cost that a budget limits: the mean, or the cost of every row.",
         ),
     )
 

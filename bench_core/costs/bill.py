@@ -15,8 +15,6 @@ from bench_core.errors import UsageError
 
 __all__ = ["Acquired", "Bill", "CostSummary", "Counts", "Prediction", "summarise_cost", "words"]
 
-PERCENT = 95
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Bill:
@@ -98,15 +96,9 @@ class Prediction:
 
 @dataclass(frozen=True, slots=True)
 class CostSummary:
-    """Cost per row, over all copies: the mean, the 95th percentile and the maximum.
-
-    The percentile is the smallest observed cost that at least 95 percent of the copies do not
-    exceed (numpy's ``inverted_cdf``). It is thus an actual cost, and multiplicities give the same
-    result as physical copies.
-    """
+    """Cost per row: the mean over all copies, and the maximum."""
 
     average: float
-    p95: float
     maximum: float
 
 
@@ -115,12 +107,8 @@ def summarise_cost(cost: FloatArray, multiplicity: NDArray[np.int64] | None = No
     cost = np.asarray(cost, dtype=np.float64)
     if len(cost) == 0:
         raise ValueError("there is no cost to summarise")
-    copies = len(cost) if multiplicity is None else int(multiplicity.sum())
-    place = -(-PERCENT * copies // 100) - 1  # among the sorted costs, in integers
     if multiplicity is None:
-        average, p95 = cost.mean(), np.partition(cost, place)[place]
+        average = cost.mean()
     else:
-        order = np.argsort(cost, kind="stable")
-        p95 = cost[order[np.searchsorted(np.cumsum(multiplicity[order]), place, side="right")]]
-        average = (cost * multiplicity).sum() / copies
-    return CostSummary(float(average), float(p95), float(cost.max()))
+        average = (cost * multiplicity).sum() / int(multiplicity.sum())
+    return CostSummary(float(average), float(cost.max()))

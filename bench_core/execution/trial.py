@@ -26,7 +26,7 @@ from bench_core.execution.failures import failure
 from bench_core.execution.fitting import Progress, find_metric, open_splits, run_fit
 from bench_core.execution.predict import PredictedPath, in_order, predict_split, readable
 from bench_core.metrics import Labels, evaluate
-from bench_core.metrics.frontier import choosable
+from bench_core.metrics.frontier import frontier
 from bench_core.protocols import FEWER, GIVEN, Metric, MetricValues
 from bench_core.results.budgets import CAP
 from bench_core.results.records import (
@@ -209,7 +209,6 @@ def score_split(
                 feature_cost=float(path.feature_cost[p]),
                 evaluation_cost=float(path.evaluation_cost[p]),
                 total_cost=cost.average,
-                cost_p95=cost.p95,
                 cost_max=cost.maximum,
                 cap=point.get(CAP),
                 features_used=_count(readable(path.bought[[p]] > 0, costs)[0], columns),
@@ -242,9 +241,8 @@ def points_to_keep(valid: Sequence[OperatingPoint], primary: Metric) -> tuple[in
     points of caps; none if no point can be chosen."""
     path = [row for row in valid if CAP not in row.point]
     cost = np.array([row.total_cost for row in path])
-    p95 = np.array([row.cost_p95 for row in path])
     quality = np.array([row.metrics[primary.name] for row in path])
-    points = choosable(cost, p95, quality, primary.higher_is_better)
+    points = frontier(cost, quality, primary.higher_is_better)
     if len(points) == 0:
         return ()
     kept = [path[k].number for k in points]

@@ -101,8 +101,9 @@ class Draws:
         if learners:
             own = own[own["learner"].isin({*learners})]
         self.points = table.operating_points(own, self.metric, cap=self.cap and self.cap.amount)
-        columns = ("valid_quality", "valid_cost", "test_quality", "test_cost", "valid_p95")
-        self._figures = {name: self.points[name].to_numpy(dtype=np.float64) for name in columns}
+        self._figures = {
+            name: self.points[name].to_numpy(dtype=np.float64) for name in Means._fields
+        }
         self.constant = table.constants(self.points)
         self.settings = [_texts(self.points[name]) for name in ("params", "point")]
         self._rows = self._by_learner()
@@ -222,7 +223,7 @@ class Draws:
                     defined &= means.defined
                 frontiers = Frontiers(means.valid_cost[0], means.valid_quality, self.higher)
                 for budget in brief:
-                    at = self.within(budget, means, rows, frontiers)
+                    at = self.within(budget, means, frontiers)
                     curves[budget][r, k, width] = taken(means.test_quality, at)
                 for limit in limits:
                     own = made[limit]
@@ -239,7 +240,7 @@ class Draws:
                         free = self.constant[rows] & (beyond[0] >= SURE_ERRORS)
                         trivial[limit][r] |= bool(free.any())
                     else:
-                        at = self.within(limit, means, rows, frontiers)
+                        at = self.within(limit, means, frontiers)
                         first, own.sure[r, k] = int(at[0]), bool(at[0] >= 0)
                     if first >= 0:
                         own.row[r, k] = rows[first]
@@ -263,14 +264,8 @@ class Draws:
                 made[limit] = own._replace(**parts)
         return made, curves
 
-    def within(
-        self, budget: Budget, means: Means, rows: IntArray, frontiers: Frontiers | None = None
-    ) -> IntArray:
+    def within(self, budget: Budget, means: Means, frontiers: Frontiers | None = None) -> IntArray:
         """Return the best point (draws,) of a learner within a budget."""
-        if budget.kind == "p95":
-            cost, quality = means.valid_cost[0], means.valid_quality
-            limited = self._figures["valid_p95"][rows]
-            return best_within(cost, quality, budget.amount, self.higher, limited)
         # points measured under a cap all satisfy it
         frontiers = frontiers or Frontiers(means.valid_cost[0], means.valid_quality, self.higher)
         return frontiers.within(budget.amount if budget.kind == "mean" else math.inf)
@@ -339,7 +334,7 @@ class Draws:
         """Return test quality and cost of rows."""
         return self._figures["test_quality"][rows], self._figures["test_cost"][rows]
 
-    def curve(self, name: str, limited: str = "valid_cost") -> tuple[FloatArray, IntArray]:
+    def curve(self, name: str) -> tuple[FloatArray, IntArray]:
         """Return the budgets (b,) at which the mean over repeats of a learner's frontier rises, and
         the rows (r, b) chosen in each repeat; between two budgets it is flat.
 
@@ -350,11 +345,10 @@ class Draws:
         for r in range(len(self.repeats)):
             rows = self.rows(r, name)
             if len(rows):
-                cost, quality = self._figures[limited][rows], self._figures["valid_quality"][rows]
-                paths.append(rows[frontier(cost, quality, self.higher)])
+                paths.append(rows[frontier(*self.valid(rows), self.higher)])
         if not paths or not all(map(len, paths)):
             return np.zeros(0), np.zeros((len(paths), 0), dtype=np.int64)
-        costs = [self._figures[limited][rows] for rows in paths]
+        costs = [self._figures["valid_cost"][rows] for rows in paths]
         budgets = np.unique(np.concatenate(costs))
         budgets = budgets[budgets >= max(own[0] for own in costs)]
         held = np.stack(

@@ -176,8 +176,7 @@ def _costs(
     for r, (_, seed) in enumerate(with_seeds(draws.found)):
         means = [draws.means(r, draws.names[k], seed) for k in learners]
         for a in first:
-            rows = draws.rows(r, draws.names[learners[a]])
-            point = draws.within(limit, means[a], rows)
+            point = draws.within(limit, means[a])
             aim = sign * taken(means[a].valid_quality, point)[:, None]
             for b, other in enumerate(means):
                 reaches = sign * other.valid_quality >= aim

@@ -35,21 +35,6 @@ def frontier(cost: FloatArray, quality: FloatArray, higher_is_better: bool = Tru
     return np.asarray(order[improves], dtype=np.int64)
 
 
-def choosable(
-    cost: FloatArray, p95: FloatArray, quality: FloatArray, higher_is_better: bool = True
-) -> IntArray:
-    """Return the points that some budget chooses, by ascending cost: the frontiers by mean ``cost``
-    and by ``p95``, the 95th percentile of row costs. Among points of equal quality within a p95
-    budget, the one with the lowest mean cost wins. It may be on neither frontier."""
-    cost, good = np.asarray(cost, dtype=np.float64), np.asarray(quality, dtype=np.float64)
-    good = good if higher_is_better else -good
-    place = np.empty(len(cost))  # by quality, then the cheaper, then the earlier
-    place[np.lexsort((-np.arange(len(cost)), -cost, good))] = np.arange(len(cost))
-    place[np.isnan(cost) | np.isnan(good)] = np.nan
-    found = np.union1d(frontier(cost, good), frontier(p95, place))
-    return np.asarray(found[np.argsort(cost[found], kind="stable")], dtype=np.int64)
-
-
 class Frontiers:
     """Best points (draws,) within each mean cost, for many budgets on the same points.
 
@@ -86,13 +71,9 @@ def best_within(
     quality: FloatArray,
     budget: float = np.inf,
     higher_is_better: bool = True,
-    limited: FloatArray | None = None,
 ) -> IntArray:
-    """Return the best points (draws,) of qualities (draws, p) whose cost (p,), or ``limited``
-    figure (p,), is within a budget."""
-    if limited is not None:
-        quality = np.where(limited <= budget * (1 + ROUNDING), quality, np.nan)
-        budget = np.inf
+    """Return the best points (draws,) of qualities (draws, p) whose cost (p,) is within a
+    budget."""
     return Frontiers(cost, quality, higher_is_better).within(budget)
 
 

@@ -22,7 +22,7 @@ from bench_core.parameters import as_json, is_learner, parameters
 from bench_core.protocols import Metric
 from bench_core.results.records import TrialSpec
 
-SCORING = 15
+SCORING = 16
 """Increases when scoring, metering or the audit change the results of the same model."""
 
 

@@ -6,7 +6,7 @@ costs       a cost file next to the suite, or its table: {model = "per-query", .
 metrics     the first that applies to a data set's task is primary
 accounting  "path" unless a paper counts otherwise; ["model", "path"] gives boards of both
 seeds       integers;   folds  integers, default: the first
-budgets     costs at which to compare: [10, 20, "p95 40"], or by data set {letters = [10, 20]}
+budgets     costs at which to compare: [10, 20, "cap 40"], or by data set {letters = [10, 20]}
 caps        maximum costs of each row, enforced at prediction and measured; same syntax
 configs     number of settings tried per learner, instead of the grids of its table
 executor    as --executor, which takes precedence: "dask=my_cluster:cluster"

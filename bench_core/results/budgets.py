@@ -1,4 +1,4 @@
-"""Budgets limit the cost of rows (mean, 95% or all); targets set a minimum quality."""
+"""Budgets limit the cost of rows (mean or each); targets set a minimum quality."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from bench_core.errors import UsageError, unknown
 
-COLUMNS = {"mean": "total_cost", "p95": "cost_p95", "cap": "cost_max"}
+COLUMNS = {"mean": "total_cost", "cap": "cost_max"}
 """Field of an operating point that each kind of budget limits."""
 
 KINDS = (*COLUMNS,)
@@ -30,26 +30,26 @@ COUNT = 5
 
 _WRITTEN = ", as 10 or 5,10,20"
 
-_WORDS = {"mean": "on average", "p95": "for 95% of rows", "cap": "for every row"}
+_WORDS = {"mean": "on average", "cap": "for every row"}
 
 
 class Budget(NamedTuple):
     """A limit on the cost of a row, in the unit of the data set's prices.
 
-    ``mean`` limits the mean cost, and ``p95`` the cost of 95% of rows, when a point is chosen on
-    validation. ``cap`` limits the cost of every row, and is enforced at prediction.
+    ``mean`` limits the mean cost when a point is chosen on validation. ``cap`` limits the cost of
+    every row, and is enforced at prediction.
     """
 
     amount: float
     kind: str = "mean"
 
     def __str__(self) -> str:
-        """Spelling accepted by ``as_budgets``: ``10``, ``p95 10`` or ``cap 10``."""
+        """Spelling accepted by ``as_budgets``: ``10`` or ``cap 10``."""
         return f"{'' if self.kind == 'mean' else f'{self.kind} '}{self.amount:.15g}"
 
     @property
     def words(self) -> str:
-        """``10 on average``, ``10 for 95% of rows`` or ``10 for every row``; ``any cost``."""
+        """``10 on average`` or ``10 for every row``; ``any cost``."""
         if math.isinf(self.amount):
             return "any cost"
         return f"{self.amount:.6g} {_WORDS[self.kind]}"
@@ -108,7 +108,7 @@ def as_budgets(
     """Convert numbers, texts or budgets from the command line, a suite or Python to distinct
     budgets in the given order.
 
-    A number is a budget of this ``kind`` unless prefixed by another (``p95 20``). Raises UsageError
+    A number is a budget of this ``kind`` unless prefixed by another (``cap 20``). Raises UsageError
     for numbers that are negative or not finite (``unlimited`` allows the mean ``inf``), and for an
     unknown kind.
     """

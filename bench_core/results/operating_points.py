@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 REPEAT = ("fold", "seed")
 _LEARNER = ("dataset", "accounting", "learner")
 _POINT = (*_LEARNER, *REPEAT, "params", "point")
-_COSTS = ("feature_cost", "evaluation_cost", "cost_p95", "cost_max", "features_used")
+_COSTS = ("feature_cost", "evaluation_cost", "cost_max", "features_used")
 _KEPT = (*_POINT, "unit", "audit", "stand_in", "marks", "total_cost", *_COSTS, CAP)
-_BILLED = ("total_cost", "cost_p95", "cost_max", CAP)
+_BILLED = ("total_cost", "cost_max", CAP)
 _CHOSEN_BY = (*_POINT, "split", "status", "audit", "marks", *_BILLED, "features_used")
 
 
@@ -71,10 +71,9 @@ def operating_points(
     """Return one row per operating point, with its settings and test costs.
 
     Added columns: ``valid_quality``, ``valid_cost``, ``test_quality`` and ``test_cost`` from the
-    columns ``metric`` and ``cost``, and ``valid_p95``, the 95th percentile of validation row costs.
-    With a ``cap`` the rows are results under it, if it was measured, and the points of the paths
-    at which no row of any split costs more; otherwise the points of the paths.
-    Raises UsageError if the frame lacks a column.
+    columns ``metric`` and ``cost``. With a ``cap`` the rows are results under it, if it was
+    measured, and the points of the paths at which no row of any split costs more; otherwise the
+    points of the paths. Raises UsageError if the frame lacks a column.
     """
     for column in (metric, cost):
         if column not in frame.columns:
@@ -90,11 +89,7 @@ def operating_points(
     if cap is not None:
         usable &= frame["cost_max"] <= cap * (1 + ROUNDING)
     test, valid = (frame[usable & (frame["split"] == split)] for split in ("test", "valid"))
-    measured = valid[keys].assign(
-        valid_quality=valid[metric],
-        valid_cost=valid[cost],
-        valid_p95=valid["cost_p95"] if "cost_p95" in frame.columns else np.nan,
-    )
+    measured = valid[keys].assign(valid_quality=valid[metric], valid_cost=valid[cost])
     shown = test[[name for name in _KEPT if name in frame.columns]]
     shown = shown.assign(test_quality=test[metric], test_cost=test[cost])
     return shown.merge(measured, on=keys, how="inner", validate="one_to_one")
@@ -109,18 +104,16 @@ def undefined(frame: pd.DataFrame, metric: str) -> str:
     return ", ".join(places[:3]) + (f" and {len(places) - 3} more" if len(places) > 3 else "")
 
 
-def best_points(
-    points: pd.DataFrame, higher: bool, budget: float = np.inf, limited: str = "valid_cost"
-) -> pd.DataFrame:
+def best_points(points: pd.DataFrame, higher: bool, budget: float = np.inf) -> pd.DataFrame:
     """Return the point of best validation quality (ties: cheapest) by learner and repeat, among
-    those whose validation cost, or another figure, is within a budget."""
+    those whose validation cost is within a budget."""
     chosen = []
     for rows in _by_repeat(points):
-        cost, quality, within = (
+        cost, quality = (
             points[name].to_numpy(dtype=np.float64)[rows]
-            for name in ("valid_cost", "valid_quality", limited)
+            for name in ("valid_cost", "valid_quality")
         )
-        at = best_within(cost, quality[None], budget, higher, within)[0]
+        at = best_within(cost, quality[None], budget, higher)[0]
         chosen += [rows[at]] if at >= 0 else []
     return points.iloc[chosen].reset_index(drop=True)
 

@@ -17,9 +17,9 @@ import numpy as np
 
 from bench_core._io.digests import canonical, digest
 from bench_core._io.files import from_cache, in_cache
-from bench_core.arrays import Float32Array, FloatArray
+from bench_core.arrays import Float32Array
 
-COSTS = ("feature_cost", "evaluation_cost", "total_cost", "cost_p95", "cost_max")
+COSTS = ("feature_cost", "evaluation_cost", "total_cost", "cost_max")
 """Fields of an operating point that are costs per row."""
 
 TRIAL_DIGITS = 12
@@ -185,7 +185,6 @@ class OperatingPoint:
     feature_cost: float
     evaluation_cost: float
     total_cost: float
-    cost_p95: float
     cost_max: float
     cap: float | None  # maximum cost of each row, if enforced
     features_used: int  # columns of the user's data that any row could read
@@ -248,7 +247,6 @@ class TrialValues(StoredValues):
 
     trial: Trial
     settings: tuple[Mapping[str, Any], ...]  # (p,) operating points
-    p95: FloatArray  # (p,) 95th percentile of validation row costs
     steps: Float32Array | None = None  # (p, 1 + t, s), entries of ``bought`` on steps
 
     @property

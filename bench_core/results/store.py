@@ -195,21 +195,18 @@ class Store:
         the values of a large run may not fit into memory.
 
         Points under caps are included only with ``capped``. With ``within`` a cap, only points
-        under it and points at which no row of any split costs more are included; with ``within`` a
-        p95 cost, only points that satisfy it on validation. Trials without such points are omitted.
+        under it and points at which no row of any split costs more are included. Trials without
+        such points are omitted.
         """
         where, limits = "TRUE" if capped else "cap IS NULL", []
         if within is not None and within.kind == CAP:
             where, limits = _UNDER_CAP, [within.amount, within.amount * (1 + ROUNDING)]
-        elif within is not None and within.kind != "mean":
-            where, limits = "cap IS NULL AND cost_p95 <= ?", [within.amount]
-        query = "SELECT number, point, cost_p95 FROM point WHERE trial = ? AND split = 'valid' AND "
+        query = "SELECT number, point FROM point WHERE trial = ? AND split = 'valid' AND "
         sensors: dict[str, Sensors] = {}
         run = self.resolve(run)
         with self._read() as db:
             for row in select(db, _VALUES, run, split, dataset, learner):
-                found = db.execute(query + where, [row["key"], *limits])
-                inside = {number: (point, p95) for number, point, p95 in found}
+                inside = dict(db.execute(query + where, [row["key"], *limits]).fetchall())
                 stored = _stored_values(row)
                 kept = [k for k, number in enumerate(stored.points) if number in inside]
                 if not kept:
@@ -231,8 +228,7 @@ class Store:
                     bought=bought[:, :s],
                     steps=steps,
                     trial=record_of(Trial, row, sensors=sensors[key], points=(), values=()),
-                    settings=tuple(json_value(inside[number][0]) for number in numbers),
-                    p95=np.array([inside[number][1] for number in numbers], dtype=np.float64),
+                    settings=tuple(json_value(inside[number]) for number in numbers),
                 )
 
     def trials(self, run: str = "last") -> list[Trial]:

@@ -109,13 +109,12 @@ def export(
 
 
 def replayed(model: Predictor, rows: Examples, metrics: Mapping[str, Any]) -> dict[str, float]:
-    """Return the quality on rows, and their mean, 95% and largest cost."""
+    """Return the quality on rows, and their mean and largest cost."""
     answers = model.predict_features(rows.X, rows.queries)
     metric = parse_metric(model.about["metric"], metrics)
     judged = metric.values(answers.scores, rows.y, rows.groups, rows.multiplicity)
     cost = summarise_cost(answers.spent, rows.multiplicity)
-    figures = {"total_cost": cost.average, "cost_p95": cost.p95, "cost_max": cost.maximum}
-    return {"quality": judged.mean, **figures}
+    return {"quality": judged.mean, "total_cost": cost.average, "cost_max": cost.maximum}
 
 
 def _program(
@@ -208,7 +207,7 @@ def _what(
 
 def _figures(row: pd.Series[Any], metric: Criterion) -> dict[str, Any]:
     """Return its figures on validation and on test."""
-    test = {name: float(row[name]) for name in ("total_cost", "cost_p95", "cost_max")}
+    test = {name: float(row[name]) for name in ("total_cost", "cost_max")}
     return {
         "metric": metric.name,
         "higher_is_better": metric.higher_is_better,

@@ -57,7 +57,6 @@ Examples:
   bench best --budget 60
   bench best --budget inf                    the best at any cost
   bench best --budget 10,20,40               the best at each
-  bench best --budget 60 --budget-kind p95   95% of rows cost at most 60
   bench best --budget 60 --budget-kind cap   no row costs more: bench run --caps 60
   bench best --budget 1.5 --data thyroid --metric balanced_accuracy
   bench best 3 --budget 60 -o best.txt

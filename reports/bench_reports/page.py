@@ -263,7 +263,8 @@ def table_columns(board: Board, registry: Registry | None = None) -> list[tuple[
         "cost": "cost",
         "cheap": f"{SHARE:.0%} cost",
     }
-    named = [*LIVE.items(), *((name if name != "cost" else "cheap", name) for name in STATIC)]
+    static = [*STATIC, *(column.title for column in every[len(columns(board)) :])]
+    named = [*LIVE.items(), *((name if name != "cost" else "cheap", name) for name in static)]
     shown = [
         (
             name,

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from bench_core.results.store import Store
 
 
-MEASURED = ("test_quality", "total_cost", "cost_p95", "features_used")
+MEASURED = ("test_quality", "total_cost", "features_used")
 
 PLACES, FEWEST = 40, 16
 """Positions of the slider: 40, or 16 if very many curves share the page."""
@@ -89,7 +89,6 @@ class Curve:
     budget: FloatArray  # on validation, rising
     quality: FloatArray
     cost: FloatArray  # mean per row
-    p95: FloatArray  # 95% quantile of the rows' costs
     features: FloatArray  # mean number used by a row
     picked: tuple[tuple[RepeatPoint, ...], ...] = ()
     varied: frozenset[str] = frozenset()
@@ -117,7 +116,7 @@ class ChartView:
     """
 
     metric: Criterion
-    kind: str  # mean, p95 or cap
+    kind: str  # mean or cap
     whole: float
     curves: list[Curve]
     certainty: dict[str, list[Standing | None]] = field(default_factory=dict)
@@ -143,11 +142,9 @@ def views(info: RunInfo, board: Board, frame: pd.DataFrame) -> list[ChartView]:
     uses = uses_of(info, board.dataset)
     metrics = [str(name) for use in uses[:1] for name in use.get("metrics") or ()]
     # the first view is the board's own
-    asked = [(name, "mean") for name in dict.fromkeys([board.metric, *metrics])]
-    asked[1:1] = [(board.metric, "p95")] if own["cost_p95"].notna().any() else []
     found = [
-        _view(info, board, own, criterion(info, name), kind)
-        for name, kind in asked
+        _view(info, board, own, criterion(info, name))
+        for name in dict.fromkeys([board.metric, *metrics])
         if name in own.columns and own[name].notna().any()
     ]
     if found and (caps := caps_of(own)):
@@ -157,21 +154,18 @@ def views(info: RunInfo, board: Board, frame: pd.DataFrame) -> list[ChartView]:
     return [view for view in found if view.curves]
 
 
-def _view(
-    info: RunInfo, board: Board, own: pd.DataFrame, metric: Criterion, kind: str
-) -> ChartView:
+def _view(info: RunInfo, board: Board, own: pd.DataFrame, metric: Criterion) -> ChartView:
     draws = Draws(None, info.run, own, board.dataset, metric, board.reference)
-    limited = "valid_p95" if kind == "p95" else "valid_cost"
     curves = []
     for name in draws.names:
-        budgets, rows = draws.curve(name, limited)
+        budgets, rows = draws.curve(name)
         shown = own[own["learner"] == name] if metric.name == board.metric else None
         if len(budgets):
             curves.append(_curve(draws, name, budgets, rows, shown))
     # without a reference the costliest curve sets the scale; 1 if everything is free
     costs = {curve.learner: float(curve.budget[-1]) for curve in curves}
     whole = costs.get(board.reference, 0.0) or max(costs.values(), default=0.0) or 1.0
-    return ChartView(metric, kind, whole, curves)
+    return ChartView(metric, "mean", whole, curves)
 
 
 def _curve(
@@ -247,7 +241,7 @@ def thinned(curve: Curve, amounts: Sequence[float]) -> Curve:
     held = [curve.held(amount) for amount in (*amounts, math.inf)]
     kept = np.unique([step for at in held for step in (at, at + 1)])
     kept = kept[(kept >= 0) & (kept < len(curve.budget))]
-    columns = ("budget", "quality", "cost", "p95", "features")
+    columns = ("budget", "quality", "cost", "features")
     arrays = {name: getattr(curve, name)[kept] for name in columns}
     picked = tuple(curve.picked[k] for k in kept) if curve.picked else ()
     return replace(curve, **arrays, picked=picked)
@@ -467,18 +461,17 @@ def _drawn(
 
 
 def _steps(curve: Curve, *, whole: bool) -> dict[str, list[Any]]:
-    """Return budgets ``x`` and qualities ``y``; for a ``whole`` curve also costs ``c``, costs of
-    95% of rows ``p``, features ``f`` and settings ``s``, as far as they are known."""
+    """Return budgets ``x`` and qualities ``y``; for a ``whole`` curve also costs ``c``, features
+    ``f`` and settings ``s``, as far as they are known."""
     made: dict[str, list[Any]] = {
         "x": [_short(budget) for budget in curve.budget],
         "y": [shown(quality, value) for value in curve.quality],
         "c": [shown(cost, value) for value in curve.cost],
-        "p": [shown(cost, value) for value in curve.p95],
         "f": [shown("{:.3g}".format, value) for value in curve.features],
         "s": curve.settings(),
     }
     # settings are the longest part of a page of many curves, so other views omit them
-    names = "xycpfs" if whole else "xy"
+    names = "xycfs" if whole else "xy"
     return {name: made[name] for name in names if made[name] and None not in made[name]}
 
 

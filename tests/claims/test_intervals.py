@@ -44,7 +44,6 @@ class MadeStore:
             bought=np.zeros((1, 1), np.float32),
             trial=Trial.of(TRIAL),
             settings=({},),
-            p95=np.zeros(1),
         )
 
 

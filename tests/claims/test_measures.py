@@ -219,7 +219,7 @@ def test_a_quality_under_a_cap_is_what_was_measured_under_it():
     mean = Results(Claim.of({**table, "budget": 2}), frame(path, capped), ACCURACY)
     assert FIGURES["quality"](mean) == 0.9
     with pytest.raises(UsageError, match="kind"):
-        Claim.of({**table, "kind": "p95", "budget": 2})
+        Claim.of({**table, "kind": "most", "budget": 2})
 
 
 def test_a_quality_within_a_budget_is_that_of_a_single_point():

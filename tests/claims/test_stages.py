@@ -101,7 +101,6 @@ class MadeStore:
                 bought=np.ones((2, 1), np.float32),
                 trial=ran,
                 settings=({"trees": 1}, {"trees": 2}),
-                p95=np.zeros(2),
             )
         ]
 

@@ -59,7 +59,7 @@ def outcome(key, status, *, metric=0.5, value=1.0, mark=""):
     if status != Status.OK:
         return Outcome(Job("score", spec), status, f"{key} went wrong", seconds=1.0)
     rows = tuple(
-        point_row(0, {"step": 0}, split, {"mse": metric}, (1.0,) * 5, 1)
+        point_row(0, {"step": 0}, split, {"mse": metric}, (1.0,) * 4, 1)
         for split in ("valid", "test")
     )
     array = np.full((1, 3), value, np.float32)

@@ -27,18 +27,13 @@ class ValuedRun:
         params = params or {}
         dataset = more.pop("dataset", "d")
         points = [{"trees": k + 1} for k in range(len(quality[0]))]
-        tails = np.quantile(cost[0], 0.95, axis=1)
         for split, good, paid in zip(("valid", "test"), quality, cost, strict=True):
             for point, q, c in zip(points, good, paid, strict=True):
                 trial = example.trial(dataset, learner, params, seed=seed, audit="sampled")
                 self.rows.append(
                     trial
                     | {"point": json.dumps(point), "split": split, "accuracy": float(q.mean())}
-                    | {
-                        "total_cost": float(c.mean()),
-                        "evaluation_cost": 0.0,
-                        "cost_p95": float(np.quantile(c, 0.95)),
-                    }
+                    | {"total_cost": float(c.mean()), "evaluation_cost": 0.0}
                     | {"cost_max": float(c.max()), "fingerprint": fingerprint}
                     | more
                 )
@@ -76,7 +71,6 @@ class ValuedRun:
                     steps=steps.astype(np.float32) if learner in self.ordered else None,
                     trial=Trial.of(spec, audit=more.get("audit", "sampled"), sensors=sensors),
                     settings=tuple(points),
-                    p95=tails,
                 )
             )
 
@@ -100,16 +94,11 @@ class ValuedRun:
         )
 
     def values(self, run, *, split="test", dataset, learner="", within=None, capped=False):
-        """Like ``Store.values``, without caps, of three sensors; for a cost of 95% of rows only the
-        points within it."""
+        """Like ``Store.values``, without caps, of three sensors."""
         for one in self.kept:
-            amount = np.inf if within is None or within.kind == "mean" else within.amount
-            k = np.flatnonzero(one.p95 <= amount)
             wanted = one.split, one.trial.dataset, learner or one.trial.learner
-            if wanted == (split, dataset, one.trial.learner) and len(k):
-                numbers = tuple(k.tolist())
-                arrays = {name: getattr(one, name)[k] for name in ("metric", "cost", "p95")}
-                yield replace(one, points=numbers, **arrays)
+            if wanted == (split, dataset, one.trial.learner):
+                yield one
 
 
 def learner_of(rng, skill, cost, units):

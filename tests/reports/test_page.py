@@ -275,7 +275,7 @@ def test_a_share_of_rows_is_never_or_every_row_only_if_it_is():
 def test_of_many_learners_the_best_and_the_reference_are_followed_along_budgets():
     budget, none = np.array([1.0, 10.0]), np.full(2, np.nan)
     skill = {f"l{k}": np.array([0.1, 0.9 - k / 100]) for k in range(9)}
-    curves = [Curve(name, budget, q, budget, none, none) for name, q in skill.items()]
+    curves = [Curve(name, budget, q, budget, none) for name, q in skill.items()]
     view = ChartView(Criterion("accuracy", True), "mean", 10.0, curves)
     assert followed(view, "l8") == {*(f"l{k}" for k in range(6)), "l8"}
 
@@ -292,7 +292,7 @@ def test_the_slider_stands_at_every_cap_that_was_measured():
     quality = np.array([0.5, 0.6, 0.7])
     caps = np.array([1.1, 2.3, 40.7])
     none = np.full(3, np.nan)
-    curve = Curve("a", caps, quality, caps, none, none)
+    curve = Curve("a", caps, quality, caps, none)
     mean = ChartView(Criterion("accuracy", True), "mean", 7.3, [curve])
     capped = ChartView(Criterion("accuracy", True), "cap", 7.3, [curve])
     grid = slider([[mean, capped]])
@@ -304,7 +304,7 @@ def test_the_slider_stands_at_every_cap_that_was_measured():
 
 def test_a_cap_that_only_some_repeats_have_is_no_step_of_a_curve():
     def point(seed, trees, quality, cost, cap):
-        figures = {"accuracy": quality, "total_cost": cost, "cost_p95": cost, "cost_max": cost}
+        figures = {"accuracy": quality, "total_cost": cost, "cost_max": cost}
         of = {"point": json.dumps({"trees": trees}), "evaluation_cost": 0.0, "cap": cap, **figures}
         trial = example.trial("d", "gbrt", {}, seed=seed) | of
         return [trial | {"split": split} for split in ("valid", "test")]
@@ -326,7 +326,7 @@ def test_the_share_at_which_the_page_opens_pays_for_the_model():
 
 def test_a_thinned_curve_keeps_what_places_of_the_slider_hold_and_its_last_step():
     budget = np.array([1.0, 1.1, 2.0, 3.0, 3.1, 8.0, 9.0, 99.0])
-    curve = Curve("a", budget, budget, budget, budget, budget)
+    curve = Curve("a", budget, budget, budget, budget)
     assert thinned(curve, [0.5, 2.5, 5.0]).budget.tolist() == [1.0, 2.0, 3.0, 3.1, 8.0, 99.0]
 
 

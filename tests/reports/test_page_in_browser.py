@@ -233,16 +233,10 @@ def test_the_slider_moves_by_keyboard_and_says_what_it_means(tab):
     assert tab.js(f"{SLIDER}.getAttribute('aria-valuetext')") == "no limit"
 
 
-def test_another_data_set_metric_or_kind_of_budget_is_chosen_from_lists(tab):
+def test_another_data_set_is_chosen_from_a_list(tab):
     choose(tab, "#f-set", "1")
     assert tab.js("document.querySelector('section.set:not(.off) h2').innerText").startswith("b")
     assert "data=b" in tab.js("location.hash")
-    choose(tab, "#f-kind", "p95")
-    words = tab.js("document.querySelector('section.set:not(.off) .chart svg').textContent")
-    assert "cost of 95% of rows" in words
-    slide(tab, 1)
-    assert "for 95% of rows" in story(tab)
-    assert "was not measured" not in story(tab)
     click(tab, "[data-go='0']")
     assert tab.js("document.querySelector('section.set:not(.off) h2').innerText").startswith("a")
 
@@ -333,7 +327,6 @@ def test_a_point_shows_what_varied_in_a_panel_by_pointer_and_by_arrow_keys(tab):
     assert "setting: trees=" in first
     press(tab, "ArrowRight")
     assert tab.js(panel) != first
-    assert "95% of rows cost at most" in first
 
 
 def test_at_first_the_learner_of_the_conclusion_is_compared_with_the_reference(opened):
@@ -361,8 +354,6 @@ def test_what_is_bought_follows_learner_and_budget(tab):
         *(False, True, False),
         *(True, False, True),
     ]
-    choose(tab, "#f-kind", "p95")
-    assert tab.js(f"{place}.hidden")
 
 
 def test_where_one_beats_another_is_answered_for_any_pair(tab):
@@ -416,7 +407,7 @@ def test_files_are_named_after_data_set_and_metric_and_hold_title_and_legend(tab
     head, *rows = csv.splitlines()
     assert head.startswith("quality_rank,learner,accuracy,low,high,cost")
     assert len(rows) == 3
-    assert head.endswith("cost_p95,budget_kind,setting,marks")  # the filled ones
+    assert head.endswith("cost,budget_kind,setting,marks")  # the filled ones
     assert rows[-1].split(",")[1] == "constant"
     assert all(len(cell.partition(".")[2]) <= 4 for row in rows for cell in row.split(",")[2:6])
     tex = saved(tab, file, "tex", f"{stem}.tex").decode()

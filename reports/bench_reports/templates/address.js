@@ -26,7 +26,7 @@ function addressOf(data, { state, last, set, view }) {
     const named = data.sets.findIndex((s) => s.name === words.get("data"));
     state.set = named < 0 ? data.open : named;
     state.metric = words.get("metric") ?? set().views[0]?.metric;
-    state.kind = ["p95", "cap"].includes(words.get("budget")) ? words.get("budget") : "mean";
+    state.kind = words.get("budget") === "cap" ? "cap" : "mean";
     const share = data.shares.indexOf(Number(words.get("share") ?? NaN));
     state.place = share >= 0 ? share : words.get("share") === "all" ? last : set().opens;
     state.hidden = new Set((words.get("hide") ?? "").split("\n").map(known).filter((l) => l >= 0));

@@ -19,7 +19,6 @@ function ranking(data, view, place) {
       baseline: data.learners[curve.l][1],
       quality: curve.y[at] ?? null,
       cost: at < 0 ? null : curve.c?.[at],
-      p95: at < 0 ? null : curve.p?.[at],
       features: at < 0 ? null : curve.f?.[at],
       low, high, tier, first, last, over,
     };
@@ -56,7 +55,7 @@ function story(data, set, view, place) {
   const limit = amount(data, view, place);
   const share = place < data.shares.length && set.reference
     ? ` (${percent(data.shares[place])} of ${set.reference}'s cost)` : "";
-  const rowsMeant = { mean: "", p95: " for 95% of rows", cap: " for every row" }[view.kind];
+  const rowsMeant = view.kind === "cap" ? " for every row" : "";
   const when = place < data.shares.length ? `Within a budget of ${cost(limit)}${rowsMeant}${share}` : "Without a limit";
   if (!rows.length) return `${when} no learner can predict.`;
   const name = (row) => data.learners[row.l][0];
@@ -152,12 +151,12 @@ const filed = (data, set, view, place) => ordered(set, view, place, data.shares.
 
 /** Figures as the page shows them; columns that are empty, but for low and high, are left out. */
 function rowsForFiles(data, set, view, place) {
-  const head = ["quality_rank", "learner", view.metric, "low", "high", "cost", "cost_p95", "features", "budget", "budget_kind", "setting", "marks"];
+  const head = ["quality_rank", "learner", view.metric, "low", "high", "cost", "features", "budget", "budget_kind", "setting", "marks"];
   const limit = amount(data, view, place);
   const figure = (value, shown) => (value === null || value === undefined ? "" : Number(shown(value)));
   const body = filed(data, set, view, place).map((row) => [
     rankText(row), data.learners[row.l][0], ...[row.quality, row.low, row.high].map((v) => figure(v, quality)),
-    figure(row.cost, cost), figure(row.p95, cost), figure(row.features, brief),
+    figure(row.cost, cost), figure(row.features, brief),
     Number.isFinite(limit) ? figure(limit, cost) : "", view.kind, settingText(row), set.marks[row.l] ?? "",
   ]);
   const kept = head.map((_, i) => i < 6 || body.some((row) => row[i] !== ""));

@@ -2,7 +2,7 @@
 // The chart of one view: curves, bands, labels at line ends. Curves are steps: between two points nothing is gained.
 //
 // A curve has the index of its learner (l), budgets (x) and qualities (y) of its steps, and if known
-// costs (c), costs of 95% of rows (p), features (f) and settings (s); "sure" has for each position of the slider
+// costs (c), features (f) and settings (s); "sure" has for each position of the slider
 // [low, high, tier, first rank, last rank], or 0.
 
 const GREY = "#57606a";
@@ -11,7 +11,6 @@ const MARKS = ["●", "■", "◆", "▲", "✚", "✖", "★", "▼"];
 const GAP = 14;
 const AXIS = {
   mean: "budget: mean cost per row",
-  p95: "budget: cost of 95% of rows",
   cap: "budget: cost of every row",
 };
 

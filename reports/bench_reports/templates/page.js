@@ -42,7 +42,7 @@ function start(data) {
 
   // the choices above
   const option = (value, text) => `<option value="${esc(value)}">${esc(text)}</option>`;
-  const KINDS = { mean: "mean per row", p95: "95% of rows", cap: "every row" };
+  const KINDS = { mean: "mean per row", cap: "every row" };
   function fill() {
     const choices = (id, values, words, chosen, least = 1) => {
       $(id).innerHTML = values.map((value) => option(value, words(value))).join("");
@@ -122,7 +122,6 @@ function start(data) {
     spot.setAttribute("cx", ax.across(curve.x[i]));
     spot.setAttribute("cy", clamp(ax.down(curve.y[i]), ax.margin.top, ax.bottom));
     const facts = [`${view().metric} <b>${quality(curve.y[i])}</b> ${curve.c ? `at cost <b>${cost(curve.c[i])}</b> ` : ""}on test`];
-    if (curve.p) facts.push(`95% of rows cost at most ${cost(curve.p[i])}`);
     if (curve.f) facts.push(`${Number(curve.f[i].toPrecision(3))} features`);
     facts.push(`from a budget of ${cost(curve.x[i])} on`);
     const setting = curve.s ? `<br>setting: <code>${esc(curve.s[i])}</code>` : "";
@@ -162,7 +161,6 @@ function start(data) {
       put(tr.cells, "quality", quality(row.quality));
       put(tr.cells, "range", row.tier ? `${quality(row.low)}\u00a0to ${quality(row.high)}` : "-");
       put(tr.cells, "cost", `${cost(row.cost)}${row.over ? "!" : ""}`);
-      put(tr.cells, "p95", cost(row.p95));
       put(tr.cells, "features", row.features === null || row.features === undefined ? "-" : brief(row.features));
       tr.classList.toggle("lead", row.tier === 1 || (!row.tier && row.position === 1));
       tr.classList.toggle("edge", i > 0 && !row.baseline && row.tier > tier && tier > 0);
@@ -171,7 +169,7 @@ function start(data) {
       tr.dataset.given = i;
     });
     for (const [l, tr] of own) { // learners without this metric
-      for (const name of ["rank", "quality", "range", "cost", "p95", "features"]) put(tr.cells, name, "-");
+      for (const name of ["rank", "quality", "range", "cost", "features"]) put(tr.cells, name, "-");
       tr.classList.remove("lead", "edge");
       tr.classList.add("none");
       tr.dataset.given = order.length + l;

@@ -71,7 +71,7 @@ def test_a_path_is_metered_by_hand_reckoned_costs():
     rows = score_split(path, examples, PRICES, [parse_metric("accuracy")], "test").rows
     assert rows[0].metrics == {"accuracy": 1.0}
     assert rows[0].total_cost == pytest.approx((3 * 3.5 + 1.5 + 1.5) / 5)
-    assert (rows[0].cost_p95, rows[0].cost_max) == (3.5, 3.5)
+    assert rows[0].cost_max == 3.5
     assert [row.features_used for row in rows] == [2, 3]
     # columns 0 and 1 are codes of one column of the user's table
     own = (
@@ -341,23 +341,6 @@ def test_stored_values_average_to_the_exported_rows(home):
             assert cost == pytest.approx(rows[point].total_cost, rel=1e-6)
 
 
-def test_values_are_kept_of_what_only_a_budget_for_95_percent_of_rows_chooses():
-    """The first point is right on all rows and cheaper on average; one row of ten pays much."""
-    y = np.tile([1.0, 0.0], 5)
-    part = Examples(np.zeros((10, models.D), np.float32), y)
-    few, every = np.zeros((2, 10, models.D), dtype=bool)
-    few[0, 4] = every[:, 1] = True
-    model = script(
-        good(10, point={"k": 0}, scores=2 * y - 1, bills={"path": Bill(PRICES.acquired(few))}),
-        good(10, point={"k": 1}, bills={"path": Bill(PRICES.acquired(every))}),
-    )
-    path = predict_split(model, part, PRICES, 2)
-    accuracy = parse_metric("accuracy")
-    score = score_split(path, part, PRICES, [accuracy], "valid")
-    assert [row.cost_p95 for row in score.rows] == [16.0, 2.0]
-    assert points_to_keep(score.rows, accuracy) == (0, 1)
-
-
 def test_physical_copies_give_the_rows_of_a_multiplicity():
     rng = np.random.default_rng(1)
     X = rng.normal(size=(50, models.D)).astype(np.float32)
@@ -373,7 +356,7 @@ def test_physical_copies_give_the_rows_of_a_multiplicity():
         for name in one.metrics:
             assert one.metrics[name] == pytest.approx(two.metrics[name], rel=1e-12)
         assert one.feature_cost == pytest.approx(two.feature_cost, rel=1e-12)
-        assert (one.cost_p95, one.cost_max) == (two.cost_p95, two.cost_max)
+        assert one.cost_max == two.cost_max
 
 
 def test_a_fit_cannot_ask_for_a_learner_it_does_not_need(home):

@@ -278,7 +278,7 @@ def shown_within(budgets, reference="gbrt", cheapest=0.0):
     frame = pd.DataFrame(made)
     cap = frame["point"].map(lambda point: 3.0 if "cap" in point else math.nan)
     twice = 2 * frame["total_cost"]
-    frame = frame.assign(cost_p95=twice, cost_max=twice.clip(upper=cap), cap=cap)
+    frame = frame.assign(cost_max=twice.clip(upper=cap), cap=cap)
     use = example.use("d", budgets=budgets, cheapest_price=cheapest)
     info = example.info(datasets=(use,), reference=reference)
     (board,) = boards(info, frame)
@@ -286,10 +286,10 @@ def shown_within(budgets, reference="gbrt", cheapest=0.0):
 
 
 def test_a_board_shows_what_is_reached_within_the_budgets_of_the_suite():
-    board, row = shown_within(("5", "6", "p95 6", "cap 3", "cap 4", "1"))  # rows cost 4, 12, 64
-    assert list(map(str, board.budgets)) == ["5", "6", "p95 6", "cap 3", "cap 4", "1"]
+    board, row = shown_within(("5", "6", "cap 3", "cap 4", "1"))  # rows cost 4, 12, 64
+    assert list(map(str, board.budgets)) == ["5", "6", "cap 3", "cap 4", "1"]
     qualities = [at.rows[0].quality for at in board.standings]
-    assert qualities == pytest.approx([0.5, 0.8, 0.5, 0.6, 0.5, math.nan], nan_ok=True)
+    assert qualities == pytest.approx([0.5, 0.8, 0.6, 0.5, math.nan], nan_ok=True)
     assert row.best.quality == 0.9
     assert [point.budget for point in row.curve] == [2.0, 6.0, 32.0]
 
@@ -452,10 +452,10 @@ def test_a_cost_on_test_above_the_budget_by_more_than_chance_is_marked():
     for name, times in (("fair", 1.0), ("dearer", 1.2)):
         quality, cost = learner_of(rng, [0.3, 0.7, 0.9], [0, 2, 8], 400)
         run.add(name, quality, [cost[0], times * cost[1]])
-    budgets = (None, Budget(2.1), Budget(5.0, "p95"))
+    budgets = (None, Budget(2.1))
     found = made(run, *budgets)
     marked = [{one.learner for one in at.rows if one.over} for at in found]
-    assert marked == [set(), {"dearer"}, set()]
+    assert marked == [set(), {"dearer"}]
     (board,) = boards(run.info, run.frame, run, budgets={"d": budgets[1:]}, resamples=400)
     marks = {one.learner: board.marks_of(one)[:-1] for one in board.rows}  # not converged
     assert marks == {"fair": (), "dearer": ("over budget (2.1)",)}
@@ -536,18 +536,6 @@ def test_a_learner_that_lacks_a_repeat_is_ranked_but_not_compared():
     assert board_row(found, "late").ranks == (1, 3)
     assert math.isnan(board_row(found, "late").interval.low)
     assert not math.isnan(board_row(found, "best").interval.low)
-
-
-def test_a_budget_for_95_of_100_rows_takes_points_whose_cost_tail_is_within_it():
-    rng = np.random.default_rng(7)
-    run = ValuedRun()
-    quality, cost = learner_of(rng, [0.7, 0.9], [1, 4], 300)
-    for part in cost:
-        part[1, :30] = 40.0  # a tenth of the rows
-    run.add("gbrt", quality, cost)
-    mean, tail = made(run, Budget(9.0), Budget(9.0, "p95"))
-    assert (mean.rows[0].quality, tail.rows[0].quality) == pytest.approx((0.9, 0.7), abs=0.05)
-    assert tail.rows[0].interval.low < tail.rows[0].quality < tail.rows[0].interval.high
 
 
 def test_a_learner_of_wide_noise_does_not_decide_who_shares_its_tier():

@@ -50,8 +50,7 @@ def noisy(sign, seed=0):
 
 
 def within_observed(valid, limit):
-    costs = valid.cost.mean(axis=1) if limit.kind == "mean" else valid.p95
-    return (costs <= limit.amount).any()
+    return (valid.cost.mean(axis=1) <= limit.amount).any()
 
 
 def by_hand(run, limit, sign):
@@ -74,10 +73,7 @@ def by_hand(run, limit, sign):
             quality = valid.metric.astype(float) @ v / v.sum()
             allowed = np.ones(4, dtype=bool)
             if isinstance(limit, Budget):
-                if limit.kind == "p95":
-                    allowed = np.quantile(valid.cost, 0.95, axis=1) <= limit.amount
-                else:
-                    allowed = valid.cost.mean(axis=1) <= limit.amount  # as observed
+                allowed = valid.cost.mean(axis=1) <= limit.amount  # as observed
                 k = np.where(allowed, sign * quality, -np.inf).argmax()
             else:
                 gain = valid.metric.astype(float)
@@ -101,7 +97,7 @@ def by_hand(run, limit, sign):
 
 
 # gbrt costs 10 at least
-LIMITS = [NO_LIMIT, Budget(9.0), Budget(10.5), Budget(22.0, "p95"), KEEP]
+LIMITS = [NO_LIMIT, Budget(9.0), Budget(10.5), KEEP]
 
 
 @pytest.mark.parametrize("sign", [1, -1])
@@ -395,17 +391,6 @@ def test_a_curve_has_the_steps_of_every_repeat_by_hand():
     quality = draws.points["test_quality"].to_numpy()[chosen]
     assert quality.tolist() == [[0.1, 0.3, 0.3], [0.2, 0.2, 0.5]]
     assert draws.curve("absent")[0].tolist() == []
-
-
-def test_a_curve_by_another_figure_is_the_frontier_of_that():
-    data = frame(
-        rows("a", [(1, 10, 0.5, 0.1)], cost_p95=30.0), rows("a", [(2, 5, 0.7, 0.6)], cost_p95=90.0)
-    )
-    draws = draws_without_values(data)
-    assert draws.curve("a")[0].tolist() == [5]
-    budgets, chosen = draws.curve("a", "valid_p95")
-    assert budgets.tolist() == [30, 90]
-    assert draws.points["valid_quality"].to_numpy()[chosen].tolist() == [[0.5, 0.7]]
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,6 @@ from bench_core.metrics.frontier import (
     Frontiers,
     best_within,
     cheapest,
-    choosable,
     frontier,
     share_of,
     taken,
@@ -74,16 +73,6 @@ def test_the_best_point_within_a_mean_cost_is_that_of_a_loop_in_every_draw(draws
         np.testing.assert_array_equal(best_within(cost, quality, budget, higher), found)
 
 
-@given(points, st.lists(values, min_size=10, max_size=10), values, st.booleans())
-def test_another_figure_within_a_budget_leaves_out_points_in_all_draws(rows, p95, budget, higher):
-    cost, quality = columns(rows)
-    limited = np.array(p95[: len(rows)])
-    sign = 1 if higher else -1
-    expected = best(np.flatnonzero(limited <= budget), cost, quality, sign)
-    found = best_within(cost, quality[None], budget, higher, limited)
-    assert found.tolist() == [expected]
-
-
 @given(draws_of_points, st.integers(0, 2**24 - 1))
 def test_the_cheapest_allowed_point_is_that_of_a_loop(draws, code):
     cost = np.array(draws)[:, :, 0]
@@ -102,17 +91,12 @@ def test_every_draw_chooses_for_itself_among_points_that_are_affordable_as_obser
     assert best_within(cost, quality, 0.5).tolist() == [-1] * 3
 
 
-@given(st.lists(st.tuples(values, values, values), min_size=1, max_size=10), st.booleans())
-def test_choosable_are_the_points_that_a_budget_of_mean_cost_or_of_95_percent_takes(rows, higher):
-    cost, p95, quality = np.array(rows).T
-    chosen = set()
-    for of in (cost, p95):
-        for budget in of:
-            inside = np.flatnonzero(of <= budget)
-            sign = -1 if higher else 1
-            chosen.add(min(inside.tolist(), key=lambda i: (sign * quality[i], cost[i], i)))
+@given(st.lists(st.tuples(values, values), min_size=1, max_size=10), st.booleans())
+def test_a_frontier_holds_the_points_that_some_budget_takes(rows, higher):
+    cost, quality = np.array(rows).T
+    chosen = {int(best_within(cost, quality[None], budget, higher)[0]) for budget in cost}
     by_hand = sorted(chosen, key=lambda i: (cost[i], i))
-    assert choosable(cost, p95, quality, higher).tolist() == by_hand
+    assert frontier(cost, quality, higher).tolist() == by_hand
 
 
 def test_points_with_nan_are_never_chosen():
@@ -124,7 +108,6 @@ def test_points_with_nan_are_never_chosen():
     assert cheapest(cost[None], quality[None] >= 1).tolist() == [2]
     assert cheapest(cost[None], quality[None] > 9).tolist() == [-1]
     assert frontier(cost * np.nan, quality).tolist() == []
-    assert choosable(cost, cost, quality).tolist() == [2, 3]
 
 
 def test_no_points_give_nothing():

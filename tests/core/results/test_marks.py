@@ -122,11 +122,11 @@ def test_the_export_marks_the_point_that_validation_chose_and_no_other():
 def test_budgets_are_numbers_with_commas_each_once():
     assert as_budgets("10, 20,4e1,20.0") == (Budget(10), Budget(20), Budget(40))
     assert as_budgets("0.5", "cap") == (Budget(0.5, "cap"),)
-    assert as_budgets("10,p95 20", "cap") == (Budget(10, "cap"), Budget(20, "p95"))
-    assert as_budgets([10, "cap 5", Budget(7, "p95")]) == (
+    assert as_budgets("10,mean 20", "cap") == (Budget(10, "cap"), Budget(20))
+    assert as_budgets([10, "cap 5", Budget(7, "cap")]) == (
         Budget(10),
         Budget(5, "cap"),
-        Budget(7, "p95"),
+        Budget(7, "cap"),
     )
     assert as_budgets(3) == as_budgets("3") == as_budgets(Budget(3)) == (Budget(3),)
 
@@ -145,15 +145,15 @@ def test_what_is_no_cost_is_refused_in_one_line(text):
 
 
 def test_an_unknown_kind_is_refused_with_the_one_that_is_meant():
-    with pytest.raises(UsageError, match="did you mean p95"):
-        as_budgets("p90 10")
+    with pytest.raises(UsageError, match="did you mean cap"):
+        as_budgets("cup 10")
     with pytest.raises(UsageError, match="unknown kind 'average'"):
         as_budgets("10", "average")
 
 
 def test_words_say_what_the_bound_holds_for():
     words = [Budget(10, kind).words for kind in KINDS]
-    assert words == ["10 on average", "10 for 95% of rows", "10 for every row"]
+    assert words == ["10 on average", "10 for every row"]
 
 
 def test_default_budgets_are_even_on_a_log_scale():

@@ -19,7 +19,7 @@ from bench_core.results.writer import open_writer
 FIRST = [
     *("run", "suite", "profile", "trial", "dataset", "fold", "fingerprint", "stand_in"),
     *("learner", "learner_version", "params", "seed", "point", "split", "status", "error"),
-    *("ndcg@5", "precision@5", "feature_cost", "evaluation_cost", "total_cost", "cost_p95"),
+    *("ndcg@5", "precision@5", "feature_cost", "evaluation_cost", "total_cost"),
     *("cost_max", "cap", "features_used"),
 ]
 OTHERS = [
@@ -79,21 +79,6 @@ def test_caps_are_further_points_that_nothing_chooses_unless_asked(home):
     assert mean == pytest.approx(test["total_cost"].item())
     (free,) = store.values(learner=TOY, within=Budget(4, "cap"))
     assert not free.cost.any()
-
-
-def test_values_within_a_cost_for_95_percent_of_rows(home):
-    frame = run(settings=ONE).frame()
-    valid = frame[(frame["split"] == "valid") & (frame["learner"] == TOY)].set_index("point")[
-        "cost_p95"
-    ]
-    (every,) = Store().values(learner=TOY)
-    p95 = [valid[json.dumps(s, separators=(",", ":"))] for s in every.settings]
-    limit = sorted(p95)[len(p95) // 2]
-    (some,) = Store().values(learner=TOY, within=Budget(limit, "p95"))
-    kept = [s for s, cost in zip(every.settings, p95, strict=True) if cost <= limit]
-    assert 0 < len(kept) < len(p95)
-    assert list(some.settings) == kept
-    assert some.metric.shape == some.cost.shape == (len(kept), len(some.weights))
 
 
 @pytest.mark.parametrize("caps", [0, -1, "ten", [5, float("inf")], [None]])

@@ -35,7 +35,7 @@ def path(tmp_path):
 
 
 def point(index, split="test"):
-    return point_row(index, {"step": index}, split, {"mse": 0.5}, (1.0, 2.0, 3.0, 4.0, 5.0), 6)
+    return point_row(index, {"step": index}, split, {"mse": 0.5}, (1.0, 2.0, 3.0, 4.0), 5)
 
 
 def values(metric, points=(0,)):
