@@ -24,7 +24,7 @@ from bench_core.leaderboard.bought_sensors import kept_points, purchases
 from bench_core.leaderboard.columns import CHEAPER, standing_fields
 from bench_core.leaderboard.columns import columns as board_columns
 from bench_core.leaderboard.conclusion import conclusion, overall_conclusion
-from bench_core.leaderboard.pairs import Pair, pairs_within, usual_limit
+from bench_core.leaderboard.pairs import pairs_within, usual_limit
 from bench_core.leaderboard.reports import write_report
 from bench_core.leaderboard.selection import Answers, Choice, Selection
 from bench_core.plugins import load_registry
@@ -392,7 +392,7 @@ class Result(RunResult):
         where = limit_words(limit, primary_metric(self.info, name).name, self.info.reference)
         if others:
             warnings.warn(f"no result of {listed(others)} {where}", stacklevel=3)
-        return _frame({**_pair_row(pair), "compared": where} for pair in pairs)
+        return _frame({**pair.fields(), "compared": where} for pair in pairs)
 
     @spelling_checked
     def curve(self, learner: str | None = None, dataset: str | None = None) -> DataFrame:
@@ -560,26 +560,3 @@ def _frame(rows: Iterable[Mapping[str, Any]]) -> DataFrame:
     import pandas as pd  # slow to import, not needed by ``bench plan``
 
     return pd.DataFrame([*rows])
-
-
-def _ends(name: str, interval: Interval) -> dict[str, float]:
-    return {f"{name} low": interval.low, f"{name} high": interval.high}
-
-
-def _pair_row(pair: Pair) -> dict[str, Any]:
-    """Return a pair of learners as a row of ``Result.compare``."""
-    difference = pair.difference
-    return {
-        "a": pair.a,
-        "b": pair.b,
-        "quality a": pair.quality[0],
-        "quality b": pair.quality[1],
-        "difference": difference.value,
-        **difference.interval._asdict(),
-        "p": difference.p,
-        "p adjusted": difference.adjusted,
-        "alike": difference.equivalent,
-        "cost ratio": pair.cost_ratio,
-        **_ends("cost", pair.cost_interval),
-        "more data": difference.more_units,
-    }

@@ -49,6 +49,26 @@ class Pair:
     cost_ratio: float  # second over first
     cost_interval: Interval
 
+    def fields(self) -> dict[str, float | str]:
+        """Return the figures by name, for files and Python."""
+        return {
+            "a": self.a,
+            "b": self.b,
+            "quality a": self.quality[0],
+            "quality b": self.quality[1],
+            "difference": self.difference.value,
+            **self.difference.interval._asdict(),
+            "p": self.difference.p,
+            "p adjusted": self.difference.adjusted,
+            "alike": self.difference.equivalent,
+            "cost a": self.cost[0],
+            "cost b": self.cost[1],  # at the quality of a
+            "cost ratio": self.cost_ratio,
+            "cost ratio low": self.cost_interval.low,
+            "cost ratio high": self.cost_interval.high,
+            "more data": self.difference.more_units,
+        }
+
 
 def usual_limit(
     info: RunInfo, store: Store, frame: pd.DataFrame, dataset: str, names: Sequence[str]

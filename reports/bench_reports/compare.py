@@ -27,14 +27,6 @@ if TYPE_CHECKING:
 
 SUFFIXES = (".tex", ".md", ".csv", ".txt", "")
 TITLES = ("a", "b", "a - b", f"{CONFIDENCE} interval", "p", "p adjusted", "alike")
-FIELDS = (
-    *("dataset", "metric", "unit", "kind", "limit", "repeats", "a", "b", "quality_a", "quality_b"),
-    *("difference", "low", "high", "p", "p_adjusted", "comparisons", "alike"),
-    *("cost_a", "cost_b_at_quality_a", "cost_ratio", "cost_ratio_low", "cost_ratio_high"),
-    *("level", "test"),
-)
-"""Columns of a file of pairs for other programs."""
-
 _BOOTSTRAP = "intervals and p are from a paired bootstrap that repeats the choice on validation"
 TESTS = (
     _BOOTSTRAP,
@@ -123,7 +115,7 @@ def command(
     if len(names) < 2:
         raise UsageError("compare needs two learners: bench compare miser cegb")
     parts: list[Table | str] = [*notices(info)]
-    records: list[list[str]] = []
+    records: list[dict[str, float | str]] = []
     for name in named_datasets(frame, datasets):
         rows, limits_of = frame[frame["dataset"] == name], [*limits]
         if not limits:
@@ -140,7 +132,8 @@ def command(
     if output is not None and not records:
         raise UsageError("; ".join(str(part) for part in parts if part))
     if suffix == ".csv":
-        deliver(Table(FIELDS, records), output)
+        cells = [[*map(_cell, record.values())] for record in records]
+        deliver(Table([*records[0]], cells), output)
     elif suffix == ".tex" and output is not None:
         write_text(output, as_latex(parts, interest, notices(info)))
         written(output)
@@ -153,28 +146,23 @@ def command(
 
 
 def as_latex(parts: Sequence[Table | str], interest: float, notes: Sequence[str] = ()) -> str:
-    """Return a table for each data set and budget, with its sentences as comments below. Captions
-    have the ``notes`` of the run and the line above the table on its data set."""
+    """Return a table for each data set and budget, with the sentences as comments below. Captions
+    name the test and have the ``notes`` of the run and the line above the table."""
     from bench_reports.papers import latex_table
 
-    how = (
-        "a - b is the difference on test. p is two-sided, and adjusted by Holm over the {} of "
-        "this table. Alike: the probability that the two differ by less than "
-        f"{interest:.3g} of the better quality."
-    )
     lines = ["% needs \\usepackage{booktabs}"]
     for k, part in enumerate(parts):
         if isinstance(part, Table):
-            dataset = part.title.partition(": ")[0]
-            below = map(str, parts[k + 1 : k + 4])
-            said = [line for line in below if line in TESTS]
-            said = [f"{line[0].upper()}{line[1:]}." for line in said]
+            above = [line for line in map(str, parts[:k][-1:]) if line and line not in notes]
+            test = next((line for line in map(str, parts[k + 1 :]) if line in TESTS), "")
             pairs = count(len(part.rows), "comparison")
-            above = [str(line) for line in parts[:k][-1:] if line not in notes]
-            why = [f"{line}." for line in above if line.startswith(f"{dataset}:")]
-            caption = " ".join([f"{part.title}.", how.format(pairs), *said, *why, *notes])
-            label = f"pairs-{part.title.partition(',')[0]}"
-            lines += ["", *latex_table(part, caption, label)]
+            how = (
+                f"p: two-sided; adjusted by Holm over {pairs}; alike: "
+                f"the probability of a difference below {interest:.3g} of the better quality"
+            )
+            words = [part.title, f"{test[:1].upper()}{test[1:]}", how, *above, *notes]
+            caption = " ".join(f"{line}." for line in words if line)
+            lines += ["", *latex_table(part, caption, f"pairs-{part.title.partition(',')[0]}")]
         elif part:
             lines.append(f"% {one_line(part)}")
     return "\n".join([*lines, ""])
@@ -204,7 +192,7 @@ def _answer(
     *,
     interest: float,
     against: str,
-) -> tuple[list[Table | str], list[list[str]]]:
+) -> tuple[list[Table | str], list[dict[str, float | str]]]:
     """Return the pairs of a data set within a limit: a table with sentences, and rows of a file."""
     from bench_core.leaderboard.assembly import primary_metric, uses_of
     from bench_core.leaderboard.pairs import pairs_within
@@ -243,25 +231,23 @@ def _answer(
         parts.append(f"{dataset}: no result of {listed(others)} {at}")
     for pair in pairs:
         parts += _sentences(pair, judge.higher_is_better, data)
-    kind = limit.kind if math.isfinite(limit.amount) else ""
-    of = dataset, judge.name, str(frame["unit"].iloc[0]), kind, limit.amount, len(found)
-    records = [_record(*of, *_figures(pair, len(pairs)), LEVEL, test) for pair in pairs]
-    return [*parts, ""], records
+    about: dict[str, float | str] = {
+        "dataset": dataset,
+        "metric": judge.name,
+        "unit": str(frame["unit"].iloc[0]),
+        "limit": words,
+        "repeats": len(found),
+        "test": test,
+        "comparisons": len(pairs),
+    }
+    return [*parts, ""], [{**about, **pair.fields()} for pair in pairs]
 
 
-def _figures(pair: Pair, comparisons: int) -> Iterator[str | float]:
-    """Yield the fields of ``FIELDS`` from ``a`` on."""
-    one = pair.difference
-    yield from (pair.a, pair.b, *pair.quality, one.value, *one.interval, one.p, one.adjusted)
-    yield from (comparisons, one.equivalent, *pair.cost, pair.cost_ratio, *pair.cost_interval)
-
-
-def _record(*fields: str | float) -> list[str]:
-    """Return cells of a file; figures that are unknown or without limit are empty."""
-    return [
-        field if isinstance(field, str) else f"{field:.10g}" if math.isfinite(field) else ""
-        for field in fields
-    ]
+def _cell(value: float | str) -> str:
+    """Return a cell of a file; a figure that is unknown or infinite is empty."""
+    if isinstance(value, str):
+        return value
+    return f"{value:.10g}" if math.isfinite(value) else ""
 
 
 def _sentences(pair: Pair, higher: bool, data: str) -> Iterator[str]:

@@ -51,7 +51,7 @@ def test_against_one_learner_p_is_adjusted_over_its_pairs_only(done, bench):
     assert [*of[mine]] == [("toy", "gbrt"), ("toy", "miser")]
     small, large = sorted(float(row["p"]) for row in of[mine].values())
     expected = [min(1, 2 * small), max(min(1, 2 * small), large)]
-    found = sorted(float(row["p_adjusted"]) for row in of[mine].values())
+    found = sorted(float(row["p adjusted"]) for row in of[mine].values())
     assert found == pytest.approx(expected)
     for pair, row in of[mine].items():
         assert row["p"] == of[every][pair]["p"]
@@ -86,12 +86,17 @@ def test_pairs_are_written_for_a_paper(done, bench):
     assert [line for line in table if line.count("&") != 6 and " & " in line] == []
     assert "  \\label{tab:pairs-data-csv-accuracy-at-any-cost}" in table
     rows = list(csv.DictReader((done / "pairs.csv").read_text().splitlines()))
-    assert [f"{float(row['p']):.4f} {float(row['p_adjusted']):.4f}" for row in rows] == [
+    assert [f"{float(row['p']):.4f} {float(row['p adjusted']):.4f}" for row in rows] == [
         f"{p} {adjusted}".replace("<", "")
     ]
     (row,) = rows  # each figure in a cell of its own
-    assert (row["dataset"], row["a"], row["b"], row["limit"]) == ("data.csv", "toy", "gbrt", "")
-    difference = float(row["quality_a"]) - float(row["quality_b"])
+    assert (row["dataset"], row["a"], row["b"], row["limit"]) == (
+        "data.csv",
+        "toy",
+        "gbrt",
+        "at any cost",
+    )
+    difference = float(row["quality a"]) - float(row["quality b"])
     assert float(row["difference"]) == pytest.approx(difference, abs=1e-7)
     assert float(row["low"]) <= difference <= float(row["high"])
     assert (done / "pairs.txt").read_text() == bench("compare", *TWO).out

@@ -180,7 +180,7 @@ def test_a_curve_has_the_steps_of_a_learners_best_points(result):
 
 def test_pairs_and_curves_are_frames(result):
     pair = result.compare("toy-prefix", "toy-stacked", budget=30).iloc[0]
-    assert pair["cost low"] <= pair["cost high"]
+    assert pair["cost ratio low"] <= pair["cost ratio high"]
     assert pair["more data"] > 0
     assert pair["compared"] == "within 30 on average"
     assert result.compare("toy-prefix", "toy-stacked")["compared"].tolist() == ["at any cost"]
