@@ -17,29 +17,12 @@ def best_points(data, metric):
     return selection.best_points(operating_points(data, metric), HIGHER[metric])
 
 
-def under_budget(data, metric, budget, cost="total_cost", **more):
-    return selection.best_points(
-        operating_points(data, metric, cost), HIGHER[metric], budget, **more
-    )
+def under_budget(data, metric, budget, cost="total_cost"):
+    return selection.best_points(operating_points(data, metric, cost), HIGHER[metric], budget)
 
 
 CEGB = rows("cegb", [(1, 10, 0.5, 0.40), (2, 20, 0.7, 0.60), (3, 30, 0.6, 0.90)])
 GBRT = rows("gbrt", [(1, 40, 0.60, 0.55), (2, 90, 0.705, 0.65)])
-
-
-def test_a_budget_for_95_percent_of_rows_bounds_what_they_cost_on_validation():
-    data = frame(
-        rows("cegb", [(1, 10, 0.5, 0.4)], cost_p95=30.0),
-        rows("cegb", [(2, 5, 0.7, 0.6)], cost_p95=90.0),
-    )
-    for budget, quality in ((90, 0.6), (89, 0.4)):
-        found = under_budget(data, "ndcg@5", budget, limited="valid_p95")
-        assert found["test_quality"].tolist() == [quality]
-    assert under_budget(data, "ndcg@5", 12)["test_quality"].tolist() == [0.6]
-    assert under_budget(data, "ndcg@5", 29, limited="valid_p95").empty
-    # what rows cost on test decides nothing
-    data.loc[data["split"] == "test", "cost_p95"] = 1.0
-    assert under_budget(data, "ndcg@5", 29, limited="valid_p95").empty
 
 
 CAPPED = [
