@@ -315,7 +315,7 @@ class LocalExecutor:
         if isinstance(result, Trial):
             return replace(found, result=replace(result, marks=(*result.marks, MORE_THREADS)))
         return replace(
-            found, error=f"used {busy:.1f} threads, more than the allowed {self.threads}"
+            found, warning=f"used {busy:.1f} threads, more than the allowed {self.threads}"
         )
 
     def _look(self) -> Outcome | None:

@@ -253,18 +253,20 @@ def stored_values(
     split: str, part: Examples, path: PredictedPath, score: SplitScore, kept: Sequence[int]
 ) -> StoredValues:
     """Values of a split, by query or row, at the points ``kept``."""
-    costs, bought, rows = [], [], np.zeros(0)
+    costs, rows = [], np.zeros(0)
     for p in kept:
         means, rows = unit_costs(path.cost[p], part.groups, part.weights, score.units)
         means, rows = condense(means, rows)
         costs.append(means)
-        none = np.zeros((0, path.bought.shape[1]))
-        bought.append(np.vstack([path.bought[p], path.steps.get(p, none)]))
-    # drop points without an order, and steps without purchases
-    last = max(1 + int(np.flatnonzero(one.any(axis=1)).max(initial=0)) for one in bought)
-    padded = [np.vstack([one, np.zeros((last, one.shape[1]))])[:last].ravel() for one in bought]
+    bought = path.bought[[*kept]]
+    # points without an order have no steps, and steps without purchases are left out
+    orders = [path.steps.get(p, np.zeros((0, bought.shape[1]))) for p in kept]
+    depth = max(int(np.flatnonzero(order.any(axis=1)).max(initial=-1)) + 1 for order in orders)
+    steps = np.zeros((len(kept), depth, bought.shape[1]))
+    for k, order in enumerate(orders):
+        steps[k, : len(order)] = order[:depth]
     metric = np.clip([score.primary[p] for p in kept], -LARGEST_VALUE, LARGEST_VALUE)
-    arrays = metric, np.stack(costs), score.weights, rows, np.stack(padded)
+    arrays = [metric, np.stack(costs), score.weights, rows, bought, *([steps] if depth else [])]
     return StoredValues(split, tuple(kept), *(array.astype(np.float32) for array in arrays))
 
 

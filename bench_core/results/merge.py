@@ -17,33 +17,25 @@ from pathlib import Path
 
 from bench_core._io.files import atomic_file
 from bench_core.errors import InputError
-from bench_core.results.records import AUDITS, TOLERANCE, differences
+from bench_core.results.records import AUDITS, TOLERANCE, Verdict, differences
 from bench_core.results.store import Store, readable
 from bench_core.results.store_files import DAMAGE, check_store, models_in, states_folder
-from bench_core.results.tables import OF_TRIAL, add_metrics, names_of, quoted, select
+from bench_core.results.tables import add_metrics, columns_of, copy, select
 from bench_core.results.writer import Writer, open_writer
 
 _BOTH_FINISHED = """
-SELECT a.key, a.title, a.audit, b.audit AS other_audit, b.error AS other_error
-FROM other.trial AS b CROSS JOIN main.trial AS a USING (key)
+SELECT key FROM other.trial AS b CROSS JOIN main.trial AS a USING (key)
 WHERE a.status = 'ok' AND b.status = 'ok' AND (a.created_at, a.audit) IS NOT (b.created_at, b.audit)
 """
-_GIVES_WAY = """
-SELECT key FROM other.trial AS b CROSS JOIN main.trial AS a USING (key)
-WHERE a.status <> 'ok' AND (b.status = 'ok' OR b.created_at > a.created_at)
-"""
-_NEW = "NOT IN (SELECT key FROM main.trial)"
-_FITS = """
-INSERT OR REPLACE INTO fit SELECT * FROM other.fit
-WHERE key NOT IN (SELECT key FROM main.fit WHERE status = 'ok')
+_FITS = "WHERE key NOT IN (SELECT key FROM main.fit WHERE status = 'ok')"
+_TRIALS = """
+WHERE key NOT IN (
+  SELECT key FROM main.trial AS a CROSS JOIN other.trial AS b USING (key)
+  WHERE a.status = 'ok' OR b.status <> 'ok' AND b.created_at <= a.created_at)
 """
 _ATTEMPTS = """
-INSERT INTO attempt SELECT * FROM (SELECT * FROM other.attempt {}
+INSERT INTO attempt SELECT * FROM (SELECT * FROM other.attempt
 EXCEPT SELECT * FROM main.attempt) ORDER BY created_at
-"""
-_LAST_AT_FITS = """
-WHERE rowid IN (
-  SELECT max(rowid) FROM other.attempt WHERE kind = 'fit' AND key IN ({}) GROUP BY key)
 """
 _STATES = """
 UPDATE run SET state = iif(EXISTS (
@@ -75,8 +67,8 @@ def merge(target: Path, sources: Sequence[Path]) -> Merged:
         before = Store(target).finished()
         for source in sources:
             if source.resolve() != target.resolve():
-                with _attached(writer.db, source), writer.transaction() as db:
-                    _join(db, writer.path, source)
+                with _attached(writer.db, source), writer.transaction():
+                    _join(writer, source)
                     runs |= dict.fromkeys(_join_runs(writer))
         trials, fits = map(len, Store(target).finished())
     return Merged(trials - len(before[0]), fits - len(before[1]), tuple(runs))
@@ -85,21 +77,18 @@ def merge(target: Path, sources: Sequence[Path]) -> Merged:
 def take(writer: Writer, shard: Path) -> None:
     """Merge the fits, trials and attempts of a shard into the store of ``writer``, which has its
     run. The cost does not grow with the store's trials. Raises as ``merge``."""
-    with _attached(writer.db, shard), writer.transaction() as db:
-        _join(db, writer.path, shard)
+    with _attached(writer.db, shard), writer.transaction():
+        _join(writer, shard)
 
 
 def copy_fits(target: Path, source: Path, keys: Sequence[str]) -> None:
-    """Copy finished fits from another store to ``target``, which is created if missing, with the
-    last attempt of each fit, which marks its trials."""
-    listed = ", ".join("?" * len(keys))
+    """Copy finished fits from another store to ``target``, which is created if missing."""
     with open_writer(target) as writer, _attached(writer.db, source):
         for key in keys:
             _copy(states_folder(source), states_folder(target), f"{key[:2]}/{key}.npz")
+        copied = "INSERT OR IGNORE INTO fit SELECT * FROM other.fit WHERE key = ?"
         with writer.transaction() as db:
-            fits = f"INSERT OR IGNORE INTO fit SELECT * FROM other.fit WHERE key IN ({listed})"
-            db.execute(fits, keys)
-            db.execute(_ATTEMPTS.format(_LAST_AT_FITS.format(listed)), keys)
+            db.executemany(copied, [[key] for key in keys])
 
 
 @contextmanager
@@ -122,46 +111,39 @@ def _copy(source: Path, target: Path, name: str) -> None:
             shutil.copyfile(source / name, new)
 
 
-def _join(db: sqlite3.Connection, target: Path, source: Path) -> None:
+def _join(writer: Writer, source: Path) -> None:
     """Merge everything except runs from the attached store ``source``."""
-    both = [*select(db, _BOTH_FINISHED)]
-    for row in both:
-        one, two = (Store(path).trial(row["key"]) for path in (target, source))
-        for unlike in differences(one, two, TOLERANCE):
+    db, target = writer.db, writer.path
+    for row in [*select(db, _BOTH_FINISHED)]:
+        ours, theirs = (Store(path).trial(row["key"]) for path in (target, source))
+        for unlike in differences(ours, theirs, TOLERANCE):
             raise InputError(
-                f"{source}: {unlike.what} ({unlike.where}) of {row['title']} (trial {row['key']}) "
+                f"{source}: {unlike.what} ({unlike.where}) of {ours.title} (trial {ours.key}) "
                 f"differs from that in {target} under the same key, so one of them was not "
                 "computed by the code that the key names: leave one out"
             )
-        if AUDITS.index(row["other_audit"]) < AUDITS.index(row["audit"]):
-            values = [row["other_audit"], row["other_error"], row["key"]]
-            db.execute("UPDATE main.trial SET audit = ?, error = ? WHERE key = ?", values)
+        if AUDITS.index(theirs.audit) < AUDITS.index(ours.audit):
+            writer.audit(ours.key, Verdict(theirs.audit, theirs.error))
     # models first: rows must never refer to a missing file
     for path in models_in(source):
         name = str(path.relative_to(states_folder(source)))
         _copy(states_folder(source), states_folder(target), name)
-    db.execute(_FITS)
-    # a replaced trial has failed, and has neither points nor values
-    db.execute(f"DELETE FROM main.trial WHERE key IN ({_GIVES_WAY})")
-    db.execute("INSERT OR IGNORE INTO sensor SELECT * FROM other.sensor")
-    add_metrics(db, names_of(db, "point", "other"))
-    # points and values before trials: "new" means that the trial is missing
-    for table in OF_TRIAL:
-        names = ", ".join(map(quoted, names_of(db, table, "other")))
-        rows = f"SELECT {names} FROM other.{table} WHERE trial {_NEW}"
-        db.execute(f"INSERT INTO {table} ({names}) {rows}")
-    db.execute(f"INSERT INTO trial SELECT * FROM other.trial WHERE key {_NEW}")
-    db.execute(_ATTEMPTS.format(""))
+    copy(db, "fit", _FITS)
+    copy(db, "sensor")
+    # points before trials, which decide what is copied; a replaced trial has failed, without points
+    add_metrics(db, columns_of(db, "point", "other"))
+    copy(db, "point", _TRIALS.replace("key NOT", "trial NOT", 1))
+    copy(db, "trial", _TRIALS)
+    db.execute(_ATTEMPTS)
 
 
 def _join_runs(writer: Writer) -> list[str]:
     """Merge runs with their lists of trials and return their names; the later record wins."""
-    db, names = writer.db, []
-    for row in [*select(db, "SELECT * FROM other.run ORDER BY created_at, run")]:
-        names.append(run := row["run"])
-        known = db.execute("SELECT updated_at FROM main.run WHERE run = ?", [run]).fetchone()
-        if known is None or row["updated_at"] > known[0]:
+    updated = dict(writer.db.execute("SELECT run, updated_at FROM main.run").fetchall())
+    rows = [*select(writer.db, "SELECT * FROM other.run ORDER BY created_at, run")]
+    for row in rows:
+        if row["updated_at"] > updated.get(row["run"], ""):
             listed = "SELECT trial FROM other.run_trial WHERE run = ? ORDER BY position"
-            writer.put_run(row, [trial for (trial,) in db.execute(listed, [run])])
-    db.execute(_STATES)
-    return names
+            writer.put_run(row, [trial for (trial,) in writer.db.execute(listed, [row["run"]])])
+    writer.db.execute(_STATES)
+    return [row["run"] for row in rows]

@@ -9,7 +9,7 @@ better.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -107,12 +107,10 @@ def undefined(frame: pd.DataFrame, metric: str) -> str:
 def best_points(points: pd.DataFrame, higher: bool, budget: float = np.inf) -> pd.DataFrame:
     """Return the point of best validation quality (ties: cheapest) by learner and repeat, among
     those whose validation cost is within a budget."""
+    figures = points[["valid_cost", "valid_quality"]].to_numpy(dtype=np.float64)
     chosen = []
-    for rows in _by_repeat(points):
-        cost, quality = (
-            points[name].to_numpy(dtype=np.float64)[rows]
-            for name in ("valid_cost", "valid_quality")
-        )
+    for rows in groups(points, [key for key in (*_LEARNER, *REPEAT) if key in points]):
+        cost, quality = figures[rows].T
         at = best_within(cost, quality[None], budget, higher)[0]
         chosen += [rows[at]] if at >= 0 else []
     return points.iloc[chosen].reset_index(drop=True)
@@ -145,8 +143,3 @@ def _missing(column: str, frame: pd.DataFrame) -> str:
         with suppress(UsageError):
             known.append(parse_metric(str(name)).name)
     return f"these results have no column {column!r}; metrics: {', '.join(known) or 'none'}"
-
-
-def _by_repeat(points: pd.DataFrame) -> Iterator[IntArray]:
-    """Yield the rows of every learner and repeat in order of their keys."""
-    yield from groups(points, [key for key in (*_LEARNER, *REPEAT) if key in points])

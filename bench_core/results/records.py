@@ -1,13 +1,12 @@
 """Records of a run: specifications for workers, and results that are stored and shown.
 
-The fields of ``RunInfo``, ``Trial``, ``OperatingPoint``, ``StoredValues`` and ``Attempt`` are the
-columns of the store's tables (``tables.py``). Workers send the fields of a trial and its points,
-and the data frame has them as columns: a new field appears in all of these.
+The store keeps the fields of ``RunInfo``, ``Trial``, ``OperatingPoint`` and ``Attempt``
+(``tables.py``). Workers send the fields of a trial and its points, and the data frame has those
+outside ``INTERNAL`` as columns: a new field appears in all of these.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
@@ -15,8 +14,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from bench_core._io.digests import canonical, digest
-from bench_core._io.files import from_cache, in_cache
+from bench_core._io.digests import canonical
 from bench_core.arrays import Float32Array
 
 COSTS = ("feature_cost", "evaluation_cost", "total_cost", "cost_max")
@@ -25,13 +23,14 @@ COSTS = ("feature_cost", "evaluation_cost", "total_cost", "cost_max")
 TRIAL_DIGITS = 12
 """Digits of a trial's key in exports and logs."""
 
-_INTERNAL = {"frame": False}
-"""Metadata of a field in the store, but not in the data frame."""
-
-_ELSEWHERE = {"frame": False, "column": False}
-"""Metadata of a field without a column: it is computed, or has its own table."""
-
-_sorted_json = json.JSONEncoder(sort_keys=True).encode
+INTERNAL = frozenset(
+    (
+        *("key", "title", "fit", "task", "data", "states", "metrics", "audit_mode", "splits"),
+        *("costs", "plugins", "caps", "libraries", "seconds", "stages", "sensors", "number"),
+        *("points", "values"),
+    )
+)
+"""Fields of trials and operating points that are not columns of the data frame."""
 
 
 class Status(StrEnum):
@@ -88,34 +87,34 @@ class FitSpec:
 class TrialSpec:
     """Input of ``run_trial``, and its description in exports; see also ``FitSpec``."""
 
-    key: str = field(metadata=_INTERNAL)
-    title: str = field(metadata=_INTERNAL)
-    fit: str = field(metadata=_INTERNAL)
+    key: str
+    title: str
+    fit: str
     learner: str
     learner_version: str
-    params: Mapping[str, Any] = field(metadata={"to_text": _sorted_json})
+    params: Mapping[str, Any]
     dataset: str
     fold: int
     seed: int
     fingerprint: str
     stand_in: bool
-    task: str = field(metadata=_INTERNAL)
-    data: str = field(metadata=_INTERNAL | {"to_text": in_cache, "of_text": from_cache})
-    states: str = field(metadata=_INTERNAL | {"to_text": lambda _: ""})  # the store's folder
-    metrics: tuple[str, ...] = field(metadata=_INTERNAL)
+    task: str
+    data: str
+    states: str
+    metrics: tuple[str, ...]
     unit: str
     cost_model: str = "sensor"
     surrogate: bool = False  # trained on prices other than the cost model's
     accounting: str = "path"
-    audit_mode: str = field(default="sample", metadata=_INTERNAL)  # off, sample, full
-    splits: tuple[str, ...] = field(default=("valid", "test"), metadata=_INTERNAL)
+    audit_mode: str = "sample"  # off, sample, full
+    splits: tuple[str, ...] = ("valid", "test")
     threads: int = 1
-    costs: str = field(default="", metadata=_INTERNAL)
-    plugins: tuple[str, ...] = field(default=(), metadata=_INTERNAL)
-    caps: tuple[float, ...] = field(default=(), metadata=_INTERNAL)  # further points
+    costs: str = ""
+    plugins: tuple[str, ...] = ()
+    caps: tuple[float, ...] = ()  # further points
     workers: int = 1  # jobs at the same time
     code: str = ""  # digest of the learner's source
-    libraries: str = field(default="", metadata=_INTERNAL)
+    libraries: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,13 +138,16 @@ class StoredValues:
     cost: Float32Array  # (p, m) per row of each unit
     weights: Float32Array  # (m,) of the metric
     rows: Float32Array  # (m,) rows of each unit, with multiplicity
-    # (p, s) fraction of rows that buy each sensor; with a known order (p, (2 + t) s), followed by
-    # the mean of its step over rows, and the fraction that buys it in each of the first t steps
-    bought: Float32Array
+    bought: Float32Array  # (p, s) fraction of rows that buy each sensor
+    # with a known order (p, 1 + t, s): the mean of each sensor's step over rows, then the fraction
+    # of rows that buy it in each of the first t steps
+    steps: Float32Array | None = None
 
-
-VALUE_ARRAYS = ("metric", "cost", "weights", "rows", "bought")
-"""Arrays of ``StoredValues``."""
+    @property
+    def arrays(self) -> dict[str, Float32Array]:
+        """Arrays by name."""
+        named = {f.name: getattr(self, f.name) for f in fields(StoredValues)[2:]}
+        return {name: array for name, array in named.items() if array is not None}
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,24 +180,16 @@ class Stages(NamedTuple):
 class OperatingPoint:
     """One operating point on one split. Costs are per row."""
 
-    number: int = field(metadata=_INTERNAL)  # position on the path
-    point: Mapping[str, int | float] = field(metadata={"to_text": canonical})
+    number: int  # position on the path
+    point: Mapping[str, int | float]
     split: str
-    metrics: Mapping[str, float] = field(metadata={"spread": True})
+    metrics: Mapping[str, float]
     feature_cost: float
     evaluation_cost: float
     total_cost: float
     cost_max: float
     cap: float | None  # maximum cost of each row, if enforced
     features_used: int  # columns of the user's data that any row could read
-
-
-def _marks_of(text: str) -> tuple[str, ...]:
-    return tuple(text.split(", ")) if text else ()
-
-
-def _list_key(sensors: Sensors) -> str:
-    return digest(sensors) if sensors.names else ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -208,24 +202,19 @@ class Trial(TrialSpec):
     status: str = "ok"
     error: str = ""  # reason of a failure or of the audit's verdict
     audit: str = ""
-    marks: tuple[str, ...] = field(
-        default=(), metadata={"to_text": ", ".join, "of_text": _marks_of}
-    )
+    marks: tuple[str, ...] = ()
     fit_seconds: float | None = None
     predict_seconds: float | None = None  # without training rows
     peak_rss_mb: float | None = None
-    seconds: float = field(default=0.0, metadata=_INTERNAL)
+    seconds: float = 0.0
     cpu: str = ""
     machine: str = ""
     versions: str = ""
     created_at: str = ""
-    stages: Mapping[str, Any] = field(default_factory=dict, metadata=_INTERNAL)  # ``Stages``
-    # the column is the key of the list in table ``sensor``: most trials share it
-    sensors: Sensors = field(
-        default_factory=Sensors, metadata={**_INTERNAL, "to_text": _list_key, "of_text": str}
-    )
-    points: tuple[OperatingPoint, ...] = field(default=(), metadata=_ELSEWHERE)
-    values: tuple[StoredValues, ...] = field(default=(), metadata=_ELSEWHERE)
+    stages: Mapping[str, Any] = field(default_factory=dict)  # ``Stages``
+    sensors: Sensors = field(default_factory=Sensors)
+    points: tuple[OperatingPoint, ...] = ()
+    values: tuple[StoredValues, ...] = ()
 
     @property
     def short(self) -> str:
@@ -247,7 +236,6 @@ class TrialValues(StoredValues):
 
     trial: Trial
     settings: tuple[Mapping[str, Any], ...]  # (p,) operating points
-    steps: Float32Array | None = None  # (p, 1 + t, s), entries of ``bought`` on steps
 
     @property
     def stages(self) -> Stages | None:
@@ -305,12 +293,13 @@ class Outcome:
 
     job: Job
     status: Status
-    error: str = ""  # one line; for a successful fit, excess threads
+    error: str = ""  # one line
     trace: str = ""  # traceback, beginning with the plugin's frames
     result: Result = None
     seconds: float = 0.0
     output: str = ""  # the end of what the job wrote to stdout and stderr
     stored: bool = False  # already stored, from the shard of a task
+    warning: str = ""  # one line, if a successful fit used more threads than allowed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -323,8 +312,8 @@ class RunInfo(RunRecord):
     updated_at: str
     state: str  # running, interrupted (also by a kill) or finished
     request: Mapping[str, Any]
-    planned: int = field(default=0, metadata=_ELSEWHERE)  # trials; ``counts`` has finished ones
-    counts: Mapping[str, int] = field(default_factory=dict, metadata=_ELSEWHERE)
+    planned: int = 0  # trials; ``counts`` has finished ones
+    counts: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def stand_in(self) -> bool:
@@ -347,9 +336,8 @@ class Attempt:
     seconds: float
     created_at: str
     machine: str
-    attempt: int = field(
-        default=0, metadata=_ELSEWHERE
-    )  # number for this fit, trial or audit, from 1
+    warning: str
+    attempt: int = 0  # number for this fit, trial or audit, from 1
 
 
 TOLERANCE = 1e-9
@@ -367,35 +355,27 @@ class Unlike(NamedTuple):
 
 def differences(then: Trial, now: Trial, tolerance: float = 0.0) -> Iterator[Unlike]:
     """Yield differences in the points and values of two results; NaN equals NaN."""
-    one, two = _numbers(then), _numbers(now)
-    for where, what in {**one, **two}:
-        a, b = one.get((where, what)), two.get((where, what))
-        if a is None or b is None or not _close(a, b, tolerance):
-            yield Unlike(where, what, a, b)
-    kept, new = ({values.split: values for values in trial.values} for trial in (then, now))
-    for split in {**kept, **new}:
-        before, after = kept.get(split), new.get(split)
-        if before is None or after is None or before.points != after.points:
-            yield Unlike(split, "frontier by query or row", "other values", "these")
-            continue
-        for name in VALUE_ARRAYS:
-            a, b = getattr(before, name), getattr(after, name)
-            # stored as float32
-            if a.shape != b.shape or not _close(a, b, 1e-6 if tolerance else 0.0):
-                yield Unlike(split, f"{name} by query or row", "other values", "these")
+    before, after = dict(_figures(then)), dict(_figures(now))
+    for where, what in {**before, **after}:
+        a, b = before.get((where, what)), after.get((where, what))
+        arrays = isinstance(a, np.ndarray) or isinstance(b, np.ndarray)  # stored as float32
+        if not _close(a, b, 1e-6 if arrays and tolerance else tolerance):
+            yield Unlike(where, what, *(("other values", "these") if arrays else (a, b)))
 
 
-def _numbers(trial: Trial) -> dict[tuple[str, str], float]:
-    """Numbers of all points by location and name; None for a missing number."""
-    return {
-        (f"{point.split} at {canonical(point.point)}", name): value
-        for point in trial.points
-        for name, value in (
-            *point.metrics.items(),
-            *((name, getattr(point, name)) for name in (*COSTS, "features_used")),
-        )
-    }
+def _figures(trial: Trial) -> Iterator[tuple[tuple[str, str], Any]]:
+    """Yield location, name and value of the numbers of all points, and of all arrays."""
+    for point in trial.points:
+        where = f"{point.split} at {canonical(point.point)}"
+        numbers = {name: getattr(point, name) for name in (*COSTS, "features_used")}
+        for name, value in {**point.metrics, **numbers}.items():
+            yield (where, name), value
+    for values in trial.values:
+        for name, array in {"points": np.array(values.points), **values.arrays}.items():
+            yield (values.split, f"{name} by query or row"), array
 
 
 def _close(a: Any, b: Any, tolerance: float) -> bool:
+    if a is None or b is None or np.shape(a) != np.shape(b):
+        return False
     return bool(np.allclose(a, b, rtol=tolerance, atol=tolerance * 1e-3, equal_nan=True))

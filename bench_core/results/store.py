@@ -10,22 +10,19 @@ import json
 import sqlite3
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
-from dataclasses import replace
+from dataclasses import fields, replace
 from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
+from typing import TYPE_CHECKING, Any, get_type_hints
 
 from bench_core.errors import InputError, UsageError
 from bench_core.results.budgets import CAP, Budget
 from bench_core.results.records import (
+    INTERNAL,
     TRIAL_DIGITS,
     Attempt,
     OperatingPoint,
     RunInfo,
-    Sensors,
-    StoredValues,
     Trial,
     TrialSpec,
     TrialValues,
@@ -38,7 +35,15 @@ from bench_core.results.store_files import (
     damaged,
     store_path,
 )
-from bench_core.results.tables import columns_of, json_value, quoted, record_of, select
+from bench_core.results.tables import (
+    POINT_NUMBERS,
+    json_value,
+    points_of,
+    quoted,
+    select,
+    trial_of,
+    unpacked,
+)
 from bench_core.sequential import ROUNDING
 from bench_core.splits import SPLITS
 
@@ -59,43 +64,53 @@ SELECT status, count(*) FROM run_trial LEFT JOIN trial ON trial.key = run_trial.
 WHERE run_trial.run = ? GROUP BY status ORDER BY status
 """
 _TRIALS = """
-SELECT trial.* FROM run_trial CROSS JOIN trial ON trial.key = run_trial.trial
-WHERE run_trial.run = ? ORDER BY run_trial.position
+SELECT record, {} AS arrays, names, price
+FROM run_trial CROSS JOIN trial ON trial.key = run_trial.trial
+CROSS JOIN sensor ON list = sensors WHERE run = ? AND {} ORDER BY position
 """
-_VALUES = """
-SELECT trial.*, unit_values.* FROM run_trial CROSS JOIN trial ON trial.key = run_trial.trial
-CROSS JOIN unit_values ON unit_values.trial = trial.key
-WHERE run_trial.run = ? AND unit_values.split = ? AND status = 'ok'
-  AND ? IN ('', dataset) AND ? IN ('', learner)
-ORDER BY run_trial.position
+_OF_VALUES = "{} IS NOT NULL AND status = 'ok' AND ? IN ('', dataset) AND ? IN ('', learner)"
+_TRIAL = """
+SELECT record, valid, test, names, price FROM trial CROSS JOIN sensor ON list = sensors
+WHERE key BETWEEN ?1 AND ?1 || '~' AND status = 'ok'
 """
+_FRAME_TRIALS = """
+SELECT position, substr(key, 1, {}) AS trial, {} FROM run_trial
+CROSS JOIN trial ON trial.key = run_trial.trial WHERE run = ?
+"""
+_FRAME_POINTS = """
+SELECT position, {} FROM run_trial LEFT JOIN point ON point.trial = run_trial.trial
+WHERE run = ? AND run_trial.trial IN (SELECT key FROM trial)
+ORDER BY position, instr('{}', split), number
+"""
+_CHOSEN = "SELECT number, point FROM point WHERE trial = ? AND split = 'valid' AND {}"
 _UNDER_CAP = """
 (cap = ? OR cap IS NULL AND NOT EXISTS (
   SELECT 1 FROM point AS o
   WHERE o.trial = point.trial AND o.number = point.number AND o.cost_max > ?))
 """
 _REQUEST = """
-SELECT request FROM run WHERE run IN (SELECT run FROM run_trial WHERE trial = ?)
+SELECT about FROM run WHERE run IN (SELECT run FROM run_trial WHERE trial = ?)
 ORDER BY updated_at DESC LIMIT 1
 """
-_RUNS = "SELECT * FROM run ORDER BY updated_at DESC, number DESC"
+_RUNS = """
+SELECT run, number, created_at, updated_at, state, about FROM run
+ORDER BY updated_at DESC, number DESC
+"""
+_DURATIONS = """
+SELECT dataset, learner, coalesce(f.seconds, fit_seconds, 0.0), coalesce(t.seconds, trial.seconds)
+FROM trial
+LEFT JOIN attempt AS f ON f.kind = 'fit' AND f.status = 'ok' AND f.key = fit
+LEFT JOIN attempt AS t ON t.kind = 'score' AND t.status = 'ok' AND t.key = trial.key
+WHERE trial.status = 'ok' GROUP BY trial.rowid
+"""
 RUN = ("run", "suite", "profile")
 _FIRST = (
     *(*RUN, "trial", "dataset", "fold", "fingerprint", "stand_in"),
     *("learner", "learner_version", "params", "seed", "point", "split", "status", "error"),
 )
+_NUMBERS = {int: "int64", bool: "bool", float: "float64", float | None: "float64"}
 _COUNTS = ("features_used", "threads", "workers")  # integers that may be missing in a row
 _AT_ONCE = 50_000  # rows per batch, to limit memory
-
-_FRAME_TRIALS = """
-SELECT position, substr(key, 1, {}) AS trial, {} FROM run_trial
-CROSS JOIN trial ON trial.key = run_trial.trial WHERE run_trial.run = ?
-"""
-_FRAME_POINTS = """
-SELECT position, {} FROM run_trial CROSS JOIN trial ON trial.key = run_trial.trial
-LEFT JOIN point ON point.trial = trial.key WHERE run_trial.run = ?
-ORDER BY position, instr('{}', split), number
-"""
 
 
 class Store:
@@ -123,8 +138,9 @@ class Store:
             yield self._held
             return
         try:
-            found = sqlite3.connect(readable(self.path), uri=True, timeout=30, isolation_level=None)
-            with closing(found) as db:
+            uri = readable(self.path)
+            connection = sqlite3.connect(uri, uri=True, timeout=30, isolation_level=None)
+            with closing(connection) as db:
                 db.execute("BEGIN")  # consistent snapshot
                 yield db
         except DAMAGE as error:
@@ -138,18 +154,18 @@ class Store:
     def resolve(self, run: str = "last") -> str:
         """Return the id of a run given as ``last``, a number, an id or its unambiguous prefix."""
         with self._read() as db:
-            known = [(str(row["run"]), str(row["number"])) for row in select(db, _RUNS)]
-        if not known:
+            runs = [(str(row["run"]), str(row["number"])) for row in select(db, _RUNS)]
+        if not runs:
             raise InputError(f"{self.path}: no run there yet; `bench run` makes one")
         if run == "last":
-            return known[0][0]
-        exact = [name for name, number in known if run in (name, number)]
-        begun = exact or [name for name, _ in known if name.startswith(run)]
-        if len(begun) == 1:
-            return begun[0]
-        if begun:
-            raise UsageError(f"run {run!r} may be {' or '.join(begun[:3])}: write more of it")
-        near = get_close_matches(run, ["last", *(name for name, _ in known)])
+            return runs[0][0]
+        exact = [name for name, number in runs if run in (name, number)]
+        matches = exact or [name for name, _ in runs if name.startswith(run)]
+        if len(matches) == 1:
+            return matches[0]
+        if matches:
+            raise UsageError(f"run {run!r} may be {' or '.join(matches[:3])}: write more of it")
+        near = get_close_matches(run, ["last", *(name for name, _ in runs)])
         hint = f"did you mean {' or '.join(near)}?" if near else "'bench list runs' shows all"
         raise UsageError(f"unknown run {run!r} in {self.path}: {hint}")
 
@@ -164,7 +180,9 @@ class Store:
         counts = dict(db.execute(_STATUSES, [row["run"]]).fetchall())
         planned = sum(counts.values())
         counts.pop(None, None)  # unfinished trials
-        info = record_of(RunInfo, row, planned=planned, counts=counts)
+        about = with_tuples(json.loads(row["about"]))
+        columns = {name: row[name] for name in row if name != "about"}
+        info = RunInfo(**columns, **about, planned=planned, counts=counts)
         if info.state == "running" and not being_written(self.path):
             return replace(info, state="interrupted")
         return info
@@ -201,74 +219,58 @@ class Store:
         where, limits = "TRUE" if capped else "cap IS NULL", []
         if within is not None and within.kind == CAP:
             where, limits = _UNDER_CAP, [within.amount, within.amount * (1 + ROUNDING)]
-        query = "SELECT number, point FROM point WHERE trial = ? AND split = 'valid' AND "
-        sensors: dict[str, Sensors] = {}
+        query = _TRIALS.format(split, _OF_VALUES.format(split))
         run = self.resolve(run)
         with self._read() as db:
-            for row in select(db, _VALUES, run, split, dataset, learner):
-                inside = dict(db.execute(query + where, [row["key"], *limits]).fetchall())
-                stored = _stored_values(row)
-                kept = [k for k, number in enumerate(stored.points) if number in inside]
+            for row in select(db, query, run, dataset, learner):
+                trial = trial_of(row)
+                points = db.execute(_CHOSEN.format(where), [trial.key, *limits])
+                inside = dict(points.fetchall())
+                values = unpacked(split, row["arrays"])
+                kept = [k for k, number in enumerate(values.points) if number in inside]
                 if not kept:
                     continue
-                numbers = tuple(stored.points[k] for k in kept)
-                if (key := row["sensors"]) not in sensors:
-                    sensors[key] = _sensors(db, key)
-                bought = stored.bought[kept]
-                s = len(sensors[key].names) or bought.shape[1]
-                # steps follow the fractions of rows
-                steps = bought[:, s:].reshape(len(kept), -1, s) if bought.shape[1] > s else None
+                numbers = tuple(values.points[k] for k in kept)
                 yield TrialValues(
                     split=split,
                     points=numbers,
-                    metric=stored.metric[kept],
-                    cost=stored.cost[kept],
-                    weights=stored.weights,
-                    rows=stored.rows,
-                    bought=bought[:, :s],
-                    steps=steps,
-                    trial=record_of(Trial, row, sensors=sensors[key], points=(), values=()),
+                    metric=values.metric[kept],
+                    cost=values.cost[kept],
+                    weights=values.weights,
+                    rows=values.rows,
+                    bought=values.bought[kept],
+                    steps=None if values.steps is None else values.steps[kept],
+                    trial=trial,
                     settings=tuple(json_value(inside[number]) for number in numbers),
                 )
 
     def trials(self, run: str = "last") -> list[Trial]:
-        """Return the finished trials of a run in order, without points, values and sensors."""
+        """Return the finished trials of a run in order, without points and values."""
         run = self.resolve(run)
         with self._read() as db:
-            return [record_of(Trial, row) for row in select(db, _TRIALS, run)]
+            return [trial_of(row) for row in select(db, _TRIALS.format("NULL", "TRUE"), run)]
 
     def specs(self, run: str = "last") -> list[TrialSpec]:
         """Return the specifications of a run's ``ok`` trials."""
-        run = self.resolve(run)
-        with self._read() as db:
-            found = select(db, _TRIALS, run)
-            return [record_of(TrialSpec, row) for row in found if row["status"] == "ok"]
+        ended = (trial for trial in self.trials(run) if trial.status == "ok")
+        return [TrialSpec(**{f.name: getattr(t, f.name) for f in fields(TrialSpec)}) for t in ended]
 
     def trial(self, name: str) -> Trial:
         """Return the finished trial with this key prefix, with its points and values. Raises
         UsageError unless exactly one matches."""
-        begins = "SELECT * FROM trial WHERE key BETWEEN ? AND ? || '~' AND status = 'ok'"
         with self._read() as db:
-            found = [*select(db, begins, name, name)] if name else []
-            if len(found) != 1:
+            rows = [*select(db, _TRIAL, name)] if name else []
+            if len(rows) != 1:
                 several = f"several trials begin with {name}"
-                fault = several if found else f"no finished trial {name!r}"
+                fault = several if rows else f"no finished trial {name!r}"
                 raise UsageError(
                     f"{self.path}: {fault}; see trial in 'bench export' or 'bench log'"
                 )
-            (row,) = found
-            trial = record_of(Trial, row, sensors=_sensors(db, row["sensors"]))
-            of_trial = "SELECT * FROM {} WHERE trial = ? ORDER BY split"
-            points = [
-                record_of(OperatingPoint, point, metrics=_metrics(point, trial))
-                for point in select(db, of_trial.format("point") + ", number", trial.key)
-            ]
-            values = select(db, of_trial.format("unit_values"), trial.key)
-            return replace(
-                trial,
-                points=tuple(sorted(points, key=lambda point: SPLITS.index(point.split))),
-                values=tuple(map(_stored_values, values)),
-            )
+            (row,) = rows
+            blocks = [(split, row[split]) for split in ("valid", "test") if row[split]]
+            values = tuple(unpacked(*block) for block in blocks)
+            trial = trial_of(row)
+            return replace(trial, points=points_of(db, trial), values=values)
 
     def attempts(self, run: str = "last") -> list[Attempt]:
         """Return the attempts of a run's fits, trials and audits in order, including attempts by
@@ -281,7 +283,7 @@ class Store:
         """Return the request of the last run with this trial; empty without one."""
         with self._read() as db:
             row = db.execute(_REQUEST, [trial]).fetchone()
-        return with_tuples(json.loads(row[0])) if row else {}
+        return with_tuples(json.loads(row[0])["request"]) if row else {}
 
     def finished(self) -> tuple[frozenset[str], frozenset[str]]:
         """Return the ScoreKeys and FitKeys that are ``ok``."""
@@ -295,16 +297,8 @@ class Store:
     def durations(self) -> list[tuple[str, str, float, float]]:
         """Return data set, learner, fit seconds and trial seconds of each finished trial. These are
         times of complete jobs, imports included, if they were logged."""
-        logged = "SELECT key, seconds FROM attempt WHERE kind != 'audit' AND status = 'ok'"
-        timed = "SELECT dataset, learner, fit, fit_seconds, key, seconds FROM trial"
         with self._read() as db:
-            whole = dict(db.execute(logged).fetchall())
-            return [
-                (dataset, learner, whole.get(fit, fitted or 0.0), whole.get(key, seconds))
-                for dataset, learner, fit, fitted, key, seconds in db.execute(
-                    f"{timed} WHERE status = 'ok'"
-                )
-            ]
+            return db.execute(_DURATIONS).fetchall()
 
 
 def readable(path: Path) -> str:
@@ -318,59 +312,36 @@ def readable(path: Path) -> str:
     return uri
 
 
-def _stored_values(row: Mapping[str, Any]) -> StoredValues:
-    flat = record_of(StoredValues, row)
-    by_point = {k: getattr(flat, k) for k in ("metric", "cost", "bought")}
-    count = len(flat.points)
-    return replace(flat, **{k: array.reshape(count, -1) for k, array in by_point.items()})
-
-
-def _metrics(point: Mapping[str, Any], trial: Trial) -> dict[str, float]:
-    """The trial's metrics at a point; the table also has columns of other runs' metrics."""
-    return {k: np.nan if point[k] is None else point[k] for k in trial.metrics}
-
-
-def _sensors(db: sqlite3.Connection, key: str) -> Sensors:
-    found = db.execute("SELECT name, price FROM sensor WHERE list = ? ORDER BY number", [key])
-    return Sensors(*map(tuple, zip(*found, strict=True)))
+def _shown(record: type) -> dict[str, Any]:
+    """Types of the fields of a record that are columns of the data frame."""
+    hints = get_type_hints(record)
+    return {f.name: hints[f.name] for f in fields(record) if f.name not in INTERNAL}
 
 
 def _frame(db: sqlite3.Connection, info: RunInfo, compact: bool = False) -> pd.DataFrame:
     """Build the frame of a run: ``RUN``, the short name of the trial, and the fields of ``Trial``
-    and ``OperatingPoint`` without ``frame=False`` in their metadata."""
+    and ``OperatingPoint`` that are not ``INTERNAL``."""
     import pandas as pd
     from pandas.api.types import union_categoricals
 
-    of_trial, of_point = (
-        {c.name: c.kind for c in columns_of(record) if c.about.get("frame", True)}
-        for record in (Trial, OperatingPoint)
-    )
-    del of_point["metrics"]
-    numbers = [*info.metrics, *(name for name, kind in of_point.items() if kind in (int, float))]
-    names = ", ".join(f"trial.{name}" for name in of_trial)
-    trials = pd.read_sql_query(
-        _FRAME_TRIALS.format(TRIAL_DIGITS, names), db, "position", params=[info.run]
-    )
+    of_trial, kinds = [*_shown(Trial)], _shown(Trial) | _shown(OperatingPoint)
+    types = {name: _NUMBERS[kind] for name, kind in kinds.items() if kind in _NUMBERS}
+    query = _FRAME_TRIALS.format(TRIAL_DIGITS, ", ".join(of_trial))
+    trials = pd.read_sql_query(query, db, "position", params=[info.run])
     trials = trials.assign(**{name: str(getattr(info, name)) for name in RUN})
     # share equal texts between the rows of a trial
-    texts = [name for name in trials if of_trial.get(name) not in (int, bool, float)]
-    trials[texts] = trials[texts].astype(object).fillna("").astype("category")
-    names = ", ".join(f"point.{quoted(name)}" for name in ("point", "split", *numbers))
+    texts = [name for name in trials if name not in types]
+    trials[texts] = trials[texts].astype("category")
+    numbers = [*info.metrics, *POINT_NUMBERS]
+    names = ", ".join(map(quoted, ("point", "split", *numbers)))
+    dtypes = dict.fromkeys(numbers, "float64") | {"point": "category", "split": "category"}
     query = _FRAME_POINTS.format(names, " ".join(SPLITS))
-    types = dict.fromkeys(numbers, "float64") | {"point": "category", "split": "category"}
-    parts = [*pd.read_sql_query(query, db, params=[info.run], dtype=types, chunksize=_AT_ONCE)]
-    points = pd.concat([part[["position", *numbers]] for part in parts], ignore_index=True)
+    batches = [*pd.read_sql_query(query, db, params=[info.run], dtype=dtypes, chunksize=_AT_ONCE)]
+    points = pd.concat([batch[["position", *numbers]] for batch in batches], ignore_index=True)
     for name in ("point", "split"):
-        whole = union_categoricals([part.pop(name).cat.add_categories("") for part in parts])
-        points[name] = whole.fillna("")
+        columns = [batch.pop(name).cat.add_categories("") for batch in batches]
+        points[name] = union_categoricals(columns).fillna("")
+    as_text = {} if compact else dict.fromkeys((*texts, "point", "split"), "str")
     frame = points.join(trials, on="position")
-    kinds = of_trial | of_point
-    frame = frame.astype(
-        {
-            name: "Int64" if name in _COUNTS else kinds[name]
-            for name in kinds
-            if kinds[name] in (int, bool, float)
-        }
-        | ({} if compact else dict.fromkeys((*texts, "point", "split"), "str"))
-    )
+    frame = frame.astype(types | dict.fromkeys(_COUNTS, "Int64") | as_text)
     return frame[[*dict.fromkeys((*_FIRST, *numbers, *of_trial))]]

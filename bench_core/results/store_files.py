@@ -19,8 +19,8 @@ from bench_core.protocols import State
 from bench_core.results.tables import APPLICATION, SCHEMA
 
 DEFAULT = "results/bench.db"
-BEFORE = "budget-bench 0.1.0 of 26 November 2026 (commit 86784bcb)"
-"""Version that reads stores of older schemas."""
+BEFORE = "budget-bench 0.1.0 of 29 November 2026 (commit b124a486)"
+"""Last version that reads stores of the schema before."""
 
 DAMAGE = (sqlite3.DatabaseError, UnicodeDecodeError, zlib.error, json.JSONDecodeError)
 """Errors when reading a damaged store. SQLite's messages may quote bytes that are not UTF-8."""
@@ -59,8 +59,8 @@ def check_store(path: Path) -> bool:
         raise InputError(f"{path}: a database of another program; {other}")
     if schema < SCHEMA:
         raise InputError(
-            f"{path}: made by an older version (schema {schema}); {BEFORE} reads it: use that, or "
-            f"run again with another {option('store')}"
+            f"{path}: made by an older version (schema {schema}); run again with another "
+            f"{option('store')}, or read schema {SCHEMA - 1} with {BEFORE}"
         )
     if schema > SCHEMA:
         fault = f"made by a newer version (schema {schema}, this one knows {SCHEMA})"

@@ -1,154 +1,155 @@
-"""Tables of a store, generated from the fields of its records.
+"""Tables of a store.
 
-A field is a column of the same name: text, an integer, a real number, compressed float32, or other
-types as JSON text. NaN and None are NULL.
-
-    run           request of a run                            ``RunInfo``
-    run_trial     trials of a run, in order
-    trial         outcome of each trial                       ``Trial``
-    point         a row for each operating point and split    ``OperatingPoint``
-    unit_values   values per query or row, by split           ``StoredValues``
-    sensor        available sensors: name and price
-    fit           outcome of each fit
-    attempt       every attempt of a job                      ``Attempt``
+===========  =====================================================================
+run          a run, with its request as JSON
+run_trial    trials of a run, in order
+trial        a trial: its record as JSON, whose fields are columns, too, its values
+point        a row for each operating point and split, a column for each metric
+sensor       lists of available sensors, which most trials share
+fit          outcome of each fit
+attempt      every attempt of a job
+===========  =====================================================================
 """
 
 from __future__ import annotations
 
 import json
 import sqlite3
-import types
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields
-from functools import cache, lru_cache
-from typing import Any, NamedTuple, TypeVar, get_args, get_origin, get_type_hints
+from functools import lru_cache
+from math import prod
+from typing import Any
 
 import numpy as np
 
-from bench_core.results.records import Attempt, OperatingPoint, RunInfo, StoredValues, Trial
+from bench_core._io.digests import canonical, digest
+from bench_core._io.files import from_cache, in_cache
+from bench_core.results.records import (
+    INTERNAL,
+    Attempt,
+    OperatingPoint,
+    Sensors,
+    StoredValues,
+    Trial,
+    with_tuples,
+)
+from bench_core.splits import SPLITS
 
 APPLICATION = 0x62_6E_63_68  # "bnch" in SQLite's application_id
-SCHEMA = 8  # increases with each change of columns; older stores are rejected
-
-_Record = TypeVar("_Record")
-_SQL = {str: "TEXT", int: "INTEGER", bool: "INTEGER", float: "REAL", np.ndarray: "BLOB"}
-
+SCHEMA = 9  # increases with each change of tables or records; older stores are rejected
 
 json_value = lru_cache(4096)(json.loads)
 """Value from JSON, cached because trials of a run share values; must not be modified."""
 
+POINT_NUMBERS = tuple(field.name for field in fields(OperatingPoint))[4:]
+"""Numbers of an operating point besides its metrics."""
 
-class Column(NamedTuple):
-    """A field as a column: name, Python type and metadata."""
+_RECORD = [f.name for f in fields(Trial) if f.name not in ("sensors", "points", "values")]
+_SHOWN = [name for name in _RECORD if name not in INTERNAL or name in ("title", "fit", "seconds")]
 
-    name: str
-    kind: Any
-    about: Mapping[str, Any]
-
-    @property
-    def spread(self) -> bool:
-        """True for a mapping whose keys are columns of real numbers."""
-        return bool(self.about.get("spread"))
-
-    @property
-    def sql(self) -> str:
-        """SQL type of the column; JSON is text."""
-        return _SQL.get(self.kind, "TEXT")
-
-    def cell(self, value: Any) -> Any:
-        """Convert a value to a cell."""
-        if self.kind is np.ndarray:
-            return zlib.compress(np.asarray(value, "<f4").tobytes(), 1)
-        if "to_text" in self.about:
-            value = self.about["to_text"](value)
-        elif self.kind not in _SQL:
-            value = json.dumps(value)
-        if isinstance(value, str):  # a file's name may not be UTF-8
-            return value.encode("utf-8", "backslashreplace").decode()
-        return value
-
-    def value(self, cell: Any) -> Any:
-        """Convert a cell to a value; arrays are flat."""
-        if "of_text" in self.about:
-            return self.about["of_text"](cell)
-        if self.kind is np.ndarray:
-            return np.frombuffer(zlib.decompress(cell), "<f4").astype(np.float32, copy=False)
-        if self.kind is bool:
-            return bool(cell)
-        if self.kind in _SQL:
-            return cell
-        found = json_value(cell)
-        return tuple(found) if isinstance(found, list) else found
-
-
-def _columns_of(record: type) -> tuple[Column, ...]:
-    """Columns of a record, in the order of its fields."""
-    hints = get_type_hints(record)
-    return tuple(
-        Column(field.name, _kind(hints[field.name]), field.metadata)
-        for field in fields(record)
-        if field.metadata.get("column", True)
-    )
-
-
-columns_of: Callable[[type], tuple[Column, ...]] = cache(_columns_of)
-
-
-def _kind(hint: Any) -> Any:
-    """Type of an annotation: float for ``float | None``, ndarray for an array."""
-    if isinstance(hint, types.UnionType):
-        hint = get_args(hint)[0]
-    return get_origin(hint) or hint
-
-
-def _columns(record: type) -> str:
-    return ", ".join(f'"{one.name}" {one.sql}' for one in columns_of(record) if not one.spread)
-
-
-# points are clustered by trial, as reports read all points of a trial together
+# SQL functions rather than the operator ->>, for versions before 3.38
 TABLES = f"""
 PRAGMA application_id = {APPLICATION};
 PRAGMA user_version = {SCHEMA};
-CREATE TABLE run ({_columns(RunInfo)}, PRIMARY KEY (run));
+CREATE TABLE run (
+  run TEXT PRIMARY KEY, number INTEGER, created_at TEXT, updated_at TEXT, state TEXT, about TEXT);
 CREATE TABLE run_trial (
   run TEXT, position INTEGER, trial TEXT, PRIMARY KEY (run, position)) WITHOUT ROWID;
-CREATE TABLE trial ({_columns(Trial)}, PRIMARY KEY (key));
+CREATE TABLE trial (
+  key TEXT PRIMARY KEY, sensors TEXT, record TEXT,
+  {", ".join(f"{name} AS (json_extract(record, '$.{name}')) STORED" for name in _SHOWN)},
+  valid BLOB, test BLOB);
 CREATE TABLE point (
-  trial TEXT, {_columns(OperatingPoint)}, PRIMARY KEY (trial, split, number)) WITHOUT ROWID;
-CREATE TABLE unit_values (
-  trial TEXT, {_columns(StoredValues)}, PRIMARY KEY (trial, split));
-CREATE TABLE sensor (
-  list TEXT, number INTEGER, name TEXT, price REAL, PRIMARY KEY (list, number)) WITHOUT ROWID;
-CREATE TABLE fit (key TEXT PRIMARY KEY, status TEXT, seconds REAL, peak_rss_mb REAL);
-CREATE TABLE attempt ({_columns(Attempt)});
+  trial TEXT, number INTEGER, point TEXT, split TEXT, {" REAL, ".join(POINT_NUMBERS)} INTEGER,
+  PRIMARY KEY (trial, split, number)) WITHOUT ROWID;
+CREATE TABLE sensor (list TEXT PRIMARY KEY, names TEXT, price TEXT);
+CREATE TABLE fit (
+  key TEXT PRIMARY KEY, status TEXT, seconds REAL, peak_rss_mb REAL, warning TEXT);
+CREATE TABLE attempt ({", ".join(f.name for f in fields(Attempt) if f.name != "attempt")});
 """
 
-OF_TRIAL = ("point", "unit_values")
-"""Tables whose rows belong to a trial and contain its key."""
+
+def plain(text: str) -> str:
+    """Replace what cannot be encoded as UTF-8: a file's name may hold any bytes."""
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
+def put_trial(db: sqlite3.Connection, trial: Trial) -> None:
+    """Insert a trial with its points, values and sensors, or replace it."""
+    record = {name: getattr(trial, name) for name in _RECORD}
+    record |= {name: plain(text) for name, text in record.items() if isinstance(text, str)}
+    # as text, since parameters may be infinite, which SQL refuses
+    record["params"] = json.dumps(trial.params, sort_keys=True)
+    record |= {"marks": ", ".join(trial.marks), "data": in_cache(trial.data), "states": ""}
+    values = {values.split: packed(values) for values in trial.values}
+    sensors = {name: json.dumps(items) for name, items in trial.sensors._asdict().items()}
+    list_key = digest(trial.sensors)
+    put(db, "sensor", {"list": list_key, **sensors})
+    row = {"key": trial.key, "sensors": list_key, "record": json.dumps(record), **values}
+    put(db, "trial", row)
+    db.execute("DELETE FROM point WHERE trial = ?", [trial.key])
+    add_metrics(db, [*trial.points[0].metrics] if trial.points else ())
+    for point in trial.points:
+        setting = {"number": point.number, "point": canonical(point.point), "split": point.split}
+        numbers = {name: getattr(point, name) for name in POINT_NUMBERS} | {**point.metrics}
+        put(db, "point", {"trial": trial.key, **setting, **numbers})
+
+
+def trial_of(row: Mapping[str, Any]) -> Trial:
+    """Trial of a row joined with its sensors, without points and values."""
+    record = with_tuples(json.loads(row["record"]))
+    record["params"] = json_value(record["params"])
+    record["marks"] = tuple(record["marks"].split(", ")) if record["marks"] else ()
+    record["data"] = from_cache(record["data"])
+    return Trial(**record, sensors=_sensors(row["names"], row["price"]))
+
+
+@lru_cache(64)
+def _sensors(names: str, price: str) -> Sensors:
+    return Sensors(tuple(json.loads(names)), tuple(json.loads(price)))
+
+
+def points_of(db: sqlite3.Connection, trial: Trial) -> tuple[OperatingPoint, ...]:
+    """Operating points of a trial, by split and number."""
+    points = []
+    query = "SELECT * FROM point WHERE trial = ? ORDER BY instr(?, split), number"
+    for row in select(db, query, trial.key, " ".join(SPLITS)):
+        # the table has columns for the metrics of other runs, too
+        metrics = {name: np.nan if row[name] is None else row[name] for name in trial.metrics}
+        numbers = (row[name] for name in POINT_NUMBERS)
+        setting = json_value(row["point"])
+        points.append(OperatingPoint(row["number"], setting, row["split"], metrics, *numbers))
+    return tuple(points)
+
+
+def packed(values: StoredValues) -> bytes:
+    """Compress values: a line of JSON with the points and the shape of each array, then the arrays'
+    numbers (little-endian float32) in the same order."""
+    arrays = values.arrays
+    header = {"points": values.points, **{name: array.shape for name, array in arrays.items()}}
+    numbers = (array.astype("<f4").tobytes() for array in arrays.values())
+    return zlib.compress(b"".join([json.dumps(header).encode(), b"\n", *numbers]), 1)
+
+
+def unpacked(split: str, block: bytes) -> StoredValues:
+    """Invert ``packed``."""
+    header, _, numbers = zlib.decompress(block).partition(b"\n")
+    shapes = json.loads(header)
+    points = tuple(shapes.pop("points"))
+    flat = np.frombuffer(numbers, "<f4").astype(np.float32, copy=False)
+    arrays, start = {}, 0
+    for name, shape in shapes.items():
+        stop = start + prod(shape)
+        arrays[name] = flat[start:stop].reshape(shape)
+        start = stop
+    return StoredValues(split, points, **arrays)
 
 
 def quoted(name: str) -> str:
     """Quote a column's name for SQL: names of metrics contain symbols."""
     return '"' + name.replace('"', '""') + '"'
-
-
-def row_of(record: Any) -> dict[str, Any]:
-    """Convert a record to cells by column."""
-    row: dict[str, Any] = {}
-    for column in columns_of(type(record)):
-        value = getattr(record, column.name)
-        if column.spread:
-            row |= {name: float(number) for name, number in value.items()}
-        else:
-            row[column.name] = column.cell(value)
-    return row
-
-
-def record_of(record: type[_Record], row: Mapping[str, Any], **more: Any) -> _Record:
-    """Create a record from a row and the fields in ``more``, which must include spread fields."""
-    made = {c.name: c.value(row[c.name]) for c in columns_of(record) if c.name not in more}
-    return record(**made, **more)
 
 
 def put(db: sqlite3.Connection, table: str, row: Mapping[str, Any]) -> None:
@@ -157,22 +158,29 @@ def put(db: sqlite3.Connection, table: str, row: Mapping[str, Any]) -> None:
     db.execute(f"INSERT OR REPLACE INTO {table} ({names}) VALUES ({marks})", [*row.values()])
 
 
-def names_of(db: sqlite3.Connection, table: str, schema: str = "main") -> list[str]:
-    """Names of a table's columns."""
+def columns_of(db: sqlite3.Connection, table: str, schema: str = "main") -> list[str]:
+    """Names of a table's columns, without those computed from its record."""
     return [row[1] for row in db.execute(f"PRAGMA {schema}.table_info({table})")]
 
 
-def add_metrics(db: sqlite3.Connection, metrics: Sequence[str]) -> None:
+def copy(db: sqlite3.Connection, table: str, where: str = "") -> None:
+    """Copy rows from the attached store ``other``, and replace those with the same key."""
+    names = ", ".join(map(quoted, columns_of(db, table, "other")))
+    rows = f"SELECT {names} FROM other.{table} {where}"
+    db.execute(f"INSERT OR REPLACE INTO {table} ({names}) {rows}")
+
+
+def add_metrics(db: sqlite3.Connection, metrics: Iterable[str]) -> None:
     """Add a column for each of these metrics to the table of points."""
     # runs of one store may have different metrics; a point has NULL for other runs' metrics
-    known = names_of(db, "point") if metrics else ()
+    columns = columns_of(db, "point")
     for name in dict.fromkeys(metrics):
-        if name not in known:
+        if name not in columns:
             db.execute(f"ALTER TABLE point ADD COLUMN {quoted(name)} REAL")
 
 
 def select(db: sqlite3.Connection, query: str, *values: Any) -> Iterator[dict[str, Any]]:
     """Yield the rows of a query, by column."""
     cursor = db.execute(query, values)
-    names = [about[0] for about in cursor.description]
+    names = [column[0] for column in cursor.description]
     return (dict(zip(names, row, strict=True)) for row in cursor)

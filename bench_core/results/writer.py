@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sqlite3
 import time
@@ -19,13 +20,10 @@ from bench_core.errors import InputError, option
 from bench_core.results.records import (
     MEASURED,
     MORE_THREADS,
-    Attempt,
     Outcome,
-    RunInfo,
     Trial,
     TrialSpec,
     Verdict,
-    with_tuples,
 )
 from bench_core.results.store import Store
 from bench_core.results.store_files import (
@@ -38,15 +36,15 @@ from bench_core.results.store_files import (
     state_path,
     states_folder,
 )
-from bench_core.results.tables import OF_TRIAL, TABLES, add_metrics, put, row_of
+from bench_core.results.tables import TABLES, add_metrics, plain, put, put_trial
 
 _FORGET = """
 DELETE FROM attempt WHERE run = ? AND key NOT IN (SELECT key FROM trial)
   AND key NOT IN (SELECT fit FROM trial)
 """
 """Attempts of a run that no remaining trial needs."""
-_LAST_OF_FIT = """
-SELECT error FROM attempt WHERE kind = 'fit' AND key = ? ORDER BY created_at DESC LIMIT 1
+_SET_VERDICT = """
+UPDATE trial SET record = json_set(record, '$.audit', ?, '$.error', ?) WHERE key = ?
 """
 _LOCK_SECONDS = 1.0
 
@@ -161,17 +159,16 @@ def plan_removal(store: Store, runs: Iterable[str], *, fits_alone: bool = False)
     """
     names = tuple(dict.fromkeys(store.resolve(run) for run in runs))
     others = [info.run for info in store.runs() if info.run not in names]
-    left, own = (
+    kept, removed = (
         {trial.key: trial.fit for run in some for trial in store.trials(run)}
         for some in (others, names)
     )
-    # models needed by others may have no trial
-    trained = {one.key for run in names for one in store.attempts(run) if one.kind == "fit"}
-    fits = {*own.values(), *trained} - {*left.values()}
-    paths = (state_path(states_folder(store.path), key) for key in sorted(fits))
-    gone = () if fits_alone else sorted(own.keys() - left.keys())
-    found = tuple(path for path in paths if path.is_file())
-    return Removal(names, tuple(gone), found, fits_alone)
+    # models needed by other learners may have no trial
+    trained = {job.key for run in names for job in store.attempts(run) if job.kind == "fit"}
+    fits = sorted({*removed.values(), *trained} - {*kept.values()})
+    paths = [state_path(states_folder(store.path), key) for key in fits]
+    trials = () if fits_alone else tuple(sorted(removed.keys() - kept.keys()))
+    return Removal(names, trials, tuple(filter(Path.is_file, paths)), fits_alone)
 
 
 class Writer:
@@ -194,23 +191,23 @@ class Writer:
 
     def begin(self, run: str, about: Mapping[str, Any], trials: Sequence[str]) -> None:
         """Register a run, or resume one with the same id."""
-        times = {"created_at": (moment := now()), "updated_at": moment}
-        info = RunInfo(run=run, number=0, state="running", **with_tuples(about) | times)
+        moment = now()
+        times = {"created_at": moment, "updated_at": moment}
+        row = {"run": run, "state": "running", "about": json.dumps(dict(about)), **times}
         with self.transaction() as db:
-            self.put_run(row_of(info), trials)
-            add_metrics(db, info.metrics)
+            self.put_run(row, trials)
+            add_metrics(db, about["metrics"])
 
     def put_run(self, row: Mapping[str, Any], trials: Sequence[str]) -> None:
         """Store a run and its list of trials. A known run keeps its number and start time."""
-        run = row["run"]
-        known = "SELECT number, created_at FROM run WHERE run = ?"
-        highest = "SELECT coalesce(max(number), 0) FROM run"
         with self.transaction() as db:
-            new = db.execute(highest).fetchone()[0] + 1, row["created_at"]
-            number, begun = db.execute(known, [run]).fetchone() or new
+            known = "SELECT number, created_at FROM run WHERE run = ?"
+            (highest,) = db.execute("SELECT coalesce(max(number), 0) FROM run").fetchone()
+            new = highest + 1, row["created_at"]
+            number, begun = db.execute(known, [row["run"]]).fetchone() or new
             put(db, "run", {**row, "number": number, "created_at": begun})
-            db.execute("DELETE FROM run_trial WHERE run = ?", [run])
-            listed = [(run, position, trial) for position, trial in enumerate(trials)]
+            db.execute("DELETE FROM run_trial WHERE run = ?", [row["run"]])
+            listed = [(row["run"], position, trial) for position, trial in enumerate(trials)]
             db.executemany("INSERT INTO run_trial VALUES (?, ?, ?)", listed)
 
     def end(self, run: str, state: str) -> None:
@@ -222,21 +219,19 @@ class Writer:
     def attempt(self, run: str, outcome: Outcome) -> None:
         """Record the outcome of one attempt of a job."""
         spec = outcome.job.spec
-        attempt = Attempt(
-            run=run,
-            kind=outcome.job.kind,
-            key=spec.key,
-            title=spec.title,
-            status=str(outcome.status),
-            error=outcome.error,
-            trace=outcome.trace,
-            output=outcome.output,
-            seconds=outcome.seconds,
-            created_at=now(),
-            machine=": ".join(self._here),
-        )
+        row = {
+            "run": run,
+            "kind": outcome.job.kind,
+            "key": spec.key,
+            "title": plain(spec.title),
+            "status": str(outcome.status),
+            "seconds": outcome.seconds,
+            "created_at": now(),
+            "machine": ": ".join(self._here),
+        }
+        texts = ("error", "warning", "trace", "output")
         with self.transaction() as db:
-            put(db, "attempt", row_of(attempt))
+            put(db, "attempt", row | {name: plain(getattr(outcome, name)) for name in texts})
 
     def costs(self, models: Mapping[str, CostModel]) -> None:
         """Store cost models by key, once each, with the fitted models."""
@@ -253,6 +248,7 @@ class Writer:
             "status": str(outcome.status),
             "seconds": result.seconds if result else outcome.seconds,
             "peak_rss_mb": result.peak_rss_mb if result else None,
+            "warning": outcome.warning,
         }
         with self.transaction() as db:
             put(db, "fit", row)
@@ -263,52 +259,35 @@ class Writer:
         spec, result = outcome.job.spec, outcome.result
         assert isinstance(spec, TrialSpec)
         measured = {name: getattr(result, name) for name in MEASURED} if result else {}
+        versions = dict.fromkeys([*self._installed.split(", "), *spec.libraries.split(", ")])
         with self.transaction() as db:
-            fit = db.execute("SELECT seconds, peak_rss_mb FROM fit WHERE key = ?", [spec.fit])
-            fit_seconds, fit_peak = fit.fetchone() or (None, None)
-            peaks = [peak for peak in (fit_peak, measured.get("peak_rss_mb")) if peak]
-            error = db.execute(_LAST_OF_FIT, [spec.fit]).fetchone()
-            mark = (MORE_THREADS,) if result and error and error[0] else ()
-            about: dict[str, Any] = {
-                "status": str(outcome.status),
-                "error": outcome.error or measured.get("error", ""),
-                "marks": tuple(dict.fromkeys((*measured.get("marks", ()), *mark))),
-                "seconds": outcome.seconds,
-                "fit_seconds": fit_seconds,
-                "peak_rss_mb": max(peaks, default=None),
-                "machine": self._here.machine,
-                "cpu": self._here.cpu,
-                "versions": ", ".join(
-                    dict.fromkeys(f"{self._installed}, {spec.libraries}".strip(", ").split(", "))
-                ),
-                "created_at": now(),
-            }
-            trial = Trial.of(spec, **measured | about)
-            self._drop(spec.key)
-            put(db, "trial", row := row_of(trial))
-            db.executemany(
-                "INSERT OR IGNORE INTO sensor VALUES (?, ?, ?, ?)",
-                [
-                    (row["sensors"], k, *pair)
-                    for k, pair in enumerate(zip(*trial.sensors, strict=True))
-                ],
+            fit = "SELECT seconds, peak_rss_mb, warning FROM fit WHERE key = ?"
+            seconds, peak, warning = db.execute(fit, [spec.fit]).fetchone() or (None, None, "")
+            peaks = [peak, measured.get("peak_rss_mb")]
+            marks = [*measured.get("marks", ()), *([MORE_THREADS] if result and warning else [])]
+            trial = Trial.of(
+                spec,
+                **measured
+                | {
+                    "status": str(outcome.status),
+                    "error": outcome.error or measured.get("error", ""),
+                    "marks": tuple(dict.fromkeys(marks)),
+                    "seconds": outcome.seconds,
+                    "fit_seconds": seconds,
+                    "peak_rss_mb": max(filter(None, peaks), default=None),
+                    "machine": self._here.machine,
+                    "cpu": self._here.cpu,
+                    "versions": ", ".join(filter(None, versions)),
+                    "created_at": now(),
+                },
             )
-            add_metrics(db, [*trial.points[0].metrics] if trial.points else ())
-            for table, records in zip(OF_TRIAL, (trial.points, trial.values), strict=True):
-                for record in records:
-                    put(db, table, {"trial": spec.key, **row_of(record)})
-
-    def _drop(self, key: str) -> None:
-        """Delete a trial with its points and values."""
-        self.db.execute("DELETE FROM trial WHERE key = ?", [key])
-        for table in OF_TRIAL:
-            self.db.execute(f"DELETE FROM {table} WHERE trial = ?", [key])
+            put_trial(db, trial)
 
     def remove(self, what: Removal) -> None:
         """Carry out a removal: rows in one transaction, then files."""
         with self.transaction() as db:
-            for key in what.trials:
-                self._drop(key)
+            db.executemany("DELETE FROM trial WHERE key = ?", [[key] for key in what.trials])
+            db.executemany("DELETE FROM point WHERE trial = ?", [[key] for key in what.trials])
             for run in () if what.fits_alone else what.runs:
                 db.execute("DELETE FROM run WHERE run = ?", [run])
                 db.execute("DELETE FROM run_trial WHERE run = ?", [run])
@@ -325,6 +304,5 @@ class Writer:
             known = db.execute("SELECT audit, error FROM trial WHERE key = ?", [key]).fetchone()
             if known and known[0] == "failed":
                 return Verdict(*known)
-            values = [verdict.word, verdict.reason, key]
-            db.execute("UPDATE trial SET audit = ?, error = ? WHERE key = ?", values)
+            db.execute(_SET_VERDICT, [verdict.word, plain(verdict.reason), key])
         return verdict

@@ -523,7 +523,8 @@ def test_a_row_is_made_again_with_the_same_bits(bench, row):
 
 def test_what_differs_is_named_with_the_ingredient(bench, row):
     change("UPDATE point SET total_cost = total_cost + 1e-12 WHERE split = 'test'")
-    change("UPDATE trial SET versions = 'python 3.9', code = 'old'")
+    altered = "json_set(record, '$.versions', 'python 3.9', '$.code', 'old')"
+    change(f"UPDATE trial SET record = {altered}")
     again = bench("rerun", row["trial"][:6], "-p", "mine", "--no-progress")
     assert again.status == 1
     assert ": 4 of its numbers differ (8 rows)" in again.out

@@ -320,7 +320,7 @@ def test_more_busy_threads_than_granted_are_a_mark(home, monkeypatch):
         json.loads(p)["extra"]: m for p, m in zip(frame["params"], frame["marks"], strict=True)
     }
     assert (MORE_THREADS in marks[1], marks[3]) == (False, MORE_THREADS)
-    said = [a.error for a in Store().attempts() if a.kind == "fit" and a.error]
+    said = [a.warning for a in Store().attempts() if a.kind == "fit" and a.warning]
     assert said == ["used 3.0 threads, more than the allowed 1"]
 
 

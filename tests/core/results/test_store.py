@@ -195,10 +195,13 @@ def test_a_file_that_is_no_store_is_refused_and_left_as_it_was(home, content, li
 @pytest.mark.parametrize(
     ("change", "line"),
     [
-        ("user_version = 7", r"an older version \(schema 7\); budget-bench 0.1.0 of .* reads it"),
         (
-            "user_version = 9",
-            r"a newer version \(schema 9, this one knows 8\); update budget-bench",
+            "user_version = 8",
+            r"older version \(schema 8\); run again .* schema 8 with budget-bench 0.1.0",
+        ),
+        (
+            "user_version = 10",
+            r"a newer version \(schema 10, this one knows 9\); update budget-bench",
         ),
         ("user_version = 16777219", "a newer version"),
         ("application_id = 0", "a database of another program"),
@@ -255,7 +258,7 @@ def test_all_that_is_read_while_held_is_of_one_moment(home):
     with store.held():
         before = store.frame()
         with closing(sqlite3.connect(path)) as other, other:
-            other.execute("UPDATE trial SET status = 'timeout'")
+            other.execute("UPDATE trial SET record = json_set(record, '$.status', 'timeout')")
             other.execute("DELETE FROM point")
         assert store.frame().equals(before)
     assert set(store.frame()["status"]) == {"timeout"}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pickle
 import random
 import sqlite3
-import zlib
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import fields
@@ -20,10 +19,10 @@ from helpers.stores import Weight, filled, outcome
 from bench_core.errors import InputError
 from bench_core.results.merge import merge
 from bench_core.results.records import (
+    INTERNAL,
     MEASURED,
     FitSpec,
     Job,
-    OperatingPoint,
     Status,
     StoredValues,
     Trial,
@@ -32,7 +31,7 @@ from bench_core.results.records import (
 )
 from bench_core.results.store import Store
 from bench_core.results.store_files import load_model, save_model
-from bench_core.results.tables import columns_of, row_of
+from bench_core.results.tables import POINT_NUMBERS, packed, unpacked
 from bench_core.results.writer import open_writer
 
 
@@ -67,9 +66,8 @@ def test_tables_have_the_fields_and_a_column_for_each_metric(tmp_path: Path) -> 
     with closing(sqlite3.connect(tmp_path / "one.db")) as db:
         trial = pd.read_sql("SELECT * FROM trial", db)
         point = pd.read_sql("SELECT * FROM point", db)
-    assert list(trial) == [f.name for f in fields(Trial) if f.name not in ("points", "values")]
-    own = [f.name for f in fields(OperatingPoint) if f.name != "metrics"]
-    assert list(point) == ["trial", *own, "mse"]
+    assert {f.name for f in fields(Trial)} - INTERNAL < {*trial}
+    assert list(point) == ["trial", "number", "point", "split", *POINT_NUMBERS, "mse"]
     assert point["mse"].tolist() == [0.5, 0.5]
     assert point["cap"].isna().all()
 
@@ -77,11 +75,16 @@ def test_tables_have_the_fields_and_a_column_for_each_metric(tmp_path: Path) -> 
 def test_values_are_compressed_float32() -> None:
     noise = np.random.default_rng(0).normal(size=(4, 300)).astype(np.float32)
     one = np.ones(300, dtype=np.float32)
-    row = row_of(StoredValues("test", (0, 1, 2, 3), noise, noise.round(), one, one, one[None]))
-    assert len(row["cost"]) < noise.nbytes / 2
-    for name, values in (("metric", noise), ("cost", noise.round())):
-        assert zlib.decompress(row[name]) == values.tobytes()
-    assert {c.name for c in columns_of(StoredValues)} == {*row}
+    steps = noise.reshape(4, 3, 100)
+    values = StoredValues("test", (0, 1, 2, 3), noise, noise.round(), one, one, noise[:, :1], steps)
+    block = packed(values)
+    assert len(block) < 2.5 * noise.nbytes
+    again = unpacked("test", block)
+    assert (again.split, again.points) == ("test", (0, 1, 2, 3))
+    assert again.arrays.keys() == values.arrays.keys()
+    for name, array in values.arrays.items():
+        assert again.arrays[name].dtype == np.float32
+        assert np.array_equal(again.arrays[name], array)
 
 
 @pytest.mark.parametrize("how", ["cut", "changed", "other", "empty"])
@@ -175,6 +178,6 @@ def test_what_sqlite_finds_is_said(store_path: Path) -> None:
 
 def test_values_that_were_changed_are_one_line(store_path: Path) -> None:
     with closing(sqlite3.connect(store_path)) as db, db:
-        db.execute("UPDATE unit_values SET metric = substr(metric, 1, 5)")
+        db.execute("UPDATE trial SET test = substr(test, 1, 5)")
     with pytest.raises(InputError, match="the store is damaged"):
         [*Store(store_path).values()]
