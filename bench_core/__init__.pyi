@@ -44,7 +44,6 @@ from .parameters import linear as linear
 from .parameters import log as log
 from .parameters import param as param
 from .protocols import DIVERGED as DIVERGED
-from .protocols import GIVEN as GIVEN
 from .protocols import BudgetedLearner as BudgetedLearner
 from .protocols import BudgetedModel as BudgetedModel
 from .protocols import Dataset as Dataset

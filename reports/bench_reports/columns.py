@@ -20,7 +20,6 @@ from bench_core.leaderboard.board import (
     Saved,
     Standing,
 )
-from bench_core.protocols import GIVEN
 from bench_core.statistics import CONFIDENCE, WIDE_LEVEL
 from bench_core.statistics.bootstrap import FEW_DRAWS
 from bench_core.statistics.comparison import Interval
@@ -250,9 +249,8 @@ def target(board: Board) -> str:
 def saving_words(board: Board) -> str:
     """Return the explanation of the column of savings."""
     mean = ", the mean of repeats" if board.repeats > 1 else ""
-    given = any(row.reference and GIVEN in row.marks for row in board.rows)
-    whole = "with all its trees" if given else "chosen by the same rule"
-    return f"the cost of {one_line(board.reference)}, {whole}, divided by this cost{mean}"
+    who = one_line(board.reference)
+    return f"the cost of {who}, chosen by the same rule, divided by this cost{mean}"
 
 
 def missing_words(board: Board) -> str:

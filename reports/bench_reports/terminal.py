@@ -25,7 +25,7 @@ from bench_core.leaderboard.board import (
 )
 from bench_core.leaderboard.conclusion import conclusion, overall_conclusion
 from bench_core.leaderboard.ranks import over_datasets, ranked_by
-from bench_core.protocols import DIVERGED, FEWER, GIVEN
+from bench_core.protocols import DIVERGED
 from bench_core.results.marks import AT_EDGE, NOT_CONVERGED
 from bench_core.statistics import CONFIDENCE
 from bench_core.terminal.tables import (
@@ -323,12 +323,6 @@ def paid_words(board: Board) -> str:
     return f", for features {'and trees' if board.trees_paid else 'only'}"
 
 
-FEWER_TREES = (
-    "its first trees alone are better on validation, but an existing model is judged whole; train "
-    "it with fewer trees"
-)
-
-
 def explained_marks(board: Board) -> list[str]:
     """Return explanations of marks that limit comparisons."""
     lines = {
@@ -342,9 +336,6 @@ def explained_marks(board: Board) -> list[str]:
         "(p <= .001): test rows differ from the others, or validation rows were trained on.": any(
             FALLS in row.marks for row in board.rows
         ),
-        f"{GIVEN}: an existing model, judged whole; its first trees are cheaper points only where "
-        "they are worse on validation.": any(GIVEN in row.marks for row in board.rows),
-        f"{FEWER}: {FEWER_TREES}.": any(FEWER in row.marks for row in board.rows),
         "baseline: trivial methods, listed last for comparison.": any(
             row.baseline for row in board.rows
         ),
