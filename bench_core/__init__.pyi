@@ -31,7 +31,6 @@ from .data import Frames as Frames
 from .data import Queries as Queries
 from .data import Task as Task
 from .datasets.publishers import Download as Download
-from .datasets.publishers import Facts as Facts
 from .errors import BenchError as BenchError
 from .errors import InputError as InputError
 from .errors import UsageError as UsageError

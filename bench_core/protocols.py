@@ -108,8 +108,6 @@ class CompleteDataset(Dataset, Protocol):
     """Files that can be downloaded (``Download``); () if a licence has to be accepted."""
     sums: ClassVar[Mapping[str, str]] = MappingProxyType({})
     """sha256 by file or archive, if known."""
-    facts: ClassVar[Any] = None
-    """Known properties of the full data set (``Facts``)."""
 
     def stamp(self, source: Source) -> str:
         """Text that replaces the identity of ``files`` in the cache key, if not empty."""
@@ -118,11 +116,6 @@ class CompleteDataset(Dataset, Protocol):
     def complete(self, source: Source) -> bool:
         """True if all files that ``prepare`` requires are present."""
         return all(source.has(name) for name in self.files)
-
-    def faults(self, source: Source) -> list[str]:
-        """Errors in the files; the default reads all of them and compares ``facts``."""
-        splits = self.prepare(source, "paper", 0, 0)
-        return self.facts.faults(splits) if self.facts else []
 
 
 @runtime_checkable
