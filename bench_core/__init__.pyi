@@ -31,7 +31,6 @@ from .data import Frames as Frames
 from .data import Queries as Queries
 from .data import Task as Task
 from .datasets.publishers import Download as Download
-from .datasets.publishers import Facts as Facts
 from .errors import BenchError as BenchError
 from .errors import InputError as InputError
 from .errors import UsageError as UsageError
@@ -44,7 +43,6 @@ from .parameters import linear as linear
 from .parameters import log as log
 from .parameters import param as param
 from .protocols import DIVERGED as DIVERGED
-from .protocols import GIVEN as GIVEN
 from .protocols import BudgetedLearner as BudgetedLearner
 from .protocols import BudgetedModel as BudgetedModel
 from .protocols import Dataset as Dataset

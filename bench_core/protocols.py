@@ -108,8 +108,6 @@ class CompleteDataset(Dataset, Protocol):
     """Files that can be downloaded (``Download``); () if a licence has to be accepted."""
     sums: ClassVar[Mapping[str, str]] = MappingProxyType({})
     """sha256 by file or archive, if known."""
-    facts: ClassVar[Any] = None
-    """Known properties of the full data set (``Facts``)."""
 
     def stamp(self, source: Source) -> str:
         """Text that replaces the identity of ``files`` in the cache key, if not empty."""
@@ -118,11 +116,6 @@ class CompleteDataset(Dataset, Protocol):
     def complete(self, source: Source) -> bool:
         """True if all files that ``prepare`` requires are present."""
         return all(source.has(name) for name in self.files)
-
-    def faults(self, source: Source) -> list[str]:
-        """Errors in the files; the default reads all of them and compares ``facts``."""
-        splits = self.prepare(source, "paper", 0, 0)
-        return self.facts.faults(splits) if self.facts else []
 
 
 @runtime_checkable
@@ -241,14 +234,6 @@ class BudgetedModel(Protocol):
 DIVERGED = "diverged"
 """Mark of a model whose training diverged; savings are not measured against it."""
 
-GIVEN = "trained elsewhere"
-"""Mark of a model that was not trained here. It is judged whole, at the last point of its path.
-Earlier points are kept only where they are worse on validation: to choose a better one, such as
-fewer trees, would be training."""
-
-FEWER = "better with fewer trees"
-"""Mark of a ``GIVEN`` model of which an earlier point is better on validation."""
-
 
 class StageTree(NamedTuple):
     """Stages that rows pass through, for pictures.
@@ -271,8 +256,8 @@ class CompleteModel(BudgetedModel, Protocol):
     """True if a row's scores and purchases do not depend on other rows of its query. Under a cap,
     rows then stop separately; otherwise a query stops as a unit."""
     marks: tuple[str, ...] = ()
-    """Words that boards show with the model's results (such as ``DIVERGED`` and ``GIVEN``): at most
-    5, each of up to 24 lower-case letters, digits, spaces and hyphens, and not a verdict."""
+    """Words that boards show with the model's results (such as ``DIVERGED``): at most 5, each of up
+    to 24 lower-case letters, digits, spaces and hyphens, and not a verdict."""
     stage_tree: StageTree | None = None
     """At most 100 stages, for pictures; each prediction must then have a ``stage``."""
 

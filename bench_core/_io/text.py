@@ -98,12 +98,3 @@ def _not_utf8(
     return InputError(
         f"{path}, line {line}: not text in UTF-8; in Excel save it as 'CSV UTF-8', {remedy}"
     )
-
-
-URLS = ("file", "s3", "gs", "gcs", "http", "https", "memory")
-
-
-def is_url(name: str) -> bool:
-    """True if a name is a URL that can be fetched, not a path."""
-    scheme, found, _ = name.partition("://")
-    return bool(found) and scheme.lower() in URLS

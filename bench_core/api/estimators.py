@@ -31,7 +31,6 @@ from sklearn.utils.validation import (
 
 from bench_core.api.arguments import checked_metric, costs_of, priced_names, spelling_checked
 from bench_core.arrays import Float32Array, FloatArray, IntArray
-from bench_core.contracts import model_of
 from bench_core.data import Examples, Features, Queries, Task
 from bench_core.datasets.pricing import by_transformer, unit_prices, with_costs
 from bench_core.datasets.readers.number_formats import with_days, with_decimal_commas
@@ -50,13 +49,13 @@ from bench_core.errors import BenchError, InputError, spelt
 from bench_core.execution.caps import Caps
 from bench_core.execution.fitting import fit_in_process
 from bench_core.execution.predict import blocks, predict_split
-from bench_core.execution.trial import judged_whole, score_split, sensors_of
+from bench_core.execution.trial import score_split, sensors_of
 from bench_core.metrics import Labels, default_metric, evaluate, parse_metric
 from bench_core.metrics.frontier import best_within
 from bench_core.parameters import resolved
 from bench_core.planning.resolve_learners import instances_of, require_learner
 from bench_core.plugins import Registry, load_registry
-from bench_core.protocols import GIVEN, Metric
+from bench_core.protocols import Metric
 from bench_core.results.budgets import CAP, COLUMNS
 from bench_core.sequential import ROUNDING
 from bench_core.serving.predictor import probabilities
@@ -198,8 +197,6 @@ class _Budgeted(BaseEstimator):
             model = fit_in_process(learner, splits, metric, self._seed(), self.threads, kept)
             path = predict_split(model, splits.valid, splits.costs, classes, caps=self.caps_)
             score = {"valid": score_split(path, splits.valid, splits.costs, [metric], "valid")}
-            if GIVEN in model_of(model).marks:
-                score, _ = judged_whole(score, len(path.points) - 1, metric)
             found = score["valid"].rows
             within = limit * (1 + ROUNDING) if limits else np.inf
             rows = [row for row in found if CAP in row.point or row.cost_max <= within]

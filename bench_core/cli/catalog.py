@@ -388,7 +388,7 @@ def _dataset_lines(registry: Registry, name: str, data_dir: str) -> list[str]:
     if published and "twice! " not in found.values() and not is_there(cls(), source):
         fetch = f"'bench data fetch {name}', or " if about.downloads else ""
         place = f" from {about.homepage}" if about.homepage else ""
-        by_hand = f"get them{place} and run 'bench data import {name} FOLDER'"
+        by_hand = f"get them{place} and put them into {source.folder / (about.home or name)}"
         lines += ["", f"Missing files: {fetch}{by_hand}"]
     return lines
 

@@ -157,7 +157,6 @@ def _loaded(folder: Path) -> Predictor:
 def summary(model: Predictor) -> list[str]:
     """Return a few lines on a model and its figures."""
     from bench_core.leaderboard.board import Setting
-    from bench_core.protocols import GIVEN
 
     about, metric, best = model.about, model.about["metric"], model.about["reference"]
     test, unit = about["test"], about["unit"]
@@ -165,9 +164,8 @@ def summary(model: Predictor) -> list[str]:
     reached = f"{quality(valid['quality'])} on validation, " if valid else ""
     point = about["point"]
     at = Setting(point, {}, frozenset(), 1, 1).short if point else "its only point"
-    trained = f"{GIVEN}, judged" if GIVEN in about.get("marks", ()) else "trained"
     lines = [
-        f"{about['learner']} at {at}, {trained} on {about['dataset']} ({about['task']})",
+        f"{about['learner']} at {at}, on {about['dataset']} ({about['task']})",
         f"{metric} {reached}{quality(test['quality'])} on test at {cost(own)} {unit} per row "
         f"(most: {cost(test['cost_max'])}; all features: {cost(about['everything'])})",
     ]

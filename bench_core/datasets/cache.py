@@ -10,7 +10,7 @@ An entry is a folder ``NAME-KEY``::
 
 It is built under a temporary name and renamed. A folder of the final name is therefore complete,
 even if a process was killed. One process builds an entry; others wait for it. An entry whose files
-are missing or too short is rebuilt; ``bench data verify`` compares all with their fingerprint.
+are missing or too short is rebuilt.
 
 Next to the entries are arrays and text that all folds of a data set share (``kept_arrays``).
 Computing them for each fold would repeat the work, and measured values would differ by fold.
@@ -18,7 +18,6 @@ Computing them for each fold would repeat the work, and measured values would di
 
 import hashlib
 import json
-import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, fields, is_dataclass, replace
@@ -234,26 +233,6 @@ def fingerprint(splits: Splits) -> str:
             h.update(f"{name} {array.dtype.name} {array.shape}\n".encode())
             h.update(little.reshape(-1).view(np.uint8).data if little.size else b"")
     return every.hexdigest()[:32] + test.hexdigest()[:32]
-
-
-def check_prepared(path: str | Path) -> None:
-    """Compare an entry with its fingerprint. A damaged entry is removed; raises InputError."""
-    path = Path(path)
-    splits = _whole(path)
-    if splits is None or fingerprint(splits) != splits.fingerprint:
-        with _writable(path.parent, f"{path}: cannot remove damaged data"):
-            shutil.rmtree(path)
-        raise InputError(
-            f"{path}: the prepared data differ from their fingerprint and were removed; "
-            "run again to rebuild them"
-        )
-
-
-def prepared_entries(names: Sequence[str] = ()) -> list[Path]:
-    """Return the entries of the named data sets, or of all."""
-    beginnings = {_safe(name) for name in names}
-    folders = [path for path in (cache_folder() / "prepared").glob("[!.]*") if path.is_dir()]
-    return sorted(p for p in folders if not names or p.name.rpartition("-")[0] in beginnings)
 
 
 def _write(path: Path, splits: Splits) -> None:

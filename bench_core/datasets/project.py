@@ -7,7 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from bench_core._io.text import is_url
 from bench_core.data import Task
 from bench_core.datasets.data_folder import DataFolder
 from bench_core.datasets.readers.tables import UnusableColumnsError
@@ -44,13 +43,12 @@ def described(given: FileData, folder: Path) -> tuple[dict[str, Any], Splits]:
     table: dict[str, Any] = {"file": own.train, "valid": own.valid, "test": own.test}
     table |= {"task": str(splits.task), "label": own.label, "query": own.query, "split": own.split}
     columns = {name: getattr(own, name) for name in ("label", "query", "split")}
-    if not is_url(own.train):
-        part = read_part(
-            Path(own.train), columns, own.index_base, own.format, own.drop, encoding=own.encoding
-        )
-        if isinstance(part, TablePart):
-            found = {"label": part.label, "query": part.query, "split": part.split}
-            table |= {key: column.name for key, column in found.items() if column is not None}
+    part = read_part(
+        Path(own.train), columns, own.index_base, own.format, own.drop, encoding=own.encoding
+    )
+    if isinstance(part, TablePart):
+        found = {"label": part.label, "query": part.query, "split": part.split}
+        table |= {key: column.name for key, column in found.items() if column is not None}
     if splits.task is Task.BINARY:
         table["positive"] = splits.class_names[1]
     names = (
@@ -63,7 +61,7 @@ def described(given: FileData, folder: Path) -> tuple[dict[str, Any], Splits]:
     }
     table["group"] = own.groups
     for key in ("file", "valid", "test", "costs"):
-        if (path := table.get(key)) and not is_url(path):
+        if path := table.get(key):
             table[key] = _relative(Path(path), folder)
     return {key: value for key, value in table.items() if value not in ("", ())}, splits
 

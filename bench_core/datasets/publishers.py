@@ -1,8 +1,8 @@
-"""A data set's files: downloaded from its publisher by pooch, imported from a copy, verified.
+"""A data set's files, downloaded from its publisher by pooch.
 
-Files go to ``FOLDER/HOME``. They are first staged in a hidden folder next to it, read by the data
-set's loader and compared with its facts; only then they are moved. This module, never the archive,
-decides where a member is written: paths in archives are compared, not followed.
+Files go to ``FOLDER/HOME``. They are first staged in a hidden folder next to it and compared with
+their known checksums; only then they are moved. This module, never the archive, decides where a
+member is written: paths in archives are compared, not followed.
 """
 
 import shutil
@@ -17,13 +17,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import IO
 
-import numpy as np
-
 from bench_core.contracts import dataset_of
 from bench_core.datasets.data_folder import DataFolder
 from bench_core.errors import InputError, UsageError, one_line, option
 from bench_core.protocols import CompleteDataset, Dataset, Source
-from bench_core.splits import Splits
 
 SECONDS = 30.0  # without an answer
 CHUNK = 1 << 18  # bytes
@@ -162,46 +159,6 @@ def _contents(archive: Path, held: ExitStack) -> dict[str, Callable[[], IO[bytes
 
 Say = Callable[[str], None]
 WORK = ".fetching-"  # prefix of the hidden staging folder
-ARCHIVES = (".zip", ".tar", ".tar.gz", ".tgz")
-
-
-@dataclass(frozen=True, slots=True)
-class Facts:
-    """Known facts of the full data set (profile ``paper``, fold 0, seed 0).
-
-    ``rows``: of train, valid and test (0: unknown), or their total. ``labels``: rows with each
-    label in all splits together. ``low`` and ``high`` bound all cells that are not missing.
-    """
-
-    rows: tuple[int, ...] = ()  # of train, valid, test
-    features: int = 0
-    labels: Mapping[float, int] = field(default_factory=dict)
-    low: float = -np.inf
-    high: float = np.inf
-
-    def faults(self, splits: Splits) -> list[str]:
-        """Return the differences in words, [] if there are none."""
-        parts = (splits.train, splits.valid, splits.test)
-        rows = tuple(map(len, parts)) if len(self.rows) == 3 else (sum(map(len, parts)),)
-        features = splits.train.X.shape[1]
-        values, counts = np.unique(np.concatenate([p.y for p in parts]), return_counts=True)
-        labels = dict(zip(values.tolist(), counts.tolist(), strict=True))
-        low = min(float(np.fmin.reduce(p.X, axis=None, initial=np.inf)) for p in parts)
-        high = max(float(np.fmax.reduce(p.X, axis=None, initial=-np.inf)) for p in parts)
-        faults = []
-        if any(wanted not in (0, n) for wanted, n in zip(self.rows, rows, strict=False)):
-            faults.append(f"{_slashed(rows)} rows instead of {_slashed(self.rows)}")
-        if self.features not in (0, features):
-            faults.append(f"{features} features instead of {self.features}")
-        if self.labels and labels != dict(self.labels):
-            faults.append(f"labels {labels} instead of {dict(self.labels)}")
-        if low < self.low or high > self.high:
-            faults.append(f"values {low:g} to {high:g} outside {self.low:g} to {self.high:g}")
-        return faults
-
-
-def _slashed(numbers: tuple[int, ...]) -> str:
-    return "/".join(str(n) if n else "?" for n in numbers)
 
 
 def home_of(dataset: Dataset) -> str:
@@ -227,14 +184,14 @@ def is_there(dataset: Dataset, source: Source) -> bool:
 def fetch_dataset(
     dataset: Dataset, source: DataFolder, say: Say, progress: Progress = lambda done, total: None
 ) -> None:
-    """Download, unpack, verify and move to the data folder.
+    """Download, unpack, compare with checksums and move to the data folder.
 
     Raises UsageError if there is nothing to download, InputError if it fails.
     """
     dataset = dataset_of(dataset)
     if not dataset.downloads:
         raise UsageError(_nothing_to_fetch(dataset))
-    with _staged(dataset, source, say, f"{dataset.name} as fetched") as home:
+    with _staged(dataset, source) as home:
         for download in dataset.downloads:
             say(f"fetching {download.url}")
             fetched = fetch(download, home, progress, _by_hand(dataset))
@@ -242,62 +199,6 @@ def fetch_dataset(
                 say(f"unpacking {download.file}")
                 unpack(fetched, download.members, home)
                 fetched.unlink()
-
-
-def import_dataset(dataset: Dataset, taken: Path, source: DataFolder, say: Say) -> None:
-    """Copy the files from a user's folder, file or archive, verify them and move them in place."""
-    dataset = dataset_of(dataset)
-    if not dataset.files or dataset.place:
-        raise UsageError(_nothing_to_fetch(dataset))
-    if not taken.exists():
-        raise InputError(f"{taken}: no such file or folder; check the name")
-    inside = [name.removeprefix(f"{home_of(dataset)}/") for name in dataset.files]
-    members = {d.file: d.members for d in dataset.downloads if d.members}
-    with _staged(dataset, source, say, str(taken)) as home:
-        if taken.is_dir():
-            given = DataFolder(taken)
-            for name in inside:
-                if given.has(name):
-                    _copy(given.find(name), home / name)
-            if not is_there(dataset, DataFolder(home.parent)):  # packed archives
-                for file in filter(given.has, members):
-                    unpack(given.find(file), members[file], home)
-        elif taken.name.endswith(ARCHIVES) and taken.name not in dataset.files:
-            _check(dataset, taken, dataset.sums.get(taken.name, ""))
-            say(f"unpacking {taken.name}")
-            unpack(taken, members.get(taken.name) or dict(zip(inside, inside, strict=True)), home)
-        else:
-            plain = taken.name.removesuffix(".gz")
-            own = [n for n in inside if Path(n).name.removesuffix(".gz") == plain]
-            if not own:
-                files = ", ".join(dataset.files)
-                raise InputError(
-                    f"{taken}: no file of {dataset.name} has this name; it has {files}"
-                )
-            _copy(taken, home / own[0])
-        staged = DataFolder(home.parent)
-        if not is_there(dataset, staged):
-            missing = ", ".join(n for n in dataset.files if not staged.has(n))
-            raise InputError(f"{taken}: no {missing} in it; name the folder of all files")
-
-
-def verify_dataset(dataset: Dataset, source: DataFolder, say: Say) -> list[tuple[str, ...]]:
-    """Read each file and return (file, bytes, sha256 "as published" or "not known") for each.
-
-    Raises InputError for the first fault: a missing file, another sha256, unreadable content, other
-    numbers of rows, labels or values.
-    """
-    dataset = dataset_of(dataset)
-    if not dataset.files:
-        raise UsageError(_nothing_to_fetch(dataset))
-    if not is_there(dataset, source):
-        missing = next(n for n in dataset.files if not source.has(n))
-        raise InputError(f"{source.folder}: no file {missing}; {_by_hand(dataset)}")
-    _verify(dataset, source, say)
-    return [
-        (str(path), str(path.stat().st_size), "as published" if sha256 else "not known")
-        for path, sha256 in _present(dataset, source)
-    ]
 
 
 def _again(dataset: CompleteDataset) -> str:
@@ -313,7 +214,8 @@ def _by_hand(dataset: CompleteDataset) -> str:
         return f"put it there, or correct {dataset.place}"
     where = f" from {dataset.homepage}" if dataset.homepage else ""
     return (
-        f"get {', '.join(dataset.files)}{where} and run 'bench data import {dataset.name} FOLDER'"
+        f"get {', '.join(dataset.files)}{where} and put them into the folder {home_of(dataset)} of "
+        "the data folder"
     )
 
 
@@ -325,17 +227,6 @@ def _nothing_to_fetch(dataset: CompleteDataset) -> str:
     return f"{dataset.name}: its publisher allows no automatic download; {_by_hand(dataset)}"
 
 
-def _verify(dataset: CompleteDataset, source: DataFolder, say: Say) -> None:
-    for path, sha256 in _present(dataset, source):
-        _check(dataset, path, sha256)
-    say(f"reading {dataset.name}")
-    if faults := dataset.faults(source):
-        raise InputError(
-            f"{source.folder}: not the publisher's {dataset.name}: {'; '.join(faults)}; "
-            f"{_again(dataset)}"
-        )
-
-
 def _check(dataset: CompleteDataset, path: Path, sha256: str) -> None:
     try:
         check_file(path, sha256)
@@ -345,26 +236,23 @@ def _check(dataset: CompleteDataset, path: Path, sha256: str) -> None:
         ) from error
 
 
-def _present(dataset: CompleteDataset, source: DataFolder) -> Iterator[tuple[Path, str]]:
-    """Yield the present files, packed or not, each with its known sha256, "" if unknown."""
+def _present(dataset: CompleteDataset, source: DataFolder) -> Iterator[tuple[str, Path]]:
+    """Yield the present files, packed or not, each by its name in ``sums``."""
     for name in dataset.files:
         if source.has(name):
             path = source.find(name)
-            found = name.removesuffix(".gz") + (".gz" if path.suffix == ".gz" else "")
-            yield path, dataset.sums.get(found, "")
+            yield name.removesuffix(".gz") + (".gz" if path.suffix == ".gz" else ""), path
 
 
 @contextmanager
-def _staged(dataset: CompleteDataset, source: DataFolder, say: Say, origin: str) -> Iterator[Path]:
-    """Yield a temporary folder for the files. If the block succeeds, they are verified and moved
-    into the data folder. Errors name the files' ``origin``, as the folder is deleted by then."""
+def _staged(dataset: CompleteDataset, source: DataFolder) -> Iterator[Path]:
+    """Yield a temporary folder for the files. If the block succeeds, their checksums are compared,
+    and they are moved into the data folder. Errors name the data set, as the folder is deleted by
+    then."""
     home = source.folder / home_of(dataset)
     for name in dataset.files:
         if source.has(name) and home not in source.find(name).parents:
-            raise InputError(
-                f"{source.find(name)}: already there; remove it first, or run "
-                f"'bench data verify {dataset.name}'"
-            )
+            raise InputError(f"{source.find(name)}: already there; remove it first")
     try:
         source.folder.mkdir(parents=True, exist_ok=True)
         with TemporaryDirectory(prefix=WORK, dir=source.folder) as stage:
@@ -372,8 +260,10 @@ def _staged(dataset: CompleteDataset, source: DataFolder, say: Say, origin: str)
             made.mkdir(parents=True)
             try:
                 yield made
-                _verify(dataset, DataFolder(stage), say)
+                for name, path in _present(dataset, DataFolder(stage)):
+                    _check(dataset, path, dataset.sums.get(name, ""))
             except InputError as error:
+                origin = f"{dataset.name} as fetched"
                 text = str(error).replace(f"{made}/", f"{origin}: ").replace(stage, origin)
                 raise InputError(text) from error
             if not home.exists():  # all at once; else files join those that are there
@@ -388,10 +278,3 @@ def _staged(dataset: CompleteDataset, source: DataFolder, say: Say, origin: str)
         raise InputError(
             f"{source.folder}: cannot be written ({error}); name another with {option('data-dir')}"
         ) from error
-
-
-def _copy(path: Path, to: Path) -> None:
-    """Copy a file without packing or unpacking it."""
-    to = to.with_name(to.name.removesuffix(".gz") + (".gz" if path.suffix == ".gz" else ""))
-    to.parent.mkdir(parents=True, exist_ok=True)
-    shutil.copyfile(path, to)

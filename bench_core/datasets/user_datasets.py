@@ -36,9 +36,9 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 from bench_core._io.files import at_home
-from bench_core._io.text import is_url, parse_toml, read_text
+from bench_core._io.text import parse_toml, read_text
 from bench_core.data import Task
-from bench_core.datasets.data_folder import data_folder
+from bench_core.datasets.data_folder import data_folder, local_path
 from bench_core.datasets.user_files import FileData
 from bench_core.errors import InputError, UsageError, spelt, unknown
 from bench_core.parameters import convert, in_words
@@ -121,8 +121,8 @@ def _entry(path: Path, name: str, table: Any) -> type[Any]:
         if not values.get(key):
             raise _fault(place, key, f"is missing: expected {in_words(_KEYS[key])}")
     for key in _PATHS:
-        if (text := values.get(key)) and not is_url(text):
-            values[key] = str((path.parent / at_home(text)).absolute())
+        if text := values.get(key):
+            values[key] = str((path.parent / at_home(local_path(text))).absolute())
     if "positive" in values:
         values["positive"] = str(values["positive"])
     column, shares, folds = _division(place, values)

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import numpy as np
 
-from bench_core._io.text import is_url, read_beginning
-from bench_core.datasets.data_folder import fetched, is_there, name_of_url
+from bench_core._io.text import read_beginning
+from bench_core.datasets.data_folder import local_path
 from bench_core.datasets.pricing import under_groups, with_costs
 from bench_core.datasets.readers.number_formats import with_days, with_decimal_commas
-from bench_core.datasets.readers.svmlight import SIDE_CARS, find_side_car, read_svmlight
+from bench_core.datasets.readers.svmlight import find_side_car, read_svmlight
 from bench_core.datasets.readers.tables import DataTable, read_table
 from bench_core.datasets.splitting import hashed
 from bench_core.datasets.user_data import MERGED, Part, TablePart, splits_of
@@ -66,12 +66,12 @@ class FileData:
     @property
     def name(self) -> str:
         """Name of the first file."""
-        return _name(self.train)
+        return one_line(Path(self.train).name)
 
     @property
     def title(self) -> str:
         """Title in reports."""
-        return ", ".join(map(_name, self._paths))
+        return ", ".join(one_line(Path(path).name) for path in self._paths)
 
     @property
     def _paths(self) -> list[str]:
@@ -80,9 +80,9 @@ class FileData:
     @property
     def files(self) -> tuple[str, ...]:
         """Absolute paths of the files, their side-cars and the costs."""
-        given = [_local(p, SIDE_CARS).absolute() for p in self._paths]
+        given = [local_path(p).absolute() for p in self._paths]
         beside = [side for p in given if (side := find_side_car(p)) is not None]
-        costs = [_local(self.costs).absolute()] if self.costs else []
+        costs = [local_path(self.costs).absolute()] if self.costs else []
         return tuple(str(p) for p in (*given, *beside, *costs))
 
     def prepare(self, source: Source, size: str, fold: int, seed: int) -> Splits:
@@ -95,7 +95,7 @@ class FileData:
         parts: dict[str, Part | TablePart] = {}
         for name in SPLITS:
             if path := getattr(self, name):
-                local = _local(path, SIDE_CARS)
+                local = local_path(path)
                 form = self.index_base, self.format, self.drop, known, self.unwritten
                 part = read_part(local, columns, *form, self.decimal, self.dates, self.encoding)
                 parts[name] = part
@@ -111,27 +111,10 @@ class FileData:
         how = self.task, self.split, self.shares, fold / self.folds
         splits = splits_of(parts, *how, keep=keep, positive=self.positive)
         if self.costs:
-            costs = str(_local(self.costs))
-            splits = with_costs(splits, costs, encoding=self.encoding, groups=self.groups)
+            splits = with_costs(splits, self.costs, encoding=self.encoding, groups=self.groups)
         else:
             splits = under_groups(splits, self.groups)
         return splits.in_unit(self.unit) if self.unit else splits
-
-
-def _name(file: str) -> str:
-    return one_line(name_of_url(file) if is_url(file) else Path(file).name)
-
-
-def _local(file: str, beside: Sequence[str] = ()) -> Path:
-    """Return a local path. A URL is fetched into the cache, with its side-cars ``beside`` it."""
-    if not is_url(file):
-        return Path(file)
-    found = fetched(file)
-    for end in beside if found.suffix not in (".csv", ".parquet") else ():
-        place = file.partition("#")[0] + end
-        if is_there(place):
-            fetched(place, found.with_name(found.name + end))
-    return found
 
 
 def named(given: Sequence[str], known: Container[str]) -> list[str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -27,7 +27,7 @@ from bench_core.execution.fitting import Progress, find_metric, open_splits, run
 from bench_core.execution.predict import PredictedPath, in_order, predict_split, readable
 from bench_core.metrics import Labels, evaluate
 from bench_core.metrics.frontier import frontier
-from bench_core.protocols import FEWER, GIVEN, Metric, MetricValues
+from bench_core.protocols import Metric, MetricValues
 from bench_core.results.budgets import CAP
 from bench_core.results.records import (
     FitSpec,
@@ -108,10 +108,6 @@ def run_trial(spec: TrialSpec, progress: Progress = lambda done, total: None) ->
         accounting=spec.accounting,
         fresh=lambda: load_model(state_path(spec.states, spec.fit)),
     )
-    marks = plain_marks(model_of(model).marks)
-    if GIVEN in marks:
-        scores, better = judged_whole(scores, len(paths["valid"].points) - 1, metrics[0])
-        marks = (*marks, FEWER) if better else marks
     kept = points_to_keep(scores["valid"].rows, metrics[0])
     return Trial.of(
         spec,
@@ -125,7 +121,7 @@ def run_trial(spec: TrialSpec, progress: Progress = lambda done, total: None) ->
         error=verdict.reason,
         predict_seconds=paths["valid"].seconds + paths["test"].seconds,
         peak_rss_mb=peak_rss_mb(),
-        marks=marks,
+        marks=plain_marks(model_of(model).marks),
         sensors=sensors_of(splits),
         stages=stages_of(model, paths["test"], kept),
     )
@@ -219,21 +215,6 @@ def score_split(
 
 def _count(read: BoolArray, columns: Sequence[str]) -> int:
     return len({columns[j] for j in np.flatnonzero(read).tolist()}) if columns else int(read.sum())
-
-
-def judged_whole(
-    scores: Mapping[str, SplitScore], last: int, primary: Metric
-) -> tuple[dict[str, SplitScore], bool]:
-    """Leave out the points before ``last`` that are not worse than it on validation; True if one is
-    better."""
-    sign = 1 if primary.higher_is_better else -1
-    good = {row.number: sign * row.metrics[primary.name] for row in scores["valid"].rows}
-    out = {k for k in range(last) if not good[k] < good[last]}
-    left = {
-        name: replace(score, rows=tuple(row for row in score.rows if row.number not in out))
-        for name, score in scores.items()
-    }
-    return left, any(good[k] > good[last] for k in out)
 
 
 def points_to_keep(valid: Sequence[OperatingPoint], primary: Metric) -> tuple[int, ...]:

@@ -11,7 +11,6 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
-from bench_core._io.text import is_url
 from bench_core.datasets.cache import Prepared, open_prepared, prepare
 from bench_core.datasets.data_folder import DataFolder
 from bench_core.datasets.pricing import from_json
@@ -41,8 +40,6 @@ def work(
 ) -> RunResult:
     """Do the missing work of a job. Raises ``Interrupted`` on Ctrl-C, InputError if data, code or
     version differ from the plan's. ``earlier``: what earlier jobs of the run left to be reused."""
-    planned = job.request.data_dir
-    data_dir = data_dir or (planned if is_url(planned) else "")
     modules, reused = dict.fromkeys([*job.request.plugins, *plugins]), earlier or Reused()
     registry = reused.registry = reused.registry or open_registry(modules, data_dir)
     check_job(job)

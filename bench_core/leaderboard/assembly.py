@@ -32,7 +32,6 @@ from bench_core.leaderboard.board import (
 )
 from bench_core.leaderboard.certainty import areas, kept, ratios, saving_order, savings, standings
 from bench_core.leaderboard.draws import NO_LIMIT, Chosen, Draws
-from bench_core.protocols import GIVEN
 from bench_core.results import operating_points as table
 from bench_core.results.budgets import CAP, Budget, Limit, Target, as_budgets, default_budgets
 from bench_core.results.marks import Ends, repeated_paths, search_marks
@@ -245,8 +244,7 @@ def _filled(
         lost = f"{count(draws.left_out, 'draw')} of {draws.resamples + 1}"
         line = f"intervals leave out {lost}, in which {board.metric} is not defined"
         board = replace(board, notes=(*board.notes, line))
-    least = math.fsum(row.saving for row in rows if row.reference)
-    rows.sort(key=partial(_place, higher=board.higher_is_better, least=least))
+    rows.sort(key=partial(_place, higher=board.higher_is_better))
     return replace(
         board,
         rows=tuple(rows),
@@ -258,12 +256,11 @@ def _filled(
     )
 
 
-def _place(row: Row, *, higher: bool, least: float) -> tuple[object, ...]:
+def _place(row: Row, *, higher: bool) -> tuple[object, ...]:
     """Return a sort key. Learners that keep the quality come first, in ``saving_order``. Others
     follow by tier of their best quality, baselines last."""
     if row.cheap and not row.saved.lost:
-        least = 1.0 if math.isnan(least) else least
-        order = saving_order(row.saved, row.saving, row.cheap.cost, least)
+        order = saving_order(row.saved, row.saving, row.cheap.cost)
         return row.baseline, 0, *order, row.learner
     quality = row.best.quality * (-1 if higher else 1)
     quality = math.inf if math.isnan(quality) else quality
@@ -340,11 +337,10 @@ def _rows(
     there = best.row >= 0
     marks = search_marks(points.iloc[best.row[there]], points, ends, draws.higher)
     alike = repeated_paths(points)
-    given = bool(table.marked(points[points["learner"] == draws.reference], GIVEN).any())
     saved: Mapping[str, Saved] = {}
     saving = np.full(len(draws.names), math.nan)
     if sure is not None:
-        ratio = ratios(draws, sure, best, given)
+        ratio = ratios(draws, sure)
         saved = savings(draws, sure, best, ratio, LOST)
         saving = draws.mean(ratio)
     rows = []

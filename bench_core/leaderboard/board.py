@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from bench_core.errors import one_line
-from bench_core.protocols import GIVEN
 from bench_core.results.budgets import CONSTANT, Budget
 from bench_core.statistics.comparison import Interval
 from bench_core.terminal.wording import cost, count, rank_range, settings, stand_in_notice
@@ -189,7 +188,7 @@ class Row:
     best: Pick  # without a limit
     reached: int  # repeats that are sure to keep ``SHARE`` of the reference's quality
     cheap: Pick  # the cheapest that is sure to keep it, ``NOTHING`` unless all repeats have one
-    saving: float  # the reference's cost (``Board.replaced``) over this learner's there
+    saving: float  # the reference's cost over this learner's there
     curve: tuple[CurvePoint, ...]  # the frontier, cheapest first
     likely: Likely | None = None  # instead of ``cheap``
     baseline: bool = False  # a trivial method, listed below the others
@@ -319,15 +318,6 @@ class Board:
         return share if self.higher_is_better else 1 / share
 
     @property
-    def replaced(self) -> Pick:
-        """The reference's point whose cost is saved: the cheapest that keeps the quality; all of a
-        model trained elsewhere, since that is paid today."""
-        own = self.reference_row
-        if own is None or not own.cheap:
-            return NOTHING
-        return own.best if GIVEN in own.marks else own.cheap
-
-    @property
     def saves(self) -> bool:
         """True if some learner has a saving."""
         return any(row.cheap for row in self.rows)
@@ -355,16 +345,16 @@ def saves(row: Row, reference: Row) -> bool:
     return (
         bool(row.cheap)
         and not row.reference
-        and saves_at(row.saved, row.saving, row.cheap, reference.saving, reference.cheap)
+        and saves_at(row.saved, row.saving, row.cheap, reference.cheap)
     )
 
 
-def saves_at(saved: Saved, saving: float, pick: Pick, least: float, reference: Pick) -> bool:
+def saves_at(saved: Saved, saving: float, pick: Pick, reference: Pick) -> bool:
     """True if a sure model costs less than the reference's, and is not dominated on validation or
-    refuted on test. ``least``: the reference's own saving, above 1 for an imported model."""
+    refuted on test."""
     return (
         not (saved.lost or saved.dominated)
-        and saving > max(least, 1)
+        and saving > 1
         and cost(pick.cost) != cost(reference.cost)  # as displayed
     )
 

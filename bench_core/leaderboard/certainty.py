@@ -92,13 +92,11 @@ def _place_others(order: Sequence[int], quality: FloatArray, tier: dict[int, int
         current = tier.setdefault(k, max(current, 1))
 
 
-def ratios(draws: Draws, chosen: Chosen, best: Chosen, given: bool) -> FloatArray:
+def ratios(draws: Draws, chosen: Chosen) -> FloatArray:
     """Return the saving of each repeat and learner in every draw (r, l, draws): the reference's
-    cost over the learner's; NaN without a sure point. ``given``: of the reference all trees are
-    paid today."""
+    cost over the learner's; NaN without a sure point."""
     own = draws.names.index(draws.reference)
-    whole = best.cost[:, own, :1] if given else chosen.cost[:, own]
-    whole = np.where(chosen.sure[:, own, None], whole, np.nan)[:, None]
+    whole = np.where(chosen.sure[:, own, None], chosen.cost[:, own], np.nan)[:, None]
     free = np.where(whole > 0, np.inf, 1.0) + 0 * chosen.cost
     return np.divide(whole + 0 * chosen.cost, chosen.cost, out=free, where=~(chosen.cost <= 0))
 
@@ -174,10 +172,10 @@ def _ends(logs: Level, learner: int, saving: float, share: float) -> Interval:
     return Interval(float(min(low, saving)), float(max(high, saving)))
 
 
-def saving_order(saved: Saved, saving: float, paid: float, least: float) -> tuple[object, ...]:
+def saving_order(saved: Saved, saving: float, paid: float) -> tuple[object, ...]:
     """Return the sort key of a learner that keeps the quality: the tier of its saving; within a
-    tier first significant savings above ``least``, the reference's; then the cost, as displayed."""
-    more = saving > least
+    tier first significant savings; then the cost, as displayed."""
+    more = saving > 1
     sure = more and saved.significant and not saved.dominated
     return saved.tier or math.inf, not sure, float(cost(paid)), more, paid
 

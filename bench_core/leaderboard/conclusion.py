@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from bench_core.errors import one_line
 from bench_core.leaderboard.board import SHARE, Board, Pick, Row, Standings, saves
 from bench_core.leaderboard.ranks import least_difference, over_datasets, ranked_by
-from bench_core.protocols import DIVERGED, GIVEN
+from bench_core.protocols import DIVERGED
 from bench_core.results.budgets import CAP
 from bench_core.statistics import CONFIDENCE
 from bench_core.terminal.wording import cost, listed, quality, times
@@ -139,7 +139,7 @@ def _nothing_saves(board: Board, reference: Row) -> Iterator[str]:
     if row.likely and chance > 0.5:
         yield (
             f"Likeliest: {_named(row.learner, row.baseline)}, {cost(row.likely.pick.cost)} instead "
-            f"of {cost(board.replaced.cost)}, right with {chance:.0%}."
+            f"of {cost(reference.cheap.cost)}, right with {chance:.0%}."
         )
 
 
@@ -164,13 +164,9 @@ def _reached(board: Board, pick: Pick) -> str:
 
 def _compared(board: Board, reference: Row, more: str = "") -> str:
     """Return what the reference costs at its best and at the same quality, with ``more`` on the
-    cost that is saved: that of an existing model is the one paid today."""
+    cost that is saved."""
     best, cheap = reference.best, cost(reference.cheap.cost)
     reached = _reached(board, best).replace(" test rows", "")
-    if GIVEN in reference.marks:
-        words = f"{reference.learner} costs {cost(best.cost)} today and {reached}{more}"
-        fewer = f"; with fewer trees it costs {cheap} at the same quality"
-        return f"{words}{fewer if cheap != cost(best.cost) else ''}."
     words = f"{reference.learner} at its best costs {cost(best.cost)} and {reached}"
     if cheap == cost(best.cost):
         return f"{words}{more}."

@@ -20,8 +20,8 @@ from bench_core.parameters import flat, parameters
 from bench_core.parameters import plain as plain_value
 from bench_core.planning.invocation import command, shell_line
 from bench_core.plugins import OURS
-from bench_core.protocols import GIVEN, Section
-from bench_core.results.operating_points import marked, of_dataset
+from bench_core.protocols import Section
+from bench_core.results.operating_points import of_dataset
 from bench_core.results.store import Store
 from bench_core.results.store_files import store_path
 from bench_core.splits import SPLITS
@@ -241,10 +241,8 @@ def _sentences(
         f"{_audits(frame)})."
     )
     if info.reference:
-        given = marked(frame[frame["learner"] == info.reference], GIVEN).any()
-        whole, both = (" with all its trees", "") if given else ("", ", both")
         yield (
-            f"A saving is {info.reference}'s cost{whole} divided by the learner's{both} at the "
+            f"A saving is {info.reference}'s cost divided by the learner's, both at the "
             f"cheapest point that is sure to keep {SHARE:.0%} of {info.reference}'s best quality, "
             f"by a one-sided {CONFIDENCE} bound of the paired difference on validation."
         )

@@ -31,8 +31,6 @@ from bench_core.leaderboard.certainty import (
     standings,
 )
 from bench_core.leaderboard.draws import NO_LIMIT, Chosen, Draws
-from bench_core.protocols import GIVEN
-from bench_core.results import operating_points as table
 from bench_core.results.budgets import CAP, KEEP, Budget, Limit, Target, limit_words
 
 if TYPE_CHECKING:
@@ -204,11 +202,9 @@ class Choice:
         """Return learners that keep a share, in the order of a board: the answer first, which is
         the reference where no saving is significant."""
         of = {name: k for k, name in enumerate(draws.names)}
-        reference = draws.points[draws.points["learner"] == draws.reference]
-        given = bool(table.marked(reference, GIVEN).any())
-        best = chosen[NO_LIMIT]
-        ratio = ratios(draws, chosen[limit], best, given)
-        sure = savings(draws, chosen[limit], best, ratio, lost_below(limit.amount))
+        ratio = ratios(draws, chosen[limit])
+        lost = lost_below(limit.amount)
+        sure = savings(draws, chosen[limit], chosen[NO_LIMIT], ratio, lost)
         saving = draws.mean(ratio)
         found = [
             replace(
@@ -219,10 +215,9 @@ class Choice:
             for one in found
         ]
         own = next((one for one in found if one.learner == draws.reference), None)
-        least = 1.0 if own is None or math.isnan(own.saving) else own.saving
 
         def place(one: Selection) -> tuple[object, ...]:
-            order = saving_order(one.saved, one.saving, one.pick.cost, least)
+            order = saving_order(one.saved, one.saving, one.pick.cost)
             return one.repeats < one.of, not one.sure, one.baseline, *order, one.learner
 
         found, why = sorted(found, key=place), ""
@@ -272,5 +267,5 @@ def _by_cost(one: Selection) -> tuple[object, ...]:
 
 def _saves(one: Selection, own: Selection) -> bool:
     """True if a selection costs less than the reference's."""
-    less = saves_at(one.saved, one.saving, one.pick, own.saving, own.pick)
+    less = saves_at(one.saved, one.saving, one.pick, own.pick)
     return one is not own and one.sure and less

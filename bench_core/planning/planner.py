@@ -8,14 +8,13 @@ from itertools import product
 from typing import Any
 
 from bench_core._io.digests import canonical, digest, look_again
-from bench_core._io.text import is_url
 from bench_core.class_names import spelled
 from bench_core.contracts import dataset_of, learner_of, metric_of
 from bench_core.costs.cost_file import CostFile
 from bench_core.costs.model import NO_UNIT, CostModel, costs_key
 from bench_core.datasets.cache import kept_arrays, prepare
 from bench_core.datasets.cautions import cautions, rare_class
-from bench_core.datasets.data_folder import DataFolder, fetched
+from bench_core.datasets.data_folder import DataFolder, local_path
 from bench_core.datasets.pricing import UNUSED, with_costs
 from bench_core.datasets.user_data import CUT
 from bench_core.datasets.user_datasets import groups_and_unit
@@ -198,7 +197,7 @@ class _Planner:
         prepared = prepare(chosen.dataset, size, fold, seed, source, say=say)
         splits = prepared.splits
         if given := request.costs or suite.costs:
-            given = str(fetched(given)) if isinstance(given, str) and is_url(given) else given
+            given = str(local_path(given)) if isinstance(given, str) else given
             models, usual = self.registry.cost_models, groups_and_unit(chosen.dataset, request)
             splits = with_costs(splits, given, models, request.encoding, **usual)
         if request.unit:

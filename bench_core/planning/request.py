@@ -425,7 +425,7 @@ class RunRequest:
     strict_data: bool = declared(False, "Fail instead of falling back to generated data.")
     data_dir: str = carried_out_by(
         "",
-        "Folder or URL of data sets' files and datasets.toml.",
+        "Folder of data sets' files and datasets.toml.",
         metavar="FOLDER",
         variable="BENCH_DATA",
     )

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bench_core._io.text import is_url
 from bench_core.contracts import dataset_of
+from bench_core.datasets.data_folder import local_path
 from bench_core.datasets.user_arrays import InMemory
 from bench_core.errors import InputError, UsageError, blaming, option, unknown
 from bench_core.parameters import as_json, expand, parameters
@@ -117,7 +117,7 @@ def _own_data(
         places = [getattr(one.dataset, "place", "") for one in chosen]  # in datasets.toml
         _refuse_file_options(request, "with a registered data set", max(places, default=""))
     for name in files:
-        if not is_url(name) and not Path(name).exists():
+        if not local_path(name).exists():
             what = registry.unknown("data set or file", name, registry.datasets)
             if Path(name).suffix or len(Path(name).parts) > 1:
                 what = f"no such file in {Path.cwd()}; check the name"

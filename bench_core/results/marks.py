@@ -18,13 +18,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bench_core.arrays import IntArray
-from bench_core.protocols import GIVEN
 from bench_core.results.budgets import CONSTANT
 from bench_core.results.operating_points import (
     best_points,
     criterion,
     groups,
-    marked,
     operating_points,
 )
 
@@ -116,15 +114,13 @@ def growing(path: pd.DataFrame, higher: bool) -> bool | None:
     """True if the last tenth of the trees of a fit's path raised its best validation quality by
     more than a thousandth; None unless all its points give their trees.
 
-    Boosting that stopped before its maximum number of trees has converged, and so has a model that
-    was trained elsewhere.
+    Boosting that stopped before its maximum number of trees has converged, and so has a single
+    point.
     """
     path = path[[CONSTANT not in _settings(str(point)) for point in path["point"]]]
     told = [_settings(str(point)).get("trees") for point in path["point"]]
     if None in told:
         return None
-    if marked(path, GIVEN).any():
-        return False
     trees = np.array(told)
     asked = _settings(str(path["params"].iloc[0])).get("trees") or 0
     if len(told) < 2 or trees.max() < asked:

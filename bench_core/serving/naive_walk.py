@@ -1,7 +1,7 @@
 """The naive walk: rows pass a program tree by tree, in plain Python and numpy.
 
 It serves every program and is the reference for tests of compiled walks. Its generators yield the
-rows' next needs, so that the same code serves a function, a coroutine and an array.
+rows' next needs, so that the same code serves a function and an array.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from functools import cached_property, partial
 from itertools import pairwise
 from math import inf, nan
@@ -34,10 +34,7 @@ if TYPE_CHECKING:
     from bench_core.serving.row_walk import RowWalk
 
 Acquire = Callable[[list[str]], Sequence[Any] | Mapping[str, Any]]
-AcquireInto = Callable[[IntArray, Float32Array], object]
 AcquireFor = Callable[[int, list[str]], Sequence[Any]]
-AcquireLater = Callable[[list[str]], Awaitable[Sequence[Any]]]
-AcquireLaterFor = Callable[[int, list[str]], Awaitable[Sequence[Any]]]
 
 MANY = 32
 """Number of rows from which the block walker is faster, with its loading time."""
@@ -166,11 +163,6 @@ class Predictor:
         """Return the raw columns of features, each once."""
         return features if self._raw is None else self._raw.of(features)
 
-    def encode(self, name: str, cell: Any) -> float:
-        """Return the number that encodes a cell of a column in ``predict_into``."""
-        raw = self._raw or RawColumns(plain_encodings(self.names))
-        return raw.code(self.names.index(name), cell)
-
     def predict(self, acquire: Acquire | Mapping[str, Any], *, cap: float | None = None) -> Answer:
         """Predict one row. ``acquire(names)`` returns cells of columns, None or NaN if missing, as
         a list in this order or a mapping. A row at hand may be given as a mapping instead.
@@ -188,33 +180,6 @@ class Predictor:
         found: Any = acquire if callable(acquire) else lambda names: acquire
         return self._run(self._rounds(1, False, cap), lambda _, names: found(names))[0]
 
-    def predict_into(self, acquire: AcquireInto, *, cap: float | None = None) -> Answer:
-        """Predict as ``predict`` does, but faster, without lists of names and values.
-
-        ``acquire(numbers, values)`` gets the positions of columns in ``names`` and writes their
-        cells into ``values`` (float32, initially NaN); it may use both until it returns. Text must
-        be encoded by ``encode``. The answer's ``bought`` is an array of positions.
-        """
-        if self._raw is not None:
-            row_codes = AskedRow(self._raw)
-
-            def codes(_: int, features: IntArray, values: Float32Array) -> None:
-                if columns := row_codes.new(features):
-                    found = np.full(len(columns), nan, dtype=np.float32)
-                    acquire(np.array(columns), found)
-                    row_codes.codes.update(zip(columns, found.tolist(), strict=True))
-                row_codes.put(features, values)
-
-            (answer,) = _answered(self._rounds(1, False, cap), codes)
-            answer.bought = np.array([*row_codes.codes], dtype=np.int64)
-            return answer
-
-        def fill(_: int, numbers: IntArray, values: Float32Array) -> None:
-            values.fill(nan)
-            acquire(numbers, values)
-
-        return _answered(self._rounds(1, False, cap), fill)[0]
-
     def predict_query(
         self, acquire: AcquireFor, documents: int, *, cap: float | None = None
     ) -> list[Answer]:
@@ -223,17 +188,6 @@ class Predictor:
         ``cap`` is per row; a row stopped by it takes no part in later comparisons.
         """
         return self._run(self._rounds(documents, True, cap), acquire)
-
-    async def predict_async(self, acquire: AcquireLater, *, cap: float | None = None) -> Answer:
-        """Predict as ``predict`` does; ``acquire`` is a coroutine function."""
-        rounds = self._rounds(1, False, cap)
-        return (await self._run_async(rounds, lambda _, names: acquire(names)))[0]
-
-    async def predict_query_async(
-        self, acquire: AcquireLaterFor, documents: int, *, cap: float | None = None
-    ) -> list[Answer]:
-        """Predict as ``predict_query`` does; the rows' next needs are acquired concurrently."""
-        return await self._run_async(self._rounds(documents, True, cap), acquire)
 
     def predict_rows(self, X: Any, queries: Any = None, *, cap: float | None = None) -> Answers:
         """Predict rows with known cells; the bill is the same as if cells were acquired.
@@ -320,23 +274,6 @@ class Predictor:
             asked.put(row, numbers, values, acquire(row, names) if names else ())
 
         return _by_name(_answered(rounds, fill), asked.names)
-
-    async def _run_async(self, rounds: Rounds, acquire: AcquireLaterFor) -> list[Answer]:
-        from asyncio import gather
-
-        async def known(row: int, names: list[str]) -> Sequence[Any]:
-            return await acquire(row, names) if names else ()
-
-        asked = _Asked(self)
-        while True:
-            try:
-                asks = next(rounds)
-            except StopIteration as end:
-                return _by_name(end.value, asked.names)
-            names = [asked.new(row, numbers) for row, numbers, _ in asks]
-            found = await gather(*(known(ask[0], n) for ask, n in zip(asks, names, strict=True)))
-            for ask, given in zip(asks, found, strict=True):
-                asked.put(*ask, given)
 
     def _names_of(self, numbers: IntArray | list[int]) -> list[str]:
         names: list[str] = self._names_array[numbers].tolist()

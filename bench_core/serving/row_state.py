@@ -26,7 +26,7 @@ class Answer:
     """Prediction and cost of one row.
 
     ``score``: log-odds, label units or a ranking score; K scores for K classes. ``bought``: the
-    requested features in order, a tuple of names; from ``predict_into`` an array of positions.
+    requested features in order, a tuple of names.
     ``step``: number of the last part of the program that counts, from 0, -1 for none; a part is
     one or more trees, a stage or a purchase. ``stopped``: ``"end"`` (the whole model), ``"gate"``
     (early exit) or ``"cap"``.

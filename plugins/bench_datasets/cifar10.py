@@ -22,7 +22,6 @@ from numpy.typing import NDArray
 
 from bench_core import (
     Examples,
-    Facts,
     InputError,
     Prices,
     Source,
@@ -65,7 +64,6 @@ class Cifar10:
         ),
     )
     homepage: ClassVar[str] = "https://www.cs.toronto.edu/~kriz/cifar.html"
-    facts: ClassVar[Facts] = Facts(rows=ROWS["paper"], features=400, low=0)
 
     def prepare(self, source: Source, size: str, fold: int, seed: int) -> Splits:
         """Learn the patches on training images and encode the drawn images."""

@@ -12,7 +12,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from bench_core import Examples, Facts, InputError, Prices, Source, Splits, Task, provide_datasets
+from bench_core import Examples, InputError, Prices, Source, Splits, Task, provide_datasets
 from bench_core.arrays import Float32Array
 from bench_core.datasets.readers import read_bytes
 from bench_core.datasets.splitting import drawn
@@ -46,9 +46,6 @@ class Fashion20:
     files: ClassVar[tuple[str, ...]] = FILES
     depends_on: ClassVar[tuple[str, ...]] = ("size", "seed")
     homepage: ClassVar[str] = "https://github.com/zalandoresearch/fashion-mnist"
-    facts: ClassVar[Facts] = Facts(
-        PAPER, len(PIXELS), labels={float(k): 7000 for k in range(10)}, low=0, high=1
-    )
 
     def prepare(self, source: Source, size: str, fold: int, seed: int) -> Splits:
         """Draw training and validation images by ``seed``, and test images if not all are used."""

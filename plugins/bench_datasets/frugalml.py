@@ -17,7 +17,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from bench_core import Facts, Prices, Source, Splits, Task, provide_datasets
+from bench_core import Prices, Source, Splits, Task, provide_datasets
 from bench_core.datasets.publishers import Download
 from bench_core.datasets.readers.tables import read_matrix, read_table
 from bench_core.datasets.splitting import take
@@ -54,9 +54,6 @@ class RafDb:
     depends_on: ClassVar[tuple[str, ...]] = ("fold",)
     homepage: ClassVar[str] = _REPOSITORY
     home, files, downloads = _published("mlserviceperformance_RAFDB", (0, 1, 2, 100))
-    facts: ClassVar[Facts] = Facts(
-        (15339,), 8, dict(enumerate((867, 877, 355, 5957, 2460, 1619, 3204)))
-    )
 
     def prepare(self, source: Source, size: str, fold: int, seed: int) -> Splits:
         """The publisher's split of this fold; every size uses all rows."""
@@ -87,9 +84,6 @@ class FerPlus(RafDb):
     name: ClassVar[str] = "frugalml-ferplus"
     title: ClassVar[str] = "four services' answers on the faces of FER+, dollars per 10000 calls"
     home, files, downloads = _published("mlserviceperformance_FERPLUS", (0, 1, 2, 100))
-    facts: ClassVar[Facts] = Facts(
-        (6358,), 8, dict(enumerate((555, 38, 138, 1767, 732, 819, 2309)))
-    )
 
 
 class Waimai(RafDb):
@@ -99,7 +93,6 @@ class Waimai(RafDb):
     task: ClassVar[Task] = Task.BINARY
     title: ClassVar[str] = "four services' answers on reviews of Waimai, dollars per 10000 calls"
     home, files, downloads = _published("mlserviceperformance_WAIMAI", (0, 3, 4, 100))
-    facts: ClassVar[Facts] = Facts((11987,), 8, {0.0: 4000, 1.0: 7987})
 
 
 bench_datasets = provide_datasets(RafDb, FerPlus, Waimai)

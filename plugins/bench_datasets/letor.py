@@ -8,13 +8,13 @@ Istella-S (for non-commercial use): 220 features. No costs are published, so eac
 write an absent value as the largest float64, 1.797e308; here it is missing.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bench_core import Facts, Prices, Source, Splits, Task, provide_datasets
+from bench_core import Prices, Source, Splits, Task, provide_datasets
 from bench_core.datasets.readers.svmlight import first_queries, read_svmlight
 
 ROWS = {"quick": (12000, 4000, 6000), "standard": (60000, 15000, 25000)}
@@ -43,10 +43,6 @@ class Mslr10k:
     files: ClassVar[tuple[str, ...]] = _mslr_files(name)
     depends_on: ClassVar[tuple[str, ...]] = ("size", "fold")
     homepage: ClassVar[str] = "https://www.microsoft.com/en-us/research/project/mslr (a licence)"
-    sums: ClassVar[Mapping[str, str]] = {
-        "MSLR-WEB10K.zip": "2902142ea33f18c59414f654212de5063033b707d5c3939556124b1120d3a0ba"
-    }
-    facts: ClassVar[Facts] = Facts(rows=(1200192,), features=136)
 
     def prepare(self, source: Source, size: str, fold: int, seed: int) -> Splits:
         """The publisher's fold ``fold + 1``; ``quick`` and ``standard`` take the first queries."""
@@ -60,10 +56,6 @@ class Mslr30k(Mslr10k):
     name: ClassVar[str] = "mslr-web30k"
     title: ClassVar[str] = "Microsoft MSLR-WEB30K (136 priced features)"
     files: ClassVar[tuple[str, ...]] = _mslr_files(name)
-    sums: ClassVar[Mapping[str, str]] = {
-        "MSLR-WEB30K.zip": "08cb7977e1d5cbdeb57a9a2537a0923dbca6d46a76db9a6afc69e043c85341ae"
-    }
-    facts: ClassVar[Facts] = Facts(rows=(3771125,), features=136)
 
 
 class IstellaS:
@@ -75,10 +67,6 @@ class IstellaS:
     files: ClassVar[tuple[str, ...]] = tuple(f"sample/{part}" for part in PARTS)
     depends_on: ClassVar[tuple[str, ...]] = ("size",)
     homepage: ClassVar[str] = "https://istella.ai/datasets/letor-dataset (a licence)"
-    sums: ClassVar[Mapping[str, str]] = {
-        "istella-s-letor.tar.gz": "41b21116a3650cc043dbe16f02ee39f4467f9405b37fdbcc9a6a05e230a38981"
-    }
-    facts: ClassVar[Facts] = Facts(rows=(2043304, 684076, 681250), features=220)
 
     def prepare(self, source: Source, size: str, fold: int, seed: int) -> Splits:
         """The publisher's splits; ``quick`` and ``standard`` take the first queries."""

@@ -5,12 +5,11 @@ training, 4000 for validation, 4000 for testing; every feature costs 1.
 """
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
 
-from bench_core import Facts, InputError, Prices, Source, Splits, Task, provide_datasets
+from bench_core import InputError, Prices, Source, Splits, Task, provide_datasets
 from bench_core.arrays import FloatArray
 from bench_core.datasets.publishers import Download, from_uci
 from bench_core.datasets.readers.tables import read_matrix
@@ -22,10 +21,6 @@ NAMES = (
 )  # fmt: skip
 ROWS = (12000, 4000, 4000)
 FILE = "letter-recognition.data"
-COUNTS = (  # A to Z, as its publisher gives them
-    789, 766, 736, 805, 768, 775, 773, 734, 755, 747, 739, 761, 792,
-    783, 753, 803, 783, 758, 748, 796, 813, 764, 752, 787, 786, 734,
-)  # fmt: skip
 
 
 class Letters:
@@ -42,9 +37,6 @@ class Letters:
     sums: ClassVar[Mapping[str, str]] = {
         FILE: "2b89f3602cf768d3c8355267d2f13f2417809e101fc2b5ceee10db19a60de6e2"
     }
-    facts: ClassVar[Facts] = Facts(
-        ROWS, 16, labels={0.0: sum(COUNTS[:13]), 1.0: sum(COUNTS[13:])}, low=0, high=15
-    )
 
     def prepare(self, source: Source, size: str, fold: int, seed: int) -> Splits:
         """Read the three consecutive splits; every size uses all rows."""
@@ -73,9 +65,6 @@ class Letters26(Letters):
     name: ClassVar[str] = "letters-26"
     task: ClassVar[Task] = Task.MULTICLASS
     title: ClassVar[str] = "UCI Letter Recognition, 26 classes"
-    facts: ClassVar[Facts] = replace(
-        Letters.facts, labels={float(k): count for k, count in enumerate(COUNTS)}
-    )
 
     def labels(self, number: FloatArray) -> FloatArray:
         """Each letter is a class."""

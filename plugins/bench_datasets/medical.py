@@ -12,7 +12,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from bench_core import Facts, InputError, Source, Splits, Task, param, provide_datasets
+from bench_core import InputError, Source, Splits, Task, param, provide_datasets
 from bench_core.arrays import Float32Array, FloatArray
 from bench_core.datasets.publishers import Download, from_uci
 from bench_core.datasets.readers.tables import read_matrix, read_table
@@ -59,7 +59,6 @@ class Hepatitis:
     depends_on: ClassVar[tuple[str, ...]] = ("seed",)
     downloads: ClassVar[tuple[Download, ...]] = from_uci(46, "hepatitis.zip", HEPATITIS_FILE)
     homepage: ClassVar[str] = "https://archive.ics.uci.edu/dataset/46"
-    facts: ClassVar[Facts] = Facts(rows=(155,), features=19, labels={0.0: 123, 1.0: 32}, low=0)
 
     discount: bool = param(True, "blood tests after the first cost 2.10 less")
 
@@ -84,7 +83,6 @@ class Heart:
     depends_on: ClassVar[tuple[str, ...]] = ("seed",)
     downloads: ClassVar[tuple[Download, ...]] = from_uci(45, "heart+disease.zip", HEART_FILE)
     homepage: ClassVar[str] = "https://archive.ics.uci.edu/dataset/45"
-    facts: ClassVar[Facts] = Facts(rows=(303,), features=13, labels={0.0: 164, 1.0: 139}, low=0)
 
     discount: bool = param(True, "tests of a group after its first cost less by the shared cost")
 
@@ -106,7 +104,6 @@ class Pima:
     files: ClassVar[tuple[str, ...]] = (PIMA_FILE,)
     depends_on: ClassVar[tuple[str, ...]] = ("seed",)
     homepage: ClassVar[str] = "OpenML, set 37 (as comma-separated numbers without a header)"
-    facts: ClassVar[Facts] = Facts(rows=(768,), features=8, labels={0.0: 500, 1.0: 268}, low=0)
 
     discount: bool = param(True, "the second blood test costs 2.10 less")
     zeros: bool = param(False, "keep the zeros that mark unmeasured values")

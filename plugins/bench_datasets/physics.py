@@ -13,7 +13,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from bench_core import Examples, Facts, InputError, Prices, Source, Splits, Task, provide_datasets
+from bench_core import Examples, InputError, Prices, Source, Splits, Task, provide_datasets
 from bench_core.arrays import Float32Array, FloatArray
 from bench_core.datasets.publishers import Download, from_uci
 from bench_core.datasets.readers import read_beginning
@@ -39,9 +39,6 @@ class MiniBooNE:
         199, "miniboone+particle+identification.zip", MINIBOONE_FILE
     )
     homepage: ClassVar[str] = "https://archive.ics.uci.edu/dataset/199"
-    facts: ClassVar[Facts] = Facts(
-        rows=MINIBOONE_ROWS, features=50, labels={0.0: 93565, 1.0: 36499}
-    )
 
     def prepare(self, source: Source, size: str, fold: int, seed: int) -> Splits:
         """Draw the three splits by ``seed``; ``quick`` takes fewer rows."""
@@ -78,11 +75,11 @@ class Hepmass1000:
     files: ClassVar[tuple[str, ...]] = ("1000_train.csv.gz", "1000_test.csv.gz")
     downloads: ClassVar[tuple[Download, ...]] = _hepmass_zip(files)
     homepage: ClassVar[str] = "https://archive.ics.uci.edu/dataset/347"
-    facts: ClassVar[Facts] = Facts(rows=(3_500_000, 1_400_000, 5_600_000), features=27)
+    features: ClassVar[int] = 27
 
     def prepare(self, source: Source, size: str, fold: int, seed: int) -> Splits:
         """Half and a fifth of the training file, drawn by ``seed``; the rest and the test file."""
-        features = self.facts.features
+        features = self.features
         limits = HEPMASS_ROWS if size == "paper" else (10 * sum(QUICK[:2]), 5 * QUICK[2])
         (X, y), (X_test, y_test) = (
             _hepmass(source.find(name), features, limit)
@@ -108,7 +105,7 @@ class HepmassNot1000(Hepmass1000):
     title: ClassVar[str] = "UCI HEPMASS, masses other than 1000"
     files: ClassVar[tuple[str, ...]] = ("not1000_train.csv.gz", "not1000_test.csv.gz")
     downloads: ClassVar[tuple[Download, ...]] = _hepmass_zip(files)
-    facts: ClassVar[Facts] = Facts(rows=(3_500_000, 1_400_000, 5_600_000), features=28)
+    features: ClassVar[int] = 28
 
 
 def _hepmass(path: Path, features: int, limit: int) -> tuple[Float32Array, FloatArray]:

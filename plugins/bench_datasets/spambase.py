@@ -6,12 +6,11 @@ test, the next 20% validate. Another seed draws another split. A copy of the fil
 header line, as in that code, is read too.
 """
 
-from collections.abc import Mapping
 from typing import ClassVar
 
 import numpy as np
 
-from bench_core import Facts, Prices, Source, Splits, Task, provide_datasets
+from bench_core import Prices, Source, Splits, Task, provide_datasets
 from bench_core.datasets.publishers import Download, from_uci
 from bench_core.datasets.readers.tables import read_matrix
 from bench_core.datasets.splitting import take
@@ -43,8 +42,6 @@ class Spambase:
     depends_on: ClassVar[tuple[str, ...]] = ("seed",)
     downloads: ClassVar[tuple[Download, ...]] = from_uci(94, "spambase.zip", FILE)
     homepage: ClassVar[str] = "https://archive.ics.uci.edu/dataset/94"
-    labels: ClassVar[Mapping[float, int]] = {0.0: 2788, 1.0: 1813}
-    facts: ClassVar[Facts] = Facts((2761, 920, 920), 57, labels=labels, low=0, high=15841)
 
     def complete(self, source: Source) -> bool:
         """True for the publisher's file or the copy."""

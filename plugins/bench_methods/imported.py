@@ -2,9 +2,8 @@
 
     bench run --data mine.csv --learners imported --set imported.file=model.txt
 
-Nothing is trained, and the mark ``trained elsewhere`` says so. The whole file is what the board
-judges, what savings are measured against and what ``--budget inf`` exports. Its first trees are
-cheaper points, for each reported number of trees that is worse on validation than all trees.
+Nothing is trained, and the mark ``trained elsewhere`` says so. The model is judged as it is: its
+only operating point has all trees of the file.
 
 The file (LightGBM's text, XGBoost's JSON or UBJ, CatBoost's JSON; recognised by its content) is
 read by our own parsers, so the library need not be installed. Its trees are served and billed like
@@ -37,7 +36,6 @@ from bench_models.libraries import LibraryModel, serve
 from bench_models.matching import matched
 
 from bench_core import (
-    GIVEN,
     Examples,
     Features,
     FitContext,
@@ -81,7 +79,7 @@ class ImportedModel:
         """Read the model, for the columns and classes of the data."""
         model, _ = matched(self._read(), context.splits, self.file)
         context.progress(1, 1)
-        return serve(model, prices, {"marks": (GIVEN,)})
+        return serve(model, prices, {"marks": ("trained elsewhere",)}, whole=True)
 
     def notes(self, splits: Splits) -> Iterator[tuple[str, bool]]:
         """Notes on the match of columns and classes, and warnings (True) on contradictions."""
@@ -96,7 +94,8 @@ class ImportedModel:
                 "text) to learners that train here"
             ] = False
         if splits.task in (Task.BINARY, Task.MULTICLASS):
-            notes |= dict.fromkeys(_coded_otherwise(serve(model, splits.prices, {}), splits), True)
+            served = serve(model, splits.prices, {}, whole=True)
+            notes |= dict.fromkeys(_coded_otherwise(served, splits), True)
         yield from ((f"{self.name}: {line}", warning) for line, warning in notes.items())
 
     def _read(self) -> "Imported":
@@ -129,8 +128,8 @@ def _coded_otherwise(model: LibraryModel, splits: Splits) -> Iterator[str]:
 
     rows = np.random.default_rng(0).permutation(len(splits.valid))[:ROWS]
     y = splits.valid.y[rows]
-    *_, last = model.predict_path(Features(splits.valid.X[rows]))
-    scores = last.scores if last.scores.ndim > 1 else np.outer(last.scores, [-1, 1])
+    (answer,) = model.predict_path(Features(splits.valid.X[rows]))
+    scores = answer.scores if answer.scores.ndim > 1 else np.outer(answer.scores, [-1, 1])
     names = splits.class_names or tuple(map(str, range(splits.classes)))
     for k, name in enumerate(names):
         own, others = scores[y == k, k], scores[y != k, k]

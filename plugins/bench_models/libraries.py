@@ -18,7 +18,7 @@ import numpy as np
 
 from bench_core import Examples, FitContext, InputError, Prices, Queries, Task, UsageError, param
 from bench_core.arrays import FloatArray, IntArray
-from bench_models.boosting import BINS, BoostedTrees, bins_for, chain, loss_of
+from bench_models.boosting import BINS, BoostedTrees, bins_for, chain, loss_of, prefix_chain
 from bench_models.staged import StagedModel
 from bench_models.tradeoff import LossPrices
 from bench_models.tree_average import TreeAverage
@@ -164,10 +164,15 @@ def group_sizes(train: Examples) -> Any:
     return np.array([len(train)]) if train.queries is None else train.queries.sizes
 
 
-def serve(model: Imported, prices: Prices, facts: Mapping[str, Any]) -> LibraryModel:
-    """An imported model under these prices: a ``StagedModel`` if its trees only add up."""
+def serve(
+    model: Imported, prices: Prices, facts: Mapping[str, Any], *, whole: bool = False
+) -> LibraryModel:
+    """An imported model under these prices: a ``StagedModel`` if its trees only add up.
+    ``whole``: its only point has all trees; otherwise its first trees are points, too."""
     facts = {"peer": model.source, **facts}
     plain = model.vectors is None and not model.average and model.link == "identity"
+    if plain and whole:
+        return prefix_chain(model.ensemble, [model.ensemble.trees], prices, facts)
     if plain:
         return chain(model.ensemble, prices, facts)
     return TreeAverage.of(
@@ -177,6 +182,7 @@ def serve(model: Imported, prices: Prices, facts: Mapping[str, Any]) -> LibraryM
         average=model.average,
         link=model.link,
         facts=facts,
+        whole=whole,
     )
 
 

@@ -51,12 +51,17 @@ class TreeAverage(Stored):
         link: str,
         facts: Mapping[str, Any],
         counts: FloatArray | None = None,
+        whole: bool = False,
     ) -> Self:
-        """Build from trees whose leaves number rows of ``vectors`` or, with None, hold values."""
+        """Build from trees whose leaves number rows of ``vectors`` or, with None, hold values.
+        ``whole``: all trees are one round, the only point."""
         base, per_round, last = trees.base, 1, trees.trees - 1
         if vectors is None:
             per_round = len(base)
             trees, vectors = _with_vectors(trees)
+        if whole:
+            vectors = vectors * (per_round / trees.trees) if average else vectors
+            average, per_round = False, trees.trees
         number = np.where(trees.feature < 0, trees.value, 0.0)
         one = replace(trees, value=number, output=np.zeros_like(trees.output), base=np.zeros(1))
         stages = [

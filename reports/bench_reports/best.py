@@ -228,16 +228,13 @@ def reached(one: Selection) -> str:
 def model_of(choice: Choice, one: Selection, plugins: Sequence[str], store: Path) -> Iterator[str]:
     """Yield the results, setting and purchases of the answer, and the commands that train it."""
     from bench_core.leaderboard.bought_sensors import kept_points, purchases, sentences
-    from bench_core.protocols import GIVEN
     from bench_core.results.budgets import CONSTANT
-    from bench_core.results.operating_points import marked
     from bench_core.results.store import Store
 
     info = choice.info
     yield reached(one)
     yield from (f"{one.learner}: best at {setting.short}" for setting in one.pick.settings)
     yield from sentences(purchases(kept_points(Store(store), info.run, one.points)))
-    rows = choice.frame[choice.frame["learner"] == one.learner]
     registry = options.registry(plugins)
     # results under a cap need a run that measures it
     cap = one.limit.amount if one.limit.kind == "cap" else 0.0
@@ -247,7 +244,7 @@ def model_of(choice: Choice, one: Selection, plugins: Sequence[str], store: Path
         if CONSTANT not in setting.point  # which needs no training
     )
     if commands:
-        yield "judge it again with:" if marked(rows, GIVEN).any() else "train it with:"
+        yield "run it alone with:"
     yield from islice(commands, COMMANDS_SHOWN)
 
 

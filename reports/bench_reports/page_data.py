@@ -407,7 +407,7 @@ def _keeping(
                 for one in kept
             },
             "from": learners.index(row.learner),
-            "to": [learners.index(board.reference), enough(board.replaced.valid_cost)],
+            "to": [learners.index(board.reference), enough(reference.cheap.valid_cost)],
             "saved": saved,
         },
     }

@@ -353,17 +353,15 @@ def test_scene15_has_the_papers_sizes():
     assert dataset.folds == 10
 
 
-def test_the_publishers_zip_is_imported_packed_and_verified(bench, photos, tmp_path, monkeypatch):
+def test_the_publishers_zip_is_read_packed(photos, tmp_path, monkeypatch):
+    shutil.make_archive(str(tmp_path / "scene15" / "scene_categories"), "zip", photos)
+    source = DataFolder(tmp_path)
+    assert Scene15().complete(source)
     monkeypatch.setattr(Scene15, "counts", dict.fromkeys(KINDS, 16))
-    own = tmp_path / "own"
-    shutil.make_archive(str(own / "scene_categories"), "zip", photos)
-    words = ("import", "scene15", "own/scene_categories.zip", "--data-dir", "data")
-    assert bench("data", *words).status == 0
-    assert (tmp_path / "data/scene15/scene_categories.zip").is_file()
-    assert bench("data", "verify", "scene15", "--data-dir", "data").status == 0
+    assert len(Scene15()._album(source)) == 48
     monkeypatch.setattr(Scene15, "counts", dict.fromkeys(KINDS, 17))
-    ended = bench("data", "verify", "scene15", "--data-dir", "data")
-    assert (ended.status, "not the 51 of 3" in ended.err) == (2, True)
+    with pytest.raises(InputError, match="not the 51 of 3"):
+        Scene15()._album(source)
 
 
 def test_miser_runs_on_measured_prices_end_to_end(bench, photos, tmp_path):

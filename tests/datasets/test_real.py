@@ -84,22 +84,6 @@ def test_forest_uses_every_row_once_and_labels_class_two(real_data):
     np.testing.assert_array_equal(found[order[0]], wanted[order[1]])
 
 
-def test_the_full_forest_file_is_verified_by_its_cover_types(tmp_path, monkeypatch):
-    monkeypatch.setattr("bench_datasets.covertype.FULL_ROWS", 60)
-    monkeypatch.setattr("bench_datasets.covertype.PAPER", (30, 10, 20))
-    lines = [",".join(["1"] * 54 + [str(j % 3 + 1)]) for j in range(60)]
-    (tmp_path / "covtype.data").write_text("\n".join(lines) + "\n")
-    said = Forest().faults(DataFolder(tmp_path))
-    assert [fault.partition(" instead")[0] for fault in said] == [
-        "cover types {1.0: 20, 2.0: 20, 3.0: 20}"
-    ]
-    monkeypatch.setattr("bench_datasets.covertype.COUNTS", {1: 20, 2: 20, 3: 20})
-    assert Forest().faults(DataFolder(tmp_path)) == []
-    lines[7] = ",".join(["1"] * 53 + ["9999", "2"])
-    (tmp_path / "covtype.data").write_text("\n".join(lines) + "\n")
-    assert Forest().faults(DataFolder(tmp_path)) == ["values 1 to 9999 outside -173 to 7173"]
-
-
 def test_thyroid_has_the_publishers_split(real_data):
     splits = prepared(Thyroid(), real_data)
     train = np.loadtxt(real_data / "ann-thyroid" / "ann-train.data")

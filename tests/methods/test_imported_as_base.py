@@ -144,14 +144,12 @@ def saved(booster, path_to):
     return ImportedModel(file=str(path_to))
 
 
-def test_scores_and_points_are_those_of_the_models_own_prefixes(tmp_path):
+def test_the_only_point_has_the_scores_of_all_trees(tmp_path):
     train = examples(Task.BINARY)
     booster = boosted(train, "binary")
-    found = path(fit(saved(booster, tmp_path / "m.txt"), train, Task.BINARY), train)
-    assert [dict(p.point) for p in found] == [{"trees": t} for t in range(1, 13)]
-    for t, prediction in enumerate(found, start=1):
-        own = booster.predict(train.X, raw_score=True, num_iteration=t)
-        assert np.allclose(prediction.scores, own, rtol=0, atol=1e-12)
+    (found,) = path(fit(saved(booster, tmp_path / "m.txt"), train, Task.BINARY), train)
+    assert found.point == {"trees": 12}
+    assert np.allclose(found.scores, booster.predict(train.X, raw_score=True), rtol=0, atol=1e-12)
 
 
 def features_on_ways(tree, row):
@@ -168,13 +166,12 @@ def features_on_ways(tree, row):
 def test_a_row_pays_for_the_features_on_its_ways_through_the_dumped_trees(tmp_path):
     train = examples(Task.REGRESSION)
     booster = boosted(train, "regression", 3)
-    found = path(fit(saved(booster, tmp_path / "m.txt"), train, Task.REGRESSION), train)
+    (found,) = path(fit(saved(booster, tmp_path / "m.txt"), train, Task.REGRESSION), train)
+    cost = found.bills["path"].feature_cost(prices(), 300)
     trees = booster.dump_model()["tree_info"]
-    for t, prediction in enumerate(found, start=1):
-        cost = prediction.bills["path"].feature_cost(prices(), 300)
-        for i in range(0, 300, 7):
-            met = set().union(*(features_on_ways(tree, train.X[i]) for tree in trees[:t]))
-            assert cost[i] == COST[sorted(met)].sum()
+    for i in range(0, 300, 7):
+        met = set().union(*(features_on_ways(tree, train.X[i]) for tree in trees))
+        assert cost[i] == COST[sorted(met)].sum()
     assert len(set(cost)) > 1
 
 
@@ -186,10 +183,8 @@ def test_averaged_and_logarithmic_models_predict_in_label_units(tmp_path, boosti
     booster = boosted(train, "poisson" if boosting == "gbdt" else "regression", **how)
     model = fit(saved(booster, tmp_path / "m.txt"), train, Task.REGRESSION)
     assert isinstance(model, TreeAverage)
-    found = path(model, train)
-    assert np.allclose(found[-1].scores, booster.predict(train.X), rtol=1e-9)
-    half = booster.predict(train.X, num_iteration=6)
-    assert np.allclose(found[5].scores, half, rtol=1e-9)
+    (found,) = path(model, train)
+    assert np.allclose(found.scores, booster.predict(train.X), rtol=1e-9)
 
 
 @pytest.mark.parametrize("task", [Task.BINARY, Task.REGRESSION, Task.RANKING])
@@ -340,7 +335,7 @@ def test_a_run_meters_a_file_without_training_and_notices_a_change(run, tmp_path
     frame = Store(tmp_path / "bench.db").frame(changed.run)
     assert set(frame["audit"]) == {"verified"} or set(frame["audit"]) == {"sampled"}
     points = {json.loads(point).get("trees", 0) for point in frame["point"]}
-    assert {0, 5} <= points <= {*range(6)}  # the constant, fewer trees where worse, all trees
+    assert points == {0, 5}  # the constant and all trees
 
 
 def test_a_model_that_may_have_seen_what_judges_it_is_said_to(tmp_path):

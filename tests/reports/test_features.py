@@ -118,7 +118,7 @@ def test_best_says_what_is_bought_and_what_is_saved(done, bench):
 def test_best_gives_no_command_for_the_constant(done, bench, budget):
     said = bench("best", "--budget", budget).out
     assert "best at the constant" in said
-    assert "train it with" not in said
+    assert "run it alone with" not in said
 
 
 def test_numbers_in_names_are_sorted_by_their_value():

@@ -200,37 +200,25 @@ def test_one_row(trained, rows, lleaves, tmp_path, benchmark):
 
 
 def test_a_row_asked_for(trained, rows, benchmark):
-    """What the callbacks take by themselves is subtracted in each round. "Ours" asks by number."""
+    """What the callbacks take by themselves is subtracted in each round."""
     model = compiled(folder_of(trained))
     cells = [dict(zip(NAMES, row.tolist(), strict=True)) for row in rows]
     names = [[] for _ in cells]
     for row, calls in zip(cells, names, strict=True):
         model.predict(lambda n, row=row, calls=calls: calls.append(n) or [row[k] for k in n])
-    place = {name: number for number, name in enumerate(NAMES)}
-    numbers = [[np.array([place[n] for n in call]) for call in calls] for calls in names]
-
-    def by_number():
-        for row in rows:
-            model.predict_into(lambda n, out, row=row: row.take(n, out=out))
 
     def by_name():
         for row in cells:
             model.predict(lambda n, row=row: [row[k] for k in n])
 
-    def callbacks_by_number():
-        out = np.empty(FEATURES, dtype=np.float32)
-        for row, calls in zip(rows, numbers, strict=True):
-            for n in calls:
-                row.take(n, out=out[: len(n)])
-
-    def callbacks_by_name():
+    def callbacks():
         for row, calls in zip(cells, names, strict=True):
             for n in calls:
                 [row[k] for k in n]
 
     at_hand = "the same at hand"
-    sides = {"ours": by_number, "by name": by_name, at_hand: each(model.predict_rows, rows)}
-    alone = {"ours": callbacks_by_number, "by name": callbacks_by_name}
+    sides = {"ours": by_name, at_hand: each(model.predict_rows, rows)}
+    alone = {"ours": callbacks}
     samples = alternate(benchmark, sides | {f"{k}, callbacks": f for k, f in alone.items()}, ROUNDS)
     spent = {k: samples.pop(f"{k}, callbacks") for k in alone}
     less = {k: [(a - b) / ROWS for a, b in zip(samples[k], spent[k], strict=True)] for k in alone}

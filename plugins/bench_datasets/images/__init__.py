@@ -131,15 +131,6 @@ class ImageFolder:
         except InputError:
             return False
 
-    def faults(self, source: Source) -> list[str]:
-        """The first fault of the pictures, after reading all: for ``bench data verify``."""
-        try:
-            album = self._album(source)
-            album.read(range(len(album)), 64)
-        except InputError as error:
-            return [str(error)]
-        return []
-
     def stamp(self, source: Source) -> str:
         """State of the folder or zip, the cost file, and versions of the descriptors' libraries."""
         need_skimage()

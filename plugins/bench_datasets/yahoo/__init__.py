@@ -13,7 +13,7 @@ nearest to these sizes.
 """
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
@@ -24,7 +24,6 @@ import numpy as np
 from bench_core import (
     Download,
     Examples,
-    Facts,
     InputError,
     Prices,
     Source,
@@ -102,8 +101,6 @@ class Yahoo(Judgement):
     files: ClassVar[tuple[str, ...]] = (*SPLIT_FILES, COST_FILE)
     depends_on: ClassVar[tuple[str, ...]] = ("size",)
     homepage: ClassVar[str] = "Yahoo's Webscope, set C14B (a licence)"
-    sums: ClassVar[Mapping[str, str]] = {COST_FILE: COST.sha256}
-    facts: ClassVar[Facts] = Facts(rows=ROWS["paper"], features=519, low=0.0, high=1.0)
 
     def complete(self, source: Source) -> bool:
         """True without the costs, which are fetched when needed."""
@@ -143,7 +140,6 @@ class YahooSubset(Yahoo):
     title: ClassVar[str] = "Yahoo set 1, its training split in three (519 priced features)"
     files: ClassVar[tuple[str, ...]] = (SPLIT_FILES[0], COST_FILE)
     home: ClassVar[str] = Yahoo.name
-    facts: ClassVar[Facts] = Facts(rows=(sum(SUBSET),), features=519, low=0.0, high=1.0)
 
     def prepare(self, source: Source, size: str, fold: int, seed: int) -> Splits:
         """The training split in three; ``quick`` and ``standard`` take their first queries."""

@@ -144,8 +144,6 @@ def test_a_data_set_that_raises_does_not_hide_the_others(bench, monkeypatch):
     [
         ("run", "--data", "clicks"),
         ("show", "clicks"),
-        ("data", "verify", "clicks"),
-        ("data", "import", "clicks", "."),
     ],
 )
 def test_an_unknown_data_set_names_the_file_that_could_not_be_read(bench, tmp_path, words):
@@ -168,7 +166,7 @@ def test_absent_files_of_a_data_set_name_the_command_that_gets_them(bench, tmp_p
 def test_show_says_how_to_get_files_that_only_a_person_can_get(bench, tmp_path):
     shown = bench("show", "yahoo", "--data-dir", str(tmp_path), "--kind", "dataset").out
     assert "fetch" not in shown
-    assert shown.rstrip().endswith("(a licence) and run 'bench data import yahoo FOLDER'")
+    assert shown.rstrip().endswith(f"(a licence) and put them into {tmp_path / 'yahoo'}")
 
 
 def test_show_of_a_name_that_a_suite_shares_names_the_suite_or_shows_the_one_asked_for(bench):

@@ -151,18 +151,6 @@ def test_the_reference_itself_is_best(costs, saving, ends):
     )
 
 
-def test_of_an_existing_model_the_whole_is_replaced_and_fewer_trees_are_named():
-    today = replace(GBRT, saving=1.5, best=pick(0.9, 39.6), marks=("trained elsewhere",))
-    cheaper = replace(CEGB, saving=3.2, saved=Saved(Interval(1.9, 4.6), tier=1))
-    words = "gbrt costs 39.60 today and has accuracy 0.9000 on test, 3.2x as much (95%: 1.9x to"
-    assert said(cheaper, today) == (
-        FIRST,
-        f"{words} 4.6x); with fewer trees it costs 26.40 at the same quality.",
-    )
-    whole = replace(today, cheap=today.best, saving=1.0)  # no cheaper point keeps the quality
-    assert said(cheaper, whole)[1] == f"{words} 4.6x)."
-
-
 ALONE = (
     "gbrt at its best costs 30.00 and has accuracy 0.9000 on test; cut to the same quality it "
     "costs 26.40."

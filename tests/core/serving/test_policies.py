@@ -1,6 +1,5 @@
 """Policies as programs: what is served equals the benchmark's ``Sequential``."""
 
-import asyncio
 from dataclasses import fields, replace
 from types import SimpleNamespace
 
@@ -42,13 +41,13 @@ def one_by_one(model, X, cap):
     for x in X:
         asked = []
 
-        def acquire(numbers, values, x=x, asked=asked):
-            assert not set(numbers.tolist()) & set(asked)
-            asked += numbers.tolist()
-            values[:] = x[numbers]
+        def acquire(names, x=x, asked=asked):
+            assert not {*names} & {*asked}
+            asked += names
+            return [x[model.names.index(name)] for name in names]
 
-        answers.append(model.predict_into(acquire, cap=cap))
-        assert answers[-1].bought.tolist() == asked
+        answers.append(model.predict(acquire, cap=cap))
+        assert [*answers[-1].bought] == asked
     return answers
 
 
@@ -74,8 +73,9 @@ def assert_served(policy, X, share, model):
         shown = [
             {*prices.sensors_of(f).tolist()} <= {*np.flatnonzero(own)} for f in range(X.shape[1])
         ]
-        assert sorted(answer.bought.tolist()) == np.flatnonzero(shown).tolist()
-        rounds = [max([order[s] for s in prices.sensors_of(f)], default=0) for f in answer.bought]
+        bought = [model.names.index(name) for name in answer.bought]
+        assert sorted(bought) == np.flatnonzero(shown).tolist()
+        rounds = [max([order[s] for s in prices.sensors_of(f)], default=0) for f in bought]
         assert rounds == sorted(rounds)
 
 
@@ -151,23 +151,12 @@ def test_a_cap_of_the_export_is_kept():
     assert own.spent.max() <= cap < served(policy).predict_rows(X).spent.max()
 
 
-def test_rows_are_served_by_name_and_by_coroutines():
+def test_rows_are_served_by_name():
     policy, X = case(varied)
     model = served(policy)
     expected = model.predict_rows(X)
-
-    def named(x):
-        return lambda names: [x[model.names.index(name)] for name in names]
-
-    async def later(x, names):
-        return named(x)(names)
-
-    for x, score in zip(X[:5], expected.scores, strict=False):
-        by_name = model.predict(named(x))
-        assert np.allclose(by_name.score, score, equal_nan=True, **EXACT)
-        again = asyncio.run(model.predict_async(lambda names, x=x: later(x, names)))
-        assert np.array_equal(again.score, by_name.score)
-        assert again.bought == by_name.bought
+    for answer, score in zip(one_by_one(model, X[:5], None), expected.scores, strict=False):
+        assert np.allclose(answer.score, score, equal_nan=True, **EXACT)
 
 
 def test_what_a_policy_cannot_do_is_refused():

@@ -1,6 +1,5 @@
 """Small programs by hand, alone and as estimators of scikit-learn: what is asked for and paid."""
 
-import asyncio
 import math
 from dataclasses import replace
 
@@ -266,25 +265,6 @@ def test_a_price_per_query_is_shared_by_its_documents():
     assert [a.spent for a in answers] == [2.0, 2.0, 2.0]
     with pytest.raises(UsageError, match="'per-query' share bills"):
         model.predict_query(lambda document, names: [1.0], 3, cap=5.0)
-
-
-def test_a_coroutine_fetches_what_documents_need_at_the_same_time():
-    under_way, most = 0, 0
-
-    async def acquire(document, names):
-        nonlocal under_way, most
-        under_way += 1
-        most = max(most, under_way)
-        await asyncio.sleep(0)
-        under_way -= 1
-        return [1.0] * len(names)
-
-    model = predictor(CASCADE, STUMPS)
-    answers = asyncio.run(model.predict_query_async(acquire, 3))
-    assert most == 3
-    assert [a.score for a in answers] == [21.5] * 3
-    one = asyncio.run(model.predict_async(lambda names: acquire(0, names)))
-    assert (one.score, one.spent) == (21.5, 6.5)
 
 
 def test_cells_are_compared_as_float32():

@@ -27,6 +27,7 @@ from bench_core.serving.c_source import write_c
 from bench_core.serving.folder import Folder, read_folder, write_folder
 from bench_core.serving.predictor import meaning_of
 from bench_core.serving.program import constant_program
+from bench_core.serving.raw_rows import RawColumns
 
 PRICES = {"age": 1.0, "income": 2.0, "city": 5.0, "job": 3.0, "seen_at": 0.5, "signup": 5.0}
 
@@ -155,16 +156,9 @@ def test_tables_of_all_kinds_are_encoded_alike(exported):
     tables += [frame[frame.columns[::-1]].assign(more=0), frame[[*model.names]].to_numpy()]
     for table in tables:
         assert model.predict_rows(table).scores.tolist() == expected.tolist()
-    one = [
-        model.predict_into(
-            lambda n, out, r=r: out.__setitem__(
-                slice(None), [model.encode(model.names[k], r[model.names[k]]) for k in n]
-            )
-        )
-        for r in rows[:40]
-    ]
+    one = [model.predict(row) for row in rows[:40]]
     assert [each.score for each in one] == expected[:40].tolist()
-    assert {model.names[k] for each in one for k in each.bought} <= PRICES.keys()
+    assert {name for each in one for name in each.bought} <= PRICES.keys()
 
 
 @pytest.mark.parametrize("library", ["polars", "pyarrow"])
@@ -396,6 +390,11 @@ def folders():
         yield policy_folder(policy, Sequential(policy, policy.prices).program({"at": 1.0}))
 
 
+def code(model, name, cell):
+    """The number that stands for a cell of a column."""
+    return RawColumns(model.encodings).code(model.names.index(name), cell)
+
+
 @pytest.mark.parametrize("folder", [*folders()])
 def test_every_walk_of_raw_rows_is_that_of_features(folder, tmp_path):
     raw, X = raw_and_features(len(folder.names), 60, 3)
@@ -411,7 +410,7 @@ def test_every_walk_of_raw_rows_is_that_of_features(folder, tmp_path):
             assert len({*asked}) == len(asked)
     if COMPILERS:
         codes = np.array(
-            [[model.encode(k, row[k]) for k in model.names] for row in raw], np.float32
+            [[code(model, name, row[name]) for name in model.names] for row in raw], np.float32
         )
         found = served(encoded(folder), tmp_path, SAFE, COMPILERS[0], 0.0, codes)
         assert_same(folder, found, None, X)
@@ -453,7 +452,7 @@ def test_data_that_differ_in_their_texts_alone_are_trained_apart(tmp_path, monke
         how = {"store": "s.db", "learners": {"gbrt": {"trees": 2}}, "progress": False}
         run = bench_core.run(X, y, executor="inline", name="same", **how)
         assert command("model", "export", "--store", "s.db", "-o", stem) == 0
-        assert load(stem).encode("t", f"{stem}00") >= 0
+        assert code(load(stem), "t", f"{stem}00") >= 0
         assert run.run
 
 

@@ -1,7 +1,6 @@
 """All ways to walk a program agree with one naive reference: plain Python, compiled single rows,
 many rows at once."""
 
-import asyncio
 import math
 import pickle
 from concurrent.futures import ThreadPoolExecutor
@@ -22,7 +21,6 @@ from bench_core.serving import (
     END,
     REJECT,
     VECTOR,
-    Answer,
     Finish,
     Predictor,
     row_walk,
@@ -223,22 +221,6 @@ def test_compiled_rows_ask_and_stop_as_the_naive_walk(name, cap):
         again = []
         assert same(expected, model.predict(asking(row, place, again), cap=cap))
         assert asked == again
-        numbers = []
-
-        def fill(wanted, values, row=row, numbers=numbers):
-            numbers.append(wanted.tolist())
-            known = ~np.isnan(row[wanted])
-            assert np.isnan(values).all()
-            values[known] = row[wanted[known]]
-
-        for by_number in (plain, model):
-            numbers.clear()
-            found = by_number.predict_into(fill, cap=cap)
-            assert [[model.names[j] for j in own] for own in numbers] == asked
-            bought = [model.names[j] for j in found.bought]
-            assert same(
-                expected, Answer(found.score, found.spent, bought, found.step, found.stopped)
-            )
 
 
 def test_bills_over_several_words_of_sensors():
@@ -290,28 +272,25 @@ def test_two_threads_ask_by_turns():
     """Each waits in its first question for that of the other, and gets its own row's answer."""
     plain, model = both(KNOWN["chain"])
     meeting = Barrier(2)
+    place = {n: j for j, n in enumerate(model.names)}
 
     def walk(row):
-        def acquire(numbers, values):
-            kept = numbers.copy()
+        def acquire(names):
+            kept = [*names]
             with suppress(BrokenBarrierError):  # the other has come to its end
                 meeting.wait(1)
-            assert numbers.tolist() == kept.tolist()
-            values[:] = row[numbers]
+            assert names == kept
+            return [row[place[name]] for name in names]
 
         try:
-            return model.predict_into(acquire)
+            return model.predict(acquire)
         finally:
             meeting.abort()
 
     with ThreadPoolExecutor(2) as pool:
         found = list(pool.map(walk, FEW[:2]))
     for row, answer in zip(FEW[:2], found, strict=True):
-
-        def fill(numbers, values, row=row):
-            values[:] = row[numbers]
-
-        assert same(plain.predict_into(fill), answer)
+        assert same(plain.predict(asking(row, place, [])), answer)
 
 
 def test_an_answer_can_be_pickled_and_shown():
@@ -412,25 +391,15 @@ def test_as_many_values_as_features():
         assert words in str(raised.value)
 
 
-def test_documents_of_a_query_and_coroutines():
+def test_documents_of_a_query():
     plain, model = both(KNOWN["gated"])
     place = {n: j for j, n in enumerate(plain.names)}
 
     def acquire(i, names):
         return np.array([X[i, place[n]] for n in names])
 
-    async def later(i, names):
-        await asyncio.sleep(0)
-        return acquire(i, names)
-
     expected = plain.predict_query(acquire, 20)
-    for found in (
-        model.predict_query(acquire, 20),
-        asyncio.run(model.predict_query_async(later, 20)),
-    ):
-        assert all(map(same, expected, found))
-    one = asyncio.run(model.predict_async(lambda names: later(3, names)))
-    assert same(expected[3], one)
+    assert all(map(same, expected, model.predict_query(acquire, 20)))
     queries = Queries(np.array([0, 10, 20]))
     a, b = plain.predict_rows(FEW, queries), model.predict_rows(FEW, queries)
     equal(a, b)
@@ -456,26 +425,20 @@ def test_an_error_of_the_callers_function_passes():
     def acquire(names):
         raise StopIteration
 
-    def acquire_into(numbers, values):
-        raise StopIteration
-
     with pytest.raises(StopIteration):
         model.predict(acquire)
-    with pytest.raises(StopIteration):
-        model.predict_into(acquire_into)
 
 
 def test_a_row_that_is_given_up_leaves_others_alone():
     _, model = both(KNOWN["chain"])
     place = {n: j for j, n in enumerate(model.names)}
 
-    def broken(numbers, values):
-        values[:] = 1.0
+    def broken(names):
         raise KeyError
 
     def within(names):
         with pytest.raises(KeyError):
-            model.predict_into(broken)
+            model.predict(broken)
         with pytest.raises(UsageError):
             model.predict(lambda names: [1.0] * (len(names) + 1))
         inner = model.predict(asking(X[1], place, []))
