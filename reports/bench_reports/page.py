@@ -84,8 +84,7 @@ def write(
     """Write the page, to stdout if no file is named."""
     from bench_core.leaderboard.assembly import boards
 
-    made = boards(run, frame)
-    text = page(run, made, frame, sections, store, registry)
+    text = page(run, boards(run, frame, store), frame, sections, store, registry)
     write_text(output or Path("-"), text)
 
 
@@ -101,7 +100,7 @@ def page(
 
     Names, errors and notes come from outside and are escaped.
     """
-    boards, views, learners, data = page_data(info, boards, frame, store)
+    views, learners, data = page_data(info, boards, frame, store)
     # the policy allows only these two by their hashes, so a name with markup cannot run a script
     style, script = css() + source("page.css"), source(*SCRIPTS)
     # one of each data, whatever the accounting
@@ -278,7 +277,6 @@ def board_table(
         PageColumn("quality", view.metric.name, [quality(c.quality[-1]) for c in curves], better),
         PageColumn("range", f"{CONFIDENCE} interval", [_interval(sure) for sure in sures], better),
         PageColumn("cost", "cost", [cost(c.cost[-1]) for c in curves]),
-        PageColumn("p95", "p95 cost", [cost(c.p95[-1]) for c in curves]),
         PageColumn("features", "features", features),
         PageColumn("cheap", f"{SHARE:.0%} cost", cheap),
         PageColumn("saving", "cheaper", [_saving(r) for r in rows], "down"),
