@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -23,17 +23,17 @@ import numpy as np
 from bench_core._io.digests import canonical
 from bench_core.arrays import FloatArray, IntArray
 from bench_core.errors import one_line
-from bench_core.leaderboard.assembly import Picks, draws_of, trials_of, uses_of
-from bench_core.leaderboard.board import SHARE, Board, Standing, Standings
+from bench_core.leaderboard.assembly import draws_of, uses_of
+from bench_core.leaderboard.board import SHARE, Board, Pick, Standing, Standings
 from bench_core.leaderboard.bought_sensors import EVERY, NEVER, first_names
-from bench_core.leaderboard.draws import Draws
+from bench_core.leaderboard.certainty import standings
+from bench_core.leaderboard.draws import NO_LIMIT, Draws
 from bench_core.leaderboard.ranks import least_difference
 from bench_core.metrics.frontier import share_of
 from bench_core.results.budgets import CAP, Budget
 from bench_core.results.operating_points import Criterion, caps_of, criterion
 from bench_core.statistics import CONFIDENCE
 from bench_core.terminal.wording import cost, quality, times
-from bench_reports.budget_places import places, standings_at
 from bench_reports.columns import order_words
 from bench_reports.palette import COLOURS, look
 
@@ -43,9 +43,8 @@ if TYPE_CHECKING:
     from bench_core.results.records import RunInfo, TrialValues
     from bench_core.results.store import Store
 
-MEASURED = ("test_quality", "total_cost", "features_used")
-ARRAYS = ("budget", "quality", "cost", "features", "rows")
-"""Columns of the table of points that a curve shows, and the curve's arrays."""
+PLACES = 30
+"""Places of the slider, if answers do not take more; each costs a bootstrap of all learners."""
 
 COMPARED = 8
 """Number of learners compared in pairs: the first of the board, and the reference."""
@@ -60,7 +59,8 @@ BARS = 10
 @dataclass(frozen=True, slots=True, eq=False)
 class Curve:
     """The steps (p,) of one learner: test means over repeats from each ``budget`` on, NaN if
-    unknown. ``rows`` (r, p) are the points of each repeat in ``Draws.points``, none under caps."""
+    unknown. ``rows`` (p, r) are the points of its repeats in ``Draws.points``, none under caps.
+    ``sure`` is its standing at each place of the slider, None without an interval."""
 
     learner: str
     budget: FloatArray  # on validation, rising
@@ -68,45 +68,49 @@ class Curve:
     cost: FloatArray  # mean per row
     features: FloatArray  # mean number used by a row
     rows: IntArray
+    sure: Sequence[Standing | None]
 
     def held(self, budget: float) -> int:
         """Return the last step within a budget, -1 for none."""
         return int(np.searchsorted(self.budget, budget, "right")) - 1
 
-    def thinned(self, budgets: Sequence[float]) -> Curve:
-        """Return the steps held at budgets, and the last step."""
-        steps = np.unique([self.held(budget) for budget in (*budgets, math.inf)])
-        steps = steps[steps >= 0]
-        return replace(self, **{name: getattr(self, name)[..., steps] for name in ARRAYS})
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ChartView:
-    """The curves of one metric under one kind of budget, at the places of the slider.
+    """The curves of one metric under one kind of budget, in the order of the board.
 
+    ``places`` are the budgets of the slider; a place without a limit follows for mean budgets.
     ``whole`` is the cost of the reference's best point (of the costliest curve without one).
-    ``standings``, if known, are those at each place, and for mean budgets without a limit.
     """
 
     metric: Criterion
     kind: str  # mean or cap
+    places: Sequence[float]
     whole: float
     curves: Sequence[Curve]
-    picks: Picks
-    places: Sequence[float] = ()
-    standings: Sequence[Standings] = ()
-
-    def certainty(self, learner: str) -> list[Standing | None]:
-        """Return the learner's standing at each place, None without an interval."""
-        at_places = ({row.learner: row for row in at.rows} for at in self.standings)
-        rows = [at.get(learner) for at in at_places]
-        return [None if row is None or math.isnan(row.interval.low) else row for row in rows]
+    draws: Draws
 
     def ranking(self) -> list[tuple[Curve, Standing | None]]:
         """Return the curves without a limit, best first, each with its certainty."""
         sign = -1 if self.metric.higher_is_better else 1
         order = sorted(self.curves, key=lambda curve: (sign * curve.quality[-1], curve.cost[-1]))
-        return [(curve, [None, *self.certainty(curve.learner)][-1]) for curve in order]
+        return [(curve, curve.sure[-1]) for curve in order]
+
+
+def places(rising: Iterable[float], answers: Iterable[float] = ()) -> list[float]:
+    """Return the positive budgets at which some curve rises; of many an even selection, with the
+    first, the last and all ``answers``."""
+    always = {affordable(budget) for budget in answers}
+    budgets = np.unique([affordable(budget) for budget in rising if budget > 0])
+    most = max(PLACES - len(always), 2)
+    even = np.linspace(0, len(budgets) - 1, min(len(budgets), most)).round().astype(int)
+    return sorted({*budgets[even].tolist(), *always})
+
+
+def affordable(cost: float) -> float:
+    """Round a cost up to six digits: the least budget that pays for it."""
+    rounded = float(f"{cost:.6g}")
+    return rounded if rounded >= cost else float(f"{cost * (1 + 5e-6):.6g}")
 
 
 def views(
@@ -115,89 +119,84 @@ def views(
     """Return the views of one data set that have a curve, its primary metric by mean cost first."""
     rows = frame[frame["dataset"] == board.dataset]
     metrics = [str(name) for use in uses_of(info, board.dataset)[:1] for name in use["metrics"]]
-    names = [name for name in dict.fromkeys([board.metric, *metrics]) if name in rows]
-    found = [_view(info, board, rows, name) for name in names if rows[name].notna().any()]
-    found = [view for view in found if view.curves]
-    if not found or found[0].metric.name != board.metric:
-        return found
-    first, caps = found[0], caps_of(rows)
-    rising = places(budget for curve in first.curves for budget in curve.budget)
-    answer = [affordable(board.answer.cheap.valid_cost)] if board.answer else []
-    # the last place has no limit instead
-    amounts = [*np.unique([*rising[:-1], *answer])]
-    # each ring stands on a curve
-    rings = [affordable(row.cheap.valid_cost) for row in board.rows if row.cheap]
-    found = [
-        replace(view, places=amounts, curves=[c.thinned([*amounts, *rings]) for c in view.curves])
-        for view in found
-    ]
-    if caps and (curves := _capped(info, board, rows, first, caps)):
-        amounts_of_caps = [cap for cap in caps if any(cap in curve.budget for curve in curves)]
-        found.insert(1, replace(first, kind=CAP, curves=curves, places=amounts_of_caps))
-    if store is None:
-        return found
-    kinds = {view.kind: [Budget(amount, view.kind) for amount in view.places] for view in found}
-    budgets = [budget for of_kind in kinds.values() for budget in of_kind]
-    sure = dict(zip(budgets, standings_at(info, store, frame, board, budgets), strict=True))
-    without_limit = {"mean": [board.unlimited], CAP: []}
-    return [
-        replace(view, standings=[*(sure[b] for b in kinds[view.kind]), *without_limit[view.kind]])
-        if view.metric.name == board.metric
-        else view
-        for view in found
-    ]
+    rising = [point.budget for row in board.rows for point in row.curve]
+    answers = [row.cheap.valid_cost for row in board.rows if row.cheap]
+    # instead of the last budget there is no limit
+    amounts = places(*([c for c in costs if c < max(rising)] for costs in (rising, answers)))
+    found = []
+    for name in dict.fromkeys([board.metric, *metrics]):
+        if name in rows and rows[name].notna().any():
+            kept = store if name == board.metric else None
+            draws = draws_of(info, kept, rows, board.dataset, criterion(info, name))
+            found.append(_view(board, draws, criterion(info, name), amounts))
+    if caps := caps_of(rows):
+        # each cap has its own points
+        limits = [Budget(cap, CAP) for cap in caps]
+        by_cap = {cap: draws_of(info, store, rows, board.dataset, cap=cap) for cap in limits}
+        found.insert(1, _view_of_caps(found[0], board, by_cap))
+    return [view for view in found if view.curves]
 
 
-def _view(info: RunInfo, board: Board, rows: pd.DataFrame, metric: str) -> ChartView:
-    draws = draws_of(info, None, rows, board.dataset, criterion(info, metric))
+def _view(board: Board, draws: Draws, metric: Criterion, amounts: Sequence[float]) -> ChartView:
+    """Return the curves by mean cost, at budgets and without a limit."""
+    limits = [*map(Budget, amounts), NO_LIMIT]
+    chosen, _ = draws.chosen(limits)
+    at_places = [standings(draws, limit, chosen[limit]) for limit in limits]
+    features = draws.points["features_used"].to_numpy(np.float64)
     curves = []
-    for name in draws.names:
-        budgets, points = draws.curve(name)
-        if len(budgets):
-            amounts = np.array([affordable(budget) for budget in budgets])
-            figures = (draws.points[column].to_numpy(np.float64)[points] for column in MEASURED)
-            measured, paid, features = (values.mean(axis=0) for values in figures)
-            curves.append(Curve(name, amounts, measured, paid, features, points))
-    order = [row.learner for row in board.rows]
-    curves.sort(key=lambda curve: order.index(curve.learner))
+    for learner, at in _by_learner(board, at_places).items():
+        k = draws.names.index(learner)
+        points = np.array([chosen[limit].row[draws.there[:, k], k] for limit in limits])
+        # the first place of each choice of points
+        _, first = np.unique(points, axis=0, return_index=True)
+        steps = [j for j in sorted(first.tolist()) if not math.isnan(at[j].quality)]
+        # each repeat must be able to pay for its point
+        paid = [affordable(draws.valid(points[j])[0].max()) for j in steps]
+        curves.append(_curve(at, steps, paid, features[points[steps]].mean(axis=1), points[steps]))
+    curves = [curve for curve in curves if len(curve.budget)]
     # without a reference the costliest curve sets the scale; 1 if everything is free
     costs = {curve.learner: float(curve.budget[-1]) for curve in curves}
     whole = costs.get(board.reference, 0.0) or max(costs.values(), default=0.0) or 1.0
-    picks = Picks(draws, trials_of(rows))
-    return ChartView(criterion(info, metric), "mean", whole, curves, picks)
+    return ChartView(metric, "mean", amounts, whole, curves, draws)
 
 
-def _capped(
-    info: RunInfo, board: Board, rows: pd.DataFrame, first: ChartView, caps: Sequence[float]
-) -> list[Curve]:
-    """Return a curve for each learner from its points under caps, where all its repeats have
-    one."""
-    every = first.picks.draws
-    repeats = dict(zip(every.names, every.there.sum(axis=0).tolist(), strict=True))
-    steps: dict[str, list[list[float]]] = {row.learner: [] for row in board.rows}
-    for cap in caps:
-        budget = Budget(cap, CAP)
-        draws = draws_of(info, None, rows, board.dataset, cap=budget)
-        chosen = draws.chosen([budget])[0][budget]
-        for k, name in enumerate(draws.names):
-            points = chosen.row[chosen.row[:, k] >= 0, k]
-            figures = draws.points[[*MEASURED]].to_numpy(dtype=np.float64)[points]
-            # a mean over only some repeats would be biased
-            if len(points) == repeats.get(name) and not np.isnan(figures[:, 0]).any():
-                steps[name].append([cap, *figures.mean(axis=0)])
+def _view_of_caps(first: ChartView, board: Board, by_cap: Mapping[Budget, Draws]) -> ChartView:
+    """Return the curves of points under caps, where all repeats of a learner have one."""
+    at_places = [
+        standings(draws, cap, draws.chosen([cap])[0][cap]) for cap, draws in by_cap.items()
+    ]
+    caps = [cap.amount for cap in by_cap]
     curves = []
-    for name, of_caps in steps.items():
-        if of_caps:
-            amounts, measured, paid, features = np.array(of_caps).T
-            none = np.zeros((0, len(of_caps)), dtype=np.int64)
-            curves.append(Curve(name, amounts, measured, paid, features, none))
-    return curves
+    for at in _by_learner(board, at_places).values():
+        steps = [j for j in range(len(caps)) if not math.isnan(at[j].quality)]
+        unknown = np.full(len(steps), math.nan)
+        none = np.zeros((len(steps), 0), dtype=np.int64)
+        curves.append(_curve(at, steps, [caps[j] for j in steps], unknown, none))
+    curves = [curve for curve in curves if len(curve.budget)]
+    return replace(first, kind=CAP, places=caps, curves=curves)
 
 
-def affordable(cost: float) -> float:
-    """Round a cost up to six digits: the least budget that pays for it."""
-    rounded = float(f"{cost:.6g}")
-    return rounded if rounded >= cost else float(f"{cost * (1 + 5e-6):.6g}")
+def _by_learner(board: Board, at_places: Sequence[Standings]) -> dict[str, list[Standing]]:
+    """Return the standings of each learner at places, in the order of the board."""
+    rows = [{row.learner: row for row in at.rows} for at in at_places]
+    named = {learner for at in rows for learner in at}
+    names = [row.learner for row in board.rows if row.learner in named]
+    return {name: [at.get(name, Standing(name)) for at in rows] for name in names}
+
+
+def _curve(
+    at: Sequence[Standing],
+    steps: Sequence[int],
+    budgets: Sequence[float],
+    features: FloatArray,
+    points: IntArray,
+) -> Curve:
+    """Return the curve of a learner's standings at places, of which ``steps`` begin a step."""
+    measured, paid = (
+        np.array([getattr(at[j], name) for j in steps]) for name in ("quality", "cost")
+    )
+    sure = [None if math.isnan(standing.interval.low) else standing for standing in at]
+    return Curve(at[0].learner, np.array(budgets), measured, paid, features, points, sure)
 
 
 class PageData(NamedTuple):
@@ -256,6 +255,7 @@ def _set(
     rows = {learners.index(row.learner): row for row in board.rows if row.learner in learners}
     marks = {place: ", ".join(board.marks_of(row)) for place, row in rows.items()}
     areas = {place: row.area.value for place, row in rows.items()}
+    picks = {row.learner: row.curve[0].pick for row in board.rows if row.curve}
     made = {
         "name": one_line(board.dataset),
         "data": one_line(board.same_as or board.dataset),
@@ -267,7 +267,7 @@ def _set(
         "marks": {place: one_line(text) for place, text in marks.items() if text},
         # exact: ranks need them
         "areas": {k: float(f"{area:.9g}") for k, area in areas.items() if math.isfinite(area)},
-        "views": [_drawn(view, learners, first=view is found[0]) for view in found],
+        "views": [_drawn(view, learners, picks if view is found[0] else {}) for view in found],
         **_keeping(board, found, learners),
     }
     if store is None or not found:
@@ -291,7 +291,7 @@ def _keeping(board: Board, found: Sequence[ChartView], learners: Sequence[str]) 
     target = share_of(reference.best.quality, SHARE, board.higher_is_better)
     sure = [row for row in board.rows if row.cheap and not row.saved.lost]
     return {
-        "opens": found[0].places.index(affordable(answer.cheap.valid_cost)),
+        "opens": int(np.searchsorted(found[0].places, affordable(answer.cheap.valid_cost))),
         "keeps": {
             "name": f"{SHARE:.0%} of {one_line(board.reference)}",
             "y": shown(quality, target),
@@ -311,9 +311,9 @@ def _keeping(board: Board, found: Sequence[ChartView], learners: Sequence[str]) 
     }
 
 
-def _drawn(view: ChartView, learners: Sequence[str], *, first: bool) -> dict[str, Any]:
+def _drawn(view: ChartView, learners: Sequence[str], picks: Mapping[str, Pick]) -> dict[str, Any]:
     """Return a view; a curve has budgets ``x``, qualities ``y``, costs ``c`` and features ``f``, as
-    far as known, its certainty, and in the ``first`` view settings ``s``."""
+    far as known, its certainty, and settings ``s`` in the words of ``picks``."""
     curves = []
     for curve in view.curves:
         figures: dict[str, list[Any]] = {
@@ -323,14 +323,16 @@ def _drawn(view: ChartView, learners: Sequence[str], *, first: bool) -> dict[str
             "f": [shown("{:.3g}".format, value) for value in curve.features],
         }
         known = {name: values for name, values in figures.items() if None not in values}
-        sure = [_certainty(standing) for standing in view.certainty(curve.learner)]
+        sure = [_certainty(standing) for standing in curve.sure]
         drawn = {"l": learners.index(curve.learner), **known}
         if any(sure):
             drawn["sure"] = sure
         # settings are the longest part of a page of many curves
-        if first:
-            picks = (view.picks.at(rows, curve.learner) for rows in curve.rows.T)
-            drawn["s"] = [one_line(pick.settings[0].short) for pick in picks]
+        if pick := picks.get(curve.learner):
+            params, points = view.draws.settings
+            choices = [tuple((points[j], params[j]) for j in rows) for rows in curve.rows]
+            settings = (replace(pick, choices=of_step).settings[0] for of_step in choices)
+            drawn["s"] = [one_line(setting.short) for setting in settings]
         curves.append(drawn)
     return {
         "metric": view.metric.name,
@@ -392,7 +394,7 @@ def pairwise(
         shares = np.zeros((len(draws.repeats), 2))
         for r in range(len(draws.repeats) if all(c.held(budget) >= 0 for c in pair) else 0):
             first, second = (
-                draws.units(r, position[curve.learner], int(curve.rows[r, curve.held(budget)]))
+                draws.units(r, position[curve.learner], int(curve.rows[curve.held(budget), r]))
                 for curve in pair
             )
             if first is not None and second is not None:
@@ -435,7 +437,7 @@ def purchases(
     }
     steps: list[list[Any]] = []
     for curve in view.curves:
-        shares = (_shares(view.picks.draws, rows, stored) for rows in curve.rows.T)
+        shares = (_shares(view.draws, rows, stored) for rows in curve.rows)
         steps.append([0 if share is None else bought(share, price) for share in shares])
     names = [one_line(first_names(name))[:60] for name in sensors.names]
     return [[name, shown(cost, p)] for name, p in zip(names, price, strict=True)], steps

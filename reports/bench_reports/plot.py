@@ -13,12 +13,14 @@ import numpy as np
 
 from bench_core.arrays import FloatArray
 from bench_core.errors import UsageError, one_line, require
+from bench_core.leaderboard.assembly import draws_of
 from bench_core.leaderboard.board import Board
+from bench_core.leaderboard.certainty import standings
 from bench_core.results.budgets import Budget
 from bench_core.statistics import CONFIDENCE
 from bench_core.terminal.wording import listed
-from bench_reports.budget_places import places, standings_at
 from bench_reports.figure_files import figure_file, safe
+from bench_reports.page_data import places
 from bench_reports.palette import COLOURS, look
 from bench_reports.terminal import marked
 
@@ -92,7 +94,9 @@ def _bands(
     if store is None or not len(rising):
         return budgets, {}
     limits = [Budget(float(budget)) for budget in budgets]
-    at_budgets = standings_at(run, store, frame, board, limits, resamples=1000)
+    draws = draws_of(run, store, frame, board.dataset, resamples=1000)
+    chosen, _ = draws.chosen(limits)
+    at_budgets = [standings(draws, limit, chosen[limit]) for limit in limits]
     intervals = [{row.learner: row.interval for row in at.rows} for at in at_budgets]
     methods = [row for row in board.rows if not row.baseline]
     few = len(methods) <= MOST_BANDS

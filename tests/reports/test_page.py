@@ -7,9 +7,8 @@ from html.parser import HTMLParser
 import numpy as np
 import pandas as pd
 import pytest
-from bench_reports.budget_places import PLACES, places
 from bench_reports.page import linked, overview, page, policy_hash, public
-from bench_reports.page_data import Curve, affordable, bought, percent, views
+from bench_reports.page_data import PLACES, affordable, bought, percent, places, views
 from helpers import example, page_run
 
 from bench_core.leaderboard.assembly import boards
@@ -121,10 +120,13 @@ def test_the_slider_stands_where_a_curve_rises_and_at_the_answer(html):
 
 
 def test_many_budgets_are_thinned_out_evenly_with_the_first_and_the_last():
-    assert places([0.0, 2.0, 1.0, 2.0]).tolist() == [1, 2]
+    assert places([0.0, 2.0, 1.0, 2.0]) == [1, 2]
     thinned = places(range(1, 1001))
     assert (len(thinned), thinned[0], thinned[-1]) == (PLACES, 1, 1000)
     assert {*np.diff(thinned)} <= {34, 35}
+    always = places(range(1, 1001), [2.5, 7.0])
+    assert {2.5, 7.0} < {*always}
+    assert len(always) == PLACES
 
 
 def test_the_page_opens_at_the_data_set_of_most_test_rows_where_its_conclusion_says(html):
@@ -269,21 +271,13 @@ def test_a_cap_that_only_some_repeats_have_is_no_step_of_a_curve():
     made = pd.DataFrame(rows)
     (view,) = (v for v in views(info, boards(info, made)[0], made) if v.kind == "cap")
     (curve,) = view.curves
-    assert view.places == [20.0]
+    assert view.places == [5.0, 20.0]
     assert (curve.budget.tolist(), curve.quality.tolist()) == ([20.0], [pytest.approx(0.87)])
 
 
 def test_a_budget_of_six_digits_pays_for_its_model():
     for cost in (52.2, 9.0, 23.318240495137047, 54.0, 1234567.0):
         assert cost <= affordable(cost) <= cost * (1 + 1e-5)
-
-
-def test_a_thinned_curve_keeps_what_places_of_the_slider_hold_and_its_last_step():
-    budget = np.array([1.0, 1.1, 2.0, 3.0, 3.1, 8.0, 9.0, 99.0])
-    curve = Curve("a", budget, budget, budget, budget, np.arange(8)[None])
-    thinned = curve.thinned([0.5, 2.5, 5.0])
-    assert thinned.budget.tolist() == [2.0, 3.1, 99.0]
-    assert thinned.rows.tolist() == [[2, 4, 7]]
 
 
 def test_stand_ins_and_samples_are_marked(html, parsed):
