@@ -77,8 +77,7 @@ def write(
     """Write the page, to stdout if no file is named."""
     from bench_core.leaderboard.assembly import boards
 
-    made = boards(run, frame)
-    text = page(run, made, frame, sections, store, registry)
+    text = page(run, boards(run, frame, store), frame, sections, store, registry)
     write_text(output or Path("-"), text)
 
 
@@ -94,7 +93,7 @@ def page(
 
     Names, errors and notes come from outside and are escaped.
     """
-    boards, views, learners, data = page_data(info, boards, frame, store)
+    views, learners, data = page_data(info, boards, frame, store)
     # the policy allows only these two by their hashes, so a name with markup cannot run a script
     style, script = css() + source("page.css"), source(*SCRIPTS)
     # one of each data, whatever the accounting

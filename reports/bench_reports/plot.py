@@ -13,11 +13,14 @@ import numpy as np
 
 from bench_core.arrays import FloatArray
 from bench_core.errors import UsageError, one_line, require
+from bench_core.leaderboard.assembly import draws_of
 from bench_core.leaderboard.board import Board
+from bench_core.leaderboard.certainty import standings
 from bench_core.results.budgets import Budget
 from bench_core.statistics import CONFIDENCE
 from bench_core.terminal.wording import listed
 from bench_reports.figure_files import figure_file, safe
+from bench_reports.page_data import places
 from bench_reports.palette import COLOURS, look
 from bench_reports.terminal import marked
 
@@ -30,8 +33,6 @@ if TYPE_CHECKING:
 
 DASHES = ("-", "--", "-.", ":")
 GREY = "#8a8a8a"
-BAND_PLACES = 30
-"""Most budgets at which a band's edges are computed."""
 
 WIDE = 10.0
 """Ratio of costs above which the axis is logarithmic."""
@@ -86,37 +87,35 @@ Bands = dict[str, FloatArray]
 def _bands(
     run: RunInfo, store: Store | None, board: Board, frame: pd.DataFrame, against: str = ""
 ) -> tuple[FloatArray, Bands]:
-    """Return 0 and budgets at which some curve rises, evenly thinned out, and the intervals of
-    learners there, baselines excluded."""
-    from bench_core.leaderboard.assembly import draws_of
-    from bench_core.leaderboard.certainty import standings
-
-    paid = {point.budget for row in board.rows for point in row.curve if point.budget > 0}
-    # each place costs a bootstrap
-    kept = np.linspace(0, max(len(paid) - 1, 0), min(len(paid), BAND_PLACES))
-    places = np.array([0.0, *np.array(sorted(paid))[kept.round().astype(int)]])
-    if store is None or not paid:
-        return places, {}
-    budgets = [Budget(float(place)) for place in places]
+    """Return 0 and budgets at which some curve rises, and the intervals of learners there,
+    baselines excluded."""
+    rising = places(point.budget for row in board.rows for point in row.curve)
+    budgets = np.array([0.0, *rising])
+    if store is None or not len(rising):
+        return budgets, {}
+    limits = [Budget(float(budget)) for budget in budgets]
     draws = draws_of(run, store, frame, board.dataset, resamples=1000)
-    chosen, _ = draws.chosen(budgets)
-    found = [standings(draws, budget, chosen[budget]) for budget in budgets]
-    by_place = [{one.learner: one.interval for one in at.rows} for at in found]
+    chosen, _ = draws.chosen(limits)
+    at_budgets = [standings(draws, limit, chosen[limit]) for limit in limits]
+    intervals = [{row.learner: row.interval for row in at.rows} for at in at_budgets]
     methods = [row for row in board.rows if not row.baseline]
     few = len(methods) <= MOST_BANDS
-    shown = [few or row.reference or row.learner == against or row is methods[0] for row in methods]
-    names = [row.learner for row, band in zip(methods, shown, strict=True) if band]
-    ends = {name: np.array([at[name] for at in by_place], dtype=float) for name in names}
-    return places, {name: pairs for name, pairs in ends.items() if np.isfinite(pairs).any()}
+    banded = [
+        row.learner
+        for k, row in enumerate(methods)
+        if few or k == 0 or row.reference or row.learner == against
+    ]
+    ends = {name: np.array([at[name] for at in intervals], dtype=float) for name in banded}
+    return budgets, {name: pairs for name, pairs in ends.items() if np.isfinite(pairs).any()}
 
 
 def _panel(
-    axes: Axes, board: Board, places: FloatArray, bands: Bands, narrow: bool = False
+    axes: Axes, board: Board, budgets: FloatArray, bands: Bands, narrow: bool = False
 ) -> None:
     from matplotlib.ticker import LogLocator, NullLocator
 
     axes.ticklabel_format(style="plain", useOffset=False)
-    least, end = (float(places[1]), float(places[-1])) if len(places) > 1 else (1.0, 1.0)
+    least, end = (float(budgets[1]), float(budgets[-1])) if len(budgets) > 1 else (1.0, 1.0)
     first = 0.0
     # costs of cascades span decades
     if end > WIDE * least:
@@ -135,14 +134,14 @@ def _panel(
             if not row.baseline:
                 colour = COLOURS[look(row.learner).colour][0]
             name = safe(one_line(row.learner))
-            budgets = np.array([point.budget for point in row.curve])
+            rises = np.array([point.budget for point in row.curve])
             quality = np.array([point.pick.quality for point in row.curve])
-            x = np.unique([*budgets, *places])
-            x = x[x >= max(first, budgets[0])]
-            y = quality[np.searchsorted(budgets, x, "right") - 1]
+            x = np.unique([*rises, *budgets])
+            x = x[x >= max(first, rises[0])]
+            y = quality[np.searchsorted(rises, x, "right") - 1]
             if row.learner in bands:
                 low, high = bands[row.learner].T
-                axes.fill_between(places, low, high, color=colour, alpha=0.13, lw=0, step="post")
+                axes.fill_between(budgets, low, high, color=colour, alpha=0.13, lw=0, step="post")
             axes.plot(x, y, dash, color=colour, lw=1.2, drawstyle="steps-post")
             labels.append((float(y[-1]), name, colour))
     better = "higher" if board.higher_is_better else "lower"

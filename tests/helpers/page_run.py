@@ -37,7 +37,7 @@ def run():
 def page(made=None):
     """The complete page, by default of ``run``."""
     made = made or run()
-    return whole_page(made.info, boards(made.info, made.frame), made.frame, (), made)
+    return whole_page(made.info, boards(made.info, made.frame, made), made.frame, (), made)
 
 
 @cache

@@ -8,19 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from bench_reports.page import linked, overview, page, policy_hash, public
-from bench_reports.page_data import (
-    ChartView,
-    Curve,
-    bought,
-    followed,
-    groups,
-    percent,
-    share_at,
-    shares,
-    slider,
-    thinned,
-    views,
-)
+from bench_reports.page_data import PLACES, affordable, bought, percent, places, views
 from helpers import example, page_run
 
 from bench_core.leaderboard.assembly import boards
@@ -28,7 +16,6 @@ from bench_core.leaderboard.ranks import over_datasets
 from bench_core.plugins import load_registry
 from bench_core.protocols import Section
 from bench_core.results.budgets import Budget
-from bench_core.results.operating_points import Criterion
 
 
 @pytest.fixture(scope="module")
@@ -123,13 +110,23 @@ def test_curves_have_the_values_of_the_board(html):
     assert curve["s"][0] == "trees=50 with tradeoff=0.1"  # what varied alone
 
 
-def test_the_slider_has_round_shares_of_the_references_cost(html):
-    shares = data_of(html)["shares"]
-    # the least are cegb's one point, 500 of 9000, and miser's first on forest, 2.5 of 54
-    assert shares[0] == 0.05
-    assert shares[-1] == 1.0
-    assert {0.1, 0.2, 0.5} <= set(shares)
-    assert len(shares) <= 40
+def test_the_slider_stands_where_a_curve_rises_and_at_the_answer(html):
+    yahoo, forest = data_of(html)["sets"]
+    view = yahoo["views"][0]
+    rising = {x for curve in view["curves"] for x in curve["x"]}
+    assert view["at"] == sorted(rising)[:-1]  # the last place has no limit
+    assert view["at"][yahoo["opens"]] == 3000  # miser's first point with .792
+    assert (forest["views"][0]["at"], forest["opens"]) == ([2.5, 9], 1)
+
+
+def test_many_budgets_are_thinned_out_evenly_with_the_first_and_the_last():
+    assert places([0.0, 2.0, 1.0, 2.0]) == [1, 2]
+    thinned = places(range(1, 1001))
+    assert (len(thinned), thinned[0], thinned[-1]) == (PLACES, 1, 1000)
+    assert {*np.diff(thinned)} <= {34, 35}
+    always = places(range(1, 1001), [2.5, 7.0])
+    assert {2.5, 7.0} < {*always}
+    assert len(always) == PLACES
 
 
 def test_the_page_opens_at_the_data_set_of_most_test_rows_where_its_conclusion_says(html):
@@ -141,7 +138,7 @@ def test_the_page_opens_at_the_data_set_of_most_test_rows_where_its_conclusion_s
     assert data["open"] == 1
     cost = 9.0  # miser's points at 2.5 and 9 have .7 and .895, of which one is above .891
     forest = data["sets"][1]
-    assert data["shares"][forest["opens"]] * 54 == pytest.approx(cost, rel=3e-5)
+    assert forest["views"][0]["at"][forest["opens"]] == pytest.approx(cost, rel=3e-5)
     names = [name for name, *_ in data["learners"]]
     # a ring at the model: its budget and its quality on test
     assert forest["keeps"]["at"][str(names.index("miser"))] == [
@@ -155,13 +152,12 @@ def test_intervals_and_tiers_are_those_of_the_standings(sure):
     run = page_run.run()
     data = data_of(sure)
     view = data["sets"][0]["views"][0]
-    share = data["shares"][5]
-    budget = Budget(share * view["whole"])
+    budget = Budget(view["at"][3])
     (board,) = boards(run.info, run.frame, run, datasets=("a",), budgets={"a": [budget]})
     (wanted,) = (at for at in board.standings if at.budget == budget)
     for row in wanted.rows:
         place = [name for name, *_ in data["learners"]].index(row.learner)
-        (own,) = (curve["sure"][5] for curve in view["curves"] if curve["l"] == place)
+        (own,) = (curve["sure"][3] for curve in view["curves"] if curve["l"] == place)
         if row.tier:
             assert own[2:] == [row.tier, *row.ranks]
             assert own[:2] == pytest.approx(row.interval, abs=1e-4)
@@ -175,25 +171,24 @@ def test_pairs_count_where_one_is_better(sure):
     assert pairs["units"] == "queries"
     names = [data["learners"][k][0] for k in pairs["learners"]]
     assert set(names) == {"gbrt", "miser", "constant"}
-    assert [len(row) for row in pairs["best"]] == [2, 1, 0]
-    assert pairs["first"] == 3
-    share = data["shares"][5]
-    amount = share * data["sets"][0]["views"][0]["whole"]
+    assert len(pairs["won"]) == 3
+    amount = data["sets"][0]["views"][0]["at"][3]
     run = page_run.run()
-    best, within = {}, {}
+    points = {}
     for name in names:
         own = {"dataset": "a", "learner": name, "within": None}
         (valid,), (test,) = (run.values("", split=s, **own) for s in ("valid", "test"))
         quality = valid.metric.mean(axis=1)
-        best[name] = test.metric[quality.argmax()]
         affordable = np.flatnonzero(valid.cost.mean(axis=1) <= amount)
-        within[name] = test.metric[affordable[quality[affordable].argmax()]]
-    gain = best[names[0]] - best[names[1]]
-    better = [(gain > 1e-6).mean(), (gain < -1e-6).mean()]
-    assert pairs["best"][0][0] == [round(100 * share) for share in better]
-    one, other = (within[name] for name in names[:2])
-    better = [np.mean(one > other + 1e-6), np.mean(one < other - 1e-6)]
-    assert pairs["within"][0][5] == [round(100 * share) for share in better]
+        points[name] = (
+            test.metric[affordable[quality[affordable].argmax()]],
+            test.metric[quality.argmax()],
+        )
+    for place, (one, other) in zip(
+        (3, -1), zip(*(points[n] for n in names[:2]), strict=True), strict=True
+    ):
+        better = [np.mean(one > other + 1e-6), np.mean(one < other - 1e-6)]
+        assert pairs["won"][0][place] == [round(100 * share) for share in better]
 
 
 def test_the_conclusions_name_the_cheapest_that_keeps_the_quality_and_the_first_over_sets(sure):
@@ -234,29 +229,13 @@ def test_the_order_over_data_sets_is_that_of_the_terminal_and_others_are_apart()
     assert len(names) == 2
 
 
-def test_purchases_are_by_group_of_prices_and_name_sensors(sure):
-    found = data_of(sure)["sets"][0]["bought"]
-    assert found["groups"] == ["cost 1.00 (2 sensors)", "cost 4.00 (1 sensor)"]
-    assert found["names"] == ["f1", "f2", "f3"]
-    steps = found["of"]["1"]  # miser's points buy for (1 + k) times 50, 25 and 10% of rows
-    assert steps[-1]["g"] == [100, 40]
-    assert (steps[-1]["every"], steps[-1]["some"]) == ([2, [0, 1]], [1, [2], [40]])
-
-
-def test_purchases_between_two_points_are_of_the_cheaper(sure):
-    [page] = data_of(sure)["sets"][:1]
-    _, low, high, _ = page["views"][0]["curves"][0]["x"]  # of miser
-    inside = [step for step in page["bought"]["of"]["1"] if low < step["x"] < high]
-    assert len(inside) > 3
-    assert all(step["some"] == [2, [2, 1], [20, 50]] for step in inside)
-
-
-def test_the_order_of_purchases_is_shown_where_it_is_known(sure):
-    found = data_of(sure)["sets"][0]["bought"]["of"]
-    # gbrt buys (1 + k) times 50, 25 and 10% of rows; f3 half in step 1 and half in step 3
-    assert found["0"][0]["order"] == [[0, 50, 1, "400"], [1, 25, 2, "020"], [2, 10, 2, "101"]]
-    assert found["0"][-1]["order"] == [[0, 100, 1, "900"], [1, 100, 2, "090"], [2, 40, 2, "202"]]
-    assert not any("order" in step for step in [*found["1"], *found["2"]])
+def test_purchases_name_sensors_with_their_prices_and_shares_of_rows(sure):
+    found = data_of(sure)["sets"][0]
+    assert found["sensors"] == [["f1", 1], ["f2", 1], ["f3", 4]]
+    steps = found["bought"][0]
+    # the points of a learner buy for (1 + k) times 50, 25 and 10% of rows
+    assert steps[1] == [[0, 100, 2, 20, 1, 50], 0, 1, 2, 0, 0]
+    assert steps[-1] == [[2, 40, 0, 100, 1, 100], 0, 2, 1, 0, 0]
 
 
 def test_shares_below_one_percent_have_a_digit():
@@ -266,45 +245,19 @@ def test_shares_below_one_percent_have_a_digit():
 def test_a_share_of_rows_is_never_or_every_row_only_if_it_is():
     shares = np.array([0.0, 1e-5, 0.99, 0.999, 1.0, 0.0])
     price = np.array([1.0, 1.0, 1.0, 1.0, 1.0, 2.0])
-    step = bought(shares, price, np.zeros(6, dtype=int))
-    assert step["every"] == [1, [4]]
-    assert step["some"] == [3, [3, 2, 1], [99, 99, 1]]
-    assert (step["never"], step["saved"]) == ([2, [5, 0]], 3)
+    step = bought(shares, price)
+    assert step == [[4, 100, 3, 99, 2, 99, 1, 1, 5, 0, 0, 0], 0, 1, 3, 2, 3]
 
 
-def test_of_many_learners_the_best_and_the_reference_are_followed_along_budgets():
-    budget, none = np.array([1.0, 10.0]), np.full(2, np.nan)
-    skill = {f"l{k}": np.array([0.1, 0.9 - k / 100]) for k in range(9)}
-    curves = [Curve(name, budget, q, budget, none) for name, q in skill.items()]
-    view = ChartView(Criterion("accuracy", True), "mean", 10.0, curves)
-    assert followed(view, "l8") == {*(f"l{k}" for k in range(6)), "l8"}
-
-
-def test_many_prices_are_put_into_five_groups_of_about_as_many_sensors():
-    price = np.array([0.0] * 4 + list(range(1, 17)))
-    of, titles = groups(price)
-    assert titles[0] == "cost 0.00 (4 sensors)"
-    assert titles[-1] == "cost 13.00 to 16.00 (4 sensors)"
-    assert set(of.tolist()) == set(range(5))
-
-
-def test_the_slider_stands_at_every_cap_that_was_measured():
-    quality = np.array([0.5, 0.6, 0.7])
-    caps = np.array([1.1, 2.3, 40.7])
-    none = np.full(3, np.nan)
-    curve = Curve("a", caps, quality, caps, none)
-    mean = ChartView(Criterion("accuracy", True), "mean", 7.3, [curve])
-    capped = ChartView(Criterion("accuracy", True), "cap", 7.3, [curve])
-    grid = slider([[mean, capped]])
-    at = [int(np.searchsorted([share * 7.3 for share in grid], cap)) for cap in caps]
-    assert len(set(at)) == 3
-    assert [curve.held(grid[place] * 7.3) for place in at] == [0, 1, 2]
-    assert {*shares([mean])} <= {*grid}
+def test_beyond_the_first_sensors_one_bar_is_the_mean_of_the_others():
+    first, others, *numbers = bought(np.array([1.0] * 10 + [0.5, 0.0]), np.arange(12.0, 0, -1))
+    assert first == [number for k in range(10) for number in (k, 100)]
+    assert (others, numbers) == (25, [10, 1, 1, 1])
 
 
 def test_a_cap_that_only_some_repeats_have_is_no_step_of_a_curve():
     def point(seed, trees, quality, cost, cap):
-        figures = {"accuracy": quality, "total_cost": cost, "cost_max": cost}
+        figures = {"accuracy": quality, "total_cost": cost, "cost_p95": cost, "cost_max": cost}
         of = {"point": json.dumps({"trees": trees}), "evaluation_cost": 0.0, "cap": cap, **figures}
         trial = example.trial("d", "gbrt", {}, seed=seed) | of
         return [trial | {"split": split} for split in ("valid", "test")]
@@ -316,18 +269,13 @@ def test_a_cap_that_only_some_repeats_have_is_no_step_of_a_curve():
     made = pd.DataFrame(rows)
     (view,) = (v for v in views(info, boards(info, made)[0], made) if v.kind == "cap")
     (curve,) = view.curves
+    assert view.places == [5.0, 20.0]
     assert (curve.budget.tolist(), curve.quality.tolist()) == ([20.0], [pytest.approx(0.87)])
 
 
-def test_the_share_at_which_the_page_opens_pays_for_the_model():
-    for cost, whole in ((52.2, 87.0), (9.0, 54.0), (23.318240495137047, 70.0), (54.0, 54.0)):
-        assert cost <= share_at(cost, whole) * whole <= cost * (1 + 3e-5)
-
-
-def test_a_thinned_curve_keeps_what_places_of_the_slider_hold_and_its_last_step():
-    budget = np.array([1.0, 1.1, 2.0, 3.0, 3.1, 8.0, 9.0, 99.0])
-    curve = Curve("a", budget, budget, budget, budget)
-    assert thinned(curve, [0.5, 2.5, 5.0]).budget.tolist() == [1.0, 2.0, 3.0, 3.1, 8.0, 99.0]
+def test_a_budget_of_six_digits_pays_for_its_model():
+    for cost in (52.2, 9.0, 23.318240495137047, 54.0, 1234567.0):
+        assert cost <= affordable(cost) <= cost * (1 + 1e-5)
 
 
 def test_stand_ins_and_samples_are_marked(html, parsed):

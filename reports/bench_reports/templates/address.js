@@ -1,6 +1,6 @@
 // The state of the page in its address.
 
-function addressOf(data, { state, last, set, view }) {
+function addressOf(data, { state, set, view }) {
   const flags = { linear: "axis", whole: "range", bands: "bands" };
   let later = 0;
   function write() {
@@ -10,8 +10,7 @@ function addressOf(data, { state, last, set, view }) {
     put("data", set().name, data.sets[data.open].name);
     put("metric", view().metric, set().views[0].metric);
     put("budget", view().kind, "mean");
-    const share = (place) => (place === last ? "all" : String(data.shares[place]));
-    put("share", share(state.place), share(set().opens));
+    put("share", state.share === Infinity ? "all" : state.share, null);
     put("hide", [...state.hidden].map((l) => data.learners[l][0]).join("\n"), "");
     for (const [flag, name] of Object.entries(flags)) put(name, state[flag] ? flag : "", "");
     if (state.sort) words.set("sort", `${state.sort.column}${state.sort.back ? "-" : ""}`);
@@ -27,8 +26,8 @@ function addressOf(data, { state, last, set, view }) {
     state.set = named < 0 ? data.open : named;
     state.metric = words.get("metric") ?? set().views[0]?.metric;
     state.kind = words.get("budget") === "cap" ? "cap" : "mean";
-    const share = data.shares.indexOf(Number(words.get("share") ?? NaN));
-    state.place = share >= 0 ? share : words.get("share") === "all" ? last : set().opens;
+    const share = words.get("share");
+    state.share = share === "all" ? Infinity : share > 0 ? Number(share) : null;
     state.hidden = new Set((words.get("hide") ?? "").split("\n").map(known).filter((l) => l >= 0));
     for (const [flag, name] of Object.entries(flags)) state[flag] = words.has(name);
     const sort = /^(\d+)(-?)$/.exec(words.get("sort") ?? "");

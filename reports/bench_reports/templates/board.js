@@ -10,7 +10,7 @@ const ties = (names, by) => `${listed(names)} ${names.length > 1 ? "tie" : "ties
 
 /** The curves at a place of the slider, best first, those that cannot be had last. */
 function ranking(data, view, place) {
-  const limit = amount(data, view, place);
+  const limit = amount(view, place);
   const rows = view.curves.map((curve) => {
     const at = held(curve, limit);
     const [low, high, tier, first, last, over] = (at >= 0 && curve.sure?.[place]) || [null, null, 0, 0, 0];
@@ -32,14 +32,6 @@ function ranking(data, view, place) {
   return rows;
 }
 
-/** The places at which caps were measured, each once. */
-function capPlaces(data, view) {
-  const caps = [...new Set(view.curves.flatMap((c) => c.x))].sort((a, b) => a - b);
-  const found = caps.map((cap) => data.shares.findIndex((_, k) => amount(data, view, k) >= cap));
-  const said = new Map(found.filter((k) => k >= 0).map((k) => [cost(amount(data, view, k)), k]));
-  return [...said.values()];
-}
-
 function rankText(row) {
   if (row.at < 0) return "-";
   if (!row.tier) return String(row.position);
@@ -52,11 +44,10 @@ const settingText = ({ curve, at }) => (at < 0 || !curve.s ? "" : curve.s[at]);
 /** The learner that is ahead at this place, by how much, and if significantly. */
 function story(data, set, view, place) {
   const rows = ranking(data, view, place).filter((row) => row.at >= 0);
-  const limit = amount(data, view, place);
-  const share = place < data.shares.length && set.reference
-    ? ` (${percent(data.shares[place])} of ${set.reference}'s cost)` : "";
-  const rowsMeant = view.kind === "cap" ? " for every row" : "";
-  const when = place < data.shares.length ? `Within a budget of ${cost(limit)}${rowsMeant}${share}` : "Without a limit";
+  const limit = amount(view, place);
+  const share = set.reference ? ` (${percent(shareAt(view, place))} of ${set.reference}'s cost)` : "";
+  const everyRow = view.kind === "cap" ? " for every row" : "";
+  const when = Number.isFinite(limit) ? `Within a budget of ${cost(limit)}${everyRow}${share}` : "Without a limit";
   if (!rows.length) return `${when} no learner can predict.`;
   const name = (row) => data.learners[row.l][0];
   const base = nothingBeats(view, rows);
@@ -83,18 +74,21 @@ function story(data, set, view, place) {
 function averageRanks(set, view, rows, names, whole) {
   const higher = view.higher ? 1 : -1;
   const of = new Map(rows.map((row) => [row.l, row]));
-  const value = (l) => higher * (whole ? set.areas[l][0] : of.get(l).quality);
+  const value = (l) => higher * (whole ? set.areas[l] : of.get(l).quality);
   const values = names.map(value);
   return values.map((v) => 1 + values.filter((w) => w > v).length + (values.filter((w) => w === v).length - 1) / 2);
 }
 
-// Mean ranks over data sets at a place, of learners with a result on all of them: those first, best first,
+// Mean ranks over data sets at a share of the reference's cost, of learners with a result on all of them: those first, best first,
 // then baselines, then learners that lack a result; the same rule as `over_datasets` in Python.
-function overall(data, sets, viewOf, place) {
-  const ranked = sets.map((s) => ranking(data, viewOf(data.sets[s]), place).filter((row) => row.at >= 0));
+function overall(data, sets, viewOf, share) {
+  const ranked = sets.map((s) => {
+    const view = viewOf(data.sets[s]);
+    return ranking(data, view, placeAt(view, share)).filter((row) => row.at >= 0);
+  });
   const there = ranked.map((rows) => new Set(rows.map((row) => row.l)));
   const names = data.learners.map((_, l) => l).filter((l) => there.length && there.every((own) => own.has(l)));
-  const areas = sets.map((s) => place === data.shares.length && viewOf(data.sets[s]) === data.sets[s].views[0]
+  const areas = sets.map((s) => share === Infinity && viewOf(data.sets[s]) === data.sets[s].views[0]
     && names.every((l) => l in data.sets[s].areas));
   const whole = areas.some(Boolean) && names.length > 1;
   const ranks = sets.map((s, k) => averageRanks(data.sets[s], viewOf(data.sets[s]), ranked[k], names, areas[k]));
@@ -123,9 +117,9 @@ function nothingBeats(view, rows) {
   return base && !rows.some((row) => !row.baseline && (view.higher ? row.quality > base.quality : row.quality < base.quality)) ? base : null;
 }
 
-/** Who is first on most data sets at this place, among those that tie by Nemenyi's test; as `overall_conclusion` in Python. */
-function overallStory(data, found, place) {
-  const when = place < data.shares.length ? `Within ${percent(data.shares[place])} of the reference's cost` : found.whole ? "Over all budgets" : "Without a limit";
+/** Who is first on most data sets at this share, among those that tie by Nemenyi's test; as `overall_conclusion` in Python. */
+function overallStory(data, found, share) {
+  const when = Number.isFinite(share) ? `Within ${percent(share)} of the reference's cost` : found.whole ? "Over all budgets" : "Without a limit";
   const rows = found.rows.filter((row) => !row.lacks);
   const name = (row) => data.learners[row.l][0] + (row.baseline ? " (a baseline)" : "");
   if (rows.length < 2) return `${when}, no two learners have a result on all ${found.sets} data sets.`;
@@ -141,18 +135,18 @@ function overallStory(data, found, place) {
 }
 
 /** Whether rows stand in the order of the board: where the page opens, and without a limit. */
-const inOrder = (set, view, place, last) => view === set.views[0] && (place === set.opens || place === last);
+const inOrder = (set, view, place) => view === set.views[0] && [set.opens, view.at.length].includes(place);
 
 /** The rows in the order of the board, else best first, baselines last. */
-const ordered = (set, view, place, last, rows) => [...rows].sort(inOrder(set, view, place, last)
+const ordered = (set, view, place, rows) => [...rows].sort(inOrder(set, view, place)
   ? (a, b) => view.curves.indexOf(a.curve) - view.curves.indexOf(b.curve) : (a, b) => a.baseline - b.baseline);
 
-const filed = (data, set, view, place) => ordered(set, view, place, data.shares.length, ranking(data, view, place));
+const filed = (data, set, view, place) => ordered(set, view, place, ranking(data, view, place));
 
 /** Figures as the page shows them; columns that are empty, but for low and high, are left out. */
 function rowsForFiles(data, set, view, place) {
   const head = ["quality_rank", "learner", view.metric, "low", "high", "cost", "features", "budget", "budget_kind", "setting", "marks"];
-  const limit = amount(data, view, place);
+  const limit = amount(view, place);
   const figure = (value, shown) => (value === null || value === undefined ? "" : Number(shown(value)));
   const body = filed(data, set, view, place).map((row) => [
     rankText(row), data.learners[row.l][0], ...[row.quality, row.low, row.high].map((v) => figure(v, quality)),
@@ -185,7 +179,7 @@ function latex(data, set, view, place) {
     const rule = row.baseline && i > 0 && !rows.slice(0, i).some((r) => r.baseline) ? "\\midrule\n" : "";
     return `${rule}${tex(rankText(row))} & ${tex(data.learners[row.l][0])} & ${value} & ${range} & ${cost(row.cost)} \\\\`;
   });
-  const limit = amount(data, view, place);
+  const limit = amount(view, place);
   const unit = set.unit ? ` (${set.unit})` : "";
   const label = [data.run, set.name, view.metric, view.kind].map((w) => w.replace(/[^a-zA-Z0-9.]+/g, "-")).join(":");
   const within = Number.isFinite(limit) ? `${AXIS[view.kind]} at most ${cost(limit)}` : "no limit";

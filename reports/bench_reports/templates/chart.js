@@ -1,9 +1,9 @@
 "use strict";
 // The chart of one view: curves, bands, labels at line ends. Curves are steps: between two points nothing is gained.
 //
-// A curve has the index of its learner (l), budgets (x) and qualities (y) of its steps, and if known
-// costs (c), features (f) and settings (s); "sure" has for each position of the slider
-// [low, high, tier, first rank, last rank], or 0.
+// A view has the budgets of the slider's places (at). A curve has the index of its learner (l), budgets (x) and
+// qualities (y) of its steps, and if known costs (c), features (f) and settings (s); "sure" has for
+// each place [low, high, tier, first rank, last rank], or 0.
 
 const GREY = "#57606a";
 const DASHES = ["", "7 3", "2 3", "8 3 2 3"];
@@ -59,9 +59,15 @@ function held(curve, budget) {
 /** A figure of the last step that a budget pays for, null without one. */
 const within = (curve, values, budget) => values?.[held(curve, budget)] ?? null;
 
-/** The budget at a place of the slider; the last place has no limit. */
-const amount = (data, view, place) =>
-  place < data.shares.length ? data.shares[place] * view.whole : Infinity;
+/** The budget at a place of the slider: after the last one no limit, before the first nothing. */
+const amount = (view, place) => (place < 0 ? -Infinity : view.at[place] ?? Infinity);
+
+/** The last place within a share of the reference's cost. */
+const placeAt = (view, share) =>
+  share === Infinity && view.kind === "mean" ? view.at.length : view.at.filter((budget) => budget <= share * view.whole * (1 + 1e-9)).length - 1;
+
+/** The share of the reference's cost at a place. */
+const shareAt = (view, place) => amount(view, place) / view.whole;
 
 function axes(data, view, options) {
   const methods = view.curves.filter((c) => !data.learners[c.l][1]);
@@ -159,11 +165,11 @@ function grid(ax, view, unit, options) {
 }
 
 /** The band of a curve's intervals, a step from each place with an interval to the next. */
-function band(data, ax, view, curve, kind) {
+function band(ax, view, curve, kind) {
   const upper = [];
   const lower = [];
-  const places = [...data.shares.keys()].filter((k) => curve.sure[k]); // of caps only the measured ones
-  const across = [...places.map((k) => ax.across(amount(data, view, k))), ax.end];
+  const places = [...view.at.keys()].filter((k) => curve.sure[k]);
+  const across = [...places.map((k) => ax.across(amount(view, k))), ax.end];
   places.forEach((k, i) => {
     const [low, high] = curve.sure[k].slice(0, 2).map((v) => clamp(ax.down(v), ax.margin.top, ax.bottom));
     const ends = across.slice(i, i + 2);
@@ -252,7 +258,7 @@ function chart(data, set, view, options) {
   const svg = `<svg xmlns="http://www.w3.org/2000/svg" ${size} width="${ax.width}" height="${ax.height}"`
     + ` role="img" aria-label="${esc(name)}" font-family="system-ui, sans-serif" font-size="12">${title}${water}`
     + (options.mini ? "" : grid(ax, view, unit, options))
-    + banded.map((c) => band(data, ax, view, c, look(data, c.l))).join("")
+    + banded.map((c) => band(ax, view, c, look(data, c.l))).join("")
     + `<g class="lines" fill="none">${curves.map((c) => curveLine(ax, c, look(data, c.l), options.mini)).join("")}</g>`
     + (keeps ? keeping(data, ax, view, curves, keeps) : "")
     + (options.mini ? "" : `<g class="ends">${labels(data, ax, curves)}</g>`) + `${cursor}</svg>`;

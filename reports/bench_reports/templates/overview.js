@@ -1,6 +1,6 @@
 // All data sets at once: the table of ranks, and a small chart of each.
 
-function overviewOf(data, { state, numbers, sets, viewIn }) {
+function overviewOf(data, { state, numbers, sets, viewIn, shareNow }) {
   const overview = $("overview");
   const say = (place, text) => { if (place && place.textContent !== text) place.textContent = text; };
   const cells = new Map(); // learner -> its row and cells
@@ -24,7 +24,8 @@ function overviewOf(data, { state, numbers, sets, viewIn }) {
   function rerank() {
     if (!overview) return;
     const shown = sets().filter((s) => data.sets[s].views.length);
-    const found = overall(data, shown, viewIn, state.place);
+    const share = shareNow();
+    const found = overall(data, shown, viewIn, share);
     const order = [];
     const put = (cell, text, lead) => {
       if (cell.textContent !== text) cell.textContent = text;
@@ -45,7 +46,7 @@ function overviewOf(data, { state, numbers, sets, viewIn }) {
       tr.classList.toggle("rule", last !== null && row.lacks > last);
       last = row.lacks;
     }
-    say(document.querySelector(".headline"), overallStory(data, found, state.place));
+    say(document.querySelector(".headline"), overallStory(data, found, share));
     const by = found.whole ? "Ranks are by mean quality over all budgets, as on a terminal" : "Ranks are by quality at the budget chosen above, the same share of the reference's cost on each data set";
     say($("ranked-by"), `${by}. Bold: ${found.whole ? "first" : "not significantly worse than the best"} of the data set.`);
     const body = overview.querySelector("tbody");

@@ -14,8 +14,7 @@ function prepare(data) {
 
 function start(data) {
   prepare(data);
-  const last = data.shares.length;
-  const state = { set: 0, metric: "", kind: "mean", place: last, hidden: new Set(), linear: false,
+  const state = { set: 0, metric: "", kind: "mean", share: null, hidden: new Set(), linear: false,
     whole: false, bands: false, sort: null, a: null, b: null, point: null };
   const section = () => $(`set${state.set}`);
   const set = () => data.sets[state.set];
@@ -28,15 +27,12 @@ function start(data) {
     const same = data.sets.filter((other) => other.data === data.sets[s].data);
     return data.sets[s] === (same.find((other) => other.accounting === set().accounting) ?? same[0]);
   });
-  /** The places of the slider: all, or those at which it is known how sure an order is; of caps those measured. */
-  const places = (v) => (v.kind === "cap" ? capPlaces(data, v) : surePlaces(v));
-  const surePlaces = (v) => {
-    const all = [...data.shares.keys(), last];
-    const sure = all.filter((k) => k === last || v.curves.some((c) => c.sure?.[k]));
-    return sure.length > 1 ? sure : all;
-  };
+  /** The share of the reference's cost that was chosen, at first that of the answer. */
+  const shareNow = () => state.share ?? (view() ? shareAt(set().views[0], set().opens) : Infinity);
+  const placeNow = () => Math.max(placeAt(view(), shareNow()), 0);
+  const here = () => ranking(data, view(), placeNow());
   let ax = null;
-  const shown = { state, last, numbers, set, view, viewIn, sets };
+  const shown = { state, numbers, set, view, viewIn, sets, shareNow, placeNow };
   const address = addressOf(data, shown);
   const overview = overviewOf(data, shown);
 
@@ -58,10 +54,10 @@ function start(data) {
     const kinds = [...new Set(set().views.filter((v) => v.metric === state.metric).map((v) => v.kind))];
     if (!kinds.includes(state.kind)) state.kind = kinds[0];
     choices("f-kind", kinds, (k) => KINDS[k], state.kind);
-    const open = places(view());
-    state.place = open.find((k) => k >= state.place) ?? open.at(-1);
-    $("f-budget").max = open.length - 1;
-    $("f-budget").value = open.indexOf(state.place);
+    if (view()) {
+      $("f-budget").max = view().at.length - (view().kind === "cap" ? 1 : 0);
+      $("f-budget").value = placeNow();
+    }
     $("f-scale").setAttribute("aria-pressed", state.linear);
     $("f-range").setAttribute("aria-pressed", state.whole);
     $("f-bands").setAttribute("aria-pressed", state.bands);
@@ -73,15 +69,14 @@ function start(data) {
 
   // the chart
   function leaders() { // whose bands are drawn: the learner that is ahead, and the reference
-    const top = ranking(data, view(), state.place)[0];
-    return new Set([top.l, data.learners.findIndex((l) => l[0] === set().reference)]);
+    return new Set([here()[0].l, data.learners.findIndex((l) => l[0] === set().reference)]);
   }
 
   let printed = false;
   function options() {
     const width = Math.max(320, Math.floor(section().querySelector(".chart").clientWidth || 760));
     const { hidden, linear, whole, bands } = state;
-    return { width, hidden, linear, whole, bands, lead: leaders(), budget: amount(data, view(), state.place), ...(printed && { width: 720, plot: 150 }) };
+    return { width, hidden, linear, whole, bands, lead: leaders(), budget: amount(view(), placeNow()), ...(printed && { width: 720, plot: 150 }) };
   }
 
   function draw() {
@@ -132,7 +127,7 @@ function start(data) {
     const move = { ArrowRight: [0, 1], ArrowLeft: [0, -1], ArrowDown: [1, 0], ArrowUp: [-1, 0] }[event.key];
     if (!move) return;
     event.preventDefault();
-    const shown = ranking(data, view(), last).map((r) => r.l).filter((l) => !state.hidden.has(l));
+    const shown = ranking(data, view(), view().at.length).map((r) => r.l).filter((l) => !state.hidden.has(l));
     const now = state.point ?? { l: shown[0], i: 0 };
     const at = clamp(shown.indexOf(now.l) + move[0], 0, shown.length - 1);
     showPoint({ l: shown[at], i: state.point ? now.i + move[1] : 0 });
@@ -140,7 +135,7 @@ function start(data) {
 
   // the table
   function rerank() {
-    const rows = ranking(data, view(), state.place);
+    const place = placeNow();
     const table = section().querySelector("table.board");
     const own = new Map([...table.tBodies[0].rows].map((r) => [Number(r.dataset.l), r]));
     const column = Object.fromEntries([...table.tHead.rows[0].cells].map((h, i) => [h.dataset.is, i]));
@@ -151,7 +146,7 @@ function start(data) {
       const cell = cells[column[name]];
       if (cell && cell.textContent !== text) cell.textContent = text;
     };
-    const order = ordered(set(), view(), state.place, last, rows);
+    const order = ordered(set(), view(), place, here());
     let tier = 0;
     order.forEach((row, i) => {
       const tr = own.get(row.l);
@@ -174,14 +169,14 @@ function start(data) {
       tr.classList.add("none");
       tr.dataset.given = order.length + l;
     }
-    table.dataset.by = inOrder(set(), view(), state.place, last) ? "" : "quality";
+    table.dataset.by = inOrder(set(), view(), place) ? "" : "quality";
     const sorted = table.dataset.by ? `Sorted by ${view().metric} within this budget, baselines last.` : set().order;
     table.querySelector(".sorted").textContent = state.sort ? "" : sorted;
     sortRows(table, state.sort);
-    section().querySelector(".story").textContent = story(data, set(), view(), state.place);
-    const limit = amount(data, view(), state.place);
+    section().querySelector(".story").textContent = story(data, set(), view(), place);
+    const limit = amount(view(), place);
     const unit = set().unit ? ` ${set().unit}` : "";
-    const text = state.place < last ? `${cost(limit)}${unit}${set().reference ? `, ${percent(data.shares[state.place])} of ${set().reference}'s cost` : ""}` : "no limit";
+    const text = Number.isFinite(limit) ? `${cost(limit)}${unit}${set().reference ? `, ${percent(shareAt(view(), place))} of ${set().reference}'s cost` : ""}` : "no limit";
     $("f-amount").textContent = text;
     $("f-budget").setAttribute("aria-valuetext", text);
   }
@@ -198,12 +193,12 @@ function start(data) {
     const a = pick(state.a ?? set().keeps?.from, null); // at first the learner of the conclusion
     const b = [state.b, reference].find((l) => names.includes(l) && l !== a) ?? names.find((l) => l !== a);
     const focused = document.activeElement?.dataset?.side;
-    place.querySelector(".answer").innerHTML = versusHtml(data, set().views[0], pairs, a, b, state.place, set().name);
+    place.querySelector(".answer").innerHTML = versusHtml(data, set().views[0], pairs, a, b, placeNow(), set().name);
     if (focused) place.querySelector(`[data-side="${focused}"]`)?.focus();
   }
 
-  const purchases = () => drawPurchases(section().querySelector(".bought"), data, set(), view() === set().views[0],
-    amount(data, view(), state.place), ranking(data, view(), state.place)[0].l);
+  const purchases = () => drawPurchases(section().querySelector(".bought"), data, set(), view(),
+    amount(view(), placeNow()), set().keeps?.from ?? here()[0].l);
 
   /** Tables wider than their place say that they scroll. */
   function wide() {
@@ -217,9 +212,6 @@ function start(data) {
       rerank();
       versus();
       purchases();
-      const areas = section().querySelector(".areas");
-      areas.innerHTML = areasHtml(data, set());
-      areas.closest("details").hidden = !areas.innerHTML;
       section().querySelector(".points").innerHTML = curvesHtml(data, view());
       if (!state.point) section().querySelector(".panel").textContent = "Select a point to see its settings: hover over it, tap it, or use the arrow keys.";
     }
@@ -234,8 +226,7 @@ function start(data) {
     const kept = { ...state };
     printed = true;
     for (const s of numbers.filter((k) => data.sets[k].views.length)) {
-      const place = kept.place === data.sets[kept.set].opens ? data.sets[s].opens : kept.place;
-      Object.assign(state, kept, { set: s, place, sort: s === kept.set ? kept.sort : null });
+      Object.assign(state, kept, { set: s, sort: s === kept.set ? kept.sort : null });
       fill();
       draw();
       drawLegend();
@@ -256,16 +247,15 @@ function start(data) {
 
   // events
   function goTo(s) { // at the budget chosen, or where the data set opens
-    const opens = state.place === set().opens;
     Object.assign(state, { set: s, point: null, sort: null });
-    if (opens) state.place = set().opens;
   }
   for (const id of ["f-set", "f-accounting"]) {
     $(id).addEventListener("change", (e) => { goTo(Number(e.target.value)); all(); });
   }
   for (const name of ["metric", "kind"]) $(`f-${name}`).addEventListener("change", (e) => { state[name] = e.target.value; state.point = null; all(); });
   $("f-budget").addEventListener("input", (e) => {
-    state.place = places(view())[Number(e.target.value)];
+    const place = Number(e.target.value);
+    state.share = view() === set().views[0] && place === set().opens ? null : shareAt(view(), place);
     draw();
     rerank();
     overview.rerank();

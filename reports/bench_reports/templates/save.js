@@ -1,6 +1,6 @@
 // Downloads: chart and ranking as displayed.
 
-function savingOf(data, { state, set, view }, options) {
+function savingOf(data, { set, view, placeNow }, options) {
   const fileName = () => [data.run, set().name, view().metric, view().kind].map((w) => w.replace(/[^\w.@-]+/g, "_")).join("-");
   function download(text, type, ending) {
     const url = URL.createObjectURL(text instanceof Blob ? text : new Blob([text], { type }));
@@ -16,8 +16,8 @@ function savingOf(data, { state, set, view }, options) {
   }
   return function save(ending) {
     if (ending === "svg") download(picture(), "image/svg+xml", "svg");
-    else if (ending === "csv") download(csv(data, set(), view(), state.place), "text/csv;charset=utf-8", "csv");
-    else if (ending === "tex") download(latex(data, set(), view(), state.place), "text/x-tex;charset=utf-8", "tex");
+    else if (ending === "csv") download(csv(data, set(), view(), placeNow()), "text/csv;charset=utf-8", "csv");
+    else if (ending === "tex") download(latex(data, set(), view(), placeNow()), "text/x-tex;charset=utf-8", "tex");
     else if (ending === "pdf") window.print();
     else {
       const image = new Image();
