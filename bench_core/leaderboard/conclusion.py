@@ -118,29 +118,33 @@ def _nothing_saves(board: Board, reference: Row) -> Iterator[str]:
     if beaten := [row.learner for row in sure if row.saving > 1 and row.saved.dominated]:
         better = "a model of another learner is better and cheaper, but not sure to"
         yield f"On validation, next to {listed(beaten)} {better} {what}."
-    elif any(not row.baseline for row in sure):
+    elif sure:
         yield f"No learner that is sure to {what} costs less than {reference.learner}."
-    likely = [
-        (row.likely.probability, row)
-        for row in others
-        if row.likely and row.likely.pick.cost < reference.cheap.cost
+    cheaper = [
+        row for row in others if row.likely and row.likely.pick.cost < reference.cheap.cost
     ]
-    chance, row = max(likely, key=lambda pair: pair[0], default=(0.0, reference))
-    if any(not row.baseline for row in sure) and chance <= 0.5:
-        return
-    few = ""
-    if row.likely and math.isfinite(row.likely.enough) and board.checked and chance > 0.5:
-        much = math.ceil(float(f"{row.likely.enough * board.checked:.1g}"))
-        unit = "queries" if "queries" in " ".join(board.facts) else "rows"
-        few = f": {board.checked} validation {unit} are too few (about {much} would do)"
-    lucky = [other.learner for other in others if other.saved.lost]
-    only = f"; {listed(lucky)} only on validation" if lucky else ""
-    yield f"No other learner is sure to {what}{few}{only}."
-    if row.likely and chance > 0.5:
-        yield (
-            f"Likeliest: {_named(row.learner, row.baseline)}, {cost(row.likely.pick.cost)} instead "
-            f"of {cost(board.replaced.cost)}, right with {chance:.0%}."
-        )
+    likeliest = max(cheaper, key=lambda row: row.probability, default=None)
+    if likeliest is not None and likeliest.probability <= 0.5:
+        likeliest = None
+    if not sure:
+        few = "" if likeliest is None else _too_few(board, likeliest)
+        lucky = [row.learner for row in others if row.saved.lost]
+        only = f"; {listed(lucky)} only on validation" if lucky else ""
+        yield f"No other learner is sure to {what}{few}{only}."
+    if likeliest is not None:
+        price = f"{cost(likeliest.model.cost)} instead of {cost(board.replaced.cost)}"
+        who = _named(likeliest.learner, likeliest.baseline)
+        yield f"Likeliest: {who}, {price}, right with {likeliest.probability:.0%}."
+
+
+def _too_few(board: Board, likeliest: Row) -> str:
+    """Return how many validation rows would make a likely model sure, "" if unknown."""
+    enough = likeliest.likely.enough if likeliest.likely else math.inf
+    if not (math.isfinite(enough) and board.checked):
+        return ""
+    much = math.ceil(float(f"{enough * board.checked:.1g}"))
+    unit = "queries" if "queries" in " ".join(board.facts) else "rows"
+    return f": {board.checked} validation {unit} are too few (about {much} would do)"
 
 
 def _of_reference(board: Board, reference: Row) -> Iterator[str]:

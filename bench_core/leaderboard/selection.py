@@ -202,7 +202,7 @@ class Choice:
         note: str,
     ) -> Answers:
         """Return learners that keep a share, in the order of a board: the answer first, which is
-        the reference where no saving is significant."""
+        the reference where no learner is sure to save."""
         of = {name: k for k, name in enumerate(draws.names)}
         reference = draws.points[draws.points["learner"] == draws.reference]
         given = bool(table.marked(reference, GIVEN).any())

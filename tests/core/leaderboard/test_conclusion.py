@@ -189,6 +189,17 @@ def test_where_rows_are_too_few_the_likeliest_is_named_with_its_probability():
     assert said(GBRT, doubtful, checked=60)[1:] == (ALONE,)
 
 
+@pytest.mark.parametrize("dominated", [False, True])
+def test_a_likeliest_model_is_named_next_to_sure_ones_that_do_not_save(dominated):
+    saving = {"cost": 12.0, "saving": 2.2} if dominated else {"cost": 40.0, "saving": 0.66}
+    sure = row("miser", ends=(0.5, 2.5), tier=1, dominated=dominated, **saving)
+    likely = row("cegb", likely=Likely(pick(0.88, 0.9), 0.71, 14.8))
+    first, *others = said(GBRT, sure, likely, checked=60)
+    assert first.startswith("On validation, next to miser" if dominated else "No learner that is")
+    assert others == ["Likeliest: cegb, 0.90 instead of 26.40, right with 71%.", ALONE]
+    assert said(GBRT, replace(sure, baseline=True), likely, checked=60) == (first, *others)
+
+
 def test_a_reference_that_does_not_beat_the_constant_or_diverged_measures_nothing():
     flat = row("gbrt", reference=True)
     assert said(flat, row("cegb")) == (
