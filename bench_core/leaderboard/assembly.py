@@ -6,8 +6,6 @@ import json
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,7 +16,6 @@ from bench_core.errors import require
 from bench_core.leaderboard.board import (
     CHEAPEST,
     FALLS,
-    LOST,
     NOTHING,
     SHARE,
     SURROGATE,
@@ -26,17 +23,17 @@ from bench_core.leaderboard.board import (
     CurvePoint,
     Failure,
     Likely,
+    Measure,
     Optimum,
     Pick,
     Row,
-    Saved,
+    Standings,
 )
-from bench_core.leaderboard.certainty import areas, kept, ratios, saving_order, savings, standings
+from bench_core.leaderboard.certainty import areas, kept, saving_order, savings, standings
 from bench_core.leaderboard.draws import NO_LIMIT, Chosen, Draws
-from bench_core.protocols import GIVEN
 from bench_core.results import operating_points as table
 from bench_core.results.budgets import CAP, Budget, Limit, Target, as_budgets, default_budgets
-from bench_core.results.marks import Ends, repeated_paths, search_marks
+from bench_core.results.marks import repeated_paths, search_marks
 from bench_core.results.operating_points import Criterion, criterion
 from bench_core.results.records import AUDITS
 from bench_core.splits import SPLITS, merged
@@ -57,8 +54,8 @@ LEAST_CHANCE = 0.005
 CELLS = 24
 """Costs at which a curve is averaged, evenly spaced on a logarithmic scale."""
 
-_SETTING = ("learner", "params", "fold", "seed")
-_ENDED = ("status", "audit", "error", "accounting", "unit", "stand_in", "surrogate")
+_TRIAL = ("learner", "params", "fold", "seed", "accounting")
+_ENDED = ("status", "audit", "error", "unit", "stand_in", "surrogate", "fit_seconds")
 
 
 def boards(
@@ -73,23 +70,53 @@ def boards(
     """Return a board for each data set that has rows (or of ``datasets``), in the run's order, with
     standings also at more ``budgets`` by data set. Without a store, or its values of each query or
     row, there are no intervals: standings are by quality."""
+    present = [str(name) for name in frame["dataset"].unique()]
     planned = [str(use["name"]) for use in info.datasets]
-    trials = trials_of(frame)
-    names = dict.fromkeys([*planned, *map(str, trials["dataset"].unique())])
-    parts = [(name, trials[trials["dataset"] == name]) for name in names]
     return [
-        _board(info, store, name, frame, own, budgets.get(name, ()), resamples)
-        for name, own in parts
-        if len(own) and (not datasets or name in datasets)
+        _board(DatasetRun(info, store, frame, name, resamples=resamples), budgets.get(name, ()))
+        for name in dict.fromkeys([*planned, *present])
+        if name in present and (not datasets or name in datasets)
     ]
 
 
-def trials_of(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return one row for each trial, from the rows of its points."""
-    names = ["dataset", *_SETTING, *_ENDED, "fit_seconds"]
-    names = [name for name in names if name in frame]
-    first = [name for name in ("dataset", *_SETTING, "accounting") if name in frame]
-    return frame[names].drop_duplicates(first)
+class DatasetRun:
+    """One data set of a run, with the points of its learners by the primary metric or another."""
+
+    def __init__(
+        self,
+        info: RunInfo,
+        store: Store | None,
+        frame: pd.DataFrame,
+        dataset: str,
+        metric: str = "",
+        resamples: int = DRAWS,
+    ) -> None:
+        self.info, self.store, self.frame, self.dataset = info, store, frame, dataset
+        self.resamples, self.metric = resamples, primary_metric(info, dataset, metric)
+        self.trials = trials_of(frame, dataset)
+        self.picks = self.picks_within(NO_LIMIT)
+        self.draws = self.picks.draws
+
+    def picks_within(self, limit: Limit) -> Picks:
+        """Return the points that a limit chooses among; each cap has its own."""
+        cap = limit if isinstance(limit, Budget) and limit.kind == CAP else None
+        draws = draws_of(
+            self.info,
+            self.store,
+            self.frame,
+            self.dataset,
+            self.metric,
+            cap=cap,
+            resamples=self.resamples,
+        )
+        return Picks(draws, self.trials)
+
+
+def trials_of(frame: pd.DataFrame, dataset: str) -> pd.DataFrame:
+    """Return one row for each trial on a data set, from the rows of its points."""
+    names = [name for name in (*_TRIAL, *_ENDED) if name in frame]
+    rows = frame.loc[frame["dataset"] == dataset, names]
+    return rows.drop_duplicates([name for name in _TRIAL if name in frame])
 
 
 def primary_metric(info: RunInfo, dataset: str, name: str = "") -> Criterion:
@@ -118,43 +145,50 @@ def draws_of(
 ) -> Draws:
     """Return the operating points of a data set by its primary metric, or another one."""
     primary = primary_metric(info, dataset)
-    judge = metric or primary
-    same = judge.name == primary.name
-    return Draws(store, info.run, frame, dataset, judge, info.reference, primary=same, **more)
+    metric = metric or primary
+    valued = store if metric.name == primary.name else None
+    return Draws(valued, info.run, frame, dataset, metric, info.reference, **more)
 
 
-def _board(
-    info: RunInfo,
-    store: Store | None,
-    name: str,
-    every: pd.DataFrame,
-    trials: pd.DataFrame,
-    more: Sequence[Budget],
-    resamples: int,
-) -> Board:
-    """Return the board of a data set, from all rows of the run and from its own trials."""
-    uses = uses_of(info, name)
+def _board(data: DatasetRun, more: Sequence[Budget]) -> Board:
+    """Return the board of a data set, with standings also at ``more`` budgets."""
+    info, picks, draws = data.info, data.picks, data.draws
+    uses = uses_of(info, data.dataset)
     use: Mapping[str, Any] = uses[0] if uses else {}
-    metric = primary_metric(info, name)
-    notes = tuple(_notes(uses, every, name, metric.name, info.baselines))
-    draws = draws_of(info, store, every, name, resamples=resamples)
-    picks = Picks(draws, trials)
+    metric, first = data.metric, data.trials.iloc[0]  # costs and data are the same for all
     curves = {name: _curve(picks, name) for name in draws.names}
     optimum = Optimum.of(use, metric.name)
     capped = (Budget(cap, CAP) for cap, _ in optimum.cap)
-    shown = tuple(dict.fromkeys((*budgets_of(use, curves.get(draws.reference, ())), *capped)))
-    paid = bool((every.loc[every["dataset"] == name, "evaluation_cost"] > 0).any())
-    first = trials.iloc[0]  # facts of data and costs are the same for all
+    budgets = dict.fromkeys((*budgets_of(use, curves.get(draws.reference, ())), *capped, *more))
+    costs = cost_range(draws.reference, curves)
+    grid = [] if costs is None else np.geomspace(*costs, 2 * CELLS + 1)[1::2].tolist()
+    limits: list[Limit] = [NO_LIMIT, Target(SHARE)]
+    limits += [budget for budget in budgets if budget.kind != CAP]
+    chosen, within = draws.chosen(limits, [Budget(amount) for amount in grid])
+    unlimited, at = Standings(None, ()), []
+    if draws.names:
+        unlimited = standings(draws, None, chosen[NO_LIMIT])
+        for budget in budgets:
+            if budget.kind == CAP:
+                under = data.picks_within(budget).draws
+                at.append(standings(under, budget, under.chosen([budget])[0][budget]))
+            else:
+                at.append(standings(draws, budget, chosen[budget]))
+    rows = _rows(data, chosen, curves, [unlimited, *at], areas(draws, optimum, within))
+    least = next((row.saving for row in rows if row.reference), math.nan)
+    sign = -1 if metric.higher_is_better else 1
+    rows.sort(key=lambda row: _place(row, sign, least))
+    notes = [*_notes(data, uses), *_left_out(draws)]
+    of_rows, of_queries = use.get("rows") or {}, use.get("queries") or {}
     stand_in = bool(first["stand_in"])
     marks = {
         "stand-in": stand_in,
         "sample": any(re.search(r"\bsample\b", note) for note in notes),
         SURROGATE: bool(first.get("surrogate", False)),
     }
-    rows = use.get("rows") or {}
-    checked = (use.get("queries") or {}).get("valid") or rows.get("valid", 0)
-    board = Board(
-        dataset=name,
+    paid = data.frame.loc[data.frame["dataset"] == data.dataset, "evaluation_cost"]
+    return Board(
+        dataset=data.dataset,
         metric=metric.name,
         higher_is_better=metric.higher_is_better,
         accounting=str(first["accounting"]) or info.accounting,
@@ -163,122 +197,56 @@ def _board(
         stand_in=stand_in,
         stand_in_for=str(use.get("stand_in_for", "")),
         marks=tuple(mark for mark, there in marks.items() if there),
-        repeats=len(trials[["fold", "seed"]].drop_duplicates()),
-        rows=(),
-        failures=failures(trials),
+        repeats=len(data.trials[["fold", "seed"]].drop_duplicates()),
+        rows=tuple(rows),
+        failures=failures(data.trials),
         facts=facts(use),
-        same_as=str(use.get("same_as", "")),
-        notes=notes,
-        budgets=shown,
+        notes=tuple(notes),
+        budgets=tuple(budgets),
+        standings=tuple(at),
+        unlimited=unlimited,
+        costs=costs,
+        draws=draws.resamples - draws.left_out if draws.places else 0,
         optimum=optimum,
-        trees_paid=paid,
-        tested=rows.get("test", 0) if metric.name == "accuracy" else 0,
-        checked=checked,
+        same_as=str(use.get("same_as", "")),
+        trees_paid=bool((paid > 0).any()),
+        tested=of_rows.get("test", 0) if metric.name == "accuracy" else 0,
+        checked=of_queries.get("valid") or of_rows.get("valid", 0),
     )
-    return _filled(board, picks, info, curves, use.get("ends") or {}, more, every, store)
 
 
-def _notes(
-    uses: Sequence[Mapping[str, Any]],
-    every: pd.DataFrame,
-    name: str,
-    metric: str,
-    baselines: Sequence[str],
-) -> Iterator[str]:
+def _notes(data: DatasetRun, uses: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     """Yield the notes of a data set, and those on its repeats and its metric."""
     yield from merged(str(note) for use in uses for note in use.get("notes", ()))
-    frame = table.of_dataset(every, name, metric)  # one at a time in memory
-    yield from one_split_for_all(uses, frame, metric, baselines)
+    metric = data.metric.name
+    frame = table.of_dataset(data.frame, data.dataset, metric)  # one at a time in memory
+    yield from one_split_for_all(uses, frame, metric, data.info.baselines)
     if places := table.undefined(frame, metric):
         yield f"{metric} is not defined on {places}, nor is a mean with it"
 
 
-def _filled(
-    board: Board,
-    picks: Picks,
-    info: RunInfo,
-    curves: Mapping[str, tuple[CurvePoint, ...]],
-    ends: Mapping[str, Ends],
-    more: Sequence[Budget],
-    frame: pd.DataFrame,
-    store: Store | None,
-) -> Board:
-    """Return the board with rows, standings and their certainty."""
-    draws = picks.draws
-    if not draws.names:
-        return board
-    target = Target(SHARE)
-    budgets = tuple(dict.fromkeys((*board.budgets, *more)))
-    limits: list[Limit] = [NO_LIMIT, *(one for one in budgets if one.kind != CAP)]
-    limits += [target] if draws.reference else []
-    costs = cost_range(board, draws, curves)
-    grid = [] if costs is None else np.geomspace(*costs, 2 * CELLS + 1)[1::2].tolist()
-    chosen, within = draws.chosen(limits, [Budget(amount) for amount in grid])
-    unlimited = standings(draws, None, chosen[NO_LIMIT])
-    at = []
-    for budget in budgets:
-        if budget.kind == CAP:  # each cap has its own points
-            capped = draws_of(
-                info, store, frame, board.dataset, cap=budget, resamples=draws.resamples
-            )
-            at.append(standings(capped, budget, capped.chosen([budget])[0][budget]))
-        else:
-            at.append(standings(draws, budget, chosen[budget]))
-    rows = _rows(picks, chosen[NO_LIMIT], chosen.get(target), info, ends, curves)
-    of = {one.learner: one for one in unlimited.rows}
-    exceeded: dict[str, list[Budget]] = {}
-    for one in (one for found in at for one in found.rows if one.over):
-        exceeded.setdefault(one.learner, [])
-    for found in at:
-        for one in found.rows:
-            if one.over and found.budget is not None:
-                exceeded[one.learner].append(found.budget)
-    lower = falling(draws.found, draws.higher) if draws.places else set()
-    rows = [
-        replace(
-            row,
-            standing=of.get(row.learner, row.standing),
-            over=tuple(exceeded.get(row.learner, ())),
-            marks=(*row.marks, FALLS) if row.learner in lower else row.marks,
-        )
-        for row in rows
-    ]
-    rows = areas(rows, board, draws, within)
+def _left_out(draws: Draws) -> Iterator[str]:
     if draws.left_out and draws.places:
         lost = f"{count(draws.left_out, 'draw')} of {draws.resamples + 1}"
-        line = f"intervals leave out {lost}, in which {board.metric} is not defined"
-        board = replace(board, notes=(*board.notes, line))
-    least = math.fsum(row.saving for row in rows if row.reference)
-    rows.sort(key=partial(_place, higher=board.higher_is_better, least=least))
-    return replace(
-        board,
-        rows=tuple(rows),
-        standings=tuple(at),
-        budgets=budgets,
-        unlimited=unlimited,
-        costs=costs,
-        draws=draws.resamples - draws.left_out if draws.places else 0,
-    )
+        yield f"intervals leave out {lost}, in which {draws.metric} is not defined"
 
 
-def _place(row: Row, *, higher: bool, least: float) -> tuple[object, ...]:
+def _place(row: Row, sign: int, least: float) -> tuple[object, ...]:
     """Return a sort key. Learners that keep the quality come first, in ``saving_order``. Others
     follow by tier of their best quality, baselines last."""
     if row.cheap and not row.saved.lost:
-        least = 1.0 if math.isnan(least) else least
         order = saving_order(row.saved, row.saving, row.cheap.cost, least)
         return row.baseline, 0, *order, row.learner
-    quality = row.best.quality * (-1 if higher else 1)
-    quality = math.inf if math.isnan(quality) else quality
+    quality = math.inf if math.isnan(row.best.quality) else sign * row.best.quality
     return row.baseline, 1, row.standing.tier or math.inf, quality, row.best.cost, row.learner
 
 
 def cost_range(
-    board: Board, draws: Draws, curves: Mapping[str, Sequence[CurvePoint]]
+    reference: str, curves: Mapping[str, Sequence[CurvePoint]]
 ) -> tuple[float, float] | None:
     """Return the range of costs for areas; None without a reference. It ends at the cost of the
     reference's best point, and starts at 1% of it, or at the cheapest point if that costs more."""
-    whole = math.fsum(point.pick.cost for point in curves.get(board.reference, ())[-1:])
+    whole = math.fsum(point.pick.cost for point in curves.get(reference, ())[-1:])
     cheapest = min((curve[0].budget for curve in curves.values() if curve), default=0.0)
     low = max(cheapest, CHEAPEST * whole)
     return (low, whole) if 0 < low < whole else None
@@ -331,50 +299,63 @@ class Picks:
 
 
 def _rows(
-    picks: Picks,
-    best: Chosen,
-    sure: Chosen | None,
-    info: RunInfo,
-    ends: Mapping[str, Ends],
+    data: DatasetRun,
+    chosen: Mapping[Limit, Chosen],
     curves: Mapping[str, tuple[CurvePoint, ...]],
+    at: Sequence[Standings],
+    means: Mapping[str, tuple[Measure, Measure, Measure]],
 ) -> list[Row]:
-    """Return the rows of learners, without standings and areas."""
-    draws, points = picks.draws, picks.draws.points
-    there = best.row >= 0
-    marks = search_marks(points.iloc[best.row[there]], points, ends, draws.higher)
-    alike = repeated_paths(points)
-    given = bool(table.marked(points[points["learner"] == draws.reference], GIVEN).any())
-    saved: Mapping[str, Saved] = {}
-    saving = np.full(len(draws.names), math.nan)
-    if sure is not None:
-        ratio = ratios(draws, sure, best, given)
-        saved = savings(draws, sure, best, ratio, LOST)
-        saving = draws.mean(ratio)
+    """Return the rows of learners, whose standings are ``at`` any cost and at budgets."""
+    picks, draws = data.picks, data.draws
+    best, sure = chosen[NO_LIMIT], chosen[Target(SHARE)]
+    saved = savings(draws, sure, best, SHARE)
+    use = next(iter(uses_of(data.info, data.dataset)), {})
+    best_points = draws.points.iloc[best.row[best.row >= 0]]
+    of_search = search_marks(best_points, draws.points, use.get("ends") or {}, draws.higher)
+    alike = repeated_paths(draws.points)
+    lower = falling(draws.found, draws.higher) if draws.places else set()
+    standing = {row.learner: row for row in at[0].rows}
     rows = []
     for k, learner in enumerate(draws.names):
-        own = picks.trials[learner]
-        keeps = sure is not None and kept(draws, sure, k)
-        used = [best, *([sure] if sure is not None else [])]
+        trials, keeps = picks.trials[learner], kept(draws, sure, k)
+        area, regret, gap = means.get(learner, (Measure(), Measure(), Measure()))
+        marks = _marks(draws.points, np.concatenate([best.row[:, k], sure.row[:, k]]))
+        marks += of_search.get(learner, ())
+        repeats = len(trials[["fold", "seed"]].drop_duplicates())
         rows.append(
             Row(
                 learner=learner,
                 reference=learner == draws.reference,
-                baseline=learner in info.baselines,
-                audit=audit_mark(own),
+                baseline=learner in data.info.baselines,
+                audit=audit_mark(trials),
                 repeats=int(draws.there[:, k].sum()),
                 best=picks.pick(best, k),
-                reached=0 if sure is None else int(sure.sure[:, k].sum()),
-                cheap=picks.pick(sure, k) if sure is not None and keeps else NOTHING,
-                likely=None if sure is None or keeps else likely(picks, sure, k),
-                saving=float(saving[k]) if keeps else math.nan,
-                curve=curves.get(learner, ()),
+                reached=int(sure.sure[:, k].sum()),
+                cheap=picks.pick(sure, k) if keeps else NOTHING,
+                likely=None if keeps else likely(picks, sure, k),
+                saving=saved[k][0],
+                saved=saved[k][1],
+                curve=curves[learner],
+                fits=round(len(trials) / repeats),
                 alike=round(alike[learner]),
-                marks=(*_marks(points, [one.row[:, k] for one in used]), *marks.get(learner, ())),
-                saved=saved.get(learner, Saved()),
-                **_effort(own),
+                seconds=float(trials["fit_seconds"].astype("float64").sum()) / repeats,
+                marks=(*marks, FALLS) if learner in lower else marks,
+                standing=standing[learner],
+                area=area,
+                regret=regret,
+                gap=gap,
+                over=tuple(_exceeded(learner, at)),
             )
         )
     return rows
+
+
+def _exceeded(learner: str, at: Sequence[Standings]) -> Iterator[Budget]:
+    """Yield the budgets that a learner exceeds on test by more than chance."""
+    for here in at:
+        over = any(row.over for row in here.rows if row.learner == learner)
+        if over and here.budget is not None:
+            yield here.budget
 
 
 def likely(picks: Picks, chosen: Chosen, k: int) -> Likely | None:
@@ -408,19 +389,12 @@ def _curve(picks: Picks, learner: str) -> tuple[CurvePoint, ...]:
     )
 
 
-def _marks(points: pd.DataFrame, chosen: Sequence[IntArray]) -> tuple[str, ...]:
+def _marks(points: pd.DataFrame, rows: IntArray) -> tuple[str, ...]:
+    """Return the marks of the models at some rows, -1 for none."""
     if "marks" not in points:
         return ()
-    rows = [row for one in chosen for row in one if row >= 0]
-    cells = points["marks"].iloc[rows].dropna()
+    cells = points["marks"].iloc[rows[rows >= 0]].dropna()
     return tuple(sorted({mark for cell in cells for mark in str(cell).split(", ") if mark}))
-
-
-def _effort(own: pd.DataFrame) -> dict[str, Any]:
-    """Return the number of settings tried and the seconds of training, means over repeats."""
-    repeats = len(own[["fold", "seed"]].drop_duplicates())
-    seconds = float(own["fit_seconds"].astype("float64").sum())
-    return {"fits": round(len(own) / repeats), "seconds": seconds / repeats}
 
 
 def audit_mark(own: pd.DataFrame) -> str:

@@ -11,7 +11,7 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -21,13 +21,21 @@ from bench_core.results.budgets import CONSTANT, Budget
 from bench_core.statistics.comparison import Interval
 from bench_core.terminal.wording import cost, count, rank_range, settings, stand_in_notice
 
+if TYPE_CHECKING:
+    from bench_core.leaderboard.selection import Selection
+
 SHARE = 0.99
 """Share of the reference's best validation quality at which savings are measured."""
 
-LOST = 1 - 2 * (1 - SHARE)
-"""A saving is refused if its test quality is certainly below this share of the reference's. It then
-loses more than twice the allowed quality: validation was lucky. A quality between the two shares
-may be bad luck on test and is accepted."""
+
+def lost_below(share: float) -> float:
+    """Return the share of the reference's test quality below which a saving is refused, where
+    ``share`` is to be kept. It then certainly loses more than twice the allowed quality: validation
+    was lucky. A quality between the two shares may be bad luck on test and is accepted."""
+    return max(2 * share - 1, 0.01)
+
+
+LOST = lost_below(SHARE)
 
 CHEAPEST = 0.01
 """Areas and budgets begin no lower than this share of the cost of the reference's best point."""
@@ -337,10 +345,10 @@ class Board:
         """The row of the learner to take: the first whose model is sure to keep the quality, costs
         less than the reference's, and is not dominated on validation; otherwise the reference. None
         if no saving is measured."""
-        own = self.reference_row
-        if own is None or not own.cheap:
+        reference = self.reference_row
+        if reference is None or not reference.cheap:
             return None
-        return next((row for row in self.rows if saves(row, own)), own)
+        return next((row for row in self.rows if saves(row, reference)), reference)
 
     def wrong(self, accuracy: float) -> int:
         """Return the number of test rows with a wrong class, where ``tested``."""
@@ -387,22 +395,15 @@ class Board:
         yield from map(one_line, notes_of(self))
 
 
-def saves(row: Row, reference: Row) -> bool:
-    """True if the row's model is the reference's in quality and costs less (``saves_at``)."""
+def saves(model: Row | Selection, reference: Row | Selection) -> bool:
+    """True if a learner's sure model costs less than the reference's, and is not dominated on
+    validation or refuted on test. The reference's own saving is above 1 for an imported model."""
     return (
-        bool(row.cheap)
-        and not row.reference
-        and saves_at(row.saved, row.saving, row.cheap, reference.saving, reference.cheap)
-    )
-
-
-def saves_at(saved: Saved, saving: float, pick: Pick, least: float, reference: Pick) -> bool:
-    """True if a sure model costs less than the reference's, and is not dominated on validation or
-    refuted on test. ``least``: the reference's own saving, above 1 for an imported model."""
-    return (
-        not (saved.lost or saved.dominated)
-        and saving > max(least, 1)
-        and cost(pick.cost) != cost(reference.cost)  # as displayed
+        model is not reference
+        and bool(model.cheap)
+        and not (model.saved.lost or model.saved.dominated)
+        and model.saving > max(reference.saving, 1)
+        and cost(model.cheap.cost) != cost(reference.cheap.cost)  # as displayed
     )
 
 

@@ -120,9 +120,7 @@ def _nothing_saves(board: Board, reference: Row) -> Iterator[str]:
         yield f"On validation, next to {listed(beaten)} {better} {what}."
     elif sure:
         yield f"No learner that is sure to {what} costs less than {reference.learner}."
-    cheaper = [
-        row for row in others if row.likely and row.likely.pick.cost < reference.cheap.cost
-    ]
+    cheaper = [row for row in others if row.likely and row.likely.pick.cost < reference.cheap.cost]
     likeliest = max(cheaper, key=lambda row: row.probability, default=None)
     if likeliest is not None and likeliest.probability <= 0.5:
         likeliest = None

@@ -18,13 +18,13 @@ from bench_core.arrays import FloatArray
 from bench_core.errors import UsageError
 from bench_core.leaderboard.assembly import draws_of, primary_metric
 from bench_core.leaderboard.board import SHARE
+from bench_core.leaderboard.certainty import cost_ratio
 from bench_core.leaderboard.draws import Chosen, Draws
 from bench_core.leaderboard.selection import Choice
 from bench_core.metrics.frontier import cheapest, taken
 from bench_core.results.budgets import CAP, KEEP, Budget, Limit, Target
 from bench_core.results.operating_points import REPEAT, of_dataset, undefined
-from bench_core.statistics import LEVEL
-from bench_core.statistics.comparison import Difference, Interval, differences
+from bench_core.statistics.comparison import Difference, Interval, differences, percentiles
 from bench_core.statistics.repeats import Repeat, over_repeats, with_seeds
 from bench_core.terminal.wording import listed
 
@@ -138,8 +138,6 @@ def _compared(
     for (a, b), difference in zip(pairs, differences(level, pairs, width), strict=True):
         cost = over_repeats(draws.found, [*np.stack([paid[a, a], paid[a, b]], axis=1)]).draws
         ratio = _ratio(cost[1], cost[0])
-        shares = [(1 - LEVEL) / 2, (1 + LEVEL) / 2]
-        low, high = np.quantile(ratio[1:], shares, method="nearest")  # infinite ones have no mean
         yield Pair(
             draws.names[learners[a]],
             draws.names[learners[b]],
@@ -147,7 +145,7 @@ def _compared(
             difference,
             (float(cost[0, 0]), float(cost[1, 0])),
             float(ratio[0]),
-            Interval(float(low), float(high)),
+            percentiles(ratio[1:], method="nearest"),
         )
 
 
@@ -188,7 +186,6 @@ def _costs(
 
 def _ratio(cost: FloatArray, other: FloatArray) -> FloatArray:
     """Return the ratio of two costs; a cost is NaN where a learner never reaches the quality."""
-    free = np.where(cost > 0, np.inf, 1.0)
-    found = np.divide(cost, other, out=free, where=other > 0)
-    found = np.where(np.isnan(cost), np.inf, np.where(np.isnan(other), 0.0, found))
-    return np.where(np.isnan(cost) & np.isnan(other), 1.0, found)
+    ratio = cost_ratio(cost, other)
+    ratio = np.where(np.isnan(cost), np.inf, np.where(np.isnan(other), 0.0, ratio))
+    return np.where(np.isnan(cost) & np.isnan(other), 1.0, ratio)

@@ -130,6 +130,25 @@ def test_a_learner_without_a_point_at_the_least_cost_has_no_area():
     assert row(board, "mine").area.value == pytest.approx(0.8)
 
 
+def test_no_interval_of_a_quality_leaves_the_bounds_of_its_metric():
+    """The values of rows of an AUC may lie outside: their mean is between 0 and 1."""
+    rng, run = np.random.default_rng(6), ValuedRun()
+    near = [0.999 + rng.normal(0, 0.1, (1, 50)) for _ in range(2)]
+    run.add("gbrt", [one - one.mean() + 0.999 for one in near], [np.ones((1, 50))] * 2)
+    run.add("mine", [one - one.mean() + 0.998 for one in near], [np.full((1, 50), 0.1)] * 2)
+    for metric, bounded in (("auc", True), ("accuracy_of_a_plugin", False)):
+        data = run.frame.rename(columns={"accuracy": metric})
+        uses = tuple({**use, "metrics": (metric,)} for use in run.info.datasets)
+        info = replace(run.info, datasets=uses, metrics=(metric,))
+        (board,) = boards(info, data, run)
+        highest = [
+            most.high
+            for one in board.rows
+            for most in (one.standing.interval, one.saved.quality, one.area.interval)
+        ]
+        assert (np.nanmax(highest) <= 1) == bounded
+
+
 def test_areas_of_an_error_have_a_regret_of_the_same_sign():
     run = ValuedRun()
     ones = [np.ones((1, 50)), np.ones((1, 50))]
@@ -215,13 +234,17 @@ def test_ranks_are_separated_as_by_a_peer():
 @pytest.mark.parametrize("higher", [True, False])
 def test_the_gap_is_what_an_area_lacks_to_the_known_optimum(higher):
     """Of an optimum that is .9 from a cost of 10 on and rises to there from .5 in a line."""
-    run, sign = ValuedRun(), 1 if higher else -1
+    run = ValuedRun()
+
+    def quality(share):
+        return share if higher else 1 - share
+
     ones = [np.ones((1, 50)), np.ones((1, 50))]
-    run.add("gbrt", [sign * 0.8 * v for v in ones], [100 * v for v in ones])
-    run.add("mine", [sign * 0.5 * v for v in ones], ones)
+    run.add("gbrt", [quality(0.8) * v for v in ones], [100 * v for v in ones])
+    run.add("mine", [quality(0.5) * v for v in ones], ones)
     info = replace(run.info, higher_is_better={"accuracy": higher})
     assert all(math.isnan(one.gap.value) for one in made(run, info=info).rows)
-    known = {"accuracy": ((1.0, sign * 0.5), (10.0, sign * 0.9))}
+    known = {"accuracy": ((1.0, quality(0.5)), (10.0, quality(0.9)))}
     info = replace(info, datasets=tuple({**use, "optimum": known} for use in info.datasets))
     costs = np.geomspace(1, 100, 2 * CELLS + 1)[1::2]
     cells = np.minimum(0.5 + 0.4 * (costs - 1) / 9, 0.9)
