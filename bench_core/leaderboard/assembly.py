@@ -408,33 +408,26 @@ def audit_mark(own: pd.DataFrame) -> str:
 def one_split_for_all(
     uses: Sequence[Mapping[str, Any]], frame: pd.DataFrame, metric: str, baselines: Sequence[str]
 ) -> tuple[str, ...]:
-    """Return a note if seeds repeat the training on the same rows."""
+    """Return a note if seeds repeat the training on the same rows. Repeats of a learner are equal
+    if its points are the same in several seeds."""
     seeds = {use["seed"] for use in uses}
     folds = {use["fold"] for use in uses}
     rows = {(use["fold"], use.get("fingerprint")) for use in uses}
     if len(seeds) < 2 or len(rows) > len(folds):
         return ()
     words = f"all {len(seeds)} seeds have the same rows"
-    equal, others = equal_repeats(frame, metric, baselines)
-    if equal and not others:
-        return (f"{words}, and all repeats are equal: one seed is enough",)
-    words += ": repeats differ only by the randomness of learners"
-    return (words + f"; those of {listed(equal)} are equal" * bool(equal),)
-
-
-def equal_repeats(
-    frame: pd.DataFrame, metric: str, baselines: Sequence[str]
-) -> tuple[list[str], list[str]]:
-    """Return the learners of a data set whose points are the same in several seeds, and the others,
-    without ``baselines``."""
     methods = frame[~frame["learner"].isin(baselines)]
     methods = methods[methods[CAP].isna()] if CAP in methods else methods
     points = methods.groupby(["learner", "fold", "params", "point", "split"], observed=True)
-    seeds = points["seed"].nunique()
-    most = seeds.groupby("learner").transform("max")
+    repeats = points["seed"].nunique()
+    most = repeats.groupby("learner").transform("max")
     random = points[[metric, "total_cost"]].nunique().gt(1).any(axis=1)
-    differs = (random | (seeds < most) | (most < 2)).groupby("learner").any()
-    return [str(name) for name in differs[~differs].index], [*differs[differs].index]
+    differs = (random | (repeats < most) | (most < 2)).groupby("learner").any()
+    equal = [str(name) for name in differs[~differs].index]
+    if equal and not differs.any():
+        return (f"{words}, and all repeats are equal: one seed is enough",)
+    words += ": repeats differ only by the randomness of learners"
+    return (words + f"; those of {listed(equal)} are equal" * bool(equal),)
 
 
 def failures(trials: pd.DataFrame) -> tuple[Failure, ...]:
