@@ -269,8 +269,9 @@ class Picks:
     """Chosen points as means over repeats, with the settings of each learner's trials."""
 
     def __init__(self, draws: Draws, trials: pd.DataFrame) -> None:
-        self.draws, self.trials = draws, by_learner(trials)
-        self.varied = {name: varied_parameters(own) for name, own in self.trials.items()}
+        self.draws = draws
+        self.trials = {str(name): rows for name, rows in trials.groupby("learner", observed=True)}
+        self.varied = {name: varied_parameters(rows) for name, rows in self.trials.items()}
 
     def pick(self, chosen: Chosen, k: int) -> Pick:
         """Return a learner's points; ``NOTHING`` if a repeat has none."""
@@ -361,24 +362,15 @@ def _exceeded(learner: str, at: Sequence[Standings]) -> Iterator[Budget]:
 def likely(picks: Picks, chosen: Chosen, k: int) -> Likely | None:
     """Return the points of a learner that is not sure in some repeat; None where they are unlikely
     or unknown."""
-    draws = picks.draws
-    beyond = chosen.errors[draws.there[:, k], k]
+    beyond = chosen.errors[picks.draws.there[:, k], k]
     pick = picks.pick(chosen, k)
     if not pick or np.isnan(beyond).any():
         return None
-    chances = [0.5 * math.erfc(-float(one) / math.sqrt(2)) for one in beyond]
-    if np.mean(chances) < LEAST_CHANCE:
+    probability = float(np.mean([0.5 * math.erfc(-one / math.sqrt(2)) for one in beyond.tolist()]))
+    if probability < LEAST_CHANCE:
         return None
     worst = float(beyond.min())
-    enough = (SURE_ERRORS / worst) ** 2 if worst > 0 else math.inf
-    return Likely(pick, float(np.mean(chances)), enough)
-
-
-def by_learner(rows: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    """Return the rows of each learner."""
-    found = table.groups(rows, ["learner"])
-    parts = (rows.iloc[places].reset_index(drop=True) for places in found)
-    return {str(part["learner"].iloc[0]): part for part in parts}
+    return Likely(pick, probability, (SURE_ERRORS / worst) ** 2 if worst > 0 else math.inf)
 
 
 def _curve(picks: Picks, learner: str) -> tuple[CurvePoint, ...]:

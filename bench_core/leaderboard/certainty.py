@@ -228,7 +228,7 @@ def areas(
     most = float(mean[np.arange(len(first)), first].mean())
     best = float(np.mean([optimum.within(budget) for budget in curves]))
     level = draws.level(np.asarray(area), [*compared, len(draws.names)]) if draws.places else None
-    found = {}
+    by_learner = {}
     for k in known:
         value, sure, below = float(mean[:, k].mean()), UNKNOWN, UNKNOWN
         if level is not None and k in compared:
@@ -236,9 +236,9 @@ def areas(
             sure = quality_interval(draws.metric, level, line)
             below = interval(level, draws.sign * (last - line))
         gap = Interval(*sorted(draws.sign * (best - end) for end in sure))
-        found[draws.names[k]] = (
+        by_learner[draws.names[k]] = (
             Measure(value, sure),
             Measure(draws.sign * (most - value), below),
             Measure(draws.sign * (best - value), gap),
         )
-    return found
+    return by_learner

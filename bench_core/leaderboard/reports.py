@@ -127,7 +127,7 @@ def write_report(
         if request.budgets:  # as if the suite had named them
             named = {"budgets": tuple(map(str, request.budgets))}
             info = replace(info, datasets=tuple({**use, **named} for use in info.datasets))
-        given = {
+        arguments = {
             "sections": list(_sections(registry, info, frame, store, warn)),
             "store": store,
             "registry": registry,
@@ -135,14 +135,14 @@ def write_report(
             **{name: getattr(request, name) for name in ("verbose", "noted", "columns", "against")},
         }
         for name in ("columns", "against"):
-            able = [one for one in registry.reports.values() if accepted(one.write, {name: ()})]
-            if given[name] and report not in able:
-                known = {suffix for one in able for suffix in one.suffixes if suffix}
+            capable = [one for one in registry.reports.values() if accepted(one.write, {name: ()})]
+            if arguments[name] and report not in capable:
+                known = {suffix for one in capable for suffix in one.suffixes if suffix}
                 words = ", ".join(sorted(known))
                 raise UsageError(
                     f"{request.output}: --{name} is for the terminal and files {words}"
                 )
-        report.write(info, frame, request.output, **accepted(report.write, given))
+        report.write(info, frame, request.output, **accepted(report.write, arguments))
 
 
 def accepted(of: Callable[..., Any], given: Mapping[str, Any]) -> dict[str, Any]:

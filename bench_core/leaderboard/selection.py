@@ -150,18 +150,19 @@ class Choice(DatasetRun):
     ) -> list[Selection]:
         """Return the learners that have a point at a limit in some repeat."""
         draws, points = picks.draws, chosen[limit]
-        saved, of = [(math.nan, UNSAVED)] * len(draws.names), {}
+        saved, standing_of = [(math.nan, UNSAVED)] * len(draws.names), {}
         if isinstance(limit, Budget):
             within = None if math.isinf(limit.amount) else limit
-            of = {one.learner: one for one in standings(draws, within, points).rows}
+            rows_at = standings(draws, within, points).rows
+            standing_of = {standing.learner: standing for standing in rows_at}
         elif limit.kind == KEEP:
             saved = savings(draws, points, chosen[NO_LIMIT], limit.amount)
-        found = []
+        selections = []
         for k, name in enumerate(draws.names):
             rows = points.row[:, k]
             rows = rows[rows >= 0]
             if len(rows):
-                found.append(
+                selections.append(
                     Selection(
                         dataset=self.dataset,
                         learner=name,
@@ -175,12 +176,12 @@ class Choice(DatasetRun):
                         likely=likely(picks, points, k) if isinstance(limit, Target) else None,
                         saving=saved[k][0],
                         saved=saved[k][1],
-                        standing=of.get(name, UNRANKED),
+                        standing=standing_of.get(name, UNRANKED),
                         reference=self.info.reference,
                         baseline=name in self.info.baselines,
                     )
                 )
-        return found
+        return selections
 
     @property
     def best(self) -> Selection | None:
