@@ -212,6 +212,7 @@ def _board(data: DatasetRun, more: Sequence[Budget]) -> Board:
         trees_paid=bool((paid > 0).any()),
         tested=of_rows.get("test", 0) if metric.name == "accuracy" else 0,
         checked=of_queries.get("valid") or of_rows.get("valid", 0),
+        scored="queries" if any(of_queries.values()) else "rows",
     )
 
 

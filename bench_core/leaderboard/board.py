@@ -11,7 +11,7 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Protocol, Self
 
 import numpy as np
 
@@ -20,9 +20,6 @@ from bench_core.protocols import GIVEN
 from bench_core.results.budgets import CONSTANT, Budget
 from bench_core.statistics.comparison import Interval
 from bench_core.terminal.wording import cost, count, rank_range, settings, stand_in_notice
-
-if TYPE_CHECKING:
-    from bench_core.leaderboard.selection import Selection
 
 SHARE = 0.99
 """Share of the reference's best validation quality at which savings are measured."""
@@ -190,7 +187,7 @@ class Measure:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A learner on the board. ``certified`` adds intervals and tiers; unknown figures are NaN."""
+    """A learner on the board; unknown figures are NaN."""
 
     learner: str
     reference: bool
@@ -293,7 +290,7 @@ class Board:
     facts: tuple[str, ...]
     notes: tuple[str, ...]
     budgets: tuple[Budget, ...] = ()  # at which learners are compared
-    standings: tuple[Standings, ...] = ()  # at these budgets, by ``certified``
+    standings: tuple[Standings, ...] = ()  # at these budgets
     unlimited: Standings = Standings(None, ())  # without a limit
     costs: tuple[float, float] | None = None  # the range of areas
     draws: int = 0  # behind the intervals
@@ -302,12 +299,13 @@ class Board:
     trees_paid: bool = False  # some evaluation of trees has a cost
     tested: int = 0  # test rows of one repeat, if each counts once in an accuracy
     checked: int = 0  # validation rows of one repeat, or queries
+    scored: str = "rows"  # or queries
 
     def marks_of(self, row: Row) -> tuple[str, ...]:
         """Return the marks of the board that hold for the row, and those of the row."""
         budgets = [min(str(one), cost(one.amount), key=len) for one in row.over]
         exceeded = f" ({', '.join(budgets)})" if len(budgets) <= NAMED else ""
-        own = {
+        marks = {
             "reference": row.reference,
             "baseline": row.baseline,
             # some learners, such as gbrt, do not read prices in training
@@ -317,7 +315,7 @@ class Board:
             f"below {LOST:.0%}": row.saved.lost,
             OVER + exceeded: bool(row.over),
         }
-        return (*(mark for mark, there in own.items() if there), *row.marks)
+        return (*(mark for mark, there in marks.items() if there), *row.marks)
 
     def lacks(self, quality: float, budget: Budget | None) -> float:
         """Return the distance of a quality to the optimum within a budget, NaN if unknown."""
@@ -330,10 +328,10 @@ class Board:
 
     def lines(self) -> Iterator[tuple[Row, tuple[Standing, ...]]]:
         """Yield each learner with its standing at each budget."""
-        found = [{one.learner: one for one in at.rows} for at in self.at]
+        standings = [{row.learner: row for row in at.rows} for at in self.at]
         for row in self.rows:
-            if row.learner in found[-1]:
-                yield row, tuple(at[row.learner] for at in found)
+            if row.learner in standings[-1]:
+                yield row, tuple(at[row.learner] for at in standings)
 
     @property
     def reference_row(self) -> Row | None:
@@ -357,7 +355,7 @@ class Board:
     def kept(self, row: Row) -> float:
         """Return the test quality of the point that saves, as a share of the reference's best.
         For errors the ratio is inverted, so that 99% is also slightly worse. NaN if undefined."""
-        best = next((one.best.quality for one in self.rows if one.reference), math.nan)
+        best = self.reference_row.best.quality if self.reference_row else math.nan
         if not (row.cheap and best > 0 and row.cheap.quality > 0):
             return math.nan
         share = row.cheap.quality / best
@@ -367,10 +365,10 @@ class Board:
     def replaced(self) -> Pick:
         """The reference's point whose cost is saved: the cheapest that keeps the quality; all of a
         model trained elsewhere, since that is paid today."""
-        own = self.reference_row
-        if own is None or not own.cheap:
+        reference = self.reference_row
+        if reference is None or not reference.cheap:
             return NOTHING
-        return own.best if GIVEN in own.marks else own.cheap
+        return reference.best if GIVEN in reference.marks else reference.cheap
 
     @property
     def saves(self) -> bool:
@@ -395,7 +393,23 @@ class Board:
         yield from map(one_line, notes_of(self))
 
 
-def saves(model: Row | Selection, reference: Row | Selection) -> bool:
+class Saver(Protocol):
+    """A learner at a share of the reference's quality: a ``Row`` or a ``Selection``."""
+
+    @property
+    def cheap(self) -> Pick:
+        """Its model that is sure to keep the quality, or ``NOTHING``."""
+
+    @property
+    def saving(self) -> float:
+        """The reference's cost over that of this model."""
+
+    @property
+    def saved(self) -> Saved:
+        """Certainty of the saving."""
+
+
+def saves(model: Saver, reference: Saver) -> bool:
     """True if a learner's sure model costs less than the reference's, and is not dominated on
     validation or refuted on test. The reference's own saving is above 1 for an imported model."""
     return (

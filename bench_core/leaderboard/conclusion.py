@@ -139,8 +139,7 @@ def _too_few(board: Board, likeliest: Row) -> str:
     if not (math.isfinite(enough) and board.checked):
         return ""
     much = math.ceil(float(f"{enough * board.checked:.1g}"))
-    unit = "queries" if "queries" in " ".join(board.facts) else "rows"
-    return f": {board.checked} validation {unit} are too few (about {much} would do)"
+    return f": {board.checked} validation {board.scored} are too few (about {much} would do)"
 
 
 def _reached(board: Board, pick: Pick) -> str:

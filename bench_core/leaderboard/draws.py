@@ -90,6 +90,12 @@ class Chosen(NamedTuple):
             if self.held.flags.writeable:
                 self.held[r, k, width] = means.test_quality[:, choice.first]
 
+    def clear(self, r: int) -> None:
+        """Remove all points of a repeat."""
+        self.row[r], self.sure[r] = -1, False
+        for figures in (self.errors, self.quality, self.cost, self.held):
+            figures[r] = np.nan
+
     def at_draws(self, kept: BoolArray) -> Self:
         """Return the same points with some of the draws."""
         deep = {name: getattr(self, name)[:, :, kept] for name in ("quality", "cost", "held")}
@@ -287,8 +293,7 @@ class Draws:
                     chosen[limit].put(r, k, rows, choice, means)
                     trivial |= {limit} if choice.trivial and limit.kind == KEEP else set()
             for limit in trivial:  # nothing is measured if a constant keeps the quality
-                for values, none in zip(chosen[limit], Chosen.nothing(shape, limit), strict=True):
-                    values[r] = none[r]
+                chosen[limit].clear(r)
         return self._without_undefined(defined, chosen, curves)
 
     def _without_undefined(

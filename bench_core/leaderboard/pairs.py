@@ -85,12 +85,12 @@ def pairs_within(
     learners have a result within the limit, or not ``against``, or if the metric is not defined.
     """
     metric = primary_metric(info, dataset)
-    own = of_dataset(frame, dataset, metric.name)
-    if places := undefined(own, metric.name):
+    rows = of_dataset(frame, dataset, metric.name)
+    if places := undefined(rows, metric.name):
         raise UsageError(f"{dataset}: {metric.name} is not defined on {places}: no comparison")
     words = limit.words if isinstance(limit, Budget) else limit.words(metric.name, info.reference)
     needed = [info.reference] if limit.kind == KEEP else []
-    finished = own[(own["status"] == "ok") & (own["audit"] != "failed")]
+    finished = rows[(rows["status"] == "ok") & (rows["audit"] != "failed")]
     there = [name for name in names if name in {*finished["learner"]}]
     done = finished.groupby([*REPEAT])["learner"].agg(set)
     compared = {*there, *needed}
@@ -99,14 +99,12 @@ def pairs_within(
         raise UsageError(
             f"{dataset}: no fold and seed at which all of {', '.join(there)} have finished"
         )
-    same = own.set_index([*REPEAT]).index.isin(common)
+    rows = rows[rows.set_index([*REPEAT]).index.isin(common)]
     cap = limit if isinstance(limit, Budget) and limit.kind == CAP else None
-    draws = draws_of(
-        info, store, own[same], dataset, cap=cap, learners=compared, resamples=_RESAMPLES
-    )
+    draws = draws_of(info, store, rows, dataset, cap=cap, learners=compared, resamples=_RESAMPLES)
     chosen = draws.chosen([limit])[0][limit]
     if draws.places == [] and draws.left_out:
-        raise UsageError(f"{metric.name} {draws.note.partition(' ')[2]}: no comparison")
+        raise UsageError(f"{draws.note}: no comparison")
     place = {draws.names[k]: k for k in draws.places}
     # a target needs a sure point in each repeat, a budget any point
     held = chosen.sure if isinstance(limit, Target) else chosen.row >= 0
@@ -169,19 +167,18 @@ def _costs(
             whole = chosen.cost[:, [draws.names.index(draws.reference)]]
             paid = np.where(np.isnan(paid), whole, paid)
         return {(a, b): paid[:, learners[b]] for a, b in pairs}
-    found: dict[tuple[int, int], list[FloatArray]] = {pair: [] for pair in pairs}
-    sign = 1 if draws.higher else -1
+    costs: dict[tuple[int, int], list[FloatArray]] = {pair: [] for pair in pairs}
     for r, (_, seed) in enumerate(with_seeds(draws.found)):
         means = [draws.means(r, draws.names[k], seed) for k in learners]
         for a in first:
             rows = draws.rows(r, draws.names[learners[a]])
             point = draws.within(limit, means[a], rows)
-            aim = sign * taken(means[a].valid_quality, point)[:, None]
+            aim = draws.sign * taken(means[a].valid_quality, point)[:, None]
             for b, other in enumerate(means):
-                reaches = sign * other.valid_quality >= aim
+                reaches = draws.sign * other.valid_quality >= aim
                 at = point if a == b else cheapest(other.valid_cost, reaches)
-                found[a, b].append(taken(other.test_cost, at)[draws.defined])
-    return {pair: np.stack(costs) for pair, costs in found.items()}
+                costs[a, b].append(taken(other.test_cost, at)[draws.defined])
+    return {pair: np.stack(by_repeat) for pair, by_repeat in costs.items()}
 
 
 def _ratio(cost: FloatArray, other: FloatArray) -> FloatArray:
