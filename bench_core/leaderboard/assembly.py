@@ -178,7 +178,7 @@ def _board(data: DatasetRun, more: Sequence[Budget]) -> Board:
     least = next((row.saving for row in rows if row.reference), math.nan)
     sign = -1 if metric.higher_is_better else 1
     rows.sort(key=lambda row: _place(row, sign, least))
-    notes = [*_notes(data, uses), *_left_out(draws)]
+    notes = [*_notes(data, uses)]
     of_rows, of_queries = use.get("rows") or {}, use.get("queries") or {}
     stand_in = bool(first["stand_in"])
     marks = {
@@ -224,12 +224,10 @@ def _notes(data: DatasetRun, uses: Sequence[Mapping[str, Any]]) -> Iterator[str]
     yield from one_split_for_all(uses, frame, metric, data.info.baselines)
     if places := table.undefined(frame, metric):
         yield f"{metric} is not defined on {places}, nor is a mean with it"
-
-
-def _left_out(draws: Draws) -> Iterator[str]:
+    draws = data.draws
     if draws.left_out and draws.places:
         lost = f"{count(draws.left_out, 'draw')} of {draws.resamples + 1}"
-        yield f"intervals leave out {lost}, in which {draws.metric} is not defined"
+        yield f"intervals leave out {lost}, in which {metric} is not defined"
 
 
 def _place(row: Row, sign: int, least: float) -> tuple[object, ...]:
@@ -317,6 +315,11 @@ def _rows(
     alike = repeated_paths(draws.points)
     lower = falling(draws.found, draws.higher) if draws.places else set()
     standing = {row.learner: row for row in at[0].rows}
+    exceeded = {
+        here.budget: {row.learner for row in here.rows if row.over}
+        for here in at
+        if here.budget is not None
+    }
     rows = []
     for k, learner in enumerate(draws.names):
         trials, keeps = picks.trials[learner], kept(draws, sure, k)
@@ -346,18 +349,10 @@ def _rows(
                 area=area,
                 regret=regret,
                 gap=gap,
-                over=tuple(_exceeded(learner, at)),
+                over=tuple(budget for budget, learners in exceeded.items() if learner in learners),
             )
         )
     return rows
-
-
-def _exceeded(learner: str, at: Sequence[Standings]) -> Iterator[Budget]:
-    """Yield the budgets that a learner exceeds on test by more than chance."""
-    for here in at:
-        over = any(row.over for row in here.rows if row.learner == learner)
-        if over and here.budget is not None:
-            yield here.budget
 
 
 def likely(picks: Picks, chosen: Chosen, k: int) -> Likely | None:
