@@ -25,7 +25,7 @@ from bench_core.leaderboard.columns import CHEAPER, standing_fields
 from bench_core.leaderboard.columns import columns as board_columns
 from bench_core.leaderboard.conclusion import conclusion, overall_conclusion
 from bench_core.leaderboard.pairs import pairs_within, usual_limit
-from bench_core.leaderboard.reports import write_report
+from bench_core.leaderboard.reports import ReportRequest, write_report
 from bench_core.leaderboard.selection import Answers, Choice, Selection
 from bench_core.plugins import load_registry
 from bench_core.results.budgets import (
@@ -474,13 +474,15 @@ class Result(RunResult):
         suffix sets the format: .html, .tex, .md, .csv, .json, .txt, .svg, .pdf, .png, and formats
         of plugins."""
         names = learners.split(",") if isinstance(learners, str) else learners
-        only: Any = {
-            "learners": [name.strip() for name in names],
-            "data": [] if dataset is None else [dataset],
-        }
+        request = ReportRequest(
+            self.store,
+            self.run,
+            Path(path),
+            data=[] if dataset is None else [dataset],
+            learners=[name.strip() for name in names],
+        )
         with in_python():
-            registry = self._registry()
-            write_report(registry, self.store, self.run, Path(path), warn=warnings.warn, **only)
+            write_report(self._registry(), request, warnings.warn)
         return Path(path)
 
     @spelling_checked

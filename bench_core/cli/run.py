@@ -168,14 +168,15 @@ def doing_again(
 
 def show_result(registry: Registry, result: RunResult, output: Path | None) -> int:
     """Write the report of a run and the next commands; return the exit status."""
-    from bench_core.leaderboard.reports import write_report
+    from bench_core.leaderboard.reports import ReportRequest, write_report
     from bench_core.results.budgets import Budget
     from bench_core.results.store import Store
 
     here = output is None and sys.stdout.isatty() and sys.stderr.isatty()
-    shown: Any = {"verbose": options.flag("verbose"), "warn": options.warn}
-    shown["noted"] = here and not options.flag("quiet")  # by the progress, just above the board
-    write_report(registry, result.store, result.run, output, **shown)
+    verbose = options.flag("verbose")
+    noted = here and not options.flag("quiet")  # by the progress, just above the board
+    shown = ReportRequest(result.store, result.run, output, verbose=verbose, noted=noted)
+    write_report(registry, shown, options.warn)
     store = options.store_words(result.store)
     # below the board, on stderr
     lines = ["", summary(result)]
@@ -259,7 +260,13 @@ def report_command(
     is the metric. p is two-sided, tested as in 'bench compare', adjusted by Holm over the other
     learners; 'p <= 20' is a column, too. FILE's suffix sets the format; plugins may add formats.
     """
-    from bench_core.leaderboard.reports import finished, paragraph, report_for, write_report
+    from bench_core.leaderboard.reports import (
+        ReportRequest,
+        finished,
+        paragraph,
+        report_for,
+        write_report,
+    )
     from bench_core.plugins import load_registry
 
     registry = load_registry(plugins)
@@ -272,11 +279,18 @@ def report_command(
     if methods:
         click.echo(paragraph(*finished(store, run, data, learners), against, registry=registry))
     for file in files or ([] if methods else [None]):
-        verbose = options.flag("verbose")
-        # a figure has no columns
-        asked: Any = {"columns": () if plot and file == plot else columns, "against": against}
-        asked |= {"data": data, "learners": learners, "budgets": budgets}
-        write_report(registry, store, run, file, verbose=verbose, warn=options.warn, **asked)
+        request = ReportRequest(
+            store,
+            run,
+            file,
+            data=data,
+            learners=learners,
+            budgets=budgets,
+            columns=() if plot and file == plot else columns,  # a figure has none
+            against=against,
+            verbose=options.flag("verbose"),
+        )
+        write_report(registry, request, options.warn)
         if file is not None and str(file) != "-":
             options.note(f"wrote {file}")
     return 0

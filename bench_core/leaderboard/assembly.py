@@ -6,8 +6,6 @@ import json
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,7 +16,6 @@ from bench_core.errors import require
 from bench_core.leaderboard.board import (
     CHEAPEST,
     FALLS,
-    LOST,
     NOTHING,
     SHARE,
     SURROGATE,
@@ -26,15 +23,16 @@ from bench_core.leaderboard.board import (
     CurvePoint,
     Failure,
     Likely,
+    Measure,
     Pick,
     Row,
-    Saved,
+    Standings,
 )
-from bench_core.leaderboard.certainty import areas, kept, ratios, saving_order, savings, standings
+from bench_core.leaderboard.certainty import areas, kept, saving_order, savings, standings
 from bench_core.leaderboard.draws import NO_LIMIT, Chosen, Draws
 from bench_core.results import operating_points as table
 from bench_core.results.budgets import CAP, Budget, Limit, Target, as_budgets, default_budgets
-from bench_core.results.marks import Ends, repeated_paths, search_marks
+from bench_core.results.marks import repeated_paths, search_marks
 from bench_core.results.operating_points import Criterion, criterion
 from bench_core.results.records import AUDITS
 from bench_core.splits import SPLITS, merged
@@ -55,8 +53,8 @@ LEAST_CHANCE = 0.005
 CELLS = 24
 """Costs at which a curve is averaged, evenly spaced on a logarithmic scale."""
 
-_SETTING = ("learner", "params", "fold", "seed")
-_ENDED = ("status", "audit", "error", "accounting", "unit", "stand_in", "surrogate")
+_TRIAL = ("learner", "params", "fold", "seed", "accounting")
+_ENDED = ("status", "audit", "error", "unit", "stand_in", "surrogate", "fit_seconds")
 
 
 def boards(
@@ -71,23 +69,53 @@ def boards(
     """Return a board for each data set that has rows (or of ``datasets``), in the run's order, with
     standings also at more ``budgets`` by data set. Without a store, or its values of each query or
     row, there are no intervals: standings are by quality."""
+    present = [str(name) for name in frame["dataset"].unique()]
     planned = [str(use["name"]) for use in info.datasets]
-    trials = trials_of(frame)
-    names = dict.fromkeys([*planned, *map(str, trials["dataset"].unique())])
-    parts = [(name, trials[trials["dataset"] == name]) for name in names]
     return [
-        _board(info, store, name, frame, own, budgets.get(name, ()), resamples)
-        for name, own in parts
-        if len(own) and (not datasets or name in datasets)
+        _board(DatasetRun(info, store, frame, name, resamples=resamples), budgets.get(name, ()))
+        for name in dict.fromkeys([*planned, *present])
+        if name in present and (not datasets or name in datasets)
     ]
 
 
-def trials_of(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return one row for each trial, from the rows of its points."""
-    names = ["dataset", *_SETTING, *_ENDED, "fit_seconds"]
-    names = [name for name in names if name in frame]
-    first = [name for name in ("dataset", *_SETTING, "accounting") if name in frame]
-    return frame[names].drop_duplicates(first)
+class DatasetRun:
+    """One data set of a run, with the points of its learners by the primary metric or another."""
+
+    def __init__(
+        self,
+        info: RunInfo,
+        store: Store | None,
+        frame: pd.DataFrame,
+        dataset: str,
+        metric: str = "",
+        resamples: int = DRAWS,
+    ) -> None:
+        self.info, self.store, self.frame, self.dataset = info, store, frame, dataset
+        self.resamples, self.metric = resamples, primary_metric(info, dataset, metric)
+        self.trials = trials_of(frame, dataset)
+        self.picks = self.picks_within(NO_LIMIT)
+        self.draws = self.picks.draws
+
+    def picks_within(self, limit: Limit) -> Picks:
+        """Return the points that a limit chooses among; each cap has its own."""
+        cap = limit if isinstance(limit, Budget) and limit.kind == CAP else None
+        draws = draws_of(
+            self.info,
+            self.store,
+            self.frame,
+            self.dataset,
+            self.metric,
+            cap=cap,
+            resamples=self.resamples,
+        )
+        return Picks(draws, self.trials)
+
+
+def trials_of(frame: pd.DataFrame, dataset: str) -> pd.DataFrame:
+    """Return one row for each trial on a data set, from the rows of its points."""
+    names = [name for name in (*_TRIAL, *_ENDED) if name in frame]
+    rows = frame.loc[frame["dataset"] == dataset, names]
+    return rows.drop_duplicates([name for name in _TRIAL if name in frame])
 
 
 def primary_metric(info: RunInfo, dataset: str, name: str = "") -> Criterion:
@@ -116,41 +144,47 @@ def draws_of(
 ) -> Draws:
     """Return the operating points of a data set by its primary metric, or another one."""
     primary = primary_metric(info, dataset)
-    judge = metric or primary
-    same = judge.name == primary.name
-    return Draws(store, info.run, frame, dataset, judge, info.reference, primary=same, **more)
+    metric = metric or primary
+    valued = store if metric.name == primary.name else None
+    return Draws(valued, info.run, frame, dataset, metric, info.reference, **more)
 
 
-def _board(
-    info: RunInfo,
-    store: Store | None,
-    name: str,
-    every: pd.DataFrame,
-    trials: pd.DataFrame,
-    more: Sequence[Budget],
-    resamples: int,
-) -> Board:
-    """Return the board of a data set, from all rows of the run and from its own trials."""
-    uses = uses_of(info, name)
+def _board(data: DatasetRun, more: Sequence[Budget]) -> Board:
+    """Return the board of a data set, with standings also at ``more`` budgets."""
+    info, picks, draws = data.info, data.picks, data.draws
+    uses = uses_of(info, data.dataset)
     use: Mapping[str, Any] = uses[0] if uses else {}
-    metric = primary_metric(info, name)
-    notes = tuple(_notes(uses, every, name, metric.name, info.baselines))
-    draws = draws_of(info, store, every, name, resamples=resamples)
-    picks = Picks(draws, trials)
+    metric, first = data.metric, data.trials.iloc[0]  # costs and data are the same for all
     curves = {name: _curve(picks, name) for name in draws.names}
-    shown = tuple(dict.fromkeys(budgets_of(use, curves.get(draws.reference, ()))))
-    paid = bool((every.loc[every["dataset"] == name, "evaluation_cost"] > 0).any())
-    first = trials.iloc[0]  # facts of data and costs are the same for all
+    budgets = dict.fromkeys((*budgets_of(use, curves.get(draws.reference, ())), *more))
+    costs = cost_range(draws.reference, curves)
+    grid = [] if costs is None else np.geomspace(*costs, 2 * CELLS + 1)[1::2].tolist()
+    limits: list[Limit] = [NO_LIMIT, Target(SHARE)]
+    limits += [budget for budget in budgets if budget.kind != CAP]
+    chosen, within = draws.chosen(limits, [Budget(amount) for amount in grid])
+    unlimited, at = Standings(None, ()), []
+    if draws.names:
+        unlimited = standings(draws, None, chosen[NO_LIMIT])
+        for budget in budgets:
+            if budget.kind == CAP:
+                under = data.picks_within(budget).draws
+                at.append(standings(under, budget, under.chosen([budget])[0][budget]))
+            else:
+                at.append(standings(draws, budget, chosen[budget]))
+    rows = _rows(data, chosen, curves, [unlimited, *at], areas(draws, within))
+    sign = -1 if metric.higher_is_better else 1
+    rows.sort(key=lambda row: _place(row, sign))
+    notes = [*_notes(data, uses)]
+    of_rows, of_queries = use.get("rows") or {}, use.get("queries") or {}
     stand_in = bool(first["stand_in"])
     marks = {
         "stand-in": stand_in,
         "sample": any(re.search(r"\bsample\b", note) for note in notes),
         SURROGATE: bool(first.get("surrogate", False)),
     }
-    rows = use.get("rows") or {}
-    checked = (use.get("queries") or {}).get("valid") or rows.get("valid", 0)
-    board = Board(
-        dataset=name,
+    paid = data.frame.loc[data.frame["dataset"] == data.dataset, "evaluation_cost"]
+    return Board(
+        dataset=data.dataset,
         metric=metric.name,
         higher_is_better=metric.higher_is_better,
         accounting=str(first["accounting"]) or info.accounting,
@@ -159,120 +193,55 @@ def _board(
         stand_in=stand_in,
         stand_in_for=str(use.get("stand_in_for", "")),
         marks=tuple(mark for mark, there in marks.items() if there),
-        repeats=len(trials[["fold", "seed"]].drop_duplicates()),
-        rows=(),
-        failures=failures(trials),
-        facts=facts(use),
-        same_as=str(use.get("same_as", "")),
-        notes=notes,
-        budgets=shown,
-        use=use,
-        trees_paid=paid,
-        tested=rows.get("test", 0) if metric.name == "accuracy" else 0,
-        checked=checked,
-    )
-    return _filled(board, picks, info, curves, use.get("ends") or {}, more, every, store)
-
-
-def _notes(
-    uses: Sequence[Mapping[str, Any]],
-    every: pd.DataFrame,
-    name: str,
-    metric: str,
-    baselines: Sequence[str],
-) -> Iterator[str]:
-    """Yield the notes of a data set, and those on its repeats and its metric."""
-    yield from merged(str(note) for use in uses for note in use.get("notes", ()))
-    frame = table.of_dataset(every, name, metric)  # one at a time in memory
-    yield from one_split_for_all(uses, frame, metric, baselines)
-    if places := table.undefined(frame, metric):
-        yield f"{metric} is not defined on {places}, nor is a mean with it"
-
-
-def _filled(
-    board: Board,
-    picks: Picks,
-    info: RunInfo,
-    curves: Mapping[str, tuple[CurvePoint, ...]],
-    ends: Mapping[str, Ends],
-    more: Sequence[Budget],
-    frame: pd.DataFrame,
-    store: Store | None,
-) -> Board:
-    """Return the board with rows, standings and their certainty."""
-    draws = picks.draws
-    if not draws.names:
-        return board
-    target = Target(SHARE)
-    budgets = tuple(dict.fromkeys((*board.budgets, *more)))
-    limits: list[Limit] = [NO_LIMIT, *(one for one in budgets if one.kind != CAP)]
-    limits += [target] if draws.reference else []
-    costs = cost_range(board, draws, curves)
-    grid = [] if costs is None else np.geomspace(*costs, 2 * CELLS + 1)[1::2].tolist()
-    chosen, within = draws.chosen(limits, [Budget(amount) for amount in grid])
-    unlimited = standings(draws, None, chosen[NO_LIMIT])
-    at = []
-    for budget in budgets:
-        if budget.kind == CAP:  # each cap has its own points
-            capped = draws_of(
-                info, store, frame, board.dataset, cap=budget, resamples=draws.resamples
-            )
-            at.append(standings(capped, budget, capped.chosen([budget])[0][budget]))
-        else:
-            at.append(standings(draws, budget, chosen[budget]))
-    rows = _rows(picks, chosen[NO_LIMIT], chosen.get(target), info, ends, curves)
-    of = {one.learner: one for one in unlimited.rows}
-    exceeded: dict[str, list[Budget]] = {}
-    for one in (one for found in at for one in found.rows if one.over):
-        exceeded.setdefault(one.learner, [])
-    for found in at:
-        for one in found.rows:
-            if one.over and found.budget is not None:
-                exceeded[one.learner].append(found.budget)
-    lower = falling(draws.found, draws.higher) if draws.places else set()
-    rows = [
-        replace(
-            row,
-            standing=of.get(row.learner, row.standing),
-            over=tuple(exceeded.get(row.learner, ())),
-            marks=(*row.marks, FALLS) if row.learner in lower else row.marks,
-        )
-        for row in rows
-    ]
-    rows = areas(rows, board, draws, within)
-    if draws.left_out and draws.places:
-        lost = f"{count(draws.left_out, 'draw')} of {draws.resamples + 1}"
-        line = f"intervals leave out {lost}, in which {board.metric} is not defined"
-        board = replace(board, notes=(*board.notes, line))
-    rows.sort(key=partial(_place, higher=board.higher_is_better))
-    return replace(
-        board,
+        repeats=len(data.trials[["fold", "seed"]].drop_duplicates()),
         rows=tuple(rows),
+        failures=failures(data.trials),
+        facts=facts(use),
+        notes=tuple(notes),
+        budgets=tuple(budgets),
         standings=tuple(at),
-        budgets=budgets,
         unlimited=unlimited,
         costs=costs,
         draws=draws.resamples - draws.left_out if draws.places else 0,
+        use=use,
+        same_as=str(use.get("same_as", "")),
+        trees_paid=bool((paid > 0).any()),
+        tested=of_rows.get("test", 0) if metric.name == "accuracy" else 0,
+        checked=of_queries.get("valid") or of_rows.get("valid", 0),
+        scored="queries" if any(of_queries.values()) else "rows",
     )
 
 
-def _place(row: Row, *, higher: bool) -> tuple[object, ...]:
+def _notes(data: DatasetRun, uses: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield the notes of a data set, and those on its repeats and its metric."""
+    yield from merged(str(note) for use in uses for note in use.get("notes", ()))
+    metric = data.metric.name
+    frame = table.of_dataset(data.frame, data.dataset, metric)  # one at a time in memory
+    yield from one_split_for_all(uses, frame, metric, data.info.baselines)
+    if places := table.undefined(frame, metric):
+        yield f"{metric} is not defined on {places}, nor is a mean with it"
+    draws = data.draws
+    if draws.left_out and draws.places:
+        lost = f"{count(draws.left_out, 'draw')} of {draws.resamples + 1}"
+        yield f"intervals leave out {lost}, in which {metric} is not defined"
+
+
+def _place(row: Row, sign: int) -> tuple[object, ...]:
     """Return a sort key. Learners that keep the quality come first, in ``saving_order``. Others
     follow by tier of their best quality, baselines last."""
     if row.cheap and not row.saved.lost:
         order = saving_order(row.saved, row.saving, row.cheap.cost)
         return row.baseline, 0, *order, row.learner
-    quality = row.best.quality * (-1 if higher else 1)
-    quality = math.inf if math.isnan(quality) else quality
+    quality = math.inf if math.isnan(row.best.quality) else sign * row.best.quality
     return row.baseline, 1, row.standing.tier or math.inf, quality, row.best.cost, row.learner
 
 
 def cost_range(
-    board: Board, draws: Draws, curves: Mapping[str, Sequence[CurvePoint]]
+    reference: str, curves: Mapping[str, Sequence[CurvePoint]]
 ) -> tuple[float, float] | None:
     """Return the range of costs for areas; None without a reference. It ends at the cost of the
     reference's best point, and starts at 1% of it, or at the cheapest point if that costs more."""
-    whole = math.fsum(point.pick.cost for point in curves.get(board.reference, ())[-1:])
+    whole = math.fsum(point.pick.cost for point in curves.get(reference, ())[-1:])
     cheapest = min((curve[0].budget for curve in curves.values() if curve), default=0.0)
     low = max(cheapest, CHEAPEST * whole)
     return (low, whole) if 0 < low < whole else None
@@ -295,8 +264,9 @@ class Picks:
     """Chosen points as means over repeats, with the settings of each learner's trials."""
 
     def __init__(self, draws: Draws, trials: pd.DataFrame) -> None:
-        self.draws, self.trials = draws, by_learner(trials)
-        self.varied = {name: varied_parameters(own) for name, own in self.trials.items()}
+        self.draws = draws
+        self.trials = {str(name): rows for name, rows in trials.groupby("learner", observed=True)}
+        self.varied = {name: varied_parameters(rows) for name, rows in self.trials.items()}
 
     def pick(self, chosen: Chosen, k: int) -> Pick:
         """Return a learner's points; ``NOTHING`` if a repeat has none."""
@@ -325,46 +295,56 @@ class Picks:
 
 
 def _rows(
-    picks: Picks,
-    best: Chosen,
-    sure: Chosen | None,
-    info: RunInfo,
-    ends: Mapping[str, Ends],
+    data: DatasetRun,
+    chosen: Mapping[Limit, Chosen],
     curves: Mapping[str, tuple[CurvePoint, ...]],
+    at: Sequence[Standings],
+    means: Mapping[str, tuple[Measure, Measure]],
 ) -> list[Row]:
-    """Return the rows of learners, without standings and areas."""
-    draws, points = picks.draws, picks.draws.points
-    there = best.row >= 0
-    marks = search_marks(points.iloc[best.row[there]], points, ends, draws.higher)
-    alike = repeated_paths(points)
-    saved: Mapping[str, Saved] = {}
-    saving = np.full(len(draws.names), math.nan)
-    if sure is not None:
-        ratio = ratios(draws, sure)
-        saved = savings(draws, sure, best, ratio, LOST)
-        saving = draws.mean(ratio)
+    """Return the rows of learners, whose standings are ``at`` any cost and at budgets."""
+    picks, draws = data.picks, data.draws
+    best, sure = chosen[NO_LIMIT], chosen[Target(SHARE)]
+    saved = savings(draws, sure, best, SHARE)
+    use = next(iter(uses_of(data.info, data.dataset)), {})
+    best_points = draws.points.iloc[best.row[best.row >= 0]]
+    of_search = search_marks(best_points, draws.points, use.get("ends") or {}, draws.higher)
+    alike = repeated_paths(draws.points)
+    lower = falling(draws.found, draws.higher) if draws.places else set()
+    standing = {row.learner: row for row in at[0].rows}
+    exceeded = {
+        here.budget: {row.learner for row in here.rows if row.over}
+        for here in at
+        if here.budget is not None
+    }
     rows = []
     for k, learner in enumerate(draws.names):
-        own = picks.trials[learner]
-        keeps = sure is not None and kept(draws, sure, k)
-        used = [best, *([sure] if sure is not None else [])]
+        trials, keeps = picks.trials[learner], kept(draws, sure, k)
+        area, regret = means.get(learner, (Measure(), Measure()))
+        marks = _marks(draws.points, np.concatenate([best.row[:, k], sure.row[:, k]]))
+        marks += of_search.get(learner, ())
+        repeats = len(trials[["fold", "seed"]].drop_duplicates())
         rows.append(
             Row(
                 learner=learner,
                 reference=learner == draws.reference,
-                baseline=learner in info.baselines,
-                audit=audit_mark(own),
+                baseline=learner in data.info.baselines,
+                audit=audit_mark(trials),
                 repeats=int(draws.there[:, k].sum()),
                 best=picks.pick(best, k),
-                reached=0 if sure is None else int(sure.sure[:, k].sum()),
-                cheap=picks.pick(sure, k) if sure is not None and keeps else NOTHING,
-                likely=None if sure is None or keeps else likely(picks, sure, k),
-                saving=float(saving[k]) if keeps else math.nan,
-                curve=curves.get(learner, ()),
+                reached=int(sure.sure[:, k].sum()),
+                cheap=picks.pick(sure, k) if keeps else NOTHING,
+                likely=None if keeps else likely(picks, sure, k),
+                saving=saved[k][0],
+                saved=saved[k][1],
+                curve=curves[learner],
+                fits=round(len(trials) / repeats),
                 alike=round(alike[learner]),
-                marks=(*_marks(points, [one.row[:, k] for one in used]), *marks.get(learner, ())),
-                saved=saved.get(learner, Saved()),
-                **_effort(own),
+                seconds=float(trials["fit_seconds"].astype("float64").sum()) / repeats,
+                marks=(*marks, FALLS) if learner in lower else marks,
+                standing=standing[learner],
+                area=area,
+                regret=regret,
+                over=tuple(budget for budget, learners in exceeded.items() if learner in learners),
             )
         )
     return rows
@@ -373,24 +353,15 @@ def _rows(
 def likely(picks: Picks, chosen: Chosen, k: int) -> Likely | None:
     """Return the points of a learner that is not sure in some repeat; None where they are unlikely
     or unknown."""
-    draws = picks.draws
-    beyond = chosen.errors[draws.there[:, k], k]
+    beyond = chosen.errors[picks.draws.there[:, k], k]
     pick = picks.pick(chosen, k)
     if not pick or np.isnan(beyond).any():
         return None
-    chances = [0.5 * math.erfc(-float(one) / math.sqrt(2)) for one in beyond]
-    if np.mean(chances) < LEAST_CHANCE:
+    probability = float(np.mean([0.5 * math.erfc(-one / math.sqrt(2)) for one in beyond.tolist()]))
+    if probability < LEAST_CHANCE:
         return None
     worst = float(beyond.min())
-    enough = (SURE_ERRORS / worst) ** 2 if worst > 0 else math.inf
-    return Likely(pick, float(np.mean(chances)), enough)
-
-
-def by_learner(rows: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    """Return the rows of each learner."""
-    found = table.groups(rows, ["learner"])
-    parts = (rows.iloc[places].reset_index(drop=True) for places in found)
-    return {str(part["learner"].iloc[0]): part for part in parts}
+    return Likely(pick, probability, (SURE_ERRORS / worst) ** 2 if worst > 0 else math.inf)
 
 
 def _curve(picks: Picks, learner: str) -> tuple[CurvePoint, ...]:
@@ -401,19 +372,12 @@ def _curve(picks: Picks, learner: str) -> tuple[CurvePoint, ...]:
     )
 
 
-def _marks(points: pd.DataFrame, chosen: Sequence[IntArray]) -> tuple[str, ...]:
+def _marks(points: pd.DataFrame, rows: IntArray) -> tuple[str, ...]:
+    """Return the marks of the models at some rows, -1 for none."""
     if "marks" not in points:
         return ()
-    rows = [row for one in chosen for row in one if row >= 0]
-    cells = points["marks"].iloc[rows].dropna()
+    cells = points["marks"].iloc[rows[rows >= 0]].dropna()
     return tuple(sorted({mark for cell in cells for mark in str(cell).split(", ") if mark}))
-
-
-def _effort(own: pd.DataFrame) -> dict[str, Any]:
-    """Return the number of settings tried and the seconds of training, means over repeats."""
-    repeats = len(own[["fold", "seed"]].drop_duplicates())
-    seconds = float(own["fit_seconds"].astype("float64").sum())
-    return {"fits": round(len(own) / repeats), "seconds": seconds / repeats}
 
 
 def audit_mark(own: pd.DataFrame) -> str:
@@ -427,33 +391,26 @@ def audit_mark(own: pd.DataFrame) -> str:
 def one_split_for_all(
     uses: Sequence[Mapping[str, Any]], frame: pd.DataFrame, metric: str, baselines: Sequence[str]
 ) -> tuple[str, ...]:
-    """Return a note if seeds repeat the training on the same rows."""
+    """Return a note if seeds repeat the training on the same rows. Repeats of a learner are equal
+    if its points are the same in several seeds."""
     seeds = {use["seed"] for use in uses}
     folds = {use["fold"] for use in uses}
     rows = {(use["fold"], use.get("fingerprint")) for use in uses}
     if len(seeds) < 2 or len(rows) > len(folds):
         return ()
     words = f"all {len(seeds)} seeds have the same rows"
-    equal, others = equal_repeats(frame, metric, baselines)
-    if equal and not others:
-        return (f"{words}, and all repeats are equal: one seed is enough",)
-    words += ": repeats differ only by the randomness of learners"
-    return (words + f"; those of {listed(equal)} are equal" * bool(equal),)
-
-
-def equal_repeats(
-    frame: pd.DataFrame, metric: str, baselines: Sequence[str]
-) -> tuple[list[str], list[str]]:
-    """Return the learners of a data set whose points are the same in several seeds, and the others,
-    without ``baselines``."""
     methods = frame[~frame["learner"].isin(baselines)]
     methods = methods[methods[CAP].isna()] if CAP in methods else methods
     points = methods.groupby(["learner", "fold", "params", "point", "split"], observed=True)
-    seeds = points["seed"].nunique()
-    most = seeds.groupby("learner").transform("max")
+    repeats = points["seed"].nunique()
+    most = repeats.groupby("learner").transform("max")
     random = points[[metric, "total_cost"]].nunique().gt(1).any(axis=1)
-    differs = (random | (seeds < most) | (most < 2)).groupby("learner").any()
-    return [str(name) for name in differs[~differs].index], [*differs[differs].index]
+    differs = (random | (repeats < most) | (most < 2)).groupby("learner").any()
+    equal = [str(name) for name in differs[~differs].index]
+    if equal and not differs.any():
+        return (f"{words}, and all repeats are equal: one seed is enough",)
+    words += ": repeats differ only by the randomness of learners"
+    return (words + f"; those of {listed(equal)} are equal" * bool(equal),)
 
 
 def failures(trials: pd.DataFrame) -> tuple[Failure, ...]:

@@ -11,7 +11,7 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 from bench_core.errors import one_line
 from bench_core.results.budgets import CONSTANT, Budget
@@ -21,10 +21,15 @@ from bench_core.terminal.wording import cost, count, rank_range, settings, stand
 SHARE = 0.99
 """Share of the reference's best validation quality at which savings are measured."""
 
-LOST = 1 - 2 * (1 - SHARE)
-"""A saving is refused if its test quality is certainly below this share of the reference's. It then
-loses more than twice the allowed quality: validation was lucky. A quality between the two shares
-may be bad luck on test and is accepted."""
+
+def lost_below(share: float) -> float:
+    """Return the share of the reference's test quality below which a saving is refused, where
+    ``share`` is to be kept. It then certainly loses more than twice the allowed quality: validation
+    was lucky. A quality between the two shares may be bad luck on test and is accepted."""
+    return max(2 * share - 1, 0.01)
+
+
+LOST = lost_below(SHARE)
 
 CHEAPEST = 0.01
 """Areas and budgets begin no lower than this share of the cost of the reference's best point."""
@@ -179,7 +184,7 @@ class Measure:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A learner on the board. ``certified`` adds intervals and tiers; unknown figures are NaN."""
+    """A learner on the board; unknown figures are NaN."""
 
     learner: str
     reference: bool
@@ -188,7 +193,7 @@ class Row:
     best: Pick  # without a limit
     reached: int  # repeats that are sure to keep ``SHARE`` of the reference's quality
     cheap: Pick  # the cheapest that is sure to keep it, ``NOTHING`` unless all repeats have one
-    saving: float  # the reference's cost over this learner's there
+    saving: float  # the reference's cost  over this learner's there
     curve: tuple[CurvePoint, ...]  # the frontier, cheapest first
     likely: Likely | None = None  # instead of ``cheap``
     baseline: bool = False  # a trivial method, listed below the others
@@ -251,7 +256,7 @@ class Board:
     facts: tuple[str, ...]
     notes: tuple[str, ...]
     budgets: tuple[Budget, ...] = ()  # at which learners are compared
-    standings: tuple[Standings, ...] = ()  # at these budgets, by ``certified``
+    standings: tuple[Standings, ...] = ()  # at these budgets
     unlimited: Standings = Standings(None, ())  # without a limit
     costs: tuple[float, float] | None = None  # the range of areas
     draws: int = 0  # behind the intervals
@@ -260,12 +265,13 @@ class Board:
     trees_paid: bool = False  # some evaluation of trees has a cost
     tested: int = 0  # test rows of one repeat, if each counts once in an accuracy
     checked: int = 0  # validation rows of one repeat, or queries
+    scored: str = "rows"  # or queries
 
     def marks_of(self, row: Row) -> tuple[str, ...]:
         """Return the marks of the board that hold for the row, and those of the row."""
         budgets = [min(str(one), cost(one.amount), key=len) for one in row.over]
         exceeded = f" ({', '.join(budgets)})" if len(budgets) <= NAMED else ""
-        own = {
+        marks = {
             "reference": row.reference,
             "baseline": row.baseline,
             # some learners, such as gbrt, do not read prices in training
@@ -275,7 +281,7 @@ class Board:
             f"below {LOST:.0%}": row.saved.lost,
             OVER + exceeded: bool(row.over),
         }
-        return (*(mark for mark, there in own.items() if there), *row.marks)
+        return (*(mark for mark, there in marks.items() if there), *row.marks)
 
     @property
     def at(self) -> tuple[Standings, ...]:
@@ -284,10 +290,10 @@ class Board:
 
     def lines(self) -> Iterator[tuple[Row, tuple[Standing, ...]]]:
         """Yield each learner with its standing at each budget."""
-        found = [{one.learner: one for one in at.rows} for at in self.at]
+        standings = [{row.learner: row for row in at.rows} for at in self.at]
         for row in self.rows:
-            if row.learner in found[-1]:
-                yield row, tuple(at[row.learner] for at in found)
+            if row.learner in standings[-1]:
+                yield row, tuple(at[row.learner] for at in standings)
 
     @property
     def reference_row(self) -> Row | None:
@@ -299,10 +305,10 @@ class Board:
         """The row of the learner to take: the first whose model is sure to keep the quality, costs
         less than the reference's, and is not dominated on validation; otherwise the reference. None
         if no saving is measured."""
-        own = self.reference_row
-        if own is None or not own.cheap:
+        reference = self.reference_row
+        if reference is None or not reference.cheap:
             return None
-        return next((row for row in self.rows if saves(row, own)), own)
+        return next((row for row in self.rows if saves(row, reference)), reference)
 
     def wrong(self, accuracy: float) -> int:
         """Return the number of test rows with a wrong class, where ``tested``."""
@@ -311,7 +317,7 @@ class Board:
     def kept(self, row: Row) -> float:
         """Return the test quality of the point that saves, as a share of the reference's best.
         For errors the ratio is inverted, so that 99% is also slightly worse. NaN if undefined."""
-        best = next((one.best.quality for one in self.rows if one.reference), math.nan)
+        best = self.reference_row.best.quality if self.reference_row else math.nan
         if not (row.cheap and best > 0 and row.cheap.quality > 0):
             return math.nan
         share = row.cheap.quality / best
@@ -340,22 +346,31 @@ class Board:
         yield from map(one_line, notes_of(self))
 
 
-def saves(row: Row, reference: Row) -> bool:
-    """True if the row's model is the reference's in quality and costs less (``saves_at``)."""
-    return (
-        bool(row.cheap)
-        and not row.reference
-        and saves_at(row.saved, row.saving, row.cheap, reference.cheap)
-    )
+class Saver(Protocol):
+    """A learner at a share of the reference's quality: a ``Row`` or a ``Selection``."""
+
+    @property
+    def cheap(self) -> Pick:
+        """Its model that is sure to keep the quality, or ``NOTHING``."""
+
+    @property
+    def saving(self) -> float:
+        """The reference's cost over that of this model."""
+
+    @property
+    def saved(self) -> Saved:
+        """Certainty of the saving."""
 
 
-def saves_at(saved: Saved, saving: float, pick: Pick, reference: Pick) -> bool:
-    """True if a sure model costs less than the reference's, and is not dominated on validation or
-    refuted on test."""
+def saves(model: Saver, reference: Saver) -> bool:
+    """True if a learner's sure model costs less than the reference's, and is not dominated on
+    validation or refuted on test."""
     return (
-        not (saved.lost or saved.dominated)
-        and saving > 1
-        and cost(pick.cost) != cost(reference.cost)  # as displayed
+        model is not reference
+        and bool(model.cheap)
+        and not (model.saved.lost or model.saved.dominated)
+        and model.saving > 1
+        and cost(model.cheap.cost) != cost(reference.cheap.cost)  # as displayed
     )
 
 

@@ -8,12 +8,22 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 
 import numpy as np
 
 from bench_core.arrays import Float32Array, FloatArray
-from bench_core.leaderboard.board import UNKNOWN, Board, Measure, Row, Saved, Standing, Standings
+from bench_core.errors import UsageError
+from bench_core.leaderboard.board import (
+    UNKNOWN,
+    Measure,
+    Saved,
+    Standing,
+    Standings,
+    lost_below,
+)
 from bench_core.leaderboard.draws import Chosen, Draws
+from bench_core.metrics import parse_metric
 from bench_core.metrics.frontier import share_of
 from bench_core.results.budgets import Budget
 from bench_core.statistics import LEVEL, WIDE_LEVEL
@@ -21,9 +31,8 @@ from bench_core.statistics.comparison import (
     Interval,
     better_than,
     interval,
-    rank_intervals,
     spread_of,
-    tiers,
+    tiers_and_ranks,
 )
 from bench_core.statistics.repeats import Level
 from bench_core.terminal.wording import cost
@@ -33,41 +42,34 @@ def standings(draws: Draws, budget: Budget | None, chosen: Chosen) -> Standings:
     """Return all learners at a budget, best tier first."""
     quality, paid = draws.mean(chosen.quality), draws.mean(chosen.cost)
     there = [k for k in range(len(draws.names)) if not math.isnan(quality[k])]
-    compared = [k for k in draws.places if k in there]
-    tier: dict[int, int] = {}
-    ranks: dict[int, tuple[int, int]] = {}
-    ends: dict[int, Interval] = {}
-    over: set[int] = set()
-    if compared:
-        level = draws.level(chosen.quality, compared)
-        better = better_than(level, draws.higher)
-        tier = dict(zip(compared, map(int, tiers(better)), strict=True))
-        ranks = dict(zip(compared, rank_intervals(better, len(there)), strict=True))
+    by_learner: dict[int, Standing] = {}
+    if compared := [k for k in draws.places if k in there]:
+        level, costs = (draws.level(of, compared) for of in (chosen.quality, chosen.cost))
+        ranked = tiers_and_ranks(better_than(level, draws.higher), len(there))
         limit = budget.amount if budget is not None and budget.kind == "mean" else math.inf
-        costs = draws.level(chosen.cost, compared)
-        for k, line in zip(compared, np.eye(len(compared)), strict=True):
-            ends[k] = clipped(draws, interval(level, line))
-            over |= {k} if limit * (1 + 1e-6) < interval(costs, line).low else set()
-    sign = -1 if draws.higher else 1
-    order = sorted(there, key=lambda k: (sign * quality[k], paid[k], draws.names[k]))
-    _place_others(order, quality, tier)
+        for k, (tier, ranks), line in zip(compared, ranked, np.eye(len(compared)), strict=True):
+            by_learner[k] = Standing(
+                interval=quality_interval(draws.metric, level, line),
+                tier=tier,
+                ranks=ranks,
+                over=limit * (1 + 1e-6) < interval(costs, line).low,
+            )
+    order = sorted(there, key=lambda k: (-draws.sign * quality[k], paid[k], draws.names[k]))
+    tier_of = _tiers_of_all(order, quality, {k: one.tier for k, one in by_learner.items()})
     rows = [
-        Standing(
-            draws.names[k],
-            float(quality[k]),
-            ends.get(k, UNKNOWN),
-            float(paid[k]),
-            tier[k],
-            ranks.get(k, (1, len(there))),
-            k in over,
+        replace(
+            by_learner.get(k, Standing(ranks=(1, len(there)))),
+            learner=draws.names[k],
+            quality=float(quality[k]),
+            cost=float(paid[k]),
+            tier=tier_of[k],
         )
-        for k in sorted(order, key=tier.__getitem__)
+        for k in sorted(order, key=tier_of.__getitem__)
     ]
     last = len(there) + 1, len(draws.names)
-    lacking = sorted({*draws.names} - {draws.names[k] for k in there})
-    return Standings(
-        budget, (*rows, *(Standing(name, ranks=last) for name in lacking)), missing(draws)
-    )
+    lacking = sorted({*draws.names} - {row.learner for row in rows})
+    rows += [Standing(name, ranks=last) for name in lacking]
+    return Standings(budget, tuple(rows), missing(draws))
 
 
 def missing(draws: Draws) -> str:
@@ -75,71 +77,92 @@ def missing(draws: Draws) -> str:
     return "" if draws.places else draws.note
 
 
-def clipped(draws: Draws, ends: Interval) -> Interval:
-    """Clip the ends of an interval of quality to the range of units, as a mean lies in it."""
-    lows, highs = zip(*(repeat.bounds for repeat in draws.found), strict=True)
-    return Interval(*(float(np.clip(end, min(lows), max(highs))) for end in ends))
+def quality_interval(metric: str, level: Level, line: FloatArray) -> Interval:
+    """Return the interval of a quality, within the bounds of its metric."""
+    low, high = interval(level, line)
+    least, most = _bounds(metric)
+    return Interval(max(low, least), min(high, most))
 
 
-def _place_others(order: Sequence[int], quality: FloatArray, tier: dict[int, int]) -> None:
-    """Place learners that cannot be compared (a repeat failed, or there are no values) in the tier
-    of the next better learner. If none can be compared, equal learners share a tier."""
-    alone = not tier
+@lru_cache
+def _bounds(metric: str) -> tuple[float, float]:
+    """Return the least and largest value of a metric. A run does not store those of plugins'."""
+    try:
+        bounds: tuple[float, float] | None = getattr(parse_metric(metric), "bounds", None)
+    except UsageError:
+        bounds = None
+    return bounds or (-math.inf, math.inf)
+
+
+def _tiers_of_all(
+    order: Sequence[int], quality: FloatArray, tier: Mapping[int, int]
+) -> dict[int, int]:
+    """Return the tiers of learners in ``order``. Those that cannot be compared (a repeat failed, or
+    there are no values) are in the tier of the next better learner. If none can be compared, equal
+    learners share a tier."""
+    tiers: dict[int, int] = {}
     current, value = 0, math.nan
     for k in order:
-        if alone and quality[k] != value:
+        if not tier and quality[k] != value:
             current, value = current + 1, quality[k]
-        current = tier.setdefault(k, max(current, 1))
+        current = tiers[k] = tier.get(k, max(current, 1))
+    return tiers
+
+
+def cost_ratio(cost: FloatArray, other: FloatArray) -> FloatArray:
+    """Return a cost over another one; over a free one infinity, or 1 if both are free."""
+    cost, other = np.broadcast_arrays(cost, other)
+    free = np.where(cost > 0, np.inf, 1.0)
+    return np.divide(cost, other, out=free, where=~(other <= 0))
 
 
 def ratios(draws: Draws, chosen: Chosen) -> FloatArray:
     """Return the saving of each repeat and learner in every draw (r, l, draws): the reference's
     cost over the learner's; NaN without a sure point."""
-    own = draws.names.index(draws.reference)
-    whole = np.where(chosen.sure[:, own, None], chosen.cost[:, own], np.nan)[:, None]
-    free = np.where(whole > 0, np.inf, 1.0) + 0 * chosen.cost
-    return np.divide(whole + 0 * chosen.cost, chosen.cost, out=free, where=~(chosen.cost <= 0))
+    reference = draws.names.index(draws.reference)
+    replaced = np.where(chosen.sure[:, reference, None], chosen.cost[:, reference], np.nan)
+    return cost_ratio(replaced[:, None] + 0 * chosen.cost, chosen.cost)
 
 
 _FREE = 1e6  # saving of a learner that pays nothing
 
 
-def savings(
-    draws: Draws, chosen: Chosen, best: Chosen, ratio: FloatArray, lost: float
-) -> dict[str, Saved]:
-    """Return the certainty of the savings of learners that are sure in every repeat. ``lost``: the
-    share of the reference's quality below which a saving does not count."""
-    keeps = [k for k in range(len(draws.names)) if kept(draws, chosen, k)]
-    found = {draws.names[k]: Saved(dominated=dominated(draws, chosen, k)) for k in keeps}
-    keeps = [k for k in keeps if k in draws.places]
-    own = draws.names.index(draws.reference)
-    if own not in draws.places:
-        return found
-    # the reference is needed in draws in which a learner is not sure
-    logs = np.log(np.clip(np.nan_to_num(ratio, nan=1.0, posinf=_FREE), 1 / _FREE, _FREE))
-    level = draws.level(logs.round(6), keeps)
-    target = share_of(best.held[:, own], lost, draws.higher)[:, None]
-    short = draws.level((chosen.held - target) * (1 if draws.higher else -1), keeps)
-    quality = draws.level(chosen.held, keeps)
-    lines = np.eye(len(keeps))
-    below = [interval(short, line).high < 0 for line in lines]
-    still = [k for k in range(len(keeps)) if not below[k]]
-    better = better_than(level.only(still), higher=True)
-    tier = dict(zip(still, map(int, tiers(better)), strict=True))
-    ranks = dict(zip(still, rank_intervals(better), strict=True))
-    for k, (place, line) in enumerate(zip(keeps, lines, strict=True)):
-        name = draws.names[place]
-        value = float(draws.mean(ratio)[place])
-        found[name] = Saved(
-            interval=_ends(level, k, value, LEVEL),
-            wide=_ends(level, k, value, WIDE_LEVEL),
-            tier=tier.get(k, 0),
-            ranks=ranks.get(k, (len(still) + 1, len(keeps))),
-            lost=below[k],
-            dominated=found[name].dominated,
-            quality=clipped(draws, interval(quality, line)),
+def savings(draws: Draws, chosen: Chosen, best: Chosen, share: float) -> list[tuple[float, Saved]]:
+    """Return each learner's saving with its certainty, where the points ``chosen`` keep a share of
+    the reference's quality; NaN unless it is sure in every repeat."""
+    learners = range(len(draws.names))
+    keeps = [k for k in learners if kept(draws, chosen, k)] if draws.reference else []
+    if not keeps:
+        return [(math.nan, Saved())] * len(learners)
+    reference = draws.names.index(draws.reference)
+    ratio = ratios(draws, chosen)
+    saving = draws.mean(ratio).tolist()
+    saved = {k: Saved(dominated=dominated(draws, chosen, k)) for k in keeps}
+    compared = [k for k in keeps if k in draws.places] if reference in draws.places else []
+    if compared:
+        # the reference is needed in draws in which a learner is not sure
+        logs = np.log(np.clip(np.nan_to_num(ratio, nan=1.0, posinf=_FREE), 1 / _FREE, _FREE))
+        level = draws.level(logs.round(6), compared)
+        least = share_of(best.held[:, reference], lost_below(share), draws.higher)[:, None]
+        excess = draws.level((chosen.held - least) * draws.sign, compared)
+        quality = draws.level(chosen.held, compared)
+        lines = np.eye(len(compared))
+        still = [j for j, line in enumerate(lines) if interval(excess, line).high >= 0]
+        ranked = dict(
+            zip(still, tiers_and_ranks(better_than(level.only(still), True)), strict=True)
         )
-    return found
+        for j, k in enumerate(compared):
+            tier, ranks = ranked.get(j, (0, (len(still) + 1, len(compared))))
+            saved[k] = Saved(
+                interval=_ends(level, j, saving[k], LEVEL),
+                wide=_ends(level, j, saving[k], WIDE_LEVEL),
+                tier=tier,
+                ranks=ranks,
+                lost=j not in ranked,
+                dominated=saved[k].dominated,
+                quality=quality_interval(draws.metric, quality, lines[j]),
+            )
+    return [(saving[k], saved[k]) if k in saved else (math.nan, Saved()) for k in learners]
 
 
 def kept(draws: Draws, chosen: Chosen, k: int) -> bool:
@@ -150,21 +173,15 @@ def kept(draws: Draws, chosen: Chosen, k: int) -> bool:
 def dominated(draws: Draws, chosen: Chosen, k: int) -> bool:
     """True if some other learner has, in every repeat, a point that is on validation at least as
     good and as cheap as a learner's chosen one, and better in one of both."""
-    sign = 1 if draws.higher else -1
     others = {name for name in draws.names if name != draws.names[k]}
     for r in np.flatnonzero(draws.there[:, k]).tolist():
         cost, quality = draws.valid(chosen.row[r, k])
         for name in sorted(others):
             costs, qualities = draws.valid(draws.rows(r, name))
-            better, worse = sign * (qualities - quality), costs - cost
+            better, worse = draws.sign * (qualities - quality), costs - cost
             if not ((better >= 0) & (worse <= 0) & ((better > 0) | (worse < 0))).any():
                 others.discard(name)
     return bool(others)
-
-
-def lost_below(share: float) -> float:
-    """Return the share of the reference's quality below which, on test, a saving does not count."""
-    return max(2 * share - 1, 0.01)
 
 
 def _ends(logs: Level, learner: int, saving: float, share: float) -> Interval:
@@ -181,23 +198,19 @@ def saving_order(saved: Saved, saving: float, paid: float) -> tuple[object, ...]
 
 
 def areas(
-    rows: Sequence[Row], board: Board, draws: Draws, curves: Mapping[Budget, Float32Array]
-) -> list[Row]:
-    """Return rows with ``area`` and ``regret``: the mean quality within the budgets of
-    ``curves`` (test quality by repeat, learner and draw), and its distance to the best learner at
-    each.
+    draws: Draws, curves: Mapping[Budget, Float32Array]
+) -> dict[str, tuple[Measure, Measure]]:
+    """Return area and regret by learner: the mean quality within the budgets of ``curves`` (test
+    quality by repeat, learner and draw), and its distance to the best learner at each.
 
     A learner without a point within the lowest budget has none.
     """
-    sign = 1 if board.higher_is_better else -1
-    if not curves:
-        return list(rows)
-    mean = np.stack([draws.mean(quality) for quality in curves.values()])  # (b, l)
-    known = [k for k in range(len(draws.names)) if not np.isnan(mean[:, k]).any()]
+    mean = np.array([draws.mean(quality) for quality in curves.values()])  # (b, l)
+    known = [k for k in range(len(draws.names)) if curves and not np.isnan(mean[:, k]).any()]
     compared = [k for k in known if k in draws.places] or known
     if not compared:
-        return list(rows)
-    first = np.array(compared)[(sign * mean[:, compared]).argmax(axis=1)].tolist()
+        return {}
+    first = np.array(compared)[(draws.sign * mean[:, compared]).argmax(axis=1)].tolist()
     # (r, l + 1, draws): a column for each learner, and one for the best
     area = sum(
         np.concatenate([quality, quality[:, [k]]], axis=1) / len(curves)
@@ -206,19 +219,15 @@ def areas(
     # the best learner at each budget
     most = float(mean[np.arange(len(first)), first].mean())
     level = draws.level(np.asarray(area), [*compared, len(draws.names)]) if draws.places else None
-    found = []
-    for row in rows:
-        k = draws.names.index(row.learner)
-        if k in known:
-            value, sure, below = float(mean[:, k].mean()), UNKNOWN, UNKNOWN
-            if level is not None and k in compared:
-                own = np.eye(len(compared) + 1)[compared.index(k)]
-                sure = interval(level, own)
-                below = interval(level, sign * (np.eye(len(own))[-1] - own))
-            row = replace(
-                row,
-                area=Measure(value, sure),
-                regret=Measure(sign * (most - value), below),
-            )
-        found.append(row)
-    return found
+    by_learner = {}
+    for k in known:
+        value, sure, below = float(mean[:, k].mean()), UNKNOWN, UNKNOWN
+        if level is not None and k in compared:
+            line, *_, last = np.eye(len(compared) + 1)[[compared.index(k), -1]]
+            sure = quality_interval(draws.metric, level, line)
+            below = interval(level, draws.sign * (last - line))
+        by_learner[draws.names[k]] = (
+            Measure(value, sure),
+            Measure(draws.sign * (most - value), below),
+        )
+    return by_learner

@@ -43,7 +43,7 @@ def conclusion(board: Board) -> Conclusion:
     elif row is None:
         sentences = [*_best(board), _no_target(board, reference)]
     elif row is reference:
-        sentences = [*_nothing_saves(board, reference), *_of_reference(board, reference)]
+        sentences = [*_nothing_saves(board, reference)]
     else:
         sentences = [*_saves(board, row, reference)]
     sentences += _caps(board)
@@ -58,50 +58,48 @@ def overall_conclusion(boards: Sequence[Board]) -> tuple[str, ...]:
     names, ranked = over_datasets(boards)
     if not ranked:
         return ()
-    roles = {row.learner: row.baseline for board in boards for row in board.rows}
+    rows = {row.learner: row for board in boards for row in board.rows}
     best = [min(ranks) for ranks in zip(*(one.by_dataset for one in ranked), strict=True)]
     leads = {
-        one.learner: [rank == top for rank, top in zip(one.by_dataset, best, strict=True)]
+        one.learner: [rank == least for rank, least in zip(one.by_dataset, best, strict=True)]
         for one in ranked
     }
     tied = [one for one in ranked if one.tier == 1]
-    top = min(tied, key=lambda one: (roles[one.learner], -sum(leads[one.learner]), one.mean))
-    others = [_named(one.learner, roles[one.learner]) for one in tied if one is not top]
-    by_methods = [lead for name, lead in leads.items() if not roles[name]]
-    beaten = sum(any(own) for own in zip(*by_methods, strict=True))
-    low, high = top.interval
-    mean = f"Its mean rank among {len(ranked)} learners is {top.mean:.2f}"
-    certain = [
-        f"{mean} ({CONFIDENCE} by Nemenyi's test: {low:.2f} to {high:.2f}).",
-        *(_ties(others, "mean rank") if others else ["No other learner ties in mean rank."]),
-    ]
-    if least_difference(len(names), len(ranked)) >= len(ranked) - 1:  # more than any difference
-        certain = [f"{mean}. {len(names)} data sets are too few for a test of ranks."]
-    if (ahead := min(tied, key=lambda one: one.mean)).mean < top.mean:
-        who = _named(ahead.learner, roles[ahead.learner])
-        certain.append(f"{who} has the best mean rank, {ahead.mean:.2f}.")
+    top = min(
+        tied, key=lambda one: (rows[one.learner].baseline, -sum(leads[one.learner]), one.mean)
+    )
     sentences = [
-        f"{_named(top.learner, roles[top.learner])} is first on {sum(leads[top.learner])} of "
-        f"{len(names)} data sets, by {ranked_by(boards)}.",
-        *certain,
+        f"{_name(rows[top.learner])} is first on {sum(leads[top.learner])} of {len(names)} "
+        f"data sets, by {ranked_by(boards)}."
     ]
-    if by_methods and beaten < len(names):
-        sentences.append(f"On {len(names) - beaten} of {len(names)} data sets a baseline is first.")
+    mean = f"Its mean rank among {len(ranked)} learners is {top.mean:.2f}"
+    if least_difference(len(names), len(ranked)) >= len(ranked) - 1:  # more than any difference
+        sentences.append(f"{mean}. {len(names)} data sets are too few for a test of ranks.")
+    else:
+        low, high = top.interval
+        sentences.append(f"{mean} ({CONFIDENCE} by Nemenyi's test: {low:.2f} to {high:.2f}).")
+        others = [rows[one.learner] for one in tied if one is not top]
+        sentences += _ties(others, "mean rank") or ["No other learner ties in mean rank."]
+    ahead = min(tied, key=lambda one: one.mean)
+    if ahead.mean < top.mean:
+        sentences.append(f"{_name(rows[ahead.learner])} has the best mean rank, {ahead.mean:.2f}.")
+    by_methods = [lead for name, lead in leads.items() if not rows[name].baseline]
+    beaten = sum(not any(lead) for lead in zip(*by_methods, strict=True))
+    if beaten:
+        sentences.append(f"On {beaten} of {len(names)} data sets a baseline is first.")
     return tuple(map(one_line, sentences))
 
 
 def _saves(board: Board, row: Row, reference: Row) -> Iterator[str]:
     """Yield sentences on the model to take, the reference next to it, and equal learners."""
-    yield f"{_named(row.learner, row.baseline)} {_costs(board, row.cheap)}."
+    price = f"{cost(row.cheap.cost)} {board.unit}".rstrip()
+    yield f"{_name(row)} costs {price} per row and {_reached(board, row.cheap)}."
     yield _compared(board, reference, f", {_times(row)}")
     if math.isnan(row.saved.interval.low):
         yield UNMEASURED
         return
-    if not row.saved.significant:
-        yield f"With other validation rows it could be {times(row.saved.interval.low)}."
-    yield from _more_for_less(board, reference, row)
     alike = [
-        _named(other.learner, other.baseline)
+        _name(other)
         for other in board.rows
         if other is not row and other.saved.tier == row.saved.tier > 0 and saves(other, reference)
     ]
@@ -110,49 +108,38 @@ def _saves(board: Board, row: Row, reference: Row) -> Iterator[str]:
 
 
 def _nothing_saves(board: Board, reference: Row) -> Iterator[str]:
-    """Yield sentences on why no learner is named."""
+    """Yield sentences on why no learner is named, and the reference at its best."""
     others = [row for row in board.rows if not row.reference]
     keeps = f"keep {SHARE:.0%} of" if board.higher_is_better else f"stay within {1 - SHARE:.0%} of"
     what = f"{keeps} {reference.learner}'s {board.metric}"
     sure = [row for row in others if row.cheap and not row.saved.lost]
+    cheaper = [row for row in others if row.likely and row.likely.pick.cost < reference.cheap.cost]
+    likeliest = max(cheaper, key=lambda row: row.probability, default=None)
+    if likeliest is not None and likeliest.probability <= 0.5:
+        likeliest = None
     if beaten := [row.learner for row in sure if row.saving > 1 and row.saved.dominated]:
         better = "a model of another learner is better and cheaper, but not sure to"
         yield f"On validation, next to {listed(beaten)} {better} {what}."
-    elif any(not row.baseline for row in sure):
+    elif sure:
         yield f"No learner that is sure to {what} costs less than {reference.learner}."
-    likely = [
-        (row.likely.probability, row)
-        for row in others
-        if row.likely and row.likely.pick.cost < reference.cheap.cost
-    ]
-    chance, row = max(likely, key=lambda pair: pair[0], default=(0.0, reference))
-    if any(not row.baseline for row in sure) and chance <= 0.5:
-        return
-    few = ""
-    if row.likely and math.isfinite(row.likely.enough) and board.checked and chance > 0.5:
-        much = math.ceil(float(f"{row.likely.enough * board.checked:.1g}"))
-        unit = "queries" if "queries" in " ".join(board.facts) else "rows"
-        few = f": {board.checked} validation {unit} are too few (about {much} would do)"
-    lucky = [other.learner for other in others if other.saved.lost]
-    only = f"; {listed(lucky)} only on validation" if lucky else ""
-    yield f"No other learner is sure to {what}{few}{only}."
-    if row.likely and chance > 0.5:
-        yield (
-            f"Likeliest: {_named(row.learner, row.baseline)}, {cost(row.likely.pick.cost)} instead "
-            f"of {cost(reference.cheap.cost)}, right with {chance:.0%}."
-        )
-
-
-def _of_reference(board: Board, reference: Row) -> Iterator[str]:
-    """Yield a sentence on the reference, at its best and cut to the same quality."""
+    else:
+        few = "" if likeliest is None else _too_few(board, likeliest)
+        lucky = [row.learner for row in others if row.saved.lost]
+        only = f"; {listed(lucky)} only on validation" if lucky else ""
+        yield f"No other learner is sure to {what}{few}{only}."
+    if likeliest is not None:
+        price = f"{cost(likeliest.model.cost)} instead of {cost(reference.cheap.cost)}"
+        yield f"Likeliest: {_name(likeliest)}, {price}, right with {likeliest.probability:.0%}."
     yield _compared(board, reference)
-    yield from _more_for_less(board, reference, reference)
 
 
-def _costs(board: Board, pick: Pick) -> str:
-    """Return ``costs 23.37 dollars per row and is wrong for 40 of 3428 test rows (1.2%)``."""
-    unit = f" {board.unit}" if board.unit else ""
-    return f"costs {cost(pick.cost)}{unit} per row and {_reached(board, pick)}"
+def _too_few(board: Board, likeliest: Row) -> str:
+    """Return how many validation rows would make a likely model sure, "" if unknown."""
+    enough = likeliest.likely.enough if likeliest.likely else math.inf
+    if not (math.isfinite(enough) and board.checked):
+        return ""
+    much = math.ceil(float(f"{enough * board.checked:.1g}"))
+    return f": {board.checked} validation {board.scored} are too few (about {much} would do)"
 
 
 def _reached(board: Board, pick: Pick) -> str:
@@ -182,24 +169,6 @@ def _times(row: Row) -> str:
     return f"{times(row.saving)} as much{ends}"
 
 
-def _more_for_less(board: Board, reference: Row, named: Row) -> Iterator[str]:
-    """Yield a sentence on the learner whose best point, on test, is above the reference's and costs
-    less than the named row's point."""
-    sign = 1 if board.higher_is_better else -1
-    above = [
-        row
-        for row in board.rows
-        if sign * (row.best.quality - reference.best.quality) > 0
-        and quality(row.best.quality) != quality(reference.best.quality)  # as displayed
-        and row.best.cost < named.cheap.cost
-    ]
-    if above:
-        top = max(above, key=lambda row: sign * row.best.quality)
-        who = _named(top.learner, top.baseline)
-        reached = _reached(board, top.best).replace(" on test", "").replace(" test rows", "")
-        yield f"{who} is ahead on test: it costs {cost(top.best.cost)} and {reached}."
-
-
 def _no_target(board: Board, reference: Row) -> str:
     """Return the reason why no saving is measured against an existing reference."""
     if DIVERGED in reference.marks:
@@ -215,47 +184,44 @@ def _best(board: Board) -> Iterator[str]:
     rows = {row.learner: row for row in board.rows if not math.isnan(row.best.quality)}
     if not rows:
         return
-    pick = max if board.higher_is_better else min
-    sure = [one for one in board.unlimited.rows if not math.isnan(one.interval.low)]
-    first = [rows[one.learner] for one in sure if one.tier == 1] or [*rows.values()]
-    top = pick(first, key=lambda row: row.best.quality)
-    reached = f"{quality(top.best.quality)} {_price(board, top.best.cost)}"
+    sign = 1 if board.higher_is_better else -1
+    measured = [one for one in board.unlimited.rows if not math.isnan(one.interval.low)]
+    first = [rows[one.learner] for one in measured if one.tier == 1] or [*rows.values()]
+    top = max(first, key=lambda row: sign * row.best.quality)
+    price = f"at cost {cost(top.best.cost)}"
+    if board.unit:
+        price = f"for {cost(top.best.cost)} {board.unit}"
     if len(rows) == 1:
-        yield f"{top.learner} is the only learner: {board.metric} {reached}."
+        reached = f"{board.metric} {quality(top.best.quality)} {price}"
+        yield f"{top.learner} is the only learner: {reached}."
         return
-    yield f"{_named(top.learner, top.baseline)} has the best {board.metric}, {reached}."
-    yield from _tied(board, board.unlimited, top.learner) if sure else [UNMEASURED]
+    yield f"{_name(top)} has the best {board.metric}, {quality(top.best.quality)} {price}."
+    yield from _ties_at(board, board.unlimited, top.learner) if measured else [UNMEASURED]
 
 
 def _caps(board: Board) -> Iterator[str]:
     """Yield a sentence on the best learner under each cap of the board."""
+    sign = 1 if board.higher_is_better else -1
     for at in board.standings:
-        if at.budget is not None and at.budget.kind == CAP:
-            first = [one for one in at.rows if one.tier == 1]
-            pick = max if board.higher_is_better else min
-            top = pick(first, key=lambda one: one.quality, default=None)
-            if top is not None:
-                reached = f"the best {board.metric}, {quality(top.quality)}"
-                yield f"With no row above {at.budget.amount:.6g}, {top.learner} has {reached}."
-                yield from _tied(board, at, top.learner)
+        first = [one for one in at.rows if one.tier == 1]
+        if at.budget is not None and at.budget.kind == CAP and first:
+            top = max(first, key=lambda one: sign * one.quality)
+            reached = f"the best {board.metric}, {quality(top.quality)}"
+            yield f"With no row above {at.budget.amount:.6g}, {top.learner} has {reached}."
+            yield from _ties_at(board, at, top.learner)
 
 
-def _tied(board: Board, at: Standings, first: str) -> Iterator[str]:
-    """Yield a sentence on the other learners of the first tier at a budget."""
-    roles = {row.learner: row.baseline for row in board.rows}
-    tied = (one.learner for one in at.rows if one.tier == 1 and one.learner != first)
-    return _ties([_named(name, roles[name]) for name in tied], board.metric)
+def _ties_at(board: Board, at: Standings, first: str) -> list[str]:
+    """Return a sentence on the other learners of the first tier at a budget, if any."""
+    rows = {row.learner: row for row in board.rows}
+    tied = [rows[one.learner] for one in at.rows if one.tier == 1 and one.learner != first]
+    return _ties(tied, board.metric)
 
 
-def _ties(names: Sequence[str], by: str) -> Iterator[str]:
-    if names:
-        yield f"{listed(names)} {'ties' if len(names) == 1 else 'tie'} in {by}."
+def _ties(rows: Sequence[Row], by: str) -> list[str]:
+    names = [_name(row) for row in rows]
+    return [f"{listed(names)} {'ties' if len(names) == 1 else 'tie'} in {by}."] if names else []
 
 
-def _named(learner: str, baseline: bool) -> str:
-    return f"{learner} (a baseline)" if baseline else learner
-
-
-def _price(board: Board, paid: float) -> str:
-    """Return ``at cost 12.30``, or ``for 12.30 euro`` if costs have a unit."""
-    return f"for {cost(paid)} {board.unit}" if board.unit else f"at cost {cost(paid)}"
+def _name(row: Row) -> str:
+    return f"{row.learner} (a baseline)" if row.baseline else row.learner

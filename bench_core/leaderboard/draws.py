@@ -14,9 +14,9 @@ from __future__ import annotations
 import json
 import math
 import sys
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 import numpy as np
 
@@ -66,13 +66,64 @@ class Chosen(NamedTuple):
     # (r, l, draws) test quality of the observed choice; NaN for budgets with a limit
     held: FloatArray
 
+    @classmethod
+    def nothing(cls, shape: tuple[int, int, int], limit: Limit) -> Self:
+        """Return arrays (r, l, draws) without any point."""
+        held = isinstance(limit, Target) or math.isinf(limit.amount)
+        return cls(
+            row=np.full(shape[:2], -1),
+            sure=np.zeros(shape[:2], dtype=bool),
+            errors=np.full(shape[:2], np.nan),
+            quality=np.full(shape, np.nan),
+            cost=np.full(shape, np.nan),
+            held=np.full(shape, np.nan) if held else np.broadcast_to(np.nan, shape),
+        )
+
+    def put(self, r: int, k: int, rows: IntArray, choice: _Choice, means: Means) -> None:
+        """Set the choice of one learner in one repeat; ``rows`` are those of its points."""
+        width = slice(len(means.valid_cost))  # one without draws
+        self.sure[r, k], self.errors[r, k] = choice.by_draw[0] >= 0, choice.errors
+        self.quality[r, k, width] = taken(means.test_quality, choice.by_draw)
+        self.cost[r, k, width] = taken(means.test_cost, choice.by_draw)
+        if choice.first >= 0:
+            self.row[r, k] = rows[choice.first]
+            if self.held.flags.writeable:
+                self.held[r, k, width] = means.test_quality[:, choice.first]
+
+    def clear(self, r: int) -> None:
+        """Remove all points of a repeat."""
+        self.row[r], self.sure[r] = -1, False
+        for figures in (self.errors, self.quality, self.cost, self.held):
+            figures[r] = np.nan
+
+    def at_draws(self, kept: BoolArray) -> Self:
+        """Return the same points with some of the draws."""
+        deep = {name: getattr(self, name)[:, :, kept] for name in ("quality", "cost", "held")}
+        return self._replace(**deep)
+
+
+class _Choice(NamedTuple):
+    """Places of points of one learner in one repeat."""
+
+    by_draw: IntArray  # (draws,) -1 without a point
+    first: int  # as observed, or the likeliest to reach a target; -1 without a point
+    errors: float = math.nan  # of the first
+    trivial: bool = False  # a constant is sure to reach the target
+
+
+class _Aim(NamedTuple):
+    """The validation quality to reach in a repeat."""
+
+    quality: FloatArray  # (draws,), or (1,) if it is the same in all
+    factor: float = 0.0  # on the reference's quality
+    against: tuple[Candidates, int] | None = None  # the reference and the place of its best point
+
 
 class Draws:
     """The operating points of a data set's learners in each repeat, with their draws.
 
-    ``names`` are the learners, ``places`` (k,) those that have values of each query or row in every
-    repeat, which can be compared; ``note`` says why there are none. Only a run's primary metric has
-    values.
+    ``names`` are the learners; ``note`` says why none can be compared. ``store`` is None for a
+    metric without values of each query or row, which is any but a run's primary metric.
     """
 
     def __init__(
@@ -84,23 +135,34 @@ class Draws:
         metric: Criterion,
         reference: str = "",
         *,
-        primary: bool = True,
         cap: Budget | None = None,
         learners: Collection[str] = (),
         resamples: int = DRAWS,
         condensed: bool = True,
     ) -> None:
         self.metric, self.higher, self.cap = metric.name, metric.higher_is_better, cap
+        self.sign = 1 if self.higher else -1
         self._tabulate(table.of_dataset(frame, dataset, metric.name), learners)
         self.reference = reference if reference in self.names else ""
-        self._best = dict(self._best_of_reference())
-        self._read(store if primary else None, run, dataset, resamples, condensed)
+        self._best = self._best_of_reference()
+        self.found: list[Repeat] = []
+        self.left_out, self.note, self._undefined = 0, NO_VALUES, False
+        self.defined = np.ones(1, dtype=bool)  # draws of the last choice
+        blocks, self.resamples = effort(self._settings_tried(), resamples)
+        if store is not None and self.names:
+            self._read(store, run, dataset, blocks if condensed else sys.maxsize)
+        # learners with values in every repeat
+        self._valued = [
+            k
+            for k, name in enumerate(self.names)
+            if self.found and all(name in repeat.candidates for repeat in self.found)
+        ]
 
-    def _tabulate(self, own: pd.DataFrame, learners: Collection[str]) -> None:
+    def _tabulate(self, rows: pd.DataFrame, learners: Collection[str]) -> None:
         """Set the points, their figures, and the learners and repeats of the data set's rows."""
         if learners:
-            own = own[own["learner"].isin({*learners})]
-        self.points = table.operating_points(own, self.metric, cap=self.cap and self.cap.amount)
+            rows = rows[rows["learner"].isin({*learners})]
+        self.points = table.operating_points(rows, self.metric, cap=self.cap and self.cap.amount)
         self._figures = {
             name: self.points[name].to_numpy(dtype=np.float64) for name in Means._fields
         }
@@ -108,7 +170,7 @@ class Draws:
         self.settings = [_texts(self.points[name]) for name in ("params", "point")]
         self._rows = self._by_learner()
         self.names = list(dict.fromkeys(map(str, self.points["learner"])))
-        finished = own[(own["status"] == "ok") & own["learner"].isin(self.names)]
+        finished = rows[(rows["status"] == "ok") & rows["learner"].isin(self.names)]
         trials = finished[["fold", "seed", "learner"]].drop_duplicates()
         ended = {((fold, seed), str(name)) for fold, seed, name in trials.to_numpy().tolist()}
         self.repeats = sorted({repeat for repeat, _ in ended})
@@ -118,84 +180,84 @@ class Draws:
 
     def _by_learner(self) -> dict[tuple[tuple[int, int], str], IntArray]:
         """Return the usable rows of each repeat and learner, by ascending validation cost."""
-        cost, found = self._figures["valid_cost"], {}
+        cost, by_learner = self._figures["valid_cost"], {}
         usable = ~np.isnan(cost + self._figures["valid_quality"])
         keys = [self.points[name].tolist() for name in ("fold", "seed", "learner")]
         for rows in table.groups(self.points, ["fold", "seed", "learner"]):
             fold, seed, name = (key[rows[0]] for key in keys)
             rows = rows[usable[rows]]
             order = np.argsort(cost[rows], kind="stable")
-            found[(int(fold), int(seed)), str(name)] = rows[order]
-        return found
+            by_learner[(int(fold), int(seed)), str(name)] = rows[order]
+        return by_learner
 
-    def _best_of_reference(self) -> Iterator[tuple[tuple[int, int], int]]:
-        """Yield the row of the reference's best point in each repeat that has a sound fit."""
+    def _best_of_reference(self) -> dict[tuple[int, int], int]:
+        """Return the row of the reference's best point in each repeat that has a sound fit."""
         diverged = table.marked(self.points).to_numpy(dtype=bool)
-        for repeat in self.repeats if self.reference else ():
-            rows = self._rows.get((repeat, self.reference), np.zeros(0, dtype=np.int64))
+        best = {}
+        for r, repeat in enumerate(self.repeats):
+            rows = self.rows(r, self.reference)
             rows = rows[~diverged[rows]]
             if len(rows):
                 cost, quality = self.valid(rows)
-                best = best_within(cost, quality[None], higher_is_better=self.higher)
-                yield repeat, int(rows[best[0]])
+                place = best_within(cost, quality[None], higher_is_better=self.higher)
+                best[repeat] = int(rows[place[0]])
+        return best
+
+    def _settings_tried(self) -> int:
+        """Return the number of settings of all learners in the repeat with most."""
+        tried = self.points.drop_duplicates(["learner", "params", *table.REPEAT])
+        return int(tried.groupby([*table.REPEAT]).size().max()) if len(tried) else 0
 
     def key(self, row: int) -> Key:
         """Return the parameters and the point of a row as canonical JSON."""
-        return _canonical(self.settings[0][row]), _canonical(self.settings[1][row])
+        params, points = self.settings
+        return _canonical(params[row]), _canonical(points[row])
 
-    def _read(
-        self, store: Store | None, run: str, dataset: str, resamples: int, condensed: bool
-    ) -> None:
-        tried = self.points.drop_duplicates(["learner", "params", *table.REPEAT])
-        settings = tried.groupby([*table.REPEAT]).size().max() if len(tried) else 0
-        blocks, self.resamples = effort(int(settings), resamples)
-        blocks = blocks if condensed else sys.maxsize
-        self.found: list[Repeat] = []
-        self.candidates: list[dict[str, Candidates]] = [{} for _ in self.repeats]
-        self.left_out, self.note = 0, NO_VALUES
-        self.defined = np.ones(1, dtype=bool)  # draws of the last choice
-        if store is None or not self.names:
+    def _read(self, store: Store, run: str, dataset: str, blocks: int) -> None:
+        """Read the values of each query or row, in the order of the points; none if a repeat lacks
+        them. Points without values are no candidates."""
+        stored = stored_repeats(
+            store,
+            run,
+            dataset,
+            self.names if len(self.names) < 3 else (),
+            within=self.cap,
+            blocks=blocks,
+            reference=self.reference,
+            best={repeat: self.key(row) for repeat, row in self._best.items()},
+        )
+        by_key = {(repeat.fold, repeat.seed): repeat for repeat in stored}
+        if not by_key.keys() >= {*self.repeats}:
             return
-        best = {repeat: self.key(row) for repeat, row in self._best.items()}
-        named = self.names if len(self.names) < 3 else ()
-        found = stored_repeats(
-            store, run, dataset, named, within=self.cap, blocks=blocks,
-            reference=self.reference, best=best,
-        )  # fmt: skip
-        known = {(one.fold, one.seed): one for one in found}
-        self.found = [known[r] for r in self.repeats if r in known]
-        if len(self.found) < len(self.repeats):
-            self.found = []
-            return
-        for r, one in enumerate(self.found):
-            for name in self.names:
-                if name in one.candidates and (self.repeats[r], name) in self._rows:
-                    self.candidates[r][name] = self._aligned(r, name, one.candidates[name])
-
-    def _aligned(self, r: int, name: str, one: Candidates) -> Candidates:
-        """Return candidates in the order of the rows, and keep only rows that have values."""
-        place = {key: k for k, key in enumerate(one.keys)}
-        rows = self._rows[self.repeats[r], name]
-        at = np.array([place.get(self.key(row), -1) for row in rows], dtype=np.int64)
-        self._rows[self.repeats[r], name] = rows[at >= 0]
-        return one.at(at[at >= 0])
+        self.found = [by_key[repeat] for repeat in self.repeats]
+        for repeat in self.found:
+            for name in [*repeat.candidates]:
+                candidates = repeat.candidates.pop(name)  # one by one, to save memory
+                key = (repeat.fold, repeat.seed), name
+                if key in self._rows:
+                    place = {point: k for k, point in enumerate(candidates.keys)}
+                    rows = self._rows[key]
+                    at = np.array([place.get(self.key(row), -1) for row in rows], dtype=np.int64)
+                    self._rows[key] = rows[at >= 0]
+                    repeat.candidates[name] = candidates.at(at[at >= 0])
 
     @property
     def places(self) -> list[int]:
-        """Positions of the learners that have values in every repeat."""
-        return [
-            k
-            for k, name in enumerate(self.names)
-            if self.found and all(name in own for own in self.candidates)
-        ]
+        """Positions of the learners that can be compared: they have values in every repeat."""
+        return [] if self._undefined else self._valued
+
+    def candidates(self, r: int, name: str) -> Candidates | None:
+        """Return the values of a learner's points by query or row, if known."""
+        return self.found[r].candidates.get(name) if self.found else None
 
     def means(self, r: int, name: str, seed: int) -> Means:
         """Return the figures of a learner's points in every draw; draw 0 as in the store's rows."""
-        rows = self._rows[self.repeats[r], name]
+        rows = self.rows(r, name)
         exact = [self._figures[column][rows] for column in Means._fields]
-        if name not in self.candidates[r]:
-            return Means(*(one[None] for one in exact))
-        drawn = draw(self.candidates[r][name], self.resamples, seed)
+        candidates = self.candidates(r, name)
+        if candidates is None:
+            return Means(*(figure[None] for figure in exact))
+        drawn = draw(candidates, self.resamples, seed)
         return Means(*(np.vstack([a[None], b[1:]]) for a, b in zip(exact, drawn, strict=True)))
 
     def chosen(
@@ -203,66 +265,55 @@ class Draws:
     ) -> tuple[dict[Limit, Chosen], dict[Budget, Float32Array]]:
         """Return the points that each limit chooses, and the test quality alone (r, l, draws) of
         the budgets ``brief``. Draws in which the metric is not defined are left out."""
-        shape = len(self.repeats), len(self.names)
-        deep = (*shape, 1 + (self.resamples if self.found else 0))
-        made = {limit: _nothing(shape, deep, _is_held(limit)) for limit in limits}
-        curves = {budget: np.full(deep, np.nan, dtype=np.float32) for budget in brief}
-        trivial = {limit: np.zeros(shape[0], dtype=bool) for limit in limits}
-        defined = np.ones(deep[2], dtype=bool)
+        shape = len(self.repeats), len(self.names), 1 + (self.resamples if self.found else 0)
+        chosen = {limit: Chosen.nothing(shape, limit) for limit in limits}
+        curves = {budget: np.full(shape, np.nan, dtype=np.float32) for budget in brief}
+        defined = np.ones(shape[2], dtype=bool)
         seeds = [seed for _, seed in with_seeds(self.found)] or [0] * shape[0]
         for r, seed in enumerate(seeds):
-            aims = {one: self._aim(r, one, seed) for one in limits if isinstance(one, Target)}
+            targets = [limit for limit in limits if isinstance(limit, Target)]
+            aims = {target: self._aim(r, target, seed) for target in targets}
+            trivial: set[Limit] = set()
             for k, name in enumerate(self.names):
                 rows = self.rows(r, name)
                 if not len(rows):
                     continue
-                means, width = self.means(r, name, seed), slice(None)
-                if len(means.valid_cost) == 1:
-                    width = slice(0, 1)  # no draws
-                elif k in self.places:
+                means = self.means(r, name, seed)
+                if self.resamples and k in self._valued:
                     defined &= means.defined
                 frontiers = Frontiers(means.valid_cost[0], means.valid_quality, self.higher)
                 for budget in brief:
-                    at = self.within(budget, means, frontiers)
-                    curves[budget][r, k, width] = taken(means.test_quality, at)
+                    quality = taken(means.test_quality, frontiers.within(budget.amount))
+                    curves[budget][r, k, : len(quality)] = quality
                 for limit in limits:
-                    own = made[limit]
-                    if isinstance(limit, Target):
-                        beyond = self._beyond(r, name, limit, aims[limit], means, seed)
-                        if beyond is None:
-                            continue
-                        at = cheapest(means.valid_cost, beyond >= SURE_ERRORS)
-                        own.sure[r, k] = at[0] >= 0
-                        likeliest = self._likeliest(r, name, beyond[0])
-                        first = int(at[0]) if at[0] >= 0 else likeliest
-                        if first >= 0 and name in self.candidates[r]:
-                            own.errors[r, k] = beyond[0, first]
-                        free = self.constant[rows] & (beyond[0] >= SURE_ERRORS)
-                        trivial[limit][r] |= bool(free.any())
+                    if isinstance(limit, Budget):
+                        best = self.within(limit, means, frontiers)
+                        choice = _Choice(best, int(best[0]))
                     else:
-                        at = self.within(limit, means, frontiers)
-                        first, own.sure[r, k] = int(at[0]), bool(at[0] >= 0)
-                    if first >= 0:
-                        own.row[r, k] = rows[first]
-                        if _is_held(limit):
-                            own.held[r, k, width] = means.test_quality[:, first]
-                    own.quality[r, k, width] = taken(means.test_quality, at)
-                    own.cost[r, k, width] = taken(means.test_cost, at)
-        for limit, own in made.items():
-            for r in np.flatnonzero(trivial[limit]).tolist() if limit.kind == KEEP else ():
-                for part, none in zip(own, _nothing(shape, deep, True), strict=True):
-                    part[r] = none[r]
+                        choice = self._reaching(r, name, aims[limit], means, seed)
+                    chosen[limit].put(r, k, rows, choice, means)
+                    trivial |= {limit} if choice.trivial and limit.kind == KEEP else set()
+            for limit in trivial:  # nothing is measured if a constant keeps the quality
+                chosen[limit].clear(r)
+        return self._without_undefined(defined, chosen, curves)
+
+    def _without_undefined(
+        self,
+        defined: BoolArray,
+        chosen: dict[Limit, Chosen],
+        curves: dict[Budget, Float32Array],
+    ) -> tuple[dict[Limit, Chosen], dict[Budget, Float32Array]]:
+        """Leave out draws without a defined metric; all but what is observed if too few remain."""
         self.left_out = int((~defined).sum())
-        if self.found and self.resamples and (where := lacking(defined)):
-            self.note, self.found = f"{self.metric} is not defined {where}: no intervals", []
-            defined = np.arange(deep[2]) == 0
+        where = lacking(defined) if self.found and self.resamples else ""
+        if where:
+            self.note, self._undefined = f"{self.metric} is not defined {where}: no intervals", True
+            defined = np.arange(len(defined)) == 0
         self.defined = defined
-        if not defined.all():
-            curves = {budget: one[:, :, defined] for budget, one in curves.items()}
-            for limit, own in made.items():
-                parts = {name: getattr(own, name)[:, :, defined] for name in _DEEP}
-                made[limit] = own._replace(**parts)
-        return made, curves
+        if defined.all():
+            return chosen, curves
+        curves = {budget: quality[:, :, defined] for budget, quality in curves.items()}
+        return {limit: points.at_draws(defined) for limit, points in chosen.items()}, curves
 
     def within(self, budget: Budget, means: Means, frontiers: Frontiers | None = None) -> IntArray:
         """Return the best point (draws,) of a learner within a budget."""
@@ -270,57 +321,41 @@ class Draws:
         frontiers = frontiers or Frontiers(means.valid_cost[0], means.valid_quality, self.higher)
         return frontiers.within(budget.amount if budget.kind == "mean" else math.inf)
 
-    def _aim(self, r: int, target: Target, seed: int) -> tuple[FloatArray, float] | None:
-        """Return the quality to reach in each draw, and its factor on the reference's quality."""
+    def _aim(self, r: int, target: Target, seed: int) -> _Aim | None:
+        """Return the quality to reach in each draw, None if the reference has no sound point."""
         if target.kind != KEEP:
-            return np.array([target.amount]), 0.0
+            return _Aim(np.array([target.amount]))
         if self.repeats[r] not in self._best:
             return None
+        row = self._best[self.repeats[r]]
         quality = self.means(r, self.reference, seed).valid_quality
         best = (np.fmax if self.higher else np.fmin).reduce(quality, axis=1)
-        best[0] = self._figures["valid_quality"][self._best[self.repeats[r]]]
+        best[0] = self._figures["valid_quality"][row]
         aim = share_of(best, target.amount, self.higher)
-        return aim, float(aim[0] / best[0]) if best[0] else 0.0
+        candidates = self.candidates(r, self.reference)
+        place = np.flatnonzero(self.rows(r, self.reference) == row)
+        against = (candidates, int(place[0])) if candidates is not None and len(place) else None
+        return _Aim(aim, float(aim[0] / best[0]) if best[0] else 0.0, against)
 
-    def _beyond(
-        self,
-        r: int,
-        name: str,
-        target: Target,
-        aim: tuple[FloatArray, float] | None,
-        means: Means,
-        seed: int,
-    ) -> FloatArray | None:
-        """Return by how many standard errors each point exceeds a target in each draw; infinite if
-        its error is zero or unknown."""
+    def _reaching(self, r: int, name: str, aim: _Aim | None, means: Means, seed: int) -> _Choice:
+        """Return the cheapest point that is sure to reach a target. If none is as observed, the
+        first is the likeliest, the cheapest of equals; -1 if errors are not known."""
         if aim is None:
-            return None
-        quality, factor = aim
-        if len(quality) > len(means.valid_quality):
-            quality = quality[:1]  # a learner without draws
-        gain = (means.valid_quality - quality[:, None]) * (1 if self.higher else -1)
-        error = np.zeros(means.valid_quality.shape)
-        if name in self.candidates[r]:
-            against = self._against(r) if target.kind == KEEP else None
-            if target.kind != KEEP or against is not None:
-                one = self.candidates[r][name]
-                error = errors(one, against, factor, self.resamples, seed)
+            return _Choice(np.full(len(means.valid_quality), -1), -1)
+        candidates, error = self.candidates(r, name), np.zeros(means.valid_quality.shape)
+        if candidates is not None and (aim.against is not None or not aim.factor):
+            error = errors(candidates, aim.against, aim.factor, self.resamples, seed)
+        # a learner without draws has the observed target
+        gain = self.sign * (means.valid_quality - aim.quality[: len(error), None])
         with np.errstate(divide="ignore", invalid="ignore"):
-            certain = np.where(gain >= 0, np.inf, -np.inf)
-            found: FloatArray = np.where(error > 0, gain / error, certain)
-        return found
-
-    def _against(self, r: int) -> tuple[Candidates, int] | None:
-        """Return the reference's candidates and the position of its best point."""
-        one = self.candidates[r].get(self.reference)
-        rows = self._rows[self.repeats[r], self.reference]
-        at = np.flatnonzero(rows == self._best[self.repeats[r]])
-        return (one, int(at[0])) if one is not None and len(at) else None
-
-    def _likeliest(self, r: int, name: str, beyond: FloatArray) -> int:
-        """Return the point most likely to reach a target, the cheapest of equals; -1 if errors are
-        not known."""
-        return int(np.nanargmax(beyond)) if name in self.candidates[r] else -1
+            beyond = np.where(error > 0, gain / error, np.where(gain >= 0, np.inf, -np.inf))
+        sure = beyond >= SURE_ERRORS
+        point = cheapest(means.valid_cost, sure)
+        trivial = bool((self.constant[self.rows(r, name)] & sure[0]).any())
+        if candidates is None:
+            return _Choice(point, int(point[0]), trivial=trivial)
+        first = int(point[0]) if point[0] >= 0 else int(np.nanargmax(beyond[0]))
+        return _Choice(point, first, float(beyond[0, first]), trivial)
 
     def rows(self, r: int, name: str) -> IntArray:
         """Return the rows of a learner's points in a repeat, by ascending validation cost."""
@@ -348,15 +383,10 @@ class Draws:
                 paths.append(rows[frontier(*self.valid(rows), self.higher)])
         if not paths or not all(map(len, paths)):
             return np.zeros(0), np.zeros((len(paths), 0), dtype=np.int64)
-        costs = [self._figures["valid_cost"][rows] for rows in paths]
-        budgets = np.unique(np.concatenate(costs))
-        budgets = budgets[budgets >= max(own[0] for own in costs)]
-        held = np.stack(
-            [
-                rows[np.searchsorted(own, budgets, "right") - 1]
-                for rows, own in zip(paths, costs, strict=True)
-            ]
-        )
+        cost = self._figures["valid_cost"]
+        budgets = np.unique(cost[np.concatenate(paths)])
+        budgets = budgets[budgets >= max(cost[rows[0]] for rows in paths)]
+        held = np.stack([rows[np.searchsorted(cost[rows], budgets, "right") - 1] for rows in paths])
         known = ~np.isnan(self._figures["test_quality"][held]).any(axis=0)
         return budgets[known], held[:, known]
 
@@ -377,32 +407,12 @@ class Draws:
 
     def units(self, r: int, k: int, row: int) -> FloatArray | None:
         """Return the test quality of each query or row at a row of the points, None if unknown."""
-        name = self.names[k]
-        at = np.flatnonzero(self._rows[self.repeats[r], name] == row)
-        if name not in self.candidates[r] or not len(at):
+        candidates = self.candidates(r, self.names[k])
+        place = np.flatnonzero(self.rows(r, self.names[k]) == row)
+        if candidates is None or not len(place):
             return None
-        test = self.candidates[r][name].test
-        found: FloatArray = test.quality[at[0]][test.weights > 0].astype(np.float64)
-        return found
-
-
-_DEEP = ("quality", "cost", "held")
-
-
-def _is_held(limit: Limit) -> bool:
-    """True for limits whose observed choice is of interest in all draws."""
-    return isinstance(limit, Target) or math.isinf(limit.amount)
-
-
-def _nothing(shape: tuple[int, int], deep: tuple[int, int, int], held: bool) -> Chosen:
-    return Chosen(
-        np.full(shape, -1),
-        np.zeros(shape, dtype=bool),
-        np.full(shape, np.nan),
-        np.full(deep, np.nan),
-        np.full(deep, np.nan),
-        np.full(deep, np.nan) if held else np.broadcast_to(np.nan, deep),
-    )
+        counted = candidates.test.weights > 0
+        return np.asarray(candidates.test.quality[place[0]][counted], dtype=np.float64)
 
 
 def _texts(column: pd.Series[str]) -> list[str]:

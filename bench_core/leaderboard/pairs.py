@@ -18,13 +18,13 @@ from bench_core.arrays import FloatArray
 from bench_core.errors import UsageError
 from bench_core.leaderboard.assembly import draws_of, primary_metric
 from bench_core.leaderboard.board import SHARE
+from bench_core.leaderboard.certainty import cost_ratio
 from bench_core.leaderboard.draws import Chosen, Draws
 from bench_core.leaderboard.selection import Choice
 from bench_core.metrics.frontier import cheapest, taken
 from bench_core.results.budgets import CAP, KEEP, Budget, Limit, Target
 from bench_core.results.operating_points import REPEAT, of_dataset, undefined
-from bench_core.statistics import LEVEL
-from bench_core.statistics.comparison import Difference, Interval, differences
+from bench_core.statistics.comparison import Difference, Interval, differences, percentiles
 from bench_core.statistics.repeats import Repeat, over_repeats, with_seeds
 from bench_core.terminal.wording import listed
 
@@ -105,12 +105,12 @@ def pairs_within(
     learners have a result within the limit, or not ``against``, or if the metric is not defined.
     """
     metric = primary_metric(info, dataset)
-    own = of_dataset(frame, dataset, metric.name)
-    if places := undefined(own, metric.name):
+    rows = of_dataset(frame, dataset, metric.name)
+    if places := undefined(rows, metric.name):
         raise UsageError(f"{dataset}: {metric.name} is not defined on {places}: no comparison")
     words = limit.words if isinstance(limit, Budget) else limit.words(metric.name, info.reference)
     needed = [info.reference] if limit.kind == KEEP else []
-    finished = own[(own["status"] == "ok") & (own["audit"] != "failed")]
+    finished = rows[(rows["status"] == "ok") & (rows["audit"] != "failed")]
     there = [name for name in names if name in {*finished["learner"]}]
     done = finished.groupby([*REPEAT])["learner"].agg(set)
     compared = {*there, *needed}
@@ -119,14 +119,12 @@ def pairs_within(
         raise UsageError(
             f"{dataset}: no fold and seed at which all of {', '.join(there)} have finished"
         )
-    same = own.set_index([*REPEAT]).index.isin(common)
+    rows = rows[rows.set_index([*REPEAT]).index.isin(common)]
     cap = limit if isinstance(limit, Budget) and limit.kind == CAP else None
-    draws = draws_of(
-        info, store, own[same], dataset, cap=cap, learners=compared, resamples=_RESAMPLES
-    )
+    draws = draws_of(info, store, rows, dataset, cap=cap, learners=compared, resamples=_RESAMPLES)
     chosen = draws.chosen([limit])[0][limit]
     if draws.places == [] and draws.left_out:
-        raise UsageError(f"{metric.name} {draws.note.partition(' ')[2]}: no comparison")
+        raise UsageError(f"{draws.note}: no comparison")
     place = {draws.names[k]: k for k in draws.places}
     # a target needs a sure point in each repeat, a budget any point
     held = chosen.sure if isinstance(limit, Target) else chosen.row >= 0
@@ -158,8 +156,6 @@ def _compared(
     for (a, b), difference in zip(pairs, differences(level, pairs, width), strict=True):
         cost = over_repeats(draws.found, [*np.stack([paid[a, a], paid[a, b]], axis=1)]).draws
         ratio = _ratio(cost[1], cost[0])
-        shares = [(1 - LEVEL) / 2, (1 + LEVEL) / 2]
-        low, high = np.quantile(ratio[1:], shares, method="nearest")  # infinite ones have no mean
         yield Pair(
             draws.names[learners[a]],
             draws.names[learners[b]],
@@ -167,7 +163,7 @@ def _compared(
             difference,
             (float(cost[0, 0]), float(cost[1, 0])),
             float(ratio[0]),
-            Interval(float(low), float(high)),
+            percentiles(ratio[1:], method="nearest"),
         )
 
 
@@ -191,23 +187,21 @@ def _costs(
             whole = chosen.cost[:, [draws.names.index(draws.reference)]]
             paid = np.where(np.isnan(paid), whole, paid)
         return {(a, b): paid[:, learners[b]] for a, b in pairs}
-    found: dict[tuple[int, int], list[FloatArray]] = {pair: [] for pair in pairs}
-    sign = 1 if draws.higher else -1
+    costs: dict[tuple[int, int], list[FloatArray]] = {pair: [] for pair in pairs}
     for r, (_, seed) in enumerate(with_seeds(draws.found)):
         means = [draws.means(r, draws.names[k], seed) for k in learners]
         for a in first:
             point = draws.within(limit, means[a])
-            aim = sign * taken(means[a].valid_quality, point)[:, None]
+            aim = draws.sign * taken(means[a].valid_quality, point)[:, None]
             for b, other in enumerate(means):
-                reaches = sign * other.valid_quality >= aim
+                reaches = draws.sign * other.valid_quality >= aim
                 at = point if a == b else cheapest(other.valid_cost, reaches)
-                found[a, b].append(taken(other.test_cost, at)[draws.defined])
-    return {pair: np.stack(costs) for pair, costs in found.items()}
+                costs[a, b].append(taken(other.test_cost, at)[draws.defined])
+    return {pair: np.stack(by_repeat) for pair, by_repeat in costs.items()}
 
 
 def _ratio(cost: FloatArray, other: FloatArray) -> FloatArray:
     """Return the ratio of two costs; a cost is NaN where a learner never reaches the quality."""
-    free = np.where(cost > 0, np.inf, 1.0)
-    found = np.divide(cost, other, out=free, where=other > 0)
-    found = np.where(np.isnan(cost), np.inf, np.where(np.isnan(other), 0.0, found))
-    return np.where(np.isnan(cost) & np.isnan(other), 1.0, found)
+    ratio = cost_ratio(cost, other)
+    ratio = np.where(np.isnan(cost), np.inf, np.where(np.isnan(other), 0.0, ratio))
+    return np.where(np.isnan(cost) & np.isnan(other), 1.0, ratio)

@@ -10,7 +10,7 @@ import numpy as np
 
 from bench_core.leaderboard.board import Board
 from bench_core.statistics import LEVEL
-from bench_core.statistics.comparison import Interval, rank_intervals, tiers
+from bench_core.statistics.comparison import Interval, tiers_and_ranks
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,11 +48,10 @@ def over_datasets(boards: Sequence[Board]) -> tuple[tuple[str, ...], tuple[Ranke
     better = np.subtract.outer(mean := ranks.mean(axis=0), mean) < -apart
     low, high = np.clip([mean - apart / 2, mean + apart / 2], 1, len(names))
     ends = [Interval(*pair) for pair in zip(low.tolist(), high.tolist(), strict=True)]
+    tiers = tiers_and_ranks(better)
     rows = [
-        Ranked(name, float(mean[k]), tuple(ranks[:, k].tolist()), ends[k], int(tier), span)
-        for k, (name, tier, span) in enumerate(
-            zip(names, tiers(better), rank_intervals(better), strict=True)
-        )
+        Ranked(name, float(mean[k]), tuple(ranks[:, k].tolist()), ends[k], *tiers[k])
+        for k, name in enumerate(names)
     ]
     rows.sort(key=lambda one: (one.tier, one.mean, one.learner))
     return tuple(board.dataset for board in boards), tuple(rows)

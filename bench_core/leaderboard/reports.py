@@ -5,23 +5,21 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from inspect import Parameter, signature
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bench_core.contracts import name_of
 from bench_core.errors import BenchError, UsageError, one_line, require
 from bench_core.execution.failures import fault_of
-from bench_core.leaderboard.assembly import equal_repeats, primary_metric
+from bench_core.leaderboard.assembly import uses_of
 from bench_core.leaderboard.board import SHARE
 from bench_core.parameters import flat, parameters
 from bench_core.parameters import plain as plain_value
 from bench_core.planning.invocation import command, shell_line
 from bench_core.plugins import OURS
 from bench_core.protocols import Section
-from bench_core.results.operating_points import of_dataset
 from bench_core.results.store import Store
 from bench_core.results.store_files import store_path
 from bench_core.splits import SPLITS
@@ -85,54 +83,65 @@ def report_for(registry: Registry, output: Path | None) -> Report:
     return known[suffix]
 
 
-def write_report(
-    registry: Registry,
-    store: str | Path,
-    run: str,
-    output: Path | None,
-    *,
-    data: Sequence[str] = (),
-    learners: Sequence[str] = (),
-    verbose: bool = False,
-    budgets: Sequence[Budget] = (),
-    columns: Sequence[str] = (),
-    against: str = "",
-    noted: bool = False,
-    warn: Callable[[str], None] = lambda line: None,
-) -> None:
-    """Write the report of a run, or of some of its data sets and learners, to a file or terminal.
+@dataclass(frozen=True)
+class ReportRequest:
+    """A report on a run, written to a file or shown on the terminal."""
 
-    ``budgets`` replace the suite's. ``columns`` and p-values ``against`` a learner, which is then
-    one of ``learners``, are of tables for people and papers. ``noted``: the reader has seen the
-    notes on the data. ``warn`` gets a line for each section of a plugin that fails.
-    """
-    if learners and against:
-        learners = list(dict.fromkeys([*learners, against]))
-    report = report_for(registry, output)
-    kept = Store(store)
-    with kept.held():
-        info, frame = finished(kept, run, data, learners)
-        if budgets:  # as if the suite had named them
-            named = {"budgets": tuple(map(str, budgets))}
+    store: str | Path
+    run: str
+    output: Path | None = None
+    data: Sequence[str] = ()  # all data sets if empty
+    learners: Sequence[str] = ()  # all learners if empty
+    budgets: Sequence[Budget] = ()  # instead of the suite's
+    columns: Sequence[str] = ()  # of tables for people and papers
+    against: str = ""  # a learner: p-values of differences to it
+    verbose: bool = False
+    noted: bool = False  # the reader has seen the notes on the data
+
+    def command(self, info: RunInfo) -> str:
+        """Return the command that writes the report again."""
+        flags = {
+            "data": ",".join(self.data),
+            "learners": ",".join(self.learners),
+            "budget": ",".join(map(str, self.budgets)),
+            "columns": ",".join(self.columns),
+            "against": self.against,
+            "output": self.output.name if self.output else "",
+            "store": "" if Path(self.store) == store_path() else str(self.store),
+        }
+        words = [word for flag, value in flags.items() if value for word in (f"--{flag}", value)]
+        words += [word for name in info.request.get("plugins", ()) for word in ("-p", name)]
+        return shell_line(["bench", "report", info.run, *words])
+
+
+def write_report(
+    registry: Registry, request: ReportRequest, warn: Callable[[str], None] = lambda line: None
+) -> None:
+    """Write the report of a run; ``warn`` gets a line for each section of a plugin that fails."""
+    if request.learners and request.against:
+        request = replace(request, learners=[*dict.fromkeys([*request.learners, request.against])])
+    report, store = report_for(registry, request.output), Store(request.store)
+    with store.held():
+        info, frame = finished(store, request.run, request.data, request.learners)
+        if request.budgets:  # as if the suite had named them
+            named = {"budgets": tuple(map(str, request.budgets))}
             info = replace(info, datasets=tuple({**use, **named} for use in info.datasets))
-        sections = list(_sections(registry, info, frame, kept, warn))
-        given = {"sections": sections, "verbose": verbose, "store": kept, "registry": registry}
-        given["noted"] = noted
-        options: dict[str, Sequence[object]] = {"data": data, "learners": learners}
-        options |= {"budget": budgets, "columns": columns, "against": [against] * bool(against)}
-        options |= {"output": [output.name] if output else []}
-        flags = [[f"--{flag}", ",".join(map(str, own))] for flag, own in options.items() if own]
-        place = ["--store", str(kept.path)] if kept.path != store_path() else []
-        place += [part for name in info.request.get("plugins", ()) for part in ("-p", name)]
-        given["made_by"] = shell_line(["bench", "report", info.run, *chain(*flags), *place])
-        asked = {"columns": columns, "against": against}
-        for name in (name for name, value in asked.items() if value):
-            others = [one for one in registry.reports.values() if accepted(one.write, {name: ()})]
-            if report not in others:
-                known = [suffix for one in others for suffix in one.suffixes]
-                words = ", ".join(sorted(filter(None, known)))
-                raise UsageError(f"{output}: --{name} is for the terminal and files {words}")
-        report.write(info, frame, output, **accepted(report.write, given | asked))
+        arguments = {
+            "sections": list(_sections(registry, info, frame, store, warn)),
+            "store": store,
+            "registry": registry,
+            "made_by": replace(request, store=store.path).command(info),
+            **{name: getattr(request, name) for name in ("verbose", "noted", "columns", "against")},
+        }
+        for name in ("columns", "against"):
+            capable = [one for one in registry.reports.values() if accepted(one.write, {name: ()})]
+            if arguments[name] and report not in capable:
+                known = {suffix for one in capable for suffix in one.suffixes if suffix}
+                words = ", ".join(sorted(known))
+                raise UsageError(
+                    f"{request.output}: --{name} is for the terminal and files {words}"
+                )
+        report.write(info, frame, request.output, **accepted(report.write, arguments))
 
 
 def accepted(of: Callable[..., Any], given: Mapping[str, Any]) -> dict[str, Any]:
@@ -196,33 +205,10 @@ def _sentences(
         yield _data(name, [use for use in info.datasets if use["name"] == name])
     folds, seeds = (sorted(set(frame[key].astype(int))) for key in ("fold", "seed"))
     over = f" on {_numbers('fold', folds)}" if folds != [0] else ""  # 0 if there are no folds
-    repeats = count(len(folds) * len(seeds), "repeat")
-    yield f"Learners were trained with {_numbers('seed', seeds)}{over} ({repeats})."
-    rows: dict[tuple[str, int | None], set[str]] = {}
-    for use in info.datasets:
-        rows.setdefault((use["name"], use.get("fold")), set()).add(str(use.get("fingerprint")))
-    drawn = {key: splits for key, splits in rows.items() if len(splits) > 1}
-    fixed = [name for (name, _), s in drawn.items() if len({one[-32:] for one in s}) == 1]
-    names = dict.fromkeys(name for name, _ in drawn if name not in fixed)
-    if names:
-        yield f"Each seed draws its own rows of {listed([*names])}."
-        yield (
-            "Training and test rows that several seeds share make intervals over repeats too "
-            "narrow (Nadeau and Bengio, 2003)."
-        )
-    if fixed:
-        each = listed([*dict.fromkeys(fixed)])
-        yield f"Each seed draws its own training and validation rows of {each}, not its test rows."
-    same = dict.fromkeys(name for name, _ in rows.keys() - drawn.keys())
-    if len(seeds) > 1 and same:
-        yield f"All seeds have the same rows of {listed(sorted(same))}."
-        for name in sorted(same):
-            judge = primary_metric(info, name).name
-            own = of_dataset(frame, name, judge)
-            equal, others = equal_repeats(own, judge, info.baselines)
-            if equal:
-                whose = f"those of {listed(equal)}" if others else "all"
-                yield f"Of the repeats on {name}, {whose} are equal."
+    repeats = len(folds) * len(seeds)
+    trained = f"{_numbers('seed', seeds)}{over} ({count(repeats, 'repeat')})"
+    yield f"Learners were trained with {trained}."
+    yield from _rows_of_seeds(info, len(seeds))
     tried = "; ".join(_configurations(frame, registry))
     yield f"Configurations tried of each learner, with parameters that were varied or set: {tried}."
     if info.request.get("configs"):
@@ -246,20 +232,41 @@ def _sentences(
             f"cheapest point that is sure to keep {SHARE:.0%} of {info.reference}'s best quality, "
             f"by a one-sided {CONFIDENCE} bound of the paired difference on validation."
         )
+    student = ", and from Student's distribution over repeats" if repeats > 1 else ""
     yield (
         f"Intervals ({CONFIDENCE}) and ties are from a paired bootstrap over queries or rows that "
-        "repeats the choice of the point on validation in every resample"
-        + (
-            ", and from Student's distribution over repeats."
-            if len(folds) * len(seeds) > 1
-            else "."
-        )
+        f"repeats the choice of the point on validation in every resample{student}."
     )
     if against:
         yield (
             f"A p is for no difference to {against}, two-sided and by the same method, adjusted by "
             "Holm's method over the learners of its column."
         )
+
+
+def _rows_of_seeds(info: RunInfo, seeds: int) -> Iterator[str]:
+    """Yield sentences on the data sets of which each seed has its own rows, its own training and
+    validation rows, or the same."""
+    kinds: dict[str, list[str]] = {"rows": [], "training": [], "same": []}
+    for name in dict.fromkeys(str(use["name"]) for use in info.datasets):
+        by_fold: dict[object, set[str]] = {}
+        for use in uses_of(info, name):
+            by_fold.setdefault(use.get("fold"), set()).add(str(use.get("fingerprint")))
+        drawn = [rows for rows in by_fold.values() if len(rows) > 1]
+        # the last half of a fingerprint is that of the test rows
+        redrawn = any(len({one[-32:] for one in rows}) > 1 for rows in drawn)
+        kinds["rows" if redrawn else "training" if drawn else "same"].append(name)
+    if names := kinds["rows"]:
+        yield f"Each seed draws its own rows of {listed(names)}."
+        yield (
+            "Training and test rows that several seeds share make intervals over repeats too "
+            "narrow (Nadeau and Bengio, 2003)."
+        )
+    if names := kinds["training"]:
+        rows = f"training and validation rows of {listed(names)}"
+        yield f"Each seed draws its own {rows}, not its test rows."
+    if seeds > 1 and kinds["same"]:
+        yield f"All seeds have the same rows of {listed(sorted(kinds['same']))}."
 
 
 def _machines(frame: pd.DataFrame) -> list[str]:

@@ -6,31 +6,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
-
 from bench_core.errors import UsageError, option
-from bench_core.leaderboard.assembly import (
-    Picks,
-    audit_mark,
-    draws_of,
-    likely,
-    primary_metric,
-    trials_of,
-)
-from bench_core.leaderboard.board import SHARE, Likely, Pick, Saved, Standing, saves_at
-from bench_core.leaderboard.certainty import (
-    kept,
-    lost_below,
-    ratios,
-    saving_order,
-    savings,
-    standings,
-)
-from bench_core.leaderboard.draws import NO_LIMIT, Chosen, Draws
+from bench_core.leaderboard.assembly import DatasetRun, Picks, audit_mark, likely
+from bench_core.leaderboard.board import NOTHING, SHARE, Likely, Pick, Saved, Standing, saves
+from bench_core.leaderboard.certainty import kept, missing, saving_order, savings, standings
+from bench_core.leaderboard.draws import NO_LIMIT, Chosen
 from bench_core.results.budgets import CAP, KEEP, Budget, Limit, Target, limit_words
 
 if TYPE_CHECKING:
@@ -64,6 +48,11 @@ class Selection:
     standing: Standing = UNRANKED  # within a budget
     reference: str = ""
     baseline: bool = False
+
+    @property
+    def cheap(self) -> Pick:
+        """The model if it is sure to reach the target in every repeat."""
+        return self.pick if self.sure else NOTHING
 
     @property
     def repeats(self) -> int:
@@ -102,7 +91,7 @@ class Answers(NamedTuple):
         return next((one for one in named if one.sure or budget), None)
 
 
-class Choice:
+class Choice(DatasetRun):
     """The answers of one data set of a run at any limits, by its primary or another metric."""
 
     def __init__(
@@ -113,11 +102,7 @@ class Choice:
         dataset: str,
         metric: str = "",
     ) -> None:
-        self.info, self.store, self.dataset = info, store, dataset
-        self.frame = frame[frame["dataset"] == dataset]
-        self.metric = primary_metric(info, dataset, metric)
-        self.draws = draws_of(info, store, self.frame, dataset, self.metric)
-        self._trials = trials_of(self.frame)
+        super().__init__(info, store, frame[frame["dataset"] == dataset], dataset, metric)
 
     def usual(self, learner: str = "") -> Answers:
         """Return the answers at the least cost that keeps ``SHARE`` of the reference's quality; at
@@ -130,104 +115,72 @@ class Choice:
         return free._replace(reason=f"{why}; shown is the best at any cost")
 
     def at(self, limit: Limit) -> Answers:
-        """Return the answers at a limit. Learners that lack a point in some repeat come last; those
-        whose point is not sure to reach a target, after those whose point is."""
-        draws, cap = self.draws, limit.kind == CAP
-        if cap and isinstance(limit, Budget):
-            draws = draws_of(
-                self.info, self.store, self.frame, self.dataset, self.metric, cap=limit
-            )
-        limits = [limit, NO_LIMIT] if limit.kind == KEEP else [limit]
-        chosen, _ = draws.chosen(limits)
-        found = self._selections(draws, limit, chosen[limit])
-        note = "" if draws.places else draws.note
-        if isinstance(limit, Budget):
-            return Answers(limit, self._within(draws, limit, chosen[limit], found), note=note)
-        if limit.kind != KEEP or not draws.reference:
-            found = [one for one in found if limit.kind != KEEP]
-            return Answers(limit, sorted(found, key=_by_cost), note=note)
-        return self._kept(draws, limit, chosen, found, note)
+        """Return the answers at a limit: within a budget the best on validation first, at a quality
+        the cheapest, at a share to keep in the order of a board, with the answer first. Learners
+        that lack a point in some repeat come last; those whose point is not sure to reach a target,
+        after those whose point is."""
+        picks = self.picks_within(limit) if limit.kind == CAP else self.picks
+        chosen, _ = picks.draws.chosen([limit, NO_LIMIT] if limit.kind == KEEP else [limit])
+        found, reason = self._selections(picks, limit, chosen), ""
+        reference = next((one for one in found if one.learner == picks.draws.reference), None)
 
-    def _selections(self, draws: Draws, limit: Limit, chosen: Chosen) -> list[Selection]:
-        picks = Picks(draws, self._trials)
-        found = []
+        def place(one: Selection) -> tuple[object, ...]:
+            lacks, sign = one.repeats < one.of, -picks.draws.sign
+            if isinstance(limit, Budget):
+                order: tuple[object, ...] = sign * one.pick.valid_quality, one.pick.valid_cost
+            elif limit.kind == KEEP:
+                order = saving_order(one.saved, one.saving, one.pick.cost)
+                order = not one.sure, one.baseline, *order
+            else:
+                order = not one.sure, one.pick.valid_cost
+            return lacks, *order, one.learner
+
+        found.sort(key=place)
+        if limit.kind == KEEP and isinstance(limit, Target) and reference and reference.sure:
+            answer = next((one for one in found if saves(one, reference)), reference)
+            found.sort(key=lambda one: one is not answer)  # the reference unless some model saves
+            if answer is reference and len(found) > 1:
+                words = limit.words(self.metric.name, reference.learner)
+                reason = f"no learner is sure to keep {words} for less than {reference.learner}"
+        return Answers(limit, found, reason, missing(picks.draws))
+
+    def _selections(
+        self, picks: Picks, limit: Limit, chosen: Mapping[Limit, Chosen]
+    ) -> list[Selection]:
+        """Return the learners that have a point at a limit in some repeat."""
+        draws, points = picks.draws, chosen[limit]
+        saved, standing_of = [(math.nan, UNSAVED)] * len(draws.names), {}
+        if isinstance(limit, Budget):
+            within = None if math.isinf(limit.amount) else limit
+            rows_at = standings(draws, within, points).rows
+            standing_of = {standing.learner: standing for standing in rows_at}
+        elif limit.kind == KEEP:
+            saved = savings(draws, points, chosen[NO_LIMIT], limit.amount)
+        selections = []
         for k, name in enumerate(draws.names):
-            rows = chosen.row[:, k]
+            rows = points.row[:, k]
             rows = rows[rows >= 0]
             if len(rows):
-                whole = picks.pick(chosen, k)
-                found.append(
+                selections.append(
                     Selection(
                         dataset=self.dataset,
                         learner=name,
                         limit=limit,
                         metric=self.metric,
-                        pick=whole if whole else picks.at(rows, name),
+                        pick=picks.pick(points, k) or picks.at(rows, name),
                         points=draws.points.iloc[rows],
                         audit=audit_mark(picks.trials[name]),
                         of=len(draws.repeats),
-                        sure=kept(draws, chosen, k),
-                        likely=likely(picks, chosen, k) if isinstance(limit, Target) else None,
+                        sure=kept(draws, points, k),
+                        likely=likely(picks, points, k) if isinstance(limit, Target) else None,
+                        saving=saved[k][0],
+                        saved=saved[k][1],
+                        standing=standing_of.get(name, UNRANKED),
                         reference=self.info.reference,
                         baseline=name in self.info.baselines,
                     )
                 )
-        return found
-
-    def _within(
-        self, draws: Draws, limit: Budget, chosen: Chosen, found: Sequence[Selection]
-    ) -> list[Selection]:
-        """Return learners within a budget, best on validation first."""
-        within = None if math.isinf(limit.amount) else limit
-        of = {one.learner: one for one in standings(draws, within, chosen).rows}
-        sign = -1 if draws.higher else 1
-        return sorted(
-            (replace(one, standing=of[one.learner]) for one in found),
-            key=lambda one: (
-                one.repeats < one.of,
-                sign * one.pick.valid_quality,
-                one.pick.valid_cost,
-                one.learner,
-            ),
-        )
-
-    def _kept(
-        self,
-        draws: Draws,
-        limit: Target,
-        chosen: dict[Limit, Chosen],
-        found: Sequence[Selection],
-        note: str,
-    ) -> Answers:
-        """Return learners that keep a share, in the order of a board: the answer first, which is
-        the reference where no saving is significant."""
-        of = {name: k for k, name in enumerate(draws.names)}
-        ratio = ratios(draws, chosen[limit])
-        lost = lost_below(limit.amount)
-        sure = savings(draws, chosen[limit], chosen[NO_LIMIT], ratio, lost)
-        saving = draws.mean(ratio)
-        found = [
-            replace(
-                one,
-                saving=float(saving[of[one.learner]]) if one.sure else math.nan,
-                saved=sure.get(one.learner, Saved()),
-            )
-            for one in found
-        ]
-        own = next((one for one in found if one.learner == draws.reference), None)
-
-        def place(one: Selection) -> tuple[object, ...]:
-            order = saving_order(one.saved, one.saving, one.pick.cost)
-            return one.repeats < one.of, not one.sure, one.baseline, *order, one.learner
-
-        found, why = sorted(found, key=place), ""
-        if own is not None and own.sure:
-            answer = next((one for one in found if _saves(one, own)), own)
-            found.sort(key=lambda one: one is not answer)
-            if answer is own and len(found) > 1:
-                words = limit.words(self.metric.name, own.learner)
-                why = f"no learner is sure to keep {words} for less than {own.learner}"
-        return Answers(limit, found, why, note)
+        return selections
 
     @property
     def best(self) -> Selection | None:
@@ -239,10 +192,9 @@ class Choice:
     def why_not(self, target: Limit, learner: str = "") -> str:
         """Return why a learner ("": any) has no point within a budget, or none that is sure to
         reach a target, and the remedy."""
-        draws, name = self.draws, self.info.reference
+        draws, name, who = self.draws, self.info.reference, learner or "any learner"
         if isinstance(target, Budget):
             words = limit_words(target, draws.metric, name)
-            who = learner or "any learner"
             return f"no result of {who} {words}; 'bench log --failed' shows why"
         words = target.words(draws.metric, name)
         if target.kind == KEEP and not draws.reference:
@@ -252,20 +204,8 @@ class Choice:
         if target.kind == KEEP and not any(one.sure for one in self.at(target).found):
             return f"the best constant already reaches {words} on validation, at no cost"
         best = draws.chosen([NO_LIMIT])[0][NO_LIMIT].row
-        rows = [best[:, k] for k, own in enumerate(draws.names) if learner in ("", own)]
-        qualities = draws.valid(np.concatenate([own[own >= 0] for own in rows]))[1]
-        several, who = len(draws.repeats) > 1, learner or "any learner"
-        sign = 1 if draws.higher else -1
-        most = sign * max(sign * qualities, default=math.nan)
-        where = "on validation in every repeat" if several else "on validation"
+        rows = best[:, [k for k, own in enumerate(draws.names) if learner in ("", own)]]
+        qualities = draws.valid(rows[rows >= 0])[1]
+        most = draws.sign * max(draws.sign * qualities, default=math.nan)
+        where = "on validation in every repeat" if len(draws.repeats) > 1 else "on validation"
         return f"no point of {who} is sure to reach {words} {where} ({most:.4g} is the best)"
-
-
-def _by_cost(one: Selection) -> tuple[object, ...]:
-    return one.repeats < one.of, not one.sure, one.pick.valid_cost, one.learner
-
-
-def _saves(one: Selection, own: Selection) -> bool:
-    """True if a selection costs less than the reference's."""
-    less = saves_at(one.saved, one.saving, one.pick, own.pick)
-    return one is not own and one.sure and less

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 
 from bench_core.arrays import BoolArray, FloatArray, IntArray
 from bench_core.statistics import LEVEL, NORMAL_QUANTILE
 from bench_core.statistics.repeats import Level
+
+Method = Literal["weibull", "nearest"]
 
 _ROUNDING = 1e-6  # relative error of float32 sums
 
@@ -38,29 +40,36 @@ class Difference(NamedTuple):
     bounded: bool = False  # p is at most that, the least that draws can show
 
 
+def percentiles(drawn: FloatArray, share: float = LEVEL, method: Method = "weibull") -> Interval:
+    """Return the ends between which a ``share`` of the draws lies. By default the k-th of n draws
+    is at k / (n + 1), as 99% of 1000 draws would otherwise contain 98.8%; ``nearest`` is for draws
+    that may be infinite, which have no mean."""
+    low, high = np.quantile(drawn, [(1 - share) / 2, (1 + share) / 2], method=method)
+    return Interval(float(low), float(high))
+
+
 def interval(level: Level, contrast: FloatArray, share: float = LEVEL) -> Interval:
     """Return the interval of ``contrast`` (learners,) times the values. For one group: percentiles
-    of the draws around the observed value, the k-th of n draws as k / (n + 1). It contains that
-    value also where nearly all draws are equal and their mean is not."""
+    of the draws around the observed value. It contains that value also where nearly all draws are
+    equal and their mean is not."""
     drawn = contrast @ level.draws
+    value = float(drawn[0])
     if level.groups > 1:
         error, weight = _noise(level, lambda of: contrast @ of @ contrast)
         reach = float(error) * _reach(*_freedom(level), float(weight), share)
-        return Interval(float(drawn[0]) - reach, float(drawn[0]) + reach)
-    noise, shares = drawn[1:] - np.mean(drawn[1:]), [(1 - share) / 2, (1 + share) / 2]
-    low, high = drawn[0] + _widening(level, share) * np.quantile(noise, shares, method="weibull")
-    return Interval(float(min(low, drawn[0])), float(max(high, drawn[0])))
+        return Interval(value - reach, value + reach)
+    low, high = percentiles(drawn[1:] - np.mean(drawn[1:]), share)
+    wider = _widening(level, share)
+    return Interval(value + min(wider * low, 0.0), value + max(wider * high, 0.0))
 
 
 def spread_of(level: Level, learner: int, share: float = LEVEL) -> Interval:
     """Return percentiles of a learner's draws, not centred on its value, as some draws may fail.
     They are widened to Student's distribution about their median."""
     drawn = level.draws[learner, 1:]
-    # levels relative to n draws + 1: 99% of 1000 draws would otherwise contain 98.8%
-    shares = [(1 - share) / 2, 0.5, (1 + share) / 2]
-    low, middle, high = np.quantile(drawn, shares, method="weibull")
-    wider = _widening(level, share)
-    return Interval(float(middle + wider * (low - middle)), float(middle + wider * (high - middle)))
+    middle, wider = float(np.median(drawn)), _widening(level, share)
+    low, high = percentiles(drawn, share)
+    return Interval(middle + wider * (low - middle), middle + wider * (high - middle))
 
 
 def differences(
@@ -146,21 +155,16 @@ def _step_down(
     return p
 
 
-def rank_intervals(better: BoolArray, learners: int = 0) -> list[tuple[int, int]]:
-    """Return, by learner, the best and worst rank that ``better_than`` allows, among so many
-    ``learners`` if some are not compared."""
-    n = learners or len(better)
-    above, below = better.sum(axis=0), better.sum(axis=1)
-    return [(int(a) + 1, n - int(b)) for a, b in zip(above, below, strict=True)]
-
-
-def tiers(better: BoolArray) -> IntArray:
-    """Return the tie tier of each learner. No learner is significantly better than one of tier 1;
-    only learners of tier 1 are better than one of tier 2; and so on."""
-    tier = np.zeros(len(better), dtype=np.int64)
+def tiers_and_ranks(better: BoolArray, learners: int = 0) -> list[tuple[int, tuple[int, int]]]:
+    """Return each learner's tie tier, and the best and worst rank that ``better_than`` allows,
+    among so many ``learners`` if some are not compared. No learner is significantly better than one
+    of tier 1; only learners of tier 1 are better than one of tier 2; and so on."""
+    tier, n = np.zeros(len(better), dtype=np.int64), learners or len(better)
     while (left := tier == 0).any():
         tier[left & ~better[left].any(axis=0)] = tier.max() + 1
-    return tier
+    above, below = better.sum(axis=0).tolist(), better.sum(axis=1).tolist()
+    ranks = [(worse_than + 1, n - than) for worse_than, than in zip(above, below, strict=True)]
+    return list(zip(tier.tolist(), ranks, strict=True))
 
 
 def _pair_variances(covariance: FloatArray) -> FloatArray:

@@ -107,12 +107,6 @@ class Repeat:
         """The part of the fingerprint that identifies the test rows."""
         return self.fingerprint[-32:]
 
-    @property
-    def bounds(self) -> tuple[float, float]:
-        """Minimum and maximum quality of any test unit."""
-        values = [one.test.quality for one in self.candidates.values()]
-        return float(min(v.min() for v in values)), float(max(v.max() for v in values))
-
 
 Key = tuple[str, str]
 """Parameters and point, as canonical JSON."""
@@ -136,27 +130,28 @@ def stored_repeats(
     excluded. ``best``: by fold and seed the point of the ``reference`` that the moments of all
     points refer to."""
     against = _values_at(store, run, dataset, reference, best) if best else {}
-    found: dict[tuple[int, int, str], dict[str, list[Candidates]]] = {}
+    parts: dict[tuple[int, int, str], dict[str, list[Candidates]]] = {}
     for learner in learners or [""]:
         valid, test = (
             store.values(run, split=split, dataset=dataset, learner=learner, within=within)
             for split in ("valid", "test")
         )
-        for one, shown in zip(valid, test, strict=True):
-            trial = one.trial
+        for chosen_on, shown in zip(valid, test, strict=True):
+            trial = chosen_on.trial
             if trial.audit != "failed" and (has is None or has(trial.params)):
-                of = found.setdefault((trial.fold, trial.seed, trial.fingerprint), {})
-                whole = _units(one)
-                own = Candidates(
-                    whole.condensed(blocks),
+                units = _units(chosen_on)
+                candidates = Candidates(
+                    units.condensed(blocks),
                     _units(shown).condensed(blocks),
-                    [(canonical(trial.params), canonical(point)) for point in one.settings],
-                    moments(whole, against.get((trial.fold, trial.seed))),
+                    [(canonical(trial.params), canonical(point)) for point in chosen_on.settings],
+                    moments(units, against.get((trial.fold, trial.seed))),
                 )
-                of.setdefault(trial.learner, []).append(own)
+                by_learner = parts.setdefault((trial.fold, trial.seed, trial.fingerprint), {})
+                by_learner.setdefault(trial.learner, []).append(candidates)
+    # a learner's parts are freed as soon as they are pooled
     return [
-        Repeat(*key, {name: _pooled(parts) for name, parts in of.items()})
-        for key, of in sorted(found.items())
+        Repeat(*key, {name: _pooled(by_learner.pop(name)) for name in [*by_learner]})
+        for key, by_learner in sorted(parts.items())
     ]
 
 
@@ -164,15 +159,15 @@ def _values_at(
     store: Store, run: str, dataset: str, learner: str, at: Mapping[tuple[int, int], Key]
 ) -> dict[tuple[int, int], Values]:
     """Return a learner's validation quality by unit at one point of each repeat."""
-    found: dict[tuple[int, int], Values] = {}
-    for one in store.values(run, split="valid", dataset=dataset, learner=learner):
-        trial = one.trial
-        params, point = at.get((trial.fold, trial.seed), ("", ""))
-        if params and params == canonical(trial.params):
-            places = [k for k, own in enumerate(one.settings) if canonical(own) == point]
-            if places:
-                found[trial.fold, trial.seed] = one.metric[places[0]]
-    return found
+    values: dict[tuple[int, int], Values] = {}
+    for stored in store.values(run, split="valid", dataset=dataset, learner=learner):
+        repeat = stored.trial.fold, stored.trial.seed
+        params, point = at.get(repeat, ("", ""))
+        if params == canonical(stored.trial.params):
+            for k, setting in enumerate(stored.settings):
+                if canonical(setting) == point:
+                    values[repeat] = stored.metric[k]
+    return values
 
 
 def _units(values: TrialValues) -> Units:
@@ -180,6 +175,9 @@ def _units(values: TrialValues) -> Units:
 
 
 def _pooled(parts: Sequence[Candidates]) -> Candidates:
+    """Return the candidates of all parts; of a single part the part itself."""
+    if len(parts) == 1:
+        return parts[0]
     valid, test = (
         Units(
             np.concatenate([one.quality for one in units]),

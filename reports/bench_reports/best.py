@@ -157,7 +157,7 @@ def at_quality(
     """Yield, for one data set, the learners that reach a target, the answer first, and commands
     that train it."""
     from bench_core.leaderboard.assembly import uses_of
-    from bench_core.leaderboard.certainty import lost_below
+    from bench_core.leaderboard.board import lost_below
     from bench_core.results.budgets import KEEP, Target
     from bench_reports.terminal import lost_words
 

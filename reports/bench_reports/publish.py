@@ -54,7 +54,7 @@ def command(
     folder: Path, runs: tuple[str, ...], title: str, store: Path, plugins: Sequence[str]
 ) -> int:
     """Write a static site of RUNs (default: all that have results) to the folder DIR."""
-    from bench_core.leaderboard.reports import write_report
+    from bench_core.leaderboard.reports import ReportRequest, write_report
 
     # read before writing: a folder with other content is refused
     registry = options.registry(plugins)
@@ -67,7 +67,7 @@ def command(
     for info, frame in found:
         for name in FILES.values():
             file = folder / place(info.run) / name
-            write_report(registry, store, info.run, file, warn=options.warn)
+            write_report(registry, ReportRequest(store, info.run, file), options.warn)
         state[info.run] = figures(info, frame)
         text = (folder / place(info.run) / FILES["JSON"]).read_text(encoding="utf-8")
         seeds = sorted(set(frame["seed"].dropna().astype(int)))

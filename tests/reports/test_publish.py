@@ -82,10 +82,10 @@ def test_a_publication_that_fails_half_way_is_made_by_the_next_call(tmp_path, be
     assert bench(*RUN, "-l", "constant").status == 0
     write = reports.write_report
 
-    def full(registry, store, run, file, **more):
-        if file.suffix == ".json":
-            raise UsageError(f"cannot write {file}: no space left")
-        write(registry, store, run, file, **more)
+    def full(registry, request, warn):
+        if request.output.suffix == ".json":
+            raise UsageError(f"cannot write {request.output}: no space left")
+        write(registry, request, warn)
 
     with monkeypatch.context() as patched:
         patched.setattr(reports, "write_report", full)

@@ -11,7 +11,7 @@ from bench_reports.best import reached
 import bench_core
 from bench_core import Interrupted, UsageError
 from bench_core.leaderboard.board import Pick
-from bench_core.leaderboard.reports import write_report
+from bench_core.leaderboard.reports import ReportRequest, write_report
 from bench_core.leaderboard.selection import Selection
 from bench_core.plugins import load_registry
 from bench_core.results.budgets import Budget
@@ -276,7 +276,8 @@ def test_several_data_sets_are_asked_for_by_name(home, monkeypatch):
         fresh = bench_core.load_run()
         assert fresh.best(5, dataset="toy-binary").dataset == "toy-binary"
         assert len(fresh.features("toy-prefix", 5, dataset="toy-rank"))
-    write_report(load_registry(), result.store, result.run, home / "b.csv", data=["toy-binary"])
+    asked = ReportRequest(result.store, result.run, home / "b.csv", data=["toy-binary"])
+    write_report(load_registry(), asked)
     assert "toy-binary" in (written := (home / "b.csv").read_text())
     assert "toy-rank" not in written
 

@@ -17,7 +17,6 @@ from bench_core.leaderboard.board import notice
 from bench_core.leaderboard.certainty import standings
 from bench_core.leaderboard.draws import NO_LIMIT, NO_VALUES
 from bench_core.leaderboard.pairs import pairs_within
-from bench_core.leaderboard.reports import paragraph
 from bench_core.leaderboard.selection import Choice
 from bench_core.results.budgets import Budget, Target
 
@@ -74,7 +73,6 @@ def test_repeats_that_are_all_equal_are_said_to_be_such():
     words = "all 2 seeds have the same rows"
     all_equal = f"{words}, and all repeats are equal: one seed is enough"
     assert boards(info, frame)[0].notes == (all_equal,)
-    assert "Of the repeats on d, all are equal." in paragraph(info, frame)
     frame.loc[(frame["learner"] == "miser") & (frame["seed"] == 1), "ndcg@5"] = 0.8
     words += ": repeats differ only by the randomness of learners; those of gbrt are equal"
     assert boards(info, frame)[0].notes == (words,)

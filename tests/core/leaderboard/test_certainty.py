@@ -69,14 +69,19 @@ def test_a_shortfall_within_what_was_asked_for_twice_is_not_called_luck():
     assert not found.lost
 
 
-def test_rows_that_are_all_alike_give_the_saving_itself_in_every_draw():
+def test_intervals_of_savings_are_of_all_of_a_model_trained_elsewhere():
+    """All rows and queries are alike, so each draw gives the saving itself."""
     run = ValuedRun()
     ones = np.ones(200)
-    both = [np.stack([0.995 * ones, ones])] * 2
-    run.add("gbrt", both, [np.stack([40 * ones, 90 * ones])] * 2)
-    run.add("mine", [ones[None]] * 2, [30 * ones[None]] * 2)
+    run.add(
+        "gbrt",
+        [np.stack([0.995 * ones, ones])] * 2,
+        [np.stack([40 * ones, 90 * ones])] * 2,
+        marks="trained elsewhere",
+    )
+    run.add("mine", [ones[None]] * 2, [30 * ones[None]] * 2, marks="")
     board = made(run)
-    for learner, saving in (("mine", 40 / 30), ("gbrt", 1.0)):
+    for learner, saving in (("mine", 90 / 30), ("gbrt", 90 / 40)):
         found = row(board, learner)
         assert [found.saving, *found.saved.interval] == pytest.approx([saving] * 3)
 
@@ -123,6 +128,25 @@ def test_a_learner_without_a_point_at_the_least_cost_has_no_area():
     board = made(run)
     assert math.isnan(row(board, "gbrt").area.value)
     assert row(board, "mine").area.value == pytest.approx(0.8)
+
+
+def test_no_interval_of_a_quality_leaves_the_bounds_of_its_metric():
+    """The values of rows of an AUC may lie outside: their mean is between 0 and 1."""
+    rng, run = np.random.default_rng(6), ValuedRun()
+    near = [0.999 + rng.normal(0, 0.1, (1, 50)) for _ in range(2)]
+    run.add("gbrt", [one - one.mean() + 0.999 for one in near], [np.ones((1, 50))] * 2)
+    run.add("mine", [one - one.mean() + 0.998 for one in near], [np.full((1, 50), 0.1)] * 2)
+    for metric, bounded in (("auc", True), ("accuracy_of_a_plugin", False)):
+        data = run.frame.rename(columns={"accuracy": metric})
+        uses = tuple({**use, "metrics": (metric,)} for use in run.info.datasets)
+        info = replace(run.info, datasets=uses, metrics=(metric,))
+        (board,) = boards(info, data, run)
+        highest = [
+            most.high
+            for one in board.rows
+            for most in (one.standing.interval, one.saved.quality, one.area.interval)
+        ]
+        assert (np.nanmax(highest) <= 1) == bounded
 
 
 def test_areas_of_an_error_have_a_regret_of_the_same_sign():

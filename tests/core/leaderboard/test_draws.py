@@ -183,7 +183,7 @@ def test_where_no_point_is_sure_the_likeliest_has_its_probability(more, repeats)
     draws = of_run(run)
     chosen = draws.chosen([KEEP])[0][KEEP]
     mine = draws.names.index("mine")
-    found = likely(Picks(draws, trials_of(run.frame)), chosen, mine)
+    found = likely(Picks(draws, trials_of(run.frame, "d")), chosen, mine)
     beyond = errors_beyond(more)
     assert not chosen.sure[:, mine].any()
     assert found.pick.valid_cost == 10

@@ -76,7 +76,7 @@ def test_answers_and_boards_agree():
         assert one.saving == row.saving or not one.sure
 
 
-def test_where_no_saving_is_significant_the_reference_is_the_answer():
+def test_where_no_learner_is_sure_to_save_the_reference_is_the_answer():
     run = ValuedRun()
     add(run, "gbrt", (10, 100.0))
     add(run, "mine", (18, 5.0))  # likely

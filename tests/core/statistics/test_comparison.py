@@ -14,8 +14,7 @@ from bench_core.statistics.comparison import (
     differences,
     holm,
     interval,
-    rank_intervals,
-    tiers,
+    tiers_and_ranks,
 )
 from bench_core.statistics.repeats import joined, of_units
 
@@ -74,10 +73,9 @@ def test_tiers_and_ranks_of_two_clear_groups():
     values = shared + rng.normal(0, 0.1, (4, 300)) + np.array([[0.0], [0.5], [0.0], [0.5]])
     found = level(values)
     better = better_than(found, higher=True)
-    assert tiers(better).tolist() == [2, 1, 2, 1]
-    assert rank_intervals(better) == [(3, 4), (1, 2), (3, 4), (1, 2)]
+    assert tiers_and_ranks(better) == [(2, (3, 4)), (1, (1, 2)), (2, (3, 4)), (1, (1, 2))]
     lower = better_than(found, higher=False)
-    assert tiers(lower).tolist() == [1, 2, 1, 2]
+    assert [tier for tier, _ in tiers_and_ranks(lower)] == [1, 2, 1, 2]
 
 
 def test_seeds_on_one_test_split_widen_by_their_own_spread():
