@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 @hookimpl
 def bench_cost_models() -> Sequence[type[CostModel]]:
-    """Sensor, per-query and parallel prices."""
+    """Sensor and per-query prices."""
     from bench_core.costs.shipped import MODELS
 
     return tuple(MODELS.values())

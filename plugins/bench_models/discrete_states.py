@@ -61,22 +61,6 @@ class DiscreteRows(Stored):
         mass = self.states.mass[self.state_of(cells, bought)]
         return scores_of(mass / np.maximum(mass.sum(axis=1, keepdims=True), 1e-300))
 
-    def gain(self, cells: Float32Array, bought: BoolArray) -> FloatArray:
-        """The expected information of each purchase (n, k) about the class, in nats."""
-        states, state = self.states, self.state_of(cells, bought)
-        gain, own = np.zeros(bought.shape), np.maximum(states.mass[state].sum(axis=1), 1e-300)
-        for each, stride, radix in zip(self.each, states.strides, states.radix, strict=True):
-            ask = ~bought[:, each] & (each >= 0)
-            shown = state[ask, None] + np.arange(1, radix) * stride
-            after = self._unsure[shown].sum(axis=1)
-            gain[ask, each] = (self._unsure[state[ask]] - after) / own[ask]
-        return gain
-
-    @cached_property
-    def _unsure(self) -> FloatArray:
-        """The entropy of the class in each state, times its probability."""
-        return unsure(self.states.mass)
-
 
 def scores_of(p: FloatArray) -> FloatArray:
     """Probabilities (n, K) as scores: log-odds (n,) of two classes, else logarithms (n, K)."""

@@ -13,7 +13,6 @@ from bench_methods.budget_forest import BudgetPrune, BudgetRF
 from bench_methods.cascades import AndOr, SoftCascade
 from bench_methods.catboost import CatBoost
 from bench_methods.cegb import CEGB
-from bench_methods.certified_stop import CertifiedStop
 from bench_methods.confidence_cascade import ConfidenceCascade, SelectionCascade
 from bench_methods.cost_tree import CostTree, MATree
 from bench_methods.cronus import Cronus, CronusInit, CronusSingle
@@ -39,7 +38,6 @@ from bench_core.conformance.learner_checks import (
     check_one_class,
     check_poor_features,
     check_tradeoff,
-    check_wide_data,
 )
 from bench_core.conformance.tasks import with_learners
 
@@ -68,7 +66,6 @@ PROMISES = [
     (CostTree(min_rows=5), None),
     (MATree(min_rows=5, alpha=0.1), None),
     (BayesCMI(points=6), None),
-    (CertifiedStop(base=CEGB(trees=8, tradeoff=0.05), alpha=0.4), None),
     (BayesCMI(points=6, bins=4, dependence="naive"), None),
     (GBRT(trees=5), None),
     (GreedyMiser(trees=5, tradeoff=0.05), None),
@@ -137,8 +134,6 @@ def test_every_promise_of_a_learner_is_kept(place, later):
         ),
         # physical copies are served too; a row that stands for copies is served once
         (Lear(base=TREES, sentinels=(2, 5, 9), k=2), check_multiplicity),
-        # its base's, which takes seconds
-        (CertifiedStop(base=BayesCMI(points=6), alpha=0.4), check_wide_data),
     ],
     ids=lambda one: getattr(one, "name", ""),
 )

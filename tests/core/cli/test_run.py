@@ -321,6 +321,7 @@ def test_options_of_files_mean_nothing_to_registered_data(bench):
 
 
 MODELS = (*QUICK, "--costs", "costs.csv", "-l", "toy,gbrt", "--set", "gbrt.trees=5")
+FEE = ("-p", "helpers.flat_costs_plugin")
 SAME = ("learner", "params", "point", "split", "accuracy", "log_loss", "features_used", "audit")
 
 
@@ -329,9 +330,7 @@ def both_done(ran, material):
     ended = ran(*MODELS, "-m", "accuracy,log_loss")
     assert ended.status == 0
     (material / "new.csv").write_text("a,1\nb,2\nc,30\n")
-    (material / "together.json").write_text(
-        json.dumps({"model": "parallel", "services": {"both": ["a", "b"]}})
-    )
+    (material / "together.json").write_text(json.dumps({"model": "visit-fee", "fee": 3}))
     return ended
 
 
@@ -363,32 +362,30 @@ def test_metrics_stay_and_costs_are_those_of_the_new_file(both_done, bench, mate
 
 def test_repriced_costs_are_those_of_models_billed_by_the_file_from_the_start(bench, material):
     blind = (*QUICK, "-l", "gbrt", "--set", "gbrt.trees=5")
-    (material / "together.json").write_text(
-        json.dumps({"model": "parallel", "services": {"both": ["a", "b"]}})
-    )
+    (material / "together.json").write_text(json.dumps({"model": "visit-fee", "fee": 3}))
     assert bench("run", *blind).status == 0
-    ended = bench("reprice", "--costs", "together.json", "-p", "mine", "--executor", "inline")
+    ended = bench("reprice", "--costs", "together.json", *FEE, "-p", "mine", "--executor", "inline")
     assert ended.status == 0
     repriced = exported(bench)
-    assert bench("run", *blind, "--costs", "together.json").status == 0
+    assert bench("run", *blind, "--costs", "together.json", *FEE).status == 0
     fresh = exported(bench)
     costs = ["point", "split", "accuracy", "feature_cost", "total_cost", "cost_max"]
     pd.testing.assert_frame_equal(repriced[costs], fresh[costs])
 
 
 def test_a_repriced_run_is_reused_audited_and_listed(both_done, bench):
-    again = ("reprice", "1", "--costs", "together.json", "-p", "mine", "--executor", "inline")
+    again = ("reprice", "1", "--costs", "together.json", *FEE, "-p", "mine", "--executor", "inline")
     first = bench(*again)
     assert (first.status, "2 ok in" in first.err) == (0, True)
     assert "2 ok (2 reused)" in bench(*again).err
-    audit = bench("audit", "-p", "mine", "--executor", "inline")
+    audit = bench("audit", *FEE, "-p", "mine", "--executor", "inline")
     assert (audit.status, "2 verified" in audit.out) == (0, True)
     listed = bench("list", "runs").out
     assert "-together-" in listed
     assert bench("report").out.count("trained on other prices") == 1  # not at gbrt
     board = bench("report", "-v").out
     assert "note: billed again from run 1 under together.json" in board
-    assert "note: costs by model 'parallel'" in board
+    assert "note: costs by model 'visit-fee'" in board
 
 
 def test_what_was_asked_of_the_first_run_is_kept_and_the_name_tells_the_costs(bench, material):

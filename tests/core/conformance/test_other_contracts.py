@@ -24,7 +24,6 @@ METRICS = REGISTRY.metrics.values()
 SMALL = ["breast-cancer", "digits", "cstc-synthetic", "adapt-synthetic-1"]
 OPTIONS = {
     "per-query": {"per_query": ["2", "7"]},
-    "parallel": {"services": {"a": ["0", "1"], "b": ["2", "5"]}},
 }
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from bench_core.costs.bill import Acquired
 from bench_core.costs.cost_file import CostFile, cost_model, read_costs
 from bench_core.costs.model import DiscountGroup, SensorPrices, price_list
-from bench_core.costs.shipped import MODELS, ParallelPrices, PerQueryPrices
+from bench_core.costs.shipped import MODELS, PerQueryPrices
 from bench_core.data import Examples, Task
 from bench_core.datasets.pricing import from_json, to_json, with_costs
 from bench_core.errors import InputError
@@ -178,9 +178,9 @@ def test_columns_of_a_price_table_that_are_not_used_are_noted(tmp_path):
 
 
 def test_a_key_of_another_cost_model_names_it(tmp_path):
-    text = '{"costs": {"a": 1, "b": 1, "c": 0}, "services": {"x": ["a", "b"]}}'
+    text = '{"costs": {"a": 1, "b": 1, "c": 0}, "per_query": ["a", "b"]}'
     with pytest.raises(
-        InputError, match=r"key 'services' without model = .parallel.; known: costs"
+        InputError, match=r"key 'per_query' without model = .per-query.; known: costs"
     ):
         with_costs(splits(), write(tmp_path, text))
 
@@ -245,10 +245,10 @@ def test_a_feature_called_tree_has_a_price():
 
 
 TABLE = """\
-model = "parallel"
+model = "per-query"
 unit = "ms"
 costs = [1, 10, 100]
-services = {both = ["a", "c"]}
+per_query = ["a", "c"]
 """
 
 
@@ -263,10 +263,10 @@ services = {both = ["a", "c"]}
 )
 def test_toml_holds_the_full_form(file):
     costs = cost_model(file, NAMES, None, MODELS)
-    assert isinstance(costs, ParallelPrices)
+    assert isinstance(costs, PerQueryPrices)
     assert costs.prices.sensor.tolist() == [1, 10, 100]
     assert costs.unit == "ms"
-    assert costs.service.tolist() == [0, -1, 0]
+    assert costs.per_query.tolist() == [True, False, True]
 
 
 def refused(text, names=NAMES, name="c.json"):
@@ -328,7 +328,7 @@ def test_one_cost_per_feature_is_wanted(text, line):
         ({"discounted": [{**PAIR, "later": [1]}]}, "c.json, line 3: give one later price for each"),
         ({"discounted": [{**PAIR, "later": [0, -1]}]}, "c.json, line 3: feature 'c' costs -1, not"),
         ({"model": "sensr"}, "c.json, line 3: unknown cost model 'sensr': did you mean sensor? "),
-        ({"model": "parallel"}, "c.json, line 3: services must be a table of lists"),
+        ({"model": "per-query"}, "c.json, line 3: per_query must be a list of features"),
     ],
 )
 def test_a_key_of_the_full_form_holds_what_it_should(keys, line):

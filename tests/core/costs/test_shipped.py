@@ -1,4 +1,4 @@
-"""Per-query and parallel prices against hand calculations, brute force and plain sensor prices."""
+"""Per-query prices against hand calculations, brute force and plain sensor prices."""
 
 from dataclasses import replace
 
@@ -18,7 +18,7 @@ from bench_core import (
     price_list,
 )
 from bench_core.costs.model import costs_key, needs_of
-from bench_core.costs.shipped import MODELS, ParallelPrices, PerQueryPrices
+from bench_core.costs.shipped import MODELS, PerQueryPrices
 from bench_core.datasets.pricing import from_json, to_json
 
 PRICES = SensorPrices.additive(np.array([1.0, 10.0, 100.0]), split=0.5, unit="ms")
@@ -86,28 +86,6 @@ def test_a_state_that_cannot_be_kept_names_its_model_and_entry():
         costs_key(Odd(PRICES, SECOND_AND_THIRD))
 
 
-def test_a_service_costs_its_largest_sensor_and_services_add_up():
-    prices = SensorPrices.additive(np.array([1.0, 10, 100, 7, 3, 0.5]))
-    costs = ParallelPrices(prices, np.array([2, 0, 0, 2, -1, 5]))
-    assert costs.feature_cost(
-        bought("------", "-xx---", "xx----", "x--x--", "xxxxxx", "-x--xx"), None
-    ).tolist() == [0, 100, 11, 7, 110.5, 13.5]
-    assert costs.everything == 110.5
-    surrogate = costs.surrogate(rows(2, 6))
-    np.testing.assert_allclose(surrogate.sensor, [7 / 8, 100 / 11, 1000 / 11, 49 / 8, 3, 0.5])
-    assert surrogate.everything == pytest.approx(costs.everything)
-
-
-def test_services_take_all_sensors_of_their_features_and_leave_the_others_alone():
-    prices = price_list(np.array([5.0, 7.0, 3.0, 0.0]), derived={3: [0, 2]})
-    find = {"left": 0, "middle": 1, "sum": 3}.__getitem__
-    services = {"one": ["middle"], "two": ["sum", "left"]}
-    costs = ParallelPrices.from_options(prices, {"services": services}, find)
-    assert costs.service.tolist() == [1, 0, 1]
-    with pytest.raises(ValueError, match="feature 'sum' of service 'b' needs a sensor of another"):
-        ParallelPrices.from_options(prices, {"services": {"a": ["left"], "b": ["sum"]}}, find)
-
-
 masks = st.integers(1, 70).flatmap(
     lambda s: st.tuples(
         st.lists(st.floats(0, 1e6), min_size=s, max_size=s),
@@ -122,19 +100,15 @@ def drawn(seed, rows, sensors):
 
 
 @given(masks)
-def test_without_a_sensor_per_query_and_with_a_service_each_bills_are_sensor_prices_exactly(case):
+def test_without_a_sensor_per_query_bills_are_sensor_prices_exactly(case):
     price, sizes, seed = case
     prices, queries = SensorPrices.additive(np.array(price)), Queries.from_sizes(np.array(sizes))
     acquired, s = drawn(seed, queries.rows, len(price)), len(price)
     plain = prices.feature_cost(acquired, queries).tobytes()
     train = rows(queries.rows, s, queries)
-    for costs in (
-        PerQueryPrices(prices, np.zeros(s, dtype=bool)),
-        ParallelPrices(prices, np.arange(s)),
-        ParallelPrices(prices, np.full(s, -1)),
-    ):
-        assert costs.feature_cost(acquired, queries).tobytes() == plain
-        assert costs.surrogate(train).sensor.tobytes() == prices.sensor.tobytes()
+    costs = PerQueryPrices(prices, np.zeros(s, dtype=bool))
+    assert costs.feature_cost(acquired, queries).tobytes() == plain
+    assert costs.surrogate(train).sensor.tobytes() == prices.sensor.tobytes()
 
 
 @given(masks)
@@ -156,7 +130,6 @@ def test_the_rows_of_a_query_sum_to_its_bill(case):
 SHIPPED = [
     PRICES,
     PerQueryPrices(PRICES, SECOND_AND_THIRD),
-    ParallelPrices(PRICES, np.array([0, 0, -1])),
 ]
 
 
@@ -174,10 +147,9 @@ def test_a_model_survives_json_and_keeps_its_key(costs):
 def test_keys_tell_models_and_their_options_apart():
     others = [
         PerQueryPrices(PRICES, np.array([True, False, False])),
-        ParallelPrices(PRICES, np.array([0, -1, 0])),
         SensorPrices.additive(np.array([1.0, 10.0, 100.0]), split=0.5),
     ]
-    assert len({costs_key(c) for c in [*SHIPPED, *others]}) == 6
+    assert len({costs_key(c) for c in [*SHIPPED, *others]}) == 4
 
 
 def test_all_sensors_of_a_feature_are_paid_per_query():

@@ -82,9 +82,9 @@ def test_a_cost_file_names_columns_not_the_features_made_of_them(tmp_path):
     assert priced.prices.feature_price().tolist() == [1, 2, 2, 30, 30, 30]
     (tmp_path / "c.json").write_text('{"costs": [1, 2, 2], "shared": [["sex", "city"]]}')
     assert with_costs(splits, tmp_path / "c.json").prices.everything == 3
-    text = '{"model": "parallel", "costs": [1, 2, 30], "services": {"a": ["sex", "city"]}}'
+    text = '{"model": "per-query", "costs": [1, 2, 30], "per_query": ["sex", "city"]}'
     (tmp_path / "p.json").write_text(text)
-    assert with_costs(splits, tmp_path / "p.json").costs.everything == 31
+    assert with_costs(splits, tmp_path / "p.json").costs.per_query.tolist() == [False, True, True]
 
 
 UNUSABLE = "when,age,bad,comma,ill\n" + "".join(
@@ -188,7 +188,7 @@ def test_folds_cover_every_row_once_in_test_and_keep_queries_whole(tmp_path):
 
 
 FULL = '{"costs": [1, 2, 2], "shared": [["sex", "city"]], "split": 0.5, "unit": "ms"}'
-SERVICES = '{"costs": [10, 10, 2], "model": "parallel", "services": {"a": ["age", "city"]}}'
+PER_QUERY = '{"costs": [10, 10, 2], "model": "per-query", "per_query": ["city"]}'
 UNGROUPED = FULL.replace('"shared": [["sex", "city"]], ', "")
 DERIVED = '{"costs": {"age": 1, "city": 2}, "derived": {"sex": ["age", "city"]}}'
 
@@ -200,7 +200,7 @@ DERIVED = '{"costs": {"age": 1, "city": 2}, "derived": {"sex": ["age", "city"]}}
         ("age,10\nsex,10\ncity,2\n", "age,sex", 12, "us"),
         ("name,price (EUR)\nage,10\nsex,10\ncity,2\n", "age,sex", 12, "EUR"),
         (UNGROUPED, "sex,city:3", 4, "ms"),
-        (SERVICES, "age,sex:12", 12, "us"),  # the group, and the city at the same time
+        (PER_QUERY, "age,sex:12", 14, "us"),
     ],
 )
 def test_costs_without_groups_and_unit_get_those_of_the_data(

@@ -13,6 +13,7 @@ import bench_core
 from bench_core import Acquired, InputError
 from bench_core.costs.cost_file import ASSUMED_COSTS, cost_model, cost_text
 from bench_core.costs.shipped import MODELS
+from bench_core.data import Queries
 from bench_core.datasets.cache import open_prepared
 from bench_core.planning.suites import read_suite
 from bench_core.plugins import Registry
@@ -158,13 +159,11 @@ def test_costs_that_nobody_gave_are_a_note_until_somebody_does(home):
         ('{"model": "per-query"}', r"c\.json, line 1: per_query must be a list"),
         ('{"model": ["per-query"], "costs": [1, 1, 1, 1, 1, 1]}',
          r"c\.json, line 1: unknown cost model \"\['per-query'\]\""),
-        ('{"model": "parallel", "services": {"a": ["f1"]},\n "per_query": ["f1"]}',
+        ('{"model": "sensor",\n "per_query": ["f1"]}',
          r"c\.json, line 2: unknown key 'per_query' without model = .per-query.; known: "),
-        ('{"model": "parallel", "costs": {"1": 1, "2": 2, "3": 3, "4": 4, "5": 5, "6": 6},\n'
-         ' "shared": [["1", "2"]], "services": {"a": ["f3"]}}',
+        ('{"model": "per-query", "costs": {"1": 1, "2": 2, "3": 3, "4": 4, "5": 5, "6": 6},\n'
+         ' "shared": [["1", "2"]], "per_query": ["f3"]}',
          r"c\.json, line \d: features '1' and '2' share one measurement but cost 1 and 2"),
-        ('{"model": "parallel", "services": {"a": ["f1"], "b": ["f1"]}}',
-         "feature 'f1' of service 'b' needs a sensor of another service"),
         ('{"model": "visit-fee", "fee": "much"}', r"c\.json, line 1: fee is 'much'; give it"),
     ],
 )  # fmt: skip
@@ -198,11 +197,12 @@ def test_a_suites_cost_file_lies_beside_it_and_the_option_has_the_last_word(home
 
 def test_the_model_of_the_page_on_cost_files_works(tmp_path):
     page = (Path(__file__).parents[3] / "docs/cost-files.md").read_text()
-    block = re.search(r'^    model = "parallel"\n(?:    .*\n)+', page, flags=re.M)
+    block = re.search(r'^    model = "per-query"\n(?:    .*\n)+', page, flags=re.M)
     assert block
     (tmp_path / "c.toml").write_text(dedent(block[0]))
-    names = ("age", "clicks_day", "clicks_month", "title_match")
+    names = ("age", "query_length", "query_popularity", "title_match")
     costs = cost_model(cost_text(tmp_path / "c.toml"), names, None, MODELS)
     acquired = Acquired.pack(np.array([[True, True, True, False], [False, True, False, True]]))
-    assert costs.feature_cost(acquired, None).tolist() == [36, 24]
+    queries = Queries.from_sizes(np.array([2]))
+    assert costs.feature_cost(acquired, queries).tolist() == [28.5, 31.5]
     assert costs.unit == "ms"

@@ -5,11 +5,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from helpers.compiled_c import COMPILERS, SAFE, assert_same, served
+from helpers.flat_costs_plugin import VisitFee
 from helpers.policy_cases import policy_folder, random_policy, rows_for
 from helpers.program_cases import PROGRAMS, X, folder_of, prices
 
 from bench_core import Sequential, UsageError
-from bench_core.costs.shipped import ParallelPrices, PerQueryPrices
+from bench_core.costs.shipped import PerQueryPrices
 from bench_core.serving import Finish, Predictor
 from bench_core.serving.c_source import FULL, header, write_c
 
@@ -121,6 +122,6 @@ def test_what_compares_documents_or_shares_prices_is_refused(tmp_path):
     with pytest.raises(UsageError, match="compares the documents of a query"):
         write_c(tmp_path / "c", folder_of(replace(program, steps=ranked)))
     base = prices()
-    together = ParallelPrices(base, np.zeros(base.sensors, np.int64))
-    with pytest.raises(UsageError, match="'parallel' are not a sum of prices"):
+    together = VisitFee(base, 1.0)
+    with pytest.raises(UsageError, match="'visit-fee' are not a sum of prices"):
         write_c(tmp_path / "c", folder_of(program, together))

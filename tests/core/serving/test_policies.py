@@ -6,12 +6,12 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from bench_models.large_model import whole_program
+from helpers.flat_costs_plugin import VisitFee
 from helpers.policy_cases import ROWS, TreePolicy, policy_folder, random_policy, rows_for
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bench_core import Examples, Features, Sequential, UsageError
-from bench_core.costs.shipped import ParallelPrices
 from bench_core.execution.audit import replay
 from bench_core.sequential import ROUNDING
 from bench_core.serving import Predictor, load, write_folder
@@ -162,9 +162,9 @@ def test_rows_are_served_by_name():
 def test_what_a_policy_cannot_do_is_refused():
     policy, _ = case(varied)
     base = policy.prices
-    together = ParallelPrices(base, np.zeros(base.sensors, np.int64))
+    together = VisitFee(base, 1.0)
     model = Predictor(replace(folder(policy), costs=together))
-    with pytest.raises(UsageError, match="'parallel' are not a sum"):
+    with pytest.raises(UsageError, match="'visit-fee' are not a sum"):
         model.predict(lambda names: [0.0] * len(names), cap=1.0)
 
 

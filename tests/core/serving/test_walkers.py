@@ -13,10 +13,10 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 from bench_trees.kernels.traversal import walk_tiles
+from helpers.flat_costs_plugin import VisitFee
 from helpers.program_cases import PROGRAMS, D, X, folder_of, trees
 
 from bench_core import Queries, SensorPrices, UsageError
-from bench_core.costs.shipped import ParallelPrices
 from bench_core.serving import (
     END,
     REJECT,
@@ -238,7 +238,7 @@ def test_bills_over_several_words_of_sensors():
 
 def test_costs_that_are_no_sum_are_those_of_the_cost_model():
     base = folder_of(PROGRAMS["chain"]).costs
-    costs = ParallelPrices(base, np.zeros(base.sensors, np.int64))
+    costs = VisitFee(base, 1.0)
     folder = replace(folder_of(PROGRAMS["chain"]), costs=costs)
     model = Predictor(folder)
     assert not model.compile()
