@@ -40,7 +40,7 @@ from bench_reports.palette import COLOURS, look
 if TYPE_CHECKING:
     import pandas as pd
 
-    from bench_core.results.records import RunInfo, TrialValues
+    from bench_core.results.records import RunInfo
     from bench_core.results.store import Store
 
 PLACES = 30
@@ -429,34 +429,25 @@ def purchases(
         return [], []
     sensors = kept[0].trial.sensors
     price = np.array(sensors.price, dtype=np.float64)
-    # trials under other sensors (another cost file) are not comparable
     stored = {
-        (trial.learner, trial.fold, trial.seed, canonical(trial.params)): values
+        (trial.learner, trial.fold, trial.seed, canonical(trial.params), canonical(setting)): share
         for values in kept
+        # trials under other sensors (another cost file) are not comparable
         if (trial := values.trial).sensors == sensors
+        for setting, share in zip(values.settings, values.bought, strict=True)
     }
-    steps: list[list[Any]] = []
-    for curve in view.curves:
-        shares = (_shares(view.draws, rows, stored) for rows in curve.rows)
-        steps.append([0 if share is None else bought(share, price) for share in shares])
+    trials = view.draws.points[["learner", "fold", "seed"]].to_numpy().tolist()
+
+    def step(rows: IntArray) -> list[Any] | int:
+        shares = [stored.get((*trials[row], *view.draws.key(row))) for row in rows.tolist()]
+        known = [share.astype(np.float64) for share in shares if share is not None]
+        return bought(np.mean(known, axis=0), price) if len(known) == len(rows) else 0
+
     names = [one_line(first_names(name))[:60] for name in sensors.names]
-    return [[name, shown(cost, p)] for name, p in zip(names, price, strict=True)], steps
-
-
-def _shares(
-    draws: Draws, rows: IntArray, stored: Mapping[tuple[str, int, int, str], TrialValues]
-) -> FloatArray | None:
-    """Return the share of rows (s,) that buy each sensor at a point, the mean over its ``rows`` in
-    the table of points, one of each repeat."""
-    shares = []
-    for row in rows.tolist():
-        params, point = draws.key(row)
-        learner, fold, seed = draws.points[["learner", "fold", "seed"]].iloc[row]
-        values = stored.get((str(learner), int(fold), int(seed), params))
-        if values is None or (setting := json.loads(point)) not in values.settings:
-            return None
-        shares.append(values.bought[values.settings.index(setting)].astype(np.float64))
-    return np.asarray(np.mean(shares, axis=0))
+    return (
+        [[name, shown(cost, float(amount))] for name, amount in zip(names, price, strict=True)],
+        [[step(rows) for rows in curve.rows] for curve in view.curves],
+    )
 
 
 def bought(share: FloatArray, price: FloatArray) -> list[Any]:

@@ -406,13 +406,6 @@ def test_files_are_named_after_data_set_and_metric_and_hold_title_and_legend(tab
     assert head.endswith("cost,budget_kind,setting,marks")  # the filled ones
     assert rows[-1].split(",")[1] == "constant"
     assert all(len(cell.partition(".")[2]) <= 4 for row in rows for cell in row.split(",")[2:6])
-    tex = saved(tab, file, "tex", f"{stem}.tex").decode()
-    assert r"\begin{tabular}" in tex
-    assert r"\textbf{" in tex
-    assert "95\\%" in tex
-    assert "cost (units)" in tex
-    assert r"\label{tab:20260102-1:a:accuracy:mean}" in tex
-    assert tex.index(r"\midrule", tex.index("miser")) < tex.index("constant")
 
 
 def test_a_view_stands_at_its_last_place_within_the_share_chosen(tab):

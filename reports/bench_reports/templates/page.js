@@ -61,7 +61,7 @@ function start(data) {
     $("f-scale").setAttribute("aria-pressed", state.linear);
     $("f-range").setAttribute("aria-pressed", state.whole);
     $("f-bands").setAttribute("aria-pressed", state.bands);
-    $("f-bands").hidden = !view().curves.some((c) => c.sure);
+    $("f-bands").hidden = !view()?.curves.some((c) => c.sure);
     document.querySelectorAll("section.set").forEach((s, i) => s.classList.toggle("off", i !== state.set));
     const legend = section().querySelector(".legend");
     if (legend && legend.nextElementSibling !== $("tools")) legend.after($("tools"));
