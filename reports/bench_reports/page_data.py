@@ -13,9 +13,9 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations
+from itertools import combinations, pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -24,10 +24,10 @@ from bench_core._io.digests import canonical
 from bench_core.arrays import FloatArray, IntArray
 from bench_core.errors import one_line
 from bench_core.leaderboard.assembly import draws_of, uses_of
-from bench_core.leaderboard.board import SHARE, Board, Pick, Standing, Standings
+from bench_core.leaderboard.board import SHARE, Board, Pick, Standing
 from bench_core.leaderboard.bought_sensors import EVERY, NEVER, first_names
 from bench_core.leaderboard.certainty import standings
-from bench_core.leaderboard.draws import NO_LIMIT, Draws
+from bench_core.leaderboard.draws import NO_LIMIT, Chosen, Draws
 from bench_core.leaderboard.ranks import least_difference
 from bench_core.metrics.frontier import share_of
 from bench_core.results.budgets import CAP, Budget
@@ -123,80 +123,72 @@ def views(
     answers = [row.cheap.valid_cost for row in board.rows if row.cheap]
     # instead of the last budget there is no limit
     amounts = places(*([c for c in costs if c < max(rising)] for costs in (rising, answers)))
+    limits = [*map(Budget, amounts), NO_LIMIT]
     found = []
     for name in dict.fromkeys([board.metric, *metrics]):
         if name in rows and rows[name].notna().any():
-            kept = store if name == board.metric else None
-            draws = draws_of(info, kept, rows, board.dataset, criterion(info, name))
-            found.append(_view(board, draws, criterion(info, name), amounts))
-    if caps := caps_of(rows):
+            kept, metric = store if name == board.metric else None, criterion(info, name)
+            draws = draws_of(info, kept, rows, board.dataset, metric)
+            chosen, _ = draws.chosen(limits)
+            places_of = [Place(draws, limit, chosen[limit]) for limit in limits]
+            found.append(_view(board, metric, "mean", places_of))
+    if caps := [Budget(cap, CAP) for cap in caps_of(rows)]:
         # each cap has its own points
-        limits = [Budget(cap, CAP) for cap in caps]
-        by_cap = {cap: draws_of(info, store, rows, board.dataset, cap=cap) for cap in limits}
-        found.insert(1, _view_of_caps(found[0], board, by_cap))
+        capped = [(draws_of(info, store, rows, board.dataset, cap=cap), cap) for cap in caps]
+        places_of = [Place(draws, cap, draws.chosen([cap])[0][cap]) for draws, cap in capped]
+        view = _view(board, found[0].metric, CAP, places_of)
+        found.insert(1, replace(view, whole=found[0].whole))
     return [view for view in found if view.curves]
 
 
-def _view(board: Board, draws: Draws, metric: Criterion, amounts: Sequence[float]) -> ChartView:
-    """Return the curves by mean cost, at budgets and without a limit."""
-    limits = [*map(Budget, amounts), NO_LIMIT]
-    chosen, _ = draws.chosen(limits)
-    at_places = [standings(draws, limit, chosen[limit]) for limit in limits]
-    features = draws.points["features_used"].to_numpy(np.float64)
-    curves = []
-    for learner, at in _by_learner(board, at_places).items():
-        k = draws.names.index(learner)
-        points = np.array([chosen[limit].row[draws.there[:, k], k] for limit in limits])
-        # the first place of each choice of points
-        _, first = np.unique(points, axis=0, return_index=True)
-        steps = [j for j in sorted(first.tolist()) if not math.isnan(at[j].quality)]
-        # each repeat must be able to pay for its point
-        paid = [affordable(draws.valid(points[j])[0].max()) for j in steps]
-        curves.append(_curve(at, steps, paid, features[points[steps]].mean(axis=1), points[steps]))
-    curves = [curve for curve in curves if len(curve.budget)]
+class Place(NamedTuple):
+    """The points chosen within a budget."""
+
+    draws: Draws
+    limit: Budget
+    chosen: Chosen
+
+
+def _view(board: Board, metric: Criterion, kind: str, places_of: Sequence[Place]) -> ChartView:
+    """Return the curves through points chosen at places."""
+    standing = [standings(place.draws, place.limit, place.chosen).rows for place in places_of]
+    rows = [{row.learner: row for row in of_place} for of_place in standing]
+    curves: list[Curve] = []
+    for name in (row.learner for row in board.rows):
+        curves += _curve(name, [of.get(name, Standing(name)) for of in rows], places_of)
     # without a reference the costliest curve sets the scale; 1 if everything is free
     costs = {curve.learner: float(curve.budget[-1]) for curve in curves}
     whole = costs.get(board.reference, 0.0) or max(costs.values(), default=0.0) or 1.0
-    return ChartView(metric, "mean", amounts, whole, curves, draws)
+    amounts = [place.limit.amount for place in places_of if place.limit != NO_LIMIT]
+    return ChartView(metric, kind, amounts, whole, curves, places_of[0].draws)
 
 
-def _view_of_caps(first: ChartView, board: Board, by_cap: Mapping[Budget, Draws]) -> ChartView:
-    """Return the curves of points under caps, where all repeats of a learner have one."""
-    at_places = [
-        standings(draws, cap, draws.chosen([cap])[0][cap]) for cap, draws in by_cap.items()
+def _curve(learner: str, at: Sequence[Standing], places_of: Sequence[Place]) -> Iterator[Curve]:
+    """Yield the curve of a learner's standings at places, if it has a point at one of them."""
+    steps = [
+        j
+        for j, (before, now) in enumerate(pairwise([Standing(), *at]))
+        if not math.isnan(now.quality) and (now.quality, now.cost) != (before.quality, before.cost)
     ]
-    caps = [cap.amount for cap in by_cap]
-    curves = []
-    for at in _by_learner(board, at_places).values():
-        steps = [j for j in range(len(caps)) if not math.isnan(at[j].quality)]
-        unknown = np.full(len(steps), math.nan)
-        none = np.zeros((len(steps), 0), dtype=np.int64)
-        curves.append(_curve(at, steps, [caps[j] for j in steps], unknown, none))
-    curves = [curve for curve in curves if len(curve.budget)]
-    return replace(first, kind=CAP, places=caps, curves=curves)
-
-
-def _by_learner(board: Board, at_places: Sequence[Standings]) -> dict[str, list[Standing]]:
-    """Return the standings of each learner at places, in the order of the board."""
-    rows = [{row.learner: row for row in at.rows} for at in at_places]
-    named = {learner for at in rows for learner in at}
-    names = [row.learner for row in board.rows if row.learner in named]
-    return {name: [at.get(name, Standing(name)) for at in rows] for name in names}
-
-
-def _curve(
-    at: Sequence[Standing],
-    steps: Sequence[int],
-    budgets: Sequence[float],
-    features: FloatArray,
-    points: IntArray,
-) -> Curve:
-    """Return the curve of a learner's standings at places, of which ``steps`` begin a step."""
-    measured, paid = (
-        np.array([getattr(at[j], name) for j in steps]) for name in ("quality", "cost")
-    )
-    sure = [None if math.isnan(standing.interval.low) else standing for standing in at]
-    return Curve(at[0].learner, np.array(budgets), measured, paid, features, points, sure)
+    budgets, features, points = [], [], []
+    for draws, limit, chosen in (places_of[j] for j in steps):
+        k = draws.names.index(learner)
+        rows = chosen.row[draws.there[:, k], k]
+        # each repeat must be able to pay for its point
+        paid = float(draws.valid(rows)[0].max())
+        budgets.append(limit.amount if limit.kind == CAP else affordable(paid))
+        features.append(draws.points["features_used"].iloc[rows].mean())
+        points.append(rows)
+    if steps:
+        yield Curve(
+            learner,
+            budget=np.array(budgets),
+            quality=np.array([at[j].quality for j in steps]),
+            cost=np.array([at[j].cost for j in steps]),
+            features=np.array(features),
+            rows=np.array(points),
+            sure=[None if math.isnan(standing.interval.low) else standing for standing in at],
+        )
 
 
 class PageData(NamedTuple):
@@ -275,7 +267,7 @@ def _set(
     sensors, bought_by_curve = purchases(store, info.run, board.dataset, found[0])
     return {
         **made,
-        "pairs": pairwise(info, store, board, found[0], frame, learners),
+        "pairs": pairs(info, store, board, found[0], frame, learners),
         "sensors": sensors,
         "bought": bought_by_curve,
     }
@@ -370,7 +362,7 @@ def json_text(value: object) -> str:
     return text.replace("<", "\\u003c")
 
 
-def pairwise(
+def pairs(
     info: RunInfo,
     store: Store,
     board: Board,
