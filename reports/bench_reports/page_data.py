@@ -123,20 +123,17 @@ def views(
     answers = [row.cheap.valid_cost for row in board.rows if row.cheap]
     # instead of the last budget there is no limit
     amounts = places(*([c for c in costs if c < max(rising)] for costs in (rising, answers)))
-    limits = [*map(Budget, amounts), NO_LIMIT]
     found = []
     for name in dict.fromkeys([board.metric, *metrics]):
         if name in rows and rows[name].notna().any():
-            kept, metric = store if name == board.metric else None, criterion(info, name)
-            draws = draws_of(info, kept, rows, board.dataset, metric)
-            chosen, _ = draws.chosen(limits)
-            places_of = [Place(draws, limit, chosen[limit]) for limit in limits]
-            found.append(_view(board, metric, "mean", places_of))
+            kept = store if name == board.metric else None
+            draws = draws_of(info, kept, rows, board.dataset, criterion(info, name))
+            found.append(mean_view(board, draws, amounts))
     if caps := [Budget(cap, CAP) for cap in caps_of(rows)]:
         # each cap has its own points
         capped = [(draws_of(info, store, rows, board.dataset, cap=cap), cap) for cap in caps]
         places_of = [Place(draws, cap, draws.chosen([cap])[0][cap]) for draws, cap in capped]
-        view = _view(board, found[0].metric, CAP, places_of)
+        view = _view(board, CAP, places_of)
         found.insert(1, replace(view, whole=found[0].whole))
     return [view for view in found if view.curves]
 
@@ -149,7 +146,14 @@ class Place(NamedTuple):
     chosen: Chosen
 
 
-def _view(board: Board, metric: Criterion, kind: str, places_of: Sequence[Place]) -> ChartView:
+def mean_view(board: Board, draws: Draws, amounts: Iterable[float]) -> ChartView:
+    """Return the curves by mean cost, with their certainty at budgets and without a limit."""
+    limits = [*map(Budget, amounts), NO_LIMIT]
+    chosen, _ = draws.chosen(limits)
+    return _view(board, "mean", [Place(draws, limit, chosen[limit]) for limit in limits])
+
+
+def _view(board: Board, kind: str, places_of: Sequence[Place]) -> ChartView:
     """Return the curves through points chosen at places."""
     standing = [standings(place.draws, place.limit, place.chosen).rows for place in places_of]
     rows = [{row.learner: row for row in of_place} for of_place in standing]
@@ -160,7 +164,9 @@ def _view(board: Board, metric: Criterion, kind: str, places_of: Sequence[Place]
     costs = {curve.learner: float(curve.budget[-1]) for curve in curves}
     whole = costs.get(board.reference, 0.0) or max(costs.values(), default=0.0) or 1.0
     amounts = [place.limit.amount for place in places_of if place.limit != NO_LIMIT]
-    return ChartView(metric, kind, amounts, whole, curves, places_of[0].draws)
+    draws = places_of[0].draws
+    metric = Criterion(draws.metric, draws.higher)
+    return ChartView(metric, kind, amounts, whole, curves, draws)
 
 
 def _curve(learner: str, at: Sequence[Standing], places_of: Sequence[Place]) -> Iterator[Curve]:

@@ -479,5 +479,5 @@ def test_without_scripts_tables_are_there_and_nothing_that_needs_one(file, tmp_p
         assert column(tab, 1, "#overview") == ["1.00", "2.00", "3.00"]
     assert rows == [3, 3, 3]
     assert "miser costs 9." in text
-    for word in ("Download", "hover over it", "What it buys", "The curves as a table"):
+    for word in ("Download", "hover over it", "What it buys", "Where it differs"):
         assert word not in text

@@ -212,7 +212,6 @@ function start(data) {
       rerank();
       versus();
       purchases();
-      section().querySelector(".points").innerHTML = curvesHtml(data, view());
       if (!state.point) section().querySelector(".panel").textContent = "Select a point to see its settings: hover over it, tap it, or use the arrow keys.";
     }
     overview.strip();
