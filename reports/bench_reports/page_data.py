@@ -118,24 +118,25 @@ def views(
 ) -> list[ChartView]:
     """Return the views of one data set that have a curve, its primary metric by mean cost first."""
     rows = frame[frame["dataset"] == board.dataset]
-    metrics = [str(name) for use in uses_of(info, board.dataset)[:1] for name in use["metrics"]]
+    uses = uses_of(info, board.dataset)
+    metrics = [str(name) for use in uses[:1] for name in use.get("metrics") or ()]
     rising = [point.budget for row in board.rows for point in row.curve]
     answers = [row.cheap.valid_cost for row in board.rows if row.cheap]
     # instead of the last budget there is no limit
     amounts = places(*([c for c in costs if c < max(rising)] for costs in (rising, answers)))
-    found = []
+    charts = []
     for name in dict.fromkeys([board.metric, *metrics]):
         if name in rows and rows[name].notna().any():
-            kept = store if name == board.metric else None
-            draws = draws_of(info, kept, rows, board.dataset, criterion(info, name))
-            found.append(mean_view(board, draws, amounts))
-    if caps := [Budget(cap, CAP) for cap in caps_of(rows)]:
+            values = store if name == board.metric else None
+            draws = draws_of(info, values, rows, board.dataset, criterion(info, name))
+            charts.append(mean_view(board, draws, amounts))
+    if charts and (caps := [Budget(cap, CAP) for cap in caps_of(rows)]):
         # each cap has its own points
         capped = [(draws_of(info, store, rows, board.dataset, cap=cap), cap) for cap in caps]
         places_of = [Place(draws, cap, draws.chosen([cap])[0][cap]) for draws, cap in capped]
         view = _view(board, CAP, places_of)
-        found.insert(1, replace(view, whole=found[0].whole))
-    return [view for view in found if view.curves]
+        charts.insert(1, replace(view, whole=charts[0].whole))
+    return [view for view in charts if view.curves]
 
 
 class Place(NamedTuple):
@@ -209,31 +210,37 @@ def page_data(
     info: RunInfo, boards: Sequence[Board], frame: pd.DataFrame, store: Store | None = None
 ) -> PageData:
     """Return the data of a run. Certainty, pairs and purchases need a store."""
-    of = {board.dataset: views(info, board, frame, store) for board in boards}
-    names = (curve.learner for found in of.values() for view in found for curve in view.curves)
+    views_of = {board.dataset: views(info, board, frame, store) for board in boards}
+    names = (
+        curve.learner for charts in views_of.values() for view in charts for curve in view.curves
+    )
     learners = list(dict.fromkeys(names))
     counts = range(2, len(learners) + 1) if len(boards) > 1 else ()
-    made = {
+    content = {
         "run": one_line(info.run),
         "learners": [
             [one_line(name), int(name in info.baselines), *look(name)] for name in learners
         ],
         "colours": [light for light, _ in COLOURS],
-        "open": _opened(info, boards, of),
+        "open": _opened(info, boards, views_of),
         "level": CONFIDENCE,
         # by number of learners less two: the difference of mean ranks on one data set that
         # separates two; on n data sets it is this over the root of n
         "apart": [round(least_difference(1, k), 6) for k in counts],
-        "sets": [_set(info, board, of[board.dataset], learners, frame, store) for board in boards],
+        "sets": [
+            _set(info, board, views_of[board.dataset], learners, frame, store) for board in boards
+        ],
     }
-    return PageData(of, learners, made)
+    return PageData(views_of, learners, content)
 
 
-def _opened(info: RunInfo, boards: Sequence[Board], of: Mapping[str, Sequence[ChartView]]) -> int:
+def _opened(
+    info: RunInfo, boards: Sequence[Board], views_of: Mapping[str, Sequence[ChartView]]
+) -> int:
     """Return the position of the first board shown: the one with most test rows."""
     tested = [
         sum((use.get("rows") or {}).get("test", 0) for use in uses_of(info, board.dataset)[:1])
-        if of[board.dataset]
+        if views_of[board.dataset]
         else -1
         for board in boards
     ]
@@ -243,7 +250,7 @@ def _opened(info: RunInfo, boards: Sequence[Board], of: Mapping[str, Sequence[Ch
 def _set(
     info: RunInfo,
     board: Board,
-    found: Sequence[ChartView],
+    charts: Sequence[ChartView],
     learners: Sequence[str],
     frame: pd.DataFrame,
     store: Store | None,
@@ -254,7 +261,7 @@ def _set(
     marks = {place: ", ".join(board.marks_of(row)) for place, row in rows.items()}
     areas = {place: row.area.value for place, row in rows.items()}
     picks = {row.learner: row.curve[0].pick for row in board.rows if row.curve}
-    made = {
+    content = {
         "name": one_line(board.dataset),
         "data": one_line(board.same_as or board.dataset),
         "accounting": one_line(board.accounting),
@@ -265,31 +272,31 @@ def _set(
         "marks": {place: one_line(text) for place, text in marks.items() if text},
         # exact: ranks need them
         "areas": {k: float(f"{area:.9g}") for k, area in areas.items() if math.isfinite(area)},
-        "views": [_drawn(view, learners, picks if view is found[0] else {}) for view in found],
-        **_keeping(board, found, learners),
+        "views": [_drawn(view, learners, picks if view is charts[0] else {}) for view in charts],
+        **_keeping(board, charts, learners),
     }
-    if store is None or not found:
-        return made
-    sensors, bought_by_curve = purchases(store, info.run, board.dataset, found[0])
+    if store is None or not charts:
+        return content
+    sensors, bought_by_curve = purchases(store, info.run, board.dataset, charts[0])
     return {
-        **made,
-        "pairs": pairs(info, store, board, found[0], frame, learners),
+        **content,
+        "pairs": pairs(info, store, board, charts[0], frame, learners),
         "sensors": sensors,
         "bought": bought_by_curve,
     }
 
 
-def _keeping(board: Board, found: Sequence[ChartView], learners: Sequence[str]) -> dict[str, Any]:
+def _keeping(board: Board, charts: Sequence[ChartView], learners: Sequence[str]) -> dict[str, Any]:
     """Return ``opens``: the place of the answer; ``keeps``: the quality that it keeps on test, the
     budget and test quality of each learner's model that is sure to keep it, the answer's learner
     with its saving in words, and the reference with the budget of the cost that is saved."""
     answer, reference = board.answer, board.reference_row
-    if answer is None or reference is None or not found:
-        return {"opens": len(found[0].places) if found else 0}
+    if answer is None or reference is None or not charts:
+        return {"opens": len(charts[0].places) if charts else 0}
     target = share_of(reference.best.quality, SHARE, board.higher_is_better)
     sure = [row for row in board.rows if row.cheap and not row.saved.lost]
     return {
-        "opens": int(np.searchsorted(found[0].places, affordable(answer.cheap.valid_cost))),
+        "opens": int(np.searchsorted(charts[0].places, affordable(answer.cheap.valid_cost))),
         "keeps": {
             "name": f"{SHARE:.0%} of {one_line(board.reference)}",
             "y": shown(quality, target),
