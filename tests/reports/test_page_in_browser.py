@@ -3,8 +3,12 @@ import json
 import re
 import struct
 
+import pandas as pd
 import pytest
-from helpers import browser, page_run
+from bench_reports.page import page
+from helpers import browser, example, page_run
+
+from bench_core.leaderboard.assembly import boards
 
 pytestmark = pytest.mark.skipif(
     browser.executable() is None, reason="no Chromium on the PATH to open the page with"
@@ -463,6 +467,20 @@ def test_the_printed_page_is_light_and_has_legend_labels_and_all_data_sets(tab):
     assert pdf[:5] == b"%PDF-"
     tab.call("Emulation.setEmulatedMedia", media="")
     tab.js("delete document.documentElement.dataset.theme")
+
+
+def test_a_data_set_without_results_shows_its_failures_and_is_no_choice(tmp_path):
+    failed = pd.DataFrame([example.trial("d", "slow", {}, status="timeout", error="over 600 s")])
+    both = pd.concat([example.frame(), failed], ignore_index=True)
+    for frame, choices in ((failed, 0), (both, 2)):
+        (tmp_path / "board.html").write_text(
+            page(example.info(), boards(example.info(), frame), frame), encoding="utf-8"
+        )
+        with browser.opened(tmp_path / "board.html", tmp_path / "profile") as tab:
+            tab.wait(READY)
+            assert tab.js("document.getElementById('f-set').options.length") == choices
+            assert "over 600 s" in tab.js("document.body.innerText")
+            assert tab.complaints() == []
 
 
 def test_no_script_complains(tab):
