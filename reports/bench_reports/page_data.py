@@ -289,7 +289,7 @@ def _set(
 def _keeping(board: Board, charts: Sequence[ChartView], learners: Sequence[str]) -> dict[str, Any]:
     """Return ``opens``: the place of the answer; ``keeps``: the quality that it keeps on test, the
     budget and test quality of each learner's model that is sure to keep it, the answer's learner
-    with its saving in words, and the reference with the budget of the cost that is saved."""
+    with its saving in words, and the reference with its budget by the same rule."""
     answer, reference = board.answer, board.reference_row
     if answer is None or reference is None or not charts:
         return {"opens": len(charts[0].places) if charts else 0}
@@ -308,7 +308,7 @@ def _keeping(board: Board, charts: Sequence[ChartView], learners: Sequence[str])
                 for row in sure
             },
             "from": learners.index(answer.learner),
-            "to": [learners.index(board.reference), affordable(board.replaced.valid_cost)],
+            "to": [learners.index(board.reference), affordable(reference.cheap.valid_cost)],
             "saved": ""
             if answer.reference or answer.saving <= 1
             else f"{times(answer.saving)} cheaper",
