@@ -13,9 +13,9 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations
+from itertools import combinations, pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -24,11 +24,11 @@ from bench_core._io.digests import canonical
 from bench_core.arrays import FloatArray, IntArray
 from bench_core.errors import one_line
 from bench_core.leaderboard.assembly import draws_of, uses_of
-from bench_core.leaderboard.board import SHARE, Board, Pick, Standing, Standings
+from bench_core.leaderboard.board import SHARE, Board, Pick, Standing
 from bench_core.leaderboard.bought_sensors import EVERY, NEVER, first_names
 from bench_core.leaderboard.certainty import standings
 from bench_core.leaderboard.columns import order_words
-from bench_core.leaderboard.draws import NO_LIMIT, Draws
+from bench_core.leaderboard.draws import NO_LIMIT, Chosen, Draws
 from bench_core.leaderboard.ranks import least_difference
 from bench_core.metrics.frontier import share_of
 from bench_core.results.budgets import CAP, Budget
@@ -40,7 +40,7 @@ from bench_reports.palette import COLOURS, look
 if TYPE_CHECKING:
     import pandas as pd
 
-    from bench_core.results.records import RunInfo, TrialValues
+    from bench_core.results.records import RunInfo
     from bench_core.results.store import Store
 
 PLACES = 30
@@ -118,85 +118,84 @@ def views(
 ) -> list[ChartView]:
     """Return the views of one data set that have a curve, its primary metric by mean cost first."""
     rows = frame[frame["dataset"] == board.dataset]
-    metrics = [str(name) for use in uses_of(info, board.dataset)[:1] for name in use["metrics"]]
+    uses = uses_of(info, board.dataset)
+    metrics = [str(name) for use in uses[:1] for name in use.get("metrics") or ()]
     rising = [point.budget for row in board.rows for point in row.curve]
     answers = [row.cheap.valid_cost for row in board.rows if row.cheap]
     # instead of the last budget there is no limit
     amounts = places(*([c for c in costs if c < max(rising)] for costs in (rising, answers)))
-    found = []
+    charts = []
     for name in dict.fromkeys([board.metric, *metrics]):
         if name in rows and rows[name].notna().any():
-            kept = store if name == board.metric else None
-            draws = draws_of(info, kept, rows, board.dataset, criterion(info, name))
-            found.append(_view(board, draws, criterion(info, name), amounts))
-    if caps := caps_of(rows):
+            values = store if name == board.metric else None
+            draws = draws_of(info, values, rows, board.dataset, criterion(info, name))
+            charts.append(mean_view(board, draws, amounts))
+    if charts and (caps := [Budget(cap, CAP) for cap in caps_of(rows)]):
         # each cap has its own points
-        limits = [Budget(cap, CAP) for cap in caps]
-        by_cap = {cap: draws_of(info, store, rows, board.dataset, cap=cap) for cap in limits}
-        found.insert(1, _view_of_caps(found[0], board, by_cap))
-    return [view for view in found if view.curves]
+        capped = [(draws_of(info, store, rows, board.dataset, cap=cap), cap) for cap in caps]
+        places_of = [Place(draws, cap, draws.chosen([cap])[0][cap]) for draws, cap in capped]
+        view = _view(board, CAP, places_of)
+        charts.insert(1, replace(view, whole=charts[0].whole))
+    return [view for view in charts if view.curves]
 
 
-def _view(board: Board, draws: Draws, metric: Criterion, amounts: Sequence[float]) -> ChartView:
-    """Return the curves by mean cost, at budgets and without a limit."""
+class Place(NamedTuple):
+    """The points chosen within a budget."""
+
+    draws: Draws
+    limit: Budget
+    chosen: Chosen
+
+
+def mean_view(board: Board, draws: Draws, amounts: Iterable[float]) -> ChartView:
+    """Return the curves by mean cost, with their certainty at budgets and without a limit."""
     limits = [*map(Budget, amounts), NO_LIMIT]
     chosen, _ = draws.chosen(limits)
-    at_places = [standings(draws, limit, chosen[limit]) for limit in limits]
-    features = draws.points["features_used"].to_numpy(np.float64)
-    curves = []
-    for learner, at in _by_learner(board, at_places).items():
-        k = draws.names.index(learner)
-        points = np.array([chosen[limit].row[draws.there[:, k], k] for limit in limits])
-        # the first place of each choice of points
-        _, first = np.unique(points, axis=0, return_index=True)
-        steps = [j for j in sorted(first.tolist()) if not math.isnan(at[j].quality)]
-        # each repeat must be able to pay for its point
-        paid = [affordable(draws.valid(points[j])[0].max()) for j in steps]
-        curves.append(_curve(at, steps, paid, features[points[steps]].mean(axis=1), points[steps]))
-    curves = [curve for curve in curves if len(curve.budget)]
+    return _view(board, "mean", [Place(draws, limit, chosen[limit]) for limit in limits])
+
+
+def _view(board: Board, kind: str, places_of: Sequence[Place]) -> ChartView:
+    """Return the curves through points chosen at places."""
+    standing = [standings(place.draws, place.limit, place.chosen).rows for place in places_of]
+    rows = [{row.learner: row for row in of_place} for of_place in standing]
+    curves: list[Curve] = []
+    for name in (row.learner for row in board.rows):
+        curves += _curve(name, [of.get(name, Standing(name)) for of in rows], places_of)
     # without a reference the costliest curve sets the scale; 1 if everything is free
     costs = {curve.learner: float(curve.budget[-1]) for curve in curves}
     whole = costs.get(board.reference, 0.0) or max(costs.values(), default=0.0) or 1.0
-    return ChartView(metric, "mean", amounts, whole, curves, draws)
+    amounts = [place.limit.amount for place in places_of if place.limit != NO_LIMIT]
+    draws = places_of[0].draws
+    metric = Criterion(draws.metric, draws.higher)
+    return ChartView(metric, kind, amounts, whole, curves, draws)
 
 
-def _view_of_caps(first: ChartView, board: Board, by_cap: Mapping[Budget, Draws]) -> ChartView:
-    """Return the curves of points under caps, where all repeats of a learner have one."""
-    at_places = [
-        standings(draws, cap, draws.chosen([cap])[0][cap]) for cap, draws in by_cap.items()
+def _curve(learner: str, at: Sequence[Standing], places_of: Sequence[Place]) -> Iterator[Curve]:
+    """Yield the curve of a learner's standings at places, if it has a point at one of them."""
+    steps = [
+        j
+        for j, (before, now) in enumerate(pairwise([Standing(), *at]))
+        if not math.isnan(now.quality) and (now.quality, now.cost) != (before.quality, before.cost)
     ]
-    caps = [cap.amount for cap in by_cap]
-    curves = []
-    for at in _by_learner(board, at_places).values():
-        steps = [j for j in range(len(caps)) if not math.isnan(at[j].quality)]
-        unknown = np.full(len(steps), math.nan)
-        none = np.zeros((len(steps), 0), dtype=np.int64)
-        curves.append(_curve(at, steps, [caps[j] for j in steps], unknown, none))
-    curves = [curve for curve in curves if len(curve.budget)]
-    return replace(first, kind=CAP, places=caps, curves=curves)
-
-
-def _by_learner(board: Board, at_places: Sequence[Standings]) -> dict[str, list[Standing]]:
-    """Return the standings of each learner at places, in the order of the board."""
-    rows = [{row.learner: row for row in at.rows} for at in at_places]
-    named = {learner for at in rows for learner in at}
-    names = [row.learner for row in board.rows if row.learner in named]
-    return {name: [at.get(name, Standing(name)) for at in rows] for name in names}
-
-
-def _curve(
-    at: Sequence[Standing],
-    steps: Sequence[int],
-    budgets: Sequence[float],
-    features: FloatArray,
-    points: IntArray,
-) -> Curve:
-    """Return the curve of a learner's standings at places, of which ``steps`` begin a step."""
-    measured, paid = (
-        np.array([getattr(at[j], name) for j in steps]) for name in ("quality", "cost")
-    )
-    sure = [None if math.isnan(standing.interval.low) else standing for standing in at]
-    return Curve(at[0].learner, np.array(budgets), measured, paid, features, points, sure)
+    budgets, features, points = [], [], []
+    for draws, limit, chosen in (places_of[j] for j in steps):
+        k = draws.names.index(learner)
+        rows = chosen.row[draws.there[:, k], k]
+        # each repeat must be able to pay for its point
+        paid = float(draws.valid(rows)[0].max())
+        budgets.append(limit.amount if limit.kind == CAP else affordable(paid))
+        features.append(draws.points["features_used"].iloc[rows].mean())
+        points.append(rows)
+    if steps:
+        yield Curve(
+            learner,
+            budget=np.array(budgets),
+            quality=np.array([at[j].quality for j in steps]),
+            cost=np.array([at[j].cost for j in steps]),
+            features=np.array(features),
+            rows=np.array(points),
+            sure=[None if math.isnan(standing.interval.low) else standing for standing in at],
+        )
 
 
 class PageData(NamedTuple):
@@ -211,31 +210,37 @@ def page_data(
     info: RunInfo, boards: Sequence[Board], frame: pd.DataFrame, store: Store | None = None
 ) -> PageData:
     """Return the data of a run. Certainty, pairs and purchases need a store."""
-    of = {board.dataset: views(info, board, frame, store) for board in boards}
-    names = (curve.learner for found in of.values() for view in found for curve in view.curves)
+    views_of = {board.dataset: views(info, board, frame, store) for board in boards}
+    names = (
+        curve.learner for charts in views_of.values() for view in charts for curve in view.curves
+    )
     learners = list(dict.fromkeys(names))
     counts = range(2, len(learners) + 1) if len(boards) > 1 else ()
-    made = {
+    content = {
         "run": one_line(info.run),
         "learners": [
             [one_line(name), int(name in info.baselines), *look(name)] for name in learners
         ],
         "colours": [light for light, _ in COLOURS],
-        "open": _opened(info, boards, of),
+        "open": _opened(info, boards, views_of),
         "level": CONFIDENCE,
         # by number of learners less two: the difference of mean ranks on one data set that
         # separates two; on n data sets it is this over the root of n
         "apart": [round(least_difference(1, k), 6) for k in counts],
-        "sets": [_set(info, board, of[board.dataset], learners, frame, store) for board in boards],
+        "sets": [
+            _set(info, board, views_of[board.dataset], learners, frame, store) for board in boards
+        ],
     }
-    return PageData(of, learners, made)
+    return PageData(views_of, learners, content)
 
 
-def _opened(info: RunInfo, boards: Sequence[Board], of: Mapping[str, Sequence[ChartView]]) -> int:
+def _opened(
+    info: RunInfo, boards: Sequence[Board], views_of: Mapping[str, Sequence[ChartView]]
+) -> int:
     """Return the position of the first board shown: the one with most test rows."""
     tested = [
         sum((use.get("rows") or {}).get("test", 0) for use in uses_of(info, board.dataset)[:1])
-        if of[board.dataset]
+        if views_of[board.dataset]
         else -1
         for board in boards
     ]
@@ -245,7 +250,7 @@ def _opened(info: RunInfo, boards: Sequence[Board], of: Mapping[str, Sequence[Ch
 def _set(
     info: RunInfo,
     board: Board,
-    found: Sequence[ChartView],
+    charts: Sequence[ChartView],
     learners: Sequence[str],
     frame: pd.DataFrame,
     store: Store | None,
@@ -256,7 +261,7 @@ def _set(
     marks = {place: ", ".join(board.marks_of(row)) for place, row in rows.items()}
     areas = {place: row.area.value for place, row in rows.items()}
     picks = {row.learner: row.curve[0].pick for row in board.rows if row.curve}
-    made = {
+    content = {
         "name": one_line(board.dataset),
         "data": one_line(board.same_as or board.dataset),
         "accounting": one_line(board.accounting),
@@ -267,31 +272,31 @@ def _set(
         "marks": {place: one_line(text) for place, text in marks.items() if text},
         # exact: ranks need them
         "areas": {k: float(f"{area:.9g}") for k, area in areas.items() if math.isfinite(area)},
-        "views": [_drawn(view, learners, picks if view is found[0] else {}) for view in found],
-        **_keeping(board, found, learners),
+        "views": [_drawn(view, learners, picks if view is charts[0] else {}) for view in charts],
+        **_keeping(board, charts, learners),
     }
-    if store is None or not found:
-        return made
-    sensors, bought_by_curve = purchases(store, info.run, board.dataset, found[0])
+    if store is None or not charts:
+        return content
+    sensors, bought_by_curve = purchases(store, info.run, board.dataset, charts[0])
     return {
-        **made,
-        "pairs": pairwise(info, store, board, found[0], frame, learners),
+        **content,
+        "pairs": pairs(info, store, board, charts[0], frame, learners),
         "sensors": sensors,
         "bought": bought_by_curve,
     }
 
 
-def _keeping(board: Board, found: Sequence[ChartView], learners: Sequence[str]) -> dict[str, Any]:
+def _keeping(board: Board, charts: Sequence[ChartView], learners: Sequence[str]) -> dict[str, Any]:
     """Return ``opens``: the place of the answer; ``keeps``: the quality that it keeps on test, the
     budget and test quality of each learner's model that is sure to keep it, the answer's learner
-    with its saving in words, and the reference with the budget of the cost that is saved."""
+    with its saving in words, and the reference with its budget by the same rule."""
     answer, reference = board.answer, board.reference_row
-    if answer is None or reference is None or not found:
-        return {"opens": len(found[0].places) if found else 0}
+    if answer is None or reference is None or not charts:
+        return {"opens": len(charts[0].places) if charts else 0}
     target = share_of(reference.best.quality, SHARE, board.higher_is_better)
     sure = [row for row in board.rows if row.cheap and not row.saved.lost]
     return {
-        "opens": int(np.searchsorted(found[0].places, affordable(answer.cheap.valid_cost))),
+        "opens": int(np.searchsorted(charts[0].places, affordable(answer.cheap.valid_cost))),
         "keeps": {
             "name": f"{SHARE:.0%} of {one_line(board.reference)}",
             "y": shown(quality, target),
@@ -370,7 +375,7 @@ def json_text(value: object) -> str:
     return text.replace("<", "\\u003c")
 
 
-def pairwise(
+def pairs(
     info: RunInfo,
     store: Store,
     board: Board,
@@ -429,34 +434,25 @@ def purchases(
         return [], []
     sensors = kept[0].trial.sensors
     price = np.array(sensors.price, dtype=np.float64)
-    # trials under other sensors (another cost file) are not comparable
     stored = {
-        (trial.learner, trial.fold, trial.seed, canonical(trial.params)): values
+        (trial.learner, trial.fold, trial.seed, canonical(trial.params), canonical(setting)): share
         for values in kept
+        # trials under other sensors (another cost file) are not comparable
         if (trial := values.trial).sensors == sensors
+        for setting, share in zip(values.settings, values.bought, strict=True)
     }
-    steps: list[list[Any]] = []
-    for curve in view.curves:
-        shares = (_shares(view.draws, rows, stored) for rows in curve.rows)
-        steps.append([0 if share is None else bought(share, price) for share in shares])
+    trials = view.draws.points[["learner", "fold", "seed"]].to_numpy().tolist()
+
+    def step(rows: IntArray) -> list[Any] | int:
+        shares = [stored.get((*trials[row], *view.draws.key(row))) for row in rows.tolist()]
+        known = [share.astype(np.float64) for share in shares if share is not None]
+        return bought(np.mean(known, axis=0), price) if len(known) == len(rows) else 0
+
     names = [one_line(first_names(name))[:60] for name in sensors.names]
-    return [[name, shown(cost, p)] for name, p in zip(names, price, strict=True)], steps
-
-
-def _shares(
-    draws: Draws, rows: IntArray, stored: Mapping[tuple[str, int, int, str], TrialValues]
-) -> FloatArray | None:
-    """Return the share of rows (s,) that buy each sensor at a point, the mean over its ``rows`` in
-    the table of points, one of each repeat."""
-    shares = []
-    for row in rows.tolist():
-        params, point = draws.key(row)
-        learner, fold, seed = draws.points[["learner", "fold", "seed"]].iloc[row]
-        values = stored.get((str(learner), int(fold), int(seed), params))
-        if values is None or (setting := json.loads(point)) not in values.settings:
-            return None
-        shares.append(values.bought[values.settings.index(setting)].astype(np.float64))
-    return np.asarray(np.mean(shares, axis=0))
+    return (
+        [[name, shown(cost, float(amount))] for name, amount in zip(names, price, strict=True)],
+        [[step(rows) for rows in curve.rows] for curve in view.curves],
+    )
 
 
 def bought(share: FloatArray, price: FloatArray) -> list[Any]:

@@ -14,13 +14,11 @@ import numpy as np
 from bench_core.arrays import FloatArray
 from bench_core.errors import UsageError, one_line, require
 from bench_core.leaderboard.assembly import draws_of
-from bench_core.leaderboard.board import Board
-from bench_core.leaderboard.certainty import standings
-from bench_core.results.budgets import Budget
+from bench_core.leaderboard.board import UNKNOWN, Board
 from bench_core.statistics import CONFIDENCE
 from bench_core.terminal.wording import listed
 from bench_reports.figure_files import figure_file, safe
-from bench_reports.page_data import places
+from bench_reports.page_data import mean_view, places
 from bench_reports.palette import COLOURS, look
 from bench_reports.terminal import marked
 
@@ -93,20 +91,15 @@ def _bands(
     budgets = np.array([0.0, *rising])
     if store is None or not len(rising):
         return budgets, {}
-    limits = [Budget(float(budget)) for budget in budgets]
     draws = draws_of(run, store, frame, board.dataset, resamples=1000)
-    chosen, _ = draws.chosen(limits)
-    at_budgets = [standings(draws, limit, chosen[limit]) for limit in limits]
-    intervals = [{row.learner: row.interval for row in at.rows} for at in at_budgets]
-    methods = [row for row in board.rows if not row.baseline]
-    few = len(methods) <= MOST_BANDS
-    banded = [
-        row.learner
-        for k, row in enumerate(methods)
-        if few or k == 0 or row.reference or row.learner == against
-    ]
-    ends = {name: np.array([at[name] for at in intervals], dtype=float) for name in banded}
-    return budgets, {name: pairs for name, pairs in ends.items() if np.isfinite(pairs).any()}
+    curves = mean_view(board, draws, budgets).curves
+    methods = [row.learner for row in board.rows if not row.baseline]
+    banded = methods if len(methods) <= MOST_BANDS else [methods[0], board.reference, against]
+    return budgets, {
+        curve.learner: np.array([at.interval if at else UNKNOWN for at in curve.sure[:-1]])
+        for curve in curves
+        if curve.learner in {*banded} & {*methods} and any(curve.sure)
+    }
 
 
 def _panel(

@@ -54,12 +54,12 @@ def command(
     folder: Path, runs: tuple[str, ...], title: str, store: Path, plugins: Sequence[str]
 ) -> int:
     """Write a static site of RUNs (default: all that have results) to the folder DIR."""
-    from bench_core.leaderboard.reports import ReportRequest, write_report
+    from bench_core.leaderboard.reports import ReportRequest, finished, write_report
 
     # read before writing: a folder with other content is refused
     registry = options.registry(plugins)
     before = read_state(folder)
-    found = list(_chosen(store, runs))
+    found = [finished(store, name) for name in _chosen(store, runs)]
     state: dict[str, Figures] = {}
     entries = []
     if before is None:  # a site from now on, so that a failure does not block the next call
@@ -86,18 +86,16 @@ def command(
     return 0
 
 
-def _chosen(store: Path, runs: Sequence[str]) -> Iterator[tuple[RunInfo, pd.DataFrame]]:
-    from bench_core.leaderboard.reports import finished
+def _chosen(store: Path, runs: Sequence[str]) -> list[str]:
+    """Return the names of runs, by default of all that have a result: others have no page."""
     from bench_core.results.store import Store
 
     kept = Store(store)
-    # a run without a result has no page
     known = [info.run for info in kept.runs() if info.counts.get("ok")]
     names = [kept.resolve(run) for run in runs] if runs else known
     if not names:
         raise UsageError(f"{store}: no run has results yet; use `bench run` first")
-    for name in dict.fromkeys(names):
-        yield finished(store, name)
+    return list(dict.fromkeys(names))
 
 
 def place(run: str) -> str:

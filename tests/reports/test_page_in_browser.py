@@ -3,8 +3,12 @@ import json
 import re
 import struct
 
+import pandas as pd
 import pytest
-from helpers import browser, page_run
+from bench_reports.page import page
+from helpers import browser, example, page_run
+
+from bench_core.leaderboard.assembly import boards
 
 pytestmark = pytest.mark.skipif(
     browser.executable() is None, reason="no Chromium on the PATH to open the page with"
@@ -406,13 +410,6 @@ def test_files_are_named_after_data_set_and_metric_and_hold_title_and_legend(tab
     assert head.endswith("cost,budget_kind,setting,marks")  # the filled ones
     assert rows[-1].split(",")[1] == "constant"
     assert all(len(cell.partition(".")[2]) <= 4 for row in rows for cell in row.split(",")[2:6])
-    tex = saved(tab, file, "tex", f"{stem}.tex").decode()
-    assert r"\begin{tabular}" in tex
-    assert r"\textbf{" in tex
-    assert "95\\%" in tex
-    assert "cost (units)" in tex
-    assert r"\label{tab:20260102-1:a:accuracy:mean}" in tex
-    assert tex.index(r"\midrule", tex.index("miser")) < tex.index("constant")
 
 
 def test_a_view_stands_at_its_last_place_within_the_share_chosen(tab):
@@ -472,6 +469,20 @@ def test_the_printed_page_is_light_and_has_legend_labels_and_all_data_sets(tab):
     tab.js("delete document.documentElement.dataset.theme")
 
 
+def test_a_data_set_without_results_shows_its_failures_and_is_no_choice(tmp_path):
+    failed = pd.DataFrame([example.trial("d", "slow", {}, status="timeout", error="over 600 s")])
+    both = pd.concat([example.frame(), failed], ignore_index=True)
+    for frame, choices in ((failed, 0), (both, 2)):
+        (tmp_path / "board.html").write_text(
+            page(example.info(), boards(example.info(), frame), frame), encoding="utf-8"
+        )
+        with browser.opened(tmp_path / "board.html", tmp_path / "profile") as tab:
+            tab.wait(READY)
+            assert tab.js("document.getElementById('f-set').options.length") == choices
+            assert "over 600 s" in tab.js("document.body.innerText")
+            assert tab.complaints() == []
+
+
 def test_no_script_complains(tab):
     assert tab.complaints() == []
 
@@ -486,5 +497,5 @@ def test_without_scripts_tables_are_there_and_nothing_that_needs_one(file, tmp_p
         assert column(tab, 1, "#overview") == ["1.00", "2.00", "3.00"]
     assert rows == [3, 3, 3]
     assert "miser costs 9." in text
-    for word in ("Download", "hover over it", "What it buys", "The curves as a table"):
+    for word in ("Download", "hover over it", "What it buys", "Where it differs"):
         assert word not in text

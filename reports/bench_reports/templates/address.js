@@ -23,8 +23,8 @@ function addressOf(data, { state, set, view }) {
     const words = new URLSearchParams(location.hash.slice(1));
     const known = (name) => data.learners.findIndex((l) => l[0] === name);
     const named = data.sets.findIndex((s) => s.name === words.get("data"));
-    state.set = named < 0 ? data.open : named;
-    state.metric = words.get("metric") ?? set().views[0]?.metric;
+    state.set = data.sets[named]?.views.length ? named : data.open;
+    state.metric = words.get("metric") ?? set().views[0].metric;
     state.kind = words.get("budget") === "cap" ? "cap" : "mean";
     const share = words.get("share");
     state.share = share === "all" ? Infinity : share > 0 ? Number(share) : null;

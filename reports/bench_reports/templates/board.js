@@ -165,27 +165,3 @@ function csv(data, set, view, place) {
   };
   return rowsForFiles(data, set, view, place).map((row) => `${row.map(cell).join(",")}\r\n`).join("");
 }
-
-/** A booktabs table: the best tier bold. */
-function latex(data, set, view, place) {
-  const tex = (text) => String(text).replace(/[\\{}$&#^_~%]/g, (c) => ({
-    "\\": "\\textbackslash{}", "^": "\\textasciicircum{}", "~": "\\textasciitilde{}",
-  })[c] ?? `\\${c}`).replaceAll("–", "--").replaceAll("<", "\\textless{}").replaceAll(">", "\\textgreater{}");
-  const rows = filed(data, set, view, place);
-  const lines = rows.map((row, i) => {
-    const best = row.at >= 0 && (row.tier === 1 || (!row.tier && row.position === 1));
-    const value = best ? `\\textbf{${quality(row.quality)}}` : quality(row.quality);
-    const range = row.tier ? `[${quality(row.low)}, ${quality(row.high)}]` : "--";
-    const rule = row.baseline && i > 0 && !rows.slice(0, i).some((r) => r.baseline) ? "\\midrule\n" : "";
-    return `${rule}${tex(rankText(row))} & ${tex(data.learners[row.l][0])} & ${value} & ${range} & ${cost(row.cost)} \\\\`;
-  });
-  const limit = amount(view, place);
-  const unit = set.unit ? ` (${set.unit})` : "";
-  const label = [data.run, set.name, view.metric, view.kind].map((w) => w.replace(/[^a-zA-Z0-9.]+/g, "-")).join(":");
-  const within = Number.isFinite(limit) ? `${AXIS[view.kind]} at most ${cost(limit)}` : "no limit";
-  const rangeHead = rows.some((row) => row.tier) ? "95\\% interval" : "";
-  return `% needs \\usepackage{booktabs}\n\\begin{table}\n\\caption{${tex(set.name)}: ${tex(view.metric)} on test, ${tex(within)}.`
-    + ` Points are chosen on validation data; bold: not significantly worse than the best. Run ${tex(data.run)}.}\n\\label{tab:${label}}\n`
-    + `\\begin{tabular}{llrrr}\n\\toprule\nquality rank & learner & ${tex(view.metric)} & ${rangeHead} & cost${tex(unit)} \\\\\n\\midrule\n`
-    + `${lines.join("\n")}\n\\bottomrule\n\\end{tabular}\n\\end{table}\n`;
-}

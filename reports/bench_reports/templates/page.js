@@ -13,6 +13,8 @@ function prepare(data) {
 }
 
 function start(data) {
+  const drawn = (s) => data.sets[s].views.length > 0; // others show their failures alone, always
+  if (!data.sets.some((one) => one.views.length)) return;
   prepare(data);
   const state = { set: 0, metric: "", kind: "mean", share: null, hidden: new Set(), linear: false,
     whole: false, bands: false, sort: null, a: null, b: null, point: null };
@@ -28,7 +30,7 @@ function start(data) {
     return data.sets[s] === (same.find((other) => other.accounting === set().accounting) ?? same[0]);
   });
   /** The share of the reference's cost that was chosen, at first that of the answer. */
-  const shareNow = () => state.share ?? (view() ? shareAt(set().views[0], set().opens) : Infinity);
+  const shareNow = () => state.share ?? shareAt(set().views[0], set().opens);
   const placeNow = () => Math.max(placeAt(view(), shareNow()), 0);
   const here = () => ranking(data, view(), placeNow());
   let ax = null;
@@ -45,7 +47,7 @@ function start(data) {
       $(id).value = chosen;
       $(id).closest("label").hidden = values.length < least;
     };
-    choices("f-set", sets(), (s) => data.sets[s].data, state.set, 2);
+    choices("f-set", sets().filter(drawn), (s) => data.sets[s].data, state.set, 2);
     const same = numbers.filter((s) => data.sets[s].data === set().data);
     choices("f-accounting", same, (s) => data.sets[s].accounting, state.set, 2);
     const metrics = [...new Set(set().views.map((v) => v.metric))];
@@ -54,15 +56,13 @@ function start(data) {
     const kinds = [...new Set(set().views.filter((v) => v.metric === state.metric).map((v) => v.kind))];
     if (!kinds.includes(state.kind)) state.kind = kinds[0];
     choices("f-kind", kinds, (k) => KINDS[k], state.kind);
-    if (view()) {
-      $("f-budget").max = view().at.length - (view().kind === "cap" ? 1 : 0);
-      $("f-budget").value = placeNow();
-    }
+    $("f-budget").max = view().at.length - (view().kind === "cap" ? 1 : 0);
+    $("f-budget").value = placeNow();
     $("f-scale").setAttribute("aria-pressed", state.linear);
     $("f-range").setAttribute("aria-pressed", state.whole);
     $("f-bands").setAttribute("aria-pressed", state.bands);
     $("f-bands").hidden = !view().curves.some((c) => c.sure);
-    document.querySelectorAll("section.set").forEach((s, i) => s.classList.toggle("off", i !== state.set));
+    document.querySelectorAll("section.set").forEach((s, i) => s.classList.toggle("off", drawn(i) && i !== state.set));
     const legend = section().querySelector(".legend");
     if (legend && legend.nextElementSibling !== $("tools")) legend.after($("tools"));
   }
@@ -206,15 +206,12 @@ function start(data) {
   }
   function all() {
     fill();
-    if (view()) {
-      draw();
-      drawLegend();
-      rerank();
-      versus();
-      purchases();
-      section().querySelector(".points").innerHTML = curvesHtml(data, view());
-      if (!state.point) section().querySelector(".panel").textContent = "Select a point to see its settings: hover over it, tap it, or use the arrow keys.";
-    }
+    draw();
+    drawLegend();
+    rerank();
+    versus();
+    purchases();
+    if (!state.point) section().querySelector(".panel").textContent = "Select a point to see its settings: hover over it, tap it, or use the arrow keys.";
     overview.strip();
     overview.rerank();
     wide();
@@ -225,7 +222,7 @@ function start(data) {
   function allSets() {
     const kept = { ...state };
     printed = true;
-    for (const s of numbers.filter((k) => data.sets[k].views.length)) {
+    for (const s of numbers.filter(drawn)) {
       Object.assign(state, kept, { set: s, sort: s === kept.set ? kept.sort : null });
       fill();
       draw();
@@ -324,7 +321,6 @@ function start(data) {
   let width = innerWidth;
   window.addEventListener("resize", () => { if (innerWidth !== width) { width = innerWidth; draw(); purchases(); wide(); } });
   address.read(); all();
-  root.dataset.ready = "yes";
 }
 
 $("theme").addEventListener("click", () => {
@@ -332,3 +328,4 @@ $("theme").addEventListener("click", () => {
   root.dataset.theme = now === "dark" ? "light" : "dark";
 });
 start(JSON.parse($("data").textContent));
+root.dataset.ready = "yes";

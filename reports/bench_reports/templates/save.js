@@ -17,7 +17,6 @@ function savingOf(data, { set, view, placeNow }, options) {
   return function save(ending) {
     if (ending === "svg") download(picture(), "image/svg+xml", "svg");
     else if (ending === "csv") download(csv(data, set(), view(), placeNow()), "text/csv;charset=utf-8", "csv");
-    else if (ending === "tex") download(latex(data, set(), view(), placeNow()), "text/x-tex;charset=utf-8", "tex");
     else if (ending === "pdf") window.print();
     else {
       const image = new Image();

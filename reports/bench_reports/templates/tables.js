@@ -1,4 +1,4 @@
-// Tables: comparison of two learners, curves as numbers, sorting.
+// Comparison of two learners, and sorting of tables.
 
 /** Where learner a beats learner b: what they reach at the budget, and on how many rows each is better. */
 function versusHtml(data, view, pairs, a, b, place, name) {
@@ -28,22 +28,6 @@ function atBudget(data, view, place, a, b, set) {
   const word = gain === 0 ? "they are equal" : `${names[gain > 0 ? 0 : 1]} is ${quality(Math.abs(gain))} better`;
   const budget = Number.isFinite(limit) ? ` --budget ${Number(limit.toPrecision(6))}${view.kind === "mean" ? "" : ` --budget-kind ${view.kind}`}` : "";
   return `${esc(`${when}: ${names[0]} ${quality(one.quality)}${range(one)}, ${names[1]} ${quality(other.quality)}${range(other)}; ${word}. To test that:`)} <code>${esc(`bench compare ${names[0]} ${names[1]} --data ${set}${budget}`)}</code>.`;
-}
-
-/** A table of texts by learner. */
-function tableHtml(caption, heads, rows) {
-  const body = rows.map(([name, cells]) => `<tr><th scope="row">${esc(name)}</th>${cells.map((text) => `<td class="n">${text}</td>`).join("")}</tr>`);
-  return `<table><caption>${esc(caption)}</caption><thead><tr><th scope="col">learner</th>${heads.map((head) => `<th scope="col" class="n">${head}</th>`).join("")}</tr></thead><tbody>${body.join("")}</tbody></table>`;
-}
-
-const SHOWN = [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1];
-
-/** The curves at a few budgets. */
-function curvesHtml(data, view) {
-  const budgets = SHOWN.map((share) => share * view.whole);
-  const cells = (curve) => budgets.map((budget) => quality(within(curve, curve.y, budget)));
-  const rows = ranking(data, view, view.at.length).map(({ curve, l }) => [data.learners[l][0], cells(curve)]);
-  return tableHtml(`${view.metric} on test by ${AXIS[view.kind]}`, budgets.map(cost), rows);
 }
 
 /** Sort a table's rows, best first or back; null: as given. Baselines stay below, what has no value last. */
