@@ -5,8 +5,9 @@ these.
 A mean budget chooses a learner's point of best validation quality among those whose mean validation
 cost fits. A target chooses the cheapest point that is *sure* to reach it: the difference of its
 validation quality to the target is at least ``SURE_ERRORS`` standard errors, a one-sided bound of
-95%. For a share of the reference's best quality the difference is paired, by query or row. Where no
-point is sure, the observed choice is the likeliest point, and its probability is below .95.
+95%, and so is the mean difference of the points of almost the same cost (``sure_by``). For a share
+of the reference's best quality the difference is paired, by query or row. Where no point is sure,
+the observed choice is the likeliest point, and its probability is below .95.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from bench_core.metrics.frontier import (
     cheapest,
     frontier,
     share_of,
+    sure_by,
     taken,
 )
 from bench_core.results import operating_points as table
@@ -347,8 +349,7 @@ class Draws:
             error = errors(candidates, aim.against, aim.factor, self.resamples, seed)
         # a learner without draws has the observed target
         gain = self.sign * (means.valid_quality - aim.quality[: len(error), None])
-        with np.errstate(divide="ignore", invalid="ignore"):
-            beyond = np.where(error > 0, gain / error, np.where(gain >= 0, np.inf, -np.inf))
+        beyond = sure_by(means.valid_cost[0], gain, error)
         sure = beyond >= SURE_ERRORS
         point = cheapest(means.valid_cost, sure)
         trivial = bool((self.constant[self.rows(r, name)] & sure[0]).any())
