@@ -36,7 +36,18 @@ MAY_IMPORT = {
     "bench_reports": {"bench_core"},
 }
 ORDER = (
-    *("errors", "arrays", "_io", "data", "encoding", "costs", "splits", "protocols", "contracts"),
+    *(
+        "errors",
+        "option_fields",
+        "arrays",
+        "_io",
+        "data",
+        "encoding",
+        "costs",
+        "splits",
+        "protocols",
+        "contracts",
+    ),
     *(
         "parameters",
         "class_names",

@@ -18,14 +18,15 @@ from bench_core.contracts import check, check_name, labels_fault, shapes_fault
 from bench_core.costs.cost_file import CostFile
 from bench_core.costs.model import CostModel
 from bench_core.datasets.pricing import by_transformer, under_groups
+from bench_core.datasets.table_options import TableOptions
 from bench_core.datasets.transformers import transformer_splits
 from bench_core.datasets.user_arrays import InMemory, array_splits, check_order
 from bench_core.errors import InputError, UsageError, blaming, spelt, unknown
 from bench_core.metrics.evaluation import families, given_metrics
+from bench_core.option_fields import help_of, options_of, short
 from bench_core.parameters import is_learner
 from bench_core.planning.invocation import toml_literal
-from bench_core.planning.request import RunRequest, help_of, options_of, short
-from bench_core.planning.resolve_datasets import division
+from bench_core.planning.request import RunRequest
 from bench_core.protocols import Metric
 from bench_core.results.budgets import as_caps
 from bench_core.splits import Splits
@@ -106,6 +107,9 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 _MEANT = {"prices": "costs", "random_state": "seeds", "seed": "seeds", "weights": "sample_weight"}
 _APART = ("split", "valid", "test")
 """Options that accept data in memory, and names of files and columns."""
+
+_OF_COSTS = {"unit", "encoding"}
+"""Table options that also apply to costs."""
 
 
 def in_python(request: type = RunRequest) -> AbstractContextManager[None]:
@@ -225,11 +229,7 @@ def request_of(
     if "caps" in given:
         with blaming("caps"):
             given["caps"] = as_caps(given["caps"])
-    changed: dict[str, Any] = {
-        k: tuple(map(_plain, _listed(v))) if known[k].form.many else _plain(v)
-        for k, v in given.items()
-    }
-    return replace(request or RunRequest(), **changed)
+    return replace(request or RunRequest(), **{k: _stored(k, v) for k, v in given.items()})
 
 
 def _call(X: Any, y: Any, rows: Mapping[str, Any]) -> str:
@@ -261,13 +261,12 @@ def _splits(
     rows = {"y": y, "queries": queries, "sample_weight": sample_weight}
     rows |= {name: given.get(name) for name in _APART}
     values = {**given, **rows, "transformer": transformer}
+    values["index_base"] = given.get("index_base", 1) != 1
     if isinstance(X, str | Path):
         raise UsageError(f"X is a file's name: give it as data={str(X)!r}")
-    if given.get("index_base", 1) != 1:
-        raise UsageError("index_base cannot be used with X: it numbers features of SVMlight files")
-    refused, whole = ["data", "suite", "label", "query"], isinstance(X, Splits)
-    about = ["task", "positive", "drop", "keep_column", "decimal", "dates", "groups", "cv", "share"]
-    refused += [*rows, *about, "transformer"] if whole else []
+    refused, whole = ["data", "suite", "label", "query", "index_base"], isinstance(X, Splits)
+    if whole:
+        refused += [*rows, *options_of(TableOptions).keys() - _OF_COSTS, "transformer"]
     refused += [] if hasattr(X, "toarray") else ["unwritten"]  # of a sparse matrix
     for field in refused:
         if _is_given(values.get(field)):
@@ -287,20 +286,25 @@ def _splits(
         check_order(X, rows[field], field)
     # an empty text means not given, as in the request
     rows = {name: value if _is_given(value) else None for name, value in rows.items()}
-    share, drop, keep = (tuple(_listed(given.get(k, ()))) for k in ("share", "drop", "keep_column"))
-    apart = [name for name in _APART if rows[name] is not None]
-    divided = division(RunRequest(cv=given.get("cv", 0), share=share), apart)
-    folds, shares = divided.get("folds", 1), divided.get("shares", ())
-    for fold in range(folds):
-        how = {"drop": drop, "keep": keep, "shares": shares, "turn": fold / folds}
-        how |= {name: given.get(name, "") for name in ("task", "positive", "unwritten", "decimal")}
-        how["dates"] = bool(given.get("dates"))
+    options = TableOptions(
+        **{k: _stored(k, v) for k, v in given.items() if k in options_of(TableOptions)}
+        | {"split": ""}
+    )
+    options.check_division([name for name in _APART if rows[name] is not None])
+    for fold in range(options.cv or 1):
         fitted = None
         if transformer is None:
-            made = by_transformer(array_splits(X, **rows, **how), priced_names(given.get("costs")))
+            splits = array_splits(X, **rows, options=options, fold=fold)
+            splits = by_transformer(splits, priced_names(given.get("costs")))
         else:
-            made, fitted = transformer_splits(transformer, X, **rows, **how)
-        yield under_groups(made, given.get("groups", ())), fitted
+            splits, fitted = transformer_splits(transformer, X, **rows, options=options, fold=fold)
+        yield under_groups(splits, options.groups), fitted
+
+
+def _stored(name: str, value: Any) -> Any:
+    """Return the value of an option as a request holds it."""
+    many = options_of(RunRequest)[name].form.many
+    return tuple(map(_plain, _listed(value))) if many else _plain(value)
 
 
 def priced_names(costs: Any) -> list[str]:

@@ -376,11 +376,12 @@ def _dataset_lines(registry: Registry, name: str, data_dir: str) -> list[str]:
         except InputError:
             found[file] = "twice! "
     described: Any = cls
-    if about.place and (described.own.costs or described.own.groups):
-        own = described.own
-        unit, groups = f", in {own.unit}" if own.unit else "", f", groups {'; '.join(own.groups)}"
-        prices = Path(own.costs).name if own.costs else "1 per column"
-        lines += [f"Prices: {prices}{unit}{groups if own.groups else ''}", ""]
+    if about.place and (described.data.costs or described.data.groups):
+        data = described.data
+        unit = f", in {data.unit}" if data.unit else ""
+        groups = f", groups {'; '.join(data.groups)}" if data.groups else ""
+        prices = Path(data.costs).name if data.costs else "1 per column"
+        lines += [f"Prices: {prices}{unit}{groups}", ""]
     where = f"looked for in {source.folder} (--data-dir, BENCH_DATA), .gz too"
     lines.append(f"Files, {'your own' if about.place else where}:")
     lines += [f"  {state}  {file}" for file, state in found.items()]

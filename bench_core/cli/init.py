@@ -8,14 +8,13 @@ from typing import Any
 import click
 
 from bench_core.cli import options
+from bench_core.datasets.table_options import TableOptions
 from bench_core.errors import UsageError
+from bench_core.option_fields import options_of
 from bench_core.terminal.tables import console, write_text
 from bench_core.terminal.wording import count
 
-_OPTIONS = (
-    *("valid", "test", "label", "query", "split", "task", "positive", "drop", "keep_column"),
-    *("decimal", "encoding", "dates", "groups", "costs", "unit", "index_base", "unwritten"),
-)
+_OPTIONS = ("valid", "test", *options_of(TableOptions), "costs")
 
 
 @click.command("init", short_help="Describe a data file once, for all commands in this folder.")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bench_core.cli import options
+from bench_core.datasets.table_options import READING, USUAL, TableOptions
 from bench_core.errors import InputError, UsageError, require
 from bench_core.terminal.tables import Table, console, show
 from bench_core.terminal.wording import cost, count, quality, stand_in_notice
@@ -117,7 +118,7 @@ def export_command(
     answer = answers.of(learner)
     if answer is None:
         raise UsageError(f"{dataset}: {choice.why_not(answers.limit, learner)}")
-    entry = getattr(registry.datasets.get(dataset), "own", None)  # of datasets.toml
+    entry = getattr(registry.datasets.get(dataset), "data", None)  # of datasets.toml
     made: Any = {"seed": seed, "fold": fold, "best": choice.best, "table": entry}
     with options.noted_after(3.0, "still exporting: the first export on a machine compiles code"):
         folder = export(Store(store), info, answer, registry.metrics, **made)
@@ -206,13 +207,7 @@ def sensors_table(model: Predictor) -> Table:
     metavar="FILE",
     help="Rows to replay.  [default: the test rows of its run]",
 )
-@options.request_option("label")
-@options.request_option("query")
-@options.request_option("index_base")
-@options.request_option("unwritten")
-@options.request_option("decimal")
-@options.request_option("encoding")
-@options.request_option("dates")
+@options.together(*map(options.request_option, (*READING, "index_base", "unwritten")))
 @options.debug_option
 def check_command(folder: Path, data: Path | None, **given: Any) -> int:
     """Replay the model in FOLDER row by row and compare quality and cost with the export's.
@@ -293,14 +288,11 @@ def _rows_of(path: Path, model: Predictor, given: Mapping[str, Any]) -> Examples
     from bench_core.datasets.user_data import TablePart, class_name, read_parts
     from bench_core.datasets.user_files import is_table, read_part
 
-    about = model.about.get("table", {})
-    if not is_table(path):
-        if model.encodings:
-            raise InputError(f"{path}: SVMlight; the model needs a table with its columns")
-        about = {}
-    how = {k: v or about.get(k) or v for k, v in given.items()} | {"drop": about.get("drop") or ()}
-    columns = {"label": how.pop("label"), "query": how.pop("query"), "split": ""}
-    read = read_part(path, columns, how.pop("index_base"), "", **how)
+    if model.encodings and not is_table(path):
+        raise InputError(f"{path}: SVMlight; the model needs a table with its columns")
+    of_run = model.about.get("table", {}) if is_table(path) else {}
+    changes = {k: v for k, v in given.items() if v != getattr(USUAL, k)}
+    read = read_part(path, TableOptions.of(of_run, **changes))
     if isinstance(read, TablePart):
         part = read_parts({"test": replace(read, columns=())})["test"]
         X = model.table_features(_columns_of(read.table, model))

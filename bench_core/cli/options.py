@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bench_core.errors import UsageError, blaming
+from bench_core.option_fields import FLAG, NAMES, Form, help_of, options_of
 from bench_core.planning.invocation import shell_word
-from bench_core.planning.request import FLAG, NAMES, Form, RunRequest, help_of, options_of
+from bench_core.planning.request import RunRequest
 from bench_core.results.budgets import KINDS, Budget, Limit, as_budgets, as_target
 from bench_core.terminal.tables import complain
 
@@ -34,7 +35,7 @@ FILE = click.Path(path_type=Path)  # need not exist
 
 
 class Written(ParamType):
-    """Parameter type that parses text by a form of ``planning.request``."""
+    """Parameter type that parses text by a form of ``option_fields``."""
 
     name = "text"
 

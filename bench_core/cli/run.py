@@ -43,7 +43,7 @@ def asked_for(**given: Any) -> RunRequest:
     """Return the request of a run. Without data or suite it uses the data set of ``datasets.toml``
     in the current folder, else the suite ``FIRST``; a note says so."""
     from bench_core.datasets.user_datasets import FILE, project_names
-    from bench_core.planning.resolve_datasets import OF_FILES
+    from bench_core.planning.resolve_datasets import file_options
 
     asked = request(**given)
     project = () if asked.suite or asked.data else project_names()
@@ -52,7 +52,7 @@ def asked_for(**given: Any) -> RunRequest:
     if project:
         options.note(f"data set {project[0]} of {FILE}")
         return replace(asked, data=tuple(project))
-    if any(getattr(asked, name) for name in ("suite", "data", *OF_FILES)):
+    if asked.suite or asked.data or file_options(asked):
         return asked
     options.note(f"no data given; running suite {FIRST}: {FIRST_TAKES}")
     return replace(asked, suite=FIRST)

@@ -47,7 +47,10 @@ META, SHARED = "meta.json", "shared"
 TRUTH = "truth."  # prefix of the arrays of ``Splits.truth``
 # Fields of ``Splits`` that ``META`` stores unchanged.
 PLAIN = (*("classes", "class_names", "feature_names", "notes", "stand_in", "costs_assumed"),)
-_OURS = ("cautions", "pricing", "readers", "splitting", "user_data", "user_files")
+_OURS = (
+    *("cautions", "pricing", "readers", "splitting"),
+    *("table_options", "user_data", "user_files"),
+)
 # Modules of bench_core that decide which numbers are read. If one changes, data sets that import it
 # are prepared again. FORMAT rises when other code would give other arrays.
 READING = ("bench_core.costs.cost_", *(f"bench_core.datasets.{name}" for name in _OURS))

@@ -11,8 +11,10 @@ from bench_core.data import Task
 from bench_core.datasets.data_folder import DataFolder
 from bench_core.datasets.readers.tables import UnusableColumnsError
 from bench_core.datasets.user_data import TablePart
-from bench_core.datasets.user_files import FileData, read_part
+from bench_core.datasets.user_datasets import KEYS
+from bench_core.datasets.user_files import PATHS, FileData, read_part
 from bench_core.errors import option
+from bench_core.option_fields import options_of
 from bench_core.splits import Splits
 
 _COMMENT = (
@@ -21,49 +23,43 @@ _COMMENT = (
 _NO_COSTS = '# costs = "prices.csv"  # lines feature,price; without it every feature costs 1\n'
 
 
-def described(given: FileData, folder: Path) -> tuple[dict[str, Any], Splits]:
+def described(data: FileData, folder: Path) -> tuple[dict[str, Any], Splits]:
     """Return the table of ``datasets.toml`` in ``folder`` for these files, and their splits.
 
     Dates and decimal commas are recognized; other unusable columns are dropped. Raises InputError
     for unusable files.
     """
-    own = given
     while True:
         try:
-            splits = own.prepare(DataFolder(folder), "quick", 0, 0)
+            splits = data.prepare(DataFolder(folder), "quick", 0, 0)
             break
         except UnusableColumnsError as error:
             faults = " ".join(error.faults.values())
-            decimal = "," if f"{option('decimal', ',')} reads" in faults else own.decimal
-            dates = own.dates or option("dates", True) in faults
-            if (decimal, dates) != (own.decimal, own.dates):
-                own = replace(own, decimal=decimal, dates=dates)
+            decimal = "," if f"{option('decimal', ',')} reads" in faults else data.decimal
+            dates = data.dates or option("dates", True) in faults
+            if (decimal, dates) != (data.decimal, data.dates):
+                data = replace(data, decimal=decimal, dates=dates)
             else:
-                own = replace(own, drop=(*own.drop, *error.faults))
-    table: dict[str, Any] = {"file": own.train, "valid": own.valid, "test": own.test}
-    table |= {"task": str(splits.task), "label": own.label, "query": own.query, "split": own.split}
-    columns = {name: getattr(own, name) for name in ("label", "query", "split")}
-    part = read_part(
-        Path(own.train), columns, own.index_base, own.format, own.drop, encoding=own.encoding
-    )
+                data = replace(data, drop=(*data.drop, *error.faults))
+    part = read_part(Path(data.train), data, data.format)
     if isinstance(part, TablePart):
-        found = {"label": part.label, "query": part.query, "split": part.split}
-        table |= {key: column.name for key, column in found.items() if column is not None}
-    if splits.task is Task.BINARY:
-        table["positive"] = splits.class_names[1]
-    names = (
-        *("drop", "keep_column", "decimal", "encoding", "dates"),
-        *("index_base", "unwritten", "costs", "unit"),
-    )
-    usual = FileData("")
-    table |= {
-        name: getattr(own, name) for name in names if getattr(own, name) != getattr(usual, name)
-    }
-    table["group"] = own.groups
-    for key in ("file", "valid", "test", "costs"):
-        if path := table.get(key):
-            table[key] = _relative(Path(path), folder)
-    return {key: value for key, value in table.items() if value not in ("", ())}, splits
+        split = None if data.shares else part.split
+        data = replace(
+            data,
+            label=part.label.name,
+            query=part.query.name if part.query else "",
+            split=split.name if split else "",
+        )
+    positive = splits.class_names[1] if splits.task is Task.BINARY else ""
+    data = replace(data, task=str(splits.task), positive=positive)
+    table: dict[str, Any] = {}
+    for key, name in sorted(KEYS.items(), key=lambda entry: entry[1] not in PATHS):
+        value = getattr(data, name)
+        if value != options_of(FileData)[name].default:
+            table[key] = _relative(Path(value), folder) if name in PATHS else value
+    if data.share:
+        table["split"] = data.shares
+    return table, splits
 
 
 def _relative(path: Path, folder: Path) -> str:

@@ -17,6 +17,7 @@ import numpy as np
 
 from bench_core._io.frames import polars_of
 from bench_core.datasets.pricing import by_transformer
+from bench_core.datasets.table_options import USUAL, TableOptions
 from bench_core.datasets.user_arrays import array_splits, data_frame, row_values
 from bench_core.errors import InputError, UsageError, one_line, unknown
 from bench_core.splits import SPLITS, Splits
@@ -33,7 +34,9 @@ def transformer_splits(
     split: Any = None,
     valid: Any = None,
     test: Any = None,
-    **how: Any,
+    sample_weight: Any = None,
+    options: TableOptions = USUAL,
+    fold: int = 0,
 ) -> tuple[Splits, Any]:
     """Return ``array_splits`` of X transformed by ``transformer``: a ColumnTransformer, or a
     Pipeline with one; and a copy of it fitted on the training rows. Raises InputError and
@@ -51,7 +54,7 @@ def transformer_splits(
     rows: dict[str, list[Any]] = {}  # of each part the numbers of its rows, labels, ids, splits
     first = 0
     for name, part in given.items():
-        frame, values = _taken_out("X" if name == "train" else name, *part, how.get("drop", ()))
+        frame, values = _taken_out("X" if name == "train" else name, *part, options.drop)
         rows[name] = [pd.DataFrame({"row": np.arange(first, first + len(frame))}), *values]
         frames[first] = frame
         first += len(frame)
@@ -61,11 +64,15 @@ def transformer_splits(
         raise InputError(f"transformer: frames of {of}; give X, valid and test as one kind")
     if first >= MOST_ROWS:
         raise InputError(f"transformer: {first} rows; transform more than {MOST_ROWS} yourself")
-    kept = ("task", "shares", "turn", "positive", "sample_weight")
-    asked = {k: v for k, v in how.items() if k in kept}
-    asked |= {name: tuple(own[:3]) for name, own in rows.items() if name != "train"}
-    asked["keep"] = ("row",)
-    divided = array_splits(*rows["train"], **asked)
+    numbers, labels, ids, words = rows["train"]
+    divided = array_splits(
+        *(numbers, labels, ids, words),
+        valid=tuple(rows["valid"][:3]) if "valid" in rows else None,
+        test=tuple(rows["test"][:3]) if "test" in rows else None,
+        sample_weight=sample_weight,
+        options=replace(options, drop=(), keep_column=("row",), decimal="", dates=False),
+        fold=fold,
+    )
     places = {name: getattr(divided, name).X[:, 0].astype(np.int64) for name in SPLITS}
     chosen, made = dict[str, Any](), dict[str, Any]()
     for name, place in places.items():  # the rows of a split are of one frame
@@ -84,9 +91,13 @@ def transformer_splits(
         )
         for name, place in places.items()
     }
-    asked = {k: v for k, v in how.items() if k in ("positive", "decimal", "dates")}
-    asked |= {"valid": parts["valid"], "test": parts["test"], "task": str(divided.task)}
-    final = array_splits(*parts["train"], **asked)
+    task = str(divided.task)
+    final = array_splits(
+        *parts["train"],
+        valid=parts["valid"],
+        test=parts["test"],
+        options=replace(options, task=task, drop=(), keep_column=(), cv=0, share=()),
+    )
     notes = tuple(dict.fromkeys((*divided.notes, *final.notes)))
     copies = {  # the rows have the order of ``divided``
         name: replace(getattr(final, name), multiplicity=getattr(divided, name).multiplicity)

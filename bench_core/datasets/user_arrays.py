@@ -7,8 +7,8 @@ Rows are grouped by query, with queries in order of first appearance.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Mapping
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +22,7 @@ from bench_core.datasets.cache import fingerprint
 from bench_core.datasets.pricing import to_json
 from bench_core.datasets.readers.number_formats import with_days, with_decimal_commas
 from bench_core.datasets.readers.tables import DataColumn, DataTable
+from bench_core.datasets.table_options import USUAL, TableOptions
 from bench_core.datasets.user_data import TablePart, splits_of
 from bench_core.errors import InputError, unknown
 from bench_core.protocols import Source
@@ -69,16 +70,9 @@ def array_splits(
     split: Any = None,
     valid: Any = None,
     test: Any = None,
-    task: str = "",
-    drop: Sequence[str] = (),
-    shares: tuple[float, ...] = (),
-    turn: float = 0.0,
-    keep: Sequence[str] = (),
-    positive: str = "",
-    unwritten: str = "",
-    decimal: str = "",
-    dates: bool = False,
     sample_weight: Any = None,
+    options: TableOptions = USUAL,
+    fold: int = 0,
 ) -> Splits:
     """Return the splits of data in memory, where every feature costs 1.
 
@@ -86,50 +80,44 @@ def array_splits(
     are encoded as in files. ``y`` (n,): numbers or text. ``queries`` (n,): ids. ``split`` (n,): the
     words train, valid and test. These three may be column names of a frame or mapping.
     ``sample_weight`` (n,): numbers of copies of the rows of X. ``valid`` and ``test``: pairs
-    (X, y), triples (X, y, queries), or, if ``y`` is a column's name, frames like ``X``. Columns of
-    ``drop`` are left out. ``shares``, ``turn``, ``keep`` and ``positive`` are as in ``splits_of``,
-    a ``decimal`` comma and ``dates`` as in files. Cells not stored in a
-    sparse matrix are 0, or NaN if ``unwritten`` is "missing"; a stored 0 is a number.
-    Raises InputError, in one line, for unusable data.
+    (X, y), triples (X, y, queries), or, if ``y`` is a column's name, frames like ``X``.
+    ``options`` are as for files; a 0 stored in a sparse matrix is a number. Raises InputError, in
+    one line, for unusable data.
     """
-    form = decimal, dates
-    rows = _dense(X, unwritten), y, queries, split
-    given = {"train": _part("X", "y", *rows, drop, form, keep, sample_weight)}
-    for name, more in (("valid", valid), ("test", test)):
-        if more is None:
+    tables = {"train": _part("X", X, y, queries, split, sample_weight, options)}
+    for name, rows in (("valid", valid), ("test", test)):
+        if rows is None:
             continue
-        if isinstance(y, str) and not isinstance(more, tuple):
-            more = (more, y, queries if isinstance(queries, str) else None)
-        if not isinstance(more, tuple | list) or len(more) not in (2, 3):
-            kind = type(more).__name__
+        if isinstance(y, str) and not isinstance(rows, tuple):
+            rows = (rows, y, queries if isinstance(queries, str) else None)
+        if not isinstance(rows, tuple | list) or len(rows) not in (2, 3):
+            kind = type(rows).__name__
             raise InputError(f"{name} is a {kind}; give a pair (X, y), or (X, y, queries)")
-        own, labels, ids = (*more, None)[:3]
-        own = _dense(own, unwritten)
-        given[name] = _part(name, f"{name}'s y", own, labels, ids, None, drop, form)
-    column = split if isinstance(split, str) else "split"
-    return splits_of(given, str(task), column, shares, turn, keep, positive)
+        cells, labels, ids = (*rows, None)[:3]
+        tables[name] = _part(name, cells, labels, ids, None, None, replace(options, keep_column=()))
+    column = split if isinstance(split, str) else ""
+    return splits_of(tables, replace(options, split=column), fold)
 
 
 def _part(
-    name: str, label: str, X: Any, y: Any, queries: Any, split: Any, drop: Sequence[str],
-    form: tuple[str, bool], keep: Sequence[str] = (), weight: Any = None,
-) -> TablePart:  # fmt: skip
-    """Return one part. ``name`` and ``label`` are the names of X and y in messages."""
-    frame, named = data_frame(X, name)  # named: columns have names
-    given = {f"drop {column}": column for column in drop}
-    given |= {"y": y, "queries": queries, "split": split}
-    wanted = {what: value for what, value in given.items() if isinstance(value, str)}
-    for key, value in {**wanted, **{f"keep_column {c}": c for c in keep}}.items():
-        what = key.partition(" ")[0]
+    name: str, X: Any, y: Any, queries: Any, split: Any, weight: Any, options: TableOptions
+) -> TablePart:
+    """Return one part; ``name`` is the name of X in messages."""
+    label = "y" if name == "X" else f"{name}'s y"
+    frame, named = data_frame(_dense(X, options.unwritten), name)  # named: columns have names
+    roles = {"y": y, "queries": queries, "split": split}
+    columns = [("drop", column) for column in options.drop]
+    columns += [(role, value) for role, value in roles.items() if isinstance(value, str)]
+    for what, column in (*columns, *(("keep_column", kept) for kept in options.keep_column)):
         if not named:
-            raise InputError(f"{what}={value!r} names a column, and {name} has no names")
-        if value not in frame.columns:
+            raise InputError(f"{what}={column!r} names a column, and {name} has no names")
+        if column not in frame.columns:
             of = "" if name == "X" else f" of {name}"
-            raise InputError(f"{what}{of}: {unknown('column', value, [*frame.columns])}")
+            raise InputError(f"{what}{of}: {unknown('column', column, [*frame.columns])}")
     y, queries, split = (
-        frame[value] if isinstance(value, str) else value for value in (y, queries, split)
+        frame[value] if isinstance(value, str) else value for value in roles.values()
     )
-    frame = frame.drop(columns=[*wanted.values()]).reset_index(drop=True)
+    frame = frame.drop(columns=[column for _, column in columns]).reset_index(drop=True)
     if min(frame.shape) == 0:
         raise InputError(f"{name} has shape {frame.shape}; give at least one row and one feature")
     if y is None:
@@ -150,18 +138,20 @@ def _part(
         frame if queries is None else frame.iloc[order],
         lambda row: f"{name}, row {order[row]}",
     )
-    columns = listed(queries, "queries"), listed(split, "split")
-    decimal, dates = form
-    table = with_decimal_commas(table) if decimal == "," else table
-    table, notes = with_days(table, texts=dates)
+    table = with_decimal_commas(table) if options.decimal == "," else table
+    table, notes = with_days(table, texts=options.dates)
     weights, copies = listed(weight, "sample_weight"), None
     if weights is not None:
         copies = weights.numbers(missing=False).astype(np.int64)
         if not np.array_equal(copies, weights.numbers(missing=False)) or copies.min() < 1:
             what = "weights count copies of rows, in whole numbers from 1"
             raise InputError(f"sample_weight: {what}: scale and round them; leave out rows of 0")
-    own = table.names, labels, *columns
-    return TablePart(table, *own, notes=tuple(notes), named=named, copies=copies)
+    return TablePart(
+        *(table, table.names, labels, listed(queries, "queries"), listed(split, "split")),
+        notes=tuple(notes),
+        named=named,
+        copies=copies,
+    )
 
 
 def _dense(X: Any, unwritten: str) -> Any:

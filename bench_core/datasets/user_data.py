@@ -6,7 +6,7 @@ parts the same columns, makes missing parts, encodes text, and determines the ta
 Splits. With ``--split COLUMN`` that column holds ``train``, ``valid`` or ``test``. Otherwise
 missing parts are cut off the first part by a hash of the query, or of the row number without
 queries. If both are missing: 60% train, 20% valid, 20% test (or ``shares``). If one is missing, it
-gets a quarter of the first part. With ``folds`` of k, the hash is rotated by 1/k from fold to fold,
+gets a quarter of the first part. With ``cv`` of k, the hash is rotated by 1/k from fold to fold,
 so that test splits never overlap.
 
 Text. A column with at most ``ONE_HOT`` different texts in the training rows is one-hot encoded
@@ -49,6 +49,7 @@ from bench_core.datasets.readers.tables import (
     read_features,
 )
 from bench_core.datasets.splitting import hashed
+from bench_core.datasets.table_options import TableOptions
 from bench_core.encoding import MISSING, ColumnEncoding
 from bench_core.errors import InputError, option
 from bench_core.splits import MOST_CLASSES, SPLITS, Splits, task_of_labels
@@ -233,30 +234,23 @@ def _numbering(frames: Sequence[pd.DataFrame]) -> list[str]:
 
 
 def splits_of(
-    given: Mapping[str, Part | TablePart],
-    task: str,
-    split: str = "",
-    shares: tuple[float, ...] = (),
-    turn: float = 0.0,
-    keep: Sequence[str] = (),
-    positive: str = "",
+    tables: Mapping[str, Part | TablePart], options: TableOptions, fold: int = 0
 ) -> Splits:
     """Return the splits of a user's data, with at least a part ``train``; every feature costs 1.
 
-    ``split`` names the column of splits; without it ``_by_hash`` makes missing parts. ``positive``
-    is the label of class 1; by default the second one in sorted order. Raises InputError for
-    unusable parts.
+    Without a column of splits ``_by_hash`` makes missing parts. Raises InputError for unusable
+    parts.
     """
-    parts = _same_columns(given, keep)
+    parts = _same_columns(tables, options.keep_column)
     first = parts["train"]
     notes = list(first.notes)
-    if first.split is not None and not shares:
-        parts = _by_column(parts, first.split, split or "split")
+    if first.split is not None and not options.shares:
+        parts = _by_column(parts, first.split, options.split or "split")
     elif len(parts) < len(SPLITS):
-        parts = _by_hash(parts, notes, shares, turn)
+        parts = _by_hash(parts, notes, options.shares, fold / (options.cv or 1))
     X, names, encodings = _encoded(parts, notes)
-    kind = _task(task, parts, notes)
-    y, classes = _numbered(kind, parts, notes, positive)
+    kind = _task(options.task, parts, notes)
+    y, classes = _numbered(kind, parts, notes, options.positive)
     train, valid, test = (
         Examples(X[n], y[n], part.queries if kind is Task.RANKING else None, part.copies)
         for n, part in ((n, parts[n]) for n in SPLITS)
@@ -398,11 +392,7 @@ def _task(asked: str, parts: dict[str, Part], notes: list[str]) -> Task:
         path = parts["train"].path
         raise InputError(f"{path}: labels are text here or elsewhere and numbers in another file")
     if asked:
-        try:
-            task = Task(asked)
-        except ValueError:
-            known = ", ".join(t.value for t in Task)
-            raise InputError(f"{option('task', asked)}: no such task; known: {known}") from None
+        task = Task(asked)
     else:
         task, reason = Task.RANKING, "there are queries"
         if len(without) == len(parts):

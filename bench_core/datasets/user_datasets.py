@@ -33,53 +33,35 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, make_dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 from bench_core._io.files import at_home
 from bench_core._io.text import parse_toml, read_text
 from bench_core.data import Task
 from bench_core.datasets.data_folder import data_folder, local_path
-from bench_core.datasets.user_files import FileData
+from bench_core.datasets.user_files import PATHS, FileData
 from bench_core.errors import InputError, UsageError, spelt, unknown
-from bench_core.parameters import convert, in_words
+from bench_core.option_fields import options_of
 from bench_core.plugins import PluginInfo, Registry, load_registry
 from bench_core.protocols import Source
 from bench_core.splits import Splits
 
 FILE = "datasets.toml"
-_PATHS = ("file", "valid", "test", "costs")
-_KEYS: dict[str, Any] = dict.fromkeys(
-    (*_PATHS, "title", "label", "query", "unit", "encoding"), str
-) | {
-    "format": Literal["svmlight", "csv", "parquet"],
-    "task": Task,
-    "split": str | tuple[float, float, float],
-    "positive": str | int | float | bool,
-    "folds": int,
-    "index_base": Literal[0, 1],
-    "unwritten": Literal["zero", "missing"],
-    "drop": tuple[str, ...],
-    "keep_column": tuple[str, ...],
-    "group": tuple[str, ...],
-    "decimal": Literal[",", "."],
-    "dates": bool,
-}
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
-MOST_FOLDS = 100
 
 
 @dataclass(frozen=True)
 class Entry:
-    """A data set of ``datasets.toml``; ``own`` holds the values of its table."""
+    """A data set of ``datasets.toml``; ``data`` holds the values of its table."""
 
-    own: FileData = field(init=False)
+    data: FileData = field(init=False)
     place: ClassVar[str] = ""  # file and table, for messages
 
     def prepare(self, source: Source, size: str, fold: int, seed: int) -> Splits:
         """Read the files; ``source``, ``size`` and ``seed`` are ignored."""
         try:
             with spelt(_as_keys):
-                return self.own.prepare(source, size, fold, seed)
+                return self.data.prepare(source, size, fold, seed)
         except InputError as error:  # it may be the table that is wrong, as in a column's name
             raise InputError(f"{self.place}: {error}") from error
 
@@ -87,14 +69,27 @@ class Entry:
 def groups_and_unit(dataset: Any, request: Any) -> dict[str, Any]:
     """Return the groups and the unit that complete given costs: of the table of ``datasets.toml``,
     or of the request if ``dataset`` is another one."""
-    own = dataset.own if getattr(dataset, "place", "") else request
-    return {"groups": own.groups, "unit": own.unit}
+    table = dataset.data if getattr(dataset, "place", "") else request
+    return {"groups": table.groups, "unit": table.unit}
 
 
-def _as_keys(name: str, like: str, value: object) -> str:
+_OTHER_KEYS = {"cv": "folds", "share": "split"}
+
+
+def _key(word: str) -> str:
+    """Return the key of an option of ``bench run``."""
+    return _OTHER_KEYS.get(word, word.replace("-", "_"))
+
+
+KEYS = {_key(described.word): name for name, described in options_of(FileData).items()}
+KEYS["split"] = "split"  # a column, or three shares
+"""Fields of ``FileData`` by key."""
+
+
+def _as_keys(word: str, like: str, value: object) -> str:
     """Replace options of ``bench run`` by keys: ``--index-base 0`` by ``index_base = 0``."""
     written = like if value is None else json.dumps(value, ensure_ascii=False)
-    key = f"key '{name.replace('-', '_')}'"
+    key = f"key '{_key(word)}'"
     return f"{key} = {written}" if written else key
 
 
@@ -109,71 +104,54 @@ def _entry(path: Path, name: str, table: Any) -> type[Any]:
     if not isinstance(table, Mapping) or not _NAME.fullmatch(name):
         raise InputError(f"{path}: {name!r}: expected a table [NAME] of letters, digits, '-', '_'")
     place = f"{path}, [{name}]"
-    values: dict[str, Any] = {}
-    for key, value in table.items():
-        if key not in _KEYS:
-            raise InputError(f"{place}: {unknown('key', key, _KEYS)}")
-        try:
-            values[key] = convert(value, _KEYS[key], f"{place}, key {key!r}")
-        except UsageError as error:
-            raise InputError(str(error)) from None
-    for key in ("file", "task"):
-        if not values.get(key):
-            raise _fault(place, key, f"is missing: expected {in_words(_KEYS[key])}")
-    for key in _PATHS:
-        if text := values.get(key):
-            values[key] = str((path.parent / at_home(local_path(text))).absolute())
-    if "positive" in values:
-        values["positive"] = str(values["positive"])
-    column, shares, folds = _division(place, values)
-    task, title = values.pop("task"), values.pop("title", "")
-    values |= {
-        "groups": values.pop("group", ()),
-        "train": values.pop("file"),
-        "split": column,
-        "shares": shares,
-        "folds": folds,
-    }
-    own = FileData(**values, task=task.value)
+    try:
+        with spelt(_as_keys):
+            data = _file_data(table, path.parent)
+    except UsageError as error:
+        raise InputError(f"{place}: {error}") from error
     about: dict[str, Any] = {
         "name": name,
-        "title": title or own.title,
-        "task": task,
-        "folds": folds,
-        "files": own.files,
-        "depends_on": own.depends_on,
+        "title": table.get("title") or data.title,
+        "task": Task(data.task),
+        "folds": data.folds,
+        "files": data.files,
+        "depends_on": data.depends_on,
         "place": place,
         "__module__": __name__,
         "__doc__": f"From {path}.",
     }
-    own_field = ("own", FileData, field(init=False, default=own))
-    return make_dataclass(name, [own_field], bases=(Entry,), frozen=True, namespace=about)
+    of_data = ("data", FileData, field(init=False, default=data))
+    return make_dataclass(name, [of_data], bases=(Entry,), frozen=True, namespace=about)
 
 
-def _division(place: str, values: Mapping[str, Any]) -> tuple[str, tuple[float, ...], int]:
-    """Return the column of splits, or shares and folds."""
-    split, folds = values.get("split", ""), values.get("folds", 1)
-    divided = values.get("valid") or values.get("test")
-    column, shares = (split, ()) if isinstance(split, str) else ("", split)
-    if shares and (min(shares) <= 0 or abs(sum(shares) - 1) > 1e-9):
-        raise _fault(place, "split", f"expected shares above 0 whose sum is 1, got {[*split]}")
-    if shares and divided:
-        raise _fault(place, "split", "shares divide one file; leave out valid and test")
-    if not 1 <= folds <= MOST_FOLDS:
-        raise _fault(place, "folds", f"expected a number 1 to {MOST_FOLDS}, got {folds}")
-    if folds > 1:
-        if divided or column:
-            raise _fault(place, "folds", "folds divide one file; leave out valid, test, a column")
-        if folds < 3 and not shares:
-            raise _fault(place, "folds", "give at least 3, or set split = [TRAIN, VALID, TEST]")
-        shares = shares or (1 - 2 / folds, 1 / folds, 1 / folds)
-        if shares[2] > 1 / folds + 1e-9:
-            raise _fault(place, "folds", f"the test share is above 1/{folds}: test splits overlap")
-    return column, shares, folds
-
-
-def _fault(place: str, key: str, why: str) -> InputError:
-    return InputError(f"{place}, key {key!r}: {why}")
+def _file_data(table: Mapping[str, Any], folder: Path) -> FileData:
+    """Return the files of one table, and how they are read. Raises UsageError."""
+    values: dict[str, Any] = {}
+    for key, value in table.items():
+        if key != "title" and key not in KEYS:
+            raise UsageError(unknown("key", key, [*KEYS, "title"]))
+        values[KEYS.get(key, key)] = tuple(value) if isinstance(value, list) else value
+    if not isinstance(values.pop("title", ""), str):
+        raise UsageError("key 'title': expected a text")
+    for key in ("file", "task"):
+        if not table.get(key):
+            wanted = options_of(FileData)[KEYS[key]].form.wanted
+            raise UsageError(f"key {key!r}: is missing: expected {wanted}")
+    if values.get("cv") == 1:
+        del values["cv"]
+    if "positive" in values:
+        values["positive"] = str(values["positive"])
+    if isinstance(shares := values.get("split"), tuple):
+        numbers = all(isinstance(share, int | float) and share > 0 for share in shares)
+        if len(shares) != 3 or not numbers or abs(sum(shares) - 1) > 1e-9:
+            wanted = "a column, or three shares above 0 whose sum is 1"
+            raise UsageError(f"key 'split': expected {wanted}, got {table['split']}")
+        values |= {"split": "", "share": shares[1:]}
+    data = FileData(**values)
+    paths: dict[str, Any] = {name: getattr(data, name) for name in PATHS if getattr(data, name)}
+    for name, text in paths.items():
+        paths[name] = str((folder / at_home(local_path(text))).absolute())
+    return replace(data, **paths)
 
 
 def open_registry(plugins: Iterable[str] = (), data_dir: str | Path | None = None) -> Registry:

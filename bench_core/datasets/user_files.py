@@ -4,7 +4,7 @@ Formats: SVMlight (with ``qid`` or a side-car of group sizes), CSV with a header
 ``user_data`` describes splits, the encoding of text and the choice of the task.
 """
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -17,14 +17,18 @@ from bench_core.datasets.readers.number_formats import with_days, with_decimal_c
 from bench_core.datasets.readers.svmlight import find_side_car, read_svmlight
 from bench_core.datasets.readers.tables import DataTable, read_table
 from bench_core.datasets.splitting import hashed
+from bench_core.datasets.table_options import TableOptions
 from bench_core.datasets.user_data import MERGED, Part, TablePart, splits_of
 from bench_core.errors import InputError, one_line, option, unknown
+from bench_core.option_fields import FILE, choice, declared
 from bench_core.protocols import Source
 from bench_core.splits import SPLITS, Splits
 
 LABELS = ("label", "target", "y", "class", "relevance", "grade")
 QUERIES = ("query", "qid", "query_id")
 SPLIT = "split"
+ROLES = ("label", "query", "split")  # options that name a column
+PATHS = ("train", "valid", "test", "costs")  # fields of ``FileData``
 TABLES = (".csv", ".tsv", ".parquet", ".pq")
 SVMLIGHT = (".svm", ".svmlight", ".libsvm", ".letor")
 UNUSED = (".weight", ".init", ".position", ".base_margin")  # of LightGBM and XGBoost
@@ -33,30 +37,25 @@ _OTHERS = (b"ARROW1", b"PK\x03\x04", b"\x93NUMPY", b"\x89HDF", b"\x80", b"{", b"
 
 
 @dataclass(frozen=True)
-class FileData:
-    """Files of the user; the fields are the options of ``bench run``."""
+class FileData(TableOptions):
+    """Files of the user, and how they are read."""
 
-    train: str
-    valid: str = ""
-    test: str = ""
-    label: str = ""
-    query: str = ""
-    split: str = ""
-    task: str = ""
-    index_base: int = 1  # number of the first feature in SVMlight
-    format: str = ""
-    costs: str = ""
-    shares: tuple[float, ...] = ()  # of train, valid and test
-    folds: int = 1  # of cross-validation
-    drop: tuple[str, ...] = ()  # columns, each or several with commas
-    keep_column: tuple[str, ...] = ()  # columns to keep although they number the rows
-    groups: tuple[str, ...] = ()  # "a,b:5": columns of one sensor
-    positive: str = ""  # label of class 1
-    unwritten: str = ""  # zero or missing, in SVMlight
-    decimal: str = ""  # the decimal mark of tables, point or comma
-    dates: bool = False  # read dates as days since 1970-01-01
-    unit: str = ""  # of the costs
-    encoding: str = ""  # of tables and costs that are not UTF-8
+    train: str = declared("", "Data file.", FILE, long="file")
+    valid: str = declared("", "Validation file.", FILE)
+    test: str = declared("", "Test file.", FILE)
+    format: str = declared(
+        "", "By default found by suffix or content.", choice("svmlight", "csv", "parquet")
+    )
+    costs: str = declared("", "Cost file.", FILE)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.check_division([n for n in ("split", "valid", "test") if getattr(self, n)])
+
+    @property
+    def folds(self) -> int:
+        """Folds of cross-validation, 1 without."""
+        return self.cv or 1
 
     @property
     def depends_on(self) -> tuple[str, ...]:
@@ -90,26 +89,23 @@ class FileData:
 
         Raises InputError for unusable files, with file, line and remedy.
         """
-        columns = {name: getattr(self, name) for name in ("label", "query", "split")}
-        known: dict[str, None] = {}  # the columns of all files
+        columns: dict[str, None] = {}  # of all files
+        options: TableOptions = self
         parts: dict[str, Part | TablePart] = {}
         for name in SPLITS:
             if path := getattr(self, name):
-                local = local_path(path)
-                form = self.index_base, self.format, self.drop, known, self.unwritten
-                part = read_part(local, columns, *form, self.decimal, self.dates, self.encoding)
+                part = read_part(local_path(path), options, self.format, columns)
                 parts[name] = part
                 if isinstance(part, TablePart):  # the others have the same label
-                    columns = {**columns, "label": part.label.name}
-        keep = named(self.keep_column, known)
-        for word, names in (("drop", named(self.drop, known)), ("keep-column", keep)):
-            for name in names:
-                if name not in known:
+                    options = replace(options, label=part.label.name)
+        for word, texts in (("drop", self.drop), ("keep-column", self.keep_column)):
+            for name in named(texts, columns):
+                if name not in columns:
                     raise InputError(
-                        f"{self.train}: {option(word)}: {unknown('column', name, known)}"
+                        f"{self.train}: {option(word)}: {unknown('column', name, columns)}"
                     )
-        how = self.task, self.split, self.shares, fold / self.folds
-        splits = splits_of(parts, *how, keep=keep, positive=self.positive)
+        options = replace(self, keep_column=(*named(self.keep_column, columns),))
+        splits = splits_of(parts, options, fold)
         if self.costs:
             splits = with_costs(splits, self.costs, encoding=self.encoding, groups=self.groups)
         else:
@@ -117,34 +113,24 @@ class FileData:
         return splits.in_unit(self.unit) if self.unit else splits
 
 
-def named(given: Sequence[str], known: Container[str]) -> list[str]:
+def named(texts: Sequence[str], columns: Container[str]) -> list[str]:
     """Return the columns named by these texts: one name, or several separated by commas."""
     return [
-        name.strip() for text in given for name in ([text] if text in known else text.split(","))
+        name.strip() for text in texts for name in ([text] if text in columns else text.split(","))
     ]
 
 
 def read_part(
-    path: Path,
-    columns: Mapping[str, str],
-    index_base: int,
-    format: str,
-    drop: Sequence[str] = (),
-    known: dict[str, None] | None = None,
-    unwritten: str = "",
-    decimal: str = "",
-    dates: bool = False,
-    encoding: str = "",
+    path: Path, options: TableOptions, format: str = "", columns: dict[str, None] | None = None
 ) -> Part | TablePart:
     """Read a file. The format is given, or inferred from the suffix or the first line.
 
-    ``columns``: names of label, query and split by option, "" if not given. Features of ``drop``
-    are left out. Names of all columns are added to ``known``. ``decimal``, ``dates``
-    and ``encoding`` apply to tables. Raises InputError for unusable content and for missing names.
+    Names of all its columns are added to ``columns``. Raises InputError for unusable content, for
+    missing names and for options of another format.
     """
     import pandas as pd
 
-    known = {} if known is None else known
+    columns = {} if columns is None else columns
     beginning = read_beginning(path, 64).removeprefix(b"\xef\xbb\xbf").lstrip()
     if beginning.startswith(_OTHERS):
         raise InputError(
@@ -152,30 +138,30 @@ def read_part(
             "Parquet or SVMlight"
         )
     if format in ("csv", "parquet") or (not format and is_table(path)):
-        text = {columns["query"], columns["split"], *QUERIES, SPLIT}
-        table = read_table(path, format, text, decimal == ",", encoding)
-        known.update(dict.fromkeys(table.names))
-        return _table_part(table, columns, named(drop, table.names), decimal, dates)
-    for given, value in (("decimal", decimal), ("dates", dates), ("encoding", encoding)):
-        if value:
-            raise InputError(f"{path}: {option(given, value)} is for CSV and Parquet; leave it out")
-    for given, column in columns.items():
-        if column:
+        text = {options.query, options.split, *QUERIES, SPLIT}
+        table = read_table(path, format, text, options.decimal == ",", options.encoding)
+        columns.update(dict.fromkeys(table.names))
+        return _table_part(table, options)
+    for name in ("decimal", "dates", "encoding"):
+        if value := getattr(options, name):
+            raise InputError(f"{path}: {option(name, value)} is for CSV and Parquet; leave it out")
+    for name in ROLES:
+        if column := getattr(options, name):
             raise InputError(
-                f"{path}: {option(given, column)} names a column, but an SVMlight file has no "
+                f"{path}: {option(name, column)} names a column, but an SVMlight file has no "
                 "column names; leave it out"
             )
-    fill = np.nan if unwritten == "missing" else 0.0
-    rows = read_svmlight(path, index_base=index_base, unwritten=fill)
+    first, fill = options.index_base, np.nan if options.unwritten == "missing" else 0.0
+    rows = read_svmlight(path, index_base=first, unwritten=fill)
     count = len(rows.y) if rows.queries is None else len(rows.queries)
     ids = np.arange(count) if rows.qids is None else rows.qids
     ids = ids % 2**64 if ids.dtype == object else ids
-    frame = pd.DataFrame(rows.X, columns=[str(j + index_base) for j in range(rows.X.shape[1])])
-    known.update(dict.fromkeys(frame.columns))
-    frame = frame.drop(columns=[name for name in named(drop, known) if name in frame])
+    frame = pd.DataFrame(rows.X, columns=[str(j + first) for j in range(rows.X.shape[1])])
+    columns.update(dict.fromkeys(frame.columns))
+    frame = frame.drop(columns=[n for n in named(options.drop, columns) if n in frame])
     unused = [f"{path.name}{end}" for end in UNUSED if Path(f"{path}{end}").is_file()]
     notes = [f"{name} is not used: all rows count alike" for name in unused]
-    notes += [f"feature {j + index_base} of {path.name}: {MERGED}" for j in sorted(rows.merged)]
+    notes += [f"feature {j + first} of {path.name}: {MERGED}" for j in sorted(rows.merged)]
     part = Part(path, frame, rows.y, rows.queries, hashed(ids), None, rows.place)
     return replace(part, numbered=True, unwritten=fill, notes=tuple(notes))
 
@@ -200,29 +186,32 @@ def is_table(path: Path) -> bool:
     )
 
 
-def _table_part(
-    table: DataTable, columns: Mapping[str, str], drop: Sequence[str], decimal: str, dates: bool
-) -> TablePart:
+def _table_part(table: DataTable, options: TableOptions) -> TablePart:
     path = table.path
-    for given, column in columns.items():
+    for role in ROLES:
+        column = getattr(options, role)
         if column and column not in table.names:
             what = unknown("column", column, table.names)
-            raise InputError(f"{path}, line 1: {option(given)}: {what}")
-    label, query, split = columns.values()
+            raise InputError(f"{path}, line 1: {option(role)}: {what}")
     notes: list[str] = []
+    drop = named(options.drop, table.names)
     there = [name for name in table.names if name not in drop]
-    guessed = "" if query else _first(there, QUERIES), "" if split else _first(there, (SPLIT,))
-    query, split = query or guessed[0], split or guessed[1]
+    guessed = (
+        "" if options.query else _first(there, QUERIES),
+        "" if options.split else _first(there, (SPLIT,)),
+    )
+    query, split = options.query or guessed[0], options.split or guessed[1]
     left_out = {query, split, *drop}
-    if not label:
-        label = _first(there, LABELS) or next((n for n in reversed(there) if n not in left_out), "")
+    label = options.label or _first(there, LABELS)
+    if not options.label:
+        label = label or next((n for n in reversed(there) if n not in left_out), "")
         notes.append(f"label: column {label!r} of {path.name}")
     names = tuple(n for n in table.names if n not in left_out and n != label)
-    if decimal == ",":
+    if options.decimal == ",":
         table = with_decimal_commas(table, {query, split})
-    if dates:
-        table, made = with_days(table, {label, *left_out})
-        notes += made
+    if options.dates:
+        table, of_dates = with_days(table, {label, *left_out})
+        notes += of_dates
     if not names:
         raise InputError(f"{path}, line 1: no feature columns besides the label; add some")
     return TablePart(

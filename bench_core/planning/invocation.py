@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from bench_core.errors import one_line
-from bench_core.planning.request import FLAG, Option, RunRequest, options_of
+from bench_core.option_fields import FLAG, Option, options_of
+from bench_core.planning.request import RunRequest
 
 FROM_PYTHON = "(from Python)"
 """Suffix of names of data given as objects, and placeholder of such costs."""

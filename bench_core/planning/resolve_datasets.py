@@ -7,11 +7,13 @@ from typing import Any
 
 from bench_core.contracts import dataset_of
 from bench_core.datasets.data_folder import local_path
+from bench_core.datasets.table_options import TableOptions
 from bench_core.datasets.user_arrays import InMemory
 from bench_core.errors import InputError, UsageError, blaming, option, unknown
+from bench_core.option_fields import options_of
 from bench_core.parameters import as_json, expand, parameters
 from bench_core.planning.plan import Notify
-from bench_core.planning.request import RunRequest, options_of
+from bench_core.planning.request import RunRequest
 from bench_core.planning.resolve_learners import Override
 from bench_core.planning.suites import Suite
 from bench_core.plugins import Registry
@@ -130,10 +132,7 @@ def _own_data(
     if files:
         from bench_core.datasets.user_files import FileData
 
-        options: dict[str, Any] = {name: getattr(request, name) for name in _FIELDS}
-        apart = [name for name in ("split", "valid", "test") if getattr(request, name)]
-        options |= division(request, apart)
-        dataset = FileData(train=files[0], index_base=request.index_base, **options)
+        dataset = FileData(files[0], request.valid, request.test, **request.table())
         chosen.append(ChosenDataset(dataset.name, dataset))
     if not chosen:
         suite, data = option("suite", like="NAME"), option("data", like="NAME_OR_FILE")
@@ -141,41 +140,19 @@ def _own_data(
     return chosen
 
 
-_FIELDS = (
-    *("test", "valid", "label", "query", "split", "task", "positive", "drop"),
-    *("keep_column", "groups", "unwritten", "decimal", "encoding", "dates"),
-)
-OF_FILES = (*_FIELDS, "cv", "share", "unit")
-"""Options that apply only to files."""
+def file_options(request: RunRequest) -> list[str]:
+    """Return the given options of a request that apply only to files."""
+    known, names = options_of(RunRequest), ("valid", "test", *options_of(TableOptions))
+    return [known[name].word for name in names if getattr(request, name) != known[name].default]
 
 
 def _refuse_file_options(request: RunRequest, why: str, place: str = "") -> None:
     """Raise UsageError for options of files; ``place``: a table of ``datasets.toml``."""
-    for name in OF_FILES:
-        if getattr(request, name):
-            word = option(options_of(RunRequest)[name].word)
-            belongs = f"it belongs to {option('data', like='FILE')}"
-            if place:
-                belongs = f"write its key into {place} (docs/data.md lists keys)"
-            raise UsageError(f"{word} has no meaning {why}: {belongs}")
-
-
-def division(request: RunRequest, apart: Sequence[str]) -> dict[str, Any]:
-    """Return the division of one file: folds, or fractions of training, validation and test. The
-    options ``apart`` contradict a division."""
-    given = [name for name in ("cv", "share") if getattr(request, name)]
-    if not given:
-        return {}
-    if len(given) + len(apart) > 1:
-        others = " or ".join(option(name) for name in ("cv", "share", "split", "valid", "test"))
-        raise UsageError(f"{option(given[0])} divides one file: give one of {others}")
-    if request.cv:
-        return {"folds": request.cv, "shares": (1 - 2 / request.cv, *[1 / request.cv] * 2)}
-    held = request.share * 2 if len(request.share) == 1 else request.share
-    if len(held) != 2 or sum(held) >= 1:
-        parts = "the parts of validation and test as 0.2,0.2, in all below 1"
-        raise UsageError(f"{option('share')}: give {parts}")
-    return {"shares": (1 - sum(held), *held)}
+    for word in file_options(request):
+        belongs = f"it belongs to {option('data', like='FILE')}"
+        if place:
+            belongs = f"write its key into {place} (docs/data.md lists keys)"
+        raise UsageError(f"{option(word)} has no meaning {why}: {belongs}")
 
 
 def _instance(

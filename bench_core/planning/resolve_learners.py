@@ -25,6 +25,7 @@ import numpy as np
 from bench_core.arrays import FloatArray
 from bench_core.contracts import check, check_name, learner_of, name_of
 from bench_core.errors import BenchError, UsageError, blaming, option, require, unknown
+from bench_core.option_fields import short
 from bench_core.parameters import (
     Parameter,
     Search,
@@ -40,7 +41,7 @@ from bench_core.parameters import (
 )
 from bench_core.planning.keys import DescribedLearner
 from bench_core.planning.plan import Notify
-from bench_core.planning.request import RunRequest, short
+from bench_core.planning.request import RunRequest
 from bench_core.planning.suites import Suite
 from bench_core.plugins import OURS, Registry
 from bench_core.protocols import CompleteLearner

@@ -31,18 +31,8 @@ from typing import Any
 from bench_core._io.text import parse_toml, read_text
 from bench_core.costs.cost_file import CostFile
 from bench_core.errors import InputError, UsageError, blaming, option, unknown
-from bench_core.planning.request import (
-    EXECUTOR,
-    FLAG,
-    MOST_CONFIGS,
-    NAMES,
-    NUMBERS,
-    PROFILES,
-    TEXT,
-    Form,
-    choice,
-    whole_number,
-)
+from bench_core.option_fields import FLAG, NAMES, TEXT, Form, choice, whole_number
+from bench_core.planning.request import EXECUTOR, MOST_CONFIGS, NUMBERS, PROFILES
 from bench_core.plugins import Registry
 from bench_core.results.budgets import Budget, as_budgets, as_caps
 

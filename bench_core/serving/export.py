@@ -14,6 +14,7 @@ from bench_core._io.files import in_cache
 from bench_core.costs.bill import summarise_cost
 from bench_core.data import Examples, Features
 from bench_core.datasets.cache import open_prepared
+from bench_core.datasets.table_options import READING, TableOptions
 from bench_core.errors import UsageError, option
 from bench_core.metrics import parse_metric
 from bench_core.results.budgets import CAP, CONSTANT, Budget, Limit
@@ -57,10 +58,6 @@ class Selected(Protocol):
         """Return the row of the first repeat, or of the first with this seed and fold."""
 
 
-TABLE = ("label", "query", "drop", "decimal", "encoding", "dates")
-"""Options by which a run read its tables; needed to read similar tables."""
-
-
 def export(
     store: Store,
     info: RunInfo,
@@ -70,17 +67,18 @@ def export(
     seed: int | None = None,
     fold: int | None = None,
     best: Selected | None = None,
-    table: Any = None,
+    table: TableOptions | None = None,
 ) -> Folder:
     """Return the folder's content for a selection, from its first repeat or that of a ``seed`` and
     ``fold``.
 
     ``metrics`` are known by their names. ``best`` is the reference at its best, shown for
-    comparison; ``table`` says how a data set of ``datasets.toml`` is read (``FileData``). Under a
+    comparison; ``table`` says how a data set of ``datasets.toml`` is read. Under a
     cap the cost is the run's upper bound; for rankings the figures are those of the served model.
     Raises UsageError if the model cannot be exported, InputError if its files are gone.
     """
     row, limit = selection.of_repeat(seed, fold), selection.limit
+    table = TableOptions.of(info.request) if table is None else table
     spec = _spec(store, info.run, row)
     states = states_folder(store.path)
     splits = open_prepared(spec["data"])
@@ -91,7 +89,7 @@ def export(
     about = {
         "marks": [mark for mark in str(row.get("marks", "")).split(", ") if mark],
         **_what(splits, info, spec, point),
-        "table": {key: info.request.get(key) or getattr(table, key, None) for key in TABLE},
+        "table": {name: getattr(table, name) for name in READING},
         "budget": limited._asdict() if limited else None,
         **_figures(row, selection.metric),
         "reference": _reference(best, row),

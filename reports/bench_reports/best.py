@@ -13,6 +13,7 @@ import click
 
 from bench_core.cli import options
 from bench_core.errors import one_line, printable, require
+from bench_core.option_fields import options_of
 from bench_core.planning.invocation import (
     given_from_python,
     python_call,
@@ -20,7 +21,7 @@ from bench_core.planning.invocation import (
     toml_literal,
     words,
 )
-from bench_core.planning.request import RunRequest, options_of
+from bench_core.planning.request import RunRequest
 from bench_core.statistics import CONFIDENCE
 from bench_core.terminal.tables import (
     Table,

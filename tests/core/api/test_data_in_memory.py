@@ -27,6 +27,7 @@ from bench_core import (
 )
 from bench_core.api.arguments import _groups, costs_of, request_of
 from bench_core.datasets.pricing import with_costs
+from bench_core.datasets.table_options import TableOptions
 from bench_core.datasets.user_arrays import array_splits
 
 N = 60
@@ -114,6 +115,7 @@ def _in_arrow(columns):
     return arrow.Table.from_pandas(pd.DataFrame(columns), preserve_index=False)
 
 
+VISITS = TableOptions(drop=("visit",))
 LIBRARIES = {
     "polars": _in_polars,
     "polars, lazy": lambda columns: _in_polars(columns).lazy(),
@@ -124,7 +126,7 @@ LIBRARIES = {
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_a_frame_of_any_library_gives_the_board_of_its_pandas_twin(library, home):
     twin, other = pd.DataFrame(_mixed()), LIBRARIES[library](_mixed())
-    wanted, kept = (array_splits(frame, "ill", drop=["visit"]) for frame in (twin, other))
+    wanted, kept = (array_splits(frame, "ill", options=VISITS) for frame in (twin, other))
     assert kept.names == wanted.names
     assert "colour=red" in kept.names
     assert "grade=30" in kept.names
@@ -241,7 +243,8 @@ def test_the_positive_class_of_rows_in_memory(labels, positive):
 )
 def test_labels_decide_the_task_unless_it_is_given(y, task):
     assert array_splits(X, y).task == task
-    assert array_splits(X, Y.astype(float), task="regression").task == Task.REGRESSION
+    regression = TableOptions(task="regression")
+    assert array_splits(X, Y.astype(float), options=regression).task == Task.REGRESSION
 
 
 def test_a_run_on_arrays_is_found_again_by_their_content(home):
@@ -436,14 +439,10 @@ def test_what_files_can_be_given_data_in_memory_can(tmp_path):
     for way in ways:
         options = {"drop": "id", "groups": "a,b:5", **way}
         (made,) = request_of(_options(**options), frame, Y, None, "d").data
-        share = np.broadcast_to(way.get("share", 0.25), 2)
-        apart = (float(1 - share.sum()), *map(float, share))
+        way["share"] = (*np.broadcast_to(way.get("share", 0.25), 2).tolist(),)
         for fold in range(way.get("cv", 1)):
-            same = FileData(
-                *(str(file), "", "", "", "", "", "", 1, "", "", apart, way.get("cv", 1)),
-                drop=("id",),
-                groups=("a,b:5",),
-            ).prepare(None, "", fold, 0)
+            same = FileData(str(file), drop=("id",), groups=("a,b:5",), **way)
+            same = same.prepare(None, "", fold, 0)
             splits = made.prepare(None, "", fold, 0)
             np.testing.assert_array_equal(splits.test.X, same.test.X)
             assert splits.names == tuple(NAMES)

@@ -121,6 +121,17 @@ def test_svmlight_needs_few_words(home, bench):
     assert table("r") == {"file": "r.svm", "task": "binary", "positive": "1"}
 
 
+def test_folds_and_fractions_are_described(home, bench):
+    rows = [f"{k % 7},{k % 3},{('train', 'valid', 'test')[k % 3]},{k % 2}" for k in range(200)]
+    Path("x.csv").write_text("\n".join(["a,b,split,y", *rows]) + "\n")
+    assert bench("init", "x.csv", "--cv", "4", "--share", "0.1,0.25").status == 0
+    assert table("x")["folds"] == 4
+    assert table("x")["split"] == [0.65, 0.1, 0.25]
+    assert bench("plan", "-l", "constant", "--folds", "0-3").status == 0
+    refused = bench("init", "x.csv", "--name", "z", "--cv", "4", "--split", "split")
+    assert "--cv divides one file: leave out --split" in refused.err
+
+
 QUICK = ("-l", "gbrt", "--set", "gbrt.trees=3", "--executor", "inline")
 
 

@@ -298,10 +298,11 @@ def test_shares_divide_the_file(tmp_path, bench):
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (("--cv", "5", "--share", "0.2"), "--cv divides one file"),
+        (("--cv", "5", "--share", "0.3"), "--cv: the test share is above 1/5"),
+        (("--cv", "5", "--split", "x"), "--cv divides one file: leave out --split"),
         (("--share", "0.6,0.5"), "--share: give the parts of validation and test as 0.2,0.2"),
         (("--share", "much"), "'much' is not a comma-separated list of fractions"),
-        (("--cv", "2"), "--cv"),
+        (("--cv", "2"), "--cv: give at least 3"),
         (("--reference", "gbtr"), "did you mean gbrt"),
         (("--group", "x:3"), "--group x:3: unknown column 'x'"),
     ],

@@ -179,9 +179,8 @@ def test_folds_cover_every_row_once_in_test_and_keep_queries_whole(tmp_path):
     lines = [f"{i % 3} qid:{i // 4} 1:{i} 2:{i % 5}" for i in range(400)]
     path.write_text("\n".join(lines) + "\n")
     seen = []
-    shares = (0.6, 0.2, 0.2)
     for fold in range(5):
-        test = prepared(path, fold, folds=5, shares=shares).test
+        test = prepared(path, fold, cv=5, share=(0.2, 0.2)).test
         assert set(test.queries.sizes) == {4}
         seen += test.X[:, 0].tolist()
     assert sorted(seen) == list(range(400))

@@ -232,7 +232,6 @@ def test_a_class_without_training_rows_is_an_error(train, other, place, name, tm
         ("i % 5", "binary", "5 different labels"),
         ("i % 2", "multiclass", "two different labels .* give --task binary"),
         ("i % 2", "ranking", "ranking needs queries"),
-        ("i % 2", "sorting", "no such task"),
         ("'ab'[i % 2]", "regression", "line 2: label 'a' is text"),
         ("7", "binary", "all labels of the training rows are 7"),
     ],

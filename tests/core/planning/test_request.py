@@ -19,19 +19,11 @@ from bench_core.api.arguments import RunOptions, in_python, taking
 from bench_core.cli import options
 from bench_core.cli.app import bench as group
 from bench_core.cli.run import run_command
+from bench_core.datasets.table_options import TASKS
 from bench_core.errors import option
+from bench_core.option_fields import declared, options_of, whole_number
 from bench_core.planning.invocation import command
-from bench_core.planning.request import (
-    DURATION,
-    MEMORY,
-    PROFILES,
-    TASKS,
-    RunRequest,
-    cores_for,
-    declared,
-    options_of,
-    whole_number,
-)
+from bench_core.planning.request import DURATION, MEMORY, PROFILES, RunRequest, cores_for
 from bench_core.plugins import load_registry
 
 
@@ -130,6 +122,7 @@ def test_words_that_stand_for_enumerations_are_these():
         ({"seeds": (3, 2**32)}, "--seeds: 4294967296 is not a whole number from 0 to 4294967295"),
         ({"seeds": (-1,)}, "--seeds: -1 is not a whole number"),
         ({"folds": (-1,)}, "--folds: -1 is not a whole number"),
+        ({"task": "sorting"}, "--task: 'sorting' is not one of ranking, regression, binary"),
         ({"index_base": 2}, "--index-base: 2 is not a whole number from 0 to 1"),
         ({"index_base": -1}, "--index-base: -1 is not a whole number from 0 to 1"),
         ({"workers": -1}, "--workers: -1 is not a whole number >= 1"),

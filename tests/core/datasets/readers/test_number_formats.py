@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from bench_core.datasets.table_options import TableOptions
 from bench_core.datasets.user_arrays import array_splits
 from bench_core.datasets.user_files import FileData
 from bench_core.errors import InputError
@@ -58,7 +59,7 @@ def test_decimal_commas_are_read(tmp_path):
     np.testing.assert_array_equal(column(read(quoted, decimal=",")), wanted)
     frame = pd.DataFrame({"x": [c if c not in ("", "NA") else None for c in cells]})
     frame["noise"] = np.arange(N) * 7 % 5
-    made = array_splits(frame, np.arange(N) % 2, decimal=",")
+    made = array_splits(frame, np.arange(N) % 2, options=TableOptions(decimal=","))
     np.testing.assert_array_equal(column(made), wanted)
 
 
@@ -101,7 +102,8 @@ def test_dates_are_days_since_1970(form, tmp_path):
     np.testing.assert_array_equal(column(splits), wanted)
     assert "column 'x' holds dates: read as days since 1970-01-01" in splits.notes
     frame = pd.DataFrame({"x": [None, *cells[1:]]})
-    np.testing.assert_array_equal(column(array_splits(frame, np.arange(N) % 2, dates=True)), wanted)
+    splits = array_splits(frame, np.arange(N) % 2, options=TableOptions(dates=True))
+    np.testing.assert_array_equal(column(splits), wanted)
 
 
 def test_dates_with_types_and_times_are_fractions_of_days(tmp_path):
