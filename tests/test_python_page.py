@@ -62,12 +62,8 @@ bench_core.reprice(costs={"x0": 2.0}, data="letters", caps=[1, 2.5], plugins="mi
 at = result.at([10, "cap 20", Budget(30, "cap")])
 learner: str = result.best(10).learner
 BudgetedClassifier("cegb", budget=5, costs=[1, 2]).fit(X, y).predict(X)
-bench_core.run(X, y, timeout="10m")  # wrong
-bench_core.plan(X, y, learner="cegb")  # wrong
-bench_core.run(X, y, seeds=["0"])  # wrong
-bench_core.run(X, y, learners={"cegb": 10})  # wrong
-bench_core.audit("last", data="letters")  # wrong
-bench_core.reprice(costs="c.csv", caps="5")  # wrong
+bench_core.run(X, y, name=10)  # wrong
+bench_core.audit(10)  # wrong
 result.best(10).quality + "1"  # wrong
 """
 

@@ -6,16 +6,9 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any
 
-from bench_core.api.arguments import (
-    RepriceOptions,
-    RunOptions,
-    WorkOptions,
-    in_python,
-    request_of,
-    taking,
-)
+from bench_core.api.arguments import in_python, request_of, taking
 from bench_core.api.orchestration import audited, carried_out, planned, registry_of, repriced
 from bench_core.api.result import Best, Figure, Result
 from bench_core.datasets.user_arrays import InMemory
@@ -48,6 +41,7 @@ __all__ = [
 ]
 
 load_run = Result.load
+_WORK = ("store", "workers", "executor", "timeout", "memory", "plugins")
 
 
 @taking(RunRequest)
@@ -62,7 +56,7 @@ def run(
     request: RunRequest | None = None,
     on_event: OnEvent | None = None,
     progress: bool = True,
-    **options: Unpack[RunOptions],
+    **options: Any,
 ) -> Result:
     """Run learners on data and keep the results in the store; repeat the call to continue.
 
@@ -117,7 +111,7 @@ def plan(
     request: RunRequest | None = None,
     on_event: OnEvent | None = None,
     progress: bool = True,
-    **options: Unpack[RunOptions],
+    **options: Any,
 ) -> Plan:
     """Return the plan of ``run`` with the same arguments. Data are prepared, nothing is trained.
 
@@ -131,10 +125,8 @@ def plan(
         return planned(asked, registry_of(asked), notify)
 
 
-@taking(RunRequest, *WorkOptions.__optional_keys__)
-def audit(
-    run: str = "last", *, on_event: OnEvent | None = None, **options: Unpack[WorkOptions]
-) -> Result:
+@taking(RunRequest, *_WORK)
+def audit(run: str = "last", *, on_event: OnEvent | None = None, **options: Any) -> Result:
     """Audit a run's finished trials: replay every query and operating point, and keep the verdicts.
 
     A trial whose audit exceeds a limit fails the audit.
@@ -146,13 +138,13 @@ def audit(
         return audited(run, request_of(options), on_event or silent)
 
 
-@taking(RunRequest, *RepriceOptions.__optional_keys__, data="Data sets of the run. Default: all.")
+@taking(RunRequest, *_WORK, "data", "caps", "encoding", data="Data sets of the run. Default: all.")
 def reprice(
     run: str = "last",
     *,
     costs: Any,
     on_event: OnEvent | None = None,
-    **options: Unpack[RepriceOptions],
+    **options: Any,
 ) -> Result:
     """Bill a run under other costs, from its stored models and without training.
 

@@ -9,7 +9,7 @@ from functools import wraps
 from inspect import Parameter, signature
 from pathlib import Path
 from textwrap import fill, indent
-from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
 
 import numpy as np
 
@@ -35,73 +35,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
     from pandas import DataFrame
 
-    from bench_core.protocols import BudgetedLearner, Dataset
-
     Table: TypeAlias = ArrayLike | DataFrame | Mapping[str, ArrayLike]
-    File: TypeAlias = str | Path
-    Pair: TypeAlias = tuple[Table, ArrayLike] | tuple[Table, ArrayLike, ArrayLike]
-    Names: TypeAlias = str | Iterable[str]
-    Numbers: TypeAlias = float | Iterable[float]
-    Seeds: TypeAlias = int | Iterable[int] | None
-    Learner: TypeAlias = str | BudgetedLearner
-
-
-class WorkOptions(TypedDict, total=False):
-    """Options of how and where work is done; for type checkers, like the classes below."""
-
-    store: File
-    workers: int
-    executor: str
-    timeout: float
-    memory: int
-    plugins: Names
-
-
-class RepriceOptions(WorkOptions, total=False):
-    """Options of ``reprice``."""
-
-    data: File | Dataset | Iterable[File | Dataset]
-    caps: Numbers
-    encoding: str
-
-
-class RunOptions(RepriceOptions, total=False):
-    """Options of ``run``: fields of ``RunRequest`` with all types accepted in Python."""
-
-    suite: str
-    valid: Pair | DataFrame | File
-    test: Pair | DataFrame | File
-    label: str
-    query: str
-    split: ArrayLike
-    task: str
-    positive: object
-    drop: Names
-    keep_column: Names
-    decimal: str
-    dates: bool
-    groups: Names
-    cv: int
-    share: Numbers
-    unit: str
-    metrics: str | Metric | Iterable[str | Metric]
-    costs: ArrayLike | Mapping[Any, Any] | CostFile | CostModel | Path | None
-    index_base: int
-    unwritten: str
-    learners: Learner | Sequence[Learner] | Mapping[str, Mapping[str, Any]]
-    reference: str
-    profile: str
-    settings: Names | Mapping[str, Any]
-    configs: int
-    seeds: Seeds
-    folds: Seeds
-    threads: int
-    retries: int
-    audit: str
-    fresh: bool
-    strict_data: bool
-    data_dir: File
-
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 _MEANT = {"prices": "costs", "random_state": "seeds", "seed": "seeds", "weights": "sample_weight"}

@@ -3,29 +3,12 @@
 ::
 
     [clicks]
-    title = "Clicks on the results page"
     file = "clicks/all.csv"           # paths are relative to this file's folder
-    valid = "clicks/valid.csv"        # both optional
-    test = "clicks/test.csv"
-    format = "csv"                    # svmlight, csv or parquet; default: by suffix or content
-    task = "ranking"                  # binary, multiclass, ranking or regression
-    label = "clicked"                 # columns of tables
-    query = "session"
-    positive = "yes"                  # label of class 1; default: the second
-    split = "part"                    # a column, or shares such as [0.7, 0.15, 0.15]
-    folds = 5                         # folds of cross-validation
-    index_base = 0                    # number of the first feature in SVMlight files
-    drop = ["note"]                   # columns to leave out
-    keep_column = ["day"]             # columns to keep although they number the rows
-    decimal = ","                     # CSV files have decimal commas
-    encoding = "cp1252"               # of files that are not UTF-8
-    dates = true                      # read dates as days since 1970-01-01
-    unwritten = "missing"             # value of cells absent from SVMlight files; default: zero
-    costs = "clicks/costs.json"       # default: every feature costs 1
-    unit = "ms"                       # unit of the costs
-    group = ["age,job:5"]             # columns measured by one sensor, and its cost
+    task = "ranking"
+    split = [0.7, 0.15, 0.15]         # or a column
 
-Each table is a data set, usable like a plugin's.
+Keys are the fields of ``FileData``. ``cv`` is written as ``folds``, ``share`` as three shares in
+``split``. Each table is a data set, usable like a plugin's.
 """
 
 import json
