@@ -42,7 +42,7 @@ _MEANT = {"prices": "costs", "random_state": "seeds", "seed": "seeds", "weights"
 _APART = ("split", "valid", "test")
 """Options that accept data in memory, and names of files and columns."""
 
-_OF_COSTS = {"unit", "encoding"}
+_OF_COSTS = ("unit", "encoding")
 """Table options that also apply to costs."""
 
 
@@ -200,7 +200,8 @@ def _splits(
         raise UsageError(f"X is a file's name: give it as data={str(X)!r}")
     refused, whole = ["data", "suite", "label", "query", "index_base"], isinstance(X, Splits)
     if whole:
-        refused += [*rows, *options_of(TableOptions).keys() - _OF_COSTS, "transformer"]
+        of_tables = [name for name in options_of(TableOptions) if name not in _OF_COSTS]
+        refused += [*rows, *of_tables, "transformer"]
     refused += [] if hasattr(X, "toarray") else ["unwritten"]  # of a sparse matrix
     for field in refused:
         if _is_given(values.get(field)):

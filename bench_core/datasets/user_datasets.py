@@ -14,7 +14,7 @@ Keys are the fields of ``FileData``. ``cv`` is written as ``folds``, ``share`` a
 import json
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, make_dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -35,7 +35,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 
 @dataclass(frozen=True)
 class Entry:
-    """A data set of ``datasets.toml``; ``data`` holds the values of its table."""
+    """A data set of ``datasets.toml``; each table is a subclass with its values as ``data``."""
 
     data: FileData = field(init=False)
     place: ClassVar[str] = ""  # file and table, for messages
@@ -92,7 +92,8 @@ def _entry(path: Path, name: str, table: Any) -> type[Any]:
             data = _file_data(table, path.parent)
     except UsageError as error:
         raise InputError(f"{place}: {error}") from error
-    about: dict[str, Any] = {
+    about = {
+        "data": data,
         "name": name,
         "title": table.get("title") or data.title,
         "task": Task(data.task),
@@ -103,8 +104,7 @@ def _entry(path: Path, name: str, table: Any) -> type[Any]:
         "__module__": __name__,
         "__doc__": f"From {path}.",
     }
-    of_data = ("data", FileData, field(init=False, default=data))
-    return make_dataclass(name, [of_data], bases=(Entry,), frozen=True, namespace=about)
+    return type(name, (Entry,), about)
 
 
 def _file_data(table: Mapping[str, Any], folder: Path) -> FileData:
