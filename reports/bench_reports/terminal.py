@@ -24,12 +24,12 @@ from bench_core.leaderboard.board import (
 )
 from bench_core.leaderboard.columns import (
     QUALITY,
-    TIER_WORDS,
     Column,
     ends,
     explained,
     half,
     order_words,
+    rule_words,
     target,
 )
 from bench_core.leaderboard.conclusion import conclusion, overall_conclusion
@@ -177,11 +177,10 @@ def _parts(
             yield plain_table(board, shown[0])
         elif board.rows:
             yield from _on_screen(board, shown, width)
-        yield from ((line, "dim") for line in search_lines(board))
         for line in failure_lines(board):
             yield line, "red" if line.startswith("failed") else ""
         if verbose:
-            yield from ((line, "") for line in setting_lines(board))
+            yield from ((line, "") for line in [*search_lines(board), *setting_lines(board)])
         yield from ((f"note: {one_line(note)}", "dim") for note in notes_of(board))
         if lines != following:  # below the last of consecutive boards that share it
             yield from ((line, "dim") for line in lines)
@@ -294,12 +293,12 @@ def setting_lines(board: Board) -> list[str]:
 
 
 def legend(board: Board, panels: Sequence[Panel]) -> list[str]:
-    """Return at most four lines: the source of figures and unit of costs, the columns, why figures
+    """Return at most four lines: the source of models and unit of costs, the columns, why figures
     are missing, and the order of rows."""
     shown = [column for panel in panels for column in panel.columns if not panel.title]
     words = explained(shown)
     if panels[-1].title and not panels[-1].tested and not any(at.note for at in board.at):
-        words += f" *: {TIER_WORDS.removeprefix('1 is ')}."
+        words += " *: not significantly worse than the best."
     return [selection_line(board), *filter(None, [words, _lacking(board), order_words(board)])]
 
 
@@ -315,14 +314,17 @@ def _lacking(board: Board) -> str:
 
 
 def selection_line(board: Board) -> str:
-    """Return the source of points and figures, and the unit of costs."""
+    """Return the source of models and figures, and the unit of costs."""
     over = f", means over {count(board.repeats, 'repeat')}" if board.repeats > 1 else ""
+    models = "Points are chosen on validation"
+    if board.saves:
+        models = f"Each row is one model: {rule_words(board)}"
     audits = {row.audit for row in board.rows}
     audit = f"; audit: {one_line(audits.pop())}" if len(audits) == 1 else ""
     unit = f" in {one_line(board.unit)}" if board.unit else ""
     billed = "" if board.accounting == "path" else f"; accounting: {board.accounting}"
     return (
-        f"Points are chosen on validation; figures are from test{over}. "
+        f"{models}; figures are from test{over}. "
         f"cost: mean per row{unit}{paid_words(board)}{billed}{audit}."
     )
 
