@@ -155,7 +155,7 @@ def _parts(
 ) -> Iterator[tuple[str, str] | Table]:
     """Yield tables, and lines with their styles; of ``PLAIN_WIDTH``, each row is a line that names
     its data set."""
-    yield from ((line, "bold") for line in heading(info))
+    yield ": ".join(heading(info)), "bold"
     if overall := overall_conclusion(boards):
         yield " ".join(overall), "bold"
     plain = width == PLAIN_WIDTH
