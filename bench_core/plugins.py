@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         ColumnsOf,
         CompleteDataset,
         Dataset,
+        Export,
         Metric,
         Report,
         SectionOf,
@@ -58,6 +59,7 @@ HOOKS = {
     "bench_suite_keys": ("suite key", "suite_keys"),
     "bench_report_sections": ("report section", "sections"),
     "bench_columns": ("columns", "columns"),
+    "bench_exports": ("export", "exports"),
 }
 """Name of a hook's values in messages, and the registry field that holds them by name."""
 _T = TypeVar("_T")
@@ -114,6 +116,7 @@ class Registry:
     suite_keys: dict[str, SuiteKey] = field(default_factory=dict)
     sections: dict[str, SectionOf] = field(default_factory=dict)
     columns: dict[str, ColumnsOf] = field(default_factory=dict)
+    exports: dict[str, Export] = field(default_factory=dict)
     plugins: list[PluginInfo] = field(default_factory=list)
     origin: dict[tuple[str, str], PluginInfo] = field(default_factory=dict)
     notes: dict[PluginInfo, list[str]] = field(default_factory=dict)
@@ -127,6 +130,10 @@ class Registry:
     def dataset(self, name: str) -> type[Dataset]:
         """Return the data-set class of that name; UsageError lists the nearest names."""
         return self._look_up("data set", name, self.datasets)
+
+    def export(self, name: str) -> Export:
+        """Return the export format of that name; UsageError lists the nearest names."""
+        return self._look_up("format", name, self.exports)
 
     def about_dataset(self, name: str) -> CompleteDataset:
         """Members of the data-set class of that name, with all defaults."""

@@ -2,7 +2,7 @@
 that walks them, and the requests for features.
 
 Unsupported parts are left to the naive walk: caps, support vectors, gates that compare the rows of
-a query, and costs that are not a sum of prices. The C source (``c_source``) uses the same arrays.
+a query, and costs that are not a sum of prices. ``bench_c`` uses the same arrays.
 """
 
 from collections.abc import Generator, Iterator

@@ -12,6 +12,7 @@ from subprocess import PIPE
 import helpers
 import numpy as np
 import pytest
+from helpers.compiled_c import write_c
 from helpers.every_learner_cases import LEARNERS, POLICIES, SERVED, quick
 
 from bench_core import Features, Task, UsageError
@@ -20,7 +21,6 @@ from bench_core.conformance.tasks import fit
 from bench_core.execution.caps import Caps
 from bench_core.execution.predict import predict_split
 from bench_core.serving import Exportable, Folder, Predictor, write_folder
-from bench_core.serving.c_source import write_c
 from bench_core.serving.export import capped_program
 
 EXACT = {"rtol": 1e-9, "atol": 1e-9}

@@ -1,4 +1,4 @@
-"""An exported model as C99: one header and one source, without dependencies.
+"""Header and source of an exported model.
 
 The engine is the same for all models: ``scorer.h``, ``trees.c``, then ``staged.c`` or ``policy.c``.
 The program is inserted as constants and tables. It serves single rows. Models that compare the
@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 
-from bench_core._io.files import atomic_folder
 from bench_core.costs.model import SensorPrices, pays_by_row
 from bench_core.encoding import COMMA, MISSING, NONE, YEAR_FIRST, ColumnEncoding
 from bench_core.errors import UsageError
@@ -27,19 +26,10 @@ from bench_core.serving.raw_rows import RawColumns
 from bench_core.serving.row_state import FeatureNeeds, prices_of
 from bench_core.serving.row_walk import CELL, KEY, LEFT, LEVELS, SEGMENT, Packed, pack
 
-HEADER, SOURCE = "bench_model.h", "bench_model.c"
+FULL = "C bills each row by itself: it pays a price per query in full, not a share of it"
 _HERE = Path(__file__).parent
 _SCORE = "double bench_score(const struct bench_source *source, double *spent);\n\n"
-FULL = "C bills each row by itself: it pays a price per query in full, not a share of it"
 _SUPPORT = ("mean", "factor", "gamma", "vectors", "coefficients")
-
-
-def write_c(path: Path, folder: Folder) -> None:
-    """Write the two files. Raises UsageError if C cannot serve the model."""
-    texts = {HEADER: header(folder), SOURCE: source(folder)}
-    with atomic_folder(path) as new:
-        for name, text in texts.items():
-            (new / name).write_text(text, encoding="utf-8")
 
 
 def header(folder: Folder) -> str:

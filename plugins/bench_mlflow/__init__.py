@@ -1,10 +1,10 @@
-"""Exported models in MLflow. Only this module needs MLflow.
+"""Exported models in MLflow, which the functions import.
 
-    from bench_core.serving.mlflow import log_model
+    from bench_mlflow import log_model
     info = log_model("model", curve=result.curve("cegb"))   # in the active run, else in its own
     mlflow.pyfunc.load_model(info.model_uri).predict(frame)             # frame: raw columns
 
-The folder is logged unchanged as the data of a ``pyfunc``; nothing is pickled.
+The folder is saved unchanged as the data of a ``pyfunc``; nothing is pickled.
 """
 
 from __future__ import annotations
@@ -13,21 +13,41 @@ import json
 from collections.abc import Mapping
 from contextlib import nullcontext
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-import mlflow
 import numpy as np
-from mlflow.models import ModelSignature
-from mlflow.types import ColSpec, ParamSchema, ParamSpec, Schema
-from mlflow.types.schema import AnyType
 
-from bench_core import __version__
-from bench_core.serving.predictor import Predictor, load, probabilities
+from bench_core import UsageError, __version__, hookimpl
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
+    from bench_core.protocols import Export
+    from bench_core.serving import Folder, Predictor
+
 CURVE = "curve.csv"
+
+
+@hookimpl
+def bench_exports() -> Mapping[str, Export]:
+    """The format ``mlflow``."""
+    return {"mlflow": save_model}
+
+
+def save_model(model: Folder, output: Path) -> None:
+    """MLflow: a folder for mlflow.pyfunc.load_model."""
+    try:
+        import mlflow
+    except ImportError as error:
+        raise UsageError(
+            f"mlflow: cannot import it ({error}); pip install 'budget-bench[mlflow]'"
+        ) from error
+    from bench_core.serving import write_folder
+
+    with TemporaryDirectory() as place:
+        write_folder(folder := Path(place) / "model", model)
+        mlflow.pyfunc.save_model(path=str(output), **_pyfunc(folder))
 
 
 def log_model(
@@ -41,6 +61,10 @@ def log_model(
     metrics with one step per budget. ``options`` are passed to ``mlflow.pyfunc.log_model``. Raises
     InputError if ``folder`` is not an exported model.
     """
+    import mlflow
+
+    from bench_core.serving import load
+
     about = load(folder).about
     parts = ("valid", "test")
     figures = {f"{part}_{k}": v for part in parts for k, v in about.get(part, {}).items()}
@@ -68,6 +92,8 @@ def _settings(about: Mapping[str, Any]) -> dict[str, Any]:
 
 def load_model(uri: str) -> Predictor:
     """Return the predictor of a logged model, which requests columns and reports its cost."""
+    import mlflow
+
     found: Predictor = mlflow.pyfunc.load_model(uri).get_raw_model()
     return found
 
@@ -87,6 +113,8 @@ class ServedPyfunc:
         likely ``class`` and each probability. ``params``: ``{"cap": 5.0}``."""
         import pandas as pd
 
+        from bench_core.serving.predictor import probabilities
+
         cap = (params or {}).get("cap")
         answers = self.model.predict_rows(frame, cap=None if cap is None or cap < 0 else cap)
         made: dict[str, Any] = {}
@@ -101,10 +129,19 @@ class ServedPyfunc:
 
 def _load_pyfunc(path: str) -> ServedPyfunc:
     """Load a model for ``mlflow.pyfunc.load_model``."""
+    from bench_core.serving import load
+
     return ServedPyfunc(load(path))
 
 
 def _pyfunc(folder: str | Path) -> dict[str, Any]:
+    """Return what ``mlflow.pyfunc`` needs to save a folder."""
+    from mlflow.models import ModelSignature
+    from mlflow.types import ColSpec, ParamSchema, ParamSpec, Schema
+    from mlflow.types.schema import AnyType
+
+    from bench_core.serving import load
+
     model = load(folder)
     # a column of integers with a missing cell is float64: accept any number
     columns = [ColSpec(AnyType(), name) for name in model.features]
