@@ -17,15 +17,12 @@ from bench_core.leaderboard.board import (
     OVER,
     Board,
     Row,
-    Saved,
-    Standing,
     notes_of,
     notice,
 )
 from bench_core.leaderboard.columns import (
     QUALITY,
     Column,
-    ends,
     explained,
     half,
     order_words,
@@ -47,7 +44,7 @@ from bench_core.terminal.tables import (
     show,
     write_text,
 )
-from bench_core.terminal.wording import TINY, count, duration, rank_range, times
+from bench_core.terminal.wording import TINY, count, duration, rank_range
 from bench_reports.panels import Panel, Panels
 
 if TYPE_CHECKING:
@@ -427,16 +424,3 @@ def rank_table(boards: Sequence[Board], width: int) -> Table | None:
     ]
     title = f"Mean rank over {len(names)} data sets (by {ranked_by(boards)})"
     return Table(titles, rows, "learner", titles[1:], ("learner",), title=title)
-
-
-def starred(text: str, standing: Standing) -> str:
-    """Return a figure with * if its learner is in tier 1."""
-    if math.isnan(standing.interval.low):
-        return text
-    return f"{text}{'*' if standing.tier == 1 else ' '}"
-
-
-def saving_cells(saving: float, saved: Saved) -> list[str]:
-    """Return a saving with its mark, and its 95% interval."""
-    mark = "!" if saved.lost else "*" if saved.tier == 1 else " "
-    return [times(saving) + mark, ends(saved.interval)]
