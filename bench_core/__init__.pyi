@@ -55,6 +55,9 @@ from .sequential import Policy as Policy
 from .sequential import Purchases as Purchases
 from .sequential import Sequential as Sequential
 from .splits import KNOWS as KNOWS
+from .splits import SAMPLE as SAMPLE
+from .splits import STAND_IN as STAND_IN
+from .splits import Note as Note
 from .splits import Splits as Splits
 
 __version__: str

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -35,7 +34,7 @@ from bench_core.results.budgets import CAP, Budget, Limit, Target, as_budgets, d
 from bench_core.results.marks import repeated_paths, search_marks
 from bench_core.results.operating_points import Criterion, criterion
 from bench_core.results.records import AUDITS
-from bench_core.splits import SPLITS, merged
+from bench_core.splits import SAMPLE, SPLITS, STAND_IN, Note
 from bench_core.statistics import SURE_ERRORS
 from bench_core.statistics.bootstrap import DRAWS
 from bench_core.statistics.split_shift import falling
@@ -174,12 +173,15 @@ def _board(data: DatasetRun, more: Sequence[Budget]) -> Board:
     rows = _rows(data, chosen, curves, [unlimited, *at], areas(draws, within))
     sign = -1 if metric.higher_is_better else 1
     rows.sort(key=lambda row: _place(row, sign))
-    notes = [*_notes(data, uses)]
+    given = dict.fromkeys(Note.of(note) for use in uses for note in use.get("notes", ()))
+    # a stand-in has a notice
+    notes = [note.text for note in given if note.kind != STAND_IN]
+    notes += _repeats(data, uses)
     of_rows, of_queries = use.get("rows") or {}, use.get("queries") or {}
     stand_in = bool(first["stand_in"])
     marks = {
         "stand-in": stand_in,
-        "sample": any(re.search(r"\bsample\b", note) for note in notes),
+        SAMPLE: any(note.kind == SAMPLE for note in given),
         SURROGATE: bool(first.get("surrogate", False)),
     }
     paid = data.frame.loc[data.frame["dataset"] == data.dataset, "evaluation_cost"]
@@ -212,9 +214,8 @@ def _board(data: DatasetRun, more: Sequence[Budget]) -> Board:
     )
 
 
-def _notes(data: DatasetRun, uses: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """Yield the notes of a data set, and those on its repeats and its metric."""
-    yield from merged(str(note) for use in uses for note in use.get("notes", ()))
+def _repeats(data: DatasetRun, uses: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield notes on the repeats of a data set and its metric."""
     metric = data.metric.name
     frame = table.of_dataset(data.frame, data.dataset, metric)  # one at a time in memory
     yield from one_split_for_all(uses, frame, metric, data.info.baselines)

@@ -343,7 +343,7 @@ class Board:
             what = "left out" if lost.status == "skipped" else lost.status
             about = f"{count(lost.trials, 'trial')}; {lost.params}"
             yield one_line(f"{lost.learner}: {what} ({about}): {lost.error}")
-        yield from map(one_line, notes_of(self))
+        yield from map(one_line, self.notes)
 
 
 class Saver(Protocol):
@@ -377,8 +377,3 @@ def saves(model: Saver, reference: Saver) -> bool:
 def notice(board: Board) -> str:
     """Return the notice of a stand-in, or ""."""
     return stand_in_notice(board.dataset, board.stand_in_for) if board.stand_in else ""
-
-
-def notes_of(board: Board) -> tuple[str, ...]:
-    """Return the data set's notes, without repeats of the notice of a stand-in."""
-    return tuple(n for n in board.notes if not (board.stand_in and "stand-in" in n.lower()))

@@ -15,6 +15,7 @@ from bench_core.planning.invocation import FROM_PYTHON
 from bench_core.planning.request import RunRequest
 from bench_core.results.records import FitSpec, RunRecord, TrialSpec
 from bench_core.results.store_files import state_path
+from bench_core.splits import Note
 
 Notify = Callable[[str, bool], None]
 """Function of a line for the user, and True for a warning."""
@@ -40,7 +41,7 @@ class DatasetUse:
     price_of_everything: float  # all sensors for one row
     unit: str  # unit of all prices and costs
     metrics: tuple[str, ...]  # the run's metrics for this task, the primary one first
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
     optimum: Mapping[str, Any] = field(default_factory=dict)  # by metric, or ``metric cap``
     ends: Mapping[str, Any] = field(default_factory=dict)  # by learner: results/marks.py
     caps: tuple[float, ...] = ()  # maximum cost of each row, measured in addition to paths

@@ -15,8 +15,7 @@ from bench_core.costs.model import NO_UNIT, CostModel, costs_key
 from bench_core.datasets.cache import kept_arrays, prepare
 from bench_core.datasets.cautions import cautions, rare_class
 from bench_core.datasets.data_folder import DataFolder, local_path
-from bench_core.datasets.pricing import UNUSED, with_costs
-from bench_core.datasets.user_data import CUT
+from bench_core.datasets.pricing import with_costs
 from bench_core.datasets.user_datasets import groups_and_unit
 from bench_core.errors import UsageError, blaming, option
 from bench_core.metrics.evaluation import USUAL, default_metric, parse_metric
@@ -47,7 +46,7 @@ from bench_core.results.budgets import as_caps
 from bench_core.results.records import FitSpec, TrialSpec
 from bench_core.results.store import Store
 from bench_core.results.store_files import check_store, states_folder, store_path
-from bench_core.splits import SPLITS, Splits, merged
+from bench_core.splits import CUT, SPLITS, UNUSED, Note, Splits
 
 
 def make_plan(
@@ -205,15 +204,15 @@ class _Planner:
         costs = costs_key(splits.costs) if given or request.unit else ""
         if costs:
             self.costs[costs] = splits.costs
-        notes = [*splits.all_notes, *cautions(splits)]
-        own = [learner.name for learner in learners if learner.role == "own"]
-        if own and any(note.startswith(CUT) for note in splits.notes):
-            notes.append(
-                f"{own[0]} may have been trained on these validation and test rows: give rows that "
-                f"it was not trained on with {option('valid')} and {option('test')}"
+        lines = cautions(splits)
+        imported = [learner.name for learner in learners if learner.role == "own"]
+        if imported and any(note.kind == CUT for note in splits.all_notes):
+            lines.append(
+                f"{imported[0]} may have been trained on these validation and test rows: give rows "
+                f"that it was not trained on with {option('valid')} and {option('test')}"
             )
         metrics = self.judges(splits, label)
-        notes += rare_class(splits) if metrics[0] == "accuracy" and not suite.name else []
+        lines += rare_class(splits) if metrics[0] == "accuracy" and not suite.name else []
         parts = {name: getattr(splits, name) for name in SPLITS}
         for metric, part in product(self.metrics(metrics), ("valid", "test")):
             if why := metric_of(metric).undefined(parts[part].y):
@@ -222,10 +221,13 @@ class _Planner:
         of_learners = [
             line for x in learners for one in x.instances for line in _notes(one, splits)
         ]
-        mistyped = [isinstance(given, CostFile) and note.startswith(UNUSED) for note in notes]
-        for line, warning in [*zip(notes, mistyped, strict=True), *of_learners]:
+        notes = [*splits.all_notes, *map(Note.of, lines)]
+        for note in notes:
+            mistyped = note.kind == UNUSED and isinstance(given, CostFile)
+            self.note(f"{label}: {note}", mistyped)
+        for line, warning in of_learners:
             self.note(f"{label}: {line}", warning)
-        notes += dict.fromkeys(line for line, _ in of_learners)
+        notes += dict.fromkeys(Note.of(line) for line, _ in of_learners)
         caps = as_caps(request.caps or suite.caps_on(name))
         use = DatasetUse(
             name=label,
@@ -373,7 +375,7 @@ class _Planner:
         name = request.profile or PROFILES[0]
         slug, part = (re.sub(r"[^\w+.-]", "_", word)[:40] for word in (about, name))
         decides = [about, self.uses[0].size, self.reference, list(metrics), sorted(trials)]
-        notes = merged(self.notes)
+        notes = tuple(self.notes)
         plan = Plan(
             run=f"{slug}-{part}-{digest(decides)[:8]}",
             suite=suite.name,

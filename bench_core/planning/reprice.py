@@ -22,7 +22,7 @@ from bench_core.results.budgets import as_caps
 from bench_core.results.records import RunRecord, with_tuples
 from bench_core.results.store import Store
 from bench_core.results.store_files import costs_path, load_model, state_path, states_folder
-from bench_core.splits import Splits
+from bench_core.splits import Note, Splits
 
 _CARRIED_OUT = ("costs", "caps", "plugins", "workers", "executor", "timeout", "memory")
 """Options taken from the new request; the others are the run's."""
@@ -100,7 +100,7 @@ def plan_reprice(
                 price_of_everything=found.prices.everything,
                 cheapest_price=found.prices.cheapest,
                 unit=found.costs.unit,
-                notes=(note, *found.all_notes),
+                notes=(Note.of(note), *found.all_notes),
                 caps=caps,
                 optimum=known_optimum(found, {}, caps),  # what the data set states is of its prices
                 budgets=(),  # the suite's are in the old unit

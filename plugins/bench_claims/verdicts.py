@@ -34,6 +34,8 @@ from bench_claims.measures import (
 )
 from bench_core.metrics.frontier import best_within, cheapest, share_of, taken
 from bench_core.results.operating_points import Criterion, criterion
+from bench_core.splits import SAMPLE as SAMPLED
+from bench_core.splits import Note
 from bench_core.statistics.bootstrap import BLOCKS, Means, draw, lacking
 from bench_core.statistics.comparison import Interval, interval
 from bench_core.statistics.repeats import (
@@ -282,7 +284,8 @@ def _how(results: Results) -> str:
 
 def _context(found: Verdict, info: RunInfo, use: Mapping[str, Any]) -> Verdict:
     """Add the conditions of run and data."""
-    sampled = [str(note) for note in use.get("notes", ()) if str(note).startswith("sample")]
+    notes = map(Note.of, use.get("notes", ()))
+    sampled = [note.text for note in notes if note.kind == SAMPLED]
     asked = [f"--set {setting}" for setting in info.request.get("settings", ())]
     asked += [f"--costs {costs}"] if (costs := info.request.get("costs")) else []
     state = [] if info.state == "finished" else [f"{info.state} run"]

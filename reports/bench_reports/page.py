@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bench_core.contracts import dataset_of
 from bench_core.errors import one_line, printable
-from bench_core.leaderboard.board import RANK, SHARE, Board, Row, notes_of, notice
+from bench_core.leaderboard.board import RANK, SHARE, Board, Row, notice
 from bench_core.leaderboard.columns import (
     CHEAPER,
     QUALITY,
@@ -144,7 +144,7 @@ def environment() -> Any:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters |= {"notice": notice, "notes": notes_of, "linked": linked}
+    made.filters |= {"notice": notice, "linked": linked}
     made.filters |= {
         "line": one_line,
         "legend": legend,

@@ -17,7 +17,6 @@ from bench_core.leaderboard.board import (
     OVER,
     Board,
     Row,
-    notes_of,
     notice,
 )
 from bench_core.leaderboard.columns import (
@@ -33,6 +32,7 @@ from bench_core.leaderboard.conclusion import conclusion, overall_conclusion
 from bench_core.leaderboard.ranks import over_datasets, ranked_by
 from bench_core.protocols import DIVERGED
 from bench_core.results.marks import AT_EDGE, NOT_CONVERGED
+from bench_core.splits import Note
 from bench_core.statistics import CONFIDENCE
 from bench_core.terminal.tables import (
     GAP,
@@ -94,7 +94,7 @@ def write(
 
     shown = boards(run, frame, store)
     if noted:
-        seen = {str(note) for use in run.datasets for note in use.get("notes", ())}
+        seen = {Note.of(note).text for use in run.datasets for note in use.get("notes", ())}
         kept = [tuple(note for note in board.notes if note not in seen) for board in shown]
         shown = [replace(b, notes=notes) for b, notes in zip(shown, kept, strict=True)]
     panels = Panels(run, frame, store, shown, columns, against, registry)
@@ -178,7 +178,7 @@ def _parts(
             yield line, "red" if line.startswith("failed") else ""
         if verbose:
             yield from ((line, "") for line in [*search_lines(board), *setting_lines(board)])
-        yield from ((f"note: {one_line(note)}", "dim") for note in notes_of(board))
+        yield from ((f"note: {one_line(note)}", "dim") for note in board.notes)
         if lines != following:  # below the last of consecutive boards that share it
             yield from ((line, "dim") for line in lines)
     if ranks := rank_table(boards, width):

@@ -109,7 +109,10 @@ def test_data_that_the_run_skipped_are_absent():
 
 
 def test_a_verdict_says_how_it_was_measured_and_that_the_data_are_a_sample():
-    run = info(use("letters", notes=("sample: 9 of 10 rows", "other")), profile="standard")
+    run = info(
+        use("letters", notes=(("sample", "sample: 9 of 10 rows"), "a sample by another name")),
+        profile="standard",
+    )
     found = settle(Claim.of(QUALITY), run, frame(CHEAP))
     assert (found.word, found.shown, found.rests) == (HOLDS, "0.99", SAMPLE)
     told = "quality of cheap, accuracy, wanted >= 0.98; 1 repeat; profile standard; "

@@ -8,6 +8,7 @@ import json
 import pandas as pd
 
 from bench_core.results.records import RunInfo
+from bench_core.splits import SAMPLE, Note
 
 HOSTILE = "<img src=x onerror=alert(1)>"
 HOSTILE_ERROR = "Traceback: </script><script>alert('boo')</script>\nsecond line \x1b[31mred"
@@ -86,7 +87,7 @@ def info(**changes):
                 metrics=("accuracy",),
                 features=54,
                 price_of_everything=54.0,
-                notes=("sample of 100000 rows",),
+                notes=(Note(SAMPLE, "sample of 100000 rows"),),
             ),
         ),
         "planned": 20,

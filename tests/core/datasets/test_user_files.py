@@ -10,6 +10,7 @@ from bench_core.datasets.data_folder import DataFolder
 from bench_core.datasets.pricing import with_costs
 from bench_core.datasets.user_files import FileData
 from bench_core.errors import InputError
+from bench_core.splits import CUT, Note
 
 
 def write(folder, name, text):
@@ -44,7 +45,7 @@ def test_one_file_is_split_60_20_20_by_whole_queries(tmp_path):
     np.testing.assert_allclose(counts, [600, 200, 200], atol=45)
     kept = np.concatenate([p.X[:, 0] for p in (splits.train, splits.valid, splits.test)])
     assert sorted(kept.tolist()) == sorted(q for q in range(1000) for _ in range(3))
-    assert "split: 60/20/20, by a hash of the query" in splits.notes
+    assert Note(CUT, "split: 60/20/20, by a hash of the query") in splits.notes
 
 
 def test_a_querys_split_depends_on_its_id_alone(tmp_path):
