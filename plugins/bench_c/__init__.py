@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from bench_core.protocols import Export
     from bench_core.serving import Folder
 
-HEADER, SOURCE = "bench_model.h", "bench_model.c"
-
 
 @hookimpl
 def bench_exports() -> Mapping[str, Export]:
@@ -30,6 +28,7 @@ def write_c(model: Folder, output: Path) -> str:
     from bench_c.source import FULL, header, source
     from bench_core.costs.model import pays_by_row
 
-    for name, text in ((HEADER, header(model)), (SOURCE, source(model))):
+    texts = {"bench_model.h": header(model), "bench_model.c": source(model)}
+    for name, text in texts.items():
         (output / name).write_text(text, encoding="utf-8")
     return "" if pays_by_row(model.costs) else FULL

@@ -76,26 +76,26 @@ def log_model(
             mlflow.log_text(curve.to_csv(index=False), CURVE)
             numbers = curve.select_dtypes("number")
             for step, row in enumerate(numbers.to_dict("records")):
-                known = {f"curve_{_key(k)}": v for k, v in row.items() if np.isfinite(v)}
-                mlflow.log_metrics(known, step=step)
+                metrics = {f"curve_{_key(k)}": v for k, v in row.items() if np.isfinite(v)}
+                mlflow.log_metrics(metrics, step=step)
     return info
 
 
 def _settings(about: Mapping[str, Any]) -> dict[str, Any]:
     """Return the learner, the budget and the exported point."""
-    found: dict[str, Any] = {"learner": about["learner"], "metric": about["metric"]}
+    settings: dict[str, Any] = {"learner": about["learner"], "metric": about["metric"]}
     if budget := about.get("budget"):
-        found |= {"budget": budget["amount"], "budget_kind": budget["kind"]}
-    found["point"] = json.dumps(about.get("point"))
-    return {**found, **about["params"]}
+        settings |= {"budget": budget["amount"], "budget_kind": budget["kind"]}
+    settings["point"] = json.dumps(about.get("point"))
+    return {**settings, **about["params"]}
 
 
 def load_model(uri: str) -> Predictor:
     """Return the predictor of a logged model, which requests columns and reports its cost."""
     import mlflow
 
-    found: Predictor = mlflow.pyfunc.load_model(uri).get_raw_model()
-    return found
+    predictor: Predictor = mlflow.pyfunc.load_model(uri).get_raw_model()
+    return predictor
 
 
 class ServedPyfunc:
@@ -117,14 +117,14 @@ class ServedPyfunc:
 
         cap = (params or {}).get("cap")
         answers = self.model.predict_rows(frame, cap=None if cap is None or cap < 0 else cap)
-        made: dict[str, Any] = {}
+        columns: dict[str, Any] = {}
         if classes := self.model.classes:
             shares = probabilities(answers.scores, str(self.model.about["task"]))
-            made = {"class": np.array(classes)[shares.argmax(axis=1)]}
-            made |= {f"p({name})": share for name, share in zip(classes, shares.T, strict=True)}
+            columns = {"class": np.array(classes)[shares.argmax(axis=1)]}
+            columns |= {f"p({name})": share for name, share in zip(classes, shares.T, strict=True)}
         if answers.scores.ndim == 1:
-            made["score"] = answers.scores
-        return pd.DataFrame(made | {"spent": answers.spent})
+            columns["score"] = answers.scores
+        return pd.DataFrame(columns | {"spent": answers.spent})
 
 
 def _load_pyfunc(path: str) -> ServedPyfunc:

@@ -65,6 +65,14 @@ INVALID = {
         "@hookimpl\ndef bench_suite_keys(): return {'x': 3}",
         "key 'x' is 3, which is not callable",
     ),
+    "export": (
+        "@hookimpl\ndef bench_exports(): return {'x': 3}",
+        "export 'x' is 3, which is not callable",
+    ),
+    "same-export": (
+        "@hookimpl\ndef bench_exports(): return {'folder': print}",
+        "export 'folder' is registered by two plugins, 'exports' and 'zz-theirs'",
+    ),
     "same-learner": (
         "Learner.name = 'twice'; gives('bench_learners', Learner, Learner)",
         "learner 'twice' is registered twice by 'zz-theirs': list it once",
