@@ -175,8 +175,6 @@ def summary(model: Predictor) -> list[str]:
     lines.append(f"asks for at most {columns} of {len(model.names)}; {model.meaning}")
     if least := model.least_cap:
         lines.append(f"a cap below {cost(least)} {unit} buys nothing: any answer costs that much")
-    if why := model.uncompiled:
-        lines.append(f"single rows run in plain Python, also after compile(): {why}")
     return [*lines, stand_in_notice(about["dataset"], "")] if about["stand_in"] else lines
 
 

@@ -1,6 +1,6 @@
 """Evaluation of scores in a program: columns, combinations, gates and the finish.
 
-Plain numpy over the rows of one step, for all walkers except the compiled one of single rows.
+Plain numpy over the rows of one step. Single rows without a cap have the same in compiled code.
 """
 
 from __future__ import annotations

@@ -20,9 +20,9 @@ from bench_core.data import Queries
 from bench_core.encoding import ColumnEncoding, plain_encodings
 from bench_core.errors import UsageError, one_line
 from bench_core.sequential import ROUNDING
+from bench_core.serving.block_walk import BlockWalk
 from bench_core.serving.folder import Folder, read_folder
 from bench_core.serving.gates import answers
-from bench_core.serving.naive_walk import Lists, NaiveWalk
 from bench_core.serving.policy_program import PolicyProgram
 from bench_core.serving.policy_walk import PolicyWalk
 from bench_core.serving.program import Program
@@ -30,7 +30,6 @@ from bench_core.serving.raw_rows import AskedRow, RawColumns, columns_by_name
 from bench_core.serving.row_state import CAPPED, Answer, Answers, FeatureNeeds, Rounds, bill
 
 if TYPE_CHECKING:
-    from bench_core.serving.block_walk import BlockWalk
     from bench_core.serving.row_walk import RowWalk
 
 Acquire = Callable[[list[str]], Sequence[Any] | Mapping[str, Any]]
@@ -64,36 +63,13 @@ class Predictor:
         self.about: Mapping[str, Any] = folder.about
         budget = folder.about.get("budget") or {}
         self.cap: float | None = budget["amount"] if budget.get("kind") == "cap" else None
-        self._row_walk: RowWalk | None = None
 
-    def compile(self) -> bool:
-        """Use compiled code for single rows without a cap from now on; needs numba.
+    def compile(self) -> None:
+        """Load the compiled code of single rows, which the first row does otherwise.
 
-        Call it when a service starts: it loads numba and compiles once per machine. Returns False
-        if ``uncompiled`` parts of the model or a missing numba only allow the plain walk.
+        Call it when a service starts: it compiles for some seconds the first time on a machine.
         """
-        if isinstance(self.program, PolicyProgram):
-            if self._block_walk is None:
-                return False
-            self._policy.sums = self._block_walk.sums
-            return True
-        if self._row_walk is None and not self.uncompiled:
-            try:
-                from bench_core.serving.row_walk import RowWalk
-            except ImportError:  # no numba here
-                return False
-            walk = RowWalk(self.program, self._needs)
-            next(walk.way(), None)
-            self._row_walk = walk
-        return self._row_walk is not None
-
-    @property
-    def uncompiled(self) -> str:
-        """Parts for which single rows have no compiled code, "" if none."""
-        if isinstance(self.program, PolicyProgram):
-            return ""
-        costs = "" if self._needs.prices is not None else f"costs {self.costs.name!r}"
-        return self.program.uncompiled or costs
+        next(self._rounds(1, False, None), None)
 
     @property
     def features(self) -> tuple[str, ...]:
@@ -233,10 +209,8 @@ class Predictor:
     def _rows(self, cells: Float32Array, queries: Queries | None, cap: float | None) -> Answers:
         bounds, limit = None if queries is None else queries.boundaries, self._limit(cap)
         if isinstance(self.program, PolicyProgram):
-            if len(cells) >= MANY:
-                self.compile()
             return self._policy.at_hand(cells, queries, limit)
-        if limit is None and len(cells) >= MANY and self._block_walk is not None:
+        if limit is None and len(cells) >= MANY:
             rows, acquired = self._block_walk.run(cells, bounds)
             scores = answers(self.program, rows, bounds)
             spent = bill(self.costs, acquired, rows.splits, rows.trees, queries)
@@ -289,11 +263,7 @@ class Predictor:
             )
         if isinstance(self.program, PolicyProgram):
             return self._policy.rounds(count, grouped, limit)
-        alone = not grouped or (by_row and not self.program.in_queries)
-        if self._row_walk is not None and limit is None and alone:
-            return self._row_walk.rounds(count)
-        parts = self.program, self._lists, self._needs
-        return NaiveWalk(*parts, count, grouped=grouped, cap=limit).rounds()
+        return self._row_walk.rounds(count, grouped=grouped, cap=limit)
 
     def _limit(self, cap: float | None) -> float | None:
         if cap is not None and not cap >= 0:  # NaN is not
@@ -313,14 +283,16 @@ class Predictor:
         return 0.0 if isinstance(self.program, PolicyProgram) else self._needs.least(self.program)
 
     @cached_property
-    def _block_walk(self) -> BlockWalk | None:
-        try:
-            from bench_core.serving.block_walk import BlockWalk
-        except ImportError:  # no numba here
-            return None
-        if isinstance(self.program, PolicyProgram):
-            return BlockWalk(self.program.scores, self.program.unpriced)
+    def _block_walk(self) -> BlockWalk:
+        assert isinstance(self.program, Program)
         return BlockWalk(self.program, self.costs)
+
+    @cached_property
+    def _row_walk(self) -> RowWalk:
+        from bench_core.serving.row_walk import RowWalk  # loads numba
+
+        assert isinstance(self.program, Program)
+        return RowWalk(self.program, self._needs)
 
     @cached_property
     def _policy(self) -> PolicyWalk:
@@ -334,11 +306,6 @@ class Predictor:
     @cached_property
     def _needs(self) -> FeatureNeeds:
         return FeatureNeeds(self.program.features, self.costs)
-
-    @cached_property
-    def _lists(self) -> Lists:
-        assert isinstance(self.program, Program)
-        return Lists(self.program)
 
 
 def classes_of(about: Mapping[str, Any]) -> tuple[str, ...]:

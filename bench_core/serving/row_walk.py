@@ -1,21 +1,24 @@
-"""Single rows on demand by compiled code, which needs numba: a program as a few arrays, the kernel
-that walks them, and the requests for features.
+"""Rows on demand by compiled code: a program as a few arrays, the kernel that walks them, and the
+requests for features.
 
-Unsupported parts are left to the naive walk: caps, support vectors, gates that compare the rows of
-a query, and costs that are not a sum of prices. ``bench_c`` uses the same arrays.
+The kernel walks a row to its end. Under a cap, with support vectors or among the rows of a query it
+pauses after each step, and numpy applies the gate to all rows (``gates``). ``bench_c`` uses
+the same arrays.
 """
 
 from collections.abc import Generator, Iterator
+from math import nan
 from typing import Any, NamedTuple
 
 import numpy as np
 from bench_trees.kernels.compiling import inner, kernel
 
-from bench_core.arrays import FloatArray, Int32Array, IntArray
-from bench_core.costs.model import CostModel
+from bench_core.arrays import Float32Array, FloatArray, Int32Array, IntArray
+from bench_core.costs.model import CostModel, pays_by_row
+from bench_core.data import Queries
 from bench_core.serving.block_walk import needs_of
-from bench_core.serving.gates import finished
-from bench_core.serving.program import COMBINE, GATES, Program, segments
+from bench_core.serving.gates import answers, finished, kernel_sums, leave
+from bench_core.serving.program import COMBINE, END, GATES, Program, segments
 from bench_core.serving.row_state import (
     ENDED,
     GATED,
@@ -25,7 +28,9 @@ from bench_core.serving.row_state import (
     FeatureNeeds,
     Purchases,
     Rounds,
+    Rows,
     Way,
+    bill,
     side_by_side,
 )
 
@@ -53,6 +58,7 @@ class Packed(NamedTuple):
     factors: FloatArray  # (c, 3) weight, mean, factor
     reads: Int32Array  # (r,) features that a step needs for every row
     vectors: FloatArray  # (m, K)
+    multiplier: FloatArray  # (f,) of a split on each feature
 
 
 def pack(program: Program, costs: CostModel) -> Packed:
@@ -83,6 +89,7 @@ def pack(program: Program, costs: CostModel) -> Packed:
         factors=np.column_stack(joined(columns, "weight", "mean", "factor")).astype(np.float64),
         reads=np.concatenate(needed).astype(np.int32),
         vectors=np.ascontiguousarray(vectors, dtype=np.float64),
+        multiplier=program.multiplier[features].astype(np.float64),
     )
 
 
@@ -107,8 +114,11 @@ def _steps(program: Program, needed: list[IntArray]) -> Int32Array:
 
 
 # Entries of ``State.place``. AHEAD: the last step whose features were requested; LEVEL, DEPTH:
-# levels that its trees have descended, and must; ASKED: values to read.
-STEP, LAST, ENDED_HOW, AHEAD, LEVEL, DEPTH, ASKED, TREES, PLACES = range(9)
+# levels that its trees have descended, and must; ASKED: values to read; under a cap also USE: the
+# tree that is descended, AGREED: 1 if its next split may be evaluated. MODE stays from row to row.
+STEP, LAST, ENDED_HOW, AHEAD, LEVEL, DEPTH, ASKED, TREES, USE, AGREED, MODE, PLACES = range(12)
+WHOLE, BY_STEP, CAPPED_BY_STEP = range(3)  # of MODE
+DONE_SPLITS, DONE_TREES, WAY_SPLITS, WAY_TREES = range(4)  # of ``State.due``
 LAST_ONE, MIN, AND, ADD = range(len(COMBINE))
 ALWAYS, SCORE, CLASS = range(3)
 _U: Any = np.uint64  # unsigned indices are never counted from the end
@@ -126,24 +136,23 @@ class State(NamedTuple):
     at: Any  # int32 (u,): nodes
     place: Any  # int64 (PLACES,)
     paths: Any  # float64 (1,): multipliers of the splits passed
+    due: Any  # float64 (4,): under a cap splits and trees done, and those of the way in a tree
     scores: Any  # float64 (2, K): the step's own sums, the score
 
 
 @kernel
 def ways(program: Packed, row: State) -> Generator[int, None, None]:
     """Walk row after row through the program. Yields the number of features needed, listed in
-    ``asked``, and reads their values from ``given``; yields 0 at the end of a row. A generator,
-    since passing all these arrays takes as long as a hundred trees."""
+    ``asked``, and reads their values from ``given``; yields 0 at the end of a row or, by ``MODE``,
+    of a step. A generator, since passing all these arrays takes as long as a hundred trees."""
     while True:
         row.have[:] = row.need[:] = 0
-        row.place[:] = 0
+        row.place[:MODE] = 0
         row.place[LAST] = row.place[AHEAD] = row.place[LEVEL] = -1
         row.paths[0] = 0.0
         row.scores[:] = 0.0
-        count = 1
-        while count > 0:
-            count = _advance(program, row)
-            yield count
+        while row.place[STEP] >= 0:
+            yield _advance(program, row)
             _take(row)
 
 
@@ -152,10 +161,13 @@ def _advance(program: Any, row: Any) -> int:
     place, steps, outputs = row.place, program.steps, row.scores.shape[1]
     while place[STEP] >= 0:
         p = place[STEP]
-        if place[AHEAD] < p:
-            count: int = _descend(program, row, p)
-            if count > 0:
-                return count
+        count = 0
+        if place[MODE] == CAPPED_BY_STEP:
+            count = _descend_in_order(program, row, p)
+        elif place[AHEAD] < p:
+            count = _descend(program, row, p)
+        if count > 0:
+            return count
         for k in range(outputs):
             before = row.scores[0, k] if steps[p, CARRY] else 0.0
             row.scores[0, k] = before + program.gates[p, 1 + k]
@@ -170,6 +182,8 @@ def _advance(program: Any, row: Any) -> int:
             place[TREES] += program.uses[_U(u), BILLED]
             row.paths[0] += program.leaves[node, SPLITS]
         _add_columns(program, row, p)
+        if place[MODE] != WHOLE:
+            return 0
         _leave(program, row, p)
     return 0
 
@@ -227,6 +241,44 @@ def _descend(program: Any, row: Any, p: int) -> int:
 
 
 @inner
+def _descend_in_order(program: Any, row: Any, p: int) -> int:
+    """Descend one tree of a step after another. Returns 1 before each split that costs something
+    or needs an unknown feature, then the number of features that the step's columns lack."""
+    place, steps, nodes, uses = row.place, program.steps, program.nodes, program.uses
+    due = row.due
+    if place[LEVEL] < 0:
+        place[USE], place[LEVEL] = steps[p, FIRST_USE], 0
+        due[DONE_SPLITS], due[DONE_TREES] = row.paths[0], place[TREES]
+    while place[USE] < steps[p, LAST_USE]:
+        u = _U(place[USE])
+        billed = uses[u, BILLED]
+        if place[LEVEL] == 0:
+            row.at[u], place[LEVEL] = uses[u, ROOT], 1
+            due[WAY_SPLITS], due[WAY_TREES] = 0.0, billed
+        node = _U(row.at[u])
+        c = nodes[node, CELL] >> 1
+        if c == len(row.have):  # a leaf
+            due[DONE_SPLITS] += program.leaves[node, SPLITS]
+            due[DONE_TREES] += billed
+            place[USE], place[LEVEL] = place[USE] + 1, 0
+        elif place[AGREED] or (row.have[_U(c)] and not billed):
+            above = row.keys[_U(nodes[node, CELL])] > nodes[node, KEY]
+            row.at[u], place[AGREED] = nodes[node, LEFT] + above, 0
+        else:
+            due[WAY_SPLITS] += program.multiplier[c] * billed
+            row.asked[0], place[AGREED] = c, 1
+            return 1
+    due[WAY_SPLITS] = due[WAY_TREES] = 0.0
+    count = 0
+    for i in range(steps[p, FIRST_READ], steps[p, LAST_READ]):
+        row.asked[_U(count)] = program.reads[i]
+        count += 1 - row.have[program.reads[i]]
+    if count == 0:
+        place[LEVEL] = -1
+    return count
+
+
+@inner
 def _add_columns(program: Any, row: Any, p: Any) -> None:
     columns, factors, own = program.columns, program.factors, row.scores
     for c in range(program.steps[p, FIRST_COLUMN], program.steps[p, LAST_COLUMN]):
@@ -274,28 +326,43 @@ def _likeliest(score: Any) -> Any:
     return 1.0 / (1.0 + (total - 1.0))
 
 
+class Room(NamedTuple):
+    """Memory for the walk of one row, used by one row after another."""
+
+    row: State
+    counts: Iterator[int]  # ``ways``
+
+
 class RowWalk:
     """A program and the needs of its features. Thread-safe."""
 
     def __init__(self, program: Program, needs: FeatureNeeds) -> None:
-        assert needs.prices is not None
         self.program, self.needs, self.prices = program, needs, needs.prices
         self.packed = pack(program, needs.costs)
         self.features = program.features
-        self._rooms: list[tuple[State, Iterator[int]]] = []  # free states and their walks
-        self.price = None if needs.single is None else self.prices.sensor[needs.single]
+        self.pauses = program.in_queries or any(step.kernel is not None for step in program.steps)
+        self._free: list[Room] = []
+        self.price: FloatArray | None = None  # (d,) of the features if each has its own sensor
+        if needs.prices is not None and needs.single is not None:
+            self.price = needs.prices.sensor[needs.single]
 
-    def rounds(self, count: int) -> Rounds:
-        """Walk ``count`` rows; in each round all unfinished rows make a request."""
-        found = yield from side_by_side({i: self.way() for i in range(count)})
+    def rounds(self, count: int, *, grouped: bool, cap: float | None) -> Rounds:
+        """Walk ``count`` rows, one query if ``grouped``; in each round all unfinished rows make a
+        request.
+
+        Without a cap a row requests all features that the trees of a segment (``segments``) always
+        need at once. With a cap it makes one purchase after another.
+        """
+        shared = grouped and not pays_by_row(self.needs.costs)
+        if self.pauses or cap is not None or self.prices is None or shared:
+            return (yield from self._together(count, grouped, cap))
+        found = yield from side_by_side({i: self._alone() for i in range(count)})
         return [found[i] for i in range(count)]
 
-    def way(self) -> Way:
-        """Walk one row; yields numbers of features and the array for their values."""
-        try:
-            room = self._rooms.pop()
-        except IndexError:
-            room = self._room()
+    def _alone(self) -> Way:
+        """Walk one row to its answer."""
+        assert self.prices is not None
+        room = self._room(WHOLE)
         row, counts = room
         parts: list[IntArray] = []
         bought = Purchases(self.needs)
@@ -312,10 +379,90 @@ class RowWalk:
         walked = self.prices.split * row.paths[0] + self.prices.tree * row.place[TREES]
         how, step = int(row.place[ENDED_HOW]), int(row.place[LAST])
         score = self._score(row.scores[1], how, step)
-        self._rooms.append(room)  # the room of an abandoned row is not reused
+        self._free.append(room)  # the room of an abandoned row is not reused
         return Answer(score, float(price + walked), asked, step, HOW[how])
 
-    def _room(self) -> tuple[State, Iterator[int]]:
+    def _together(self, count: int, grouped: bool, cap: float | None) -> Rounds:
+        """Walk rows step by step; numpy applies the gates."""
+        program, rows = self.program, Rows(self.program, count)
+        boundaries = np.array([0, count]) if grouped and count else None
+        rooms = [self._room(BY_STEP if cap is None else CAPPED_BY_STEP) for _ in range(count)]
+        purchases = [Purchases(self.needs, cap) for _ in range(count)]
+        for number, step in enumerate(program.steps):
+            there = np.flatnonzero(rows.next == number).tolist()
+            within = yield from side_by_side(
+                {i: self._visit(rooms[i], purchases[i]) for i in there}
+            )
+            for i in there:
+                if not within[i]:
+                    splits, trees = rooms[i].row.due[:WAY_SPLITS].tolist()
+                    rows.end_capped(i, splits, trees)
+            here = np.array([i for i in there if within[i]], dtype=np.int64)
+            if len(here) == 0:
+                continue
+            states = [rooms[i].row for i in here.tolist()]
+            own = np.array([row.scores[0] for row in states])
+            if step.kernel is not None:
+                own = kernel_sums(step.kernel, step.bias, self._cells(states))
+            splits = np.array([row.paths[0] for row in states])
+            rows.trees[here] = [row.place[TREES] for row in states]
+            rows.arrive(here, number, step.combine, own, rows.bits[here], splits)
+            leave(program, number, here, rows, boundaries)
+            for i, row in zip(here.tolist(), states, strict=True):
+                row.place[STEP], row.scores[0] = rows.next[i], rows.own[i]
+                row.paths[0], row.place[TREES] = rows.splits[i], rows.trees[i]
+        scores, spent = answers(program, rows, boundaries), self._bill(rows, purchases, boundaries)
+        each = scores.tolist() if scores.ndim == 1 else [*scores]
+        asked = [np.array([*bought.features], dtype=np.int64) for bought in purchases]
+        how = [HOW[number] for number in rows.how.tolist()]
+        self._free += rooms
+        return [*map(Answer, each, spent.tolist(), asked, rows.final_step.tolist(), how)]
+
+    def _visit(self, room: Room, bought: Purchases) -> Way:
+        """Walk one row through the trees of a step, and buy the features of its columns. Returns
+        False where the cap ends it."""
+        row, counts = room
+        while (count := next(counts)) > 0:
+            wanted = self.features[row.asked[:count]].tolist()
+            splits, trees, way_splits, way_trees = row.due.tolist()
+            new = bought.buy(wanted, splits + way_splits, trees + way_trees)
+            if new is None:
+                row.place[STEP] = END
+                return False
+            row.place[ASKED] = len(new)
+            if new:
+                numbers = np.array(new, dtype=np.int64)
+                row.asked[: len(new)] = np.searchsorted(self.features, numbers)
+                yield numbers, row.given[: len(new)]
+        return True
+
+    def _bill(
+        self, rows: Rows, purchases: list[Purchases], boundaries: IntArray | None
+    ) -> FloatArray:
+        """Return the rows' costs; if each row pays a sum of prices, as compared with a cap."""
+        prices, costs = self.prices, self.needs.costs
+        if prices is not None and (boundaries is None or pays_by_row(costs)):
+            price = np.array([bought.price for bought in purchases])
+            return price + (prices.split * rows.splits + prices.tree * rows.trees)
+        queries = None if boundaries is None else Queries(boundaries)
+        acquired = self.needs.acquired(bought.bits for bought in purchases)
+        return bill(costs, acquired, rows.splits, rows.trees, queries)
+
+    def _cells(self, states: list[State]) -> Float32Array:
+        """Return the rows' known features (n, d)."""
+        cells = np.full((len(states), len(self.program.multiplier)), nan, dtype=np.float32)
+        cells[:, self.features] = [np.where(row.have, row.values, nan) for row in states]
+        return cells
+
+    def _room(self, mode: int) -> Room:
+        try:
+            room = self._free.pop()
+        except IndexError:
+            room = self._new_room()
+        room.row.place[MODE] = mode
+        return room
+
+    def _new_room(self) -> Room:
         count = len(self.features)
         row = State(
             values=np.empty(count, np.float32),
@@ -327,18 +474,19 @@ class RowWalk:
             at=np.empty(len(self.packed.uses), np.int32),
             place=np.empty(PLACES, np.int64),
             paths=np.empty(1),
+            due=np.zeros(4),
             scores=np.empty((2, self.program.outputs)),
         )
-        return row, ways(self.packed, row)
+        return Room(row, ways(self.packed, row))
 
     def _score(self, score: FloatArray, how: int, step: int) -> Any:
-        found, finish, rejected = (
+        answer, finish, rejected = (
             score.copy(),
             self.program.steps[step].finish,
             self.program.rejected,
         )
         if how == REJECTED and not isinstance(rejected, str):
-            found[:] = rejected
+            answer[:] = rejected
         if finish is not None:
-            found = finished(finish, found[None])[0]
-        return float(found[0]) if self.program.outputs == 1 else found
+            answer = finished(finish, answer[None])[0]
+        return float(answer[0]) if self.program.outputs == 1 else answer

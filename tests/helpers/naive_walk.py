@@ -1,7 +1,6 @@
 """The naive walk: rows pass a program tree by tree, in plain Python and numpy.
 
-It serves every program and is the reference for tests of compiled walks. Its generators yield the
-rows' next needs, so that the same code serves a function and an array.
+It is the reference for the compiled walks: ``NaivePredictor`` serves rows by it.
 """
 
 from __future__ import annotations
@@ -14,6 +13,7 @@ from bench_trees.ensemble import VECTOR
 from bench_core.arrays import FloatArray
 from bench_core.costs.model import pays_by_row
 from bench_core.data import Queries
+from bench_core.serving import Predictor
 from bench_core.serving.gates import answers, leave, with_columns
 from bench_core.serving.program import Program, segments
 from bench_core.serving.row_state import (
@@ -172,3 +172,14 @@ class NaiveWalk:
                 yield from self._ask(i, self.purchases[i].buy(wanted) or [])
             nodes = [tree.child(node, cells[tree.feature[node]]) for node in nodes]
             wanted = []
+
+
+class NaivePredictor(Predictor):
+    """A predictor whose rows, if few or under a cap, take the naive walk."""
+
+    def _rounds(self, count, grouped, cap):
+        lists = Lists(self.program)
+        limit = self._limit(cap)
+        return NaiveWalk(
+            self.program, lists, self._needs, count, grouped=grouped, cap=limit
+        ).rounds()
