@@ -479,6 +479,12 @@ def test_a_lying_bill_is_still_caught(bench, material):
     assert "1 failed the audit" in audited.out
 
 
+def test_an_audit_refuses_a_cluster(bench, both_done):
+    ended = bench("audit", "-p", "mine", "--executor", "dask")
+    assert ended.status == 2
+    assert "--executor dask: an audit runs on this machine; choose local or inline" in ended.err
+
+
 def test_an_audit_has_limits_of_time_and_memory(bench, both_done, monkeypatch):
     seen = []
 
