@@ -227,7 +227,7 @@ ANSWERS = {
     "Where does a policy buy, and what does it see?": ("class Policy", "def buy"),
     "Where is the optimum computed that boards compare with?": (
         "def optimum_of",
-        "optimum=known_optimum(",
+        "optimum=_optimum(",
         "def to_optimum",
     ),
     "Where is an operating point chosen?": ("def chosen", "class Choice"),

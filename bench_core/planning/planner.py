@@ -1,7 +1,7 @@
 """Planning of a run: turn a request into fits and trials with content keys."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from itertools import product
@@ -12,25 +12,17 @@ from bench_core.class_names import spelled
 from bench_core.contracts import dataset_of, learner_of, metric_of
 from bench_core.costs.cost_file import CostFile
 from bench_core.costs.model import NO_UNIT, CostModel, costs_key
-from bench_core.datasets.cache import kept_arrays, prepare
+from bench_core.datasets.cache import prepare
 from bench_core.datasets.cautions import cautions, rare_class
 from bench_core.datasets.data_folder import DataFolder, local_path
 from bench_core.datasets.pricing import with_costs
 from bench_core.datasets.user_datasets import groups_and_unit
 from bench_core.errors import UsageError, blaming, option
 from bench_core.metrics.evaluation import USUAL, default_metric, parse_metric
-from bench_core.optimum import optimum_of
-from bench_core.planning.keys import DescribedLearner, fit_key, metric_key, score_key
-from bench_core.planning.plan import (
-    DatasetUse,
-    Notify,
-    Plan,
-    expected_seconds,
-    jobs_left,
-    trials_left,
-    usable_fits,
-)
-from bench_core.planning.request import EXECUTORS, PROFILES, RunRequest, cores_for
+from bench_core.planning.billing import billed, priced
+from bench_core.planning.keys import DescribedLearner, fit_key, metric_key
+from bench_core.planning.plan import Notify, Plan, resumed
+from bench_core.planning.request import EXECUTORS, PROFILES, RunRequest
 from bench_core.planning.resolve_datasets import ChosenDataset, choose_datasets
 from bench_core.planning.resolve_learners import (
     ChosenLearner,
@@ -43,8 +35,7 @@ from bench_core.planning.suites import NO_SUITE, Suite, find_suite
 from bench_core.plugins import Registry
 from bench_core.protocols import Metric, Source
 from bench_core.results.budgets import as_caps
-from bench_core.results.records import FitSpec, TrialSpec
-from bench_core.results.store import Store
+from bench_core.results.records import DatasetUse, FitSpec, TrialSpec
 from bench_core.results.store_files import check_store, states_folder, store_path
 from bench_core.splits import CUT, SPLITS, UNUSED, Note, Splits
 
@@ -69,7 +60,7 @@ def make_plan(
 CHEAP_TRAINING_ROWS = 50_000
 """Maximum training rows on which the reference learner is also scored."""
 
-_OF_TRIALS = ("fold", "fingerprint", "stand_in", "task", "metrics", "unit", "accounting", "caps")
+_OF_TRIALS = ("fold", "fingerprint", "stand_in", "task", "metrics", "unit", "accounting")
 """Fields of a trial taken from its data set's use."""
 
 
@@ -243,17 +234,13 @@ class _Planner:
             classes=splits.classes,
             rows={name: len(part) for name, part in parts.items()},
             queries={name: len(part.queries or ()) for name, part in parts.items()},
-            price_of_everything=splits.prices.everything,
-            cheapest_price=splits.prices.cheapest,
-            unit=splits.costs.unit,
             metrics=metrics,
             notes=tuple(notes),
-            optimum=known_optimum(splits, {} if costs else about.optimum, caps),
             ends={learner.name: learner.ends for learner in learners},
-            caps=caps,
             budgets=tuple(map(str, suite.budgets_on(name))),
             accounting=suite.accounting[0],
         )
+        use = priced(use, splits, caps, None if costs else about.optimum)
         uses = [use, *map(use.under, suite.accounting[1:])]
         self.uses += uses
         first = self.uses[0]
@@ -297,13 +284,8 @@ class _Planner:
             "plugins": self.request.plugins,
         }
         judged: dict[str, Any] = {name: getattr(use, name) for name in _OF_TRIALS}
-        judged |= {
-            "cost_model": splits.costs.name,
-            "surrogate": splits.cost_model is not None,
-            "audit_mode": self.request.audit,
-        }
         cheap = use.rows["train"] <= CHEAP_TRAINING_ROWS
-        billed = costs_key(splits.costs)
+        prices = costs_key(splits.prices)
 
         def fit(learner: DescribedLearner, title: str) -> str:
             """Return the key of a fit, after specifying the fits it needs."""
@@ -342,13 +324,14 @@ class _Planner:
                     code=learner.row_code,
                     libraries="" if reason else learner.libraries,
                     splits=(*splits_of, "valid", "test"),
+                    audit_mode=self.request.audit,
                     **both,
                     **judged,
                 )
-                key = score_key(spec, billed, metrics)
-                self.trials.setdefault(key, replace(spec, key=key))
+                spec = billed(spec, use, splits, prices, metrics)
+                self.trials.setdefault(spec.key, spec)
                 if reason:
-                    self.skipped[key] = reason
+                    self.skipped[spec.key] = reason
 
     def version(self, learner: DescribedLearner) -> str:
         """Version of the distribution that registered a learner, or the learner's own."""
@@ -368,9 +351,6 @@ class _Planner:
         used = [name for use in self.uses for name in use.metrics]
         asked = [m for m in self.metrics(request.metrics or suite.metrics) if m.name in used]
         metrics = {m.name: m.higher_is_better for m in asked + self.metrics(used)}
-        path = store_path(request.store)
-        store = Store(path) if check_store(path) else None
-        done, fitted = store.finished() if store and not request.fresh else (frozenset(),) * 2
         about = suite.name or "+".join(dict.fromkeys(u.name for u in self.uses))
         name = request.profile or PROFILES[0]
         slug, part = (re.sub(r"[^\w+.-]", "_", word)[:40] for word in (about, name))
@@ -393,19 +373,13 @@ class _Planner:
             costs=self.costs,
             notes=notes,
             warnings=tuple(self.warnings),
-            finished=done & trials.keys(),
-            finished_fits=usable_fits(fits.values(), fitted, self.states),
             extra=suite.extra,
             paper=suite.paper,
             skipped=tuple(self.skipped.items()),
-            executor=request.executor,
         )
         for line in notes:
             self.notify(line, False)
-        recorded = store.durations() if store else []
-        workers, threads = cores_for(request, len(trials_left(plan)))
-        expected = expected_seconds(jobs_left(plan), recorded)
-        return replace(plan, workers=workers, threads=threads, expected=expected)
+        return resumed(plan, request)
 
 
 def _unsuited(metric: Metric, splits: Splits, label: str) -> str:
@@ -415,24 +389,6 @@ def _unsuited(metric: Metric, splits: Splits, label: str) -> str:
     if metric_of(metric).pictures and splits.valid.frames is None:
         return f"applies only to pictures; the rows of {label} are not pixels"
     return ""
-
-
-def known_optimum(
-    splits: Splits, stated: Mapping[str | tuple[str, str], Any], caps: Sequence[float]
-) -> dict[str, Any]:
-    """Return the known optimum, as stated or computed from the truth and these costs: corners by
-    metric, for caps by ``metric cap``."""
-    found = {
-        name if isinstance(name, str) else " ".join(name): [*at] for name, at in stated.items()
-    }
-    if splits.truth:
-        depends = [splits.fingerprint, costs_key(splits.costs), [*caps]]
-        known = kept_arrays(
-            *("optimum", depends, ["bench_core.optimum"]),
-            lambda: optimum_of(splits.truth, splits.costs, caps),
-        )
-        found |= {name: corners.tolist() for name, corners in known.items() if len(corners)}
-    return found
 
 
 def _notes(learner: Any, splits: Splits) -> Iterator[tuple[str, bool]]:

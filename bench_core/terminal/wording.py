@@ -102,7 +102,7 @@ def stand_in_notice(dataset: str, missing: str) -> str:
 def notices(info: RunInfo) -> list[str]:
     """Return a line for each stand-in of a run."""
     # one notice for a data set with two settings
-    uses = {use["name"]: use.get("stand_in_for", "") for use in info.datasets if use["stand_in"]}
+    uses = {use.name: use.stand_in_for for use in info.datasets if use.stand_in}
     return [f"notice: {stand_in_notice(name, str(missing))}" for name, missing in uses.items()]
 
 

@@ -200,7 +200,7 @@ def facts(info: RunInfo, frame: pd.DataFrame, registry: Registry | None) -> list
     # a store may hold trials of several versions
     versions = frame[["learner", "learner_version"]].drop_duplicates().astype(str)
     ended = counted(info.counts) or "nothing"
-    prints = {f"{use['name']} {str(use.get('fingerprint', ''))[:12]}" for use in info.datasets}
+    prints = {f"{use.name} {use.fingerprint[:12]}" for use in info.datasets}
     pairs = [
         ("Run", info.run),
         ("Begun", info.created_at),
@@ -223,7 +223,7 @@ def facts(info: RunInfo, frame: pd.DataFrame, registry: Registry | None) -> list
 
 def _sources(info: RunInfo, registry: Registry | None) -> list[str]:
     """Return the addresses of data sets whose installed plugins name one."""
-    names = sorted({str(use["name"]).partition("(")[0] for use in info.datasets})
+    names = sorted({use.name.partition("(")[0] for use in info.datasets})
     known = registry.datasets if registry else {}
     there = {name: dataset_of(known[name]).homepage for name in names if name in known}
     return [f"{name} {where}" for name, where in there.items() if where]

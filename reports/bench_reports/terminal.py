@@ -32,7 +32,6 @@ from bench_core.leaderboard.conclusion import conclusion, overall_conclusion
 from bench_core.leaderboard.ranks import over_datasets, ranked_by
 from bench_core.protocols import DIVERGED
 from bench_core.results.marks import AT_EDGE, NOT_CONVERGED
-from bench_core.splits import Note
 from bench_core.statistics import CONFIDENCE
 from bench_core.terminal.tables import (
     GAP,
@@ -94,7 +93,7 @@ def write(
 
     shown = boards(run, frame, store)
     if noted:
-        seen = {Note.of(note).text for use in run.datasets for note in use.get("notes", ())}
+        seen = {note.text for use in run.datasets for note in use.notes}
         kept = [tuple(note for note in board.notes if note not in seen) for board in shown]
         shown = [replace(b, notes=notes) for b, notes in zip(shown, kept, strict=True)]
     panels = Panels(run, frame, store, shown, columns, against, registry)

@@ -110,7 +110,7 @@ def test_data_that_the_run_skipped_are_absent():
 
 def test_a_verdict_says_how_it_was_measured_and_that_the_data_are_a_sample():
     run = info(
-        use("letters", notes=(("sample", "sample: 9 of 10 rows"), "a sample by another name")),
+        use("letters", notes=(Note("sample", "sample: 9 of 10 rows"), Note("", "a sample too"))),
         profile="standard",
     )
     found = settle(Claim.of(QUALITY), run, frame(CHEAP))

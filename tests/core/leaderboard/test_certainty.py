@@ -121,7 +121,7 @@ def test_no_interval_of_a_quality_leaves_the_bounds_of_its_metric():
     run.add("mine", [one - one.mean() + 0.998 for one in near], [np.full((1, 50), 0.1)] * 2)
     for metric, bounded in (("auc", True), ("accuracy_of_a_plugin", False)):
         data = run.frame.rename(columns={"accuracy": metric})
-        uses = tuple({**use, "metrics": (metric,)} for use in run.info.datasets)
+        uses = tuple(replace(use, metrics=(metric,)) for use in run.info.datasets)
         info = replace(run.info, datasets=uses, metrics=(metric,))
         (board,) = boards(info, data, run)
         highest = [
