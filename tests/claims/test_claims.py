@@ -21,6 +21,7 @@ from bench_claims.verdicts import (
 from helpers.claim_cases import ACCURACY, BASE, frame, info, rows, use
 
 from bench_core.errors import UsageError
+from bench_core.splits import Note
 
 FULL = rows("full", [(16, 1.0, 0.975)], fit_seconds=2.0)
 CHEAP = rows("cheap", [(4, 0.9, 0.9), (8, 0.991, 0.97), (12, 0.999, 0.99)])
