@@ -271,7 +271,7 @@ def _check_place(module: str) -> None:
     here = [file for file in (path.with_suffix(".py"), path / "__init__.py") if file.is_file()]
     if here and Path(loaded).is_file() and here[0].read_bytes() != Path(loaded).read_bytes():
         raise UsageError(
-            f"{option('plugin', module)}: {loaded} hides {here[0]} of this folder, which differs; "
+            f"{option('plugins', module)}: {loaded} hides {here[0]} of this folder, which differs; "
             "rename the file, or install it with 'pip install -e'"
         )
 
@@ -287,7 +287,7 @@ def _refused(info: PluginInfo, error: BaseException) -> UsageError:
         if absent:
             remedy = "give a dotted module name importable from the current folder"
     return UsageError(
-        f"{option('plugin', info.module)}: cannot load it ({one_line(error)}); {remedy}"
+        f"{option('plugins', info.module)}: cannot load it ({one_line(error)}); {remedy}"
     )
 
 

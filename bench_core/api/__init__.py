@@ -12,7 +12,6 @@ from bench_core.api.arguments import (
     RepriceOptions,
     RunOptions,
     WorkOptions,
-    in_python,
     request_of,
     taking,
 )
@@ -98,7 +97,7 @@ def run(
     progress : default True
         True: bars in a terminal or notebook, lines elsewhere. False: only warnings.
     """
-    with in_python(), _display(on_event, progress) as notify:
+    with _display(on_event, progress) as notify:
         asked = _asked(options, X, y, queries, name, request, transformer, sample_weight)
         result = carried_out(asked, registry_of(asked), notify)
         fitted = [data.transformer for data in asked.data if isinstance(data, InMemory)]
@@ -126,7 +125,7 @@ def plan(
     X, y, queries, sample_weight, name, transformer, request, on_event, progress
         As in ``run``.
     """
-    with in_python(), _display(on_event, progress) as notify:
+    with _display(on_event, progress) as notify:
         asked = _asked(options, X, y, queries, name, request, transformer, sample_weight)
         return planned(asked, registry_of(asked), notify)
 
@@ -142,8 +141,7 @@ def audit(
     Parameters
     ----------
     """
-    with in_python():
-        return audited(run, request_of(options), on_event or silent)
+    return audited(run, request_of(options), on_event or silent)
 
 
 @taking(RunRequest, *RepriceOptions.__optional_keys__, data="Data sets of the run. Default: all.")
@@ -162,9 +160,8 @@ def reprice(
     Parameters
     ----------
     """
-    with in_python():
-        asked = request_of({**options, "costs": costs})
-        return repriced(run, asked.data, asked, registry_of(asked), on_event or silent)
+    asked = request_of({**options, "costs": costs})
+    return repriced(run, asked.data, asked, registry_of(asked), on_event or silent)
 
 
 def _asked(*given: Any) -> RunRequest:

@@ -168,7 +168,7 @@ def _grouped(own: SensorPrices, groups: Sequence[str], columns: Sequence[str]) -
             cost, shared=shared, split=own.split, tree=own.tree, unit=own.unit, names=columns
         )
     except ContradictionError as error:
-        raise UsageError(f"{option('group')}: {error}") from error
+        raise UsageError(f"{option('groups')}: {error}") from error
 
 
 def _has_groups(prices: SensorPrices) -> bool:
@@ -217,7 +217,7 @@ def _amount(group: str, text: str) -> float:
         amount = math.nan
     if not 0 <= amount < math.inf:
         raise UsageError(
-            f"{option('group', group)}: {text!r} is not a cost; write COLUMN,COLUMN:COST"
+            f"{option('groups', group)}: {text!r} is not a cost; write COLUMN,COLUMN:COST"
         )
     return amount
 
@@ -225,7 +225,7 @@ def _amount(group: str, text: str) -> float:
 def _matching(group: str, word: str, columns: Sequence[str]) -> list[int]:
     found = [j for j, name in enumerate(columns) if name == word or fnmatchcase(name, word)]
     if not found:
-        raise UsageError(f"{option('group', group)}: {unknown('column', word, columns)}")
+        raise UsageError(f"{option('groups', group)}: {unknown('column', word, columns)}")
     return found
 
 

@@ -171,7 +171,7 @@ def read_parts(parts: Mapping[str, Part | TablePart], keep: Sequence[str] = ()) 
             notes.append(f"{what}: leave it out of {first.path}")
         else:
             frames = [frame.drop(columns=column) for frame in frames]
-            notes.append(f"{what} and is left out: {option('keep-column', [column])} keeps it")
+            notes.append(f"{what} and is left out: {option('keep_column', [column])} keeps it")
     for (name, part), frame, y in zip(given.items(), frames, labels, strict=True):
         queries, unit, words = None, hashed(np.arange(len(y))), None
         if part.query is not None:

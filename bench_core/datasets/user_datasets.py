@@ -28,7 +28,6 @@
 Each table is a data set, usable like a plugin's.
 """
 
-import json
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, make_dataclass, replace
@@ -40,7 +39,7 @@ from bench_core._io.text import parse_toml, read_text
 from bench_core.data import Task
 from bench_core.datasets.data_folder import data_folder, local_path
 from bench_core.datasets.user_files import FileData
-from bench_core.errors import InputError, UsageError, spelt, unknown
+from bench_core.errors import InputError, UsageError, as_argument, spelt, unknown
 from bench_core.parameters import convert, in_words
 from bench_core.plugins import PluginInfo, Registry, load_registry
 from bench_core.protocols import Source
@@ -78,7 +77,7 @@ class Entry:
     def prepare(self, source: Source, size: str, fold: int, seed: int) -> Splits:
         """Read the files; ``source``, ``size`` and ``seed`` are ignored."""
         try:
-            with spelt(_as_keys):
+            with spelt(as_argument):  # they are keys of the table
                 return self.own.prepare(source, size, fold, seed)
         except InputError as error:  # it may be the table that is wrong, as in a column's name
             raise InputError(f"{self.place}: {error}") from error
@@ -89,13 +88,6 @@ def groups_and_unit(dataset: Any, request: Any) -> dict[str, Any]:
     or of the request if ``dataset`` is another one."""
     own = dataset.own if getattr(dataset, "place", "") else request
     return {"groups": own.groups, "unit": own.unit}
-
-
-def _as_keys(name: str, like: str, value: object) -> str:
-    """Replace options of ``bench run`` by keys: ``--index-base 0`` by ``index_base = 0``."""
-    written = like if value is None else json.dumps(value, ensure_ascii=False)
-    key = f"key '{name.replace('-', '_')}'"
-    return f"{key} = {written}" if written else key
 
 
 def read_entries(path: Path) -> list[type[Any]]:

@@ -102,7 +102,7 @@ class FileData:
                 if isinstance(part, TablePart):  # the others have the same label
                     columns = {**columns, "label": part.label.name}
         keep = named(self.keep_column, known)
-        for word, names in (("drop", named(self.drop, known)), ("keep-column", keep)):
+        for word, names in (("drop", named(self.drop, known)), ("keep_column", keep)):
             for name in names:
                 if name not in known:
                     raise InputError(

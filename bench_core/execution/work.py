@@ -105,7 +105,7 @@ def _prepared(
     label = use.same_as or use.name  # another accounting of the same data
     dataset = next((c.dataset for c in chosen if c.label == label), None)
     if dataset is None:
-        raise InputError(f"its files are not here: name their folder with {option('data-dir')}")
+        raise InputError(f"its files are not here: name their folder with {option('data_dir')}")
 
     def say(line: str) -> None:
         emit(Event("prepare", line, title=label, dataset=label))

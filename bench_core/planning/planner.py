@@ -96,7 +96,7 @@ class _Planner:
         names = [name for d in datasets for name in (d.replaces, d.dataset.name) if name]
         on = {name: learners_on(name) for name in dict.fromkeys(names) if name in suite.on}
         check_owners(settings, [*names, *(learner.name for learner in learners)], registry)
-        with blaming(option("metric")):  # before any data is read
+        with blaming(option("metrics")):  # before any data is read
             self.metrics(request.metrics)
         with blaming(f"{suite.place}, key 'metrics'"):
             self.metrics(suite.metrics)
@@ -149,7 +149,7 @@ class _Planner:
             reason = _unsuited(metric, splits, label)
             if reason and self.request.metrics:
                 raise UsageError(
-                    f"{option('metric')}: metric {metric.name} {reason}: try for example "
+                    f"{option('metrics')}: metric {metric.name} {reason}: try for example "
                     f"{' or '.join(USUAL[task])}; 'bench list metrics' has all"
                 )
             fitting += [] if reason else [metric.name]
@@ -377,9 +377,10 @@ class _Planner:
             paper=suite.paper,
             skipped=tuple(self.skipped.items()),
         )
+        plan = resumed(plan, request)  # a damaged store is an error before notes are shown
         for line in notes:
             self.notify(line, False)
-        return resumed(plan, request)
+        return plan
 
 
 def _unsuited(metric: Metric, splits: Splits, label: str) -> str:

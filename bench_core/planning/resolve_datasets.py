@@ -11,7 +11,7 @@ from bench_core.datasets.user_arrays import InMemory
 from bench_core.errors import InputError, UsageError, blaming, option, unknown
 from bench_core.parameters import as_json, expand, parameters
 from bench_core.planning.plan import Notify
-from bench_core.planning.request import RunRequest, options_of
+from bench_core.planning.request import RunRequest
 from bench_core.planning.resolve_learners import Override
 from bench_core.planning.suites import Suite
 from bench_core.plugins import Registry
@@ -60,7 +60,7 @@ def choose_datasets(
         if not wanted and others and suite.stand_ins and files and not source.has(files[0]):
             if request.strict_data:
                 missing = _missing({entry.name: files}, source)
-                raise InputError(f"{option('strict-data', True)}: no stand-ins, and {missing}")
+                raise InputError(f"{option('strict_data', True)}: no stand-ins, and {missing}")
             wanted = others
             notify(
                 f"{files[0]} of {entry.name} was not found; generated data ({wanted[0]}) is "
@@ -153,7 +153,7 @@ def _refuse_file_options(request: RunRequest, why: str, place: str = "") -> None
     """Raise UsageError for options of files; ``place``: a table of ``datasets.toml``."""
     for name in OF_FILES:
         if getattr(request, name):
-            word = option(options_of(RunRequest)[name].word)
+            word = option(name)
             belongs = f"it belongs to {option('data', like='FILE')}"
             if place:
                 belongs = f"write its key into {place} (docs/data.md lists keys)"

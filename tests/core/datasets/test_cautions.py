@@ -51,7 +51,7 @@ def test_a_rare_class_of_two_is_noted_with_the_accuracy_of_a_constant():
     data = splits(train, valid, test, Task.BINARY, class_names=("repaid", "default"))
     (note,) = rare_class(data)
     assert note.startswith(
-        "9.9% of rows are class default: a constant has accuracy 90.1%; --metric"
+        "9.9% of rows are class default: a constant has accuracy 90.1%; metrics='auc'"
     )
     train.y[99] = 1
     assert rare_class(data) == []

@@ -96,10 +96,10 @@ def test_a_column_says_which_split(folder):
         (TABLE + "index_base = 2", "key 'index_base': expected one of 0, 1"),
         (TABLE.replace("csv", "xls"), "key 'format': expected one of svmlight, csv, parquet"),
         ("file = 3", "key 'file': expected a word, got 3"),
-        (TABLE.replace("bought", "sold"), "all.txt, line 1: key 'label': unknown column 'sold'"),
-        (TABLE + 'query = "who"', "line 1: key 'query': unknown column 'who'"),
-        (TABLE.replace("binary", "ranking"), "all.txt.query, or key 'query' = COLUMN"),
-        (TABLE.replace('"csv"', '"svmlight"'), "all.txt: key 'label' = \"bought\" names"),
+        (TABLE.replace("bought", "sold"), "all.txt, line 1: label: unknown column 'sold'"),
+        (TABLE + 'query = "who"', "line 1: query: unknown column 'who'"),
+        (TABLE.replace("binary", "ranking"), "all.txt.query, or query=COLUMN"),
+        (TABLE.replace('"csv"', '"svmlight"'), "all.txt: label='bought' names"),
         (TABLE.replace("all", "some"), "some.txt: no such file"),
         (TABLE.replace("all", "~no-one-here/all"), "~no-one-here/all.txt: no such file"),
     ],
@@ -146,8 +146,8 @@ def test_an_unusable_file_is_a_warning_and_stops_no_other_data(folder):
 
 def test_an_option_of_the_command_is_called_by_its_key(folder):
     (folder / "all.txt").write_text("0 0:1\n1 0:2\n" * 20)
-    with pytest.raises(InputError, match=r"give key 'index_base' = 0 if"):
+    with pytest.raises(InputError, match=r"give index_base=0 if"):
         entry(folder, 'file = "all.txt"\nformat = "svmlight"\ntask = "binary"')
     (folder / "all.txt").write_text("a,label\n1,0\n2,1\n")
-    with pytest.raises(InputError, match=r"give key 'valid' and key 'test', or a key 'split' col"):
+    with pytest.raises(InputError, match=r"give valid and test, or a split col"):
         entry(folder, 'file = "all.txt"\nformat = "csv"\ntask = "binary"')

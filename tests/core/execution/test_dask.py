@@ -214,6 +214,6 @@ def test_what_lies_in_the_current_folder_hides_no_library(here, monkeypatch):
 def test_what_cannot_be_imported_is_one_true_line(here, text, line):
     if text is not None:
         (here / "my_cluster.py").write_text(text)
-    with pytest.raises(InputError, match=f"^--executor dask=my_cluster:cluster: .*{line}") as fault:
+    with pytest.raises(InputError, match=f"^executor='dask=my_cluster:cluster': .*{line}") as fault:
         dask.named("my_cluster:cluster")
     assert "\n" not in str(fault.value)

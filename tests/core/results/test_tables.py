@@ -97,7 +97,7 @@ def test_a_damaged_file_is_one_line(how: str, tmp_path: Path) -> None:
     changed[content.index(b"values")] ^= 0xFF
     damaged = {"cut": content[:middle], "changed": changed, "other": b"no archive", "empty": b""}
     path.write_bytes(damaged[how])
-    with pytest.raises(InputError, match=r"not a model's state .*; run again with --fresh"):
+    with pytest.raises(InputError, match=r"not a model's state .*; run again with fresh=True"):
         load_model(path)
 
 
