@@ -346,16 +346,16 @@ class RowWalk:
         if needs.prices is not None and needs.single is not None:
             self.price = needs.prices.sensor[needs.single]
 
-    def rounds(self, count: int, *, grouped: bool, cap: float | None) -> Rounds:
-        """Walk ``count`` rows, one query if ``grouped``; in each round all unfinished rows make a
-        request.
+    def rounds(self, count: int, queries: Queries | None, cap: float | None) -> Rounds:
+        """Walk ``count`` rows, each by itself without ``queries``; in each round all unfinished
+        rows make a request.
 
         Without a cap a row requests all features that the trees of a segment (``segments``) always
         need at once. With a cap it makes one purchase after another.
         """
-        shared = grouped and not pays_by_row(self.needs.costs)
+        shared = queries is not None and not pays_by_row(self.needs.costs)
         if self.pauses or cap is not None or self.prices is None or shared:
-            return (yield from self._together(count, grouped, cap))
+            return (yield from self._together(count, queries, cap))
         found = yield from side_by_side({i: self._alone() for i in range(count)})
         return [found[i] for i in range(count)]
 
@@ -382,10 +382,10 @@ class RowWalk:
         self._free.append(room)  # the room of an abandoned row is not reused
         return Answer(score, float(price + walked), asked, step, HOW[how])
 
-    def _together(self, count: int, grouped: bool, cap: float | None) -> Rounds:
+    def _together(self, count: int, queries: Queries | None, cap: float | None) -> Rounds:
         """Walk rows step by step; numpy applies the gates."""
         program, rows = self.program, Rows(self.program, count)
-        boundaries = np.array([0, count]) if grouped and count else None
+        boundaries = None if queries is None else queries.boundaries
         rooms = [self._room(BY_STEP if cap is None else CAPPED_BY_STEP) for _ in range(count)]
         purchases = [Purchases(self.needs, cap) for _ in range(count)]
         for number, step in enumerate(program.steps):
@@ -411,7 +411,7 @@ class RowWalk:
             for i, row in zip(here.tolist(), states, strict=True):
                 row.place[STEP], row.scores[0] = rows.next[i], rows.own[i]
                 row.paths[0], row.place[TREES] = rows.splits[i], rows.trees[i]
-        scores, spent = answers(program, rows, boundaries), self._bill(rows, purchases, boundaries)
+        scores, spent = answers(program, rows, boundaries), self._bill(rows, purchases, queries)
         each = scores.tolist() if scores.ndim == 1 else [*scores]
         asked = [np.array([*bought.features], dtype=np.int64) for bought in purchases]
         how = [HOW[number] for number in rows.how.tolist()]
@@ -436,15 +436,12 @@ class RowWalk:
                 yield numbers, row.given[: len(new)]
         return True
 
-    def _bill(
-        self, rows: Rows, purchases: list[Purchases], boundaries: IntArray | None
-    ) -> FloatArray:
+    def _bill(self, rows: Rows, purchases: list[Purchases], queries: Queries | None) -> FloatArray:
         """Return the rows' costs; if each row pays a sum of prices, as compared with a cap."""
         prices, costs = self.prices, self.needs.costs
-        if prices is not None and (boundaries is None or pays_by_row(costs)):
+        if prices is not None and (queries is None or pays_by_row(costs)):
             price = np.array([bought.price for bought in purchases])
             return price + (prices.split * rows.splits + prices.tree * rows.trees)
-        queries = None if boundaries is None else Queries(boundaries)
         acquired = self.needs.acquired(bought.bits for bought in purchases)
         return bill(costs, acquired, rows.splits, rows.trees, queries)
 
