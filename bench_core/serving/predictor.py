@@ -33,7 +33,7 @@ from bench_core.serving.raw_rows import (
 from bench_core.serving.row_state import CAPPED, Answer, Answers, FeatureNeeds, Rounds, bill
 
 if TYPE_CHECKING:
-    from bench_core.serving.row_walk import RowWalk
+    from bench_core.serving.on_demand import RowWalk
 
 Acquire = Callable[[list[str]], Sequence[Any] | Mapping[str, Any]]
 
@@ -284,7 +284,7 @@ class Predictor:
 
     @cached_property
     def _row_walk(self) -> RowWalk:
-        from bench_core.serving.row_walk import RowWalk  # loads numba
+        from bench_core.serving.on_demand import RowWalk  # loads numba
 
         assert isinstance(self.program, Program)
         return RowWalk(self.program, self._needs)
