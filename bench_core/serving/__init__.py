@@ -2,7 +2,7 @@
 
 ``load(folder)`` opens a folder written by ``bench model export``. Every model is a ``Program``
 (steps over trees and columns) or a ``PolicyProgram``; no learner code is imported. Two compiled
-walks of a ``Program`` give the same answers: ``row_walk`` serves rows on demand, ``block_walk``
+walks of a ``Program`` give the same answers: ``on_demand`` serves rows that ask, ``block_walk``
 many known rows without a cap.
 """
 

@@ -48,8 +48,8 @@ class PolicyWalk:
             rows.cells[row, column] = X[row, column]
         return self._answers(rows, queries)
 
-    def rounds(self, count: int, grouped: bool, cap: float | None) -> Rounds:
-        """Walk ``count`` rows, one query if ``grouped``; each makes one purchase per round."""
+    def rounds(self, count: int, queries: Queries | None, cap: float | None) -> Rounds:
+        """Walk ``count`` rows; each makes one purchase per round."""
         rows, asked = self._begin(count, cap), [[np.zeros(0, np.int64)] for _ in range(count)]
         for row, column in self._asks(rows):
             first = np.flatnonzero(np.diff(row, prepend=-1))
@@ -61,7 +61,6 @@ class PolicyWalk:
             for i, own, values in asks:
                 rows.cells[i, own] = values
                 asked[i].append(own)
-        queries = Queries.from_sizes(np.array([count])) if grouped and count else None
         found = self._answers(rows, queries)
         each = found.scores.tolist() if found.scores.ndim == 1 else [*found.scores]
         how = np.where(found.capped, "cap", "end").tolist()

@@ -227,6 +227,13 @@ class FeatureNeeds:
             for f, (sensor,) in self.sensors.items():
                 self.single[f] = sensor
 
+    def mark(self, bought: BoolArray, features: IntArray) -> None:
+        """Mark the sensors of features among those ``bought`` (s,)."""
+        if self.single is None:
+            bought[[s for f in features.tolist() for s in self.sensors[f]]] = True
+        else:
+            bought[self.single[features]] = True
+
     def acquired(self, bits: Iterable[int]) -> Acquired:
         """Return the sets of sensors of rows."""
         size = 8 * words(self.costs.sensors)

@@ -56,7 +56,7 @@ class Lists:
 
 
 class NaiveWalk:
-    """A walk of ``count`` rows; they form one query if ``grouped``, else one query each."""
+    """A walk of ``count`` rows, without ``queries`` one query each."""
 
     def __init__(
         self,
@@ -64,14 +64,13 @@ class NaiveWalk:
         lists: Lists,
         needs: FeatureNeeds,
         count: int,
-        *,
-        grouped: bool,
+        queries: Queries | None,
         cap: float | None,
     ) -> None:
         self.program, self.capped, self._lists, self._needs = program, cap is not None, lists, needs
         self.rows = Rows(program, count)
         self.purchases = [Purchases(needs, cap) for _ in range(count)]
-        self.boundaries = np.array([0, count]) if grouped and count else None
+        self.boundaries = None if queries is None else queries.boundaries
         self._cells = [[nan] * len(lists.multiplier) for _ in range(count)]
         self._ahead_of = [-1] * count  # the last step whose features were bought ahead
 
@@ -177,9 +176,10 @@ class NaiveWalk:
 class NaivePredictor(Predictor):
     """A predictor whose rows, if few or under a cap, take the naive walk."""
 
-    def _rounds(self, count, grouped, cap):
-        lists = Lists(self.program)
-        limit = self._limit(cap)
-        return NaiveWalk(
-            self.program, lists, self._needs, count, grouped=grouped, cap=limit
-        ).rounds()
+    @property
+    def _row_walk(self):
+        return self
+
+    def rounds(self, count, queries, cap):
+        walk = NaiveWalk(self.program, Lists(self.program), self._needs, count, queries, cap)
+        return walk.rounds()
