@@ -123,8 +123,8 @@ class RowWalk:
             if step.kernel is not None:
                 own = kernel_sums(step.kernel, step.bias, self._cells(states))
             splits = np.array([row.paths[0] for row in states])
-            rows.trees[here] = [row.place[TREES] for row in states]
-            rows.arrive(here, number, step.combine, own, rows.bits[here], splits)
+            trees = np.array([float(row.place[TREES]) for row in states])
+            rows.arrive(here, number, step.combine, own, rows.bits[here], splits, trees)
             leave(program, number, here, rows, boundaries)
             for i, row in zip(here.tolist(), states, strict=True):
                 row.place[STEP], row.scores[0] = rows.next[i], rows.own[i]

@@ -91,7 +91,7 @@ class NaiveWalk:
                 cells = np.array([self._cells[i] for i in here.tolist()], dtype=np.float32)
                 rows.own[here] = with_columns(step, rows.own[here], cells, np.arange(len(here)))
             own, splits = rows.own[here], rows.splits[here]
-            rows.arrive(here, number, step.combine, own, rows.bits[here], splits)
+            rows.arrive(here, number, step.combine, own, rows.bits[here], splits, rows.trees[here])
             leave(self.program, number, here, rows, self.boundaries)
         scores, spent, last = answers(self.program, rows, self.boundaries), self._bill(), []
         for i, bought in enumerate(self.purchases):

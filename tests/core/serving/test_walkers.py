@@ -12,12 +12,14 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
+from bench_models.boosting import chain
 from bench_trees.kernels.traversal import walk_tiles
 from helpers.flat_costs_plugin import VisitFee
 from helpers.naive_walk import NaivePredictor
-from helpers.program_cases import PROGRAMS, D, X, folder_of, trees
+from helpers.program_cases import PROGRAMS, D, X, folder_of, prices, rng, trees
+from helpers.random_trees import random_ensemble
 
-from bench_core import Queries, SensorPrices, UsageError
+from bench_core import Acquired, Features, Queries, SensorPrices, UsageError
 from bench_core.serving import (
     END,
     REJECT,
@@ -26,6 +28,7 @@ from bench_core.serving import (
     Predictor,
     row_walk,
 )
+from bench_core.serving.block_walk import BlockWalk
 
 
 class Walked(NamedTuple):
@@ -432,6 +435,23 @@ def test_gates_among_documents_agree_with_the_naive_walk(gate, value, cap):
         many = model.predict_rows(X[:40], Queries(np.array([0, 40])))
         assert np.allclose([answer.score for answer in answers], many.scores, **EXACT)
         assert np.allclose([answer.spent for answer in answers], many.spent, **EXACT)
+
+
+@pytest.mark.parametrize("outputs", [1, 3])
+def test_one_walk_shows_every_stop_as_it_is_served(outputs):
+    costs = prices()
+    model = chain(random_ensemble(rng, trees=40, features=D, leaves=12, outputs=outputs), costs, {})
+    points = [point.values for point in model.points]
+    walk = BlockWalk.at_stops(model.program(points[-1]), costs)
+    shown = []
+    for point, scores, rows in walk.path(Features(X)):
+        shown.append(point)
+        served = Predictor(folder_of(model.program(point))).predict_rows(X)
+        paid = Acquired(rows.bits, costs.sensors).unpack() @ costs.sensor
+        spent = paid + costs.split * rows.splits + costs.tree * rows.trees
+        assert np.allclose(scores, served.scores, **EXACT)
+        assert np.allclose(spent, served.spent, **EXACT)
+    assert shown == points
 
 
 def test_rows_of_any_kind_of_array():
