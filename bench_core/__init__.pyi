@@ -21,10 +21,6 @@ from .costs.model import DiscountGroup as DiscountGroup
 from .costs.model import Prices as Prices
 from .costs.model import SensorPrices as SensorPrices
 from .costs.model import price_list as price_list
-from .costs.timing import Extractor as Extractor
-from .costs.timing import Measured as Measured
-from .costs.timing import cost_document as cost_document
-from .costs.timing import measure as measure
 from .data import Examples as Examples
 from .data import Features as Features
 from .data import Frames as Frames
@@ -59,6 +55,9 @@ from .sequential import Policy as Policy
 from .sequential import Purchases as Purchases
 from .sequential import Sequential as Sequential
 from .splits import KNOWS as KNOWS
+from .splits import SAMPLE as SAMPLE
+from .splits import STAND_IN as STAND_IN
+from .splits import Note as Note
 from .splits import Splits as Splits
 
 __version__: str

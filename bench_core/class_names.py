@@ -66,7 +66,7 @@ def find_class(spelling: str) -> type:
     try:
         return _import(spelling)
     except (ImportError, AttributeError) as error:
-        package = option("plugin", spelling.partition(".")[0].partition(":")[0])
+        package = option("plugins", spelling.partition(".")[0].partition(":")[0])
         raise InputError(
             f"class {spelling}: {error}; install its plugin, or name its module with {package}"
         ) from error

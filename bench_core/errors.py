@@ -3,9 +3,7 @@
 import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from contextvars import ContextVar
 from pathlib import Path
-from shlex import quote
 from traceback import extract_tb
 from unicodedata import category
 
@@ -30,38 +28,31 @@ Spelling = Callable[[str, str, object], str]
 """Function of an option's name, a placeholder and a value that returns the option as text."""
 
 
-def _in_the_command(name: str, like: str, value: object) -> str:
-    flag = "-p" if name == "plugin" else f"--{name}"  # its usual form
-    if value is None or value is True or value == "":
-        return f"{flag} {like}".rstrip()
-    texts = [str(value)]
-    if isinstance(value, list):  # names with a comma get their own option
-        plain = ",".join(text for text in value if "," not in text)
-        texts = [text for text in (plain, *value) if text == plain != "" or "," in text]
-    return " ".join(f"{flag} {quote(text)}" for text in dict.fromkeys(texts))
+def as_argument(name: str, like: str, value: object) -> str:
+    """Format an option as an argument of Python: ``task='binary'``, ``task`` or ``suite=NAME``."""
+    value = str(value) if isinstance(value, str) else value  # not an enumeration
+    text = like if value is None else repr(value)
+    return f"{name}={text}" if text else name
 
 
-_spelling: ContextVar[Spelling] = ContextVar("spelling", default=_in_the_command)
+_spelling: Spelling = as_argument
 
 
 def option(name: str, value: object = None, like: str = "") -> str:
-    """Format an option for a message in the caller's syntax: ``--task binary`` or
-    ``task='binary'``.
-
-    ``name`` is its command-line name; ``like`` is a placeholder (``--suite NAME``). ``spelt`` sets
-    the syntax; the default is the command line's.
-    """
-    return _spelling.get()(name, like, value)
+    """Format an option for a message, by its name in ``RunRequest``; ``like`` is a placeholder for
+    a value. The command line writes ``--task binary`` instead of ``task='binary'``."""
+    return _spelling(name, like, value)
 
 
 @contextmanager
 def spelt(spelling: Spelling) -> Iterator[None]:
-    """Format options in messages of the body by this function."""
-    before = _spelling.set(spelling)  # a context variable, separate for threads
+    """Format options in messages of the body, in all threads, by this function."""
+    global _spelling
+    before, _spelling = _spelling, spelling
     try:
         yield
     finally:
-        _spelling.reset(before)
+        _spelling = before
 
 
 @contextmanager

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
         BudgetedLearner,
         ColumnsOf,
         Dataset,
+        Export,
         Metric,
         Report,
         SectionOf,
@@ -73,6 +74,11 @@ def bench_report_sections() -> Mapping[str, SectionOf]:  # type: ignore[empty-bo
 @hookspec
 def bench_columns() -> Mapping[str, ColumnsOf]:  # type: ignore[empty-body]
     """Columns of boards, in every format, by name (``protocols.ColumnsOf``)."""
+
+
+@hookspec
+def bench_exports() -> Mapping[str, Export]:  # type: ignore[empty-body]
+    """Formats of ``bench model export`` by name (``protocols.Export``)."""
 
 
 @hookspec

@@ -142,7 +142,7 @@ class Option:
         """Raise UsageError, which names the option, for an invalid value."""
         # Frames and arrays, accepted from Python, cannot be compared with a text.
         if type(value) is not type(self.default) or value != self.default:
-            self.form.checked(value, option(self.word))
+            self.form.checked(value, option(self.name))
 
 
 _BY_DEFAULT: dict[Any, Form] = {"": TEXT, (): NAMES, False: FLAG}
@@ -164,9 +164,9 @@ def options_of(request: Any) -> dict[str, Option]:
     }
 
 
-def help_of(described: Option, known: Mapping[str, Option]) -> str:
-    """Return the help of an option in the spelling of the current interface."""
-    return described.help.format_map({name: option(one.word) for name, one in known.items()})
+def help_of(described: Option, spellings: Mapping[str, str]) -> str:
+    """Return the help of an option, which names other options by ``spellings``."""
+    return described.help.format_map(spellings)
 
 
 def short(value: Any) -> str:

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         ColumnsOf,
         CompleteDataset,
         Dataset,
+        Export,
         Metric,
         Report,
         SectionOf,
@@ -58,6 +59,7 @@ HOOKS = {
     "bench_suite_keys": ("suite key", "suite_keys"),
     "bench_report_sections": ("report section", "sections"),
     "bench_columns": ("columns", "columns"),
+    "bench_exports": ("export", "exports"),
 }
 """Name of a hook's values in messages, and the registry field that holds them by name."""
 _T = TypeVar("_T")
@@ -114,6 +116,7 @@ class Registry:
     suite_keys: dict[str, SuiteKey] = field(default_factory=dict)
     sections: dict[str, SectionOf] = field(default_factory=dict)
     columns: dict[str, ColumnsOf] = field(default_factory=dict)
+    exports: dict[str, Export] = field(default_factory=dict)
     plugins: list[PluginInfo] = field(default_factory=list)
     origin: dict[tuple[str, str], PluginInfo] = field(default_factory=dict)
     notes: dict[PluginInfo, list[str]] = field(default_factory=dict)
@@ -127,6 +130,10 @@ class Registry:
     def dataset(self, name: str) -> type[Dataset]:
         """Return the data-set class of that name; UsageError lists the nearest names."""
         return self._look_up("data set", name, self.datasets)
+
+    def export(self, name: str) -> Export:
+        """Return the export format of that name; UsageError lists the nearest names."""
+        return self._look_up("format", name, self.exports)
 
     def about_dataset(self, name: str) -> CompleteDataset:
         """Members of the data-set class of that name, with all defaults."""
@@ -264,7 +271,7 @@ def _check_place(module: str) -> None:
     here = [file for file in (path.with_suffix(".py"), path / "__init__.py") if file.is_file()]
     if here and Path(loaded).is_file() and here[0].read_bytes() != Path(loaded).read_bytes():
         raise UsageError(
-            f"{option('plugin', module)}: {loaded} hides {here[0]} of this folder, which differs; "
+            f"{option('plugins', module)}: {loaded} hides {here[0]} of this folder, which differs; "
             "rename the file, or install it with 'pip install -e'"
         )
 
@@ -280,7 +287,7 @@ def _refused(info: PluginInfo, error: BaseException) -> UsageError:
         if absent:
             remedy = "give a dotted module name importable from the current folder"
     return UsageError(
-        f"{option('plugin', info.module)}: cannot load it ({one_line(error)}); {remedy}"
+        f"{option('plugins', info.module)}: cannot load it ({one_line(error)}); {remedy}"
     )
 
 

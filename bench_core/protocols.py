@@ -380,6 +380,11 @@ class CompleteMetric(Metric, Protocol):
         return ""
 
 
+Export = Callable[[Any, Path], str | None]
+"""Function that writes an exported model (``serving.Folder``) into an empty folder. It may return a
+remark for the user. Raises UsageError with the reason if its format cannot hold the model. The
+first paragraph of its docstring describes the format."""
+
 SuiteKey = Callable[[Any, Set[str], Set[str]], None]
 """Function that checks a plugin's key of a suite file, given the names of the suite's data sets
 and learners. Raises UsageError."""

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +23,31 @@ MOST_CLASSES = 20
 """Largest number of distinct integer labels that count as classes if no task is given."""
 
 
+class Note(NamedTuple):
+    """One line for the user; ``kind`` is what code asks for, "" if no code does."""
+
+    kind: str
+    text: str
+
+    def __str__(self) -> str:
+        return self.text
+
+    @classmethod
+    def of(cls, value: Any) -> Note:
+        """Return a note from a text, or from a kind and a text as JSON keeps them."""
+        return cls("", value) if isinstance(value, str) else cls(*value)
+
+
+SAMPLE = "sample"
+"""Kind of notes that rows are part of a larger data set; boards and claims are marked."""
+STAND_IN = "stand-in"
+"""Kind of notes that data are generated; boards have a notice of their own."""
+CUT = "cut"
+"""Kind of the note that rows were divided here, by a hash."""
+UNUSED = "unused"
+"""Kind of notes that prices are of features which the data do not have."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Splits:
     """Training, validation and test splits, their costs and metadata.
@@ -34,7 +58,7 @@ class Splits:
     True if no costs were given. ``fingerprint`` is a digest of all arrays except costs, set by
     the prepared-data cache. ``encodings`` describe how columns of a user's table became features,
     () if features are columns. ``class_names`` are a user's labels by class number. ``notes`` are
-    one-line notes for the user (a sample, omitted rows).
+    lines for the user: texts, or ``Note(SAMPLE, text)`` for a part of a larger data set.
 
     ``truth`` is the distribution of rows, if a generator knows it. Either ``table`` (v1, .., vd, K)
     holds the joint probabilities of all feature values (0, 1, ..) and classes. Or ``label`` (h,),
@@ -51,7 +75,7 @@ class Splits:
     classes: int = 0  # 2 for binary, K for multiclass, 0 otherwise
     feature_names: tuple[str, ...] = ()
     stand_in: bool = False  # generated in place of licensed data
-    notes: tuple[str, ...] = field(default=())
+    notes: tuple[str | Note, ...] = ()
     fingerprint: str = ""
     cost_model: CostModel | None = None
     costs_assumed: bool = False
@@ -113,14 +137,13 @@ class Splits:
         return self.origins or self.names
 
     @property
-    def all_notes(self) -> tuple[str, ...]:
+    def all_notes(self) -> tuple[Note, ...]:
         """Notes, including notes on costs."""
         notes = (*self.notes, ASSUMED_COSTS) if self.costs_assumed else self.notes
-        if self.cost_model is None:
-            return notes
-        # such as a discount for features measured together
-        name = self.cost_model.name
-        return (*notes, f"costs by model {name!r}; learners trained on additive prices instead")
+        if self.cost_model is not None:  # such as a discount for features measured together
+            name = self.cost_model.name
+            notes += (f"costs by model {name!r}; learners trained on additive prices instead",)
+        return tuple(map(Note.of, notes))
 
     def in_unit(self, unit: str) -> Splits:
         """The same data with prices in ``unit``."""
@@ -149,15 +172,3 @@ def task_of_labels(labels: NDArray[Any]) -> tuple[Task, str]:
     if len(values) <= MOST_CLASSES and bool(np.all(values == np.round(values))):
         return Task.MULTICLASS, f"there are {len(values)} different whole labels"
     return Task.REGRESSION, "labels are numbers"
-
-
-def merged(notes: Iterable[str]) -> tuple[str, ...]:
-    """Return each note once; those of several splits that differ by ``about N%`` as one."""
-    found: dict[str, list[int]] = {}
-    for note in notes:
-        share = re.search(r"about (\d+)%", note)
-        line = note.replace(share[0], "about %", 1) if share else note
-        found.setdefault(line, []).extend([int(share[1])] if share else [])
-    spans = {line: f"about {min(own)}% to {max(own)}%" for line, own in found.items() if own}
-    spans |= {line: f"about {own[0]}%" for line, own in found.items() if len({*own}) == 1}
-    return tuple(line.replace("about %", spans.get(line, ""), 1) for line in found)

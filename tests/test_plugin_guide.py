@@ -2,17 +2,21 @@
 
 import re
 import shlex
+import sqlite3
 import subprocess
 import sys
-from contextlib import redirect_stderr, redirect_stdout
+from contextlib import closing, redirect_stderr, redirect_stdout
 from io import StringIO
 
+import numpy as np
 import pytest
 from helpers import guide
 from helpers.commands import BENCH, Ended
+from sklearn.datasets import load_breast_cancer
 
 from bench_core.cli import main
 from bench_core.cli.app import plugin_commands
+from bench_core.serving import load
 
 SHOWN = {  # what each command must show, beside ending well
     "closest,constant": "closest",
@@ -22,8 +26,10 @@ SHOWN = {  # what each command must show, beside ending well
     "--metric hinge": "hinge",
     "--costs costs.toml": "cheapest-first",
     "board.tsv": "",
+    "cost-tree,constant": "cost-tree",
+    "--format sql": "wrote model-sql, at any cost",
     "--suite noise": "How much noise",
-    "bench runs": "6 runs",
+    "bench runs": "7 runs",
 }
 
 BEGINNING = [  # of the new plugin, and checks: tested by themselves
@@ -90,10 +96,38 @@ def test_a_service_of_the_guides_cost_model_costs_its_dearest_sensor(folder, end
     assert max(costs) == 3.5  # of ten sensors for .5, two and three are fetched together
 
 
-def test_no_example_is_longer_than_fifteen_lines_except_the_cost_model():
+def test_the_guides_sql_gives_the_scores_of_the_served_model(folder, ended, monkeypatch):
+    monkeypatch.chdir(folder)
+    exported = called("bench model export 6 --learner cost-tree --budget inf -o model")
+    assert exported.status == 0, exported.err
+    model, sql = load("model"), (folder / "model-sql/model.sql").read_text()
+    columns = ", ".join(f'"{name}"' for name in model.names)
+    rows = load_breast_cancer().data.astype(np.float32)
+    rows[::7] = np.nan  # NULL in SQL
+    with closing(sqlite3.connect(":memory:")) as database:
+        database.execute(f"CREATE TABLE t ({columns})")
+        places = ", ".join("?" for _ in model.names)
+        database.executemany(f"INSERT INTO t VALUES ({places})", rows.tolist())
+        scores = [score for (score,) in database.execute(f"SELECT {sql} FROM t ORDER BY rowid")]
+    assert len({*scores}) > 2
+    assert np.allclose(scores, model.predict_rows(rows).scores, rtol=1e-9)
+
+
+def test_the_guides_sql_refuses_a_model_of_many_trees(folder, ended, monkeypatch):
+    monkeypatch.chdir(folder)
+    words = "--data breast-cancer --learners gbrt --set gbrt.trees=3 --store other.db"
+    assert called(f"bench run {words}").status == 0
+    words = "--store other.db --budget inf --format sql -o many -p my_sql"
+    refused = called(f"bench model export {words}")
+    assert (refused.status, refused.err.count("\n")) == (2, 1)
+    assert "sql: not a single tree" in refused.err
+    assert not (folder / "many").exists()
+
+
+def test_no_example_is_longer_than_fifteen_lines_except_two():
     texts = {name: text for name, text in guide.files().items() if name.endswith(".py")}
     lines = {name: len(re.findall(r"^.*\S", text, re.M)) for name, text in texts.items()}
-    assert lines.pop("my_costs.py") <= 40
+    assert max(lines.pop("my_costs.py"), lines.pop("my_sql.py")) <= 40
     assert {name: n for name, n in lines.items() if n > 15} == {}
 
 

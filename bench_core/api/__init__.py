@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from bench_core.api.arguments import in_python, request_of, taking
+from bench_core.api.arguments import request_of, taking
 from bench_core.api.orchestration import audited, carried_out, planned, registry_of, repriced
 from bench_core.api.result import Best, Figure, Result
 from bench_core.datasets.user_arrays import InMemory
@@ -92,7 +92,7 @@ def run(
     progress : default True
         True: bars in a terminal or notebook, lines elsewhere. False: only warnings.
     """
-    with in_python(), _display(on_event, progress) as notify:
+    with _display(on_event, progress) as notify:
         asked = _asked(options, X, y, queries, name, request, transformer, sample_weight)
         result = carried_out(asked, registry_of(asked), notify)
         fitted = [data.transformer for data in asked.data if isinstance(data, InMemory)]
@@ -120,7 +120,7 @@ def plan(
     X, y, queries, sample_weight, name, transformer, request, on_event, progress
         As in ``run``.
     """
-    with in_python(), _display(on_event, progress) as notify:
+    with _display(on_event, progress) as notify:
         asked = _asked(options, X, y, queries, name, request, transformer, sample_weight)
         return planned(asked, registry_of(asked), notify)
 
@@ -134,8 +134,7 @@ def audit(run: str = "last", *, on_event: OnEvent | None = None, **options: Any)
     Parameters
     ----------
     """
-    with in_python():
-        return audited(run, request_of(options), on_event or silent)
+    return audited(run, request_of(options), on_event or silent)
 
 
 @taking(RunRequest, *_WORK, "data", "caps", "encoding", data="Data sets of the run. Default: all.")
@@ -154,9 +153,8 @@ def reprice(
     Parameters
     ----------
     """
-    with in_python():
-        asked = request_of({**options, "costs": costs})
-        return repriced(run, asked.data, asked, registry_of(asked), on_event or silent)
+    asked = request_of({**options, "costs": costs})
+    return repriced(run, asked.data, asked, registry_of(asked), on_event or silent)
 
 
 def _asked(*given: Any) -> RunRequest:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import wraps
 from inspect import Parameter, signature
@@ -21,7 +20,7 @@ from bench_core.datasets.pricing import by_transformer, under_groups
 from bench_core.datasets.table_options import TableOptions
 from bench_core.datasets.transformers import transformer_splits
 from bench_core.datasets.user_arrays import InMemory, array_splits, check_order
-from bench_core.errors import InputError, UsageError, blaming, spelt, unknown
+from bench_core.errors import InputError, UsageError, blaming, unknown
 from bench_core.metrics.evaluation import families, given_metrics
 from bench_core.option_fields import help_of, options_of, short
 from bench_core.parameters import is_learner
@@ -44,22 +43,6 @@ _APART = ("split", "valid", "test")
 
 _OF_COSTS = ("unit", "encoding")
 """Table options that also apply to costs."""
-
-
-def in_python(request: type = RunRequest) -> AbstractContextManager[None]:
-    """Make messages in the body name arguments of Python (``task='binary'``, or ``task``). Options
-    that are not fields of the request keep their spelling of the command line."""
-    names = {option.word: option.name for option in options_of(request).values()}
-
-    def spelling(word: str, like: str, value: object) -> str:
-        if word not in names:
-            return f"--{word} {like if value is None else value}".rstrip()
-        if word == "set" and value:  # of ``settings``, or of a mapping of learners
-            return f"setting {value}"
-        given = like if value is None else repr(value)
-        return f"{names[word]}={given}" if given else names[word]
-
-    return spelt(spelling)
 
 
 def spelling_checked(function: Function, allowed: Sequence[str] = ()) -> Function:
@@ -86,10 +69,9 @@ def taking(request: type, *names: str, **texts: str) -> Callable[[Function], Fun
     signature, at the end of its docstring, and in the check of its calls. ``texts`` replace those
     of options."""
     known = options_of(request)
-    with in_python(request):
-        about = {
-            name: f"{help_of(option, known)} {option.python}" for name, option in known.items()
-        } | texts
+    names_of = {name: name for name in known}
+    about = {name: f"{help_of(option, names_of)} {option.python}" for name, option in known.items()}
+    about |= texts
     known = {name: option for name, option in known.items() if not names or name in names}
     text = "\n".join(
         f"{name} : default {option.default!r}\n{indent(fill(about[name], 88), '    ')}"

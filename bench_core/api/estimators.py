@@ -45,7 +45,7 @@ from bench_core.datasets.splitting import cut, cut_by_class
 from bench_core.datasets.user_arrays import data_frame, grouped_rows
 from bench_core.datasets.user_data import LARGEST_GRADE, frame_encodings
 from bench_core.encoding import ColumnEncoding, plain_encodings
-from bench_core.errors import BenchError, InputError, spelt
+from bench_core.errors import BenchError, InputError
 from bench_core.execution.caps import Caps
 from bench_core.execution.fitting import fit_in_process
 from bench_core.execution.predict import blocks, predict_split
@@ -526,18 +526,10 @@ def _copies(sample_weight: Any, X: Any) -> IntArray:
     return np.asarray(weight, dtype=np.int64)
 
 
-def _spelt(word: str, like: str, value: object) -> str:
-    """Spell an option as an argument of an estimator, or as work on X."""
-    if word == "plugin":
-        return "an installed plugin"
-    return f"drop {value!r} from X" if word == "drop" else f"{word}={value!r}"
-
-
 @contextmanager
 def _as_value_errors() -> Iterator[None]:
-    """Raise our errors as ValueError, as scikit-learn does; they name arguments of estimators."""
+    """Raise our errors as ValueError, as scikit-learn does."""
     try:
-        with spelt(_spelt):
-            yield
+        yield
     except BenchError as error:
         raise ValueError(str(error)) from error

@@ -13,7 +13,7 @@ from bench_core.api.result import Result
 from bench_core.class_names import importable
 from bench_core.costs.model import CostModel
 from bench_core.datasets.user_datasets import open_registry
-from bench_core.errors import InputError, UsageError
+from bench_core.errors import InputError, UsageError, option
 from bench_core.execution.events import Event, OnEvent
 from bench_core.execution.runner import Interrupted, carry_out, carry_out_audit
 from bench_core.metrics.evaluation import given_metrics
@@ -74,6 +74,9 @@ def carried_out(request: RunRequest, registry: Registry, notify: OnEvent) -> Res
 
 def audited(run: str, request: RunRequest, notify: OnEvent) -> Result:
     """Replay every query and every point of a stored run's finished trials."""
+    if request.executor.startswith("dask"):
+        place = option("executor", request.executor)
+        raise UsageError(f"{place}: an audit runs on this machine; choose local or inline")
     kept = Store(store_path(request.store))
     with open_writer(kept.path) as writer:
         return Result.made_of(carry_out_audit(kept, kept.resolve(run), request, writer, notify))

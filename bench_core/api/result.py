@@ -15,7 +15,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Self
 
-from bench_core.api.arguments import in_python, spelling_checked
+from bench_core.api.arguments import spelling_checked
 from bench_core.errors import UsageError, blaming, require
 from bench_core.execution.runner import RunResult
 from bench_core.leaderboard.assembly import boards, primary_metric
@@ -174,17 +174,16 @@ class Result(RunResult):
     @classmethod
     def load(cls, run: str = "last", store: str | PathLike[str] = "") -> Self:
         """Return the result of a run in a store: ``last``, a number, or the start of its name."""
-        with in_python():
-            kept = Store(fspath(store))
-            info = kept.info(run)
-            return cls.of(
-                kept,
-                info.run,
-                reused=sum(info.counts.values()),
-                notes=info.notes,
-                warnings=info.warnings,
-                interrupted=info.state == "interrupted",
-            )
+        kept = Store(fspath(store))
+        info = kept.info(run)
+        return cls.of(
+            kept,
+            info.run,
+            reused=sum(info.counts.values()),
+            notes=info.notes,
+            warnings=info.warnings,
+            interrupted=info.state == "interrupted",
+        )
 
     @cached_property
     def info(self) -> RunInfo:
@@ -193,8 +192,7 @@ class Result(RunResult):
 
     @cached_property
     def _rows(self) -> DataFrame:
-        with in_python():
-            frame = self.frame()
+        frame = self.frame()
         if frame.empty or not (frame["status"] == "ok").any():
             why = "; ".join(f"{title}: {error}" for title, _, error in self.failures[:1])
             raise UsageError(f"run {self.run} has no finished trial{why and f' ({why})'}")
@@ -346,9 +344,8 @@ class Result(RunResult):
         """Return the content of the folder that ``bench model export`` writes."""
         from bench_core.serving.export import export
 
-        with in_python():
-            known = self._registry().metrics
-            return export(Store(self.store), self.info, answer, known, best=choice.best)
+        known = self._registry().metrics
+        return export(Store(self.store), self.info, answer, known, best=choice.best)
 
     def _registry(self) -> Registry:
         named = self.info.request.get("plugins", ())  # a store must not import code
@@ -444,10 +441,9 @@ class Result(RunResult):
         name, limit = self._one(dataset), _limit(*given)
         self._known(name, [learner] if learner else [])
         choice = Choice(self.info, Store(self.store), self._rows, name, metric)
-        with in_python():
-            answers = choice.usual(learner) if limit is None else choice.at(limit)
-            if (answer := answers.of(learner)) is None:
-                raise UsageError(f"{name}: {choice.why_not(answers.limit, learner)}")
+        answers = choice.usual(learner) if limit is None else choice.at(limit)
+        if (answer := answers.of(learner)) is None:
+            raise UsageError(f"{name}: {choice.why_not(answers.limit, learner)}")
         return choice, answers, answer
 
     def _bought(self, answer: Selection) -> DataFrame:
@@ -481,8 +477,7 @@ class Result(RunResult):
             data=[] if dataset is None else [dataset],
             learners=[name.strip() for name in names],
         )
-        with in_python():
-            write_report(self._registry(), request, warnings.warn)
+        write_report(self._registry(), request, warnings.warn)
         return Path(path)
 
     @spelling_checked

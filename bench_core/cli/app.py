@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 import click
 
 from bench_core import __version__
-from bench_core.errors import BenchError, UsageError, unknown
+from bench_core.errors import BenchError, UsageError, spelt, unknown
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -213,7 +213,8 @@ def main(argv: Sequence[str] | None = None) -> NoReturn:
 def _status(arguments: list[str]) -> int:
     """Run the verb and return the exit status. An error is one line on stderr."""
     try:
-        status = _invoke(arguments)
+        with spelt(_as_flag):
+            status = _invoke(arguments)
         sys.stdout.flush()  # a closed pipe shows here, not after the end
         return status
     except KeyboardInterrupt:
@@ -232,6 +233,12 @@ def _status(arguments: list[str]) -> int:
     with contextlib.suppress(OSError):  # nobody reads stderr: the exit status remains
         complain(f"error: {line}")
     return status
+
+
+def _as_flag(name: str, like: str, value: object) -> str:
+    from bench_core.cli.options import as_flag
+
+    return as_flag(name, like, value)
 
 
 def _invoke(arguments: list[str]) -> int:

@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 
 PRESENT, ABSENT = "present", "absent"
 LISTED = (
-    *("learners", "datasets", "suites", "metrics", "costs", "reports"),
+    *("learners", "datasets", "suites", "metrics", "costs", "reports", "exports"),
     *("plugins", "runs", "fits", "cache"),
 )
-SHOWN = ("learner", "dataset", "suite", "metric", "cost-model", "report")
+SHOWN = ("learner", "dataset", "suite", "metric", "cost-model", "report", "export")
 # columns that may wrap
 WORDY = ("family", "tasks", "description", "files", "title", "data sets", "state", "trials")
 INDENT = " " * 6
@@ -42,7 +42,8 @@ NARROW = 100  # columns of a terminal
 def list_command(
     kind: str, data_dir: str, store: Path, output: Path | None, plugins: Sequence[str]
 ) -> None:
-    """List learners, datasets, suites, metrics, costs, reports, plugins, runs, fits or cache.
+    """List learners, datasets, suites, metrics, costs, reports, exports, plugins, runs, fits or
+    cache.
 
     Sizes on disk: 'fits' lists each run's fitted models, 'cache' lists prepared data. For details
     use 'bench show NAME', or 'bench report RUN' for a run.
@@ -141,6 +142,10 @@ def offered(registry: Registry, listed: str, source: DataFolder) -> Table:
         for name, report in registry.reports.items():
             files = " ".join(suffix or "(terminal)" for suffix in report.suffixes)
             rows.append((name, files, owner("report", name)))
+    elif listed == "exports":
+        titles = ("format", "plugin", "description")
+        for name, write in registry.exports.items():
+            rows.append((name, owner("export", name), summary(write)))
     else:
         return _plugins(registry)
     return Table(titles, sorted(rows), titles[0], ("folds",), WORDY, row_styles=styles)
@@ -259,7 +264,7 @@ def _cache() -> Table:
 def show_command(
     name: str, kind: str | None, data_dir: str, output: Path | None, plugins: Sequence[str]
 ) -> None:
-    """Describe NAME: a learner, data set, suite, metric, cost model or report.
+    """Describe NAME: a learner, data set, suite, metric, cost model, report or export.
 
     Examples:
       bench show miser               parameters with types, defaults and meaning
@@ -330,6 +335,9 @@ def _described(
         report = registry.reports[name]
         files = ", ".join(suffix or "the terminal" for suffix in report.suffixes)
         yield [title("report"), f"  written to: {files}", *_doc(report.write)]
+    if named("export", registry.exports):
+        about = [f"{title('export')}, 'bench model export --format {name}'"]
+        yield [*about, *_doc(registry.exports[name])]
 
 
 def _parameters(title: str, cls: type, name: str, more: str = "") -> list[str]:

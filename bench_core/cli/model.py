@@ -69,10 +69,10 @@ _folder = click.argument("folder", type=click.Path(path_type=Path, file_okay=Fal
 )
 @click.option(
     *("--format", "written"),
-    type=click.Choice(["folder", "c"]),
     default="folder",
     show_default=True,
-    help="folder: for Python; c: bench_model.h and .c (C99).",
+    metavar="NAME",
+    help="Format: folder, for Python; c (C99), mlflow, or a plugin's ('bench list exports').",
 )
 @options.store_option
 @options.plugins_option
@@ -95,18 +95,17 @@ def export_command(
     By default it is the model of the board's conclusion, which is sure to keep 99% of the
     reference's quality; if no saving is measured, the best at any cost.
     """
-    from bench_core.costs.model import pays_by_row
     from bench_core.leaderboard.reports import finished
     from bench_core.leaderboard.selection import Choice
     from bench_core.results.store import Store
     from bench_core.serving import Predictor
-    from bench_core.serving.c_source import FULL, write_c
     from bench_core.serving.export import export
-    from bench_core.serving.folder import check_folder, write_folder
+    from bench_core.serving.folder import check_folder, write_as
 
     check_folder(output)
-    info, frame = finished(store, run)
     registry = options.registry(plugins)  # makes their classes importable
+    write = registry.export(written)
+    info, frame = finished(store, run)
     known = list(dict.fromkeys(map(str, frame["dataset"])))
     require("data set of this run", [dataset] if dataset else (), known)
     if not dataset and len(known) > 1:
@@ -122,12 +121,10 @@ def export_command(
     made: Any = {"seed": seed, "fold": fold, "best": choice.best, "table": entry}
     with options.noted_after(3.0, "still exporting: the first export on a machine compiles code"):
         folder = export(Store(store), info, answer, registry.metrics, **made)
-    write = write_folder if written == "folder" else write_c
-    write(output, folder)
+    remark = write_as(output, folder, written, write)
     lines = [answers.reason] if answers.reason else []
     lines += [f"wrote {output}, {answer.words}", *summary(Predictor(folder))]
-    if written == "c" and not pays_by_row(folder.costs):
-        lines.append(FULL)
+    lines += [remark] if remark else []
     console().out("\n".join(lines), highlight=False)
 
 
@@ -179,8 +176,6 @@ def summary(model: Predictor) -> list[str]:
     lines.append(f"asks for at most {columns} of {len(model.names)}; {model.meaning}")
     if least := model.least_cap:
         lines.append(f"a cap below {cost(least)} {unit} buys nothing: any answer costs that much")
-    if why := model.uncompiled:
-        lines.append(f"single rows run in plain Python, also after compile(): {why}")
     return [*lines, stand_in_notice(about["dataset"], "")] if about["stand_in"] else lines
 
 

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from functools import reduce, wraps
 from itertools import chain
 from pathlib import Path
+from shlex import quote
 from threading import Timer
 from typing import TYPE_CHECKING, Any
 
@@ -66,7 +67,8 @@ def request_option(name: str, request: type = RunRequest, **changes: Any) -> Dec
     known = options_of(request)
     option = known[name]
     form = option.form
-    given: dict[str, Any] = {"default": option.default, "help": help_of(option, known)}
+    flags = {field: other.flags[-1] for field, other in known.items()}
+    given: dict[str, Any] = {"default": option.default, "help": help_of(option, flags)}
     if form is FLAG:
         return click.option(*option.flags, name, is_flag=True, **given | changes)
     given |= {"type": Written(form), "metavar": option.metavar or form.metavar}
@@ -95,6 +97,20 @@ def _joined(default: Any) -> Callable[[click.Context, click.Parameter, Any], Any
         return values
 
     return joined
+
+
+def as_flag(name: str, like: str, value: object) -> str:
+    """Format an option for a message (``errors.option``): ``--task binary``, quoted for a shell."""
+    known = options_of(RunRequest)
+    flag = known[name].flags[-1] if name in known else f"--{name.replace('_', '-')}"
+    flag = "-p" if name == "plugins" else flag  # as usual
+    if value is None or value is True or value == "":
+        return f"{flag} {like}".rstrip()
+    texts = [str(value)]
+    if isinstance(value, list):  # names with a comma get their own option
+        plain = ",".join(text for text in value if "," not in text)
+        texts = [text for text in (plain, *value) if text == plain != "" or "," in text]
+    return " ".join(f"{flag} {quote(text)}" for text in dict.fromkeys(texts))
 
 
 def names_option(*names: str, **given: Any) -> Decorator:

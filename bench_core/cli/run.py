@@ -183,7 +183,7 @@ def show_result(registry: Registry, result: RunResult, output: Path | None) -> i
     if any(status != "skipped" for _, status, _ in result.failures):
         lines.append(f"why trials failed: bench log{store} --failed")
     uses = Store(result.store).info(result.run).datasets
-    caps = [str(Budget(cap, "cap")) for use in uses for cap in use.get("caps", ())]
+    caps = [str(Budget(cap, "cap")) for use in uses for cap in use.caps]
     first = f"best --budget '{caps[0]}'" if caps else "best"
     verbs = "report -o board.html", first, "features", "model export -o model/"
     lines.append(f"next: {'; '.join(f'bench {verb}{store}' for verb in verbs)}")

@@ -326,7 +326,7 @@ class _Columns:
             for name in get_close_matches(self.names[missing[0]], skipped, n=1):
                 self.find(name, skipped[name])
             more = f" and {len(missing) - 1} more have" if len(missing) > 1 else " has"
-            base = f", or leave out {option('index-base')}: the first may be 1"
+            base = f", or leave out {option('index_base')}: the first may be 1"
             unused = f"; not used: {', '.join(map(repr, [*skipped][:3]))}" if skipped else ""
             zero = base if missing.tolist() == [0] and self.names[0] == "0" else ""
             raise InputError(

@@ -40,7 +40,7 @@ from bench_core.datasets.pricing import from_json, to_json
 from bench_core.encoding import encodings_from
 from bench_core.errors import InputError, charging
 from bench_core.protocols import Dataset, Source
-from bench_core.splits import SPLITS, Splits
+from bench_core.splits import SPLITS, Note, Splits
 
 FORMAT = 4
 META, SHARED = "meta.json", "shared"
@@ -163,6 +163,7 @@ def open_prepared(
         plain: dict[str, Any] = {
             k: tuple(v) if isinstance(v := meta[k], list) else v for k in PLAIN
         }
+        plain["notes"] = tuple(x if isinstance(x, str) else Note(*x) for x in meta["notes"])
         return Splits(
             train,
             valid,

@@ -4,9 +4,8 @@ import numpy as np
 
 from bench_core.data import Examples, Task
 from bench_core.datasets.splitting import U64, hashed
-from bench_core.datasets.user_data import CUT
 from bench_core.errors import option
-from bench_core.splits import Splits
+from bench_core.splits import CUT, Splits
 
 FEW_UNITS = 500
 """With fewer validation rows, the standard error of accuracy may exceed 2%."""
@@ -14,8 +13,8 @@ FEW_UNITS = 500
 FEW_OF_A_CLASS = 10
 RARE = 0.1
 """Share of rows below which one of two classes gets a note."""
-COPIES = 0.01
-"""Smallest share of copies in a split that gets a note."""
+COPIES = (0.9, 0.5, 0.2, 0.1, 0.05, 0.02, 0.01)
+"""Shares of copies in a split that a note names. They are coarse, so that folds give one note."""
 FEW_VALUES = 20
 """Rows whose features all have at most this many values may be equal by chance."""
 BLOCK = 1 << 14
@@ -57,19 +56,19 @@ def rare_class(splits: Splits) -> list[str]:
     name = splits.class_names[k] if splits.class_names else str(k)
     return [
         f"{rarer:.1%} of rows are class {name}: a constant has accuracy {1 - rarer:.1%}; "
-        f"{option('metric', 'auc')} judges by the order of scores instead"
+        f"{option('metrics', 'auc')} judges by the order of scores instead"
     ]
 
 
 def copied_rows(splits: Splits) -> list[str]:
-    """Return notes on splits with a share above ``COPIES`` of training rows, label included.
+    """Return notes on splits with copies of training rows, label included.
 
     If features have few values, copies are expected by chance as often as among the training rows.
     """
     import pandas as pd
 
     train, notes, chance = splits.train, [], 0.0
-    drawn = any(note.startswith(CUT) for note in splits.notes)
+    drawn = any(note.kind == CUT for note in splits.all_notes)
     remedy = "; a query column keeps copies in one split" if drawn else ""
     known = _hashes(train)
     if all(len(np.unique(train.X[:, j])) <= FEW_VALUES for j in range(train.X.shape[1])):
@@ -77,11 +76,11 @@ def copied_rows(splits: Splits) -> list[str]:
     for name, part in (("validation", splits.valid), ("test", splits.test)):
         share = float(pd.Series(_hashes(part)).isin(known).mean())
         error = (chance * (1 - chance) / max(len(part), 1)) ** 0.5  # standard
-        if share > COPIES + chance + 4 * error:
+        if share > COPIES[-1] + chance + 4 * error:
+            least = next(step for step in COPIES if step <= share)
             notes.append(
-                # one digit, so that folds give the same note
-                f"about {float(f'{share:.1g}'):.0%} of {name} rows are copies of training rows, "
-                f"label included{remedy}"
+                f"at least {least:.0%} of {name} rows are copies of training rows, label "
+                f"included{remedy}"
             )
     return notes
 

@@ -69,7 +69,7 @@ class DataFolder:
         either = " or ".join(dict.fromkeys(names))
         absent = (
             f"{self.folder}: no file {either}; {self.remedy}, "
-            f"or name the folder that has it with {option('data-dir')} or BENCH_DATA"
+            f"or name the folder that has it with {option('data_dir')} or BENCH_DATA"
         )
         return _the_one(self._all(names), either, absent)
 
@@ -107,7 +107,7 @@ def _the_one(found: list[Path], name: str, absent: str) -> Path:
     if len(found) > 1:
         raise InputError(
             f"{found[0]} and {found[1]} both match {name}: keep one, or choose a folder with "
-            f"{option('data-dir')}"
+            f"{option('data_dir')}"
         )
     if not found:
         raise InputError(absent)

@@ -23,9 +23,8 @@ from bench_core.costs.model import (
 from bench_core.costs.shipped import MODELS
 from bench_core.encoding import ColumnEncoding, plain_encodings
 from bench_core.errors import InputError, UsageError, charging, option, unknown
-from bench_core.splits import Splits
+from bench_core.splits import UNUSED, Note, Splits
 
-UNUSED = "not in the data, price not used"
 Models = Mapping[str, type[CostModel]]
 # A cost file, the name of a cost model, the content of a file, or a cost model.
 Given = str | Path | CostFile | CostModel
@@ -48,7 +47,7 @@ def with_costs(
     ``groups`` (as in ``under_groups``) and ``unit`` complete files without their own. Notes name
     groups that are not used, and columns whose prices are not used, as their group has one.
     """
-    spare, notes = list[str](), list[str]()
+    spare, notes = list[str](), list[str | Note]()
     own_groups = f"the costs have their own groups; not used: {_few(groups)}"
     if groups and isinstance(given, CostModel):
         notes.append(own_groups)
@@ -70,7 +69,7 @@ def with_costs(
 
     known = MODELS if models is None else models
     made = splits.under(costs_for(splits, given, known, spare, complete))
-    notes += [_unused(spare, splits.columns)] if spare else []
+    notes += [Note(UNUSED, _unused(spare, splits.columns))] if spare else []
     if isinstance(given, CostFile) and (unused := columns_not_used(given)):
         shared = "features of one measurement or service are groups 'shared' in JSON or TOML"
         notes.append(f"columns of the price file that are not used: {_few(unused)}; {shared}")
@@ -79,7 +78,8 @@ def with_costs(
 
 def _unused(spare: Sequence[str], columns: Sequence[str]) -> str:
     near = get_close_matches(spare[0], columns, 1)
-    return f"{UNUSED}: {_few(spare)}{f' (did you mean {near[0]}?)' if near else ''}"
+    hint = f" (did you mean {near[0]}?)" if near else ""
+    return f"not in the data, price not used: {_few(spare)}{hint}"
 
 
 def _few(names: Sequence[str]) -> str:
@@ -168,7 +168,7 @@ def _grouped(own: SensorPrices, groups: Sequence[str], columns: Sequence[str]) -
             cost, shared=shared, split=own.split, tree=own.tree, unit=own.unit, names=columns
         )
     except ContradictionError as error:
-        raise UsageError(f"{option('group')}: {error}") from error
+        raise UsageError(f"{option('groups')}: {error}") from error
 
 
 def _has_groups(prices: SensorPrices) -> bool:
@@ -217,7 +217,7 @@ def _amount(group: str, text: str) -> float:
         amount = math.nan
     if not 0 <= amount < math.inf:
         raise UsageError(
-            f"{option('group', group)}: {text!r} is not a cost; write COLUMN,COLUMN:COST"
+            f"{option('groups', group)}: {text!r} is not a cost; write COLUMN,COLUMN:COST"
         )
     return amount
 
@@ -225,7 +225,7 @@ def _amount(group: str, text: str) -> float:
 def _matching(group: str, word: str, columns: Sequence[str]) -> list[int]:
     found = [j for j, name in enumerate(columns) if name == word or fnmatchcase(name, word)]
     if not found:
-        raise UsageError(f"{option('group', group)}: {unknown('column', word, columns)}")
+        raise UsageError(f"{option('groups', group)}: {unknown('column', word, columns)}")
     return found
 
 

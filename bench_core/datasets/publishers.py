@@ -276,5 +276,5 @@ def _staged(dataset: CompleteDataset, source: DataFolder) -> Iterator[Path]:
                 path.replace(to)
     except OSError as error:
         raise InputError(
-            f"{source.folder}: cannot be written ({error}); name another with {option('data-dir')}"
+            f"{source.folder}: cannot be written ({error}); name another with {option('data_dir')}"
         ) from error

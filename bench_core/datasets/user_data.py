@@ -52,13 +52,12 @@ from bench_core.datasets.splitting import hashed
 from bench_core.datasets.table_options import TableOptions
 from bench_core.encoding import MISSING, ColumnEncoding
 from bench_core.errors import InputError, option
-from bench_core.splits import MOST_CLASSES, SPLITS, Splits, task_of_labels
+from bench_core.splits import CUT, MOST_CLASSES, SPLITS, Note, Splits, task_of_labels
 
 if TYPE_CHECKING:
     import pandas as pd
 
 # Start of the note on parts that were cut off.
-CUT = "split: "
 
 APART = "float32 does not tell its values apart"
 MERGED = f"{APART}, so some become one"
@@ -173,7 +172,7 @@ def read_parts(parts: Mapping[str, Part | TablePart], keep: Sequence[str] = ()) 
             notes.append(f"{what}: leave it out of {first.path}")
         else:
             frames = [frame.drop(columns=column) for frame in frames]
-            notes.append(f"{what} and is left out: {option('keep-column', [column])} keeps it")
+            notes.append(f"{what} and is left out: {option('keep_column', [column])} keeps it")
     for (name, part), frame, y in zip(given.items(), frames, labels, strict=True):
         queries, unit, words = None, hashed(np.arange(len(y))), None
         if part.query is not None:
@@ -243,7 +242,7 @@ def splits_of(
     """
     parts = _same_columns(tables, options.keep_column)
     first = parts["train"]
-    notes = list(first.notes)
+    notes: list[str | Note] = [*first.notes]
     if first.split is not None and not options.shares:
         parts = _by_column(parts, first.split, options.split or "split")
     elif len(parts) < len(SPLITS):
@@ -310,7 +309,7 @@ def _by_column(parts: dict[str, Part], words: NDArray[Any], column: str) -> dict
 
 
 def _by_hash(
-    parts: dict[str, Part], notes: list[str], shares: tuple[float, ...], turn: float
+    parts: dict[str, Part], notes: list[str | Note], shares: tuple[float, ...], turn: float
 ) -> dict[str, Part]:
     missing = [n for n in SPLITS if n not in parts]
     first = parts["train"]
@@ -331,12 +330,12 @@ def _by_hash(
     how = f"a quarter of {first.path.name} as {missing[0]}"
     if len(missing) == 2:
         how = "/".join(f"{100 * share:.3g}" for share in shares)
-    notes.append(f"{CUT}{how}, by a hash of the {unit}")
+    notes.append(Note(CUT, f"split: {how}, by a hash of the {unit}"))
     return made
 
 
 def _encoded(
-    parts: dict[str, Part], notes: list[str]
+    parts: dict[str, Part], notes: list[str | Note]
 ) -> tuple[dict[str, Float32Array], tuple[str, ...], tuple[ColumnEncoding, ...]]:
     """Return each part's features, their names and the columns' encodings, () if no column is
     encoded. Adds a note for each encoded column."""
@@ -360,7 +359,7 @@ def _encoded(
 
 def frame_encodings(
     frame: pd.DataFrame,
-    notes: list[str],
+    notes: list[str | Note],
     missing: tuple[str, ...] = (),
     formats: Mapping[str, str] = MappingProxyType({}),
 ) -> tuple[ColumnEncoding, ...]:
@@ -386,7 +385,7 @@ def frame_encodings(
     return tuple(made)
 
 
-def _task(asked: str, parts: dict[str, Part], notes: list[str]) -> Task:
+def _task(asked: str, parts: dict[str, Part], notes: list[str | Note]) -> Task:
     without = [part.path for part in parts.values() if part.queries is None]
     if len({part.labels.dtype.kind for part in parts.values()}) > 1:  # of SVMlight and a table
         path = parts["train"].path
@@ -407,7 +406,7 @@ def _task(asked: str, parts: dict[str, Part], notes: list[str]) -> Task:
 
 
 def _numbered(
-    task: Task, parts: dict[str, Part], notes: list[str], positive: str
+    task: Task, parts: dict[str, Part], notes: list[str | Note], positive: str
 ) -> tuple[dict[str, FloatArray], tuple[str, ...]]:
     """Return labels as numbers by split, and the classes by number, () without classes."""
     train = parts["train"]

@@ -69,10 +69,11 @@ KEYS["split"] = "split"  # a column, or three shares
 """Fields of ``FileData`` by key."""
 
 
-def _as_keys(word: str, like: str, value: object) -> str:
-    """Replace options of ``bench run`` by keys: ``--index-base 0`` by ``index_base = 0``."""
+def _as_keys(name: str, like: str, value: object) -> str:
+    """Write options as keys: ``index_base=0`` as ``index_base = 0``."""
     written = like if value is None else json.dumps(value, ensure_ascii=False)
-    key = f"key '{_key(word)}'"
+    described = options_of(FileData).get(name)
+    key = f"key '{_key(described.word if described else name)}'"
     return f"{key} = {written}" if written else key
 
 

@@ -98,7 +98,7 @@ class FileData(TableOptions):
                 parts[name] = part
                 if isinstance(part, TablePart):  # the others have the same label
                     options = replace(options, label=part.label.name)
-        for word, texts in (("drop", self.drop), ("keep-column", self.keep_column)):
+        for word, texts in (("drop", self.drop), ("keep_column", self.keep_column)):
             for name in named(texts, columns):
                 if name not in columns:
                     raise InputError(

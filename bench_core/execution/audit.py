@@ -50,7 +50,6 @@ from bench_core.execution.predict import (
 from bench_core.results.records import Verdict
 from bench_core.sequential import Sequential
 from bench_core.serving import Exportable, Folder, PolicyProgram, Predictor, Program
-from bench_core.serving.predictor import MANY
 
 SAMPLE_QUERIES, SAMPLE_ROWS = 200, 512
 SAMPLE_PROGRAMS = 10
@@ -319,8 +318,6 @@ class _Audit:
         features, here, _ = gather(block.features, np.unique(block.own[rows]))
         names = tuple(map(str, range(features.X.shape[1])))
         served = Predictor(Folder(program, self.costs, names, {}))
-        if len(features.X) < MANY:
-            served.compile()
         found, mine = served.predict_rows(features.X, features.queries), block.answers[p]
         bought = self._mask(mine.bits[here])
         cost = self._cost(block, mine)[here]

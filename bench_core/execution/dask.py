@@ -65,7 +65,10 @@ def named(where: str) -> Any:
     Raises InputError if it cannot be imported or created.
     """
     module, _, name = where.partition(":")
-    sys.path.append(str(Path.cwd()))
+    here = str(Path.cwd())
+    added = here not in sys.path
+    if added:
+        sys.path.append(here)
     try:
         found = getattr(import_module(module), name)
         return found() if callable(found) else found
@@ -73,7 +76,8 @@ def named(where: str) -> Any:
         why = one_line(f"{type(error).__name__}: {error}", 300)
         raise InputError(f"{option('executor', f'dask={where}')}: no cluster ({why})") from error
     finally:
-        sys.path.pop()
+        if added and here in sys.path:  # the module may have changed the list, too
+            sys.path.remove(here)
 
 
 class DaskExecutor:

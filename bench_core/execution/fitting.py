@@ -30,7 +30,7 @@ from bench_core.metrics import parse_metric
 from bench_core.protocols import Metric
 from bench_core.results.records import FitResult, FitSpec, TrialSpec
 from bench_core.results.store_files import (
-    costs_path,
+    load_costs,
     load_model,
     save_model,
     state_path,
@@ -200,7 +200,7 @@ def open_splits(
 ) -> Splits:
     """Open prepared data as memory maps (``open_prepared``), with the given cost model."""
     splits = open_prepared(Path(spec.data), rows, labels)
-    return splits.under(load_model(costs_path(spec.states, spec.costs))) if spec.costs else splits
+    return splits.under(load_costs(spec.states, spec.costs)) if spec.costs else splits
 
 
 def find_metric(name: str, plugins: Sequence[str]) -> Metric:

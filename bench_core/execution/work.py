@@ -19,12 +19,12 @@ from bench_core.errors import BenchError, InputError, option
 from bench_core.execution.events import Event, OnEvent
 from bench_core.execution.runner import JobRunner, Reused, RunResult, do_jobs, jobs_of
 from bench_core.planning.job_files import JobFile, check_job
-from bench_core.planning.plan import DatasetUse, usable_fits
+from bench_core.planning.plan import usable_fits
 from bench_core.planning.resolve_datasets import choose_datasets
 from bench_core.planning.resolve_learners import parse_setting
 from bench_core.planning.suites import NO_SUITE, find_suite
 from bench_core.plugins import Registry
-from bench_core.results.records import Job, Outcome, Status
+from bench_core.results.records import DatasetUse, Job, Outcome, Status
 from bench_core.results.store import Store
 from bench_core.results.store_files import check_store, states_folder
 from bench_core.results.writer import open_writer
@@ -51,7 +51,7 @@ def work(
 
     done, fitted = Store(shard).finished() if check_store(shard) else (frozenset(), frozenset())
     done &= {trial.key for trial in job.trials}
-    usable = usable_fits(job.fits, fitted, states_folder(shard))
+    usable = usable_fits((fit.key for fit in job.fits), fitted, states_folder(shard))
     cores = job.workers, job.threads
     jobs = jobs_of(
         [fit for fit in job.fits if fit.key not in usable],
@@ -105,7 +105,7 @@ def _prepared(
     label = use.same_as or use.name  # another accounting of the same data
     dataset = next((c.dataset for c in chosen if c.label == label), None)
     if dataset is None:
-        raise InputError(f"its files are not here: name their folder with {option('data-dir')}")
+        raise InputError(f"its files are not here: name their folder with {option('data_dir')}")
 
     def say(line: str) -> None:
         emit(Event("prepare", line, title=label, dataset=label))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -34,8 +33,8 @@ from bench_core.results import operating_points as table
 from bench_core.results.budgets import CAP, Budget, Limit, Target, as_budgets, default_budgets
 from bench_core.results.marks import repeated_paths, search_marks
 from bench_core.results.operating_points import Criterion, criterion
-from bench_core.results.records import AUDITS
-from bench_core.splits import SPLITS, merged
+from bench_core.results.records import AUDITS, DatasetUse
+from bench_core.splits import SAMPLE, SPLITS, STAND_IN
 from bench_core.statistics import SURE_ERRORS
 from bench_core.statistics.bootstrap import DRAWS
 from bench_core.statistics.split_shift import falling
@@ -70,7 +69,7 @@ def boards(
     standings also at more ``budgets`` by data set. Without a store, or its values of each query or
     row, there are no intervals: standings are by quality."""
     present = [str(name) for name in frame["dataset"].unique()]
-    planned = [str(use["name"]) for use in info.datasets]
+    planned = [use.name for use in info.datasets]
     return [
         _board(DatasetRun(info, store, frame, name, resamples=resamples), budgets.get(name, ()))
         for name in dict.fromkeys([*planned, *present])
@@ -123,15 +122,15 @@ def primary_metric(info: RunInfo, dataset: str, name: str = "") -> Criterion:
 
     Raises UsageError for a metric that the run does not have.
     """
-    known = [metric for use in uses_of(info, dataset) for metric in use.get("metrics") or ()]
+    known = [metric for use in uses_of(info, dataset) for metric in use.metrics]
     known = list(dict.fromkeys(map(str, known or info.metrics)))
     require("metric of this run", [name] if name else (), known)
     return criterion(info, name or known[0])
 
 
-def uses_of(info: RunInfo, dataset: str) -> list[Mapping[str, Any]]:
+def uses_of(info: RunInfo, dataset: str) -> list[DatasetUse]:
     """Return the run's uses of a data set, one for each fold and seed."""
-    return [use for use in info.datasets if use["name"] == dataset]
+    return [use for use in info.datasets if use.name == dataset]
 
 
 def draws_of(
@@ -153,7 +152,7 @@ def _board(data: DatasetRun, more: Sequence[Budget]) -> Board:
     """Return the board of a data set, with standings also at ``more`` budgets."""
     info, picks, draws = data.info, data.picks, data.draws
     uses = uses_of(info, data.dataset)
-    use: Mapping[str, Any] = uses[0] if uses else {}
+    use = uses[0] if uses else DatasetUse()
     metric, first = data.metric, data.trials.iloc[0]  # costs and data are the same for all
     curves = {name: _curve(picks, name) for name in draws.names}
     budgets = dict.fromkeys((*budgets_of(use, curves.get(draws.reference, ())), *more))
@@ -174,12 +173,15 @@ def _board(data: DatasetRun, more: Sequence[Budget]) -> Board:
     rows = _rows(data, chosen, curves, [unlimited, *at], areas(draws, within))
     sign = -1 if metric.higher_is_better else 1
     rows.sort(key=lambda row: _place(row, sign))
-    notes = [*_notes(data, uses)]
-    of_rows, of_queries = use.get("rows") or {}, use.get("queries") or {}
+    given = dict.fromkeys(note for use in uses for note in use.notes)
+    # a stand-in has a notice
+    notes = [note.text for note in given if note.kind != STAND_IN]
+    notes += _repeats(data, uses)
+    of_rows, of_queries = use.rows, use.queries
     stand_in = bool(first["stand_in"])
     marks = {
         "stand-in": stand_in,
-        "sample": any(re.search(r"\bsample\b", note) for note in notes),
+        SAMPLE: any(note.kind == SAMPLE for note in given),
         SURROGATE: bool(first.get("surrogate", False)),
     }
     paid = data.frame.loc[data.frame["dataset"] == data.dataset, "evaluation_cost"]
@@ -191,7 +193,7 @@ def _board(data: DatasetRun, more: Sequence[Budget]) -> Board:
         unit=unit_named(str(first["unit"])),
         reference=draws.reference,
         stand_in=stand_in,
-        stand_in_for=str(use.get("stand_in_for", "")),
+        stand_in_for=use.stand_in_for,
         marks=tuple(mark for mark, there in marks.items() if there),
         repeats=len(data.trials[["fold", "seed"]].drop_duplicates()),
         rows=tuple(rows),
@@ -204,7 +206,7 @@ def _board(data: DatasetRun, more: Sequence[Budget]) -> Board:
         costs=costs,
         draws=draws.resamples - draws.left_out if draws.places else 0,
         use=use,
-        same_as=str(use.get("same_as", "")),
+        same_as=use.same_as,
         trees_paid=bool((paid > 0).any()),
         tested=of_rows.get("test", 0) if metric.name == "accuracy" else 0,
         checked=of_queries.get("valid") or of_rows.get("valid", 0),
@@ -212,9 +214,8 @@ def _board(data: DatasetRun, more: Sequence[Budget]) -> Board:
     )
 
 
-def _notes(data: DatasetRun, uses: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """Yield the notes of a data set, and those on its repeats and its metric."""
-    yield from merged(str(note) for use in uses for note in use.get("notes", ()))
+def _repeats(data: DatasetRun, uses: Sequence[DatasetUse]) -> Iterator[str]:
+    """Yield notes on the repeats of a data set and its metric."""
     metric = data.metric.name
     frame = table.of_dataset(data.frame, data.dataset, metric)  # one at a time in memory
     yield from one_split_for_all(uses, frame, metric, data.info.baselines)
@@ -247,16 +248,16 @@ def cost_range(
     return (low, whole) if 0 < low < whole else None
 
 
-def budgets_of(use: Mapping[str, Any], curve: Sequence[CurvePoint]) -> tuple[Budget, ...]:
+def budgets_of(use: DatasetUse, curve: Sequence[CurvePoint]) -> tuple[Budget, ...]:
     """Return the suite's budgets for a data set. Without any, return five on a logarithmic scale up
     to the cost of the reference's best point, the end of its ``curve``; () without a reference.
 
     They begin at the price of the cheapest feature, but no lower than at 1% of that cost. They do
     not depend on the other learners, so one more learner does not move them."""
-    if named := use.get("budgets"):
+    if named := use.budgets:
         return as_budgets(named)
     whole = curve[-1].budget if curve else 0.0
-    price = float(use.get("cheapest_price", 0))
+    price = use.cheapest_price
     return default_budgets(max(price if price < whole else 0, CHEAPEST * whole), whole)
 
 
@@ -305,9 +306,9 @@ def _rows(
     picks, draws = data.picks, data.draws
     best, sure = chosen[NO_LIMIT], chosen[Target(SHARE)]
     saved = savings(draws, sure, best, SHARE)
-    use = next(iter(uses_of(data.info, data.dataset)), {})
+    use = next(iter(uses_of(data.info, data.dataset)), DatasetUse())
     best_points = draws.points.iloc[best.row[best.row >= 0]]
-    of_search = search_marks(best_points, draws.points, use.get("ends") or {}, draws.higher)
+    of_search = search_marks(best_points, draws.points, use.ends, draws.higher)
     alike = repeated_paths(draws.points)
     lower = falling(draws.found, draws.higher) if draws.places else set()
     standing = {row.learner: row for row in at[0].rows}
@@ -389,13 +390,13 @@ def audit_mark(own: pd.DataFrame) -> str:
 
 
 def one_split_for_all(
-    uses: Sequence[Mapping[str, Any]], frame: pd.DataFrame, metric: str, baselines: Sequence[str]
+    uses: Sequence[DatasetUse], frame: pd.DataFrame, metric: str, baselines: Sequence[str]
 ) -> tuple[str, ...]:
     """Return a note if seeds repeat the training on the same rows. Repeats of a learner are equal
     if its points are the same in several seeds."""
-    seeds = {use["seed"] for use in uses}
-    folds = {use["fold"] for use in uses}
-    rows = {(use["fold"], use.get("fingerprint")) for use in uses}
+    seeds = {use.seed for use in uses}
+    folds = {use.fold for use in uses}
+    rows = {(use.fold, use.fingerprint) for use in uses}
     if len(seeds) < 2 or len(rows) > len(folds):
         return ()
     words = f"all {len(seeds)} seeds have the same rows"
@@ -441,17 +442,16 @@ def _settings_of(rows: pd.DataFrame, varied: frozenset[str]) -> str:
     return f"{first} and {count(others, 'other setting')}" if others else first
 
 
-def facts(use: Mapping[str, Any]) -> tuple[str, ...]:
+def facts(use: DatasetUse) -> tuple[str, ...]:
     """Return the data set's facts in a few words."""
-    facts = [str(use.get("task", ""))]
-    for key, noun in (("queries", "queries"), ("rows", "rows")):
-        sizes = use.get(key) or {}
+    facts = [use.task]
+    for sizes, noun in ((use.queries, "queries"), (use.rows, "rows")):
         if any(sizes.values()):
             facts.append(f"{'/'.join(str(sizes.get(split, 0)) for split in SPLITS)} {noun}")
-    if use.get("features"):
-        facts.append(f"{use['features']} features")
-    if use.get("price_of_everything"):
-        facts.append(f"all of them cost {use['price_of_everything']:.6g}")
+    if use.features:
+        facts.append(f"{use.features} features")
+    if use.price_of_everything:
+        facts.append(f"all of them cost {use.price_of_everything:.6g}")
     return tuple(fact for fact in facts if fact)
 
 

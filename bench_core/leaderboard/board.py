@@ -11,10 +11,11 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Protocol
 
 from bench_core.errors import one_line
 from bench_core.results.budgets import CONSTANT, Budget
+from bench_core.results.records import DatasetUse
 from bench_core.statistics.comparison import Interval
 from bench_core.terminal.wording import cost, count, rank_range, settings, stand_in_notice
 
@@ -260,7 +261,7 @@ class Board:
     unlimited: Standings = Standings(None, ())  # without a limit
     costs: tuple[float, float] | None = None  # the range of areas
     draws: int = 0  # behind the intervals
-    use: Mapping[str, Any] = field(default_factory=dict)  # facts of the data set
+    use: DatasetUse = field(default_factory=DatasetUse)  # facts of the data set
     same_as: str = ""  # the board under the run's first accounting, "" if this is it
     trees_paid: bool = False  # some evaluation of trees has a cost
     tested: int = 0  # test rows of one repeat, if each counts once in an accuracy
@@ -343,7 +344,7 @@ class Board:
             what = "left out" if lost.status == "skipped" else lost.status
             about = f"{count(lost.trials, 'trial')}; {lost.params}"
             yield one_line(f"{lost.learner}: {what} ({about}): {lost.error}")
-        yield from map(one_line, notes_of(self))
+        yield from map(one_line, self.notes)
 
 
 class Saver(Protocol):
@@ -377,8 +378,3 @@ def saves(model: Saver, reference: Saver) -> bool:
 def notice(board: Board) -> str:
     """Return the notice of a stand-in, or ""."""
     return stand_in_notice(board.dataset, board.stand_in_for) if board.stand_in else ""
-
-
-def notes_of(board: Board) -> tuple[str, ...]:
-    """Return the data set's notes, without repeats of the notice of a stand-in."""
-    return tuple(n for n in board.notes if not (board.stand_in and "stand-in" in n.lower()))

@@ -112,7 +112,7 @@ def shares(store: Store, run: str) -> pd.DataFrame:
     info = store.info(run)
     columns = ["dataset", "fold", "seed", "learner", "params", "trial", "point"]
     parts = [pd.DataFrame(columns=[*columns, "sensor", "price", "share"])]
-    for name in dict.fromkeys(str(use["name"]) for use in info.datasets):
+    for name in dict.fromkeys(use.name for use in info.datasets):
         for one in store.values(info.run, dataset=name, capped=True):
             of = one.trial
             params = json.dumps(of.params, sort_keys=True)

@@ -256,11 +256,9 @@ def _explanations(board: Board) -> dict[str, str]:
     best = f"{name}'s best test {metric}"
     share = f"its test {metric} as a share of {best}"
     repeats = ", the mean of repeats" if board.repeats > 1 else ""
-    saving = f"the cost of {name}, chosen by the same rule, divided by this cost{repeats}"
+    saving = f"the cost of {name} by the same rule divided by this one{repeats}"
     return known | {
-        "cost": rule_words(board),
         CHEAPER: "; ".join([saving, *_missing_words(board)]),
-        f"{CHEAPER} {CONFIDENCE}": "its interval",
         f"{CHEAPER} {WIDE_LEVEL:.0%}": "its interval",
         f"{CHEAPER} tier": TIER_WORDS,
         "kept": share if board.higher_is_better else f"{best} as a share of its",
@@ -269,11 +267,8 @@ def _explanations(board: Board) -> dict[str, str]:
 
 def rule_words(board: Board) -> str:
     """Return the rule by which the model of a row is chosen."""
-    if board.draws:
-        return (
-            f"of the cheapest model that is sure to have {target(board)} ({CONFIDENCE}, validation)"
-        )
-    return f"of the cheapest model that has {target(board)} on validation"
+    sure = f"is {CONFIDENCE} sure to have" if board.draws else "has"
+    return f"the cheapest that {sure} {target(board)} on validation"
 
 
 def target(board: Board) -> str:
@@ -299,11 +294,9 @@ def order_words(board: Board) -> str:
     by = board.metric
     if board.saves:
         tiers = any(row.saved.tier for row in board.rows)
-        by = "tier of saving, then significant savings first, then cost" if tiers else "cost"
-    words = [f"Sorted by {by}."]
-    if any(row.baseline for row in board.rows):
-        words.append("Baselines are last.")
-    return " ".join(words)
+        by = "tier of saving, then cost" if tiers else "cost"
+    last = "; baselines are last" if any(row.baseline for row in board.rows) else ""
+    return f"Sorted by {by}{last}."
 
 
 def of_few_draws(board: Board) -> str:

@@ -113,7 +113,8 @@ def _nothing_saves(board: Board, reference: Row) -> Iterator[str]:
     keeps = f"keep {SHARE:.0%} of" if board.higher_is_better else f"stay within {1 - SHARE:.0%} of"
     what = f"{keeps} {reference.learner}'s {board.metric}"
     sure = [row for row in others if row.cheap and not row.saved.lost]
-    cheaper = [row for row in others if row.likely and row.likely.pick.cost < reference.cheap.cost]
+    paid = float(cost(reference.cheap.cost))  # as displayed
+    cheaper = [row for row in others if row.likely and float(cost(row.model.cost)) < paid]
     likeliest = max(cheaper, key=lambda row: row.probability, default=None)
     if likeliest is not None and likeliest.probability <= 0.5:
         likeliest = None

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from bench_core.plugins import Registry
     from bench_core.protocols import Report
     from bench_core.results.budgets import Budget
-    from bench_core.results.records import RunInfo
+    from bench_core.results.records import DatasetUse, RunInfo
 
 
 def finished(
@@ -53,7 +53,7 @@ def finished(
     if data:
         require(f"data set of run {info.number}", data, dict.fromkeys(map(str, frame["dataset"])))
         frame = frame[frame["dataset"].isin(data)]
-        uses = tuple(use for use in info.datasets if use["name"] in data)
+        uses = tuple(use for use in info.datasets if use.name in data)
         info = replace(info, datasets=uses)
     if learners:
         require(
@@ -124,8 +124,9 @@ def write_report(
     with store.held():
         info, frame = finished(store, request.run, request.data, request.learners)
         if request.budgets:  # as if the suite had named them
-            named = {"budgets": tuple(map(str, request.budgets))}
-            info = replace(info, datasets=tuple({**use, **named} for use in info.datasets))
+            budgets = tuple(map(str, request.budgets))
+            uses = tuple(replace(use, budgets=budgets) for use in info.datasets)
+            info = replace(info, datasets=uses)
         arguments = {
             "sections": list(_sections(registry, info, frame, store, warn)),
             "store": store,
@@ -201,8 +202,8 @@ def _sentences(
 
     machines = "; ".join(_machines(frame))
     yield f"Experiments were run with Budget Bench {__version__}{machines and f' ({machines})'}."
-    for name in dict.fromkeys(str(use["name"]) for use in info.datasets):
-        yield _data(name, [use for use in info.datasets if use["name"] == name])
+    for name in dict.fromkeys(use.name for use in info.datasets):
+        yield _data(name, [use for use in info.datasets if use.name == name])
     folds, seeds = (sorted(set(frame[key].astype(int))) for key in ("fold", "seed"))
     over = f" on {_numbers('fold', folds)}" if folds != [0] else ""  # 0 if there are no folds
     repeats = len(folds) * len(seeds)
@@ -248,10 +249,10 @@ def _rows_of_seeds(info: RunInfo, seeds: int) -> Iterator[str]:
     """Yield sentences on the data sets of which each seed has its own rows, its own training and
     validation rows, or the same."""
     kinds: dict[str, list[str]] = {"rows": [], "training": [], "same": []}
-    for name in dict.fromkeys(str(use["name"]) for use in info.datasets):
+    for name in dict.fromkeys(use.name for use in info.datasets):
         by_fold: dict[object, set[str]] = {}
         for use in uses_of(info, name):
-            by_fold.setdefault(use.get("fold"), set()).add(str(use.get("fingerprint")))
+            by_fold.setdefault(use.fold, set()).add(use.fingerprint)
         drawn = [rows for rows in by_fold.values() if len(rows) > 1]
         # the last half of a fingerprint is that of the test rows
         redrawn = any(len({one[-32:] for one in rows}) > 1 for rows in drawn)
@@ -279,17 +280,17 @@ def _machines(frame: pd.DataFrame) -> list[str]:
     return sorted(found)
 
 
-def _data(name: str, uses: Sequence[Mapping[str, Any]]) -> str:
+def _data(name: str, uses: Sequence[DatasetUse]) -> str:
     use = uses[0]
-    sizes = "/".join(str(use["rows"].get(split, 0)) for split in SPLITS)
-    queries = "/".join(str((use.get("queries") or {}).get(split, 0)) for split in SPLITS)
+    sizes = "/".join(str(use.rows.get(split, 0)) for split in SPLITS)
+    queries = "/".join(str(use.queries.get(split, 0)) for split in SPLITS)
     ranked = f" ({queries} queries)" if queries != "0/0/0" else ""
-    generated = ", a generated stand-in" if use["stand_in"] else ""
-    unit = f" {use['unit']}" if use.get("unit") not in ("", "cost", None) else ""
+    generated = ", a generated stand-in" if use.stand_in else ""
+    unit = f" {use.unit}" if use.unit not in ("", "cost", None) else ""
     return (
-        f"Data set {name} ({use['task']}{generated}) has {sizes} rows{ranked} for training, "
-        f"validation and test and {count(int(use['features']), 'feature')}, which cost "
-        f"{use['price_of_everything']:.6g}{unit} in all."
+        f"Data set {name} ({use.task}{generated}) has {sizes} rows{ranked} for training, "
+        f"validation and test and {count(use.features, 'feature')}, which cost "
+        f"{use.price_of_everything:.6g}{unit} in all."
     )
 
 

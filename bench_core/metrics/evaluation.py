@@ -65,7 +65,7 @@ def parse_metric(
         }
         suited = [n for n, m in every.items() if task is None or task in m.tasks]
         line = unknown("metric", family, suited)
-        raise UsageError(f"{line}; one of your own: {option('plugin', like='MODULE')}")
+        raise UsageError(f"{line}; one of your own: {option('plugins', like='MODULE')}")
     metric, arguments = known_families[family], dict[str, Any]()
     options = {f.name: f for f in dataclasses.fields(metric)}  # fields are options
     has_cut_off = options.pop("k", None) is not None

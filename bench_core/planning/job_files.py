@@ -23,7 +23,6 @@ from bench_core.datasets.pricing import to_json
 from bench_core.errors import InputError, UsageError
 from bench_core.planning.keys import SCORING
 from bench_core.planning.plan import (
-    DatasetUse,
     Plan,
     about_run,
     fits_left,
@@ -32,7 +31,7 @@ from bench_core.planning.plan import (
 )
 from bench_core.planning.request import RunRequest
 from bench_core.results.merge import copy_fits
-from bench_core.results.records import FitSpec, TrialSpec, with_tuples
+from bench_core.results.records import DatasetUse, FitSpec, TrialSpec, with_tuples
 from bench_core.results.store_files import store_path
 
 FORMAT = 4
@@ -219,7 +218,7 @@ def parse_job(text: str) -> JobFile:
     document |= {
         "fits": tuple(FitSpec(**with_tuples(spec)) for spec in document["fits"]),
         "trials": tuple(map(trial, document["trials"])),
-        "data": {at: DatasetUse(**with_tuples(use)) for at, use in document["data"].items()},
+        "data": {at: DatasetUse.of(use) for at, use in document["data"].items()},
         "skipped": tuple((trial(spec), reason) for spec, reason in document["skipped"]),
     }
     return JobFile(**document)

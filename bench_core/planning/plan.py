@@ -12,48 +12,13 @@ from zipfile import is_zipfile
 from bench_core.costs.model import CostModel
 from bench_core.metrics.evaluation import given_metrics
 from bench_core.planning.invocation import FROM_PYTHON
-from bench_core.planning.request import RunRequest
+from bench_core.planning.request import RunRequest, cores_for
 from bench_core.results.records import FitSpec, RunRecord, TrialSpec
-from bench_core.results.store_files import state_path
+from bench_core.results.store import Store
+from bench_core.results.store_files import check_store, state_path, states_folder, store_path
 
 Notify = Callable[[str, bool], None]
 """Function of a line for the user, and True for a warning."""
-
-
-@dataclass(frozen=True, slots=True)
-class DatasetUse:
-    """One data set as used by a run."""
-
-    name: str
-    title: str
-    task: str
-    stand_in: bool  # generated in place of licensed data
-    stand_in_for: str  # their name
-    fold: int
-    seed: int
-    size: str  # size of the profile
-    fingerprint: str  # a digest of rows and labels
-    features: int
-    classes: int  # 0 if the task has none
-    rows: dict[str, int]  # by split
-    queries: dict[str, int]  # by split, 0 for independent rows
-    price_of_everything: float  # all sensors for one row
-    unit: str  # unit of all prices and costs
-    metrics: tuple[str, ...]  # the run's metrics for this task, the primary one first
-    notes: tuple[str, ...] = ()
-    optimum: Mapping[str, Any] = field(default_factory=dict)  # by metric, or ``metric cap``
-    ends: Mapping[str, Any] = field(default_factory=dict)  # by learner: results/marks.py
-    caps: tuple[float, ...] = ()  # maximum cost of each row, measured in addition to paths
-    budgets: tuple[str, ...] = ()  # shown budgets (results/budgets.py), in the prices' unit
-    accounting: str = "path"
-    cheapest_price: float = 0.0  # of a feature that is not free; 0: unknown
-    same_as: str = ""  # name of the data under the run's first accounting
-
-    def under(self, accounting: str) -> DatasetUse:
-        """The same data under another accounting, which becomes part of the name."""
-        options = self.name.removesuffix(")") + ("," if self.name.endswith(")") else "(")
-        name = f"{options}accounting={accounting})"
-        return replace(self, name=name, accounting=accounting, same_as=self.name)
 
 
 class Estimate(NamedTuple):
@@ -70,7 +35,6 @@ class Plan(RunRecord):
     """Work of a run."""
 
     run: str  # its name in the store
-    datasets: tuple[DatasetUse, ...]
     fits: tuple[FitSpec, ...]  # each follows the fits it needs
     trials: tuple[TrialSpec, ...]
     costs: Mapping[str, CostModel] = field(default_factory=dict)  # by the keys in fits and trials
@@ -157,7 +121,25 @@ def expected_seconds(
     return found
 
 
-def usable_fits(fits: Iterable[FitSpec], fitted: Set[str], states: str | Path) -> frozenset[str]:
-    """Return the finished fits whose model file is complete."""
-    known = (fit.key for fit in fits if fit.key in fitted)
-    return frozenset(key for key in known if is_zipfile(state_path(states, key)))
+def usable_fits(keys: Iterable[str], fitted: Set[str], states: str | Path) -> frozenset[str]:
+    """Return the finished fits among ``keys`` whose model file is complete."""
+    return frozenset(key for key in keys if key in fitted and is_zipfile(state_path(states, key)))
+
+
+def resumed(plan: Plan, request: RunRequest) -> Plan:
+    """Return a plan with the finished work of the request's store, its workers and times."""
+    path = store_path(request.store)
+    store = Store(path) if check_store(path) else None
+    done, fitted = store.finished() if store and not request.fresh else (frozenset(),) * 2
+    # a fit that is not planned again is in the store
+    fits = {*(fit.key for fit in plan.fits), *(trial.fit for trial in plan.trials)}
+    plan = replace(
+        plan,
+        finished=done & {trial.key for trial in plan.trials},
+        finished_fits=usable_fits(fits, fitted, states_folder(path)),
+        executor=request.executor,
+    )
+    workers, threads = cores_for(request, len(trials_left(plan)))
+    recorded = store.durations() if store else []
+    expected = expected_seconds(jobs_left(plan), recorded)
+    return replace(plan, workers=workers, threads=threads, expected=expected)

@@ -1,7 +1,7 @@
 """Planning of a run: turn a request into fits and trials with content keys."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from itertools import product
@@ -12,26 +12,17 @@ from bench_core.class_names import spelled
 from bench_core.contracts import dataset_of, learner_of, metric_of
 from bench_core.costs.cost_file import CostFile
 from bench_core.costs.model import NO_UNIT, CostModel, costs_key
-from bench_core.datasets.cache import kept_arrays, prepare
+from bench_core.datasets.cache import prepare
 from bench_core.datasets.cautions import cautions, rare_class
 from bench_core.datasets.data_folder import DataFolder, local_path
-from bench_core.datasets.pricing import UNUSED, with_costs
-from bench_core.datasets.user_data import CUT
+from bench_core.datasets.pricing import with_costs
 from bench_core.datasets.user_datasets import groups_and_unit
 from bench_core.errors import UsageError, blaming, option
 from bench_core.metrics.evaluation import USUAL, default_metric, parse_metric
-from bench_core.optimum import optimum_of
-from bench_core.planning.keys import DescribedLearner, fit_key, metric_key, score_key
-from bench_core.planning.plan import (
-    DatasetUse,
-    Notify,
-    Plan,
-    expected_seconds,
-    jobs_left,
-    trials_left,
-    usable_fits,
-)
-from bench_core.planning.request import EXECUTORS, PROFILES, RunRequest, cores_for
+from bench_core.planning.billing import billed, priced
+from bench_core.planning.keys import DescribedLearner, fit_key, metric_key
+from bench_core.planning.plan import Notify, Plan, resumed
+from bench_core.planning.request import EXECUTORS, PROFILES, RunRequest
 from bench_core.planning.resolve_datasets import ChosenDataset, choose_datasets
 from bench_core.planning.resolve_learners import (
     ChosenLearner,
@@ -44,10 +35,9 @@ from bench_core.planning.suites import NO_SUITE, Suite, find_suite
 from bench_core.plugins import Registry
 from bench_core.protocols import Metric, Source
 from bench_core.results.budgets import as_caps
-from bench_core.results.records import FitSpec, TrialSpec
-from bench_core.results.store import Store
+from bench_core.results.records import DatasetUse, FitSpec, TrialSpec
 from bench_core.results.store_files import check_store, states_folder, store_path
-from bench_core.splits import SPLITS, Splits, merged
+from bench_core.splits import CUT, SPLITS, UNUSED, Note, Splits
 
 
 def make_plan(
@@ -70,7 +60,7 @@ def make_plan(
 CHEAP_TRAINING_ROWS = 50_000
 """Maximum training rows on which the reference learner is also scored."""
 
-_OF_TRIALS = ("fold", "fingerprint", "stand_in", "task", "metrics", "unit", "accounting", "caps")
+_OF_TRIALS = ("fold", "fingerprint", "stand_in", "task", "metrics", "unit", "accounting")
 """Fields of a trial taken from its data set's use."""
 
 
@@ -106,7 +96,7 @@ class _Planner:
         names = [name for d in datasets for name in (d.replaces, d.dataset.name) if name]
         on = {name: learners_on(name) for name in dict.fromkeys(names) if name in suite.on}
         check_owners(settings, [*names, *(learner.name for learner in learners)], registry)
-        with blaming(option("metric")):  # before any data is read
+        with blaming(option("metrics")):  # before any data is read
             self.metrics(request.metrics)
         with blaming(f"{suite.place}, key 'metrics'"):
             self.metrics(suite.metrics)
@@ -159,7 +149,7 @@ class _Planner:
             reason = _unsuited(metric, splits, label)
             if reason and self.request.metrics:
                 raise UsageError(
-                    f"{option('metric')}: metric {metric.name} {reason}: try for example "
+                    f"{option('metrics')}: metric {metric.name} {reason}: try for example "
                     f"{' or '.join(USUAL[task])}; 'bench list metrics' has all"
                 )
             fitting += [] if reason else [metric.name]
@@ -205,15 +195,15 @@ class _Planner:
         costs = costs_key(splits.costs) if given or request.unit else ""
         if costs:
             self.costs[costs] = splits.costs
-        notes = [*splits.all_notes, *cautions(splits)]
-        own = [learner.name for learner in learners if learner.role == "own"]
-        if own and any(note.startswith(CUT) for note in splits.notes):
-            notes.append(
-                f"{own[0]} may have been trained on these validation and test rows: give rows that "
-                f"it was not trained on with {option('valid')} and {option('test')}"
+        lines = cautions(splits)
+        imported = [learner.name for learner in learners if learner.role == "own"]
+        if imported and any(note.kind == CUT for note in splits.all_notes):
+            lines.append(
+                f"{imported[0]} may have been trained on these validation and test rows: give rows "
+                f"that it was not trained on with {option('valid')} and {option('test')}"
             )
         metrics = self.judges(splits, label)
-        notes += rare_class(splits) if metrics[0] == "accuracy" and not suite.name else []
+        lines += rare_class(splits) if metrics[0] == "accuracy" and not suite.name else []
         parts = {name: getattr(splits, name) for name in SPLITS}
         for metric, part in product(self.metrics(metrics), ("valid", "test")):
             if why := metric_of(metric).undefined(parts[part].y):
@@ -222,10 +212,13 @@ class _Planner:
         of_learners = [
             line for x in learners for one in x.instances for line in _notes(one, splits)
         ]
-        mistyped = [isinstance(given, CostFile) and note.startswith(UNUSED) for note in notes]
-        for line, warning in [*zip(notes, mistyped, strict=True), *of_learners]:
+        notes = [*splits.all_notes, *map(Note.of, lines)]
+        for note in notes:
+            mistyped = note.kind == UNUSED and isinstance(given, CostFile)
+            self.note(f"{label}: {note}", mistyped)
+        for line, warning in of_learners:
             self.note(f"{label}: {line}", warning)
-        notes += dict.fromkeys(line for line, _ in of_learners)
+        notes += dict.fromkeys(Note.of(line) for line, _ in of_learners)
         caps = as_caps(request.caps or suite.caps_on(name))
         use = DatasetUse(
             name=label,
@@ -241,17 +234,13 @@ class _Planner:
             classes=splits.classes,
             rows={name: len(part) for name, part in parts.items()},
             queries={name: len(part.queries or ()) for name, part in parts.items()},
-            price_of_everything=splits.prices.everything,
-            cheapest_price=splits.prices.cheapest,
-            unit=splits.costs.unit,
             metrics=metrics,
             notes=tuple(notes),
-            optimum=known_optimum(splits, {} if costs else about.optimum, caps),
             ends={learner.name: learner.ends for learner in learners},
-            caps=caps,
             budgets=tuple(map(str, suite.budgets_on(name))),
             accounting=suite.accounting[0],
         )
+        use = priced(use, splits, caps, None if costs else about.optimum)
         uses = [use, *map(use.under, suite.accounting[1:])]
         self.uses += uses
         first = self.uses[0]
@@ -295,13 +284,8 @@ class _Planner:
             "plugins": self.request.plugins,
         }
         judged: dict[str, Any] = {name: getattr(use, name) for name in _OF_TRIALS}
-        judged |= {
-            "cost_model": splits.costs.name,
-            "surrogate": splits.cost_model is not None,
-            "audit_mode": self.request.audit,
-        }
         cheap = use.rows["train"] <= CHEAP_TRAINING_ROWS
-        billed = costs_key(splits.costs)
+        prices = costs_key(splits.prices)
 
         def fit(learner: DescribedLearner, title: str) -> str:
             """Return the key of a fit, after specifying the fits it needs."""
@@ -340,13 +324,14 @@ class _Planner:
                     code=learner.row_code,
                     libraries="" if reason else learner.libraries,
                     splits=(*splits_of, "valid", "test"),
+                    audit_mode=self.request.audit,
                     **both,
                     **judged,
                 )
-                key = score_key(spec, billed, metrics)
-                self.trials.setdefault(key, replace(spec, key=key))
+                spec = billed(spec, use, splits, prices, metrics)
+                self.trials.setdefault(spec.key, spec)
                 if reason:
-                    self.skipped[key] = reason
+                    self.skipped[spec.key] = reason
 
     def version(self, learner: DescribedLearner) -> str:
         """Version of the distribution that registered a learner, or the learner's own."""
@@ -366,14 +351,11 @@ class _Planner:
         used = [name for use in self.uses for name in use.metrics]
         asked = [m for m in self.metrics(request.metrics or suite.metrics) if m.name in used]
         metrics = {m.name: m.higher_is_better for m in asked + self.metrics(used)}
-        path = store_path(request.store)
-        store = Store(path) if check_store(path) else None
-        done, fitted = store.finished() if store and not request.fresh else (frozenset(),) * 2
         about = suite.name or "+".join(dict.fromkeys(u.name for u in self.uses))
         name = request.profile or PROFILES[0]
         slug, part = (re.sub(r"[^\w+.-]", "_", word)[:40] for word in (about, name))
         decides = [about, self.uses[0].size, self.reference, list(metrics), sorted(trials)]
-        notes = merged(self.notes)
+        notes = tuple(self.notes)
         plan = Plan(
             run=f"{slug}-{part}-{digest(decides)[:8]}",
             suite=suite.name,
@@ -391,19 +373,14 @@ class _Planner:
             costs=self.costs,
             notes=notes,
             warnings=tuple(self.warnings),
-            finished=done & trials.keys(),
-            finished_fits=usable_fits(fits.values(), fitted, self.states),
             extra=suite.extra,
             paper=suite.paper,
             skipped=tuple(self.skipped.items()),
-            executor=request.executor,
         )
+        plan = resumed(plan, request)  # a damaged store is an error before notes are shown
         for line in notes:
             self.notify(line, False)
-        recorded = store.durations() if store else []
-        workers, threads = cores_for(request, len(trials_left(plan)))
-        expected = expected_seconds(jobs_left(plan), recorded)
-        return replace(plan, workers=workers, threads=threads, expected=expected)
+        return plan
 
 
 def _unsuited(metric: Metric, splits: Splits, label: str) -> str:
@@ -413,24 +390,6 @@ def _unsuited(metric: Metric, splits: Splits, label: str) -> str:
     if metric_of(metric).pictures and splits.valid.frames is None:
         return f"applies only to pictures; the rows of {label} are not pixels"
     return ""
-
-
-def known_optimum(
-    splits: Splits, stated: Mapping[str | tuple[str, str], Any], caps: Sequence[float]
-) -> dict[str, Any]:
-    """Return the known optimum, as stated or computed from the truth and these costs: corners by
-    metric, for caps by ``metric cap``."""
-    found = {
-        name if isinstance(name, str) else " ".join(name): [*at] for name, at in stated.items()
-    }
-    if splits.truth:
-        depends = [splits.fingerprint, costs_key(splits.costs), [*caps]]
-        known = kept_arrays(
-            *("optimum", depends, ["bench_core.optimum"]),
-            lambda: optimum_of(splits.truth, splits.costs, caps),
-        )
-        found |= {name: corners.tolist() for name, corners in known.items() if len(corners)}
-    return found
 
 
 def _notes(learner: Any, splits: Splits) -> Iterator[tuple[str, bool]]:

@@ -11,18 +11,18 @@ from bench_core.costs.model import CostModel, costs_key
 from bench_core.datasets.cache import open_prepared
 from bench_core.datasets.pricing import same_sensors, with_costs
 from bench_core.datasets.user_datasets import groups_and_unit
-from bench_core.errors import InputError, UsageError, option, unknown
+from bench_core.errors import InputError, UsageError, blaming, option, require
+from bench_core.planning.billing import billed, priced
 from bench_core.planning.invocation import FROM_PYTHON
-from bench_core.planning.keys import metric_key, score_key
-from bench_core.planning.plan import DatasetUse, Plan
-from bench_core.planning.planner import known_optimum
-from bench_core.planning.request import RunRequest, cores_for
+from bench_core.planning.keys import metric_key
+from bench_core.planning.plan import Plan, resumed
+from bench_core.planning.request import RunRequest
 from bench_core.plugins import Registry
 from bench_core.results.budgets import as_caps
-from bench_core.results.records import RunRecord, with_tuples
+from bench_core.results.records import DatasetUse, RunRecord, TrialSpec
 from bench_core.results.store import Store
-from bench_core.results.store_files import costs_path, load_model, state_path, states_folder
-from bench_core.splits import Splits
+from bench_core.results.store_files import load_costs, states_folder
+from bench_core.splits import Note, Splits
 
 _CARRIED_OUT = ("costs", "caps", "plugins", "workers", "executor", "timeout", "memory")
 """Options taken from the new request; the others are the run's."""
@@ -39,88 +39,61 @@ def plan_reprice(
     """
     info, costs = store.info(run), request.costs
     place = costs if isinstance(costs, str) else FROM_PYTHON
-    known = list(dict.fromkeys(use["name"] for use in info.datasets))
-    for name in data:
-        if name not in known:
-            raise UsageError(f"{option('data')}: {unknown('data set of this run', name, known)}")
+    with blaming(option("data")):
+        require("data set of this run", data, dict.fromkeys(use.name for use in info.datasets))
     now = {name: getattr(request, name) for name in _CARRIED_OUT}
     now["encoding"] = request.encoding or info.request.get("encoding", "")
-    request = RunRequest.of(info.request, **now, store=str(store.path))
+    request = RunRequest.of(info.request, **now, store=str(store.path), fresh=False)
     states = str(states_folder(store.path).absolute())  # the store may have been moved
-    caps = as_caps(request.caps)
 
     @cache
-    def priced(name: str, folder: str, before: str) -> tuple[Splits, str]:
+    def repriced(name: str, folder: str, before: str) -> tuple[Splits, str]:
         """Return data under the new costs, and the key of the prices that learners trained on."""
         splits = open_prepared(folder)
         if before:
-            splits = splits.under(load_model(costs_path(states, before)))
-        own = groups_and_unit(registry.datasets.get(name), request)
-        made = with_costs(splits, costs, registry.cost_models, request.encoding, **own)
-        if not same_sensors(made.costs, splits.costs):
+            splits = splits.under(load_costs(states, before))
+        defaults = groups_and_unit(registry.datasets.get(name), request)
+        new = with_costs(splits, costs, registry.cost_models, request.encoding, **defaults)
+        if not same_sensors(new.costs, splits.costs):
             raise InputError(
                 f"{place}: its features share other measurements than the run's: the models "
                 f"bill {splits.costs.sensors} sensors; run again with {option('costs', place)}"
             )
-        return made, costs_key(splits.prices)
+        return new, costs_key(splits.prices)
 
-    trials, models = [], dict[str, CostModel]()
-    billed: dict[tuple[str, int, int], Splits] = {}
+    of_use: dict[tuple[str, int, int], list[TrialSpec]] = {}
     for spec in store.specs(info.run):
-        if spec.dataset not in (data or known):
-            continue
-        if not state_path(states, spec.fit).is_file():
-            again = f"run again with {option('fresh', True)}"
-            raise InputError(f"the fitted model of {spec.title} is gone; {again}")
-        splits, trained = priced(spec.dataset, spec.data, spec.costs)
-        billed[spec.dataset, spec.fold, spec.seed] = splits
-        key = costs_key(splits.costs)
-        models[key] = splits.costs
-        new = replace(
-            spec,
-            costs=key,
-            cost_model=splits.costs.name,
-            surrogate=trained != key,
-            unit=splits.costs.unit,
-            states=states,
-            caps=caps,
-            plugins=request.plugins,  # the stored ones may differ
-        )
-        metrics = [metric_key(name, registry.metrics) for name in new.metrics]
-        trials.append(replace(new, key=score_key(new, key, metrics)))
+        of_use.setdefault((spec.dataset, spec.fold, spec.seed), []).append(spec)
+    note = (
+        f"billed again from run {info.number} under {place}: learners trained on the costs of that "
+        "run"
+    )
+    uses, trials, models = list[DatasetUse](), list[TrialSpec](), dict[str, CostModel]()
+    for use in info.datasets:
+        specs = of_use.get((use.name, use.fold, use.seed), [])
+        for spec in specs if not data or use.name in data else ():
+            splits, trained = repriced(spec.dataset, spec.data, spec.costs)
+            if spec is specs[0]:
+                # budgets of the suite are in the old unit
+                notes = (Note.of(note), *splits.all_notes)
+                use = priced(replace(use, notes=notes, budgets=()), splits, as_caps(request.caps))
+                uses.append(use)
+            key = costs_key(splits.costs)
+            models[key] = splits.costs
+            # the stored plugins may differ
+            new = replace(spec, costs=key, states=states, plugins=request.plugins)
+            metrics = [metric_key(name, registry.metrics) for name in new.metrics]
+            trials.append(billed(new, use, splits, trained, metrics))
     if not trials:
         raise UsageError(f"run {info.run} has no finished trial to bill")
-    before = "learners trained on the costs of that run"
-    note = f"billed again from run {info.number} under {place}: {before}"
-    uses = [DatasetUse(**with_tuples(use)) for use in info.datasets]
-    for i, use in enumerate(uses):
-        if found := billed.get((use.name, use.fold, use.seed)):
-            uses[i] = replace(
-                use,
-                price_of_everything=found.prices.everything,
-                cheapest_price=found.prices.cheapest,
-                unit=found.costs.unit,
-                notes=(note, *found.all_notes),
-                caps=caps,
-                optimum=known_optimum(found, {}, caps),  # what the data set states is of its prices
-                budgets=(),  # the suite's are in the old unit
-            )
-    uses = [use for use in uses if not data or use.name in data]
     record: dict[str, Any] = {f.name: getattr(info, f.name) for f in fields(RunRecord)}
     lines = dict.fromkeys(f"{use.name}: {line}" for use in uses for line in use.notes)
     record |= {"datasets": tuple(uses), "notes": tuple(lines), "extra": {}}
-    workers, threads = cores_for(request, len(trials))
     stem = "".join(c if c.isalnum() or c in "-_." else "_" for c in Path(place).stem)[:40]
-    plan = Plan(
-        **record,
-        run=f"{info.run}-{stem}-{digest(sorted(t.key for t in trials))[:6]}",
-        fits=(),
-        trials=tuple(trials),
-        costs=models,
-        finished=store.finished()[0] & {t.key for t in trials},
-        finished_fits=frozenset(t.fit for t in trials),
-        workers=workers,
-        threads=threads,
-        executor=request.executor,
-    )
+    name = f"{info.run}-{stem}-{digest(sorted(trial.key for trial in trials))[:6]}"
+    plan = resumed(Plan(**record, run=name, fits=(), trials=tuple(trials), costs=models), request)
+    for trial in plan.trials:
+        if trial.fit not in plan.finished_fits:
+            again = f"run again with {option('fresh', True)}"
+            raise InputError(f"the fitted model of {trial.title} is gone; {again}")
     return plan, request

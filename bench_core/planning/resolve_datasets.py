@@ -62,7 +62,7 @@ def choose_datasets(
         if not wanted and others and suite.stand_ins and files and not source.has(files[0]):
             if request.strict_data:
                 missing = _missing({entry.name: files}, source)
-                raise InputError(f"{option('strict-data', True)}: no stand-ins, and {missing}")
+                raise InputError(f"{option('strict_data', True)}: no stand-ins, and {missing}")
             wanted = others
             notify(
                 f"{files[0]} of {entry.name} was not found; generated data ({wanted[0]}) is "
@@ -143,16 +143,16 @@ def _own_data(
 def file_options(request: RunRequest) -> list[str]:
     """Return the given options of a request that apply only to files."""
     known, names = options_of(RunRequest), ("valid", "test", *options_of(TableOptions))
-    return [known[name].word for name in names if getattr(request, name) != known[name].default]
+    return [name for name in names if getattr(request, name) != known[name].default]
 
 
 def _refuse_file_options(request: RunRequest, why: str, place: str = "") -> None:
     """Raise UsageError for options of files; ``place``: a table of ``datasets.toml``."""
-    for word in file_options(request):
+    for name in file_options(request):
         belongs = f"it belongs to {option('data', like='FILE')}"
         if place:
             belongs = f"write its key into {place} (docs/data.md lists keys)"
-        raise UsageError(f"{option(word)} has no meaning {why}: {belongs}")
+        raise UsageError(f"{option(name)} has no meaning {why}: {belongs}")
 
 
 def _instance(

@@ -59,7 +59,7 @@ class Override:
     @property
     def given(self) -> str:
         """The setting as a user may have written it, for messages."""
-        return option("set", self.text)
+        return option("settings", self.text)
 
     def applied(self, table: Mapping[str, Any]) -> dict[str, Any]:
         """Copy the owner's table and apply this setting."""
@@ -72,7 +72,7 @@ def parse_setting(text: str) -> Override:
     owner, *path = [part.strip() for part in name.split(".")]
     if not equals or not owner or not path or not all(path):
         remedy = "write it as LEARNER.PARAMETER=VALUE, as miser.trees=300"
-        raise UsageError(f"{option('set', text)}: {remedy}")
+        raise UsageError(f"{option('settings', text)}: {remedy}")
     try:
         read = tomllib.loads(f"value = {value}")
     except (ValueError, RecursionError):

@@ -8,7 +8,7 @@ outside ``INTERNAL`` as columns: a new field appears in all of these.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
 from typing import Any, Literal, NamedTuple
 
@@ -16,6 +16,7 @@ import numpy as np
 
 from bench_core._io.digests import canonical
 from bench_core.arrays import Float32Array
+from bench_core.splits import Note
 
 COSTS = ("feature_cost", "evaluation_cost", "total_cost", "cost_max")
 """Fields of an operating point that are costs per row."""
@@ -44,6 +45,48 @@ class Status(StrEnum):
     SKIPPED = "skipped"
 
 
+@dataclass(frozen=True, slots=True)
+class DatasetUse:
+    """One data set as used by a run."""
+
+    name: str = ""
+    title: str = ""
+    task: str = ""
+    stand_in: bool = False  # generated in place of licensed data
+    stand_in_for: str = ""  # their name
+    fold: int = 0
+    seed: int = 0
+    size: str = ""  # size of the profile
+    fingerprint: str = ""  # a digest of rows and labels
+    features: int = 0
+    classes: int = 0  # 0 if the task has none
+    rows: Mapping[str, int] = field(default_factory=dict)  # by split
+    queries: Mapping[str, int] = field(default_factory=dict)  # by split, 0 for independent rows
+    price_of_everything: float = 0.0  # all sensors for one row
+    unit: str = ""  # unit of all prices and costs
+    metrics: tuple[str, ...] = ()  # the run's metrics for this task, the primary one first
+    notes: tuple[Note, ...] = ()
+    optimum: Mapping[str, Any] = field(default_factory=dict)  # by metric, or ``metric cap``
+    ends: Mapping[str, Any] = field(default_factory=dict)  # by learner: results/marks.py
+    caps: tuple[float, ...] = ()  # maximum cost of each row, measured in addition to paths
+    budgets: tuple[str, ...] = ()  # shown budgets (results/budgets.py), in the prices' unit
+    accounting: str = "path"
+    cheapest_price: float = 0.0  # of a feature that is not free; 0: unknown
+    same_as: str = ""  # name of the data under the run's first accounting
+
+    @classmethod
+    def of(cls, stored: Mapping[str, Any]) -> DatasetUse:
+        """Return the use that a store or a job file keeps as JSON."""
+        use = cls(**with_tuples(stored))
+        return replace(use, notes=tuple(map(Note.of, use.notes)))
+
+    def under(self, accounting: str) -> DatasetUse:
+        """The same data under another accounting, which becomes part of the name."""
+        options = self.name.removesuffix(")") + ("," if self.name.endswith(")") else "(")
+        name = f"{options}accounting={accounting})"
+        return replace(self, name=name, accounting=accounting, same_as=self.name)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunRecord:
     """Fields common to a run's plan and its row in the store."""
@@ -56,7 +99,7 @@ class RunRecord:
     accounting: str
     metrics: tuple[str, ...]  # metrics of all data sets, the primary one first
     higher_is_better: Mapping[str, bool]
-    datasets: tuple[Any, ...]  # DatasetUse in a plan, JSON in a stored run
+    datasets: tuple[DatasetUse, ...]
     notes: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     extra: Mapping[str, Any] = field(default_factory=dict)  # values of plugins' suite keys
@@ -318,7 +361,7 @@ class RunInfo(RunRecord):
     @property
     def stand_in(self) -> bool:
         """True if any of its data sets is a stand-in."""
-        return any(d["stand_in"] for d in self.datasets)
+        return any(use.stand_in for use in self.datasets)
 
 
 @dataclass(frozen=True, slots=True)

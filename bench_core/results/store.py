@@ -21,6 +21,7 @@ from bench_core.results.records import (
     INTERNAL,
     TRIAL_DIGITS,
     Attempt,
+    DatasetUse,
     OperatingPoint,
     RunInfo,
     Trial,
@@ -181,6 +182,7 @@ class Store:
         planned = sum(counts.values())
         counts.pop(None, None)  # unfinished trials
         about = with_tuples(json.loads(row["about"]))
+        about["datasets"] = tuple(map(DatasetUse.of, about["datasets"]))
         columns = {name: row[name] for name in row if name != "about"}
         info = RunInfo(**columns, **about, planned=planned, counts=counts)
         if info.state == "running" and not being_written(self.path):

@@ -14,6 +14,8 @@ import numpy as np
 
 from bench_core._io.files import atomic_file, is_locked
 from bench_core.class_names import find_class, remember_class
+from bench_core.costs.model import CostModel
+from bench_core.datasets.pricing import from_json, to_json
 from bench_core.errors import InputError, one_line, option
 from bench_core.protocols import State
 from bench_core.results.tables import APPLICATION, SCHEMA
@@ -102,7 +104,23 @@ def state_path(folder: str | Path, key: str) -> Path:
 
 def costs_path(folder: str | Path, key: str) -> Path:
     """Path of the cost model with this key."""
-    return Path(folder) / "costs" / f"{key}.npz"
+    return Path(folder) / "costs" / f"{key}.json"
+
+
+def save_costs(path: Path, costs: CostModel) -> None:
+    """Write a cost model atomically."""
+    with atomic_file(path) as new:
+        new.write_text(json.dumps(to_json(costs)), encoding="utf-8")
+
+
+def load_costs(folder: str | Path, key: str) -> CostModel:
+    """Read the cost model with this key. Raises InputError if its file is missing or invalid."""
+    path = costs_path(folder, key)
+    try:
+        return from_json(json.loads(path.read_text(encoding="utf-8")))
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        again = f"run again with {option('fresh', True)}"
+        raise InputError(f"{path}: not a cost model ({error}); {again}") from error
 
 
 def trained_folder(folder: str | Path) -> Path:
@@ -112,7 +130,9 @@ def trained_folder(folder: str | Path) -> Path:
 
 def models_in(store: Path) -> list[Path]:
     """Paths of all fitted models and cost models of a store."""
-    return sorted(path for path in states_folder(store).glob("*/*.npz") if path.name[0] != ".")
+    folder = states_folder(store)
+    paths = [*folder.glob("*/*.npz"), *folder.glob("costs/*.json")]
+    return sorted(path for path in paths if path.name[0] != ".")
 
 
 def save_model(path: Path, model: Any) -> None:

@@ -32,7 +32,7 @@ from bench_core.results.store_files import (
     costs_path,
     damaged,
     lock_path,
-    save_model,
+    save_costs,
     state_path,
     states_folder,
 )
@@ -238,7 +238,7 @@ class Writer:
         for key, model in models.items():
             path = costs_path(states_folder(self.path), key)
             if not path.is_file():
-                save_model(path, model)
+                save_costs(path, model)
 
     def fit(self, outcome: Outcome) -> None:
         """Store the outcome of a fit."""

@@ -1,10 +1,9 @@
 """Serving of fitted models at one operating point: they request features and report their cost.
 
 ``load(folder)`` opens a folder written by ``bench model export``. Every model is a ``Program``
-(steps over trees and columns) or a ``PolicyProgram``; no learner code is imported. Three walks of a
-``Program`` give the same answers: ``naive_walk`` needs only numpy and serves every program;
-``row_walk`` (numba) serves single rows; ``block_walk`` serves many known rows through the walker of
-``bench_trees``.
+(steps over trees and columns) or a ``PolicyProgram``; no learner code is imported. Two compiled
+walks of a ``Program`` give the same answers: ``on_demand`` serves rows that ask, ``block_walk``
+many known rows without a cap.
 """
 
 from bench_core.serving.folder import Folder, write_folder

@@ -6,14 +6,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 
 from bench_core.arrays import Float32Array, FloatArray, IntArray
 from bench_core.costs.model import Acquired, CostModel
 from bench_core.costs.model import needs_of as sensor_needs
-from bench_core.serving.gates import leave, with_columns
+from bench_core.data import Features
+from bench_core.serving.gates import answers, leave, with_columns
 from bench_core.serving.program import Program, Step, segments
 from bench_core.serving.row_state import Rows
 
@@ -33,7 +34,7 @@ class Segment(NamedTuple):
     layout: Layout
     output: Any  # (T,) output of each tree; in ``layout`` its own if leaves number vectors
     steps: Steps
-    trees: int  # that are billed
+    trees: IntArray  # that are billed until each of these steps
 
 
 class BlockWalk:
@@ -49,6 +50,11 @@ class BlockWalk:
         self._segments = [self._segment(first, stop) for first, stop in pairwise(self._cuts())]
         self._alone: dict[int, Segment] = {}
 
+    @classmethod
+    def at_stops(cls, program: Program, costs: CostModel) -> Self:
+        """Return the walk of a program that shows rows at all of its stops, for ``path``."""
+        return cls(program, costs, [stop.step for stop in program.stops])
+
     def walk(
         self, rows: Rows, X: Float32Array, boundaries: IntArray | None = None
     ) -> Iterator[Rows]:
@@ -58,15 +64,16 @@ class BlockWalk:
         for segment in self._segments:
             here = np.flatnonzero(rows.next == segment.first)
             every, done = len(here) == len(X), self._walked(segment, X, here, rows)
-            for own, bits, splits, number in zip(*done, segment.ends, strict=True):
+            each = zip(*done, segment.trees, segment.ends, strict=True)
+            before = rows.trees[here]
+            for own, bits, splits, trees, number in each:
                 step = self.program.steps[number]
                 if step.reads:
                     own, bits = with_columns(step, own, X, here), bits | self._columns[number]
-                rows.arrive(here, number, step.combine, own, bits, splits)
+                rows.arrive(here, number, step.combine, own, bits, splits, before + trees)
                 if number in self.shown:
                     # the caller must not share arrays with the walk
                     yield rows if every and number < segment.ends[-1] else rows.copied()
-            rows.trees[here] += segment.trees
             if len(here):
                 leave(self.program, segment.ends[-1], here, rows, boundaries)
 
@@ -76,6 +83,15 @@ class BlockWalk:
         for _ in self.walk(rows, X, boundaries):
             pass
         return rows, Acquired(rows.bits, self.needs.sensors)
+
+    def path(self, features: Features) -> Iterator[tuple[dict[str, int | float], FloatArray, Rows]]:
+        """Yield each stop's point, the scores of all rows there (n,) or (n, K), and the rows, from
+        one walk; the next iteration changes them. The stops must be the steps ``shown``."""
+        queries = features.queries
+        boundaries = None if queries is None else queries.boundaries
+        walked = self.walk(self.begin(len(features)), features.X, boundaries)
+        for stop, rows in zip(self.program.stops, walked, strict=True):
+            yield dict(stop.point), answers(self.program, rows, boundaries), rows
 
     def begin(self, n: int) -> Rows:
         """Return rows before the first step."""
@@ -124,7 +140,8 @@ class BlockWalk:
         needs: list[Any] = [self.needs.start, self.needs.needed, self.needs.multiplier]
         arrays = (each.tobytes() for each in (*needs, *uses))
         layout = _laid_out(self.program.trees, self.needs.sensors, *arrays)
-        billed, output = int((uses[2] & (layout.levels > 0)).sum()), layout.output
+        billed = np.append(0, np.cumsum(uses[2] & (layout.levels > 0)))[steps.ends]
+        output = layout.output
         if self.program.vectors is not None:
             layout = layout._replace(output=np.arange(layout.trees, dtype=np.int32))
         return Segment(first, ends, layout, output, steps, billed)

@@ -19,7 +19,7 @@ from bench_core.errors import UsageError, option
 from bench_core.metrics import parse_metric
 from bench_core.results.budgets import CAP, CONSTANT, Budget, Limit
 from bench_core.results.store import Store
-from bench_core.results.store_files import costs_path, load_model, state_path, states_folder
+from bench_core.results.store_files import load_costs, load_model, state_path, states_folder
 from bench_core.serving.folder import Folder
 from bench_core.serving.policy_program import PolicyProgram
 from bench_core.serving.predictor import Predictor
@@ -84,7 +84,7 @@ def export(
     splits = open_prepared(spec["data"])
     program, point = _program(states, spec, splits, str(row["point"]))
     if spec["costs"]:
-        splits = splits.under(load_model(costs_path(states, spec["costs"])))
+        splits = splits.under(load_costs(states, spec["costs"]))
     limited = isinstance(limit, Budget) and limit.amount < np.inf and limit
     about = {
         "marks": [mark for mark in str(row.get("marks", "")).split(", ") if mark],

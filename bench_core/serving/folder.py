@@ -23,6 +23,7 @@ from bench_core.costs.model import CostModel, SensorPrices
 from bench_core.costs.shipped import MODELS
 from bench_core.encoding import ColumnEncoding, encodings_from
 from bench_core.errors import InputError, UsageError
+from bench_core.protocols import Export
 from bench_core.sequential import Evaluated
 from bench_core.serving.policy_program import PolicyProgram
 from bench_core.serving.program import Columns, Finish, Kernel, Program, Step, Stop
@@ -54,13 +55,30 @@ class Folder:
 
 def check_folder(path: Path) -> None:
     """Raise UsageError if a folder has content that is not an export, which alone is replaced."""
-    ours = (INDEX, "bench_model.c")
-    if path.is_dir() and any(path.iterdir()) and not any((path / name).is_file() for name in ours):
+    if path.is_dir() and any(path.iterdir()) and not (path / INDEX).is_file():
         raise UsageError(f"{path}: contains other files; name an empty or a new folder")
 
 
 def write_folder(path: Path, folder: Folder) -> None:
     """Write a folder atomically; an older one is replaced."""
+    with atomic_folder(path) as new:
+        fill(new, folder)
+
+
+def write_as(path: Path, folder: Folder, name: str, write: Export) -> str:
+    """Write a folder as ``write_folder`` does, in a format; return its remark for the user.
+
+    ``model.json`` marks it as an export, and has its point, figures and origin.
+    """
+    with atomic_folder(path) as new:
+        remark = write(folder, new)
+        if not (new / INDEX).exists():
+            _write_index(new, {"format": name, "about": dict(folder.about)})
+    return remark or ""
+
+
+def fill(new: Path, folder: Folder) -> None:
+    """Write arrays and ``model.json`` into an empty folder."""
     arrays, index = program_state(folder.program)
     costs = folder.costs.state()
     arrays |= {f"costs.{k}": v for k, v in costs.items() if isinstance(v, np.ndarray)}
@@ -73,28 +91,31 @@ def write_folder(path: Path, folder: Folder) -> None:
         "about": dict(folder.about),
         "costs": {"model": _spelling(folder.costs), "values": values},
     }
-    with atomic_folder(path) as new:
-        for name, array in arrays.items():
-            np.save(new / f"{name}.npy", np.ascontiguousarray(array), allow_pickle=False)
-        text = json.dumps(index | {"sum": _sum(new, index)}, indent=1, sort_keys=True) + "\n"
-        (new / INDEX).write_text(text, encoding="utf-8")
+    for name, array in arrays.items():
+        np.save(new / f"{name}.npy", np.ascontiguousarray(array), allow_pickle=False)
+    _write_index(new, index | {"sum": _sum(new, index)})
+
+
+def _write_index(new: Path, index: Mapping[str, Any]) -> None:
+    text = json.dumps(index, indent=1, sort_keys=True) + "\n"
+    (new / INDEX).write_text(text, encoding="utf-8")
 
 
 def read_folder(path: Path) -> Folder:
     """Invert ``write_folder``. Raises InputError if it is not such a folder, has another version,
     or lacks a part."""
     again = "export it with 'bench model export'"
-    if (path / "bench_model.h").is_file() and not (path / INDEX).exists():
-        raise InputError(
-            f"{path}: an export for C, which cannot be opened here; "
-            "for Python and 'bench model check', export without --format"
-        )
     try:
         index = json.loads((path / INDEX).read_text(encoding="utf-8"))
-        found = index["format"], index["version"]
+        found = index["format"], index.get("version")
     except _UNSOUND as error:
         fault = f"{type(error).__name__}: {error}"
         raise InputError(f"{path}: not an exported model ({INDEX}: {fault}); {again}") from error
+    if found[0] != FORMAT:
+        raise InputError(
+            f"{path}: an export in the format {found[0]!r}, which cannot be opened here; "
+            "for Python and 'bench model check', export without --format"
+        )
     if found != (FORMAT, VERSION):
         raise InputError(f"{path}: format {found}, this version reads {VERSION}; {again} again")
     if index.pop("sum", None) != _sum(path, index):

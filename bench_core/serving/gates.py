@@ -1,6 +1,6 @@
 """Evaluation of scores in a program: columns, combinations, gates and the finish.
 
-Plain numpy over the rows of one step, for all walkers except the compiled one of single rows.
+Plain numpy over the rows of one step. Single rows without a cap have the same in compiled code.
 """
 
 from __future__ import annotations
@@ -46,15 +46,21 @@ def finished(finish: Finish, score: FloatArray) -> FloatArray:
 def answers(program: Program, rows: Rows, boundaries: IntArray | None) -> FloatArray:
     """Return the answers of rows at their ends, (n,) or (n, K)."""
     groups = None if boundaries is None else QueryGroups(boundaries)
-    rejected = rows.how == REJECTED
-    found = settled(rows.final_score.copy(), rejected, rows.last, program.rejected, groups)
-    for number in np.unique(rows.final_step).tolist():
-        here, finish = rows.final_step == number, program.steps[number].finish
-        if number == END:
-            found[here] = np.nan if program.nothing is None else program.nothing
-        elif finish is not None:
-            found[here] = finished(finish, found[here])
-    return found[:, 0] if program.outputs == 1 else found
+    rejected, last = rows.how == REJECTED, rows.final_step
+    scores = settled(rows.final_score, rejected, rows.last, program.rejected, groups)
+    numbers = (np.flatnonzero(np.bincount(last - END)) + END).tolist()
+    if len(numbers) == 1 and numbers != [END]:
+        finish = program.steps[numbers[0]].finish
+        scores = scores if finish is None else finished(finish, scores)
+    else:
+        scores = scores.copy()
+        for number in numbers:
+            here, finish = last == number, program.steps[number].finish
+            if number == END:
+                scores[here] = np.nan if program.nothing is None else program.nothing
+            elif finish is not None:
+                scores[here] = finished(finish, scores[here])
+    return scores[:, 0] if program.outputs == 1 else scores
 
 
 def settled(

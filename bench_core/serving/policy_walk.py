@@ -1,41 +1,31 @@
-"""Evaluation of a policy's program by ``bench_core.sequential``, as in the benchmark.
-
-Only numpy is needed; trees are walked by ``bench_trees`` if possible.
-"""
+"""Evaluation of a policy's program by ``bench_core.sequential``, as in the benchmark."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Iterator, Mapping, Sequence
 from math import nan
 from typing import ClassVar
 
 import numpy as np
-from bench_trees.ensemble import VECTOR
 
 from bench_core.arrays import BoolArray, Float32Array, FloatArray, IntArray
 from bench_core.costs.model import Acquired, CostModel
 from bench_core.data import Queries
 from bench_core.sequential import ROUNDING, Evaluated, Rows, Sequential
-from bench_core.serving.naive_walk import Lists
+from bench_core.serving.block_walk import BlockWalk
 from bench_core.serving.policy_program import PolicyProgram
-from bench_core.serving.program import Program
 from bench_core.serving.row_state import Answer, Answers, Rounds, bill, prices_of
 
 
 class PolicyWalk:
-    """A policy's program as a ``Policy`` with one stop.
-
-    ``sums`` returns the sums (n, w) of a step for cells (n, d + g); by default in plain Python.
-    """
+    """A policy's program as a ``Policy`` with one stop."""
 
     stops: ClassVar[Mapping[str, Sequence[float]]] = {"stop": (0.0,)}
 
     def __init__(self, program: PolicyProgram, costs: CostModel) -> None:
         self.program, self.costs, self.prices = program, costs, prices_of(costs)
         self.each_act, self.each_answer = program.each_act, program.each_answer
-        self.sums: Callable[[int, Float32Array], FloatArray]
-        self.sums = partial(plain_sums, program.scores, Lists(program.scores))
+        self.sums = BlockWalk(program.scores, program.unpriced).sums
         self._model = Sequential(self, program.prices)
 
     def act(
@@ -58,8 +48,8 @@ class PolicyWalk:
             rows.cells[row, column] = X[row, column]
         return self._answers(rows, queries)
 
-    def rounds(self, count: int, grouped: bool, cap: float | None) -> Rounds:
-        """Walk ``count`` rows, one query if ``grouped``; each makes one purchase per round."""
+    def rounds(self, count: int, queries: Queries | None, cap: float | None) -> Rounds:
+        """Walk ``count`` rows; each makes one purchase per round."""
         rows, asked = self._begin(count, cap), [[np.zeros(0, np.int64)] for _ in range(count)]
         for row, column in self._asks(rows):
             first = np.flatnonzero(np.diff(row, prepend=-1))
@@ -71,7 +61,6 @@ class PolicyWalk:
             for i, own, values in asks:
                 rows.cells[i, own] = values
                 asked[i].append(own)
-        queries = Queries.from_sizes(np.array([count])) if grouped and count else None
         found = self._answers(rows, queries)
         each = found.scores.tolist() if found.scores.ndim == 1 else [*found.scores]
         how = np.where(found.capped, "cap", "end").tolist()
@@ -112,18 +101,3 @@ class PolicyWalk:
     def _marked(self, cells: Float32Array, bought: BoolArray) -> Float32Array:
         marks = bought[:, self.program.marked].astype(np.float32)
         return np.hstack([cells, marks]) if marks.shape[1] else cells
-
-
-def plain_sums(program: Program, tree: Lists, number: int, X: Float32Array) -> FloatArray:
-    """Return the sums (n, w) of a step for rows X (n, d + g)."""
-    found = np.tile(program.steps[number].bias, (len(X), 1))
-    for own, cells in zip(found, X.tolist(), strict=True):
-        for t, _, _ in tree.uses[number]:
-            node = tree.root[t]
-            while (f := tree.feature[node]) >= 0:
-                node = tree.child(node, cells[f])
-            if tree.output[t] == VECTOR:
-                own += tree.vectors[int(tree.value[node])]
-            else:
-                own[tree.output[t]] += tree.value[node]
-    return found

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from array import array
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
-from functools import cached_property, partial
-from itertools import pairwise
-from math import inf, nan
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from math import inf
 from pathlib import Path
-from struct import error, pack_into
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,26 +15,32 @@ from bench_core.arrays import Float32Array, FloatArray, IntArray
 from bench_core.costs.model import Acquired, CostModel, SensorPrices, pays_by_row
 from bench_core.data import Queries
 from bench_core.encoding import ColumnEncoding, plain_encodings
-from bench_core.errors import UsageError, one_line
+from bench_core.errors import UsageError
 from bench_core.sequential import ROUNDING
+from bench_core.serving.block_walk import BlockWalk
 from bench_core.serving.folder import Folder, read_folder
 from bench_core.serving.gates import answers
-from bench_core.serving.naive_walk import Lists, NaiveWalk
 from bench_core.serving.policy_program import PolicyProgram
 from bench_core.serving.policy_walk import PolicyWalk
 from bench_core.serving.program import Program
-from bench_core.serving.raw_rows import AskedRow, RawColumns, columns_by_name
+from bench_core.serving.raw_rows import (
+    AcquireFor,
+    AskedCells,
+    RawColumns,
+    columns_by_name,
+    narrow,
+)
 from bench_core.serving.row_state import CAPPED, Answer, Answers, FeatureNeeds, Rounds, bill
 
 if TYPE_CHECKING:
-    from bench_core.serving.block_walk import BlockWalk
-    from bench_core.serving.row_walk import RowWalk
+    from bench_core.serving.on_demand import RowWalk
 
 Acquire = Callable[[list[str]], Sequence[Any] | Mapping[str, Any]]
-AcquireFor = Callable[[int, list[str]], Sequence[Any]]
 
-MANY = 32
-"""Number of rows from which the block walker is faster, with its loading time."""
+MANY = 10
+"""Number of rows from which the block walk is faster."""
+_TOGETHER = 1000
+"""Rows that walk on demand at a time: each has its own memory."""
 
 
 def load(folder: str | Path) -> Predictor:
@@ -51,7 +54,8 @@ def load(folder: str | Path) -> Predictor:
 class Predictor:
     """A model at its exported operating point.
 
-    ``names`` are the table's columns in training; the predictor encodes text. ``about`` holds the
+    ``names`` are the table's columns in training; the predictor encodes text by ``encodings``, ()
+    if columns are features. ``about`` holds the
     folder's facts: point, figures, provenance. ``cap`` is the cap of the export, if any; a call
     can only lower it. Thread-safe.
     """
@@ -59,41 +63,19 @@ class Predictor:
     def __init__(self, folder: Folder) -> None:
         self.program: Program | PolicyProgram = folder.program
         self.costs: CostModel = folder.costs
-        self._raw = RawColumns(folder.encodings) if folder.encodings else None
-        self.names: tuple[str, ...] = self._raw.names if self._raw else folder.names
+        self.encodings: tuple[ColumnEncoding, ...] = folder.encodings
+        self._raw = RawColumns(folder.encodings or plain_encodings(folder.names))
+        self.names: tuple[str, ...] = self._raw.names
         self.about: Mapping[str, Any] = folder.about
         budget = folder.about.get("budget") or {}
         self.cap: float | None = budget["amount"] if budget.get("kind") == "cap" else None
-        self._row_walk: RowWalk | None = None
 
-    def compile(self) -> bool:
-        """Use compiled code for single rows without a cap from now on; needs numba.
+    def compile(self) -> None:
+        """Load the compiled code of single rows, which the first row does otherwise.
 
-        Call it when a service starts: it loads numba and compiles once per machine. Returns False
-        if ``uncompiled`` parts of the model or a missing numba only allow the plain walk.
+        Call it when a service starts: it compiles for some seconds the first time on a machine.
         """
-        if isinstance(self.program, PolicyProgram):
-            if self._block_walk is None:
-                return False
-            self._policy.sums = self._block_walk.sums
-            return True
-        if self._row_walk is None and not self.uncompiled:
-            try:
-                from bench_core.serving.row_walk import RowWalk
-            except ImportError:  # no numba here
-                return False
-            walk = RowWalk(self.program, self._needs)
-            next(walk.way(), None)
-            self._row_walk = walk
-        return self._row_walk is not None
-
-    @property
-    def uncompiled(self) -> str:
-        """Parts for which single rows have no compiled code, "" if none."""
-        if isinstance(self.program, PolicyProgram):
-            return ""
-        costs = "" if self._needs.prices is not None else f"costs {self.costs.name!r}"
-        return self.program.uncompiled or costs
+        next(self._walk.rounds(1, None, None), None)
 
     @property
     def features(self) -> tuple[str, ...]:
@@ -108,9 +90,8 @@ class Predictor:
     def _by_sensor(self, features: Iterable[int]) -> Mapping[int, list[str]]:
         found = defaultdict[int, dict[str, None]](dict)
         for f in features:
-            (column,) = self._columns([f])
             for s in self.costs.sensors_of(f).tolist():
-                found[s][self.names[column]] = None
+                found[s][self.names[self._raw.column[f]]] = None
         return {s: [*names] for s, names in found.items()}
 
     @cached_property
@@ -132,19 +113,13 @@ class Predictor:
         return classes_of(self.about)
 
     @property
-    def encodings(self) -> tuple[ColumnEncoding, ...]:
-        """Encodings of raw columns as features; () if columns are features."""
-        return () if self._raw is None else self._raw.encodings
-
-    @property
     def meaning(self) -> str:
         """Meaning of a score, in one line."""
         return meaning_of(self.about)
 
     def table_features(self, X: Any) -> Float32Array:
         """Return the rows of a table (see ``predict_rows``) as encoded features (n, d)."""
-        raw = self._raw or RawColumns(plain_encodings(self.names))
-        return raw.table(X, self._needed)
+        return self._raw.table(X, self._needed)
 
     @cached_property
     def _read(self) -> list[int]:
@@ -157,11 +132,8 @@ class Predictor:
 
     @cached_property
     def _needed(self) -> list[int]:
-        return self._columns(self._read)
-
-    def _columns(self, features: list[int]) -> list[int]:
-        """Return the raw columns of features, each once."""
-        return features if self._raw is None else self._raw.of(features)
+        """Raw columns of these features, each once."""
+        return self._raw.of(self._read)
 
     def predict(self, acquire: Acquire | Mapping[str, Any], *, cap: float | None = None) -> Answer:
         """Predict one row. ``acquire(names)`` returns cells of columns, None or NaN if missing, as
@@ -177,8 +149,8 @@ class Predictor:
                 "predict takes a row as a mapping, or a function that returns its cells, not a "
                 f"{kind}; predict_rows takes tables"
             )
-        found: Any = acquire if callable(acquire) else lambda names: acquire
-        return self._run(self._rounds(1, False, cap), lambda _, names: found(names))[0]
+        cells: Any = acquire if callable(acquire) else lambda names: acquire
+        return self._run(1, None, cap, lambda _, names: cells(names))[0]
 
     def predict_query(
         self, acquire: AcquireFor, documents: int, *, cap: float | None = None
@@ -187,7 +159,8 @@ class Predictor:
 
         ``cap`` is per row; a row stopped by it takes no part in later comparisons.
         """
-        return self._run(self._rounds(documents, True, cap), acquire)
+        queries = Queries.from_sizes(np.array([documents])) if documents else None
+        return self._run(documents, queries, cap, acquire)
 
     def predict_rows(self, X: Any, queries: Any = None, *, cap: float | None = None) -> Answers:
         """Predict rows with known cells; the bill is the same as if cells were acquired.
@@ -207,7 +180,7 @@ class Predictor:
         if {*shape} == {0}:
             X = np.zeros((0, len(self.names)))  # no rows, and no columns either
         columns, typed = columns_by_name(X), getattr(getattr(X, "dtype", None), "kind", "f")
-        if self._raw is not None or columns is not None or typed not in "biuf":
+        if not self._raw.plain or columns is not None or typed not in "biuf":
             X = X if columns is None else columns
             return self.predict_features(self.table_features(X), queries, cap)
         cells = narrow(X)
@@ -231,81 +204,73 @@ class Predictor:
         return found
 
     def _rows(self, cells: Float32Array, queries: Queries | None, cap: float | None) -> Answers:
-        bounds, limit = None if queries is None else queries.boundaries, self._limit(cap)
         if isinstance(self.program, PolicyProgram):
-            if len(cells) >= MANY:
-                self.compile()
-            return self._policy.at_hand(cells, queries, limit)
-        if limit is None and len(cells) >= MANY and self._block_walk is not None:
-            rows, acquired = self._block_walk.run(cells, bounds)
-            scores = answers(self.program, rows, bounds)
+            return self._policy.at_hand(cells, queries, self._limit(cap))
+        limit = self._limit(cap, queries)
+        if limit is None and len(cells) >= MANY:
+            boundaries = None if queries is None else queries.boundaries
+            rows, acquired = self._block_walk.run(cells, boundaries)
+            scores = answers(self.program, rows, boundaries)
             spent = bill(self.costs, acquired, rows.splits, rows.trees, queries)
             return Answers(scores, spent, acquired, rows.final_step, rows.how == CAPPED)
-        bounds = np.arange(len(cells) + 1) if bounds is None else bounds
-        found: list[Answer] = []
-        for start, stop in pairwise(bounds.tolist()):
-            rounds = self._rounds(stop - start, queries is not None, cap)
-            found += _answered(rounds, partial(_copy, cells[start:stop]))
-        mask = np.zeros((len(found), self.costs.sensors), dtype=bool)
-        single, sensors = self._needs.single, self._needs.sensors
-        for own, answer in zip(mask, found, strict=True):
-            if single is None:
-                own[[s for f in answer.bought.tolist() for s in sensors[f]]] = True
-            else:
-                own[single[answer.bought]] = True
+        each: list[Answer] = []
+        for start, stop, inside in _parts(len(cells), queries):
+            part = cells[start:stop]
+
+            def copy(row: int, features: IntArray, values: Float32Array, part: Any = part) -> None:
+                values[:] = part[row, features]
+
+            each += _answered(self._row_walk.rounds(stop - start, inside, limit), copy)
+        mask = np.zeros((len(each), self.costs.sensors), dtype=bool)
+        for bought, answer in zip(mask, each, strict=True):
+            self._needs.mark(bought, answer.bought)
         shape = (-1,) if self.program.outputs == 1 else (-1, self.program.outputs)
         return Answers(
-            scores=np.array([answer.score for answer in found], dtype=np.float64).reshape(shape),
-            spent=np.array([answer.spent for answer in found], dtype=np.float64),
+            scores=np.array([answer.score for answer in each], dtype=np.float64).reshape(shape),
+            spent=np.array([answer.spent for answer in each], dtype=np.float64),
             acquired=Acquired.pack(mask),
-            step=np.array([answer.step for answer in found], dtype=np.int64),
-            capped=np.array([answer.stopped == "cap" for answer in found], dtype=bool),
+            step=np.array([answer.step for answer in each], dtype=np.int64),
+            capped=np.array([answer.stopped == "cap" for answer in each], dtype=bool),
         )
 
     def predict_proba(self, X: Any, queries: Any = None) -> FloatArray:
         """Return class probabilities (n, K) of known rows. Raises UsageError for other tasks."""
         return probabilities(self.predict_rows(X, queries).scores, str(self.about["task"]))
 
-    def _run(self, rounds: Rounds, acquire: AcquireFor) -> list[Answer]:
-        asked = _Asked(self)
+    def _run(
+        self, count: int, queries: Queries | None, cap: float | None, acquire: AcquireFor
+    ) -> list[Answer]:
+        asked = AskedCells(self._raw, count)
 
-        def fill(row: int, numbers: IntArray, values: Float32Array) -> None:
-            names = asked.new(row, numbers)
-            asked.put(row, numbers, values, acquire(row, names) if names else ())
+        def fill(row: int, features: IntArray, values: Float32Array) -> None:
+            asked.fill(row, features, values, acquire)
 
-        return _by_name(_answered(rounds, fill), asked.names)
+        each = _answered(self._walk.rounds(count, queries, self._limit(cap, queries)), fill)
+        for answer, names in zip(each, asked.names, strict=True):
+            answer.bought = tuple(names)
+        return each
 
-    def _names_of(self, numbers: IntArray | list[int]) -> list[str]:
-        names: list[str] = self._names_array[numbers].tolist()
-        return names
+    @property
+    def _walk(self) -> PolicyWalk | RowWalk:
+        """Walk of rows on demand."""
+        return self._policy if isinstance(self.program, PolicyProgram) else self._row_walk
 
-    def _rounds(self, count: int, grouped: bool, cap: float | None) -> Rounds:
-        """Yield the rows' next needs, round by round; return their answers by number."""
-        limit = self._limit(cap)
-        by_row = pays_by_row(self.costs)
-        if limit is not None and count > 1 and grouped and not by_row:
-            raise UsageError(
-                f"no cap per row: costs {self.costs.name!r} share bills within a query"
-            )
-        if isinstance(self.program, PolicyProgram):
-            return self._policy.rounds(count, grouped, limit)
-        alone = not grouped or (by_row and not self.program.in_queries)
-        if self._row_walk is not None and limit is None and alone:
-            return self._row_walk.rounds(count)
-        parts = self.program, self._lists, self._needs
-        return NaiveWalk(*parts, count, grouped=grouped, cap=limit).rounds()
-
-    def _limit(self, cap: float | None) -> float | None:
+    def _limit(self, cap: float | None, queries: Queries | None = None) -> float | None:
+        """Return the cap of rows, None for none. Raises UsageError if there can be none."""
         if cap is not None and not cap >= 0:  # NaN is not
             raise UsageError(f"cap={cap!r}: a cap must be a number of at least 0")
-        cap = min((one for one in (cap, self.cap) if one is not None), default=None)
-        policy = isinstance(self.program, PolicyProgram)
-        if policy and cap not in (None, inf) and self._needs.prices is None:
+        cap = min(inf if limit is None else limit for limit in (cap, self.cap))
+        if cap == inf:
+            return None
+        if queries is not None and not pays_by_row(self.costs) and (queries.sizes > 1).any():
+            fault = f"costs {self.costs.name!r} share bills within a query"
+            raise UsageError(f"no cap per row: {fault}")
+        if isinstance(self.program, PolicyProgram) and self._needs.prices is None:
             fault = f"costs {self.costs.name!r} are not a sum over purchases"
             raise UsageError(f"no cap for a policy: {fault}")
-        if cap is not None and cap < self.least_cap:
+        if cap < self.least_cap:
             return -1.0  # buys nothing: the answer would be the constant
-        return None if cap == inf else cap
+        return cap
 
     @cached_property
     def least_cap(self) -> float:
@@ -313,14 +278,16 @@ class Predictor:
         return 0.0 if isinstance(self.program, PolicyProgram) else self._needs.least(self.program)
 
     @cached_property
-    def _block_walk(self) -> BlockWalk | None:
-        try:
-            from bench_core.serving.block_walk import BlockWalk
-        except ImportError:  # no numba here
-            return None
-        if isinstance(self.program, PolicyProgram):
-            return BlockWalk(self.program.scores, self.program.unpriced)
+    def _block_walk(self) -> BlockWalk:
+        assert isinstance(self.program, Program)
         return BlockWalk(self.program, self.costs)
+
+    @cached_property
+    def _row_walk(self) -> RowWalk:
+        from bench_core.serving.on_demand import RowWalk  # loads numba
+
+        assert isinstance(self.program, Program)
+        return RowWalk(self.program, self._needs)
 
     @cached_property
     def _policy(self) -> PolicyWalk:
@@ -328,17 +295,8 @@ class Predictor:
         return PolicyWalk(self.program, self.costs)
 
     @cached_property
-    def _names_array(self) -> Any:
-        return np.array(self.names, dtype=object)
-
-    @cached_property
     def _needs(self) -> FeatureNeeds:
         return FeatureNeeds(self.program.features, self.costs)
-
-    @cached_property
-    def _lists(self) -> Lists:
-        assert isinstance(self.program, Program)
-        return Lists(self.program)
 
 
 def classes_of(about: Mapping[str, Any]) -> tuple[str, ...]:
@@ -370,100 +328,6 @@ def probabilities(scores: FloatArray, task: str) -> FloatArray:
     return np.asarray(shares / shares.sum(axis=1, keepdims=True))
 
 
-def narrow(values: Any, dimensions: int = 0) -> Float32Array:
-    """Convert real numbers, None for NaN, to float32; too large cells are infinite, as in training.
-    Raises UsageError for anything else, including text and complex numbers."""
-    if type(values) is np.ndarray and values.dtype == np.float32 and dimensions in (0, values.ndim):
-        return values
-    try:
-        cells = np.ma.filled(values, nan)  # an array
-        if cells.dtype == object:
-            flat = [nan if v is None else v for v in cells.ravel().tolist()]
-            cells = np.array(array("d", flat)).reshape(cells.shape)
-    except (TypeError, ValueError, OverflowError):  # ragged, or of no numbers
-        cells = np.array("")
-    if cells.dtype.kind not in "biuf" or dimensions not in (0, cells.ndim):
-        shown = one_line(repr(values), 60)
-        raise UsageError(f"cells must be real numbers, None where missing, not {shown}")
-    with np.errstate(over="ignore"):
-        return cells.astype(np.float32, copy=False)
-
-
-def _copy(cells: Float32Array, row: int, numbers: IntArray, values: Float32Array) -> None:
-    values[:] = cells[row][numbers]
-
-
-class _Asked:
-    """Names requested from rows, and the values returned."""
-
-    def __init__(self, model: Predictor) -> None:
-        self.model, self.names = model, defaultdict[int, list[str]](list)
-        self.rows = dict[int, AskedRow]()
-
-    def new(self, row: int, features: IntArray) -> list[str]:
-        """Return the names of features to request from one row, each once."""
-        raw = self.model._raw
-        columns: IntArray | list[int] = features
-        if raw is not None:
-            columns = self.rows.setdefault(row, AskedRow(raw)).new(features)
-        names = self.model._names_of(columns)
-        self.names[row] += names
-        return names
-
-    def put(self, row: int, features: IntArray, values: Float32Array, found: Any) -> None:
-        """Write into ``values`` the cells returned for the last of these names."""
-        raw = self.model._raw
-        if raw is None:
-            return _put(values, found, self.names[row])
-        own = self.rows[row]
-        columns = own.new(features)
-        cells = _listed(found, self.names[row], len(columns))
-        own.codes |= {c: raw.code(c, cell) for c, cell in zip(columns, cells, strict=True)}
-        return own.put(features, values)
-
-
-def _listed(found: Any, names: list[str], wanted: int) -> Any:
-    """Return the cells that a caller's function returned for the last names, in order."""
-    if hasattr(found, "keys"):  # a mapping, or a row of a frame
-        if lost := [name for name in names[-wanted:] if name not in found]:
-            raise UsageError(f"the row has no column {lost[0]!r}; give None where it is missing")
-        return [found[name] for name in names[-wanted:]]
-    if not isinstance(found, list | tuple | np.ndarray):
-        if not isinstance(found, Iterable):
-            kind = type(found).__name__
-            raise UsageError(f"acquire returned a {kind}; return a list of values, or a mapping")
-        # not numbers, or unordered
-        unsound = isinstance(found, str | bytes | Set)
-        found = [found] if unsound else list(found)
-    if len(found) != wanted:
-        asked = ", ".join([*names[-wanted:][:3], *(["..."] if wanted > 3 else [])])
-        raise UsageError(
-            f"acquire returned {len(found)} values for {wanted} features "
-            f"({asked}); return one for each, None where it is missing"
-        )
-    return found
-
-
-def _put(values: Float32Array, found: Any, names: list[str]) -> None:
-    """Write into ``values`` the cells returned for the last of these features."""
-    found = _listed(found, names, len(values))
-    if not isinstance(found, np.ndarray):
-        try:  # three times as fast as numpy
-            return pack_into(f"{len(found)}f", values.data, 0, *found)
-        except (error, OverflowError):  # a value is None, text or too large
-            if any(isinstance(cell, str) or str(cell) in ("NaT", "<NA>") for cell in found):
-                raw = RawColumns(plain_encodings(names[-len(values) :]))
-                found = [raw.code(column, cell) for column, cell in enumerate(found)]
-    values[:] = narrow(found, dimensions=1)
-    return None
-
-
-def _by_name(found: list[Answer], asked: Mapping[int, list[str]]) -> list[Answer]:
-    for row, answer in enumerate(found):
-        answer.bought = tuple(asked[row])
-    return found
-
-
 def _answered(
     rounds: Rounds, fill: Callable[[int, IntArray, Float32Array], object]
 ) -> list[Answer]:
@@ -472,7 +336,21 @@ def _answered(
         try:
             asks = next(rounds)
         except StopIteration as end:
-            found: list[Answer] = end.value
-            return found
+            each: list[Answer] = end.value
+            return each
         for ask in asks:
             fill(*ask)
+
+
+def _parts(count: int, queries: Queries | None) -> Iterator[tuple[int, int, Queries | None]]:
+    """Cut rows into parts of whole queries: first row, end, and the queries of each part."""
+    if queries is None:
+        for start in range(0, count, _TOGETHER):
+            yield start, min(start + _TOGETHER, count), None
+        return
+    boundaries, first = queries.boundaries, 0
+    while first < len(boundaries) - 1:
+        stop = int(np.searchsorted(boundaries, boundaries[first] + _TOGETHER, side="right")) - 1
+        last = max(stop, first + 1)  # a longer query is a part
+        yield int(boundaries[first]), int(boundaries[last]), queries.select(first, last)
+        first = last

@@ -228,14 +228,6 @@ class Program:
         return self.rejected == "below" or any(s.gate in group for s in self.steps)
 
     @property
-    def uncompiled(self) -> str:
-        """Parts for which single rows have no compiled code (``row_walk``), "" if none."""
-        if any(step.kernel is not None for step in self.steps):
-            return "support vectors"
-        gates = {step.gate for step in self.steps} & {*GATES[3:]}
-        return "comparisons within a query" if gates else ""
-
-    @property
     def features(self) -> IntArray:
         """Features that it may read, in increasing order."""
         used: list[Any] = [

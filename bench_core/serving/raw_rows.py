@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from array import array
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from math import isnan, nan
+from struct import error, pack_into
 from typing import Any
 
 import numpy as np
 
 from bench_core._io.frames import columns_of
 from bench_core.arrays import Float32Array, IntArray
-from bench_core.encoding import ColumnEncoding, place_in
-from bench_core.errors import UsageError
+from bench_core.encoding import ColumnEncoding, place_in, plain_encodings
+from bench_core.errors import UsageError, one_line
+
+AcquireFor = Callable[[int, list[str]], Sequence[Any] | Mapping[str, Any]]
+"""A caller's function: the cells of columns of a row, by its number."""
 
 
 class RawColumns:
@@ -20,6 +25,9 @@ class RawColumns:
     def __init__(self, encodings: tuple[ColumnEncoding, ...]) -> None:
         self.encodings = encodings
         self.names = tuple(own.name for own in encodings)
+        self.labels: Any = np.array(self.names, dtype=object)
+        # True if columns of numbers are features unchanged
+        self.plain = encodings == plain_encodings(self.names)
         self.places = [own.places() if own.texts else None for own in encodings]
         sizes = [len(own.features) for own in encodings]
         self.first: list[int] = np.cumsum([0, *sizes]).tolist()  # first feature of each column
@@ -88,18 +96,84 @@ def columns_by_name(X: Any) -> Mapping[str, Any] | None:
     return columns_of(X)
 
 
-class AskedRow:
-    """Codes of the columns requested from one row, by column, in order of request."""
+class AskedCells:
+    """Columns requested from rows, each once, and the cells that a caller returned for them."""
 
-    def __init__(self, columns: RawColumns) -> None:
-        self.columns, self.codes = columns, dict[int, float]()
+    def __init__(self, columns: RawColumns, rows: int) -> None:
+        self.columns = columns
+        self.names: list[list[str]] = [[] for _ in range(rows)]  # in order of request
+        self._codes: list[dict[int, float]] = [{} for _ in range(rows)]  # by column
 
-    def new(self, features: IntArray) -> list[int]:
-        """Return the columns of features that were not requested yet."""
-        return [c for c in self.columns.of(features.tolist()) if c not in self.codes]
-
-    def put(self, features: IntArray, values: Float32Array) -> None:
-        """Write the values of features whose columns were requested."""
+    def fill(self, row: int, features: IntArray, values: Float32Array, acquire: AcquireFor) -> None:
+        """Write the values of a row's features; ``acquire`` returns the cells of new columns."""
+        raw = self.columns
+        if raw.plain:
+            names: list[str] = raw.labels[features].tolist()
+            self.names[row] += names
+            return _put(values, acquire(row, [*names]), names)
+        codes = self._codes[row]
+        new = [c for c in raw.of(features.tolist()) if c not in codes]
+        if new:
+            names = [raw.names[c] for c in new]
+            self.names[row] += names
+            cells = _listed(acquire(row, [*names]), names)
+            codes |= {c: raw.code(c, cell) for c, cell in zip(new, cells, strict=True)}
         for k, f in enumerate(features.tolist()):
-            code, level = self.codes[self.columns.column[f]], self.columns.level[f]
+            code, level = codes[raw.column[f]], raw.level[f]
             values[k] = code if level < 0 or isnan(code) else code == level
+        return None
+
+
+def _listed(cells: Any, names: list[str]) -> Any:
+    """Return the cells that a caller's function returned for columns, in order."""
+    if hasattr(cells, "keys"):  # a mapping, or a row of a frame
+        if lost := [name for name in names if name not in cells]:
+            raise UsageError(f"the row has no column {lost[0]!r}; give None where it is missing")
+        return [cells[name] for name in names]
+    if not isinstance(cells, list | tuple | np.ndarray):
+        if not isinstance(cells, Iterable):
+            kind = type(cells).__name__
+            raise UsageError(f"acquire returned a {kind}; return a list of values, or a mapping")
+        # not numbers, or unordered
+        unsound = isinstance(cells, str | bytes | Set)
+        cells = [cells] if unsound else list(cells)
+    if len(cells) != len(names):
+        asked = ", ".join([*names[:3], *(["..."] if len(names) > 3 else [])])
+        raise UsageError(
+            f"acquire returned {len(cells)} values for {len(names)} features "
+            f"({asked}); return one for each, None where it is missing"
+        )
+    return cells
+
+
+def _put(values: Float32Array, cells: Any, names: list[str]) -> None:
+    """Write into ``values`` the cells returned for columns of plain numbers."""
+    cells = _listed(cells, names)
+    if not isinstance(cells, np.ndarray):
+        try:  # three times as fast as numpy
+            return pack_into(f"{len(cells)}f", values.data, 0, *cells)
+        except (error, OverflowError):  # a value is None, text or too large
+            if any(isinstance(cell, str) or str(cell) in ("NaT", "<NA>") for cell in cells):
+                raw = RawColumns(plain_encodings(names))
+                cells = [raw.code(column, cell) for column, cell in enumerate(cells)]
+    values[:] = narrow(cells, dimensions=1)
+    return None
+
+
+def narrow(values: Any, dimensions: int = 0) -> Float32Array:
+    """Convert real numbers, None for NaN, to float32; too large cells are infinite, as in training.
+    Raises UsageError for anything else, including text and complex numbers."""
+    if type(values) is np.ndarray and values.dtype == np.float32 and dimensions in (0, values.ndim):
+        return values
+    try:
+        cells = np.ma.filled(values, nan)  # an array
+        if cells.dtype == object:
+            flat = [nan if v is None else v for v in cells.ravel().tolist()]
+            cells = np.array(array("d", flat)).reshape(cells.shape)
+    except (TypeError, ValueError, OverflowError):  # ragged, or of no numbers
+        cells = np.array("")
+    if cells.dtype.kind not in "biuf" or dimensions not in (0, cells.ndim):
+        shown = one_line(repr(values), 60)
+        raise UsageError(f"cells must be real numbers, None where missing, not {shown}")
+    with np.errstate(over="ignore"):
+        return cells.astype(np.float32, copy=False)

@@ -129,6 +129,7 @@ class Rows:
         own: FloatArray,
         bits: BitArray,
         splits: FloatArray,
+        trees: FloatArray,
     ) -> None:
         """Record rows after step ``number``. Arrays are replaced, never modified."""
         if not self.alike:
@@ -136,14 +137,14 @@ class Rows:
             self.score = np.array(_put(self.score, some, score))
         self.own, self.bits = _put(self.own, some, own), _put(self.bits, some, bits)
         self.score = self.own if self.alike else self.score
-        self.splits = _put(self.splits, some, splits)
+        self.splits, self.trees = _put(self.splits, some, splits), _put(self.trees, some, trees)
         self.last = _put(self.last, some, np.full(len(some), number))
 
     def copied(self) -> Rows:
-        """Return a copy with its own score, bits and splits."""
+        """Return a copy with its own score, bits, splits and trees."""
         made = copy(self)
         made.score, made.bits = self.score.copy(), self.bits.copy()
-        made.splits = self.splits.copy()
+        made.splits, made.trees = self.splits.copy(), self.trees.copy()
         return made
 
     def go_on(self, some: IntArray, number: int, onward: int, passes: bool) -> None:
@@ -162,12 +163,14 @@ class Rows:
     @property
     def final_step(self) -> IntArray:
         """Return the last step that counts (n,), END if a cap allowed none."""
-        return np.where(self.how == CAPPED, self.stop, self.last)
+        capped = self.how == CAPPED
+        return np.where(capped, self.stop, self.last) if capped.any() else self.last
 
     @property
     def final_score(self) -> FloatArray:
         """Return the score (n, K) at that step."""
-        return np.where((self.how == CAPPED)[:, None], self.stop_score, self.score)
+        capped = (self.how == CAPPED)[:, None]
+        return np.where(capped, self.stop_score, self.score) if capped.any() else self.score
 
 
 def _put(array: Any, rows: IntArray, values: Any) -> Any:
@@ -226,6 +229,13 @@ class FeatureNeeds:
             self.single = np.zeros(costs.features, dtype=np.int64)
             for f, (sensor,) in self.sensors.items():
                 self.single[f] = sensor
+
+    def mark(self, bought: BoolArray, features: IntArray) -> None:
+        """Mark the sensors of features among those ``bought`` (s,)."""
+        if self.single is None:
+            bought[[s for f in features.tolist() for s in self.sensors[f]]] = True
+        else:
+            bought[self.single[features]] = True
 
     def acquired(self, bits: Iterable[int]) -> Acquired:
         """Return the sets of sensors of rows."""

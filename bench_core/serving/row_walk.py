@@ -1,11 +1,10 @@
-"""Single rows on demand by compiled code, which needs numba: a program as a few arrays, the kernel
-that walks them, and the requests for features.
+"""The compiled walk of single rows: a program as a few arrays, and the kernel that walks them.
 
-Unsupported parts are left to the naive walk: caps, support vectors, gates that compare the rows of
-a query, and costs that are not a sum of prices. The C source (``c_source``) uses the same arrays.
+The kernel walks a row to its end. In other modes it pauses after each step, so that numpy can apply
+the gate to all rows (``on_demand``). ``bench_c`` uses the same arrays.
 """
 
-from collections.abc import Generator, Iterator
+from collections.abc import Generator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,20 +13,8 @@ from bench_trees.kernels.compiling import inner, kernel
 from bench_core.arrays import FloatArray, Int32Array, IntArray
 from bench_core.costs.model import CostModel
 from bench_core.serving.block_walk import needs_of
-from bench_core.serving.gates import finished
 from bench_core.serving.program import COMBINE, GATES, Program, segments
-from bench_core.serving.row_state import (
-    ENDED,
-    GATED,
-    HOW,
-    REJECTED,
-    Answer,
-    FeatureNeeds,
-    Purchases,
-    Rounds,
-    Way,
-    side_by_side,
-)
+from bench_core.serving.row_state import ENDED, GATED, REJECTED
 
 CELL, KEY, LEFT = range(3)  # of a node
 VALUE, SPLITS = range(2)  # of a leaf
@@ -53,6 +40,7 @@ class Packed(NamedTuple):
     factors: FloatArray  # (c, 3) weight, mean, factor
     reads: Int32Array  # (r,) features that a step needs for every row
     vectors: FloatArray  # (m, K)
+    multiplier: FloatArray  # (f,) of a split on each feature
 
 
 def pack(program: Program, costs: CostModel) -> Packed:
@@ -83,6 +71,7 @@ def pack(program: Program, costs: CostModel) -> Packed:
         factors=np.column_stack(joined(columns, "weight", "mean", "factor")).astype(np.float64),
         reads=np.concatenate(needed).astype(np.int32),
         vectors=np.ascontiguousarray(vectors, dtype=np.float64),
+        multiplier=program.multiplier[features].astype(np.float64),
     )
 
 
@@ -107,8 +96,11 @@ def _steps(program: Program, needed: list[IntArray]) -> Int32Array:
 
 
 # Entries of ``State.place``. AHEAD: the last step whose features were requested; LEVEL, DEPTH:
-# levels that its trees have descended, and must; ASKED: values to read.
-STEP, LAST, ENDED_HOW, AHEAD, LEVEL, DEPTH, ASKED, TREES, PLACES = range(9)
+# levels that its trees have descended, and must; ASKED: values to read; under a cap also USE: the
+# tree that is descended, AGREED: 1 if its next split may be evaluated. MODE stays from row to row.
+STEP, LAST, ENDED_HOW, AHEAD, LEVEL, DEPTH, ASKED, TREES, USE, AGREED, MODE, PLACES = range(12)
+WHOLE, BY_STEP, CAPPED_BY_STEP = range(3)  # of MODE
+DONE_SPLITS, DONE_TREES, WAY_SPLITS, WAY_TREES = range(4)  # of ``State.due``
 LAST_ONE, MIN, AND, ADD = range(len(COMBINE))
 ALWAYS, SCORE, CLASS = range(3)
 _U: Any = np.uint64  # unsigned indices are never counted from the end
@@ -126,24 +118,41 @@ class State(NamedTuple):
     at: Any  # int32 (u,): nodes
     place: Any  # int64 (PLACES,)
     paths: Any  # float64 (1,): multipliers of the splits passed
+    due: Any  # float64 (4,): under a cap splits and trees done, and those of the way in a tree
     scores: Any  # float64 (2, K): the step's own sums, the score
+
+
+def new_state(program: Packed, outputs: int) -> State:
+    """Return memory for one row at a time."""
+    count = len(program.multiplier)
+    return State(
+        values=np.empty(count, np.float32),
+        keys=np.zeros(2 * count + 1, np.int32),
+        have=np.empty(count, np.uint8),
+        need=np.empty(count + 1, np.uint8),
+        asked=np.empty(count + 1, np.int64),
+        given=np.empty(count, np.float32),
+        at=np.empty(len(program.uses), np.int32),
+        place=np.empty(PLACES, np.int64),
+        paths=np.empty(1),
+        due=np.zeros(4),
+        scores=np.empty((2, outputs)),
+    )
 
 
 @kernel
 def ways(program: Packed, row: State) -> Generator[int, None, None]:
     """Walk row after row through the program. Yields the number of features needed, listed in
-    ``asked``, and reads their values from ``given``; yields 0 at the end of a row. A generator,
-    since passing all these arrays takes as long as a hundred trees."""
+    ``asked``, and reads their values from ``given``; yields 0 at the end of a row or, by ``MODE``,
+    of a step. A generator, since passing all these arrays takes as long as a hundred trees."""
     while True:
         row.have[:] = row.need[:] = 0
-        row.place[:] = 0
+        row.place[:MODE] = 0
         row.place[LAST] = row.place[AHEAD] = row.place[LEVEL] = -1
         row.paths[0] = 0.0
         row.scores[:] = 0.0
-        count = 1
-        while count > 0:
-            count = _advance(program, row)
-            yield count
+        while row.place[STEP] >= 0:
+            yield _advance(program, row)
             _take(row)
 
 
@@ -152,10 +161,13 @@ def _advance(program: Any, row: Any) -> int:
     place, steps, outputs = row.place, program.steps, row.scores.shape[1]
     while place[STEP] >= 0:
         p = place[STEP]
-        if place[AHEAD] < p:
-            count: int = _descend(program, row, p)
-            if count > 0:
-                return count
+        count = 0
+        if place[MODE] == CAPPED_BY_STEP:
+            count = _descend_in_order(program, row, p)
+        elif place[AHEAD] < p:
+            count = _descend(program, row, p)
+        if count > 0:
+            return count
         for k in range(outputs):
             before = row.scores[0, k] if steps[p, CARRY] else 0.0
             row.scores[0, k] = before + program.gates[p, 1 + k]
@@ -170,6 +182,8 @@ def _advance(program: Any, row: Any) -> int:
             place[TREES] += program.uses[_U(u), BILLED]
             row.paths[0] += program.leaves[node, SPLITS]
         _add_columns(program, row, p)
+        if place[MODE] != WHOLE:
+            return 0
         _leave(program, row, p)
     return 0
 
@@ -227,6 +241,44 @@ def _descend(program: Any, row: Any, p: int) -> int:
 
 
 @inner
+def _descend_in_order(program: Any, row: Any, p: int) -> int:
+    """Descend one tree of a step after another. Returns 1 before each split that costs something
+    or needs an unknown feature, then the number of features that the step's columns lack."""
+    place, steps, nodes, uses = row.place, program.steps, program.nodes, program.uses
+    due = row.due
+    if place[LEVEL] < 0:
+        place[USE], place[LEVEL] = steps[p, FIRST_USE], 0
+        due[DONE_SPLITS], due[DONE_TREES] = row.paths[0], place[TREES]
+    while place[USE] < steps[p, LAST_USE]:
+        u = _U(place[USE])
+        billed = uses[u, BILLED]
+        if place[LEVEL] == 0:
+            row.at[u], place[LEVEL] = uses[u, ROOT], 1
+            due[WAY_SPLITS], due[WAY_TREES] = 0.0, billed
+        node = _U(row.at[u])
+        c = nodes[node, CELL] >> 1
+        if c == len(row.have):  # a leaf
+            due[DONE_SPLITS] += program.leaves[node, SPLITS]
+            due[DONE_TREES] += billed
+            place[USE], place[LEVEL] = place[USE] + 1, 0
+        elif place[AGREED] or (row.have[_U(c)] and not billed):
+            above = row.keys[_U(nodes[node, CELL])] > nodes[node, KEY]
+            row.at[u], place[AGREED] = nodes[node, LEFT] + above, 0
+        else:
+            due[WAY_SPLITS] += program.multiplier[c] * billed
+            row.asked[0], place[AGREED] = c, 1
+            return 1
+    due[WAY_SPLITS] = due[WAY_TREES] = 0.0
+    count = 0
+    for i in range(steps[p, FIRST_READ], steps[p, LAST_READ]):
+        row.asked[_U(count)] = program.reads[i]
+        count += 1 - row.have[program.reads[i]]
+    if count == 0:
+        place[LEVEL] = -1
+    return count
+
+
+@inner
 def _add_columns(program: Any, row: Any, p: Any) -> None:
     columns, factors, own = program.columns, program.factors, row.scores
     for c in range(program.steps[p, FIRST_COLUMN], program.steps[p, LAST_COLUMN]):
@@ -272,73 +324,3 @@ def _likeliest(score: Any) -> Any:
     for k in range(len(score)):  # array expressions take long to compile
         total += np.exp(score[k] - best)
     return 1.0 / (1.0 + (total - 1.0))
-
-
-class RowWalk:
-    """A program and the needs of its features. Thread-safe."""
-
-    def __init__(self, program: Program, needs: FeatureNeeds) -> None:
-        assert needs.prices is not None
-        self.program, self.needs, self.prices = program, needs, needs.prices
-        self.packed = pack(program, needs.costs)
-        self.features = program.features
-        self._rooms: list[tuple[State, Iterator[int]]] = []  # free states and their walks
-        self.price = None if needs.single is None else self.prices.sensor[needs.single]
-
-    def rounds(self, count: int) -> Rounds:
-        """Walk ``count`` rows; in each round all unfinished rows make a request."""
-        found = yield from side_by_side({i: self.way() for i in range(count)})
-        return [found[i] for i in range(count)]
-
-    def way(self) -> Way:
-        """Walk one row; yields numbers of features and the array for their values."""
-        try:
-            room = self._rooms.pop()
-        except IndexError:
-            room = self._room()
-        row, counts = room
-        parts: list[IntArray] = []
-        bought = Purchases(self.needs)
-        while (count := next(counts)) > 0:
-            numbers = self.features.take(row.asked[:count])
-            if self.price is None:  # features share sensors, or need several
-                numbers = np.array(bought.buy(numbers.tolist()), dtype=np.int64)
-                row.asked[: len(numbers)] = np.searchsorted(self.features, numbers)
-            parts.append(numbers)
-            yield numbers, row.given[: len(numbers)]
-            row.place[ASKED] = len(numbers)
-        asked = np.concatenate([np.zeros(0, np.int64), *parts])
-        price = bought.price if self.price is None else self.price.take(asked).sum()
-        walked = self.prices.split * row.paths[0] + self.prices.tree * row.place[TREES]
-        how, step = int(row.place[ENDED_HOW]), int(row.place[LAST])
-        score = self._score(row.scores[1], how, step)
-        self._rooms.append(room)  # the room of an abandoned row is not reused
-        return Answer(score, float(price + walked), asked, step, HOW[how])
-
-    def _room(self) -> tuple[State, Iterator[int]]:
-        count = len(self.features)
-        row = State(
-            values=np.empty(count, np.float32),
-            keys=np.zeros(2 * count + 1, np.int32),
-            have=np.empty(count, np.uint8),
-            need=np.empty(count + 1, np.uint8),
-            asked=np.empty(count + 1, np.int64),
-            given=np.empty(count, np.float32),
-            at=np.empty(len(self.packed.uses), np.int32),
-            place=np.empty(PLACES, np.int64),
-            paths=np.empty(1),
-            scores=np.empty((2, self.program.outputs)),
-        )
-        return row, ways(self.packed, row)
-
-    def _score(self, score: FloatArray, how: int, step: int) -> Any:
-        found, finish, rejected = (
-            score.copy(),
-            self.program.steps[step].finish,
-            self.program.rejected,
-        )
-        if how == REJECTED and not isinstance(rejected, str):
-            found[:] = rejected
-        if finish is not None:
-            found = finished(finish, found[None])[0]
-        return float(found[0]) if self.program.outputs == 1 else found

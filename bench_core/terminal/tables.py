@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 import os
+import re
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -122,7 +123,7 @@ def _widths(table: Table, room: int) -> list[int]:
 def _heading(table: Table, title: str) -> str:
     """Return a heading. Above numbers it has one word per line; formulas are not split."""
     breaks = title in table.right and " - " not in title
-    return title.replace(" ", "\n") if breaks else title
+    return re.sub("(?<!<=) ", "\n", title) if breaks else title
 
 
 def _show_framed(table: Table, to: Console, widths: Sequence[int]) -> None:

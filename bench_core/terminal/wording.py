@@ -46,7 +46,8 @@ def times(value: float) -> str:
     if math.isinf(value):
         return "free"
     if value != 1 and round(value, 1) == 1:
-        return f"{value:.2f}x" if round(value, 2) != 1 else f"{value:.3f}x"
+        digits = next((digits for digits in (2, 3) if round(value, digits) != 1), 0)
+        return f"{value:.{digits}f}x" if digits else "<1x" if value < 1 else ">1x"
     return f"{value:.1f}x" if value < 100 else f"{value:.0f}x"
 
 
@@ -101,7 +102,7 @@ def stand_in_notice(dataset: str, missing: str) -> str:
 def notices(info: RunInfo) -> list[str]:
     """Return a line for each stand-in of a run."""
     # one notice for a data set with two settings
-    uses = {use["name"]: use.get("stand_in_for", "") for use in info.datasets if use["stand_in"]}
+    uses = {use.name: use.stand_in_for for use in info.datasets if use.stand_in}
     return [f"notice: {stand_in_notice(name, str(missing))}" for name, missing in uses.items()]
 
 

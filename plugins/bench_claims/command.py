@@ -149,7 +149,7 @@ def _verdicts(
     name = claim.dataset.partition("(")[0]
     for info, frame, kept in runs:
         if info.suite == suite and any(
-            use["name"] == claim.dataset or use["stand_in_for"] == name for use in info.datasets
+            use.name == claim.dataset or use.stand_in_for == name for use in info.datasets
         ):
             found = settle(claim, info, frame(), kept)
             if found.word in DECIDED:

@@ -15,11 +15,11 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from math import inf
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -34,6 +34,7 @@ from bench_claims.measures import (
 )
 from bench_core.metrics.frontier import best_within, cheapest, share_of, taken
 from bench_core.results.operating_points import Criterion, criterion
+from bench_core.splits import SAMPLE as SAMPLED
 from bench_core.statistics.bootstrap import BLOCKS, Means, draw, lacking
 from bench_core.statistics.comparison import Interval, interval
 from bench_core.statistics.repeats import (
@@ -49,7 +50,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from bench_core.arrays import FloatArray
-    from bench_core.results.records import RunInfo
+    from bench_core.results.records import DatasetUse, RunInfo
     from bench_core.results.store import Store
 
 HOLDS, FAILS, UNDECIDED = "holds", "does not hold", "not decided"
@@ -99,16 +100,16 @@ class Verdict:
 def settle(claim: Claim, info: RunInfo, frame: pd.DataFrame, store: Store | None = None) -> Verdict:
     """Test a claim on one run; purchases need its store."""
     name = claim.dataset.partition("(")[0]
-    use = next((use for use in info.datasets if use["name"] == claim.dataset), None)
-    other = next((use for use in info.datasets if use["stand_in_for"] == name), None)
+    use = next((use for use in info.datasets if use.name == claim.dataset), None)
+    other = next((use for use in info.datasets if use.stand_in_for == name), None)
     own_metrics = claim.metric or claim.measure in (*TIMES, "sizes")
     # the first that applies
     for word, why, found in (
         (UNMEASURED, claim.why, claim.measure == "none"),
         (ABSENT, f"no files of {name}: bench show {name}", name in info.absent),
-        (ABSENT, f"{other and other['name']} is a stand-in, which never counts", other and not use),
+        (ABSENT, f"{other and other.name} is a stand-in, which never counts", other and not use),
         (ELSEWHERE, f"{claim.dataset} is not in this run", not use),
-        (ABSENT, f"{name} is generated, which never counts", use and use["stand_in"]),
+        (ABSENT, f"{name} is generated, which never counts", use and use.stand_in),
         (UNRUN, _OWN_METRICS, info.request.get("metrics") and not own_metrics),
         (UNRUN, _IN_THE_STORE, claim.measure in STAGES and store is None),
     ):
@@ -116,8 +117,8 @@ def settle(claim: Claim, info: RunInfo, frame: pd.DataFrame, store: Store | None
             return Verdict(claim, word, how=why)
     assert use is not None
     found = _sizes(claim, use) if claim.measure == "sizes" else _on(use, claim, info, frame, store)
-    if found.word not in (UNRUN, SMALL) and use["rows"]["train"] < claim.rows:
-        small = f"{use['rows']['train']} training rows, the paper has {claim.rows:g}"
+    if found.word not in (UNRUN, SMALL) and use.rows["train"] < claim.rows:
+        small = f"{use.rows['train']} training rows, the paper has {claim.rows:g}"
         found = replace(found, word=SMALL, how=f"{found.how}; {small}")
     return _context(found, info, use)
 
@@ -128,24 +129,24 @@ def settle_elsewhere(
     """Results of the run's other real data sets for a claim that is not tied to one."""
     found = []
     for use in info.datasets if claim.anywhere else ():
-        if use["name"] != claim.dataset and not use["stand_in"]:
-            here = replace(claim, dataset=use["name"], rows=0, trees=0)
+        if use.name != claim.dataset and not use.stand_in:
+            here = replace(claim, dataset=use.name, rows=0, trees=0)
             one = _context(_on(use, here, info, frame, store), info, use)
             if one.word != UNRUN:
                 how = f"there: {one.word}; {one.how}"
-                found.append(replace(one, claim=claim, word=OTHER, data=use["name"], how=how))
+                found.append(replace(one, claim=claim, word=OTHER, data=use.name, how=how))
     return found
 
 
 def _on(
-    use: Mapping[str, Any], claim: Claim, info: RunInfo, frame: pd.DataFrame, store: Store | None
+    use: DatasetUse, claim: Claim, info: RunInfo, frame: pd.DataFrame, store: Store | None
 ) -> Verdict:
     if len(claim.budgets) == 1:  # up to the price of all features
-        budgets = *claim.budgets, float(use["price_of_everything"])
+        budgets = *claim.budgets, use.price_of_everything
         claim = replace(claim, budgets=budgets, anywhere=False)
     if claim.measure in STAGES and store is not None:
         frame = with_stages(frame, store, info.run, claim)
-    metric = criterion(info, claim.metric or str(use["metrics"][0]))
+    metric = criterion(info, claim.metric or use.metrics[0])
     return judge(claim, frame, metric, store, info.run)
 
 
@@ -237,13 +238,13 @@ def _lacking(rows: pd.DataFrame, every: pd.DataFrame) -> str:
     return f"{lacking}; failed trials: {trials}" if trials else lacking
 
 
-def _sizes(claim: Claim, use: Mapping[str, Any]) -> Verdict:
+def _sizes(claim: Claim, use: DatasetUse) -> Verdict:
     """Compare rows and features with the paper's; only data of full size can fail."""
-    rows = [int(use["rows"][split]) for split in ("train", "valid", "test")]
-    shown = f"{'/'.join(map(str, rows))} x {use['features']}"
-    found = zip((*rows, use["features"]), claim.sizes, strict=True)
+    rows = [int(use.rows[split]) for split in ("train", "valid", "test")]
+    shown = f"{'/'.join(map(str, rows))} x {use.features}"
+    found = zip((*rows, use.features), claim.sizes, strict=True)
     word = HOLDS if all(size in (0, have) for have, size in found) else FAILS
-    if word == FAILS and use["size"] != "paper":
+    if word == FAILS and use.size != "paper":
         return Verdict(claim, UNRUN, shown=shown, how="the paper's rows are in profile paper")
     return Verdict(claim, word, shown=shown, how="rows to train/validate/test x features")
 
@@ -280,9 +281,9 @@ def _how(results: Results) -> str:
     return f"{how}; {len(shown)} repeats: {', '.join(shown)}"
 
 
-def _context(found: Verdict, info: RunInfo, use: Mapping[str, Any]) -> Verdict:
+def _context(found: Verdict, info: RunInfo, use: DatasetUse) -> Verdict:
     """Add the conditions of run and data."""
-    sampled = [str(note) for note in use.get("notes", ()) if str(note).startswith("sample")]
+    sampled = [note.text for note in use.notes if note.kind == SAMPLED]
     asked = [f"--set {setting}" for setting in info.request.get("settings", ())]
     asked += [f"--costs {costs}"] if (costs := info.request.get("costs")) else []
     state = [] if info.state == "finished" else [f"{info.state} run"]

@@ -11,7 +11,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from bench_core import Prices, Source, Splits, Task, param, provide_datasets
+from bench_core import SAMPLE, Note, Prices, Source, Splits, Task, param, provide_datasets
 from bench_core.arrays import Float32Array, FloatArray
 from bench_core.datasets.publishers import Download, from_uci
 from bench_core.datasets.readers.tables import read_matrix, read_table
@@ -51,10 +51,11 @@ class Forest:
         """Draw the three splits by ``seed``; ``quick`` takes fewer rows."""
         X, kind, sample = _read(source)
         sizes: tuple[int, ...] = PAPER
-        notes: list[str] = []
+        notes: list[str | Note] = []
         if sample:
             sizes = in_proportion(len(X), PAPER)
-            notes.append(f"sample: {len(X)} of {FULL_ROWS} rows, in the papers' proportions")
+            part = f"sample: {len(X)} of {FULL_ROWS} rows, in the papers' proportions"
+            notes.append(Note(SAMPLE, part))
         if size == "quick" and sum(sizes) > sum(QUICK):
             sizes = QUICK
             notes.append(f"quick: {sum(QUICK)} rows drawn by the seed")

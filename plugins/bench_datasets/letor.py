@@ -14,7 +14,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from bench_core import Prices, Source, Splits, Task, provide_datasets
+from bench_core import SAMPLE, Note, Prices, Source, Splits, Task, provide_datasets
 from bench_core.datasets.readers.svmlight import first_queries, read_svmlight
 
 ROWS = {"quick": (12000, 4000, 6000), "standard": (60000, 15000, 25000)}
@@ -85,7 +85,8 @@ def _splits(
         limit = ROWS.get(size, (len(part),) * 3)[split]
         if len(part) > limit:
             part = first_queries(part, limit)
-            notes.append(f"sample: the first {len(part)} of {len(rows.y)} rows of {name}")
+            first = f"sample: the first {len(part)} of {len(rows.y)} rows of {name}"
+            notes.append(Note(SAMPLE, first))
         parts.append(part)
     names = tuple(str(j + 1) for j in range(prices.features))
     train, valid, test = parts

@@ -16,7 +16,7 @@ from bench_core.terminal.tables import Table, check_output, deliver, write_text
 from bench_core.terminal.wording import count
 
 if TYPE_CHECKING:
-    from bench_core.costs.timing import Extractor, Measured, Timing
+    from bench_measure.timing import Extractor, Measured, Timing
 
 
 @click.group(
@@ -124,9 +124,9 @@ def measure_command(
     """
     import json
 
-    from bench_core.costs.timing import cost_document, measure
     from bench_core.terminal.progress import counting
     from bench_measure.pipelines import is_pipeline, pipeline_extractors
+    from bench_measure.timing import cost_document, measure
 
     check_output(output)
     options.find_plugins_here()
@@ -159,7 +159,7 @@ def measure_command(
 
 def _table(measured: Measured) -> Table:
     from bench_core._io.machine import machine
-    from bench_core.costs.timing import UNITS
+    from bench_measure.timing import UNITS
 
     rows = []
     for name, features in measured.features.items():
@@ -188,7 +188,7 @@ def load_extractors(target: str) -> tuple[Extractor, ...]:
     object, and ``outputs`` maps feature names to functions from that object to a number. Raises
     UsageError, in one line, if the import fails or an entry is not an extractor.
     """
-    from bench_core.costs.timing import Extractor
+    from bench_measure.timing import Extractor
 
     found = load_object(target)
     if callable(found) and _takes_nothing(found):

@@ -15,7 +15,7 @@ from bench_core.errors import InputError
 if TYPE_CHECKING:
     import pandas as pd
 
-    from bench_core.costs.timing import Extractor
+    from bench_measure.timing import Extractor
 
 
 def is_pipeline(given: Any) -> bool:
@@ -33,7 +33,7 @@ def pipeline_extractors(
     """
     import pandas as pd
 
-    from bench_core.costs.timing import Extractor
+    from bench_measure.timing import Extractor
 
     steps, columns = column_transformer(given)
     if len({path.suffix for path in inputs if path.is_dir()}):

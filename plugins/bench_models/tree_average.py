@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from bench_trees import Ensemble
 
     from bench_core.serving import Program
+    from bench_core.serving.block_walk import BlockWalk
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,25 +86,30 @@ class TreeAverage(Stored):
 
     def predict_path(self, features: Features) -> Iterator[Prediction]:
         """One prediction per reported number of trees."""
-        n = len(features)
-        rounds = len(self.numbers.stages) // self.per_round
-        ends = set((prefixes(rounds) * self.per_round).tolist())
-        total = np.zeros((n, len(self.base)))
-        for t, (number, bits, splits) in enumerate(self.numbers.stage_by_stage(features)):
-            total += self.vectors[number[:, 0].astype(np.int64)]
-            if t + 1 in ends:
-                last = np.full(n, t, dtype=np.int64)
-                bills = self.numbers.bills(last, bits.copy(), splits.copy())
-                yield Prediction({"trees": t + 1}, self.scores(total, t + 1), bills)
+        for point, scores, rows in self._walk.path(features):
+            last = np.full(len(features), point["trees"] - 1, dtype=np.int64)
+            yield Prediction(point, scores, self.numbers.bills(last, rows.bits, rows.splits))
 
     def program(self, point: Mapping[str, int | float]) -> Program:
         """The first trees, for serving; every reported number of trees is a stop."""
         from bench_core.serving import compact
 
-        ends = (prefixes(len(self.numbers.stages) // self.per_round) * self.per_round).tolist()
-        ends = ends[: place_of(point, [{"trees": end} for end in ends]) + 1]
-        trees = self.numbers.dictionary
-        return compact(self.served(trees, self.vectors, [0, *ends]))
+        ends = self._ends[: place_of(point, [{"trees": end} for end in self._ends]) + 1]
+        return compact(self.served(self.numbers.dictionary, self.vectors, [0, *ends]))
+
+    @property
+    def _ends(self) -> list[int]:
+        """The reported numbers of trees."""
+        ends = prefixes(len(self.numbers.stages) // self.per_round) * self.per_round
+        return [int(end) for end in ends]
+
+    @cached_property
+    def _walk(self) -> BlockWalk:
+        """The program of all points, in one walk."""
+        from bench_core.serving.block_walk import BlockWalk
+
+        program = self.served(self.numbers.dictionary, self.vectors, [0, *self._ends])
+        return BlockWalk.at_stops(program, self.numbers.prices)
 
     def served(self, trees: Ensemble, vectors: FloatArray, ends: Sequence[int]) -> Program:
         """Trees whose leaves number rows of ``vectors``, one step for each stretch of ``ends``."""

@@ -29,7 +29,7 @@ def bench_columns() -> Mapping[str, ColumnsOf]:
 
 def to_optimum(board: Board) -> Iterator[Column]:
     """Yield the distance at any cost and at each budget whose optimum is known."""
-    known: Mapping[str, Any] = board.use.get("optimum") or {}
+    known: Mapping[str, Any] = board.use.optimum
     corners = known.get(board.metric) or ()
     if corners:
         yield _column(board, "to optimum", corners[-1][1], lambda row: row.best.quality)

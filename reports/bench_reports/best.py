@@ -117,15 +117,17 @@ def within_budget(
     for several budgets the winner at each."""
     from bench_core.leaderboard.assembly import uses_of
     from bench_core.results.budgets import Budget, limit_words
+    from bench_reports.selections import RUN, VALIDATION, selections
 
     info, frame, name = choice.info, choice.frame, choice.dataset
     judge, first = choice.metric.name, answers[0]
     if any(one.found for one in answers):
         title = f"best {judge} {limit_words(first.limit, judge, info.reference)}"
-        table = ranking(first.found, judge)
+        shown, titles = first.found, ["learner", judge, "±", "cost", *VALIDATION, *RUN]
         if len(answers) > 1:
-            title, table = f"best {judge} at each budget", winners(answers, judge)
-        yield replace(table, title=f"{name}: {title}{costs_in(frame)}")
+            title, titles = f"best {judge} at each budget", ["budget", *titles[:4], "at"]
+            shown = [answer.found[0] for answer in answers if answer.found]
+        yield selections(shown, titles, f"{name}: {title}{costs_in(frame)}")
         every = [selection for one in answers for selection in one.found]
         if any(not math.isnan(one.standing.interval.low) for one in every):
             yield f"±: half the {CONFIDENCE} interval; *: not significantly worse than the best"
@@ -160,6 +162,7 @@ def at_quality(
     from bench_core.leaderboard.assembly import uses_of
     from bench_core.leaderboard.board import lost_below
     from bench_core.results.budgets import KEEP, Target
+    from bench_reports.selections import RUN, SAVING, VALIDATION, chance, selections
     from bench_reports.terminal import lost_words
 
     info, (found, target) = choice.info, (answers[0].found, answers[0].limit)
@@ -168,18 +171,15 @@ def at_quality(
     yield from notices(replace(info, datasets=tuple(uses_of(info, choice.dataset))))
     if not any(one.sure for one in found):
         yield f"{choice.dataset}: {choice.why_not(target)}"
-    found = [one for one in found if one.sure or _chance(one) > LEAST_CHANCE]
+    found = [one for one in found if one.sure or chance(one) > LEAST_CHANCE]
     if not found:
         return
     keeps = target.kind == KEEP
-    titles = ["learner", "cost", choice.metric.name, "validation cost"]
-    titles += [f"validation {choice.metric.name}", "audit", "repeats"]
-    titles[2:2] = ["cheaper", f"{CONFIDENCE} interval"] if keeps else ["sure"]
-    rows = [_row(one, keeps) for one in found]
-    styles = ["bold green", *[""] * (len(rows) - 1)]
+    saving = SAVING if keeps else ("sure",)
+    titles = ["learner", "cost", *saving, choice.metric.name, *VALIDATION[::-1], *RUN]
     verb = "keep" if keeps else "reach"
     title = f"{choice.dataset}: least cost that is sure to {verb} {words}{costs_in(choice.frame)}"
-    yield Table(titles, rows, "learner", titles[1:-2], row_styles=styles, title=title)
+    yield selections(found, titles, title)
     if any(one.saved.tier == 1 for one in found):
         yield "*: not significantly worse than the largest saving"
     if any(not one.sure for one in found):
@@ -190,30 +190,6 @@ def at_quality(
     if found[0].sure:
         yield from model_of(choice, found[0], plugins, store)
     yield ""
-
-
-def _chance(one: Selection) -> float:
-    """Return the probability that a likeliest model reaches the target."""
-    return one.likely.probability if one.likely else 0.0
-
-
-def _row(one: Selection, keeps: bool) -> list[str]:
-    """Return the cells of a learner at a target."""
-    from bench_reports.terminal import saving_cells
-
-    saving, ends = saving_cells(one.saving, one.saved)
-    saving = saving if keeps else "yes"
-    saving = saving if one.sure else f"{_chance(one):.0%} sure"
-    return [
-        one.learner,
-        cost(one.pick.cost),
-        *([saving, ends] if keeps else [saving]),
-        quality(one.pick.quality),
-        cost(one.pick.valid_cost),
-        quality(one.pick.valid_quality),
-        one.audit,
-        f"{one.repeats} of {one.of}",
-    ]
 
 
 def reached(one: Selection) -> str:
@@ -247,52 +223,6 @@ def model_of(choice: Choice, one: Selection, plugins: Sequence[str], store: Path
     if commands:
         yield "run it alone with:"
     yield from islice(commands, COMMANDS_SHOWN)
-
-
-def ranking(found: Sequence[Selection], metric: str) -> Table:
-    """Return the learners within a budget, best on validation first."""
-    from bench_core.leaderboard.columns import half
-    from bench_reports.terminal import starred
-
-    numbers = (metric, "±", "cost", f"validation {metric}", "validation cost")
-    rows = [
-        [
-            one.learner,
-            starred(quality(one.pick.quality), one.standing),
-            half(one.standing.interval),
-            _paid(one),
-            quality(one.pick.valid_quality),
-            cost(one.pick.valid_cost),
-            one.audit,
-            f"{one.repeats} of {one.of}",
-        ]
-        for one in found
-    ]
-    # highlight the winner on a terminal
-    styles = ["bold green", *[""] * (len(rows) - 1)]
-    titles = ("learner", *numbers, "audit", "repeats")
-    return Table(titles, rows, "learner", numbers, row_styles=styles)
-
-
-def _paid(one: Selection) -> str:
-    """Return the test cost, with ! if it exceeds the budget by more than chance."""
-    return cost(one.pick.cost) + ("!" if one.standing.over else "")
-
-
-def winners(answers: Sequence[Answers], metric: str) -> Table:
-    """Return the best learner at each budget that has one."""
-    from bench_core.leaderboard.columns import half
-    from bench_reports.terminal import starred
-
-    rows = []
-    for limit, found, *_ in answers:
-        if found:
-            top = found[0]
-            numbers = starred(quality(top.pick.quality), top.standing), half(top.standing.interval)
-            setting = top.pick.settings[0].short
-            rows.append([str(limit), top.learner, *numbers, _paid(top), setting])
-    titles = ("budget", "learner", metric, "±", "cost", "at")
-    return Table(titles, rows, "learner", titles[2:5], ("at",))
 
 
 def named_datasets(frame: pd.DataFrame, wanted: Sequence[str]) -> list[str]:

@@ -206,7 +206,7 @@ def _answer(
     )
     words = limit_words(limit, judge.name, info.reference)
     at = re.sub("^within", "at a cost of", words)
-    queries, counted = use["queries"]["test"], use["rows"]["test"]
+    queries, counted = use.queries["test"], use.rows["test"]
     units = f"{queries} queries" if queries else f"{counted} rows"
     rows = [
         [

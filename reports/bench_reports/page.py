@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bench_core.contracts import dataset_of
 from bench_core.errors import one_line, printable
-from bench_core.leaderboard.board import RANK, SHARE, Board, Row, notes_of, notice
+from bench_core.leaderboard.board import RANK, SHARE, Board, Row, notice
 from bench_core.leaderboard.columns import (
     CHEAPER,
     QUALITY,
@@ -144,7 +144,7 @@ def environment() -> Any:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters |= {"notice": notice, "notes": notes_of, "linked": linked}
+    made.filters |= {"notice": notice, "linked": linked}
     made.filters |= {
         "line": one_line,
         "legend": legend,
@@ -200,7 +200,7 @@ def facts(info: RunInfo, frame: pd.DataFrame, registry: Registry | None) -> list
     # a store may hold trials of several versions
     versions = frame[["learner", "learner_version"]].drop_duplicates().astype(str)
     ended = counted(info.counts) or "nothing"
-    prints = {f"{use['name']} {str(use.get('fingerprint', ''))[:12]}" for use in info.datasets}
+    prints = {f"{use.name} {use.fingerprint[:12]}" for use in info.datasets}
     pairs = [
         ("Run", info.run),
         ("Begun", info.created_at),
@@ -223,7 +223,7 @@ def facts(info: RunInfo, frame: pd.DataFrame, registry: Registry | None) -> list
 
 def _sources(info: RunInfo, registry: Registry | None) -> list[str]:
     """Return the addresses of data sets whose installed plugins name one."""
-    names = sorted({str(use["name"]).partition("(")[0] for use in info.datasets})
+    names = sorted({use.name.partition("(")[0] for use in info.datasets})
     known = registry.datasets if registry else {}
     there = {name: dataset_of(known[name]).homepage for name in names if name in known}
     return [f"{name} {where}" for name, where in there.items() if where]

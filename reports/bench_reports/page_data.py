@@ -119,7 +119,7 @@ def views(
     """Return the views of one data set that have a curve, its primary metric by mean cost first."""
     rows = frame[frame["dataset"] == board.dataset]
     uses = uses_of(info, board.dataset)
-    metrics = [str(name) for use in uses[:1] for name in use.get("metrics") or ()]
+    metrics = [str(name) for use in uses[:1] for name in use.metrics]
     rising = [point.budget for row in board.rows for point in row.curve]
     answers = [row.cheap.valid_cost for row in board.rows if row.cheap]
     # instead of the last budget there is no limit
@@ -239,7 +239,7 @@ def _opened(
 ) -> int:
     """Return the position of the first board shown: the one with most test rows."""
     tested = [
-        sum((use.get("rows") or {}).get("test", 0) for use in uses_of(info, board.dataset)[:1])
+        sum(use.rows.get("test", 0) for use in uses_of(info, board.dataset)[:1])
         if views_of[board.dataset]
         else -1
         for board in boards
@@ -408,7 +408,7 @@ def pairs(
         return percent(shares.mean(axis=0))
 
     uses = uses_of(info, board.dataset)
-    queries = bool(uses) and any((uses[0].get("queries") or {}).values())
+    queries = bool(uses) and any(uses[0].queries.values())
     return {
         "units": "queries" if queries else "rows",
         "learners": [learners.index(curve.learner) for curve in compared],

@@ -155,7 +155,7 @@ def entry(info: RunInfo, written: Mapping[str, Any], seeds: Sequence[int]) -> di
     said = written["conclusion"] or first["conclusion"]
     if len(written["datasets"]) > 1 and not written["conclusion"]:  # no common ranking
         said = [f"{first['dataset']}:", *said]
-    datasets = _names(str(use["name"]) for use in info.datasets)
+    datasets = _names(use.name for use in info.datasets)
     from bench_reports.terminal import run_line
 
     learners = (one["learner"] for found in written["datasets"] for one in found["learners"])

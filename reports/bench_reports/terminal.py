@@ -17,19 +17,15 @@ from bench_core.leaderboard.board import (
     OVER,
     Board,
     Row,
-    Saved,
-    Standing,
-    notes_of,
     notice,
 )
 from bench_core.leaderboard.columns import (
     QUALITY,
-    TIER_WORDS,
     Column,
-    ends,
     explained,
     half,
     order_words,
+    rule_words,
     target,
 )
 from bench_core.leaderboard.conclusion import conclusion, overall_conclusion
@@ -47,7 +43,7 @@ from bench_core.terminal.tables import (
     show,
     write_text,
 )
-from bench_core.terminal.wording import TINY, count, duration, rank_range, times
+from bench_core.terminal.wording import TINY, count, duration, rank_range
 from bench_reports.panels import Panel, Panels
 
 if TYPE_CHECKING:
@@ -97,7 +93,7 @@ def write(
 
     shown = boards(run, frame, store)
     if noted:
-        seen = {str(note) for use in run.datasets for note in use.get("notes", ())}
+        seen = {note.text for use in run.datasets for note in use.notes}
         kept = [tuple(note for note in board.notes if note not in seen) for board in shown]
         shown = [replace(b, notes=notes) for b, notes in zip(shown, kept, strict=True)]
     panels = Panels(run, frame, store, shown, columns, against, registry)
@@ -155,7 +151,7 @@ def _parts(
 ) -> Iterator[tuple[str, str] | Table]:
     """Yield tables, and lines with their styles; of ``PLAIN_WIDTH``, each row is a line that names
     its data set."""
-    yield from ((line, "bold") for line in heading(info))
+    yield ": ".join(heading(info)), "bold"
     if overall := overall_conclusion(boards):
         yield " ".join(overall), "bold"
     plain = width == PLAIN_WIDTH
@@ -177,12 +173,11 @@ def _parts(
             yield plain_table(board, shown[0])
         elif board.rows:
             yield from _on_screen(board, shown, width)
-        yield from ((line, "dim") for line in search_lines(board))
         for line in failure_lines(board):
             yield line, "red" if line.startswith("failed") else ""
         if verbose:
-            yield from ((line, "") for line in setting_lines(board))
-        yield from ((f"note: {one_line(note)}", "dim") for note in notes_of(board))
+            yield from ((line, "") for line in [*search_lines(board), *setting_lines(board)])
+        yield from ((f"note: {one_line(note)}", "dim") for note in board.notes)
         if lines != following:  # below the last of consecutive boards that share it
             yield from ((line, "dim") for line in lines)
     if ranks := rank_table(boards, width):
@@ -294,12 +289,12 @@ def setting_lines(board: Board) -> list[str]:
 
 
 def legend(board: Board, panels: Sequence[Panel]) -> list[str]:
-    """Return at most four lines: the source of figures and unit of costs, the columns, why figures
+    """Return at most four lines: the source of models and unit of costs, the columns, why figures
     are missing, and the order of rows."""
     shown = [column for panel in panels for column in panel.columns if not panel.title]
     words = explained(shown)
     if panels[-1].title and not panels[-1].tested and not any(at.note for at in board.at):
-        words += f" *: {TIER_WORDS.removeprefix('1 is ')}."
+        words += " *: not significantly worse than the best."
     return [selection_line(board), *filter(None, [words, _lacking(board), order_words(board)])]
 
 
@@ -315,14 +310,17 @@ def _lacking(board: Board) -> str:
 
 
 def selection_line(board: Board) -> str:
-    """Return the source of points and figures, and the unit of costs."""
+    """Return the source of models and figures, and the unit of costs."""
     over = f", means over {count(board.repeats, 'repeat')}" if board.repeats > 1 else ""
+    models = "Points are chosen on validation"
+    if board.saves:
+        models = f"Each row is one model: {rule_words(board)}"
     audits = {row.audit for row in board.rows}
     audit = f"; audit: {one_line(audits.pop())}" if len(audits) == 1 else ""
     unit = f" in {one_line(board.unit)}" if board.unit else ""
     billed = "" if board.accounting == "path" else f"; accounting: {board.accounting}"
     return (
-        f"Points are chosen on validation; figures are from test{over}. "
+        f"{models}; figures are from test{over}. "
         f"cost: mean per row{unit}{paid_words(board)}{billed}{audit}."
     )
 
@@ -425,16 +423,3 @@ def rank_table(boards: Sequence[Board], width: int) -> Table | None:
     ]
     title = f"Mean rank over {len(names)} data sets (by {ranked_by(boards)})"
     return Table(titles, rows, "learner", titles[1:], ("learner",), title=title)
-
-
-def starred(text: str, standing: Standing) -> str:
-    """Return a figure with * if its learner is in tier 1."""
-    if math.isnan(standing.interval.low):
-        return text
-    return f"{text}{'*' if standing.tier == 1 else ' '}"
-
-
-def saving_cells(saving: float, saved: Saved) -> list[str]:
-    """Return a saving with its mark, and its 95% interval."""
-    mark = "!" if saved.lost else "*" if saved.tier == 1 else " "
-    return [times(saving) + mark, ends(saved.interval)]

@@ -21,6 +21,7 @@ from bench_claims.verdicts import (
 from helpers.claim_cases import ACCURACY, BASE, frame, info, rows, use
 
 from bench_core.errors import UsageError
+from bench_core.splits import Note
 
 FULL = rows("full", [(16, 1.0, 0.975)], fit_seconds=2.0)
 CHEAP = rows("cheap", [(4, 0.9, 0.9), (8, 0.991, 0.97), (12, 0.999, 0.99)])
@@ -109,7 +110,10 @@ def test_data_that_the_run_skipped_are_absent():
 
 
 def test_a_verdict_says_how_it_was_measured_and_that_the_data_are_a_sample():
-    run = info(use("letters", notes=("sample: 9 of 10 rows", "other")), profile="standard")
+    run = info(
+        use("letters", notes=(Note("sample", "sample: 9 of 10 rows"), Note("", "a sample too"))),
+        profile="standard",
+    )
     found = settle(Claim.of(QUALITY), run, frame(CHEAP))
     assert (found.word, found.shown, found.rests) == (HOLDS, "0.99", SAMPLE)
     told = "quality of cheap, accuracy, wanted >= 0.98; 1 repeat; profile standard; "

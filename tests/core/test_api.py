@@ -127,7 +127,7 @@ def test_ones_own_files_run_with_ones_own_costs(home):
     assert {"gbrt", "miser", "cegb", "cronus"} <= set(frame["learner"])
     assert set(frame["dataset"]) == {"train.svm"}
     assert not frame["stand_in"].any()
-    assert Store().info().datasets[0]["price_of_everything"] == 8.0
+    assert Store().info().datasets[0].price_of_everything == 8.0
     assert 3.0 < frame["feature_cost"].max() <= 8.0  # more than it would be without the file
     assert set(Store().info().metrics) == {"ndcg@5", "precision@5"}
 

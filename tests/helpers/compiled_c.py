@@ -4,16 +4,22 @@ import shutil
 import subprocess
 from pathlib import Path
 
+import bench_c
 import numpy as np
 
 from bench_core.serving import Predictor
-from bench_core.serving.c_source import write_c
+from bench_core.serving.folder import write_as
 from helpers.program_cases import X
 
 HERE = Path(__file__).parent
 COMPILERS = [c for c in ("gcc", "clang") if shutil.which(c)]
 STRICT = ("-std=c99", "-Wall", "-Wextra", "-Wconversion", "-Werror", "-pedantic")
 SAFE = ("-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
+
+
+def write_c(place, folder):
+    """Write a folder as ``bench model export --format c`` does; return its remark."""
+    return write_as(place, folder, "c", bench_c.write_c)
 
 
 def compiled(folder, main, place, flags, compiler):

@@ -7,7 +7,8 @@ import json
 
 import pandas as pd
 
-from bench_core.results.records import RunInfo
+from bench_core.results.records import DatasetUse, RunInfo
+from bench_core.splits import SAMPLE, Note
 
 HOSTILE = "<img src=x onerror=alert(1)>"
 HOSTILE_ERROR = "Traceback: </script><script>alert('boo')</script>\nsecond line \x1b[31mred"
@@ -42,25 +43,19 @@ CLAIMS = (
 
 
 def use(name, **changes):
-    return {
-        "name": name,
+    fields = {
         "title": f"the {name} data",
         "task": "ranking",
-        "stand_in": False,
-        "stand_in_for": "",
-        "fold": 0,
-        "seed": 0,
         "size": "quick",
         "fingerprint": "f" * 64,
         "features": 519,
-        "classes": 0,
         "rows": {"train": 1000, "valid": 500, "test": 500},
         "queries": {"train": 50, "valid": 25, "test": 25},
         "price_of_everything": 16948.0,
         "unit": "units",
         "metrics": ("ndcg@5",),
-        "notes": (),
-    } | changes
+    }
+    return DatasetUse(name, **fields | changes)
 
 
 def info(**changes):
@@ -79,14 +74,14 @@ def info(**changes):
         "metrics": ("ndcg@5", "accuracy", "mse"),
         "higher_is_better": {"ndcg@5": True, "accuracy": True, "mse": False},
         "datasets": (
-            use("yahoo-sim", stand_in=True, stand_in_for="yahoo", notes=("generated",)),
+            use("yahoo-sim", stand_in=True, stand_in_for="yahoo", notes=(Note("", "generated"),)),
             use(
                 "forest",
                 task="binary",
                 metrics=("accuracy",),
                 features=54,
                 price_of_everything=54.0,
-                notes=("sample of 100000 rows",),
+                notes=(Note(SAMPLE, "sample of 100000 rows"),),
             ),
         ),
         "planned": 20,

@@ -13,7 +13,7 @@ import numpy as np
 
 from bench_core.serving import Answer, load
 
-HEAVY = ("numba", "pandas", "scipy", "sklearn", "bench_models")
+HEAVY = ("pandas", "sklearn", "bench_models")
 
 
 class Shop:

@@ -188,7 +188,7 @@ class Threaded(Prefix):
     extra: int = param(3, "threads")
 
     def fit(self, train, valid, prices, context):
-        until, block = time.monotonic() + 0.5, bytes(1 << 22)
+        until, block = time.monotonic() + 0.8, bytes(1 << 22)
 
         def work():
             while time.monotonic() < until:

@@ -190,7 +190,9 @@ def test_p_at_few_budgets_stands_beside_their_qualities(valued, tmp_path):
     budgets = tuple(board_budgets(valued)[1:3])
     info = replace(
         valued.info,
-        datasets=tuple({**use, "budgets": [*map(str, budgets)]} for use in valued.info.datasets),
+        datasets=tuple(
+            replace(use, budgets=tuple(map(str, budgets))) for use in valued.info.datasets
+        ),
     )
     given = info, valued, valued.frame, "d"
     expected = {}  # by budget, then learner: of 4 pairs the smallest p counts 4x
@@ -268,7 +270,7 @@ def test_mean_ranks_over_data_sets_end_files_for_papers_and_programs(tmp_path):
 def test_a_budget_of_another_data_set_is_a_column_of_dashes(tmp_path):
     made = page_run.run()
     names = {"a": ["2"], "b": ["4"], "b(accounting=model)": []}
-    datasets = tuple({**use, "budgets": names[use["name"]]} for use in made.info.datasets)
+    datasets = tuple(replace(use, budgets=names[use.name]) for use in made.info.datasets)
     path, info = tmp_path / "b.csv", replace(made.info, datasets=datasets)
     papers.markdown(info, made.frame, path, store=made, columns=["<= 2"])
     first, second, _ = (

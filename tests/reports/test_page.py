@@ -209,7 +209,7 @@ def test_the_conclusions_name_the_cheapest_that_keeps_the_quality_and_the_first_
 def test_the_legend_explains_the_columns_there_are_and_no_others(sure):
     text = " ".join(Elements(sure).text.split())
     assert "quality rank: 95% range of its rank in accuracy" in text
-    assert "cheaper: the cost of gbrt, chosen by the same rule, divided by this cost" in text
+    assert "cheaper: the cost of gbrt by the same rule divided by this one" in text
     assert "-: no model is likely to have 99%, its best is shown" in text  # the constant's
     assert "±: half" not in text  # a column of the terminal's board
 

@@ -1,11 +1,12 @@
 import base64
 import json
 import re
+import shlex
 import struct
 
 import pandas as pd
 import pytest
-from bench_reports.page import page
+from bench_reports.page import TEMPLATES, page
 from helpers import browser, example, page_run
 
 from bench_core.leaderboard.assembly import boards
@@ -356,6 +357,14 @@ def test_what_is_bought_follows_learner_and_budget(tab):
     )
 
 
+@pytest.mark.parametrize("word", ["a", "b(accounting=model)", "it's", "x; rm y", "ü"])
+def test_words_of_a_command_are_quoted_for_a_shell(tab, word):
+    source = (TEMPLATES / "tables.js").read_text(encoding="utf-8")
+    function = source[source.index("function shellWord") :].partition("\n}\n")[0]
+    quoted = tab.js(f"(() => {{ {function} }} return shellWord({json.dumps(word)}); }})()")
+    assert shlex.split(quoted) == [word]
+
+
 def test_where_one_beats_another_is_answered_for_any_pair(tab):
     answer = "document.querySelector('section.set:not(.off) .versus .answer').innerText"
     assert "is better on" in tab.js(answer)
@@ -365,7 +374,8 @@ def test_where_one_beats_another_is_answered_for_any_pair(tab):
     tab.wait("location.hash.includes('pair=constant')")
     slide(tab, int(tab.js(f"{SLIDER}.max")) // 3)
     assert "Within a budget of" in tab.js(answer)
-    assert "bench compare constant" in tab.js(answer)
+    run = example.info().run
+    assert f"bench compare constant gbrt --run {run} --data a --budget" in tab.js(answer)
     assert "constant is better on" in tab.js(answer)
     slide(tab, int(tab.js(f"{SLIDER}.max")))
     own = {"split": "test", "dataset": "a"}

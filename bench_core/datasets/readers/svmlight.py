@@ -239,7 +239,7 @@ def check_line(text: bytes, index_base: int, features: int | None, huge_is_missi
         if index < index_base:
             raise InputError(
                 f"index {index} in a file counted from {index_base}; "
-                f"give {option('index-base', 0)} if its first feature is 0"
+                f"give {option('index_base', 0)} if its first feature is 0"
             )
         if index == last:
             raise InputError(f"index {index} comes twice; remove one of the two")

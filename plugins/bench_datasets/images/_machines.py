@@ -12,8 +12,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+from bench_measure.timing import Extractor, cost_document, measure
 
-from bench_core import Extractor, cost_document, measure
 from bench_core.arrays import Float32Array, FloatArray, IntArray
 from bench_datasets.images._descriptors import DESCRIPTORS, regions
 from bench_datasets.images._image_folder import Pixels

@@ -22,9 +22,12 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from bench_core import (
+    SAMPLE,
+    STAND_IN,
     Download,
     Examples,
     InputError,
+    Note,
     Prices,
     Source,
     Splits,
@@ -116,7 +119,8 @@ class Yahoo(Judgement):
             rows = len(part) if size == "paper" else ROWS[size][split]
             if len(part) > rows:
                 taken = first_queries(part, rows)
-                notes.append(f"sample: the first {len(taken)} of {len(part)} rows of {origin}")
+                first = f"sample: the first {len(taken)} of {len(part)} rows of {origin}"
+                notes.append(Note(SAMPLE, first))
                 part = taken
             splits.append(self.judged(part, split))
         train, valid, test = splits
@@ -195,7 +199,9 @@ class YahooSim(Judgement):
             prices=Prices.additive(cost, split=self.split, unit="feature evaluations"),
             feature_names=tuple(f"f{j}" for j in range(1, FEATURES + 1)),
             stand_in=True,
-            notes=("generated stand-in for yahoo: use it to check the installation",),
+            notes=(
+                Note(STAND_IN, "generated stand-in for yahoo: use it to check the installation"),
+            ),
         )  # fmt: skip
 
 

@@ -12,8 +12,6 @@ import numpy as np
 from bench_core import DIVERGED, Acquired, Bill, Features, Prediction, Prices, StageTree
 from bench_core.arrays import BitArray, FloatArray, IntArray
 from bench_core.serving import Program
-from bench_core.serving.query_ranks import QueryGroups
-from bench_core.serving.row_state import REJECTED
 from bench_models.staged.stage_costs import StageCosts
 from bench_models.staged.stages import (
     MOST_POINTS,
@@ -29,7 +27,7 @@ from bench_models.states import nest, unnest
 if TYPE_CHECKING:
     from bench_trees import Ensemble
 
-    from bench_core.serving import Step
+    from bench_core.serving import Step, Stop
     from bench_core.serving.block_walk import BlockWalk
     from bench_core.serving.row_state import Rows
 
@@ -101,16 +99,10 @@ class StagedModel:
 
     def predict_path(self, features: Features) -> Iterator[Prediction]:
         """One prediction per point; ``features.X`` is (n, d), n may be 0."""
-        from bench_core.serving.gates import settled
-
-        queries = None if features.queries is None else QueryGroups(features.queries.boundaries)
-        walked = self._walked(features, [point.stage for point in self.points])
-        for point, rows in zip(self.points, walked, strict=True):
-            rejected = rows.how == REJECTED
-            scores = settled(rows.score, rejected, rows.last, self.rejected, queries)
-            scores = scores[:, 0] if self.outputs == 1 else scores
-            bills = self._charge(point.stage, rows)
-            yield Prediction(dict(point.values), scores, bills, rows.last)
+        self._check(features)
+        for place, (point, scores, rows) in enumerate(self._walk.path(features)):
+            bills = self._charge(self.points[place].stage, rows)
+            yield Prediction(point, scores, bills, rows.last)
 
     def stage_by_stage(
         self, features: Features
@@ -119,7 +111,9 @@ class StagedModel:
 
         For chains that always pass; the arrays returned belong to the walk.
         """
-        for rows in self._walked(features, range(len(self.stages))):
+        self._check(features)
+        walk = self._every_stage
+        for rows in walk.walk(walk.begin(len(features)), features.X):
             yield rows.score, rows.bits, rows.splits
 
     def bills(self, last: IntArray, bits: BitArray, splits: FloatArray) -> dict[str, Bill]:
@@ -189,23 +183,28 @@ class StagedModel:
         return StageCosts(self.stages, self.dictionary, self.prices)
 
     @cached_property
-    def _walks(self) -> dict[tuple[int, ...], BlockWalk]:
-        """Walks by the stages after which rows are shown."""
-        return {}
-
-    def _walked(self, features: Features, shown: Sequence[int]) -> Iterator[Rows]:
-        """All rows after each of these stages, rising."""
+    def _walk(self) -> BlockWalk:
+        """The program of all points, in one walk."""
+        from bench_core.serving import Stop
         from bench_core.serving.block_walk import BlockWalk
 
+        stops = [Stop(point.stage, dict(point.values)) for point in self.points]
+        return BlockWalk.at_stops(self._program(stops), self.prices)
+
+    @cached_property
+    def _every_stage(self) -> BlockWalk:
+        from bench_core.serving.block_walk import BlockWalk
+
+        return BlockWalk(self._program(), self.prices, range(len(self.stages)))
+
+    def _program(self, stops: Sequence[Stop] = ()) -> Program:
+        parts = self.outputs, self.steps, self.dictionary, self.prices.multiplier
+        return Program(*parts, stops=stops, rejected=self.rejected)
+
+    def _check(self, features: Features) -> None:
         X = features.X
         if X.ndim != 2 or X.shape[1] != self.prices.features:
             raise ValueError(f"expected X (n, {self.prices.features}), got {X.shape}")
-        if (stages := tuple(shown)) not in self._walks:
-            multiplier = self.prices.multiplier
-            program = Program(self.outputs, self.steps, self.dictionary, multiplier)
-            self._walks[stages] = BlockWalk(program, self.prices, stages)
-        walk = self._walks[stages]
-        return walk.walk(walk.begin(len(X)), X)
 
     def _charge(self, stage: int, rows: Rows) -> dict[str, Bill]:
         if not self.independent_rows:

@@ -27,7 +27,12 @@ function atBudget(data, view, place, a, b, set) {
   const gain = (view.higher ? 1 : -1) * (one.quality - other.quality);
   const word = gain === 0 ? "they are equal" : `${names[gain > 0 ? 0 : 1]} is ${quality(Math.abs(gain))} better`;
   const budget = Number.isFinite(limit) ? ` --budget ${Number(limit.toPrecision(6))}${view.kind === "mean" ? "" : ` --budget-kind ${view.kind}`}` : "";
-  return `${esc(`${when}: ${names[0]} ${quality(one.quality)}${range(one)}, ${names[1]} ${quality(other.quality)}${range(other)}; ${word}. To test that:`)} <code>${esc(`bench compare ${names[0]} ${names[1]} --data ${set}${budget}`)}</code>.`;
+  return `${esc(`${when}: ${names[0]} ${quality(one.quality)}${range(one)}, ${names[1]} ${quality(other.quality)}${range(other)}; ${word}. To test that:`)} <code>${esc(`bench compare ${[...names, "--run", data.run, "--data", set].map(shellWord).join(" ")}${budget}`)}</code>.`;
+}
+
+/** Quote a word for a shell. */
+function shellWord(word) {
+  return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", `'"'"'`)}'`;
 }
 
 /** Sort a table's rows, best first or back; null: as given. Baselines stay below, what has no value last. */

@@ -607,7 +607,7 @@ WRONG = {
         "base cannot be an instance; give a name or a table",
     ),
     "no learners": ((X, Y), {"learners": []}, "learners is empty: give at least one"),
-    "a setting of nothing": ((X, Y), {"settings": "toy-prefix"}, "setting toy-prefix: write"),
+    "a setting of nothing": ((X, Y), {"settings": "toy-prefix"}, "settings='toy-prefix': write"),
     "fold": ((X, Y), {"folds": 1}, "data set data has only fold 0, not 1: choose by folds"),
 }
 

@@ -289,7 +289,7 @@ def test_columns_that_cannot_be_encoded_are_one_line():
     with pytest.raises(ValueError, match=r"column .day. holds dates .* dates=True reads") as caught:
         BudgetedClassifier(**FAST).fit(dates, SIGNAL > 0)
     assert "column 'note' holds 300 different texts" in str(caught.value)
-    assert str(caught.value).endswith("to leave out: drop ['day', 'note'] from X")
+    assert str(caught.value).endswith("to leave out: drop=['day', 'note']")
     with pytest.raises(ValueError, match=r"decimal=',' reads decimal commas"):
         BudgetedClassifier(**FAST).fit(applicants().assign(age="1,5"), SIGNAL > 0)
     fitted = BudgetedClassifier(**FAST).fit(applicants(), SIGNAL > 0)

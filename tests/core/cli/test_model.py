@@ -3,6 +3,7 @@
 import json
 import re
 import sqlite3
+import sys
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -252,9 +253,74 @@ def test_the_positive_class_is_that_of_training(bench, positive):
 
 
 def test_c(bench, done):
+    names = {"bench_model.c", "bench_model.h", "model.json"}
     for _ in range(2):  # an older one is replaced
         assert bench("model", "export", *GBRT, "-o", "out", "--format", "c").status == 0
-    assert {file.name for file in Path("out").iterdir()} == {"bench_model.c", "bench_model.h"}
+    assert {file.name for file in Path("out").iterdir()} == names
+    about = json.loads(Path("out/model.json").read_text())["about"]
+    shown = bench("model", "show", "out")
+    assert (shown.status, "an export in the format 'c'" in shown.err) == (2, True)
+    assert bench("model", "export", *GBRT, "-o", "out").status == 0  # also by another format
+    assert load("out").about == about
+
+
+FORMATS = """
+from bench_core import UsageError, hookimpl
+
+def short(model, output):
+    "The learner's name."
+    (output / "name.txt").write_text(model.about["learner"])
+    return "a name predicts nothing"
+
+def breaks(model, output):
+    (output / "name.txt").write_text("half")
+    raise KeyError("no such table")
+
+def refuses(model, output):
+    raise UsageError("haiku: the model has too many syllables; take another format")
+
+@hookimpl
+def bench_exports():
+    return {"short": short, "breaks": breaks, "haiku": refuses}
+"""
+
+
+@pytest.fixture
+def formats(done):
+    Path("formats.py").write_text(FORMATS)
+    yield ("-p", "formats", "-o", "out")
+    sys.modules.pop("formats", None)
+
+
+def test_a_format_of_a_plugin_writes_the_model_and_its_remark_is_shown(bench, formats):
+    listed = bench("list", "exports", "-p", "formats").out.splitlines()
+    rows = [re.split("  +", line) for line in listed]
+    assert [row[0] for row in rows[1:]] == sorted(
+        {"c", "folder", "mlflow", "short", "breaks", "haiku"}
+    )
+    assert ["short", "formats", "The learner's name."] in rows
+    ended = bench("model", "export", *GBRT, "--format", "short", *formats)
+    assert ended.status == 0, ended.err
+    assert ended.out.splitlines()[-1] == "a name predicts nothing"
+    assert Path("out/name.txt").read_text() == "gbrt"
+    assert "export, plugin formats" in bench("show", "short", "-p", "formats").out
+
+
+@pytest.mark.parametrize(
+    ("name", "status", "line"),
+    [
+        ("shrot", 2, "error: unknown format 'shrot': did you mean short?"),
+        ("xml", 2, "error: unknown format 'xml': known: breaks, c, folder, haiku, mlflow, short"),
+        ("haiku", 2, "error: haiku: the model has too many syllables; take another format"),
+        ("breaks", 3, "error: plugin formats failed (KeyError: 'no such table', formats.py:"),
+    ],
+)
+def test_a_format_that_cannot_write_leaves_the_older_export(bench, formats, name, status, line):
+    assert bench("model", "export", *GBRT, "--format", "short", *formats).status == 0
+    ended = bench("model", "export", *GBRT, "--format", name, *formats)
+    assert (ended.status, ended.err.count("\n")) == (status, 1)
+    assert ended.err.startswith(line)
+    assert Path("out/name.txt").read_text() == "gbrt"
 
 
 @pytest.mark.parametrize(

@@ -277,10 +277,10 @@ def test_folds_unit_and_reference_reach_the_results(tmp_path, bench):
     assert info.reference == "greedy-order"
     assert sorted(set(frame["fold"])) == [0, 1, 2]
     assert set(frame["unit"]) == {"ms"}
-    assert [use["rows"]["test"] for use in info.datasets] != [0, 0, 0]
-    assert sum(use["rows"]["test"] for use in info.datasets) == 120
-    assert {use["features"] for use in info.datasets} == {2}
-    assert {use["price_of_everything"] for use in info.datasets} == {2.0}
+    assert [use.rows["test"] for use in info.datasets] != [0, 0, 0]
+    assert sum(use.rows["test"] for use in info.datasets) == 120
+    assert {use.features for use in info.datasets} == {2}
+    assert {use.price_of_everything for use in info.datasets} == {2.0}
     best = bench("best", "--budget", "5").out
     command = next(line for line in best.splitlines() if line.startswith("bench run"))
     for option in ("--cv 3", "--unit ms", "--group a,b:2", "--drop c"):
@@ -291,8 +291,8 @@ def test_shares_divide_the_file(tmp_path, bench):
     write_csv(tmp_path / "data.csv", rows=1000)
     assert bench(*RUN, "-l", "constant", "--share", "0.1,0.3").status == 0
     (use,) = Store().info().datasets
-    assert use["rows"]["valid"] == pytest.approx(100, abs=30)
-    assert use["rows"]["test"] == pytest.approx(300, abs=45)
+    assert use.rows["valid"] == pytest.approx(100, abs=30)
+    assert use.rows["test"] == pytest.approx(300, abs=45)
 
 
 @pytest.mark.parametrize(
@@ -423,7 +423,7 @@ def test_a_computed_optimum_is_computed_again_under_the_new_prices(bench, elsewh
     ended = bench("reprice", "--costs", "double.csv", "--executor", "inline")
     assert ended.status == 0, ended.err
     store = Store(elsewhere / "results/bench.db")
-    known = [store.info(run).datasets[0]["optimum"]["accuracy"] for run in "12"]
+    known = [store.info(run).datasets[0].optimum["accuracy"] for run in "12"]
     # without a feature half of the rows are right, with x0 and x1 .95 of them
     for (nothing, both), paid in zip(known, (2, 4), strict=True):
         assert [*nothing, *both] == pytest.approx([0, 0.5, paid, 0.95])
@@ -478,6 +478,12 @@ def test_a_lying_bill_is_still_caught(bench, material):
     audited = bench("audit", "-p", "mine", "--executor", "inline")
     assert audited.status == 1
     assert "1 failed the audit" in audited.out
+
+
+def test_an_audit_refuses_a_cluster(bench, both_done):
+    ended = bench("audit", "-p", "mine", "--executor", "dask")
+    assert ended.status == 2
+    assert "--executor dask: an audit runs on this machine; choose local or inline" in ended.err
 
 
 def test_an_audit_has_limits_of_time_and_memory(bench, both_done, monkeypatch):

@@ -16,7 +16,7 @@ from bench_core.costs.shipped import MODELS, PerQueryPrices
 from bench_core.data import Examples, Task
 from bench_core.datasets.pricing import from_json, to_json, with_costs
 from bench_core.errors import InputError
-from bench_core.splits import Splits
+from bench_core.splits import UNUSED, Note, Splits
 
 NAMES = ("a", "b", "c")
 
@@ -167,7 +167,7 @@ def test_a_cost_file_replaces_the_assumed_prices(tmp_path):
 )
 def test_prices_of_features_that_the_data_do_not_have_are_noted(tmp_path, text):
     priced = with_costs(splits(), write(tmp_path, text))
-    assert priced.notes == ("not in the data, price not used: fax",)
+    assert priced.notes == (Note(UNUSED, "not in the data, price not used: fax"),)
 
 
 def test_columns_of_a_price_table_that_are_not_used_are_noted(tmp_path):

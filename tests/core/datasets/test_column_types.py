@@ -119,7 +119,7 @@ def test_what_a_person_takes_for_numbers_is_numbers(cells, values, tmp_path):
 @pytest.mark.parametrize("cells", [["2.630,370", "57,000"], ["0,184", "1,318"], ["1234,567"]])
 def test_the_remedy_for_commas_is_the_option_that_reads_them(cells, tmp_path):
     path = write(tmp_path / "v.csv", "c", [f'"{cell}"' for cell in cells * N])
-    with pytest.raises(InputError, match=r"\): --decimal , reads decimal commas; to leave out"):
+    with pytest.raises(InputError, match=r"\): decimal=',' reads decimal commas; to leave out"):
         prepared(path)
     values = [float(cell.replace(".", "").replace(",", ".")) for cell in cells]
     read = feature(prepared(path, decimal=","), "c")
@@ -128,7 +128,7 @@ def test_the_remedy_for_commas_is_the_option_that_reads_them(cells, tmp_path):
 
 def test_the_remedy_for_commas_that_may_group_digits_leaves_the_choice(tmp_path):
     path = write(tmp_path / "v.csv", "c", ['"1,234"', '"12,345"'] * N)
-    with pytest.raises(InputError, match="give --decimal , if the comma is decimal, else remove"):
+    with pytest.raises(InputError, match="give decimal=',' if the comma is decimal, else remove"):
         prepared(path)
 
 
@@ -137,7 +137,7 @@ def test_numbers_with_signs_are_refused_by_their_first_cell(cell, tmp_path):
     path = write(tmp_path / "v.csv", "c", ["", *[f'"{cell}"', '"10%"'] * 59])
     with pytest.raises(InputError) as refused:
         prepared(path)
-    remedy = "--decimal , reads" if cell == "3,5" else "write decimal points"
+    remedy = "decimal=',' reads" if cell == "3,5" else "write decimal points"
     assert f"v.csv, line 3, column 'c' holds text ({cell!r}): {remedy}" in str(refused.value)
 
 

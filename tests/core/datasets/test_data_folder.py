@@ -52,7 +52,7 @@ def test_two_matches_are_an_error_that_names_both(twice, tmp_path):
         DataFolder(tmp_path).find("a")
     message = str(caught.value)
     assert all(str(tmp_path / place) in message for place in twice)
-    assert "--data-dir" in message
+    assert "data_dir" in message
 
 
 def test_a_missing_file_says_what_to_put_where(tmp_path):

@@ -100,17 +100,17 @@ def test_all_columns_that_cannot_be_used_are_named_at_once(tmp_path):
     line = str(refused.value)
     assert "column 'when' holds dates ('2020-01-01')" in line
     assert "column 'bad' holds 60 different texts" in line
-    assert "column 'comma' holds text ('0,5'): --decimal , reads decimal commas" in line
-    assert line.endswith("; to leave out: --drop when,bad,comma")
-    assert "--dates reads them as days" in line
-    with pytest.raises(InputError, match="--drop: unknown column 'whn': did you mean when"):
+    assert "column 'comma' holds text ('0,5'): decimal=',' reads decimal commas" in line
+    assert line.endswith("; to leave out: drop=['when', 'bad', 'comma']")
+    assert "dates=True reads them as days" in line
+    with pytest.raises(InputError, match="drop: unknown column 'whn': did you mean when"):
         prepared(path, drop=("whn", "bad"))  # before other columns are complained of
     splits = prepared(path, drop=("when", "bad", "comma"))
     assert splits.feature_names == ("age",)
 
 
 def test_a_column_to_drop_must_be_there(tmp_path):
-    with pytest.raises(InputError, match="--drop: unknown column 'agee': did you mean age"):
+    with pytest.raises(InputError, match="drop: unknown column 'agee': did you mean age"):
         prepared(visits(tmp_path / "v.csv"), drop=("agee",))
 
 
@@ -120,7 +120,7 @@ def test_columns_that_number_the_rows_are_left_out_unless_kept(tmp_path):
     path.write_text("the id,mixed,few,y\n" + rows)
     splits = prepared(path)
     assert splits.feature_names == ("few",)
-    what = "column 'the id' numbers the rows and is left out: --keep-column 'the id' keeps it"
+    what = "column 'the id' numbers the rows and is left out: keep_column=['the id'] keeps it"
     assert what in splits.notes
     assert any("'mixed'" in note for note in splits.notes)
     kept = prepared(path, keep_column=("mixed,the id",))
@@ -129,7 +129,7 @@ def test_columns_that_number_the_rows_are_left_out_unless_kept(tmp_path):
     (tmp_path / "c.csv").write_text("the id,5\nfew,1\n")
     assert with_costs(splits, tmp_path / "c.csv").prices.feature_price().tolist() == [1]
     with pytest.raises(
-        InputError, match="--keep-column: unknown column 'thy id': did you mean the id"
+        InputError, match="keep_column: unknown column 'thy id': did you mean the id"
     ):
         prepared(path, keep_column=("thy id",))
 
@@ -150,7 +150,7 @@ def test_a_data_set_of_one_column_keeps_it(tmp_path):
     path.write_text("day,y\n" + "".join(f"{i},{i // 3 % 2}\n" for i in range(80)))
     splits = prepared(path)
     assert splits.feature_names == ("day",)
-    assert "column 'day' numbers the rows: leave it out of " in " ".join(splits.notes)
+    assert "column 'day' numbers the rows: leave it out of " in " ".join(map(str, splits.notes))
 
 
 def test_columns_that_all_number_the_rows_are_kept(tmp_path):
@@ -166,8 +166,8 @@ def test_columns_of_a_group_share_a_sensor(tmp_path):
     assert {tuple(splits.prices.sensors_of(j)) for j in (0, 3, 4, 5)} == {(1,)}
     assert not splits.costs_assumed
     for groups, line in (
-        (("agee:2",), "--group agee:2: unknown column 'agee'"),
-        (("age:x",), "--group age:x: 'x' is not a cost"),
+        (("agee:2",), "groups='agee:2': unknown column 'agee'"),
+        (("age:x",), "groups='age:x': 'x' is not a cost"),
         (("age:1", "age,sex:2"), "'age' is in two groups"),
     ):
         with pytest.raises(UsageError, match=line):

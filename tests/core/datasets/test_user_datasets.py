@@ -163,5 +163,5 @@ def test_an_option_of_the_command_is_called_by_its_key(folder):
     with pytest.raises(InputError, match=r"give key 'index_base' = 0 if"):
         entry(folder, 'file = "all.txt"\nformat = "svmlight"\ntask = "binary"')
     (folder / "all.txt").write_text("a,label\n1,0\n2,1\n")
-    with pytest.raises(InputError, match=r"give key 'valid' and key 'test', or a key 'split' col"):
+    with pytest.raises(InputError, match=r"give key 'valid' and key 'test', or a"):
         entry(folder, 'file = "all.txt"\nformat = "csv"\ntask = "binary"')

@@ -1,15 +1,15 @@
 """A user's own files as a data set."""
 
-import shlex
-
 import numpy as np
 import pytest
 
+from bench_core.cli.options import as_flag
 from bench_core.data import Task
 from bench_core.datasets.data_folder import DataFolder
 from bench_core.datasets.pricing import with_costs
 from bench_core.datasets.user_files import FileData
 from bench_core.errors import InputError
+from bench_core.splits import CUT, Note
 
 
 def write(folder, name, text):
@@ -44,7 +44,7 @@ def test_one_file_is_split_60_20_20_by_whole_queries(tmp_path):
     np.testing.assert_allclose(counts, [600, 200, 200], atol=45)
     kept = np.concatenate([p.X[:, 0] for p in (splits.train, splits.valid, splits.test)])
     assert sorted(kept.tolist()) == sorted(q for q in range(1000) for _ in range(3))
-    assert "split: 60/20/20, by a hash of the query" in splits.notes
+    assert Note(CUT, "split: 60/20/20, by a hash of the query") in splits.notes
 
 
 def test_a_querys_split_depends_on_its_id_alone(tmp_path):
@@ -81,8 +81,8 @@ def test_a_column_can_say_which_split(tmp_path):
         ("split,a,y\ntrain,1,0\nlater,2,1\n", {}, "line 3, column 'split': 'later' is not a split"),
         ("split,a,y\ntrain,1,0\nvalid,2,1\n", {}, "no row of split test"),
         ("split,q,a,y\ntrain,1,1,0\nvalid,1,2,1\n", {"query": "q"}, "line 3: .* keep"),
-        ("a,y\n1,0\n2,1\n", {"split": "part"}, "line 1: --split: unknown column 'part'"),
-        ("a,y\n1,0\n2,1\n", {"label": "z"}, "line 1: --label: unknown column 'z'"),
+        ("a,y\n1,0\n2,1\n", {"split": "part"}, "line 1: split: unknown column 'part'"),
+        ("a,y\n1,0\n2,1\n", {"label": "z"}, "line 1: label: unknown column 'z'"),
         ("a,y\n1,0\n2,1\n", {}, "too small"),
         ("y\n1\n2\n", {"label": "y"}, "no feature columns"),
     ],
@@ -168,7 +168,7 @@ def test_the_positive_class_has_number_one(label, positive, names, third, tmp_pa
 )
 def test_a_positive_class_that_is_none_is_refused(label, positive, message, tmp_path):
     name = write(tmp_path, "all.csv", table(60, label))
-    with pytest.raises(InputError, match=f"^--positive {positive}: {message}$"):
+    with pytest.raises(InputError, match=f"^positive={positive!r}: {message}$"):
         prepared(name, name, name, positive=positive)
 
 
@@ -215,7 +215,7 @@ NUMBERS = "1 1:1\n2 1:2\n", "1 1:1\n2 1:2\n2.5 1:3\n"
     [
         (*SPELT, "line 3: label 'yes.' is not in the training rows"),
         (*RARE, "line 4: label '7' is not in the training rows"),
-        (*NUMBERS, "line 3: label '2.5' is not in the training rows.*--task regression"),
+        (*NUMBERS, "line 3: label '2.5' is not in the training rows.*task='regression'"),
     ],
 )
 def test_a_class_without_training_rows_is_an_error(train, other, place, name, tmp_path):
@@ -230,7 +230,7 @@ def test_a_class_without_training_rows_is_an_error(train, other, place, name, tm
     ("label", "task", "message"),
     [
         ("i % 5", "binary", "5 different labels"),
-        ("i % 2", "multiclass", "two different labels .* give --task binary"),
+        ("i % 2", "multiclass", "two different labels .* give task='binary'"),
         ("i % 2", "ranking", "ranking needs queries"),
         ("'ab'[i % 2]", "regression", "line 2: label 'a' is text"),
         ("7", "binary", "all labels of the training rows are 7"),
@@ -275,7 +275,7 @@ def test_a_feature_called_as_a_role_can_be_left_out_or_used_otherwise(name, tmp_
     path = tmp_path / "rows.csv"
     lines = "".join(f"{k % 7},{k % 5},{k % 3},{k // 2 % 2}\n" for k in range(90))
     path.write_text(f"cpu,{name},ram,failed\n{lines}")
-    with pytest.raises(InputError, match=f"leave column '{name}' out: --drop {name}$"):
+    with pytest.raises(InputError, match=rf"leave column '{name}' out: drop=\['{name}'\]$"):
         prepared(str(path), label="failed")
     splits = prepared(str(path), label="failed", drop=(name,))
     assert splits.task is Task.BINARY
@@ -283,7 +283,7 @@ def test_a_feature_called_as_a_role_can_be_left_out_or_used_otherwise(name, tmp_
     # what is named by an option is what was meant
     with pytest.raises(InputError) as refused:
         prepared(str(path), label="failed", **{"split" if name == "split" else "query": name})
-    assert "--drop" not in str(refused.value)
+    assert "drop" not in str(refused.value)
 
 
 def test_columns_with_commas_are_left_out_as_they_are_or_several_at_once(tmp_path):
@@ -293,9 +293,9 @@ def test_columns_with_commas_are_left_out_as_they_are_or_several_at_once(tmp_pat
     with pytest.raises(InputError) as refused:
         prepared(str(path))
     remedy = str(refused.value).partition("to leave out: ")[2]
-    words = shlex.split(remedy)
-    assert words == ["--drop", "note 1", "--drop", "a, b"]
-    assert prepared(str(path), drop=tuple(words[1::2])).feature_names == ("distance, km", "speed")
+    assert remedy == "drop=['note 1', 'a, b']"
+    assert as_flag("drop", "", ["note 1", "a, b"]) == "--drop 'note 1' --drop 'a, b'"
+    assert prepared(str(path), drop=("note 1", "a, b")).feature_names == ("distance, km", "speed")
     drop = ("note 1,speed", "a, b")
     assert prepared(str(path), drop=drop).feature_names == ("distance, km",)
     with pytest.raises(InputError, match="unknown column 'distance'"):
@@ -315,7 +315,7 @@ def test_the_label_found_in_the_first_file_is_wanted_in_the_others(tmp_path):
     lines = [f"{k % 7},{k % 5},{k % 2}" for k in range(60)]
     (tmp_path / "train.csv").write_text("\n".join(["a,b,y", *lines]) + "\n")
     (tmp_path / "test.csv").write_text("\n".join(["a,b", "1,2"]) + "\n")
-    with pytest.raises(InputError, match=r"test.csv, line 1: --label: unknown column 'y'"):
+    with pytest.raises(InputError, match=r"test.csv, line 1: label: unknown column 'y'"):
         prepared(str(tmp_path / "train.csv"), test=str(tmp_path / "test.csv"))
 
 
@@ -331,7 +331,7 @@ def test_values_of_svmlight_that_float32_merges_are_told(tmp_path):
 def test_costs_of_a_file_that_counts_from_one_say_so(tmp_path):
     name = write(tmp_path, "a.svm", "1 1:5 2:1\n0 1:0 2:7\n" * 9)
     splits = prepared(name, name, name, index_base=0)
-    with pytest.raises(InputError, match=r"'0' has no cost.*; add .* or leave out --index-base: "):
+    with pytest.raises(InputError, match=r"'0' has no cost.*; add .* or leave out index_base: "):
         with_costs(splits, write(tmp_path, "costs.csv", "1,5\n2,1\n"))
 
 

@@ -99,7 +99,7 @@ def test_learners_train_on_the_surrogate_of_a_suites_cost_model_and_the_board_sa
     (use,) = Store(result.store).info(result.run).datasets
     splits = open_prepared(Store(result.store).specs(result.run)[0].data)
     share = len(splits.train.queries) / len(splits.train)
-    assert use["price_of_everything"] == pytest.approx(1 + 1 + 2 + 5 + (10 + 20) * share)
+    assert use.price_of_everything == pytest.approx(1 + 1 + 2 + 5 + (10 + 20) * share)
     plain = run(data="toy-rank", learners="toy-prefix").frame()
     assert not plain["surrogate"].any()
     assert set(plain["cost_model"]) == {"sensor"}
@@ -189,7 +189,7 @@ def test_a_suites_cost_file_lies_beside_it_and_the_option_has_the_last_word(home
     (home / "other.txt").write_text("3\n3\n3\n3\n3\n3\n")
     path = suite(folder, '"costs.txt"')
     prices = [
-        Store(result.store).info(result.run).datasets[0]["price_of_everything"]
+        Store(result.store).info(result.run).datasets[0].price_of_everything
         for result in (run(suite=path), run(suite=path, costs="other.txt"))
     ]
     assert prices == [12, 18]

@@ -187,6 +187,13 @@ def test_a_module_of_the_current_folder_holds_a_cluster_or_a_function_that_makes
     assert sys.path == before
 
 
+def test_folders_that_the_module_of_a_cluster_adds_are_kept(here):
+    (here / "my_cluster.py").write_text("import sys\nsys.path.append('libs')\ncluster = 1")
+    before = [*sys.path]
+    assert dask.named("my_cluster:cluster") == 1
+    assert sys.path == [*before, "libs"]
+
+
 def test_what_lies_in_the_current_folder_hides_no_library(here, monkeypatch):
     (here / "colorsys.py").write_text("raise SystemExit('hidden')")
     (here / "my_cluster.py").write_text("import colorsys\ncluster = colorsys.ONE_THIRD")
@@ -207,6 +214,6 @@ def test_what_lies_in_the_current_folder_hides_no_library(here, monkeypatch):
 def test_what_cannot_be_imported_is_one_true_line(here, text, line):
     if text is not None:
         (here / "my_cluster.py").write_text(text)
-    with pytest.raises(InputError, match=f"^--executor dask=my_cluster:cluster: .*{line}") as fault:
+    with pytest.raises(InputError, match=f"^executor='dask=my_cluster:cluster': .*{line}") as fault:
         dask.named("my_cluster:cluster")
     assert "\n" not in str(fault.value)

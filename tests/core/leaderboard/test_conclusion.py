@@ -275,6 +275,6 @@ def test_names_are_listed_and_savings_near_1_have_two_decimals():
     assert listed(["a"]) == "a"
     assert listed(["a", "b", "c", "d"]) == "a, b, c and d"
     assert listed(["a", "b", "c", "d", "e"]) == "a, b, c and 2 more"
-    assert [times(x) for x in (1.0, 1.04, 0.96, 1.06, 0.94, 0.998)] == [
-        "1.0x", "1.04x", "0.96x", "1.1x", "0.9x", "0.998x"
+    assert [times(x) for x in (1.0, 1.04, 0.96, 1.06, 0.94, 0.998, 0.9998)] == [
+        "1.0x", "1.04x", "0.96x", "1.1x", "0.9x", "0.998x", "<1x"
     ]  # fmt: skip

@@ -49,8 +49,8 @@ def test_a_board_says_what_each_learner_lacks_at_its_budgets_and_caps(run) -> No
     """Of parity-2 by hand: at a cap of 1 a decoy is right in .6, at 2 both parts in .95; at mean
     costs up to 2 a share of the rows buys both, the others nothing."""
     budgets = Budget(0.5), Budget(2), Budget(1, "cap"), Budget(2, "cap")
-    named = {"budgets": tuple(map(str, budgets))}
-    info = replace(run.info, datasets=tuple({**use, **named} for use in run.info.datasets))
+    uses = tuple(replace(use, budgets=tuple(map(str, budgets))) for use in run.info.datasets)
+    info = replace(run.info, datasets=uses)
     (board,) = boards(info, run._rows)
     known = {column.title: column for column in columns(board, load_registry())}
     reached = {column.title: column for column in budget_columns(board)}

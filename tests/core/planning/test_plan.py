@@ -178,11 +178,12 @@ BELOW = ["toy-stacked.base.learner=toy-prefix", "toy-prefix.tradeoff=1"]
                 "learners": "toy-prefix",
                 "settings": ["toy-prefix.speed=1", "toy-prefix.tradeoff=1"],
             },
-            "setting toy-prefix.speed=1: unknown parameter 'speed': known: seconds, tradeoff",
+            "settings='toy-prefix.speed=1': unknown parameter 'speed': known: seconds, tradeoff",
         ),
         (
             {"data": "toy-rank", "learners": {"toy-prefix": {"tradeof": [1, 2], "tradeoff": 1}}},
-            "setting toy-prefix.tradeof=[1, 2]: unknown parameter 'tradeof': did you mean tradeoff",
+            "settings='toy-prefix.tradeof=[1, 2]': unknown parameter 'tradeof': did you mean "
+            "tradeoff",
         ),
         (
             {
@@ -190,7 +191,7 @@ BELOW = ["toy-stacked.base.learner=toy-prefix", "toy-prefix.tradeoff=1"]
                 "learners": "toy-prefix",
                 "settings": ["toy-prefix.tradeoff=1", "toy-prefix.tradeoff.more=1"],
             },
-            "setting toy-prefix.tradeoff.more=1: parameter 'tradeoff' is not a learner",
+            "settings='toy-prefix.tradeoff.more=1': parameter 'tradeoff' is not a learner",
         ),
         ({"data": "toy-rank", "audit": "some"}, "audit: 'some' is not one of sample, full"),
         ({"data": "toy-rank", "profile": "huge"}, "unknown profile 'huge'"),

@@ -15,7 +15,6 @@ from bench_core._io import machine
 from bench_core.api import plan
 from bench_core.planning import keys, planner
 from bench_core.planning.plan import (
-    DatasetUse,
     Plan,
     about_run,
     expected_seconds,
@@ -26,7 +25,7 @@ from bench_core.planning.plan import (
 from bench_core.planning.planner import make_plan
 from bench_core.planning.request import RunRequest
 from bench_core.plugins import load_registry
-from bench_core.results.records import FitSpec, TrialSpec
+from bench_core.results.records import DatasetUse, FitSpec, TrialSpec
 from bench_core.results.store import Store
 
 PLUGINS = ("helpers.toys",)

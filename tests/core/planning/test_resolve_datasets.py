@@ -103,6 +103,6 @@ def test_the_only_data_set_of_a_suite_is_not_left_out_where_its_files_are_absent
 
 @pytest.mark.parametrize("option", ["test", "valid", "label", "query", "split", "task"])
 def test_options_of_a_file_are_refused_with_a_suite(registry, tmp_path, option):
-    line = f"--{option} has no meaning with a suite: it belongs to --data FILE"
+    line = f"{option} has no meaning with a suite: it belongs to data=FILE"
     with pytest.raises(UsageError, match=re.escape(line)):
         chosen(registry, tmp_path, suite(), **{option: "binary"})

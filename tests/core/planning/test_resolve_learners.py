@@ -108,7 +108,7 @@ def test_who_names_no_learner_gets_a_first_board_with_their_own_and_what_they_se
     board = ["gbrt", "budget-boosting", "cegb", "miser", "budget-prune", "greedy-order"]
     names = [*board, "cost-tree", "l1"]
     assert [c.name for c in found] == names
-    assert heard == [f"learners: {', '.join(names)} (a first board); --learners all: all learners"]
+    assert heard == [f"learners: {', '.join(names)} (a first board); learners='all': all learners"]
     assert sum(len(c.instances) for c in found) < 25  # a minute on a small table
 
 
@@ -151,7 +151,7 @@ def test_an_unknown_learner_is_blamed_on_the_suite_or_the_option(registry, suite
     of = Suite(name="mine", place="mine.toml", profiles=QUICK, **suite)
     with pytest.raises(UsageError, match=r"^mine.toml: unknown learner 'tres': did you mean trees"):
         chosen(registry, suite=of)
-    with pytest.raises(UsageError, match=r"^--learners: unknown learner 'tres'"):
+    with pytest.raises(UsageError, match=r"^learners: unknown learner 'tres'"):
         chosen(registry, "tres", suite=of)
 
 

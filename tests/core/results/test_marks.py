@@ -13,6 +13,7 @@ from bench_core.errors import UsageError
 from bench_core.results.budgets import KINDS, Budget, as_budgets, default_budgets
 from bench_core.results.marks import repeated_paths, search_marks, with_choices
 from bench_core.results.operating_points import best_points, operating_points
+from bench_core.results.records import DatasetUse
 
 
 def rows(learner, path, tradeoff=0.1, seed=0):
@@ -110,7 +111,7 @@ def test_the_number_of_trees_has_no_edge_where_the_path_shows_what_more_of_them_
 
 def test_the_export_marks_the_point_that_validation_chose_and_no_other():
     frame = pd.DataFrame(rows("a", {1: 0.5, 2: 0.7}) + rows("b", {1: 0.9, 2: 0.7}))
-    use = {"name": "d", "metrics": ["auc"], "ends": {"b": {"tradeoff": [0.1, 1.0]}}}
+    use = DatasetUse("d", metrics=("auc",), ends={"b": {"tradeoff": [0.1, 1.0]}})
     info = SimpleNamespace(datasets=(use,), higher_is_better={"auc": True})
     found = with_choices(frame, info).set_index(["learner", "point", "split"])["chosen"]
     for split in ("valid", "test"):

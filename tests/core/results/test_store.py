@@ -122,7 +122,7 @@ def test_a_run_tells_what_it_was(home):
     assert info.metrics == ("ndcg@5", "precision@5")
     assert info.higher_is_better == {"ndcg@5": True, "precision@5": True}
     assert info.stand_in
-    assert info.datasets[0]["rows"].keys() == {"train", "valid", "test"}
+    assert info.datasets[0].rows.keys() == {"train", "valid", "test"}
     assert info.request["learners"] == ["toy-prefix", "toy-broken"]
     assert info.notes == (
         "no saving will be measured: no learner here is a reference; add gbrt to the learners, or "

@@ -97,7 +97,7 @@ def test_a_damaged_file_is_one_line(how: str, tmp_path: Path) -> None:
     changed[content.index(b"values")] ^= 0xFF
     damaged = {"cut": content[:middle], "changed": changed, "other": b"no archive", "empty": b""}
     path.write_bytes(damaged[how])
-    with pytest.raises(InputError, match=r"not a model's state .*; run again with --fresh"):
+    with pytest.raises(InputError, match=r"not a model's state .*; run again with fresh=True"):
         load_model(path)
 
 
@@ -116,7 +116,7 @@ def test_a_job_is_known_by_its_kind_and_key_and_names_its_learner() -> None:
 
 def test_a_run_is_on_a_stand_in_where_one_of_its_data_sets_is() -> None:
     sim, forest = example.info().datasets
-    assert (sim["stand_in"], forest["stand_in"]) == (True, False)
+    assert (sim.stand_in, forest.stand_in) == (True, False)
     assert example.info(datasets=(sim, forest)).stand_in
     assert example.info(datasets=(forest, sim)).stand_in
     assert not example.info(datasets=(forest,)).stand_in

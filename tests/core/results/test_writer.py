@@ -25,7 +25,7 @@ from bench_core.results.records import (
     Verdict,
 )
 from bench_core.results.store import Store
-from bench_core.results.store_files import costs_path, load_model, states_folder
+from bench_core.results.store_files import costs_path, load_costs, states_folder
 from bench_core.results.writer import check_writable, open_writer
 
 
@@ -221,7 +221,7 @@ def test_a_cost_model_is_kept_once(path):
         store.costs({"k": prices})
     after = kept.stat()
     assert (after.st_ino, after.st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
-    assert load_model(kept).sensor.tolist() == [1.0, 2.5]
+    assert load_costs(states_folder(path), "k").sensor.tolist() == [1.0, 2.5]
 
 
 def test_a_file_that_is_no_store_gets_no_lock_beside_it(path):

@@ -20,11 +20,9 @@ EXACT = {"rtol": 1e-9, "atol": 1e-9}
 SHARES = (None, 0.0, 0.2, 0.5, 1.0)
 
 
-def served(policy, compiled=False):
+def served(policy):
     program = Sequential(policy, policy.prices).program({"at": 1.0})
-    model = Predictor(policy_folder(policy, program))
-    assert not compiled or model.compile()
-    return model
+    return Predictor(policy_folder(policy, program))
 
 
 def benchmark(policy, X, cap):
@@ -79,11 +77,11 @@ def assert_served(policy, X, share, model):
         assert rounds == sorted(rounds)
 
 
-@given(seed=st.integers(0, 100_000), share=st.sampled_from(SHARES), compiled=st.booleans())
+@given(seed=st.integers(0, 100_000), share=st.sampled_from(SHARES))
 @settings(max_examples=30, deadline=None)
-def test_a_policy_serves_as_the_benchmark_does(seed, share, compiled):
+def test_a_policy_serves_as_the_benchmark_does(seed, share):
     policy = random_policy(seed)
-    assert_served(policy, rows_for(policy, seed), share, served(policy, compiled))
+    assert_served(policy, rows_for(policy, seed), share, served(policy))
 
 
 @given(seed=st.integers(0, 100_000))

@@ -265,6 +265,8 @@ def test_a_price_per_query_is_shared_by_its_documents():
     assert [a.spent for a in answers] == [2.0, 2.0, 2.0]
     with pytest.raises(UsageError, match="'per-query' share bills"):
         model.predict_query(lambda document, names: [1.0], 3, cap=5.0)
+    with pytest.raises(UsageError, match="'per-query' share bills"):
+        model.predict_rows(np.ones((3, 4)), [1, 1, 1], cap=5.0)
 
 
 def test_cells_are_compared_as_float32():

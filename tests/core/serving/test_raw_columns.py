@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from helpers.compiled_c import COMPILERS, SAFE, assert_same, compiled, served
+from helpers.compiled_c import COMPILERS, SAFE, assert_same, compiled, served, write_c
 from helpers.policy_cases import policy_folder, random_policy
 from helpers.program_cases import PROGRAMS, folder_of
 from helpers.raw_cases import encoded, raw_and_features
@@ -23,7 +23,6 @@ from bench_core.cli.app import main
 from bench_core.costs.model import SensorPrices
 from bench_core.encoding import ColumnEncoding
 from bench_core.serving import Predictor, load
-from bench_core.serving.c_source import write_c
 from bench_core.serving.folder import Folder, read_folder, write_folder
 from bench_core.serving.predictor import meaning_of
 from bench_core.serving.program import constant_program

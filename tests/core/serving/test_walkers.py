@@ -12,11 +12,14 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
+from bench_models.boosting import chain
 from bench_trees.kernels.traversal import walk_tiles
 from helpers.flat_costs_plugin import VisitFee
-from helpers.program_cases import PROGRAMS, D, X, folder_of, trees
+from helpers.naive_walk import NaivePredictor
+from helpers.program_cases import PROGRAMS, D, X, folder_of, prices, rng, trees
+from helpers.random_trees import random_ensemble
 
-from bench_core import Queries, SensorPrices, UsageError
+from bench_core import Acquired, Features, Queries, SensorPrices, UsageError
 from bench_core.serving import (
     END,
     REJECT,
@@ -25,6 +28,7 @@ from bench_core.serving import (
     Predictor,
     row_walk,
 )
+from bench_core.serving.block_walk import BlockWalk
 
 
 class Walked(NamedTuple):
@@ -159,16 +163,9 @@ EVERY = {
 }
 
 
-def fast(folder):
-    """The same by compiled code."""
-    model = Predictor(folder)
-    assert model.compile()
-    return model
-
-
 def both(program):
     """The naive walk, and compiled code."""
-    return Predictor(folder_of(program)), fast(folder_of(program))
+    return NaivePredictor(folder_of(program)), Predictor(folder_of(program))
 
 
 def same(one, other):
@@ -200,19 +197,15 @@ def assert_reference(folder, found, rows):
 @pytest.mark.parametrize("name", EVERY)
 def test_rows_one_by_one_and_many_at_once_agree_with_the_reference(name):
     folder = folder_of(EVERY[name])
-    model = Predictor(folder)
-    assert_reference(folder, model.predict_rows(FEW), FEW)
-    model.compile()
-    assert (model._row_walk is None) == (name == "support")
-    assert_reference(folder, model.predict_rows(FEW), FEW)
+    for model in (NaivePredictor(folder), Predictor(folder)):
+        assert_reference(folder, model.predict_rows(FEW), FEW)
     assert_reference(folder, model.predict_rows(X), X)
 
 
 @pytest.mark.parametrize("cap", CAPS)
-@pytest.mark.parametrize("name", KNOWN)
+@pytest.mark.parametrize("name", EVERY)
 def test_compiled_rows_ask_and_stop_as_the_naive_walk(name, cap):
-    folder = folder_of(KNOWN[name])
-    plain, model = Predictor(folder), fast(folder)
+    plain, model = both(EVERY[name])
     equal(plain.predict_rows(FEW, cap=cap), model.predict_rows(FEW, cap=cap))
     place = {n: j for j, n in enumerate(plain.names)}
     for row in FEW[:5]:
@@ -231,7 +224,7 @@ def test_bills_over_several_words_of_sensors():
     sensor, ones = 10 ** rng.uniform(-8, 8, 200), np.ones(D)
     prices = SensorPrices(start, np.concatenate(needs), sensor, ones, split=0.37, tree=0.11)
     folder = replace(folder_of(PROGRAMS["chain"]), costs=prices)
-    plain, model = Predictor(folder), fast(folder)
+    plain, model = NaivePredictor(folder), Predictor(folder)
     equal(plain.predict_rows(FEW), model.predict_rows(FEW))
     equal(plain.predict_rows(X), model.predict_rows(X))
 
@@ -240,10 +233,11 @@ def test_costs_that_are_no_sum_are_those_of_the_cost_model():
     base = folder_of(PROGRAMS["chain"]).costs
     costs = VisitFee(base, 1.0)
     folder = replace(folder_of(PROGRAMS["chain"]), costs=costs)
-    model = Predictor(folder)
-    assert not model.compile()
+    plain, model = NaivePredictor(folder), Predictor(folder)
     few, many = model.predict_rows(FEW), model.predict_rows(X)
     assert np.allclose(few.spent, many.spent[: len(FEW)], **EXACT)
+    for cap in (None, 20.0):
+        equal(plain.predict_rows(FEW, cap=cap), model.predict_rows(FEW, cap=cap))
 
 
 def asking(row, place, asked):
@@ -403,6 +397,61 @@ def test_documents_of_a_query():
     queries = Queries(np.array([0, 10, 20]))
     a, b = plain.predict_rows(FEW, queries), model.predict_rows(FEW, queries)
     equal(a, b)
+
+
+def compared(gate, value):
+    """Gates among the rows of a query, and a tree that a later step uses again."""
+    steps = list(PROGRAMS["chain"].steps)
+    for k in range(2, len(steps) - 1, 5):
+        steps[k] = replace(steps[k], gate=gate, value=value, k=3, then=k + 1, otherwise=REJECT)
+    again = np.zeros(len(steps[1].trees), dtype=bool)
+    steps[-1] = replace(steps[-1], trees=steps[1].trees, weights=steps[1].weights, fresh=again)
+    return replace(PROGRAMS["chain"], steps=steps, rejected="below")
+
+
+@pytest.mark.parametrize("cap", CAPS)
+@pytest.mark.parametrize(("gate", "value"), [("rank", 12.0), ("proximity", 4.0), ("capacity", 9.0)])
+def test_gates_among_documents_agree_with_the_naive_walk(gate, value, cap):
+    plain, model = both(compared(gate, value))
+    place = {n: j for j, n in enumerate(plain.names)}
+    found = []
+    for walk in (plain, model):
+        asked = []
+
+        def acquire(i, names, asked=asked):
+            asked.append((i, *names))
+            return [X[i, place[n]] for n in names]
+
+        found.append((walk.predict_query(acquire, 40, cap=cap), asked))
+    (expected, asked), (answers, again) = found
+    assert all(map(same, expected, answers))
+    assert asked == again
+    queries = Queries(np.array([0, 10, 40]))
+    equal(
+        plain.predict_rows(X[:40], queries, cap=cap), model.predict_rows(X[:40], queries, cap=cap)
+    )
+    if cap is None:
+        assert {answer.stopped for answer in answers} == {"end", "gate"}
+        many = model.predict_rows(X[:40], Queries(np.array([0, 40])))
+        assert np.allclose([answer.score for answer in answers], many.scores, **EXACT)
+        assert np.allclose([answer.spent for answer in answers], many.spent, **EXACT)
+
+
+@pytest.mark.parametrize("outputs", [1, 3])
+def test_one_walk_shows_every_stop_as_it_is_served(outputs):
+    costs = prices()
+    model = chain(random_ensemble(rng, trees=40, features=D, leaves=12, outputs=outputs), costs, {})
+    points = [point.values for point in model.points]
+    walk = BlockWalk.at_stops(model.program(points[-1]), costs)
+    shown = []
+    for point, scores, rows in walk.path(Features(X)):
+        shown.append(point)
+        served = Predictor(folder_of(model.program(point))).predict_rows(X)
+        paid = Acquired(rows.bits, costs.sensors).unpack() @ costs.sensor
+        spent = paid + costs.split * rows.splits + costs.tree * rows.trees
+        assert np.allclose(scores, served.scores, **EXACT)
+        assert np.allclose(spent, served.spent, **EXACT)
+    assert shown == points
 
 
 def test_rows_of_any_kind_of_array():

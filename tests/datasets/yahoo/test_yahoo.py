@@ -12,6 +12,7 @@ from bench_core.data import Examples, Queries, Task
 from bench_core.datasets.data_folder import DataFolder
 from bench_core.datasets.publishers import home_of, is_there
 from bench_core.errors import InputError
+from bench_core.splits import SAMPLE
 
 USED = [0, 5, 6, 7, 350, 699]
 
@@ -84,9 +85,9 @@ def test_smaller_profiles_take_the_first_whole_queries_and_say_so(tmp_path, made
     assert len(splits.train) == ends[ends <= 30].max()
     assert len(splits.valid) == sum(made["valid"].sizes)
     np.testing.assert_array_equal(splits.train.y, made["train"].y[: len(splits.train)])
-    assert [note.split(" of ")[0] for note in splits.notes] == [
-        f"sample: the first {len(splits.train)}",
-        f"sample: the first {len(splits.test)}",
+    assert [(note.kind, note.text.split(" of ")[0]) for note in splits.notes] == [
+        (SAMPLE, f"sample: the first {len(splits.train)}"),
+        (SAMPLE, f"sample: the first {len(splits.test)}"),
     ]
 
 

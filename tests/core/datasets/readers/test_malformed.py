@@ -59,7 +59,7 @@ CASES = [
     svm("empty value", "2:4", "2:", "line 2: feature 2: ''", "correct it"),
     svm("cell without a colon", "2:4", "24", "line 2: '24' is not index:value", "correct it"),
     svm("negative index", "2:4", "-2:4", "line 2: '-2:4' is not index:value", "correct it"),
-    svm("index 0", "1:0.5", "0:0.5", "line 1: index 0", "--index-base 0"),
+    svm("index 0", "1:0.5", "0:0.5", "line 1: index 0", "index_base=0"),
     svm("descending index", "1:1 2:2", "2:1 1:2", "line 4: index 1 after 2", "sort the line"),
     svm("repeated index", "1:1 2:2", "1:1 1:2", "line 4: index 1 comes twice", "remove one"),
     svm("enormous index", "2:4", "2000000000:4", "2000000000 features", "without gaps"),
@@ -98,7 +98,7 @@ CASES = [
     Case(
         "a column of free text", "rows.csv", own, CSV,
         "a,b,label\n" + "".join(f"note {k},{k},{k % 2}\n" for k in range(20)),
-        "column 'a' holds 20 different texts", "--drop",
+        "column 'a' holds 20 different texts", "drop=[",
     ),
     Case("header and no rows", "rows.csv", own, CSV, "a,b,label\n", "no rows", "name another"),
     Case("Parquet that is none", "rows.parquet", own, "", b"PAR1 broken", "not a Parquet", "again"),

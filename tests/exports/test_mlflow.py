@@ -1,16 +1,19 @@
 """Exported models in MLflow, where it is installed."""
 
+import sys
 from dataclasses import replace
 
+import bench_mlflow
 import numpy as np
 import pandas as pd
 import pytest
+from bench_mlflow import load_model, log_model
 from helpers.program_cases import PROGRAMS, folder_of
 from helpers.raw_cases import encoded, raw_and_features
 
-from bench_core import InputError
+from bench_core import InputError, UsageError
 from bench_core.serving import load, write_folder
-from bench_core.serving.folder import read_folder
+from bench_core.serving.folder import read_folder, write_as
 
 mlflow = pytest.importorskip("mlflow", reason="mlflow is not installed")
 pytestmark = pytest.mark.filterwarnings("ignore")  # its own
@@ -21,8 +24,6 @@ CURVE = pd.DataFrame({"budget": [1.0, 2.0], "auc": [0.6, np.nan], "at": ["a", "b
 @pytest.fixture
 def logged(tmp_path, monkeypatch):
     """The folder of a model, and what logging it returned."""
-    from bench_core.serving.mlflow import log_model
-
     monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
     mlflow.set_tracking_uri((tmp_path / "runs").as_uri())
     figures = {"valid": {"quality": 0.5, "cost": 1.0}, "test": {"quality": 0.25, "total_cost": 2.0}}
@@ -55,8 +56,6 @@ def test_a_logged_model_serves_raw_rows_as_its_folder_does(logged):
 
 
 def test_figures_and_curve_are_logged_and_the_predictor_comes_back(logged):
-    from bench_core.serving.mlflow import load_model
-
     folder, info = logged
     run = mlflow.get_run(info.run_id)
     assert run.data.params == {
@@ -81,8 +80,6 @@ def test_figures_and_curve_are_logged_and_the_predictor_comes_back(logged):
 
 
 def test_without_an_active_run_each_model_has_its_own_and_ends_it(logged):
-    from bench_core.serving.mlflow import log_model
-
     folder, one = logged
     content = read_folder(folder)
     write_folder(folder, replace(content, about={**content.about, "metric": "accuracy"}))
@@ -92,8 +89,23 @@ def test_without_an_active_run_each_model_has_its_own_and_ends_it(logged):
     assert mlflow.get_run(one.run_id).data.params["metric"] == "auc"
 
 
-def test_what_is_no_folder_is_one_line(tmp_path):
-    from bench_core.serving.mlflow import log_model
+def test_the_format_is_a_folder_that_mlflow_opens(logged, tmp_path):
+    folder, _ = logged
+    write_as(tmp_path / "saved", read_folder(folder), "mlflow", bench_mlflow.save_model)
+    raw, _ = raw_and_features(8, 50, 1)
+    served = mlflow.pyfunc.load_model(str(tmp_path / "saved"))
+    expected = load(folder).predict_rows(raw)
+    assert served.predict(pd.DataFrame(raw))["score"].tolist() == expected.scores.tolist()
+    with pytest.raises(InputError, match="an export in the format 'mlflow'"):
+        load(tmp_path / "saved")
 
+
+def test_without_mlflow_the_format_says_what_to_install(logged, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "mlflow", None)
+    with pytest.raises(UsageError, match=r"pip install 'budget-bench\[mlflow\]'"):
+        bench_mlflow.save_model(read_folder(logged[0]), tmp_path / "saved")
+
+
+def test_what_is_no_folder_is_one_line(tmp_path):
     with pytest.raises(InputError, match="not an exported model"):
         log_model(tmp_path)

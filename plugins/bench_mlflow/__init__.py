@@ -1,10 +1,10 @@
-"""Exported models in MLflow. Only this module needs MLflow.
+"""Exported models in MLflow, which the functions import.
 
-    from bench_core.serving.mlflow import log_model
+    from bench_mlflow import log_model
     info = log_model("model", curve=result.curve("cegb"))   # in the active run, else in its own
     mlflow.pyfunc.load_model(info.model_uri).predict(frame)             # frame: raw columns
 
-The folder is logged unchanged as the data of a ``pyfunc``; nothing is pickled.
+The folder is saved unchanged as the data of a ``pyfunc``; nothing is pickled.
 """
 
 from __future__ import annotations
@@ -13,21 +13,41 @@ import json
 from collections.abc import Mapping
 from contextlib import nullcontext
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-import mlflow
 import numpy as np
-from mlflow.models import ModelSignature
-from mlflow.types import ColSpec, ParamSchema, ParamSpec, Schema
-from mlflow.types.schema import AnyType
 
-from bench_core import __version__
-from bench_core.serving.predictor import Predictor, load, probabilities
+from bench_core import UsageError, __version__, hookimpl
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
+    from bench_core.protocols import Export
+    from bench_core.serving import Folder, Predictor
+
 CURVE = "curve.csv"
+
+
+@hookimpl
+def bench_exports() -> Mapping[str, Export]:
+    """The format ``mlflow``."""
+    return {"mlflow": save_model}
+
+
+def save_model(model: Folder, output: Path) -> None:
+    """MLflow: a folder for mlflow.pyfunc.load_model."""
+    try:
+        import mlflow
+    except ImportError as error:
+        raise UsageError(
+            f"mlflow: cannot import it ({error}); pip install 'budget-bench[mlflow]'"
+        ) from error
+    from bench_core.serving import write_folder
+
+    with TemporaryDirectory() as place:
+        write_folder(folder := Path(place) / "model", model)
+        mlflow.pyfunc.save_model(path=str(output), **_pyfunc(folder))
 
 
 def log_model(
@@ -41,6 +61,10 @@ def log_model(
     metrics with one step per budget. ``options`` are passed to ``mlflow.pyfunc.log_model``. Raises
     InputError if ``folder`` is not an exported model.
     """
+    import mlflow
+
+    from bench_core.serving import load
+
     about = load(folder).about
     parts = ("valid", "test")
     figures = {f"{part}_{k}": v for part in parts for k, v in about.get(part, {}).items()}
@@ -52,24 +76,26 @@ def log_model(
             mlflow.log_text(curve.to_csv(index=False), CURVE)
             numbers = curve.select_dtypes("number")
             for step, row in enumerate(numbers.to_dict("records")):
-                known = {f"curve_{_key(k)}": v for k, v in row.items() if np.isfinite(v)}
-                mlflow.log_metrics(known, step=step)
+                metrics = {f"curve_{_key(k)}": v for k, v in row.items() if np.isfinite(v)}
+                mlflow.log_metrics(metrics, step=step)
     return info
 
 
 def _settings(about: Mapping[str, Any]) -> dict[str, Any]:
     """Return the learner, the budget and the exported point."""
-    found: dict[str, Any] = {"learner": about["learner"], "metric": about["metric"]}
+    settings: dict[str, Any] = {"learner": about["learner"], "metric": about["metric"]}
     if budget := about.get("budget"):
-        found |= {"budget": budget["amount"], "budget_kind": budget["kind"]}
-    found["point"] = json.dumps(about.get("point"))
-    return {**found, **about["params"]}
+        settings |= {"budget": budget["amount"], "budget_kind": budget["kind"]}
+    settings["point"] = json.dumps(about.get("point"))
+    return {**settings, **about["params"]}
 
 
 def load_model(uri: str) -> Predictor:
     """Return the predictor of a logged model, which requests columns and reports its cost."""
-    found: Predictor = mlflow.pyfunc.load_model(uri).get_raw_model()
-    return found
+    import mlflow
+
+    predictor: Predictor = mlflow.pyfunc.load_model(uri).get_raw_model()
+    return predictor
 
 
 class ServedPyfunc:
@@ -87,24 +113,35 @@ class ServedPyfunc:
         likely ``class`` and each probability. ``params``: ``{"cap": 5.0}``."""
         import pandas as pd
 
+        from bench_core.serving.predictor import probabilities
+
         cap = (params or {}).get("cap")
         answers = self.model.predict_rows(frame, cap=None if cap is None or cap < 0 else cap)
-        made: dict[str, Any] = {}
+        columns: dict[str, Any] = {}
         if classes := self.model.classes:
             shares = probabilities(answers.scores, str(self.model.about["task"]))
-            made = {"class": np.array(classes)[shares.argmax(axis=1)]}
-            made |= {f"p({name})": share for name, share in zip(classes, shares.T, strict=True)}
+            columns = {"class": np.array(classes)[shares.argmax(axis=1)]}
+            columns |= {f"p({name})": share for name, share in zip(classes, shares.T, strict=True)}
         if answers.scores.ndim == 1:
-            made["score"] = answers.scores
-        return pd.DataFrame(made | {"spent": answers.spent})
+            columns["score"] = answers.scores
+        return pd.DataFrame(columns | {"spent": answers.spent})
 
 
 def _load_pyfunc(path: str) -> ServedPyfunc:
     """Load a model for ``mlflow.pyfunc.load_model``."""
+    from bench_core.serving import load
+
     return ServedPyfunc(load(path))
 
 
 def _pyfunc(folder: str | Path) -> dict[str, Any]:
+    """Return what ``mlflow.pyfunc`` needs to save a folder."""
+    from mlflow.models import ModelSignature
+    from mlflow.types import ColSpec, ParamSchema, ParamSpec, Schema
+    from mlflow.types.schema import AnyType
+
+    from bench_core.serving import load
+
     model = load(folder)
     # a column of integers with a missing cell is float64: accept any number
     columns = [ColSpec(AnyType(), name) for name in model.features]

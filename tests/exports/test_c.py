@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from helpers.compiled_c import COMPILERS, SAFE, assert_same, served
+from bench_c.source import FULL, header
+from helpers.compiled_c import COMPILERS, SAFE, assert_same, served, write_c
 from helpers.flat_costs_plugin import VisitFee
 from helpers.policy_cases import policy_folder, random_policy, rows_for
 from helpers.program_cases import PROGRAMS, X, folder_of, prices
@@ -12,7 +13,6 @@ from helpers.program_cases import PROGRAMS, X, folder_of, prices
 from bench_core import Sequential, UsageError
 from bench_core.costs.shipped import PerQueryPrices
 from bench_core.serving import Finish, Predictor
-from bench_core.serving.c_source import FULL, header, write_c
 
 pytestmark = pytest.mark.skipif(not COMPILERS, reason="no gcc or clang")
 

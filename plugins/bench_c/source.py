@@ -1,4 +1,4 @@
-"""An exported model as C99: one header and one source, without dependencies.
+"""Header and source of an exported model.
 
 The engine is the same for all models: ``scorer.h``, ``trees.c``, then ``staged.c`` or ``policy.c``.
 The program is inserted as constants and tables. It serves single rows. Models that compare the
@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 
-from bench_core._io.files import atomic_folder
 from bench_core.costs.model import SensorPrices, pays_by_row
 from bench_core.encoding import COMMA, MISSING, NONE, YEAR_FIRST, ColumnEncoding
 from bench_core.errors import UsageError
@@ -27,28 +26,21 @@ from bench_core.serving.raw_rows import RawColumns
 from bench_core.serving.row_state import FeatureNeeds, prices_of
 from bench_core.serving.row_walk import CELL, KEY, LEFT, LEVELS, SEGMENT, Packed, pack
 
-HEADER, SOURCE = "bench_model.h", "bench_model.c"
+FULL = "C bills each row by itself: it pays a price per query in full, not a share of it"
 _HERE = Path(__file__).parent
 _SCORE = "double bench_score(const struct bench_source *source, double *spent);\n\n"
-FULL = "C bills each row by itself: it pays a price per query in full, not a share of it"
 _SUPPORT = ("mean", "factor", "gamma", "vectors", "coefficients")
-
-
-def write_c(path: Path, folder: Folder) -> None:
-    """Write the two files. Raises UsageError if C cannot serve the model."""
-    texts = {HEADER: header(folder), SOURCE: source(folder)}
-    with atomic_folder(path) as new:
-        for name, text in texts.items():
-            (new / name).write_text(text, encoding="utf-8")
 
 
 def header(folder: Folder) -> str:
     """Return the header file."""
-    about, one, cap = folder.about, folder.program.outputs == 1, _cap(folder)
+    about, single, cap = folder.about, folder.program.outputs == 1, _cap(folder)
     what = f"{about.get('learner', 'a model')} {about.get('point', '')}"
     values = {
         "about": what.replace("*/", "* /").replace("\n", " "),
-        "what": "the score" if one else "nothing (several outputs), bench_scores fills the scores",
+        "what": "the score"
+        if single
+        else "nothing (several outputs), bench_scores fills the scores",
         "features": len(folder.encodings or folder.names),
         "meaning": meaning_of(about).replace("*/", "* /"),
         "bill": "" if pays_by_row(folder.costs) else f"\n   {FULL}.",
@@ -56,7 +48,7 @@ def header(folder: Folder) -> str:
         "encoders": _encoders(folder)[0],
         "outputs": folder.program.outputs,
         "cap": f"{cap:g}, the cap it was exported under" if cap < inf else "no cap",
-        "score": _SCORE if one else "",
+        "score": _SCORE if single else "",
     }
     text = (_HERE / "scorer.h").read_text(encoding="utf-8")
     for name, value in values.items():
@@ -78,9 +70,9 @@ def source(folder: Folder) -> str:
     if isinstance(program, PolicyProgram):
         packed = pack(program.scores, program.unpriced)
         common = _constants(folder, prices, packed, program.scores)
-        own = {**common, **_policy_constants(program)}
+        constants = {**common, **_policy_constants(program)}
         tables = [*_tree_tables(program.scores, packed), *_policy_tables(program, prices)]
-        return _text(folder, own, tables, "policy.c")
+        return _text(folder, constants, tables, "policy.c")
     lost = any(REJECT in (step.then, step.otherwise) for step in program.steps)
     below = lost and folder.about.get("task") == "ranking" and program.rejected == "below"
     if below or any(step.gate in GATES[3:] for step in program.steps):
@@ -89,15 +81,15 @@ def source(folder: Folder) -> str:
             f"{by} and predict_query, or export another learner (--learner NAME)"
         )
     packed = pack(program, folder.costs)
-    given = not isinstance(program.rejected, str)
-    known = FeatureNeeds(program.features, folder.costs)
+    numeric = not isinstance(program.rejected, str)
+    feature_needs = FeatureNeeds(program.features, folder.costs)
     constants = {
         **_constants(folder, prices, packed, program),
-        "REJECTED_HAVE": int(given),
-        "REJECTED": number(program.rejected if given else 0.0),
-        "LEAST": number(known.least(program)),
+        "REJECTED_HAVE": int(numeric),
+        "REJECTED": number(program.rejected if numeric else 0.0),
+        "LEAST": number(feature_needs.least(program)),
     }
-    needs = _needs(known, prices)
+    needs = _needs(feature_needs, prices)
     tables = [*needs, *_tree_tables(program, packed), *_stage_tables(program, packed)]
     return _text(folder, constants, tables, "staged.c")
 
@@ -114,10 +106,10 @@ def _text(folder: Folder, constants: dict[str, Any], tables: list[str], engine: 
     constants |= {
         "ENCODED": int(raw is not None),
         "READABLE": len(folder.names),
-        "TEXTS": int(any(own.texts for own in folder.encodings)),
-        "DATES": int(any(own.kind == "date" for own in folder.encodings)),
+        "TEXTS": int(any(column.texts for column in folder.encodings)),
+        "DATES": int(any(column.kind == "date" for column in folder.encodings)),
     }
-    constants["COMMAS"] = int(any(own.format == COMMA for own in folder.encodings))
+    constants["COMMAS"] = int(any(column.format == COMMA for column in folder.encodings))
     if constants["DATES"] or constants["COMMAS"]:
         constants["MISSING"] = ", ".join(map(_string, (*MISSING, NONE)))
     named = f"const char *const bench_names[BENCH_FEATURES] = {{{names}}};"
@@ -131,15 +123,15 @@ def _text(folder: Folder, constants: dict[str, Any], tables: list[str], engine: 
 def _encoders(folder: Folder) -> tuple[str, str]:
     """Return declarations and functions that encode texts, dates, and numbers with an offset."""
     declared, defined = list[str](), list[str]()
-    for own, name in zip(folder.encodings, _identifiers(folder.encodings), strict=True):
-        if not (own.texts or own.offset or own.format):
+    for column, name in zip(folder.encodings, _identifiers(folder.encodings), strict=True):
+        if not (column.texts or column.offset or column.format):
             continue
-        takes = "const char *text" if own.texts or own.format else "double number"
-        head, shown = f"float bench_encode_{name}({takes})", _shown(own.name)
-        if own.texts:
-            places = dict(sorted(own.places().items(), key=lambda one: isnan(one[1])))
+        takes = "const char *text" if column.texts or column.format else "double number"
+        head, shown = f"float bench_encode_{name}({takes})", _shown(column.name)
+        if column.texts:
+            places = dict(sorted(column.places().items(), key=lambda place: isnan(place[1])))
             texts, codes = ", ".join(map(_string, places)), ", ".join(map(_float, places.values()))
-            other, k = _float(own.unseen), len(places)
+            other, k = _float(column.unseen), len(places)
             body = (
                 f"    static const char *const texts[] = {{{texts}}};\n"
                 f"    static const float codes[] = {{{codes}}};\n"
@@ -150,14 +142,14 @@ def _encoders(folder: Folder) -> tuple[str, str]:
             )
         else:
             value, what = "number", "a number"
-            if own.kind == "date":
-                value = f"days(text, {_string(own.format)})"
-                forms = " or ".join(dict.fromkeys((own.format, YEAR_FIRST)))
+            if column.kind == "date":
+                value = f"days(text, {_string(column.format)})"
+                forms = " or ".join(dict.fromkeys((column.format, YEAR_FIRST)))
                 what = f"a date, {forms}; NULL: missing. NAN, and errno EDOM, for other texts"
-            elif own.format == COMMA:
+            elif column.format == COMMA:
                 value = "comma(text)"
                 what = "a number such as 1,5; NULL: missing. NAN, and errno EDOM, for other texts"
-            body = f"    return (float)({value} - {number(own.offset)});\n"
+            body = f"    return (float)({value} - {number(column.offset)});\n"
             declared.append(f"/* The value of {shown} for {what}. */\n{head};\n\n")
         defined.append(f"{head}\n{{\n{body}}}\n")
     return "".join(declared), "\n".join(defined)
@@ -165,11 +157,11 @@ def _encoders(folder: Folder) -> tuple[str, str]:
 
 def _columns(encodings: Sequence[ColumnEncoding]) -> Iterator[str]:
     """Yield the header's words on each column."""
-    for k, (own, name) in enumerate(zip(encodings, _identifiers(encodings), strict=True)):
-        held = {"number": "a number", "date": "days since 1970-01-01"}.get(own.kind, "text")
-        less = f" minus {own.offset:.15g}" if own.offset else ""
-        encoded = f", by bench_encode_{name}" if held != "a number" or less or own.format else ""
-        yield f"{',' if k else ':'}\n   {k} {_shown(own.name)}: {held}{less}{encoded}"
+    for k, (column, name) in enumerate(zip(encodings, _identifiers(encodings), strict=True)):
+        held = {"number": "a number", "date": "days since 1970-01-01"}.get(column.kind, "text")
+        less = f" minus {column.offset:.15g}" if column.offset else ""
+        encoded = f", by bench_encode_{name}" if held != "a number" or less or column.format else ""
+        yield f"{',' if k else ':'}\n   {k} {_shown(column.name)}: {held}{less}{encoded}"
 
 
 def _shown(name: str) -> str:
@@ -179,7 +171,7 @@ def _shown(name: str) -> str:
 
 def _identifiers(encodings: Sequence[ColumnEncoding]) -> list[str]:
     """Return the columns' names as identifiers of C, numbered if two are equal."""
-    plain = [re.sub(r"\W", "_", own.name, flags=re.ASCII) for own in encodings]
+    plain = [re.sub(r"\W", "_", column.name, flags=re.ASCII) for column in encodings]
     return [n if plain.count(n) == 1 else f"{n}_{k}" for k, n in enumerate(plain)]
 
 
@@ -224,16 +216,18 @@ def _policy_constants(program: PolicyProgram) -> dict[str, Any]:
 
 
 def _policy_tables(program: PolicyProgram, prices: SensorPrices) -> list[str]:
-    own, d, cells = program.prices, program.prices.features, program.scores.features.tolist()
+    priced, d, cells = program.prices, program.prices.features, program.scores.features.tolist()
     sets = [{*np.flatnonzero(row).tolist()} for row in program.purchases.sets]
-    things = [*({*own.sensors_of(f).tolist()} for f in range(d)), *sets]  # features, purchases
-    free = {s for one in sets if not own.sensor[[*one]].any() for s in one}
-    served = [[t for t, one in enumerate(things) if s in one] for s in range(own.sensors)]
+    things = [*({*priced.sensors_of(f).tolist()} for f in range(d)), *sets]  # features, purchases
+    free = {s for members in sets if not priced.sensor[[*members]].any() for s in members}
+    served = [
+        [t for t, members in enumerate(things) if s in members] for s in range(priced.sensors)
+    ]
     place = {feature: c for c, feature in enumerate(cells)}
     marks = {p: place.get(d + g, -1) for g, p in enumerate(program.marked.tolist())}
     return [
         array("double", "prices", map(number, prices.sensor)),
-        array("double", "weighed", map(number, own.sensor)),
+        array("double", "weighed", map(number, priced.sensor)),
         array("int", "places", [place.get(f, -1) for f in range(d)]),
         array("int", "marks", [marks.get(p, -1) for p in range(len(sets))]),
         array("int", "needed", map(len, things)),
@@ -277,15 +271,15 @@ def _numbers(values: Any) -> str:
     return _entry(*map(number, values))
 
 
-def _needs(known: FeatureNeeds, prices: SensorPrices) -> list[str]:
-    place = {f: c for c, f in enumerate(known.features)}
-    found = [
-        array("int", "features", known.features),
+def _needs(feature_needs: FeatureNeeds, prices: SensorPrices) -> list[str]:
+    place = {f: c for c, f in enumerate(feature_needs.features)}
+    tables = [
+        array("int", "features", feature_needs.features),
         array("double", "prices", map(number, prices.sensor)),
     ]
-    needs = [known.sensors[f] for f in known.features]
-    mates = [sorted(place[m] for m in known.mates[f]) for f in known.features]
-    return [*found, *_lists("needs", needs), *_lists("mates", mates)]
+    needs = [feature_needs.sensors[f] for f in feature_needs.features]
+    mates = [sorted(place[m] for m in feature_needs.mates[f]) for f in feature_needs.features]
+    return [*tables, *_lists("needs", needs), *_lists("mates", mates)]
 
 
 def _lists(name: str, lists: Sequence[Sequence[int]]) -> list[str]:
@@ -297,11 +291,11 @@ def _lists(name: str, lists: Sequence[Sequence[int]]) -> list[str]:
 def _tree_tables(program: Program, packed: Packed) -> list[str]:
     vectors = ",\n".join(map(_numbers, packed.vectors)) or "{0}"
     steps, kernels = [], 0
-    for own, gates, step in zip(packed.steps, packed.gates, program.steps, strict=True):
+    for numbers, gates, step in zip(packed.steps, packed.gates, program.steps, strict=True):
         kernel, kernels = -1, kernels + (step.kernel is not None)
         if step.kernel is not None:
             kernel = kernels - 1
-        steps.append(_entry(*own[:SEGMENT], kernel, number(gates[0]), _numbers(gates[1:])))
+        steps.append(_entry(*numbers[:SEGMENT], kernel, number(gates[0]), _numbers(gates[1:])))
     nodes = np.column_stack([packed.nodes[:, KEY], packed.nodes[:, CELL], _below(packed)])
     return [
         array("struct node", "nodes", (_entry(*node) for node in nodes.tolist())),

@@ -1,7 +1,6 @@
 """The naive walk: rows pass a program tree by tree, in plain Python and numpy.
 
-It serves every program and is the reference for tests of compiled walks. Its generators yield the
-rows' next needs, so that the same code serves a function and an array.
+It is the reference for the compiled walks: ``NaivePredictor`` serves rows by it.
 """
 
 from __future__ import annotations
@@ -14,6 +13,7 @@ from bench_trees.ensemble import VECTOR
 from bench_core.arrays import FloatArray
 from bench_core.costs.model import pays_by_row
 from bench_core.data import Queries
+from bench_core.serving import Predictor
 from bench_core.serving.gates import answers, leave, with_columns
 from bench_core.serving.program import Program, segments
 from bench_core.serving.row_state import (
@@ -56,7 +56,7 @@ class Lists:
 
 
 class NaiveWalk:
-    """A walk of ``count`` rows; they form one query if ``grouped``, else one query each."""
+    """A walk of ``count`` rows, without ``queries`` one query each."""
 
     def __init__(
         self,
@@ -64,14 +64,13 @@ class NaiveWalk:
         lists: Lists,
         needs: FeatureNeeds,
         count: int,
-        *,
-        grouped: bool,
+        queries: Queries | None,
         cap: float | None,
     ) -> None:
         self.program, self.capped, self._lists, self._needs = program, cap is not None, lists, needs
         self.rows = Rows(program, count)
         self.purchases = [Purchases(needs, cap) for _ in range(count)]
-        self.boundaries = np.array([0, count]) if grouped and count else None
+        self.boundaries = None if queries is None else queries.boundaries
         self._cells = [[nan] * len(lists.multiplier) for _ in range(count)]
         self._ahead_of = [-1] * count  # the last step whose features were bought ahead
 
@@ -92,7 +91,7 @@ class NaiveWalk:
                 cells = np.array([self._cells[i] for i in here.tolist()], dtype=np.float32)
                 rows.own[here] = with_columns(step, rows.own[here], cells, np.arange(len(here)))
             own, splits = rows.own[here], rows.splits[here]
-            rows.arrive(here, number, step.combine, own, rows.bits[here], splits)
+            rows.arrive(here, number, step.combine, own, rows.bits[here], splits, rows.trees[here])
             leave(self.program, number, here, rows, self.boundaries)
         scores, spent, last = answers(self.program, rows, self.boundaries), self._bill(), []
         for i, bought in enumerate(self.purchases):
@@ -172,3 +171,15 @@ class NaiveWalk:
                 yield from self._ask(i, self.purchases[i].buy(wanted) or [])
             nodes = [tree.child(node, cells[tree.feature[node]]) for node in nodes]
             wanted = []
+
+
+class NaivePredictor(Predictor):
+    """A predictor whose rows, if few or under a cap, take the naive walk."""
+
+    @property
+    def _row_walk(self):
+        return self
+
+    def rounds(self, count, queries, cap):
+        walk = NaiveWalk(self.program, Lists(self.program), self._needs, count, queries, cap)
+        return walk.rounds()

@@ -5,10 +5,10 @@ import json
 
 import numpy as np
 import pytest
+from bench_measure import timing
+from bench_measure.timing import Extractor, cost_document, measure
 
-from bench_core.costs import timing
 from bench_core.costs.cost_file import read_costs
-from bench_core.costs.timing import Extractor, cost_document, measure
 from bench_core.errors import InputError
 
 

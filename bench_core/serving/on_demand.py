@@ -1,0 +1,191 @@
+"""Rows that ask for their features: the requests, purchases and bills of compiled walks.
+
+A row walks alone to its end. Under a cap, with support vectors or among the rows of a query, rows
+pause after each step, and numpy applies the gate to all of them (``gates``).
+"""
+
+from collections.abc import Iterator
+from math import nan
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bench_core.arrays import Float32Array, FloatArray, IntArray
+from bench_core.costs.model import pays_by_row
+from bench_core.data import Queries
+from bench_core.serving.gates import answers, finished, kernel_sums, leave
+from bench_core.serving.program import END, Program
+from bench_core.serving.row_state import (
+    HOW,
+    REJECTED,
+    Answer,
+    FeatureNeeds,
+    Purchases,
+    Rounds,
+    Rows,
+    Way,
+    bill,
+    side_by_side,
+)
+from bench_core.serving.row_walk import (
+    ASKED,
+    BY_STEP,
+    CAPPED_BY_STEP,
+    ENDED_HOW,
+    LAST,
+    MODE,
+    STEP,
+    TREES,
+    WHOLE,
+    State,
+    new_state,
+    pack,
+    ways,
+)
+
+
+class Room(NamedTuple):
+    """Memory for the walk of one row, used by one row after another."""
+
+    row: State
+    counts: Iterator[int]  # ``ways``
+
+
+class RowWalk:
+    """A program and the needs of its features. Thread-safe."""
+
+    def __init__(self, program: Program, needs: FeatureNeeds) -> None:
+        self.program, self.needs, self.prices = program, needs, needs.prices
+        self.packed = pack(program, needs.costs)
+        self.features = program.features
+        self.pauses = program.in_queries or any(step.kernel is not None for step in program.steps)
+        self._free: list[Room] = []
+        self.price: FloatArray | None = None  # (d,) of the features if each has its own sensor
+        if needs.prices is not None and needs.single is not None:
+            self.price = needs.prices.sensor[needs.single]
+
+    def rounds(self, count: int, queries: Queries | None, cap: float | None) -> Rounds:
+        """Walk ``count`` rows, each by itself without ``queries``; in each round all unfinished
+        rows make a request.
+
+        Without a cap a row requests all features that the trees of a segment (``segments``) always
+        need at once. With a cap it makes one purchase after another.
+        """
+        shared = queries is not None and not pays_by_row(self.needs.costs)
+        if self.pauses or cap is not None or self.prices is None or shared:
+            return (yield from self._together(count, queries, cap))
+        found = yield from side_by_side({i: self._alone() for i in range(count)})
+        return [found[i] for i in range(count)]
+
+    def _alone(self) -> Way:
+        """Walk one row to its answer."""
+        assert self.prices is not None
+        room = self._room(WHOLE)
+        row, counts = room
+        parts: list[IntArray] = []
+        bought = Purchases(self.needs)
+        while (count := next(counts)) > 0:
+            numbers = self.features.take(row.asked[:count])
+            if self.price is None:  # features share sensors, or need several
+                numbers = np.array(bought.buy(numbers.tolist()), dtype=np.int64)
+                row.asked[: len(numbers)] = np.searchsorted(self.features, numbers)
+            parts.append(numbers)
+            yield numbers, row.given[: len(numbers)]
+            row.place[ASKED] = len(numbers)
+        asked = np.concatenate([np.zeros(0, np.int64), *parts])
+        price = bought.price if self.price is None else self.price.take(asked).sum()
+        walked = self.prices.split * row.paths[0] + self.prices.tree * row.place[TREES]
+        how, step = int(row.place[ENDED_HOW]), int(row.place[LAST])
+        score = self._score(row.scores[1], how, step)
+        self._free.append(room)  # the room of an abandoned row is not reused
+        return Answer(score, float(price + walked), asked, step, HOW[how])
+
+    def _together(self, count: int, queries: Queries | None, cap: float | None) -> Rounds:
+        """Walk rows step by step; numpy applies the gates."""
+        program, rows = self.program, Rows(self.program, count)
+        boundaries = None if queries is None else queries.boundaries
+        rooms = [self._room(BY_STEP if cap is None else CAPPED_BY_STEP) for _ in range(count)]
+        purchases = [Purchases(self.needs, cap) for _ in range(count)]
+        for number, step in enumerate(program.steps):
+            there = np.flatnonzero(rows.next == number).tolist()
+            within = yield from side_by_side(
+                {i: self._visit(rooms[i], purchases[i]) for i in there}
+            )
+            for i in there:
+                if not within[i]:
+                    splits, trees, *_ = rooms[i].row.due.tolist()
+                    rows.end_capped(i, splits, trees)
+            here = np.array([i for i in there if within[i]], dtype=np.int64)
+            if len(here) == 0:
+                continue
+            states = [rooms[i].row for i in here.tolist()]
+            own = np.array([row.scores[0] for row in states])
+            if step.kernel is not None:
+                own = kernel_sums(step.kernel, step.bias, self._cells(states))
+            splits = np.array([row.paths[0] for row in states])
+            trees = np.array([float(row.place[TREES]) for row in states])
+            rows.arrive(here, number, step.combine, own, rows.bits[here], splits, trees)
+            leave(program, number, here, rows, boundaries)
+            for i, row in zip(here.tolist(), states, strict=True):
+                row.place[STEP], row.scores[0] = rows.next[i], rows.own[i]
+                row.paths[0], row.place[TREES] = rows.splits[i], rows.trees[i]
+        scores, spent = answers(program, rows, boundaries), self._bill(rows, purchases, queries)
+        each = scores.tolist() if scores.ndim == 1 else [*scores]
+        asked = [np.array([*bought.features], dtype=np.int64) for bought in purchases]
+        how = [HOW[number] for number in rows.how.tolist()]
+        self._free += rooms
+        return [*map(Answer, each, spent.tolist(), asked, rows.final_step.tolist(), how)]
+
+    def _visit(self, room: Room, bought: Purchases) -> Way:
+        """Walk one row through the trees of a step, and buy the features of its columns. Returns
+        False where the cap ends it."""
+        row, counts = room
+        while (count := next(counts)) > 0:
+            wanted = self.features[row.asked[:count]].tolist()
+            splits, trees, way_splits, way_trees = row.due.tolist()
+            new = bought.buy(wanted, splits + way_splits, trees + way_trees)
+            if new is None:
+                row.place[STEP] = END
+                return False
+            row.place[ASKED] = len(new)
+            if new:
+                numbers = np.array(new, dtype=np.int64)
+                row.asked[: len(new)] = np.searchsorted(self.features, numbers)
+                yield numbers, row.given[: len(new)]
+        return True
+
+    def _bill(self, rows: Rows, purchases: list[Purchases], queries: Queries | None) -> FloatArray:
+        """Return the rows' costs; if each row pays a sum of prices, as compared with a cap."""
+        prices, costs = self.prices, self.needs.costs
+        if prices is not None and (queries is None or pays_by_row(costs)):
+            price = np.array([bought.price for bought in purchases])
+            return price + (prices.split * rows.splits + prices.tree * rows.trees)
+        acquired = self.needs.acquired(bought.bits for bought in purchases)
+        return bill(costs, acquired, rows.splits, rows.trees, queries)
+
+    def _cells(self, states: list[State]) -> Float32Array:
+        """Return the rows' known features (n, d)."""
+        cells = np.full((len(states), len(self.program.multiplier)), nan, dtype=np.float32)
+        cells[:, self.features] = [np.where(row.have, row.values, nan) for row in states]
+        return cells
+
+    def _room(self, mode: int) -> Room:
+        try:
+            room = self._free.pop()
+        except IndexError:
+            row = new_state(self.packed, self.program.outputs)
+            room = Room(row, ways(self.packed, row))
+        room.row.place[MODE] = mode
+        return room
+
+    def _score(self, score: FloatArray, how: int, step: int) -> Any:
+        answer, finish, rejected = (
+            score.copy(),
+            self.program.steps[step].finish,
+            self.program.rejected,
+        )
+        if how == REJECTED and not isinstance(rejected, str):
+            answer[:] = rejected
+        if finish is not None:
+            answer = finished(finish, answer[None])[0]
+        return float(answer[0]) if self.program.outputs == 1 else answer
