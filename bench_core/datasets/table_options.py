@@ -22,7 +22,7 @@ SHARES = Form(
 
 @dataclass(frozen=True, kw_only=True)
 class TableOptions:
-    """How a table or an SVMlight file is read. Values are checked on creation.
+    """Options for reading a table or an SVMlight file. Values are checked on creation.
 
     To add an option, add a field here: it becomes an option of the command and of ``bench init``,
     an argument in Python and a key of ``datasets.toml``. Readers get the options as one value.
