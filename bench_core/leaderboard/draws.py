@@ -5,9 +5,10 @@ these.
 A mean budget chooses a learner's point of best validation quality among those whose mean validation
 cost fits. A target chooses the cheapest point that is *sure* to reach it: the difference of its
 validation quality to the target is at least ``SURE_ERRORS`` standard errors, a one-sided bound of
-95%, and so is the mean difference of the points of almost the same cost (``sure_by``). For a share
-of the reference's best quality the difference is paired, by query or row. Where no point is sure,
-the observed choice is the likeliest point, and its probability is below .95.
+95% for a single point, and as many as the joint test of the learner's points needs
+(``errors_needed``); draws need as many as the observed data. For a share of the reference's best
+quality the difference is paired, by query or row. Where no point is sure, the observed choice is
+the likeliest point, and its probability is below .95.
 """
 
 from __future__ import annotations
@@ -27,15 +28,24 @@ from bench_core.metrics.frontier import (
     Frontiers,
     best_within,
     cheapest,
+    errors_beyond,
     frontier,
     share_of,
-    sure_by,
     taken,
 )
 from bench_core.results import operating_points as table
 from bench_core.results.budgets import KEEP, Budget, Limit, Target
 from bench_core.statistics import SURE_ERRORS
-from bench_core.statistics.bootstrap import DRAWS, Candidates, Means, draw, effort, errors, lacking
+from bench_core.statistics.bootstrap import (
+    DRAWS,
+    Candidates,
+    Means,
+    draw,
+    effort,
+    errors,
+    errors_needed,
+    lacking,
+)
 from bench_core.statistics.repeats import (
     Key,
     Level,
@@ -344,12 +354,16 @@ class Draws:
         first is the likeliest, the cheapest of equals; -1 if errors are not known."""
         if aim is None:
             return _Choice(np.full(len(means.valid_quality), -1), -1)
-        candidates, error = self.candidates(r, name), np.zeros(means.valid_quality.shape)
-        if candidates is not None and (aim.against is not None or not aim.factor):
-            error = errors(candidates, aim.against, aim.factor, self.resamples, seed)
+        candidates, shape = self.candidates(r, name), means.valid_quality.shape
         # a learner without draws has the observed target
-        gain = self.sign * (means.valid_quality - aim.quality[: len(error), None])
-        beyond = sure_by(means.valid_cost[0], gain, error)
+        gain = self.sign * (means.valid_quality - aim.quality[: shape[0], None])
+        beyond = errors_beyond(gain, np.zeros(shape))
+        if candidates is not None and (aim.against is not None or not aim.factor):
+            paired = candidates, aim.against, aim.factor
+            error = errors(*paired, self.resamples, seed)
+            # as a single point would exceed the target
+            excess = errors_needed(*paired, gain[0], error[0]) - SURE_ERRORS
+            beyond = errors_beyond(gain, error) - excess
         sure = beyond >= SURE_ERRORS
         point = cheapest(means.valid_cost, sure)
         trivial = bool((self.constant[self.rows(r, name)] & sure[0]).any())

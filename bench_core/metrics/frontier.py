@@ -15,9 +15,6 @@ from bench_core.arrays import BoolArray, FloatArray, IntArray
 
 Number = TypeVar("Number", float, FloatArray)
 
-ALIKE = 0.02
-"""Points that cost up to this share more than another one count as equally expensive."""
-
 ROUNDING = 1e-9
 """Relative error of a mean cost: rows that all cost .001 may have a mean a little above it."""
 
@@ -91,27 +88,6 @@ def errors_beyond(gain: FloatArray, error: FloatArray) -> FloatArray:
     """Return gains in standard errors; infinite where the error is zero."""
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(error > 0, gain / error, np.where(gain >= 0, np.inf, -np.inf))
-
-
-def sure_by(cost: FloatArray, gain: FloatArray, error: FloatArray) -> FloatArray:
-    """Return by how many standard errors (draws, p) points exceed a target, from their gains over
-    it. ``cost`` (p,) is in ascending order.
-
-    It is the lower one of two numbers: of the point itself, and of the mean over the points that
-    cost up to ``ALIKE`` more. The cheapest of hundreds of points that passes a test is a lucky one;
-    points of almost the same cost do not share its luck.
-    """
-    first = np.searchsorted(cost, cost, "left")
-    last = np.searchsorted(cost, cost + ALIKE * np.abs(cost), "right")
-    alone = errors_beyond(gain, error)
-    near = errors_beyond(*(_window_means(values, first, last) for values in (gain, error)))
-    return np.where(last - first > 1, np.minimum(alone, near), alone)
-
-
-def _window_means(values: FloatArray, first: IntArray, last: IntArray) -> FloatArray:
-    sums = np.cumsum(np.pad(values, ((0, 0), (1, 0))), axis=1)
-    means: FloatArray = (sums[:, last] - sums[:, first]) / (last - first)
-    return means
 
 
 def taken(values: FloatArray, point: IntArray) -> FloatArray:

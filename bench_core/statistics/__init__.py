@@ -18,4 +18,8 @@ NORMAL_QUANTILE = 1.96
 
 SURE_ERRORS = 1.645
 """One-sided normal quantile of ``LEVEL``: by how many standard errors of the paired difference on
-validation a point exceeds a target that it is sure to reach."""
+validation a single point exceeds a target that it is sure to reach."""
+
+JOINT_LEVEL = 0.9
+"""Level of the joint test of a learner's points: in this share of cases none of the points that
+lack a target is called sure."""

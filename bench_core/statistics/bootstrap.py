@@ -14,16 +14,18 @@ variance. The ends of a 95% interval vary by 1 / sqrt(2 b) of its half width wit
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
 from bench_core.arrays import BoolArray, Float32Array, FloatArray, IntArray
+from bench_core.statistics import JOINT_LEVEL, SURE_ERRORS
 
 Values = FloatArray | Float32Array
 
@@ -35,6 +37,9 @@ DRAWS = 2000
 
 LEAST_DRAWS = 100
 """Minimum number of draws with a defined metric for an interval."""
+
+JOINT_DRAWS = 256
+"""Number of draws of the joint test of a learner's points."""
 
 MANY, FEW_DRAWS = 250, 399
 """Number of settings of all learners in one repeat from which time and memory are reduced, and the
@@ -74,6 +79,22 @@ class Candidates:
     # (2, p) variance of each mean validation quality over all units, and covariance with that of
     # the reference's best point
     moments: FloatArray
+    # (p, JOINT_DRAWS) jointly normal deviations of the mean validation qualities
+    deviations: Float32Array
+
+    @classmethod
+    def of(
+        cls,
+        valid: Units,
+        test: Units,
+        keys: Sequence[tuple[str, str]],
+        other: Values | None = None,
+        blocks: int | None = None,
+    ) -> Self:
+        """Points with these units, condensed to at most ``blocks`` blocks (default: as they are).
+        ``other``: validation quality by unit of the reference's best point."""
+        small = [units.condensed(blocks or len(units.weights)) for units in (valid, test)]
+        return cls(small[0], small[1], keys, moments(valid, other), deviations(valid))
 
     def at(self, places: IntArray) -> Candidates:
         """The points at these places, in their order."""
@@ -81,7 +102,8 @@ class Candidates:
             Units(one.quality[places], one.cost[places], one.weights, one.rows)
             for one in (self.valid, self.test)
         )
-        return Candidates(valid, test, [self.keys[k] for k in places], self.moments[:, places])
+        keys = [self.keys[k] for k in places]
+        return Candidates(valid, test, keys, self.moments[:, places], self.deviations[places])
 
 
 def moments(units: Units, other: FloatArray | Float32Array | None = None) -> FloatArray:
@@ -100,6 +122,19 @@ def moments(units: Units, other: FloatArray | Float32Array | None = None) -> Flo
     found = np.stack([(own * own).sum(axis=1), own @ against])
     scaled: FloatArray = found * n / (n - 1) if n > 1 else np.zeros_like(found)
     return scaled
+
+
+def deviations(units: Units) -> Float32Array:
+    """Deviations (p, JOINT_DRAWS) of the weighted means of quality from their expectations, with
+    the variances and covariances of the units (multiplier bootstrap); the same for equal units."""
+    sums = _sums(units.quality, units.weights, BLOCKS)
+    weights = _totals(units, BLOCKS)[0]
+    n, total = int((weights > 0).sum()), np.maximum(weights.sum(), _LEAST)
+    residuals = sums - weights * (sums.sum(axis=1) / total)[:, None]
+    scale = np.float32(math.sqrt(n / max(n - 1, 1))) / total
+    with one_thread():
+        found: Float32Array = scale * (residuals @ _normals(len(weights)))
+    return found
 
 
 class Means(NamedTuple):
@@ -178,6 +213,30 @@ def errors(
     return found
 
 
+def errors_needed(
+    one: Candidates,
+    against: tuple[Candidates, int] | None,
+    factor: float,
+    gain: FloatArray,
+    error: FloatArray,
+) -> float:
+    """By how many standard errors a learner's point must exceed a target to be sure.
+
+    It is the joint critical value of the points with an observed ``gain`` (p,) of at least 0:
+    ``JOINT_LEVEL`` of the draws have no larger deviation in units of ``error`` (p,), and at least
+    ``SURE_ERRORS``. The cheapest of many points that pass a test of their own is often a lucky one.
+    """
+    tested = (gain >= 0) & (error > 0)
+    if not tested.any():
+        return SURE_ERRORS
+    found = one.deviations[tested]
+    if against is not None:
+        reference, k = against
+        found = found - np.float32(factor) * reference.deviations[k]
+    largest = (found / error[tested, None]).max(axis=0)
+    return max(SURE_ERRORS, float(np.quantile(largest, JOINT_LEVEL)))
+
+
 @contextmanager
 def one_thread() -> Iterator[None]:
     """Limit BLAS to one thread in the body, as several mostly wait for each other."""
@@ -217,6 +276,13 @@ def _shuffled(count: int) -> IntArray:
     order = np.random.default_rng(count).permutation(count)
     order.setflags(write=False)
     return order
+
+
+@lru_cache(4)
+def _normals(count: int) -> Float32Array:
+    found = np.random.default_rng(count).standard_normal((count, JOINT_DRAWS), dtype=np.float32)
+    found.setflags(write=False)
+    return found
 
 
 @lru_cache(2)

@@ -26,7 +26,7 @@ from bench_core._io.digests import canonical
 from bench_core.arrays import FloatArray
 from bench_core.results.budgets import Budget
 from bench_core.results.records import TrialValues
-from bench_core.statistics.bootstrap import BLOCKS, Candidates, Units, Values, moments
+from bench_core.statistics.bootstrap import BLOCKS, Candidates, Units, Values
 
 if TYPE_CHECKING:
     from bench_core.results.store import Store
@@ -139,12 +139,12 @@ def stored_repeats(
         for chosen_on, shown in zip(valid, test, strict=True):
             trial = chosen_on.trial
             if trial.audit != "failed" and (has is None or has(trial.params)):
-                units = _units(chosen_on)
-                candidates = Candidates(
-                    units.condensed(blocks),
-                    _units(shown).condensed(blocks),
+                candidates = Candidates.of(
+                    _units(chosen_on),
+                    _units(shown),
                     [(canonical(trial.params), canonical(point)) for point in chosen_on.settings],
-                    moments(units, against.get((trial.fold, trial.seed))),
+                    against.get((trial.fold, trial.seed)),
+                    blocks,
                 )
                 by_learner = parts.setdefault((trial.fold, trial.seed, trial.fingerprint), {})
                 by_learner.setdefault(trial.learner, []).append(candidates)
@@ -188,7 +188,8 @@ def _pooled(parts: Sequence[Candidates]) -> Candidates:
         for units in ([one.valid for one in parts], [one.test for one in parts])
     )
     keys = [key for one in parts for key in one.keys]
-    return Candidates(valid, test, keys, np.hstack([one.moments for one in parts]))
+    deviations = np.concatenate([one.deviations for one in parts])
+    return Candidates(valid, test, keys, np.hstack([one.moments for one in parts]), deviations)
 
 
 def with_seeds(found: Sequence[Repeat]) -> Iterator[tuple[Repeat, int]]:

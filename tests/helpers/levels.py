@@ -2,14 +2,14 @@
 
 import numpy as np
 
-from bench_core.statistics.bootstrap import Candidates, Units, draw, moments
+from bench_core.statistics.bootstrap import Candidates, Units, draw
 from bench_core.statistics.repeats import of_units
 
 
 def of_units_alone(valid, test, other=None):
-    """Candidates with these units, whose moments refer to the values ``other`` by unit."""
+    """Candidates with these units, paired with the values ``other`` by unit."""
     keys = [("{}", f'{{"trees":{k}}}') for k in range(len(valid.quality))]
-    return Candidates(valid, test, keys, moments(valid, other))
+    return Candidates.of(valid, test, keys, other)
 
 
 def level_of(*values, resamples=2000, seed=0):

@@ -24,7 +24,15 @@ from bench_core.leaderboard.board import SHARE
 from bench_core.leaderboard.certainty import _FREE, _ends
 from bench_core.metrics.frontier import best_within, cheapest, share_of, taken
 from bench_core.statistics import LEVEL, SURE_ERRORS, WIDE_LEVEL
-from bench_core.statistics.bootstrap import FEW, FEW_DRAWS, Candidates, Units, draw, errors
+from bench_core.statistics.bootstrap import (
+    FEW,
+    FEW_DRAWS,
+    Candidates,
+    Units,
+    draw,
+    errors,
+    errors_needed,
+)
 from bench_core.statistics.comparison import better_than, differences, interval
 from bench_core.statistics.repeats import of_units
 
@@ -79,16 +87,17 @@ def board(rng, skills, m, blocks, resamples):
     other = valids[0].quality[best]
     pair = []
     for valid, test in zip(valids, tests, strict=True):
-        one = of_units_alone(valid, test, other)
-        small = valid.condensed(blocks), test.condensed(blocks)
-        pair.append(Candidates(*small, one.keys, one.moments))
+        keys = of_units_alone(valid, test).keys
+        pair.append(Candidates.of(valid, test, keys, other, blocks))
     seed, units = int(rng.integers(1 << 30)), min(m, blocks)
     drawn = [draw(one, resamples, seed) for one in pair]
     aim = share_of(drawn[0].valid_quality.max(axis=1), SHARE)[:, None]
     rows, points = [], []
     for one, means in zip(pair, drawn, strict=True):
-        error = errors(one, (pair[0], best), SHARE, resamples, seed)
-        sure = cheapest(means.valid_cost, means.valid_quality - aim >= SURE_ERRORS * error)
+        paired, gain = (one, (pair[0], best), SHARE), means.valid_quality - aim
+        error = errors(*paired, resamples, seed)
+        needed = errors_needed(*paired, gain[0], error[0])
+        sure = cheapest(means.valid_cost, gain >= needed * error)
         within = best_within(means.valid_cost[0], means.valid_quality, BUDGET)
         rows.append((taken(means.test_quality, within), taken(means.test_cost, sure)))
         points.append(int(sure[0]))

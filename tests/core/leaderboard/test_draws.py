@@ -16,7 +16,7 @@ from bench_core.leaderboard.certainty import dominated, ratios
 from bench_core.leaderboard.draws import NO_LIMIT, NO_VALUES, Draws
 from bench_core.results.budgets import Budget, Target
 from bench_core.results.operating_points import Criterion
-from bench_core.statistics.bootstrap import Units, draw
+from bench_core.statistics.bootstrap import Units, draw, errors_needed
 
 KEEP = Target(0.99)
 UNITS, RESAMPLES = 30, 150
@@ -53,6 +53,14 @@ def within_observed(valid, limit):
     return (valid.cost.mean(axis=1) <= limit.amount).any()
 
 
+def as_candidates(quality, other, factor):
+    """A learner's points and the reference's best one, as the rule for sure points takes them."""
+    ones = np.ones(UNITS)
+    units = (Units(own, own, ones, ones) for own in (quality, other[None]))
+    one, against = (of_units_alone(own, own, other) for own in units)
+    return one, ((against, 0) if factor else None), factor
+
+
 def by_hand(run, limit, sign):
     """For each learner and draw test quality and cost of the point that a limit chooses."""
     of = {(one.trial.learner, one.split): one for one in run.kept}
@@ -67,7 +75,7 @@ def by_hand(run, limit, sign):
         factor = (target - 0.01 * abs(target)) / target if sign > 0 else share
         if sign < 0:
             factor = (target + (share - 1) * abs(target)) / target
-        chosen = []
+        chosen, needed = [], None
         for v, t in zip(*counts, strict=True):
             cost = valid.cost.astype(float) @ v / v.sum()
             quality = valid.metric.astype(float) @ v / v.sum()
@@ -84,7 +92,13 @@ def by_hand(run, limit, sign):
                     gain = gain - factor * other
                 spread = np.square(gain - gain.mean(axis=1, keepdims=True))
                 error = np.sqrt(spread @ v * UNITS / (UNITS - 1)) / v.sum()
-                allowed = sign * (quality - aim) >= 1.645 * error
+                if needed is None:  # as observed
+                    needed = errors_needed(
+                        *as_candidates(valid.metric, other, factor if limit.kind == "keep" else 0),
+                        sign * (quality - aim),
+                        error,
+                    )
+                allowed = sign * (quality - aim) >= needed * error
                 k = np.where(allowed, cost, np.inf).argmin()
             there = allowed.any()
             chosen.append(

@@ -11,7 +11,6 @@ from bench_core.metrics.frontier import (
     cheapest,
     frontier,
     share_of,
-    sure_by,
     taken,
 )
 
@@ -81,27 +80,6 @@ def test_the_cheapest_allowed_point_is_that_of_a_loop(draws, code):
     for one, may, found in zip(cost, allowed, cheapest(cost, allowed), strict=True):
         kept = [i for i in range(len(one)) if may[i]]
         assert found == min(kept, key=lambda i: (one[i], i), default=-1)
-
-
-@given(st.lists(st.tuples(st.integers(0, 400), st.integers(-9, 9), st.integers(0, 3)), min_size=1))
-def test_a_point_is_as_sure_as_the_mean_of_points_that_cost_up_to_2_percent_more(points):
-    cost, gain, error = np.array(sorted(points), dtype=float).T
-    found = sure_by(cost, np.stack([gain, -gain]), np.stack([error, error + 1]))
-    for draw, (gains, errors) in enumerate(((gain, error), (-gain, error + 1))):
-        for k in range(len(cost)):
-            near = (cost >= cost[k]) & (cost <= cost[k] * 1.02)
-            beyond = []
-            for g, e in ((gains[k], errors[k]), (gains[near].mean(), errors[near].mean())):
-                beyond.append(g / e if e > 0 else np.inf if g > -1e-12 else -np.inf)
-            assert found[draw, k] == pytest.approx(min(beyond))
-
-
-def test_a_lucky_point_among_many_of_one_cost_is_not_sure():
-    gain = np.full((1, 20), 0.1)
-    gain[0, 7] = 2.0
-    cost = np.linspace(10, 10.02, 20)
-    assert sure_by(cost, gain, np.ones((1, 20))).max() < 1.1
-    assert sure_by(cost[7:8], gain[:, 7:8], np.ones((1, 1))).tolist() == [[2.0]]
 
 
 def test_every_draw_chooses_for_itself_among_points_that_are_affordable_as_observed():

@@ -3,14 +3,21 @@
 import numpy as np
 import pytest
 from helpers.levels import of_units_alone as of
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+from scipy import stats
 
+from bench_core.statistics import JOINT_LEVEL, SURE_ERRORS
 from bench_core.statistics.bootstrap import (
     BLOCKS,
+    FEW,
     Candidates,
     Units,
     draw,
     effort,
     errors,
+    errors_needed,
 )
 from bench_core.statistics.repeats import Repeat
 from bench_core.statistics.split_shift import falling, falls
@@ -116,8 +123,7 @@ def standard_error(values, weights):
 
 def condensed(units, other):
     """As a store condenses them, with moments of all units."""
-    one = of(units, units, other)
-    return Candidates(units.condensed(BLOCKS), units.condensed(BLOCKS), one.keys, one.moments)
+    return Candidates.of(units, units, of(units, units).keys, other, BLOCKS)
 
 
 @pytest.mark.parametrize("factor", [0.99, 1 / 0.99, 0.0])
@@ -172,11 +178,54 @@ def test_a_single_unit_and_equal_units_have_no_error_in_any_draw():
         assert errors(of(flat, flat), None, 0.0, 5).tolist() == [[0, 0]] * 6
 
 
+def needed(values, gain=1.0, at=None):
+    """For points of these values (p, m) by unit, that have the gain, compared with point ``at``."""
+    p, m = values.shape
+    units = Units(values, values, np.ones(m), np.ones(m))
+    one = of(units, units, values[at or 0])
+    against = None if at is None else (one, at)
+    error = errors(one, against, 1.0 if against else 0.0, 0)[0]
+    return errors_needed(one, against, 1.0, np.broadcast_to(gain, p), error)
+
+
+@pytest.mark.parametrize("m", [300, 4000])
+@pytest.mark.parametrize("p", [1, 2, 3, 10, 100])
+def test_independent_points_need_the_joint_normal_quantile(p, m):
+    values = np.random.default_rng(p).normal(size=(p, m))
+    expected = max(SURE_ERRORS, stats.norm.ppf(JOINT_LEVEL ** (1 / p)))
+    assert needed(values) == pytest.approx(expected, abs=0.15)
+    # the noise that all points share cancels in differences to one of them
+    shared = np.vstack([values, np.zeros(m)]) + np.random.default_rng(0).normal(0, 9, m)
+    assert needed(shared, at=p) == pytest.approx(expected, abs=0.15)
+    assert needed(shared) <= 1.85
+
+
+@given(hnp.arrays(float, (4, 12), elements=st.integers(-3, 3)), st.integers(0, 15))
+def test_only_points_with_the_quality_are_tested_and_copies_change_nothing(values, code):
+    gain = np.array([1.0 if code >> k & 1 else -1.0 for k in range(4)])
+    found, kept = needed(values, gain), values[gain > 0]
+    assert found == (needed(kept) if len(kept) else SURE_ERRORS)
+    assert found >= SURE_ERRORS
+    copied = needed(np.repeat(values, 3, axis=0), np.repeat(gain, 3))
+    assert copied == pytest.approx(found, rel=1e-5)
+
+
+def test_a_condensed_learner_needs_as_many_errors():
+    one = units(np.random.default_rng(12), 6, 1300)
+    error, gain = errors(of(one, one), None, 0.0, 0)[0], np.ones(6)
+    few = Candidates.of(one, one, of(one, one).keys, blocks=FEW)
+    assert len(few.valid.weights) == FEW
+    assert errors_needed(few, None, 0.0, gain, error) == errors_needed(
+        of(one, one), None, 0.0, gain, error
+    )
+
+
 def test_candidates_at_some_places_have_the_keys_values_and_moments_of_these():
     one = learner(np.random.default_rng(9), 5)
     found = one.at(np.array([3, 1]))
     assert found.keys == [one.keys[3], one.keys[1]]
     assert np.array_equal(found.moments, one.moments[:, [3, 1]])
+    assert np.array_equal(found.deviations, one.deviations[[3, 1]])
     for split in ("valid", "test"):
         for name in ("quality", "cost"):
             values = getattr(getattr(one, split), name)
