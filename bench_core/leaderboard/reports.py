@@ -23,7 +23,7 @@ from bench_core.protocols import Section
 from bench_core.results.store import Store
 from bench_core.results.store_files import store_path
 from bench_core.splits import SPLITS
-from bench_core.statistics import CONFIDENCE
+from bench_core.statistics import CONFIDENCE, JOINT_LEVEL
 from bench_core.terminal.tables import check_output
 from bench_core.terminal.wording import count, listed
 
@@ -231,7 +231,8 @@ def _sentences(
         yield (
             f"A saving is {info.reference}'s cost divided by the learner's, both at the "
             f"cheapest point that is sure to keep {SHARE:.0%} of {info.reference}'s best quality, "
-            f"by a one-sided {CONFIDENCE} bound of the paired difference on validation."
+            f"by a one-sided {CONFIDENCE} bound of the paired difference on validation, joint at "
+            f"{JOINT_LEVEL:.0%} for the points of a learner."
         )
     student = ", and from Student's distribution over repeats" if repeats > 1 else ""
     yield (
