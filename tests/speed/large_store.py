@@ -56,7 +56,7 @@ def outcome(spec, number):
         cost = paid * dearer.mean()
         for k in range(POINTS):
             metrics = {"ndcg@5": float(quality[k]), "precision@5": float(quality[k] ** 2)}
-            costs = cost[k] * np.array([0.9, 0.1, 1, 1.5, 2])
+            costs = cost[k] * np.array([0.9, 0.1, 1, 2])
             point, used = {"trees": int(300 * place[k])}, int(FEATURES * place[k])
             rows.append(point_row(k, point, split, metrics, costs, used))
         kept = np.unique(np.linspace(0, POINTS - 1, KEPT).astype(int))
