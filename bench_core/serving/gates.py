@@ -52,9 +52,12 @@ def finished(finish: Finish, score: FloatArray) -> FloatArray:
 
 def answers(program: Program, rows: Rows, boundaries: IntArray | None) -> FloatArray:
     """Return the answers of rows at their ends, (n,) or (n, K)."""
-    groups = None if boundaries is None else QueryGroups(boundaries)
-    rejected, last = rows.how == REJECTED, rows.final_step
-    scores = settled(rows.final_score, rejected, rows.last, program.rejected, groups)
+    scores, last, rule = rows.final_score, rows.final_step, program.rejected
+    rejected = rows.how == REJECTED
+    if not isinstance(rule, str):
+        scores = np.where(rejected[:, None], float(rule), scores)
+    elif rule == "below" and boundaries is not None and rejected.any():
+        scores = below(scores[:, 0], rejected, rows.last, QueryGroups(boundaries))[:, None]
     numbers = (np.flatnonzero(np.bincount(last - END)) + END).tolist()
     if len(numbers) == 1 and numbers != [END]:
         finish = program.steps[numbers[0]].finish
@@ -68,21 +71,6 @@ def answers(program: Program, rows: Rows, boundaries: IntArray | None) -> FloatA
                 here = last == number
                 scores[here] = finished(finish, scores[here])
     return scores[:, 0] if program.outputs == 1 else scores
-
-
-def settled(
-    scores: FloatArray,
-    rejected: BoolArray,
-    last: IntArray,
-    rule: str | float,
-    groups: QueryGroups | None,
-) -> FloatArray:
-    """Return scores (n, K), with ``Program.rejected`` applied to ``rejected`` rows (n,)."""
-    if rule == "score" or not rejected.any():
-        return scores
-    if not isinstance(rule, str):
-        return np.where(rejected[:, None], float(rule), scores)
-    return scores if groups is None else below(scores[:, 0], rejected, last, groups)[:, None]
 
 
 def with_columns(step: Step, own: FloatArray, X: Float32Array, here: IntArray) -> FloatArray:

@@ -14,8 +14,6 @@ from bench_core.arrays import BoolArray, FloatArray
 if TYPE_CHECKING:
     from bench_core.serving import Program
 
-ROW_GATES = ("always", "score", "class")
-
 
 def thresholds(g: FloatArray, share: FloatArray, count: int) -> list[tuple[float, float]]:
     """(threshold, share of rows with a higher g) by rising share, for gate scores ``g`` (n,).
@@ -86,6 +84,8 @@ def whole_program(model: Any, features: int, name: str) -> Program:
     program = model.program(last_prediction(model, nobody).point)
     if not isinstance(program, Program):
         raise UsageError(f"{name} is a policy and cannot be served behind a gate")
-    if program.in_queries and any(step.gate not in ROW_GATES for step in program.steps):
+    rejected = "score" if program.rejected == "below" else program.rejected  # a row is alone
+    program = replace(program, rejected=rejected)
+    if program.in_queries:
         raise UsageError(f"{name} compares the documents of a query; choose another")
-    return replace(program, rejected="score" if program.rejected == "below" else program.rejected)
+    return program
