@@ -133,14 +133,12 @@ class SentOn(Stored):
         large = last_prediction(self.large, alone)
         names = ["path", *({"model"} & large.bills.keys())]
         for prefix, gates in zip(self.cheap.predict_path(alone), self.gates, strict=True):
-            sure = confidence(prefix.scores)
+            sure, kept = confidence(prefix.scores), {name: bill_of(prefix, name) for name in names}
+            paid = {name: (both(bill_of(large, name), kept[name]), kept[name]) for name in names}
             for threshold, _ in gates:
                 sent, scores = sure < threshold, prefix.scores.copy()
                 scores[sent] = large.scores[sent]
-                bills = {}
-                for name in names:
-                    kept = bill_of(prefix, name)
-                    bills[name] = where(sent, both(kept, bill_of(large, name)), kept)
+                bills = {name: where(sent, *two) for name, two in paid.items()}
                 yield Prediction(next(points), scores, bills)
         yield Prediction(next(points), large.scores, {name: bill_of(large, name) for name in names})
 

@@ -67,17 +67,16 @@ class AdaptModel(Stored):
         names = ["path", *({"model"} & f0.bills.keys())]
         for pair in self.pairs:
             kept, gate = (last_prediction(m, alone) for m in (pair.classifier, pair.gate))
-            cheap = both(bill_of(gate), bill_of(kept))
+            # bills of rows sent to f0, and of the others
+            paid = {
+                name: tuple(both(bill_of(gate, name), bill_of(m, name)) for m in (f0, kept))
+                for name in names
+            }
+            paid[RELEASED] = bill_of(f0, RELEASED), paid["path"][1]
             for threshold, share in pair.gates:
                 # (n,), the routing of this point
                 sent = gate.scores > threshold
-                bills = {
-                    name: both(
-                        bill_of(gate, name), where(sent, bill_of(f0, name), bill_of(kept, name))
-                    )
-                    for name in names
-                }
-                bills[RELEASED] = where(sent, bill_of(f0, RELEASED), cheap)
+                bills = {name: where(sent, *two) for name, two in paid.items()}
                 yield Prediction(
                     {"features": pair.features, "sent": share},
                     np.where(sent, f0.scores, kept.scores),
