@@ -7,7 +7,6 @@ many known rows without a cap.
 """
 
 from bench_core.serving.folder import Folder, write_folder
-from bench_core.serving.gates import linked
 from bench_core.serving.policy_program import PolicyProgram, Sums
 from bench_core.serving.predictor import Predictor, load
 from bench_core.serving.program import (
@@ -21,7 +20,6 @@ from bench_core.serving.program import (
     Program,
     Step,
     Stop,
-    compact,
     joined,
     no_trees,
 )
@@ -44,9 +42,7 @@ __all__ = [
     "Step",
     "Stop",
     "Sums",
-    "compact",
     "joined",
-    "linked",
     "load",
     "no_trees",
     "write_folder",

@@ -23,7 +23,14 @@ from bench_core.results.store_files import load_costs, load_model, state_path, s
 from bench_core.serving.folder import Folder
 from bench_core.serving.policy_program import PolicyProgram
 from bench_core.serving.predictor import Predictor
-from bench_core.serving.program import Exportable, Program, Stop, constant_program, in_sequence
+from bench_core.serving.program import (
+    Exportable,
+    Program,
+    Stop,
+    compact,
+    constant_program,
+    in_sequence,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -159,8 +166,8 @@ def program_of(
             f"{learner}: its model, {type(model).__name__}, has no 'program' and cannot be "
             "exported; docs/serving.md shows how to add it"
         )
-    found: Program | PolicyProgram = model.program(point)
-    return found
+    program: Program | PolicyProgram = model.program(point)
+    return compact(program) if isinstance(program, Program) else program
 
 
 def _spec(store: Store, run: str, row: pd.Series[Any]) -> Mapping[str, Any]:

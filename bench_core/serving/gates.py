@@ -5,12 +5,15 @@ Plain numpy over the rows of one step. Single rows without a cap have the same i
 
 from __future__ import annotations
 
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
 import numpy as np
-from bench_trees.ensemble import Ensemble
 
 from bench_core.arrays import BoolArray, Float32Array, FloatArray, IntArray
-from bench_core.serving.program import END, GATES, Finish, Kernel, Program, Step
+from bench_core.serving.program import END, Finish, Kernel, Program, Step
 from bench_core.serving.query_ranks import (
+    INPUTS,
     QueryGroups,
     among_seen,
     below,
@@ -19,6 +22,10 @@ from bench_core.serving.query_ranks import (
     ranks,
 )
 from bench_core.serving.row_state import REJECTED, Rows
+
+if TYPE_CHECKING:
+    from bench_trees.ensemble import Ensemble
+    from bench_trees.inference import Layout
 
 LEAST_SHARE, LARGEST_EXPONENT = 1e-6, 700.0
 
@@ -45,9 +52,12 @@ def finished(finish: Finish, score: FloatArray) -> FloatArray:
 
 def answers(program: Program, rows: Rows, boundaries: IntArray | None) -> FloatArray:
     """Return the answers of rows at their ends, (n,) or (n, K)."""
-    groups = None if boundaries is None else QueryGroups(boundaries)
-    rejected, last = rows.how == REJECTED, rows.final_step
-    scores = settled(rows.final_score, rejected, rows.last, program.rejected, groups)
+    scores, last, rule = rows.final_score, rows.final_step, program.rejected
+    rejected = rows.how == REJECTED
+    if not isinstance(rule, str):
+        scores = np.where(rejected[:, None], float(rule), scores)
+    elif rule == "below" and boundaries is not None and rejected.any():
+        scores = below(scores[:, 0], rejected, rows.last, QueryGroups(boundaries))[:, None]
     numbers = (np.flatnonzero(np.bincount(last - END)) + END).tolist()
     if len(numbers) == 1 and numbers != [END]:
         finish = program.steps[numbers[0]].finish
@@ -55,27 +65,12 @@ def answers(program: Program, rows: Rows, boundaries: IntArray | None) -> FloatA
     else:
         scores = scores.copy()
         for number in numbers:
-            here, finish = last == number, program.steps[number].finish
             if number == END:
-                scores[here] = np.nan if program.nothing is None else program.nothing
-            elif finish is not None:
+                scores[last == END] = np.nan if program.nothing is None else program.nothing
+            elif (finish := program.steps[number].finish) is not None:
+                here = last == number
                 scores[here] = finished(finish, scores[here])
     return scores[:, 0] if program.outputs == 1 else scores
-
-
-def settled(
-    scores: FloatArray,
-    rejected: BoolArray,
-    last: IntArray,
-    rule: str | float,
-    groups: QueryGroups | None,
-) -> FloatArray:
-    """Return scores (n, K), with ``Program.rejected`` applied to ``rejected`` rows (n,)."""
-    if rule == "score" or not rejected.any():
-        return scores
-    if not isinstance(rule, str):
-        return np.where(rejected[:, None], float(rule), scores)
-    return scores if groups is None else below(scores[:, 0], rejected, last, groups)[:, None]
 
 
 def with_columns(step: Step, own: FloatArray, X: Float32Array, here: IntArray) -> FloatArray:
@@ -112,61 +107,63 @@ def _scaled(x: FloatArray, mean: FloatArray, factor: FloatArray) -> FloatArray:
 def leave(
     program: Program, number: int, here: IntArray, rows: Rows, boundaries: IntArray | None
 ) -> None:
-    """Move rows ``here`` on by the gate of a step."""
-    step = program.steps[number]
-    passed = _passing(step, here, rows, boundaries)
+    """Move rows ``here`` on by the gate of a step. ``boundaries`` cut all rows into queries; by
+    default each row is its own query."""
+    step, passed = program.steps[number], np.ones(len(here), dtype=bool)
+    if step.gate != "always":
+        n = len(rows.score)
+        groups = QueryGroups(np.arange(n + 1) if boundaries is None else boundaries)
+        on, value = np.zeros((1, n), dtype=bool), np.array([step.value])
+        on[0, here] = True
+        passed = passing(step, value, rows.score, on, groups, rows)[0, here]
     rows.go_on(here[passed], number, step.then, passes=True)
     rows.go_on(here[~passed], number, step.otherwise, passes=False)
 
 
-def _passing(step: Step, here: IntArray, rows: Rows, boundaries: IntArray | None) -> BoolArray:
-    """True for rows ``here`` that pass the gate. ``boundaries`` cut all rows into queries; by
-    default each row is its own query."""
-    if step.gate == "always":
-        return np.ones(len(here), dtype=bool)
-    groups = QueryGroups(np.arange(len(rows.score) + 1) if boundaries is None else boundaries)
-    if step.gate != "sentinel":
-        groups = groups.among(here) if step.gate in GATES[3:] else groups
-        on, value = np.ones((1, len(here)), dtype=bool), np.array([step.value])
-        return np.asarray(passing(step.gate, value, step.k, rows.score[here], on, groups)[0])
-    assert step.sentinel is not None
-    inputs = describe(rows.score[None, :, 0], groups)[0]  # rows that left keep their last score
-    total, splits, trees = _classified(step.sentinel, inputs[here])
-    rows.splits[here] += splits
-    rows.trees[here] += trees
-    return np.asarray(1.0 / (1.0 + np.exp(-(step.sentinel.base[0] + total))) >= step.value)
-
-
 def passing(
-    gate: str, value: FloatArray, k: int, scores: FloatArray, on: BoolArray, groups: QueryGroups
+    step: Step,
+    value: FloatArray,
+    scores: FloatArray,
+    on: BoolArray,
+    groups: QueryGroups,
+    ends: Rows,
 ) -> BoolArray:
-    """True for rows that pass a gate (see ``GATES``) of each ``value`` (P,), (P, n), by their
-    ``scores`` (n, K) among rows that are ``on`` (P, n)."""
-    if gate == "class":
+    """True for rows that pass the gate of a step (see ``GATES``) at each ``value`` (P,), (P, n), by
+    their ``scores`` (n, K) among rows that are ``on`` (P, n).
+
+    ``ends`` are the P n rows: a sentinel sees the last score of those that left, and is billed.
+    """
+    first = scores[:, 0]
+    if step.gate == "class":
         return np.asarray(largest_probability(scores) <= value[:, None])
-    own = scores[:, 0]
-    if gate == "score":
-        return np.asarray(own >= value[:, None])
-    if gate == "capacity":
-        return np.asarray(among_seen(own, on, groups, value))
-    if gate == "rank":
-        return np.asarray(ranks(own, on, groups) <= value[:, None])
-    return np.asarray(own >= kth_best(own, on, groups, k)[:, groups.of] - value[:, None])
+    if step.gate == "score":
+        return np.asarray(first >= value[:, None])
+    if step.gate == "capacity":
+        return np.asarray(among_seen(first, on, groups, value))
+    if step.gate == "rank":
+        return np.asarray(ranks(first, on, groups) <= value[:, None])
+    if step.gate == "proximity":
+        return np.asarray(
+            first >= kth_best(first, on, groups, step.k)[:, groups.of] - value[:, None]
+        )
+    from bench_trees.inference import Steps, Walked, walk
+
+    assert step.sentinel is not None
+    layout, here, passes = _laid_out(step.sentinel), np.flatnonzero(on), on.copy()
+    inputs = describe(np.where(on, first, ends.score[:, 0].reshape(on.shape)), groups)
+    steps = Steps.prefixes([layout.trees], step.sentinel.base)
+    done = walk(layout, steps, inputs[on], Walked.begin(len(here), 1, layout.words))
+    ends.splits[here] += done.splits[0]
+    ends.trees[here] += (layout.levels > 0).sum()
+    passes[on] = 1.0 / (1.0 + np.exp(-done.scores[0, :, 0])) >= np.repeat(value, on.sum(axis=1))
+    return passes
 
 
-def _classified(trees: Ensemble, inputs: Float32Array) -> tuple[FloatArray, IntArray, IntArray]:
-    """Return sums of leaves, of splits and of trees with a split, (n,), for inputs without NaN."""
-    total, splits, used = np.zeros((3, len(inputs)))
-    every = np.arange(len(inputs))
-    for root in trees.start[:-1]:
-        node = np.full(len(inputs), root)
-        used += trees.feature[root] >= 0
-        while (inner := trees.feature[node] >= 0).any():
-            left = inputs[every, trees.feature[node]] <= trees.threshold[node]
-            node = np.where(inner, np.where(left, trees.left[node], trees.right[node]), node)
-            splits += inner
-        total += trees.value[node]
-    return total, splits.astype(np.int64), used.astype(np.int64)
+@lru_cache(32)
+def _laid_out(classifier: Ensemble) -> Layout:
+    from bench_trees.inference import Needs, lay_out
+
+    return lay_out(classifier, Needs.plain(INPUTS))
 
 
 def largest_probability(scores: FloatArray) -> FloatArray:

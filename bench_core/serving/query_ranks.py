@@ -29,11 +29,6 @@ class QueryGroups:
         """Query of each row (n,)."""
         return np.repeat(np.arange(len(self.sizes)), self.sizes)
 
-    def among(self, rows: IntArray) -> QueryGroups:
-        """Return the queries of some rows (m,), in increasing order."""
-        sizes = np.bincount(self.of[rows], minlength=1)
-        return QueryGroups(np.append(0, np.cumsum(sizes[sizes > 0])))
-
 
 def kth_best(scores: FloatArray, on: BoolArray, groups: QueryGroups, k: int) -> FloatArray:
     """Return the k-th best score among the ``on`` rows of each query, (P, q), or -inf."""

@@ -147,6 +147,13 @@ class Rows:
         made.splits, made.trees = self.splits.copy(), self.trees.copy()
         return made
 
+    def part(self, some: slice) -> Rows:
+        """Return some of the rows, which share their arrays."""
+        found = copy(self)
+        for name in ("score", "stop_score", "bits", "splits", "trees", "how", "last", "stop"):
+            setattr(found, name, getattr(self, name)[some])
+        return found
+
     def go_on(self, some: IntArray, number: int, onward: int, passes: bool) -> None:
         """Move rows from step ``number`` to ``onward``, past the stops between."""
         self.next[some] = onward

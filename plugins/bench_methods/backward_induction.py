@@ -47,7 +47,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from bench_models.boosting import LEAST_HESSIAN, loss_of
 from bench_models.boosting import bench_warm_up as bench_warm_up
-from bench_models.held_out_fits import layout_of, sums
+from bench_models.dictionary import layout_of, sums
 from bench_models.masked_predictor import (
     closed,
     code_of,

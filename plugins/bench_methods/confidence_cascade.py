@@ -31,7 +31,14 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from bench_models.boosting import OnTrees, ensemble_of, prefix_chain
 from bench_models.boosting import bench_warm_up as bench_warm_up
-from bench_models.large_model import Outputs, both, thresholds, where, whole_program
+from bench_models.large_model import (
+    bill_of,
+    both,
+    last_prediction,
+    thresholds,
+    where,
+    whole_program,
+)
 from bench_models.nested_boosters import NestedBoosters, Route
 from bench_models.path_of_models import PathOfModels
 from bench_models.priced_boosting import CheapStarts
@@ -123,19 +130,17 @@ class SentOn(Stored):
     def predict_path(self, features: Features) -> Iterator[Prediction]:
         """One prediction per gate, then the large model's own."""
         alone, points = Features(features.X), iter(self._points)
-        large = Outputs.of(self.large, alone)
+        large = last_prediction(self.large, alone)
         names = ["path", *({"model"} & large.bills.keys())]
         for prefix, gates in zip(self.cheap.predict_path(alone), self.gates, strict=True):
-            cheap, sure = Outputs.at(prefix), confidence(prefix.scores)
+            sure, kept = confidence(prefix.scores), {name: bill_of(prefix, name) for name in names}
+            paid = {name: (both(bill_of(large, name), kept[name]), kept[name]) for name in names}
             for threshold, _ in gates:
-                sent, scores = sure < threshold, cheap.scores.copy()
+                sent, scores = sure < threshold, prefix.scores.copy()
                 scores[sent] = large.scores[sent]
-                bills = {}
-                for name in names:
-                    kept = cheap.bill(name)
-                    bills[name] = where(sent, both(kept, large.bill(name)), kept)
+                bills = {name: where(sent, *two) for name, two in paid.items()}
                 yield Prediction(next(points), scores, bills)
-        yield Prediction(next(points), large.scores, {name: large.bill(name) for name in names})
+        yield Prediction(next(points), large.scores, {name: bill_of(large, name) for name in names})
 
     def program(self, point: Mapping[str, int | float]) -> Program:
         """The prefix, then the large model for rows below the threshold, for serving."""

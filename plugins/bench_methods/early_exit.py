@@ -59,7 +59,7 @@ import numpy as np
 from bench_models.boosting import OnTrees, ensemble_of, prefix_chain
 from bench_models.boosting import bench_warm_up as bench_warm_up
 from bench_models.staged import StagedModel
-from bench_models.staged.exits import ExitModel, ExitRule, Sentinels, check_thresholds
+from bench_models.staged.exits import ExitModel, ExitRule, check_thresholds
 
 from bench_core import (
     Examples,
@@ -207,9 +207,11 @@ class Lear(OnTrees):
         ends = [*(s for s in self.sentinels if s < ensemble.trees), ensemble.trees]
         chain = prefix_chain(ensemble, ends, prices, {"exits": ends})
         thresholds = self.thresholds if len(ends) > 1 else ()
+        classifiers = list(self._classifiers(chain, train, context))
+        values = np.tile(np.array(thresholds)[:, None], len(classifiers))
         return ExitModel(
             chain=chain,
-            rule=Sentinels(tuple(self._classifiers(chain, train, context)), np.array(thresholds)),
+            rule=ExitRule("sentinel", values, classifiers=classifiers),
             points=[{"threshold": float(t)} for t in thresholds],
             full={"trees": ensemble.trees},
         )
@@ -263,7 +265,7 @@ def partial_scores(chain: StagedModel, rows: Examples, stages: slice = slice(Non
     blocks = []
     for start in range(0, len(rows), _BLOCK):
         features = Features(np.asarray(rows.X[start : start + _BLOCK]))
-        after = [scores[:, 0] for scores, _, _ in chain.stage_by_stage(features)]
+        after = [rows.score[:, 0] for rows in chain.stage_by_stage(features)]
         blocks.append(np.stack(after[stages]))
     return np.concatenate(blocks, axis=1)
 

@@ -108,10 +108,13 @@ class QWYC(OnTrees):
         ]
         # each stage alone, without the sum of earlier ones
         apart = StagedModel(stages, [Point(len(stages) - 1, {})], prices, ensemble)
-        walked = [*apart.stage_by_stage(train.features)]
-        scores = np.stack([found[:, 0] for found, _, _ in walked])
-        splits = [float(train.weights @ own) for _, _, own in walked]
-        each = np.diff(splits, prepend=0.0) / train.weights.sum()  # they add up along the chain
+        walked = [
+            (rows.score[:, 0], float(train.weights @ rows.splits))
+            for rows in apart.stage_by_stage(train.features)
+        ]
+        scores = np.stack([score for score, _ in walked])
+        # splits add up along the chain
+        each = np.diff([splits for _, splits in walked], prepend=0.0) / train.weights.sum()
         real = np.diff(ensemble.start) > 1
         count = np.array([real[own].sum() for own in trees], dtype=np.float64)
         bits = sensor_bits(ensemble, prices)

@@ -54,7 +54,7 @@ def tree_columns(ensemble: Ensemble, X: Float32Array, threads: int) -> Float32Ar
     def keep(rows: slice, outputs: FloatArray) -> None:
         columns[:, rows] = outputs.T
 
-    _walk(_laid_out(ensemble, np.ones(ensemble.features)), X, threads, keep)
+    _walk(layout_of(ensemble), X, threads, keep)
     return columns
 
 
@@ -64,10 +64,10 @@ def mean_splits(
     """The sum of split multipliers on a row's path through each tree, as a mean over rows, (T,)."""
     if ensemble.trees == 0:
         return np.zeros(0)
-    layout = _laid_out(ensemble, prices.multiplier)
+    layout = layout_of(ensemble, prices.multiplier)
     least, most = layout.paths()
     uneven = np.flatnonzero(least < most)  # in all other trees every path costs the same
-    layout = _laid_out(ensemble, prices.multiplier, uneven)
+    layout = layout_of(ensemble, prices.multiplier, uneven)
     parts: dict[int, FloatArray] = {}
 
     def add(rows: slice, splits: FloatArray) -> None:
@@ -79,34 +79,46 @@ def mean_splits(
     return found
 
 
-def _laid_out(ensemble: Ensemble, multiplier: FloatArray, chosen: IntArray | None = None) -> Layout:
-    """Each tree with its own output."""
+def layout_of(
+    trees: Ensemble, multiplier: FloatArray | None = None, chosen: IntArray | None = None
+) -> Layout:
+    """The ``chosen`` trees (default all) laid out without purchases; splits count ``multiplier``
+    (d,), by default 0."""
     from bench_trees.inference import Needs, lay_out
 
-    # sensors are not metered here: no feature needs any
-    nothing = np.zeros(ensemble.features + 1, dtype=np.int32)
-    layout = lay_out(ensemble, Needs(nothing, nothing[:0], multiplier, 0), chosen)
-    return layout._replace(output=np.arange(layout.trees, dtype=np.int32))
+    start = np.zeros(trees.features + 1, dtype=np.int32)
+    counted = np.zeros(trees.features) if multiplier is None else multiplier
+    return lay_out(trees, Needs(start, start[:0], counted, 0), chosen)
+
+
+def sums(layout: Layout, base: FloatArray, X: Float32Array) -> FloatArray:
+    """``base`` (K,) plus all trees, for rows X (n, d): (n, K)."""
+    from bench_trees.inference import Steps, Walked, walk
+
+    before = Walked.begin(len(X), len(base), layout.words)
+    return np.asarray(walk(layout, Steps.prefixes([layout.trees], base), X, before).scores[0])
+
+
+def leaves(layout: Layout, X: Float32Array) -> FloatArray:
+    """The values (n, T) of every tree separately."""
+    apart = layout._replace(output=np.arange(layout.trees, dtype=np.int32))
+    return sums(apart, np.zeros(layout.trees), X)
 
 
 def _walk(
     layout: Layout, X: Float32Array, threads: int, use: Callable[[slice, FloatArray], None]
 ) -> None:
     """Call ``use`` with slices of rows and the trees' outputs there (m, T), from any thread."""
-    from bench_trees.inference import Steps, Walked, walk
     from bench_trees.threads import workers
 
-    count = layout.trees
-    if count == 0:
+    if layout.trees == 0:
         return
-    all_at_once = Steps(np.array([count]), np.zeros((1, count)), np.zeros(1, dtype=bool))
-    size = max(_ROWS, _CELLS // count)
+    size = max(_ROWS, _CELLS // layout.trees)
 
     def piece(start: int, stop: int) -> None:
         for i in range(start * size, min(stop * size, len(X)), size):
             rows = slice(i, min(i + size, len(X)))
-            begin = Walked.begin(rows.stop - i, count, layout.words)
-            use(rows, walk(layout, all_at_once, X[rows], begin).scores[0])
+            use(rows, leaves(layout, X[rows]))
 
     with workers(max(1, threads)) as pool:
         pool.run(piece, -(-len(X) // size), 1)

@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 
 from bench_core import Examples, Prices
-from bench_core.arrays import BoolArray, Float32Array, FloatArray, IntArray
+from bench_core.arrays import BoolArray, FloatArray, IntArray
+from bench_models.dictionary import layout_of, sums
 from bench_models.path_of_models import Subsets, readable
 from bench_models.tradeoff import labels_of
 
 if TYPE_CHECKING:
     from bench_trees import Ensemble, Settings
-    from bench_trees.inference import Layout
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,23 +90,6 @@ class HeldOutFit:
 def scores_of(trees: Ensemble, rows: Examples) -> FloatArray:
     """The sum of all trees (K, n), without a bill, which would take longer than the trees."""
     return sums(layout_of(trees), trees.base, rows.X).T
-
-
-def layout_of(trees: Ensemble, multiplier: FloatArray | None = None) -> Layout:
-    """The trees laid out without purchases; splits count ``multiplier`` (d,), by default 0."""
-    from bench_trees.inference import Needs, lay_out
-
-    start = np.zeros(trees.features + 1, dtype=np.int32)
-    own = np.zeros(trees.features) if multiplier is None else multiplier
-    return lay_out(trees, Needs(start, start[:0], own, 0))
-
-
-def sums(layout: Layout, base: FloatArray, X: Float32Array) -> FloatArray:
-    """``base`` (K,) plus all trees, for rows X (n, d): (n, K)."""
-    from bench_trees.inference import Steps, Walked, walk
-
-    before = Walked.begin(len(X), len(base), layout.words)
-    return np.asarray(walk(layout, Steps.prefixes([layout.trees], base), X, before).scores[0])
 
 
 Fits = Sequence[HeldOutFit]

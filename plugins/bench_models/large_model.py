@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,8 +13,6 @@ from bench_core.arrays import BoolArray, FloatArray
 
 if TYPE_CHECKING:
     from bench_core.serving import Program
-
-ROW_GATES = ("always", "score", "class")
 
 
 def thresholds(g: FloatArray, share: FloatArray, count: int) -> list[tuple[float, float]]:
@@ -59,39 +56,18 @@ def where(chosen: BoolArray, one: Bill, other: Bill) -> Bill:
     return Bill(Acquired(bits, one.acquired.sensors), splits, trees)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Outputs:
-    """Scores (n,) or (n, K) of an operating point, and the bills of the n rows by name."""
-
-    scores: FloatArray
-    bills: Mapping[str, Bill]
-
-    @classmethod
-    def of(cls, model: Any, features: Features) -> Outputs:
-        """Outputs of a model's last point, for all rows."""
-        return cls.at(last_prediction(model, features))
-
-    @classmethod
-    def at(cls, output: Prediction) -> Outputs:
-        """Outputs of one operating point."""
-        scores = np.asarray(output.scores, dtype=np.float64)
-        bills = {
-            name: Bill(bill.acquired.rows(len(scores)), bill.splits, bill.trees)
-            for name, bill in output.bills.items()
-        }
-        return cls(scores, bills)
-
-    def bill(self, name: str) -> Bill:
-        """The bill with that name, or the path's."""
-        return self.bills.get(name, self.bills["path"])
+def bill_of(output: Prediction, name: str = "path") -> Bill:
+    """The bill with that name, or the path's, with purchases (n, w)."""
+    bill = output.bills.get(name, output.bills["path"])
+    return replace(bill, acquired=bill.acquired.rows(len(output.scores)))
 
 
-def last_prediction(model: Any, features: Features) -> Any:
+def last_prediction(model: Any, features: Features) -> Prediction:
     """The last point of a model's path. Raises ValueError where its path is empty."""
-    last = deque(model.predict_path(features), maxlen=1)
+    last = deque[Prediction](model.predict_path(features), maxlen=1)
     if not last:
         raise ValueError(f"the path of {type(model).__name__} is empty")
-    return last[0]
+    return replace(last[0], scores=np.asarray(last[0].scores, dtype=np.float64))
 
 
 def whole_program(model: Any, features: int, name: str) -> Program:
@@ -108,6 +84,8 @@ def whole_program(model: Any, features: int, name: str) -> Program:
     program = model.program(last_prediction(model, nobody).point)
     if not isinstance(program, Program):
         raise UsageError(f"{name} is a policy and cannot be served behind a gate")
-    if program.in_queries and any(step.gate not in ROW_GATES for step in program.steps):
+    rejected = "score" if program.rejected == "below" else program.rejected  # a row is alone
+    program = replace(program, rejected=rejected)
+    if program.in_queries:
         raise UsageError(f"{name} compares the documents of a query; choose another")
-    return replace(program, rejected="score" if program.rejected == "below" else program.rejected)
+    return program

@@ -38,7 +38,7 @@ from bench_core import (
 from bench_core.arrays import BoolArray, Float32Array, FloatArray, IntArray
 from bench_core.optimum import shown_by
 from bench_models.boosting import BoostedTrees, bins_for, loss_of
-from bench_models.held_out_fits import layout_of, sums
+from bench_models.dictionary import layout_of, sums
 from bench_models.states import Stored
 
 if TYPE_CHECKING:

@@ -11,6 +11,7 @@ import numpy as np
 
 from bench_core import Acquired, Bill, Features, Prediction
 from bench_core.arrays import Float32Array, Int32Array, IntArray
+from bench_core.serving.gates import finished
 from bench_models.staged.program import place_of
 from bench_models.states import Stored
 from bench_models.tree_average import TreeAverage
@@ -65,8 +66,6 @@ class PrunedPath(Stored):
 
     def program(self, point: Mapping[str, int | float]) -> Program:
         """The trees at a pruning, or its first trees, for serving."""
-        from bench_core.serving import compact
-
         name = {key: value for key, value in point.items() if key != "first"}
         pruning = place_of(name, self.names)
         trees, per_round, apart = _split_at(self, pruning), self.whole.per_round, "first" in point
@@ -91,7 +90,7 @@ class PrunedPath(Stored):
                     step, trees=none, weights=np.zeros(0), fresh=none > 0, bias=roots.sum(axis=0)
                 )
             steps.append(step)
-        return compact(replace(program, steps=steps))
+        return replace(program, steps=steps)
 
 
 def _split_at(path: PrunedPath, pruning: int) -> Ensemble:
@@ -139,6 +138,5 @@ class _Walk:
         """The prediction at a point, with its own arrays."""
         acquired = Acquired(self.bits.copy(), self.prices.sensors)
         bill = Bill(acquired, self.splits.copy(), self.begun.copy())
-        return Prediction(
-            point, self.whole.scores(self.before + self.total, self.last), {"path": bill}
-        )
+        scores = finished(self.whole.finish(self.last), self.before + self.total)
+        return Prediction(point, scores[:, 0] if scores.shape[1] == 1 else scores, {"path": bill})

@@ -20,7 +20,7 @@ from bench_models.states import Stored
 if TYPE_CHECKING:
     from bench_trees import Ensemble
 
-    from bench_core.serving import Program
+    from bench_core.serving import Finish, Program
     from bench_core.serving.block_walk import BlockWalk
 
 
@@ -88,14 +88,12 @@ class TreeAverage(Stored):
         """One prediction per reported number of trees."""
         for point, scores, rows in self._walk.path(features):
             last = np.full(len(features), point["trees"] - 1, dtype=np.int64)
-            yield Prediction(point, scores, self.numbers.bills(last, rows.bits, rows.splits))
+            yield Prediction(point, scores, self.numbers.bills(rows, last))
 
     def program(self, point: Mapping[str, int | float]) -> Program:
         """The first trees, for serving; every reported number of trees is a stop."""
-        from bench_core.serving import compact
-
         ends = self._ends[: place_of(point, [{"trees": end} for end in self._ends]) + 1]
-        return compact(self.served(self.numbers.dictionary, self.vectors, [0, *ends]))
+        return self.served(self.numbers.dictionary, self.vectors, [0, *ends])
 
     @property
     def _ends(self) -> list[int]:
@@ -113,11 +111,10 @@ class TreeAverage(Stored):
 
     def served(self, trees: Ensemble, vectors: FloatArray, ends: Sequence[int]) -> Program:
         """Trees whose leaves number rows of ``vectors``, one step for each stretch of ``ends``."""
-        from bench_core.serving import END, VECTOR, Finish, Program, Step, Stop
+        from bench_core.serving import END, VECTOR, Program, Step, Stop
 
         steps, last = [], len(ends) - 2
         for k, (first, end) in enumerate(pairwise(ends)):
-            rounds = end // self.per_round if self.average else 1
             step = Step(
                 trees=np.arange(first, end),
                 weights=np.ones(end - first),
@@ -125,7 +122,7 @@ class TreeAverage(Stored):
                 bias=np.zeros(len(self.base)),
                 carry=k > 0,
                 then=END if k == last else k + 1,
-                finish=Finish(tuple(self.base.tolist()), float(rounds), self.link),
+                finish=self.finish(end),
             )
             steps.append(step)
         return Program(
@@ -137,14 +134,12 @@ class TreeAverage(Stored):
             vectors=vectors,
         )
 
-    def scores(self, total: FloatArray, trees: int) -> FloatArray:
-        """Scores (n,) or (n, K) from the sum ``total`` (n, K) of the first ``trees`` trees'
-        vectors."""
-        from bench_core.serving import linked
+    def finish(self, trees: int) -> Finish:
+        """From the sum of the first ``trees`` trees' vectors to scores."""
+        from bench_core.serving import Finish
 
         rounds = trees // self.per_round if self.average else 1
-        scores = linked(self.base + total / rounds, self.link)
-        return scores[:, 0] if scores.shape[1] == 1 else scores
+        return Finish(tuple(self.base.tolist()), float(rounds), self.link)
 
     @property
     def ensemble(self) -> Ensemble | None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bench_core.arrays import BoolArray, Float32Array, FloatArray
-from bench_models.held_out_fits import layout_of
+from bench_models.dictionary import layout_of, leaves
 from bench_models.states import Stored
 
 if TYPE_CHECKING:
@@ -45,21 +45,7 @@ class VectorTrees(Stored):
 
     @cached_property
     def _layout(self) -> Layout:
-        return numbered(self.trees)
-
-
-def numbered(trees: Any) -> Layout:
-    """A layout that returns the leaf of each tree."""
-    return layout_of(trees)._replace(output=np.arange(trees.trees, dtype=np.int32))
-
-
-def leaves(layout: Layout, X: Float32Array) -> FloatArray:
-    """The leaf values (n, T) of every tree separately."""
-    from bench_trees.inference import Steps, Walked, walk
-
-    before = Walked.begin(len(X), layout.trees, layout.words)
-    steps = Steps.prefixes([layout.trees], np.zeros(layout.trees))
-    return np.asarray(walk(layout, steps, X, before).scores[0])
+        return layout_of(self.trees)
 
 
 def boost_vectors(
@@ -94,7 +80,7 @@ def boost_vectors(
         leaf, before = tree.feature < 0, sum(len(own) for own in vectors)
         number = np.where(leaf, np.cumsum(leaf) - 1, 0)
         tree = replace(tree, value=number.astype(np.float64), base=np.zeros(1))
-        at = leaves(numbered(tree), X)[:, 0].astype(np.int64)
+        at = leaves(layout_of(tree), X)[:, 0].astype(np.int64)
         inside = csr_array((np.ones(n), (at, np.arange(n))), shape=(int(leaf.sum()), n))
         value = inside @ left / np.maximum(inside @ weight + settings.l2, 1e-300)
         value *= settings.learning_rate

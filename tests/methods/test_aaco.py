@@ -7,7 +7,7 @@ from bench_methods.aaco import Aaco, AacoTree, planning
 from bench_methods.aaco.imitation import Imitation, States, boost_choices
 from bench_methods.aaco.kernels import nearest
 from bench_methods.aaco.planning import Oracle
-from bench_models.held_out_fits import layout_of, sums
+from bench_models.dictionary import layout_of, sums
 from bench_trees import Settings
 from helpers.fakes import FakeContext
 from sklearn.metrics.pairwise import nan_euclidean_distances

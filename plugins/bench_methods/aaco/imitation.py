@@ -21,7 +21,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from bench_models.held_out_fits import layout_of, sums
+from bench_models.dictionary import layout_of, sums
 from bench_models.masked_predictor import (
     PredictorPolicy,
     closed,

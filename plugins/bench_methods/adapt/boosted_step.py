@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from bench_models.boosting import BINS, RELEVANT, binned, prefix_chain
-from bench_models.large_model import Outputs
+from bench_models.large_model import bill_of, last_prediction
 from bench_models.logistic import sigmoid
 from bench_models.staged import MOST_POINTS, Point, Stage, StagedModel
 from bench_models.tradeoff import LossPrices
 
-from bench_core import Examples, Features, FitContext, Prices, linear, log, param
+from bench_core import Examples, Features, FitContext, Prediction, Prices, linear, log, param
 from bench_core.arrays import FloatArray
 from bench_methods.adapt.learners import GATES, P_FULL, TRADEOFF, Adapt, loss_prices
 from bench_methods.adapt.model import AdaptModel
@@ -73,17 +73,17 @@ class PairOutputs:
 
     f1: StagedModel
     gate: StagedModel
-    kept: Outputs
-    gated: Outputs
+    kept: Prediction
+    gated: Prediction
 
     @classmethod
     def of(cls, rows: Features, f1: StagedModel, gate: StagedModel) -> PairOutputs:
         """Predict the training rows by both."""
-        return cls(f1, gate, Outputs.of(f1, rows), Outputs.of(gate, rows))
+        return cls(f1, gate, last_prediction(f1, rows), last_prediction(gate, rows))
 
     def premium(self, rows: TrainingRows, prices: Prices, tau: float) -> FloatArray:
         """Extra cost of f0 over f1 for each row, in loss units; both include the gate."""
-        f1, bits = self.kept.bill("path"), self.gated.bill("path").acquired.bits
+        f1, bits = bill_of(self.kept), bill_of(self.gated).acquired.bits
         cost1 = f1.evaluation_cost(prices, len(rows.share))
         return rows.premium(bits, bits | f1.acquired.bits, cost1, prices, tau)
 

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from bench_models.boosting import RELEVANT
 from bench_models.calibration import platt
-from bench_models.large_model import Outputs, thresholds
+from bench_models.large_model import last_prediction, thresholds
 from bench_models.least_squares import one_blas_thread
 from bench_models.staged import MOST_POINTS, Point, Stage, StagedModel
 from bench_models.tradeoff import LossPrices, constant_loss
@@ -120,7 +120,7 @@ class Adapt:
         rows: TrainingRows,
     ) -> GatedPair:
         """A pair with its operating points, chosen on the training rows."""
-        g = Outputs.of(gate, Features(train.X)).scores
+        g = last_prediction(gate, Features(train.X)).scores
         return GatedPair(f1, gate, features, thresholds(g, rows.share, self.gates))
 
 

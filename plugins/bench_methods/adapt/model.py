@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from bench_models.calibration import Line
-from bench_models.large_model import Outputs, both, where, whole_program
+from bench_models.large_model import bill_of, both, last_prediction, where, whole_program
 from bench_models.staged import StagedModel
 from bench_models.states import Stored
 
@@ -61,27 +61,28 @@ class AdaptModel(Stored):
         """One prediction per gate, then f0's own."""
         alone = Features(features.X)
         # all rows at once, as the last point sends every row
-        f0 = Outputs.of(self.f0, alone)
+        f0 = last_prediction(self.f0, alone)
         if self.calibration is not None:
             f0 = replace(f0, scores=Line(*self.calibration)(f0.scores))
         names = ["path", *({"model"} & f0.bills.keys())]
         for pair in self.pairs:
-            kept, gate = Outputs.of(pair.classifier, alone), Outputs.of(pair.gate, alone)
-            cheap = both(gate.bill("path"), kept.bill("path"))
+            kept, gate = (last_prediction(m, alone) for m in (pair.classifier, pair.gate))
+            # bills of rows sent to f0, and of the others
+            paid = {
+                name: tuple(both(bill_of(gate, name), bill_of(m, name)) for m in (f0, kept))
+                for name in names
+            }
+            paid[RELEASED] = bill_of(f0, RELEASED), paid["path"][1]
             for threshold, share in pair.gates:
                 # (n,), the routing of this point
                 sent = gate.scores > threshold
-                bills = {
-                    name: both(gate.bill(name), where(sent, f0.bill(name), kept.bill(name)))
-                    for name in names
-                }
-                bills[RELEASED] = where(sent, f0.bill(RELEASED), cheap)
+                bills = {name: where(sent, *two) for name, two in paid.items()}
                 yield Prediction(
                     {"features": pair.features, "sent": share},
                     np.where(sent, f0.scores, kept.scores),
                     bills,
                 )
-        bills = {name: f0.bill(name) for name in (*names, RELEASED)}
+        bills = {name: bill_of(f0, name) for name in (*names, RELEASED)}
         yield Prediction({"features": 0, "sent": 1.0}, f0.scores, bills)
 
     def program(self, point: Mapping[str, int | float]) -> Program:

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 from bench_models.calibration import Line
-from bench_models.large_model import last_prediction
+from bench_models.large_model import bill_of, last_prediction
 from bench_models.logistic import sigmoid, softplus_and_sigmoid
 
 from bench_core import Acquired, Examples, Features, FitContext, Prices
@@ -99,11 +99,11 @@ def f0_outputs(
         scores, bits, evaluation = [], [], []
         for start in range(0, len(part), _BLOCK):
             output = last_prediction(f0, Features(part.X[start : start + _BLOCK]))
-            n, bill = len(output.scores), output.bills["path"]
+            bill = bill_of(output)
             scores.append(np.round(output.scores, _DIGITS))
-            bits.append(bill.acquired.rows(n).bits)
-            evaluation.append(bill.evaluation_cost(prices, n))
-        found = {"scores": scores, "bits": bits, "evaluation": evaluation}
+            bits.append(bill.acquired.bits)
+            evaluation.append(bill.evaluation_cost(prices, len(output.scores)))
+        found: dict[str, list[Any]] = {"scores": scores, "bits": bits, "evaluation": evaluation}
         return {key: np.concatenate(blocks) for key, blocks in found.items()}
 
     return context.trained(f"f0-{name}", build)

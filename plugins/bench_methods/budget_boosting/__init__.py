@@ -265,8 +265,8 @@ def _held(model: NestedBoosters, ended: Sequence[Fits], context: FitContext) -> 
     scores = np.array([np.concatenate([f.far for f in stage], axis=1) for stage in folds])
     chain, n = model.chain(range(len(ended))), len(rows)
     features, evaluation = [], []
-    for k, (_, bits, splits) in enumerate(chain.stage_by_stage(Features(rows.X))):
-        bill = chain.bills(np.full(n, k), bits, splits)["path"]
+    for walked in chain.stage_by_stage(Features(rows.X)):
+        bill = chain.bills(walked)["path"]
         features.append(np.broadcast_to(bill.feature_cost(model.prices, n), n).copy())
         evaluation.append(np.broadcast_to(bill.evaluation_cost(model.prices, n), n).copy())
     # each stage's own evaluation cost

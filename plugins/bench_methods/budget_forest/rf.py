@@ -107,8 +107,8 @@ class BudgetRF:
         # purchases of the rows for the trees so far
         bits: Any = 0
         for tree, counts in trees:
-            *_, (_, own, _) = chain(tree, prices, {}).stage_by_stage(valid.features)
-            bits = bits | own
+            *_, walked = chain(tree, prices, {}).stage_by_stage(valid.features)
+            bits = bits | walked.bits
             cost = Acquired(bits, prices.sensors).cost(prices.sensor)
             if np.average(cost, weights=valid.weights) > self.budget * prices.everything:
                 return

@@ -29,7 +29,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
-from bench_models.held_out_fits import layout_of, sums
+from bench_models.dictionary import layout_of, sums
 from bench_models.states import Stored
 
 from bench_core import STOP, Evaluated, Prices, Purchases

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 
 from bench_core import DIVERGED, Acquired, Bill, Features, Prediction, Prices, StageTree
-from bench_core.arrays import BitArray, FloatArray, IntArray
-from bench_core.serving import Program
+from bench_core.arrays import IntArray
 from bench_models.staged.stage_costs import StageCosts
 from bench_models.staged.stages import (
     MOST_POINTS,
@@ -27,7 +26,7 @@ from bench_models.states import nest, unnest
 if TYPE_CHECKING:
     from bench_trees import Ensemble
 
-    from bench_core.serving import Step, Stop
+    from bench_core.serving import Program, Step, Stop
     from bench_core.serving.block_walk import BlockWalk
     from bench_core.serving.row_state import Rows
 
@@ -99,42 +98,44 @@ class StagedModel:
 
     def predict_path(self, features: Features) -> Iterator[Prediction]:
         """One prediction per point; ``features.X`` is (n, d), n may be 0."""
-        self._check(features)
+        self.check(features)
         for place, (point, scores, rows) in enumerate(self._walk.path(features)):
             bills = self._charge(self.points[place].stage, rows)
             yield Prediction(point, scores, bills, rows.last)
 
-    def stage_by_stage(
-        self, features: Features
-    ) -> Iterator[tuple[FloatArray, BitArray, FloatArray]]:
-        """Scores (n, K), sensors (n, w) and splits (n,) of all rows after every stage.
+    def stage_by_stage(self, features: Features) -> Iterator[Rows]:
+        """All rows after every stage, for chains that always pass; the next iteration changes
+        them."""
+        self.check(features)
+        yield from self._every_stage.walk(self._every_stage.begin(len(features)), features.X)
 
-        For chains that always pass; the arrays returned belong to the walk.
-        """
-        self._check(features)
-        walk = self._every_stage
-        for rows in walk.walk(walk.begin(len(features)), features.X):
-            yield rows.score, rows.bits, rows.splits
-
-    def bills(self, last: IntArray, bits: BitArray, splits: FloatArray) -> dict[str, Bill]:
-        """The bills of n rows that ended at the stages ``last`` (n,), from their payments."""
+    def bills(self, rows: Rows, last: IntArray | None = None) -> dict[str, Bill]:
+        """The bills of n rows that ended at the stages ``last`` (n,), by default their own."""
         costs, sensors = self._costs, self.prices.sensors
-        trees = costs.trees[last]
-        whole = Acquired(costs.bits[last], sensors)
+        last = rows.last if last is None else last
         return {
-            "path": Bill(Acquired(bits, sensors), splits, trees),
-            "model": Bill(whole, costs.splits[last], trees),
+            "path": Bill(Acquired(rows.bits, sensors), rows.splits, rows.trees),
+            "model": Bill(Acquired(costs.bits[last], sensors), costs.splits[last], rows.trees),
         }
 
     def program(self, point: Mapping[str, int | float]) -> Program:
         """The stages up to a point, for serving; the points before it are stops."""
         from bench_core.serving import Stop
-        from bench_models.staged.program import first_steps, place_of, program_of
+        from bench_models.staged.program import first_steps, place_of
 
         last = self.points[place_of(point, [p.values for p in self.points])].stage
         stops = [Stop(p.stage, dict(p.values)) for p in self.points if p.stage <= last]
-        steps = first_steps(self.steps, last)
-        return program_of(self.dictionary, self.prices, steps, stops, self.rejected)
+        return self.program_of(first_steps(self.steps, last), stops)
+
+    def program_of(
+        self, steps: Sequence[Step], stops: Sequence[Stop] = (), rejected: Rejected | None = None
+    ) -> Program:
+        """Steps over the model's trees as a program; ``rejected`` is by default the model's."""
+        from bench_core.serving import Program
+
+        rejected = self.rejected if rejected is None else rejected
+        parts = self.outputs, steps, self.dictionary, self.prices.multiplier
+        return Program(*parts, stops=stops, rejected=rejected)
 
     def state(self) -> dict[str, Any]:
         """Arrays and JSON; ``from_state`` is the inverse."""
@@ -189,26 +190,23 @@ class StagedModel:
         from bench_core.serving.block_walk import BlockWalk
 
         stops = [Stop(point.stage, dict(point.values)) for point in self.points]
-        return BlockWalk.at_stops(self._program(stops), self.prices)
+        return BlockWalk.at_stops(self.program_of(self.steps, stops), self.prices)
 
     @cached_property
     def _every_stage(self) -> BlockWalk:
         from bench_core.serving.block_walk import BlockWalk
 
-        return BlockWalk(self._program(), self.prices, range(len(self.stages)))
+        return BlockWalk(self.program_of(self.steps), self.prices, range(len(self.stages)))
 
-    def _program(self, stops: Sequence[Stop] = ()) -> Program:
-        parts = self.outputs, self.steps, self.dictionary, self.prices.multiplier
-        return Program(*parts, stops=stops, rejected=self.rejected)
-
-    def _check(self, features: Features) -> None:
+    def check(self, features: Features) -> None:
+        """Raise ValueError if rows do not have the features of the prices."""
         X = features.X
         if X.ndim != 2 or X.shape[1] != self.prices.features:
             raise ValueError(f"expected X (n, {self.prices.features}), got {X.shape}")
 
     def _charge(self, stage: int, rows: Rows) -> dict[str, Bill]:
         if not self.independent_rows:
-            return self.bills(rows.last, rows.bits, rows.splits)
+            return self.bills(rows)
         costs, sensors = self._costs, self.prices.sensors
         trees, splits = float(costs.trees[stage]), float(costs.splits[stage])
         whole = costs.bits[stage : stage + 1].copy()

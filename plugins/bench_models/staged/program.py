@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from bench_core import Prices, UsageError
-from bench_core.serving import END, Program, Step, Stop, compact
-
-if TYPE_CHECKING:
-    from bench_trees import Ensemble
+from bench_core import UsageError
+from bench_core.serving import END, Step
 
 
 def place_of(point: Mapping[str, Any], points: Sequence[Mapping[str, Any]]) -> int:
@@ -32,23 +29,3 @@ def first_steps(steps: Sequence[Step], last: int) -> list[Step]:
         for step in steps[:last]
     ]
     return [*found, replace(steps[last], gate="always", value=0.0, then=END, otherwise=END)]
-
-
-def program_of(
-    trees: Ensemble,
-    prices: Prices,
-    steps: Sequence[Step],
-    stops: Sequence[Stop],
-    rejected: str | float,
-) -> Program:
-    """Steps over trees as a program; a row that buys nothing gets the first step's constant."""
-    return compact(
-        Program(
-            outputs=len(steps[0].bias),
-            steps=steps,
-            trees=trees,
-            multiplier=prices.multiplier,
-            stops=stops,
-            rejected=rejected,
-        )
-    )

@@ -5,7 +5,7 @@ import pytest
 from bench_methods.early_exit import Lear
 from bench_methods.gbrt import GBRT
 from bench_models.boosting import prefix_chain
-from bench_models.staged.exits import ExitModel, Sentinels
+from bench_models.staged.exits import ExitModel, ExitRule
 from helpers.boosted_cases import examples, mean_cost, path, prices
 from helpers.cronus_cases import Fixed
 from helpers.exit_cases import Document, check_scores, climb
@@ -25,10 +25,11 @@ def random_lear(rng):
     trees = int(rng.integers(2, 8))
     ensemble = random_ensemble(rng, trees=trees, features=D, leaves=4)
     inner = sorted(set(rng.integers(0, trees, size=2).tolist()))
+    least = rng.uniform(0.2, 0.9, size=2)
     judges = tuple(random_ensemble(rng, trees=3, features=4, leaves=4) for _ in inner)
     return ExitModel(
         chain=prefix_chain(ensemble, [*inner, trees], random_prices(rng), {}),
-        rule=Sentinels(judges, rng.uniform(0.2, 0.9, size=2)),
+        rule=ExitRule("sentinel", np.tile(least[:, None], len(judges)), classifiers=judges),
         points=[{"threshold": 0}, {"threshold": 1}],
         full={"trees": trees},
     )
@@ -64,7 +65,7 @@ def walk_documents(model, features, setting):
                 score += value
                 found[i].splits += len(tested)
                 found[i].trees += bool(len(used_features(judge, tree)))
-            found[i].on = 1 / (1 + np.exp(-score)) >= model.rule.least[setting]
+            found[i].on = 1 / (1 + np.exp(-score)) >= model.rule.values[setting, e]
     return found
 
 
@@ -99,7 +100,8 @@ def test_classifiers_learn_who_is_relevant_and_ends_among_the_best():
     model = fitted(train, trees, sentinels=(15,), k=3, relevant_grade=2, trees=30)
     queries = train.queries
     chain = prefix_chain(trees, [15, 30], prices(), {})
-    (_, _, _), (final, _, _) = chain.stage_by_stage(train.features)
+    _, walked = chain.stage_by_stage(train.features)
+    final = walked.score
     keep = np.zeros(len(train), dtype=bool)
     for i, j in zip(queries.boundaries[:-1], queries.boundaries[1:], strict=True):
         for r in range(i, j):
