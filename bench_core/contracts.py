@@ -12,7 +12,7 @@ from typing import Any, ClassVar, cast, get_args, get_origin, get_type_hints
 import numpy as np
 
 from bench_core import protocols
-from bench_core.costs.model import CostModel, SensorPrices
+from bench_core.costs.model import CostModel, SensorPrices, pays_by_row
 from bench_core.data import Examples, Task
 from bench_core.errors import UsageError
 from bench_core.protocols import (
@@ -143,7 +143,7 @@ def shapes_fault(splits: Any) -> str:
         if not len(part) or part.X.shape[1] != d:
             return f"{name} has {part.X.shape} cells, train {d} features"
     prices: Any = splits.prices
-    if not isinstance(prices, SensorPrices):
+    if not isinstance(prices, SensorPrices) or not pays_by_row(prices):
         return f"prices are {_kind(prices)}, not SensorPrices; other costs are a cost_model"
     names = len(splits.feature_names)
     if prices.features != d or names not in (0, d):

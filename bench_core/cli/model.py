@@ -183,10 +183,9 @@ def sensors_table(model: Predictor) -> Table:
     """Return the sensors that a model may buy, with the columns that it reads and prices."""
     from bench_core.costs.model import SensorPrices
 
-    prices: Any = getattr(model.costs, "prices", model.costs)
-    known = isinstance(prices, SensorPrices)
+    prices = model.costs.sensor if isinstance(model.costs, SensorPrices) else None
     rows = [
-        [str(s), ", ".join(names), cost(float(prices.sensor[s])) if known else ""]
+        [str(s), ", ".join(names), "" if prices is None else cost(float(prices[s]))]
         for s, names in sorted(model.sensors.items())
     ]
     titles = ("sensor", "columns read", f"price ({model.costs.unit})")

@@ -33,10 +33,10 @@ from bench_core._io.large_arrays import mapped, shared_arrays
 from bench_core.arrays import Array
 from bench_core.contracts import dataset_of, labels_fault, shapes_fault
 from bench_core.costs.model import SensorPrices
+from bench_core.costs.shipped import from_json, to_json
 from bench_core.data import Examples, Frames, Queries, Task
 from bench_core.datasets.cautions import copied_rows
 from bench_core.datasets.data_folder import DataFolder
-from bench_core.datasets.pricing import from_json, to_json
 from bench_core.encoding import encodings_from
 from bench_core.errors import InputError, charging
 from bench_core.protocols import Dataset, Source

@@ -6,11 +6,9 @@ from dataclasses import replace
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from bench_core.class_names import find_class, remember_class
 from bench_core.costs.cost_file import CostFile, columns_not_used, cost_model, cost_text
 from bench_core.costs.model import (
     NO_UNIT,
@@ -227,27 +225,3 @@ def _matching(group: str, word: str, columns: Sequence[str]) -> list[int]:
     if not found:
         raise UsageError(f"{option('groups', group)}: {unknown('column', word, columns)}")
     return found
-
-
-def to_json(costs: CostModel) -> dict[str, Any]:
-    """Return a cost model as a JSON document; numbers are exact."""
-    state = {
-        name: {"array": value.tolist(), "dtype": value.dtype.str}
-        if isinstance(value, np.ndarray)
-        else value
-        for name, value in costs.state().items()
-    }
-    return {"class": remember_class(type(costs)), "state": state}
-
-
-def from_json(document: Mapping[str, Any]) -> CostModel:
-    """Invert ``to_json``."""
-    state = {
-        name: np.array(value["array"], dtype=value["dtype"])
-        if isinstance(value, Mapping) and set(value) == {"array", "dtype"}
-        else value
-        for name, value in document["state"].items()
-    }
-    model: Any = find_class(document["class"])
-    made: CostModel = model.from_state(state)
-    return made

@@ -17,9 +17,9 @@ import numpy as np
 from bench_core._io.digests import digest
 from bench_core._io.frames import pandas_of
 from bench_core.arrays import IntArray
+from bench_core.costs.shipped import to_json
 from bench_core.data import Queries
 from bench_core.datasets.cache import fingerprint
-from bench_core.datasets.pricing import to_json
 from bench_core.datasets.readers.number_formats import with_days, with_decimal_commas
 from bench_core.datasets.readers.tables import DataColumn, DataTable
 from bench_core.datasets.table_options import USUAL, TableOptions

@@ -15,7 +15,7 @@ from bench_core._io.large_arrays import zeros
 from bench_core.arrays import BoolArray, FloatArray, IntArray
 from bench_core.contracts import model_of
 from bench_core.costs.bill import Acquired, Bill, Prediction
-from bench_core.costs.model import CostModel, SensorPrices, needs_of
+from bench_core.costs.model import CostModel, SensorPrices, needs_of, pays_by_row
 from bench_core.data import Examples, Features, Queries
 from bench_core.execution.caps import Caps
 from bench_core.execution.contract import (
@@ -143,7 +143,8 @@ def predict_split(
     sums = np.zeros((room, 2 + sensors + stages))
     steps: dict[int, FloatArray] = {}
     # free sensors are bought before the first step
-    first = 0 if isinstance(costs, SensorPrices) and (costs.sensor == 0).any() else 1
+    sensor: Any = getattr(costs, "sensor", 1) if pays_by_row(costs) else 1
+    first = 0 if np.any(sensor == 0) else 1
 
     def follow(
         block: Block,
