@@ -4,10 +4,11 @@ Defaults are applied only here, on reading a plugin's class. The class is not mo
 """
 
 import re
-from functools import cache
+from collections.abc import Callable
+from functools import cache, partial
 from inspect import get_annotations, getattr_static, signature
 from types import FunctionType
-from typing import Any, ClassVar, cast, get_args, get_origin, get_type_hints
+from typing import Any, ClassVar, get_args, get_origin, get_type_hints
 
 import numpy as np
 
@@ -56,28 +57,15 @@ class Complete:
         return default.__get__(self) if isinstance(default, FunctionType) else default
 
 
-def _complete(value: Any, contract: Any) -> Any:
+def _complete(contract: Any, value: Any) -> Any:
     return value if isinstance(value, Complete) else Complete(value, contract)
 
 
-def learner_of(learner: Any) -> CompleteLearner:
-    """Learner (class or instance) with defaults for missing members."""
-    return cast(CompleteLearner, _complete(learner, CompleteLearner))
-
-
-def dataset_of(dataset: Any) -> CompleteDataset:
-    """Data set (class or instance) with defaults for missing members."""
-    return cast(CompleteDataset, _complete(dataset, CompleteDataset))
-
-
-def model_of(model: Any) -> CompleteModel:
-    """Model with defaults for missing members."""
-    return cast(CompleteModel, _complete(model, CompleteModel))
-
-
-def metric_of(metric: Any) -> CompleteMetric:
-    """Metric with defaults for missing members."""
-    return cast(CompleteMetric, _complete(metric, CompleteMetric))
+# classes, instances and models with defaults for missing members
+learner_of: Callable[[Any], CompleteLearner] = partial(_complete, CompleteLearner)
+dataset_of: Callable[[Any], CompleteDataset] = partial(_complete, CompleteDataset)
+model_of: Callable[[Any], CompleteModel] = partial(_complete, CompleteModel)
+metric_of: Callable[[Any], CompleteMetric] = partial(_complete, CompleteMetric)
 
 
 def name_of(value: Any) -> str:

@@ -27,7 +27,7 @@ from typing import Any, cast
 import numpy as np
 
 from bench_core._io.digests import code_key, digest, module_digest
-from bench_core._io.files import atomic_file, atomic_folder, locked
+from bench_core._io.files import atomic_file, atomic_folder, file_name, locked
 from bench_core._io.files import cache_folder as cache_folder
 from bench_core._io.large_arrays import mapped, shared_arrays
 from bench_core.arrays import Array
@@ -136,11 +136,7 @@ def entry_name(dataset: Dataset, size: str, fold: int, seed: int, source: Source
         "files": about.stamp(source) or [*files],
         "fingerprint": "with test rows",
     }
-    return f"{_safe(dataset.name)}-{digest(facts)}"
-
-
-def _safe(name: str) -> str:
-    return "".join(c if c.isalnum() or c in "-_." else "_" for c in name)[:60]
+    return f"{file_name(dataset.name)[:60]}-{digest(facts)}"
 
 
 def open_prepared(

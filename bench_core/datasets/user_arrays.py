@@ -53,14 +53,12 @@ class InMemory:
 
     def stamp(self, source: Source) -> str:
         """Return a digest of arrays, names, prices, task and notes."""
-        return digest([_contents(own) for own in self.splits])
-
-
-def _contents(own: Splits) -> list[Any]:
-    costs = [to_json(own.costs), to_json(own.prices), own.costs_assumed]
-    encodings = [*map(asdict, own.encodings)]
-    about = [own.feature_names, encodings, own.task, own.class_names, own.stand_in, own.notes]
-    return [fingerprint(own), costs, about]
+        contents = []
+        for own in self.splits:
+            costs = [to_json(own.costs), to_json(own.prices), own.costs_assumed]
+            names = [own.feature_names, [*map(asdict, own.encodings)], own.task, own.class_names]
+            contents.append([fingerprint(own), costs, [*names, own.stand_in, own.notes]])
+        return digest(contents)
 
 
 def array_splits(

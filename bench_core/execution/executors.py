@@ -162,7 +162,7 @@ class Worker:
         self.job: Job | None = None
         self.sent, self.deadline = 0.0, float("inf")
         self._log_start = 0  # start of the job's output in the log
-        self._processor = 0.0  # CPU seconds before the job
+        self.processor = 0.0  # CPU seconds before the job
         self._listener = threading.Thread(target=self._listen, args=(heard,), daemon=True)
         self._listener.start()
 
@@ -179,22 +179,13 @@ class Worker:
     def start_clock(self, timeout: float) -> None:
         """Start the time limit when the worker has started its job."""
         self.sent = time.monotonic()
-        self._processor = processor_seconds([self.seen])
+        self.processor = processor_seconds([self.seen])
         self.deadline = self.sent + timeout
 
     @property
     def seconds(self) -> float:
         """Seconds since the start of its job."""
         return time.monotonic() - self.sent
-
-    def busy_threads(self, seconds: float) -> float:
-        """Mean number of threads that computed for a job of so many seconds."""
-        spent = processor_seconds([self.seen, *self.family]) - self._processor
-        return spent / seconds
-
-    def memory(self, limit: int) -> int:
-        """Memory in bytes, child processes included (``memory_of``)."""
-        return memory_of([self.seen, *self.family], limit)
 
     def kill(self) -> None:
         """Kill the process and its child processes."""
@@ -304,7 +295,8 @@ class LocalExecutor:
     def _ended(self, worker: Worker, job: Job, found: Outcome, children: bool) -> Outcome:
         seconds, result = worker.seconds, found.result
         found = replace(found, job=job, seconds=seconds, output=worker.output())
-        busy = worker.busy_threads(seconds) if seconds > _SOME else 0.0
+        spent = processor_seconds([worker.seen, *worker.family]) - worker.processor
+        busy = spent / seconds if seconds > _SOME else 0.0  # threads that computed, on average
         worker.job = None
         # a failed job may leave any state behind, and its child processes must not slow down the
         # next job
@@ -338,7 +330,8 @@ class LocalExecutor:
             if now > worker.deadline:
                 line = f"exceeded the time limit of {self.timeout:g} s"
                 return self._end(worker, Status.TIMEOUT, line)
-            if self.memory and worker.memory(self.memory) > self.memory:
+            used = memory_of([worker.seen, *worker.family], self.memory) if self.memory else 0
+            if used > self.memory:
                 return self._end(worker, Status.OUT_OF_MEMORY, _too_much(self.memory))
         return None
 

@@ -17,16 +17,16 @@ from typing import Any
 import numpy as np
 
 from bench_core._io.digests import canonical, digest, import_key
-from bench_core._io.files import locked
+from bench_core._io.files import file_name, locked
 from bench_core._io.large_arrays import shared_arrays
 from bench_core._io.machine import one_blas_thread, peak_rss_mb, reset_peak_rss
 from bench_core.arrays import Array
-from bench_core.class_names import decode, encode
 from bench_core.contracts import learner_of
 from bench_core.data import Examples, Task
 from bench_core.datasets.cache import SHARED, open_prepared
 from bench_core.errors import UsageError
 from bench_core.metrics import parse_metric
+from bench_core.parameters import decode, encode
 from bench_core.protocols import Metric
 from bench_core.results.records import FitResult, FitSpec, TrialSpec
 from bench_core.results.store_files import (
@@ -162,9 +162,8 @@ def _kept_beside(data: Path, name: str, build: Build, clock: Clock) -> Mapping[s
     They are not cached if the prepared data belong to another user and are read-only.
     """
     code = import_key(getattr(build, "__module__", ""))
-    safe = "".join(c if c.isalnum() or c in "-_." else "_" for c in name)
     folder = data / SHARED
-    path = folder / f"{safe}-{code[:16]}"
+    path = folder / f"{file_name(name)}-{code[:16]}"
     place = folder if folder.is_dir() else folder.parent
     if not code or (not path.is_dir() and not os.access(place, os.W_OK)):
         return build()
@@ -247,7 +246,9 @@ def fit_in_process(
     def shared(name: str, build: Build) -> Mapping[str, Array]:
         key = f"shared {build.__module__} {name}"
         if key not in models:
-            models[key] = {of: _sealed(array) for of, array in build().items()}
+            models[key] = {of: np.array(array) for of, array in build().items()}
+            for array in models[key].values():
+                array.setflags(write=False)
         arrays: Mapping[str, Array] = models[key]
         return arrays
 
@@ -259,9 +260,3 @@ def fit_in_process(
     context = Context(*facts, metric, seed, threads, fitted, shared, trained)
     with one_blas_thread():
         return learner.fit(splits.train, splits.valid, splits.prices, context)
-
-
-def _sealed(array: Array) -> Array:
-    own = np.array(array)
-    own.setflags(write=False)
-    return own

@@ -279,7 +279,7 @@ class _Planner:
             "dataset": use.name,
             "seed": use.seed,
             "data": data,
-            "states": self.states,
+            "states": str(states_folder(store_path(self.request.store)).absolute()),
             "costs": costs,
             "plugins": self.request.plugins,
         }
@@ -339,11 +339,6 @@ class _Planner:
         if registered is None or spelled(registered) != learner.encoded["class"]:
             return learner.version
         return self.registry.origin["learner", learner.name].version or learner.version
-
-    @property
-    def states(self) -> str:
-        """Folder of fitted models."""
-        return str(states_folder(store_path(self.request.store)).absolute())
 
     def finished(self, baselines: tuple[str, ...], absent: tuple[str, ...]) -> Plan:
         """Return the plan, including finished work in the store."""

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from bench_core._io.digests import digest
+from bench_core._io.files import file_name
 from bench_core.costs.model import CostModel, costs_key
 from bench_core.datasets.cache import open_prepared
 from bench_core.datasets.pricing import same_sensors, with_costs
@@ -89,7 +90,7 @@ def plan_reprice(
     record: dict[str, Any] = {f.name: getattr(info, f.name) for f in fields(RunRecord)}
     lines = dict.fromkeys(f"{use.name}: {line}" for use in uses for line in use.notes)
     record |= {"datasets": tuple(uses), "notes": tuple(lines), "extra": {}}
-    stem = "".join(c if c.isalnum() or c in "-_." else "_" for c in Path(place).stem)[:40]
+    stem = file_name(Path(place).stem)[:40]
     name = f"{info.run}-{stem}-{digest(sorted(trial.key for trial in trials))[:6]}"
     plan = resumed(Plan(**record, run=name, fits=(), trials=tuple(trials), costs=models), request)
     for trial in plan.trials:

@@ -11,7 +11,6 @@ from helpers import toys
 import bench_core
 from bench_core import Acquired, Bill, Examples, Prediction, param, plugins, price_list
 from bench_core.api import plan
-from bench_core.class_names import encode
 from bench_core.execution import fitting
 from bench_core.execution.contract import ContractError
 from bench_core.execution.fitting import (
@@ -24,6 +23,7 @@ from bench_core.execution.fitting import (
 from bench_core.execution.predict import predict_split
 from bench_core.execution.trial import stages_of
 from bench_core.metrics import parse_metric
+from bench_core.parameters import encode
 from bench_core.protocols import FitContext, StageTree
 from bench_core.splits import Splits
 
