@@ -22,7 +22,7 @@ from bench_core.datasets.transformers import transformer_splits
 from bench_core.datasets.user_arrays import InMemory, array_splits, check_order
 from bench_core.errors import InputError, UsageError, blaming, unknown
 from bench_core.metrics.evaluation import families, given_metrics
-from bench_core.option_fields import help_of, options_of, short
+from bench_core.option_fields import options_of, short
 from bench_core.parameters import is_learner
 from bench_core.planning.invocation import toml_literal
 from bench_core.planning.request import RunRequest
@@ -70,8 +70,7 @@ def taking(request: type, *names: str, **texts: str) -> Callable[[Function], Fun
     of options."""
     known = options_of(request)
     names_of = {name: name for name in known}
-    about = {name: f"{help_of(option, names_of)} {option.python}" for name, option in known.items()}
-    about |= texts
+    about = {k: f"{x.help.format_map(names_of)} {x.python}" for k, x in known.items()} | texts
     known = {name: option for name, option in known.items() if not names or name in names}
     text = "\n".join(
         f"{name} : default {option.default!r}\n{indent(fill(about[name], 88), '    ')}"

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import IO
+from typing import Any
 
 from bench_core.contracts import dataset_of
 from bench_core.datasets.data_folder import DataFolder
@@ -140,20 +140,14 @@ def unpack(archive: Path, members: Mapping[str, str], folder: Path) -> None:
         ) from error
 
 
-def _contents(archive: Path, held: ExitStack) -> dict[str, Callable[[], IO[bytes]]]:
+def _contents(archive: Path, held: ExitStack) -> dict[str, Callable[[], Any]]:
     """Return the plain files of an archive, each with a function that opens it."""
     if zipfile.is_zipfile(archive):
         z = held.enter_context(zipfile.ZipFile(archive))
         return {i.filename: partial(z.open, i) for i in z.infolist() if not i.is_dir()}
     if tarfile.is_tarfile(archive):
         tar = held.enter_context(tarfile.TarFile.open(archive))
-
-        def opened(entry: tarfile.TarInfo) -> IO[bytes]:
-            file = tar.extractfile(entry)
-            assert file is not None  # a plain file
-            return file
-
-        return {e.name: partial(opened, e) for e in tar.getmembers() if e.isreg()}
+        return {e.name: partial(tar.extractfile, e) for e in tar.getmembers() if e.isreg()}
     raise InputError(f"{archive}: neither a zip nor a tar archive; get the file again")
 
 
