@@ -165,15 +165,22 @@ class Registry:
         for info, error in self.errors.items():
             say(f"plugin {info.name}: its bench_warm_up fails: {one_line(error)}")
 
-    def add(self, info: PluginInfo, values: Sequence[tuple[str, str, Any]]) -> None:
+    def add(self, info: PluginInfo, values: Iterable[tuple[str, str, Any]]) -> None:
         """Register (kind, name, value) triples of one plugin, all or none.
 
         Raises UsageError, which names both plugins, if a name is taken.
         """
+        given = [Given(info, *value) for value in values]
+        self.claim(given)
+        self.plugins.append(info)
+        self.keep(given)
+
+    def claim(self, given: Iterable[Given]) -> None:
+        """Record the owner of these names; UsageError if one is taken."""
         claimed = dict(self.origin)  # kept only if all names are free
         ours = [n for (kind, n), p in claimed.items() if (kind, p.origin) == ("metric", OURS)]
         built_in = {name.partition("@")[0] for name in ours}
-        for kind, name, _ in values:
+        for info, kind, name, _ in given:
             # this distribution's families of metrics are known at any cut-off
             family = name.partition("@")[0]
             if kind == "metric" and info.origin != OURS and family in built_in:
@@ -184,9 +191,13 @@ class Registry:
                     by = f"twice by {owner.name!r}: list it once"
                 raise UsageError(f"{kind} {name!r} is registered {by}")
             claimed[kind, name] = info
-        self.origin, fields = claimed, dict(HOOKS.values())
-        for kind, name, value in values:
-            getattr(self, fields[kind])[name] = value
+        self.origin = claimed
+
+    def keep(self, given: Iterable[Given]) -> None:
+        """Store values by kind and name."""
+        fields = dict(HOOKS.values())
+        for one in given:
+            getattr(self, fields[one.kind])[one.name] = one.value
 
 
 def load_registry(
@@ -206,7 +217,7 @@ def load_registry(
         try:
             if error := registry.errors.get(info):
                 raise error
-            registry.add(info, [(kind, n, value) for by, kind, n, value in given if by == info])
+            registry.claim(one for one in given if one.plugin == info)
         except FAULTS as error:
             registry.errors[info] = error
             if registry.manager.has_plugin(info.key):
@@ -215,6 +226,7 @@ def load_registry(
                 raise _refused(info, error) from error
             info = replace(info, error=one_line(error))
         registry.plugins.append(info)
+    registry.keep(one for one in given if one.plugin not in registry.errors)
     return registry
 
 

@@ -169,5 +169,4 @@ def add_own_data(to: Registry, folder: Path) -> None:
                 raise InputError(f"{path}: [{dataset.name}] has the name of another data set")
         to.add(info, [("data set", dataset.name, dataset) for dataset in found])
     except InputError as error:
-        info = replace(info, error=str(error))
-    to.plugins.append(info)
+        to.plugins.append(replace(info, error=str(error)))
