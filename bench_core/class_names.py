@@ -1,11 +1,9 @@
 """Names of classes by which another process finds them, without pickle."""
 
-from collections.abc import Mapping
 from importlib import import_module
 from typing import Any
 
 from bench_core.errors import InputError, option
-from bench_core.parameters import convert, is_learner, parameters, plain
 
 _local: dict[str, type] = {}
 """Classes of this process that cannot be imported, such as those of a notebook."""
@@ -14,30 +12,6 @@ _local: dict[str, type] = {}
 def spelled(cls: type) -> str:
     """Return ``module:qualname`` of a class."""
     return f"{cls.__module__}:{cls.__qualname__}"
-
-
-def encode(instance: Any) -> dict[str, Any]:
-    """Encode a learner as JSON for another process: its class and its fields."""
-    cls = type(instance)
-    fields: dict[str, Any] = {}
-    for p in parameters(cls):
-        value = getattr(instance, p.name)
-        fields[p.name] = encode(value) if is_learner(value) else plain(value, p)
-    return {"class": remember_class(cls), "fields": fields}
-
-
-def decode(spec: Mapping[str, Any]) -> Any:
-    """Inverse of ``encode``."""
-    cls = find_class(spec["class"])
-    known = {p.name: p for p in parameters(cls)}
-    values: dict[str, Any] = {}
-    for name, value in spec["fields"].items():
-        # a nested learner
-        if isinstance(value, Mapping) and set(value) == {"class", "fields"}:
-            values[name] = decode(value)
-        else:
-            values[name] = convert(value, known[name].annotation, f"{spec['class']}.{name}")
-    return cls(**values)
 
 
 def remember_class(cls: type) -> str:

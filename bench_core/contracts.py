@@ -4,15 +4,16 @@ Defaults are applied only here, on reading a plugin's class. The class is not mo
 """
 
 import re
-from functools import cache
+from collections.abc import Callable
+from functools import cache, partial
 from inspect import get_annotations, getattr_static, signature
 from types import FunctionType
-from typing import Any, ClassVar, cast, get_args, get_origin, get_type_hints
+from typing import Any, ClassVar, get_args, get_origin, get_type_hints
 
 import numpy as np
 
 from bench_core import protocols
-from bench_core.costs.model import CostModel, SensorPrices
+from bench_core.costs.model import CostModel, SensorPrices, pays_by_row
 from bench_core.data import Examples, Task
 from bench_core.errors import UsageError
 from bench_core.protocols import (
@@ -56,28 +57,15 @@ class Complete:
         return default.__get__(self) if isinstance(default, FunctionType) else default
 
 
-def _complete(value: Any, contract: Any) -> Any:
+def _complete(contract: Any, value: Any) -> Any:
     return value if isinstance(value, Complete) else Complete(value, contract)
 
 
-def learner_of(learner: Any) -> CompleteLearner:
-    """Learner (class or instance) with defaults for missing members."""
-    return cast(CompleteLearner, _complete(learner, CompleteLearner))
-
-
-def dataset_of(dataset: Any) -> CompleteDataset:
-    """Data set (class or instance) with defaults for missing members."""
-    return cast(CompleteDataset, _complete(dataset, CompleteDataset))
-
-
-def model_of(model: Any) -> CompleteModel:
-    """Model with defaults for missing members."""
-    return cast(CompleteModel, _complete(model, CompleteModel))
-
-
-def metric_of(metric: Any) -> CompleteMetric:
-    """Metric with defaults for missing members."""
-    return cast(CompleteMetric, _complete(metric, CompleteMetric))
+# classes, instances and models with defaults for missing members
+learner_of: Callable[[Any], CompleteLearner] = partial(_complete, CompleteLearner)
+dataset_of: Callable[[Any], CompleteDataset] = partial(_complete, CompleteDataset)
+model_of: Callable[[Any], CompleteModel] = partial(_complete, CompleteModel)
+metric_of: Callable[[Any], CompleteMetric] = partial(_complete, CompleteMetric)
 
 
 def name_of(value: Any) -> str:
@@ -143,7 +131,7 @@ def shapes_fault(splits: Any) -> str:
         if not len(part) or part.X.shape[1] != d:
             return f"{name} has {part.X.shape} cells, train {d} features"
     prices: Any = splits.prices
-    if not isinstance(prices, SensorPrices):
+    if not isinstance(prices, SensorPrices) or not pays_by_row(prices):
         return f"prices are {_kind(prices)}, not SensorPrices; other costs are a cost_model"
     names = len(splits.feature_names)
     if prices.features != d or names not in (0, d):

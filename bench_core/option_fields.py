@@ -164,11 +164,6 @@ def options_of(request: Any) -> dict[str, Option]:
     }
 
 
-def help_of(described: Option, spellings: Mapping[str, str]) -> str:
-    """Return the help of an option, which names other options by ``spellings``."""
-    return described.help.format_map(spellings)
-
-
 def short(value: Any) -> str:
     """Shorten a value for a message."""
     return one_line(repr(value), 80)

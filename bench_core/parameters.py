@@ -19,6 +19,7 @@ from math import inf, isfinite
 from types import NoneType, UnionType
 from typing import Any, Literal, Protocol, Union, get_args, get_origin, get_type_hints
 
+from bench_core.class_names import find_class, remember_class
 from bench_core.contracts import name_of
 from bench_core.errors import UsageError, one_line, unknown
 
@@ -303,12 +304,10 @@ def held(
         return registry.learner(name), table
     if p.default is None:
         raise UsageError(f"{where}: name the learner, as {where.split()[-1]}.learner = NAME")
-    return type(p.default), {**_fields(p.default), **table}
-
-
-def _fields(instance: Any) -> dict[str, Any]:
-    values = {f.name: getattr(instance, f.name) for f in dataclasses.fields(instance) if f.init}
-    return {k: list(v) if isinstance(v, tuple) else v for k, v in values.items()}
+    names = [f.name for f in dataclasses.fields(p.default) if f.init]
+    values = {name: getattr(p.default, name) for name in names}
+    lists = {k: list(v) if isinstance(v, tuple) else v for k, v in values.items()}
+    return type(p.default), lists | table
 
 
 def _name_of(learner: Any) -> str:
@@ -335,6 +334,30 @@ def flat(values: Mapping[str, Any], of: str = "") -> dict[str, Any]:
         else:
             found[of + name] = value
     return found
+
+
+def encode(instance: Any) -> dict[str, Any]:
+    """Encode a learner as JSON for another process: its class and its fields."""
+    cls = type(instance)
+    fields: dict[str, Any] = {}
+    for p in parameters(cls):
+        value = getattr(instance, p.name)
+        fields[p.name] = encode(value) if is_learner(value) else plain(value, p)
+    return {"class": remember_class(cls), "fields": fields}
+
+
+def decode(spec: Mapping[str, Any]) -> Any:
+    """Inverse of ``encode``."""
+    cls = find_class(spec["class"])
+    known = {p.name: p for p in parameters(cls)}
+    values: dict[str, Any] = {}
+    for name, value in spec["fields"].items():
+        # a nested learner
+        if isinstance(value, Mapping) and set(value) == {"class", "fields"}:
+            values[name] = decode(value)
+        else:
+            values[name] = convert(value, known[name].annotation, f"{spec['class']}.{name}")
+    return cls(**values)
 
 
 def is_learner(value: Any) -> bool:
@@ -368,12 +391,10 @@ def convert(value: Any, annotation: Any, where: str) -> Any:
     try:
         return _convert(value, annotation)
     except (TypeError, OverflowError):
-        raise UsageError(f"{where}: expected {in_words(annotation)}, got {_shown(value)}") from None
-
-
-def _shown(value: Any) -> str:
-    """Value in TOML and JSON syntax where possible; dates of a TOML file as text."""
-    return json.dumps(value, default=str) if isinstance(value, _WRITTEN) else repr(value)
+        # in TOML and JSON syntax where possible; dates of a TOML file as text
+        plain = isinstance(value, str | bool | list | dict)
+        shown = json.dumps(value, default=str) if plain else repr(value)
+        raise UsageError(f"{where}: expected {in_words(annotation)}, got {shown}") from None
 
 
 def _convert(value: Any, annotation: Any) -> Any:
@@ -397,19 +418,17 @@ def _convert(value: Any, annotation: Any) -> Any:
     elif isinstance(annotation, type) and issubclass(annotation, Enum):
         if isinstance(value, annotation) or value in [member.value for member in annotation]:
             return annotation(value)
-    elif _fits(value, annotation, origin, args):
-        return value
+    elif annotation in (int, str, bool):
+        if type(value) is annotation:
+            return value
+    elif origin is Literal:
+        if any(value == a and type(value) is type(a) for a in args):
+            return value
+    else:
+        kind = dict if origin is dict else annotation  # dict[str, int] is checked only as dict
+        if annotation is Any or (isinstance(kind, type) and isinstance(value, kind)):
+            return value
     raise TypeError
-
-
-def _fits(value: Any, annotation: Any, origin: Any, args: tuple[Any, ...]) -> bool:
-    if annotation in (int, str, bool):
-        return type(value) is annotation
-    if origin is Literal:
-        return any(value == a and type(value) is type(a) for a in args)
-    # dict[str, int] is checked only as dict
-    kind = dict if origin is dict else annotation
-    return annotation is Any or (isinstance(kind, type) and isinstance(value, kind))
 
 
 def members(annotation: Any) -> tuple[Any, ...]:
@@ -426,7 +445,6 @@ def learner_type(annotation: Any) -> Any:
 
 
 _PLAIN = (int, float, str, bool)
-_WRITTEN = (str, bool, list, dict)
 _WORDS: dict[Any, str] = {
     int: "a whole number",
     float: "a number",

@@ -178,8 +178,12 @@ class Registry:
     def claim(self, given: Iterable[Given]) -> None:
         """Record the owner of these names; UsageError if one is taken."""
         claimed = dict(self.origin)  # kept only if all names are free
+        ours = [n for (kind, n), p in claimed.items() if (kind, p.origin) == ("metric", OURS)]
+        built_in = {name.partition("@")[0] for name in ours}
         for info, kind, name, _ in given:
-            if kind == "metric" and info.origin != OURS and self._is_built_in(name):
+            # this distribution's families of metrics are known at any cut-off
+            family = name.partition("@")[0]
+            if kind == "metric" and info.origin != OURS and family in built_in:
                 raise UsageError(f"metric {name!r} is built in, at any cut-off: rename it")
             if owner := claimed.get((kind, name)):
                 by = f"by two plugins, {owner.name!r} and {info.name!r}: uninstall or rename one"
@@ -194,15 +198,6 @@ class Registry:
         fields = dict(HOOKS.values())
         for one in given:
             getattr(self, fields[one.kind])[one.name] = one.value
-
-    def _is_built_in(self, metric: str) -> bool:
-        """True if this distribution has the metric's family, which is known at any cut-off."""
-        ours = [n for (kind, n), p in self.origin.items() if (kind, p.origin) == ("metric", OURS)]
-        return metric.partition("@")[0] in {name.partition("@")[0] for name in ours}
-
-    def note(self, info: PluginInfo, line: str) -> None:
-        """Record a remark on a valid plugin."""
-        self.notes.setdefault(info, []).append(line)
 
 
 def load_registry(
@@ -258,7 +253,7 @@ def _imported(registry: Registry, modules: Sequence[str]) -> dict[PluginInfo, An
         # installed plugins only: the user of -p is developing the module
         if (seconds := perf_counter() - begun) > SLOW and info.origin not in (OURS, "-p"):
             line = f"took {seconds:.1f} s to import: import slow modules inside functions"
-            registry.note(info, line)
+            registry.notes.setdefault(info, []).append(line)
     for module in modules:
         _check_place(module)
     return found

@@ -42,6 +42,14 @@ class Policy(Protocol):
 
     ``cells`` (n, d) float32 are NaN if not bought. ``bought`` (n, k) marks the ``Purchases`` made.
     The policy may modify both.
+
+    Optional members: ``nested = True`` if each stop extends the purchases of the previous stop in
+    the same order; the computation then continues from there. ``offer(cells, bought, left)``
+    returns the next purchase (n,) of each row, and the highest stop (n,) at which ``act`` makes it
+    instead of ending; a row is then asked once per purchase, not at each stop. ``marks`` are as for
+    a model. ``each_act`` and ``each_answer`` (``Evaluated``) are the maximum evaluations per row of
+    one call of ``act`` and of ``predict``. ``program(prices, stop)`` returns the policy at a stop
+    as a ``bench_core.serving.PolicyProgram``, for export.
     """
 
     stops: Mapping[str, Sequence[float]]
@@ -66,30 +74,6 @@ class Policy(Protocol):
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> Self:
         """Inverse of ``state``."""
-
-
-class CompletePolicy(Policy, Protocol):
-    """Optional members of a policy, with their defaults."""
-
-    nested: bool = False
-    """True if each stop extends the purchases of the previous stop in the same order; the
-    computation then continues from there."""
-
-    def offer(
-        self, cells: Float32Array, bought: BoolArray, left: FloatArray
-    ) -> tuple[IntArray, FloatArray]:
-        """Return the next purchase (n,) of each row, and the highest stop (n,) at which ``act``
-        makes it instead of ending. A row is then asked once per purchase, not at each stop."""
-
-    marks: tuple[str, ...] = ()
-    """Marks, as for a model."""
-    each_act: Evaluated = Evaluated()
-    """Maximum evaluations per row of one call of ``act``."""
-    each_answer: Evaluated = Evaluated()
-    """Maximum evaluations per row of one call of ``predict``."""
-
-    def program(self, prices: SensorPrices, stop: float) -> Any:
-        """Return the policy at a stop as a ``bench_core.serving.PolicyProgram``, for export."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -48,6 +48,7 @@ ORDER = (
         "_io",
         "data",
         "encoding",
+        "class_names",
         "costs",
         "splits",
         "protocols",
@@ -55,7 +56,6 @@ ORDER = (
     ),
     *(
         "parameters",
-        "class_names",
         "sequential",
         "optimum",
         "hookspecs",

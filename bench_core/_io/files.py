@@ -32,6 +32,11 @@ def cache_folder(folder: str | Path | None = None) -> Path:
     return user_cache_path("budget-bench", appauthor=False)
 
 
+def file_name(text: str) -> str:
+    """Return text as part of a file's name, with ``_`` for other signs than ``-``, ``_``, ``.``."""
+    return "".join(c if c.isalnum() or c in "-_." else "_" for c in text)
+
+
 def in_cache(path: str) -> str:
     """Return a path relative to the cache folder, independent of the machine."""
     place, home = Path(path), cache_folder()

@@ -22,7 +22,7 @@ from bench_core.datasets.transformers import transformer_splits
 from bench_core.datasets.user_arrays import InMemory, array_splits, check_order
 from bench_core.errors import InputError, UsageError, blaming, unknown
 from bench_core.metrics.evaluation import families, given_metrics
-from bench_core.option_fields import help_of, options_of, short
+from bench_core.option_fields import options_of, short
 from bench_core.parameters import is_learner
 from bench_core.planning.invocation import toml_literal
 from bench_core.planning.request import RunRequest
@@ -70,8 +70,7 @@ def taking(request: type, *names: str, **texts: str) -> Callable[[Function], Fun
     of options."""
     known = options_of(request)
     names_of = {name: name for name in known}
-    about = {name: f"{help_of(option, names_of)} {option.python}" for name, option in known.items()}
-    about |= texts
+    about = {k: f"{x.help.format_map(names_of)} {x.python}" for k, x in known.items()} | texts
     known = {name: option for name, option in known.items() if not names or name in names}
     text = "\n".join(
         f"{name} : default {option.default!r}\n{indent(fill(about[name], 88), '    ')}"
@@ -117,9 +116,17 @@ def request_of(
         made = _splits(X, y, queries, given, transformer, sample_weight)
         splits, fitted = zip(*made, strict=True)
         names = splits[0].columns
-        about = {"queries": queries, "sample_weight": sample_weight, "transformer": transformer}
-        about |= {field: given.pop(field, None) for field in (*_APART, "task")}
-        call = _call(X, y, {**about, "name": "" if name == "data" else name})
+        values = {"queries": queries, "sample_weight": sample_weight, "transformer": transformer}
+        values |= {field: given.pop(field, None) for field in (*_APART, "task")}
+        values |= {"name": "" if name == "data" else name}
+        # the arguments as text, with ``...`` for objects
+        call = "X"
+        if y is not None:
+            call += f", {y!r}" if isinstance(y, str) else ", y"
+        for field, value in values.items():
+            if _is_given(value):
+                text = repr(str(value)) if isinstance(value, str | Path) else "..."
+                call += f", {field}={text}"
         if not isinstance(name, str) or not name.isprintable() or not name.strip():
             raise UsageError(f"name must be a word that names the data, not {name!r}")
         given["data"] = InMemory(name, *splits, transformer=fitted[0], call=call)
@@ -136,7 +143,14 @@ def request_of(
             for one in _listed(given["metrics"])
         ]
     learners, settings = given.get("learners"), given.get("settings", ())
-    texts = [*_parameters(learners)] if isinstance(learners, Mapping) else []
+    texts: list[str] = []
+    for owner, table in learners.items() if isinstance(learners, Mapping) else ():
+        if not isinstance(owner, str) or not isinstance(table, Mapping):
+            raise UsageError(
+                f"learners: {owner!r} is given {short(table)}; a mapping holds names "
+                "and their parameters, as {'miser': {'trees': 300}}; instances go into a list"
+            )
+        texts += _texts((f"{owner}.{key}", value) for key, value in table.items())
     texts += _texts(settings.items()) if isinstance(settings, Mapping) else _listed(settings)
     if texts:  # also from the mapping of learners
         given["settings"] = texts
@@ -146,14 +160,6 @@ def request_of(
         with blaming("caps"):
             given["caps"] = as_caps(given["caps"])
     return replace(request or RunRequest(), **{k: _stored(k, v) for k, v in given.items()})
-
-
-def _call(X: Any, y: Any, rows: Mapping[str, Any]) -> str:
-    """Return the arguments that give data in memory as text, with ``...`` for objects."""
-    labels = [repr(y)] if isinstance(y, str) else [] if y is None else ["y"]
-    given = {name: value for name, value in rows.items() if _is_given(value)}
-    texts = {k: repr(str(v)) if isinstance(v, str | Path) else "..." for k, v in given.items()}
-    return ", ".join(["X", *labels, *(f"{name}={text}" for name, text in texts.items())])
 
 
 def checked_metric(given: Any) -> Metric:
@@ -261,17 +267,6 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Path):
         return str(value)
     return value.item() if isinstance(value, np.generic) else value
-
-
-def _parameters(learners: Mapping[Any, Any]) -> Iterator[str]:
-    """Yield settings from a mapping of learners' names to parameters."""
-    for name, table in learners.items():
-        if not isinstance(name, str) or not isinstance(table, Mapping):
-            raise UsageError(
-                f"learners: {name!r} is given {short(table)}; a mapping holds names "
-                "and their parameters, as {'miser': {'trees': 300}}; instances go into a list"
-            )
-        yield from _texts((f"{name}.{key}", value) for key, value in table.items())
 
 
 def _texts(values: Iterable[tuple[str, Any]]) -> Iterator[str]:

@@ -48,7 +48,7 @@ from bench_core.encoding import ColumnEncoding, plain_encodings
 from bench_core.errors import BenchError, InputError
 from bench_core.execution.caps import Caps
 from bench_core.execution.fitting import fit_in_process
-from bench_core.execution.predict import blocks, predict_split
+from bench_core.execution.predict import blocks, gather, predict_split
 from bench_core.execution.trial import score_split, sensors_of
 from bench_core.metrics import Labels, default_metric, evaluate, parse_metric
 from bench_core.metrics.frontier import best_within
@@ -131,23 +131,18 @@ class _Budgeted(BaseEstimator):
                         hint = "in a pipeline, set_output(transform='pandas') gives them"
                         hint = f"X has no names; {hint}"
                     raise InputError(f"{error}; {hint}") from error
-            metric = self._metric(registry, task)
+            metric: Metric = (
+                checked_metric(self.metric)
+                if self.metric is not None and not isinstance(self.metric, str)
+                else parse_metric(self.metric or default_metric(task).name, registry.metrics, task)
+            )
+            if task not in metric.tasks:
+                able = ", ".join(sorted(metric.tasks))
+                raise ValueError(f"metric {metric.name} judges {able}, not {task}")
             learners = self._learners(registry, task)
         self.cost_model_, self.task_ = splits.costs, task
         self._choose(learners, splits, metric)
         return self
-
-    def _metric(self, registry: Registry, task: Task) -> Metric:
-        given: Any = self.metric
-        if given is None or isinstance(given, str):
-            name = given or default_metric(task).name
-            metric = parse_metric(name, registry.metrics, task)
-        else:
-            metric = checked_metric(given)
-        if task not in metric.tasks:
-            able = ", ".join(sorted(metric.tasks))
-            raise ValueError(f"metric {metric.name} judges {able}, not {task}")
-        return metric
 
     def _divided(self, rows: Examples, by_class: bool) -> tuple[Examples, Examples]:
         """Return the training and validation part: by query, or stratified by class."""
@@ -162,12 +157,10 @@ class _Budgeted(BaseEstimator):
             parts = cut(n, (0.5, 0.5), seed)  # very few rows
         made = []
         for part in parts:
-            own = np.isin(whole.index(), part) if whole else part
-            queries = rows.queries and Queries.from_sizes(
-                whole.sizes[part] if whole else np.array([len(part)])
-            )
-            copies = None if rows.multiplicity is None else rows.multiplicity[own]
-            made.append(Examples(rows.X[own], rows.y[own], queries, copies))
+            block, chosen, _ = gather(Features(rows.X, whole), part)
+            groups = block.queries or Queries(np.array([0, len(chosen)]))
+            copies = None if rows.multiplicity is None else rows.multiplicity[chosen]
+            made.append(Examples(block.X, rows.y[chosen], rows.queries and groups, copies))
         return made[0], made[1]
 
     def _learners(self, registry: Registry, task: Task) -> Sequence[Any]:
@@ -304,7 +297,9 @@ class _Budgeted(BaseEstimator):
 
     def _table(self, X: Any, reset: bool = False) -> Any:
         """Return tables that numpy cannot convert as pandas frames, anything else unchanged."""
-        if columns_by_name(X) is None and not _is_text_array(X):
+        objects = isinstance(X, np.ndarray) and X.dtype == object and X.ndim == 2
+        text = objects and any(isinstance(cell, str) for cell in X.ravel().tolist())
+        if columns_by_name(X) is None and not text:
             return X
         with _as_value_errors():
             frame, named = data_frame(X, "X")
@@ -501,12 +496,6 @@ def _order(queries: Any, n: int) -> tuple[IntArray, Queries]:
     with _as_value_errors():
         order, groups = grouped_rows(queries, n)
     return order, groups or Queries(np.array([0, n]))
-
-
-def _is_text_array(X: Any) -> bool:
-    """True for an array (n, d) of objects, some of which are text."""
-    objects = isinstance(X, np.ndarray) and X.dtype == object and X.ndim == 2
-    return objects and any(isinstance(cell, str) for cell in X.ravel().tolist())
 
 
 def _has_text(frame: Any) -> bool:

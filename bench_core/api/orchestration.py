@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -28,7 +28,7 @@ from bench_core.plugins import Registry
 from bench_core.results.records import Trial, differences
 from bench_core.results.store import Store
 from bench_core.results.store_files import store_path
-from bench_core.results.writer import Writer, check_writable, open_writer
+from bench_core.results.writer import check_writable, open_writer
 
 
 def registry_of(request: RunRequest) -> Registry:
@@ -42,11 +42,10 @@ def planned(request: RunRequest, registry: Registry, notify: OnEvent) -> Plan:
         if info.error:
             line = f"plugin {info.name} ({info.origin}) does not load: {info.error}"
             notify(Event("note", line, warning=True))
-    given = [
-        x for x in (*request.learners, request.costs) if is_learner(x) or isinstance(x, CostModel)
-    ]
+    objects = [x for x in request.learners if is_learner(x)]
+    objects += [request.costs] if isinstance(request.costs, CostModel) else []
     # such as a class defined in a notebook
-    stuck = [type(x).__qualname__ for x in given if not importable(type(x))]
+    stuck = [type(x).__qualname__ for x in objects if not importable(type(x))]
     judges = [f"metric {name}" for name in request.metrics if name in given_metrics]
     stuck += judges
     if stuck and request.executor != "inline":
@@ -94,24 +93,17 @@ def repriced(
 
 
 def _done(plan: Plan, request: RunRequest, registry: Registry, notify: OnEvent) -> Result:
-    with (
-        open_writer(store_path(request.store)) as writer,
-        _cluster(plan, request, writer) as cluster,
-    ):
+    with ExitStack() as stack:
+        writer, cluster = stack.enter_context(open_writer(store_path(request.store))), None
+        if request.executor.startswith("dask"):
+            from bench_core.execution.dask import on_cluster
+
+            cluster = stack.enter_context(on_cluster(plan, request, writer))
         try:
             return Result.made_of(carry_out(plan, request, registry, writer, notify, cluster))
         except Interrupted as stop:
             stop.result = Result.made_of(stop.result)  # of the finished work
             raise
-
-
-def _cluster(plan: Plan, request: RunRequest, writer: Writer) -> AbstractContextManager[Any]:
-    """Return the Dask cluster named by a request, or None."""
-    if not request.executor.startswith("dask"):
-        return nullcontext()
-    from bench_core.execution.dask import on_cluster
-
-    return on_cluster(plan, request, writer)
 
 
 _SAME = ("learner", "params", "dataset", "fold", "seed")

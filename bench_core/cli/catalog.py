@@ -18,7 +18,6 @@ from bench_core.terminal.wording import counted
 
 if TYPE_CHECKING:
     from bench_core.datasets.data_folder import DataFolder
-    from bench_core.parameters import Parameter
     from bench_core.plugins import Registry
 
 PRESENT, ABSENT = "present", "absent"
@@ -85,35 +84,19 @@ def list_command(
 
 def offered(registry: Registry, listed: str, source: DataFolder) -> Table:
     """Return the table of ``bench list`` for one kind that plugins offer, or for plugins."""
-    from bench_core.planning.resolve_learners import FIRST
     from bench_core.planning.suites import read_suite
 
     def owner(kind: str, name: str) -> str:
         return registry.origin[kind, name].name
 
+    if listed == "plugins":
+        return _plugins(registry)
+    if listed == "learners":
+        return _learners(registry)
     styles: list[str] = []
     rows: list[tuple[str, ...]] = []
-    if listed == "learners":
-        titles: tuple[str, ...] = ("learner", "family", "tasks", "description")
-        families = {
-            name: getattr(one, "family", "") or owner("learner", name)
-            for name, one in registry.learners.items()
-        }
-        # recommended first, then by family, baselines last
-        first = {name: place for place, name in enumerate(FIRST)}
-        role = {name: getattr(one, "role", "") for name, one in registry.learners.items()}
-
-        def place(name: str) -> tuple[bool, int, str, str]:
-            trivial = role[name] == "baseline"
-            return trivial, first.get(name, len(first)), families[name], name
-
-        for name in sorted(registry.learners, key=place):
-            learner = registry.learners[name]
-            rows.append((name, families[name], _tasks(learner), summary(learner)))
-            styles.append("dim" if role[name] == "baseline" else "")
-        return Table(titles, rows, titles[0], (), WORDY, row_styles=styles)
     if listed == "datasets":
-        titles = ("data set", "task", "folds", "files", "title")
+        titles: tuple[str, ...] = ("data set", "task", "folds", "files", "title")
         for name in sorted(registry.datasets):
             about, files = registry.about_dataset(name), _files(registry, name, source)
             rows.append((name, str(about.task), str(about.folds), files, about.title))
@@ -133,22 +116,34 @@ def offered(registry: Registry, listed: str, source: DataFolder) -> Table:
         for name, metric in registry.metrics.items():
             better = "higher" if metric.higher_is_better else "lower"
             rows.append((name, better, _tasks(metric), owner("metric", name)))
-    elif listed == "costs":
-        titles = ("cost model", "plugin", "description")
-        for name, model in registry.cost_models.items():
-            rows.append((name, owner("cost model", name), summary(model)))
     elif listed == "reports":
         titles = ("report", "files", "plugin")
         for name, report in registry.reports.items():
             files = " ".join(suffix or "(terminal)" for suffix in report.suffixes)
             rows.append((name, files, owner("report", name)))
-    elif listed == "exports":
-        titles = ("format", "plugin", "description")
-        for name, write in registry.exports.items():
-            rows.append((name, owner("export", name), summary(write)))
     else:
-        return _plugins(registry)
+        known: dict[str, Any] = {**registry.cost_models} if listed == "costs" else registry.exports
+        kind, title = ("cost model",) * 2 if listed == "costs" else ("export", "format")
+        titles = (title, "plugin", "description")
+        rows = [(name, owner(kind, name), summary(thing)) for name, thing in known.items()]
     return Table(titles, sorted(rows), titles[0], ("folds",), WORDY, row_styles=styles)
+
+
+def _learners(registry: Registry) -> Table:
+    """List the learners recommended first, then by family, baselines last."""
+    from bench_core.planning.resolve_learners import FIRST
+
+    rows = []
+    for name, learner in registry.learners.items():
+        family = getattr(learner, "family", "") or registry.origin["learner", name].name
+        trivial = getattr(learner, "role", "") == "baseline"
+        place = FIRST.index(name) if name in FIRST else len(FIRST)
+        texts = name, family, _tasks(learner), summary(learner)
+        rows.append((trivial, place, family, texts))
+    rows.sort()
+    titles = ("learner", "family", "tasks", "description")
+    styles = ["dim" if trivial else "" for trivial, *_ in rows]
+    return Table(titles, [row[-1] for row in rows], titles[0], (), WORDY, row_styles=styles)
 
 
 def for_terminal(learners: Table, width: int) -> Table:
@@ -342,26 +337,20 @@ def _described(
 
 def _parameters(title: str, cls: type, name: str, more: str = "") -> list[str]:
     """Return lines on the parameters that ``--set`` changes, with defaults and meaning."""
+    from bench_core.contracts import name_of
     from bench_core.parameters import parameters
+    from bench_core.planning.invocation import toml_literal
 
     known = parameters(cls)
     lines = ["", f"{title} (--set {name}.{known[0].name}=VALUE{more}):"] if known else []
     for p in known:
-        default = "no default" if p.required else f"default {_default(p)}"
+        named = p.holds_learner and p.default is not None  # a learner as its name
+        written = name_of(p.default) or str(p.default) if named else toml_literal(p.default)
+        default = "no default" if p.required else f"default {written}"
         about = (f"  {p.name}: {p.kind}", str(p.range), default, str(p.search or ""))
         lines.append(", ".join(filter(None, about)))
         lines += wrap(p.doc, 96, initial_indent=INDENT, subsequent_indent=INDENT)
     return lines
-
-
-def _default(p: Parameter) -> str:
-    """Return a default as a user would type it; a learner as its name."""
-    from bench_core.contracts import name_of
-    from bench_core.planning.invocation import toml_literal
-
-    if p.holds_learner and p.default is not None:
-        return name_of(p.default) or str(p.default)
-    return toml_literal(p.default)
 
 
 def _dataset_lines(registry: Registry, name: str, data_dir: str) -> list[str]:

@@ -1,8 +1,6 @@
 """``bench data``: fetch the files of data sets."""
 
-from collections.abc import Callable, Iterable, Sequence
-from pathlib import Path
-from typing import Any
+from collections.abc import Sequence
 
 import click
 
@@ -10,7 +8,6 @@ from bench_core.cli import options
 from bench_core.cli.app import ALL_WELL, UNUSABLE_INPUT
 from bench_core.datasets.data_folder import DataFolder
 from bench_core.errors import BenchError
-from bench_core.plugins import Registry
 from bench_core.terminal.tables import complain
 
 
@@ -39,42 +36,23 @@ def fetch_command(
     After an interrupted download, repeat the command. If a data set fails, the others are still
     fetched; the exit status is then 2.
     """
-    from bench_core.datasets.publishers import fetch_dataset, is_there
+    from bench_core.contracts import dataset_of
+    from bench_core.datasets.publishers import fetch_dataset, home_of, is_there
     from bench_core.terminal.progress import counting
 
-    def fetch(dataset: Any) -> None:
-        folder = DataFolder(data_dir)  # sees files fetched before
-        if dataset.files and is_there(dataset, folder) and not again:
-            options.note(f"{dataset.name}: already present (--again downloads it again)")
-            return
-        with counting(options.flag("quiet"), "bytes") as progress:
-            fetch_dataset(dataset, folder, options.note, progress)
-        options.note(f"{dataset.name}: fetched, in {_home(folder, dataset)}")
-
-    registry = options.registry(plugins, data_dir)
-    return _each(_chosen(registry, names), fetch)
-
-
-def _home(folder: DataFolder, dataset: Any) -> Path:
-    return folder.folder / str(dataset.home or dataset.name)
-
-
-def _chosen(registry: Registry, names: tuple[str, ...]) -> list[Any]:
-    """Return the named data sets; ``all`` means every one that can be downloaded."""
-    from bench_core.contracts import dataset_of
-
+    registry, status = options.registry(plugins, data_dir), ALL_WELL
     if names == ("all",):
         known = sorted(registry.datasets)
-        names = tuple(n for n in known if registry.about_dataset(n).downloads)
-    return [dataset_of(registry.dataset(name)()) for name in names]
-
-
-def _each(things: Iterable[Any], work: Callable[[Any], None]) -> int:
-    """Call ``work`` on each, continuing after failures; return the exit status."""
-    status = ALL_WELL
-    for thing in things:
+        names = tuple(name for name in known if registry.about_dataset(name).downloads)
+    for dataset in [dataset_of(registry.dataset(name)()) for name in names]:
+        folder = DataFolder(data_dir)  # sees files fetched before
         try:
-            work(thing)
+            if dataset.files and is_there(dataset, folder) and not again:
+                options.note(f"{dataset.name}: already present (--again downloads it again)")
+                continue
+            with counting(options.flag("quiet"), "bytes") as progress:
+                fetch_dataset(dataset, folder, options.note, progress)
+            options.note(f"{dataset.name}: fetched, in {folder.folder / home_of(dataset)}")
         except BenchError as error:
             if options.flag("debug"):
                 raise

@@ -17,7 +17,6 @@ from bench_core.terminal.wording import cost, count, quality, stand_in_notice
 
 if TYPE_CHECKING:
     from bench_core.data import Examples
-    from bench_core.datasets.readers.tables import DataTable
     from bench_core.results.budgets import Limit
     from bench_core.serving import Predictor
     from bench_core.splits import Splits
@@ -183,10 +182,9 @@ def sensors_table(model: Predictor) -> Table:
     """Return the sensors that a model may buy, with the columns that it reads and prices."""
     from bench_core.costs.model import SensorPrices
 
-    prices: Any = getattr(model.costs, "prices", model.costs)
-    known = isinstance(prices, SensorPrices)
+    prices = model.costs.sensor if isinstance(model.costs, SensorPrices) else None
     rows = [
-        [str(s), ", ".join(names), cost(float(prices.sensor[s])) if known else ""]
+        [str(s), ", ".join(names), "" if prices is None else cost(float(prices[s]))]
         for s, names in sorted(model.sensors.items())
     ]
     titles = ("sensor", "columns read", f"price ({model.costs.unit})")
@@ -290,7 +288,12 @@ def _rows_of(path: Path, model: Predictor, given: Mapping[str, Any]) -> Examples
     read = read_part(path, TableOptions.of(of_run, **changes))
     if isinstance(read, TablePart):
         part = read_parts({"test": replace(read, columns=())})["test"]
-        X = model.table_features(_columns_of(read.table, model))
+        if lost := [name for name in model.features if name not in read.table.names]:
+            raise InputError(f"{path}: no column {lost[0]!r}, which the model may ask for")
+        text = {own.name for own in model.encodings if own.texts}
+        columns = {name: read.table.column(name) for name in model.features}
+        cells = {k: own.cells() if k in text else own.numbers() for k, own in columns.items()}
+        X = model.table_features(cells)
     else:
         part = read
         X = np.full((len(part), len(model.names)), part.unwritten, dtype=np.float32)
@@ -308,12 +311,3 @@ def _rows_of(path: Path, model: Predictor, given: Mapping[str, Any]) -> Examples
         raise InputError(f"{part.place(0)}: label {y[0]!r} is text; the model needs numbers")
     queries = part.queries if model.about["task"] == "ranking" else None
     return Examples(X, y.astype(np.float64), queries)
-
-
-def _columns_of(table: DataTable, model: Predictor) -> dict[str, Any]:
-    """Return the columns that a model may ask for, as numbers or texts."""
-    if lost := [name for name in model.features if name not in table.names]:
-        raise InputError(f"{table.path}: no column {lost[0]!r}, which the model may ask for")
-    columns = {name: table.column(name) for name in model.features}
-    text = {own.name for own in model.encodings if own.texts}
-    return {k: own.cells() if k in text else own.numbers() for k, own in columns.items()}

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bench_core.errors import UsageError, blaming
-from bench_core.option_fields import FLAG, NAMES, Form, help_of, options_of
+from bench_core.option_fields import FLAG, NAMES, Form, options_of
 from bench_core.planning.invocation import shell_word
 from bench_core.planning.request import RunRequest
 from bench_core.results.budgets import KINDS, Budget, Limit, as_budgets, as_target
@@ -68,7 +68,7 @@ def request_option(name: str, request: type = RunRequest, **changes: Any) -> Dec
     option = known[name]
     form = option.form
     flags = {field: other.flags[-1] for field, other in known.items()}
-    given: dict[str, Any] = {"default": option.default, "help": help_of(option, flags)}
+    given: dict[str, Any] = {"default": option.default, "help": option.help.format_map(flags)}
     if form is FLAG:
         return click.option(*option.flags, name, is_flag=True, **given | changes)
     given |= {"type": Written(form), "metavar": option.metavar or form.metavar}

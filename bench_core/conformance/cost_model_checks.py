@@ -10,8 +10,9 @@ from bench_core.conformance.tasks import drawn_queries
 from bench_core.contracts import check
 from bench_core.costs.bill import Acquired, Bill
 from bench_core.costs.model import CostModel, SensorPrices
+from bench_core.costs.shipped import from_json, to_json
 from bench_core.data import Examples, Queries
-from bench_core.datasets.pricing import from_json, same_sensors, to_json
+from bench_core.datasets.pricing import same_sensors
 
 ROWS = 60
 ROUNDING = 1e-9  # relative

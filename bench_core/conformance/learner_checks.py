@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from bench_core.class_names import decode, encode
 from bench_core.conformance.case import ConformanceError, expect
 from bench_core.conformance.tasks import (
     fit,
@@ -29,7 +28,7 @@ from bench_core.data import Examples, Features, Queries, Task
 from bench_core.errors import BenchError
 from bench_core.execution.audit import replay
 from bench_core.execution.predict import PredictedPath, gather, predict_split, readable, units
-from bench_core.parameters import as_json, parameters
+from bench_core.parameters import as_json, decode, encode, parameters
 from bench_core.protocols import CompleteLearner
 from bench_core.results.store_files import load_model, save_model
 from bench_core.splits import SPLITS, Splits

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bench_core.arrays import FloatArray, IntArray
-from bench_core.costs.model import Acquired, CostModel, Counts, SensorPrices, words
+from bench_core.costs.model import Acquired, CostModel, Counts, pays_by_row, words
 from bench_core.data import Queries
 from bench_core.errors import UsageError
 
@@ -44,12 +44,7 @@ class Bill:
         If a query's rows are billed together, each row is billed as if its ``copies`` (rows,) were
         physical rows.
         """
-        if (
-            queries is None
-            or copies is None
-            or isinstance(costs, SensorPrices)
-            or np.all(copies < 2)
-        ):
+        if queries is None or copies is None or pays_by_row(costs) or np.all(copies < 2):
             return _feature_cost(costs, self.acquired, queries, rows)
         counts = np.maximum(copies.astype(np.int64), 1)
         every = np.repeat(np.arange(rows), counts)  # the row of each physical copy

@@ -238,7 +238,7 @@ def _entries(file: CostFile, document: Any) -> tuple[list[Entry], str]:
     return entries, unit
 
 
-def _number(value: Any) -> float:
+def number(value: Any) -> float:
     """Convert a value to a number, NaN if it is not numeric."""
     try:
         return math.nan if isinstance(value, bool) else float(value)
@@ -248,7 +248,7 @@ def _number(value: Any) -> float:
 
 def _cost(place: str, name: str, value: Any) -> float:
     """Check a cost: a number from 0 to ``LARGEST_COST``."""
-    cost, dotted = _number(value), name
+    cost, dotted = number(value), name
     while isinstance(value, Mapping) and value:
         key, value = next(iter(value.items()))
         dotted = f"{dotted}.{key}"

@@ -63,7 +63,7 @@ def _layout(lines: Sequence[tuple[str, str]]) -> tuple[str, list[str], int, int]
     line = lines[0][1]
     separator = next((mark for mark in _SEPARATORS if len(_cells(line, mark)) > 1), ",")
     header = _cells(line, separator)
-    titles = [_words(cell) for cell in header]
+    titles = [{*re.split(r"[\W_]+", cell.lower())} for cell in header]
     feature, price = (
         next((k for k, title in enumerate(titles) if title & {*known}), -1)
         for known in (FEATURE_WORDS, PRICE_WORDS)
@@ -79,10 +79,6 @@ def _layout(lines: Sequence[tuple[str, str]]) -> tuple[str, list[str], int, int]
         price = found[0]
     feature = feature if feature >= 0 else int(price == 0)
     return separator, header, feature, price if price >= 0 else int(feature == 0)
-
-
-def _words(title: str) -> set[str]:
-    return {*re.split(r"[\W_]+", title.lower())}
 
 
 def _cells(line: str, separator: str) -> list[str]:

@@ -82,7 +82,8 @@ class DataFolder:
         for name in names:
             places = [Path(name)]  # a user's own file is exactly this one
             if not places[0].is_absolute():
-                places = [p for spelt in _spellings(name) for p in self._below(spelt, Path.is_file)]
+                plain = name.removesuffix(".gz")
+                places = self._below(plain, Path.is_file) + self._below(f"{plain}.gz", Path.is_file)
             found |= {p.resolve(): p for p in places if p.is_file()}
         return sorted(found.values())
 
@@ -96,11 +97,6 @@ class DataFolder:
                 if wanted(path) and not any(part.startswith(".") for part in parts):
                     found.append(path)
         return sorted(found)
-
-
-def _spellings(name: str) -> tuple[str, str]:
-    plain = name.removesuffix(".gz")
-    return plain, f"{plain}.gz"
 
 
 def _the_one(found: list[Path], name: str, absent: str) -> Path:

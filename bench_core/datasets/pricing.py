@@ -6,12 +6,10 @@ from dataclasses import replace
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from bench_core.class_names import find_class, remember_class
-from bench_core.costs.cost_file import CostFile, columns_not_used, cost_model, cost_text
+from bench_core.costs.cost_file import CostFile, columns_not_used, cost_model, cost_text, number
 from bench_core.costs.model import (
     NO_UNIT,
     ContradictionError,
@@ -57,7 +55,8 @@ def with_costs(
 
     def complete(prices: SensorPrices) -> SensorPrices:
         prices = replace(prices, unit=unit) if unit and prices.unit == NO_UNIT else prices
-        if _has_groups(prices):
+        alone = prices.sensors == len({*prices.needed}) == len(prices.needed)
+        if not alone or not np.all(np.diff(prices.start) == 1):  # it has groups
             notes.extend([own_groups] if groups else [])
             return prices
         made = _grouped(prices, groups, columns)
@@ -68,7 +67,7 @@ def with_costs(
         return made
 
     known = MODELS if models is None else models
-    made = splits.under(costs_for(splits, given, known, spare, complete))
+    made = splits.under(_costs_for(splits, given, known, spare, complete))
     notes += [Note(UNUSED, _unused(spare, splits.columns))] if spare else []
     if isinstance(given, CostFile) and (unused := columns_not_used(given)):
         shared = "features of one measurement or service are groups 'shared' in JSON or TOML"
@@ -86,12 +85,8 @@ def _few(names: Sequence[str]) -> str:
     return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
 
 
-def costs_for(
-    splits: Splits,
-    given: Given,
-    models: Models,
-    spare: list[str] | None = None,
-    complete: Complete = lambda prices: prices,
+def _costs_for(
+    splits: Splits, given: Given, models: Models, spare: list[str], complete: Complete
 ) -> CostModel:
     """Return the cost model of a data set from a cost file or a model's name. Priced names that are
     not features are appended to ``spare``; ``complete`` changes the prices of columns in a file.
@@ -100,7 +95,13 @@ def costs_for(
     """
     if isinstance(given, str) and not Path(given).exists() and given in models:
         given = CostFile(Path(given), "", {"model": given})
-    costs, place = _costs(splits, given, models, spare, complete)
+    if isinstance(given, CostModel):
+        costs, place = given, "costs"
+    else:
+        file = given if isinstance(given, CostFile) else cost_text(given)
+        known = splits.prices if splits.cost_model is None else None
+        costs = cost_model(file, splits.names, known, models, splits.origins, spare, complete)
+        place = str(file.path)
     if costs.features != len(splits.names):
         raise InputError(f"{place}: prices of {costs.features} features for {len(splits.names)}")
     with charging(f"{place}: the surrogate of cost model {costs.name!r}"):
@@ -117,18 +118,6 @@ def costs_for(
             f"{place}: every cost is 0{lost}; give at least one feature a cost above 0"
         )
     return costs
-
-
-def _costs(
-    splits: Splits, given: Given, models: Models, spare: list[str] | None, complete: Complete
-) -> tuple[CostModel, str]:
-    """Return a cost model, and the name of its source for messages."""
-    if isinstance(given, CostModel):
-        return given, "costs"
-    file = given if isinstance(given, CostFile) else cost_text(given)
-    own = splits.prices if splits.cost_model is None else None
-    made = cost_model(file, splits.names, own, models, splits.origins, spare, complete)
-    return made, str(file.path)
 
 
 def same_sensors(one: CostModel, two: CostModel) -> bool:
@@ -159,9 +148,19 @@ def _grouped(own: SensorPrices, groups: Sequence[str], columns: Sequence[str]) -
     for group in groups:
         words, colon, price = group.rpartition(":")  # "age,hist_*:5"
         words = words if colon else group
-        members = [j for word in words.split(",") for j in _matching(group, word.strip(), columns)]
+        members: list[int] = []
+        for word in map(str.strip, words.split(",")):
+            fits = [j for j, c in enumerate(columns) if c == word or fnmatchcase(c, word)]
+            if not fits:
+                raise UsageError(f"{option('groups', group)}: {unknown('column', word, columns)}")
+            members += fits
         if colon:
-            cost[members] = _amount(group, price)
+            amount = number(price)
+            if not 0 <= amount < math.inf:
+                raise UsageError(
+                    f"{option('groups', group)}: {price!r} is not a cost; write COLUMN,COLUMN:COST"
+                )
+            cost[members] = amount
         shared.append(members)
     try:
         return price_list(
@@ -169,12 +168,6 @@ def _grouped(own: SensorPrices, groups: Sequence[str], columns: Sequence[str]) -
         )
     except ContradictionError as error:
         raise UsageError(f"{option('groups')}: {error}") from error
-
-
-def _has_groups(prices: SensorPrices) -> bool:
-    """True unless each feature has one sensor of its own."""
-    own = prices.sensors == len({*prices.needed}) == len(prices.needed)
-    return not (own and bool(np.all(np.diff(prices.start) == 1)))
 
 
 def unit_prices(features: int, encodings: Sequence[ColumnEncoding] = ()) -> SensorPrices:
@@ -208,46 +201,3 @@ def by_transformer(splits: Splits, names: Iterable[str]) -> Splits:
             raise UsageError(f"columns of {name!r} are not adjacent; put {name}__... side by side")
     prices = unit_prices(len(splits.names), made)
     return replace(splits, encodings=tuple(made), prices=prices)
-
-
-def _amount(group: str, text: str) -> float:
-    try:
-        amount = float(text)
-    except ValueError:
-        amount = math.nan
-    if not 0 <= amount < math.inf:
-        raise UsageError(
-            f"{option('groups', group)}: {text!r} is not a cost; write COLUMN,COLUMN:COST"
-        )
-    return amount
-
-
-def _matching(group: str, word: str, columns: Sequence[str]) -> list[int]:
-    found = [j for j, name in enumerate(columns) if name == word or fnmatchcase(name, word)]
-    if not found:
-        raise UsageError(f"{option('groups', group)}: {unknown('column', word, columns)}")
-    return found
-
-
-def to_json(costs: CostModel) -> dict[str, Any]:
-    """Return a cost model as a JSON document; numbers are exact."""
-    state = {
-        name: {"array": value.tolist(), "dtype": value.dtype.str}
-        if isinstance(value, np.ndarray)
-        else value
-        for name, value in costs.state().items()
-    }
-    return {"class": remember_class(type(costs)), "state": state}
-
-
-def from_json(document: Mapping[str, Any]) -> CostModel:
-    """Invert ``to_json``."""
-    state = {
-        name: np.array(value["array"], dtype=value["dtype"])
-        if isinstance(value, Mapping) and set(value) == {"array", "dtype"}
-        else value
-        for name, value in document["state"].items()
-    }
-    model: Any = find_class(document["class"])
-    made: CostModel = model.from_state(state)
-    return made

@@ -55,17 +55,15 @@ def described(data: FileData, folder: Path) -> tuple[dict[str, Any], Splits]:
     table: dict[str, Any] = {}
     for key, name in sorted(KEYS.items(), key=lambda entry: entry[1] not in PATHS):
         value = getattr(data, name)
-        if value != options_of(FileData)[name].default:
-            table[key] = _relative(Path(value), folder) if name in PATHS else value
+        if value == options_of(FileData)[name].default:
+            continue
+        if name in PATHS:
+            path, home = Path(value).absolute(), folder.absolute()
+            value = (path.relative_to(home) if path.is_relative_to(home) else path).as_posix()
+        table[key] = value
     if data.share:
         table["split"] = data.shares
     return table, splits
-
-
-def _relative(path: Path, folder: Path) -> str:
-    absolute = path.absolute()
-    inside = absolute.is_relative_to(folder.absolute())
-    return (absolute.relative_to(folder.absolute()) if inside else absolute).as_posix()
 
 
 def as_toml(name: str, table: Mapping[str, Any]) -> str:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import IO
+from typing import Any
 
 from bench_core.contracts import dataset_of
 from bench_core.datasets.data_folder import DataFolder
@@ -140,20 +140,14 @@ def unpack(archive: Path, members: Mapping[str, str], folder: Path) -> None:
         ) from error
 
 
-def _contents(archive: Path, held: ExitStack) -> dict[str, Callable[[], IO[bytes]]]:
+def _contents(archive: Path, held: ExitStack) -> dict[str, Callable[[], Any]]:
     """Return the plain files of an archive, each with a function that opens it."""
     if zipfile.is_zipfile(archive):
         z = held.enter_context(zipfile.ZipFile(archive))
         return {i.filename: partial(z.open, i) for i in z.infolist() if not i.is_dir()}
     if tarfile.is_tarfile(archive):
         tar = held.enter_context(tarfile.TarFile.open(archive))
-
-        def opened(entry: tarfile.TarInfo) -> IO[bytes]:
-            file = tar.extractfile(entry)
-            assert file is not None  # a plain file
-            return file
-
-        return {e.name: partial(opened, e) for e in tar.getmembers() if e.isreg()}
+        return {e.name: partial(tar.extractfile, e) for e in tar.getmembers() if e.isreg()}
     raise InputError(f"{archive}: neither a zip nor a tar archive; get the file again")
 
 
@@ -190,7 +184,12 @@ def fetch_dataset(
     """
     dataset = dataset_of(dataset)
     if not dataset.downloads:
-        raise UsageError(_nothing_to_fetch(dataset))
+        why = f"its publisher allows no automatic download; {_by_hand(dataset)}"
+        if dataset.place:
+            why = f"its files are your own and stay where {dataset.place} says"
+        if not dataset.files:
+            why = "needs no files: it is bundled or generated"
+        raise UsageError(f"{dataset.name}: {why}")
     with _staged(dataset, source) as home:
         for download in dataset.downloads:
             say(f"fetching {download.url}")
@@ -199,13 +198,6 @@ def fetch_dataset(
                 say(f"unpacking {download.file}")
                 unpack(fetched, download.members, home)
                 fetched.unlink()
-
-
-def _again(dataset: CompleteDataset) -> str:
-    """Return the remedy for wrong files, as the end of a message."""
-    if dataset.downloads:
-        return f"run 'bench data fetch {dataset.name} --again'"
-    return f"correct {dataset.place}" if dataset.place else "get it again"
 
 
 def _by_hand(dataset: CompleteDataset) -> str:
@@ -217,31 +209,6 @@ def _by_hand(dataset: CompleteDataset) -> str:
         f"get {', '.join(dataset.files)}{where} and put them into the folder {home_of(dataset)} of "
         "the data folder"
     )
-
-
-def _nothing_to_fetch(dataset: CompleteDataset) -> str:
-    if not dataset.files:
-        return f"{dataset.name}: needs no files: it is bundled or generated"
-    if dataset.place:
-        return f"{dataset.name}: its files are your own and stay where {dataset.place} says"
-    return f"{dataset.name}: its publisher allows no automatic download; {_by_hand(dataset)}"
-
-
-def _check(dataset: CompleteDataset, path: Path, sha256: str) -> None:
-    try:
-        check_file(path, sha256)
-    except ValueError as error:
-        raise InputError(
-            f"{path}: not the publisher's file ({error}); {_again(dataset)}"
-        ) from error
-
-
-def _present(dataset: CompleteDataset, source: DataFolder) -> Iterator[tuple[str, Path]]:
-    """Yield the present files, packed or not, each by its name in ``sums``."""
-    for name in dataset.files:
-        if source.has(name):
-            path = source.find(name)
-            yield name.removesuffix(".gz") + (".gz" if path.suffix == ".gz" else ""), path
 
 
 @contextmanager
@@ -260,8 +227,16 @@ def _staged(dataset: CompleteDataset, source: DataFolder) -> Iterator[Path]:
             made.mkdir(parents=True)
             try:
                 yield made
-                for name, path in _present(dataset, DataFolder(stage)):
-                    _check(dataset, path, dataset.sums.get(name, ""))
+                fetched = DataFolder(stage)
+                for name in filter(fetched.has, dataset.files):
+                    path = fetched.find(name)
+                    packed = ".gz" if path.suffix == ".gz" else ""
+                    try:
+                        check_file(path, dataset.sums.get(name.removesuffix(".gz") + packed, ""))
+                    except ValueError as error:
+                        again = f"run 'bench data fetch {dataset.name} --again'"
+                        fault = f"not the publisher's file ({error}); {again}"
+                        raise InputError(f"{path}: {fault}") from error
             except InputError as error:
                 origin = f"{dataset.name} as fetched"
                 text = str(error).replace(f"{made}/", f"{origin}: ").replace(stage, origin)

@@ -17,9 +17,9 @@ import numpy as np
 from bench_core._io.digests import digest
 from bench_core._io.frames import pandas_of
 from bench_core.arrays import IntArray
+from bench_core.costs.shipped import to_json
 from bench_core.data import Queries
 from bench_core.datasets.cache import fingerprint
-from bench_core.datasets.pricing import to_json
 from bench_core.datasets.readers.number_formats import with_days, with_decimal_commas
 from bench_core.datasets.readers.tables import DataColumn, DataTable
 from bench_core.datasets.table_options import USUAL, TableOptions
@@ -53,14 +53,12 @@ class InMemory:
 
     def stamp(self, source: Source) -> str:
         """Return a digest of arrays, names, prices, task and notes."""
-        return digest([_contents(own) for own in self.splits])
-
-
-def _contents(own: Splits) -> list[Any]:
-    costs = [to_json(own.costs), to_json(own.prices), own.costs_assumed]
-    encodings = [*map(asdict, own.encodings)]
-    about = [own.feature_names, encodings, own.task, own.class_names, own.stand_in, own.notes]
-    return [fingerprint(own), costs, about]
+        contents = []
+        for own in self.splits:
+            costs = [to_json(own.costs), to_json(own.prices), own.costs_assumed]
+            names = [own.feature_names, [*map(asdict, own.encodings)], own.task, own.class_names]
+            contents.append([fingerprint(own), costs, [*names, own.stand_in, own.notes]])
+        return digest(contents)
 
 
 def array_splits(

@@ -24,7 +24,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from hashlib import blake2b
@@ -441,7 +441,11 @@ def _numbered(
         )
     names = tuple(map(class_name, values))
     if positive:
-        wanted = positive if text else _number(positive)
+        wanted = positive
+        if not text:  # labels are numbers or booleans
+            with suppress(ValueError):
+                numbered = {"true": "1", "false": "0"}.get(positive.lower(), positive)
+                wanted = class_name(float(numbered))
         if wanted not in names:
             what = f"no such class; the classes are {' and '.join(names)}"
             raise InputError(f"{option('positive', positive)}: {what}")
@@ -466,11 +470,3 @@ def _numbered(
 def class_name(label: Any) -> str:
     """Return a label as text, such as "1" for 1.0."""
     return f"{label:.15g}" if isinstance(label, float) else str(label)
-
-
-def _number(text: str) -> str:
-    """Return the class that a text names if labels are numbers or booleans."""
-    try:
-        return class_name(float({"true": "1", "false": "0"}.get(text.lower(), text)))
-    except ValueError:
-        return text

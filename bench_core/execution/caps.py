@@ -116,7 +116,10 @@ class CappedRows:
         if self._together is not None and over.any():  # one row stops its whole query
             starts, sizes = self._together.boundaries[:-1], self._together.sizes
             over = self._going & np.repeat(np.logical_or.reduceat(over, starts), sizes)
-        if over.any() and not _alike(bill, n):
+        # the bill of rows that all buy and evaluate the same is known in advance
+        alike = n > 1 and len(bill.acquired.bits) == 1
+        alike = alike and np.ndim(bill.splits) == np.ndim(bill.trees) == 0
+        if over.any() and not alike:
             self._stop(np.flatnonzero(over), union, evaluation)
         self._going &= ~over
         go = self._going
@@ -135,9 +138,3 @@ class CappedRows:
         more = np.minimum(room, np.maximum(evaluation[rows] - self.evaluation[rows], 0.0))
         self.evaluation[rows] += more
         self.feature[rows] += np.minimum(room - more, buys)
-
-
-def _alike(bill: Bill, n: int) -> bool:
-    """True if all rows buy and evaluate the same, so that the bill is known in advance."""
-    same = len(bill.acquired.bits) == 1 and np.ndim(bill.splits) == np.ndim(bill.trees) == 0
-    return same and n > 1  # a single row always agrees with itself

@@ -117,7 +117,11 @@ class DaskExecutor:
             if task.status == "cancelled" or self._client.status != "running":
                 line = "the scheduler is gone; the same command does the rest"
                 raise InputError(line) from error
-            return _lost(job, error, since)
+            why = f"its task failed: {type(error).__name__}: {error}"
+            if worker := getattr(error, "last_worker", None):  # KilledWorker
+                why = f"its worker was lost ({getattr(worker, 'address', worker)})"
+            spent = time.monotonic() - since
+            return Outcome(job, Status.CRASHED, one_line(why, 200), seconds=spent)
         finally:
             task.release()  # held results would be recomputed if the worker dies
         with tempfile.TemporaryDirectory() as folder:
@@ -131,14 +135,6 @@ class DaskExecutor:
     def close(self) -> None:
         """Cancel the remaining tasks."""
         self._client.cancel([*self._running])
-
-
-def _lost(job: Job, error: BaseException, since: float) -> Outcome:
-    """Outcome of a task that ended without a shard."""
-    why = f"its task failed: {type(error).__name__}: {error}"
-    if worker := getattr(error, "last_worker", None):  # KilledWorker
-        why = f"its worker was lost ({getattr(worker, 'address', worker)})"
-    return Outcome(job, Status.CRASHED, one_line(why, 200), seconds=time.monotonic() - since)
 
 
 _REUSED: list[Reused] = []

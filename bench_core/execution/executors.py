@@ -189,12 +189,7 @@ class Worker:
 
     def busy_threads(self, seconds: float) -> float:
         """Mean number of threads that computed for a job of so many seconds."""
-        spent = processor_seconds([self.seen, *self.family]) - self._processor
-        return spent / seconds
-
-    def memory(self, limit: int) -> int:
-        """Memory in bytes, child processes included (``memory_of``)."""
-        return memory_of([self.seen, *self.family], limit)
+        return (processor_seconds([self.seen, *self.family]) - self._processor) / seconds
 
     def kill(self) -> None:
         """Kill the process and its child processes."""
@@ -338,7 +333,8 @@ class LocalExecutor:
             if now > worker.deadline:
                 line = f"exceeded the time limit of {self.timeout:g} s"
                 return self._end(worker, Status.TIMEOUT, line)
-            if self.memory and worker.memory(self.memory) > self.memory:
+            used = memory_of([worker.seen, *worker.family], self.memory) if self.memory else 0
+            if used > self.memory:
                 return self._end(worker, Status.OUT_OF_MEMORY, _too_much(self.memory))
         return None
 

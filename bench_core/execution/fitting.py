@@ -17,16 +17,16 @@ from typing import Any
 import numpy as np
 
 from bench_core._io.digests import canonical, digest, import_key
-from bench_core._io.files import locked
+from bench_core._io.files import file_name, locked
 from bench_core._io.large_arrays import shared_arrays
 from bench_core._io.machine import one_blas_thread, peak_rss_mb, reset_peak_rss
 from bench_core.arrays import Array
-from bench_core.class_names import decode, encode
 from bench_core.contracts import learner_of
 from bench_core.data import Examples, Task
 from bench_core.datasets.cache import SHARED, open_prepared
 from bench_core.errors import UsageError
 from bench_core.metrics import parse_metric
+from bench_core.parameters import decode, encode
 from bench_core.protocols import Metric
 from bench_core.results.records import FitResult, FitSpec, TrialSpec
 from bench_core.results.store_files import (
@@ -142,7 +142,15 @@ def fit_context(
         return load_model(state_path(spec.states, key))
 
     def shared(name: str, build: Build) -> Mapping[str, Array]:
-        return _kept_beside(Path(spec.data), name, build, clock)
+        """Cached with the data until the code that builds them changes; not in read-only data of
+        another user."""
+        code = import_key(getattr(build, "__module__", ""))
+        folder = Path(spec.data) / SHARED
+        path = folder / f"{file_name(name)}-{code[:16]}"
+        place = folder if folder.is_dir() else folder.parent
+        if not code or (not path.is_dir() and not os.access(place, os.W_OK)):
+            return build()
+        return clock.count(path, lambda: shared_arrays(path, lambda: clock.built(build)))
 
     def trained(name: str, build: Build, size: int = 1) -> Mapping[str, Array]:
         inputs = [spec.data, spec.costs, spec.metric, spec.seed, sorted(spec.needs.values())]
@@ -154,21 +162,6 @@ def fit_context(
     return Context(
         *facts, metric, spec.seed, spec.threads, fitted, shared, trained, report=progress
     )
-
-
-def _kept_beside(data: Path, name: str, build: Build, clock: Clock) -> Mapping[str, Array]:
-    """Arrays of the training data, cached with the data until the code that builds them changes.
-
-    They are not cached if the prepared data belong to another user and are read-only.
-    """
-    code = import_key(getattr(build, "__module__", ""))
-    safe = "".join(c if c.isalnum() or c in "-_." else "_" for c in name)
-    folder = data / SHARED
-    path = folder / f"{safe}-{code[:16]}"
-    place = folder if folder.is_dir() else folder.parent
-    if not code or (not path.is_dir() and not os.access(place, os.W_OK)):
-        return build()
-    return clock.count(path, lambda: shared_arrays(path, lambda: clock.built(build)))
 
 
 def _of_this_run(folder: Path, build: Build, size: int, clock: Clock) -> Mapping[str, Array]:
@@ -193,13 +186,9 @@ def _of_this_run(folder: Path, build: Build, size: int, clock: Clock) -> Mapping
         return clock.count(path, find, size / found if found else 1.0)
 
 
-def open_splits(
-    spec: FitSpec | TrialSpec,
-    rows: Sequence[str] = SPLITS,
-    labels: Sequence[str] = SPLITS,
-) -> Splits:
+def open_splits(spec: FitSpec | TrialSpec, rows: Sequence[str] = SPLITS) -> Splits:
     """Open prepared data as memory maps (``open_prepared``), with the given cost model."""
-    splits = open_prepared(Path(spec.data), rows, labels)
+    splits = open_prepared(Path(spec.data), rows)
     return splits.under(load_costs(spec.states, spec.costs)) if spec.costs else splits
 
 
@@ -247,7 +236,9 @@ def fit_in_process(
     def shared(name: str, build: Build) -> Mapping[str, Array]:
         key = f"shared {build.__module__} {name}"
         if key not in models:
-            models[key] = {of: _sealed(array) for of, array in build().items()}
+            models[key] = {of: np.array(array) for of, array in build().items()}
+            for array in models[key].values():
+                array.setflags(write=False)
         arrays: Mapping[str, Array] = models[key]
         return arrays
 
@@ -259,9 +250,3 @@ def fit_in_process(
     context = Context(*facts, metric, seed, threads, fitted, shared, trained)
     with one_blas_thread():
         return learner.fit(splits.train, splits.valid, splits.prices, context)
-
-
-def _sealed(array: Array) -> Array:
-    own = np.array(array)
-    own.setflags(write=False)
-    return own

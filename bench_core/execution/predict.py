@@ -15,7 +15,7 @@ from bench_core._io.large_arrays import zeros
 from bench_core.arrays import BoolArray, FloatArray, IntArray
 from bench_core.contracts import model_of
 from bench_core.costs.bill import Acquired, Bill, Prediction
-from bench_core.costs.model import CostModel, SensorPrices, needs_of
+from bench_core.costs.model import CostModel, SensorPrices, needs_of, pays_by_row
 from bench_core.data import Examples, Features, Queries
 from bench_core.execution.caps import Caps
 from bench_core.execution.contract import (
@@ -134,7 +134,9 @@ def predict_split(
     n, copies, sensors = len(examples), examples.weights, costs.sensors
     tree = model_of(model).stage_tree
     stages, limits = len(tree.parent) if tree else 0, caps.limits if caps else ()
-    knows_cap = _knows_cap(model, costs)
+    # a policy receives the remainder of a cap, if only sensors have costs
+    sensors_alone = type(costs) is SensorPrices and not costs.split and not costs.tree
+    knows_cap = isinstance(model, Sequential) and sensors_alone
     # The first block determines the number of points. Unused memory pages cost nothing.
     room = MAX_POINTS + len(limits) + 1
     scores = zeros((room, n, classes) if classes > 2 else (room, n))
@@ -143,7 +145,8 @@ def predict_split(
     sums = np.zeros((room, 2 + sensors + stages))
     steps: dict[int, FloatArray] = {}
     # free sensors are bought before the first step
-    first = 0 if isinstance(costs, SensorPrices) and (costs.sensor == 0).any() else 1
+    sensor: Any = getattr(costs, "sensor", 1) if pays_by_row(costs) else 1
+    first = 0 if np.any(sensor == 0) else 1
 
     def follow(
         block: Block,
@@ -192,9 +195,16 @@ def predict_split(
     seconds = 0.0
     ahead = threads if model_of(model).concurrent else 1
     for block, found, parts, bought_in, took in in_order(follow, blocks(examples.features), ahead):
-        points = points or _distinct(found)
-        if found != points:  # the path must be the same on every block
-            raise ContractError(_other_points(points, found))
+        if same := [point for p, point in enumerate(found) if point in found[:p]]:
+            raise ContractError(f"two points of its path are {same[0]}")
+        points = points or found
+        if len(found) != len(points):  # the path must be the same on every block
+            where = f"{len(points)} points on one block and {len(found)} on another"
+            raise ContractError(f"its path has {where}")
+        for p, (usual, here) in enumerate(zip(points, found, strict=True)):
+            if usual != here:
+                where = f"{usual} on one block and {here} on another"
+                raise ContractError(f"point {p} of its path is {where}")
         sums[: len(parts)] += parts
         for k, counts in bought_in.items():
             steps[k] = steps.get(k, 0.0) + counts
@@ -219,13 +229,6 @@ def predict_split(
         ended=means[:, 2 + sensors :],
         steps={k: counts / copies.sum() for k, counts in steps.items()},
         seconds=seconds,
-    )
-
-
-def _knows_cap(model: Any, costs: CostModel) -> bool:
-    """True if the model receives the remainder of a cap: a policy, if only sensors have costs."""
-    return isinstance(model, Sequential) and (
-        type(costs) is SensorPrices and not costs.split and not costs.tree
     )
 
 
@@ -297,19 +300,6 @@ def _ended(prediction: Prediction, copies: FloatArray, stages: int) -> FloatArra
     if last is None or last.shape != copies.shape or not ((last >= 0) & (last < stages)).all():
         raise ContractError(f"at {dict(prediction.point)}: stage must be (n,), one of {stages}")
     return np.bincount(last, copies, stages).astype(np.float64)
-
-
-def _distinct(points: Points) -> Points:
-    if same := [point for p, point in enumerate(points) if point in points[:p]]:
-        raise ContractError(f"two points of its path are {same[0]}")
-    return points
-
-
-def _other_points(first: Points, here: Points) -> str:
-    if len(first) != len(here):
-        return f"its path has {len(first)} points on one block and {len(here)} on another"
-    p = next(i for i, (a, b) in enumerate(zip(first, here, strict=True)) if a != b)
-    return f"point {p} of its path is {first[p]} on one block and {here[p]} on another"
 
 
 def readable(mask: BoolArray, costs: CostModel) -> BoolArray:

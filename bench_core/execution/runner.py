@@ -355,10 +355,16 @@ def run_jobs(jobs: Sequence[Job], executor: Executor, retries: int = 0) -> Itera
     def lose(cause: Outcome) -> Iterator[Outcome]:
         """Skip jobs that depend on a failed job."""
         for job in above.get(cause.job.key, ()):
-            if job.key not in lost:
-                lost.add(job.key)
-                yield (skipped := _skipped(job, cause))
-                yield from lose(skipped)
+            if job.key in lost:
+                continue
+            lost.add(job.key)
+            status, why = cause.status, cause.error
+            # the outcome of a trial's own fit is the trial's outcome
+            if status != Status.SKIPPED and (job.kind, cause.job.kind) != ("score", "fit"):
+                why = f"needs {cause.job.spec.title}: {status} ({why})"
+                status = Status.SKIPPED
+            yield (skipped := Outcome(job, status, why))
+            yield from lose(skipped)
 
     while ready or running:
         while ready and running < executor.slots:
@@ -379,13 +385,3 @@ def run_jobs(jobs: Sequence[Job], executor: Executor, retries: int = 0) -> Itera
             heappush(ready, (place[key], outcome.job))
         else:
             yield from lose(outcome)
-
-
-def _skipped(job: Job, cause: Outcome) -> Outcome:
-    if cause.status == Status.SKIPPED:
-        return Outcome(job, Status.SKIPPED, cause.error)
-    if job.kind == "score" and cause.job.kind == "fit":
-        # the trial's own fit: its outcome is the trial's outcome
-        return Outcome(job, cause.status, cause.error)
-    reason = f"needs {cause.job.spec.title}: {cause.status} ({cause.error})"
-    return Outcome(job, Status.SKIPPED, reason)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from bench_core._io.machine import peak_rss_mb, reset_peak_rss
-from bench_core.arrays import BoolArray, FloatArray
+from bench_core.arrays import FloatArray
 from bench_core.contracts import model_of
 from bench_core.costs.bill import CostSummary, summarise_cost
 from bench_core.costs.model import CostModel
@@ -96,7 +96,8 @@ def run_trial(spec: TrialSpec, progress: Progress = lambda done, total: None) ->
         scores[name] = score_split(
             paths[name], part, splits.costs, metrics, name, spec.threads, splits.columns
         )
-    same_points(paths)
+    if any(path.points != paths["test"].points for path in paths.values()):
+        raise ContractError(f"its path differs between the splits {', '.join(paths)}")
     verdict = replay(
         model,
         splits.test,
@@ -125,13 +126,6 @@ def run_trial(spec: TrialSpec, progress: Progress = lambda done, total: None) ->
         sensors=sensors_of(splits),
         stages=stages_of(model, paths["test"], kept),
     )
-
-
-def same_points(paths: Mapping[str, PredictedPath]) -> None:
-    """Raise ContractError if splits have different paths."""
-    first, *others = paths.values()
-    if any(path.points != first.points for path in others):
-        raise ContractError(f"its path differs between the splits {', '.join(paths)}")
 
 
 def stages_of(model: Any, path: PredictedPath, kept: tuple[int, ...]) -> dict[str, Any]:
@@ -183,7 +177,7 @@ def score_split(
     the user's, counted instead of the features that they are encoded as."""
     labels = Labels(examples.y, examples.groups, examples.multiplicity)
     rows, primary = [], {}
-    weights, units = np.zeros(0), 0
+    weights, units, names = np.zeros(0), 0, columns or range(costs.features)
 
     def judged(p: int) -> tuple[dict[str, MetricValues], CostSummary]:
         values = evaluate(metrics, path.scores[p], labels)
@@ -196,6 +190,7 @@ def score_split(
         units = len(first.values)
         condensed, weights = condense(first.values, first.weights)
         primary[p] = condensed
+        read = readable(path.bought[[p]] > 0, costs)[0]
         rows.append(
             OperatingPoint(
                 number=p,
@@ -207,14 +202,10 @@ def score_split(
                 total_cost=cost.average,
                 cost_max=cost.maximum,
                 cap=point.get(CAP),
-                features_used=_count(readable(path.bought[[p]] > 0, costs)[0], columns),
+                features_used=len({names[j] for j in np.flatnonzero(read).tolist()}),
             )
         )
     return SplitScore(tuple(rows), units, primary, weights)
-
-
-def _count(read: BoolArray, columns: Sequence[str]) -> int:
-    return len({columns[j] for j in np.flatnonzero(read).tolist()}) if columns else int(read.sum())
 
 
 def points_to_keep(valid: Sequence[OperatingPoint], primary: Metric) -> tuple[int, ...]:

@@ -11,9 +11,9 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
+from bench_core.costs.shipped import from_json
 from bench_core.datasets.cache import Prepared, open_prepared, prepare
 from bench_core.datasets.data_folder import DataFolder
-from bench_core.datasets.pricing import from_json
 from bench_core.datasets.user_datasets import open_registry
 from bench_core.errors import BenchError, InputError, option
 from bench_core.execution.events import Event, OnEvent

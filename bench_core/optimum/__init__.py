@@ -143,7 +143,7 @@ def optimum_of(
 ) -> dict[str, FloatArray]:
     """Optimal accuracy as corners (m, 2) of mean cost and quality, and under these caps as
     (caps, 2); empty if it cannot be computed."""
-    if "table" not in truth or not isinstance(costs, SensorPrices):
+    if "table" not in truth or type(costs) is not SensorPrices:
         return {}
     parts = by_purchase(truth["table"], costs)
     if parts is None:

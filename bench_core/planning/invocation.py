@@ -31,7 +31,11 @@ def words(request: Mapping[str, Any], kind: type = RunRequest) -> list[str]:
         elif option.form.many and not option.form.commas:
             made += [word for one in value for word in (flag, str(one))]
         else:
-            made += [flag, ",".join(map(_written, value if option.form.many else [value]))]
+            values = value if option.form.many else [value]
+            made += [
+                flag,
+                ",".join(f"{x:.15g}" if isinstance(x, float) else str(x) for x in values),
+            ]
     return made
 
 
@@ -45,10 +49,6 @@ def _given(request: Mapping[str, Any], kind: type) -> Iterator[tuple[Option, Any
         same = list(value) == list(default) if option.form.many else value == option.default
         if not same and value not in (None, False, ""):
             yield option, value
-
-
-def _written(value: Any) -> str:
-    return f"{value:.15g}" if isinstance(value, float) else str(value)
 
 
 def given_from_python(request: Mapping[str, Any]) -> bool:

@@ -19,7 +19,7 @@ from bench_core import __version__
 from bench_core._io.digests import code_key
 from bench_core._io.files import atomic_file
 from bench_core.class_names import find_class, importable
-from bench_core.datasets.pricing import to_json
+from bench_core.costs.shipped import to_json
 from bench_core.errors import InputError, UsageError
 from bench_core.planning.keys import SCORING
 from bench_core.planning.plan import (

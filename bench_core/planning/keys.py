@@ -15,10 +15,9 @@ from typing import Any
 
 from bench_core._io.digests import code_key, digest
 from bench_core._io.machine import versions
-from bench_core.class_names import encode
 from bench_core.contracts import learner_of
 from bench_core.metrics import parse_metric
-from bench_core.parameters import as_json, is_learner, parameters
+from bench_core.parameters import as_json, encode, is_learner, parameters
 from bench_core.protocols import Metric
 from bench_core.results.records import TrialSpec
 

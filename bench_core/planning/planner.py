@@ -146,7 +146,11 @@ class _Planner:
         """
         task, fitting = splits.task, []
         for metric in self.metrics(self.request.metrics or self.suite.metrics or USUAL[task]):
-            reason = _unsuited(metric, splits, label)
+            reason = ""
+            if task not in metric.tasks:
+                reason = f"does not apply to {task} ({label})"
+            elif metric_of(metric).pictures and splits.valid.frames is None:
+                reason = f"applies only to pictures; the rows of {label} are not pixels"
             if reason and self.request.metrics:
                 raise UsageError(
                     f"{option('metrics')}: metric {metric.name} {reason}: try for example "
@@ -279,7 +283,7 @@ class _Planner:
             "dataset": use.name,
             "seed": use.seed,
             "data": data,
-            "states": self.states,
+            "states": str(states_folder(store_path(self.request.store)).absolute()),
             "costs": costs,
             "plugins": self.request.plugins,
         }
@@ -340,11 +344,6 @@ class _Planner:
             return learner.version
         return self.registry.origin["learner", learner.name].version or learner.version
 
-    @property
-    def states(self) -> str:
-        """Folder of fitted models."""
-        return str(states_folder(store_path(self.request.store)).absolute())
-
     def finished(self, baselines: tuple[str, ...], absent: tuple[str, ...]) -> Plan:
         """Return the plan, including finished work in the store."""
         request, suite, fits, trials = self.request, self.suite, self.fits, self.trials
@@ -381,15 +380,6 @@ class _Planner:
         for line in notes:
             self.notify(line, False)
         return plan
-
-
-def _unsuited(metric: Metric, splits: Splits, label: str) -> str:
-    """Reason why a metric does not apply to a data set, or ""."""
-    if splits.task not in metric.tasks:
-        return f"does not apply to {splits.task} ({label})"
-    if metric_of(metric).pictures and splits.valid.frames is None:
-        return f"applies only to pictures; the rows of {label} are not pixels"
-    return ""
 
 
 def _notes(learner: Any, splits: Splits) -> Iterator[tuple[str, bool]]:

@@ -46,8 +46,10 @@ def choose_datasets(
     _refuse_file_options(request, "with a suite")
     with blaming(f"{suite.place}, key 'datasets'"):
         files_of = {e.name: registry.about_dataset(e.name).files for e in suite.datasets}
-    stand_ins = {name: _stand_ins(name, registry) for name in files_of}
-    known = [*files_of, *(name for names in stand_ins.values() for name in names)]
+    stand_ins: dict[str, list[str]] = {name: [] for name in files_of}
+    for name in sorted(registry.datasets):
+        stand_ins.setdefault(registry.about_dataset(name).stand_in_for, []).append(name)
+    known = [*files_of, *(name for of in files_of for name in stand_ins[of])]
     for name in request.data:
         if name not in known:
             place = f"{option('data')} with suite {suite.name} restricts it"
@@ -87,10 +89,6 @@ def choose_datasets(
             raise InputError(f"suite {suite.name} has no data to run on, {line}")
         notify(f"skipped data sets, as {line}", True)
     return chosen, tuple(absent)
-
-
-def _stand_ins(name: str, registry: Registry) -> list[str]:
-    return [n for n in sorted(registry.datasets) if registry.about_dataset(n).stand_in_for == name]
 
 
 def _missing(absent: Mapping[str, Sequence[str]], source: Source) -> str:

@@ -160,10 +160,13 @@ def _suite(path: Path, text: str, table: Mapping[str, Any], registry: Registry) 
     for key in ("datasets", "metrics", "learners"):
         if not made.get(key):
             raise UsageError(f"key {key!r}: give at least one entry")
-    entries = tuple(_entry(one, f"datasets[{i}]") for i, one in enumerate(made["datasets"]))
-    for i, entry in enumerate(entries):
-        if entry in entries[:i]:
-            raise UsageError(f"key 'datasets[{i}]': {entry.name} is listed twice; keep one")
+    entries: list[DatasetEntry] = []
+    for i, item in enumerate(made["datasets"]):
+        options = {"name": item} if isinstance(item, str) else dict(item)
+        name = TEXT.checked(options.pop("name", None), f"key 'datasets[{i}].name'")
+        if DatasetEntry(name, options) in entries:
+            raise UsageError(f"key 'datasets[{i}]': {name} is listed twice; keep one")
+        entries.append(DatasetEntry(name, options))
     datasets = {entry.name for entry in entries}
     learners = {*made["learners"], *made.get("baselines", ())}
     extra = {key: made.pop(key) for key in registry.suite_keys if key in made}
@@ -180,9 +183,13 @@ def _suite(path: Path, text: str, table: Mapping[str, Any], registry: Registry) 
                 f"key 'on.{name}': {made['reference']} is the reference, which is on every board; "
                 "leave this line out"
             )
+    profiles, tables = dict[str, Profile](), made.get("profiles", {})
+    for name in dict.fromkeys((*PROFILES, *tables)):
+        values = {"size": name, "seeds": (0,), "folds": (0,), **usual, **tables.get(name, {})}
+        profiles[name] = Profile(**_values(values, _PROFILE, f"profiles.{name}"))
     made |= {
-        "datasets": entries,
-        "profiles": _profiles(made.get("profiles", {}), usual),
+        "datasets": tuple(entries),
+        "profiles": profiles,
         "on": {
             name: _values(table, dict.fromkeys(learners, _TABLE_OR_FALSE), f"on.{name}")
             for name, table in on.items()
@@ -215,21 +222,6 @@ def _values(table: Mapping[str, Any], forms: Mapping[str, Form], at: str = "") -
         made[key] = forms[key].checked(value, f"key {name!r}")
         if forms[key] is _TABLES:
             made[key] = _values(value, dict.fromkeys(value, _TABLE), name)
-    return made
-
-
-def _entry(given: str | Mapping[str, Any], at: str) -> DatasetEntry:
-    table = {"name": given} if isinstance(given, str) else dict(given)
-    return DatasetEntry(TEXT.checked(table.pop("name", None), f"key '{at}.name'"), table)
-
-
-def _profiles(given: Mapping[str, Any], usual: Mapping[str, Any]) -> dict[str, Profile]:
-    """Return the profiles of a suite, with ``usual`` values as defaults."""
-    made = {}
-    for name in dict.fromkeys((*PROFILES, *given)):
-        nothing = {"size": name, "seeds": (0,), "folds": (0,), **usual}
-        own = _values({**nothing, **given.get(name, {})}, _PROFILE, f"profiles.{name}")
-        made[name] = Profile(**own)
     return made
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from bench_core._io.files import atomic_file, is_locked
 from bench_core.class_names import find_class, remember_class
 from bench_core.costs.model import CostModel
-from bench_core.datasets.pricing import from_json, to_json
+from bench_core.costs.shipped import from_json, to_json
 from bench_core.errors import InputError, one_line, option
 from bench_core.protocols import State
 from bench_core.results.tables import APPLICATION, SCHEMA

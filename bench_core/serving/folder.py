@@ -19,8 +19,8 @@ import numpy as np
 from bench_trees.ensemble import Ensemble
 
 from bench_core._io.files import atomic_folder
-from bench_core.costs.model import CostModel, SensorPrices
-from bench_core.costs.shipped import MODELS
+from bench_core.costs.model import CostModel
+from bench_core.costs.shipped import from_json, to_json
 from bench_core.encoding import ColumnEncoding, encodings_from
 from bench_core.errors import InputError, UsageError
 from bench_core.protocols import Export
@@ -29,7 +29,7 @@ from bench_core.serving.policy_program import PolicyProgram
 from bench_core.serving.program import Columns, Finish, Kernel, Program, Step, Stop
 from bench_core.serving.query_ranks import INPUTS
 
-FORMAT, VERSION = "budget-bench model", 3
+FORMAT, VERSION = "budget-bench model", 4
 INDEX = "model.json"
 _COLUMNS = tuple(f.name for f in fields(Columns))
 _KERNEL = tuple(f.name for f in fields(Kernel) if f.name != "tile")
@@ -80,16 +80,13 @@ def write_as(path: Path, folder: Folder, name: str, write: Export) -> str:
 def fill(new: Path, folder: Folder) -> None:
     """Write arrays and ``model.json`` into an empty folder."""
     arrays, index = program_state(folder.program)
-    costs = folder.costs.state()
-    arrays |= {f"costs.{k}": v for k, v in costs.items() if isinstance(v, np.ndarray)}
-    values = {k: v for k, v in costs.items() if not isinstance(v, np.ndarray)}
     index |= {
         "format": FORMAT,
         "version": VERSION,
         "names": list(folder.names),
         "columns": [{"kind": own.kind, **asdict(own)} for own in folder.encodings],
         "about": dict(folder.about),
-        "costs": {"model": _spelling(folder.costs), "values": values},
+        "costs": to_json(folder.costs),
     }
     for name, array in arrays.items():
         np.save(new / f"{name}.npy", np.ascontiguousarray(array), allow_pickle=False)
@@ -122,7 +119,7 @@ def read_folder(path: Path) -> Folder:
         raise InputError(f"{path}: changed after the export; {again} again")
     try:
         arrays = {file.stem: np.load(file, allow_pickle=False) for file in path.glob("*.npy")}
-        costs = _costs(index["costs"], _inside("costs.", arrays))
+        costs = from_json(index["costs"])
         program, names = program_from(arrays, index), tuple(map(str, index["names"]))
         if not len(names) == len(program.multiplier) == costs.features:
             raise ValueError("names, program and costs differ in their features")
@@ -146,40 +143,17 @@ def _sum(path: Path, index: Mapping[str, Any]) -> str:
     return whole.hexdigest()
 
 
-def _spelling(costs: CostModel) -> str:
-    """Return a shipped cost model's name, or a plugin's class, which must be installed to serve."""
-    if MODELS.get(costs.name) is type(costs):
-        return costs.name
-    from bench_core.class_names import remember_class
-
-    return remember_class(type(costs))
-
-
-def _costs(about: Mapping[str, Any], arrays: Arrays) -> CostModel:
-    spelt = str(about["model"])
-    found: Any = MODELS.get(spelt)
-    if found is None:
-        from bench_core.class_names import find_class
-
-        found = find_class(spelt)
-    made: CostModel = found.from_state({**about["values"], **arrays})
-    return made
-
-
 def _policy_state(policy: PolicyProgram) -> tuple[dict[str, Any], dict[str, Any]]:
     arrays, index = program_state(policy.scores)
-    prices = policy.prices.state()
-    arrays |= {f"prices.{k}": v for k, v in prices.items() if isinstance(v, np.ndarray)}
     arrays["marked"] = policy.marked
-    values = {k: v for k, v in prices.items() if not isinstance(v, np.ndarray)}
-    own = {name: getattr(policy, name) for name in _POLICY}
-    return arrays, index | {"policy": own | {"prices": values}}
+    values = {name: getattr(policy, name) for name in _POLICY}
+    return arrays, index | {"policy": values | {"prices": to_json(policy.prices)}}
 
 
 def _policy_from(scores: Program, arrays: Arrays, about: Mapping[str, Any]) -> PolicyProgram:
     own = {name: about[name] for name in _POLICY}
     own |= {name: Evaluated(*about[name]) for name in ("each_act", "each_answer")}
-    prices = SensorPrices.from_state(about["prices"] | _inside("prices.", arrays))
+    prices: Any = from_json(about["prices"])
     return PolicyProgram(scores, prices=prices, marked=arrays["marked"], **own)
 
 

@@ -203,7 +203,7 @@ def combined(how: str, before: FloatArray, own: FloatArray) -> FloatArray:
 def prices_of(costs: CostModel) -> SensorPrices | None:
     """Return the additive prices of a single row; None if its cost is not additive."""
     if isinstance(costs, PerQueryPrices):
-        return costs.prices
+        return costs.alone
     # a subclass may bill otherwise
     return costs if type(costs) is SensorPrices else None
 

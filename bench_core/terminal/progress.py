@@ -32,18 +32,14 @@ def progress(*, quiet: bool, bars: bool, verbose: bool) -> AbstractContextManage
     """Return the display for stderr or a notebook under these options."""
     if quiet:
         return nullcontext(lambda event: None)
-    if bars and in_notebook():
+    # a notebook that can show bars: rich draws them as widgets
+    if bars and "ipykernel" in sys.modules and find_spec("ipywidgets") is not None:
         from rich.console import Console
 
         return Bars(verbose=verbose, console=Console())
     if bars and sys.stderr.isatty():
         return Bars(verbose=verbose)
     return Lines(jobs=bars, verbose=verbose)
-
-
-def in_notebook() -> bool:
-    """True in a notebook that can show bars: rich draws them as widgets."""
-    return "ipykernel" in sys.modules and find_spec("ipywidgets") is not None
 
 
 class Lines(AbstractContextManager["Lines"]):

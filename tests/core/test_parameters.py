@@ -6,8 +6,7 @@ from typing import ClassVar, Literal
 import pytest
 
 from bench_core import BudgetedLearner, Task, UsageError, param
-from bench_core.class_names import decode, encode
-from bench_core.parameters import as_json, expand, parameters, resolved
+from bench_core.parameters import as_json, decode, encode, expand, parameters, resolved
 from bench_core.planning.request import RunRequest
 from bench_core.planning.resolve_learners import choose_learners, parse_setting, with_setting
 from bench_core.planning.suites import NO_SUITE

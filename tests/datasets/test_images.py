@@ -17,11 +17,11 @@ from bench_datasets.images._image_folder import decoded, open_album
 from bench_datasets.images._machines import Machines, roots
 from sklearn.svm import SVC
 
+from bench_core.costs.shipped import to_json
 from bench_core.data import Task
 from bench_core.datasets import cache as prepared
 from bench_core.datasets.cache import fingerprint
 from bench_core.datasets.data_folder import DataFolder
-from bench_core.datasets.pricing import to_json
 from bench_core.errors import InputError, UsageError
 
 FEW = ("tiny-4", "lbp-8-1")

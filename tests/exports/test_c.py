@@ -26,7 +26,7 @@ def test_c_serves_as_the_predictor_does(name, tmp_path):
 def test_a_price_per_query_is_paid_in_full_and_the_header_says_so(tmp_path):
     folder = folder_of(PROGRAMS["chain"])
     assert FULL not in header(folder)
-    shared = PerQueryPrices(folder.costs, np.ones(folder.costs.sensors, dtype=bool))
+    shared = PerQueryPrices.of(folder.costs, np.ones(folder.costs.sensors, dtype=bool))
     found = served(replace(folder, costs=shared), tmp_path, SAFE, COMPILERS[0])
     assert np.allclose(found[:, -3], Predictor(folder).predict_rows(X).spent, rtol=1e-9)
     assert f"   {FULL}. */" in (tmp_path / "c" / "bench_model.h").read_text()

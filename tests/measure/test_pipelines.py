@@ -10,7 +10,7 @@ import pytest
 
 from bench_core.api.arguments import request_of
 from bench_core.costs.shipped import MODELS
-from bench_core.datasets.pricing import costs_for
+from bench_core.datasets.pricing import with_costs
 
 MODULE = """
 import pandas as pd
@@ -66,7 +66,7 @@ def test_each_transformer_has_a_price_that_a_run_takes(bench, kit, name):
 
     asked = request_of({}, kit, [0, 1] * 30, transformer=columns)
     (splits,) = asked.data[0].splits
-    priced = costs_for(splits, "costs.json", MODELS)
+    priced = with_costs(splits, "costs.json", MODELS).costs
     assert priced.everything == pytest.approx(sum(costs.values()))
 
 

@@ -81,7 +81,7 @@ def test_features_are_billed_without_evaluation_where_no_counts_are_given():
     ],
 )
 def test_copies_share_what_their_query_pays_once(copies, cost):
-    per_query = PerQueryPrices(price_list(np.array([1.0, 12.0])), np.array([False, True]))
+    per_query = PerQueryPrices.of(price_list(np.array([1.0, 12.0])), np.array([False, True]))
     bill = Bill(Acquired.pack(np.array([[False, True]] * 3)))
     queries = Queries.from_sizes(np.array([2, 1]))
     counts = None if copies is None else np.array(copies)

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from bench_core.costs.bill import Acquired
 from bench_core.costs.cost_file import CostFile, cost_model, read_costs
 from bench_core.costs.model import DiscountGroup, SensorPrices, price_list
-from bench_core.costs.shipped import MODELS, PerQueryPrices
+from bench_core.costs.shipped import MODELS, PerQueryPrices, from_json, to_json
 from bench_core.data import Examples, Task
-from bench_core.datasets.pricing import from_json, to_json, with_costs
+from bench_core.datasets.pricing import with_costs
 from bench_core.errors import InputError
 from bench_core.splits import UNUSED, Note, Splits
 
@@ -213,7 +213,7 @@ def test_a_model_without_costs_builds_on_the_prices_that_hold():
     file = CostFile(Path("c.json"), '{"model": "per-query", "per_query": ["c", "f1"]}')
     costs = cost_model(file, NAMES, own, MODELS)
     assert isinstance(costs, PerQueryPrices)
-    assert costs.prices.state() | own.state() == own.state()
+    assert costs.state() | own.state() == costs.state()
     assert costs.per_query.tolist() == [True, False, True]
 
 
@@ -232,10 +232,9 @@ GROUPED = price_list(np.array([5.0, 5.0, 7.0]), shared=[(0, 1)], split=0.5, unit
 )
 def test_without_costs_the_prices_and_groups_of_the_data_stay(document, evaluations):
     made = cost_model(CostFile(Path("c.json"), json.dumps(document)), NAMES, GROUPED, MODELS)
-    prices = made.prices if isinstance(made, PerQueryPrices) else made
-    assert (prices.split, prices.tree, prices.unit) == evaluations
-    assert prices.feature_price().tolist() == [5, 5, 7]
-    assert prices.everything == 12
+    assert (made.split, made.tree, made.unit) == evaluations
+    assert made.feature_price().tolist() == [5, 5, 7]
+    assert made.everything == 12
 
 
 def test_a_feature_called_tree_has_a_price():
@@ -264,7 +263,7 @@ per_query = ["a", "c"]
 def test_toml_holds_the_full_form(file):
     costs = cost_model(file, NAMES, None, MODELS)
     assert isinstance(costs, PerQueryPrices)
-    assert costs.prices.sensor.tolist() == [1, 10, 100]
+    assert costs.sensor.tolist() == [1, 10, 100]
     assert costs.unit == "ms"
     assert costs.per_query.tolist() == [True, False, True]
 

@@ -18,8 +18,7 @@ from bench_core import (
     price_list,
 )
 from bench_core.costs.model import costs_key, needs_of
-from bench_core.costs.shipped import MODELS, PerQueryPrices
-from bench_core.datasets.pricing import from_json, to_json
+from bench_core.costs.shipped import MODELS, PerQueryPrices, from_json, to_json
 
 PRICES = SensorPrices.additive(np.array([1.0, 10.0, 100.0]), split=0.5, unit="ms")
 SECOND_AND_THIRD = np.array([False, True, True])
@@ -36,7 +35,7 @@ def rows(n, d, queries=None):
 
 
 def test_a_sensor_per_query_is_paid_once_and_shared_by_all_rows_of_the_query():
-    costs = PerQueryPrices(PRICES, SECOND_AND_THIRD)
+    costs = PerQueryPrices.of(PRICES, SECOND_AND_THIRD)
     queries = Queries.from_sizes(np.array([2, 4, 1]))
     acquired = bought("xx-", "-x-", "---", "x-x", "--x", "-x-", "---")
     # query 1: 10 once, 5 each, the first row its own 1; query 2: 110 once, 27.5 each
@@ -44,13 +43,13 @@ def test_a_sensor_per_query_is_paid_once_and_shared_by_all_rows_of_the_query():
 
 
 def test_rows_without_queries_pay_every_sensor_themselves():
-    costs = PerQueryPrices(PRICES, SECOND_AND_THIRD)
+    costs = PerQueryPrices.of(PRICES, SECOND_AND_THIRD)
     assert costs.feature_cost(bought("xx-", "-x-"), None).tolist() == [11, 10]
-    assert costs.surrogate(rows(4, 3)) is PRICES
+    assert costs_key(costs.surrogate(rows(4, 3))) == costs_key(PRICES)
 
 
 def test_a_row_that_stands_for_copies_is_billed_as_they_would_be():
-    costs = PerQueryPrices(PRICES, SECOND_AND_THIRD)
+    costs = PerQueryPrices.of(PRICES, SECOND_AND_THIRD)
     queries = Queries.from_sizes(np.array([2, 1]))
     copies = np.array([1.0, 3.0, 2.0])
     # query 1 has four physical rows, which share 100; query 2 has two, which share 10
@@ -60,13 +59,13 @@ def test_a_row_that_stands_for_copies_is_billed_as_they_would_be():
 
 
 def test_the_surrogate_of_a_sensor_per_query_is_its_share_for_a_row_of_a_mean_query():
-    costs = PerQueryPrices(PRICES, SECOND_AND_THIRD)
+    costs = PerQueryPrices.of(PRICES, SECOND_AND_THIRD)
     train = rows(8, 3, Queries.from_sizes(np.array([2, 6])))
     assert costs.surrogate(train).sensor.tolist() == [1, 2.5, 25]
 
 
 def test_copies_of_rows_share_the_surrogate_of_a_sensor_per_query_as_they_share_its_bill():
-    costs = PerQueryPrices(PRICES, SECOND_AND_THIRD)
+    costs = PerQueryPrices.of(PRICES, SECOND_AND_THIRD)
     copies = np.array([1, 3, 4])
     train = replace(rows(3, 3, Queries.from_sizes(np.array([2, 1]))), multiplicity=copies)
     everything = bought("xxx", "xxx", "xxx")
@@ -83,7 +82,7 @@ def test_a_state_that_cannot_be_kept_names_its_model_and_entry():
             return {"fee": np.int64(3)}
 
     with pytest.raises(UsageError, match=r"cost model 'odd': its state\(\)\['fee'\] is np.int64"):
-        costs_key(Odd(PRICES, SECOND_AND_THIRD))
+        costs_key(Odd.of(PRICES, SECOND_AND_THIRD))
 
 
 masks = st.integers(1, 70).flatmap(
@@ -106,7 +105,7 @@ def test_without_a_sensor_per_query_bills_are_sensor_prices_exactly(case):
     acquired, s = drawn(seed, queries.rows, len(price)), len(price)
     plain = prices.feature_cost(acquired, queries).tobytes()
     train = rows(queries.rows, s, queries)
-    costs = PerQueryPrices(prices, np.zeros(s, dtype=bool))
+    costs = PerQueryPrices.of(prices, np.zeros(s, dtype=bool))
     assert costs.feature_cost(acquired, queries).tobytes() == plain
     assert costs.surrogate(train).sensor.tobytes() == prices.sensor.tobytes()
 
@@ -117,7 +116,7 @@ def test_the_rows_of_a_query_sum_to_its_bill(case):
     queries = Queries.from_sizes(np.array(sizes))
     marked = np.random.default_rng(seed + 1).random(len(price)) < 0.5
     acquired = drawn(seed, queries.rows, len(price))
-    cost = PerQueryPrices(SensorPrices.additive(np.array(price)), marked).feature_cost(
+    cost = PerQueryPrices.of(SensorPrices.additive(np.array(price)), marked).feature_cost(
         acquired, queries
     )
     mask = acquired.unpack()
@@ -129,7 +128,7 @@ def test_the_rows_of_a_query_sum_to_its_bill(case):
 
 SHIPPED = [
     PRICES,
-    PerQueryPrices(PRICES, SECOND_AND_THIRD),
+    PerQueryPrices.of(PRICES, SECOND_AND_THIRD),
 ]
 
 
@@ -146,7 +145,7 @@ def test_a_model_survives_json_and_keeps_its_key(costs):
 
 def test_keys_tell_models_and_their_options_apart():
     others = [
-        PerQueryPrices(PRICES, np.array([True, False, False])),
+        PerQueryPrices.of(PRICES, np.array([True, False, False])),
         SensorPrices.additive(np.array([1.0, 10.0, 100.0]), split=0.5),
     ]
     assert len({costs_key(c) for c in [*SHIPPED, *others]}) == 4

@@ -327,7 +327,7 @@ def test_copies_that_share_a_bill_are_charged_as_in_the_trial():
     """A query's price is shared by its rows, copies included, of which a program knows nothing."""
     copies = np.random.default_rng(0).integers(1, 4, 600)
     examples = replace(data(), multiplicity=copies)
-    prices = PerQueryPrices(PRICES, np.arange(models.D) < 3)
+    prices = PerQueryPrices.of(PRICES, np.arange(models.D) < 3)
     assert replay(Stump(), examples, prices, 0, "full", seed="s").word == "verified"
     path = predict_split(Stump(), examples, prices, 0)
     path.cost[0] += 1e-6

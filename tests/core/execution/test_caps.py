@@ -143,7 +143,9 @@ def test_a_sum_that_is_within_a_cap_but_for_rounding_is_within_it():
 
 def test_no_row_of_a_query_that_shares_its_sensors_exceeds_the_cap():
     """One row buys what all pay for: if it went on alone, the others would pay too much."""
-    costs = PerQueryPrices(Prices.additive(np.array(PRICE)), np.array([False, False, True, True]))
+    costs = PerQueryPrices.of(
+        Prices.additive(np.array(PRICE)), np.array([False, False, True, True])
+    )
     rng = np.random.default_rng(0)
     n, masks = 300, []
     for chance in (0.1, 0.3, 0.6, 1.0):

@@ -125,8 +125,6 @@ MISFITS = {
     "a cut that is not the end": ("trees.start", 1, 2),
     "a tree that is not there": ("steps.trees", 0, 1),
     "a negative price of splits": ("multiplier", 0, -1.0),
-    "a sensor that is not there": ("costs.needed", 0, 9),
-    "needs out of order": ("costs.start", 0, 1),
 }
 
 
@@ -155,6 +153,14 @@ def test_arrays_of_other_lengths_are_refused(folder, name):
     assert "not a model that can be read" in refusal(folder)
 
 
+@pytest.mark.parametrize(("name", "value"), [("needed", 9), ("start", 1)])
+def test_costs_of_other_sensors_are_refused(folder, name, value):
+    costs = json.loads((folder / "model.json").read_text())["costs"]
+    costs["state"][name]["array"][0] = value
+    crafted(folder, costs=costs)
+    assert "not a model that can be read" in refusal(folder)
+
+
 def test_names_are_as_many_as_the_model_has_features(folder):
     crafted(folder, names=["cheap"])
     assert "differ in their features" in refusal(folder)
@@ -167,7 +173,7 @@ def test_json_that_is_too_deep_is_refused(folder):
 
 def test_another_version_is_named(folder):
     changed(folder, version=2)
-    assert "format ('budget-bench model', 2), this version reads 3" in refusal(folder)
+    assert "format ('budget-bench model', 2), this version reads 4" in refusal(folder)
 
 
 @pytest.mark.parametrize("text", ["{}", "[]", "not json"])

@@ -259,7 +259,7 @@ def test_documents_of_a_query_are_ranked_among_each_other():
 
 def test_a_price_per_query_is_shared_by_its_documents():
     prices = price_list(np.array([6.0, 2.0, 4.0, 8.0]))
-    shared = PerQueryPrices(prices, np.array([True, False, False, False]))
+    shared = PerQueryPrices.of(prices, np.array([True, False, False, False]))
     model = predictor([step(0, then=END)], [stump(0, 0.0, 1.0)], shared)
     answers = model.predict_query(lambda document, names: [1.0], 3)
     assert [a.spent for a in answers] == [2.0, 2.0, 2.0]
