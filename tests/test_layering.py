@@ -224,58 +224,79 @@ def test_suites_hold_no_python():
 
 
 PAGE = (ROOT / "docs/architecture.md").read_text(encoding="utf-8")
-ANSWERS = {
-    "Where is a cost computed?": ("def feature_cost", "class Meter"),
-    "Where is an option of a run declared, with its help, check and Python argument?": (
-        "class RunRequest",
-    ),
-    "Where does a request become results?": ("def carried_out",),
-    "Where is a plan made?": ("def make_plan",),
-    "What decides whether an old result can be reused?": ("def fit_key", "def score_key"),
-    "Where is a model asked for predictions?": ("def predict_split", ".predict_path("),
-    "Where is a model audited?": ("def replay",),
-    "Where is the model that I take home?": ("class Predictor", "class Program"),
-    "Where does a policy buy, and what does it see?": ("class Policy", "def buy"),
-    "Where is the optimum computed that boards compare with?": (
-        "def optimum_of",
-        "optimum=_optimum(",
-        "def to_optimum",
-    ),
-    "Where is an operating point chosen?": ("def chosen", "class Choice"),
-    "Where is a row written to the store?": ("def trial", "def put"),
-    "Where is a metric defined?": ("class Ndcg", "class Accuracy", "class MeanSquaredError"),
-    "Where is a data file read?": ("def read_svmlight", "def read_table"),
-    "Which function is which equation of a paper?": ("eq. 8",),
-}
+INTERNALS = (ROOT / "docs/internals.md").read_text(encoding="utf-8")
+BUILT = {"bench_core/_suites"}  # by the wheel
 
 
-def answers():
-    """Question -> files, from the table of the page."""
-    section = PAGE.split("## Everyday questions")[1].split("\n## ")[0]
-    rows = re.findall(r"^\| ([^|]*\?) \| (.*) \|$", section, flags=re.M)
-    return {question: re.findall(r"`([\w./]+)`", cell) for question, cell in rows}
+def table(heading):
+    """Rows of cells of the table below a heading, or below a line that ends the text before it."""
+    lines = PAGE.split(heading)[1].split("|\n\n")[0].splitlines()
+    rows = [line.strip("|").split("|") for line in lines if line.startswith("| ")]
+    return [[cell.strip() for cell in row] for row in rows[1:]]
 
 
-def test_every_question_is_answered():
-    assert list(answers()) == list(ANSWERS)
+CHANGES = [row for row in table("## Everyday changes") if not row[0].startswith("**")]
 
 
-@pytest.mark.parametrize("question", ANSWERS)
-def test_the_files_of_an_answer_hold_it(question):
-    text = "\n".join((ROOT / file).read_text(encoding="utf-8") for file in answers()[question])
-    for mark in ANSWERS[question]:
-        assert mark in text, f"{mark!r} is not in {answers()[question]}"
+def is_path(word):
+    return "/" in word or Path(word).suffix in {".py", ".md", ".js", ".toml"}
 
 
-def test_every_path_of_the_page_exists():
-    paths = re.findall(r"`((?:bench_core|plugins|reports|suites|tests)/[\w./]*)`", PAGE)
+def files_of(row):
+    """Each path of a row with the names that stand behind it, up to the next path."""
+    files = []
+    for word in re.findall(r"`([^`]+)`", " | ".join(row[1:])):
+        if not is_path(word):
+            files[-1][1].append(word)
+            continue
+        home = ROOT
+        if "/" not in word and not (ROOT / word).exists():  # next to the first file
+            home = files[0][0] if files[0][0].is_dir() else files[0][0].parent
+        files.append((home / word, []))
+    return files
+
+
+@pytest.mark.parametrize("row", CHANGES, ids=lambda row: row[0])
+def test_files_of_a_change_exist_and_hold_what_is_named(row):
+    assert len(row) == 4
+    *_, (test, _) = files = files_of(row)
+    assert test.is_relative_to(ROOT / "tests")
+    assert test.is_file()
+    for path, names in files:
+        assert path.exists()
+        for name in names:
+            defined = rf"^\s*(def |class )?{name}\b( = |[(:])"
+            assert re.search(defined, path.read_text(encoding="utf-8"), flags=re.M), (path, name)
+
+
+def test_the_page_is_short():
+    assert len(PAGE.splitlines()) <= 200
+    rows = [line for line in (PAGE + INTERNALS).splitlines() if line.startswith("|")]
+    assert [row for row in rows if len(row) > 200] == []
+    assert len({row[0] for row in CHANGES}) == len(CHANGES) > 50
+
+
+@pytest.mark.parametrize("page", [PAGE, INTERNALS], ids=["architecture", "internals"])
+def test_every_path_of_a_page_exists(page):
+    paths = re.findall(r"`((?:bench_core|docs|plugins|reports|suites|tests)/[\w./]*)`", page)
     assert len(paths) > 20
-    made = {"bench_core/_suites"}  # by the wheel
-    assert [p for p in paths if p not in made and not (ROOT / p).exists()] == []
+    assert [p for p in paths if p not in BUILT and not (ROOT / p).exists()] == []
 
 
-def test_the_page_names_every_part_of_the_core():
-    tables = PAGE.split("## Project layout")[1].split("\n## ")[0]
-    parts = {p.stem for p in (ROOT / "bench_core").iterdir() if p.suffix == ".py" or p.is_dir()}
-    unnamed = {p for p in parts if not p.startswith("__") and not re.search(rf"\b{p}\b", tables)}
-    assert unnamed - {"_suites"} == set()
+def test_the_page_has_the_parts_of_the_core_in_order():
+    rows = table("in this list:")
+    parts = [part.rstrip("/") for row in rows for part in row[0].strip("`").split()]
+    assert (*parts, "__main__") == ORDER
+    there = {p.stem for p in (ROOT / "bench_core").iterdir() if p.suffix == ".py" or p.is_dir()}
+    assert {p for p in there if not p.startswith("__")} - {*parts, "_suites"} == set()
+
+
+def test_the_page_says_what_a_package_may_import():
+    above = "bench_core", "bench_trees", "bench_models"  # "the three above"
+    said = {}
+    for folders, _, imports in table("## Project layout"):
+        names = {*re.findall(r"\bbench_\w+", imports)}
+        names |= {*above} if "three above" in imports else set()
+        for folder in re.findall(r"`[\w/]*?(\w+)/`", folders):
+            said[folder] = names
+    assert {package: said[package] for package in MAY_IMPORT} == MAY_IMPORT
