@@ -189,107 +189,104 @@ def paragraph(
     p-values ``against`` a learner if given, and the commands that repeat the run and its report
     (``made_by``). ``plain`` and ``code`` format text and commands. A learner that ``registry`` does
     not have is described by its source and all its parameters."""
-    lines = [plain(line) for line in _sentences(info, frame, against, registry)]
+    facts = _facts(info, frame, against, registry)
+    lines = [plain(text.format(**facts)) for need, text in METHODS.items() if facts[need]]
     commands = {"The run is repeated by": command(info.request), "its report by": made_by}
-    given = [f"{plain(words)}: {code(line)}" for words, line in commands.items() if line]
-    return " ".join([*lines, f"{', '.join(given)}."])
+    repeated = [f"{plain(words)}: {code(line)}" for words, line in commands.items() if line]
+    return " ".join([*lines, f"{', '.join(repeated)}."])
 
 
-def _sentences(
+METHODS = {
+    "version": "Experiments were run with Budget Bench {version}{machines}.",
+    "data": "{data}",
+    "trained": "Learners were trained with {trained}.",
+    "rows": "Each seed draws its own rows of {rows}. Training and test rows that several seeds "
+    "share make intervals over repeats too narrow (Nadeau and Bengio, 2003).",
+    "training": "Each seed draws its own training and validation rows of {training}, not its test "
+    "rows.",
+    "same": "All seeds have the same rows of {same}.",
+    "tried": "Configurations tried of each learner, with parameters that were varied or set: "
+    "{tried}.",
+    "drawn": "These are the learner's default and a quasi-random sequence over the ranges that it "
+    "declares.",
+    "metric": "The operating point and the configuration were chosen on validation data by "
+    "{metric}; all figures are from test data, means over repeats.",
+    "audits": "Cost is the mean price per row of what was bought and evaluated{accounting}; bills "
+    "were audited by replaying predictions with unpaid values replaced (settings: {audits}).",
+    "reference": "A saving is {reference}'s cost divided by the learner's, both at the cheapest "
+    f"point that is sure to keep {SHARE:.0%} of {{reference}}'s best quality, by a one-sided "
+    f"{CONFIDENCE} bound of the paired difference on validation, joint at {JOINT_LEVEL:.0%} for "
+    "the points of a learner.",
+    "intervals": "Intervals ({intervals}) and ties are from a paired bootstrap over queries or "
+    "rows that repeats the choice of the point on validation in every resample{student}.",
+    "against": "A p is for no difference to {against}, two-sided and by the same method, adjusted "
+    "by Holm's method over the learners of its column.",
+}
+"""The sentences of the paragraph, by the fact that each needs."""
+
+
+def _facts(
     info: RunInfo, frame: pd.DataFrame, against: str, registry: Registry | None
-) -> Iterator[str]:
+) -> dict[str, Any]:
+    """Return the facts that the sentences name."""
     from bench_core import __version__
 
-    machines = "; ".join(_machines(frame))
-    yield f"Experiments were run with Budget Bench {__version__}{machines and f' ({machines})'}."
-    for name in dict.fromkeys(use.name for use in info.datasets):
-        yield _data(name, [use for use in info.datasets if use.name == name])
-    folds, seeds = (sorted(set(frame[key].astype(int))) for key in ("fold", "seed"))
-    over = f" on {_numbers('fold', folds)}" if folds != [0] else ""  # 0 if there are no folds
-    repeats = len(folds) * len(seeds)
-    trained = f"{_numbers('seed', seeds)}{over} ({count(repeats, 'repeat')})"
-    yield f"Learners were trained with {trained}."
-    yield from _rows_of_seeds(info, len(seeds))
-    tried = "; ".join(_configurations(frame, registry))
-    yield f"Configurations tried of each learner, with parameters that were varied or set: {tried}."
-    if info.request.get("configs"):
-        yield (
-            "These are the learner's default and a quasi-random sequence over the ranges that it "
-            "declares."
-        )
-    yield (
-        "The operating point and the configuration were chosen on validation data by "
-        f"{info.metrics[0]}; all figures are from test data, means over repeats."
-    )
-    yield (
-        f"Cost is the mean price per row of what was bought and evaluated"
-        f"{'' if info.accounting == 'path' else f' (accounting {info.accounting})'}; bills were "
-        "audited by replaying predictions with unpaid values replaced (settings: "
-        f"{_audits(frame)})."
-    )
-    if info.reference:
-        yield (
-            f"A saving is {info.reference}'s cost divided by the learner's, both at the "
-            f"cheapest point that is sure to keep {SHARE:.0%} of {info.reference}'s best quality, "
-            f"by a one-sided {CONFIDENCE} bound of the paired difference on validation, joint at "
-            f"{JOINT_LEVEL:.0%} for the points of a learner."
-        )
-    student = ", and from Student's distribution over repeats" if repeats > 1 else ""
-    yield (
-        f"Intervals ({CONFIDENCE}) and ties are from a paired bootstrap over queries or rows that "
-        f"repeats the choice of the point on validation in every resample{student}."
-    )
-    if against:
-        yield (
-            f"A p is for no difference to {against}, two-sided and by the same method, adjusted by "
-            "Holm's method over the learners of its column."
-        )
-
-
-def _rows_of_seeds(info: RunInfo, seeds: int) -> Iterator[str]:
-    """Yield sentences on the data sets of which each seed has its own rows, its own training and
-    validation rows, or the same."""
-    kinds: dict[str, list[str]] = {"rows": [], "training": [], "same": []}
-    for name in dict.fromkeys(use.name for use in info.datasets):
-        by_fold: dict[object, set[str]] = {}
-        for use in uses_of(info, name):
-            by_fold.setdefault(use.fold, set()).add(use.fingerprint)
-        drawn = [rows for rows in by_fold.values() if len(rows) > 1]
-        # the last half of a fingerprint is that of the test rows
-        redrawn = any(len({one[-32:] for one in rows}) > 1 for rows in drawn)
-        kinds["rows" if redrawn else "training" if drawn else "same"].append(name)
-    if names := kinds["rows"]:
-        yield f"Each seed draws its own rows of {listed(names)}."
-        yield (
-            "Training and test rows that several seeds share make intervals over repeats too "
-            "narrow (Nadeau and Bengio, 2003)."
-        )
-    if names := kinds["training"]:
-        rows = f"training and validation rows of {listed(names)}"
-        yield f"Each seed draws its own {rows}, not its test rows."
-    if seeds > 1 and kinds["same"]:
-        yield f"All seeds have the same rows of {listed(sorted(kinds['same']))}."
-
-
-def _machines(frame: pd.DataFrame) -> list[str]:
-    """Return each machine with its versions of libraries."""
-    found = set()
+    machines = set()
     for machine, versions in frame[["machine", "versions"]].drop_duplicates().astype(str).values:
-        parts = [one for one in versions.split(", ") if one[-1:].isdigit() and one[0].islower()]
-        more = [one for one in parts if one not in machine and not one.startswith("python ")]
-        found |= {", ".join([machine, *more])} if machine not in ("", "nan") else set()
-    return sorted(found)
+        numbered = [v for v in versions.split(", ") if v[-1:].isdigit() and v[0].islower()]
+        more = [v for v in numbered if v not in machine and not v.startswith("python ")]
+        machines |= {", ".join([machine, *more])} if machine not in ("", "nan") else set()
+    folds, seeds = (sorted(set(frame[key].astype(int))) for key in ("fold", "seed"))
+    repeats = len(folds) * len(seeds)
+    over = f" on {_numbers('fold', folds)}" if folds != [0] else ""  # 0 if there are no folds
+    datasets = {use.name: uses_of(info, use.name) for use in info.datasets}
+    drawn = {name: _drawn_by_seed(uses) for name, uses in datasets.items()}
+    settings = frame.loc[frame["status"] == "ok"].drop_duplicates(["dataset", "learner", "params"])
+    audits = settings["audit"].astype(object).replace("", "declared").value_counts().sort_index()
+    rows, training, same = (
+        [name for name, kind in drawn.items() if kind == one] for one in ("rows", "training", "")
+    )
+    return {
+        "version": __version__,
+        "machines": f" ({'; '.join(sorted(machines))})" if machines else "",
+        "data": " ".join(_data(name, uses[0]) for name, uses in datasets.items()),
+        "trained": f"{_numbers('seed', seeds)}{over} ({count(repeats, 'repeat')})",
+        "rows": listed(rows),
+        "training": listed(training),
+        "same": listed(sorted(same)) if len(seeds) > 1 else "",
+        "tried": "; ".join(_configurations(frame, registry)),
+        "drawn": info.request.get("configs"),
+        "metric": info.metrics[0],
+        "accounting": "" if info.accounting == "path" else f" (accounting {info.accounting})",
+        "audits": ", ".join(f"{n} {word}" for word, n in audits.items()) or "none",
+        "reference": info.reference,
+        "intervals": CONFIDENCE,
+        "student": ", and from Student's distribution over repeats" if repeats > 1 else "",
+        "against": against,
+    }
 
 
-def _data(name: str, uses: Sequence[DatasetUse]) -> str:
-    use = uses[0]
-    sizes = "/".join(str(use.rows.get(split, 0)) for split in SPLITS)
-    queries = "/".join(str(use.queries.get(split, 0)) for split in SPLITS)
+def _drawn_by_seed(uses: Sequence[DatasetUse]) -> str:
+    """Return what each seed draws of a data set: its "rows", its "training" and validation rows,
+    or "" for nothing."""
+    by_fold: dict[object, set[str]] = {}
+    for use in uses:
+        by_fold.setdefault(use.fold, set()).add(use.fingerprint)
+    drawn = [prints for prints in by_fold.values() if len(prints) > 1]
+    # the last half of a fingerprint is that of the test rows
+    redrawn = any(len({text[-32:] for text in prints}) > 1 for prints in drawn)
+    return "rows" if redrawn else "training" if drawn else ""
+
+
+def _data(name: str, use: DatasetUse) -> str:
+    rows, queries = (
+        "/".join(str(of.get(split, 0)) for split in SPLITS) for of in (use.rows, use.queries)
+    )
     ranked = f" ({queries} queries)" if queries != "0/0/0" else ""
     generated = ", a generated stand-in" if use.stand_in else ""
     unit = f" {use.unit}" if use.unit not in ("", "cost", None) else ""
     return (
-        f"Data set {name} ({use.task}{generated}) has {sizes} rows{ranked} for training, "
+        f"Data set {name} ({use.task}{generated}) has {rows} rows{ranked} for training, "
         f"validation and test and {count(use.features, 'feature')}, which cost "
         f"{use.price_of_everything:.6g}{unit} in all."
     )
@@ -303,20 +300,22 @@ def _configurations(frame: pd.DataFrame, registry: Registry | None) -> Iterator[
     """Yield each learner's version, or source if it does not come with this package, with its
     number of configurations, and the parameters that were varied or set."""
     known = registry.learners if registry else {}
-    for name, own in frame.groupby("learner", sort=True, observed=True):
-        version, code = (str(own[key].iloc[0]) for key in ("learner_version", "code"))
+    for name, rows in frame.groupby("learner", sort=True, observed=True):
+        version, code = (str(rows[key].iloc[0]) for key in ("learner_version", "code"))
         ours = registry and name in known and registry.origin["learner", str(name)].origin == OURS
         source = "" if ours else f"source {code or 'unknown'}"
-        tried = [json.loads(one) for one in own["params"].astype(str).unique()]
+        tried = [json.loads(text) for text in rows["params"].astype(str).unique()]
         values: dict[str, dict[str, Any]] = {}  # by parameter, distinct ones by text
-        for one in tried:
-            for parameter, value in flat(one).items():
+        for params in tried:
+            for parameter, value in flat(params).items():
                 values.setdefault(parameter, {})[str(value)] = value
-        changed = {parameter for one in tried for parameter in _changed(one, str(name), known)}
+        changed = {
+            parameter for params in tried for parameter in _changed(params, str(name), known)
+        }
         words = [
-            f"{one}={_value(*of.values())}" if len(of) == 1 else f"{one} in {_values(of)}"
-            for one, of in values.items()
-            if len(of) > 1 or one in changed
+            parameter + _values([*of.values()])
+            for parameter, of in values.items()
+            if len(of) > 1 or parameter in changed
         ]
         about = f"{name} ({', '.join(filter(None, [version, source]))}) {len(tried)}"
         yield f"{about}: {', '.join(words)}" if words else about
@@ -330,25 +329,20 @@ def _changed(
     for name, value in params.items():
         if isinstance(value, Mapping):
             inner = dict(value)
-            own = inner.pop("learner", "")
-            if own not in (usual.get(name), name_of(usual.get(name))):
+            base = inner.pop("learner", "")
+            if base not in (usual.get(name), name_of(usual.get(name))):
                 yield of + name
-            yield from _changed(inner, own, known, f"{of}{name}.")
+            yield from _changed(inner, base, known, f"{of}{name}.")
         elif name not in usual or usual[name] != value:
             yield of + name
 
 
-def _values(of: Mapping[str, Any]) -> str:
-    numbers = all(isinstance(value, int | float) for value in of.values())
-    words = [*map(_value, sorted(of.values()) if numbers else of.values())]
-    return f"{{{', '.join(words if len(words) < 10 else [words[0], '...', words[-1]])}}}"
-
-
-def _value(value: Any) -> str:
-    return f"{value:g}" if isinstance(value, float) else "none" if value is None else str(value)
-
-
-def _audits(frame: pd.DataFrame) -> str:
-    words = frame.loc[frame["status"] == "ok"].drop_duplicates(["dataset", "learner", "params"])
-    counts = words["audit"].astype(object).replace("", "declared").value_counts().sort_index()
-    return ", ".join(f"{n} {word}" for word, n in counts.items()) or "none"
+def _values(values: Sequence[Any]) -> str:
+    """Return ``=1`` for one value of a parameter, `` in {1, 2}`` for several."""
+    numbers = len(values) > 1 and all(isinstance(value, int | float) for value in values)
+    words = [
+        f"{value:g}" if isinstance(value, float) else "none" if value is None else str(value)
+        for value in (sorted(values) if numbers else values)
+    ]
+    shown = words if len(words) < 10 else [words[0], "...", words[-1]]
+    return f"={words[0]}" if len(words) == 1 else f" in {{{', '.join(shown)}}}"

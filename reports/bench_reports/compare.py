@@ -34,6 +34,8 @@ TESTS = (
     "intervals and p are Student's, paired over repeats with rows of their own",
 )
 """The test with one repeat, with repeats on the same rows, and with rows of their own."""
+DATA = ("{}", "{} and repeats", "repeats")
+"""What each of them compares."""
 
 
 @click.command(
@@ -56,11 +58,7 @@ A line below the table names the test: a paired bootstrap that repeats the choic
 Student's over repeats with rows of their own. 'p adjusted' is Holm's over the pairs of a table,
 'alike' the probability of a difference below --interest. * marks an interval that excludes 0.""",
 )
-@click.argument(
-    "learners",
-    nargs=-1,
-    metavar="[LEARNER]...",
-)
+@click.argument("learners", nargs=-1, metavar="[LEARNER]...")
 @click.option(
     "--against",
     default="",
@@ -117,28 +115,24 @@ def command(
     parts: list[Table | str] = [*notices(info)]
     records: list[dict[str, float | str]] = []
     for name in named_datasets(frame, datasets):
-        rows, limits_of = frame[frame["dataset"] == name], [*limits]
+        place, within = (info, Store(store), frame[frame["dataset"] == name], name, names), limits
         if not limits:
-            usual, why = usual_limit(info, Store(store), rows, name, names)
-            limits_of, parts = [usual], [*parts, *([f"{name}: {why}"] if why else [])]
-        for limit in limits_of:
-            place = info, Store(store), rows, name, names, limit
+            usual, why = usual_limit(*place)
+            within, parts = [usual], [*parts, *([f"{name}: {why}"] if why else [])]
+        for limit in within:
             try:
-                shown, lines = _answer(*place, interest=interest, against=against)
+                parts += _answer(*place, limit, interest, against, records)
             except UsageError as error:
                 parts.append(str(error))
-            else:
-                parts, records = [*parts, *shown], [*records, *lines]
     if output is not None and not records:
         raise UsageError("; ".join(str(part) for part in parts if part))
     if suffix == ".csv":
         cells = [[*map(_cell, record.values())] for record in records]
         deliver(Table([*records[0]], cells), output)
-    elif suffix == ".tex" and output is not None:
-        write_text(output, as_latex(parts, interest, notices(info)))
-        written(output)
-    elif suffix == ".md" and output is not None:
-        write_text(output, as_markdown(parts))
+    elif suffix in (".tex", ".md") and output is not None:
+        notes = notices(info)
+        text = as_markdown(parts) if suffix == ".md" else as_latex(parts, interest, notes)
+        write_text(output, text)
         written(output)
     else:
         deliver_parts(parts, output)
@@ -153,14 +147,16 @@ def as_latex(parts: Sequence[Table | str], interest: float, notes: Sequence[str]
     lines = ["% needs \\usepackage{booktabs}"]
     for k, part in enumerate(parts):
         if isinstance(part, Table):
-            above = [line for line in map(str, parts[:k][-1:]) if line and line not in notes]
             test = next((line for line in map(str, parts[k + 1 :]) if line in TESTS), "")
-            pairs = count(len(part.rows), "comparison")
-            how = (
-                f"p: two-sided; adjusted by Holm over {pairs}; alike: "
-                f"the probability of a difference below {interest:.3g} of the better quality"
-            )
-            words = [part.title, f"{test[:1].upper()}{test[1:]}", how, *above, *notes]
+            words = [
+                part.title,
+                f"{test[:1].upper()}{test[1:]}",
+                f"p: two-sided; adjusted by Holm over {count(len(part.rows), 'comparison')}; "
+                "alike: the probability of a difference below "
+                f"{interest:.3g} of the better quality",
+                *(line for line in map(str, parts[:k][-1:]) if line not in notes),
+                *notes,
+            ]
             caption = " ".join(f"{line}." for line in words if line)
             lines += ["", *latex_table(part, caption, f"pairs-{part.title.partition(',')[0]}")]
         elif part:
@@ -189,11 +185,12 @@ def _answer(
     dataset: str,
     names: Sequence[str],
     limit: Limit,
-    *,
     interest: float,
     against: str,
-) -> tuple[list[Table | str], list[dict[str, float | str]]]:
-    """Return the pairs of a data set within a limit: a table with sentences, and rows of a file."""
+    records: list[dict[str, float | str]],
+) -> Iterator[Table | str]:
+    """Yield the pairs of a data set within a limit as a table, with sentences; ``records`` gets a
+    row of a file for each."""
     from bench_core.leaderboard.assembly import primary_metric, uses_of
     from bench_core.leaderboard.pairs import pairs_within
     from bench_core.results.budgets import limit_words
@@ -201,46 +198,47 @@ def _answer(
 
     # units are queries if there are any, else rows
     use, judge = uses_of(info, dataset)[0], primary_metric(info, dataset)
-    found, pairs, others = pairs_within(
+    repeats, pairs, others = pairs_within(
         info, store, frame, dataset, names, limit, interest=interest, against=against
     )
     words = limit_words(limit, judge.name, info.reference)
     at = re.sub("^within", "at a cost of", words)
-    queries, counted = use.queries["test"], use.rows["test"]
-    units = f"{queries} queries" if queries else f"{counted} rows"
-    rows = [
-        [
-            f"{pair.a} {quality(pair.quality[0])}",
-            f"{pair.b} {quality(pair.quality[1])}",
-            f"{pair.difference.value:+.4f}",
-            "{:+.4f} to {:+.4f}".format(*pair.difference.interval),
-            p_value(pair.difference.p, pair.difference.bounded),
-            p_value(pair.difference.adjusted, pair.difference.bounded),
-            f"{pair.difference.equivalent:.0%}",
-        ]
-        for pair in pairs
-    ]
+    unit = "queries" if use.queries["test"] else "rows"
+    number = use.queries["test"] or use.rows["test"]
     what = at if limit.kind == "quality" else f"{judge.name} {at}"
-    title = f"{dataset}: {what}, {count(len(found), 'repeat')} of {units}"
-    parts: list[Table | str] = [Table(TITLES, rows, "", TITLES[2:], title=title)]
-    place = 0 if len(found) == 1 else 1 if len(on_same_rows(found)) == 1 else 2
-    test, unit = TESTS[place], "queries" if queries else "rows"
-    data = (unit, f"{unit} and repeats", "repeats")[place]
-    parts.append(test)
+    title = f"{dataset}: {what}, {count(len(repeats), 'repeat')} of {number} {unit}"
+    yield Table(TITLES, [*map(_row, pairs)], "", TITLES[2:], title=title)
+    kind = 0 if len(repeats) == 1 else 1 if len(on_same_rows(repeats)) == 1 else 2
+    yield TESTS[kind]
     if others:
-        parts.append(f"{dataset}: no result of {listed(others)} {at}")
+        yield f"{dataset}: no result of {listed(others)} {at}"
     for pair in pairs:
-        parts += _sentences(pair, judge.higher_is_better, data)
+        yield from _sentences(pair, judge.higher_is_better, DATA[kind].format(unit))
     about: dict[str, float | str] = {
         "dataset": dataset,
         "metric": judge.name,
         "unit": str(frame["unit"].iloc[0]),
         "limit": words,
-        "repeats": len(found),
-        "test": test,
+        "repeats": len(repeats),
+        "test": TESTS[kind],
         "comparisons": len(pairs),
     }
-    return [*parts, ""], [{**about, **pair.fields()} for pair in pairs]
+    records += [{**about, **pair.fields()} for pair in pairs]
+    yield ""
+
+
+def _row(pair: Pair) -> list[str]:
+    """Return the cells of ``TITLES``."""
+    of = pair.difference
+    return [
+        f"{pair.a} {quality(pair.quality[0])}",
+        f"{pair.b} {quality(pair.quality[1])}",
+        f"{of.value:+.4f}",
+        "{:+.4f} to {:+.4f}".format(*of.interval),
+        p_value(of.p, of.bounded),
+        p_value(of.adjusted, of.bounded),
+        f"{of.equivalent:.0%}",
+    ]
 
 
 def _cell(value: float | str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -19,9 +19,9 @@ from bench_core.leaderboard.columns import (
     filled,
     shown_rows,
 )
-from bench_core.leaderboard.pairs import Pair, pairs_within
+from bench_core.leaderboard.pairs import pairs_within
 from bench_core.results.budgets import Budget
-from bench_core.statistics.comparison import holm
+from bench_core.statistics.comparison import Difference, holm
 from bench_core.terminal.wording import count, p_value
 
 if TYPE_CHECKING:
@@ -69,8 +69,8 @@ class Panels:
         against: str = "",
         registry: Registry | None = None,
     ) -> None:
-        self.info, self.frame, self.store, self.against = info, frame, store, against
-        self.registry = registry
+        self.info, self.frame, self.store, self.boards = info, frame, store, boards
+        self.against, self.registry = against, registry
         if against:
             learners = dict.fromkeys(map(str, frame["learner"]))
             require(f"learner of run {info.number}", [against], learners)
@@ -80,7 +80,7 @@ class Panels:
         tested = any(name == "p" or name.startswith("p ") for name in names)
         self.names = [*names, *(["p"] if names and against and not tested else [])]
         within = {column.title for board in boards for column in budget_columns(board)}
-        self._elsewhere = within | {f"p {title}" for title in within}
+        self._elsewhere = within | {f"p {title}" for title in within}  # columns of other boards
         for board in boards if names else ():
             self._named(board)  # before anything is written
 
@@ -103,15 +103,14 @@ class Panels:
         """Return all columns of a board in one table, or those that are named."""
         if self.names:
             return self.of(board)[0]
-        known = [*columns(board, self.registry), *budget_columns(board), *self._p_columns(board)]
-        return Panel("", known, shown_rows(board))
+        return Panel("", self._all(board), shown_rows(board))
+
+    def _all(self, board: Board) -> list[Column]:
+        return [*columns(board, self.registry), *budget_columns(board), *self._p_columns(board)]
 
     def _named(self, board: Board) -> list[Column]:
-        known = {column.title: column for column in columns(board, self.registry)}
-        known |= {column.title: column for column in budget_columns(board)}
-        if any(name == "p" or name.startswith("p ") for name in self.names):
-            known |= {column.title: column for column in self._p_columns(board)}
-        nothing = {title: _empty(title) for title in self._elsewhere}
+        known = {column.title: column for column in self._all(board)}
+        nothing = {t: Column(t, lambda row: math.nan, lambda row: "-") for t in self._elsewhere}
         shown = []
         for name in self.names:
             word = name if name in known else name.replace("+-", "±")
@@ -126,72 +125,54 @@ class Panels:
 
     def _p_columns(self, board: Board) -> list[Column]:
         """Return the columns of p-values, within each budget and at last at any cost."""
-        if not self.against:
-            return []
         titles = [column.title for column in budget_columns(board) if column.tier]
-        limits: dict[str, Budget | None] = {
-            f"p {title}": budget for title, budget in zip(titles, board.budgets, strict=True)
-        }
-        limits["p"] = None
-        return [self._p_column(board, title, limit) for title, limit in limits.items()]
+        limits: dict[str, Budget | None] = dict(zip(titles, board.budgets, strict=True))
+        limits |= {"": None}
+        return [
+            self._p_column(board, f"p {title}".strip(), limit)
+            for title, limit in limits.items()
+            if self.against
+        ]
 
     def _p_column(self, board: Board, title: str, limit: Budget | None) -> Column:
-        pairs = self.p_values(board, limit)
+        tests = self.p_values(board, limit)
         place = " within that cost" if limit else " at any cost"
         about = (
             f"two-sided, of the difference in {board.metric} to {self.against}{place}, "
-            f"adjusted by Holm over {count(len(pairs), 'comparison')}"
+            f"adjusted by Holm over {count(len(tests), 'comparison')}"
         )
-        if not pairs:
+        if not tests:
             about = f"unknown, as no repeat has values of {self.against} and another learner"
 
         def value(row: Row) -> float:
-            pair = pairs.get(row.learner)
-            return pair.difference.adjusted if pair else math.nan
+            return tests[row.learner].adjusted if row.learner in tests else math.nan
 
         def text(row: Row) -> str:
-            pair = pairs.get(row.learner)
-            return p_value(value(row), pair.difference.bounded) if pair else "-"
+            return p_value(value(row), row.learner in tests and tests[row.learner].bounded)
 
         return Column(title, value, text, about)
 
-    def p_values(self, board: Board, budget: Budget | None) -> dict[str, Pair]:
-        """Return the pair of ``against`` with each learner within a budget (None: at any cost), its
-        p by Holm's method; empty if no learner is named."""
-        limit = budget or Budget(math.inf)
-        pairs: dict[str, Pair] = {}
+    def p_values(self, board: Board, budget: Budget | None) -> dict[str, Difference]:
+        """Return the difference of ``against`` to each learner within a budget (None: at any cost),
+        its p by Holm's method; empty if no learner is named."""
+        tests: dict[str, Difference] = {}
         others = [row.learner for row in board.rows if row.learner != self.against]
+        if self.store is None or not self.against:
+            return tests
+        rows = self.frame[self.frame["dataset"] == board.dataset]
+        test = partial(pairs_within, self.info, self.store, rows, board.dataset, interest=0.0)
+        limit = budget or Budget(math.inf)
         # together, which is faster, if this loses no repeat of a pair; else pair by pair
-        for names in (others, *([name] for name in others)) if self.against else ():
-            if names and not pairs.keys() >= {*names}:
+        for names in (others, *([name] for name in others)):
+            if names and not tests.keys() >= {*names}:
+                compared = [self.against, *names]
                 with suppress(UsageError):  # two learners without a common repeat have no p
-                    repeats, tested = self._pairs(board, names, limit)
-                    if len(names) == 1 or repeats == board.repeats:
-                        pairs |= {pair.b: pair for pair in tested}
-        pairs = {name: pairs[name] for name in others if name in pairs}
-        adjusted = holm(np.array([pair.difference.p for pair in pairs.values()]))
+                    found, pairs, _ = test(compared, limit, against=self.against, costs=False)
+                    if len(names) == 1 or len(found) == board.repeats:
+                        tests |= {pair.b: pair.difference for pair in pairs}
+        tests = {name: tests[name] for name in others if name in tests}
+        adjusted = holm(np.array([difference.p for difference in tests.values()])).tolist()
         return {
-            name: replace(pair, difference=pair.difference._replace(adjusted=float(p)))
-            for (name, pair), p in zip(pairs.items(), adjusted, strict=True)
+            name: difference._replace(adjusted=p)
+            for (name, difference), p in zip(tests.items(), adjusted, strict=True)
         }
-
-    def _pairs(self, board: Board, names: Sequence[str], limit: Budget) -> tuple[int, list[Pair]]:
-        if self.store is None:
-            return 0, []
-        repeats, pairs, _ = pairs_within(
-            self.info,
-            self.store,
-            self.frame[self.frame["dataset"] == board.dataset],
-            board.dataset,
-            [self.against, *names],
-            limit,
-            interest=0.0,
-            against=self.against,
-            costs=False,
-        )
-        return len(repeats), pairs
-
-
-def _empty(title: str) -> Column:
-    """Return the column of a budget of another board."""
-    return Column(title, lambda row: math.nan, lambda row: "-")

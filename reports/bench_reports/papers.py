@@ -7,7 +7,6 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -32,7 +31,6 @@ if TYPE_CHECKING:
 # +0.0123, -3 or +1e-05 as an entire cell or between blanks
 _SIGNED = re.compile(r"(?<!\S)[+-]\d+(\.\d+)?(e[+-]\d+)?(?!\S)")
 
-UNDERLINED = "\\underline{{{}}}"
 TIED = "not significantly worse (all pairs of learners tested jointly)"
 
 
@@ -55,7 +53,16 @@ def markdown(
     if overall := overall_conclusion(shown):
         lines += [md(" ".join(overall)), ""]
     for board in shown:
-        lines += [*_markdown_board(board, panels.of(board)), ""]
+        facts = f"{board.dataset}{marked(board)} ({', '.join(board.facts)})"
+        lines += [f"## {md(facts)}", "", *([md(str(conclusion(board))), ""] if board.rows else [])]
+        tables = panels.of(board)
+        for panel in tables if board.rows else ():
+            lines += [md(panel.title), ""] if panel.title else []
+            names = [md(row.learner) + " (baseline)" * row.baseline for row in panel.rows]
+            titles = ["learner", *(column.title for column in panel.columns)]
+            lines += [*markdown_table(titles, _marked(panel, names, md, "**{}**", "~ {}")), ""]
+        lines.append(md(" ".join([_marks(tables, "~"), *legend(board, tables)])))
+        lines += [*(f"- {md(line)}" for line in [*mark_lines(board), *board.remarks()]), ""]
     if ranks := rank_table(shown, sys.maxsize):
         rows = [[*map(md, row)] for row in ranks.rows]
         lines += [f"## {md(ranks.title)}", "", *markdown_table(ranks.titles, rows)]
@@ -67,34 +74,18 @@ def markdown(
     write_text(output or Path("-"), "\n".join(lines))
 
 
-def _markdown_board(board: Board, panels: Sequence[Panel]) -> Iterator[str]:
-    yield f"## {md(title(board))}"
-    yield ""
-    if board.rows:
-        yield from (md(str(conclusion(board))), "")
-    for panel in panels if board.rows else ():
-        yield from (md(panel.title), "") if panel.title else ()
-        cells = _marked(panel, md, "**{}**", "~ {}")
-        names = (md(row.learner) + " (baseline)" * row.baseline for row in panel.rows)
-        rows = [[name, *row] for name, row in zip(names, cells, strict=True)]
-        yield from markdown_table(["learner", *(one.title for one in panel.columns)], rows)
-        yield ""
-    yield md(" ".join([_marks(panels, "~"), *legend(board, panels)]))
-    yield from (f"- {md(line)}" for line in [*mark_lines(board), *board.remarks()])
-
-
 def _marked(
-    panel: Panel, escape: Callable[[str], str], best: str, tied: str
-) -> Iterator[list[str]]:
-    """Yield the cells of each row, with the best figures and those that tie with them marked."""
-    leaders = [panel.leaders(column) for column in panel.columns]
-    for row in panel.rows:
-        yield [
-            (best if row.learner in first else tied if row.learner in ties else "{}").format(
-                escape(column.text(row))
-            )
-            for column, (first, ties) in zip(panel.columns, leaders, strict=True)
-        ]
+    panel: Panel, names: Sequence[str], escape: Callable[[str], str], best: str, tied: str
+) -> list[list[str]]:
+    """Return the rows of a table, each with its name, with the best figures and those that tie with
+    them marked."""
+    rows = [[name] for name in names]
+    for column in panel.columns:
+        first, ties = panel.leaders(column)
+        for cells, row in zip(rows, panel.rows, strict=True):
+            form = best if row.learner in first else tied if row.learner in ties else "{}"
+            cells.append(form.format(escape(column.text(row))))
+    return rows
 
 
 def _marks(panels: Sequence[Panel], sign: str) -> str:
@@ -146,24 +137,19 @@ def latex(
     write_text(output or Path("-"), "\n".join(lines))
 
 
-def _latex_panel(board: Board, panel: Panel, label: str) -> Iterator[str]:
-    width = len(panel.columns)
-    head = [_tex_row(["learner", *(_stacked(column.title) for column in panel.columns)])]
-    if panel.title:
-        over = f"\\multicolumn{{{width}}}{{c@{{}}}}{{{tex(panel.title.rstrip(':'))}}}"
-        head[:0] = [_tex_row(["", over]), f"    \\cmidrule(l){{2-{width + 1}}}"]
-    figures = _marked(
-        panel, lambda text: _typeset(tex(text)), "\\textbf{{{}}}", "\\underline{{{}}}"
+def _latex_panel(board: Board, panel: Panel, label: str) -> list[str]:
+    width, names = len(panel.columns), [tex(row.learner) for row in panel.rows]
+    titles = ["learner", *(_stacked(column.title) for column in panel.columns)]
+    over = f"     & \\multicolumn{{{width}}}{{c@{{}}}}{{{tex(panel.title.rstrip(':'))}}} \\\\"
+    head = [over, f"    \\cmidrule(l){{2-{width + 1}}}"] if panel.title else []
+    cells = _marked(
+        panel, names, lambda text: _typeset(tex(text)), "\\textbf{{{}}}", "\\underline{{{}}}"
     )
-    body = [
-        _tex_row([tex(row.learner), *cells]) for row, cells in zip(panel.rows, figures, strict=True)
-    ]
-    for k, (above, below) in enumerate(pairwise(panel.rows), 1):
-        if below.baseline and not above.baseline:
-            body.insert(k, "    \\midrule")
     # a column of names, then figures, without a margin at the ends
     shape = f"@{{}}l*{{{width}}}{{r}}@{{}}"
-    yield from _booktabs(caption(board, panel), label, shape, head, body, "3pt")
+    methods = sum(not row.baseline for row in panel.rows)
+    of = caption(board, panel), label, shape
+    return _booktabs(*of, head, [titles, *cells], NARROW, methods)
 
 
 def _stacked(title: str) -> str:
@@ -178,12 +164,14 @@ def _typeset(text: str) -> str:
     return re.sub(r"(?<=\d)x\b", r"$\\times$", re.sub(r"(?<=[\d.x])-(?=\d)", "--", text))
 
 
-def latex_table(table: Table, caption: str, label: str) -> Iterator[str]:
-    """Yield the lines of a ``booktabs`` table of text and signed numbers."""
+def latex_table(table: Table, caption: str, label: str) -> list[str]:
+    """Return the lines of a ``booktabs`` table of text and signed numbers."""
     shape = "".join("lr"[title in table.right] for title in table.titles)
-    head = [_tex_row(map(tex, table.titles))]
-    body = [_tex_row(_SIGNED.sub(r"$\g<0>$", tex(cell)) for cell in row) for row in table.rows]
-    yield from _booktabs(caption, label, shape, head, body)
+    rows = [[_SIGNED.sub(r"$\g<0>$", tex(cell)) for cell in row] for row in table.rows]
+    return _booktabs(caption, label, shape, [], [[*map(tex, table.titles)], *rows])
+
+
+NARROW = "\\footnotesize\\setlength{\\tabcolsep}{3pt}"
 
 
 def _booktabs(
@@ -191,21 +179,24 @@ def _booktabs(
     label: str,
     shape: str,
     head: Sequence[str],
-    body: Sequence[str],
-    narrow: str = "",
-) -> Iterator[str]:
-    yield "\\begin{table}"
-    size = f"\\footnotesize\\setlength{{\\tabcolsep}}{{{narrow}}}" if narrow else "\\small"
-    yield f"  \\centering{size}"
-    yield f"  \\caption{{{tex(caption)}}}"
-    yield f"  \\label{{tab:{re.sub('[^a-zA-Z0-9]+', '-', label).strip('-')}}}"
-    yield f"  \\begin{{tabular}}{{{shape}}}"
-    yield from ("    \\toprule", *head, "    \\midrule", *body, "    \\bottomrule")
-    yield from ("  \\end{tabular}", "\\end{table}")
-
-
-def _tex_row(cells: Iterable[str]) -> str:
-    return f"    {' & '.join(cells)} \\\\"
+    rows: Sequence[Sequence[str]],
+    size: str = "\\small",
+    rule: int = 0,
+) -> list[str]:
+    """Return a table with lines above its titles, the first of ``rows``, and a rule below the first
+    ``rule`` others."""
+    titles, *body = [f"    {' & '.join(cells)} \\\\" for cells in rows]
+    if 0 < rule < len(body):
+        body.insert(rule, "    \\midrule")
+    return [
+        "\\begin{table}",
+        f"  \\centering{size}",
+        f"  \\caption{{{tex(caption)}}}",
+        f"  \\label{{tab:{re.sub('[^a-zA-Z0-9]+', '-', label).strip('-')}}}",
+        f"  \\begin{{tabular}}{{{shape}}}",
+        *("    \\toprule", *head, titles, "    \\midrule", *body, "    \\bottomrule"),
+        *("  \\end{tabular}", "\\end{table}"),
+    ]
 
 
 def caption(board: Board, panel: Panel) -> str:
@@ -213,22 +204,14 @@ def caption(board: Board, panel: Panel) -> str:
     choice is in the paragraph on methods."""
     better = "higher" if board.higher_is_better else "lower"
     unit = f"; costs in {board.unit}" if board.unit else ""
-    tests = explained(column for column in panel.columns if re.match("p( |$)", column.title))
     parts = [
         f"{board.dataset}{marked(board)}: {board.metric} on test ({better} is better){unit}.",
         _marks([panel], "underlined"),
-        *filter(None, [tests]),
+        explained(column for column in panel.columns if re.match("p( |$)", column.title)),
+        "Below the rule: trivial baselines." * any(row.baseline for row in panel.rows),
+        f"{notice(board)}." * board.stand_in,
     ]
-    if any(row.baseline for row in panel.rows):
-        parts.append("Below the rule: trivial baselines.")
-    if board.stand_in:
-        parts.append(f"{notice(board)}.")
     return one_line(" ".join(parts))
-
-
-def title(board: Board) -> str:
-    """Return the data set, its marks and its facts."""
-    return one_line(f"{board.dataset}{marked(board)} ({', '.join(board.facts)})")
 
 
 _TEX = {c: f"\\{c}" for c in "{}$&#_%"} | {

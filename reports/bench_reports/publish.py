@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -18,8 +17,6 @@ from bench_core.terminal.tables import write_text
 from bench_core.terminal.wording import cost, count, counted, quality
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from bench_core.results.records import RunInfo
 
 STATE = "published.json"
@@ -55,11 +52,18 @@ def command(
 ) -> int:
     """Write a static site of RUNs (default: all that have results) to the folder DIR."""
     from bench_core.leaderboard.reports import ReportRequest, finished, write_report
+    from bench_core.results.store import Store
 
     # read before writing: a folder with other content is refused
     registry = options.registry(plugins)
     before = read_state(folder)
-    found = [finished(store, name) for name in _chosen(store, runs)]
+    kept = Store(store)
+    # a run without a result has no page
+    known = [info.run for info in kept.runs() if info.counts.get("ok")]
+    names = dict.fromkeys(map(kept.resolve, runs) if runs else known)
+    if not names:
+        raise UsageError(f"{store}: no run has results yet; use `bench run` first")
+    found = [finished(kept, name) for name in names]
     state: dict[str, Figures] = {}
     entries = []
     if before is None:  # a site from now on, so that a failure does not block the next call
@@ -68,10 +72,9 @@ def command(
         for name in FILES.values():
             file = folder / place(info.run) / name
             write_report(registry, ReportRequest(store, info.run, file), options.warn)
-        state[info.run] = figures(info, frame)
-        text = (folder / place(info.run) / FILES["JSON"]).read_text(encoding="utf-8")
-        seeds = sorted(set(frame["seed"].dropna().astype(int)))
-        entries.append(entry(info, json.loads(text), seeds))
+        boards = json.loads((folder / place(info.run) / FILES["JSON"]).read_text("utf-8"))
+        state[info.run] = figures(boards)
+        entries.append(entry(info, boards, sorted(set(frame["seed"].dropna().astype(int)))))
     changed = [*changes(before, state)] if before else ["first publication"]
     write_text(folder / "index.html", index(title, entries, changed))
     write_text(folder / STATE, json.dumps(state, indent=1, sort_keys=True) + "\n")
@@ -84,18 +87,6 @@ def command(
     for line in changed:
         options.note(line)
     return 0
-
-
-def _chosen(store: Path, runs: Sequence[str]) -> list[str]:
-    """Return the names of runs, by default of all that have a result: others have no page."""
-    from bench_core.results.store import Store
-
-    kept = Store(store)
-    known = [info.run for info in kept.runs() if info.counts.get("ok")]
-    names = [kept.resolve(run) for run in runs] if runs else known
-    if not names:
-        raise UsageError(f"{store}: no run has results yet; use `bench run` first")
-    return list(dict.fromkeys(names))
 
 
 def place(run: str) -> str:
@@ -121,16 +112,15 @@ def read_state(folder: Path) -> dict[str, Figures] | None:
         raise InputError(f"{path}: damaged ({error}); remove it to publish again") from error
 
 
-def figures(info: RunInfo, frame: pd.DataFrame) -> Figures:
-    """Return the figures to compare with the next publication."""
-    from bench_core.leaderboard.assembly import boards
-
+def figures(boards: Mapping[str, Any]) -> Figures:
+    """Return the figures to compare with the next publication, of boards as JSON."""
     # as displayed: invisible changes are not changes
     return {
-        f"{board.dataset} / {row.learner}": [float(quality(best)), float(cost(row.best.cost))]
-        for board in boards(info, frame)
-        for row in board.rows
-        if math.isfinite(best := row.best.quality)
+        f"{board['dataset']} / {row['learner']}": [float(quality(best)), float(cost(paid))]
+        for board in boards["datasets"]
+        for row in board["learners"]
+        for best, paid in [(row["best quality"], row["best cost"])]
+        if best is not None
     }
 
 
@@ -151,26 +141,23 @@ def changes(before: Mapping[str, Figures], now: Mapping[str, Figures]) -> Iterat
 def entry(info: RunInfo, written: Mapping[str, Any], seeds: Sequence[int]) -> dict[str, Any]:
     """Return a run's line in the index, from its boards as JSON: conclusion, picture, contents, and
     what tells it from other runs."""
-    first = written["datasets"][0]
-    said = written["conclusion"] or first["conclusion"]
-    if len(written["datasets"]) > 1 and not written["conclusion"]:  # no common ranking
-        said = [f"{first['dataset']}:", *said]
-    datasets = _names(use.name for use in info.datasets)
     from bench_reports.terminal import run_line
 
-    learners = (one["learner"] for found in written["datasets"] for one in found["learners"])
+    boards = written["datasets"]
+    answer = written["conclusion"] or boards[0]["conclusion"]
+    if len(boards) > 1 and not written["conclusion"]:  # no common ranking
+        answer = [f"{boards[0]['dataset']}:", *answer]
+    datasets = _names(use.name for use in info.datasets)
+    profile = [f"profile {one_line(info.profile)}"] if info.profile else []
+    trained = f"seed{'s' * (len(seeds) > 1)} {', '.join(map(str, seeds))}"
     return {
         "name": one_line(info.title) or datasets,
-        "about": [
-            run_line(info),
-            *([f"profile {one_line(info.profile)}"] if info.profile else ()),
-            f"seed{'s' * (len(seeds) > 1)} {', '.join(map(str, seeds))}",
-        ],
-        "answer": " ".join(said),
-        "picture": lines_of(first),
-        "pictured": one_line(first["dataset"]),
+        "about": [run_line(info), *profile, trained],
+        "answer": " ".join(answer),
+        "picture": lines_of(boards[0]),
+        "pictured": one_line(boards[0]["dataset"]),
         "datasets": datasets,
-        "learners": _names(learners),
+        "learners": _names(row["learner"] for board in boards for row in board["learners"]),
         "state": f"{info.state}, {counted(info.counts) or 'nothing'}",
         "stand_in": info.stand_in,
         "files": {word: f"{place(info.run)}/{file}" for word, file in FILES.items()},
@@ -183,14 +170,15 @@ def lines_of(board: Mapping[str, Any]) -> list[tuple[str, str]]:
     from bench_reports.palette import look
 
     sign = 1 if board["higher_is_better"] else -1
-    drawn = [one for one in board["learners"] if len(one["curve"]) > 1]
-    curves = [[(p["budget"], sign * p["quality"]) for p in one["curve"]] for one in drawn]
-    widest = max((x for curve in curves for x, _ in curve), default=0) or 1
-    heights = [y for curve in curves for _, y in curve]
-    low, room = min(heights, default=0), (max(heights, default=0) - min(heights, default=0)) or 1
+    drawn = [row for row in board["learners"] if len(row["curve"]) > 1]
+    curves = [[(p["budget"], sign * p["quality"]) for p in row["curve"]] for row in drawn]
+    corners = [corner for curve in curves for corner in curve] or [(0, 0)]
+    widest = max(x for x, _ in corners) or 1
+    low, high = (end(y for _, y in corners) for end in (min, max))
+    room = (high - low) or 1
     lines = []
-    for place, (one, curve) in enumerate(zip(drawn, curves, strict=True)):
-        colour = "" if one["baseline"] else f"k{look(one['learner']).colour}"
+    for place, (row, curve) in enumerate(zip(drawn, curves, strict=True)):
+        colour = "" if row["baseline"] else f"k{look(row['learner']).colour}"
         # each quality holds up to the next budget
         ends = [*(x for x, _ in curve[1:]), widest]
         steps = [(x, y) for (start, y), end in zip(curve, ends, strict=True) for x in (start, end)]
@@ -201,18 +189,12 @@ def lines_of(board: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 def index(title: str, runs: Sequence[Mapping[str, Any]], changed: Sequence[str]) -> str:
     """Return the first page of the site: one line for each run, and the changes."""
-    from bench_reports.page import environment, source
+    from bench_reports.page import rendered, source
     from bench_reports.palette import css
 
-    page = environment().get_template("publish.html")
-    text: str = page.render(
-        title=one_line(title),
-        runs=runs,
-        changed=[*map(one_line, changed)],
-        style=f"{source('page.css')}\n{css()}",
-    )
-    return text
+    lines, style = [*map(one_line, changed)], f"{source('page.css')}\n{css()}"
+    return rendered("publish.html", title=one_line(title), runs=runs, changed=lines, style=style)
 
 
-def _names(given: Iterable[str]) -> str:
-    return one_line(", ".join(dict.fromkeys(given)))
+def _names(names: Iterable[str]) -> str:
+    return one_line(", ".join(dict.fromkeys(names)))

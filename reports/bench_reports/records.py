@@ -59,8 +59,8 @@ def _records(board: Board, panels: Panels) -> Iterator[dict[str, float | str]]:
     tests = [panels.p_values(board, at.budget) for at in board.at]
     for row, standings in board.lines():
         role = "reference" if row.reference else "baseline" if row.baseline else ""
-        for at, standing, pairs in zip(board.at, standings, tests, strict=True):
-            pair = pairs.get(row.learner)
+        for at, standing, differences in zip(board.at, standings, tests, strict=True):
+            test = differences.get(row.learner)
             yield {
                 "dataset": board.dataset,
                 "metric": board.metric,
@@ -71,7 +71,7 @@ def _records(board: Board, panels: Panels) -> Iterator[dict[str, float | str]]:
                 "budget": at.budget.amount if at.budget else math.nan,
                 **standing_fields(standing),
                 **({} if at.budget else _of_model(board, row, panels.registry)),
-                **({"p": pair.difference.adjusted if pair else ""} if panels.against else {}),
+                **({"p": test.adjusted if test else ""} if panels.against else {}),
             }
 
 

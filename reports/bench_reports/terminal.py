@@ -94,72 +94,49 @@ def write(
     shown = boards(run, frame, store)
     if noted:
         seen = {note.text for use in run.datasets for note in use.notes}
-        kept = [tuple(note for note in board.notes if note not in seen) for board in shown]
-        shown = [replace(b, notes=notes) for b, notes in zip(shown, kept, strict=True)]
+        shown = [replace(b, notes=tuple(n for n in b.notes if n not in seen)) for b in shown]
     panels = Panels(run, frame, store, shown, columns, against, registry)
     if output is None:
-        show_boards(run, shown, console(), sections=sections, verbose=verbose, panels=panels)
+        show_boards(panels, console(), sections, verbose)
     else:
-        text = text_boards(run, shown, sections=sections, verbose=verbose, panels=panels)
-        write_text(output, text)
+        write_text(output, text_boards(panels, sections, verbose))
 
 
 def show_boards(
-    info: RunInfo,
-    boards: Sequence[Board],
-    to: Console,
-    *,
-    panels: Panels,
-    sections: Sequence[Section] = (),
-    verbose: bool = False,
+    panels: Panels, to: Console, sections: Sequence[Section] = (), verbose: bool = False
 ) -> None:
     """Write all leaderboards of a run, followed by the summary of each section."""
     if not to.is_terminal:  # a pipe or a file: nothing is cut or coloured
-        text = text_boards(info, boards, panels=panels, sections=sections, verbose=verbose)
-        to.out(text, highlight=False, end="")
+        to.out(text_boards(panels, sections, verbose), highlight=False, end="")
         return
     from rich.text import Text
 
-    for part in _parts(info, boards, panels, sections, verbose, to.width):
+    for part in _parts(panels, sections, verbose, to.width):
         if isinstance(part, Table):
             show(part, to)
         else:
             to.print(Text(part[0], style=part[1]))
 
 
-def text_boards(
-    info: RunInfo,
-    boards: Sequence[Board],
-    *,
-    panels: Panels,
-    sections: Sequence[Section] = (),
-    verbose: bool = False,
-) -> str:
+def text_boards(panels: Panels, sections: Sequence[Section] = (), verbose: bool = False) -> str:
     """Return all leaderboards as plain text: one line per row, never cut."""
-    parts = _parts(info, boards, panels, sections, verbose)
+    parts = _parts(panels, sections, verbose)
     lines = (plain_lines(part) if isinstance(part, Table) else part[:1] for part in parts)
     return "".join(f"{line}\n" for line in chain.from_iterable(lines))
 
 
 def _parts(
-    info: RunInfo,
-    boards: Sequence[Board],
-    panels: Panels,
-    sections: Sequence[Section],
-    verbose: bool,
-    width: int = PLAIN_WIDTH,
+    panels: Panels, sections: Sequence[Section], verbose: bool, width: int = PLAIN_WIDTH
 ) -> Iterator[tuple[str, str] | Table]:
     """Yield tables, and lines with their styles; of ``PLAIN_WIDTH``, each row is a line that names
-    its data set."""
-    yield ": ".join(heading(info)), "bold"
+    its data set. On a terminal, text that does not fit into columns is below."""
+    boards, plain = panels.boards, width == PLAIN_WIDTH
+    yield ": ".join(heading(panels.info)), "bold"
     if overall := overall_conclusion(boards):
         yield " ".join(overall), "bold"
-    plain = width == PLAIN_WIDTH
     tables = [[panels.every(board)] if plain else panels.of(board) for board in boards]
-    legends = [
-        legend(board, shown) if any(b.rows for b in boards) else []
-        for board, shown in zip(boards, tables, strict=True)
-    ]
+    ranked = any(board.rows for board in boards)
+    legends = [legend(*both) if ranked else [] for both in zip(boards, tables, strict=True)]
     for board, shown, lines, following in zip(
         boards, tables, legends, [*legends[1:], None], strict=True
     ):
@@ -170,9 +147,13 @@ def _parts(
         if board.stand_in:
             yield f"notice: {notice(board)}.", "yellow"
         if board.rows and plain:
-            yield plain_table(board, shown[0])
+            table = screen_table(shown[0])
+            rows = [[board.dataset, *row] for row in table.rows]
+            yield replace(table, titles=["data set", *table.titles], rows=rows)
         elif board.rows:
-            yield from _on_screen(board, shown, width)
+            yield screen_table(shown[0], board.metric)
+            yield from ((line, "dim") for line in mark_lines(board))
+            yield from (budget_table(panel, width) for panel in shown[1:])
         for line in failure_lines(board):
             yield line, "red" if line.startswith("failed") else ""
         if verbose:
@@ -194,31 +175,27 @@ def _parts(
         yield one_line(f"{section.name}: {section.summary}{hint}"), ""
 
 
-def _on_screen(
-    board: Board, panels: Sequence[Panel], width: int
-) -> Iterator[tuple[str, str] | Table]:
-    """Yield a board for a terminal; text that does not fit into columns is below."""
-    yield screen_table(panels[0], board.metric)
-    yield from ((line, "dim") for line in mark_lines(board))
-    yield from (budget_table(panel, width) for panel in panels[1:])
-
-
 def mark_lines(board: Board) -> list[str]:
     """Return a line for each mark with the rows that have it and its meaning, and for audits if
     they differ."""
-    # these are seen from the order of rows, or are in the title
-    known = {"reference", "baseline", *board.marks}
-    audits = {row.audit for row in board.rows}
     learners: dict[str, list[str]] = {}
     for row in board.rows:
-        marks = [mark for mark in board.marks_of(row) if mark not in known]
-        for mark in marks + ([f"audit {row.audit}"] if len(audits) > 1 else []):
-            learners.setdefault(mark, []).append(row.learner)
+        # the order of rows shows who is reference and baseline
+        for mark in own_marks(board, row):
+            if mark != "reference":
+                learners.setdefault(mark, []).append(row.learner)
     return [
         one_line(f"{mark}: {', '.join(names)}{meaning and f'; {meaning}'}")
         for mark, names in learners.items()
         for meaning in [meaning_of(mark, board)]
     ]
+
+
+def own_marks(board: Board, row: Row) -> list[str]:
+    """Return the marks of a row without those of its board, which are in the title, and without
+    baseline, as these are listed last; an audit is one if not all rows share it."""
+    marks = [mark for mark in board.marks_of(row) if mark not in {*board.marks, "baseline"}]
+    return marks + [f"audit {row.audit}"] * (len({other.audit for other in board.rows}) > 1)
 
 
 def meaning_of(mark: str, board: Board) -> str:
@@ -319,15 +296,8 @@ def selection_line(board: Board) -> str:
     audit = f"; audit: {one_line(audits.pop())}" if len(audits) == 1 else ""
     unit = f" in {one_line(board.unit)}" if board.unit else ""
     billed = "" if board.accounting == "path" else f"; accounting: {board.accounting}"
-    return (
-        f"{models}; figures are from test{over}. "
-        f"cost: mean per row{unit}{paid_words(board)}{billed}{audit}."
-    )
-
-
-def paid_words(board: Board) -> str:
-    """Return what costs are paid for, to follow their unit."""
-    return f", for features {'and trees' if board.trees_paid else 'only'}"
+    paid = f", for features {'and trees' if board.trees_paid else 'only'}"
+    return f"{models}; figures are from test{over}. cost: mean per row{unit}{paid}{billed}{audit}."
 
 
 def screen_table(panel: Panel, metric: str = "") -> Table:
@@ -388,17 +358,6 @@ def _cell(column: Column, with_half: bool, stars: bool, row: Row) -> str:
     digits = 3 if abs(value) >= 0.1 else 4
     edge = f"{width / 2:.{digits}f}".removeprefix("0") if width < 2 else f"{width / 2:.2g}"
     return (f"{value:.{digits}f}" if abs(value) < 10 else f"{value:.4g}") + f"±{edge}{mark}"
-
-
-def plain_table(board: Board, panel: Panel) -> Table:
-    """Return a table with one line for each row, starting with the data set."""
-    titles = ["data set", "learner", *(column.title for column in panel.columns)]
-    rows = [
-        [board.dataset, one_line(row.learner), *(column.text(row) for column in panel.columns)]
-        for row in panel.rows
-    ]
-    right = [title for title in titles[2:] if title not in WORDS]
-    return Table(titles, rows, "learner", right)
 
 
 def rank_table(boards: Sequence[Board], width: int) -> Table | None:

@@ -47,12 +47,12 @@ def test_the_terminal_sums_up_and_names_the_command_that_lists():
     made = boards(info, example.frame())
     line = f"claims: {SUMMARY}; 'bench claims yahoo' lists them"
     panels = Panels(info, example.frame(), None, made)
-    assert text_boards(info, made, panels=panels, sections=sections()).splitlines()[-1] == line
+    assert text_boards(panels, sections()).splitlines()[-1] == line
     to = Console(file=StringIO(), width=200, force_terminal=True, color_system=None)
-    show_boards(info, made, to, panels=panels, sections=sections())
+    show_boards(panels, to, sections())
     assert isinstance(to.file, StringIO)
     assert line in to.file.getvalue().splitlines()
-    assert "claims:" not in text_boards(info, made, panels=panels)
+    assert "claims:" not in text_boards(panels)
 
 
 @pytest.fixture(scope="module")

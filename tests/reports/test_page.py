@@ -220,12 +220,12 @@ def test_the_order_over_data_sets_is_that_of_the_terminal_and_others_are_apart()
     made = boards(info, frame)
     names, ranked = over_datasets(made)
     rows = overview(made, ["constant", "gbrt", "miser"], ["constant"])
-    shown = [(row.learner, row.mean, row.firsts) for row in rows]
+    shown = [(row["learner"], row["mean"], row["firsts"]) for row in rows]
     assert shown == [("miser", "1.00", "2 of 2"), ("constant", "2.00", "0 of 2"),
                      ("gbrt", "-", "on 1 of 2")]  # fmt: skip
     assert {one.learner: f"{one.mean:.2f}" for one in ranked} == {r[0]: r[1] for r in shown[:2]}
-    assert rows[-1].lacks
-    assert rows[-1].cells[0][0] == "✓"
+    assert rows[-1]["lacks"]
+    assert rows[-1]["cells"][0][0] == "✓"
     assert len(names) == 2
 
 

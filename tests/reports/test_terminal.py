@@ -51,14 +51,12 @@ def of_example():
 
 
 def lines_of(verbose=False):
-    return text_boards(
-        example.info(), of_example(), panels=panels_of(*of_example()), verbose=verbose
-    ).splitlines()
+    return text_boards(panels_of(*of_example()), verbose=verbose).splitlines()
 
 
 def screen(width):
     to = Console(file=StringIO(), width=width, force_terminal=True, color_system=None)
-    show_boards(example.info(), of_example(), to, panels=panels_of(*of_example()))
+    show_boards(panels_of(*of_example()), to)
     assert isinstance(to.file, StringIO)
     return to.file.getvalue()
 
@@ -215,7 +213,7 @@ def certain():
 def shown(certain, *boards, width=80):
     to = Console(file=StringIO(), width=width, force_terminal=True, color_system=None)
     boards = boards or (certain[1],)
-    show_boards(certain[0], boards, to, panels=panels_of(*boards))
+    show_boards(panels_of(*boards), to)
     assert isinstance(to.file, StringIO)
     return to.file.getvalue().splitlines()
 
@@ -293,11 +291,7 @@ def test_next_to_p_no_tie_is_starred_as_it_is_of_another_test(certain):
 
 @pytest.mark.parametrize("plain", [True, False])
 def test_the_legend_explains_columns_by_the_titles_that_are_shown(certain, plain):
-    lines = (
-        text_boards(certain[0], [certain[1]], panels=panels_of(certain[1])).splitlines()
-        if plain
-        else shown(certain, width=300)
-    )
+    lines = text_boards(panels_of(certain[1])).splitlines() if plain else shown(certain, width=300)
     text = " ".join("\n".join(lines).split())
     for title in ("cost", "cheaper", "±"):
         assert re.search(rf"(?<!\w){re.escape(title)}(, [^:;]*)?: ", text), title
