@@ -110,7 +110,7 @@ class QWYC(OnTrees):
         apart = StagedModel(stages, [Point(len(stages) - 1, {})], prices, ensemble)
         walked = [*apart.stage_by_stage(train.features)]
         scores = np.stack([found[:, 0] for found, _, _ in walked])
-        splits = [float(train.weights @ n) for _, _, n in walked]
+        splits = [float(train.weights @ own) for _, _, own in walked]
         each = np.diff(splits, prepend=0.0) / train.weights.sum()  # they add up along the chain
         real = np.diff(ensemble.start) > 1
         count = np.array([real[ids].sum() for ids in trees], dtype=np.float64)
