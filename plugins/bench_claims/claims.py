@@ -111,12 +111,12 @@ class Contender:
 
     def rows(self, frame: pd.DataFrame) -> pd.DataFrame:
         """Its rows, under its label."""
-        own = frame[frame["learner"] == self.learner]
+        rows = frame[frame["learner"] == self.learner]
         if self.where:
-            params = own["params"].astype(str)
+            params = rows["params"].astype(str)
             fit = {text: self.has(json.loads(text or "{}")) for text in params.unique()}
-            own = own[params.map(fit).astype(bool)]
-        return own.assign(learner=self.label)
+            rows = rows[params.map(fit).astype(bool)]
+        return rows.assign(learner=self.label)
 
     def has(self, params: Mapping[str, Any]) -> bool:
         """True if a trial with these parameters belongs to it."""
@@ -241,14 +241,14 @@ class Claim:
     @classmethod
     def of(cls, table: Mapping[str, Any]) -> Claim:
         """Read a suite's ``[[claims]]`` table."""
-        known = {f.name: f for f in fields(cls)}
+        by_name = {f.name: f for f in fields(cls)}
         with blaming(f"claim {table.get('id', '?')}"):
             for key, value in table.items():
-                if key not in known:
-                    raise UsageError(unknown("key", key, known))
-                if not isinstance(value, _KINDS.get(known[key].type, list)):
+                if key not in by_name:
+                    raise UsageError(unknown("key", key, by_name))
+                if not isinstance(value, _KINDS.get(by_name[key].type, list)):
                     raise UsageError(f"key {key!r}: {value!r} has the wrong type")
-            for name, f in known.items():
+            for name, f in by_name.items():
                 if f.default is MISSING and name not in table:
                     raise UsageError(f"key {name!r} is missing")
             values: dict[str, Any] = {

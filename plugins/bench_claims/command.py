@@ -62,15 +62,15 @@ def command(
     verdicts: dict[str, list[Verdict]] = {}
     for name in names:
         if name.isdigit() or name == "last":
-            suite, found = run_verdicts(store, name)
+            suite, group = run_verdicts(store, name)
         else:
-            suite, found = name, suite_verdicts(registry, name, store, data_dir)
-        verdicts.setdefault(suite, []).extend(found)
-    every = [v for found in verdicts.values() for v in found]
+            suite, group = name, suite_verdicts(registry, name, store, data_dir)
+        verdicts.setdefault(suite, []).extend(group)
+    every = [v for group in verdicts.values() for v in group]
     if output is not None:
         options.note(tally(every))
     idle = () if suites or output is not None else (ABSENT, UNRUN, UNMEASURED)
-    shown = {name: [v for v in found if v.word not in idle] for name, found in verdicts.items()}
+    shown = {name: [v for v in group if v.word not in idle] for name, group in verdicts.items()}
     title = tally(every)
     if any(shown.values()):
         deliver(replace(ledger(shown), title=title), output)
@@ -151,12 +151,12 @@ def _verdicts(
         if info.suite == suite and any(
             use.name == claim.dataset or use.stand_in_for == name for use in info.datasets
         ):
-            found = settle(claim, info, frame(), kept)
-            if found.word in DECIDED:
-                return [found]
-            unsettled.setdefault(found.word, found)
-        for found in settle_elsewhere(claim, info, frame(), kept) if claim.anywhere else ():
-            others.setdefault(found.data, found)
+            verdict = settle(claim, info, frame(), kept)
+            if verdict.word in DECIDED:
+                return [verdict]
+            unsettled.setdefault(verdict.word, verdict)
+        for verdict in settle_elsewhere(claim, info, frame(), kept) if claim.anywhere else ():
+            others.setdefault(verdict.data, verdict)
     there = name in registry.datasets and (
         not registry.about_dataset(name).files
         or is_there(registry.dataset(name)(), DataFolder(data_dir))
@@ -193,13 +193,13 @@ def ledger(verdicts: dict[str, list[Verdict]]) -> Table:
     from bench_claims.verdicts import FAILS, HOLDS, WORDS
 
     styles = {HOLDS: "green", FAILS: "red"}
-    found = [(suite, v, v.claim) for suite, some in verdicts.items() for v in some]
-    found.sort(key=lambda one: WORDS.index(one[1].word))  # stable: in the suites' order
+    entries = [(suite, v, v.claim) for suite, some in verdicts.items() for v in some]
+    entries.sort(key=lambda entry: WORDS.index(entry[1].word))  # stable: in the suites' order
     rows = [
         (c.says, c.published, v.shown, v.word, v.rests, v.how, c.source, suite)
-        for suite, v, c in found
+        for suite, v, c in entries
     ]
-    row_styles = [styles.get(v.word, "dim") for _, v, _ in found]
+    row_styles = [styles.get(v.word, "dim") for _, v, _ in entries]
     titles = ("claim", "published", "measured", "verdict", "rests on", "how", "source", "suite")
     fold = ("claim", "published", "verdict", "rests on", "how", "source")
     return Table(titles, rows, "claim", ("measured",), fold, row_styles=row_styles)

@@ -43,14 +43,14 @@ not stored."""
 def with_stages(frame: pd.DataFrame, store: Store, run: str, claim: Claim) -> pd.DataFrame:
     """The rows of a claim's learners and data, with the test rows that reach each stage."""
     rows = frame[(frame["dataset"] == claim.dataset) & (frame["split"].isin(["valid", "test"]))]
-    found: dict[tuple[str, str], Sequence[float]] = {}
+    shares: dict[tuple[str, str], Sequence[float]] = {}
     for learner in dict.fromkeys(contender.learner for contender in claim.learners):
-        for one in store.values(run, dataset=claim.dataset, learner=learner, capped=True):
-            for k, setting in enumerate(one.settings):
-                reached = one.stages.reached.get(k) if one.stages else None
-                found[one.trial.short, canonical(setting)] = reached or (1.0,)
+        for entry in store.values(run, dataset=claim.dataset, learner=learner, capped=True):
+            for k, setting in enumerate(entry.settings):
+                reached = entry.stages.reached.get(k) if entry.stages else None
+                shares[entry.trial.short, canonical(setting)] = reached or (1.0,)
     keys = zip(rows["trial"].astype(str), rows["point"].astype(str), strict=True)
-    return rows.assign(**{REACHED: [found.get(key) for key in keys]})
+    return rows.assign(**{REACHED: [shares.get(key) for key in keys]})
 
 
 NAN, inf = float("nan"), float("inf")
@@ -108,7 +108,7 @@ class Results:
         without a sound fit of the second, or if the constant has that quality."""
         import pandas as pd
 
-        sign, found = 1 if self.higher else -1, []
+        sign, rows = 1 if self.higher else -1, []
         constant = selection.constants(self.points)
         for _, repeat in self.points.groupby([*REPEAT]):
             others = self.of(1, repeat)
@@ -125,8 +125,8 @@ class Results:
                 if len(first) and not (enough & constant[repeat.index]).any():
                     row |= {name: first.iloc[0][name] for name in ("test_quality", "test_cost")}
                     row |= {"reached": True}
-            found.append(row)
-        return pd.DataFrame(found)
+            rows.append(row)
+        return pd.DataFrame(rows)
 
     def falls_short(self, quality: float, of: float) -> bool:
         """True if a quality is below the claim's share of another."""
@@ -142,14 +142,14 @@ class Results:
 
     def settings(self, place: int) -> list[list[SettingStages]]:
         """The best point on validation of each setting, by repeat."""
-        found = []
+        stages = []
         for _, repeat in self.of(place).groupby([*REPEAT]):
             best = [
                 selection.best_points(setting, self.higher)
                 for _, setting in repeat.groupby("params", observed=True)
             ]
-            found.append([kept for points in best for kept in self.reached(points)])
-        return found
+            stages.append([kept for points in best for kept in self.reached(points)])
+        return stages
 
 
 def saving(results: Results) -> float:
@@ -259,15 +259,15 @@ def stages(results: Results) -> float:
 def passed(results: Results) -> float:
     """The share of rows that pass the first stage, minus the second learner's at the same
     trade-off."""
-    found = []
+    differences = []
     best = results.reached(results.best(0))
     for (params, what), points in zip(best, results.settings(1), strict=True):
         # the second learner's stages at the trade-off of the first one's best setting
         same = [b for a, b in points if a.get("tradeoff") == params.get("tradeoff")]
         pair = what, same[0] if len(same) == 1 else None
-        own, other = (NAN if x is None else float([*x, 1.0][1]) for x in pair)
-        found.append(own - other)
-    return float(np.mean(found))
+        first, second = (NAN if x is None else float([*x, 1.0][1]) for x in pair)
+        differences.append(first - second)
+    return float(np.mean(differences))
 
 
 _MEASURES = (
@@ -323,17 +323,17 @@ def convergence(results: Results) -> tuple[str, str]:
     helped, unknown = [], []
     judged = range(0 if claim.adverse(higher) else 1, len(claim.labels))
     for place in judged if claim.measure not in TIMES else ():
-        found, points = [], results.of(place).dropna(subset="valid_quality")
+        states, points = [], results.of(place).dropna(subset="valid_quality")
         trained = points[~points["point"].astype(str).str.contains(f'"{CONSTANT}"')]
         for _, repeat in trained.groupby([*REPEAT]):
             best = repeat.loc[repeat["valid_quality"].agg("idxmax" if higher else "idxmin")]
             if _trees(str(best["params"])):
                 fit = repeat[repeat["params"] == best["params"]]
                 state = growing(fit, higher)
-                found.append(state if state is None else state or len(fit) < 2)
-        if True in found:
+                states.append(state if state is None else state or len(fit) < 2)
+        if True in states:
             helped.append(claim.labels[place])
-        if None in found:
+        if None in states:
             unknown.append(claim.labels[place])
     return ", ".join(helped), ", ".join(unknown)
 

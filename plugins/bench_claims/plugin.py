@@ -58,13 +58,13 @@ def verdicts(info: RunInfo, frame: pd.DataFrame, store: Store | None = None) -> 
         claims = read_claims(info.extra.get(KEY, ()))
     except UsageError:
         return ()
-    found = []
+    results = []
     for claim in claims:
-        own = settle(claim, info, frame, store)
-        unsettled = own.word in (ABSENT, ELSEWHERE)
+        verdict = settle(claim, info, frame, store)
+        unsettled = verdict.word in (ABSENT, ELSEWHERE)
         others = settle_elsewhere(claim, info, frame, store) if unsettled else []
-        found += others or [own]
-    return tuple(found)
+        results += others or [verdict]
+    return tuple(results)
 
 
 def section(info: RunInfo, frame: pd.DataFrame, store: Store | None = None) -> Section | None:
@@ -73,9 +73,9 @@ def section(info: RunInfo, frame: pd.DataFrame, store: Store | None = None) -> S
 
     if not info.extra.get(KEY):
         return None
-    found = verdicts(info, frame, store)
+    results = verdicts(info, frame, store)
     rows = []
-    for v in found:
+    for v in results:
         says = f"{one_line(v.claim.says)}\n{one_line(v.claim.source)}"
         cells = map(one_line, (v.claim.published, v.shown, v.word, v.rests, v.how))
         name = f"{v.claim.id}-{v.data}" if v.word == OTHER else v.claim.id
@@ -83,7 +83,7 @@ def section(info: RunInfo, frame: pd.DataFrame, store: Store | None = None) -> S
     return Section(
         name=KEY,
         title="Claims of the papers",
-        summary=tally(found) if found else "written for another version of bench, not read",
+        summary=tally(results) if results else "written for another version of bench, not read",
         hint=f"'bench claims {info.suite}' lists them",
         note="Figures are test-split values at points chosen on validation, with 95% intervals. "
         "Results on stand-ins never count.",

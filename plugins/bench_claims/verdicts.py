@@ -104,7 +104,7 @@ def settle(claim: Claim, info: RunInfo, frame: pd.DataFrame, store: Store | None
     other = next((use for use in info.datasets if use.stand_in_for == name), None)
     own_metrics = claim.metric or claim.measure in (*TIMES, "sizes")
     # the first that applies
-    for word, why, found in (
+    for word, why, applies in (
         (UNMEASURED, claim.why, claim.measure == "none"),
         (ABSENT, f"no files of {name}: bench show {name}", name in info.absent),
         (ABSENT, f"{other and other.name} is a stand-in, which never counts", other and not use),
@@ -113,29 +113,29 @@ def settle(claim: Claim, info: RunInfo, frame: pd.DataFrame, store: Store | None
         (UNRUN, _OWN_METRICS, info.request.get("metrics") and not own_metrics),
         (UNRUN, _IN_THE_STORE, claim.measure in STAGES and store is None),
     ):
-        if found:
+        if applies:
             return Verdict(claim, word, how=why)
     assert use is not None
-    found = _sizes(claim, use) if claim.measure == "sizes" else _on(use, claim, info, frame, store)
-    if found.word not in (UNRUN, SMALL) and use.rows["train"] < claim.rows:
+    result = _sizes(claim, use) if claim.measure == "sizes" else _on(use, claim, info, frame, store)
+    if result.word not in (UNRUN, SMALL) and use.rows["train"] < claim.rows:
         small = f"{use.rows['train']} training rows, the paper has {claim.rows:g}"
-        found = replace(found, word=SMALL, how=f"{found.how}; {small}")
-    return _context(found, info, use)
+        result = replace(result, word=SMALL, how=f"{result.how}; {small}")
+    return _context(result, info, use)
 
 
 def settle_elsewhere(
     claim: Claim, info: RunInfo, frame: pd.DataFrame, store: Store | None = None
 ) -> list[Verdict]:
     """Results of the run's other real data sets for a claim that is not tied to one."""
-    found = []
+    verdicts = []
     for use in info.datasets if claim.anywhere else ():
         if use.name != claim.dataset and not use.stand_in:
             here = replace(claim, dataset=use.name, rows=0, trees=0)
-            one = _context(_on(use, here, info, frame, store), info, use)
-            if one.word != UNRUN:
-                how = f"there: {one.word}; {one.how}"
-                found.append(replace(one, claim=claim, word=OTHER, data=use.name, how=how))
-    return found
+            verdict = _context(_on(use, here, info, frame, store), info, use)
+            if verdict.word != UNRUN:
+                how = f"there: {verdict.word}; {verdict.how}"
+                verdicts.append(replace(verdict, claim=claim, word=OTHER, data=use.name, how=how))
+    return verdicts
 
 
 def _on(
@@ -156,11 +156,11 @@ def judge(
     """Test a claim on the rows of its data set; intervals of one repeat come from its store."""
     import pandas as pd
 
-    contenders = {one.label: one for one in claim.contenders}
+    contenders = {contender.label: contender for contender in claim.contenders}
     real = frame[~frame["stand_in"]]
     parts = [
-        one.rows(real[real["dataset"] == (one.dataset or claim.dataset)])
-        for one in contenders.values()
+        contender.rows(real[real["dataset"] == (contender.dataset or claim.dataset)])
+        for contender in contenders.values()
     ]
     every = pd.concat(parts, ignore_index=True).assign(dataset=claim.dataset)
     sound = every[(every["status"] == "ok") & (every["audit"] != "failed")]
@@ -281,15 +281,15 @@ def _how(results: Results) -> str:
     return f"{how}; {len(shown)} repeats: {', '.join(shown)}"
 
 
-def _context(found: Verdict, info: RunInfo, use: DatasetUse) -> Verdict:
+def _context(verdict: Verdict, info: RunInfo, use: DatasetUse) -> Verdict:
     """Add the conditions of run and data."""
     sampled = [note.text for note in use.notes if note.kind == SAMPLED]
     asked = [f"--set {setting}" for setting in info.request.get("settings", ())]
     asked += [f"--costs {costs}"] if (costs := info.request.get("costs")) else []
     state = [] if info.state == "finished" else [f"{info.state} run"]
-    how = "; ".join([found.how, f"profile {info.profile}", *asked, *state, *sampled])
-    data = GENERATED if found.claim.ours else SAMPLE if sampled else PAPERS
-    return replace(found, how=how, data="" if found.word == UNRUN else data)
+    how = "; ".join([verdict.how, f"profile {info.profile}", *asked, *state, *sampled])
+    data = GENERATED if verdict.claim.ours else SAMPLE if sampled else PAPERS
+    return replace(verdict, how=how, data="" if verdict.word == UNRUN else data)
 
 
 def tally(verdicts: Sequence[Verdict]) -> str:
@@ -347,21 +347,21 @@ def _of_units(results: Results, store: Store, run: str) -> Level | None:
         {
             (repeat.fold, repeat.seed): repeat
             for repeat in stored_repeats(
-                store, run, one.dataset or claim.dataset, [one.learner], blocks=BLOCKS, has=one.has
+                store, run, c.dataset or claim.dataset, [c.learner], blocks=BLOCKS, has=c.has
             )
         }
-        for one in claim.contenders
+        for c in claim.contenders
     ]
-    if not all(own.keys() >= results.keys for own in each):
+    if not all(by_key.keys() >= results.keys for by_key in each):
         return None
     repeats, values = [each[0][key] for key in keys], []
     kept = np.ones(1 + _DRAWS, dtype=bool)  # draws in which the metric is defined
     for key, (_, seed) in zip(keys, with_seeds(repeats), strict=True):
-        ones = [next(iter(own[key].candidates.values())) for own in each]
-        means = [draw(one, _DRAWS, seed) for one in ones]
-        kept &= np.logical_and.reduce([own.defined for own in means])
+        candidates = [next(iter(by_key[key].candidates.values())) for by_key in each]
+        means = [draw(candidate, _DRAWS, seed) for candidate in candidates]
+        kept &= np.logical_and.reduce([mean.defined for mean in means])
         values.append(_parts(claim, means, results.higher))
-    return None if lacking(kept) else over_repeats(repeats, [own[:, kept] for own in values])
+    return None if lacking(kept) else over_repeats(repeats, [value[:, kept] for value in values])
 
 
 def _best(means: Means, higher: bool, budget: float = inf) -> FloatArray:

@@ -124,11 +124,11 @@ class Coder:
         rows = rng.integers(height - SIDE + 1, size=SAMPLE)
         columns = rng.integers(width - SIDE + 1, size=SAMPLE)
         views = _patches(images)  # (n, rows, columns, p) without a copy
-        found = _normalised(views[which, rows, columns].reshape(SAMPLE, -1))
-        mean = found.mean(axis=0)
-        values, vectors = np.linalg.eigh(np.cov(found, rowvar=False))
+        patches = _normalised(views[which, rows, columns].reshape(SAMPLE, -1))
+        mean = patches.mean(axis=0)
+        values, vectors = np.linalg.eigh(np.cov(patches, rowvar=False))
         whiten = (vectors / np.sqrt(np.maximum(values, 0) + RIDGE)) @ vectors.T
-        white = (found - mean) @ whiten
+        white = (patches - mean) @ whiten
         model = KMeans(k, n_init=1, max_iter=50, random_state=seed).fit(white)
         return cls(
             mean.astype(np.float32),

@@ -49,15 +49,15 @@ class Fashion20:
 
     def prepare(self, source: Source, size: str, fold: int, seed: int) -> Splits:
         """Draw training and validation images by ``seed``, and test images if not all are used."""
-        known, tested = (
+        pool, tested = (
             (_idx(source.find(images), (SIDE, SIDE)), _idx(source.find(labels), ()))
             for images, labels in (FILES[:2], FILES[2:])
         )
         sizes = ROWS.get(size, PAPER)
-        rows = [*drawn(len(known[1]), sizes[:2], seed), *drawn(len(tested[1]), sizes[2:], seed)]
+        rows = [*drawn(len(pool[1]), sizes[:2], seed), *drawn(len(tested[1]), sizes[2:], seed)]
         train, valid, test = (
-            Examples(_pixels(images[own]), labels[own].astype(np.float64))
-            for (images, labels), own in zip((known, known, tested), rows, strict=True)
+            Examples(_pixels(images[index]), labels[index].astype(np.float64))
+            for (images, labels), index in zip((pool, pool, tested), rows, strict=True)
         )
         names = tuple(f"pixel_{pixel}" for pixel in PIXELS)
         prices = Prices.additive(np.ones(len(PIXELS)))

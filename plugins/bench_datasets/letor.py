@@ -81,13 +81,13 @@ def _splits(
     for split, name in enumerate(names):
         path = source.find(name)
         rows = read_svmlight(path, features=prices.features, huge_is_missing=huge_is_missing)
-        part = rows.examples()
-        limit = ROWS.get(size, (len(part),) * 3)[split]
-        if len(part) > limit:
-            part = first_queries(part, limit)
-            first = f"sample: the first {len(part)} of {len(rows.y)} rows of {name}"
+        examples = rows.examples()
+        limit = ROWS.get(size, (len(examples),) * 3)[split]
+        if len(examples) > limit:
+            examples = first_queries(examples, limit)
+            first = f"sample: the first {len(examples)} of {len(rows.y)} rows of {name}"
             notes.append(Note(SAMPLE, first))
-        parts.append(part)
+        parts.append(examples)
     names = tuple(str(j + 1) for j in range(prices.features))
     train, valid, test = parts
     return Splits(train, valid, test, prices, feature_names=names, notes=tuple(notes))

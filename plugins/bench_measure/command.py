@@ -131,15 +131,15 @@ def measure_command(
     check_output(output)
     options.find_plugins_here()
     loader = load_object(load) if load else lambda path: path
-    found: Sequence[Any]
-    if is_pipeline(given := load_object(target)):
-        extractors, found = pipeline_extractors(target, given, inputs, items)
+    examples: Sequence[Any]
+    if is_pipeline(pipeline := load_object(target)):
+        extractors, examples = pipeline_extractors(target, pipeline, inputs, items)
     else:
-        extractors, found = load_extractors(target), find_items(inputs, items)
+        extractors, examples = load_extractors(target), find_items(inputs, items)
     with counting(options.flag("quiet"), "timings") as progress:
         measured = measure(
             extractors,
-            found,
+            examples,
             load=loader,
             repeats=repeats,
             clock="cpu" if clock == "cpu" else "wall",
@@ -190,23 +190,23 @@ def load_extractors(target: str) -> tuple[Extractor, ...]:
     """
     from bench_measure.timing import Extractor
 
-    found = load_object(target)
-    if callable(found) and _takes_nothing(found):
+    definition = load_object(target)
+    if callable(definition) and _takes_nothing(definition):
         try:
-            found = found()
+            definition = definition()
         except (Exception, SystemExit) as error:
             what = f"{type(error).__name__}: {error}"
             raise UsageError(f"{target}: calling it failed ({what}); correct it") from error
-    elif callable(found):
-        return (Extractor(target.partition(":")[2], found),)
-    if not isinstance(found, Mapping) or not found:
-        kind = "an empty mapping" if isinstance(found, Mapping) else type(found).__name__
+    elif callable(definition):
+        return (Extractor(target.partition(":")[2], definition),)
+    if not isinstance(definition, Mapping) or not definition:
+        kind = "an empty mapping" if isinstance(definition, Mapping) else type(definition).__name__
         raise UsageError(
             f"{target}: {kind} is neither a function of one item nor a mapping of names to such "
             "functions, nor does it return one"
         )
-    made = []
-    for name, value in found.items():
+    extractors = []
+    for name, value in definition.items():
         pair = isinstance(value, tuple) and len(value) == 2
         extract, outputs = value if pair else (value, {})
         calls = [extract, *outputs.values()] if isinstance(outputs, Mapping) else [None]
@@ -215,8 +215,8 @@ def load_extractors(target: str) -> tuple[Extractor, ...]:
                 f"{target}: entry {name!r} is neither a function nor a pair (extract, "
                 "{feature: function of the result of extract})"
             )
-        made.append(Extractor(str(name), extract, {str(n): f for n, f in outputs.items()}))
-    return tuple(made)
+        extractors.append(Extractor(str(name), extract, {str(n): f for n, f in outputs.items()}))
+    return tuple(extractors)
 
 
 def _takes_nothing(function: Callable[..., Any]) -> bool:
@@ -248,21 +248,21 @@ def load_object(target: str) -> Any:
         ) from error
 
 
-def find_items(given: Sequence[Path], most: int) -> tuple[Path, ...]:
+def find_items(paths: Sequence[Path], most: int) -> tuple[Path, ...]:
     """At most ``most`` of the given files and files in folders, evenly spaced by path.
 
     Hidden files are left out. Raises InputError if there is no file.
     """
-    found: dict[Path, None] = {}
-    for path in given:
+    files: dict[Path, None] = {}
+    for path in paths:
         if not path.exists():
             raise InputError(f"{path}: no such file or folder; check the name")
         for file in sorted(path.rglob("*")) if path.is_dir() else [path]:
             hidden = any(part.startswith(".") for part in file.relative_to(path).parts)
             if file.is_file() and not hidden:
-                found[file] = None
-    if not found:
-        raise InputError(f"{', '.join(map(str, given))}: no file in it; name files or their folder")
-    items = tuple(found)
+                files[file] = None
+    if not files:
+        raise InputError(f"{', '.join(map(str, paths))}: no file in it; name files or their folder")
+    items = tuple(files)
     step = max(1.0, len(items) / most)  # evenly spaced
     return tuple(items[int(k * step)] for k in range(min(most, len(items))))

@@ -24,7 +24,7 @@ def is_pipeline(given: Any) -> bool:
 
 
 def pipeline_extractors(
-    target: str, given: Any, inputs: Sequence[Path], most: int
+    target: str, pipeline: Any, inputs: Sequence[Path], most: int
 ) -> tuple[tuple[Extractor, ...], list[Mapping[str, Any]]]:
     """One extractor for each transformer, and at most ``most`` rows, evenly spaced, as its inputs.
 
@@ -35,7 +35,7 @@ def pipeline_extractors(
 
     from bench_measure.timing import Extractor
 
-    steps, columns = column_transformer(given)
+    steps, columns = column_transformer(pipeline)
     if len({path.suffix for path in inputs if path.is_dir()}):
         raise InputError(f"{inputs[0]}: give CSV or Parquet tables, whose rows are transformed")
     table = pd.concat([read_table(path).frame for path in inputs], ignore_index=True)
@@ -47,18 +47,18 @@ def pipeline_extractors(
             table = step.transform(table)
     places = np.unique(np.linspace(0, len(table) - 1, most).astype(int))
     rows = [table.iloc[[place]] for place in places]
-    spec = {name: own for name, own, _ in columns.transformers} | {"remainder": columns.remainder}
+    spec = {name: step for name, step, _ in columns.transformers} | {"remainder": columns.remainder}
     parts: dict[str, Any] = {}  # the columns that each extractor reads
-    made = []
+    extractors = []
     for name, fitted, read in columns.transformers_:
         if spec[name] == PASSED:
-            for own in selected(rows[0], read if not isinstance(read, str) else [read]):
-                parts[str(own)] = own
-                made.append(Extractor(str(own), lambda row: 0.0))
+            for column in selected(rows[0], read if not isinstance(read, str) else [read]):
+                parts[str(column)] = column
+                extractors.append(Extractor(str(column), lambda row: 0.0))
         elif spec[name] != "drop":
             parts[name] = read
-            made.append(Extractor(name, _timed(name, fitted)))
-    return tuple(made), [{name: selected(row, own) for name, own in parts.items()} for row in rows]
+            extractors.append(Extractor(name, _timed(name, fitted)))
+    return tuple(extractors), [{n: selected(row, c) for n, c in parts.items()} for row in rows]
 
 
 def _timed(name: str, fitted: Any) -> Any:

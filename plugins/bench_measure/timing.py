@@ -101,18 +101,18 @@ def measure(
     watch = partial(_Stopwatch, timer)
     first = _loaded(items[0], load)
     features: dict[str, tuple[str, ...]] = {}
-    own: dict[str, _Stopwatch] = {}  # by extractor
+    extractions: dict[str, _Stopwatch] = {}  # by extractor
     outputs: dict[str, _Stopwatch] = {}
     for e in extractors:
         with _blamed(e, items[0]):
-            given = e.extract(first)
-            features[e.name] = _features(e, given)
-            own[e.name] = watch(e.extract, first)
-            outputs |= {name: watch(call, given) for name, call in e.outputs.items()}
-    names = [name for found in features.values() for name in found]
+            result = e.extract(first)
+            features[e.name] = _features(e, result)
+            extractions[e.name] = watch(e.extract, first)
+            outputs |= {name: watch(call, result) for name, call in e.outputs.items()}
+    names = [name for group in features.values() for name in group]
     for name in names:
         if names.count(name) > 1:
-            owners = " and ".join(repr(e) for e, found in features.items() if name in found)
+            owners = " and ".join(repr(e) for e, group in features.items() if name in group)
             raise InputError(
                 f"feature {name!r} comes from the extractors {owners}; give it two names"
             )
@@ -124,19 +124,19 @@ def measure(
             for k in orders.permutation(len(extractors)):
                 e = extractors[k]
                 with _blamed(e, item):
-                    given = own[e.name](value)
+                    result = extractions[e.name](value)
                     for name in e.outputs:
-                        _size(f"output {name!r}", outputs[name](given), single=True)
-                    if not e.outputs and (found := _features(e, given)) != features[e.name]:
+                        _size(f"output {name!r}", outputs[name](result), single=True)
+                    if not e.outputs and (current := _features(e, result)) != features[e.name]:
                         raise InputError(
                             f"extractor {e.name!r} returned {len(features[e.name])} features for "
-                            f"the first item and {len(found)} (or others) for {_name(item)}; "
+                            f"the first item and {len(current)} (or others) for {_name(item)}; "
                             "return the same for all"
                         )
                 progress(next(done), total)
     extract, more = (
         {name: Timing.of(watch.seconds) for name, watch in watches.items()}
-        for watches in (own, outputs)
+        for watches in (extractions, outputs)
     )
     return Measured(features, extract, more, len(items), repeats, clock)
 
@@ -152,17 +152,17 @@ class _Stopwatch:
             self.calls *= 2
 
     def __call__(self, value: Any) -> Any:
-        seconds, given = self._timed(value)
+        seconds, result = self._timed(value)
         self.seconds.append(seconds)
-        return given
+        return result
 
     def _timed(self, value: Any) -> tuple[float, Any]:
         """Return seconds per call, and the last return value."""
-        timer, call, times, given = self.timer, self.call, range(self.calls), None
+        timer, call, times, result = self.timer, self.call, range(self.calls), None
         begun = timer()
         for _ in times:
-            given = call(value)
-        return (timer() - begun) / self.calls, given
+            result = call(value)
+        return (timer() - begun) / self.calls, result
 
 
 @contextmanager
@@ -208,29 +208,29 @@ def _blamed(extractor: Extractor, item: Any) -> Iterator[None]:
         ) from error
 
 
-def _features(extractor: Extractor, given: Any) -> tuple[str, ...]:
+def _features(extractor: Extractor, result: Any) -> tuple[str, ...]:
     """Names of the extractor's features; InputError if it returned no numbers."""
     name = extractor.name
-    if given is None:
+    if result is None:
         raise InputError(f"extractor {name!r} returned nothing; return a number or a vector")
     if extractor.outputs:
         for output, call in extractor.outputs.items():
-            _size(f"output {output!r}", call(given), single=True)
+            _size(f"output {output!r}", call(result), single=True)
         return tuple(extractor.outputs)
-    named = isinstance(given, Mapping)
-    size = _size(f"extractor {name!r}", list(given.values()) if named else given)
+    named = isinstance(result, Mapping)
+    size = _size(f"extractor {name!r}", list(result.values()) if named else result)
     if named:
-        return tuple(map(str, given))
+        return tuple(map(str, result))
     return (name,) if size == 1 else tuple(f"{name}_{k}" for k in range(1, size + 1))
 
 
-def _size(what: str, given: Any, single: bool = False) -> int:
+def _size(what: str, result: Any, single: bool = False) -> int:
     """Count the numbers returned by an extractor or output. Raises InputError for other values."""
     try:
-        size = np.asarray(given, dtype=np.float64).size
+        size = np.asarray(result, dtype=np.float64).size
     except (TypeError, ValueError) as error:
         raise InputError(
-            f"{what} returned {type(given).__name__}, not numbers; return a number, "
+            f"{what} returned {type(result).__name__}, not numbers; return a number, "
             "a vector or a mapping of names to numbers"
         ) from error
     if not size or (single and size > 1):
@@ -247,15 +247,15 @@ def cost_document(measured: Measured, *, numbered: bool = False) -> dict[str, An
     """
     names = [f for features in measured.features.values() for f in features]
     called = {n: str(k) if numbered else n for k, n in enumerate(names, start=1)}
-    own = {f: _rounded(timing.median) for f, timing in measured.outputs.items()}
+    later = {f: _rounded(timing.median) for f, timing in measured.outputs.items()}
     costs: dict[str, float] = {}
     shared, discounted = [], []
     for name, features in measured.features.items():
         price = _rounded(measured.extract[name].median)
-        costs |= {called[f]: price + own.get(f, 0.0) for f in features}
+        costs |= {called[f]: price + later.get(f, 0.0) for f in features}
         members = [called[f] for f in features]
-        if len(members) > 1 and own.keys() & features:
-            discounted.append({"members": members, "later": [own.get(f, 0.0) for f in features]})
+        if len(members) > 1 and later.keys() & features:
+            discounted.append({"members": members, "later": [later.get(f, 0.0) for f in features]})
         elif len(members) > 1:
             shared.append(members)
     return {

@@ -156,29 +156,29 @@ class BackwardInduction:
         rows: Examples,
         bins: Bins,
         words: Any,
-        part: IntArray,
-        own: BoolArray,
+        fold: IntArray,
+        features: BoolArray,
         context: FitContext,
     ) -> tuple[SetTrees, FloatArray]:
-        """Trees on the features ``own`` (d,), averaged over parts; and scores (n, K) of the
-        training rows by trees fitted without their ``part`` (n,)."""
+        """Trees on these ``features`` (d,), averaged over parts; and scores (n, K) of the
+        training rows by trees fitted without their ``fold`` (n,)."""
         from bench_trees import Ensemble, boost
         from bench_trees.inference import Steps, Walked, walk
         from bench_trees.losses import Labels, Measured
 
         _, loss = loss_of(context.task, "auto", context.classes)
-        settings = self._settings(self.trees if own.any() else 0, self.min_rows, LEAST_HESSIAN)
+        settings = self._settings(self.trees if features.any() else 0, self.min_rows, LEAST_HESSIAN)
         ends = np.unique(np.linspace(0, settings.trees, LOOKS).astype(int)) * loss.outputs
         far, fits = np.empty((len(ends), len(rows), loss.outputs)), []
         for k in range(self.parts):
-            fit, held = np.flatnonzero(part != k), np.flatnonzero(part == k)
+            fit, held = np.flatnonzero(fold != k), np.flatnonzero(fold == k)
             trees = boost(
                 np.ascontiguousarray(words[:, fit]),
                 bins,
                 rows.y[fit],
                 loss=loss,
                 settings=settings,
-                offers=[(settings.trees, own)],
+                offers=[(settings.trees, features)],
                 threads=context.threads,
             )
             fits.append(trees)
@@ -241,7 +241,7 @@ def _backward(
     number = {code: s for s, code in enumerate(code_of(sets).tolist())}
     bins = find_bins(X, threads=context.threads)
     words = bins.words(X, context.threads)
-    value, found = stop.copy(), []
+    value, models = stop.copy(), []
     done, total = 0, int((~sets).sum())
     for s in reversed(range(len(sets))):
         own = visible(sets[s : s + 1], purchases, prices)[0]
@@ -271,8 +271,8 @@ def _backward(
                 )
             )
         value[s] += best
-        found.append(SetTrees(replace(Ensemble.concat(parts), base=base)))
-    return found[::-1]
+        models.append(SetTrees(replace(Ensemble.concat(parts), base=base)))
+    return models[::-1]
 
 
 @dataclass(frozen=True, eq=False)
@@ -322,13 +322,13 @@ class Lookahead(Stored):
     def _by_set(self, trees: Sequence[SetTrees], X: Float32Array, bought: BoolArray) -> FloatArray:
         """Scores (n, K), each row by the trees of its set."""
         codes = code_of(bought)
-        found = np.empty((len(X), len(trees[0].ensemble.base)))
+        scores = np.empty((len(X), len(trees[0].ensemble.base)))
         for code in np.unique(codes).tolist():
             own = codes == code
             # the largest known set within the purchases: more may be free than in training
             inside = ~(self.sets & ~bought[own][0]).any(axis=1)
-            found[own] = trees[int(np.max(np.flatnonzero(inside), initial=0))].scores(X[own])
-        return found
+            scores[own] = trees[int(np.max(np.flatnonzero(inside), initial=0))].scores(X[own])
+        return scores
 
 
 def _most(sets: Sequence[SetTrees], multiplier: FloatArray) -> Evaluated:

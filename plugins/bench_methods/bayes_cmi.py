@@ -273,14 +273,14 @@ class Forest(Stored):
         return np.asarray(evidence / self.temperature + np.log(self.prior)[:, None])
 
     def _up(
-        self, codes: IntArray, known: BoolArray
+        self, codes: IntArray, mask: BoolArray
     ) -> tuple[FloatArray, list[FloatArray], dict[int, FloatArray]]:
         """log p(x_m | y); the upward message at each variable (K or 1, B, n), up to a factor; and
         its message to the parent (K, A, n)."""
         evidence, tells = np.zeros((len(self.prior), codes.shape[1])), dict[int, FloatArray]()
         below = [
             np.where(own, code == np.arange(size)[:, None], 1.0)[None]
-            for own, code, size in zip(known, codes, self.variables.sizes, strict=True)
+            for own, code, size in zip(mask, codes, self.variables.sizes, strict=True)
         ]
         for v in self.order[::-1].tolist():
             u = self.parent[v]
@@ -362,15 +362,15 @@ def temperature_of(forest: Forest, valid: Examples, order: IntArray) -> float:
 
     codes = forest.variables.codes(valid.X)
     y, mass = valid.y.astype(np.int64), valid.weights / valid.weights.sum()
-    prior, found = np.log(forest.prior)[:, None], []
+    prior, terms = np.log(forest.prior)[:, None], []
     for count in [*(2 ** np.arange((len(order) - 1).bit_length())).tolist(), len(order)]:
         known = np.ones(codes.shape, dtype=bool)
         known[order[count:]] = False
-        found.append(forest.evidence(codes, known))
+        terms.append(forest.evidence(codes, known))
 
     def loss(logarithm: float) -> float:
         total = 0.0
-        for evidence in found:
+        for evidence in terms:
             scores = evidence / np.exp(logarithm) + prior
             total += float(mass @ (np.logaddexp.reduce(scores) - scores[y, np.arange(len(y))]))
         return total

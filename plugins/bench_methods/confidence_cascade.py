@@ -222,11 +222,11 @@ class SelectionCascade:
                 f"{self.name}: {len(parts)} sets of features and {len(useful)} thresholds make "
                 f"{points} points, at most {MOST_POINTS}; give fewer thresholds or sets"
             )
-        asked = range(first, len(parts))
-        settings = [(k, t) for k in asked[1:] for t in useful]
-        exits = [[t if i < k else NOBODY for i in asked[:-1]] for k, t in settings]
+        chain = range(first, len(parts))
+        settings = [(k, t) for k in chain[1:] for t in useful]
+        exits = [[t if i < k else NOBODY for i in chain[:-1]] for k, t in settings]
         named = [{**names[k], "threshold": t} for k, t in settings]
-        routes = [Route(list(asked), values=exits, points=named)] if settings else []
+        routes = [Route(list(chain), values=exits, points=named)] if settings else []
         routes += [Route([k], full=name) for k, name in enumerate(names)]
         context.progress(1, 1)
         ones = np.ones(len(parts), dtype=np.int64)

@@ -116,7 +116,7 @@ class ForwardSelection(BoostedTrees):
         """The nested subsets of features of the operating points."""
         prices, progress = whole.prices, whole.context.progress
         bought = readable(prices, np.zeros(prices.features, dtype=bool))
-        found = [bought]
+        sets = [bought]
         fits = settled([HeldOutFit.begin(*part) for part in held_out(whole)], bought)
         sizes = growing(prices.features, self.steps)
         for k, size in enumerate(sizes):
@@ -128,24 +128,24 @@ class ForwardSelection(BoostedTrees):
                 fits = settled(fits, bought)
             if size == prices.features:
                 bought = np.ones_like(bought)
-            if int(bought.sum()) > int(found[-1].sum()):
-                found.append(bought)
-        return found
+            if int(bought.sum()) > int(sets[-1].sum()):
+                sets.append(bought)
+        return sets
 
     def _extended(self, fits: Fits, bought: BoolArray, goal: int) -> BoolArray:
         """Make purchases, the best first, until ``goal`` features can be read."""
-        prices, found = fits[0].subsets.prices, Purchases.of(fits, bought)
+        prices, purchases = fits[0].subsets.prices, Purchases.of(fits, bought)
         # 1: gain per price; 0: gain alone
-        per = found.price**self.price_power
-        order = np.argsort(-found.explained / per, kind="stable")
+        per = purchases.price**self.price_power
+        order = np.argsort(-purchases.explained / per, kind="stable")
         tried = order[:TRIED]
-        new = [continued(fits, bought_too(prices, bought, found.brings[k])) for k in tried]
+        new = [continued(fits, bought_too(prices, bought, purchases.brings[k])) for k in tried]
         gain = (mean_loss(fits) - np.array([mean_loss(one) for one in new])) / per[tried]
         best = gaining(tried, gain)
         ranked = [*best, *order[~np.isin(order, best)]]
 
         def first(count: int) -> BoolArray:
-            brought = [j for k in ranked[:count] for j in found.brings[k]]
+            brought = [j for k in ranked[:count] for j in purchases.brings[k]]
             return bought_too(prices, bought, brought)
 
         counts = range(1, len(ranked))  # the smallest that reaches the goal, else all
@@ -168,15 +168,15 @@ def held_out(whole: Subsets) -> list[tuple[Subsets, Examples]]:
         return [(whole, train)]
     of_unit = np.full(len(size), -1)
     of_unit[taken] = np.arange(len(taken)) % PARTS
-    part, found, held = of_unit[unit], [], 0
+    part, divisions, held = of_unit[unit], [], 0
     for k in range(min(PARTS, len(taken))):
         out = np.bincount(row[part == k], minlength=n)
         rest = np.bincount(row[(part != k) & (part >= 0)], minlength=n)
-        found.append((whole.of_rows(rest), rows_of(train, out)))
+        divisions.append((whole.of_rows(rest), rows_of(train, out)))
         held += int(out.sum())
         if held >= HELD_OUT:
             break
-    return found
+    return divisions
 
 
 def _units(train: Examples, row: IntArray, seed: int) -> IntArray:

@@ -103,8 +103,8 @@ class QWYC(OnTrees):
         cuts = np.arange(self.every, ensemble.trees, self.every)
         trees = np.split(np.arange(ensemble.trees, dtype=np.int64), cuts)
         stages = [
-            Stage(own, np.ones(len(own)), np.zeros(1), then=k + 1 if k + 1 < len(trees) else END)
-            for k, own in enumerate(trees)
+            Stage(ids, np.ones(len(ids)), np.zeros(1), then=k + 1 if k + 1 < len(trees) else END)
+            for k, ids in enumerate(trees)
         ]
         # each stage alone, without the sum of earlier ones
         apart = StagedModel(stages, [Point(len(stages) - 1, {})], prices, ensemble)
@@ -116,9 +116,9 @@ class QWYC(OnTrees):
         # splits add up along the chain
         each = np.diff([splits for _, splits in walked], prepend=0.0) / train.weights.sum()
         real = np.diff(ensemble.start) > 1
-        count = np.array([real[own].sum() for own in trees], dtype=np.float64)
+        count = np.array([real[ids].sum() for ids in trees], dtype=np.float64)
         bits = sensor_bits(ensemble, prices)
-        needs = np.stack([np.bitwise_or.reduce(bits[own], axis=0, initial=0) for own in trees])
+        needs = np.stack([np.bitwise_or.reduce(bits[ids], axis=0, initial=0) for ids in trees])
         evaluation = prices.split * each + prices.tree * count
         # without any price, cost is the number of trees
         evaluation += 1e-9 * ((prices.everything + evaluation.sum()) or 1.0) * (count + 1)
@@ -146,17 +146,17 @@ class Position(NamedTuple):
 
 def arranged(batches: Batches, base: float, mass: FloatArray, alpha: float) -> list[Position]:
     """All base models in order, for rows that count ``mass`` (n,) times."""
-    own, left = batches.own, list(range(len(batches.own)))
-    partial = np.full(own.shape[1], base)
-    positive = base + own.sum(axis=0) > 0
-    on = np.arange(own.shape[1])
+    scores, left = batches.own, list(range(len(batches.own)))
+    partial = np.full(scores.shape[1], base)
+    positive = base + scores.sum(axis=0) > 0
+    on = np.arange(scores.shape[1])
     bought = np.zeros(len(batches.price), dtype=bool)
     allowed, order = alpha * float(mass.sum()) + 1e-9, list[Position]()
     while len(left) > 1:
         best, least, flips = Position(left[0], -np.inf, np.inf), np.inf, 0.0
         for t in left if len(on) else []:
             cut, decided, wrong = thresholds(
-                partial[on] + own[t, on], positive[on], mass[on], allowed
+                partial[on] + scores[t, on], positive[on], mass[on], allowed
             )
             if decided > 0:
                 cost = batches.evaluation[t] + batches.price @ (batches.sensors[t] & ~bought)
@@ -165,7 +165,7 @@ def arranged(batches: Batches, base: float, mass: FloatArray, alpha: float) -> l
                     best, least, flips = Position(t, *cut), ratio, wrong
         left.remove(best.batch)
         order.append(best)
-        partial += own[best.batch]
+        partial += scores[best.batch]
         bought |= batches.sensors[best.batch]
         allowed -= flips
         on = on[(partial[on] >= best.low) & (partial[on] < best.high)]
@@ -202,14 +202,14 @@ def _stages(
     rows, and a stage without trees after it the negative ones."""
     stages: list[Stage] = []
     for r, (batch, low, high) in enumerate(order):
-        own, last, both = trees[batch], r == len(order) - 1, np.isfinite([low, high]).all()
+        members, last, both = trees[batch], r == len(order) - 1, np.isfinite([low, high]).all()
         bias = ensemble.base if r == 0 else np.zeros(1)
         how: dict[str, Any] = {"carry": r > 0, "then": END if last else len(stages) + 1}
         if np.isfinite(high):
             how |= {"bar": high, "then": END, "otherwise": len(stages) + 1}
         elif np.isfinite(low):
             how |= {"bar": low}
-        stages.append(Stage(own, np.ones(len(own)), bias, **how))
+        stages.append(Stage(members, np.ones(len(members)), bias, **how))
         if both:
             nothing = np.zeros(0, np.int64), np.zeros(0), np.zeros(1)
             stages.append(Stage(*nothing, carry=True, bar=low, then=len(stages) + 1))

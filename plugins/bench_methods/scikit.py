@@ -153,19 +153,19 @@ class ScikitLearn:
         path = usual if self.estimator == "auto" else self.estimator
         recipe = Recipe(path, self.arguments or {}, context.seed, self.prepare)
         with library_errors(self.name):
-            made = recipe.unfitted()
-        if is_classifier(made) != classes:
+            estimator = recipe.unfitted()
+        if is_classifier(estimator) != classes:
             kind = "classifier" if classes else "regressor"
             raise UsageError(f"sklearn: a {context.task} task wants a {kind}, not {path}")
         rows = with_physical_copies(train)
         y = rows.y.astype(np.int64) if classes else rows.y
         with library_errors(self.name):
             # trees are imported and billed by path
-            if is_known(type(made).__name__):
+            if is_known(type(estimator).__name__):
                 recipe = replace(recipe, prepare=False)
                 with threadpool_limits(1), suppress(ModelError):  # fall through: not importable
-                    made.fit(np.array(rows.X), y)
-                    return serve(from_scikit(made, context.classes), prices, {})
+                    estimator.fit(np.array(rows.X), y)
+                    return serve(from_scikit(estimator, context.classes), prices, {})
             about = prices, context.task, context.classes
             return EstimatorModel.of(recipe, np.array(rows.X), np.array(y), *about)
 

@@ -273,34 +273,34 @@ class _Fitting:
         """Regressions on the targets for one purchase, for two, ..."""
         from bench_trees import Settings
 
-        own = self.learner
+        learner = self.learner
         settings = Settings(
-            trees=own.trees,
-            learning_rate=own.learning_rate,
+            trees=learner.trees,
+            learning_rate=learner.learning_rate,
             max_depth=None,
-            max_leaves=own.leaves,
-            min_rows=own.min_rows,
+            max_leaves=learner.leaves,
+            min_rows=learner.min_rows,
         )
         X = with_marks(self.cells(row, bought), bought, self.model.whole.marked)
         policy = Dime(self.model, [], self.prices, 1.0, (), False)
         # a random sample of each state's open purchases
         lot = np.where(bought, 2.0, self.rng.random(bought.shape))
         few = min(CANDIDATES, lot.shape[1])
-        asked = ~bought & (lot <= np.partition(lot, few - 1, axis=1)[:, few - 1 : few])
-        for level in range(own.lookahead):
-            targets = self.targets(policy, row, bought, asked, level)
-            value = boost_vectors(X, targets, asked, settings, self.rng, self.context.threads)
+        candidates = ~bought & (lot <= np.partition(lot, few - 1, axis=1)[:, few - 1 : few])
+        for level in range(learner.lookahead):
+            targets = self.targets(policy, row, bought, candidates, level)
+            value = boost_vectors(X, targets, candidates, settings, self.rng, self.context.threads)
             policy = replace(policy, values=[*policy.values, value])
         return list(policy.values)
 
     def targets(
-        self, policy: Dime, row: IntArray, bought: BoolArray, asked: BoolArray, level: int
+        self, policy: Dime, row: IntArray, bought: BoolArray, candidates: BoolArray, level: int
     ) -> FloatArray:
-        """Targets t^h (m, k) of states, h = ``level`` + 1, where ``asked`` (m, k), elsewhere 0."""
-        found = np.zeros(bought.shape)
+        """Targets t^h (m, k) of states, h = ``level`` + 1, where ``candidates`` (m, k), else 0."""
+        gains = np.zeros(bought.shape)
         for start in range(0, len(row), BLOCK):
             some = slice(start, start + BLOCK)
-            at, candidate = np.nonzero(asked[some])
+            at, candidate = np.nonzero(candidates[some])
             rows, before = row[some][at], bought[some][at]
             loss = self.loss(row[some], bought[some])[at]
             spent = self.purchases.marginal(before)[np.arange(len(at)), candidate]
@@ -314,10 +314,10 @@ class _Fitting:
                 spent += np.where(chosen == STOP, 0.0, each)
                 after = self.add(after, chosen)
             fall = loss - self.loss(rows, after)
-            found[start + at, candidate] = fall * np.divide(
+            gains[start + at, candidate] = fall * np.divide(
                 price, spent, out=np.ones(len(at)), where=spent > 0
             )
-        return found
+        return gains
 
     def unit(self) -> float:
         """tau at ``tradeoff`` 1."""
@@ -332,18 +332,18 @@ class _Fitting:
         everything is bought."""
         row = np.arange(min(WAYS, len(self.train)))
         bought = np.tile(self.purchases.price == 0, (len(row), 1))
-        least, found, spent = np.full(len(row), np.inf), [], []
+        least, least_rates, spent = np.full(len(row), np.inf), [], []
         while len(going := np.flatnonzero(~bought.all(axis=1))):
             at = bought[going]
             rate = policy.rates(self.cells(row[going], at), at)
             best = rate.argmax(axis=1)
             least[going] = np.minimum(least[going], rate.max(axis=1))
-            found.append(least[going])
+            least_rates.append(least[going])
             spent.append(self.purchases.marginal(at)[np.arange(len(going)), best])
             bought[going] = self.add(at, best)
-        if not found:
+        if not least_rates:
             return (0.0,)
-        rates, prices = np.concatenate(found) / policy.unit, np.concatenate(spent)
+        rates, prices = np.concatenate(least_rates) / policy.unit, np.concatenate(spent)
         order = np.argsort(-rates, kind="stable")
         total = np.cumsum(prices[order])
         goals = np.linspace(0, total[-1], self.learner.points - 1)[:-1]

@@ -175,17 +175,17 @@ def improve_in_turns(
     is called with the number of updates done.
     """
 
-    def moved(at: Position[C, F], k: int, part: GatedObjective, gram: FloatArray) -> Position[C, F]:
+    def moved(at: Position[C, F], k: int, goal: GatedObjective, gram: FloatArray) -> Position[C, F]:
         """Minimise over classifier ``k``, zero small weights."""
-        own, used = at.model, np.flatnonzero(at.model.weights[k])
-        start = own.weights[k][used], float(own.bias[k]), float(own.threshold[k])
-        found, bias, threshold = minimise_gated(part, gram, *start, settings)
+        model, used = at.model, np.flatnonzero(at.model.weights[k])
+        start = model.weights[k][used], float(model.bias[k]), float(model.threshold[k])
+        found, bias, threshold = minimise_gated(goal, gram, *start, settings)
         weights = np.zeros(problem.trees)
         weights[used] = np.where(np.abs(found) >= settings.cut_off, found, 0.0)
         bias = bias if settings.constant else 0.0
         scores = at.rows.scores.copy()
         scores[k] = problem.score(weights, bias)
-        return evaluated(own.replaced(k, weights, bias, threshold), scores)
+        return evaluated(model.replaced(k, weights, bias, threshold), scores)
 
     def improved(at: Position[C, F], k: int) -> Position[C, F]:
         # the rows of a classifier depend only on those before it
@@ -199,11 +199,11 @@ def improve_in_turns(
                 kept = np.append(kept, -1)
                 gram = None if gram is None else gram[np.ix_(kept, kept)]
             # the auxiliary variables at their optimum
-            part = objective(at, k, rows, used, columns)
-            if part is None:
+            goal = objective(at, k, rows, used, columns)
+            if goal is None:
                 break
-            gram = _gram(part, settings.threads) if gram is None else gram
-            new = moved(at, k, part, gram)
+            gram = _gram(goal, settings.threads) if gram is None else gram
+            new = moved(at, k, goal, gram)
             if new.loss >= at.loss:
                 break
             gain, at = at.loss - new.loss, new

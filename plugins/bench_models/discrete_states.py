@@ -116,7 +116,7 @@ def estimated(
         if tells > (best[each].tells if each in best else 0):
             best[each] = _Reading(tells, j, edges, codes, counts)
     with np.errstate(divide="ignore"):
-        worth = {each: one.tells / np.float64(price[each]) for each, one in best.items()}
+        worth = {each: reading.tells / np.float64(price[each]) for each, reading in best.items()}
     kept, states = list[int](), 1
     for each in sorted(best, key=lambda each: (-worth[each], each)):
         radix = len(best[each].counts) + 1
@@ -126,16 +126,16 @@ def estimated(
     kept.sort()
     chosen = [best[each] for each in kept]
     edges = np.full((len(kept), values), np.nan)
-    for own, one in zip(edges, chosen, strict=True):
-        own[: len(one.edges)] = one.edges
+    for own, reading in zip(edges, chosen, strict=True):
+        own[: len(reading.edges)] = reading.edges
     prior = np.bincount(y, weights, classes) + 1
     naive = prior / prior.sum()
-    for one in chosen:
-        naive = naive[..., None, :] * ((one.counts + 1) / (one.counts + 1).sum(axis=0))
+    for reading in chosen:
+        naive = naive[..., None, :] * ((reading.counts + 1) / (reading.counts + 1).sum(axis=0))
     table = np.zeros(naive.shape)
-    np.add.at(table, (*(one.codes for one in chosen), y), weights)
+    np.add.at(table, (*(reading.codes for reading in chosen), y), weights)
     table += smoothing * naive
-    column = np.array([one.column for one in chosen], dtype=np.int64)
+    column = np.array([reading.column for reading in chosen], dtype=np.int64)
     how = np.array(kept, dtype=np.int64), column, np.arange(len(kept)), edges
     return DiscreteRows(table / table.sum(), *how, prices, told=False)
 

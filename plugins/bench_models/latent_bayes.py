@@ -139,14 +139,14 @@ def _fit(train: Examples, latent: int, context: FitContext) -> LatentBayes:
     """Fit a model with ``latent`` classes."""
     centre, spread = moments(train.X)
     z = standardised(train.X, centre, spread).astype(np.float64)
-    known = (~np.isnan(z)).astype(np.float64)
-    z = np.where(known > 0, z, 0.0)
-    share = _latent_classes(z, known, latent, np.random.default_rng([context.seed, latent]))
+    present = (~np.isnan(z)).astype(np.float64)
+    z = np.where(present > 0, z, 0.0)
+    share = _latent_classes(z, present, latent, np.random.default_rng([context.seed, latent]))
     label = train.y.astype(np.int64)[:, None] == np.arange(context.classes)
     each = (share[:, :, None] * label[:, None, :]).reshape(len(z), -1)  # (n, H * K)
     shape = latent, context.classes, z.shape[1]
     count, first, second = (
-        (each.T @ cells).reshape(shape) for cells in (known, z * known, z**2 * known)
+        (each.T @ cells).reshape(shape) for cells in (present, z * present, z**2 * present)
     )
     rows = np.maximum(count, 1e-9)
     mean, total = first / rows, np.maximum(count.sum(axis=1), 1e-9)

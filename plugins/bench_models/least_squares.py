@@ -106,21 +106,21 @@ class Growing:
         if len(new) == 0:
             return
         self.seen[new] = True
-        old, known = self.normal, len(self.normal.trees)
+        old, n_old = self.normal, len(self.normal.trees)
         every = np.concatenate([old.trees, new])
         mean = np.concatenate([old.mean, self._means(new)])
         gram = np.zeros((len(every), len(every)))
-        gram[:known, :known] = old.gram
+        gram[:n_old, :n_old] = old.gram
         moment = np.concatenate([old.moment, np.zeros(len(new))])
         with ThreadPoolExecutor(max(1, self.threads)) as pool:
             for i in range(0, len(self.rows), BLOCK):
-                part = slice(i, i + BLOCK)
-                root = np.sqrt(self.omega[part])
-                piece = self.problem.outputs(every, self.rows[part])
+                rows = slice(i, i + BLOCK)
+                root = np.sqrt(self.omega[rows])
+                piece = self.problem.outputs(every, self.rows[rows])
                 piece -= mean[:, None]
                 piece *= root
-                moment[known:] += piece[known:] @ (root * (self.y[part] - old.target))
-                add_gram(gram, piece, pool, known)
+                moment[n_old:] += piece[n_old:] @ (root * (self.y[rows] - old.target))
+                add_gram(gram, piece, pool, n_old)
         self.normal = self._varying(every, gram, moment, mean)
         self.constant[new] = True
         self.constant[self.normal.trees] = False
@@ -149,15 +149,15 @@ class Growing:
         )
 
 
-def add_gram(gram: FloatArray, piece: FloatArray, pool: ThreadPoolExecutor, known: int = 0) -> None:
+def add_gram(gram: FloatArray, piece: FloatArray, pool: ThreadPoolExecutor, skip: int = 0) -> None:
     """Add ``piece @ piece.T`` (c, m) to the lower triangle of ``gram`` (c, c) by panels, except its
-    first ``known`` rows."""
+    first ``skip`` rows."""
 
     def panel(start: int) -> None:
         stop = min(start + _PANEL, len(piece))
         gram[start:stop, :stop] += piece[start:stop] @ piece[:stop].T
 
-    list(pool.map(panel, range(known, len(piece), _PANEL)))
+    list(pool.map(panel, range(skip, len(piece), _PANEL)))
 
 
 def solve_positive(gram: FloatArray, ridge: FloatArray, moment: FloatArray) -> FloatArray:

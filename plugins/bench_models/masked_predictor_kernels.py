@@ -36,7 +36,7 @@ def add_all_sets(
             count = 1
             while count > 0:
                 count -= 1
-                at, made, never = nodes[0, count], nodes[1, count], nodes[2, count]
+                at, bought, never = nodes[0, count], nodes[1, count], nodes[2, count]
                 while feature[at] >= 0:
                     f = feature[at]
                     x, by = X[i, f], shown_by[f]
@@ -47,16 +47,16 @@ def add_all_sets(
                     bit = 1 << by if by >= 0 else 0
                     if never & bit:
                         at = hidden
-                    elif shown == hidden or bit == 0 or made & bit:
+                    elif shown == hidden or bit == 0 or bought & bit:
                         at = shown
                     else:
                         nodes[0, count] = hidden
-                        nodes[1, count] = made
+                        nodes[1, count] = bought
                         nodes[2, count] = never | bit
                         count += 1
-                        at, made = shown, made | bit
-                free = every & ~(made | never)
+                        at, bought = shown, bought | bit
+                free = every & ~(bought | never)
                 some = free
                 while some >= 0:
-                    total[i, made | some, output[t]] += value[at]
+                    total[i, bought | some, output[t]] += value[at]
                     some = (some - 1) & free if some > 0 else -1

@@ -88,16 +88,16 @@ def _used(model: Imported) -> list[int]:
 def _by_name(model: Imported, splits: Splits, where: str) -> dict[str, IntArray]:
     """The column of each feature, -1 if none, by the kind of match; empty without usable names. A
     number raised by the column count means the file's column before offsets."""
-    names, own = splits.feature_names, model.names
-    if not names or all(name.isdecimal() for name in own):
+    names, titles = splits.feature_names, model.names
+    if not names or all(name.isdecimal() for name in titles):
         return {}
     place = {splits.columns[j]: j + len(names) for j, moved in enumerate(splits.offsets) if moved}
     place |= {name: j for j, name in enumerate(names)}
     for name in dict.fromkeys(splits.columns):
         place.setdefault(name, splits.columns.index(name) + 2 * len(names))  # one-hot
-    column = np.array([place.get(name, -1) for name in own])
-    lost = {own[m]: m for m in _used(model) if column[m] < 0}
-    if lost and any(own == tuple(f"{stem}{j}" for j in range(len(own))) for stem in _MADE_UP):
+    column = np.array([place.get(name, -1) for name in titles])
+    lost = {titles[m]: m for m in _used(model) if column[m] < 0}
+    if lost and any(titles == tuple(f"{stem}{j}" for j in range(len(titles))) for stem in _MADE_UP):
         return {}
     taken = {j % len(names) for j in column.tolist() if j >= 0}
     left: dict[str, list[str]] = {}  # columns by spelling
@@ -157,14 +157,14 @@ def _on_categories(
     )
     from bench_trees.importers.imported import below
 
-    known, d = model.ensemble.features, len(splits.names)
-    of_feature = [own for own in splits.encodings for _ in own.features]
+    offset, d = model.ensemble.features, len(splits.names)
+    of_feature = [encoding for encoding in splits.encodings for _ in encoding.features]
 
     def chain_of(split: CategorySplit) -> Chain:
         m, names = split.feature, model.categories[split.feature]
         j = int(column[m]) % d
-        own = of_feature[j] if of_feature else None
-        texts, title = (own.texts if own else ()), splits.columns[j]
+        encoding = of_feature[j] if of_feature else None
+        texts, title = (encoding.texts if encoding else ()), splits.columns[j]
         if texts:
             if not names or not all(isinstance(name, str) for name in names):
                 raise InputError(
@@ -177,8 +177,8 @@ def _on_categories(
                 for k, text in enumerate(texts)
                 if text in chosen or (split.missing_inside and text not in names)
             ]
-            if own is not None and own.one_hot:
-                start = known + of_feature.index(own)
+            if encoding is not None and encoding.one_hot:
+                start = offset + of_feature.index(encoding)
                 whole = range(start, start + len(texts))
                 return by_columns(split, [whole[k] for k in inside], whole)
             return by_codes(replace(split, codes=frozenset(inside), lowest=0.0))
@@ -202,7 +202,7 @@ def _on_categories(
         return by_ranges(split, m, ranges)
 
     try:
-        ensemble, limits = model.spell(chain_of, known + d)
+        ensemble, limits = model.spell(chain_of, offset + d)
     except ModelError as error:
         raise InputError(f"{where}: {error}") from error
     places = np.where(column >= 2 * d, column % d, column)
@@ -236,13 +236,13 @@ def _by_number(model: Imported, splits: Splits, where: str) -> dict[str, IntArra
     ways = {"position": first, "number: the model counts from 0, the file from 1": 0}
     order = [*ways][:1] if first == 0 else [*ways] if d == width else [*ways][::-1]
     columns = {how: np.array([place.get(m + ways[how], -1) for m in range(d)]) for how in order}
-    found = {how: column for how, column in columns.items() if (column[_used(model)] >= 0).all()}
-    if not found or (d != width and not numbers):
+    matches = {how: column for how, column in columns.items() if (column[_used(model)] >= 0).all()}
+    if not matches or (d != width and not numbers):
         raise InputError(
             f"{where}: the model has {d} features and the data {features}; "
             "they must be the same, or both have names"
         )
-    return found
+    return matches
 
 
 def _on_columns(
@@ -291,20 +291,20 @@ def _exact(model: Imported) -> FloatArray:
 def _on_classes(model: Imported, splits: Splits, where: str) -> tuple[Imported, str]:
     """The model with outputs in the order of the data's classes, and a note on the match."""
     names, usual = splits.class_names, tuple(map(str, range(splits.classes)))
-    own, trees = model.classes or usual, model.ensemble
-    if own == usual != names and names:
-        return model, f"; class {own[-1]} of the model is {names[-1]}"
-    if not names or own == names == usual:
+    classes, trees = model.classes or usual, model.ensemble
+    if classes == usual != names and names:
+        return model, f"; class {classes[-1]} of the model is {names[-1]}"
+    if not names or classes == names == usual:
         return model, ""
-    if {*own} != {*names}:
+    if {*classes} != {*names}:
         raise InputError(
-            f"{where}: the model's classes are {', '.join(own)}, the data's are "
+            f"{where}: the model's classes are {', '.join(classes)}, the data's are "
             f"{', '.join(names)}; use the same labels"
         )
-    if own != names and model.vectors is not None:
-        order = [own.index(name) for name in names]
+    if classes != names and model.vectors is not None:
+        order = [classes.index(name) for name in names]
         trees = replace(trees, base=trees.base[order])
         model = replace(model, vectors=model.vectors[:, order])
-    elif own != names:  # of two classes: the log-odds of the second
+    elif classes != names:  # of two classes: the log-odds of the second
         trees = replace(trees, base=-trees.base, value=-trees.value)
     return replace(model, ensemble=trees), "; classes matched by name"

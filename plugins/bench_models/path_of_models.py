@@ -102,12 +102,12 @@ class Subsets:
 
     def of_rows(self, copies: IntArray) -> Subsets:
         """The same with as many copies (n,) of each row, in the same bins."""
-        part = copy(self)
-        part.__dict__.pop("_rows_per_bin", None)
-        part._last = None
-        part.train = rows_of(self.train, copies)
-        part.codes = np.ascontiguousarray(self.codes[:, np.flatnonzero(copies)])
-        return part
+        subsets = copy(self)
+        subsets.__dict__.pop("_rows_per_bin", None)
+        subsets._last = None
+        subsets.train = rows_of(self.train, copies)
+        subsets.codes = np.ascontiguousarray(self.codes[:, np.flatnonzero(copies)])
+        return subsets
 
     def boost(
         self,
@@ -164,12 +164,12 @@ class Subsets:
         the sum of the residuals and n the rows in bin b.
         """
         weighted, rows = self._residuals(scores), self._rows_per_bin
-        found = []
-        for own in self._blocks():
-            codes = self._coarse(own)
+        falls = []
+        for block in self._blocks():
+            codes = self._coarse(block)
             squares = sum(_sums(codes, g) ** 2 for g in weighted)
-            found.append((squares / np.where(rows[own] > 0, rows[own], 1.0)).sum(axis=1) / 2)
-        return np.concatenate(found)
+            falls.append((squares / np.where(rows[block] > 0, rows[block], 1.0)).sum(axis=1) / 2)
+        return np.concatenate(falls)
 
     def interactions(self, scores: FloatArray, features: IntArray) -> FloatArray:
         """Share of the residuals explained by products of two of these features (k,), (k, k).

@@ -96,11 +96,11 @@ def rising(prices: Prices) -> list[BoolArray]:
     """The features (d,) up to the lowest positive price, up to twice that, four times, ..., until
     they are all features."""
     price = prices.feature_price()
-    found: list[BoolArray] = []
+    sets: list[BoolArray] = []
     for limit in price[price > 0].min(initial=np.inf) * 2.0 ** np.arange(64):
         within = readable(prices, price <= limit)
         if within.all():
             break
-        if not found or (within & ~found[-1]).any():
-            found.append(within)
-    return found
+        if not sets or (within & ~sets[-1]).any():
+            sets.append(within)
+    return sets

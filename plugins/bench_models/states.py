@@ -46,16 +46,16 @@ class Stored:
         """Rebuild the object from ``state``."""
         kinds, values = get_type_hints(cls), dict[str, Any]()
         for name in (field.name for field in fields(cls)):  # type: ignore[arg-type]
-            member, own = _member(kinds[name]), unnest(name, state)
+            member, inner = _member(kinds[name]), unnest(name, state)
             if member:
-                parts = (unnest(str(k), own) for k in range(state[name]))
+                parts = (unnest(str(k), inner) for k in range(state[name]))
                 values[name] = [member.from_state(part) for part in parts]
             elif name in state:
                 values[name] = state[name]
             else:
                 plain = _is_class(kinds[name])
-                kind: Any = kinds[name] if plain else find_class(own["class"])
-                values[name] = kind.from_state(own)
+                kind: Any = kinds[name] if plain else find_class(inner["class"])
+                values[name] = kind.from_state(inner)
         return cls(**values)
 
 

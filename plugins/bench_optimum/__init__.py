@@ -29,14 +29,14 @@ def bench_columns() -> Mapping[str, ColumnsOf]:
 
 def to_optimum(board: Board) -> Iterator[Column]:
     """Yield the distance at any cost and at each budget whose optimum is known."""
-    known: Mapping[str, Any] = board.use.optimum
-    corners = known.get(board.metric) or ()
+    optima: Mapping[str, Any] = board.use.optimum
+    corners = optima.get(board.metric) or ()
     if corners:
         yield _column(board, "to optimum", corners[-1][1], lambda row: row.best.quality)
     within = [column for column in budget_columns(board) if column.tier]
     for at, column in zip(board.standings, within, strict=True):
         budget = at.budget or Budget(np.inf)
-        caps = known.get(f"{board.metric} {budget.kind}") or ()
+        caps = optima.get(f"{board.metric} {budget.kind}") or ()
         best = optimum_within(budget, caps if budget.kind == "cap" else corners)
         if not np.isnan(best):
             yield _column(board, f"to optimum {column.title}", best, column.value)

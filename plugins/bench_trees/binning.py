@@ -100,17 +100,17 @@ def find_bins(
     if not 2 <= max_bins <= MAX_BINS:
         raise ValueError(f"max_bins must be 2..{MAX_BINS}, got {max_bins}")
     X = _checked(X, X.shape[1])
-    found: list[Float32Array] = [np.empty(0, np.float32)] * X.shape[1]
+    edges: list[Float32Array] = [np.empty(0, np.float32)] * X.shape[1]
 
     def piece(start: int, stop: int) -> None:
         strip = np.ascontiguousarray(X[:, start:stop].T)
         for j, column in enumerate(strip, start):
-            found[j] = _column_edges(column, multiplicity, max_bins)
+            edges[j] = _column_edges(column, multiplicity, max_bins)
 
     with workers(threads) as pool:
         pool.run(piece, X.shape[1], _STRIP)
-    offset = np.cumsum([0, *map(len, found)], dtype=np.int64)
-    return Bins(np.concatenate([np.empty(0, np.float32), *found]), offset)
+    offset = np.cumsum([0, *map(len, edges)], dtype=np.int64)
+    return Bins(np.concatenate([np.empty(0, np.float32), *edges]), offset)
 
 
 def _checked(X: Float32Array, features: int) -> Float32Array:
@@ -122,12 +122,12 @@ def _checked(X: Float32Array, features: int) -> Float32Array:
 def _column_edges(
     column: Float32Array, multiplicity: Int64Array | None, max_bins: int
 ) -> Float32Array:
-    known = ~np.isnan(column)
+    present = ~np.isnan(column)
     if multiplicity is None:
-        distinct, counts = np.unique(column[known], return_counts=True)
+        distinct, counts = np.unique(column[present], return_counts=True)
     else:
-        distinct, place = np.unique(column[known], return_inverse=True)
-        counts = np.bincount(place, multiplicity[known]).astype(np.int64)
+        distinct, place = np.unique(column[present], return_inverse=True)
+        counts = np.bincount(place, multiplicity[present]).astype(np.int64)
     if len(distinct) > max_bins:
         last = greedy_ends(counts, max_bins)
     else:

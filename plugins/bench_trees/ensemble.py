@@ -86,7 +86,7 @@ class Ensemble:
         def child(side: Int32Array) -> Int32Array:
             return np.where(split, place[side], LEAF)[kept].astype(np.int32)
 
-        made = replace(
+        ensemble = replace(
             self,
             start=np.append(0, np.cumsum(kept))[self.start].astype(np.int32),
             feature=np.where(split, self.feature, LEAF)[kept].astype(np.int32),
@@ -96,21 +96,21 @@ class Ensemble:
             missing_left=(self.missing_left & split)[kept],
             value=self.value[kept],
         )
-        return made, kept
+        return ensemble, kept
 
     @classmethod
     def concat(cls, parts: Sequence[Ensemble]) -> Ensemble:
         """The trees of all parts in order; the constant is the first part's."""
         joined: dict[str, Any] = {
-            name: np.concatenate([getattr(part, name) for part in parts])
+            name: np.concatenate([getattr(ensemble, name) for ensemble in parts])
             for name in (*_PER_NODE, "left", "right", "output")
         }
-        nodes = [part.nodes for part in parts]
+        nodes = [ensemble.nodes for ensemble in parts]
         shift = np.repeat(np.cumsum([0, *nodes[:-1]]), nodes)
         for side in ("left", "right"):
             joined[side] = np.where(joined[side] < 0, LEAF, joined[side] + shift).astype(np.int32)
-        sizes = np.concatenate([np.diff(part.start) for part in parts])
-        joined["diverged"] = any(part.diverged for part in parts)
+        sizes = np.concatenate([np.diff(ensemble.start) for ensemble in parts])
+        joined["diverged"] = any(ensemble.diverged for ensemble in parts)
         return replace(parts[0], start=np.cumsum([0, *sizes], dtype=np.int32), **joined)
 
     @classmethod

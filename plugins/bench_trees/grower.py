@@ -297,17 +297,17 @@ class Grower:
             shared = self.tree, self.rows, self.usable, self.sums, rules, self._owed()
             self.buffers = Buffers(*shared, self.carried, newton, self.out)
             with self._helped(extent):
-                while (asked := grow(self.buffers, extent, descent, self.scratch)) == SCORE:
+                while (request := grow(self.buffers, extent, descent, self.scratch)) == SCORE:
                     self._search(extent.queue)
-            if asked == DONE:
+            if request == DONE:
                 break
-            if asked == DIVERGED:
+            if request == DIVERGED:
                 raise ValueError(
                     "gradients are not finite: the loss diverges, lower the learning rate"
                 )
-            if asked == PAY:
+            if request == PAY:
                 self._pay()
-            elif asked == OPEN:
+            elif request == OPEN:
                 self._open_accounts()
             else:
                 found = int(self.tree.state[FOUND])

@@ -74,15 +74,15 @@ class Measured(Protocol):
 
 def named(name: str, y: Float64Array) -> Loss:
     """The loss with that name. Raises ValueError for an unknown one."""
-    known: dict[str, Callable[[], Loss]] = {
+    losses: dict[str, Callable[[], Loss]] = {
         "squared": Squared,
         "logistic": Logistic,
         "lambdarank": LambdaRank,
         "softmax": lambda: Softmax(int(y.max()) + 1 if len(y) else 2),
     }
-    if name not in known:
-        raise ValueError(f"loss must be one of {[*known]}, got {name!r}")
-    return known[name]()
+    if name not in losses:
+        raise ValueError(f"loss must be one of {[*losses]}, got {name!r}")
+    return losses[name]()
 
 
 @dataclass(frozen=True, slots=True)

@@ -183,13 +183,13 @@ class Account:
         smaller child.
         """
         unpaid = self.unpaid.pop(parent)
-        own = np.where(unpaid == counts[0], counts[1], 0)
+        unpaid_small = np.where(unpaid == counts[0], counts[1], 0)
         lazy = self.ledger.penalty.lazy > 0
         mixed = np.flatnonzero((unpaid > 0) & (unpaid < counts[0]) & lazy)
         if len(mixed):
-            count_unpaid(self.ledger.paid, mixed, small_rows, self.copies, own)
-        self._open(small, own)
-        self._open(large, unpaid - own)
+            count_unpaid(self.ledger.paid, mixed, small_rows, self.copies, unpaid_small)
+        self._open(small, unpaid_small)
+        self._open(large, unpaid - unpaid_small)
 
     def _open(self, node: int, unpaid: Int64Array) -> None:
         self.unpaid[node] = unpaid

@@ -39,11 +39,11 @@ class Problem(NamedTuple):
         for name, parents, chance in self.variables:
             above = parents.split()
             shape = tuple(sizes[parent] for parent in above)
-            given = np.array([_chances(chance(*values)) for values in np.ndindex(shape)])
-            sizes[name] = given.shape[-1]
+            conditional = np.array([_chances(chance(*values)) for values in np.ndindex(shape)])
+            sizes[name] = conditional.shape[-1]
             # the parents' axes in the order of the joint table, all others of length 1
             place = sorted(range(len(above)), key=lambda k: [*sizes].index(above[k]))
-            factor = given.reshape(*shape, -1).transpose([*place, len(above)])
+            factor = conditional.reshape(*shape, -1).transpose([*place, len(above)])
             wide = [size if v in above or v == name else 1 for v, size in sizes.items()]
             joint = joint[..., None] * factor.reshape(wide)
         return np.moveaxis(joint, [*sizes].index("y"), -1)
@@ -108,11 +108,11 @@ def noisy_gate() -> Problem:
 
 def copies(groups: int, each: int) -> Problem:
     """Each group starts with an expensive signal; the others copy it."""
-    found = [odd("y")]
+    variables = [odd("y")]
     for k in range(groups):
-        found.append(odd(f"x{k}", "y", 0.15 + 0.05 * k))
-        found += [odd(f"x{k}c{j}", f"x{k}", 0.08) for j in range(each - 1)]
-    return Problem(found, [3, 2, 1, 1][:each] * groups)
+        variables.append(odd(f"x{k}", "y", 0.15 + 0.05 * k))
+        variables += [odd(f"x{k}c{j}", f"x{k}", 0.08) for j in range(each - 1)]
+    return Problem(variables, [3, 2, 1, 1][:each] * groups)
 
 
 def rule(ones: Sequence[bool], chance: float, decoys: int) -> Problem:
@@ -238,17 +238,17 @@ class BayesNet:
 
     def prepare(self, source: Source, size: str, fold: int, seed: int) -> Splits:
         """Draw 1000/500/2000 rows, beyond profile quick 10000/5000/10000."""
-        made = self.problems[self.problem]
-        table = made.table()
+        problem = self.problems[self.problem]
+        table = problem.table()
         rng = np.random.default_rng([seed, [*self.problems].index(self.problem)])
         train, valid, test = (
             _drawn(table, rows, rng) for rows in (QUICK if size == "quick" else LARGE)
         )
         return Splits(
             *(train, valid, test),
-            Prices.additive(np.array(made.prices, dtype=np.float64)),
+            Prices.additive(np.array(problem.prices, dtype=np.float64)),
             classes=table.shape[-1],
-            feature_names=tuple(name for name, _, _ in made.variables if name != "y"),
+            feature_names=tuple(name for name, _, _ in problem.variables if name != "y"),
             truth={"table": table},
         )
 

@@ -61,11 +61,11 @@ def shown_in(blocks: IntArray, features: int, sd: float, noise: float = SPREAD) 
     """The classes in turn, each in the blocks that begin at these features (h, b); the rest is
     noise."""
     label, shape = np.arange(len(blocks)) % CLASSES, (len(blocks), features)
-    made = Mixture(label, np.full(shape, CENTRE), np.full(shape, noise))
+    mixture = Mixture(label, np.full(shape, CENTRE), np.full(shape, noise))
     for bit in range(3):
         place = np.arange(len(blocks))[:, None], blocks + label[:, None] + bit
-        made.mean[place], made.sd[place] = (label[:, None] >> bit) & 1, sd
-    return made
+        mixture.mean[place], mixture.sd[place] = (label[:, None] >> bit) & 1, sd
+    return mixture
 
 
 @dataclass(frozen=True)

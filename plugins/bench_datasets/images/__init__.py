@@ -157,16 +157,16 @@ class ImageFolder:
         progress = every_few_seconds(source.say, f"{self.name}: training machines")
         with threadpool_limits(1):  # keeps the order of sums
             for k, view in enumerate(chosen):
-                found = cache.described(view)
+                block = cache.described(view)
                 if raw:
-                    names += [f"{view.name}_{j}" for j in range(1, found.shape[1] + 1)]
+                    names += [f"{view.name}_{j}" for j in range(1, block.shape[1] + 1)]
                 else:
                     progress(k, len(chosen))
-                    made = Machines.learn(found[support], label[support], len(album.classes))
-                    found = made.outputs(made.kernel(found)).astype(np.float32)
-                    machines[view] = made
+                    svms = Machines.learn(block[support], label[support], len(album.classes))
+                    block = svms.outputs(svms.kernel(block)).astype(np.float32)
+                    machines[view] = svms
                     names += [view.feature(kind) for kind in album.classes]
-                blocks.append(found)
+                blocks.append(block)
         if raw:  # nothing was learned from these
             splits[0] = np.sort(np.concatenate([support, splits[0]]))
         depends = ["raw"] if raw else [len(support), *album.classes]
@@ -211,11 +211,11 @@ class ImageFolder:
                 )
             pool = np.sort(numbers[shuffled(len(numbers), 0)[: ends[-1]]])
             order = pool[shuffled(len(pool), number)]
-            for part, rows in zip(parts, np.split(order, ends)[:-1], strict=True):
-                part.append(rows)
-        whole = [np.sort(np.concatenate(part)) for part in parts]
+            for split, rows in zip(parts, np.split(order, ends)[:-1], strict=True):
+                split.append(rows)
+        whole = [np.sort(np.concatenate(split)) for split in parts]
         used = np.sort(np.concatenate(whole))
-        return used, [np.searchsorted(used, part) for part in whole]
+        return used, [np.searchsorted(used, split) for split in whole]
 
     def _prices(
         self,

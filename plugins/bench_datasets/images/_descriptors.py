@@ -123,15 +123,15 @@ def _waves(shape: tuple[int, int], scales: int, directions: int) -> tuple[Float3
     radius = np.hypot(x, y)
     radius[0, 0] = 1.0
     angle = np.arctan2(y, x)
-    made = []
+    filters = []
     for scale in range(scales):
         ring = np.exp(-(np.log(radius / (0.25 / 2**scale)) ** 2) / (2 * 0.55**2))
         ring[0, 0] = 0.0
         for d in range(directions):
             away = np.angle(np.exp(1j * (angle - np.pi * d / directions)))
             fan = np.exp(-(away**2) / (2 * (np.pi / directions / 1.3) ** 2))
-            made.append((ring * fan).astype(np.float32))
-    return tuple(made)
+            filters.append((ring * fan).astype(np.float32))
+    return tuple(filters)
 
 
 def textons(pixels: Pixels, scales: int) -> Float32Array:

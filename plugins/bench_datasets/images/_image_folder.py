@@ -82,15 +82,15 @@ def open_album(path: str, source: Source) -> Album:
             raise InputError(
                 f"{root}: not a zip that can be read ({error}); get it again"
             ) from error
-    found = {name: fact for name, fact in sorted(facts.items()) if _is_picture(name)}
-    if not found:
+    pictures = {name: fact for name, fact in sorted(facts.items()) if _is_picture(name)}
+    if not pictures:
         raise InputError(f"{root}: no pictures ({', '.join(SUFFIXES)}) in it; name another")
-    folders = [PurePosixPath(name).parent.parts for name in found]
+    folders = [PurePosixPath(name).parent.parts for name in pictures]
     depth = min(map(len, folders))
     if depth == 0:
-        loose = next(name for name, parts in zip(found, folders, strict=True) if not parts)
+        loose = next(name for name, parts in zip(pictures, folders, strict=True) if not parts)
         raise InputError(f"{root}: {loose} lies in no class folder; make one sub-folder per class")
-    shared = PurePosixPath(posixpath.commonpath(map(posixpath.dirname, found)))
+    shared = PurePosixPath(posixpath.commonpath(map(posixpath.dirname, pictures)))
     common = min(len(shared.parts), depth - 1)
     names = [parts[common] for parts in folders]
     classes = tuple(sorted(set(names)))
@@ -100,8 +100,8 @@ def open_album(path: str, source: Source) -> Album:
             "two classes"
         )
     label = np.array([classes.index(name) for name in names], dtype=np.int64)
-    state = hashlib.sha256(repr((str(root), list(found.items()))).encode()).hexdigest()
-    return Album(root, tuple(found), classes, label, state)
+    state = hashlib.sha256(repr((str(root), list(pictures.items()))).encode()).hexdigest()
+    return Album(root, tuple(pictures), classes, label, state)
 
 
 def find_root(path: str, source: Source) -> Path:

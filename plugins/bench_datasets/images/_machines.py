@@ -39,19 +39,19 @@ class Machines:
         """Learn from descriptors (m, p) >= 0 and class numbers (m,), each class present."""
         from sklearn.svm import SVC
 
-        known = roots(descriptors)
-        squared = (known**2).sum(axis=1)
-        near = _distances(known, squared, known)
+        pictures = roots(descriptors)
+        squared = (pictures**2).sum(axis=1)
+        near = _distances(pictures, squared, pictures)
         mean = float(near.mean())
         gamma = 1 / mean if mean > 0 else 1.0
         kernel = np.exp(-gamma * near.astype(np.float64))
-        dual, bias = np.zeros((classes, len(known))), np.zeros(classes)
+        dual, bias = np.zeros((classes, len(pictures))), np.zeros(classes)
         for k in range(classes):
             machine = SVC(C=COST, kernel="precomputed", class_weight="balanced")
             machine.fit(kernel, label == k)
             dual[k, machine.support_] = machine.dual_coef_[0]
             bias[k] = machine.intercept_[0]
-        return cls(known, squared, gamma, dual, bias)
+        return cls(pictures, squared, gamma, dual, bias)
 
     def kernel(self, descriptors: Float32Array) -> FloatArray:
         """Rows (n, m) for descriptors (n, p)."""
@@ -118,11 +118,11 @@ def measured_costs(
         progress=every_few_seconds(say, "measuring CPU times"),
     )
     if classes:
-        own = {view: measured.outputs[view.feature(classes[0])] for view in views}
+        timing = {view: measured.outputs[view.feature(classes[0])] for view in views}
         measured = replace(
             measured,
             features={view.name: tuple(map(view.feature, classes)) for view in views},
-            outputs={view.feature(kind): own[view] for view in views for kind in classes},
+            outputs={view.feature(kind): timing[view] for view in views for kind in classes},
         )
     return json.dumps(cost_document(measured), indent=1, ensure_ascii=False) + "\n"
 
@@ -130,12 +130,12 @@ def measured_costs(
 def _extractor(
     view: View, machines: Machines | None, classes: Sequence[str], side: int
 ) -> Extractor:
-    describe, part = DESCRIPTORS[view.descriptor], regions(side)[view.region]
+    describe, region = DESCRIPTORS[view.descriptor], regions(side)[view.region]
     if machines is None:
-        return Extractor(view.name, lambda picture: describe(picture[part]))
+        return Extractor(view.name, lambda picture: describe(picture[region]))
     return Extractor(
         view.name,
-        lambda picture: machines.kernel(describe(picture[part])[None])[0],
+        lambda picture: machines.kernel(describe(picture[region])[None])[0],
         {view.feature(classes[0]): lambda row: machines.output(row, 0)},
     )
 

@@ -84,11 +84,11 @@ class Multiscale:
         if size not in SIDE:
             raise UsageError(f"size {size!r}: multiscale has quick, standard and paper")
         parts = self._parts(source, size, seed)
-        for name, part in zip(("training", "validation", "test"), parts, strict=True):
-            if not any(picture.truth.any() for picture in part):
+        for name, frames in zip(("training", "validation", "test"), parts, strict=True):
+            if not any(picture.truth.any() for picture in frames):
                 raise InputError(f"{self.folder or self.name}: no object in the {name} frames")
         train = _examples(parts[0], self.scales, self.pixels or PIXELS[size], seed)
-        valid, test = (_examples(part, self.scales) for part in parts[1:])
+        valid, test = (_examples(frames, self.scales) for frames in parts[1:])
         return Splits(
             train, valid, test,
             prices=split_prices(self.scales, self.eps),

@@ -161,19 +161,19 @@ def _number(side: int, per_patch: int) -> int:
 
 def pairs(home: Path) -> tuple[Pair, ...]:
     """The frames of a folder in the order of their names, each with its labels."""
-    found: dict[str, dict[str, Path]] = {"frames": {}, "labels": {}}
-    for part, by_name in found.items():
-        if not (home / part).is_dir():
+    folders: dict[str, dict[str, Path]] = {"frames": {}, "labels": {}}
+    for folder, by_name in folders.items():
+        if not (home / folder).is_dir():
             raise InputError(
-                f"{home / part}: no such folder; put images there ({', '.join(SUFFIXES)})"
+                f"{home / folder}: no such folder; put images there ({', '.join(SUFFIXES)})"
             )
-        for path in sorted((home / part).iterdir()):
+        for path in sorted((home / folder).iterdir()):
             if path.suffix.lower() not in SUFFIXES or path.name.startswith("."):
                 continue
             if path.stem in by_name:
                 raise InputError(f"{path}: {by_name[path.stem].name} has the same name; keep one")
             by_name[path.stem] = path
-    frames, labels = found.values()
+    frames, labels = folders.values()
     for name in frames.keys() ^ labels.keys():
         path = frames.get(name) or labels[name]
         lacking = "labels" if name in frames else "frames"

@@ -82,12 +82,12 @@ class Judgement:
     copied_in: Literal["all", "test"] = param("all", "splits in which negatives are copied")
     split: float = param(0.25, "price of evaluating one split")
 
-    def judged(self, examples: Examples, part: int) -> Examples:
-        """Apply these options to examples with grades 0..4 as labels; ``part`` is 0, 1 or 2."""
+    def judged(self, examples: Examples, split: int) -> Examples:
+        """Apply these options to examples with grades 0..4 as labels; ``split`` is 0, 1 or 2."""
         grade = examples.y
         if self.relevant:
             examples = replace(examples, y=(grade >= self.relevant).astype(np.float64))
-        if self.copies == 1 or (self.copied_in == "test" and part != TEST):
+        if self.copies == 1 or (self.copied_in == "test" and split != TEST):
             return examples
         highest = self.copied if self.copied >= 0 else max(self.relevant - 1, 0)
         multiplicity = np.where(grade <= highest, self.copies, 1).astype(np.int64)
@@ -115,14 +115,14 @@ class Yahoo(Judgement):
         cost = yahoo_costs(source)
         used = np.flatnonzero(cost < UNUSED)
         notes, splits = [], []
-        for split, (part, origin) in enumerate(self._parts(paths, used)):
-            rows = len(part) if size == "paper" else ROWS[size][split]
-            if len(part) > rows:
-                taken = first_queries(part, rows)
-                first = f"sample: the first {len(taken)} of {len(part)} rows of {origin}"
+        for split, (examples, origin) in enumerate(self._parts(paths, used)):
+            rows = len(examples) if size == "paper" else ROWS[size][split]
+            if len(examples) > rows:
+                taken = first_queries(examples, rows)
+                first = f"sample: the first {len(taken)} of {len(examples)} rows of {origin}"
                 notes.append(Note(SAMPLE, first))
-                part = taken
-            splits.append(self.judged(part, split))
+                examples = taken
+            splits.append(self.judged(examples, split))
         train, valid, test = splits
         return Splits(
             train, valid, test,

@@ -196,11 +196,11 @@ def hidden(seed: int, split: int, row: U64, query: U64) -> Hidden:
     aspect = np.empty((ASPECTS + 1, len(row)), dtype=np.int32)
     for k in range(ASPECTS):
         of_query, of_document = QUERY_SHARE[k % 3]
-        part = bell(draws(stream(seed, split, 5), row * np.uint64(64) + np.uint64(k)))
-        aspect[k] = of_document * part
+        effect = bell(draws(stream(seed, split, 5), row * np.uint64(64) + np.uint64(k)))
+        aspect[k] = of_document * effect
         if of_query:
-            part = bell(draws(stream(seed, split, 4), query * np.uint64(64) + np.uint64(k)))
-            aspect[k] += of_query * part
+            effect = bell(draws(stream(seed, split, 4), query * np.uint64(64) + np.uint64(k)))
+            aspect[k] += of_query * effect
     aspect >>= 8
     main = aspect[list(IMPORTANCE)].astype(np.int64)
     aspect[OVERALL] = np.array(MAIN_WEIGHTS) @ main // WEIGHTS_SIZE

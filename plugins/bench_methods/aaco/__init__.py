@@ -109,11 +109,11 @@ class Aaco:
         """Choose the predictor and precompute each row's own best set and the first plans."""
         copies = training_copies(train, context.seed)
         predictor = self._predictor(copies, valid, prices, context)
-        purchases, own = Purchases.of(prices), slice(0, self.rows)
+        purchases, first = Purchases.of(prices), slice(0, self.rows)
         centre, spread = moments(copies.X)
-        z = standardised(copies.X[own], centre, spread)
-        part = predictor.parts_of(copies)[own]
-        rows = Rows(predictor, prices, copies.X[own], copies.y[own], z, part)
+        z = standardised(copies.X[first], centre, spread)
+        fold = predictor.parts_of(copies)[first]
+        rows = Rows(predictor, prices, copies.X[first], copies.y[first], z, fold)
         rng = np.random.default_rng([context.seed, 4])
         context.progress(1, 3)
         order, losses = grown(rows, self.most, rng)
@@ -121,7 +121,7 @@ class Aaco:
         factor = max(float(losses[:, 0].mean()), LEAST_LOSS) / (purchases.sensor.sum() or 1.0)
         masks, alone = pool(rows, order, rng)
         context.progress(3, 3)
-        known = predictor, prices, rows.X, rows.y, z, part, centre, spread, order, losses
+        known = predictor, prices, rows.X, rows.y, z, fold, centre, spread, order, losses
         money = [t * factor for t in self.tradeoffs]
         how = self.neighbours, self.candidates, context.seed
         oracle = Oracle(*known, masks, alone, money, *how)
@@ -131,16 +131,16 @@ class Aaco:
         self, copies: Examples, valid: Examples, prices: Prices, context: FitContext
     ) -> MaskedPredictor:
         """The chosen predictor."""
-        known = copies, valid, prices, context
+        data = copies, valid, prices, context
         if self.form == "bayes":
-            bayes = fit_latent_bayes(*known, parts=5)
+            bayes = fit_latent_bayes(*data, parts=5)
             assert bayes is not None
             return bayes
         trees = fitted_predictor(self.name, self.predictor, context)
         if self.form == "trees" or len(valid) == 0:
             return trees
         least = masked_loss(trees, valid, prices, context.seed)
-        return fit_latent_bayes(*known, parts=len(trees.without), least=least) or trees
+        return fit_latent_bayes(*data, parts=len(trees.without), least=least) or trees
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -199,12 +199,12 @@ class AacoTree(BoostedTrees):
         def plan(*state: Any) -> tuple[IntArray, FloatArray]:
             return policy.act(*state[:4]), state[2]
 
-        found = ways(plan, X, policy.prices, policy.price, self.most)
+        states = ways(plan, X, policy.prices, policy.price, self.most)
         others = max(1, self.copies // 3) * len(X)
-        picked = rng.permutation(len(found.row))[: self.copies * len(X) - others]
+        picked = rng.permutation(len(states.row))[: self.copies * len(X) - others]
         drawn = random_purchases(policy.purchases, others, rng)
-        row = np.concatenate([found.row[picked], np.resize(np.arange(len(X)), others)])
-        return row, np.concatenate([found.bought[picked], drawn])
+        row = np.concatenate([states.row[picked], np.resize(np.arange(len(X)), others)])
+        return row, np.concatenate([states.bought[picked], drawn])
 
 
 bench_learners = provide_learners(Aaco, AacoTree, family="policies")

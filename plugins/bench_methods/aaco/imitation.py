@@ -63,11 +63,11 @@ def ways(plan: Plan, X: Float32Array, prices: Prices, stops: Sequence[float], mo
     States that did not choose have the mean weight. Each of the ``stops`` has some of the rows; the
     last one, which is used under caps, has all.
     """
-    purchases, found = Purchases.of(prices), []
+    purchases, by_stop = Purchases.of(prices), []
     for k, stop in enumerate(stops):
         going = np.arange(len(X)) if k == len(stops) - 1 else np.arange(k, len(X), len(stops))
         bought = closed(np.tile(purchases.price == 0, (len(X), 1)), purchases)
-        own: list[tuple[Any, ...]] = []
+        visits: list[tuple[Any, ...]] = []
         for step in range(most + 1):
             at = bought[going]
             chosen, weight = np.full(len(going), STOP), np.full(len(going), np.nan)
@@ -76,15 +76,15 @@ def ways(plan: Plan, X: Float32Array, prices: Prices, stops: Sequence[float], mo
                 those, made = going[open_], at[open_]
                 cells, left = masked(X[those], made, purchases, prices), np.full(len(those), np.inf)
                 chosen[open_], weight[open_] = plan(cells, made, left, stop, those)
-            own.append((going, at, chosen, weight, np.full(len(going), stop)))
+            visits.append((going, at, chosen, weight, np.full(len(going), stop)))
             going, chosen = going[chosen != STOP], chosen[chosen != STOP]
             bought[going, chosen] = True
             bought[going] = closed(bought[going], purchases)
-        states = States(*map(np.concatenate, zip(*own, strict=True)))
+        states = States(*map(np.concatenate, zip(*visits, strict=True)))
         known = states.weight[~np.isnan(states.weight)]
         mean = float(known.mean()) if len(known) else 1.0
-        found.append(states._replace(weight=np.nan_to_num(states.weight, nan=mean)))
-    return States(*map(np.concatenate, zip(*found, strict=True)))
+        by_stop.append(states._replace(weight=np.nan_to_num(states.weight, nan=mean)))
+    return States(*map(np.concatenate, zip(*by_stop, strict=True)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,18 +115,18 @@ def boost_choices(
     from bench_trees import Ensemble, boost, find_bins
     from bench_trees.losses import Softmax
 
-    known, label = np.unique(np.where(states.chosen == STOP, k, states.chosen), return_inverse=True)
+    moves, label = np.unique(np.where(states.chosen == STOP, k, states.chosen), return_inverse=True)
     base = np.full(k + 1, NEVER)
-    base[known[0]] = 0.0
+    base[moves[0]] = 0.0
     grown = Ensemble.of_trees([], [], base, cells.shape[1])
-    if len(known) > 1:
+    if len(moves) > 1:
         weight = states.weight / max(float(states.weight.mean()), 1e-12)
-        loss = _Weighted(Softmax(len(known)), weight + 0.1)
+        loss = _Weighted(Softmax(len(moves)), weight + 0.1)
         bins, y = find_bins(cells, threads=threads), label.reshape(-1).astype(np.float64)
         words = bins.words(cells, threads)
         trees = boost(words, bins, y, loss=loss, settings=settings, threads=threads)
-        base[known] = trees.base
-        grown = replace(trees, base=base, output=known[trees.output].astype(np.int32))
+        base[moves] = trees.base
+        grown = replace(trees, base=base, output=moves[trees.output].astype(np.int32))
     return grown
 
 

@@ -14,7 +14,7 @@ def nearest(rows: Float32Array, z: Float32Array, skip: IntArray, count: int) -> 
     Squared distances are summed over cells known in both rows, and scaled to all known cells of z.
     Row ``skip[i]`` is not a neighbour of i. Ties go to the lower number.
     """
-    found = np.zeros((len(z), count), dtype=np.int64)
+    neighbours = np.zeros((len(z), count), dtype=np.int64)
     columns = np.zeros(z.shape[1], dtype=np.int64)
     best = np.zeros(count)
     for i in range(len(z)):
@@ -40,9 +40,9 @@ def nearest(rows: Float32Array, z: Float32Array, skip: IntArray, count: int) -> 
             place = filled if filled < count else count - 1
             while place > 0 and best[place - 1] > distance:
                 best[place] = best[place - 1]
-                found[i, place] = found[i, place - 1]
+                neighbours[i, place] = neighbours[i, place - 1]
                 place -= 1
             best[place] = distance
-            found[i, place] = r
+            neighbours[i, place] = r
             filled = min(filled + 1, count)
-    return found
+    return neighbours

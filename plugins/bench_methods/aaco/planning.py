@@ -49,14 +49,14 @@ class Rows(PredictorPolicy):
         """Loss (p,) of each row (p,) with its purchases (p, k)."""
         if self.every is not None:
             return np.asarray(self.every[row, code_of(bought)])
-        found = np.empty(len(row))
+        losses = np.empty(len(row))
         for start in range(0, len(row), BLOCK):
             those = slice(start, start + BLOCK)
             own, made = row[those], bought[those]
             cells = masked(self.X[own], made, self.purchases, self.prices)
             scores = self.predictor.cross_fitted(cells, made, self.part[own])
-            found[those] = self.predictor.loss(scores, self.y[own])
-        return found
+            losses[those] = self.predictor.loss(scores, self.y[own])
+        return losses
 
     def price_of(self, bought: BoolArray) -> FloatArray:
         """Price (p,) of all purchases made (p, k)."""
@@ -91,11 +91,11 @@ def grown(rows: Rows, most: int, rng: np.random.Generator) -> tuple[IntArray, Fl
 def pool(rows: Rows, order: IntArray, rng: np.random.Generator) -> tuple[BoolArray, FloatArray]:
     """Candidate sets (q, k) for the first purchase, and the losses (r', q) of rows with them."""
     bought = np.tile(rows.free, (min(len(order), POOL_ROWS), 1))
-    found = []
+    sets = []
     for step in range(order.shape[1]):
         bought[np.arange(len(bought)), order[: len(bought), step]] = True
-        found.append(bought.copy())
-    several = np.unique(np.concatenate([bought[:0], *found]), axis=0)
+        sets.append(bought.copy())
+    several = np.unique(np.concatenate([bought[:0], *sets]), axis=0)
     several = several[rng.permutation(len(several))[:POOL]]
     masks = np.concatenate(
         [rows.free[None], rows.free | np.eye(len(rows.free), dtype=bool), several]
@@ -153,19 +153,19 @@ class Oracle(Rows):
         chosen, regret = np.full(len(cells), STOP), np.zeros(len(cells))
         blind = ~visible(bought, self.purchases, self.prices).any(axis=1)
         for money in np.unique(left[blind]).tolist():
-            own = blind & (left == money)
+            same = blind & (left == money)
             if (money, stop) not in self._firsts:
                 self._firsts[money, stop] = self._first(money, stop)
-            chosen[own], regret[own] = self._firsts[money, stop]
+            chosen[same], regret[same] = self._firsts[money, stop]
         seen = np.flatnonzero(~blind)
         near = self._nearest(cells[seen], skip[seen], len(self.y))
         state = left[seen, None].view(np.uint8), np.packbits(bought[seen], axis=1)
         _, group = np.unique(np.hstack(state), axis=0, return_inverse=True)
         group = group.reshape(-1)
         for number in range(group.max(initial=-1) + 1):
-            own = np.flatnonzero(group == number)
-            at = seen[own]
-            chosen[at], regret[at] = self._of_equal(bought[at[0]], near[own], left[at[0]], stop)
+            members = np.flatnonzero(group == number)
+            at = seen[members]
+            chosen[at], regret[at] = self._of_equal(bought[at[0]], near[members], left[at[0]], stop)
         return chosen, regret
 
     def _nearest(self, cells: Float32Array, skip: IntArray, among: int) -> IntArray:
@@ -176,11 +176,11 @@ class Oracle(Rows):
         return np.asarray(nearest(self.z[:among], z, skip, count))
 
     def _of_equal(
-        self, made: BoolArray, near: IntArray, left: float, stop: float
+        self, past: BoolArray, near: IntArray, left: float, stop: float
     ) -> tuple[IntArray, FloatArray]:
-        """``plan`` of rows with the same purchases ``made`` (k,), ``left`` and ``near`` (g, c)."""
-        sets = self._shared(made)
-        extra = self.price_of(sets) - self.price_of(made[None])
+        """``plan`` of rows with the same purchases ``past`` (k,), ``left`` and ``near`` (g, c)."""
+        sets = self._shared(past)
+        extra = self.price_of(sets) - self.price_of(past[None])
         fits = extra <= left
         fits[0] = True
         sets, extra = sets[fits], extra[fits]
@@ -190,46 +190,46 @@ class Oracle(Rows):
         score = mean + stop * extra
         best = score.argmin(axis=1)
         plan, least = sets[best], score.min(axis=1)
-        own, cost = self._own_best(made, some, left, stop)
+        best_sets, cost = self._own_best(past, some, left, stop)
         _, first, kind = np.unique(
-            np.packbits(own, axis=1), axis=0, return_index=True, return_inverse=True
+            np.packbits(best_sets, axis=1), axis=0, return_index=True, return_inverse=True
         )
         # each row's proposals: its neighbours' own best sets, without copies
         pair = np.repeat(np.arange(len(near)), near.shape[1]) * len(first)
         row, at = np.divmod(np.unique(pair + kind.reshape(-1)[place.reshape(-1)]), len(first))
-        more = (own[first[at]] & ~made).any(axis=1)
+        more = (best_sets[first[at]] & ~past).any(axis=1)
         row, at = row[more], first[at[more]]
-        value = self._recalled(near[row], own[at]).mean(axis=1) + stop * cost[at]
+        value = self._recalled(near[row], best_sets[at]).mean(axis=1) + stop * cost[at]
         order = np.lexsort((-np.arange(len(row)), value, row))
         order = order[np.diff(row[order], prepend=-1) > 0]  # the best of each row
         order = order[value[order] < least[row[order]]]
-        plan[row[order]], least[row[order]] = own[at[order]], value[order]
-        new = plan & ~made
+        plan[row[order]], least[row[order]] = best_sets[at[order]], value[order]
+        new = plan & ~past
         single = np.full(new.shape, np.inf)
-        ones = np.flatnonzero((sets & ~made).sum(axis=1) == 1)
-        single[:, (sets[ones] & ~made).argmax(axis=1)] = mean[:, ones]
+        ones = np.flatnonzero((sets & ~past).sum(axis=1) == 1)
+        single[:, (sets[ones] & ~past).argmax(axis=1)] = mean[:, ones]
         chosen = np.where(new, single, np.inf).argmin(axis=1)
-        few = (sets & ~made).sum(axis=1) <= 1
+        few = (sets & ~past).sum(axis=1) <= 1
         regret = (score[:, few] - least[:, None]).sum(axis=1)
         return np.where(new.any(axis=1), chosen, STOP), regret / few.sum()
 
-    def _shared(self, made: BoolArray) -> BoolArray:
-        """Candidates (c, k) after ``made``: itself, one more purchase, random further ones."""
-        open_ = np.flatnonzero(~made)
-        singles = made | (np.arange(len(made)) == open_[:, None])
-        rng = np.random.default_rng([self.seed, 5, *np.packbits(made).tolist()])
+    def _shared(self, past: BoolArray) -> BoolArray:
+        """Candidates (c, k) after ``past``: itself, one more purchase, random further ones."""
+        open_ = np.flatnonzero(~past)
+        singles = past | (np.arange(len(past)) == open_[:, None])
+        rng = np.random.default_rng([self.seed, 5, *np.packbits(past).tolist()])
         size = rng.integers(1, len(open_) + 1, self.candidates)
-        drawn = np.tile(made, (len(size), 1))
-        for own, count in zip(drawn, size, strict=True):
-            own[rng.permutation(open_)[:count]] = True
-        return np.concatenate([made[None], singles, drawn])
+        drawn = np.tile(past, (len(size), 1))
+        for state, count in zip(drawn, size, strict=True):
+            state[rng.permutation(open_)[:count]] = True
+        return np.concatenate([past[None], singles, drawn])
 
     def _own_best(
-        self, made: BoolArray, row: IntArray, left: float, stop: float
+        self, past: BoolArray, row: IntArray, left: float, stop: float
     ) -> tuple[BoolArray, FloatArray]:
-        """Own best sets (m, k) of training rows (m,) after ``made``, and their prices (m,)."""
-        paid, every = self.price_of(made[None]), np.arange(len(row))
-        bought = np.tile(made, (len(row), 1))
+        """Own best sets (m, k) of training rows (m,) after ``past``, and their prices (m,)."""
+        paid, every = self.price_of(past[None]), np.arange(len(row))
+        bought = np.tile(past, (len(row), 1))
         least, best, extra = np.full(len(row), np.inf), bought.copy(), np.zeros(len(row))
         for step in range(self.own.shape[1]):
             if step:
@@ -246,20 +246,20 @@ class Oracle(Rows):
         same ones."""
         if self.every is not None:
             return np.asarray(self.every[row, code_of(sets)[:, None]])
-        found, (places, table) = np.empty(row.shape), self._kept
+        losses, (places, table) = np.empty(row.shape), self._kept
         for start in range(0, len(sets), KEPT):
-            own, asked = sets[start : start + KEPT], row[start : start + KEPT]
-            if len(places) + len(own) > KEPT:
+            block, rows = sets[start : start + KEPT], row[start : start + KEPT]
+            if len(places) + len(block) > KEPT:
                 places.clear()
                 table.fill(np.nan)
-            codes = map(bytes, np.packbits(own, axis=1))
+            codes = map(bytes, np.packbits(block, axis=1))
             place = np.array([places.setdefault(code, len(places)) for code in codes])
-            at = (place[:, None] * len(self.y) + asked).ravel()
+            at = (place[:, None] * len(self.y) + rows).ravel()
             new = np.flatnonzero(np.isnan(table[at]))
             new = new[np.unique(at[new], return_index=True)[1]]
-            table[at[new]] = self.losses(asked.ravel()[new], own[new // row.shape[1]])
-            found[start : start + KEPT] = table[at].reshape(asked.shape)
-        return found
+            table[at[new]] = self.losses(rows.ravel()[new], block[new // row.shape[1]])
+            losses[start : start + KEPT] = table[at].reshape(rows.shape)
+        return losses
 
     @cached_property
     def _kept(self) -> tuple[dict[bytes, int], FloatArray]:
@@ -293,10 +293,10 @@ class Oracle(Rows):
     @cached_property
     def _near_after(self) -> dict[int, IntArray]:
         """Neighbours (r', c) of the first rows after each purchase."""
-        found, row = {}, np.arange(len(self.alone))
+        near, row = {}, np.arange(len(self.alone))
         for purchase in np.flatnonzero(~self.free).tolist():
             bought = np.tile(self.free, (len(row), 1))
             bought[:, purchase] = True
             cells = masked(self.X[row], bought, self.purchases, self.prices)
-            found[purchase] = self._nearest(cells, row, len(row))
-        return found
+            near[purchase] = self._nearest(cells, row, len(row))
+        return near

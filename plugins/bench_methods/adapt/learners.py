@@ -161,7 +161,7 @@ class LinearAdapt(Adapt):
                 context.progress(k + 1, len(sets))
         return AdaptModel(pairs, f0, prices, facts, rows.calibration)
 
-    def _plan(self, given: Given) -> Plan:
+    def _plan(self, inputs: Given) -> Plan:
         raise NotImplementedError
 
 
@@ -182,9 +182,9 @@ class AdaptLin(LinearAdapt):
     gates: int = param(3, GATES + ", for each set", least=0, most=MOST_POINTS - 2)
     relevant_grade: int = param(1, RELEVANT)
 
-    def _plan(self, given: Given) -> Plan:
+    def _plan(self, inputs: Given) -> Plan:
         """Order the features; a set is the first k with all features that they make free."""
-        columns, rows, train, prices, most, context = given
+        columns, rows, train, prices, most, context = inputs
         price = loss_prices(train, prices, self.tradeoff)
 
         def problem(some: Columns, features: IntArray) -> LinearProblem:
@@ -205,16 +205,16 @@ class AdaptLin(LinearAdapt):
             # second start: the pair of the previous set
             starts = [pair.among(own, some) for own, pair in known]
 
-            def free(own: Columns) -> Linear:
+            def free(cols: Columns) -> Linear:
                 def alone() -> dict[str, Array]:
-                    pair, value = fit_jointly(problem(own, which))
+                    pair, value = fit_jointly(problem(cols, which))
                     return {"value": np.array(value), **pair._asdict()}
 
                 # prices of f0 depend on the tradeoff
                 name = f"{self.name} {self.p_full} {self.relevant_grade} {which.tolist()}"
                 found = alone() if self.p_full is None else context.trained(name, alone)
                 pair, value = Linear(found["weights"], found["intercepts"]), float(found["value"])
-                return lower_end(problem(own, which), pair, value, starts if own is some else ())
+                return lower_end(problem(cols, which), pair, value, starts if cols is some else ())
 
             known[:] = [(some, in_row_space(some, free))]
             return known[0][1]
@@ -248,8 +248,8 @@ class AdaptL1(LinearAdapt):
     gates: int = param(7, GATES + ", for each set", least=0, most=MOST_POINTS - 2)
     relevant_grade: int = param(1, RELEVANT)
 
-    def _plan(self, given: Given) -> Plan:
-        rows = given.rows
+    def _plan(self, inputs: Given) -> Plan:
+        rows = inputs.rows
 
         def both(some: Columns) -> Linear:
             free = GroupPenalty.none(some)
@@ -257,7 +257,7 @@ class AdaptL1(LinearAdapt):
             wrong = np.where(rows.sign * f1(some)[0] > 0, -1.0, 1.0)
             return logistic(some, replace(rows, sign=wrong), free).beside(f1)
 
-        sets = spread(l1_path(given.columns, rows, given.prices), given.most)
+        sets = spread(l1_path(inputs.columns, rows, inputs.prices), inputs.most)
         return sets, lambda _, some: in_row_space(some, both), {}
 
 

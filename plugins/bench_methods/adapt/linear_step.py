@@ -253,11 +253,11 @@ def logistic(columns: Columns, rows: TrainingRows, price: GroupPenalty) -> Linea
         loss, slope = softplus_and_sigmoid(-rows.sign * values[0])
         return rows.mean(loss), (-rows.share * rows.sign * slope)[None]
 
-    found = columns.nothing(1)
+    linear = columns.nothing(1)
     for charge in (GroupPenalty.none(columns), price)[: 1 + bool(len(price.price))]:
         # the penalty is steep at 0: start from the unpenalised fit
-        found, _ = descend(columns, loss, charge, found, flat=1e-13, steep=1e-7)
-    return found
+        linear, _ = descend(columns, loss, charge, linear, flat=1e-13, steep=1e-7)
+    return linear
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -391,14 +391,14 @@ def fit_priced(
         slopes: FloatArray = np.sqrt(((by @ columns.values.T) ** 2).sum(axis=0))
         return slopes
 
-    found = LinearFit(columns.nothing(2), np.zeros(len(rows.sign)), [])
-    excess = steepness(found) - (prices.needs @ charge)[columns.which]
+    wide = LinearFit(columns.nothing(2), np.zeros(len(rows.sign)), [])
+    excess = steepness(wide) - (prices.needs @ charge)[columns.which]
     inside = np.sort(np.argsort(-excess, kind="stable")[: max(len(rows.sign), FEW)])
     some = columns.only(columns.which[inside])
     own = replace(problem, columns=some, price=GroupPenalty.of(prices, charge, some))
     fit = fit_in_turns(own, iterations)
-    found = replace(fit, pair=fit.pair.among(some, columns))
-    return found, columns.which[np.lexsort((-steepness(found), -found.pair.squares))]
+    wide = replace(fit, pair=fit.pair.among(some, columns))
+    return wide, columns.which[np.lexsort((-steepness(wide), -wide.pair.squares))]
 
 
 def nested(order: IntArray, columns: Columns, prices: Prices, most: int) -> list[IntArray]:

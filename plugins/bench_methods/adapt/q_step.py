@@ -160,7 +160,7 @@ class SquaredLogOdds:
             low[some] = np.maximum(low[some], best - width)
             high[some] = np.minimum(high[some], best + width)
         u = np.clip(near, low, high)
-        on, found = np.arange(len(g)), u.copy()  # rows that have not settled
+        on, solution = np.arange(len(g)), u.copy()  # rows that have not settled
         for _ in range(60):
             s = sigmoid(u)
             bend = p * s * (1 - s)
@@ -169,7 +169,7 @@ class SquaredLogOdds:
             out = np.flatnonzero((curve < 0.1) | (new < low) | (new > high))
             # bisect towards the minimum
             new[out] = (u[out] + np.where(slope[out] > 0, low[out], high[out])) / 2
-            found[on] = new
+            solution[on] = new
             # quadratic convergence: the next step would be its square
             moving = np.flatnonzero(np.abs(new - u) > 1e-6 * np.maximum(1.0, np.abs(new)))
             if not moving.size:
@@ -177,7 +177,7 @@ class SquaredLogOdds:
             parts: list[Any] = [on, p, g, low, high, slope, u, new]
             on, p, g, low, high, slope, last, u = (part[moving] for part in parts)
             low, high = np.where(slope > 0, low, last), np.where(slope > 0, last, high)
-        return found
+        return solution
 
     def fall(self, q: FloatArray, price: FloatArray) -> FloatArray:
         """Minus the derivative of q by ``price``, its bias less the excess."""

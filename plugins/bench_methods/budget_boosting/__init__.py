@@ -134,17 +134,17 @@ class BudgetBoosting(BoostedTrees):
             folds = [HeldOutFit.begin(whole, valid)]
         else:
             folds = [fold(whole, part) for part in self._divisions(whole, rng)]
-        sets, beside = nested_sets(selection, settings)
-        beside = beside[: max(0, MOST_POINTS - MOST_SETTINGS - len(sets))]
+        sets, extra = nested_sets(selection, settings)
+        extra = extra[: max(0, MOST_POINTS - MOST_SETTINGS - len(sets))]
         sized = self._with_leaves(settings, folds, sets)
         many = sum(len(fold.held) for fold in folds) >= SELECTION_HELD_OUT
         ended, live = [folds], [np.zeros(prices.features, dtype=bool)]
-        for k, features in enumerate([*sets, *beside]):
+        for k, features in enumerate([*sets, *extra]):
             own = sized[_size_of(sized, features)]
             # no later stage can correct the last one; on few rows the metric rises by chance
             by_metric = many and k + 1 == len(sets)
             now = converged(folds, features, own, self.trees, 2, by_metric=by_metric)
-            context.progress(k + 1, len(sets) + len(beside))
+            context.progress(k + 1, len(sets) + len(extra))
             if any(booster.parts for booster in now):
                 ended.append(now)
                 live.append(features)
@@ -154,12 +154,12 @@ class BudgetBoosting(BoostedTrees):
         return replace(model, routes=self._routes(model, ended[:chained], context))
 
     def _divisions(self, whole: Subsets, rng: np.random.Generator) -> list[Division]:
-        n, found = len(whole.train), divisions(whole, self.folds, rng)
+        n, folds = len(whole.train), divisions(whole, self.folds, rng)
         if whole.prices.features <= n < FEW_ROWS:
-            return found + divisions(whole, self.folds, rng)
+            return folds + divisions(whole, self.folds, rng)
         # a booster's time grows with rows times outputs
         work = n * whole.loss.outputs
-        return found[: next((most for limit, most in FOLDS if work <= limit), 1)]
+        return folds[: next((most for limit, most in FOLDS if work <= limit), 1)]
 
     def _selection_folds(self, whole: Subsets, rng: np.random.Generator) -> list[HeldOutFit]:
         n, count = len(whole.train), units(whole)
@@ -181,16 +181,16 @@ class BudgetBoosting(BoostedTrees):
         chosen for the first set, the last, and each set with twice the features of the last choice,
         among sets of no more features than rows."""
         rows = len(folds[0].subsets.train) + len(folds[0].held)
-        found: dict[int, Settings] = {}
+        sized: dict[int, Settings] = {}
         some = folds if len(folds[0].subsets.train) <= 4000 else folds[:1]
         few = [one for one in sets if one.sum() <= rows] or sets[:1]
         for features in few:
-            size, last = int(features.sum()), max(found, default=0)
+            size, last = int(features.sum()), max(sized, default=0)
             if size >= 2 * last or features is few[-1]:
-                found[size] = (
+                sized[size] = (
                     settings if self.leaves else self._best_leaves(settings, some, features)
                 )
-        return found
+        return sized
 
     def _best_leaves(self, settings: Settings, folds: Fits, features: BoolArray) -> Settings:
         # large steps suffice to compare sizes of trees
@@ -207,18 +207,18 @@ class BudgetBoosting(BoostedTrees):
         """Routes with early exits through the stages of ``ended``, then every stage alone."""
         count = len(ended)
         alone = [Route([k], {"stage": k}) for k in range(count)]
-        beside = [Route([k], {"stage": k}) for k in range(count, len(model.members))]
+        extra = [Route([k], {"stage": k}) for k in range(count, len(model.members))]
         if not self.exits or count < 3 or context.task == Task.REGRESSION:
-            return [*beside, *alone]
+            return [*extra, *alone]
         held = _held(model, ended, context)
         if context.task == Task.RANKING:
-            return [*_pairs(held), *beside, *alone]
+            return [*_pairs(held), *extra, *alone]
         if held.evaluation.any():
             stages = np.linspace(0, count - 1, MOST_CHAINED).round().astype(np.int64)
-            return [_chained(held, np.unique(stages).tolist()), *beside, *alone]
+            return [_chained(held, np.unique(stages).tolist()), *extra, *alone]
         way, fixed = _chained(held, list(range(count))), [v.tolist() for v in static(count)]
         values, points = [*way.values, *fixed], [*way.points, *(dict(r.full) for r in alone[:-1])]
-        return [*beside, replace(way, full=alone[-1].full, values=values, points=points)]
+        return [*extra, replace(way, full=alone[-1].full, values=values, points=points)]
 
 
 def _size_of(sized: Mapping[int, Settings], features: BoolArray) -> int:
@@ -239,7 +239,7 @@ def _assembled(
     parts = [Ensemble.of_trees([], np.zeros(0, np.int32), base, prices.features)]
     start, members = [0, 0], [1]
     for boosters, features in zip(stages[1:], sets[1:], strict=True):
-        count = sum(part.trees for part in boosters[0].parts)
+        count = sum(e.trees for e in boosters[0].parts)
         paid = float(prices.sensor[prices.bought_for(features)].sum())
         # a tree of L leaves has about log2 L splits on a path
         splits = np.log2(sized[_size_of(sized, features)].max_leaves or 2)
@@ -247,10 +247,10 @@ def _assembled(
         # their evaluation may cost a tenth of the features' price
         most = EVALUATION_SHARE * paid / share if share else len(boosters)
         members.append(int(np.clip(most, 1, len(boosters))))
-        parts += [part for own in boosters[: members[-1]] for part in own.parts]
-        start.append(sum(part.trees for part in parts))
+        parts += [e for booster in boosters[: members[-1]] for e in booster.parts]
+        start.append(sum(e.trees for e in parts))
     ensemble = Ensemble.concat(parts)
-    leaves = {str(size): own.max_leaves for size, own in sized.items()}
+    leaves = {str(size): settings.max_leaves for size, settings in sized.items()}
     facts = {"leaves": leaves, "sets": [np.flatnonzero(s).tolist() for s in sets]}
     return NestedBoosters(ensemble, np.array(start), np.array(members), prices, (), facts)
 
@@ -280,11 +280,11 @@ def _joined(parts: Sequence[Examples]) -> Examples:
     first = parts[0]
     copies, queries = None, None
     if first.multiplicity is not None:
-        copies = np.concatenate([part.multiplicity for part in parts])
+        copies = np.concatenate([examples.multiplicity for examples in parts])
     if first.queries is not None:
-        sizes = [part.queries.sizes for part in parts if part.queries is not None]
+        sizes = [examples.queries.sizes for examples in parts if examples.queries is not None]
         queries = Queries.from_sizes(np.concatenate(sizes))
-    X, y = (np.concatenate([getattr(part, name) for part in parts]) for name in ("X", "y"))
+    X, y = (np.concatenate([getattr(examples, name) for examples in parts]) for name in ("X", "y"))
     return Examples(X, y, queries, copies)
 
 

@@ -121,7 +121,7 @@ def by_class(held: Held) -> list[Policy]:
     order = np.argsort(sure, axis=1, kind="stable")
     weight, cost = held.weight, held.cost
     ends = (*static(count), np.full(count - 1, ALL))
-    found = [
+    policies = [
         Policy(values, float(cost[k] @ weight), -float(lost[k] @ weight))
         for k, values in enumerate(ends)
     ]
@@ -131,8 +131,8 @@ def by_class(held: Held) -> list[Policy]:
     spans |= {(0, last) for last in range(1, count)}
     for first, last in sorted(spans):
         for lam in np.geomspace(1e-3, 10, LAMBDAS) * unit:
-            found.append(_searched(first, last, lam, lost, cost, sure, order, weight))
-    return found
+            policies.append(_searched(first, last, lam, lost, cost, sure, order, weight))
+    return policies
 
 
 def static(stages: int) -> list[FloatArray]:
@@ -189,7 +189,7 @@ def by_rank(held: Held) -> list[tuple[int, int, Policy]]:
     queries, everyone = held.rows.queries, np.ones((1, len(held.rows)), dtype=bool)
     groups = QueryGroups.over(len(held.rows), queries)
     stages = range(len(held.features))
-    found = [(k, k, _ranked(held, k, k, 0, everyone[0])) for k in stages]
+    policies = [(k, k, _ranked(held, k, k, 0, everyone[0])) for k in stages]
     picked = np.unique(np.linspace(1, stages[-1], PAIRED).round().astype(np.int64)).tolist()
     for first in picked[:-1]:
         rank = ranks(held.scores[first, 0], everyone, groups)[0]
@@ -197,8 +197,8 @@ def by_rank(held: Held) -> list[tuple[int, int, Policy]]:
             on = rank <= top
             if on.mean() <= MOST_ON:
                 later = (last for last in picked if last > first)
-                found += [(first, last, _ranked(held, first, last, top, on)) for last in later]
-    return found
+                policies += [(first, last, _ranked(held, first, last, top, on)) for last in later]
+    return policies
 
 
 def _ranked(held: Held, first: int, last: int, top: int, on: BoolArray) -> Policy:

@@ -116,12 +116,12 @@ def drifts(folds: Fits, valid: Examples, settings: Settings) -> bool:
 
     everything = np.ones(of.prices.features, dtype=bool)
     fitted = converged(folds, everything, settings, QUICK_TREES, 1)
-    own = np.concatenate([judged(fit.far, fit.held) for fit in fitted])
+    held_out = np.concatenate([judged(fit.far, fit.held) for fit in fitted])
     start = HeldOutFit.begin(of, valid, folds[0].far[:, 0]).far
     far = [judged(start + sum(map(scores_of, fit.parts, repeat(valid))), valid) for fit in fitted]
     later = np.mean(far, axis=0)
-    error = np.sqrt(own.var() / len(own) + later.var() / len(later))
-    return bool(later.mean() - own.mean() > DRIFT * error)
+    error = np.sqrt(held_out.var() / len(held_out) + later.var() / len(later))
+    return bool(later.mean() - held_out.mean() > DRIFT * error)
 
 
 def divisions(whole: Subsets, folds: int, rng: np.random.Generator) -> list[Division]:
@@ -169,8 +169,8 @@ def nested_sets(folds: Fits, settings: Settings) -> tuple[list[BoolArray], list[
     prices = folds[0].subsets.prices
     quick, probe = hastened(settings), probing(settings, len(folds[0].subsets.train))
     chosen = readable(prices, np.zeros(prices.features, dtype=bool))
-    found = [chosen] if chosen.any() else []
-    beside: list[BoolArray] = []
+    sets = [chosen] if chosen.any() else []
+    extra: list[BoolArray] = []
     now, looked = converged(folds, chosen, quick, QUICK_TREES, 1), 0
     while not chosen.all():
         left, size = Purchases.of(now, chosen), int(chosen.sum())
@@ -179,7 +179,7 @@ def nested_sets(folds: Fits, settings: Settings) -> tuple[list[BoolArray], list[
         # gains of one more are not significant
         if size >= len(folds[0].subsets.train) or made >= MANY:
             rest = [left.brings[k] for k in order]
-            return found + doubled(prices, chosen, rest), beside
+            return sets + doubled(prices, chosen, rest), extra
         # the others are left to a later round
         tried = order[:TRIED]
         more = [bought_too(prices, chosen, left.brings[k]) for k in tried]
@@ -190,16 +190,16 @@ def nested_sets(folds: Fits, settings: Settings) -> tuple[list[BoolArray], list[
         best, count = gaining(tried, gain / left.price[tried]), max(1, round(GROWTH * size))
         if len(best) == 0:  # no candidate helps: take larger steps
             best, count = order, max(2, size)
-        if not found and sum(len(fold.held) for fold in folds) >= SELECTION_HELD_OUT:
-            beside += [bought_too(prices, chosen, left.brings[k]) for k in best[1 : 1 + RIVALS]]
+        if not sets and sum(len(fold.held) for fold in folds) >= SELECTION_HELD_OUT:
+            extra += [bought_too(prices, chosen, left.brings[k]) for k in best[1 : 1 + RIVALS]]
         brought = [j for k in best[:count] for j in left.brings[k]]
         after = bought_too(prices, chosen, brought) if pair is None else pair
         if (limit := paid(prices, after)) >= 2 * paid(prices, chosen):
-            beside += cheaper(now, chosen, limit, [left.brings[k] for k in seen], probe, quick)
+            extra += cheaper(now, chosen, limit, [left.brings[k] for k in seen], probe, quick)
         chosen = after
-        found.append(chosen)
+        sets.append(chosen)
         now = converged(now, chosen, quick, QUICK_TREES, 1)
-    return found, beside
+    return sets, extra
 
 
 def hastened(settings: Settings) -> Settings:
@@ -249,31 +249,31 @@ def cheaper(
     ``brings``: features of each helpful purchase; one that no longer helps is not tried again.
     """
     prices, chosen = folds[0].subsets.prices, before
-    found: list[BoolArray] = []
+    sets: list[BoolArray] = []
     while True:
         worth = []
-        for own in brings:
-            more = bought_too(prices, chosen, own)
+        for features in brings:
+            more = bought_too(prices, chosen, features)
             price = paid(prices, more) - paid(prices, chosen)
             gain = _fall(folds, more, probe) if 0 < price < limit - paid(prices, chosen) else 0.0
-            worth += [(gain / price, own, more)] if gain > luck(folds) else []
+            worth += [(gain / price, features, more)] if gain > luck(folds) else []
         if not worth:
-            return found
+            return sets
         _, best, chosen = max(worth, key=lambda one: one[0])
-        brings = [own for _, own, _ in worth if own is not best]
-        found.append(chosen)
+        brings = [features for _, features, _ in worth if features is not best]
+        sets.append(chosen)
         folds = converged(folds, chosen, quick, QUICK_TREES, 1)
 
 
 def doubled(prices: Prices, chosen: BoolArray, brings: Sequence[Sequence[int]]) -> list[BoolArray]:
     """Sets of doubling size, in the order of ``brings``, up to all features."""
-    found = []
+    sets = []
     while not chosen.all():
         count = max(2, int(chosen.sum()))
         chosen = bought_too(prices, chosen, [j for own in brings[:count] for j in own])
         brings = brings[count:]
-        found.append(chosen)
-    return found
+        sets.append(chosen)
+    return sets
 
 
 def promising(left: Purchases) -> IntArray:

@@ -110,15 +110,15 @@ def _tells(
     if missing_left:
         _add(table[256], 1, left)
     n, n_left = float(_sum(whole)), float(_sum(left))
-    found, others = 0.0, -1
+    ratio, others = 0.0, -1
     for k in range(len(whole)):
         a, b, both = float(left[k]), float(whole[k] - left[k]), float(whole[k])
         others += both > 0.0
         if a > 0.0:
-            found += a * np.log(a * n / (n_left * both))
+            ratio += a * np.log(a * n / (n_left * both))
         if b > 0.0:
-            found += b * np.log(b * n / ((n - n_left) * both))
-    return bool(2.0 * found >= least[others])
+            ratio += b * np.log(b * n / ((n - n_left) * both))
+    return bool(2.0 * ratio >= least[others])
 
 
 @inner
@@ -199,8 +199,7 @@ def grow(
         impurity = pairs(whole, alpha)
         if impurity <= 0.0 or level == depth or _sum(whole) < 2 * min_rows:
             continue
-        # told: some feature has a significant cut
-        ratio, gain, told = np.inf, 0.0, False
+        ratio, gain, significant = np.inf, 0.0, False
         for f in range(len(price)):
             low, high = _count(codes[f], bins[f], bag, begin, end, table)
             larger, _, at, side = _best_cut(table, low, high, whole, alpha, min_rows)
@@ -210,10 +209,10 @@ def grow(
                 table[256, k] = 0
                 for b in range(low, high + 1):
                     table[b, k] = 0
-            if gained <= 0.0 or (told and not tells):
+            if gained <= 0.0 or (significant and not tells):
                 continue
-            if tells and not told:  # drop earlier, insignificant features
-                ratio, gain, told = np.inf, 0.0, True
+            if tells and not significant:  # drop earlier, insignificant features
+                ratio, gain, significant = np.inf, 0.0, True
             price_per_gain = price[f] / gained
             if price_per_gain < ratio * (1 - _TIE) or (
                 price_per_gain <= ratio * (1 + _TIE) and gained > gain
@@ -285,20 +284,20 @@ def split_cost(
     stop: int,
     out: FloatArray,
 ) -> None:
-    """Divide the price of each cell among its entries, in proportion to part * 2 ** power.
+    """Divide the price of each cell among its entries, in proportion to mantissa * 2 ** power.
 
-    Adds each node's cost for the rows start:stop to ``out`` (D,). ``entries`` are part (E,) in
-    [1, 2) and power (E,), since parts of one cell may differ by any power of two.
+    Adds each node's cost for the rows start:stop to ``out`` (D,). ``entries`` are mantissa (E,)
+    in [1, 2) and power (E,), since those of one cell may differ by any power of two.
     """
     leaf, weight, price, first, sensor, node = purchases
-    part, power = entries
+    mantissa, power = entries
     sensors, trees = len(price), leaf.shape[1]
     rate, top = np.empty(sensors), np.empty(sensors, np.int32)
     longest = 0
     for k in range(len(first) - 1):
         longest = max(longest, first[k + 1] - first[k])
     most = trees * longest  # entries of a row, stored contiguously
-    entry, of, own = np.empty(most, np.uint32), np.empty(most, np.uint32), np.empty(most)
+    entry, of, share = np.empty(most, np.uint32), np.empty(most, np.uint32), np.empty(most)
     for i in range(start, stop):
         rate[:], top[:], many = 0.0, -(2**31), 0  # the largest power of two of each sensor's cell
         for t in range(trees):
@@ -309,13 +308,13 @@ def split_cost(
                 many += 1
         for j in range(many):
             e, s = entry[j], of[j]
-            own[j] = part[e] * _DOWN[np.uint32(min(top[s] - power[e], 63))]
-            rate[s] += own[j]
+            share[j] = mantissa[e] * _DOWN[np.uint32(min(top[s] - power[e], 63))]
+            rate[s] += share[j]
         for k in range(sensors):
             if rate[k] > 0.0:
                 rate[k] = price[k] * weight[i] / rate[k]
         for j in range(many):
-            out[np.uint32(node[entry[j]])] += own[j] * rate[of[j]]
+            out[np.uint32(node[entry[j]])] += share[j] * rate[of[j]]
 
 
 @kernel

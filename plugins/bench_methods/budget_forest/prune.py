@@ -57,11 +57,11 @@ def prefixes_at_jumps(paid: FloatArray, trees: int, per_round: int) -> IntArray:
     """Prunings and lengths of their prefixes (M, 2) where ``paid`` (P,) jumps. Larger jumps get
     more prefixes, geometrically spaced."""
     jump, rounds = np.diff(_share(paid), prepend=0.0), trees // per_round
-    found: list[tuple[int, int]] = []
+    prefixes: list[tuple[int, int]] = []
     for pruning in np.flatnonzero(jump > JUMP) if rounds > 1 else ():
         wanted = np.geomspace(1, rounds - 1, int(PREFIXES * jump[pruning]))
-        found += [(int(pruning), int(r) * per_round) for r in np.unique(np.round(wanted))]
-    return np.array(found, dtype=np.int64).reshape(len(found), 2)
+        prefixes += [(int(pruning), int(r) * per_round) for r in np.unique(np.round(wanted))]
+    return np.array(prefixes, dtype=np.int64).reshape(len(prefixes), 2)
 
 
 @dataclass(frozen=True)
@@ -92,12 +92,12 @@ class BudgetPrune(OnTrees):
 
         if len(valid) == 0:
             raise InputError(f"{self.name}: it needs validation rows to count their cost")
-        made = prunable(self.base, context, train)
-        unit = LossPrices.of(prices, 1.0, made.loss.constant(made.trees))
-        problem = build(made.trees, made.loss, valid, prices, unit, context.threads)
+        ensemble = prunable(self.base, context, train)
+        unit = LossPrices.of(prices, 1.0, ensemble.loss.constant(ensemble.trees))
+        problem = build(ensemble.trees, ensemble.loss, valid, prices, unit, context.threads)
         tradeoff = self.tradeoff
         with workers(context.threads) as pool:
-            found = search(
+            result = search(
                 problem,
                 pool,
                 choice=even_tradeoffs if tradeoff is None else lambda *_: np.array([tradeoff]),
@@ -105,26 +105,26 @@ class BudgetPrune(OnTrees):
                 passes=self.iterations,
                 progress=lambda done: context.progress(done, self.iterations),
             )
-        facts = {"gap": found.gap, "passes": found.passes}
-        if made.trees.trees == 0:  # boosting found nothing to split
-            return made.pruned(np.zeros(0, dtype=bool), prices, facts)
+        facts = {"gap": result.gap, "passes": result.passes}
+        if ensemble.trees.trees == 0:  # boosting found nothing to split
+            return ensemble.pruned(np.zeros(0, dtype=bool), prices, facts)
         if tradeoff is None:
-            return _path(made, found, prices, facts)
+            return _path(ensemble, result, prices, facts)
         # a node is kept up to its critical tradeoff
-        kept = (found.critical > tradeoff) | (tradeoff == 0)
-        objective = float(found.objective[0]) / problem.unit
+        kept = (result.critical > tradeoff) | (tradeoff == 0)
+        objective = float(result.objective[0]) / problem.unit
         facts |= {"lambda": tradeoff * unit.tau, "objective": objective}
-        return made.pruned(kept, prices, {**facts, "pruned": int((~kept).sum())})
+        return ensemble.pruned(kept, prices, {**facts, "pruned": int((~kept).sum())})
 
 
 def _path(
-    made: Prunable, found: PruningSearch, prices: Prices, facts: dict[str, Any]
+    ensemble: Prunable, result: PruningSearch, prices: Prices, facts: dict[str, Any]
 ) -> PrunedPath:
     """The prunings at the tradeoffs found, then the unpruned trees at 0."""
-    tradeoffs, trees = found.tradeoffs[found.tradeoffs > 0], made.trees
+    tradeoffs, trees = result.tradeoffs[result.tradeoffs > 0], ensemble.trees
     rank = np.full(trees.nodes, len(tradeoffs) + 1, np.int32)  # leaves are never split
-    rank[trees.feature >= 0] = first_points(found.critical, tradeoffs)
-    whole = made.whole(prices, facts)
-    prefixes = prefixes_at_jumps(found.paid, trees.trees, whole.per_round)
+    rank[trees.feature >= 0] = first_points(result.critical, tradeoffs)
+    whole = ensemble.whole(prices, facts)
+    prefixes = prefixes_at_jumps(result.paid, trees.trees, whole.per_round)
     names = [{"tradeoff": t} for t in [*tradeoffs.tolist(), 0.0]]
     return PrunedPath(whole, rank, names, prefixes)

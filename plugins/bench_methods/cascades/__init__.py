@@ -274,16 +274,16 @@ def stage_trees(
         order = np.argsort(highest, kind="stable")
         # the first k / K of the trees, rounded up
         ends = -(-np.arange(1, stages + 1) * len(order) // stages)
-        found = [np.sort(order[:end]) for end in ends]
+        trees = [np.sort(order[:end]) for end in ends]
     else:
-        found = [np.flatnonzero(highest <= limit) for limit in limits]
-        if len(highest) and len(found[-1]) == 0:
+        trees = [np.flatnonzero(highest <= limit) for limit in limits]
+        if len(highest) and len(trees[-1]) == 0:
             raise UsageError(
                 f"no tree has only features of price <= {limits[-1]:g} (the least that covers a "
                 f"tree is {highest.min():g}); raise limits or use a base of small trees"
             )
-    more = [len(t) > (len(found[k - 1]) if k else 0) for k, t in enumerate(found)]
-    return [t for t, keep in zip(found, more, strict=True) if keep] or [found[-1]]
+    more = [len(t) > (len(trees[k - 1]) if k else 0) for k, t in enumerate(trees)]
+    return [t for t, keep in zip(trees, more, strict=True) if keep] or [trees[-1]]
 
 
 def stage_costs(

@@ -161,23 +161,23 @@ def stage_designs(
     ``columns`` float32 (T, n); ``share`` (n,) sums to 1.
     """
     trees = np.concatenate([stages[0], *map(np.setdiff1d, stages[1:], stages)])
-    own = columns[trees].astype(np.float64)
-    mean = own @ share
-    own -= mean[:, None]
-    gram = (own * share) @ own.T
+    data = columns[trees].astype(np.float64)
+    mean = data @ share
+    data -= mean[:, None]
+    gram = (data * share) @ data.T
     # drop columns that are constant up to rounding
     varies = gram.diagonal() > (1e-6 * np.maximum(np.abs(mean), 1e-30)) ** 2
     counts = np.append(0, np.cumsum(varies))[[len(stage) for stage in stages]]
     if not varies.all():
-        trees, own, mean, gram = trees[varies], own[varies], mean[varies], gram[varies][:, varies]
-    found = []
+        trees, data, mean, gram = trees[varies], data[varies], mean[varies], gram[varies][:, varies]
+    designs = []
     for c in counts.tolist():
         scale = float(np.sqrt(gram.diagonal()[:c].mean())) if c else 1.0
         hessian = curvature / scale**2 * gram[:c, :c]  # approximate, of the stage's loss
         np.fill_diagonal(hessian, hessian.diagonal() + ridge)
         root = np.linalg.cholesky(hessian)
-        found.append(StageDesign(trees[:c], own[:c], mean[:c], scale, root))
-    return found
+        designs.append(StageDesign(trees[:c], data[:c], mean[:c], scale, root))
+    return designs
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -21,12 +21,12 @@ def _score(sums: FloatArray, classes: int) -> float:
     """
     if classes == 0:
         return sums[1] * sums[1] / sums[0] if sums[0] > 0.0 else 0.0
-    total, found = 0.0, 0.0
+    total, purity = 0.0, 0.0
     for rows in sums:
         if rows > 0.0:
             total += rows
-            found += rows * np.log2(rows)
-    return found - total * np.log2(total) if total > 0.0 else 0.0
+            purity += rows * np.log2(rows)
+    return purity - total * np.log2(total) if total > 0.0 else 0.0
 
 
 @inner
@@ -76,9 +76,9 @@ def best_cuts(
     missing: IntArray,
     data: tuple[IntArray, IntArray, FloatArray, FloatArray],
     how: tuple[float, int, float, bool],
-    found: tuple[FloatArray, IntArray, BoolArray],
+    out: tuple[FloatArray, IntArray, BoolArray],
 ) -> None:
-    """Write to ``found``, each (d,), every feature's best cut: gain in ``_score`` (0 if none), bin,
+    """Write to ``out``, each (d,), every feature's best cut: gain in ``_score`` (0 if none), bin,
     and True if missing values go left.
 
     ``codes`` (d, n) have the code ``missing[f]`` for missing cells. ``data``: the node's rows, then
@@ -111,7 +111,7 @@ def best_cuts(
             whole[k] = table[256, k]
             for b in range(low, high + 1):
                 whole[k] += table[b, k]
-        found[0][f], found[1][f], found[2][f] = _best_cut(table, low, high, whole, classes, least)
+        out[0][f], out[1][f], out[2][f] = _best_cut(table, low, high, whole, classes, least)
         for k in range(len(whole)):
             table[256, k] = 0.0
             for b in range(low, high + 1):

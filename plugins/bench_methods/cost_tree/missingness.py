@@ -122,19 +122,19 @@ class NodePolicy(Stored):
 
         stack = [(0, frozenset[int]())]
         while stack:
-            place, made = stack.pop()
+            place, bought = stack.pop()
             node = int(places[place][4])
             if self.feature[node] < 0 or self.rank[node] > pruning:
                 continue
             for purchase in np.flatnonzero(self._serve[self.feature[node]]).tolist():
-                if purchase not in made:
+                if purchase not in bought:
                     lacking, place = split(place, d + purchase, 0.5)
                     places[lacking][5] = purchase
-                    made |= {purchase}
+                    bought |= {purchase}
             sides = split(place, self.feature[node], self.threshold[node])
             for side, below in zip(sides, (self.left[node], self.right[node]), strict=True):
                 places[side][4] = int(below)
-                stack.append((side, made))
+                stack.append((side, bought))
         table, names = np.array(places).T, ("feature", "threshold", "left", "right")
         nodes = dict(zip(names, table, strict=False))
         tree = SimpleNamespace(**nodes, value=table[value], missing_left=np.zeros(len(places)))

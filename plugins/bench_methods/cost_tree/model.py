@@ -201,15 +201,15 @@ class CostTreeGrower:
         mass = float(target.weight[rows].sum())
         if level == self.how.depth or mass < 2 * self.how.min_rows or tree.loss[node] <= 0:
             return None
-        found = np.zeros(d), np.zeros(d, np.int64), np.zeros(d, dtype=bool)
+        cuts = np.zeros(d), np.zeros(d, np.int64), np.zeros(d, dtype=bool)
         data = rows, target.label, target.value, target.weight
         avoid = self.how.avoid
         least = float(self.how.min_rows)
         how = float(tree.summed[node][0]), target.classes, least, avoid is not None
-        best_cuts(self.codes, self.bins.counts, data, how, found)
+        best_cuts(self.codes, self.bins.counts, data, how, cuts)
         # gains as shares of the node's own entropy or squares
         whole = mass if target.classes else 2 * tree.loss[node]
-        gain = found[0] / whole
+        gain = cuts[0] / whole
         gain[gain < ROUNDING] = 0.0
         price = self.prices.marginal(bought) / self.unit
         worth = CRITERIA[self.how.criterion](gain) / (price + 1) ** self.how.price_power
@@ -223,7 +223,7 @@ class CostTreeGrower:
         feature = int(np.argmax(worth >= best - abs(best) * ROUNDING))
         if gain[feature] == 0.0:
             return None
-        return feature, int(found[1][feature]), bool(found[2][feature])
+        return feature, int(cuts[1][feature]), bool(cuts[2][feature])
 
 
 def pruned_path(
@@ -254,13 +254,13 @@ def losses(tree: CostedTree, score: FloatArray, rows: Examples, classes: int) ->
     total, at, who = np.zeros(len(feature)), np.zeros(len(rows), np.int64), np.arange(len(rows))
     while len(who):
         node, y = at[who], rows.y[who]
-        own = score[node]
+        raw = score[node]
         if not classes:
-            lost = (y - own[:, 0]) ** 2 / 2
-        elif own.shape[1] == 1:
-            lost = np.logaddexp(0, (1 - 2 * y) * own[:, 0])
+            lost = (y - raw[:, 0]) ** 2 / 2
+        elif raw.shape[1] == 1:
+            lost = np.logaddexp(0, (1 - 2 * y) * raw[:, 0])
         else:
-            lost = np.log(np.exp(own).sum(axis=1)) - own[np.arange(len(who)), y.astype(np.int64)]
+            lost = np.log(np.exp(raw).sum(axis=1)) - raw[np.arange(len(who)), y.astype(np.int64)]
         total += np.bincount(node, rows.weights[who] * lost, minlength=len(total))
         who = who[feature[node] >= 0]
         node = at[who]
@@ -319,18 +319,18 @@ def nested_prunings(tree: CostedTree, kept: BoolArray) -> list[BoolArray]:
         return Pruning(float(loss[leaves & ~splits].sum()), float(cost[splits].sum()), splits)
 
     # the root alone, and all splits with a gain
-    found = [pruned(_HUGE), pruned(0.0)]
-    between = deque([(found[0], found[1])])
-    while between and len(found) < MOST_POINTS:
+    hull = [pruned(_HUGE), pruned(0.0)]
+    between = deque([(hull[0], hull[1])])
+    while between and len(hull) < MOST_POINTS:
         a, b = between.popleft()
         if a.cost < b.cost:
             # the price at which both are equally good
             c = pruned((a.loss - b.loss) / (b.cost - a.cost))
             if a.cost + _ROUNDING < c.cost < b.cost - _ROUNDING:
-                found.append(c)
+                hull.append(c)
                 between += [(a, c), (c, b)]
-    path = sorted(found, key=lambda one: one.cost)
-    corners = [one.splits for k, one in enumerate(path) if not k or one.cost > path[k - 1].cost]
+    path = sorted(hull, key=lambda p: p.cost)
+    corners = [p.splits for k, p in enumerate(path) if not k or p.cost > path[k - 1].cost]
     prunings = corners[:1]
     for small, large in pairwise(corners):
         prunings += _levels(tree, small, large, cost)
@@ -345,14 +345,14 @@ def _levels(
     depth = np.zeros(len(small), np.int64)
     for u in np.flatnonzero(large).tolist():
         depth[[tree.left[u], tree.right[u]]] = depth[u] + 1
-    found, last = [large], float(cost[large].sum())
+    prunings, last = [large], float(cost[large].sum())
     for level in range(int(depth.max()), -1, -1):
         splits = small | (large & (depth < level))
         paid = float(cost[splits].sum())
         if float(cost[small].sum()) + _ROUNDING < paid < last - _ROUNDING:
-            found.append(splits)
+            prunings.append(splits)
             last = paid
-    return found[::-1]
+    return prunings[::-1]
 
 
 def _best(

@@ -191,17 +191,17 @@ class CronusSingle(OnTrees):
         # gates must be able to pass all positives
         survivors = self.keep * float(problem.share[problem.y > 0].sum())
         firsts = list(dict.fromkeys(first for first, _ in penalties))
-        found: dict[Shares, Cascade] = {}
+        cascades: dict[Shares, Cascade] = {}
         solved = self.stages - 1 + len(self.rho_last)
 
         def after(begun: int) -> Callable[[int], None]:
             return lambda done: context.progress(begun + done, len(firsts) * solved)
 
         for tried, first in enumerate(firsts):
-            own = [shares for shares in penalties if shares[0] == first]
+            group = [shares for shares in penalties if shares[0] == first]
             starts = initialise(
                 problem,
-                [penalties[shares] for shares in own],
+                [penalties[shares] for shares in group],
                 delta=self.delta,
                 drop=gentle_drop(self.drop, self.stages, survivors),
                 cut_off=self.cut_off,
@@ -209,8 +209,8 @@ class CronusSingle(OnTrees):
                 threads=context.threads,
                 progress=after(tried * solved),
             )
-            found |= dict(zip(own, starts, strict=True))
-        return found
+            cascades |= dict(zip(group, starts, strict=True))
+        return cascades
 
     def _served(
         self,

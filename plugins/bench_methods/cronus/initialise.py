@@ -258,12 +258,12 @@ def initialise(
             reach = reach * sigmoid(problem.slope * (scores - threshold[k]))
             growing = None
         progress(k + 1)
-    growing, found = growing or Growing(problem, problem.weight * reach, threads), []
+    growing, cascades = growing or Growing(problem, problem.weight * reach, threads), []
     for penalty in penalties:
         solve(stages - 1, float(penalty.rho[-1]), growing.copied())
-        found.append(Cascade(weights.copy(), bias.copy(), threshold))
-        progress(stages - 1 + len(found))
-    return found
+        cascades.append(Cascade(weights.copy(), bias.copy(), threshold))
+        progress(stages - 1 + len(cascades))
+    return cascades
 
 
 def passing_threshold(scores: FloatArray, mass: FloatArray, slope: float, target: float) -> float:

@@ -70,7 +70,7 @@ class ASTC(TreeOfClassifiers):
     # no refit: classifiers are least squares already, and terminals return their parent's
 
     def _fitted(
-        self, problem: Problem, found: Inputs, price: float, prices: Prices, context: FitContext
+        self, problem: Problem, encoder: Inputs, price: float, prices: Prices, context: FitContext
     ) -> tuple[ClassifierTree, dict[str, Any]]:
         if label_variance(problem) == 0.0:
             return stump(problem, float(problem.y[0])), {"tau": price}
@@ -139,15 +139,15 @@ def greedy_tree(
     for k in range(count):
         if k not in gone:
             weights[k], bias[k], after = pick(problem, sums[k], paid[k], rule, constant=constant)
-            scores, found = problem.score(weights[k], bias[k])[rows[k]], None
+            scores, cut = problem.score(weights[k], bias[k])[rows[k]], None
             if not shape.is_leaf(k):
-                found = splitting_threshold(scores, problem.share[rows[k]], 0.5)
-            if found is None:
+                cut = splitting_threshold(scores, problem.share[rows[k]], 0.5)
+            if cut is None:
                 gone |= shape.below(k) - {k}
             else:
-                threshold[k] = found
+                threshold[k] = cut
                 upper, lower = shape.upper[k], shape.lower[k]
-                rows[upper], rows[lower] = rows[k][scores > found], rows[k][scores <= found]
+                rows[upper], rows[lower] = rows[k][scores > cut], rows[k][scores <= cut]
                 # only the smaller child's rows are summed
                 small, large = sorted((upper, lower), key=lambda c: len(rows[c]))
                 sums[small] = moments(problem, rows[small], threads)
@@ -162,7 +162,7 @@ def moments(problem: Problem, rows: IntArray, threads: int) -> FloatArray:
     """Weighted second moments of columns, constant and labels over ``rows``: (T + 2, T + 2),
     symmetric."""
     size = problem.trees + 2
-    found = np.zeros((size, size))
+    gram = np.zeros((size, size))
     with ThreadPoolExecutor(max(1, threads)) as pool:
         for i in range(0, len(rows), BLOCK):
             some = rows[i : i + BLOCK]
@@ -172,8 +172,8 @@ def moments(problem: Problem, rows: IntArray, threads: int) -> FloatArray:
             np.multiply(problem.columns[:, some], root, out=piece[:-2])
             piece[-2] = root
             piece[-1] = problem.y[some] * root
-            add_gram(found, piece, pool)
-    lower = np.tril(found)
+            add_gram(gram, piece, pool)
+    lower = np.tril(gram)
     full: FloatArray = lower + np.tril(lower, -1).T
     return full
 

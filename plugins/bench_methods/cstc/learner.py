@@ -58,26 +58,26 @@ class TreeOfClassifiers(OnTrees):
         Raises UsageError if ``base`` has no trees.
         """
         with one_blas_thread():
-            found, problem = inputs(
+            encoder, problem = inputs(
                 self.name, self.base, train, prices, context, standardise=self.standardise
             )
             price = price_of_cost(self.tradeoff, problem.constant_loss, prices.everything)
-            tree, facts = self._fitted(problem, found, price, prices, context)
+            tree, facts = self._fitted(problem, encoder, price, prices, context)
             model = finished(
                 problem, tree, refit=self.refit, constant=self.constant, threads=context.threads
             )
             if self.prune:
-                model = pruned(model, found, valid, context)
+                model = pruned(model, encoder, valid, context)
         facts = {
             "loss": "squared",
             **facts,
             "nodes": model.tree.shape.nodes,
             "columns_per_node": np.count_nonzero(model.tree.weights, axis=1).tolist(),
         }
-        return staged(model, found, prices, task=context.task, facts=facts)
+        return staged(model, encoder, prices, task=context.task, facts=facts)
 
     def _fitted(
-        self, problem: Problem, found: Inputs, price: float, prices: Prices, context: FitContext
+        self, problem: Problem, encoder: Inputs, price: float, prices: Prices, context: FitContext
     ) -> tuple[ClassifierTree, dict[str, Any]]:
         """The trained tree and facts about it; ``price`` is the price of a cost unit in loss."""
         raise NotImplementedError
@@ -106,7 +106,7 @@ class CSTCSingle(TreeOfClassifiers):
         return Shape.balanced(self.depth)
 
     def _fitted(
-        self, problem: Problem, found: Inputs, price: float, prices: Prices, context: FitContext
+        self, problem: Problem, encoder: Inputs, price: float, prices: Prices, context: FitContext
     ) -> tuple[ClassifierTree, dict[str, Any]]:
         variance = label_variance(problem)
         if variance == 0.0:
@@ -128,11 +128,11 @@ class CSTCSingle(TreeOfClassifiers):
         def shared(level: int, solve: Solve) -> tuple[FloatArray, float]:
             # a chain and a tree have the same upper nodes, all learners the same root
             gates = [self.gate_slope, self.onward] if level > 1 else []
-            found = context.trained(
+            solution = context.trained(
                 f"node {level} {how + gates}",
                 lambda: dict(zip(("weights", "bias"), map(np.asarray, solve()), strict=True)),
             )
-            return found["weights"], float(found["bias"])
+            return solution["weights"], float(solution["bias"])
 
         start = initialise(
             problem,

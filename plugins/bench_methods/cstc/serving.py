@@ -56,12 +56,12 @@ def inputs(
     share = train.weights / train.weights.sum()
     if base is None:
         scale = deviations(train.X, share) if standardise else np.ones(prices.features)
-        found, cost = Inputs(None, scale), np.zeros(prices.features)
+        encoder, cost = Inputs(None, scale), np.zeros(prices.features)
         columns, needs = raw_columns(train.X, scale), prices.needs.toarray().T.copy()
     else:
         ensemble = ensemble_of(name, base, context)
         made = dictionary(ensemble, train.X, share, prices, context.threads)
-        found, cost = Inputs(ensemble, np.ones(ensemble.trees)), made.tree_cost
+        encoder, cost = Inputs(ensemble, np.ones(ensemble.trees)), made.tree_cost
         columns, needs = made.columns, made.needs
     sensor_cost, needs = needed(prices.sensor, needs)
     problem = Problem(
@@ -73,7 +73,7 @@ def inputs(
         sensor_cost=sensor_cost,
         needs=needs,
     )
-    return found, problem
+    return encoder, problem
 
 
 def raw_columns(X: Float32Array, scale: FloatArray) -> Float32Array:
@@ -189,7 +189,7 @@ def least_squares(
     return NodePredictor(found, normal.bias(solved))
 
 
-def pruned(model: Finished, found: Inputs, valid: Examples, context: FitContext) -> Finished:
+def pruned(model: Finished, encoder: Inputs, valid: Examples, context: FitContext) -> Finished:
     """Prune by the run's metric on the validation rows; unchanged without such rows."""
     if len(valid) == 0 or model.tree.shape.nodes == 1:
         return model
@@ -200,7 +200,7 @@ def pruned(model: Finished, found: Inputs, valid: Examples, context: FitContext)
         values = context.metric.values(factor * scores, valid.y, valid.groups, valid.multiplicity)
         return sign * values.mean
 
-    return prune(model, found.of(valid.X, context.threads), quality)
+    return prune(model, encoder.of(valid.X, context.threads), quality)
 
 
 def prune(

@@ -104,11 +104,11 @@ class Shape:
 
     def parents(self) -> list[int]:
         """The parent of each node, ``NONE`` for the root."""
-        found = [NONE] * self.nodes
+        parents = [NONE] * self.nodes
         for k in range(self.nodes):
             for child in self.children(k):
-                found[child] = k
-        return found
+                parents[child] = k
+        return parents
 
     def path(self, k: int) -> list[int]:
         """The classifiers from the root to ``k``, both included."""
@@ -192,11 +192,11 @@ def scores_of(columns: Float32Array, weights: FloatArray, bias: FloatArray) -> F
 
 def terminals(shape: Shape) -> list[TreePlace]:
     """All terminals in the order of their nodes: leaves, and sides without a child."""
-    found = []
+    places = []
     for k in range(shape.nodes):
         ends = [TreePlace(k)] if shape.is_leaf(k) else [shape.after(k, up) for up in (True, False)]
-        found += [end for end in ends if end.node == k]
-    return found
+        places += [end for end in ends if end.node == k]
+    return places
 
 
 def arrival(rows: TreeFlow, end: TreePlace) -> FloatArray:
@@ -292,20 +292,20 @@ def initialise(
                 omega = problem.weight * reach[k]
                 normal = normal_equations(problem, omega, threads, centred=constant)
                 charged = TreePenalty(penalty.lam * float(problem.share @ reach[k]), penalty.rho)
-                found = solve_leaf(
+                solution = solve_leaf(
                     problem, normal, charged, before, cut_off=cut_off, iterations=iterations
                 )
-                return found, normal.bias(found[normal.trees])
+                return solution, normal.bias(solution[normal.trees])
 
             upper = all(shape.upper[j] == child for j, child in pairwise(path))
             weights[k], bias[k] = shared(len(path), solve) if upper else solve()
             scores = problem.score(weights[k], float(bias[k]))
-            found = splitting_threshold(scores, problem.share * reach[k], 1.0 - upward)
-            if found is None:
+            cut = splitting_threshold(scores, problem.share * reach[k], 1.0 - upward)
+            if cut is None:
                 gone |= shape.below(k) - {k}
             else:
-                threshold[k] = found
-                pass_on(shape, k, reach, sigmoid(problem.slope * (scores - found)))
+                threshold[k] = cut
+                pass_on(shape, k, reach, sigmoid(problem.slope * (scores - cut)))
         progress(k + 1)
     return ClassifierTree(weights, bias, threshold, shape).without(gone)
 

@@ -26,12 +26,12 @@ def descend(
     for _ in range(sweeps):
         largest = 0.0
         for j in range(d):
-            own = gram[j, j]
-            if own <= 0.0 or (only_active and b[j] == 0.0):
+            g_jj = gram[j, j]
+            if g_jj <= 0.0 or (only_active and b[j] == 0.0):
                 continue
-            z = left[j] + own * b[j]
+            z = left[j] + g_jj * b[j]
             shrunk = abs(z) - penalty[j]
-            new = 0.0 if shrunk <= 0.0 else (shrunk / own if z > 0.0 else -shrunk / own)
+            new = 0.0 if shrunk <= 0.0 else (shrunk / g_jj if z > 0.0 else -shrunk / g_jj)
             move = new - b[j]
             if move != 0.0:
                 b[j] = new

@@ -105,11 +105,11 @@ class L1:
             marginal, worth = MarginalPrices(prices), constant / spread**2
             path = self._path(problem, start, marginal, worth, usable, context)
         points = [
-            {"tradeoff": float(f"{t:.6g}"), "features": sum(chosen(found))} for t, found in path
+            {"tradeoff": float(f"{t:.6g}"), "features": sum(chosen(scores))} for t, scores in path
         ]
         return LinearPath(
-            weights=spread * np.array([found.weights for _, found in path]),
-            bias=spread * np.array([found.bias for _, found in path]),
+            weights=spread * np.array([scores.weights for _, scores in path]),
+            bias=spread * np.array([scores.bias for _, scores in path]),
             points=points,
             scaling=scaling,
             prices=prices,
@@ -136,7 +136,7 @@ class L1:
         largest = float((problem.slopes(now)[paid] / unit[paid]).max(initial=0.0))
         if largest <= 0:
             return [(0.0, now)]
-        found = [(largest, now)]
+        path = [(largest, now)]
         grid = np.geomspace(largest, largest * self.least, self.points + 1)[1:]
         for k, t in enumerate(grid.tolist()):
             cheaper = True
@@ -145,14 +145,14 @@ class L1:
                 now = minimise(problem, penalty, now, self.steps, self.tolerance)
                 cheaper = marginal.buy(now.weights)  # a purchase may make other features free
             if not self.refit:
-                found.append((t, now))
-            elif chosen(now) == chosen(found[-1][1]):
-                found[-1] = (t, found[-1][1])
+                path.append((t, now))
+            elif chosen(now) == chosen(path[-1][1]):
+                path[-1] = (t, path[-1][1])
             else:
                 only = np.where(now.weights.any(axis=0), 0.0, np.inf)
-                found.append((t, minimise(problem, only, now, self.steps, self.tolerance)))
+                path.append((t, minimise(problem, only, now, self.steps, self.tolerance)))
             context.progress(k + 1, self.points)
-        return found
+        return path
 
 
 def chosen(fitted: LinearScores) -> list[bool]:
@@ -253,11 +253,11 @@ class PenalisedLoss:
         if len(self.columns) == self.train.X.shape[1]:
             inside = self.gradient(fitted.bias, fitted.weights)[1]
             return np.asarray(np.abs(inside).max(axis=0))
-        found = np.zeros(fitted.weights.shape)
+        gradient = np.zeros(fitted.weights.shape)
         for rows in blocks(len(self.train)):
             scores = self._standardised(rows) @ fitted.weights[:, self.columns].T + fitted.bias
-            found += self._off(scores, rows).T @ self.scaling.columns(self.train.X[rows])
-        return np.asarray(np.abs(found).max(axis=0))
+            gradient += self._off(scores, rows).T @ self.scaling.columns(self.train.X[rows])
+        return np.asarray(np.abs(gradient).max(axis=0))
 
     def _standardised(self, rows: slice) -> FloatArray:
         return self.scale.columns(np.take(self.train.X[rows], self.columns, axis=1))
@@ -294,15 +294,15 @@ def minimise(
     while True:
         inside = problem.columns
         part = LinearScores(start.bias, start.weights[:, inside])
-        found = _fista(problem, penalty[inside], part, steps, tolerance)
-        start = LinearScores(found.bias, np.zeros_like(start.weights))
-        start.weights[:, inside] = found.weights
+        solution = _fista(problem, penalty[inside], part, steps, tolerance)
+        start = LinearScores(solution.bias, np.zeros_like(start.weights))
+        start.weights[:, inside] = solution.weights
         outside = np.isfinite(penalty)
         outside[inside] = False
         if not outside.any():
             return start
         # tolerances are relative to the largest weight
-        size = max(1.0, float(np.abs(found.weights).max(initial=0.0)))
+        size = max(1.0, float(np.abs(solution.weights).max(initial=0.0)))
         excess = np.where(outside, problem.slopes(start) - penalty, 0.0)
         more = np.flatnonzero(excess > tolerance * size * problem.lipschitz)
         if not len(more):
@@ -335,22 +335,22 @@ def _fista(
     def step(z: LinearScores) -> LinearScores:  # B as a function of Z
         by_bias, by_weights = problem.gradient(z.bias, z.weights)
         weights = z.weights.copy()
-        for own, gradient in zip(weights, by_weights, strict=True):
-            b = own[inside]
+        for w, gradient in zip(weights, by_weights, strict=True):
+            b = w[inside]
             left = -gradient[inside] - ridge * b
             descend(curvature, left, penalty[inside], b, SWEEPS, tolerance / 10)
-            own[inside] = b
+            w[inside] = b
         return LinearScores(z.bias - by_bias / problem.lipschitz, weights)
 
     x, z, t = start, start, 1.0
     for _ in range(steps):
         new = step(z)
-        moved = max(np.abs(own - old).max(initial=0.0) for own, old in zip(new, z, strict=True))
+        moved = max(np.abs(now - old).max(initial=0.0) for now, old in zip(new, z, strict=True))
         size = max(1.0, float(np.abs(new.weights).max(initial=0.0)))
         restart = float(((z.weights - new.weights) * (new.weights - x.weights)).sum()) > 0
         t_new = 1.0 if restart else (1 + np.sqrt(1 + 4 * t**2)) / 2
         momentum = 0.0 if restart else (t - 1) / t_new  # FISTA's extrapolation
-        z = LinearScores(*(own + momentum * (own - old) for own, old in zip(new, x, strict=True)))
+        z = LinearScores(*(now + momentum * (now - old) for now, old in zip(new, x, strict=True)))
         x, t = new, t_new
         if moved <= tolerance * size:
             break

@@ -39,13 +39,13 @@ class Scaling(Stored):
         mean, scale = np.zeros(d), np.zeros(d)
         for j in range(d):
             x = train.X[:, j].astype(np.float64)
-            known = np.isfinite(x)
-            if not known.any():
+            finite = np.isfinite(x)
+            if not finite.any():
                 continue
-            mean[j] = np.average(x[known], weights=mass[known])
+            mean[j] = np.average(x[finite], weights=mass[finite])
             # a missing cell is at the mean
             off = np.zeros(len(x))
-            off[known] = x[known] - mean[j]
+            off[finite] = x[finite] - mean[j]
             scale[j] = np.sqrt(np.average(off**2, weights=mass))
             # the mean of equal cells may differ from them by rounding
             if scale[j] <= 1e-12 * max(abs(mean[j]), np.finfo(np.float64).tiny):

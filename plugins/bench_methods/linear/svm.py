@@ -93,11 +93,11 @@ class Kernels(Stored):
 
     def scores(self, z: FloatArray, vectors: FloatArray, weights: FloatArray) -> FloatArray:
         """The averages (n, S) times the weights (K, S): (n, K), computed in blocks of rows."""
-        found, size = np.zeros((len(z), len(weights))), max(1, _PAIRS // max(1, len(vectors)))
+        scores, size = np.zeros((len(z), len(weights))), max(1, _PAIRS // max(1, len(vectors)))
         with one_blas_thread():
             for i in range(0, len(z), size):
-                found[i : i + size] = self.averages(z[i : i + size], vectors) @ weights.T
-        return found
+                scores[i : i + size] = self.averages(z[i : i + size], vectors) @ weights.T
+        return scores
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,15 +124,15 @@ class KernelMachine(ScaledModel):
         """The kernel sums, for serving."""
         from bench_core.serving import Kernel
 
-        kernels, own, kernel = self.kernels, self.kernels.columns, None
+        kernels, columns, kernel = self.kernels, self.kernels.columns, None
         if len(self.vectors):
             kernel = Kernel(
-                features=own,
-                mean=self.scaling.mean[own],
-                factor=self.scaling.factor[own],
+                features=columns,
+                mean=self.scaling.mean[columns],
+                factor=self.scaling.factor[columns],
                 start=kernels.start,
                 gamma=kernels.gamma,
-                vectors=np.ascontiguousarray(self.vectors[:, own].T),
+                vectors=np.ascontiguousarray(self.vectors[:, columns].T),
                 coefficients=self.coefficients / max(1, len(kernels.gamma)),
                 tile=256,  # vectors whose distances fit in the L1 cache
             )

@@ -55,14 +55,14 @@ def from_catboost(document: Mapping[str, Any]) -> Imported:
         trees.append(replace(tree, value=values))
         tables.append(leaves)
         rows += len(leaves)
-    made = flat(trees, [0] * len(trees), base, len(above))
+    ensemble, limits = flat(trees, [0] * len(trees), base, len(above))
     vectors = factor * np.concatenate([np.zeros((0, outputs)), *tables]) if outputs > 1 else None
     link = "exp" if loss in _LOGARITHMIC else "identity"
     link = "sigmoid" if loss == "MultiClassOneVsAll" else link
     listed = document["model_info"].get("class_params", {}).get("class_names", ())
     classes = tuple(c if isinstance(c, str) else f"{float(c):.15g}" for c in listed)
     kind = _KINDS[loss]
-    return Imported(*made, kind, "CatBoost", names, vectors, link=link, classes=classes)
+    return Imported(ensemble, limits, kind, "CatBoost", names, vectors, link=link, classes=classes)
 
 
 def _columns(info: Mapping[str, Any]) -> tuple[list[bool], tuple[str, ...]]:
@@ -70,11 +70,11 @@ def _columns(info: Mapping[str, Any]) -> tuple[list[bool], tuple[str, ...]]:
     for kind in ("categorical_features", "text_features", "embedding_features"):
         if info.get(kind):
             raise ModelError(f"it has {kind.replace('_', ' ')}, which cannot be imported")
-    found = sorted(info["float_features"], key=lambda f: int(f["feature_index"]))
-    if [int(f["flat_feature_index"]) for f in found] != list(range(len(found))):
+    columns = sorted(info["float_features"], key=lambda f: int(f["feature_index"]))
+    if [int(f["flat_feature_index"]) for f in columns] != list(range(len(columns))):
         raise ModelError("its features are not numbered from 0 without gaps")
-    above = [f.get("nan_value_treatment") == "AsTrue" for f in found]
-    names = tuple(str(f.get("feature_id") or "") for f in found)
+    above = [f.get("nan_value_treatment") == "AsTrue" for f in columns]
+    names = tuple(str(f.get("feature_id") or "") for f in columns)
     return above, names if all(names) else ()
 
 
@@ -98,12 +98,12 @@ def _oblivious(
     inner = 2**depth - 1
     level = np.repeat(np.arange(depth), 2 ** np.arange(depth))  # of nodes in rows of the heap
     column, border, left = (np.array([s[i] for s in splits] + [0])[level] for i in range(3))
-    ends, own = np.zeros(2**depth), np.arange(inner)
+    ends, node = np.zeros(2**depth), np.arange(inner)
     return Tree(
         feature=np.concatenate([column, ends]),
         threshold=np.concatenate([border, ends]).astype(np.float32),
-        left=np.concatenate([2 * own + 1, ends - 1]).astype(np.int64),
-        right=np.concatenate([2 * own + 2, ends - 1]).astype(np.int64),
+        left=np.concatenate([2 * node + 1, ends - 1]).astype(np.int64),
+        right=np.concatenate([2 * node + 2, ends - 1]).astype(np.int64),
         missing_left=np.concatenate([left, ends]) != 0,
         value=np.concatenate([np.zeros(inner), np.arange(2**depth)]),
     ), leaves

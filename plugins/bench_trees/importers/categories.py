@@ -91,12 +91,12 @@ def _chain(split: CategorySplit, links: list[Link], feature: int) -> Chain:
 _ANY = (-np.inf, np.inf, True)
 
 
-def _within(chain: Chain, known: Known) -> tuple[list[Link], bool]:
+def _within(chain: Chain, bounds: Known) -> tuple[list[Link], bool]:
     """The links that divide the rows of a branch; if there are none, the outcome of all rows."""
     links: list[Link] = []
     outcome = False
     for feature, threshold, low, high in chain.links:
-        least, most, _ = known.get(feature, _ANY)
+        least, most, _ = bounds.get(feature, _ANY)
         if least < threshold < most:
             links.append((feature, threshold, low, high))
             continue
@@ -112,7 +112,7 @@ def _within(chain: Chain, known: Known) -> tuple[list[Link], bool]:
             outcome if low is None else low,
             outcome if high is None else high,
         )
-    elif known.get(feature, _ANY)[2] and outcome != chain.missing_inside:
+    elif bounds.get(feature, _ANY)[2] and outcome != chain.missing_inside:
         links = [(feature, np.inf, outcome, chain.missing_inside)]
     return links, outcome
 
@@ -145,31 +145,31 @@ def spelt_out(tree: Tree, chains: Mapping[int, Chain], number: int) -> Tree:
         return len(nodes) - 1
 
     while waiting:
-        node, parent, side, known = waiting.pop()
+        node, parent, side, bounds = waiting.pop()
         if node not in chains:
-            own = (feature[node], tree.threshold[node])
-            place = put(own, bool(tree.missing_left[node]), node, parent, side)
+            split = (feature[node], tree.threshold[node])
+            place = put(split, bool(tree.missing_left[node]), node, parent, side)
             if left[node] >= 0:
-                waiting += [(left[node], place, 2, known), (right[node], place, 3, known)]
+                waiting += [(left[node], place, 2, bounds), (right[node], place, 3, bounds)]
             continue
         chain = chains[node]
         branch = {chain.inside_left: left[node], not chain.inside_left: right[node]}
-        links, outcome = _within(chain, known)
+        links, outcome = _within(chain, bounds)
         if not links:
-            waiting.append((branch[outcome], parent, side, known))
+            waiting.append((branch[outcome], parent, side, bounds))
         for link in links:
             f, threshold, low, high = link
             missing = chain.missing_inside
             missing_left = high != missing if low is None else low == missing
             parent = put(link, missing_left, node, parent, side)
-            least, most, some = known.get(f, _ANY)
-            below_it = {g: (*known.get(g, _ANY)[:2], some and missing_left) for g in chain.apart}
+            least, most, some = bounds.get(f, _ANY)
+            below_it = {g: (*bounds.get(g, _ANY)[:2], some and missing_left) for g in chain.apart}
             above_it = dict.fromkeys(chain.apart, (-np.inf, 0.5, some and not missing_left))
-            below_it = {**known, **below_it, f: (least, threshold, some and missing_left)}
-            above_it = {**known, **above_it, f: (threshold, most, some and not missing_left)}
+            below_it = {**bounds, **below_it, f: (least, threshold, some and missing_left)}
+            above_it = {**bounds, **above_it, f: (threshold, most, some and not missing_left)}
             for outcome_here, field, here in ((low, 2, below_it), (high, 3, above_it)):
                 if outcome_here is None:
-                    side, known = field, here
+                    side, bounds = field, here
                 else:
                     waiting.append((branch[outcome_here], parent, field, here))
         if len(nodes) > MOST_NODES:

@@ -113,10 +113,10 @@ def flat(
 
 def _in_order(tree: Tree, number: int) -> Tree:
     """The tree renumbered so that children follow their parents and all nodes are reached."""
-    inner, own = tree.left >= 0, np.arange(len(tree.left))
+    inner, ids = tree.left >= 0, np.arange(len(tree.left))
     children = np.concatenate([tree.left[inner], tree.right[inner]])
-    rising = bool(np.all(tree.left[inner] > own[inner]) and np.all(tree.right[inner] > own[inner]))
-    if rising and np.array_equal(np.sort(children), own[1:]):
+    rising = bool(np.all(tree.left[inner] > ids[inner]) and np.all(tree.right[inner] > ids[inner]))
+    if rising and np.array_equal(np.sort(children), ids[1:]):
         return tree
     left, right = tree.left.tolist(), tree.right.tolist()
     order: dict[int, None] = {}
@@ -131,7 +131,7 @@ def _in_order(tree: Tree, number: int) -> Tree:
     reached = list(order)
     place = np.full(len(left) + 1, LEAF)
     place[reached] = np.arange(len(reached))
-    ordered = {own.name: getattr(tree, own.name)[reached] for own in fields(tree)}
+    ordered = {column.name: getattr(tree, column.name)[reached] for column in fields(tree)}
     inner = ordered["left"] >= 0
     for side in ("left", "right"):
         ordered[side] = np.where(inner, place[ordered[side]], LEAF)

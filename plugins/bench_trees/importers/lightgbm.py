@@ -78,12 +78,12 @@ def from_lightgbm(text: str) -> Imported:
         ]
         return flat(spelt, output, np.zeros(outputs), features)
 
-    made = spell(by_codes, features)
+    ensemble, limits = spell(by_codes, features)
     used = {own.feature for _, _, splits in trees for own in splits.values()}
     names, average = tuple(facts.get("feature_names", "").split()), "average_output" in facts
     names = names if len(names) == features else ()
     ranges = _ranges(facts.get("feature_infos", ""), features)
-    model = Imported(*made, kind, "LightGBM", names, average=average, link=link, ranges=ranges)
+    model = Imported(ensemble, limits, kind, "LightGBM", names, None, average, link, ranges)
     return replace(model, categories=_categories(end, used), spell=spell) if used else model
 
 
@@ -102,11 +102,11 @@ def _categories(text: str, used: Collection[int]) -> dict[int, tuple[Any, ...]]:
 
 def _ranges(text: str, features: int) -> Float64Array:
     """The lowest and highest value of each feature in training, (features, 2): ``[0.5:7] none``."""
-    found = np.full((features, 2), np.nan)
+    ranges = np.full((features, 2), np.nan)
     for j, info in enumerate(text.split()[:features]):
         if info.startswith("["):  # otherwise categories, or a constant
-            found[j] = info.strip("[]").split(":")
-    return found
+            ranges[j] = info.strip("[]").split(":")
+    return ranges
 
 
 def _facts(block: str) -> dict[str, str]:

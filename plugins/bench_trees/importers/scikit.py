@@ -49,8 +49,8 @@ def _averaged(estimator: Any, classes: int) -> Imported:
     features = int(estimator.n_features_in_)
     if not hasattr(estimator, "classes_"):
         grown = [_tree(t.tree_, t.tree_.value[:, 0, 0]) for t in trees]
-        made = flat(grown, [0] * len(trees), np.zeros(1), features)
-        return Imported(*made, "regression", "scikit-learn", average=True)
+        ensemble, limits = flat(grown, [0] * len(trees), np.zeros(1), features)
+        return Imported(ensemble, limits, "regression", "scikit-learn", average=True)
     columns = estimator.classes_.astype(np.int64)
     width = max(classes, int(columns.max()) + 1, 2)
     shares = [_shares(t.tree_, columns, width) for t in trees]
@@ -65,9 +65,9 @@ def _averaged(estimator: Any, classes: int) -> Imported:
         value = np.zeros(tree.tree_.node_count)
         value[tree.tree_.children_left < 0] = own
         grown.append(_tree(tree.tree_, value))
-    made = flat(grown, [0] * len(trees), np.zeros(vectors.shape[1]), features)
+    ensemble, limits = flat(grown, [0] * len(trees), np.zeros(vectors.shape[1]), features)
     kind = "binary" if width == 2 else "multiclass"
-    return Imported(*made, kind, "scikit-learn", (), vectors, True, "probability")
+    return Imported(ensemble, limits, kind, "scikit-learn", (), vectors, True, "probability")
 
 
 def _shares(tree: Any, columns: Int64Array, width: int) -> Float64Array:
@@ -117,9 +117,9 @@ def _histogram(estimator: Any) -> Imported:
     outputs = int(estimator.n_trees_per_iteration_)
     grown = [_histogram_tree(p.nodes) for stage in stages for p in stage]
     output, base = list(range(outputs)) * len(stages), np.ravel(estimator._baseline_prediction)
-    made = flat(grown, output, base, int(estimator.n_features_in_))
+    ensemble, limits = flat(grown, output, base, int(estimator.n_features_in_))
     link = "exp" if estimator.loss in _LOGARITHMIC else "identity"
-    return Imported(*made, _kind(estimator, outputs), "scikit-learn", link=link)
+    return Imported(ensemble, limits, _kind(estimator, outputs), "scikit-learn", link=link)
 
 
 def _histogram_tree(nodes: Any) -> Tree:

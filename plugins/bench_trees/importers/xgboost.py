@@ -64,12 +64,12 @@ def from_xgboost(document: Mapping[str, Any]) -> Imported:
         ]
         return flat(spelt, [output[t] for t in order], base, features)
 
-    made = spell(by_codes, features)
+    ensemble, limits = spell(by_codes, features)
     used = {own.feature for _, splits in trees for own in splits.values()}
     names = tuple(map(str, learner.get("feature_names") or ()))
     names = names if len(names) == features else ()
     link = "exp" if objective in _LOGARITHMIC else "identity"
-    found = Imported(*made, _KINDS[objective], "XGBoost", names, link=link)
+    found = Imported(ensemble, limits, _KINDS[objective], "XGBoost", names, link=link)
     if not used:
         return found
     return replace(found, categories=_categories(model.get("cats") or {}, used), spell=spell)
@@ -77,14 +77,14 @@ def from_xgboost(document: Mapping[str, Any]) -> Imported:
 
 def _categories(document: Mapping[str, Any], used: Collection[int]) -> dict[int, tuple[Any, ...]]:
     """The names of the categories of each used feature: texts, or numbers."""
-    found = dict.fromkeys(used, tuple[Any, ...]())
-    for m, own in enumerate(document.get("enc") or ()):
-        if m in used and "offsets" in own:
-            data = bytes(np.asarray(own["values"], np.int64).astype(np.uint8).tobytes())
-            found[m] = tuple(part.decode() for part in segments(data, own["offsets"]))
+    categories = dict.fromkeys(used, tuple[Any, ...]())
+    for m, encoder in enumerate(document.get("enc") or ()):
+        if m in used and "offsets" in encoder:
+            data = bytes(np.asarray(encoder["values"], np.int64).astype(np.uint8).tobytes())
+            categories[m] = tuple(part.decode() for part in segments(data, encoder["offsets"]))
         elif m in used:
-            found[m] = tuple(np.asarray(own["values"]).tolist())
-    return found
+            categories[m] = tuple(np.asarray(encoder["values"]).tolist())
+    return categories
 
 
 def _trees(
@@ -134,7 +134,7 @@ def _tree(tree: Mapping[str, Any], weight: float) -> tuple[Tree, dict[int, Categ
     }
     if np.count_nonzero(tree["split_type"]) != len(splits):
         raise ModelError("its splits on categories lack their categories")
-    made = Tree(
+    binary_tree = Tree(
         feature=feature,
         threshold=below(condition),
         left=np.asarray(tree["left_children"], np.int64),
@@ -142,4 +142,4 @@ def _tree(tree: Mapping[str, Any], weight: float) -> tuple[Tree, dict[int, Categ
         missing_left=default != 0,
         value=weight * condition.astype(np.float32).astype(np.float64),
     )
-    return made, splits
+    return binary_tree, splits

@@ -129,10 +129,10 @@ def calling(*, borrowing: bool = False, **more: Any) -> Callable[[Any], Any]:
 
     def compiled(function: Any) -> Any:
         how = _BORROWING if borrowing else _COUNTING
-        made: Any = _njit(**_KERNEL, **how, **more)(function)
-        if hasattr(made, "py_func"):  # not for plain Python
-            index = made._cache._cache_file  # numba has no public name for its comparison
+        kernel: Any = _njit(**_KERNEL, **how, **more)(function)
+        if hasattr(kernel, "py_func"):  # not for plain Python
+            index = kernel._cache._cache_file  # numba has no public name for its comparison
             index._source_stamp = index._source_stamp, _sources()
-        return made
+        return kernel
 
     return compiled

@@ -64,39 +64,39 @@ def search(
         np.zeros((channels, 257 * LANES), np.int64),
         np.zeros((channels, LANES), np.int64),
     )
-    one = np.zeros((1, 7), np.int64)  # a node in the form for ``best_cuts``
-    one[0, 3] = one[0, 6] = -1
+    pair = np.zeros((1, 7), np.int64)  # a node in the form for ``best_cuts``
+    pair[0, 3] = pair[0, 6] = -1
     lanes = np.zeros(LANES, np.int64)
     mask = (np.int64(1) << sums.count_bits) - 1
     alone = len(queue) == 0
     if me == 0 and not alone:
         _hand_out(queue, 0, len(groups), len(pairs))
-    own, part, new = pairs, -1, True
+    current, index, new = pairs, -1, True
     while True:
         if alone:
-            part += 1
-            new = part == 0
-            if part == len(groups):
+            index += 1
+            new = index == 0
+            if index == len(groups):
                 break
         else:
-            _, part, new = _take_part(queue, me)
-            if part < 0:
+            _, index, new = _take_part(queue, me)
+            if index < 0:
                 break
-            own = pairs[: queue[LENGTH]]
+            current = pairs[: queue[LENGTH]]
         if new:
-            for i in range(len(own)):
+            for i in range(len(current)):
                 for column in range(5, 7):
-                    if own[i, column] >= 0:
-                        cuts.reached[own[i, column]] = -np.inf
-        g, units = groups[part], Units(sums.count_bits, sums.units[0], sums.units[1])
+                    if current[i, column] >= 0:
+                        cuts.reached[current[i, column]] = -np.inf
+        g, units = groups[index], Units(sums.count_bits, sums.units[0], sums.units[1])
         first = sums.first[LANES * g : LANES * (g + 1) + 1]
         features = lanes[: len(first) - 1]
         bins = 0
         for k in range(len(features)):
             features[k] = LANES * g + k
             bins = max(bins, first[k + 1] - first[k])
-        for which in range(2 * len(own)):
-            i = own[which // 2, 5 + which % 2]
+        for which in range(2 * len(current)):
+            i = current[which // 2, 5 + which % 2]
             if i < 0:
                 continue
             node, count = nodes.integers[i], nodes.integers[i, PACKED] & mask
@@ -130,8 +130,8 @@ def search(
                             sums.hist[node[SLOT], channel, first[k] + b] = counted[
                                 channel, LANES * b + k
                             ]
-                one[0, 2], one[0, 5] = node[SLOT], i
-                best_cuts(sums, one, features, rules, owed, cuts)
+                pair[0, 2], pair[0, 5] = node[SLOT], i
+                best_cuts(sums, pair, features, rules, owed, cuts)
             for channel in range(channels):
                 for b in range(LANES * bins):
                     counted[channel, b] = 0
@@ -147,12 +147,12 @@ def search(
 @inner
 def _count(words: UInt64Array, rows: UInt32Array, values: Int64Array, counted: Int64Array) -> None:
     """Add the values of rows to the bins of eight features."""
-    own, hessians, plain = counted[0], counted[-1], len(counted) == 1
+    gradients, hessians, plain = counted[0], counted[-1], len(counted) == 1
     for r in rows:
         c, v, h = words[r], values[r, 0], values[r, -1]
         for k in range(LANES):
             code = (c >> np.uint64(8 * k)) & np.uint64(255)
-            own[code * np.uint64(LANES) + np.uint64(k)] += v
+            gradients[code * np.uint64(LANES) + np.uint64(k)] += v
             if not plain:
                 hessians[code * np.uint64(LANES) + np.uint64(k)] += h
 

@@ -35,19 +35,19 @@ def class_gradients(
         for i in range(len(labels)):  # a single score's other class has score 0
             top[i] = 0.0 if outputs == 1 else -np.inf
         for at in range(first, len(f), n):
-            own = f[at : at + len(labels)]
-            for i in range(len(own)):
-                top[i] = max(top[i], own[i])
+            logits = f[at : at + len(labels)]
+            for i in range(len(logits)):
+                top[i] = max(top[i], logits[i])
         for i in range(len(labels)):
             total[i] = -top[i]
         if outputs == 1:
             _raise_powers(total[: len(labels)])
         for at in range(first, len(f), n):
-            own, g = f[at : at + len(labels)], gradient[at : at + len(labels)]
-            for i in range(len(own)):
-                g[i] = own[i] - top[i]
+            logits, g = f[at : at + len(labels)], gradient[at : at + len(labels)]
+            for i in range(len(logits)):
+                g[i] = logits[i] - top[i]
             _raise_powers(g)
-            for i in range(len(own)):
+            for i in range(len(logits)):
                 total[i] = g[i] + (0.0 if outputs > 1 and at == first else total[i])
         for at in range(first, len(f), n):
             g, h = gradient[at : at + len(labels)], hessian[at : at + len(labels)]

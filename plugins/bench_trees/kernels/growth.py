@@ -101,7 +101,7 @@ def _choose(tree: Growing, owed: Owed, usable: UsableFeatures, rules: Rules) -> 
     no gains yet."""
     (table, scores), moves = tree.nodes, tree.moves
     chosen = int(np.int64(-1))  # not a literal, which would compile ``_write`` once more
-    found = 0
+    count = 0
     for i in range(tree.state[NODES]):
         node = table[i]
         if node[LEFT] >= 0 or not _may_split(node, rules):
@@ -112,8 +112,8 @@ def _choose(tree: Growing, owed: Owed, usable: UsableFeatures, rules: Rules) -> 
             continue
         if rules.every:
             if node[STATE] == SETTLED:
-                _write(tree, i, usable.bins, rules, moves[found])
-                found += 1
+                _write(tree, i, usable.bins, rules, moves[count])
+                count += 1
         elif chosen < 0:
             chosen = i
         elif rules.level:
@@ -123,7 +123,7 @@ def _choose(tree: Growing, owed: Owed, usable: UsableFeatures, rules: Rules) -> 
         elif scores[i, NET] > scores[chosen, NET]:
             chosen = i
     if rules.every or chosen < 0:
-        return found
+        return count
     if table[chosen, STATE] == NEW:
         return -1
     _write(tree, chosen, usable.bins, rules, moves[0])
@@ -273,12 +273,12 @@ def _carry(
     nodes: Nodes,
     count: int,
     ends: Int64Array,
-    own: Int64Array,
+    leaf_steps: Int64Array,
     counted: Int64Array,
     moved: Int64Array,
 ) -> tuple[int, int]:
     """Write the difference between this root's histogram and the next tree's, from the steps
-    ``own`` of the leaves ``ends``; return the numbers of rows of ``counted`` and ``moved``.
+    ``leaf_steps`` of the leaves ``ends``; return the numbers of rows of ``counted`` and ``moved``.
 
     ``counted``: (slot, step), the step of every copy counted in the histogram of a leaf, or of its
     parent if it has none. ``moved``: (begin, end, step), rows of a smaller child and the difference
@@ -289,7 +289,7 @@ def _carry(
     for i in range(count):
         steps[i] = 0
     for k in range(len(ends)):
-        steps[ends[k]] = own[k]
+        steps[ends[k]] = leaf_steps[k]
     slots, ranges = 0, 0
     for i in range(count):
         source = -1

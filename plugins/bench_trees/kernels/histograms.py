@@ -73,14 +73,14 @@ def _accumulate(
         begin, end = pairs[pair, 0], pairs[pair, 1]
         small, large = pairs[pair, 2], pairs[pair, 3]
         gaps = pairs[pair, 4] != 0
-        own, theirs = rows[begin:end], flat[channels * begin : channels * end]
+        pair_rows, pair_values = rows[begin:end], flat[channels * begin : channels * end]
         if channels == 1:
-            _add_packed(column, following, own, theirs, gaps, table)
+            _add_packed(column, following, pair_rows, pair_values, gaps, table)
         elif few and end - begin >= WORTH:
-            _add_two_together(column, following, own, theirs, gaps, TWO_CODES, both)
+            _add_two_together(column, following, pair_rows, pair_values, gaps, TWO_CODES, both)
             _take_apart(both, ends, table)
         else:
-            _add_with_hessians(column, following, own, theirs, gaps, ONE_CODE, table)
+            _add_with_hessians(column, following, pair_rows, pair_values, gaps, ONE_CODE, table)
         for j in range(8 * g, min(8 * g + 8, len(first) - 1)):
             at = (j - 8 * g) * step
             for channel in range(channels):
@@ -243,16 +243,16 @@ def _take_apart(both: Int64Array, ends: Int64Array, table: Int64Array) -> None:
         high = table[(4 * k + 2) * STRIDE :]
         for code in range(codes[2 * k + 1]):
             begin = k * BOTH + 2 * FEW_CODES * code
-            own = both[begin : begin + len(low)]
+            sums = both[begin : begin + len(low)]
             for b in range(len(low)):
-                low[b] += own[b]
+                low[b] += sums[b]
             v = h = np.int64(0)
-            for b in range(0, len(own), 2):
-                v += own[b]
-                h += own[b + 1]
+            for b in range(0, len(sums), 2):
+                v += sums[b]
+                h += sums[b + 1]
             high[2 * code], high[2 * code + 1] = v, h
-            for b in range(len(own)):
-                own[b] = 0
+            for b in range(len(sums)):
+                sums[b] = 0
 
 
 @njit(inline="always")

@@ -13,7 +13,7 @@ LANES = 16  # queries at a time
 SCORE, SHARE, POWER, SLOPE, CURVE, WIDTH = (LANES * k for k in range(6))
 # Offsets in ``own``: sums of the fixed position, and per query the sum of its gradients' sizes and
 # the number added to a distance.
-SIZES, FLOOR, OWN = (LANES * k for k in range(5, 8))
+SIZES, FLOOR, STATE = (LANES * k for k in range(5, 8))
 LOWEST = -700.0  # exponent; below it a power would not be a normal number
 FAR = 1e300  # distance and power of absent positions: the quotient by both is 0
 LONG = 256  # positions: longer queries are ranked before, as counting takes their square
@@ -45,19 +45,19 @@ class Documents(NamedTuple):
 def lambdas(
     scores: Float64Array,
     ranking: Ranking,
-    part: tuple[int, int],
+    span: tuple[int, int],
     truncation: int,
     gradient: Float64Array,
     hessian: Float64Array,
 ) -> None:
-    """LambdaRank gradients of the queries ``part`` of ``by_length``, means over a row's copies.
+    """LambdaRank gradients of the queries ``span`` of ``by_length``, means over a row's copies.
 
     LANES queries are processed together, so that a pair of positions is one step for all of them.
     No sum depends on the choice of these queries.
     """
-    start, stop = part
+    start, stop = span
     longest = ranking.lengths[ranking.by_length[stop - 1]]
-    block, own, tile = np.empty(longest * WIDTH), np.empty(OWN), np.empty((5, longest * LANES))
+    block, state, tile = np.empty(longest * WIDTH), np.empty(STATE), np.empty((5, longest * LANES))
     rows = Documents(tile[0], tile[1], tile[2], tile[3], tile[4])
     for first in range(start, stop, LANES):
         lanes = ranking.by_length[first : min(first + LANES, stop)]
@@ -66,9 +66,9 @@ def lambdas(
         _raise_powers(rows, count)
         if n <= LONG:
             _rank(rows, count)
-        _arrange(rows, ranking, lanes, n, block, own)
-        _add_pairs(block, own, n, min(truncation, n - 1), ranking.discount)
-        _write(rows, ranking, lanes, block, own, gradient, hessian)
+        _arrange(rows, ranking, lanes, n, block, state)
+        _add_pairs(block, state, n, min(truncation, n - 1), ranking.discount)
+        _write(rows, ranking, lanes, block, state, gradient, hessian)
 
 
 @inner
@@ -128,14 +128,14 @@ def _arrange(
     lanes: Int64Array,
     n: int,
     block: Float64Array,
-    own: Float64Array,
+    state: Float64Array,
 ) -> None:
     """Scores, shares and powers by position; a row has one for each of its copies."""
     for at in range(0, n * WIDTH, WIDTH):
         for k in range(SLOPE, WIDTH):
             block[at + k] = 0.0
     for k in range(LANES):
-        own[SIZES + k], own[FLOOR + k] = 0.0, 1.0
+        state[SIZES + k], state[FLOOR + k] = 0.0, 1.0
     for lane in range(LANES):
         live = ranking.lengths[lanes[lane]] if lane < len(lanes) else 0
         for at in range(live * WIDTH + lane, n * WIDTH, WIDTH):
@@ -151,15 +151,15 @@ def _arrange(
                     at += WIDTH
                 r += LANES
             if block[lane] != block[(live - 1) * WIDTH + lane]:
-                own[FLOOR + lane] = 0.01
+                state[FLOOR + lane] = 0.01
 
 
 @inner_dividing
 def _add_pairs(
-    block: Float64Array, own: Float64Array, n: int, top: int, discount: Float64Array
+    block: Float64Array, state: Float64Array, n: int, top: int, discount: Float64Array
 ) -> None:
     """Add up gradients and hessians over pairs of positions, one of them among the first ``top``,
-    and the sizes of gradients in ``own``. A pair is divided by FLOOR plus the distance of its
+    and the sizes of gradients in ``state``. A pair is divided by FLOOR plus the distance of its
     scores.
 
     A difference of shares is a change of NDCG per difference of discount.
@@ -167,28 +167,28 @@ def _add_pairs(
     for i in range(top):
         here = block[i * WIDTH : (i + 1) * WIDTH]
         for k in range(SLOPE):
-            own[k] = here[k]
+            state[k] = here[k]
         for k in range(SLOPE, SIZES):
-            own[k] = 0.0
+            state[k] = 0.0
         for j in range(i + 1, n):  # without branches: several queries at a time
             to = block[j * WIDTH : (j + 1) * WIDTH]
             nearer = discount[i] - discount[j]
             for k in range(LANES):
-                e, o = own[POWER + k], to[POWER + k]
-                apart = own[FLOOR + k] + (own[SCORE + k] - to[SCORE + k])
-                change = (own[SHARE + k] - to[SHARE + k]) * nearer
+                e, o = state[POWER + k], to[POWER + k]
+                apart = state[FLOOR + k] + (state[SCORE + k] - to[SCORE + k])
+                change = (state[SHARE + k] - to[SHARE + k]) * nearer
                 r = 1.0 / ((e + o) * apart)
                 p, q = e * r, o * r
                 slope = change * (q if change > 0.0 else p)
                 curve = (abs(change) * p) * (q * apart)
                 to[SLOPE + k] += slope
                 to[CURVE + k] += curve
-                own[SLOPE + k] += slope
-                own[CURVE + k] += curve
-                own[SIZES + k] += abs(slope)
+                state[SLOPE + k] += slope
+                state[CURVE + k] += curve
+                state[SIZES + k] += abs(slope)
         for k in range(LANES):
-            here[SLOPE + k] -= own[SLOPE + k]
-            here[CURVE + k] += own[CURVE + k]
+            here[SLOPE + k] -= state[SLOPE + k]
+            here[CURVE + k] += state[CURVE + k]
 
 
 @inner
@@ -197,13 +197,13 @@ def _write(
     ranking: Ranking,
     lanes: Int64Array,
     block: Float64Array,
-    own: Float64Array,
+    state: Float64Array,
     gradient: Float64Array,
     hessian: Float64Array,
 ) -> None:
     """Write means over each row's positions of gradients and hessians, scaled per query."""
     for lane in range(len(lanes)):
-        total, at, q = 2.0 * own[SIZES + lane], lane, lanes[lane]
+        total, at, q = 2.0 * state[SIZES + lane], lane, lanes[lane]
         scale = math.log2(1 + total) / total if total > 0 else 1.0
         for row in range(ranking.queries[q], ranking.queries[q + 1]):
             where = int(rows.place[at]) * WIDTH + lane

@@ -64,17 +64,17 @@ def greedy_ends(counts: Int64Array, max_bins: int) -> Int64Array:
     used = 0
     filled = 0
     for i in range(len(counts) - 1):
-        own = counts[i] >= fair
-        if not own:
+        large = counts[i] >= fair
+        if not large:
             rest -= counts[i]
         filled += counts[i]
-        if own or filled >= share or (counts[i + 1] >= fair and filled >= max(1.0, share / 2)):
+        if large or filled >= share or (counts[i + 1] >= fair and filled >= max(1.0, share / 2)):
             ends[used] = i
             used += 1
             if used >= max_bins - 1:
                 break
             filled = 0
-            if not own:
+            if not large:
                 bins_left -= 1
                 share = rest / max(bins_left, 1)
     return ends[:used].copy()

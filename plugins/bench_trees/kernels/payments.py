@@ -30,16 +30,16 @@ def count_unpaid(
                     owing += multiplicity[r]
             out[k] = owing
         return
-    own = np.empty(paid.shape[1], np.uint64)
-    for w in range(len(own)):
-        own[w] = 0
+    row_bits = np.empty(paid.shape[1], np.uint64)
+    for w in range(len(row_bits)):
+        row_bits[w] = 0
     for r in rows:
-        own[r >> 6] |= np.uint64(1) << np.uint64(r & 63)
+        row_bits[r >> 6] |= np.uint64(1) << np.uint64(r & 63)
     for k in sensors:
         bits = paid[k]
         owing = np.int64(0)
-        for w in range(len(own)):
-            owing += _ones(own[w] & ~bits[w])
+        for w in range(len(row_bits)):
+            owing += _ones(row_bits[w] & ~bits[w])
         out[k] = owing
 
 

@@ -145,13 +145,13 @@ def walk_tiles(
                     cell_of = X[picked[begin + r], _U(columns[c])]
                     cells[_U(TILE * c + r)] = cell_of + np.float32(0)  # -0.0 is 0.0
         for c in range(len(columns)):
-            own = keys[TILE * c : TILE * c + TILE]
+            column = keys[TILE * c : TILE * c + TILE]
             absent = missing[c]
             for r in range(TILE):
-                bits = own[r]
+                bits = column[r]
                 number = bits ^ ((bits >> np.int32(31)) & np.int32(0x7FFFFFFF))
                 is_number = (bits & np.int32(0x7FFFFFFF)) <= np.int32(0x7F800000)
-                own[r] = number if is_number else absent
+                column[r] = number if is_number else absent
         for r in range(count):
             spent[r] = before.splits[last, begin + r]
             for k in range(outputs):
@@ -182,9 +182,9 @@ def walk_tiles(
                             above = keys[_U(TILE) * _U(cell[node]) + _U(r)] > key[node]
                             node = _U(left[node] + np.int32(above))
                         at[_U(r)] = node
-                own = total[layout.output[t]]
+                sums = total[layout.output[t]]
                 for r in range(TILE):
-                    own[_U(r)] += value[_U(at[_U(r)])]
+                    sums[_U(r)] += value[_U(at[_U(r)])]
                     spent[_U(r)] += lengths[_U(at[_U(r)])]
                 t += 1
             for r in range(count):

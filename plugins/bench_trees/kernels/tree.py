@@ -148,9 +148,9 @@ def grow(buffers: Buffers, extent: Extent, descent: Descent, scratch: Int64Array
                 return ROOM
             if not _begin(tree, sums, newton, rows, rules, carried.state):
                 return DIVERGED
-        found = 0
+        count = 0
         if state[PAID] != 0:
-            found = state[FOUND]
+            count = state[FOUND]
         elif state[NODES] < 2 * extent.leaves - 1:
             if state[FOUND] < 0 or (state[WAITING] > 0 and not rules.level):
                 if usable.few_rows:
@@ -164,22 +164,22 @@ def grow(buffers: Buffers, extent: Extent, descent: Descent, scratch: Int64Array
                         if work[i, column] >= 0:
                             nodes.integers[work[i, column], STATE] = SCORED
                 state[WAITING], state[FOUND] = 0, 0
-            found = _choose(tree, owed, usable, rules)
-        state[FOUND] = found
-        if found > 0:
-            moves = tree.moves[:found]
+            count = _choose(tree, owed, usable, rules)
+        state[FOUND] = count
+        if count > 0:
+            moves = tree.moves[:count]
             charged, slots = _demands(moves, owed.coupled, len(owed.lazy) > 0)
-            if state[NODES] + 2 * found > len(work) or state[SLOTS] + slots > len(sums.hist):
+            if state[NODES] + 2 * count > len(work) or state[SLOTS] + slots > len(sums.hist):
                 return ROOM
             if charged and state[PAID] == 0:
                 return PAY
             state[PAID] = 0
             queue = extent.queue[: len(extent.queue) if len(rows.order) > NEAR else 0]
-            _do(buffers, queue, extent.me, DIVIDING, found, scratch)
+            _do(buffers, queue, extent.me, DIVIDING, count, scratch)
             _add_children(tree, sums, rules)
             if len(owed.lazy) > 0:
                 return OPEN
-        elif found == 0:
+        elif count == 0:
             if state[NODES] == 1 and len(squares) > 0:
                 return DONE
             first, leaf = state[WRITTEN], (state[WRITTEN] + state[TREES]) // 2
@@ -212,15 +212,15 @@ def _do(
     alone = len(queue) == 0 or (me == 0 and parts == 1)
     if me == 0 and not alone:
         _hand_out(queue, kind, parts, 0)
-    part, new = -1, True
+    index, new = -1, True
     while True:
         if alone:
-            part += 1
-            if part == parts:
+            index += 1
+            if index == parts:
                 break
         else:
-            kind, part, new = _take_part(queue, me)
-            if part < 0:
+            kind, index, new = _take_part(queue, me)
+            if index < 0:
                 break
             parts = queue[PARTS]
         if kind == SCORING:
@@ -231,9 +231,9 @@ def _do(
                         if work[i, column] >= 0:
                             tree.cuts.reached[work[i, column]] = -np.inf
             words = len(buffers.usable.groups)
-            _score(buffers, part * words // parts, (part + 1) * words // parts, scratch)
+            _score(buffers, index * words // parts, (index + 1) * words // parts, scratch)
         else:
-            move = tree.moves[part]
+            move = tree.moves[index]
             _partition(rows.words, move, rows.order, rows.spare)
             if move[SCORABLE]:
                 _gather(move, rows.order, rows.values, rows.in_order)
@@ -354,22 +354,22 @@ def _begin_rows(
 ) -> tuple[int, int]:
     """Put rows begin:end of a new root in order, with their gradients and hessians as integers;
     return the sums of these."""
-    own, order = rows.values[begin:end], rows.order
+    values, order = rows.values[begin:end], rows.order
     if len(newton.gradient) > 0:
         slopes, copies = _slopes(newton, output, len(order)), rows.copies[begin:end]
         # not literals, which would compile it once more
         one, zero = int(np.int64(1)), int(np.int64(0))
         _write_integers(
-            slopes[0][begin:end], copies, sums.units[0], sums.count_bits, one, own, zero
+            slopes[0][begin:end], copies, sums.units[0], sums.count_bits, one, values, zero
         )
         if len(slopes[1]) > 0:
-            _write_integers(slopes[1][begin:end], copies, sums.units[1], zero, zero, own, one)
+            _write_integers(slopes[1][begin:end], copies, sums.units[1], zero, zero, values, one)
     for i in range(begin, end):
         order[i] = i
-    g, h, last = np.int64(0), np.int64(0), own.shape[1] - 1
-    for i in range(len(own)):
-        g += own[i, 0]
-        h += own[i, last]
+    g, h, last = np.int64(0), np.int64(0), values.shape[1] - 1
+    for i in range(len(values)):
+        g += values[i, 0]
+        h += values[i, last]
     return int(g), int(h)
 
 
@@ -433,13 +433,13 @@ def _step_by_sums(
     gradient, hessian = _slopes(newton, tree.state[TREES], n)
     spans = out.spans[leaf : leaf + count]
     for k in range(count):
-        own = order[spans[k, 0] : spans[k, 1]]
+        leaf_rows = order[spans[k, 0] : spans[k, 1]]
         below = l2
         if len(hessian) > 0:
-            below += _sum(hessian, copies, own)
+            below += _sum(hessian, copies, leaf_rows)
         else:
             below += float(tree.nodes.integers[out.ends[leaf + k], COUNT])
-        total = _sum(gradient, copies, own)
+        total = _sum(gradient, copies, leaf_rows)
         value = learning_rate * (-total / below) if below > 0 else 0.0
         out.value[first + out.leaves[leaf + k]] = tree.values[k] = value
     at = tree.state[TREES] * n % len(newton.scores)
