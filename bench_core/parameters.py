@@ -418,19 +418,17 @@ def _convert(value: Any, annotation: Any) -> Any:
     elif isinstance(annotation, type) and issubclass(annotation, Enum):
         if isinstance(value, annotation) or value in [member.value for member in annotation]:
             return annotation(value)
-    elif _fits(value, annotation, origin, args):
-        return value
+    elif annotation in (int, str, bool):
+        if type(value) is annotation:
+            return value
+    elif origin is Literal:
+        if any(value == a and type(value) is type(a) for a in args):
+            return value
+    else:
+        kind = dict if origin is dict else annotation  # dict[str, int] is checked only as dict
+        if annotation is Any or (isinstance(kind, type) and isinstance(value, kind)):
+            return value
     raise TypeError
-
-
-def _fits(value: Any, annotation: Any, origin: Any, args: tuple[Any, ...]) -> bool:
-    if annotation in (int, str, bool):
-        return type(value) is annotation
-    if origin is Literal:
-        return any(value == a and type(value) is type(a) for a in args)
-    # dict[str, int] is checked only as dict
-    kind = dict if origin is dict else annotation
-    return annotation is Any or (isinstance(kind, type) and isinstance(value, kind))
 
 
 def members(annotation: Any) -> tuple[Any, ...]:
@@ -470,12 +468,9 @@ def in_words(annotation: Any) -> str:
     if origin is dict:
         return "a table"
     if origin is tuple:
-        each = args[1:] == (Ellipsis,)
-        return (
-            f"a list, each {in_words(args[0])}"
-            if each
-            else f"a list of {', '.join(map(in_words, args))}"
-        )
+        if args[1:] == (Ellipsis,):
+            return f"a list, each {in_words(args[0])}"
+        return f"a list of {', '.join(map(in_words, args))}"
     if isinstance(annotation, type) and issubclass(annotation, Enum):
         return "one of " + ", ".join(str(member.value) for member in annotation)
     if learner_type(annotation) is not None:

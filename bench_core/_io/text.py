@@ -71,7 +71,13 @@ def read_text(path: str | Path, encoding: str | None = None) -> str:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         if not encoding:
-            raise _not_utf8(path, content, error, encoding) from error
+            line = content.count(b"\n", 0, error.start) + 1
+            guess = "utf-16" if content[:2] in (BOM_UTF16_LE, BOM_UTF16_BE) else "cp1252"
+            remedy = f"in Python read it with encoding='{guess}' and write it with encoding='utf-8'"
+            if encoding is not None:
+                remedy = f"or give its encoding, such as {option('encoding', guess)}"
+            fault = f"not text in UTF-8; in Excel save it as 'CSV UTF-8', {remedy}"
+            raise InputError(f"{path}, line {line}: {fault}") from error
     try:
         return content.decode(encoding)
     except (LookupError, UnicodeError) as error:
@@ -84,17 +90,3 @@ def parse_toml(path: Path, text: str) -> dict[str, Any]:
         return tomllib.loads(text)
     except (ValueError, RecursionError) as error:
         raise InputError(f"{path}: not a TOML file: {error}; correct it") from error
-
-
-def _not_utf8(
-    path: str | Path, content: bytes, error: UnicodeDecodeError, given: str | None
-) -> InputError:
-    """Return the error for content that is not UTF-8, with the line of the first invalid byte."""
-    line = content.count(b"\n", 0, error.start) + 1
-    encoding = "utf-16" if content[:2] in (BOM_UTF16_LE, BOM_UTF16_BE) else "cp1252"
-    remedy = f"in Python read it with encoding='{encoding}' and write it with encoding='utf-8'"
-    if given is not None:
-        remedy = f"or give its encoding, such as {option('encoding', encoding)}"
-    return InputError(
-        f"{path}, line {line}: not text in UTF-8; in Excel save it as 'CSV UTF-8', {remedy}"
-    )

@@ -131,23 +131,18 @@ class _Budgeted(BaseEstimator):
                         hint = "in a pipeline, set_output(transform='pandas') gives them"
                         hint = f"X has no names; {hint}"
                     raise InputError(f"{error}; {hint}") from error
-            metric = self._metric(registry, task)
+            metric: Metric = (
+                checked_metric(self.metric)
+                if self.metric is not None and not isinstance(self.metric, str)
+                else parse_metric(self.metric or default_metric(task).name, registry.metrics, task)
+            )
+            if task not in metric.tasks:
+                able = ", ".join(sorted(metric.tasks))
+                raise ValueError(f"metric {metric.name} judges {able}, not {task}")
             learners = self._learners(registry, task)
         self.cost_model_, self.task_ = splits.costs, task
         self._choose(learners, splits, metric)
         return self
-
-    def _metric(self, registry: Registry, task: Task) -> Metric:
-        given: Any = self.metric
-        if given is None or isinstance(given, str):
-            name = given or default_metric(task).name
-            metric = parse_metric(name, registry.metrics, task)
-        else:
-            metric = checked_metric(given)
-        if task not in metric.tasks:
-            able = ", ".join(sorted(metric.tasks))
-            raise ValueError(f"metric {metric.name} judges {able}, not {task}")
-        return metric
 
     def _divided(self, rows: Examples, by_class: bool) -> tuple[Examples, Examples]:
         """Return the training and validation part: by query, or stratified by class."""

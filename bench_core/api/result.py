@@ -318,6 +318,13 @@ class Result(RunResult):
         setting, standing = top.pick.settings[0], top.standing
         tier = standing.tier  # 0: without intervals, or at a target
         level = [one.learner for one in answers.found if one.standing.tier == tier > 0]
+
+        def exported() -> Folder:
+            from bench_core.serving.export import export
+
+            known = self._registry().metrics
+            return export(Store(self.store), self.info, top, known, best=choice.best)
+
         return Best(
             dataset=name,
             learner=top.learner,
@@ -336,16 +343,9 @@ class Result(RunResult):
             tier=tier,
             level=tuple(one for one in level if one != top.learner),
             reason=answers.reason,
-            exported=partial(self._exported, choice, top),
+            exported=exported,
             transformed=self.transformer is not None,
         )
-
-    def _exported(self, choice: Choice, answer: Selection) -> Folder:
-        """Return the content of the folder that ``bench model export`` writes."""
-        from bench_core.serving.export import export
-
-        known = self._registry().metrics
-        return export(Store(self.store), self.info, answer, known, best=choice.best)
 
     def _registry(self) -> Registry:
         named = self.info.request.get("plugins", ())  # a store must not import code

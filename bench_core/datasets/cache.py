@@ -139,19 +139,17 @@ def entry_name(dataset: Dataset, size: str, fold: int, seed: int, source: Source
     return f"{file_name(dataset.name)[:60]}-{digest(facts)}"
 
 
-def open_prepared(
-    path: str | Path, rows: Sequence[str] = SPLITS, labels: Sequence[str] = SPLITS
-) -> Splits:
+def open_prepared(path: str | Path, rows: Sequence[str] = SPLITS) -> Splits:
     """Return the splits in an entry as read-only memory maps.
 
-    Splits not in ``rows`` are not opened and have no rows. Labels of splits not in ``labels`` are
-    not opened and are NaN. Raises InputError if a file is missing or too short.
+    Splits not in ``rows`` are not opened and have no rows. Raises InputError if a file is missing
+    or too short.
     """
     path = Path(path)
     try:
         meta: dict[str, Any] = json.loads((path / META).read_text(encoding="utf-8"))
         train, valid, test = (
-            _open_examples(path, meta["arrays"], name, name in labels)
+            _open_examples(path, meta["arrays"], name)
             if name in rows
             else Examples(np.empty((0, meta["features"]), np.float32), np.empty(0))
             for name in SPLITS
@@ -189,15 +187,15 @@ def _whole(path: Path) -> Splits | None:
     return None
 
 
-def _open_examples(path: Path, arrays: Sequence[str], split: str, labels: bool) -> Examples:
+def _open_examples(path: Path, arrays: Sequence[str], split: str) -> Examples:
     def array(name: str) -> Any:
         name = f"{split}.{name}"
         return mapped(path / f"{name}.npy") if name in arrays else None
 
-    X, boundaries, pixels = array("X"), array("queries"), array("frames")
+    boundaries, pixels = array("queries"), array("frames")
     return Examples(
-        X,
-        array("y") if labels else np.broadcast_to(np.nan, len(X)),
+        array("X"),
+        array("y"),
         None if boundaries is None else Queries(boundaries),
         array("multiplicity"),
         None if pixels is None else Frames(pixels, array("widths")),

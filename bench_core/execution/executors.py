@@ -162,7 +162,7 @@ class Worker:
         self.job: Job | None = None
         self.sent, self.deadline = 0.0, float("inf")
         self._log_start = 0  # start of the job's output in the log
-        self.processor = 0.0  # CPU seconds before the job
+        self._processor = 0.0  # CPU seconds before the job
         self._listener = threading.Thread(target=self._listen, args=(heard,), daemon=True)
         self._listener.start()
 
@@ -179,13 +179,17 @@ class Worker:
     def start_clock(self, timeout: float) -> None:
         """Start the time limit when the worker has started its job."""
         self.sent = time.monotonic()
-        self.processor = processor_seconds([self.seen])
+        self._processor = processor_seconds([self.seen])
         self.deadline = self.sent + timeout
 
     @property
     def seconds(self) -> float:
         """Seconds since the start of its job."""
         return time.monotonic() - self.sent
+
+    def busy_threads(self, seconds: float) -> float:
+        """Mean number of threads that computed for a job of so many seconds."""
+        return (processor_seconds([self.seen, *self.family]) - self._processor) / seconds
 
     def kill(self) -> None:
         """Kill the process and its child processes."""
@@ -295,8 +299,7 @@ class LocalExecutor:
     def _ended(self, worker: Worker, job: Job, found: Outcome, children: bool) -> Outcome:
         seconds, result = worker.seconds, found.result
         found = replace(found, job=job, seconds=seconds, output=worker.output())
-        spent = processor_seconds([worker.seen, *worker.family]) - worker.processor
-        busy = spent / seconds if seconds > _SOME else 0.0  # threads that computed, on average
+        busy = worker.busy_threads(seconds) if seconds > _SOME else 0.0
         worker.job = None
         # a failed job may leave any state behind, and its child processes must not slow down the
         # next job

@@ -142,7 +142,15 @@ def fit_context(
         return load_model(state_path(spec.states, key))
 
     def shared(name: str, build: Build) -> Mapping[str, Array]:
-        return _kept_beside(Path(spec.data), name, build, clock)
+        """Cached with the data until the code that builds them changes; not in read-only data of
+        another user."""
+        code = import_key(getattr(build, "__module__", ""))
+        folder = Path(spec.data) / SHARED
+        path = folder / f"{file_name(name)}-{code[:16]}"
+        place = folder if folder.is_dir() else folder.parent
+        if not code or (not path.is_dir() and not os.access(place, os.W_OK)):
+            return build()
+        return clock.count(path, lambda: shared_arrays(path, lambda: clock.built(build)))
 
     def trained(name: str, build: Build, size: int = 1) -> Mapping[str, Array]:
         inputs = [spec.data, spec.costs, spec.metric, spec.seed, sorted(spec.needs.values())]
@@ -154,20 +162,6 @@ def fit_context(
     return Context(
         *facts, metric, spec.seed, spec.threads, fitted, shared, trained, report=progress
     )
-
-
-def _kept_beside(data: Path, name: str, build: Build, clock: Clock) -> Mapping[str, Array]:
-    """Arrays of the training data, cached with the data until the code that builds them changes.
-
-    They are not cached if the prepared data belong to another user and are read-only.
-    """
-    code = import_key(getattr(build, "__module__", ""))
-    folder = data / SHARED
-    path = folder / f"{file_name(name)}-{code[:16]}"
-    place = folder if folder.is_dir() else folder.parent
-    if not code or (not path.is_dir() and not os.access(place, os.W_OK)):
-        return build()
-    return clock.count(path, lambda: shared_arrays(path, lambda: clock.built(build)))
 
 
 def _of_this_run(folder: Path, build: Build, size: int, clock: Clock) -> Mapping[str, Array]:
@@ -192,13 +186,9 @@ def _of_this_run(folder: Path, build: Build, size: int, clock: Clock) -> Mapping
         return clock.count(path, find, size / found if found else 1.0)
 
 
-def open_splits(
-    spec: FitSpec | TrialSpec,
-    rows: Sequence[str] = SPLITS,
-    labels: Sequence[str] = SPLITS,
-) -> Splits:
+def open_splits(spec: FitSpec | TrialSpec, rows: Sequence[str] = SPLITS) -> Splits:
     """Open prepared data as memory maps (``open_prepared``), with the given cost model."""
-    splits = open_prepared(Path(spec.data), rows, labels)
+    splits = open_prepared(Path(spec.data), rows)
     return splits.under(load_costs(spec.states, spec.costs)) if spec.costs else splits
 
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import fields, replace
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +22,7 @@ from bench_core.results.budgets import as_caps
 from bench_core.results.records import DatasetUse, RunRecord, TrialSpec
 from bench_core.results.store import Store
 from bench_core.results.store_files import load_costs, states_folder
-from bench_core.splits import Note, Splits
+from bench_core.splits import Note
 
 _CARRIED_OUT = ("costs", "caps", "plugins", "workers", "executor", "timeout", "memory")
 """Options taken from the new request; the others are the run's."""
@@ -47,21 +46,6 @@ def plan_reprice(
     request = RunRequest.of(info.request, **now, store=str(store.path), fresh=False)
     states = str(states_folder(store.path).absolute())  # the store may have been moved
 
-    @cache
-    def repriced(name: str, folder: str, before: str) -> tuple[Splits, str]:
-        """Return data under the new costs, and the key of the prices that learners trained on."""
-        splits = open_prepared(folder)
-        if before:
-            splits = splits.under(load_costs(states, before))
-        defaults = groups_and_unit(registry.datasets.get(name), request)
-        new = with_costs(splits, costs, registry.cost_models, request.encoding, **defaults)
-        if not same_sensors(new.costs, splits.costs):
-            raise InputError(
-                f"{place}: its features share other measurements than the run's: the models "
-                f"bill {splits.costs.sensors} sensors; run again with {option('costs', place)}"
-            )
-        return new, costs_key(splits.prices)
-
     of_use: dict[tuple[str, int, int], list[TrialSpec]] = {}
     for spec in store.specs(info.run):
         of_use.setdefault((spec.dataset, spec.fold, spec.seed), []).append(spec)
@@ -72,19 +56,29 @@ def plan_reprice(
     uses, trials, models = list[DatasetUse](), list[TrialSpec](), dict[str, CostModel]()
     for use in info.datasets:
         specs = of_use.get((use.name, use.fold, use.seed), [])
-        for spec in specs if not data or use.name in data else ():
-            splits, trained = repriced(spec.dataset, spec.data, spec.costs)
-            if spec is specs[0]:
-                # budgets of the suite are in the old unit
-                notes = (Note.of(note), *splits.all_notes)
-                use = priced(replace(use, notes=notes, budgets=()), splits, as_caps(request.caps))
-                uses.append(use)
-            key = costs_key(splits.costs)
-            models[key] = splits.costs
+        if not specs or (data and use.name not in data):
+            continue
+        old = open_prepared(specs[0].data)
+        if specs[0].costs:
+            old = old.under(load_costs(states, specs[0].costs))
+        defaults = groups_and_unit(registry.datasets.get(use.name), request)
+        splits = with_costs(old, costs, registry.cost_models, request.encoding, **defaults)
+        if not same_sensors(splits.costs, old.costs):
+            raise InputError(
+                f"{place}: its features share other measurements than the run's: the models "
+                f"bill {old.costs.sensors} sensors; run again with {option('costs', place)}"
+            )
+        # budgets of the suite are in the old unit
+        notes = (Note.of(note), *splits.all_notes)
+        use = priced(replace(use, notes=notes, budgets=()), splits, as_caps(request.caps))
+        uses.append(use)
+        key = costs_key(splits.costs)
+        models[key] = splits.costs
+        for spec in specs:
             # the stored plugins may differ
             new = replace(spec, costs=key, states=states, plugins=request.plugins)
             metrics = [metric_key(name, registry.metrics) for name in new.metrics]
-            trials.append(billed(new, use, splits, trained, metrics))
+            trials.append(billed(new, use, splits, costs_key(old.prices), metrics))
     if not trials:
         raise UsageError(f"run {info.run} has no finished trial to bill")
     record: dict[str, Any] = {f.name: getattr(info, f.name) for f in fields(RunRecord)}

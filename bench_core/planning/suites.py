@@ -183,9 +183,13 @@ def _suite(path: Path, text: str, table: Mapping[str, Any], registry: Registry) 
                 f"key 'on.{name}': {made['reference']} is the reference, which is on every board; "
                 "leave this line out"
             )
+    profiles, tables = dict[str, Profile](), made.get("profiles", {})
+    for name in dict.fromkeys((*PROFILES, *tables)):
+        values = {"size": name, "seeds": (0,), "folds": (0,), **usual, **tables.get(name, {})}
+        profiles[name] = Profile(**_values(values, _PROFILE, f"profiles.{name}"))
     made |= {
         "datasets": tuple(entries),
-        "profiles": _profiles(made.get("profiles", {}), usual),
+        "profiles": profiles,
         "on": {
             name: _values(table, dict.fromkeys(learners, _TABLE_OR_FALSE), f"on.{name}")
             for name, table in on.items()
@@ -218,16 +222,6 @@ def _values(table: Mapping[str, Any], forms: Mapping[str, Form], at: str = "") -
         made[key] = forms[key].checked(value, f"key {name!r}")
         if forms[key] is _TABLES:
             made[key] = _values(value, dict.fromkeys(value, _TABLE), name)
-    return made
-
-
-def _profiles(given: Mapping[str, Any], usual: Mapping[str, Any]) -> dict[str, Profile]:
-    """Return the profiles of a suite, with ``usual`` values as defaults."""
-    made = {}
-    for name in dict.fromkeys((*PROFILES, *given)):
-        nothing = {"size": name, "seeds": (0,), "folds": (0,), **usual}
-        own = _values({**nothing, **given.get(name, {})}, _PROFILE, f"profiles.{name}")
-        made[name] = Profile(**own)
     return made
 
 
