@@ -468,12 +468,9 @@ def in_words(annotation: Any) -> str:
     if origin is dict:
         return "a table"
     if origin is tuple:
-        each = args[1:] == (Ellipsis,)
-        return (
-            f"a list, each {in_words(args[0])}"
-            if each
-            else f"a list of {', '.join(map(in_words, args))}"
-        )
+        if args[1:] == (Ellipsis,):
+            return f"a list, each {in_words(args[0])}"
+        return f"a list of {', '.join(map(in_words, args))}"
     if isinstance(annotation, type) and issubclass(annotation, Enum):
         return "one of " + ", ".join(str(member.value) for member in annotation)
     if learner_type(annotation) is not None:

@@ -202,10 +202,9 @@ def _quality(text: str) -> float:
     try:
         value = float(text)
     except ValueError:
-        share = (
-            f": for a share of the reference's quality give --keep {text}" if "%" in text else ""
-        )
-        raise UsageError(f"--quality {text!r} is not a number{share}") from None
+        share = f": for a share of the reference's quality give --keep {text}"
+        more = share if "%" in text else ""
+        raise UsageError(f"--quality {text!r} is not a number{more}") from None
     if not math.isfinite(value):
         raise UsageError(f"--quality {text} is not a finite number: write one such as 0.85")
     return value

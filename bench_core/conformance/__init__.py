@@ -144,9 +144,16 @@ def chosen_cases(
         with blaming(setting.given):
             own = tables.get(setting.owner, {})
             tables[setting.owner] = with_setting(own, setting.path, setting.value)
-    found = [pair for name in names for pair in _named(registry, name, kind)]
-    if not names:  # everything registered by the modules
-        found = [pair for module in modules for pair in _given_by(registry, module)]
+    kinds, found = [kind] if kind else [*_CHECKS], list[Found]()
+    for name in names:  # of an object, or of a plugin
+        pairs = [(k, name) for k in kinds if (k, name) in registry.origin]
+        if not (pairs := pairs or _given_by(registry, name)):
+            known = {n for k, n in registry.origin if k in kinds}
+            known |= {plugin.name for plugin in registry.plugins}
+            raise UsageError(registry.unknown(kind or "name", name, known))
+        found += pairs
+    for module in () if names else modules:  # everything registered by the modules
+        found += _given_by(registry, module)
     if not found:
         given = ", ".join(modules) or "nothing is named"
         raise UsageError(f"{given}: no learner, data set, metric, cost model or report to check")
@@ -159,16 +166,6 @@ def chosen_cases(
         for value in _made(registry, what, name, tables.get(name, {}))
         for case in _cases(what, value, source)
     ]
-
-
-def _named(registry: Registry, name: str, kind: str) -> list[Found]:
-    """Return objects of that name, or all objects of the plugin of that name."""
-    kinds = [kind] if kind else list(_CHECKS)
-    found = [(k, name) for k in kinds if (k, name) in registry.origin] or _given_by(registry, name)
-    if not found:
-        known = {n for k, n in registry.origin if k in kinds} | {p.name for p in registry.plugins}
-        raise UsageError(registry.unknown(kind or "name", name, known))
-    return found
 
 
 def _given_by(registry: Registry, plugin: str) -> list[Found]:

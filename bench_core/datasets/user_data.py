@@ -57,8 +57,6 @@ from bench_core.splits import CUT, MOST_CLASSES, SPLITS, Note, Splits, task_of_l
 if TYPE_CHECKING:
     import pandas as pd
 
-# Start of the note on parts that were cut off.
-
 APART = "float32 does not tell its values apart"
 MERGED = f"{APART}, so some become one"
 ONE_HOT = 12

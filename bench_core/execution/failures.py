@@ -18,27 +18,20 @@ CUT = "-- above: frames of the plugin; below: the whole traceback, with bench_co
 
 def failure(error: BaseException) -> tuple[Status, str, str]:
     """Status, one line and traceback of a job's exception."""
-    try:
-        return _described(error)
-    except Exception:  # str() of a plugin's exception may fail
-        return Status.FAILED, f"{type(error).__name__}, whose message cannot be read", ""
-
-
-def _described(error: BaseException) -> tuple[Status, str, str]:
     from bench_core.execution.contract import ContractError
 
-    status = Status.FAILED
-    if isinstance(error, MemoryError):
-        status, line = Status.OUT_OF_MEMORY, f"out of memory: {error}".rstrip(": ")
-    elif isinstance(error, ContractError):
-        line = f"breaks the contract: {error}"
-    elif isinstance(error, BenchError):  # the message has location, cause and remedy
-        line = str(error)
-    else:
-        frames = traceback.extract_tb(error.__traceback__)
-        place = f" ({_place(frames[-1])})" if frames else ""
-        line = f"{type(error).__name__}: {error}{place}"
-    return status, one_line(line, LONGEST_LINE), trace(error)
+    status, frames = Status.FAILED, traceback.extract_tb(error.__traceback__)
+    try:
+        line = f"{type(error).__name__}: {error}" + (f" ({_place(frames[-1])})" if frames else "")
+        if isinstance(error, MemoryError):
+            status, line = Status.OUT_OF_MEMORY, f"out of memory: {error}".rstrip(": ")
+        elif isinstance(error, ContractError):
+            line = f"breaks the contract: {error}"
+        elif isinstance(error, BenchError):  # the message has location, cause and remedy
+            line = str(error)
+        return status, one_line(line, LONGEST_LINE), trace(error)
+    except Exception:  # str() of a plugin's exception may fail
+        return Status.FAILED, f"{type(error).__name__}, whose message cannot be read", ""
 
 
 def trace(error: BaseException) -> str:

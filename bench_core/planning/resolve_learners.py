@@ -231,10 +231,8 @@ def default_reference(learners: Sequence[ChosenLearner], registry: Registry, not
             origins = {name: info.origin for (_, name), info in registry.origin.items()}
             first, *others = sorted(found, key=lambda name: origins.get(name) != OURS)
             if others:
-                how = option("reference", others[0])
-                notify(
-                    f"savings are relative to {first}; to choose another reference: {how}", False
-                )
+                how = f"to choose another reference: {option('reference', others[0])}"
+                notify(f"savings are relative to {first}; {how}", False)
             return first
     return ""
 
@@ -387,14 +385,13 @@ class _Space:
     def _stands_on(self, p: Parameter, fixed: Any) -> Iterator[Any]:
         value = self.start.get(p.name, p.default)
         each = value if is_grid(p, value) else [value]
-        for one, own in zip(
-            each, fixed if isinstance(fixed, list) else repeat(fixed), strict=False
-        ):
-            if one == "none" or not isinstance(one, str | Mapping):
-                yield one
+        tables = fixed if isinstance(fixed, list) else repeat(fixed)
+        for base, given in zip(each, tables, strict=False):
+            if base == "none" or not isinstance(base, str | Mapping):
+                yield base
                 continue
-            cls, table = held(p, one, self.registry, self.where)
-            kept = {**own} if isinstance(own, Mapping) else {}
+            cls, table = held(p, base, self.registry, self.where)
+            kept = {**given} if isinstance(given, Mapping) else {}
             kept.pop("learner", None)
             yield _Space(cls, table, kept, self.registry, self.where)
 

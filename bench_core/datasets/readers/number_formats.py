@@ -36,14 +36,11 @@ def with_decimal_commas(table: DataTable, but: Collection[str] = ()) -> DataTabl
         made = _with_points(texts)
         points = [k for k, t in enumerate(texts) if "." in t and made[k] == t and is_number(t)]
         if points and (made != texts).any():
-            where, other = (
-                f"{table.place(points[0])}, column {name!r}",
-                int(np.argmax(made != texts)),
-            )
+            where, other = table.place(points[0]), int(np.argmax(made != texts))
             raise InputError(
-                f"{where}: {texts[points[0]]!r} has a decimal point, but {texts[other]!r} "
-                f"({table.place(other)}) would be read as {made[other]}; use one decimal mark, or "
-                f"{option('decimal', '.')}"
+                f"{where}, column {name!r}: {texts[points[0]]!r} has a decimal point, but "
+                f"{texts[other]!r} ({table.place(other)}) would be read as {made[other]}; use one "
+                f"decimal mark, or {option('decimal', '.')}"
             )
         formats[name] = "" if points else COMMA
         frame[name] = _read(made, typed=before is None, otherwise=frame[name])

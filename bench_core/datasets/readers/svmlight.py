@@ -52,9 +52,8 @@ class SvmRows:
     X: Float32Array  # (n, d)
     y: FloatArray  # (n,)
     queries: Queries | None
-    qids: (
-        NDArray[Any] | None
-    )  # (q,) integers of any size, None if groups come from a side-car or are absent
+    # (q,) integers of any size, None if groups come from a side-car or are absent
+    qids: NDArray[Any] | None
     place: Callable[[int], str]  # row number -> "FILE, line N"
     merged: frozenset[int] = frozenset()  # columns whose values float32 merges
 
