@@ -35,7 +35,7 @@ TESTS = (
 )
 """The test with one repeat, with repeats on the same rows, and with rows of their own."""
 DATA = ("{}", "{} and repeats", "repeats")
-"""What each of them compares."""
+"""Units of a test, by the same cases."""
 
 
 @click.command(

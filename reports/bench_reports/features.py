@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,6 +23,9 @@ LOWER = (0.95, 0.9)
 """Shares of the reference's quality tried where nothing can be dropped."""
 
 TITLES = ("features", "price", "bought for", "cost per row")
+
+SHADES = "·░▒▓█"
+"""Shades of a step: no row buys; some rows buy; at least 25%, 50%, 75% of all rows."""
 
 
 @click.command(
@@ -77,7 +80,6 @@ def command(
     from bench_core.leaderboard.selection import Choice
     from bench_core.results.budgets import Target
     from bench_core.results.store import Store
-    from bench_reports.purchase_order import order_lines, order_table
 
     check_output(output)
     info, frame = finished(store, run)
@@ -152,3 +154,33 @@ def _table(title: str, bought: Sequence[Purchase], footer: Sequence[str]) -> Tab
         if one.share > NEVER
     ]
     return Table(TITLES, rows, "features", TITLES[1:], ("features",), title=title, footer=footer)
+
+
+def order_table(title: str, bought: Sequence[Purchase]) -> Table:
+    """Return a line for each sensor that some rows buy, with steps from left to right."""
+    titles = "features", "price", "bought for", "mean step", f"steps 1 to {len(bought[0].steps)}"
+    rows = [
+        [one.short, cost(one.price), f"{one.share:.1%}", f"{one.step:.1f}", shaded(one.steps)]
+        for one in bought
+    ]
+    legend = f"{SHADES[4]} 75% of rows or more buy in that step, {SHADES[3]} 50%, {SHADES[2]} 25%, "
+    legend += f"{SHADES[1]} fewer, {SHADES[0]} none; step 0: free, for all"
+    return Table(titles, rows, "features", titles[1:4], ("features",), title=title, footer=[legend])
+
+
+def shaded(steps: Sequence[float]) -> str:
+    """Return a character for each step, darker if more rows buy in it."""
+    return "".join(SHADES[min(1 + int(4 * share), 4) if share > 0 else 0] for share in steps)
+
+
+def order_lines(bought: Mapping[str, Sequence[Purchase]]) -> Table:
+    """Return all numbers by data set, for a file."""
+    width = max(len(one.steps) for sensors in bought.values() for one in sensors)
+    figures = ("features", "price", "share", "step")
+    titles = ("data set", *figures, *(f"step {k + 1}" for k in range(width)))
+    rows = []
+    for name, sensors in bought.items():
+        for one in sensors:
+            numbers = one.price, one.share, one.step, *one.steps, *[0] * (width - len(one.steps))
+            rows.append([name, one.features, *(f"{number:.6g}" for number in numbers)])
+    return Table(titles, rows)

@@ -90,12 +90,6 @@ class ChartView:
     curves: Sequence[Curve]
     draws: Draws
 
-    def ranking(self) -> list[tuple[Curve, Standing | None]]:
-        """Return the curves without a limit, best first, each with its certainty."""
-        sign = -1 if self.metric.higher_is_better else 1
-        order = sorted(self.curves, key=lambda curve: (sign * curve.quality[-1], curve.cost[-1]))
-        return [(curve, curve.sure[-1]) for curve in order]
-
 
 def places(rising: Iterable[float], answers: Iterable[float] = ()) -> list[float]:
     """Return the positive budgets at which some curve rises; of many an even selection, with the
@@ -198,31 +192,27 @@ def _curve(learner: str, at: Sequence[Standing], places_of: Sequence[Place]) -> 
         )
 
 
-class PageData(NamedTuple):
-    """Content of the page: the views of each data set, all learners, and the data of its script."""
-
-    views: Mapping[str, Sequence[ChartView]]
-    learners: Sequence[str]
-    json: Mapping[str, Any]
-
-
 def page_data(
     info: RunInfo, boards: Sequence[Board], frame: pd.DataFrame, store: Store | None = None
-) -> PageData:
-    """Return the data of a run. Certainty, pairs and purchases need a store."""
+) -> tuple[Mapping[str, Sequence[ChartView]], list[str], dict[str, Any]]:
+    """Return the views of each data set, all learners, and the data of the page's script.
+    Certainty, pairs and purchases need a store."""
     views_of = {board.dataset: views(info, board, frame, store) for board in boards}
-    names = (
-        curve.learner for charts in views_of.values() for view in charts for curve in view.curves
-    )
-    learners = list(dict.fromkeys(names))
+    every = [view for charts in views_of.values() for view in charts]
+    learners = list(dict.fromkeys(curve.learner for view in every for curve in view.curves))
     counts = range(2, len(learners) + 1) if len(boards) > 1 else ()
+    tested = [
+        sum(use.rows.get("test", 0) for use in uses_of(info, name)[:1]) if charts else -1
+        for name, charts in views_of.items()
+    ]
     content = {
         "run": one_line(info.run),
         "learners": [
             [one_line(name), int(name in info.baselines), *look(name)] for name in learners
         ],
         "colours": [light for light, _ in COLOURS],
-        "open": _opened(info, boards, views_of),
+        # the board shown first is the one with most test rows
+        "open": tested.index(max(tested)) if tested else 0,
         "level": CONFIDENCE,
         # by number of learners less two: the difference of mean ranks on one data set that
         # separates two; on n data sets it is this over the root of n
@@ -231,20 +221,7 @@ def page_data(
             _set(info, board, views_of[board.dataset], learners, frame, store) for board in boards
         ],
     }
-    return PageData(views_of, learners, content)
-
-
-def _opened(
-    info: RunInfo, boards: Sequence[Board], views_of: Mapping[str, Sequence[ChartView]]
-) -> int:
-    """Return the position of the first board shown: the one with most test rows."""
-    tested = [
-        sum(use.rows.get("test", 0) for use in uses_of(info, board.dataset)[:1])
-        if views_of[board.dataset]
-        else -1
-        for board in boards
-    ]
-    return tested.index(max(tested)) if tested else 0
+    return views_of, learners, content
 
 
 def _set(

@@ -6,6 +6,9 @@ each of its points. The same run gives the same bytes.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,8 +19,8 @@ from bench_core.errors import UsageError, one_line, require
 from bench_core.leaderboard.assembly import draws_of
 from bench_core.leaderboard.board import UNKNOWN, Board
 from bench_core.statistics import CONFIDENCE
+from bench_core.terminal.tables import write_bytes
 from bench_core.terminal.wording import listed
-from bench_reports.figure_files import figure_file, safe
 from bench_reports.page_data import mean_view, places
 from bench_reports.palette import COLOURS, look
 from bench_reports.terminal import marked
@@ -25,9 +28,25 @@ from bench_reports.terminal import marked
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes  # not installed everywhere
+    from matplotlib.figure import Figure
 
     from bench_core.results.records import RunInfo
     from bench_core.results.store import Store
+
+SUFFIXES = (".svg", ".pdf", ".png")
+STYLE: Any = {
+    "font.size": 8,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "svg.fonttype": "path",
+    "pdf.fonttype": 42,
+    "savefig.dpi": 200,
+}
+_NO_DATES: dict[str, dict[str, str | None]] = {
+    "svg": {"Date": None, "Creator": "Budget Bench"},
+    "pdf": {"CreationDate": None, "Creator": "Budget Bench", "Producer": None},
+    "png": {"Software": None},
+}
 
 DASHES = ("-", "--", "-.", ":")
 GREY = "#8a8a8a"
@@ -179,3 +198,28 @@ def _label_ends(axes: Axes, labels: list[tuple[float, str, str]], height: float)
             arrowprops={"arrowstyle": "-", "color": colour, "lw": 0.4, "relpos": (0, 0.5)},
             annotation_clip=False,
         )
+
+
+@contextmanager
+def figure_file(output: Path | None, salt: str) -> Iterator[Figure]:
+    """Yield a figure to draw on, then write it (to stdout without a file). ``salt`` seeds the ids
+    in an SVG. Raises UsageError without matplotlib."""
+    try:
+        import matplotlib
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise UsageError(
+            "drawing curves needs matplotlib; pip install 'budget-bench[plot]'"
+        ) from error
+    with matplotlib.rc_context({**STYLE, "svg.hashsalt": salt}):
+        figure = Figure(layout="constrained")
+        yield figure
+        suffix = (output or Path("-.svg")).suffix.lower().removeprefix(".")
+        content = BytesIO()
+        figure.savefig(content, format=suffix, metadata=_NO_DATES[suffix])
+    write_bytes(output or Path("-"), content.getvalue())
+
+
+def safe(text: str) -> str:
+    """Return text that matplotlib does not read as a formula and that a legend does not omit."""
+    return text.replace("$", r"\$").lstrip("_") or "-"

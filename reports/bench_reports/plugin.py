@@ -24,7 +24,7 @@ class Format:
 @hookimpl
 def bench_reports() -> Sequence[Report]:
     """Return a report for each format."""
-    from bench_reports import figure_files, page, papers, plot, records, terminal
+    from bench_reports import page, papers, plot, records, terminal
 
     return [
         Format("text", ("", ".txt"), terminal.write),
@@ -33,5 +33,5 @@ def bench_reports() -> Sequence[Report]:
         Format("latex", (".tex",), papers.latex),
         Format("csv", (".csv",), records.write_csv),
         Format("json", (".json",), records.write_json),
-        Format("curves", figure_files.SUFFIXES, plot.write),
+        Format("curves", plot.SUFFIXES, plot.write),
     ]

@@ -13,7 +13,7 @@ from statistics import NormalDist
 import numpy as np
 import pandas as pd
 import pytest
-from bench_reports import figure_files, papers, plot, records, terminal
+from bench_reports import papers, plot, records, terminal
 from bench_reports.palette import COLOURS, look
 from bench_reports.panels import Panels
 from helpers import example, page_run
@@ -423,7 +423,7 @@ def test_a_model_is_unknown_where_nothing_was_stored_and_none_reaches_the_qualit
         (papers.markdown, ".md"),
         (records.write_csv, ".csv"),
         (records.write_json, ".json"),
-        *((plot.write, suffix) for suffix in figure_files.SUFFIXES),
+        *((plot.write, suffix) for suffix in plot.SUFFIXES),
     ],
 )
 def test_the_same_run_gives_the_same_bytes(write, suffix, valued, tmp_path):
@@ -438,7 +438,7 @@ def test_the_same_run_gives_the_same_bytes(write, suffix, valued, tmp_path):
 
 def test_a_figure_has_title_axes_and_the_name_of_each_learner(valued, tmp_path, monkeypatch):
     pytest.importorskip("matplotlib")
-    monkeypatch.setitem(figure_files.STYLE, "svg.fonttype", "none")  # letters, not their outlines
+    monkeypatch.setitem(plot.STYLE, "svg.fonttype", "none")  # letters, not their outlines
     info = replace(valued.info, title="Ranking for $5")
     plot.write(info, valued.frame, tmp_path / "c.svg", store=valued)
     text = (tmp_path / "c.svg").read_text()
@@ -451,7 +451,7 @@ def test_a_figure_has_title_axes_and_the_name_of_each_learner(valued, tmp_path, 
 
 def test_panels_of_several_data_sets_stand_side_by_side(valued, tmp_path, monkeypatch):
     pytest.importorskip("matplotlib")
-    monkeypatch.setitem(figure_files.STYLE, "svg.fonttype", "none")
+    monkeypatch.setitem(plot.STYLE, "svg.fonttype", "none")
     run = ValuedRun()
     for dataset, price in (("wide", 90), ("b", 4), ("c", 4)):
         for name in ("good", "gbrt"):
@@ -470,7 +470,7 @@ def test_a_figure_of_an_unnamed_run_has_the_name_of_its_data_as_only_title(
     valued, tmp_path, monkeypatch
 ):
     pytest.importorskip("matplotlib")
-    monkeypatch.setitem(figure_files.STYLE, "svg.fonttype", "none")
+    monkeypatch.setitem(plot.STYLE, "svg.fonttype", "none")
     plot.write(replace(valued.info, title=""), valued.frame, tmp_path / "c.svg", store=valued)
     text = (tmp_path / "c.svg").read_text()
     assert re.findall(r"\b9px[^>]*>([^<]*)</text>", text) == ["d"]  # other texts are smaller
@@ -480,7 +480,7 @@ def test_costs_on_a_figure_are_plain_numbers_and_a_learner_has_the_colour_of_its
     tmp_path, monkeypatch
 ):
     pytest.importorskip("matplotlib")
-    monkeypatch.setitem(figure_files.STYLE, "svg.fonttype", "none")
+    monkeypatch.setitem(plot.STYLE, "svg.fonttype", "none")
     run = page_run.run()  # costs from 1 to 30: a logarithmic axis
     plot.write(run.info, run.frame, tmp_path / "c.svg", store=run)
     text = (tmp_path / "c.svg").read_text()

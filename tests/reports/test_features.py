@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from bench_reports import purchase_order
+from bench_reports.features import shaded
 from helpers.commands import QUICK
 
 from bench_core import Features, load_run
@@ -76,7 +76,7 @@ def test_only_policies_have_an_order(done, bench):
 
 
 def test_steps_are_darker_the_more_rows_buy_in_them():
-    assert purchase_order.shaded((0.0, 0.001, 0.25, 0.5, 0.75, 1.0)) == "·░▒▓██"
+    assert shaded((0.0, 0.001, 0.25, 0.5, 0.75, 1.0)) == "·░▒▓██"
 
 
 @pytest.mark.parametrize("learner", ["toy", "cegb"])
