@@ -15,7 +15,7 @@ from inspect import cleandoc
 from itertools import takewhile
 from pathlib import Path
 
-from bench_core.cli.catalog import _default, summary
+from bench_core.cli.catalog import default_text, summary
 from bench_core.parameters import parameters
 from bench_core.plugins import load_registry
 
@@ -90,7 +90,7 @@ def _table(names, without):
 def _row(p):
     none = " or none" if p.kind.endswith(" or none") else ""
     values = f"{p.range}{none}" if str(p.range) else p.kind.removeprefix("one of ")
-    default = _default(p).replace('"', "")
+    default = default_text(p).replace('"', "")
     return f"`{p.name}`", f"`{default}`" if default else "empty", values, p.doc
 
 

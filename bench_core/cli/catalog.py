@@ -18,6 +18,7 @@ from bench_core.terminal.wording import counted
 
 if TYPE_CHECKING:
     from bench_core.datasets.data_folder import DataFolder
+    from bench_core.parameters import Parameter
     from bench_core.plugins import Registry
 
 PRESENT, ABSENT = "present", "absent"
@@ -335,18 +336,23 @@ def _described(
         yield [*about, *_doc(registry.exports[name])]
 
 
-def _parameters(title: str, cls: type, name: str, more: str = "") -> list[str]:
-    """Return lines on the parameters that ``--set`` changes, with defaults and meaning."""
+def default_text(p: Parameter) -> str:
+    """Return the default of a parameter as ``--set`` takes it, a learner as its name."""
     from bench_core.contracts import name_of
-    from bench_core.parameters import parameters
     from bench_core.planning.invocation import toml_literal
 
-    known = parameters(cls)
-    lines = ["", f"{title} (--set {name}.{known[0].name}=VALUE{more}):"] if known else []
-    for p in known:
-        named = p.holds_learner and p.default is not None  # a learner as its name
-        written = name_of(p.default) or str(p.default) if named else toml_literal(p.default)
-        default = "no default" if p.required else f"default {written}"
+    named = p.holds_learner and p.default is not None
+    return name_of(p.default) or str(p.default) if named else toml_literal(p.default)
+
+
+def _parameters(title: str, cls: type, name: str, more: str = "") -> list[str]:
+    """Return lines on the parameters that ``--set`` changes, with defaults and meaning."""
+    from bench_core.parameters import parameters
+
+    settable = parameters(cls)
+    lines = ["", f"{title} (--set {name}.{settable[0].name}=VALUE{more}):"] if settable else []
+    for p in settable:
+        default = "no default" if p.required else f"default {default_text(p)}"
         about = (f"  {p.name}: {p.kind}", str(p.range), default, str(p.search or ""))
         lines.append(", ".join(filter(None, about)))
         lines += wrap(p.doc, 96, initial_indent=INDENT, subsequent_indent=INDENT)
