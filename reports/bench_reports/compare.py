@@ -194,7 +194,7 @@ def _answer(
     against: str,
 ) -> tuple[list[Table | str], list[dict[str, float | str]]]:
     """Return the pairs of a data set within a limit: a table with sentences, and rows of a file."""
-    from bench_core.leaderboard.assembly import primary_metric, uses_of
+    from bench_core.leaderboard.draws import primary_metric, uses_of
     from bench_core.leaderboard.pairs import pairs_within
     from bench_core.results.budgets import limit_words
     from bench_core.statistics.repeats import on_same_rows

@@ -71,7 +71,7 @@ def _markdown_board(board: Board, panels: Sequence[Panel]) -> Iterator[str]:
     yield f"## {md(title(board))}"
     yield ""
     if board.rows:
-        yield from (md(str(conclusion(board))), "")
+        yield from (md(" ".join(conclusion(board))), "")
     for panel in panels if board.rows else ():
         yield from (md(panel.title), "") if panel.title else ()
         cells = _marked(panel, md, "**{}**", "~ {}")
