@@ -18,12 +18,13 @@ from typing import TYPE_CHECKING, Any, Self
 from bench_core.api.arguments import spelling_checked
 from bench_core.errors import UsageError, blaming, require
 from bench_core.execution.runner import RunResult
-from bench_core.leaderboard.assembly import boards, primary_metric
+from bench_core.leaderboard.assembly import boards
 from bench_core.leaderboard.board import FALLS, Board, Standing
-from bench_core.leaderboard.bought_sensors import kept_points, purchases
+from bench_core.leaderboard.bought_sensors import purchases
 from bench_core.leaderboard.columns import CHEAPER, standing_fields
 from bench_core.leaderboard.columns import columns as board_columns
 from bench_core.leaderboard.conclusion import conclusion, overall_conclusion
+from bench_core.leaderboard.draws import primary_metric
 from bench_core.leaderboard.pairs import pairs_within, usual_limit
 from bench_core.leaderboard.reports import ReportRequest, write_report
 from bench_core.leaderboard.selection import Answers, Choice, Selection
@@ -312,7 +313,7 @@ class Result(RunResult):
         """
         given = budget, budget_kind, keep, quality
         choice, answers, top = self._chosen(dataset, given, learner or "", metric or "")
-        name, limit, draws = choice.dataset, answers.limit, choice.draws
+        name, limit = choice.dataset, answers.limit
         lacking = limit.kind == CAP and limit.amount not in caps_of(choice.frame)
         unmeasured = " (a cap that was not measured)" if lacking else ""
         setting, standing = top.pick.settings[0], top.standing
@@ -339,7 +340,7 @@ class Result(RunResult):
             audit=top.audit,
             features=self._bought(top),
             interval=standing.interval if isinstance(limit, Budget) else top.saved.quality,
-            falls=bool(draws.places) and top.learner in falling(draws.found, draws.higher),
+            falls=bool(choice.places) and top.learner in falling(choice.found, choice.higher),
             tier=tier,
             level=tuple(one for one in level if one != top.learner),
             reason=answers.reason,
@@ -447,7 +448,7 @@ class Result(RunResult):
         return choice, answers, answer
 
     def _bought(self, answer: Selection) -> DataFrame:
-        bought = purchases(kept_points(Store(self.store), self.run, answer.points))
+        bought = purchases(Store(self.store), self.run, answer.points)
         ordered = any(one.steps for one in bought)
         return _frame(
             {
@@ -502,7 +503,7 @@ class Result(RunResult):
             return ""
         boards = [*self._boards.values()]
         lines = [" ".join(overall_conclusion(boards))]
-        lines += [f"{board.dataset}: {conclusion(board)}" for board in boards]
+        lines += [f"{board.dataset}: {' '.join(conclusion(board))}" for board in boards]
         return "\n".join(filter(None, lines))
 
     def __repr__(self) -> str:

@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from bench_core.arrays import IntArray
 from bench_core.costs.model import unit_named
-from bench_core.errors import require
 from bench_core.leaderboard.board import (
     CHEAPEST,
     FALLS,
@@ -28,11 +27,10 @@ from bench_core.leaderboard.board import (
     Standings,
 )
 from bench_core.leaderboard.certainty import areas, kept, saving_order, savings, standings
-from bench_core.leaderboard.draws import NO_LIMIT, Chosen, Draws
+from bench_core.leaderboard.draws import NO_LIMIT, Chosen, Draws, uses_of
 from bench_core.results import operating_points as table
 from bench_core.results.budgets import CAP, Budget, Limit, Target, as_budgets, default_budgets
 from bench_core.results.marks import repeated_paths, search_marks
-from bench_core.results.operating_points import Criterion, criterion
 from bench_core.results.records import AUDITS, DatasetUse
 from bench_core.splits import SAMPLE, SPLITS, STAND_IN
 from bench_core.statistics import SURE_ERRORS
@@ -52,9 +50,6 @@ LEAST_CHANCE = 0.005
 CELLS = 24
 """Costs at which a curve is averaged, evenly spaced on a logarithmic scale."""
 
-_TRIAL = ("learner", "params", "fold", "seed", "accounting")
-_ENDED = ("status", "audit", "error", "unit", "stand_in", "surrogate", "fit_seconds")
-
 
 def boards(
     info: RunInfo,
@@ -71,90 +66,18 @@ def boards(
     present = [str(name) for name in frame["dataset"].unique()]
     planned = [use.name for use in info.datasets]
     return [
-        _board(DatasetRun(info, store, frame, name, resamples=resamples), budgets.get(name, ()))
+        _board(Draws(info, store, frame, name, resamples=resamples), budgets.get(name, ()))
         for name in dict.fromkeys([*planned, *present])
         if name in present and (not datasets or name in datasets)
     ]
 
 
-class DatasetRun:
-    """One data set of a run, with the points of its learners by the primary metric or another."""
-
-    def __init__(
-        self,
-        info: RunInfo,
-        store: Store | None,
-        frame: pd.DataFrame,
-        dataset: str,
-        metric: str = "",
-        resamples: int = DRAWS,
-    ) -> None:
-        self.info, self.store, self.frame, self.dataset = info, store, frame, dataset
-        self.resamples, self.metric = resamples, primary_metric(info, dataset, metric)
-        self.trials = trials_of(frame, dataset)
-        self.picks = self.picks_within(NO_LIMIT)
-        self.draws = self.picks.draws
-
-    def picks_within(self, limit: Limit) -> Picks:
-        """Return the points that a limit chooses among; each cap has its own."""
-        cap = limit if isinstance(limit, Budget) and limit.kind == CAP else None
-        draws = draws_of(
-            self.info,
-            self.store,
-            self.frame,
-            self.dataset,
-            self.metric,
-            cap=cap,
-            resamples=self.resamples,
-        )
-        return Picks(draws, self.trials)
-
-
-def trials_of(frame: pd.DataFrame, dataset: str) -> pd.DataFrame:
-    """Return one row for each trial on a data set, from the rows of its points."""
-    names = [name for name in (*_TRIAL, *_ENDED) if name in frame]
-    rows = frame.loc[frame["dataset"] == dataset, names]
-    return rows.drop_duplicates([name for name in _TRIAL if name in frame])
-
-
-def primary_metric(info: RunInfo, dataset: str, name: str = "") -> Criterion:
-    """Return the metric by which a data set's learners are compared, or the named metric.
-
-    Raises UsageError for a metric that the run does not have.
-    """
-    known = [metric for use in uses_of(info, dataset) for metric in use.metrics]
-    known = list(dict.fromkeys(map(str, known or info.metrics)))
-    require("metric of this run", [name] if name else (), known)
-    return criterion(info, name or known[0])
-
-
-def uses_of(info: RunInfo, dataset: str) -> list[DatasetUse]:
-    """Return the run's uses of a data set, one for each fold and seed."""
-    return [use for use in info.datasets if use.name == dataset]
-
-
-def draws_of(
-    info: RunInfo,
-    store: Store | None,
-    frame: pd.DataFrame,
-    dataset: str,
-    metric: Criterion | None = None,
-    **more: Any,
-) -> Draws:
-    """Return the operating points of a data set by its primary metric, or another one."""
-    primary = primary_metric(info, dataset)
-    metric = metric or primary
-    valued = store if metric.name == primary.name else None
-    return Draws(valued, info.run, frame, dataset, metric, info.reference, **more)
-
-
-def _board(data: DatasetRun, more: Sequence[Budget]) -> Board:
+def _board(draws: Draws, more: Sequence[Budget]) -> Board:
     """Return the board of a data set, with standings also at ``more`` budgets."""
-    info, picks, draws = data.info, data.picks, data.draws
-    uses = uses_of(info, data.dataset)
-    use = uses[0] if uses else DatasetUse()
-    metric, first = data.metric, data.trials.iloc[0]  # costs and data are the same for all
-    curves = {name: _curve(picks, name) for name in draws.names}
+    info, metric, first = draws.info, draws.metric, draws.trials.iloc[0]
+    uses = uses_of(info, draws.dataset)
+    use = uses[0] if uses else DatasetUse()  # costs and data are the same for all
+    curves = {name: _curve(draws, name) for name in draws.names}
     budgets = dict.fromkeys((*budgets_of(use, curves.get(draws.reference, ())), *more))
     costs = cost_range(draws.reference, curves)
     grid = [] if costs is None else np.geomspace(*costs, 2 * CELLS + 1)[1::2].tolist()
@@ -165,28 +88,22 @@ def _board(data: DatasetRun, more: Sequence[Budget]) -> Board:
     if draws.names:
         unlimited = standings(draws, None, chosen[NO_LIMIT])
         for budget in budgets:
-            if budget.kind == CAP:
-                under = data.picks_within(budget).draws
-                at.append(standings(under, budget, under.chosen([budget])[0][budget]))
-            else:
-                at.append(standings(draws, budget, chosen[budget]))
-    rows = _rows(data, chosen, curves, [unlimited, *at], areas(draws, within))
-    sign = -1 if metric.higher_is_better else 1
-    rows.sort(key=lambda row: _place(row, sign))
+            under = draws.under(budget)
+            points = chosen[budget] if under is draws else under.chosen([budget])[0][budget]
+            at.append(standings(under, budget, points))
+    rows = _rows(draws, use, chosen, curves, [unlimited, *at], areas(draws, within))
     given = dict.fromkeys(note for use in uses for note in use.notes)
     # a stand-in has a notice
     notes = [note.text for note in given if note.kind != STAND_IN]
-    notes += _repeats(data, uses)
-    of_rows, of_queries = use.rows, use.queries
+    notes += _repeats(draws, uses)
     stand_in = bool(first["stand_in"])
     marks = {
         "stand-in": stand_in,
         SAMPLE: any(note.kind == SAMPLE for note in given),
         SURROGATE: bool(first.get("surrogate", False)),
     }
-    paid = data.frame.loc[data.frame["dataset"] == data.dataset, "evaluation_cost"]
     return Board(
-        dataset=data.dataset,
+        dataset=draws.dataset,
         metric=metric.name,
         higher_is_better=metric.higher_is_better,
         accounting=str(first["accounting"]) or info.accounting,
@@ -195,10 +112,10 @@ def _board(data: DatasetRun, more: Sequence[Budget]) -> Board:
         stand_in=stand_in,
         stand_in_for=use.stand_in_for,
         marks=tuple(mark for mark, there in marks.items() if there),
-        repeats=len(data.trials[["fold", "seed"]].drop_duplicates()),
-        rows=tuple(rows),
-        failures=failures(data.trials),
-        facts=facts(use),
+        repeats=len(draws.trials[["fold", "seed"]].drop_duplicates()),
+        rows=tuple(sorted(rows, key=lambda row: _place(row, draws.sign))),
+        failures=tuple(failures(draws)),
+        facts=tuple(facts(use)),
         notes=tuple(notes),
         budgets=tuple(budgets),
         standings=tuple(at),
@@ -207,21 +124,20 @@ def _board(data: DatasetRun, more: Sequence[Budget]) -> Board:
         draws=draws.resamples - draws.left_out if draws.places else 0,
         use=use,
         same_as=use.same_as,
-        trees_paid=bool((paid > 0).any()),
-        tested=of_rows.get("test", 0) if metric.name == "accuracy" else 0,
-        checked=of_queries.get("valid") or of_rows.get("valid", 0),
-        scored="queries" if any(of_queries.values()) else "rows",
+        trees_paid=bool((draws.frame["evaluation_cost"] > 0).any()),
+        tested=use.rows.get("test", 0) if metric.name == "accuracy" else 0,
+        checked=use.queries.get("valid") or use.rows.get("valid", 0),
+        scored="queries" if any(use.queries.values()) else "rows",
     )
 
 
-def _repeats(data: DatasetRun, uses: Sequence[DatasetUse]) -> Iterator[str]:
+def _repeats(draws: Draws, uses: Sequence[DatasetUse]) -> Iterator[str]:
     """Yield notes on the repeats of a data set and its metric."""
-    metric = data.metric.name
-    frame = table.of_dataset(data.frame, data.dataset, metric)  # one at a time in memory
-    yield from one_split_for_all(uses, frame, metric, data.info.baselines)
+    metric = draws.metric.name
+    frame = table.of_dataset(draws.frame, draws.dataset, metric)  # one at a time in memory
+    yield from one_split_for_all(uses, frame, metric, draws.info.baselines)
     if places := table.undefined(frame, metric):
         yield f"{metric} is not defined on {places}, nor is a mean with it"
-    draws = data.draws
     if draws.left_out and draws.places:
         lost = f"{count(draws.left_out, 'draw')} of {draws.resamples + 1}"
         yield f"intervals leave out {lost}, in which {metric} is not defined"
@@ -233,7 +149,7 @@ def _place(row: Row, sign: int) -> tuple[object, ...]:
     if row.cheap and not row.saved.lost:
         order = saving_order(row.saved, row.saving, row.cheap.cost)
         return row.baseline, 0, *order, row.learner
-    quality = math.inf if math.isnan(row.best.quality) else sign * row.best.quality
+    quality = math.inf if math.isnan(row.best.quality) else -sign * row.best.quality
     return row.baseline, 1, row.standing.tier or math.inf, quality, row.best.cost, row.learner
 
 
@@ -261,116 +177,102 @@ def budgets_of(use: DatasetUse, curve: Sequence[CurvePoint]) -> tuple[Budget, ..
     return default_budgets(max(price if price < whole else 0, CHEAPEST * whole), whole)
 
 
-class Picks:
-    """Chosen points as means over repeats, with the settings of each learner's trials."""
+def pick(draws: Draws, chosen: Chosen, k: int) -> Pick:
+    """Return a learner's chosen points; ``NOTHING`` if a repeat has none."""
+    rows = chosen.row[draws.there[:, k], k]
+    if (rows < 0).any():
+        return NOTHING
+    observed = chosen.quality[:, :, :1]
+    observed = np.where(np.isnan(observed), chosen.held[:, :, :1], observed)
+    return pick_at(draws, rows, draws.names[k], float(draws.mean(observed)[k]))
 
-    def __init__(self, draws: Draws, trials: pd.DataFrame) -> None:
-        self.draws = draws
-        self.trials = {str(name): rows for name, rows in trials.groupby("learner", observed=True)}
-        self.varied = {name: varied_parameters(rows) for name, rows in self.trials.items()}
 
-    def pick(self, chosen: Chosen, k: int) -> Pick:
-        """Return a learner's points; ``NOTHING`` if a repeat has none."""
-        draws, there = self.draws, self.draws.there[:, k]
-        rows = chosen.row[there, k]
-        if (rows < 0).any():
-            return NOTHING
-        observed = chosen.quality[:, :, :1]
-        observed = np.where(np.isnan(observed), chosen.held[:, :, :1], observed)
-        return self.at(rows, draws.names[k], float(draws.mean(observed)[k]))
-
-    def at(self, rows: IntArray, name: str, quality: float | None = None) -> Pick:
-        """Return the mean over rows, one of each repeat."""
-        params, points = self.draws.settings
-        tests, costs = self.draws.test(rows)
-        cost, valid = (float(one.mean()) for one in self.draws.valid(rows))
-        return Pick(
-            quality=float(tests.mean()) if quality is None else quality,
-            spread=float(tests.std(ddof=1)) if len(rows) > 1 else math.nan,
-            cost=float(costs.mean()),
-            choices=tuple((points[k], params[k]) for k in rows),
-            varied=self.varied.get(name, frozenset()),
-            valid_quality=valid,
-            valid_cost=cost,
-        )
+def pick_at(draws: Draws, rows: IntArray, name: str, quality: float | None = None) -> Pick:
+    """Return the mean over rows, one of each repeat, with the settings of a learner's trials."""
+    params, points = draws.settings
+    tests, costs = draws.test(rows)
+    cost, valid = (float(figures.mean()) for figures in draws.valid(rows))
+    return Pick(
+        quality=float(tests.mean()) if quality is None else quality,
+        cost=float(costs.mean()),
+        choices=tuple((points[k], params[k]) for k in rows),
+        varied=draws.varied.get(name, frozenset()),
+        valid_quality=valid,
+        valid_cost=cost,
+    )
 
 
 def _rows(
-    data: DatasetRun,
+    draws: Draws,
+    use: DatasetUse,
     chosen: Mapping[Limit, Chosen],
     curves: Mapping[str, tuple[CurvePoint, ...]],
     at: Sequence[Standings],
     means: Mapping[str, tuple[Measure, Measure]],
-) -> list[Row]:
-    """Return the rows of learners, whose standings are ``at`` any cost and at budgets."""
-    picks, draws = data.picks, data.draws
+) -> Iterator[Row]:
+    """Yield the rows of learners, whose standings are ``at`` any cost and at budgets."""
     best, sure = chosen[NO_LIMIT], chosen[Target(SHARE)]
     saved = savings(draws, sure, best, SHARE)
-    use = next(iter(uses_of(data.info, data.dataset)), DatasetUse())
     best_points = draws.points.iloc[best.row[best.row >= 0]]
     of_search = search_marks(best_points, draws.points, use.ends, draws.higher)
     alike = repeated_paths(draws.points)
     lower = falling(draws.found, draws.higher) if draws.places else set()
     standing = {row.learner: row for row in at[0].rows}
-    exceeded = {
-        here.budget: {row.learner for row in here.rows if row.over}
-        for here in at
-        if here.budget is not None
-    }
-    rows = []
     for k, learner in enumerate(draws.names):
-        trials, keeps = picks.trials[learner], kept(draws, sure, k)
+        trials, keeps = trials_of(draws, learner), kept(draws, sure, k)
         area, regret = means.get(learner, (Measure(), Measure()))
         marks = _marks(draws.points, np.concatenate([best.row[:, k], sure.row[:, k]]))
-        marks += of_search.get(learner, ())
+        marks += (*of_search.get(learner, ()), *([FALLS] if learner in lower else []))
         repeats = len(trials[["fold", "seed"]].drop_duplicates())
-        rows.append(
-            Row(
-                learner=learner,
-                reference=learner == draws.reference,
-                baseline=learner in data.info.baselines,
-                audit=audit_mark(trials),
-                repeats=int(draws.there[:, k].sum()),
-                best=picks.pick(best, k),
-                reached=int(sure.sure[:, k].sum()),
-                cheap=picks.pick(sure, k) if keeps else NOTHING,
-                likely=None if keeps else likely(picks, sure, k),
-                saving=saved[k][0],
-                saved=saved[k][1],
-                curve=curves[learner],
-                fits=round(len(trials) / repeats),
-                alike=round(alike[learner]),
-                seconds=float(trials["fit_seconds"].astype("float64").sum()) / repeats,
-                marks=(*marks, FALLS) if learner in lower else marks,
-                standing=standing[learner],
-                area=area,
-                regret=regret,
-                over=tuple(budget for budget, learners in exceeded.items() if learner in learners),
-            )
+        over = [one.budget for one in at for row in one.rows if row.over and row.learner == learner]
+        yield Row(
+            learner=learner,
+            reference=learner == draws.reference,
+            baseline=learner in draws.info.baselines,
+            audit=audit_mark(trials),
+            repeats=int(draws.there[:, k].sum()),
+            best=pick(draws, best, k),
+            reached=int(sure.sure[:, k].sum()),
+            cheap=pick(draws, sure, k) if keeps else NOTHING,
+            likely=None if keeps else likely(draws, sure, k),
+            saving=saved[k][0],
+            saved=saved[k][1],
+            curve=curves[learner],
+            fits=round(len(trials) / repeats),
+            alike=round(alike[learner]),
+            seconds=float(trials["fit_seconds"].astype("float64").sum()) / repeats,
+            marks=marks,
+            standing=standing[learner],
+            area=area,
+            regret=regret,
+            over=tuple(budget for budget in over if budget is not None),
         )
-    return rows
 
 
-def likely(picks: Picks, chosen: Chosen, k: int) -> Likely | None:
+def trials_of(draws: Draws, learner: str) -> pd.DataFrame:
+    """Return the trials of a learner."""
+    return draws.trials[draws.trials["learner"] == learner]
+
+
+def likely(draws: Draws, chosen: Chosen, k: int) -> Likely | None:
     """Return the points of a learner that is not sure in some repeat; None where they are unlikely
     or unknown."""
-    beyond = chosen.errors[picks.draws.there[:, k], k]
-    pick = picks.pick(chosen, k)
-    if not pick or np.isnan(beyond).any():
+    beyond = chosen.errors[draws.there[:, k], k]
+    points = pick(draws, chosen, k)
+    if not points or np.isnan(beyond).any():
         return None
     probability = float(np.mean([0.5 * math.erfc(-one / math.sqrt(2)) for one in beyond.tolist()]))
     if probability < LEAST_CHANCE:
         return None
     worst = float(beyond.min())
-    return Likely(pick, probability, (SURE_ERRORS / worst) ** 2 if worst > 0 else math.inf)
+    return Likely(points, probability, (SURE_ERRORS / worst) ** 2 if worst > 0 else math.inf)
 
 
-def _curve(picks: Picks, learner: str) -> tuple[CurvePoint, ...]:
+def _curve(draws: Draws, learner: str) -> tuple[CurvePoint, ...]:
     """Return the steps of a learner's curve."""
-    budgets, rows = picks.draws.curve(learner)
-    return tuple(
-        CurvePoint(float(budget), picks.at(rows[:, j], learner)) for j, budget in enumerate(budgets)
-    )
+    budgets, rows = draws.curve(learner)
+    steps = zip(budgets.tolist(), rows.T, strict=True)
+    return tuple(CurvePoint(budget, pick_at(draws, at, learner)) for budget, at in steps)
 
 
 def _marks(points: pd.DataFrame, rows: IntArray) -> tuple[str, ...]:
@@ -414,51 +316,31 @@ def one_split_for_all(
     return (words + f"; those of {listed(equal)} are equal" * bool(equal),)
 
 
-def failures(trials: pd.DataFrame) -> tuple[Failure, ...]:
-    """Return trials without a rank, grouped by their error."""
+def failures(draws: Draws) -> Iterator[Failure]:
+    """Yield trials without a rank, grouped by their error, with the varied parameters of the first
+    one."""
+    trials = draws.trials
     refused = (trials["status"] == "ok") & (trials["audit"] == "failed")
     lost = trials.assign(status=trials["status"].astype(object).mask(refused, "audit failed"))
     lost = lost[lost["status"] != "ok"].astype({"error": object}).fillna({"error": ""})
-    return tuple(
-        Failure(
-            learner=str(learner),
-            status=str(status),
-            error=str(error),
-            params=_settings_of(part, varied_parameters(trials[trials["learner"] == learner])),
-            trials=len(part),
-        )
-        for (learner, status, error), part in lost.groupby(
-            ["learner", "status", "error"], observed=True
-        )
-    )
+    by_error = lost.groupby(["learner", "status", "error"], observed=True)
+    for (learner, status, error), rows in by_error:
+        texts = rows["params"].astype(object).fillna("{}").astype(str)
+        params, others = json.loads(texts.iloc[0] or "{}"), texts.nunique() - 1
+        varied = {name: params[name] for name in params if name in draws.varied[str(learner)]}
+        words = settings(varied) or "its only setting"
+        words += f" and {count(others, 'other setting')}" if others else ""
+        yield Failure(str(learner), str(status), str(error), words, len(rows))
 
 
-def _settings_of(rows: pd.DataFrame, varied: frozenset[str]) -> str:
-    """Return the varied parameters of the first trial, and the number of other settings."""
-    params = rows["params"].astype(object).fillna("{}").astype(str)
-    known = json.loads(params.iloc[0] or "{}")
-    first = settings({k: v for k, v in known.items() if k in varied}) or "its only setting"
-    others = params.nunique() - 1
-    return f"{first} and {count(others, 'other setting')}" if others else first
-
-
-def facts(use: DatasetUse) -> tuple[str, ...]:
-    """Return the data set's facts in a few words."""
-    facts = [use.task]
+def facts(use: DatasetUse) -> Iterator[str]:
+    """Yield the data set's facts in a few words."""
+    if use.task:
+        yield use.task
     for sizes, noun in ((use.queries, "queries"), (use.rows, "rows")):
         if any(sizes.values()):
-            facts.append(f"{'/'.join(str(sizes.get(split, 0)) for split in SPLITS)} {noun}")
+            yield f"{'/'.join(str(sizes.get(split, 0)) for split in SPLITS)} {noun}"
     if use.features:
-        facts.append(f"{use.features} features")
+        yield f"{use.features} features"
     if use.price_of_everything:
-        facts.append(f"all of them cost {use.price_of_everything:.6g}")
-    return tuple(fact for fact in facts if fact)
-
-
-def varied_parameters(own: pd.DataFrame) -> frozenset[str]:
-    """Return the parameters that differ between the trials of one learner."""
-    import pandas as pd
-
-    seen = [json.loads(params or "{}") for params in map(str, pd.unique(own["params"]))]
-    names = {name for params in seen for name in params}
-    return frozenset(n for n in names if len({json.dumps(p.get(n)) for p in seen}) > 1)
+        yield f"all of them cost {use.price_of_everything:.6g}"

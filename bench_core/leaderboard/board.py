@@ -11,7 +11,6 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from bench_core.errors import one_line
 from bench_core.results.budgets import CONSTANT, Budget
@@ -85,7 +84,6 @@ class Pick:
     """Chosen points, one for each repeat: means on test."""
 
     quality: float
-    spread: float  # sample standard deviation of quality over repeats, NaN for one
     cost: float
     choices: tuple[tuple[str, str], ...]  # by repeat: point and parameters as JSON
     varied: frozenset[str] = frozenset()  # parameters that differ within the run
@@ -105,7 +103,7 @@ class Pick:
         )
 
 
-NOTHING = Pick(math.nan, math.nan, math.nan, ())
+NOTHING = Pick(math.nan, math.nan, ())
 """Pick of a learner that lacks a point in some repeat."""
 
 
@@ -183,27 +181,34 @@ class Measure:
     interval: Interval = UNKNOWN
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
-    """A learner on the board; unknown figures are NaN."""
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Answer:
+    """A learner's model that is sure to reach a target, and its saving; unknown figures are NaN."""
 
     learner: str
-    reference: bool
     audit: str
+    cheap: Pick = NOTHING  # the cheapest that is sure to reach it, if all repeats have one
+    likely: Likely | None = None  # instead of ``cheap``
+    saving: float = math.nan  # the reference's cost over this learner's there
+    saved: Saved = Saved()
+    standing: Standing = Standing()  # within a budget
+    baseline: bool = False  # a trivial method, listed below the others
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row(Answer):
+    """A learner on the board; its answer keeps ``SHARE`` of the reference's quality, its standing
+    is that of its best point."""
+
+    reference: bool
     repeats: int  # in which it has finished
     best: Pick  # without a limit
     reached: int  # repeats that are sure to keep ``SHARE`` of the reference's quality
-    cheap: Pick  # the cheapest that is sure to keep it, ``NOTHING`` unless all repeats have one
-    saving: float  # the reference's cost  over this learner's there
     curve: tuple[CurvePoint, ...]  # the frontier, cheapest first
-    likely: Likely | None = None  # instead of ``cheap``
-    baseline: bool = False  # a trivial method, listed below the others
     fits: int = 0  # settings tried, mean over repeats
     alike: int = 0  # settings with the same path as another setting
     seconds: float = 0.0  # of training, mean over repeats
     marks: tuple[str, ...] = ()  # of the models at ``best`` and ``cheap``, and of the search
-    standing: Standing = Standing()  # of the best point
-    saved: Saved = Saved()
     area: Measure = Measure()  # mean quality over the board's costs
     regret: Measure = Measure()  # mean distance to the best learner at each cost
     over: tuple[Budget, ...] = ()  # budgets exceeded on test by more than chance
@@ -329,12 +334,6 @@ class Board:
         """True if some learner has a saving."""
         return any(row.cheap for row in self.rows)
 
-    def best(self) -> tuple[float, ...]:
-        """Best quality at each budget among learners of the first tier."""
-        pick = max if self.higher_is_better else min
-        first = ([one.quality for one in at.rows if one.tier == 1] for at in self.at)
-        return tuple(pick(qualities, default=math.nan) for qualities in first)
-
     def remarks(self) -> Iterator[str]:
         """Yield one-line notes on stand-ins, intervals, failures and the data."""
         if words := notice(self):
@@ -347,23 +346,7 @@ class Board:
         yield from map(one_line, self.notes)
 
 
-class Saver(Protocol):
-    """A learner at a share of the reference's quality: a ``Row`` or a ``Selection``."""
-
-    @property
-    def cheap(self) -> Pick:
-        """Its model that is sure to keep the quality, or ``NOTHING``."""
-
-    @property
-    def saving(self) -> float:
-        """The reference's cost over that of this model."""
-
-    @property
-    def saved(self) -> Saved:
-        """Certainty of the saving."""
-
-
-def saves(model: Saver, reference: Saver) -> bool:
+def saves(model: Answer, reference: Answer) -> bool:
     """True if a learner's sure model costs less than the reference's, and is not dominated on
     validation or refuted on test."""
     return (

@@ -50,51 +50,41 @@ def first_names(features: str) -> str:
     return ", ".join(names[:3]) + more
 
 
-def purchases(points: Iterable[tuple[TrialValues, int, float]]) -> list[Purchase]:
-    """Return the mean over ``kept_points``, sensors with the largest cost per row first."""
+def purchases(store: Store, run: str, chosen: pd.DataFrame) -> list[Purchase]:
+    """Return the mean over the chosen points of a learner, one of each repeat; sensors with the
+    largest cost per row first. Empty if a point is not stored."""
+    dataset, learner = (str(chosen[name].iloc[0]) for name in ("dataset", "learner"))
+    stored: dict[tuple[int, int, str, str], tuple[TrialValues, int]] = {}
+    for values in store.values(run, dataset=dataset, learner=learner, capped=True):
+        of = values.trial
+        for k, setting in enumerate(values.settings):
+            key = of.fold, of.seed, canonical(of.params), canonical(setting)
+            stored.setdefault(key, (values, k))
     total: dict[tuple[str, float], list[float]] = {}
-    for one, k, part in points:
-        steps = [] if one.steps is None else [*one.steps[k]]
-        for name, price, *numbers in zip(*one.trial.sensors, one.bought[k], *steps, strict=True):
+    weight = 1 / len(chosen)
+    for _, row in chosen.iterrows():
+        texts = (canonical(json.loads(str(row[name]))) for name in ("params", "point"))
+        if (key := (row["fold"], row["seed"], *texts)) not in stored:
+            return []
+        values, k = stored[key]
+        figures = [values.bought[k], *([] if values.steps is None else values.steps[k])]
+        for name, price, *numbers in zip(*values.trial.sensors, *figures, strict=True):
             pairs = zip_longest(total.get((name, price), ()), numbers, fillvalue=0.0)
-            total[name, price] = [before + part * float(number) for before, number in pairs]
+            total[name, price] = [before + weight * float(number) for before, number in pairs]
     # the last step in which some rows buy something
     last = max((k - 1 for own in total.values() for k in range(2, len(own)) if own[k]), default=0)
-    found = []
+    bought = []
     for (name, price), (share, *order) in total.items():
-        own = Purchase(name, price, share)
-        if order and share > NEVER:
-            shares = (*order[1:], *[0.0] * last)[:last]
-            own = own._replace(step=order[0] / share, steps=shares)
-        found.append(own)
-    return sorted(
-        found, key=lambda own: (-own.share * own.price, -own.share, natural(own.features))
-    )
+        steps = (*order[1:], *[0.0] * last)[:last] if order and share > NEVER else ()
+        step = order[0] / share if order and share > NEVER else math.nan
+        bought.append(Purchase(name, price, share, step, steps))
+    return sorted(bought, key=lambda b: (-b.share * b.price, -b.share, natural(b.features)))
 
 
 def ordered(bought: Iterable[Purchase]) -> list[Purchase]:
     """Return purchases that have a step, sorted by step."""
     known = [one for one in bought if not math.isnan(one.step)]
     return sorted(known, key=lambda one: (one.step, -one.share, natural(one.features)))
-
-
-def kept_points(
-    store: Store, run: str, chosen: pd.DataFrame
-) -> list[tuple[TrialValues, int, float]]:
-    """Return the stored values of the chosen points, each point's position in them and its weight;
-    empty if one is not stored."""
-    first, found = chosen.iloc[0], []
-    of, learner = str(first["dataset"]), str(first["learner"])
-    kept = [*store.values(run, dataset=of, learner=learner, capped=True)]
-    for _, row in chosen.iterrows():
-        params, point = (json.loads(str(row[key])) for key in ("params", "point"))
-        trial = {"params": params, "fold": row["fold"], "seed": row["seed"]}
-        same = (v for v in kept if all(getattr(v.trial, key) == trial[key] for key in trial))
-        one = next(same, None)
-        if one is None or point not in one.settings:
-            return []
-        found.append((one, one.settings.index(point), 1 / len(chosen)))
-    return found
 
 
 def natural(name: str) -> list[tuple[int, str]]:
@@ -110,27 +100,23 @@ def shares(store: Store, run: str) -> pd.DataFrame:
     import pandas as pd
 
     info = store.info(run)
-    columns = ["dataset", "fold", "seed", "learner", "params", "trial", "point"]
+    columns = ["run", "dataset", "fold", "seed", "learner", "params", "trial", "point"]
     parts = [pd.DataFrame(columns=[*columns, "sensor", "price", "share"])]
     for name in dict.fromkeys(use.name for use in info.datasets):
-        for one in store.values(info.run, dataset=name, capped=True):
-            of = one.trial
+        for values in store.values(info.run, dataset=name, capped=True):
+            of = values.trial
             params = json.dumps(of.params, sort_keys=True)
-            about = name, of.fold, of.seed, of.learner, params, of.short
-            points = [(*about, canonical(setting)) for setting in one.settings]
-            sensors = zip(*of.sensors, strict=True)
-            every = pd.DataFrame(points, columns=columns).merge(
-                pd.DataFrame(sensors, columns=["sensor", "price"]), how="cross"
-            )
-            parts.append(every.assign(share=one.bought.astype(np.float64).ravel().round(7)))
-    made = pd.concat(parts[1:] or parts, ignore_index=True)
-    share = made["share"].to_numpy(np.float64)
+            about = info.run, name, of.fold, of.seed, of.learner, params, of.short
+            points = [(*about, canonical(setting)) for setting in values.settings]
+            sensors = pd.DataFrame(zip(*of.sensors, strict=True), columns=["sensor", "price"])
+            every = pd.DataFrame(points, columns=columns).merge(sensors, how="cross")
+            parts.append(every.assign(share=values.bought.astype(np.float64).ravel().round(7)))
+    rows = pd.concat(parts[1:] or parts, ignore_index=True)
+    share = rows["share"].to_numpy(np.float64)
     words = ["never", "for every row"]
-    bought = np.select([share == NEVER, share >= EVERY], words, "for some rows")
-    made = made.assign(run=info.run, bought=bought)
+    rows["bought"] = np.select([share == NEVER, share >= EVERY], words, "for some rows")
     texts = ["run", "dataset", "learner", "params", "trial", "point", "sensor", "bought"]
-    ordered = ["run", *columns, "sensor", "price", "share", "bought"]
-    return made.astype(dict.fromkeys(texts, "category"))[ordered]
+    return rows.astype(dict.fromkeys(texts, "category"))
 
 
 def sentences(bought: Sequence[Purchase]) -> Iterator[str]:
@@ -140,19 +126,19 @@ def sentences(bought: Sequence[Purchase]) -> Iterator[str]:
         yield "nothing is bought"
         return
     parts = {
-        "for every row": [one for one in bought if one.share >= EVERY],
-        "for some rows": [one for one in bought if NEVER < one.share < EVERY],
-        "never": [one for one in bought if one.share == NEVER],
+        "for every row": [sensor for sensor in bought if sensor.share >= EVERY],
+        "for some rows": [sensor for sensor in bought if NEVER < sensor.share < EVERY],
+        "never": [sensor for sensor in bought if sensor.share == NEVER],
     }
     for when, some in parts.items():
-        if some:
-            paid = sum(one.price * one.share for one in some)
-            unpaid = sum(one.price * (1 - one.share) for one in some)
+        paid = sum(sensor.price * sensor.share for sensor in some)
+        unpaid = sum(sensor.price * (1 - sensor.share) for sensor in some)
+        sensors, saved = count(len(some), "sensor"), f"{cost(unpaid)} saved"
+        if some and when == "never":
+            yield f"bought never: {sensors} ({saved}), can be dropped: {named(some)}"
+        elif some:
             money = f"{cost(paid)} per row" if paid else "free"
-            saved = f", {cost(unpaid)} saved" if unpaid else ""
-            money = f"{cost(unpaid)} saved" if when == "never" else money + saved
-            more = f", can be dropped: {named(some)}" if when == "never" else ""
-            yield f"bought {when}: {count(len(some), 'sensor')} ({money}){more}"
+            yield f"bought {when}: {sensors} ({money}{f', {saved}' if unpaid else ''})"
 
 
 def named(sensors: Sequence[Purchase]) -> str:

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
-from functools import lru_cache
 
 import numpy as np
 
@@ -49,7 +49,7 @@ def standings(draws: Draws, budget: Budget | None, chosen: Chosen) -> Standings:
         limit = budget.amount if budget is not None and budget.kind == "mean" else math.inf
         for k, (tier, ranks), line in zip(compared, ranked, np.eye(len(compared)), strict=True):
             by_learner[k] = Standing(
-                interval=quality_interval(draws.metric, level, line),
+                interval=quality_interval(draws.metric.name, level, line),
                 tier=tier,
                 ranks=ranks,
                 over=limit * (1 + 1e-6) < interval(costs, line).low,
@@ -79,19 +79,11 @@ def missing(draws: Draws) -> str:
 
 def quality_interval(metric: str, level: Level, line: FloatArray) -> Interval:
     """Return the interval of a quality, within the bounds of its metric."""
-    low, high = interval(level, line)
-    least, most = _bounds(metric)
+    bounds: tuple[float, float] | None = None
+    with suppress(UsageError):  # a run does not store the bounds of plugins' metrics
+        bounds = getattr(parse_metric(metric), "bounds", None)
+    (least, most), (low, high) = bounds or (-math.inf, math.inf), interval(level, line)
     return Interval(max(low, least), min(high, most))
-
-
-@lru_cache
-def _bounds(metric: str) -> tuple[float, float]:
-    """Return the least and largest value of a metric. A run does not store those of plugins'."""
-    try:
-        bounds: tuple[float, float] | None = getattr(parse_metric(metric), "bounds", None)
-    except UsageError:
-        bounds = None
-    return bounds or (-math.inf, math.inf)
 
 
 def _tiers_of_all(
@@ -142,15 +134,15 @@ def savings(draws: Draws, chosen: Chosen, best: Chosen, share: float) -> list[tu
     if compared:
         # the reference is needed in draws in which a learner is not sure
         logs = np.log(np.clip(np.nan_to_num(ratio, nan=1.0, posinf=_FREE), 1 / _FREE, _FREE))
-        level = draws.level(logs.round(6), compared)
+        logs = logs.round(6)
+        level = draws.level(logs, compared)
         least = share_of(best.held[:, reference], lost_below(share), draws.higher)[:, None]
         excess = draws.level((chosen.held - least) * draws.sign, compared)
         quality = draws.level(chosen.held, compared)
         lines = np.eye(len(compared))
         still = [j for j, line in enumerate(lines) if interval(excess, line).high >= 0]
-        ranked = dict(
-            zip(still, tiers_and_ranks(better_than(level.only(still), True)), strict=True)
-        )
+        better = better_than(draws.level(logs, [compared[j] for j in still]), True)
+        ranked = dict(zip(still, tiers_and_ranks(better), strict=True))
         for j, k in enumerate(compared):
             tier, ranks = ranked.get(j, (0, (len(still) + 1, len(compared))))
             saved[k] = Saved(
@@ -160,7 +152,7 @@ def savings(draws: Draws, chosen: Chosen, best: Chosen, share: float) -> list[tu
                 ranks=ranks,
                 lost=j not in ranked,
                 dominated=saved[k].dominated,
-                quality=quality_interval(draws.metric, quality, lines[j]),
+                quality=quality_interval(draws.metric.name, quality, lines[j]),
             )
     return [(saving[k], saved[k]) if k in saved else (math.nan, Saved()) for k in learners]
 
@@ -224,7 +216,7 @@ def areas(
         value, sure, below = float(mean[:, k].mean()), UNKNOWN, UNKNOWN
         if level is not None and k in compared:
             line, *_, last = np.eye(len(compared) + 1)[[compared.index(k), -1]]
-            sure = quality_interval(draws.metric, level, line)
+            sure = quality_interval(draws.metric.name, level, line)
             below = interval(level, draws.sign * (last - line))
         by_learner[draws.names[k]] = (
             Measure(value, sure),

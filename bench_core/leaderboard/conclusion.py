@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from bench_core.errors import one_line
 from bench_core.leaderboard.board import SHARE, Board, Pick, Row, Standings, saves
@@ -22,21 +21,10 @@ from bench_core.terminal.wording import cost, listed, quality, times
 UNMEASURED = "The uncertainty was not measured."
 
 
-@dataclass(frozen=True, slots=True)
-class Conclusion:
-    """Sentences, and the row whose cost they name, if any."""
-
-    sentences: tuple[str, ...] = ()
-    row: Row | None = None
-
-    def __str__(self) -> str:
-        return " ".join(self.sentences)
-
-
-def conclusion(board: Board) -> Conclusion:
-    """Return the conclusion of one data set; empty without rows."""
+def conclusion(board: Board) -> tuple[str, ...]:
+    """Return the conclusion of one data set, on the board's answer; empty without rows."""
     if not board.rows:
-        return Conclusion()
+        return ()
     row, reference = board.answer, board.reference_row
     if reference is None:
         sentences = [*_best(board), "No saving is measured without a reference learner."]
@@ -49,7 +37,7 @@ def conclusion(board: Board) -> Conclusion:
     sentences += _caps(board)
     if board.repeats > 1:
         sentences.append(f"Figures are means over {board.repeats} repeats.")
-    return Conclusion(tuple(map(one_line, sentences)), row)
+    return tuple(map(one_line, sentences))
 
 
 def overall_conclusion(boards: Sequence[Board]) -> tuple[str, ...]:

@@ -17,13 +17,14 @@ import json
 import math
 import sys
 from collections.abc import Collection, Sequence
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, NamedTuple, Self
 
 import numpy as np
 
 from bench_core._io.digests import canonical
 from bench_core.arrays import BoolArray, Float32Array, FloatArray, IntArray
+from bench_core.errors import require
 from bench_core.metrics.frontier import (
     Frontiers,
     best_within,
@@ -34,7 +35,7 @@ from bench_core.metrics.frontier import (
     taken,
 )
 from bench_core.results import operating_points as table
-from bench_core.results.budgets import KEEP, Budget, Limit, Target
+from bench_core.results.budgets import CAP, KEEP, Budget, Limit, Target
 from bench_core.statistics import SURE_ERRORS
 from bench_core.statistics.bootstrap import (
     DRAWS,
@@ -59,11 +60,30 @@ from bench_core.statistics.repeats import (
 if TYPE_CHECKING:
     import pandas as pd
 
-    from bench_core.results.operating_points import Criterion
+    from bench_core.results.records import DatasetUse, RunInfo
     from bench_core.results.store import Store
 
 NO_VALUES = "this run stored no values per query or row: no intervals, tiers by quality alone"
 NO_LIMIT = Budget(math.inf)
+
+_TRIAL = ("learner", "params", "fold", "seed", "accounting")
+_ENDED = ("status", "audit", "error", "unit", "stand_in", "surrogate", "fit_seconds")
+
+
+def uses_of(info: RunInfo, dataset: str) -> list[DatasetUse]:
+    """Return the run's uses of a data set, one for each fold and seed."""
+    return [use for use in info.datasets if use.name == dataset]
+
+
+def primary_metric(info: RunInfo, dataset: str, name: str = "") -> table.Criterion:
+    """Return the metric by which a data set's learners are compared, or the named metric.
+
+    Raises UsageError for a metric that the run does not have.
+    """
+    used = [metric for use in uses_of(info, dataset) for metric in use.metrics]
+    metrics = list(dict.fromkeys(map(str, used or info.metrics)))
+    require("metric of this run", [name] if name else (), metrics)
+    return table.criterion(info, name or metrics[0])
 
 
 class Chosen(NamedTuple):
@@ -81,15 +101,11 @@ class Chosen(NamedTuple):
     @classmethod
     def nothing(cls, shape: tuple[int, int, int], limit: Limit) -> Self:
         """Return arrays (r, l, draws) without any point."""
-        held = isinstance(limit, Target) or math.isinf(limit.amount)
-        return cls(
-            row=np.full(shape[:2], -1),
-            sure=np.zeros(shape[:2], dtype=bool),
-            errors=np.full(shape[:2], np.nan),
-            quality=np.full(shape, np.nan),
-            cost=np.full(shape, np.nan),
-            held=np.full(shape, np.nan) if held else np.broadcast_to(np.nan, shape),
-        )
+        row, sure = np.full(shape[:2], -1), np.zeros(shape[:2], dtype=bool)
+        quality, cost, held = (np.full(shape, np.nan) for _ in range(3))
+        if isinstance(limit, Budget) and math.isfinite(limit.amount):
+            held = np.broadcast_to(np.nan, shape)
+        return cls(row, sure, np.full(shape[:2], np.nan), quality, cost, held)
 
     def put(self, r: int, k: int, rows: IntArray, choice: _Choice, means: Means) -> None:
         """Set the choice of one learner in one repeat; ``rows`` are those of its points."""
@@ -110,8 +126,7 @@ class Chosen(NamedTuple):
 
     def at_draws(self, kept: BoolArray) -> Self:
         """Return the same points with some of the draws."""
-        deep = {name: getattr(self, name)[:, :, kept] for name in ("quality", "cost", "held")}
-        return self._replace(**deep)
+        return type(self)(*self[:3], *(figures[:, :, kept] for figures in self[3:]))
 
 
 class _Choice(NamedTuple):
@@ -132,37 +147,41 @@ class _Aim(NamedTuple):
 
 
 class Draws:
-    """The operating points of a data set's learners in each repeat, with their draws.
+    """The operating points of a data set's learners in each repeat, with their draws, by the
+    primary metric or another one, under a ``cap`` if given.
 
-    ``names`` are the learners; ``note`` says why none can be compared. ``store`` is None for a
-    metric without values of each query or row, which is any but a run's primary metric.
+    ``names`` are the learners; ``note`` says why none can be compared. Without a store there are no
+    draws, nor for another metric, which has no values of each query or row.
     """
 
     def __init__(
         self,
+        info: RunInfo,
         store: Store | None,
-        run: str,
         frame: pd.DataFrame,
         dataset: str,
-        metric: Criterion,
-        reference: str = "",
+        metric: str = "",
         *,
-        cap: Budget | None = None,
+        cap: float | None = None,
         learners: Collection[str] = (),
         resamples: int = DRAWS,
         condensed: bool = True,
     ) -> None:
-        self.metric, self.higher, self.cap = metric.name, metric.higher_is_better, cap
+        rows = frame["dataset"] == dataset
+        self.info, self.store, self.dataset, self.cap = info, store, dataset, cap
+        self.frame = frame if rows.all() else frame[rows]
+        self.metric = primary_metric(info, dataset, metric)
+        self.higher, self._draws = self.metric.higher_is_better, resamples
         self.sign = 1 if self.higher else -1
-        self._tabulate(table.of_dataset(frame, dataset, metric.name), learners)
-        self.reference = reference if reference in self.names else ""
+        self._tabulate(table.of_dataset(frame, dataset, self.metric.name), learners)
+        self.reference = info.reference if info.reference in self.names else ""
         self._best = self._best_of_reference()
         self.found: list[Repeat] = []
         self.left_out, self.note, self._undefined = 0, NO_VALUES, False
         self.defined = np.ones(1, dtype=bool)  # draws of the last choice
         blocks, self.resamples = effort(self._settings_tried(), resamples)
-        if store is not None and self.names:
-            self._read(store, run, dataset, blocks if condensed else sys.maxsize)
+        if store and self.names and self.metric == primary_metric(info, dataset):
+            self._read(store, blocks if condensed else sys.maxsize)
         # learners with values in every repeat
         self._valued = [
             k
@@ -170,16 +189,40 @@ class Draws:
             if self.found and all(name in repeat.candidates for repeat in self.found)
         ]
 
+    def under(self, limit: Limit) -> Draws:
+        """Return the points that a limit chooses among; each cap has its own."""
+        if limit.kind != CAP:
+            return self
+        of = self.info, self.store, self.frame, self.dataset, self.metric.name
+        return Draws(*of, cap=limit.amount, resamples=self._draws)
+
+    @cached_property
+    def trials(self) -> pd.DataFrame:
+        """One row for each trial, from the rows of its points."""
+        rows = self.frame[[name for name in (*_TRIAL, *_ENDED) if name in self.frame]]
+        return rows.drop_duplicates([name for name in _TRIAL if name in rows])
+
+    @cached_property
+    def varied(self) -> dict[str, frozenset[str]]:
+        """The parameters that differ between the trials of each learner."""
+        varied = {}
+        for learner, rows in self.trials.groupby("learner", observed=True)["params"]:
+            params = [json.loads(text or "{}") for text in map(str, rows.unique())]
+            names = {name for of_trial in params for name in of_trial}
+            values = {name: {json.dumps(one.get(name)) for one in params} for name in names}
+            varied[str(learner)] = frozenset(name for name in names if len(values[name]) > 1)
+        return varied
+
     def _tabulate(self, rows: pd.DataFrame, learners: Collection[str]) -> None:
         """Set the points, their figures, and the learners and repeats of the data set's rows."""
         if learners:
             rows = rows[rows["learner"].isin({*learners})]
-        self.points = table.operating_points(rows, self.metric, cap=self.cap and self.cap.amount)
+        self.points = table.operating_points(rows, self.metric.name, cap=self.cap)
         self._figures = {
             name: self.points[name].to_numpy(dtype=np.float64) for name in Means._fields
         }
         self.constant = table.constants(self.points)
-        self.settings = [_texts(self.points[name]) for name in ("params", "point")]
+        self.settings = [[*map(str, self.points[name])] for name in ("params", "point")]
         self._rows = self._by_learner()
         self.names = list(dict.fromkeys(map(str, self.points["learner"])))
         finished = rows[(rows["status"] == "ok") & rows["learner"].isin(self.names)]
@@ -194,22 +237,19 @@ class Draws:
         """Return the usable rows of each repeat and learner, by ascending validation cost."""
         cost, by_learner = self._figures["valid_cost"], {}
         usable = ~np.isnan(cost + self._figures["valid_quality"])
-        keys = [self.points[name].tolist() for name in ("fold", "seed", "learner")]
+        keys = self.points[["fold", "seed", "learner"]].to_numpy()
         for rows in table.groups(self.points, ["fold", "seed", "learner"]):
-            fold, seed, name = (key[rows[0]] for key in keys)
-            rows = rows[usable[rows]]
+            (fold, seed, name), rows = keys[rows[0]], rows[usable[rows]]
             order = np.argsort(cost[rows], kind="stable")
             by_learner[(int(fold), int(seed)), str(name)] = rows[order]
         return by_learner
 
     def _best_of_reference(self) -> dict[tuple[int, int], int]:
         """Return the row of the reference's best point in each repeat that has a sound fit."""
-        diverged = table.marked(self.points).to_numpy(dtype=bool)
-        best = {}
+        diverged, best = table.marked(self.points).to_numpy(dtype=bool), {}
         for r, repeat in enumerate(self.repeats):
             rows = self.rows(r, self.reference)
-            rows = rows[~diverged[rows]]
-            if len(rows):
+            if len(rows := rows[~diverged[rows]]):
                 cost, quality = self.valid(rows)
                 place = best_within(cost, quality[None], higher_is_better=self.higher)
                 best[repeat] = int(rows[place[0]])
@@ -225,15 +265,15 @@ class Draws:
         params, points = self.settings
         return _canonical(params[row]), _canonical(points[row])
 
-    def _read(self, store: Store, run: str, dataset: str, blocks: int) -> None:
+    def _read(self, store: Store, blocks: int) -> None:
         """Read the values of each query or row, in the order of the points; none if a repeat lacks
         them. Points without values are no candidates."""
         stored = stored_repeats(
             store,
-            run,
-            dataset,
+            self.info.run,
+            self.dataset,
             self.names if len(self.names) < 3 else (),
-            within=self.cap,
+            cap=self.cap,
             blocks=blocks,
             reference=self.reference,
             best={repeat: self.key(row) for repeat, row in self._best.items()},
@@ -307,19 +347,14 @@ class Draws:
                     trivial |= {limit} if choice.trivial and limit.kind == KEEP else set()
             for limit in trivial:  # nothing is measured if a constant keeps the quality
                 chosen[limit].clear(r)
-        return self._without_undefined(defined, chosen, curves)
-
-    def _without_undefined(
-        self,
-        defined: BoolArray,
-        chosen: dict[Limit, Chosen],
-        curves: dict[Budget, Float32Array],
-    ) -> tuple[dict[Limit, Chosen], dict[Budget, Float32Array]]:
-        """Leave out draws without a defined metric; all but what is observed if too few remain."""
+        # leave out draws without a defined metric; all but what is observed if too few remain
         self.left_out = int((~defined).sum())
         where = lacking(defined) if self.found and self.resamples else ""
         if where:
-            self.note, self._undefined = f"{self.metric} is not defined {where}: no intervals", True
+            self.note, self._undefined = (
+                f"{self.metric.name} is not defined {where}: no intervals",
+                True,
+            )
             defined = np.arange(len(defined)) == 0
         self.defined = defined
         if defined.all():
@@ -428,13 +463,6 @@ class Draws:
             return None
         counted = candidates.test.weights > 0
         return np.asarray(candidates.test.quality[place[0]][counted], dtype=np.float64)
-
-
-def _texts(column: pd.Series[str]) -> list[str]:
-    """Return the texts of a column; equal ones share memory."""
-    known = column.astype("category").cat
-    names = [*map(str, known.categories)]
-    return [names[code] for code in known.codes]
 
 
 @lru_cache(65536)

@@ -16,10 +16,9 @@ import numpy as np
 
 from bench_core.arrays import FloatArray
 from bench_core.errors import UsageError
-from bench_core.leaderboard.assembly import draws_of, primary_metric
 from bench_core.leaderboard.board import SHARE
 from bench_core.leaderboard.certainty import cost_ratio
-from bench_core.leaderboard.draws import Chosen, Draws
+from bench_core.leaderboard.draws import Chosen, Draws, primary_metric
 from bench_core.leaderboard.selection import Choice
 from bench_core.metrics.frontier import cheapest, taken
 from bench_core.results.budgets import CAP, KEEP, Budget, Limit, Target
@@ -120,8 +119,8 @@ def pairs_within(
             f"{dataset}: no fold and seed at which all of {', '.join(there)} have finished"
         )
     rows = rows[rows.set_index([*REPEAT]).index.isin(common)]
-    cap = limit if isinstance(limit, Budget) and limit.kind == CAP else None
-    draws = draws_of(info, store, rows, dataset, cap=cap, learners=compared, resamples=_RESAMPLES)
+    cap = limit.amount if limit.kind == CAP else None
+    draws = Draws(info, store, rows, dataset, cap=cap, learners=compared, resamples=_RESAMPLES)
     chosen = draws.chosen([limit])[0][limit]
     if draws.places == [] and draws.left_out:
         raise UsageError(f"{draws.note}: no comparison")
@@ -146,7 +145,7 @@ def _compared(
     chosen: Chosen,
     learners: Sequence[int],
     pairs: list[tuple[int, int]],
-    paid: dict[tuple[int, int], FloatArray],
+    paid: dict[int, FloatArray],
     interest: float,
 ) -> Iterator[Pair]:
     """Yield the comparison of each pair of ``learners``."""
@@ -154,7 +153,7 @@ def _compared(
     level = draws.level(quality, learners)
     width = [interest * float(np.abs(level.observed[[*pair]]).max()) for pair in pairs]
     for (a, b), difference in zip(pairs, differences(level, pairs, width), strict=True):
-        cost = over_repeats(draws.found, [*np.stack([paid[a, a], paid[a, b]], axis=1)]).draws
+        cost = over_repeats(draws.found, [*paid[a][:, [a, b]]]).draws
         ratio = _ratio(cost[1], cost[0])
         yield Pair(
             draws.names[learners[a]],
@@ -174,30 +173,32 @@ def _costs(
     limit: Limit,
     first: Sequence[int],
     wanted: bool,
-) -> dict[tuple[int, int], FloatArray]:
-    """Return, for positions a (of ``first``) and b among ``learners``, test costs (r, draws) of b
-    at a's validation quality, or at the target; NaN if b never reaches it. As on the board, a
+) -> dict[int, FloatArray]:
+    """Return, for each place a (of ``first``) among ``learners``, test costs (r, l, draws) of all
+    at a's validation quality, or at the target; NaN if one never reaches it. As on the board, a
     learner without a sure point in a draw pays the reference's cost."""
-    pairs = [(a, b) for a in first for b in range(len(learners))]
     if not wanted:
-        return dict.fromkeys(pairs, np.full(chosen.cost[:, 0].shape, np.nan))
+        return dict.fromkeys(first, np.full_like(chosen.cost[:, learners], np.nan))
     if isinstance(limit, Target):
         paid = chosen.cost
         if limit.kind == KEEP:
             whole = chosen.cost[:, [draws.names.index(draws.reference)]]
             paid = np.where(np.isnan(paid), whole, paid)
-        return {(a, b): paid[:, learners[b]] for a, b in pairs}
-    costs: dict[tuple[int, int], list[FloatArray]] = {pair: [] for pair in pairs}
+        return dict.fromkeys(first, paid[:, learners])
+    costs: dict[int, list[list[FloatArray]]] = {a: [] for a in first}
     for r, (_, seed) in enumerate(with_seeds(draws.found)):
         means = [draws.means(r, draws.names[k], seed) for k in learners]
         for a in first:
             point = draws.within(limit, means[a])
             aim = draws.sign * taken(means[a].valid_quality, point)[:, None]
-            for b, other in enumerate(means):
-                reaches = draws.sign * other.valid_quality >= aim
-                at = point if a == b else cheapest(other.valid_cost, reaches)
-                costs[a, b].append(taken(other.test_cost, at)[draws.defined])
-    return {pair: np.stack(by_repeat) for pair, by_repeat in costs.items()}
+            reach = [(draws.sign * of.valid_quality >= aim) for of in means]
+            at = [
+                cheapest(of.valid_cost, reaches) for of, reaches in zip(means, reach, strict=True)
+            ]
+            at[a] = point
+            paid_at = zip(means, at, strict=True)
+            costs[a].append([taken(of.test_cost, place)[draws.defined] for of, place in paid_at])
+    return {a: np.array(by_repeat) for a, by_repeat in costs.items()}
 
 
 def _ratio(cost: FloatArray, other: FloatArray) -> FloatArray:

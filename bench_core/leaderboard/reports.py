@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 from bench_core.contracts import name_of
 from bench_core.errors import BenchError, UsageError, one_line, require
 from bench_core.execution.failures import fault_of
-from bench_core.leaderboard.assembly import uses_of
 from bench_core.leaderboard.board import SHARE
+from bench_core.leaderboard.draws import uses_of
 from bench_core.parameters import flat, parameters
 from bench_core.parameters import plain as plain_value
 from bench_core.planning.invocation import command, shell_line

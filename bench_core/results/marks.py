@@ -10,21 +10,20 @@ search range; None if there is no further range.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from bench_core.arrays import IntArray
-from bench_core.results.budgets import CONSTANT
 from bench_core.results.operating_points import (
     best_points,
+    constants,
     criterion,
     groups,
     operating_points,
 )
+from bench_core.results.tables import json_value
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -59,23 +58,21 @@ def search_marks(
     ``points`` are all points (``operating_points``), ``chosen`` the best of them; ``ends`` are by
     learner; ``higher``: True if higher quality is better.
     """
-    paths, found = _paths_of(points), {}
-    for learner, own in chosen.groupby("learner", observed=True):
-        trials = own[_TRIAL].itertuples(index=False, name=None)
+    paths, marks = _paths_of(points), {}
+    for learner, rows in chosen.groupby("learner", observed=True):
+        trials = rows[_TRIAL].itertuples(index=False, name=None)
         still = [growing(points.iloc[paths[trial]], higher) for trial in trials]
-        values = [json.loads(str(text) or "{}") for text in own["params"]]
+        values = [json_value(str(text) or "{}") for text in rows["params"]]
         edges = [
             name
-            for name, end in ends.get(str(learner), {}).items()
-            if any(_beyond(value.get(name), end) for value in values)
+            for name, bounds in ends.get(str(learner), {}).items()
+            # of trees ``growing`` decides where it is known
+            if (name != "trees" or None in still)
+            and any(_beyond(value.get(name), *bounds) for value in values)
         ]
-        if None not in still and "trees" in edges:  # ``growing`` has decided
-            edges.remove("trees")
-        marks = [NOT_CONVERGED] if any(still) else []
-        if edges:
-            marks.append(f"{AT_EDGE}: {', '.join(edges)}")
-        found[str(learner)] = tuple(marks)
-    return found
+        edge = [f"{AT_EDGE}: {', '.join(edges)}"] if edges else []
+        marks[str(learner)] = (*([NOT_CONVERGED] if any(still) else []), *edge)
+    return marks
 
 
 def repeated_paths(points: pd.DataFrame) -> dict[str, float]:
@@ -117,29 +114,21 @@ def growing(path: pd.DataFrame, higher: bool) -> bool | None:
     Boosting that stopped before its maximum number of trees has converged, and so has a single
     point.
     """
-    path = path[[CONSTANT not in _settings(str(point)) for point in path["point"]]]
-    told = [_settings(str(point)).get("trees") for point in path["point"]]
-    if None in told:
+    path = path[~constants(path)]
+    counts = [json_value(str(point) or "{}").get("trees") for point in path["point"]]
+    if None in counts:
         return None
-    trees = np.array(told)
-    asked = _settings(str(path["params"].iloc[0])).get("trees") or 0
-    if len(told) < 2 or trees.max() < asked:
+    trees = np.array(counts)
+    most = json_value(str(path["params"].iloc[0]) or "{}").get("trees") or 0
+    if len(counts) < 2 or trees.max() < most:
         return False
     worth = path["valid_quality"].to_numpy(dtype=np.float64) * (1.0 if higher else -1.0)
     before = np.fmax.reduce(worth[trees <= (1.0 - LAST_TREES) * trees.max()], initial=np.nan)
-    most = np.fmax.reduce(worth)
-    return not most - before <= NEGLIGIBLE * abs(most)
+    best = np.fmax.reduce(worth)
+    return not best - before <= NEGLIGIBLE * abs(best)
 
 
-@lru_cache(4096)
-def _settings(text: str) -> Mapping[str, Any]:
-    """Parse a point or parameters, cached: most trials of a run have the same points."""
-    found: Mapping[str, Any] = json.loads(text or "{}")
-    return found
-
-
-def _beyond(value: Any, ends: tuple[float | None, float | None]) -> bool:
+def _beyond(value: Any, low: float | None, high: float | None) -> bool:
     if not isinstance(value, int | float) or isinstance(value, bool):
         return False
-    low, high = ends
     return (low is not None and value <= low) or (high is not None and value >= high)

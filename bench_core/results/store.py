@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_type_hints
 
 from bench_core.errors import InputError, UsageError
-from bench_core.results.budgets import CAP, Budget
 from bench_core.results.records import (
     INTERNAL,
     TRIAL_DIGITS,
@@ -208,19 +207,19 @@ class Store:
         split: str = "test",
         dataset: str = "",
         learner: str = "",
-        within: Budget | None = None,
+        cap: float | None = None,
         capped: bool = False,
     ) -> Iterator[TrialValues]:
         """Yield stored values per query or row, by trial in order. They are read one at a time, as
         the values of a large run may not fit into memory.
 
-        Points under caps are included only with ``capped``. With ``within`` a cap, only points
-        under it and points at which no row of any split costs more are included. Trials without
-        such points are omitted.
+        Points under caps are included only with ``capped``. With a ``cap``, only points under it
+        and points at which no row of any split costs more are included. Trials without such points
+        are omitted.
         """
         where, limits = "TRUE" if capped else "cap IS NULL", []
-        if within is not None and within.kind == CAP:
-            where, limits = _UNDER_CAP, [within.amount, within.amount * (1 + ROUNDING)]
+        if cap is not None:
+            where, limits = _UNDER_CAP, [cap, cap * (1 + ROUNDING)]
         query = _TRIALS.format(split, _OF_VALUES.format(split))
         run = self.resolve(run)
         with self._read() as db:
@@ -232,19 +231,11 @@ class Store:
                 kept = [k for k, number in enumerate(values.points) if number in inside]
                 if not kept:
                     continue
+                arrays: dict[str, Any] = values.arrays  # by point, but for two
+                arrays |= {n: a[kept] for n, a in arrays.items() if n not in ("weights", "rows")}
                 numbers = tuple(values.points[k] for k in kept)
-                yield TrialValues(
-                    split=split,
-                    points=numbers,
-                    metric=values.metric[kept],
-                    cost=values.cost[kept],
-                    weights=values.weights,
-                    rows=values.rows,
-                    bought=values.bought[kept],
-                    steps=None if values.steps is None else values.steps[kept],
-                    trial=trial,
-                    settings=tuple(json_value(inside[number]) for number in numbers),
-                )
+                arrays["settings"] = tuple(json_value(inside[number]) for number in numbers)
+                yield TrialValues(split=split, points=numbers, trial=trial, **arrays)
 
     def trials(self, run: str = "last") -> list[Trial]:
         """Return the finished trials of a run in order, without points and values."""

@@ -15,7 +15,7 @@ import numpy as np
 from bench_core._io.files import atomic_file, is_locked
 from bench_core.class_names import find_class, remember_class
 from bench_core.costs.model import CostModel
-from bench_core.costs.shipped import from_json, to_json
+from bench_core.costs.shipped import from_json
 from bench_core.errors import InputError, one_line, option
 from bench_core.protocols import State
 from bench_core.results.tables import APPLICATION, SCHEMA
@@ -105,12 +105,6 @@ def state_path(folder: str | Path, key: str) -> Path:
 def costs_path(folder: str | Path, key: str) -> Path:
     """Path of the cost model with this key."""
     return Path(folder) / "costs" / f"{key}.json"
-
-
-def save_costs(path: Path, costs: CostModel) -> None:
-    """Write a cost model atomically."""
-    with atomic_file(path) as new:
-        new.write_text(json.dumps(to_json(costs)), encoding="utf-8")
 
 
 def load_costs(folder: str | Path, key: str) -> CostModel:

@@ -16,6 +16,7 @@ from typing import Any
 from bench_core._io.files import atomic_file, locked, remove_strays
 from bench_core._io.machine import installed, this_place
 from bench_core.costs.model import CostModel
+from bench_core.costs.shipped import to_json
 from bench_core.errors import InputError, option
 from bench_core.results.records import (
     MEASURED,
@@ -32,7 +33,6 @@ from bench_core.results.store_files import (
     costs_path,
     damaged,
     lock_path,
-    save_costs,
     state_path,
     states_folder,
 )
@@ -121,10 +121,8 @@ def _unwritable(path: Path, why: str) -> InputError:
 
 
 def _create(path: Path) -> None:
-    """Create an empty store.
-
-    A killed run's log next to a deleted store is removed, or the new store would read it.
-    """
+    """Create an empty store."""
+    # a killed run's log next to a deleted store, which the new store would read
     for left_over in ("-wal", "-shm", "-journal"):
         path.with_name(path.name + left_over).unlink(missing_ok=True)
     with atomic_file(path) as new, closing(sqlite3.connect(new, isolation_level=None)) as db:
@@ -238,7 +236,8 @@ class Writer:
         for key, model in models.items():
             path = costs_path(states_folder(self.path), key)
             if not path.is_file():
-                save_costs(path, model)
+                with atomic_file(path) as new:
+                    new.write_text(json.dumps(to_json(model)), encoding="utf-8")
 
     def fit(self, outcome: Outcome) -> None:
         """Store the outcome of a fit."""

@@ -24,8 +24,6 @@ import numpy as np
 
 from bench_core._io.digests import canonical
 from bench_core.arrays import FloatArray
-from bench_core.results.budgets import Budget
-from bench_core.results.records import TrialValues
 from bench_core.statistics.bootstrap import BLOCKS, Candidates, Units, Values
 
 if TYPE_CHECKING:
@@ -47,15 +45,6 @@ class Level:
     def observed(self) -> FloatArray:
         """Each learner's value on the original data."""
         return self.draws[:, 0]
-
-    def only(self, learners: Sequence[int]) -> Level:
-        """Restrict to these learners."""
-        square = np.ix_(list(learners), list(learners))
-        within, shared, between = (
-            part[square] for part in (self.within, self.shared, self.between)
-        )
-        draws = self.draws[list(learners)]
-        return Level(draws, within, shared, between, self.units, self.groups)
 
 
 def of_units(draws: FloatArray, units: int) -> Level:
@@ -99,13 +88,8 @@ class Repeat:
 
     fold: int
     seed: int
-    fingerprint: str
+    fingerprint: str  # its last half is that of the test rows
     candidates: dict[str, Candidates]
-
-    @property
-    def test_rows(self) -> str:
-        """The part of the fingerprint that identifies the test rows."""
-        return self.fingerprint[-32:]
 
 
 Key = tuple[str, str]
@@ -118,35 +102,32 @@ def stored_repeats(
     dataset: str,
     learners: Sequence[str] = (),
     *,
-    within: Budget | None = None,
+    cap: float | None = None,
     blocks: int = BLOCKS,
     has: Callable[[Mapping[str, Any]], bool] | None = None,
     reference: str = "",
     best: Mapping[tuple[int, int], Key] = {},
 ) -> list[Repeat]:
-    """Return the repeats of one data set with values of the ``learners`` (default: all), within a
-    cap if given. Units are condensed to at most ``blocks`` blocks, which gives the same draws in
-    less memory. Trials that failed the audit or whose parameters do not satisfy ``has`` are
+    """Return the repeats of one data set with values of the ``learners`` (default: all), under a
+    ``cap`` if given. Units are condensed to at most ``blocks`` blocks: the same draws in less
+    memory. Trials that failed the audit or whose parameters do not satisfy ``has`` are
     excluded. ``best``: by fold and seed the point of the ``reference`` that the moments of all
     points refer to."""
     against = _values_at(store, run, dataset, reference, best) if best else {}
     parts: dict[tuple[int, int, str], dict[str, list[Candidates]]] = {}
     for learner in learners or [""]:
         valid, test = (
-            store.values(run, split=split, dataset=dataset, learner=learner, within=within)
+            store.values(run, split=split, dataset=dataset, learner=learner, cap=cap)
             for split in ("valid", "test")
         )
-        for chosen_on, shown in zip(valid, test, strict=True):
-            trial = chosen_on.trial
+        for both in zip(valid, test, strict=True):
+            trial, settings = both[0].trial, both[0].settings
             if trial.audit != "failed" and (has is None or has(trial.params)):
-                candidates = Candidates.of(
-                    _units(chosen_on),
-                    _units(shown),
-                    [(canonical(trial.params), canonical(point)) for point in chosen_on.settings],
-                    against.get((trial.fold, trial.seed)),
-                    blocks,
-                )
+                on = [Units(split.metric, split.cost, split.weights, split.rows) for split in both]
+                keys = [(canonical(trial.params), canonical(point)) for point in settings]
+                other = against.get((trial.fold, trial.seed))
                 by_learner = parts.setdefault((trial.fold, trial.seed, trial.fingerprint), {})
+                candidates = Candidates.of(on[0], on[1], keys, other, blocks)
                 by_learner.setdefault(trial.learner, []).append(candidates)
     # a learner's parts are freed as soon as they are pooled
     return [
@@ -168,10 +149,6 @@ def _values_at(
                 if canonical(setting) == point:
                     values[repeat] = stored.metric[k]
     return values
-
-
-def _units(values: TrialValues) -> Units:
-    return Units(values.metric, values.cost, values.weights, values.rows)
 
 
 def _pooled(parts: Sequence[Candidates]) -> Candidates:
@@ -196,7 +173,7 @@ def with_seeds(found: Sequence[Repeat]) -> Iterator[tuple[Repeat, int]]:
     """Yield each repeat with the seed of its draws: equal test rows give equal draws."""
     seeds: dict[tuple[int, str], int] = {}
     for one in found:
-        yield one, seeds.setdefault((one.fold, one.test_rows), len(seeds))
+        yield one, seeds.setdefault((one.fold, one.fingerprint[-32:]), len(seeds))
 
 
 def over_repeats(found: Sequence[Repeat], values: Sequence[FloatArray]) -> Level:

@@ -115,7 +115,7 @@ def within_budget(
 ) -> Iterator[Table | str]:
     """Yield, for one data set, the learners within a budget, and commands that train the winner;
     for several budgets the winner at each."""
-    from bench_core.leaderboard.assembly import uses_of
+    from bench_core.leaderboard.draws import uses_of
     from bench_core.results.budgets import Budget, limit_words
     from bench_reports.selections import RUN, VALIDATION, selections
 
@@ -159,8 +159,8 @@ def at_quality(
 ) -> Iterator[Table | str]:
     """Yield, for one data set, the learners that reach a target, the answer first, and commands
     that train it."""
-    from bench_core.leaderboard.assembly import uses_of
     from bench_core.leaderboard.board import lost_below
+    from bench_core.leaderboard.draws import uses_of
     from bench_core.results.budgets import KEEP, Target
     from bench_reports.selections import RUN, SAVING, VALIDATION, chance, selections
     from bench_reports.terminal import lost_words
@@ -204,14 +204,14 @@ def reached(one: Selection) -> str:
 
 def model_of(choice: Choice, one: Selection, plugins: Sequence[str], store: Path) -> Iterator[str]:
     """Yield the results, setting and purchases of the answer, and the commands that train it."""
-    from bench_core.leaderboard.bought_sensors import kept_points, purchases, sentences
+    from bench_core.leaderboard.bought_sensors import purchases, sentences
     from bench_core.results.budgets import CONSTANT
     from bench_core.results.store import Store
 
     info = choice.info
     yield reached(one)
     yield from (f"{one.learner}: best at {setting.short}" for setting in one.pick.settings)
-    yield from sentences(purchases(kept_points(Store(store), info.run, one.points)))
+    yield from sentences(purchases(Store(store), info.run, one.points))
     registry = options.registry(plugins)
     # results under a cap need a run that measures it
     cap = one.limit.amount if one.limit.kind == "cap" else 0.0

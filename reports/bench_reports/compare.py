@@ -191,7 +191,7 @@ def _answer(
 ) -> Iterator[Table | str]:
     """Yield the pairs of a data set within a limit as a table, with sentences; ``records`` gets a
     row of a file for each."""
-    from bench_core.leaderboard.assembly import primary_metric, uses_of
+    from bench_core.leaderboard.draws import primary_metric, uses_of
     from bench_core.leaderboard.pairs import pairs_within
     from bench_core.results.budgets import limit_words
     from bench_core.statistics.repeats import on_same_rows

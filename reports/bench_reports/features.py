@@ -71,7 +71,6 @@ def command(
     """
     from bench_core.leaderboard.bought_sensors import (
         NEVER,
-        kept_points,
         ordered,
         purchases,
         sentences,
@@ -96,7 +95,7 @@ def command(
             note(f"{name}: {choice.why_not(answers.limit, learner or '')}")
             continue
         title = f"{name}: what {chosen.learner} buys {chosen.words}{costs_in(choice.frame)}"
-        bought = purchases(kept_points(kept, info.run, chosen.points))
+        bought = purchases(kept, info.run, chosen.points)
         if order:
             if not (steps := ordered(bought)):
                 note(f"{name}: {chosen.learner} does not record the order of purchases")
@@ -128,7 +127,7 @@ def note(line: str) -> None:
 def _lower(choice: Choice, learner: str | None, shown: Selection) -> str:
     """Return what can be dropped at a lower share of the reference's quality, in words; by the best
     learner there, named if it is not the one ``shown``."""
-    from bench_core.leaderboard.bought_sensors import NEVER, kept_points, named, purchases
+    from bench_core.leaderboard.bought_sensors import NEVER, named, purchases
     from bench_core.results.budgets import KEEP, Target
 
     limit = shown.limit
@@ -137,7 +136,7 @@ def _lower(choice: Choice, learner: str | None, shown: Selection) -> str:
         best = choice.at(Target(share)).of(learner)
         if best is None or choice.store is None:
             continue
-        bought = purchases(kept_points(choice.store, choice.info.run, best.points))
+        bought = purchases(choice.store, choice.info.run, best.points)
         if never := [one for one in bought if one.share == NEVER]:
             other = f" with {best.learner}" if best.learner != shown.learner else ""
             return f"; at {share:.0%}{other}: {named(never)}"

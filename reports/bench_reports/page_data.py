@@ -23,16 +23,15 @@ import numpy as np
 from bench_core._io.digests import canonical
 from bench_core.arrays import FloatArray, IntArray
 from bench_core.errors import one_line
-from bench_core.leaderboard.assembly import draws_of, uses_of
 from bench_core.leaderboard.board import SHARE, Board, Pick, Standing
 from bench_core.leaderboard.bought_sensors import EVERY, NEVER, first_names
 from bench_core.leaderboard.certainty import standings
 from bench_core.leaderboard.columns import order_words
-from bench_core.leaderboard.draws import NO_LIMIT, Chosen, Draws
+from bench_core.leaderboard.draws import NO_LIMIT, Chosen, Draws, uses_of
 from bench_core.leaderboard.ranks import least_difference
 from bench_core.metrics.frontier import share_of
 from bench_core.results.budgets import CAP, Budget
-from bench_core.results.operating_points import Criterion, caps_of, criterion
+from bench_core.results.operating_points import Criterion, caps_of
 from bench_core.statistics import CONFIDENCE
 from bench_core.terminal.wording import cost, quality, times
 from bench_reports.palette import COLOURS, look
@@ -121,12 +120,11 @@ def views(
     charts = []
     for name in dict.fromkeys([board.metric, *metrics]):
         if name in rows and rows[name].notna().any():
-            values = store if name == board.metric else None
-            draws = draws_of(info, values, rows, board.dataset, criterion(info, name))
+            draws = Draws(info, store, rows, board.dataset, name)
             charts.append(mean_view(board, draws, amounts))
     if charts and (caps := [Budget(cap, CAP) for cap in caps_of(rows)]):
         # each cap has its own points
-        capped = [(draws_of(info, store, rows, board.dataset, cap=cap), cap) for cap in caps]
+        capped = [(Draws(info, store, rows, board.dataset, cap=cap.amount), cap) for cap in caps]
         places_of = [Place(draws, cap, draws.chosen([cap])[0][cap]) for draws, cap in capped]
         view = _view(board, CAP, places_of)
         charts.insert(1, replace(view, whole=charts[0].whole))
@@ -160,8 +158,7 @@ def _view(board: Board, kind: str, places_of: Sequence[Place]) -> ChartView:
     whole = costs.get(board.reference, 0.0) or max(costs.values(), default=0.0) or 1.0
     amounts = [place.limit.amount for place in places_of if place.limit != NO_LIMIT]
     draws = places_of[0].draws
-    metric = Criterion(draws.metric, draws.higher)
-    return ChartView(metric, kind, amounts, whole, curves, draws)
+    return ChartView(draws.metric, kind, amounts, whole, curves, draws)
 
 
 def _curve(learner: str, at: Sequence[Standing], places_of: Sequence[Place]) -> Iterator[Curve]:
@@ -362,7 +359,7 @@ def pairs(
 ) -> dict[str, Any] | None:
     """Return the percentages of units on which the first and the second of two learners is better,
     for each pair of the first ``COMPARED`` learners and each place. None without stored values."""
-    draws = draws_of(info, store, frame, board.dataset, resamples=0, condensed=False)
+    draws = Draws(info, store, frame, board.dataset, resamples=0, condensed=False)
     position = {draws.names[k]: k for k in draws.places}
     curves = [curve for curve in view.curves if curve.learner in position]
     # include the reference even if it is far behind

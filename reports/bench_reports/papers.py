@@ -54,7 +54,9 @@ def markdown(
         lines += [md(" ".join(overall)), ""]
     for board in shown:
         facts = f"{board.dataset}{marked(board)} ({', '.join(board.facts)})"
-        lines += [f"## {md(facts)}", "", *([md(str(conclusion(board))), ""] if board.rows else [])]
+        lines += [f"## {md(facts)}", ""]
+        if board.rows:
+            lines += [md(" ".join(conclusion(board))), ""]
         tables = panels.of(board)
         for panel in tables if board.rows else ():
             lines += [md(panel.title), ""] if panel.title else []

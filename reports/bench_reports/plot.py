@@ -16,8 +16,8 @@ import numpy as np
 
 from bench_core.arrays import FloatArray
 from bench_core.errors import UsageError, one_line, require
-from bench_core.leaderboard.assembly import draws_of
 from bench_core.leaderboard.board import UNKNOWN, Board
+from bench_core.leaderboard.draws import Draws
 from bench_core.statistics import CONFIDENCE
 from bench_core.terminal.tables import write_bytes
 from bench_core.terminal.wording import listed
@@ -110,7 +110,7 @@ def _bands(
     budgets = np.array([0.0, *rising])
     if store is None or not len(rising):
         return budgets, {}
-    draws = draws_of(run, store, frame, board.dataset, resamples=1000)
+    draws = Draws(run, store, frame, board.dataset, resamples=1000)
     curves = mean_view(board, draws, budgets).curves
     methods = [row.learner for row in board.rows if not row.baseline]
     banded = methods if len(methods) <= MOST_BANDS else [methods[0], board.reference, against]

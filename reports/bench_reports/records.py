@@ -128,7 +128,7 @@ def _board(board: Board, registry: Registry | None) -> dict[str, Any]:
     return {
         **{name: getattr(board, name) for name in same},
         "facts": board.facts,
-        "conclusion": conclusion(board).sentences,
+        "conclusion": conclusion(board),
         "notes": [*board.remarks()],
         "budgets": [at.budget for at in board.at],
         "learners": [_learner(board, row, standings, registry) for row, standings in board.lines()],

@@ -143,7 +143,7 @@ def _parts(
         yield "", ""
         yield one_line(f"{board.dataset}{marked(board)}: {', '.join(board.facts)}"), "bold"
         if board.rows:
-            yield str(conclusion(board)), ""
+            yield " ".join(conclusion(board)), ""
         if board.stand_in:
             yield f"notice: {notice(board)}.", "yellow"
         if board.rows and plain:

@@ -93,7 +93,7 @@ class ValuedRun:
             metrics=("accuracy",),
         )
 
-    def values(self, run, *, split="test", dataset, learner="", within=None, capped=False):
+    def values(self, run, *, split="test", dataset, learner="", cap=None, capped=False):
         """Like ``Store.values``, without caps, of three sensors."""
         for one in self.kept:
             wanted = one.split, one.trial.dataset, learner or one.trial.learner

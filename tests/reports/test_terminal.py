@@ -306,12 +306,12 @@ def test_the_conclusion_stands_above_the_table_of_its_data_set():
     made = of_example()
     lines = lines_of()
     for board in made:
-        at = lines.index(str(conclusion(board)))
+        at = lines.index(" ".join(conclusion(board)))
         assert lines[at - 1].startswith(f"{board.dataset}")
         rows = [i for i, line in enumerate(lines) if line.startswith(f"{board.dataset}  ")]
         assert at < min(rows)
     whole = " ".join(overall_conclusion(made))
-    assert lines.index(whole) < lines.index(str(conclusion(made[0])))
+    assert lines.index(whole) < lines.index(" ".join(conclusion(made[0])))
 
 
 def test_each_mark_names_its_learners_once_and_what_is_out_of_reach_has_no_tier():

@@ -312,9 +312,10 @@ def test_a_cost_under_a_cap_is_an_upper_bound_unless_nothing_is_bought(result):
     capped = replace(result.best(math.inf), point={"cap": 0.5}, cost=0.25)
     assert "at a cost of at most 0.25 (" in repr(capped)
     assert "at a cost of 0.00 (" in repr(replace(capped, cost=0.0))
-    pick = Pick(0.9, math.nan, 0.25, (('{"cap": 0.5}', "{}"),), valid_quality=0.9)
-    of = "visits", "toy", Budget(0.5, "cap"), Criterion("accuracy", True)
-    top = Selection(*of, pick, pd.DataFrame(), "", 1)
+    pick = Pick(0.9, 0.25, (('{"cap": 0.5}', "{}"),), valid_quality=0.9)
+    named = {"dataset": "visits", "learner": "toy", "metric": Criterion("accuracy", True)}
+    limit, none = Budget(0.5, "cap"), pd.DataFrame()
+    top = Selection(**named, limit=limit, pick=pick, cheap=pick, points=none, audit="", of=1)
     bound = "at a cost of at most 0.25 per row; the exported model may pay less"
     assert reached(top).endswith(bound)
     free = replace(top, pick=replace(pick, cost=0.0))

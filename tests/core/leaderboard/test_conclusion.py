@@ -24,7 +24,7 @@ from bench_core.terminal.wording import listed, times
 
 
 def pick(quality, cost):
-    return Pick(quality, 0.0, cost, (("{}", "{}"),), valid_quality=quality, valid_cost=cost)
+    return Pick(quality, cost, (("{}", "{}"),), valid_quality=quality, valid_cost=cost)
 
 
 def row(learner, *, cost=10.0, kept=0.9, saving=0.0, ends=UNKNOWN, tier=0, **more):
@@ -34,7 +34,7 @@ def row(learner, *, cost=10.0, kept=0.9, saving=0.0, ends=UNKNOWN, tier=0, **mor
     saved = Saved(Interval(*ends), Interval(*ends), tier, **certain)
     given = {"reference": False, "audit": "sampled", "repeats": 1, "reached": int(saving > 0)}
     given |= {"best": pick(0.9, 30.0), "curve": (), "saved": saved}
-    return Row(learner, cheap=cheap, saving=saving or float("nan"), **(given | more))
+    return Row(learner=learner, cheap=cheap, saving=saving or float("nan"), **(given | more))
 
 
 GBRT = row("gbrt", cost=26.4, saving=1.0, ends=(1.0, 1.0), tier=2, reference=True)
@@ -50,7 +50,7 @@ def board(*rows, **more):
 
 
 def said(*rows, **more):
-    return conclusion(board(*rows, **more)).sentences
+    return conclusion(board(*rows, **more))
 
 
 FIRST = "cegb costs 12.30 per row and has accuracy 0.9000 on test."
@@ -62,8 +62,8 @@ SECOND = (
 
 def test_the_model_to_take_stands_next_to_the_reference_at_its_best_and_at_the_same_quality():
     made = board(CEGB, replace(CEGB, learner="miser"), GBRT)
-    assert conclusion(made).row is CEGB
-    assert conclusion(made).sentences == (FIRST, SECOND, "miser saves about as much.")
+    assert made.answer is CEGB
+    assert conclusion(made) == (FIRST, SECOND, "miser saves about as much.")
     assert said(CEGB, GBRT, unit="euro")[0].startswith("cegb costs 12.30 euro per row")
     mse = replace(CEGB, cheap=pick(0.9108, 12.3))
     (first, *_) = said(mse, GBRT, metric="mse", higher_is_better=False)
@@ -89,16 +89,16 @@ def test_what_costs_more_than_the_reference_is_not_said_to_save_as_much():
 def test_a_saving_that_other_validation_rows_may_not_show_is_named_with_its_interval(low, shown):
     unsure = row("budget-boosting", cost=6.3, saving=4.2, ends=(low, 5.0), tier=1)
     made = board(unsure, GBRT)
-    assert conclusion(made).row is unsure
-    assert conclusion(made).sentences[1:] == (
+    assert made.answer is unsure
+    assert conclusion(made)[1:] == (
         SECOND.replace("2.1x as much (95%: 1.3x to 3.0x)", f"4.2x as much (95%: {shown} to 5.0x)"),
     )
 
 
 def test_a_learner_that_another_one_dominates_is_never_named():
     beaten = replace(CEGB, learner="miser", saved=replace(CEGB.saved, dominated=True))
-    assert conclusion(board(beaten, CEGB, GBRT)).row is CEGB
-    assert conclusion(board(beaten, GBRT)).row is GBRT
+    assert board(beaten, CEGB, GBRT).answer is CEGB
+    assert board(beaten, GBRT).answer is GBRT
     assert said(beaten, GBRT)[0] == (
         "On validation, next to miser a model of another learner is better and cheaper, but not "
         "sure to keep 99% of gbrt's accuracy."
@@ -142,7 +142,7 @@ def test_no_other_learner_keeps_the_quality():
     lucky = replace(CEGB, saved=replace(CEGB.saved, tier=0, lost=True))
     none = "No other learner is sure to keep 99% of gbrt's accuracy"
     assert said(GBRT, row("miser"), lucky) == (f"{none}; cegb only on validation.", ALONE)
-    assert conclusion(board(GBRT, row("miser"))).row is GBRT
+    assert board(GBRT, row("miser")).answer is GBRT
     assert said(GBRT, row("miser"))[0] == f"{none}."
 
 
@@ -180,7 +180,7 @@ def test_a_reference_that_does_not_beat_the_constant_or_diverged_measures_nothin
     assert said(replace(flat, marks=("diverged",)), row("cegb"))[-1] == (
         "No saving is measured, as gbrt diverged."
     )
-    assert conclusion(board(flat)).row is None
+    assert board(flat).answer is None
 
 
 def standings(budget, *found):

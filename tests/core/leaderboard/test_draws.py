@@ -6,16 +6,16 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from helpers import example
 from helpers.levels import of_units_alone
 from helpers.points import frame, rows
 from helpers.valued_run import ValuedRun, learner_of
 from scipy import stats
 
-from bench_core.leaderboard.assembly import Picks, boards, draws_of, likely, trials_of
+from bench_core.leaderboard.assembly import boards, likely
 from bench_core.leaderboard.certainty import dominated, ratios
 from bench_core.leaderboard.draws import NO_LIMIT, NO_VALUES, Draws
 from bench_core.results.budgets import Budget, Target
-from bench_core.results.operating_points import Criterion
 from bench_core.statistics.bootstrap import Units, draw, errors_needed
 
 KEEP = Target(0.99)
@@ -30,11 +30,13 @@ def drawn_counts():
 
 
 def of_run(run, **more):
-    return draws_of(run.info, run, run.frame, "d", resamples=RESAMPLES, **more)
+    return Draws(run.info, run, run.frame, "d", resamples=RESAMPLES, **more)
 
 
 def draws_without_values(data, *, reference="gbrt", metric="ndcg@5", higher=True):
-    return Draws(None, "", data, "yahoo", Criterion(metric, higher), reference)
+    directions = {"metrics": (metric,), "higher_is_better": {metric: higher}}
+    info = example.info(reference=reference, datasets=(), **directions)
+    return Draws(info, None, data, "yahoo")
 
 
 def noisy(sign, seed=0):
@@ -121,7 +123,7 @@ def test_each_draw_chooses_as_a_loop_over_its_units_does(limit, sign):
         limit = Target(sign * limit.amount, "quality")
     run = noisy(sign)
     info = replace(run.info, higher_is_better={"accuracy": sign > 0})
-    draws = draws_of(info, run, run.frame, "d", resamples=RESAMPLES)
+    draws = Draws(info, run, run.frame, "d", resamples=RESAMPLES)
     chosen = draws.chosen([limit])[0][limit]
     expected = by_hand(run, limit, sign)
     for k, name in enumerate(draws.names):
@@ -197,7 +199,7 @@ def test_where_no_point_is_sure_the_likeliest_has_its_probability(more, repeats)
     draws = of_run(run)
     chosen = draws.chosen([KEEP])[0][KEEP]
     mine = draws.names.index("mine")
-    found = likely(Picks(draws, trials_of(run.frame, "d")), chosen, mine)
+    found = likely(draws, chosen, mine)
     beyond = errors_beyond(more)
     assert not chosen.sure[:, mine].any()
     assert found.pick.valid_cost == 10
@@ -355,7 +357,7 @@ def test_draws_in_which_the_metric_is_undefined_are_left_out():
     run.add("gbrt", answers([1], units=20), prices(1.0, units=20))
     weights = (np.arange(20) < 3).astype(np.float32)
     run.kept = [replace(one, weights=weights) for one in run.kept]
-    draws = draws_of(run.info, run, run.frame, "d", resamples=2000)
+    draws = Draws(run.info, run, run.frame, "d", resamples=2000)
     quality = draws.chosen([NO_LIMIT])[0][NO_LIMIT].quality
     assert draws.left_out / 2001 == pytest.approx(1 - (1 - 0.85**20) ** 2, abs=0.03)
     assert quality.shape[2] == 2001 - draws.left_out

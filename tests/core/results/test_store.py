@@ -11,7 +11,6 @@ from helpers import toys
 import bench_core
 from bench_core import InputError, UsageError
 from bench_core._io.digests import canonical
-from bench_core.results.budgets import Budget
 from bench_core.results.store import Store
 from bench_core.results.store_files import lock_path
 from bench_core.results.writer import open_writer
@@ -67,7 +66,7 @@ def test_caps_are_further_points_that_nothing_chooses_unless_asked(home):
     assert (capped["cost_max"] <= capped["cap"]).all()
     store = Store()
     (plain,) = store.values(learner=TOY)
-    (under,) = store.values(learner=TOY, within=Budget(10, "cap"))
+    (under,) = store.values(learner=TOY, cap=10)
     inside = frame[frame["cap"].isna()].groupby("point")["cost_max"].max() <= 10
     assert under.settings[-1] == {"cap": 10.0}
     others = {json.dumps(setting, separators=(",", ":")) for setting in under.settings[:-1]}
@@ -77,7 +76,7 @@ def test_caps_are_further_points_that_nothing_chooses_unless_asked(home):
     test = capped[(capped["split"] == "test") & (capped["cap"] == 10)]
     *_, mean = (under.cost @ under.rows / under.rows.sum()).tolist()
     assert mean == pytest.approx(test["total_cost"].item())
-    (free,) = store.values(learner=TOY, within=Budget(4, "cap"))
+    (free,) = store.values(learner=TOY, cap=4)
     assert not free.cost.any()
 
 
