@@ -176,7 +176,7 @@ def test_pairs_count_where_one_is_better(sure):
     run = page_run.run()
     points = {}
     for name in names:
-        own = {"dataset": "a", "learner": name, "within": None}
+        own = {"dataset": "a", "learner": name}
         (valid,), (test,) = (run.values("", split=s, **own) for s in ("valid", "test"))
         quality = valid.metric.mean(axis=1)
         affordable = np.flatnonzero(valid.cost.mean(axis=1) <= amount)
@@ -194,7 +194,7 @@ def test_pairs_count_where_one_is_better(sure):
 def test_the_conclusions_name_the_cheapest_that_keeps_the_quality_and_the_first_over_sets(sure):
     text = Elements(sure).text
     # miser's third point is sure to have .99 of the quality of gbrt's last
-    own = {"dataset": "a", "within": None}
+    own = {"dataset": "a"}
     miser, gbrt = (
         next(iter(page_run.run().values("", split="test", learner=name, **own))).cost.mean(axis=1)
         for name in ("miser", "gbrt")
