@@ -32,7 +32,7 @@ class MadeStore:
     def __init__(self, **learners):
         self.learners = learners
 
-    def values(self, run, *, split, dataset, learner, within):
+    def values(self, run, *, split, dataset, learner, cap):
         quality, cost = self.learners[learner]
         yield TrialValues(
             split=split,
