@@ -27,7 +27,7 @@ from bench_core.datasets.cache import prepare
 from bench_core.datasets.data_folder import DataFolder
 from bench_core.execution.predict import predict_split
 from bench_core.metrics import default_metric
-from bench_core.metrics.frontier import hull, mixed_within
+from bench_core.metrics.frontier import best_within
 from bench_core.plugins import load_registry
 
 OURS = "budget-boosting"
@@ -131,11 +131,8 @@ class Points:
 
     def at(self, budget):
         """Test values (m,) of what is chosen for a budget, None where nothing is within it."""
-        choice = mixed_within(hull(self.cost[None], self.quality[None]), budget)
-        point, cheaper, part = (one[0] for one in choice)
-        if point < 0:
-            return None
-        return (1 - part) * self.values[point] + part * self.values[cheaper]
+        point = int(best_within(self.cost, self.quality[None], budget)[0])
+        return self.values[point] if point >= 0 else None
 
 
 def difference(one, other, weights):

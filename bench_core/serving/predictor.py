@@ -213,6 +213,16 @@ class Predictor:
             scores = answers(self.program, rows, boundaries)
             spent = bill(self.costs, acquired, rows.splits, rows.trees, queries)
             return Answers(scores, spent, acquired, rows.final_step, rows.how == CAPPED)
+        return self._asking(cells, queries, limit)
+
+    def replay(self, cells: Float32Array, queries: Queries | None = None) -> Answers:
+        """Predict as ``predict_features`` does, from cells that are handed out one by one, each
+        when the program asks for it."""
+        if isinstance(self.program, PolicyProgram):
+            return self._policy.at_hand(cells, queries, None)
+        return self._asking(cells, queries, None)
+
+    def _asking(self, cells: Float32Array, queries: Queries | None, limit: float | None) -> Answers:
         each: list[Answer] = []
         for start, stop, inside in _parts(len(cells), queries):
             part = cells[start:stop]

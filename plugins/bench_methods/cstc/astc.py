@@ -42,7 +42,7 @@ from bench_models.problem import Problem
 from bench_core import FitContext, Prices, log, param
 from bench_core.arrays import BoolArray, FloatArray, IntArray
 from bench_methods.cstc.learner import TreeOfClassifiers
-from bench_methods.cstc.serving import Inputs, label_variance
+from bench_methods.cstc.serving import label_variance
 from bench_methods.cstc.tree import ClassifierTree, Shape, splitting_threshold, stump
 
 _DEPENDENT = 1e-10
@@ -70,7 +70,7 @@ class ASTC(TreeOfClassifiers):
     # no refit: classifiers are least squares already, and terminals return their parent's
 
     def _fitted(
-        self, problem: Problem, encoder: Inputs, price: float, prices: Prices, context: FitContext
+        self, problem: Problem, price: float, prices: Prices, context: FitContext
     ) -> tuple[ClassifierTree, dict[str, Any]]:
         if label_variance(problem) == 0.0:
             return stump(problem, float(problem.y[0])), {"tau": price}

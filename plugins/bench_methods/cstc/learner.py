@@ -13,7 +13,7 @@ from bench_models.tradeoff import price_of_cost
 
 from bench_core import BudgetedLearner, Examples, FitContext, Prices, Task, inside, log, param
 from bench_core.arrays import FloatArray
-from bench_methods.cstc.serving import Inputs, finished, inputs, label_variance, pruned, staged
+from bench_methods.cstc.serving import finished, inputs, label_variance, pruned, staged
 from bench_methods.cstc.tree import (
     ClassifierTree,
     Shape,
@@ -62,7 +62,7 @@ class TreeOfClassifiers(OnTrees):
                 self.name, self.base, train, prices, context, standardise=self.standardise
             )
             price = price_of_cost(self.tradeoff, problem.constant_loss, prices.everything)
-            tree, facts = self._fitted(problem, encoder, price, prices, context)
+            tree, facts = self._fitted(problem, price, prices, context)
             model = finished(
                 problem, tree, refit=self.refit, constant=self.constant, threads=context.threads
             )
@@ -77,7 +77,7 @@ class TreeOfClassifiers(OnTrees):
         return staged(model, encoder, prices, task=context.task, facts=facts)
 
     def _fitted(
-        self, problem: Problem, encoder: Inputs, price: float, prices: Prices, context: FitContext
+        self, problem: Problem, price: float, prices: Prices, context: FitContext
     ) -> tuple[ClassifierTree, dict[str, Any]]:
         """The trained tree and facts about it; ``price`` is the price of a cost unit in loss."""
         raise NotImplementedError
@@ -106,7 +106,7 @@ class CSTCSingle(TreeOfClassifiers):
         return Shape.balanced(self.depth)
 
     def _fitted(
-        self, problem: Problem, encoder: Inputs, price: float, prices: Prices, context: FitContext
+        self, problem: Problem, price: float, prices: Prices, context: FitContext
     ) -> tuple[ClassifierTree, dict[str, Any]]:
         variance = label_variance(problem)
         if variance == 0.0:

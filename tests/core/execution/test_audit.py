@@ -303,6 +303,16 @@ def test_a_model_with_a_program_is_asked_again_and_passes(mode, word, ranked):
     assert (found.word, found.reason) == (word, "")
 
 
+def test_in_the_sample_a_program_is_asked_row_by_row(monkeypatch):
+    """The walk of whole blocks, which has all cells, may be what judged the model."""
+
+    def run(*_):
+        raise AssertionError("a block")
+
+    monkeypatch.setattr("bench_core.serving.block_walk.BlockWalk.run", run)
+    assert replay(Stump(), data(), PRICES, 0, "sample", seed="s").word == "sampled"
+
+
 @both_modes
 @pytest.mark.parametrize(
     ("model", "what"),
