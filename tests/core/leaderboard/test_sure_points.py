@@ -231,9 +231,7 @@ def run_of(dataset, folder, real_data):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("dataset", ["digits", "breast-cancer", "syn3", "cube"])
-def test_on_data_that_did_not_shape_the_rule_about_as_many_hold_as_of_single_points(
-    dataset, real_data, tmp_path
-):
+def test_on_four_smaller_sets_about_as_many_hold_as_of_single_points(dataset, real_data, tmp_path):
     found = divided(run_of(dataset, tmp_path, real_data), dataset)
     # 12%, for points on the bound; 115 validation rows have fewer errors than a normal bound needs;
     # the cheapest of all learners is one more choice
