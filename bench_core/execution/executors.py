@@ -296,21 +296,21 @@ class LocalExecutor:
             self.on_event(news("progress", worker.job, worker=worker.number, **how_far))
         return None
 
-    def _ended(self, worker: Worker, job: Job, found: Outcome, children: bool) -> Outcome:
-        seconds, result = worker.seconds, found.result
-        found = replace(found, job=job, seconds=seconds, output=worker.output())
+    def _ended(self, worker: Worker, job: Job, outcome: Outcome, children: bool) -> Outcome:
+        seconds, result = worker.seconds, outcome.result
+        outcome = replace(outcome, job=job, seconds=seconds, output=worker.output())
         busy = worker.busy_threads(seconds) if seconds > _SOME else 0.0
         worker.job = None
         # a failed job may leave any state behind, and its child processes must not slow down the
         # next job
-        if children or found.status != Status.OK:
+        if children or outcome.status != Status.OK:
             self._drop(worker)
-        if found.status != Status.OK or busy <= self.threads + 0.5:
-            return found
+        if outcome.status != Status.OK or busy <= self.threads + 0.5:
+            return outcome
         if isinstance(result, Trial):
-            return replace(found, result=replace(result, marks=(*result.marks, MORE_THREADS)))
+            return replace(outcome, result=replace(result, marks=(*result.marks, MORE_THREADS)))
         return replace(
-            found, warning=f"used {busy:.1f} threads, more than the allowed {self.threads}"
+            outcome, warning=f"used {busy:.1f} threads, more than the allowed {self.threads}"
         )
 
     def _look(self) -> Outcome | None:
