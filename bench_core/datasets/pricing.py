@@ -99,10 +99,8 @@ def _costs_for(
         costs, place = source, "costs"
     else:
         file = source if isinstance(source, CostFile) else cost_text(source)
-        prices_in_data = splits.prices if splits.cost_model is None else None
-        costs = cost_model(
-            file, splits.names, prices_in_data, models, splits.origins, spare, complete
-        )
+        default = splits.prices if splits.cost_model is None else None
+        costs = cost_model(file, splits.names, default, models, splits.origins, spare, complete)
         place = str(file.path)
     if costs.features != len(splits.names):
         raise InputError(f"{place}: prices of {costs.features} features for {len(splits.names)}")
@@ -142,11 +140,11 @@ def under_groups(splits: Splits, groups: Sequence[str]) -> Splits:
     return splits.under(_grouped(prices, groups, columns).of_columns(number))
 
 
-def _grouped(prices: SensorPrices, groups: Sequence[str], columns: Sequence[str]) -> SensorPrices:
+def _grouped(base: SensorPrices, groups: Sequence[str], columns: Sequence[str]) -> SensorPrices:
     """Return prices of columns in groups, as ``under_groups``."""
     if not groups:
-        return prices
-    cost, shared = prices.feature_price(), []
+        return base
+    cost, shared = base.feature_price(), []
     for group in groups:
         words, colon, price = group.rpartition(":")  # "age,hist_*:5"
         words = words if colon else group
@@ -166,12 +164,7 @@ def _grouped(prices: SensorPrices, groups: Sequence[str], columns: Sequence[str]
         shared.append(members)
     try:
         return price_list(
-            cost,
-            shared=shared,
-            split=prices.split,
-            tree=prices.tree,
-            unit=prices.unit,
-            names=columns,
+            cost, shared=shared, split=base.split, tree=base.tree, unit=base.unit, names=columns
         )
     except ContradictionError as error:
         raise UsageError(f"{option('groups')}: {error}") from error

@@ -126,15 +126,13 @@ def unpack(archive: Path, members: Mapping[str, str], folder: Path) -> None:
         with ExitStack() as held:
             files = _contents(archive, held)
             for want, name in members.items():
-                matches = [
-                    f for f in files if f.removeprefix("./") == want or f.endswith(f"/{want}")
-                ]
-                if len(matches) != 1:
-                    how = "no" if not matches else f"{len(matches)} files"
+                hits = [f for f in files if f.removeprefix("./") == want or f.endswith(f"/{want}")]
+                if len(hits) != 1:
+                    how = "no" if not hits else f"{len(hits)} files"
                     raise InputError(f"{archive}: {how} {want} in it; get the publisher's archive")
                 to = folder / name
                 to.parent.mkdir(parents=True, exist_ok=True)
-                with files[matches[0]]() as source, to.open("wb") as out:
+                with files[hits[0]]() as source, to.open("wb") as out:
                     shutil.copyfileobj(source, out)
     except (*damaged, RuntimeError, OSError) as error:
         raise InputError(

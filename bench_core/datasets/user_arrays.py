@@ -200,15 +200,11 @@ def check_order(X: Any, values: Any, name: str) -> None:
     """Raise InputError if two pandas indexes hold the same values in different orders."""
     import pandas as pd
 
-    expected, actual = getattr(X, "index", None), getattr(values, "index", None)
-    if (
-        not isinstance(expected, pd.Index)
-        or not isinstance(actual, pd.Index)
-        or expected.equals(actual)
-    ):
+    index, order = getattr(X, "index", None), getattr(values, "index", None)
+    if not isinstance(index, pd.Index) or not isinstance(order, pd.Index) or index.equals(order):
         return
-    if len(expected) == len(actual) and Counter(expected) == Counter(actual):
-        sort = f"{name}.loc[X.index] or " if expected.is_unique else ""
+    if len(index) == len(order) and Counter(index) == Counter(order):
+        sort = f"{name}.loc[X.index] or " if index.is_unique else ""
         remedy = f"give {sort}{name}.to_numpy()"
         raise InputError(f"{name}'s index has another order than X's; {remedy}")
 

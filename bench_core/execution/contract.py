@@ -51,31 +51,27 @@ def predictions(
         raise ContractError("its path is empty")
 
 
-def plain(
-    prediction: Any, n: int, costs: CostModel, classes: int, finite: bool = True
-) -> Prediction:
+def plain(raw: Any, n: int, costs: CostModel, classes: int, finite: bool = True) -> Prediction:
     """Convert a prediction for n rows to arrays of the required types and shapes."""
-    if not isinstance(prediction.point, Mapping) or not isinstance(prediction.bills, Mapping):
+    if not isinstance(raw.point, Mapping) or not isinstance(raw.bills, Mapping):
         raise ContractError("point and bills of a prediction must be mappings")
-    point = {str(name): _number(value, str(name)) for name, value in prediction.point.items()}
+    point = {str(name): _number(value, str(name)) for name, value in raw.point.items()}
     at = f"at {point}"
     for name in {CAP, CONSTANT} & {*point}:
         raise ContractError(f"{at}: the name {name!r} is reserved; choose another")
-    scores = _real(prediction.scores, f"{at}: scores")
+    scores = _real(raw.scores, f"{at}: scores")
     wanted = (n, classes) if classes > 2 else (n,)
     if scores.shape != wanted:
         raise ContractError(f"{at}: scores have shape {scores.shape} instead of {wanted}")
     if finite and not bool(np.isfinite(scores).all()):
         raise ContractError(f"{at}: {int((~np.isfinite(scores)).sum())} scores are not finite")
-    if "path" not in prediction.bills:
+    if "path" not in raw.bills:
         raise ContractError(f"{at}: there is no bill 'path'")
     bills = {
         str(name): _plain_bill(bill, n, costs, f"{at}: bill {name!r}")
-        for name, bill in prediction.bills.items()
+        for name, bill in raw.bills.items()
     }
-    return Prediction(
-        point, scores, bills, _whole(getattr(prediction, "stage", None), f"{at}: stage")
-    )
+    return Prediction(point, scores, bills, _whole(getattr(raw, "stage", None), f"{at}: stage"))
 
 
 def _plain_bill(bill: Bill, n: int, costs: CostModel, at: str) -> Bill:

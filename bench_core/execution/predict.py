@@ -155,12 +155,8 @@ def predict_split(
 
         Predictions are copied before the model continues, as it may modify its arrays.
         """
-        rows, queries, weights, seconds = (
-            block.rows,
-            block.features.queries,
-            copies[block.rows],
-            0.0,
-        )
+        rows, queries, seconds = block.rows, block.features.queries, 0.0
+        weights = copies[rows]
         points, parts, bought_in = [], [], {}
         buyers = _Buyers(costs, weights, queries)
         under = caps.start(model, costs, queries, weights) if caps else []
@@ -199,16 +195,14 @@ def predict_split(
     points: Points = ()
     seconds = 0.0
     ahead = threads if model_of(model).concurrent else 1
-    for block, block_points, parts, bought_in, took in in_order(
-        follow, blocks(examples.features), ahead
-    ):
-        if same := [point for p, point in enumerate(block_points) if point in block_points[:p]]:
+    for block, path, parts, bought_in, took in in_order(follow, blocks(examples.features), ahead):
+        if same := [point for p, point in enumerate(path) if point in path[:p]]:
             raise ContractError(f"two points of its path are {same[0]}")
-        points = points or block_points
-        if len(block_points) != len(points):  # the path must be the same on every block
-            where = f"{len(points)} points on one block and {len(block_points)} on another"
+        points = points or path
+        if len(path) != len(points):  # the path must be the same on every block
+            where = f"{len(points)} points on one block and {len(path)} on another"
             raise ContractError(f"its path has {where}")
-        for p, (usual, here) in enumerate(zip(points, block_points, strict=True)):
+        for p, (usual, here) in enumerate(zip(points, path, strict=True)):
             if usual != here:
                 where = f"{usual} on one block and {here} on another"
                 raise ContractError(f"point {p} of its path is {where}")

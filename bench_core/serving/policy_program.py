@@ -76,17 +76,15 @@ class PolicyProgram:
         width, features = max(len(sums.base) for sums in every), prices.features + len(marked)
         trees, vectors = 0, list[FloatArray]()
         for k, sums in enumerate(every, start=1):
-            ensemble = replace(sums.trees, base=np.zeros(width), features=features)
+            forest = replace(sums.trees, base=np.zeros(width), features=features)
             if sums.vectors is not None:
-                number = ensemble.value + len(vectors) * (ensemble.feature < 0)
-                ensemble = replace(
-                    ensemble, value=number, output=np.full_like(ensemble.output, VECTOR)
-                )
+                number = forest.value + len(vectors) * (forest.feature < 0)
+                forest = replace(forest, value=number, output=np.full_like(forest.output, VECTOR))
                 vectors += [*_padded(sums.vectors, width)]
-            count, then = ensemble.trees, k if k < len(every) else END
+            count, then = forest.trees, k if k < len(every) else END
             those, base = np.arange(trees, trees + count), _padded(sums.base[None], width)[0]
             steps.append(Step(those, np.ones(count), np.zeros(count, bool), base, then=then))
-            parts.append(ensemble)
+            parts.append(forest)
             trees += count
         rows = np.array(vectors) if vectors else None
         whole = Ensemble.concat(parts)

@@ -33,19 +33,17 @@ def with_decimal_commas(table: DataTable, but: Collection[str] = ()) -> DataTabl
         if name in but or column.kind not in TEXTS or column.kind == "categorical":
             continue
         texts = column.cells()
-        with_points = _with_points(texts)
-        points = [
-            k for k, t in enumerate(texts) if "." in t and with_points[k] == t and is_number(t)
-        ]
-        if points and (with_points != texts).any():
-            where, comma = table.place(points[0]), int(np.argmax(with_points != texts))
+        numbers = _with_points(texts)
+        points = [k for k, t in enumerate(texts) if "." in t and numbers[k] == t and is_number(t)]
+        if points and (numbers != texts).any():
+            where, comma = table.place(points[0]), int(np.argmax(numbers != texts))
             raise InputError(
                 f"{where}, column {name!r}: {texts[points[0]]!r} has a decimal point, but "
-                f"{texts[comma]!r} ({table.place(comma)}) would be read as {with_points[comma]}; "
+                f"{texts[comma]!r} ({table.place(comma)}) would be read as {numbers[comma]}; "
                 f"use one decimal mark, or {option('decimal', '.')}"
             )
         formats[name] = "" if points else COMMA
-        frame[name] = _read(with_points, typed=before is None, otherwise=frame[name])
+        frame[name] = _read(numbers, typed=before is None, otherwise=frame[name])
     return replace(
         table,
         frame=frame,

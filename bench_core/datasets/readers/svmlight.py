@@ -317,14 +317,12 @@ def find_side_car(path: Path) -> Path | None:
     """Return the file of group sizes next to a data file. Raises InputError if there are two."""
     bases = dict.fromkeys((str(path), str(path).removesuffix(".gz")))
     try:
-        side_cars = [p for base in bases for end in SIDE_CARS if (p := Path(base + end)).is_file()]
+        files = [p for base in bases for end in SIDE_CARS if (p := Path(base + end)).is_file()]
     except OSError as error:  # the name is too long
         raise InputError(f"{path!s:.100}: {error.strerror}") from None
-    if len(side_cars) > 1:
-        raise InputError(
-            f"{side_cars[0]} and {side_cars[1]} both give the groups of {path}: keep one"
-        )
-    return side_cars[0] if side_cars else None
+    if len(files) > 1:
+        raise InputError(f"{files[0]} and {files[1]} both give the groups of {path}: keep one")
+    return files[0] if files else None
 
 
 def read_group_sizes(path: Path, rows: int) -> Queries:
