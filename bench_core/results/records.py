@@ -7,7 +7,7 @@ outside ``INTERNAL`` as columns: a new field appears in all of these.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
 from typing import Any, Literal, NamedTuple
@@ -27,7 +27,7 @@ TRIAL_DIGITS = 12
 INTERNAL = frozenset(
     (
         *("key", "title", "fit", "task", "data", "states", "metrics", "audit_mode", "splits"),
-        *("costs", "plugins", "caps", "libraries", "seconds", "stages", "sensors", "number"),
+        *("costs", "plugins", "caps", "libraries", "seconds", "sensors", "number"),
         *("points", "values"),
     )
 )
@@ -210,15 +210,6 @@ class Sensors(NamedTuple):
     price: tuple[float, ...] = ()  # additive
 
 
-class Stages(NamedTuple):
-    """Stages of a model (``protocols.StageTree``)."""
-
-    parent: tuple[int, ...] = ()
-    sensors: tuple[int, ...] = ()
-    price: tuple[float, ...] = ()
-    reached: Mapping[Any, Sequence[float]] = {}  # fraction of test rows, by kept operating point
-
-
 @dataclass(frozen=True, slots=True)
 class OperatingPoint:
     """One operating point on one split. Costs are per row."""
@@ -254,7 +245,6 @@ class Trial(TrialSpec):
     machine: str = ""
     versions: str = ""
     created_at: str = ""
-    stages: Mapping[str, Any] = field(default_factory=dict)  # ``Stages``
     sensors: Sensors = field(default_factory=Sensors)
     points: tuple[OperatingPoint, ...] = ()
     values: tuple[StoredValues, ...] = ()
@@ -279,15 +269,6 @@ class TrialValues(StoredValues):
 
     trial: Trial
     settings: tuple[Mapping[str, Any], ...]  # (p,) operating points
-
-    @property
-    def stages(self) -> Stages | None:
-        """The model's stages, if any; ``reached`` is keyed by position among the points."""
-        if not self.trial.stages:
-            return None
-        found = Stages(**with_tuples(self.trial.stages))
-        by_place = {k: found.reached.get(str(number)) for k, number in enumerate(self.points)}
-        return found._replace(reached={k: r for k, r in by_place.items() if r is not None})
 
 
 MEASURED = tuple(f.name for f in fields(Trial)[len(fields(TrialSpec)) :])

@@ -195,12 +195,12 @@ def test_a_file_that_is_no_store_is_refused_and_left_as_it_was(home, content, li
     ("change", "line"),
     [
         (
-            "user_version = 8",
-            r"older version \(schema 8\); run again .* schema 8 with budget-bench 0.1.0",
+            "user_version = 9",
+            r"older version \(schema 9\); run again .* schema 9 with budget-bench 0.1.0",
         ),
         (
-            "user_version = 10",
-            r"a newer version \(schema 10, this one knows 9\); update budget-bench",
+            "user_version = 11",
+            r"a newer version \(schema 11, this one knows 10\); update budget-bench",
         ),
         ("user_version = 16777219", "a newer version"),
         ("application_id = 0", "a database of another program"),
