@@ -29,7 +29,7 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from bench_core.api.arguments import checked_metric, costs_of, priced_names, spelling_checked
+from bench_core.api.arguments import checked_metric, costs_of, priced_names
 from bench_core.arrays import Float32Array, FloatArray, IntArray
 from bench_core.data import Examples, Features, Queries, Task
 from bench_core.datasets.pricing import by_transformer, unit_prices, with_costs
@@ -334,9 +334,6 @@ class _Budgeted(BaseEstimator):
         if np.isinf(cells).any():
             raise ValueError("X holds a value too large for float32; scale its column")
         return cells
-
-
-_Budgeted.__init__ = spelling_checked(_Budgeted.__init__)  # type: ignore[method-assign]
 
 
 class BudgetedClassifier(ClassifierMixin, _Budgeted):

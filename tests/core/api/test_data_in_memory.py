@@ -635,7 +635,7 @@ def test_what_cannot_be_used_is_one_line_that_speaks_python(kind, home):
     }.items(),
 )
 def test_an_unknown_argument_names_the_one_that_was_meant(name, meant):
-    with pytest.raises(TypeError, match=f"unknown argument '{name}': .*{meant}"):
+    with pytest.raises(UsageError, match=f"unknown argument '{name}': .*{meant}"):
         run(X, Y, **{name: 1})
 
 
