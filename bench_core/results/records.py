@@ -274,9 +274,6 @@ class TrialValues(StoredValues):
 MEASURED = tuple(f.name for f in fields(Trial)[len(fields(TrialSpec)) :])
 """Fields of a trial that are not in its specification."""
 
-MORE_THREADS = "more threads than granted"
-"""Mark of a trial whose fit or model used more threads than allowed."""
-
 AUDITS = ("failed", "", "declared", "sampled", "verified")
 """Verdicts of audits, from weakest to strongest."""
 
@@ -323,7 +320,6 @@ class Outcome:
     seconds: float = 0.0
     output: str = ""  # the end of what the job wrote to stdout and stderr
     stored: bool = False  # already stored, from the shard of a task
-    warning: str = ""  # one line, if a successful fit used more threads than allowed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -360,7 +356,6 @@ class Attempt:
     seconds: float
     created_at: str
     machine: str
-    warning: str
     attempt: int = 0  # number for this fit, trial or audit, from 1
 
 
