@@ -94,20 +94,10 @@ def request_of(
         folds = _splits(X, y, queries, fields, transformer, sample_weight)
         splits, fitted = zip(*folds, strict=True)
         names = splits[0].columns
-        values = {"queries": queries, "sample_weight": sample_weight, "transformer": transformer}
-        values |= {field: fields.pop(field, None) for field in (*_APART, "task")}
-        values |= {"name": "" if name == "data" else name}
-        # the arguments as text, with ``...`` for objects
-        call = "X"
-        if y is not None:
-            call += f", {y!r}" if isinstance(y, str) else ", y"
-        for field, value in values.items():
-            if _is_given(value):
-                text = repr(str(value)) if isinstance(value, str | Path) else "..."
-                call += f", {field}={text}"
+        fields = {field: fields[field] for field in fields if field not in (*_APART, "task")}
         if not isinstance(name, str) or not name.isprintable() or not name.strip():
             raise UsageError(f"name must be a word that names the data, not {name!r}")
-        fields["data"] = InMemory(name, *splits, transformer=fitted[0], call=call)
+        fields["data"] = InMemory(name, *splits, transformer=fitted[0])
     rows = {"y": y, "queries": queries, "sample_weight": sample_weight}
     for field, value in {**rows, "transformer": transformer}.items():
         if X is None and value is not None:
