@@ -293,7 +293,7 @@ def _rows_of(path: Path, model: Predictor, given: Mapping[str, Any]) -> Examples
         text = {own.name for own in model.encodings if own.texts}
         columns = {name: read.table.column(name) for name in model.features}
         cells = {k: own.cells() if k in text else own.numbers() for k, own in columns.items()}
-        X = model.table_features(cells)
+        X = model.table_features({"": part.labels, **cells})  # labels count rows without cells
     else:
         part = read
         X = np.full((len(part), len(model.names)), part.unwritten, dtype=np.float32)

@@ -283,7 +283,9 @@ def _exact(model: Imported) -> FloatArray:
     if model.source == "LightGBM":
         return model.limits
     left = model.limits.astype(np.float32)
-    between = (left.astype(np.float64) + np.nextafter(left, np.float32(np.inf))) / 2
+    with np.errstate(over="ignore"):  # above float32's largest number lies infinity
+        right = np.nextafter(left, np.float32(np.inf))
+    between = (left.astype(np.float64) + right) / 2
     odd = left.view(np.int32) % 2 != 0  # a tie goes to the even neighbour
     return np.where(odd, np.nextafter(between, -np.inf), between)
 
