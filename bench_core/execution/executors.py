@@ -120,7 +120,7 @@ class InlineExecutor:
 class _Tee(TextIOBase):
     """Forwards written text, and keeps the end of it."""
 
-    def __init__(self, to: TextIO) -> None:
+    def __init__(self, to: TextIO | None) -> None:
         self.kept = ""
         self._to = to
         # rich then draws past the tee: its bars are not output of the job
@@ -128,10 +128,13 @@ class _Tee(TextIOBase):
 
     def write(self, text: str) -> int:
         self.kept = (self.kept + text)[-LONGEST_TEXT:]
-        return self._to.write(text)
+        if self._to is not None and not self._to.closed:  # None under pythonw
+            self._to.write(text)
+        return len(text)
 
     def flush(self) -> None:
-        self._to.flush()
+        if self._to is not None and not self._to.closed:
+            self._to.flush()
 
 
 class Worker:
