@@ -83,11 +83,10 @@ class ImportedModel:
 
     def notes(self, splits: Splits) -> Iterator[tuple[str, bool]]:
         """Notes on the match of columns and classes, and warnings (True) on contradictions."""
-        read = self._read()
-        model, notes = matched(read, splits, self.file)
+        model, notes = matched(self._read(), splits, self.file)
         coded = {own.name for own in splits.encodings if own.kind == "codes"}
         if shared := sorted(
-            coded & {read.names[m] for m in read.categories if m < len(read.names)}
+            coded & {model.names[m] for m in model.categories if m < len(model.names)}
         ):
             notes[
                 f"{', '.join(shared)}: categories to this model, codes (0 for the most frequent "

@@ -40,7 +40,7 @@ DATES = ("datetime64", "datetime", "date")
 EXACT = 2**53  # float64 is not exact for larger integers
 # A column is not categorical with more than MOST_TEXTS different texts, nor with fewer than two
 # rows per text, unless it has at most FEW_TEXTS.
-MOST_TEXTS, FEW_TEXTS = 100, 12
+MOST_TEXTS, FEW_TEXTS = 1000, 12
 SHOWN = 20  # faulty columns in one message
 SAMPLE = 20  # lines used to find the separator
 _SEPARATOR = re.compile(rb'"?sep=([,;\t|])"?\n')
@@ -122,6 +122,9 @@ class DataColumn:
             )
         if self.written is not None and kind in NUMBERS:
             texts = self.written()
+        elif kind == "categorical":  # not cell by cell: 7 would be 7.0 beside missing cells
+            names = self.values.cat.categories.astype("str").to_numpy(dtype=object)
+            texts = np.append(names, "")[self.values.cat.codes]
         else:
             texts = self.values.astype("str").to_numpy(dtype=object)
         gone = frozenset(MISSING if self.written is not None else ())
