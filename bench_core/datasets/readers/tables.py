@@ -205,7 +205,10 @@ def one_kind(columns: Sequence[DataColumn]) -> list[Any]:
     if are_dates(counts):
         what = f"dates ({first!r}): {option('dates', True)} reads them as days"
     elif len(counts) > MOST_TEXTS or len(counts) * 2 > max(rows, 2 * FEW_TEXTS):
-        what = f"{len(counts)} different texts, as {first!r:.40}: too many for categories"
+        what = (
+            f"{len(counts)} different texts, as {first!r:.40}: too many for categories; give "
+            "numbers in their place"
+        )
     if what:
         raise InputError(f"{columns[0]._whole} holds {what}")
     return made
