@@ -19,8 +19,8 @@ Departures
   (boosting = rf) stays averaged. Such models, and CatBoost's for classes, have no ``ensemble``.
 - Two outputs of two classes become one score, their difference: the log-odds of the second.
 - Categorical splits (of LightGBM, XGBoost), and LightGBM's thresholds on the codes of ordered
-  categories, become splits on codes or on features of 0 and 1, so
-  one may count as several. Categories are matched by name; unknown names are treated as missing.
+  categories, become splits on codes or on features of 0 and 1, so one may count as several.
+  Categories are matched by name; unknown names are treated as missing.
 - LightGBM's splits with zero_as_missing may count as up to three.
 - Linear leaves, vector-valued XGBoost leaves and CatBoost's categories are not supported.
 """
