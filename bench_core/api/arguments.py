@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
 
 import numpy as np
 
-from bench_core._io.frames import pandas_of
+from bench_core._io.frames import pandas_of, rows_of
 from bench_core.contracts import check, check_name, labels_fault, shapes_fault
 from bench_core.costs.cost_file import CostFile
 from bench_core.costs.model import CostModel
@@ -111,11 +111,9 @@ def request_of(
             raise UsageError(f"{field} is empty: give at least one, or leave it out")
     if "groups" in given:
         given["groups"] = _groups(given["groups"])
-    names: tuple[str, ...] = ()
     if X is not None:  # data in memory are a data set of one name
         made = _splits(X, y, queries, given, transformer, sample_weight)
         splits, fitted = zip(*made, strict=True)
-        names = splits[0].columns
         values = {"queries": queries, "sample_weight": sample_weight, "transformer": transformer}
         values |= {field: given.pop(field, None) for field in (*_APART, "task")}
         values |= {"name": "" if name == "data" else name}
@@ -155,7 +153,7 @@ def request_of(
     if texts:  # also from the mapping of learners
         given["settings"] = texts
     if "costs" in given:
-        given["costs"] = costs_of(given["costs"], names)
+        given["costs"] = costs_of(given["costs"])
     if "caps" in given:
         with blaming("caps"):
             given["caps"] = as_caps(given["caps"])
@@ -280,37 +278,39 @@ def _texts(values: Iterable[tuple[str, Any]]) -> Iterator[str]:
         yield f"{name}={toml_literal(value)}"
 
 
-def costs_of(given: Any, names: tuple[str, ...]) -> str | CostFile | CostModel:
-    """Return costs as a file's name, a cost model, or the content of a cost file. ``names`` are the
-    features, () if not known yet. Raises UsageError for other values."""
+def costs_of(given: Any) -> str | CostFile | CostModel:
+    """Return costs as a file's name, a cost model, or the content of a cost file. Raises UsageError
+    for other values."""
     if isinstance(given, str | CostFile | CostModel | Path):
         return str(given) if isinstance(given, Path) else given
-    given = pandas_of(given)
-    if hasattr(given, "columns"):  # a data frame
-        if given.shape[1] > 1:
-            named = given.index.inferred_type == "string"
-            return CostFile(Path("costs"), given.to_csv(index=named))
-        given = given.squeeze(axis=1)
-    table: Any = given
-    if hasattr(given, "to_dict") and getattr(given, "ndim", 0) == 1:  # a series
-        # a series without an index of names is a list
-        numbered = [*given.index] == [*range(len(given))]
-        table = given.tolist() if numbered else given.to_dict()
+    table = pandas_of(given)
+    table = table.to_frame() if hasattr(table, "to_frame") else table  # a series
+    if hasattr(table, "columns"):
+        return CostFile(Path("costs"), "", {"costs": rows_of(table)})
     if isinstance(table, Mapping):
-        table = {_feature(key, names): _plain(value) for key, value in table.items()}
+        table = {str(key): _listed_cells(value) for key, value in table.items()}
         # the content of a cost file, or its costs alone
         whole = isinstance(table.get("costs"), Mapping | list)
         whole = whole or isinstance(table.get("model"), str)
         return CostFile(Path("costs"), "", table if whole else {"costs": table})
-    if isinstance(given, int | float) or np.ndim(table) != 1:
+    table = _listed_cells(table)
+    if not isinstance(table, list) or not table:
         raise UsageError(
             f"costs is a {type(given).__name__}; give a mapping of features to costs, one cost for "
             "each feature in order, a cost model or a file"
         )
-    return CostFile(Path("costs"), "", {"costs": [*map(_plain, table)]})
+    return CostFile(Path("costs"), "", {"costs": table})
 
 
-def _feature(key: Any, names: tuple[str, ...]) -> str:
-    """Return a feature's name; an integer is a column number of an array, from 0."""
-    by_number = isinstance(key, int | np.integer) and str(key) not in names
-    return f"x{key}" if by_number and f"x{key}" in names else str(key)
+def _listed_cells(value: Any) -> Any:
+    """Return arrays and tuples as lists, also within a list, and numpy numbers as Python's."""
+    if isinstance(value, np.ndarray):
+        value = (
+            value.ravel() if 1 in value.shape[1:] or len(value.shape) > 1 == len(value) else value
+        )
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    if isinstance(value, Mapping):
+        return {str(key): _listed_cells(cell) for key, cell in value.items()}
+    several = isinstance(value, list | tuple | range)
+    return [*map(_listed_cells, value)] if several else _plain(value)

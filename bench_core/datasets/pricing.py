@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from bench_core.costs.cost_file import CostFile, columns_not_used, cost_model, cost_text, number
+from bench_core.costs.cost_file import CostFile, Unused, cost_model, cost_text, number
 from bench_core.costs.model import (
     NO_UNIT,
     ContradictionError,
@@ -45,7 +45,7 @@ def with_costs(
     ``groups`` (as in ``under_groups``) and ``unit`` complete files without their own. Notes name
     groups that are not used, and columns whose prices are not used, as their group has one.
     """
-    spare, notes = list[str](), list[str | Note]()
+    unused, notes = Unused(), list[str | Note]()
     own_groups = f"the costs have their own groups; not used: {_few(groups)}"
     if groups and isinstance(given, CostModel):
         notes.append(own_groups)
@@ -67,11 +67,12 @@ def with_costs(
         return made
 
     known = MODELS if models is None else models
-    made = splits.under(_costs_for(splits, given, known, spare, complete))
-    notes += [Note(UNUSED, _unused(spare, splits.columns))] if spare else []
-    if isinstance(given, CostFile) and (unused := columns_not_used(given)):
-        shared = "features of one measurement or service are groups 'shared' in JSON or TOML"
-        notes.append(f"columns of the price file that are not used: {_few(unused)}; {shared}")
+    made = splits.under(_costs_for(splits, given, known, unused, complete))
+    if names := unused.features:
+        notes.append(Note(UNUSED, _unused(names, splits.columns)))
+    if titles := unused.columns:
+        shared = "a column 'group' names the measurement or service of each feature"
+        notes.append(f"columns of the price file that are not used: {_few(titles)}; {shared}")
     return replace(made, notes=(*dict.fromkeys((*made.notes, *notes)),)) if notes else made
 
 
@@ -86,10 +87,10 @@ def _few(names: Sequence[str]) -> str:
 
 
 def _costs_for(
-    splits: Splits, given: Given, models: Models, spare: list[str], complete: Complete
+    splits: Splits, given: Given, models: Models, unused: Unused, complete: Complete
 ) -> CostModel:
-    """Return the cost model of a data set from a cost file or a model's name. Priced names that are
-    not features are appended to ``spare``; ``complete`` changes the prices of columns in a file.
+    """Return the cost model of a data set from a cost file or a model's name. ``unused`` gets what
+    the data do not use of a file; ``complete`` changes the prices of columns in a file.
 
     Raises InputError in one line with the place and the remedy.
     """
@@ -100,7 +101,7 @@ def _costs_for(
     else:
         file = given if isinstance(given, CostFile) else cost_text(given)
         known = splits.prices if splits.cost_model is None else None
-        costs = cost_model(file, splits.names, known, models, splits.origins, spare, complete)
+        costs = cost_model(file, splits.names, known, models, splits.origins, unused, complete)
         place = str(file.path)
     if costs.features != len(splits.names):
         raise InputError(f"{place}: prices of {costs.features} features for {len(splits.names)}")
@@ -113,7 +114,8 @@ def _costs_for(
             f"sensors that it bills, not {prices!r:.40}; correct it"
         )
     if not (costs.everything or prices.split or prices.tree):
-        lost = f" ({_unused(spare, splits.columns)})" if spare else ""
+        names = unused.features
+        lost = f" ({_unused(names, splits.columns)})" if names else ""
         raise InputError(
             f"{place}: every cost is 0{lost}; give at least one feature a cost above 0"
         )

@@ -67,7 +67,11 @@ def test_the_currency_is_the_unit(form, unit, tmp_path):
         (("0.5", "1,000", "2"), (0.5, 1000, 2)),
         (("1 234,5", "1'000", "2"), (1234.5, 1000, 2)),
         (("1,234,567", "1", "2"), (1234567, 1, 2)),
-        (("1.234", "1", "2"), (1.234, 1, 2)),
+        (("1.234", "1.5", "2"), (1.234, 1.5, 2)),
+        (("1.234", "1,5", "2"), (1234, 1.5, 2)),
+        (("1.234.567", "1.000", "2,5"), (1234567, 1000, 2.5)),
+        (("12,-", "1,5", "2"), (12, 1.5, 2)),
+        (("1\u2019234.5", "1\u202f000", "2"), (1234.5, 1000, 2)),
         (("0.001", "0.010", "1e-3"), (0.001, 0.01, 0.001)),
         (("0,001", "0,010", "2"), (0.001, 0.01, 2)),
     ],
@@ -80,12 +84,27 @@ def test_points_and_commas_are_told_apart_by_the_others(cells, values, tmp_path)
 
 HEADER = "feature;price\n"
 WRONG = {
-    "two readings": (f"{HEADER}age;1,234\nscan;2\nweb visits;1", "costs '1,234', not"),
-    "both marks": (f"{HEADER}age;1,5\nscan;2.5\nweb visits;1", "feature 'age' costs '1,5', not"),
+    "a comma of two readings": (
+        f"{HEADER}age;2\nscan;1,234\nweb visits;1",
+        "line 3: 1,234 may be 1234 or 1.2340; write one of these",
+    ),
+    "a point of two readings": (
+        f"{HEADER}age;850\nscan;1.200\nweb visits;2.000",
+        "line 3: 1.200 may be 1200 or 1.2; write one of these",
+    ),
+    "both marks": (
+        f"{HEADER}age;1,5\nscan;2.5\nweb visits;1",
+        "line 3: 2.5 and 1,5 have different decimal marks; correct one",
+    ),
+    "blanks in a number": (f"{HEADER}age;1 2\nscan;2\nweb visits;1", "costs '1 2', not a number"),
     "currencies": (f"{HEADER}age;€1\nscan;$2\nweb visits;1", "line 3: a price in $ where others"),
     "a cell is missing": (
         "Feature;Note;Price\nage;x\nscan;;2\nweb visits;;1",
-        "line 2: 2 cells where the header has 3; complete the line: columns are separated by ';'",
+        "line 2: feature 'age' has no price; write one",
+    ),
+    "a cell too many": (
+        "Feature;Note;Price\nage;x;1;2\nscan;;2\nweb visits;;1",
+        "line 2: 4 cells where the other lines have 3; columns are separated by ';'",
     ),
     "a misspelt feature": (
         f"{HEADER}age;1\nscan;2\nweb_visits;1",
