@@ -42,8 +42,13 @@ def pandas_of(values: Any) -> Any:
 
 
 def rows_of(frame: pd.DataFrame) -> list[list[Any]]:
-    """Return the titles and the rows of a frame, index first, with None for missing cells."""
+    """Return the titles and the rows of a frame, with None for missing cells. Its index is first,
+    unless it only numbers the rows of several columns."""
+    import pandas as pd
+
     index = frame.index.to_frame(index=False).set_axis([n or "" for n in frame.index.names], axis=1)
+    if isinstance(frame.index, pd.RangeIndex) and frame.shape[1] > 1:
+        index = index.iloc[:, :0]
     cells = [
         column.astype(object).where(column.notna(), None).tolist()
         for table in (index, frame)

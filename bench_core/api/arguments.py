@@ -283,23 +283,25 @@ def costs_of(given: Any) -> str | CostFile | CostModel:
     for other values."""
     if isinstance(given, str | CostFile | CostModel | Path):
         return str(given) if isinstance(given, Path) else given
-    table = pandas_of(given)
-    table = table.to_frame() if hasattr(table, "to_frame") else table  # a series
-    if hasattr(table, "columns"):
-        return CostFile(Path("costs"), "", {"costs": rows_of(table)})
-    if isinstance(table, Mapping):
-        table = {str(key): _listed_cells(value) for key, value in table.items()}
-        # the content of a cost file, or its costs alone
-        whole = isinstance(table.get("costs"), Mapping | list)
-        whole = whole or isinstance(table.get("model"), str)
-        return CostFile(Path("costs"), "", table if whole else {"costs": table})
-    table = _listed_cells(table)
-    if not isinstance(table, list) or not table:
+    table = _table_of(given)
+    # the content of a cost file, or its costs alone
+    if isinstance(given, Mapping):
+        costs = _table_of(given.get("costs"))
+        if isinstance(costs, Mapping | list) or isinstance(given.get("model"), str):
+            return CostFile(Path("costs"), "", table | ({"costs": costs} if costs else {}))
+    elif not isinstance(table, list) or not table:
         raise UsageError(
             f"costs is a {type(given).__name__}; give a mapping of features to costs, one cost for "
             "each feature in order, a cost model or a file"
         )
     return CostFile(Path("costs"), "", {"costs": table})
+
+
+def _table_of(value: Any) -> Any:
+    """Return a frame or series as rows of cells with titles; other values as ``_listed_cells``."""
+    value = pandas_of(value)
+    value = value.to_frame() if hasattr(value, "to_frame") else value  # a series
+    return rows_of(value) if hasattr(value, "columns") else _listed_cells(value)
 
 
 def _listed_cells(value: Any) -> Any:

@@ -78,9 +78,10 @@ class CostFile:
         """Yield lines that are neither blank nor comments, each with its location. A line that
         begins with one of the data's names is no comment."""
         marked = tuple(name for name in names if name.startswith("#"))
-        for number, line in enumerate(map(str.strip, self.text.split("\n")), start=1):
-            if line and (not line.startswith("#") or line.startswith(marked)):
-                yield f"{self.path}, line {number}", line
+        for number, line in enumerate(self.text.split("\n"), start=1):
+            text = line.strip()
+            if text and (not text.startswith("#") or text.startswith(marked)):
+                yield f"{self.path}, line {number}", line.strip("\r")
 
     def near(self, name: str) -> str:
         """Location of a key or text in JSON or TOML."""

@@ -23,7 +23,7 @@ Row = tuple[str, list[Any]]
 """Location and cells."""
 
 SEPARATORS = ";\t|,:"
-_FEATURE_WORDS = {"name", "feature", "features", "index", "column", "variable", "sensor"}
+_FEATURE_WORDS = {"name", "feature", "features", "column", "variable", "sensor"}
 _PRICE_WORDS = {"cost", "costs", "price", "prices", "fee", "fees"}
 _UNIT_TITLES = {"unit", "units", "currency", "währung", "einheit"}
 _UNIT_WORDS = {"euro", "euros", "dollar", "dollars", "cent", "cents", "pounds", "ns", "us", "µs"}
@@ -83,7 +83,7 @@ class FeatureNames:
 def rows_of_lines(lines: Sequence[tuple[str, str]], known: FeatureNames) -> list[Row]:
     """Split lines of text, with their locations, into cells. The separator is the one that shows
     the most names of the data, else the first one that divides most lines."""
-    lines = [*_joined(lines[1:] if lines and _EXCEL.fullmatch(lines[0][1]) else lines)]
+    lines = [*_joined(lines[1:] if lines and _EXCEL.fullmatch(lines[0][1].strip()) else lines)]
     best, rows, mark = (-1, -1), list[Row](), ""
     for separator in SEPARATORS:
         holding = [(_split(name, separator), name) for name in known.names if separator in name]
@@ -94,7 +94,7 @@ def rows_of_lines(lines: Sequence[tuple[str, str]], known: FeatureNames) -> list
             best, rows, mark = fit, made, separator
     if not rows or best[1] == 0:
         return rows
-    decimals = [re.fullmatch(r"(\d+),\d+", line) for _, line in lines]
+    decimals = [re.fullmatch(r"\s*(\d+),\d+\s*", line) for _, line in lines]
     if mark == "," and not best[0] and all(decimals):  # bare costs with decimal commas
         counted = FeatureNames([f"x {k}" for k in range(len(lines))])
         counted.count_from([match[1] for match in decimals if match])
@@ -160,7 +160,7 @@ def price_table(
     Raises InputError if two columns may be the names or the prices, for two units, and for prices
     that have two readings.
     """
-    rows = [row for row in rows if any(not _is_empty(cell) for cell in row[1])]
+    rows = [row for row in rows if not all(map(_is_empty, row[1]))]
     if titles is None and _is_header(rows, known):
         titles, rows = rows[0][1], rows[1:]
     if not rows:
@@ -177,6 +177,7 @@ def price_table(
     listed = width - len({groups, units} - {-1}) == 1  # a cost for each feature in order
     names = -1 if listed else _names_column(rows, known, titles, {groups, units})
     price = _price_column(rows, titles, {names, groups, units})
+    rows = [row for row in rows if names < 0 or name_of(row[1][names])]  # without sums
     texts = [name_of(cells[names]) if names >= 0 else None for _, cells in rows]
     places = [place for place, _ in rows]
     prices, unit = amounts([(place, cells[price]) for place, cells in rows])
@@ -227,11 +228,14 @@ def _words(title: str) -> set[str]:
 
 
 def _row_matches(cells: Sequence[Any], known: FeatureNames) -> int:
-    return len({known.find(name_of(cell)) for cell in cells} - {None})
+    """Number of columns of the data that cells name; names as written count more than numbers."""
+    names = {*map(name_of, cells)}
+    written = len(names & known.number.keys()) * len(known.names)
+    return written + len({*map(known.find, names)} - {None})
 
 
 def _matches(rows: Sequence[Row], known: FeatureNames) -> list[int]:
-    """Number of columns of the data that each column of a table names."""
+    """``_row_matches`` of each column of a table."""
     width = max((len(cells) for _, cells in rows), default=0)
     return [
         _row_matches([cells[k] for _, cells in rows if k < len(cells)], known) for k in range(width)
@@ -239,15 +243,19 @@ def _matches(rows: Sequence[Row], known: FeatureNames) -> list[int]:
 
 
 def _is_header(rows: Sequence[Row], known: FeatureNames) -> bool:
-    """True if the first row holds titles: no price and no name of the data, or a word for prices in
-    place of a price, or a price below no name (the 0 above a series of pandas)."""
-    cells = rows[0][1] if len(rows) > 1 else []
+    """True if the first row holds titles: no price and no name of the data (but one that has its
+    price below), or the title of prices, or a price below no name (the 0 above a series of pandas).
+    """
+    cells = rows[0][1] if rows else []
     prices = [cell for cell in cells if is_price(cell)]
     if len(cells) < 2 or not prices:
-        titled = any(_words(cell) & _PRICE_WORDS for cell in cells)
-        return bool(cells) and not prices and (titled or not _row_matches(cells, known))
+        titled = any(_title_rank(cell) for cell in map(str, cells) if not re.search(r"\d", cell))
+        names = [(k, cell) for k, cell in enumerate(cells) if known.find(name_of(cell)) is not None]
+        titled |= all(any(row[k : k + 1] == [cell] for _, row in rows[1:]) for k, cell in names)
+        return bool(cells) and not prices and titled
     name = name_of(cells[0])
-    return known.find(name) is None and (not name or bool(_words(name) & _FEATURE_WORDS))
+    words = _FEATURE_WORDS | {"index"}
+    return known.find(name) is None and (not name or bool(_words(name) & words))
 
 
 def _names_column(
@@ -257,7 +265,7 @@ def _names_column(
     matches = _matches(rows, known)
     titled = [_words(title) & _FEATURE_WORDS for title in titles]
     best: list[int] = []
-    for wanted in (_FEATURE_WORDS - {"index"}, _FEATURE_WORDS, None):  # by title, then any
+    for wanted in (_FEATURE_WORDS, None):  # by title, then any
         able = [
             k
             for k in range(len(titles))
@@ -267,7 +275,7 @@ def _names_column(
             and (wanted is None or titled[k] & wanted)
         ]
         most = max((matches[k] for k in able), default=0)
-        # by number any column of small numbers names the data: titles come first there
+        # where data have numbers, any small number is a name: there titles come first
         if most and (known.by_number or most == max(matches)):
             best = [k for k in able if matches[k] == most]
             break
