@@ -250,7 +250,7 @@ def _groups(value: Any) -> tuple[str, ...]:
     """Return groups of columns as text, "a,b"; a group may also be a list of columns. Raises
     UsageError for one column, which shares its measurement with no other."""
     found = tuple(",".join(map(str, _listed(group))) for group in _listed(value))
-    alone = [group for group in found if not set(group) & set(",:*?[")]
+    alone = [group for group in found if not set(group) & set(",:*")]
     if alone:
         ids = "" if isinstance(value, str | list | tuple) else "; ids of rows are queries"
         raise UsageError(

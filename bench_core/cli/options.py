@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bench_core.errors import UsageError, blaming
-from bench_core.option_fields import FLAG, NAMES, Form, options_of
+from bench_core.option_fields import FLAG, TEXTS, Form, options_of
 from bench_core.planning.invocation import shell_word
 from bench_core.planning.request import RunRequest
 from bench_core.results.budgets import KINDS, Budget, Limit, as_budgets, as_target
@@ -115,7 +115,8 @@ def as_flag(name: str, like: str, value: object) -> str:
 
 def names_option(*names: str, **given: Any) -> Decorator:
     """Return an option for a list of names that only one verb has."""
-    how: dict[str, Any] = {"type": Written(NAMES), "metavar": "NAMES", "multiple": True}
+    # names are divided where they are known (``chosen``)
+    how: dict[str, Any] = {"type": Written(TEXTS), "metavar": "NAMES", "multiple": True}
     return click.option(*names, callback=_joined(()), **how | given)
 
 

@@ -228,10 +228,11 @@ def _words(title: str) -> set[str]:
 
 
 def _row_matches(cells: Sequence[Any], known: FeatureNames) -> int:
-    """Number of columns of the data that cells name; names as written count more than numbers."""
-    names = {*map(name_of, cells)}
-    written = len(names & known.number.keys()) * len(known.names)
-    return written + len({*map(known.find, names)} - {None})
+    """Number of columns of the data that cells name; names count more than numbers, which may
+    be anything."""
+    columns = {name: known.find(name) for name in map(name_of, cells)}
+    words = {j for name, j in columns.items() if not name.isdecimal()} - {None}
+    return len(words) * len(known.names) + len({*columns.values()} - {None})
 
 
 def _matches(rows: Sequence[Row], known: FeatureNames) -> list[int]:

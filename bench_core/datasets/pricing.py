@@ -1,10 +1,10 @@
 """A data set under given costs or groups of sensors, and the JSON form of its cost model."""
 
 import math
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
-from fnmatch import fnmatchcase
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +21,7 @@ from bench_core.costs.model import (
 from bench_core.costs.shipped import MODELS
 from bench_core.encoding import ColumnEncoding, plain_encodings
 from bench_core.errors import InputError, UsageError, charging, option, unknown
+from bench_core.option_fields import listed
 from bench_core.splits import UNUSED, Note, Splits
 
 Models = Mapping[str, type[CostModel]]
@@ -149,10 +150,13 @@ def _grouped(own: SensorPrices, groups: Sequence[str], columns: Sequence[str]) -
     cost, shared = own.feature_price(), []
     for group in groups:
         words, colon, price = group.rpartition(":")  # "age,hist_*:5"
-        words = words if colon else group
+        if not colon or all(word in columns for word in listed(group, columns.__contains__)):
+            words, colon = group, ""
         members: list[int] = []
-        for word in map(str.strip, words.split(",")):
-            fits = [j for j, c in enumerate(columns) if c == word or fnmatchcase(c, word)]
+        for word in listed(words, columns.__contains__):
+            pattern = re.compile(".*".join(map(re.escape, word.split("*"))), re.DOTALL)
+            fits = [j for j, name in enumerate(columns) if pattern.fullmatch(name)]
+            fits = [columns.index(word)] if word in columns else fits
             if not fits:
                 raise UsageError(f"{option('groups', group)}: {unknown('column', word, columns)}")
             members += fits

@@ -25,6 +25,7 @@ from bench_core.datasets.readers.tables import DataColumn, DataTable
 from bench_core.datasets.table_options import USUAL, TableOptions
 from bench_core.datasets.user_data import TablePart, splits_of
 from bench_core.errors import InputError, unknown
+from bench_core.option_fields import listed
 from bench_core.protocols import Source
 from bench_core.splits import Splits
 
@@ -104,7 +105,7 @@ def _part(
     label = "y" if name == "X" else f"{name}'s y"
     frame, named = data_frame(_dense(X, options.unwritten), name)  # named: columns have names
     roles = {"y": y, "queries": queries, "split": split}
-    columns = [("drop", column) for column in options.drop]
+    columns = [("drop", n) for t in options.drop for n in listed(t, frame.columns.__contains__)]
     columns += [(role, value) for role, value in roles.items() if isinstance(value, str)]
     for what, column in (*columns, *(("keep_column", kept) for kept in options.keep_column)):
         if not named:
