@@ -106,11 +106,7 @@ def as_flag(name: str, like: str, value: object) -> str:
     flag = "-p" if name == "plugins" else flag  # as usual
     if value is None or value is True or value == "":
         return f"{flag} {like}".rstrip()
-    texts = [str(value)]
-    if isinstance(value, list):  # names with a comma get their own option
-        plain = ",".join(text for text in value if "," not in text)
-        texts = [text for text in (plain, *value) if text == plain != "" or "," in text]
-    return " ".join(f"{flag} {quote(text)}" for text in dict.fromkeys(texts))
+    return f"{flag} {quote(','.join(value) if isinstance(value, list) else str(value))}"
 
 
 def names_option(*names: str, **given: Any) -> Decorator:
