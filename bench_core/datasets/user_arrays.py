@@ -55,10 +55,11 @@ class InMemory:
     def stamp(self, source: Source) -> str:
         """Return a digest of arrays, names, prices, task and notes."""
         contents = []
-        for own in self.splits:
-            costs = [to_json(own.costs), to_json(own.prices), own.costs_assumed]
-            names = [own.feature_names, [*map(asdict, own.encodings)], own.task, own.class_names]
-            contents.append([fingerprint(own), costs, [*names, own.stand_in, own.notes]])
+        for splits in self.splits:
+            costs = [to_json(splits.costs), to_json(splits.prices), splits.costs_assumed]
+            encodings = [*map(asdict, splits.encodings)]
+            names = [splits.feature_names, encodings, splits.task, splits.class_names]
+            contents.append([fingerprint(splits), costs, [*names, splits.stand_in, splits.notes]])
         return digest(contents)
 
 
@@ -124,13 +125,13 @@ def _part(
     n = len(frame)
     order = grouped_rows(queries, n)[0]
 
-    def listed(values: Any, called: str) -> DataColumn | None:
+    def column_of(values: Any, called: str) -> DataColumn | None:
         if values is None:
             return None
         series = row_values(values, called, n).iloc[order]
         return DataColumn(series, "", called, lambda row: f"{called}, row {order[row]}")
 
-    labels = listed(y, label)
+    labels = column_of(y, label)
     assert labels is not None
     table = DataTable(
         Path(name),
@@ -139,14 +140,14 @@ def _part(
     )
     table = with_decimal_commas(table) if options.decimal == "," else table
     table, notes = with_days(table, texts=options.dates)
-    weights, copies = listed(weight, "sample_weight"), None
+    weights, copies = column_of(weight, "sample_weight"), None
     if weights is not None:
         copies = weights.numbers(missing=False).astype(np.int64)
         if not np.array_equal(copies, weights.numbers(missing=False)) or copies.min() < 1:
             what = "weights count copies of rows, in whole numbers from 1"
             raise InputError(f"sample_weight: {what}: scale and round them; leave out rows of 0")
     return TablePart(
-        *(table, table.names, labels, listed(queries, "queries"), listed(split, "split")),
+        *(table, table.names, labels, column_of(queries, "queries"), column_of(split, "split")),
         notes=tuple(notes),
         named=named,
         copies=copies,
@@ -200,11 +201,11 @@ def check_order(X: Any, values: Any, name: str) -> None:
     """Raise InputError if two pandas indexes hold the same values in different orders."""
     import pandas as pd
 
-    own, other = getattr(X, "index", None), getattr(values, "index", None)
-    if not isinstance(own, pd.Index) or not isinstance(other, pd.Index) or own.equals(other):
+    index, order = getattr(X, "index", None), getattr(values, "index", None)
+    if not isinstance(index, pd.Index) or not isinstance(order, pd.Index) or index.equals(order):
         return
-    if len(own) == len(other) and Counter(own) == Counter(other):
-        sort = f"{name}.loc[X.index] or " if own.is_unique else ""
+    if len(index) == len(order) and Counter(index) == Counter(order):
+        sort = f"{name}.loc[X.index] or " if index.is_unique else ""
         remedy = f"give {sort}{name}.to_numpy()"
         raise InputError(f"{name}'s index has another order than X's; {remedy}")
 

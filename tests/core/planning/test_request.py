@@ -85,7 +85,7 @@ def test_the_signature_of_run_has_every_option_and_its_documentation_too():
         ("settings", "", "gbrt.trees=3", "--set gbrt.trees=3", "settings='gbrt.trees=3'"),
         ("fresh", "", True, "--fresh", "fresh=True"),
         ("plugins", "", "mine", "-p mine", "plugins='mine'"),
-        ("keep_column", "", ["a", "b, c"], "--keep-column a --keep-column 'b, c'", None),
+        ("keep_column", "", ["a", "b, c"], "--keep-column 'a,b, c'", None),
     ],
 )
 def test_a_message_names_arguments_and_the_command_line_its_options(
