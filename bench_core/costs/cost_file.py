@@ -37,6 +37,7 @@ import numpy as np
 from bench_core._io.frames import rows_of
 from bench_core._io.text import parse_toml, read_beginning, read_text
 from bench_core.arrays import FloatArray
+from bench_core.costs.amounts import amounts
 from bench_core.costs.model import (
     NO_UNIT,
     ContradictionError,
@@ -48,7 +49,6 @@ from bench_core.costs.model import (
 from bench_core.costs.price_table import (
     FeatureNames,
     PriceList,
-    amounts,
     name_of,
     price_table,
     rows_of_lines,

@@ -6,13 +6,21 @@ whatever stands before it. Titles decide only among columns that fit equally wel
 """
 
 import csv
-import math
 import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from bench_core.costs.amounts import (
+    BRACKETS,
+    PRICE_WORDS,
+    SIGN,
+    amounts,
+    is_empty,
+    is_price,
+    unit_of_title,
+)
 from bench_core.errors import InputError
 
 Entry = tuple[str, str | None, Any]
@@ -24,22 +32,9 @@ Row = tuple[str, list[Any]]
 
 SEPARATORS = ";\t|,:"
 _FEATURE_WORDS = {"name", "feature", "features", "column", "variable", "sensor"}
-_PRICE_WORDS = {"cost", "costs", "price", "prices", "fee", "fees"}
 _UNIT_TITLES = {"unit", "units", "currency", "währung", "einheit"}
-_UNIT_WORDS = {"euro", "euros", "dollar", "dollars", "cent", "cents", "pounds", "ns", "us", "µs"}
-_UNIT_WORDS |= {"ms", "sec", "secs", "second", "seconds", "minutes", "hours", "tokens", "credits"}
-_CURRENCIES = {"AUD", "BRL", "CAD", "CHF", "CNY", "CZK", "DKK", "EUR", "GBP", "HUF", "INR", "JPY"}
-_CURRENCIES |= {"KRW", "MXN", "NOK", "NZD", "PLN", "RUB", "SEK", "SGD", "TRY", "USD", "ZAR"}
 _EXCEL = re.compile(r'"?sep=.["]?')
-_BRACKETS = re.compile(r"[(\[]\s*([^)\]]*[^)\]\d\s][^)\]]*?)\s*[)\]]|([$€£¥])")  # price (EUR)
 _NUMBERED = re.compile(r"f?(\d+)", re.ASCII)  # feature 7 of an SVMlight file: 7 or f7
-_SIGN = rf"[$€£¥]|{'|'.join(sorted(_CURRENCIES))}"
-_PRICE = re.compile(
-    rf"({_SIGN})?\s*([-+−]?(?:\d(?:[.,'’\s]?\d)*|[.,]\d+)(?:[eE][-+]?\d+)?)(?:[.,][-–—]+)?"
-    rf"\s*({_SIGN}|[^\W\d_]{{1,8}}\.?(?:/[^\W\d_]{{1,8}})?)?"
-)
-_SPACED = re.compile(r"[-+]?\d{1,3}(?:['’\s]\d{3})+(?:[.,]\d+)?")
-_GROUPED = re.compile(r"[-+]?[1-9]\d{0,2}[.,]\d{3}")  # 1,234: other prices show which mark it is
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,17 +53,16 @@ class FeatureNames:
 
     def __init__(self, names: Sequence[str]) -> None:
         self.names = names
-        self.number = {name: j for j, name in enumerate(names)}
-        found = [_NUMBERED.fullmatch(name) for name in names]
-        numbers = [int(match[1]) for match in found if match]
-        # all columns are numbered: 7 names f7, and f7 names 7
+        self.number = {name.strip(): j for j, name in enumerate(names)}
+        numbers = [int(match[1]) for name in names if (match := _NUMBERED.fullmatch(name))]
+        # if all columns are numbered, 7 names f7, and f7 names 7
         numbered = len({*numbers}) == len(names)
         self.by_number = {k: j for j, k in enumerate(numbers)} if numbered else {}
 
     def find(self, name: str) -> int | None:
         """Column of a name, None if no column has it."""
         match = _NUMBERED.fullmatch(name)
-        return self.number.get(name, self.by_number.get(int(match[1])) if match else None)
+        return self.number.get(name.strip(), self.by_number.get(int(match[1])) if match else None)
 
     def count_from(self, names: Sequence[str]) -> None:
         """Accept numbers for columns if all ``names`` are numbers, from 0 or from 1, as many as
@@ -88,18 +82,16 @@ def rows_of_lines(lines: Sequence[tuple[str, str]], known: FeatureNames) -> list
     for separator in SEPARATORS:
         holding = [(_split(name, separator), name) for name in known.names if separator in name]
         holding.sort(key=lambda entry: -len(entry[0]))
-        made = [(place, _cells(line, separator, holding)) for place, line in lines]
-        named = max(_matches(made, known), default=0)
-        if (fit := (named, sum(len(cells) > 1 for _, cells in made))) > best:
-            best, rows, mark = fit, made, separator
+        divided = [(place, _cells(line, separator, holding)) for place, line in lines]
+        named = max(_matches(divided, known), default=0)
+        if (fit := (named, sum(len(cells) > 1 for _, cells in divided))) > best:
+            best, rows, mark = fit, divided, separator
     if not rows or best[1] == 0:
         return rows
-    decimals = [re.fullmatch(r"\s*(\d+),\d+\s*", line) for _, line in lines]
-    if mark == "," and not best[0] and all(decimals):  # bare costs with decimal commas
-        counted = FeatureNames([f"x {k}" for k in range(len(lines))])
-        counted.count_from([match[1] for match in decimals if match])
-        if not counted.by_number:
-            return [(place, [line]) for place, line in lines]
+    bare = lines[len(rows[0][1]) == 1 :]  # without a title
+    decimals = [match[1] for _, x in bare if (match := re.fullmatch(r"\s*(\d+),\d+\s*", x))]
+    if mark == "," and not best[0] and len(decimals) == len(bare) and not _counts(decimals):
+        return [(place, [line]) for place, line in lines]
     widths = Counter(len(cells) for _, cells in rows)
     first = len(rows[0][1])
     header = len(rows) > 1 and not any(is_price(cell) for cell in rows[0][1])
@@ -121,16 +113,16 @@ def rows_of_lines(lines: Sequence[tuple[str, str]], known: FeatureNames) -> list
 
 def _joined(lines: Sequence[tuple[str, str]]) -> Sequence[tuple[str, str]]:
     """Join lines whose quotes are closed in a later one."""
-    made: list[tuple[str, str]] = []
+    records: list[tuple[str, str]] = []
     opened = False
     for place, line in lines:
         if opened:
-            made[-1] = (made[-1][0], f"{made[-1][1]}\n{line}")
+            records[-1] = (records[-1][0], f"{records[-1][1]}\n{line}")
         else:
-            made.append((place, line))
+            records.append((place, line))
         if line.count('"') % 2 and (opened or re.search(rf'(?:^|[{SEPARATORS}])\s*"', line)):
             opened = not opened
-    return lines if opened else made
+    return lines if opened else records
 
 
 def _split(text: str, separator: str) -> list[str]:
@@ -160,7 +152,7 @@ def price_table(
     Raises InputError if two columns may be the names or the prices, for two units, and for prices
     that have two readings.
     """
-    rows = [row for row in rows if not all(map(_is_empty, row[1]))]
+    rows = [row for row in rows if not all(map(is_empty, row[1]))]
     if titles is None and _is_header(rows, known):
         titles, rows = rows[0][1], rows[1:]
     if not rows:
@@ -192,9 +184,9 @@ def price_table(
         if word := name_of(cells[groups]):
             shared.setdefault(word, []).append(k)
     for members in shared.values():  # one price of a group is the price of its members
-        common = next((prices[k] for k in members if not _is_empty(prices[k])), None)
+        common = next((prices[k] for k in members if not is_empty(prices[k])), None)
         for k in members:
-            prices[k] = common if _is_empty(prices[k]) else prices[k]
+            prices[k] = common if is_empty(prices[k]) else prices[k]
     used = {names, price, groups, units}
     used |= {k for k in range(width) if _counts([cells[k] for _, cells in rows])}  # row numbers
     return PriceList(
@@ -207,20 +199,9 @@ def price_table(
 
 def name_of(cell: Any) -> str:
     """Text of a cell that names a feature; 3.0 is 3."""
-    if _is_empty(cell):
+    if is_empty(cell):
         return ""
     return str(int(cell)) if isinstance(cell, float) and cell.is_integer() else str(cell).strip()
-
-
-def _is_empty(cell: Any) -> bool:
-    return cell is None or cell == "" or (isinstance(cell, float) and math.isnan(cell))
-
-
-def is_price(cell: Any) -> bool:
-    """True for a number, or a text of a number and perhaps a unit."""
-    if isinstance(cell, str):
-        return _PRICE.fullmatch(cell.strip()) is not None
-    return not isinstance(cell, bool) and not _is_empty(cell) and hasattr(cell, "__float__")
 
 
 def _words(title: str) -> set[str]:
@@ -249,37 +230,26 @@ def _is_header(rows: Sequence[Row], known: FeatureNames) -> bool:
     """
     cells = rows[0][1] if rows else []
     prices = [cell for cell in cells if is_price(cell)]
-    if len(cells) < 2 or not prices:
-        titled = any(_title_rank(cell) for cell in map(str, cells) if not re.search(r"\d", cell))
-        names = [(k, cell) for k, cell in enumerate(cells) if known.find(name_of(cell)) is not None]
-        titled |= all(any(row[k : k + 1] == [cell] for _, row in rows[1:]) for k, cell in names)
-        return bool(cells) and not prices and titled
-    name = name_of(cells[0])
-    words = _FEATURE_WORDS | {"index"}
-    return known.find(name) is None and (not name or bool(_words(name) & words))
+    if prices:
+        name = name_of(cells[0])
+        words = _words(name) & {*_FEATURE_WORDS, "index"}
+        return len(cells) > 1 and known.find(name) is None and (not name or bool(words))
+    titled = any(_title_rank(cell) for cell in map(str, cells) if not re.search(r"\d", cell))
+    names = [(k, cell) for k, cell in enumerate(cells) if known.find(name_of(cell)) is not None]
+    below = all(any(row[k : k + 1] == [cell] for _, row in rows[1:]) for k, cell in names)
+    return bool(cells) and (titled or below)
 
 
 def _names_column(
     rows: Sequence[Row], known: FeatureNames, titles: Sequence[str], others: set[int]
 ) -> int:
-    """Column with the most names of the data, -1 for a table without names."""
-    matches = _matches(rows, known)
-    titled = [_words(title) & _FEATURE_WORDS for title in titles]
-    best: list[int] = []
-    for wanted in (_FEATURE_WORDS, None):  # by title, then any
-        able = [
-            k
-            for k in range(len(titles))
-            if k not in others
-            and matches[k]
-            and not _words(titles[k]) & _PRICE_WORDS
-            and (wanted is None or titled[k] & wanted)
-        ]
-        most = max((matches[k] for k in able), default=0)
-        # where data have numbers, any small number is a name: there titles come first
-        if most and (known.by_number or most == max(matches)):
-            best = [k for k in able if matches[k] == most]
-            break
+    """Column with the most names of the data, else the one that is most likely to hold names."""
+    matches, free = _matches(rows, known), [k for k in range(len(titles)) if k not in others]
+    fits = {k: matches[k] for k in free if matches[k] and not _words(titles[k]) & PRICE_WORDS}
+    best = [k for k in fits if fits[k] == max(fits.values())]
+    # where data have numbers, any small number is a name: there titles come first
+    titled = [k for k in (fits if known.by_number else best) if _words(titles[k]) & _FEATURE_WORDS]
+    best = [k for k in titled if fits[k] == max(fits[j] for j in titled)] or best
     texts = [[name_of(cells[k]) for _, cells in rows] for k in range(len(titles))]
     if len(best) > 1 and len(titles) > 2 and any(texts[k] != texts[best[0]] for k in best):
         called = " and ".join(repr(titles[k] or f"column {k + 1}") for k in best[:2])
@@ -287,8 +257,7 @@ def _names_column(
     if best:
         return best[0]
     # no name is met: a column of different texts, else one that counts the rows, else the first
-    free = [k for k in range(len(titles)) if k not in others and not _title_rank(titles[k])]
-    free = free or [k for k in range(len(titles)) if k not in others]
+    free = [k for k in free if not _title_rank(titles[k])] or free
     words = [k for k in free if not any(is_price(cells[k]) for _, cells in rows)]
     apart = [k for k in words if len({*texts[k]}) == len(rows)]
     return (apart or [k for k in free if _counts(texts[k])] or free)[0]
@@ -300,7 +269,7 @@ def _price_column(rows: Sequence[Row], titles: Sequence[str], others: set[int]) 
     ranks = {k: _title_rank(titles[k]) for k in free}
     best = [k for k in free if ranks[k] == max(ranks.values())]
     if not max(ranks.values(), default=0):
-        filled = {k: [c for _, cells in rows if not _is_empty(c := cells[k])] for k in free}
+        filled = {k: [c for _, cells in rows if not is_empty(c := cells[k])] for k in free}
         best = [k for k in free if filled[k] and all(map(is_price, filled[k]))]
         counting = [k for k in best if _counts(filled[k])]
         best = [k for k in best if k not in counting] or best
@@ -319,85 +288,7 @@ def _counts(cells: Sequence[Any]) -> bool:
 
 def _title_rank(title: str) -> int:
     """2 for a title of prices alone, 1 with other words or for a currency, 0 for other titles."""
-    words, unit = _words(_BRACKETS.sub("", title)), unit_of_title(title)
-    if words & _PRICE_WORDS:
-        return 2 if words <= {*_PRICE_WORDS, *_words(unit), "in"} else 1
-    return int(re.fullmatch(rf"{_SIGN}|euros?|dollars?", unit, re.IGNORECASE) is not None)
-
-
-def unit_of_title(title: str) -> str:
-    """Unit in the title of a column of prices: ``price (EUR)``, ``price in EUR``, ``price_eur`` or
-    ``EUR``; "" if it has none."""
-    if match := _BRACKETS.search(title) or re.search(r"\sin\s+([^\d\s].*?)\s*$", title):
-        return next(filter(None, match.groups()), "")
-    for word in re.split(r"[\W_]+", title):
-        if word.upper() in _CURRENCIES:
-            return word.upper()
-        if word.lower() in _UNIT_WORDS:
-            return word
-    alone = title.strip()
-    is_code = re.fullmatch(r"[A-Z]{3}", alone) and alone.lower() not in _PRICE_WORDS
-    return alone if is_code else ""
-
-
-def amounts(costs: Sequence[tuple[str, Any]]) -> tuple[list[Any], str]:
-    """Return costs with their texts as numbers (other cells unchanged), and their unit.
-
-    ``0,50`` and ``1.234,50`` show that commas are decimal, ``1,234.50`` that points are. Raises
-    InputError if nothing shows it, if both are, and for two units.
-    """
-    made: list[Any] = [cost for _, cost in costs]
-    units: dict[str, str] = {}  # first location of each unit
-    numbers: dict[int, str] = {}
-    for k, (place, cost) in enumerate(costs):
-        text = re.sub(r"\s+#.*", "", cost).strip() if isinstance(cost, str) else ""
-        if match := _PRICE.fullmatch(text):
-            unit = (match[1] or match[3] or "").strip()
-            units.setdefault(unit, place)
-            spaced = _SPACED.fullmatch(match[2].replace("−", "-"))
-            number = match[2].replace("−", "-")
-            numbers[k] = re.sub(r"['’\s]", "", number) if spaced else number
-    without = units.pop("", "")
-    if len(units) > 1:
-        (first, _), (other, place) = [*units.items()][:2]
-        raise InputError(f"{place}: a price in {other} where others are in {first}; convert it")
-    unit = next(iter(units), "")
-    if unit and without and not re.fullmatch(r"[$€£¥]|[A-Z]{3}", unit):
-        raise InputError(f"{without}: a price without {unit!r}, which others have; write all alike")
-    decimal: dict[str, tuple[str, str]] = {}  # first price that shows a decimal mark
-    for k, number in numbers.items():
-        if (mark := _decimal(number)) and not _GROUPED.fullmatch(number):
-            decimal.setdefault(mark, (costs[k][0], number))
-    if len(decimal) > 1:
-        (_, first), (place, other) = decimal.values()
-        raise InputError(f"{place}: {other} and {first} have different decimal marks; correct one")
-    for k, number in numbers.items():
-        mark = next(iter(decimal), "")
-        if not mark and _GROUPED.fullmatch(number):
-            whole, _, rest = re.split(r"([.,])", number)
-            small = f"{float(f'{whole}.{rest}'):g}"
-            small += "0" * (_GROUPED.fullmatch(small) is not None)
-            raise InputError(
-                f"{costs[k][0]}: {number} may be {whole}{rest} or {small}; write one of these"
-            )
-        thousands = {",": ".", ".": ","}.get(mark, "")
-        whole, _, rest = number.partition(mark) if mark else (number, "", "")
-        if not thousands or re.fullmatch(r"[-+]?\d{1,3}(,\d{3})+", whole.replace(thousands, ",")):
-            whole = whole.replace(thousands, "") if thousands else whole
-        try:
-            made[k] = float(f"{whole}.{rest}" if rest else whole)
-        except ValueError:
-            made[k] = costs[k][1]
-    return made, unit
-
-
-def _decimal(number: str) -> str:
-    """Decimal mark of a number, "" if it has none."""
-    digits = re.sub(r"[eE].*", "", number)
-    last = max(digits.rfind("."), digits.rfind(","))
-    if last < 0:
-        return ""
-    mark, other = digits[last], ".,"[digits[last] == "."]
-    if digits.count(mark) == 1:
-        return mark
-    return other if other not in digits else ""  # 1.234.567
+    words, unit = _words(BRACKETS.sub("", title)), unit_of_title(title)
+    if words & PRICE_WORDS:
+        return 2 if words <= {*PRICE_WORDS, *_words(unit), "in"} else 1
+    return int(re.fullmatch(rf"{SIGN}|euros?|dollars?", unit, re.IGNORECASE) is not None)
