@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bench_core.cli import options
-from bench_core.errors import one_line, printable, require
-from bench_core.option_fields import options_of
+from bench_core.errors import one_line, printable
+from bench_core.option_fields import chosen, options_of
 from bench_core.planning.invocation import (
     given_from_python,
     python_call,
@@ -232,7 +232,7 @@ def model_of(
 def named_datasets(frame: pd.DataFrame, wanted: Sequence[str]) -> list[str]:
     """Return the requested data sets of a run, or all. Raises UsageError for an unknown one."""
     known = list(dict.fromkeys(map(str, frame["dataset"])))
-    require("data set of this run", wanted, known)
+    wanted = chosen("data set of this run", wanted, known)
     return [name for name in known if not wanted or name in wanted]
 
 
