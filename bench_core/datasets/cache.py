@@ -38,7 +38,7 @@ from bench_core.data import Examples, Frames, Queries, Task
 from bench_core.datasets.cautions import copied_rows
 from bench_core.datasets.data_folder import DataFolder
 from bench_core.encoding import encodings_from
-from bench_core.errors import InputError, charging
+from bench_core.errors import InputError, charging, check_memory
 from bench_core.protocols import Dataset, Source
 from bench_core.splits import SPLITS, Note, Splits
 
@@ -175,6 +175,7 @@ def open_prepared(path: str | Path, rows: Sequence[str] = SPLITS) -> Splits:
             **plain,
         )
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        check_memory(error, path)
         raise InputError(
             f"{path}: prepared data are incomplete ({error}); run again to rebuild them"
         ) from error

@@ -37,7 +37,7 @@ from bench_core.contracts import model_of
 from bench_core.costs.bill import Acquired, Bill, Prediction
 from bench_core.costs.model import CostModel, pays_by_row
 from bench_core.data import Examples, Features, Queries
-from bench_core.errors import UsageError
+from bench_core.errors import UsageError, check_memory
 from bench_core.execution.contract import ContractError, predictions
 from bench_core.execution.predict import (
     BLOCK_ROWS,
@@ -245,9 +245,8 @@ class _Audit:
             for prediction in predictions(model, own, self.costs, self.classes, finite=finite):
                 points.append(dict(prediction.point))
                 found.append(_Answer.of(prediction, len(own)))
-        except MemoryError:
-            raise
         except Exception as error:
+            check_memory(error)
             kind = "" if isinstance(error, ContractError) else f"it raises {type(error).__name__}: "
             raise AuditError(f"{doing}: {kind}{error}") from error
         if points != [dict(point) for point in self.path.points]:

@@ -19,6 +19,7 @@ from bench_core.datasets.publishers import Download, from_uci
 from bench_core.datasets.readers import read_beginning
 from bench_core.datasets.readers.tables import read_matrix
 from bench_core.datasets.splitting import drawn, in_proportion, take
+from bench_core.errors import check_memory
 
 QUICK = (12000, 4000, 8000)
 SENTINEL = -999.0  # marks a missing value
@@ -125,6 +126,7 @@ def _hepmass(path: Path, features: int, limit: int) -> tuple[Float32Array, Float
         ) as reader:
             pieces = [piece.to_numpy(np.float32) for piece in reader]
     except (ValueError, EOFError, OSError, pd.errors.ParserError) as error:
+        check_memory(error, path)
         raise InputError(f"{path}: {' '.join(str(error).split())}; get the file again") from error
     y = np.concatenate([p[:, 0] for p in pieces]).astype(np.float64)
     for row in np.flatnonzero(~np.isin(y, (0.0, 1.0))):

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from bench_core import InputError, Source, UsageError
 from bench_core.arrays import Float32Array, IntArray
+from bench_core.errors import check_memory
 
 Pixels = NDArray[np.uint8]
 
@@ -53,6 +54,7 @@ class Album:
                 raw = archive.read(name) if archive else (self.root / name).read_bytes()
                 return squeezed(decoded(raw), side)
             except Exception as error:  # decoders raise arbitrary exceptions
+                check_memory(error, name)
                 raise InputError(
                     f"{self.root}: {name} cannot be read as a picture ({error}); "
                     "remove or replace it"

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from bench_core import InputError, UsageError
 from bench_core.arrays import BoolArray, FloatArray
+from bench_core.errors import check_memory
 
 Window = tuple[slice, slice]
 Pair = tuple[Path, Path]
@@ -219,6 +220,7 @@ def _grey(path: Path) -> NDArray[np.float64]:
             "pip install 'budget-bench[images]', or save the frames as .npy"
         ) from None
     except (OSError, ValueError, SyntaxError) as error:
+        check_memory(error, path)
         raise InputError(f"{path}: not a readable image ({error}); save it again") from error
     if image.ndim == 3 and image.shape[2] in (2, 3, 4):
         colours = 1 if image.shape[2] == 2 else 3  # a last channel of transparency
