@@ -77,6 +77,7 @@ def plugin_commands() -> dict[str, EntryPoint]:
 def load_command(point: EntryPoint) -> click.Command:
     """Load the command of a plugin. Raises UsageError, naming the plugin, if it fails."""
     from bench_core.plugins import FAULTS, about
+    from bench_core.plugins import one_line as fault_line
 
     try:
         command = point.load()
@@ -84,7 +85,7 @@ def load_command(point: EntryPoint) -> click.Command:
             raise TypeError(f"{point.value} is not a click command")
     except FAULTS as error:
         raise UsageError(
-            f"verb {point.name!r} of {about(point).origin} does not load: {one_line(error)}"
+            f"verb {point.name!r} of {about(point).origin} does not load: {fault_line(error)}"
         ) from error
     return command
 

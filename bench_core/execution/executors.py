@@ -39,6 +39,7 @@ from bench_core._io.processes import (
     families,
     has_children,
     memory_of,
+    private_pipes,
     processor_seconds,
 )
 from bench_core.errors import NO_MEMORY, one_line
@@ -383,7 +384,7 @@ def serve(parent: int, memory: int) -> None:
     """
     die_with(parent)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    source, sink = _private_pipes()
+    source, sink = private_pipes()
     faulthandler.enable()
     with contextlib.suppress(OSError):  # kill this process first if memory runs out
         Path("/proc/self/oom_score_adj").write_text("1000")
@@ -394,17 +395,6 @@ def serve(parent: int, memory: int) -> None:
         limit_memory(memory)
     while True:
         _answer(jobs.get(), sink)
-
-
-def _private_pipes() -> tuple[BinaryIO, BinaryIO]:
-    """Return the two pipes to the parent, separate from a learner's output and input."""
-    source = os.fdopen(os.dup(0), "rb")
-    sink = os.fdopen(os.dup(1), "wb")
-    nothing = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(nothing, 0)
-    os.close(nothing)
-    os.dup2(2, 1)
-    return source, sink
 
 
 def _listen(source: BinaryIO, jobs: queue.Queue[Job]) -> None:
