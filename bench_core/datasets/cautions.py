@@ -16,6 +16,7 @@ RARE = 0.1
 COPIES = (0.9, 0.5, 0.2, 0.1, 0.05, 0.02, 0.01)
 """Shares of copies in a split that a note names. They are coarse, so that folds give one note."""
 CHOSEN = ": points are chosen on rows that they are judged by"
+"""End of the note on test rows that are validation rows."""
 FEW_VALUES = 20
 """Rows whose features all have at most this many values may be equal by chance."""
 BLOCK = 1 << 14
@@ -72,14 +73,14 @@ def copied_rows(splits: Splits) -> list[str]:
     train, notes, chance = splits.train, [], 0.0
     drawn = any(note.kind == CUT for note in splits.all_notes)
     remedy = "; a query column keeps copies in one split" if drawn else ""
-    known, of_valid, of_test = map(_hashes, (train, splits.valid, splits.test))
+    train_hashes, of_valid, of_test = map(_hashes, (train, splits.valid, splits.test))
     if all(len(np.unique(train.X[:, j])) <= FEW_VALUES for j in range(train.X.shape[1])):
-        chance = float(pd.Series(known).duplicated(keep=False).mean())
-    for name, rows, origin, others, harm in (
-        ("validation", of_valid, "training", known, remedy),
-        ("test", of_test, "training", known, remedy),
-        ("test", of_test, "validation", of_valid, remedy or CHOSEN),
-    ):
+        chance = float(pd.Series(train_hashes).duplicated(keep=False).mean())
+    pairs = [("validation", of_valid, "training", train_hashes, remedy)]
+    pairs += [("test", of_test, "training", train_hashes, remedy)]
+    if not drawn:  # else copies are in all three
+        pairs += [("test", of_test, "validation", of_valid, CHOSEN)]
+    for name, rows, origin, others, harm in pairs:
         share = float(pd.Series(rows).isin(others).mean())
         error = (chance * (1 - chance) / max(len(rows), 1)) ** 0.5  # standard
         if share > COPIES[-1] + chance + 4 * error:
@@ -94,9 +95,9 @@ def copied_rows(splits: Splits) -> list[str]:
 def _hashes(examples: Examples) -> U64:
     """Return 64 bits (n,) per row: a sum of its cells' bits, each times its own factor."""
     factors = hashed(np.arange(examples.X.shape[1] + 1)) | np.uint64(1)
-    found = np.empty(len(examples), dtype=np.uint64)
-    for start in range(0, len(found), BLOCK):
+    hashes = np.empty(len(examples), dtype=np.uint64)
+    for start in range(0, len(hashes), BLOCK):
         rows = slice(start, start + BLOCK)
         cells = np.column_stack([examples.X[rows], examples.y[rows]]).astype(np.float32) + 0.0
-        found[rows] = cells.view(np.uint32).astype(np.uint64) @ factors  # + 0.0: one zero
-    return found
+        hashes[rows] = cells.view(np.uint32).astype(np.uint64) @ factors  # + 0.0: one zero
+    return hashes
