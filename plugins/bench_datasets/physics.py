@@ -13,13 +13,21 @@ from typing import ClassVar
 
 import numpy as np
 
-from bench_core import Examples, InputError, Prices, Source, Splits, Task, provide_datasets
+from bench_core import (
+    Examples,
+    InputError,
+    Prices,
+    Source,
+    Splits,
+    Task,
+    check_memory,
+    provide_datasets,
+)
 from bench_core.arrays import Float32Array, FloatArray
 from bench_core.datasets.publishers import Download, from_uci
 from bench_core.datasets.readers import read_beginning
 from bench_core.datasets.readers.tables import read_matrix
 from bench_core.datasets.splitting import drawn, in_proportion, take
-from bench_core.errors import check_memory
 
 QUICK = (12000, 4000, 8000)
 SENTINEL = -999.0  # marks a missing value

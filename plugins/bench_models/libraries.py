@@ -16,9 +16,18 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from bench_core import Examples, FitContext, InputError, Prices, Queries, Task, UsageError, param
+from bench_core import (
+    Examples,
+    FitContext,
+    InputError,
+    Prices,
+    Queries,
+    Task,
+    UsageError,
+    check_memory,
+    param,
+)
 from bench_core.arrays import FloatArray, IntArray
-from bench_core.errors import check_memory
 from bench_models.boosting import BINS, BoostedTrees, bins_for, chain, loss_of, prefix_chain
 from bench_models.staged import StagedModel
 from bench_models.tradeoff import LossPrices

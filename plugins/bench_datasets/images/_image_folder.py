@@ -18,9 +18,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bench_core import InputError, Source, UsageError
+from bench_core import InputError, Source, UsageError, check_memory
 from bench_core.arrays import Float32Array, IntArray
-from bench_core.errors import check_memory
 
 Pixels = NDArray[np.uint8]
 

@@ -15,9 +15,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from bench_core import InputError, UsageError
+from bench_core import InputError, UsageError, check_memory
 from bench_core.arrays import BoolArray, FloatArray
-from bench_core.errors import check_memory
 
 Window = tuple[slice, slice]
 Pair = tuple[Path, Path]
