@@ -16,6 +16,7 @@ from helpers.commands import BENCH, QUICK
 
 import bench_core
 from bench_core import InputError, UsageError
+from bench_core.cli import app, options
 from bench_core.errors import charging
 from bench_core.execution.failures import failure, fault_of
 from bench_core.results.records import Status
