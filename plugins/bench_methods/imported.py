@@ -49,6 +49,7 @@ from bench_core import (
     param,
     provide_learners,
 )
+from bench_core.protocols import ELSEWHERE
 
 if TYPE_CHECKING:
     from bench_trees.importers import Imported
@@ -81,7 +82,7 @@ class ImportedModel:
         """Read the model, for the columns and classes of the data."""
         model, _ = matched(self._read(), context.splits, self.file)
         context.progress(1, 1)
-        return serve(model, prices, {"marks": ("trained elsewhere",)}, whole=True)
+        return serve(model, prices, {"marks": (ELSEWHERE,)}, whole=True)
 
     def notes(self, splits: Splits) -> Iterator[tuple[str, bool]]:
         """Notes on the match of columns and classes, and warnings (True) on contradictions."""
