@@ -22,7 +22,8 @@ Departures
   categories, become splits on codes or on features of 0 and 1, so one may count as several.
   Categories are matched by name; unknown names are treated as missing.
 - LightGBM's splits with zero_as_missing may count as up to three.
-- Linear leaves, vector-valued XGBoost leaves and CatBoost's categories are not supported.
+- Linear leaves, vector-valued XGBoost leaves and CatBoost's statistics of categories are not
+  supported. Its one-hot categories are, if the file was written with ``pool=``.
 """
 
 import hashlib

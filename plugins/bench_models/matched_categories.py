@@ -60,7 +60,9 @@ def on_categories(
             )
         if not names:
             return by_codes(split)
-        if split.missing_inside:  # so that unknown categories are outside
+        # so that unknown categories, which go where missing cells go, are outside; to CatBoost a
+        # missing cell is one text of many
+        if split.missing_inside and model.source != "CatBoost":
             others = frozenset(range(len(names))) - split.codes
             left = not split.inside_left
             split = replace(split, codes=others, inside_left=left, missing_inside=False)
