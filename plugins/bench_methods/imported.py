@@ -39,6 +39,7 @@ from bench_models.libraries import LibraryModel, serve
 from bench_models.matching import matched
 
 from bench_core import (
+    ELSEWHERE,
     Examples,
     Features,
     FitContext,
@@ -50,7 +51,6 @@ from bench_core import (
     param,
     provide_learners,
 )
-from bench_core.protocols import ELSEWHERE
 
 if TYPE_CHECKING:
     from bench_trees.importers import Imported

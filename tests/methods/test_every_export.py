@@ -113,7 +113,10 @@ IN_C = [
 def test_c_of_every_model_stays_within_its_tables(name, task, folder, tmp_path):
     splits, model = ordinary(task), model_of(name, task, folder)
     rows = np.ascontiguousarray(splits.test.X)
-    for number, prediction in enumerate(some(list(model.predict_path(splits.test.features)))):
+    predictions = list(model.predict_path(splits.test.features))
+    # C refuses other points of a ranking cascade
+    chosen = predictions[-1:] if task is Task.RANKING else some(predictions)
+    for number, prediction in enumerate(chosen):
         place = tmp_path / str(number)
         place.mkdir()
         made = exported(model, splits, prediction)

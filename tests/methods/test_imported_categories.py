@@ -252,14 +252,3 @@ def test_one_hot_categories_of_catboost(classes, grow_policy, tmp_path):
     made.save_model(file, format="json")
     with pytest.raises(ValueError, match=r"lacks the texts of its categories.*pool=pool"):
         read_model(file.read_bytes())
-
-
-def test_statistics_of_categories_are_one_line(tmp_path):
-    catboost = pytest.importorskip("catboost", reason="catboost is not installed")
-    X, y = mixture()
-    pool = catboost.Pool(X[["size", "shop"]].astype({"shop": str}), y, cat_features=["shop"])
-    made = catboost.CatBoost({"iterations": 5, "verbose": 0, "allow_writing_files": False})
-    made.fit(pool)
-    made.save_model(tmp_path / "model.json", format="json", pool=pool)
-    with pytest.raises(ValueError, match=r"statistics of categories.*one_hot_max_size"):
-        read_model((tmp_path / "model.json").read_bytes())
