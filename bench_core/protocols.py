@@ -233,6 +233,8 @@ class BudgetedModel(Protocol):
 
 DIVERGED = "diverged"
 """Mark of a model whose training diverged; savings are not measured against it."""
+ELSEWHERE = "trained elsewhere"
+"""Mark of an existing model, as it is."""
 
 
 class StageTree(NamedTuple):

@@ -73,7 +73,7 @@ def open_writer(path: Path) -> Iterator[Writer]:
         except sqlite3.DatabaseError as error:
             code = getattr(error, "sqlite_errorcode", 0) & 0xFF
             if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
-                raise damaged(path, error) from error
+                raise damaged(path, str(error)) from error
             full = code in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR)
             remedy = "; make room and run again: finished trials are kept" if full else ""
             raise InputError(f"{path}: cannot write to the store ({error}){remedy}") from error
