@@ -46,7 +46,8 @@ def inputs_digest(inputs: Any, names: Mapping[int, str] = MappingProxyType({})) 
         if id(value) in names:
             return ["name", names[id(value)]]
         if isinstance(value, np.ndarray):
-            content = np.ascontiguousarray(value).reshape(-1).view(np.uint8)
+            cells = np.ascontiguousarray(value).reshape(-1)
+            content = cells.view(np.uint8).data if cells.size else b""
             return [str(value.dtype), value.shape, hashlib.sha256(content).hexdigest()]
         if isinstance(value, np.generic):
             return plain(value.item())
