@@ -65,7 +65,6 @@ def pays_what_it_reads(learner, splits, word="verified"):
     model = fit(learner, splits)
     limits = tuple(part * splits.prices.everything for part in CAPS)
     caps = Caps(limits, splits.constant)
-    blind = type(model).from_state(model.state())
     test, prices, classes = splits.test, splits.prices, splits.classes
     path = predict_split(model, test, prices, classes, caps=caps)
     for own, limit in zip(path.cost[len(path.points) : -1], limits, strict=True):
@@ -82,7 +81,7 @@ def pays_what_it_reads(learner, splits, word="verified"):
         "full",
         seed="t",
         path=path,
-        fresh=lambda: blind,
+        fresh=lambda: type(model).from_state(model.state()),
     )
     assert found.word == word, found.reason
 
