@@ -232,9 +232,10 @@ def predict_split(
 
 
 def keeps_caps(model: Any, costs: CostModel) -> bool:
-    """True for a policy, which receives the remainder of a cap, if only sensors have costs."""
+    """True for a policy, which receives the remainder of a cap, if only sensors have costs. Not for
+    a subclass, which may show cells to its policy."""
     sensors_alone = type(costs) is SensorPrices and not costs.split and not costs.tree
-    return isinstance(model, Sequential) and sensors_alone
+    return type(model) is Sequential and sensors_alone
 
 
 def in_order(
