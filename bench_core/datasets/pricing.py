@@ -37,6 +37,7 @@ def with_costs(
     *,
     groups: Sequence[str] = (),
     unit: str = "",
+    others: Sequence[str] = (),
 ) -> Splits:
     """Return the same data under the costs of a file, in ``encoding`` if not in UTF-8, or of a
     named cost model. Notes name priced features that the data do not have, and columns of a price
@@ -44,6 +45,7 @@ def with_costs(
 
     ``groups`` (as in ``under_groups``) and ``unit`` complete files without their own. Notes name
     groups that are not used, and columns whose prices are not used, as their group has one.
+    ``others`` are further columns of the user's table, whose prices need no note.
     """
     spare, notes = list[str](), list[str | Note]()
     own_groups = f"the costs have their own groups; not used: {_few(groups)}"
@@ -68,6 +70,7 @@ def with_costs(
 
     known = MODELS if models is None else models
     made = splits.under(_costs_for(splits, given, known, spare, complete))
+    spare = [name for name in spare if name not in others]
     notes += [Note(UNUSED, _unused(spare, splits.columns))] if spare else []
     if isinstance(given, CostFile) and (unused := columns_not_used(given)):
         shared = "features of one measurement or service are groups 'shared' in JSON or TOML"
