@@ -114,13 +114,13 @@ def require(kind: str, names: Iterable[str], known: Iterable[str]) -> None:
         raise UsageError(unknown(kind, lacking[0], listed))
 
 
-def unknown(kind: str, name: object, known: Iterable[str], why: str = "") -> str:
+def unknown(kind: str, name: object, names: Iterable[str], why: str = "") -> str:
     """Message for an unknown name: the nearest names, or the reason ``why``, or all names."""
     from difflib import get_close_matches
 
     # "misre" suggests miser instead of listing all forty names
-    near = get_close_matches(str(name), list(known), n=3)
+    near = get_close_matches(str(name), list(names), n=3)
     hints = [f"did you mean {' or '.join(near)}?"] if near else []
     hints += [why] if why else []
-    hints = hints or [f"known: {', '.join(sorted(known))}"]
+    hints = hints or [f"known: {', '.join(sorted(names))}"]
     return f"unknown {kind} {name!r}: {' '.join(hints)}"

@@ -87,18 +87,18 @@ def _text(cls: type) -> str:
 def _closure(names: Iterable[str], core: tuple[str, ...]) -> dict[str, str]:
     """Return digests, by module name, of these modules and of all modules that they import."""
     waiting = list(names)
-    found: dict[str, str] = {}
+    digests: dict[str, str] = {}
     while waiting:
         name = waiting.pop()
         # modules without a file are compiled into Python, or made by a program
-        if name not in found and (file := _file_of(name)) is not None:
+        if name not in digests and (file := _file_of(name)) is not None:
             source = _read(name, file)
-            found[name] = source.digest
+            digests[name] = source.digest
             waiting += _imports(name, file, core)
             package = name if file.name == "__init__.py" else name.rpartition(".")[0]
             if source.computed and not source.dynamic and package and _top(name) != _CORE:
                 waiting += _modules_in(package)
-    return found
+    return digests
 
 
 def _imports(name: str, file: Path, core: tuple[str, ...]) -> Iterator[str]:
@@ -115,17 +115,17 @@ def _behind(module: str, names: tuple[str, ...]) -> Iterator[str]:
     """Yield the modules of ``from module import names`` or, without names, ``import module``."""
     if not names:  # a.b.c runs a, a.b and a.b.c
         yield from accumulate(module.split("."), lambda whole, part: f"{whole}.{part}")
-    rest = [name for name in names if _file_of(f"{module}.{name}") is None]
-    yield from (f"{module}.{name}" for name in names if name not in rest)
+    members = [name for name in names if _file_of(f"{module}.{name}") is None]
+    yield from (f"{module}.{name}" for name in names if name not in members)
     file = _file_of(module)
-    if file is None or (names and not rest):
+    if file is None or (names and not members):
         return
     yield module
     source = _read(module, file)
     if source.dynamic:  # a package that resolves names lazily; its stub lists them
         homes = {name: home for home, shown in source.stub for name in shown}
-        known = rest and all(name in homes for name in rest)
-        yield from (homes[name] for name in rest) if known else _modules_in(module)
+        known = members and all(name in homes for name in members)
+        yield from (homes[name] for name in members) if known else _modules_in(module)
 
 
 def _top(module: str) -> str:
@@ -209,15 +209,15 @@ def _source(name: str, file: Path, changed: int, size: int) -> _Source:
         shown.visit(ast.parse(stub.read_bytes() if stub.exists() else b""))
     except (SyntaxError, ValueError, ImportError):  # compiled, or not for this Python
         return _Source(hashlib.sha256(raw).hexdigest())
-    found = tuple(bare.imports), tuple(shown.imports), b"__getattr__" in raw, bare.computed
-    return _Source(hashlib.sha256(text.encode()).hexdigest(), *found)
+    facts = tuple(bare.imports), tuple(shown.imports), b"__getattr__" in raw, bare.computed
+    return _Source(hashlib.sha256(text.encode()).hexdigest(), *facts)
 
 
-def _words(node: Any, found: list[str]) -> list[str]:
+def _words(node: Any, words: list[str]) -> list[str]:
     """Append a syntax tree as words that are equal in all versions of Python. Empty fields are
     omitted, since some exist only in newer versions."""
     if isinstance(node, ast.AST):
-        found.append(f"({type(node).__name__}")
+        words.append(f"({type(node).__name__}")
         for name in node._fields:
             value: Any = getattr(node, name, None)
             if name == "ctx" or value is None or value == []:
@@ -225,16 +225,16 @@ def _words(node: Any, found: list[str]) -> list[str]:
             if type(node) is ast.JoinedStr:  # 3.12 puts empty texts into some
                 value = [part for part in value if getattr(part, "value", 0) != ""]
             if value != []:
-                found.append(name)
-                _words(value, found)
-        found.append(")")
+                words.append(name)
+                _words(value, words)
+        words.append(")")
     elif isinstance(node, list):
-        for one in node:
-            _words(one, found)
-        found.append("]")
+        for child in node:
+            _words(child, words)
+        words.append("]")
     else:
-        found.append(repr(node))
-    return found
+        words.append(repr(node))
+    return words
 
 
 class _Bare(ast.NodeTransformer):

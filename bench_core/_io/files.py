@@ -92,11 +92,11 @@ def remove_strays(folder: Path) -> None:
     _remove(_strays(folder.rglob(".*.new")))
 
 
-def _strays(found: Iterable[Path]) -> Iterator[Path]:
+def _strays(paths: Iterable[Path]) -> Iterator[Path]:
     """Yield temporary files ``.NAME.PID-NUMBER.new`` of processes that have ended."""
     import psutil
 
-    for path in found:
+    for path in paths:
         process = path.name.split(".")[-2].partition("-")[0]
         if process.isdecimal() and not psutil.pid_exists(int(process)):
             yield path

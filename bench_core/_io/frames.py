@@ -20,10 +20,10 @@ def columns_of(values: Any) -> dict[str, Any] | None:
     Numbers, dates and times are arrays of their type with NaN or NaT for missing cells. Anything
     else, and integers with missing cells, are objects with None for missing cells.
     """
-    found = _as_narwhals(values)
-    if not hasattr(found, "iter_columns"):
+    frame = _as_narwhals(values)
+    if not hasattr(frame, "iter_columns"):
         return None
-    return {str(column.name): _cells(column) for column in found.iter_columns()}
+    return {str(column.name): _cells(column) for column in frame.iter_columns()}
 
 
 def pandas_of(values: Any) -> Any:
@@ -32,12 +32,12 @@ def pandas_of(values: Any) -> Any:
 
     if isinstance(values, pd.DataFrame | pd.Series):
         return values
-    found = _as_narwhals(values)
-    if hasattr(found, "iter_columns"):
-        columns = dict(_series(column) for column in found.iter_columns())
+    frame = _as_narwhals(values)
+    if hasattr(frame, "iter_columns"):
+        columns = dict(_series(column) for column in frame.iter_columns())
         return pd.DataFrame(columns, columns=[*columns])
-    if hasattr(found, "to_numpy") and found is not values:
-        return _series(found)[1]
+    if hasattr(frame, "to_numpy") and frame is not values:
+        return _series(frame)[1]
     return values.to_pandas() if hasattr(values, "to_pandas") else values
 
 
@@ -47,9 +47,9 @@ def polars_of(values: Any) -> Any:
 
     if isinstance(values, pd.DataFrame):
         return None
-    found = _as_narwhals(values)
-    is_polars = hasattr(found, "iter_columns") and found.implementation.is_polars()
-    return found.to_native() if is_polars else None
+    frame = _as_narwhals(values)
+    is_polars = hasattr(frame, "iter_columns") and frame.implementation.is_polars()
+    return frame.to_native() if is_polars else None
 
 
 def _as_narwhals(values: Any) -> Any:
@@ -58,8 +58,8 @@ def _as_narwhals(values: Any) -> Any:
         return values
     import narwhals as nw
 
-    found = nw.from_native(values, pass_through=True, allow_series=True)
-    return found.collect() if isinstance(found, nw.LazyFrame) else found
+    frame = nw.from_native(values, pass_through=True, allow_series=True)
+    return frame.collect() if isinstance(frame, nw.LazyFrame) else frame
 
 
 def _cells(column: Any) -> Any:

@@ -50,11 +50,11 @@ CPU = "cpu"
 def versions(*names: str) -> str:
     """Return the versions of these distributions, as ``numpy 2.4.6, scipy 1.17.1``; missing ones
     are omitted. ``CPU`` is replaced by ``kernels``."""
-    found = []
+    entries = []
     for name in names:
         with contextlib.suppress(PackageNotFoundError):
-            found.append(kernels() if name == CPU else f"{name} {version(name)}")
-    return ", ".join(found)
+            entries.append(kernels() if name == CPU else f"{name} {version(name)}")
+    return ", ".join(entries)
 
 
 def installed() -> str:
@@ -105,11 +105,11 @@ def memory() -> int:
     """Return the memory of this machine or its container in bytes."""
     import psutil
 
-    found = [int(psutil.virtual_memory().total)]
-    for limit in ("memory.max", "memory/memory.limit_in_bytes"):
+    limits = [int(psutil.virtual_memory().total)]
+    for file in ("memory.max", "memory/memory.limit_in_bytes"):
         with contextlib.suppress(OSError, ValueError):  # no such group, or "max"
-            found.append(int(Path("/sys/fs/cgroup", limit).read_text()))
-    return min(found)
+            limits.append(int(Path("/sys/fs/cgroup", file).read_text()))
+    return min(limits)
 
 
 def reset_peak_rss() -> None:

@@ -41,13 +41,13 @@ def families(roots: Iterable[int]) -> Mapping[int, Processes]:
     for process in psutil.process_iter(["ppid", "status"]):
         if process.info["status"] != psutil.STATUS_ZOMBIE:
             children.setdefault(process.info["ppid"], []).append(process)
-    found: dict[int, Processes] = {}
+    descendants: dict[int, Processes] = {}
     for root in roots:
         below = list(children.get(root, ()))
         for process in below:  # it grows while it is walked
             below += children.get(process.pid, ())
-        found[root] = below
-    return found
+        descendants[root] = below
+    return descendants
 
 
 def memory_of(processes: Sequence[psutil.Process], limit: int) -> int:
@@ -59,8 +59,8 @@ def memory_of(processes: Sequence[psutil.Process], limit: int) -> int:
     total = shared_out = 0
     for process in processes:
         with contextlib.suppress(psutil.Error):
-            found = process.memory_info()
-            total += found.rss - getattr(found, "shared", 0)
+            usage = process.memory_info()
+            total += usage.rss - getattr(usage, "shared", 0)
     if total <= limit or not LINUX or len(processes) == 1:
         return total
     for process in processes:
@@ -78,17 +78,17 @@ def processor_seconds(processes: Sequence[psutil.Process]) -> float:
     return total
 
 
-def end_all(root: psutil.Process, known: Iterable[psutil.Process] = ()) -> None:
-    """Kill a process and its descendants, including ``known`` ones, which may have lost their
+def end_all(root: psutil.Process, strays: Iterable[psutil.Process] = ()) -> None:
+    """Kill a process and its descendants, including ``strays``, which may have lost their
     parent."""
-    victims, found = set[psutil.Process](), {root, *known}
-    while found != victims:
-        victims = found
+    victims, family = set[psutil.Process](), {root, *strays}
+    while family != victims:
+        victims = family
         for process in victims:  # stopped processes start no others
             with contextlib.suppress(psutil.Error):
                 process.suspend()
         below = families(process.pid for process in victims)
-        found = {*victims, *(child for each in below.values() for child in each)}
+        family = {*victims, *(child for each in below.values() for child in each)}
     for process in victims:
         with contextlib.suppress(psutil.Error):
             process.kill()

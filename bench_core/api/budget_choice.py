@@ -75,7 +75,8 @@ class Trained:
         """Train the learner at each of its settings."""
         shared: dict[str, Any] = {}  # fits and arrays that several settings need
         models = [
-            (own, fit_in_process(own, splits, metric, seed, threads, shared)) for own in learners
+            (learner, fit_in_process(learner, splits, metric, seed, threads, shared))
+            for learner in learners
         ]
         facts = splits.costs, splits.constant, splits.classes, metric
         return cls(models, splits.valid, *facts)
@@ -87,9 +88,11 @@ class Trained:
         points = self._of_paths
         if kind == CAP:
             most = limit * (1 + ROUNDING)
-            points = [own for own in points if own.row.cost_max <= most] + self._measured((limit,))
-        mean = np.array([own.row.total_cost for own in points])
-        quality = np.array([own.row.metrics[self.metric.name] for own in points])
+            points = [point for point in points if point.row.cost_max <= most] + self._measured(
+                (limit,)
+            )
+        mean = np.array([point.row.total_cost for point in points])
+        quality = np.array([point.row.metrics[self.metric.name] for point in points])
         most = np.inf if kind == CAP else limit  # all rows are within a cap
         at = best_within(mean, quality[None], most, higher)[0]
         if at < 0:
@@ -104,23 +107,23 @@ class Trained:
 
     def _measured(self, limits: tuple[float, ...]) -> list[Point]:
         """Measure all models: the points of their paths, or under ``limits`` those of the caps."""
-        found, caps = list[Point](), Caps(limits, self.constant)
+        points, caps = list[Point](), Caps(limits, self.constant)
         for learner, model in self.models:
             path = predict_split(model, self.valid, self.costs, self.classes, caps=caps)
             for row in score_split(path, self.valid, self.costs, [self.metric], "valid").rows:
                 scores = path.scores[row.number]
                 alike = bool((scores == scores[:1]).all())
                 if not limits or CAP in row.point:
-                    found.append(Point(learner, model, row, path.bought[row.number], alike))
-        return found
+                    points.append(Point(learner, model, row, path.bought[row.number], alike))
+        return points
 
     def _constant(self, limit: float, kind: str) -> str:
         """Return the warning that every row has the same answer within a limit."""
-        points = [own for own in self._of_paths if not own.constant]
+        points = [point for point in self._of_paths if not point.constant]
         said = f"{'cap' if kind == CAP else 'budget'} {limit:g}: every row gets the same answer"
         if not points:
             return f"{said}, as at any cost"
-        paid = [float(getattr(own.row, COLUMNS[kind])) for own in points]
+        paid = [float(getattr(point.row, COLUMNS[kind])) for point in points]
         at = int(np.argmin(paid))
         place = ", ".join(f"{name} {value:g}" for name, value in points[at].row.point.items())
         cheapest = f"the cheapest point, {place} of {points[at].learner.name},"
@@ -135,7 +138,7 @@ def key_of(
 ) -> str | None:
     """Return a digest of everything that decides ``Trained.of``; None if it cannot be digested."""
     try:
-        settings = canonical([encode(own) for own in learners])
+        settings = canonical([encode(learner) for learner in learners])
         costs = costs_key(splits.costs)
     except (BenchError, TypeError, ValueError, OSError, ImportError):  # of a user's own classes
         return None

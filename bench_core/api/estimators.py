@@ -202,29 +202,29 @@ class _Budgeted(BaseEstimator):
         parts = cut_by_class(rows.y, shares, seed) if by_class else cut(n, shares, seed)
         if not all(map(len, parts)):
             parts = cut(n, (0.5, 0.5), seed)  # very few rows
-        made = []
+        divided = []
         for part in parts:
             block, chosen, _ = gather(Features(rows.X, whole), part)
             groups = block.queries or Queries(np.array([0, len(chosen)]))
             copies = None if rows.multiplicity is None else rows.multiplicity[chosen]
-            made.append(Examples(block.X, rows.y[chosen], rows.queries and groups, copies))
-        return made[0], made[1]
+            divided.append(Examples(block.X, rows.y[chosen], rows.queries and groups, copies))
+        return divided[0], divided[1]
 
     def _learners(self, registry: Registry, task: Task) -> Sequence[Any]:
         """Return the learner at each of its settings."""
-        found: Sequence[Any]
+        instances: Sequence[Any]
         if isinstance(self.learner, str):
             cls, where = registry.learner(self.learner), f"learner {self.learner}"
-            found = instances_of(cls, self.parameters or {}, (), 0, registry, where)
+            instances = instances_of(cls, self.parameters or {}, (), 0, registry, where)
         else:
             require_learner(self.learner, "learner")
             if self.parameters:
                 raise ValueError("parameters need a learner given by name")
-            found = [resolved(self.learner, registry.learner)]
-        if task not in found[0].tasks:
-            able = ", ".join(sorted(found[0].tasks))
-            raise ValueError(f"learner {found[0].name} does {able}, not {task}")
-        return found
+            instances = [resolved(self.learner, registry.learner)]
+        if task not in instances[0].tasks:
+            able = ", ".join(sorted(instances[0].tasks))
+            raise ValueError(f"learner {instances[0].name} does {able}, not {task}")
+        return instances
 
     def _choose(self, depth: int = 4) -> None:
         """Keep the best model and point within the budget on the validation part. The user's call
@@ -238,10 +238,10 @@ class _Budgeted(BaseEstimator):
         self.point_ = dict(row.point) | dict.fromkeys([CAP] * capped, *limits)
         self.cost_ = float(getattr(row, COLUMNS[self.budget_kind]))
         named = zip(self._sensors, point.bought.tolist(), strict=True)
-        self.purchases_ = {k: v for k, v in sorted(named, key=lambda own: -own[1]) if v > 0}
+        self.purchases_ = {k: v for k, v in sorted(named, key=lambda item: -item[1]) if v > 0}
         sensors = map(trained.costs.sensors_of, self._first.tolist())
         self.feature_importances_ = np.array(
-            [point.bought[own].min(initial=1.0) for own in sensors]
+            [point.bought[ids].min(initial=1.0) for ids in sensors]
         )
         if chosen.warning:
             warnings.warn(chosen.warning, stacklevel=depth)
@@ -522,12 +522,12 @@ class BudgetedClassifier(ClassifierMixin, _Budgeted):
         sample_weight: ArrayLike | None = None,
     ) -> Self:
         """Fit to X (n, d), NaN = missing, labels y (n,) and the number of copies of each row."""
-        rows, given = self._checked(X, y)
-        check_classification_targets(given)
+        rows, labels = self._checked(X, y)
+        check_classification_targets(labels)
         if sample_weight is not None:
             copies = _copies(sample_weight, rows)
-            rows, given, sample_weight = rows[copies > 0], given[copies > 0], copies[copies > 0]
-        self.classes_, numbers = np.unique(given, return_inverse=True)
+            rows, labels, sample_weight = rows[copies > 0], labels[copies > 0], copies[copies > 0]
+        self.classes_, numbers = np.unique(labels, return_inverse=True)
         if len(self.classes_) < 2:
             raise ValueError("y holds one class; a classifier needs at least two")
         if self.positive is not None and self.positive not in self.classes_:

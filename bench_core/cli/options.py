@@ -64,26 +64,26 @@ def request_options(request: type, *left_out: str) -> Decorator:
 
 def request_option(name: str, request: type = RunRequest, **changes: Any) -> Decorator:
     """Return the option of one field. ``changes`` override click's arguments for this verb."""
-    known = options_of(request)
-    option = known[name]
+    options = options_of(request)
+    option = options[name]
     form = option.form
-    flags = {field: other.flags[-1] for field, other in known.items()}
-    given: dict[str, Any] = {"default": option.default, "help": option.help.format_map(flags)}
+    flags = {field: other.flags[-1] for field, other in options.items()}
+    arguments: dict[str, Any] = {"default": option.default, "help": option.help.format_map(flags)}
     if form is FLAG:
-        return click.option(*option.flags, name, is_flag=True, **given | changes)
-    given |= {"type": Written(form), "metavar": option.metavar or form.metavar}
+        return click.option(*option.flags, name, is_flag=True, **arguments | changes)
+    arguments |= {"type": Written(form), "metavar": option.metavar or form.metavar}
     if form.many:
-        del given["default"]
-        given |= {"multiple": True, "callback": _joined(option.default)}
+        del arguments["default"]
+        arguments |= {"multiple": True, "callback": _joined(option.default)}
     if option.usual:
-        given["show_default"] = option.usual == str(option.default) or option.usual
+        arguments["show_default"] = option.usual == str(option.default) or option.usual
     if option.variable:
-        given |= {"envvar": option.variable, "show_envvar": True}
+        arguments |= {"envvar": option.variable, "show_envvar": True}
     if name == "store":
-        given |= {"type": FILE, "default": STORE, "show_default": True}
+        arguments |= {"type": FILE, "default": STORE, "show_default": True}
     if changes.get("required"):
-        del given["default"]  # click would take it
-    return click.option(*option.flags, name, **given | changes)
+        del arguments["default"]  # click would take it
+    return click.option(*option.flags, name, **arguments | changes)
 
 
 def _joined(default: Any) -> Callable[[click.Context, click.Parameter, Any], Any]:
@@ -128,14 +128,14 @@ def budget_options(several: bool = True, unlimited: bool = False) -> Decorator:
         if text is None and kind != KINDS[0]:
             raise UsageError(f"--budget-kind {kind} needs a --budget")
         with blaming("--budget"):
-            found: tuple[Budget, ...] = ()
+            budgets: tuple[Budget, ...] = ()
             if text is not None:
-                found = as_budgets(text, kind, unlimited=unlimited)
+                budgets = as_budgets(text, kind, unlimited=unlimited)
         if several:
-            return found
-        if len(found) > 1:
-            raise UsageError(f"--budget {text}: give one budget here, such as {found[0]}")
-        return found[0] if found else None
+            return budgets
+        if len(budgets) > 1:
+            raise UsageError(f"--budget {text}: give one budget here, such as {budgets[0]}")
+        return budgets[0] if budgets else None
 
     return together(
         click.option(

@@ -111,7 +111,7 @@ def read_costs(
 def cost_model(
     file: CostFile,
     names: Sequence[str],
-    own: SensorPrices | None,
+    prices: SensorPrices | None,
     models: Mapping[str, type[CostModel]],
     origins: Sequence[str] = (),
     spare: list[str] | None = None,
@@ -120,7 +120,7 @@ def cost_model(
     """Return the cost model in a file, for features of these names, or for features made of the
     columns ``origins``, which the file then names.
 
-    ``own`` are the prices used if the file has none. ``models`` are the known models by name.
+    ``prices`` are the prices used if the file has none. ``models`` are the known models by name.
     Priced names that are not features are appended to ``spare``. ``complete`` changes the prices of
     columns in the file. Raises InputError as ``read_costs``, also for an unknown model and for
     invalid options.
@@ -155,14 +155,14 @@ def cost_model(
         if not isinstance(changed["unit"], str):
             raise file.fault("unit", f"unit is {changed['unit']!r}; give it as text")
     if "costs" in document:
-        own = of_features(replace(_prices(file, document, columns), **changed))
-    elif own is None:
+        prices = of_features(replace(_prices(file, document, columns), **changed))
+    elif prices is None:
         raise InputError(
             f"{file.path}: key 'costs' is missing, and the data have another cost model, "
             "not prices to build on; add the key"
         )
     else:
-        own = replace(own, **changed)
+        prices = replace(prices, **changed)
 
     def feature(name: str) -> int:
         """First feature made of a column."""
@@ -170,7 +170,7 @@ def cost_model(
 
     options = {key: document[key] for key in model.options if key in document}
     try:
-        return model.from_options(own, options, feature)
+        return model.from_options(prices, options, feature)
     except ValueError as error:
         raise file.fault(next(iter(options), "model"), str(error)) from error
 
@@ -372,12 +372,12 @@ def _discount(file: CostFile, rule: Any, columns: _Columns) -> DiscountGroup:
     """Parse a group such as {"members": ["TSH", "TT4"], "later": [20.68, 12.41]}."""
     if not isinstance(rule, Mapping) or set(rule) != {"members", "later"}:
         raise file.fault("discounted", "a discounted group has exactly the keys members and later")
-    given, later = rule["members"], rule["later"]
-    if not isinstance(later, list) or not isinstance(given, list) or len(later) != len(given):
-        n = len(given) if isinstance(given, list) else 0
+    names, later = rule["members"], rule["later"]
+    if not isinstance(later, list) or not isinstance(names, list) or len(later) != len(names):
+        n = len(names) if isinstance(names, list) else 0
         raise file.fault("later", f"give one later price for each of the {n} members")
-    members = columns.members("discounted", given)
-    later = [v for name, v in zip(given, later, strict=True) if str(name) not in columns.others]
+    members = columns.members("discounted", names)
+    later = [v for name, v in zip(names, later, strict=True) if str(name) not in columns.others]
     place = file.near("later")
     prices = [_cost(place, columns.names[j], v) for j, v in zip(members, later, strict=True)]
     return DiscountGroup(members, tuple(prices))

@@ -149,26 +149,26 @@ def _amounts(rows: Sequence[Entry]) -> tuple[list[str], str]:
     price shows it, ``1,234`` is left unchanged and is not a number.
     """
     texts = [str(cost).strip() for *_, cost in rows]
-    found = [_PRICE.fullmatch(text) for text in texts]
+    matches = [_PRICE.fullmatch(text) for text in texts]
     signs: dict[str, str] = {}  # first location of each currency
     numbers = []
-    for (place, *_), text, match in zip(rows, texts, found, strict=True):
+    for (place, *_), text, match in zip(rows, texts, matches, strict=True):
         if match is not None and (sign := match[1] or match[3]):
             signs.setdefault(sign, place)
         numbers.append(text if match is None else re.sub(r"['\s]", "", match[2]))
     if len(signs) > 1:
-        (one, _), (other, place) = [*signs.items()][:2]
-        raise InputError(f"{place}: a price in {other} where others are in {one}; convert it")
+        (first, _), (second, place) = [*signs.items()][:2]
+        raise InputError(f"{place}: a price in {second} where others are in {first}; convert it")
     clear = [
-        n for n, match in zip(numbers, found, strict=True) if match and not _GROUPED.fullmatch(n)
+        n for n, match in zip(numbers, matches, strict=True) if match and not _GROUPED.fullmatch(n)
     ]
     commas = any("," in n and n.rfind(",") > n.rfind(".") and n.count(",") == 1 for n in clear)
     points = any("." in n and n.rfind(".") > n.rfind(",") and n.count(".") == 1 for n in clear)
-    made = []
-    for number, match in zip(numbers, found, strict=True):
+    amounts = []
+    for number, match in zip(numbers, matches, strict=True):
         if match is not None and commas and not points:
             number = number.replace(".", "").replace(",", ".")
         elif match is not None and (points or number.count(",") > 1) and not commas:
             number = number.replace(",", "")
-        made.append(number)
-    return made, next(iter(signs), "")
+        amounts.append(number)
+    return amounts, next(iter(signs), "")

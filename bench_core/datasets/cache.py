@@ -99,15 +99,15 @@ def prepare(
 def _made(dataset: Any, source: Source, size: str, fold: int, seed: int) -> Splits:
     """Prepare a data set, complete and checked. Raises InputError naming the data set."""
     with charging(f"data set {dataset.name}: its prepare"):
-        made = dataset.prepare(source, size, fold, seed)  # plugin code
-    wrong = shapes_fault(made)
+        splits = dataset.prepare(source, size, fold, seed)  # plugin code
+    wrong = shapes_fault(splits)
     if not wrong:
         task = dataset_of(dataset).task
-        made = made.complete(task)
-        wrong = labels_fault(task or made.task, made)
+        splits = splits.complete(task)
+        wrong = labels_fault(task or splits.task, splits)
     if wrong:
         raise InputError(f"data set {dataset.name}: {wrong}; correct what its class prepares")
-    return cast(Splits, replace(made, notes=(*made.notes, *copied_rows(made))))
+    return cast(Splits, replace(splits, notes=(*splits.notes, *copied_rows(splits))))
 
 
 @contextmanager
@@ -122,8 +122,8 @@ def _writable(folder: Path, what: str) -> Iterator[None]:
 def entry_name(dataset: Dataset, size: str, fold: int, seed: int, source: Source) -> str:
     """Return an entry's folder name, made from everything that its arrays depend on."""
     about = dataset_of(dataset)
-    asked = {"size": size, "fold": fold, "seed": seed}
-    own: Any = fields(dataset) if is_dataclass(dataset) else ()
+    arguments = {"size": size, "fold": fold, "seed": seed}
+    options: Any = fields(dataset) if is_dataclass(dataset) else ()
     paths = (source.find(name).resolve() for name in about.files if source.has(name))
     files = ((str(path), path.stat().st_size, path.stat().st_mtime_ns) for path in paths)
     facts = {
@@ -131,8 +131,8 @@ def entry_name(dataset: Dataset, size: str, fold: int, seed: int, source: Source
         "name": dataset.name,
         "version": about.version,
         "code": code_key(type(dataset), READING),
-        "options": {f.name: repr(getattr(dataset, f.name)) for f in own},
-        "asked": {k: v for k, v in asked.items() if k in about.depends_on},
+        "options": {f.name: repr(getattr(dataset, f.name)) for f in options},
+        "asked": {k: v for k, v in arguments.items() if k in about.depends_on},
         "files": about.stamp(source) or [*files],
         "fingerprint": "with test rows",
     }

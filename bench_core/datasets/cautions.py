@@ -70,11 +70,11 @@ def copied_rows(splits: Splits) -> list[str]:
     train, notes, chance = splits.train, [], 0.0
     drawn = any(note.kind == CUT for note in splits.all_notes)
     remedy = "; a query column keeps copies in one split" if drawn else ""
-    known = _hashes(train)
+    train_hashes = _hashes(train)
     if all(len(np.unique(train.X[:, j])) <= FEW_VALUES for j in range(train.X.shape[1])):
-        chance = float(pd.Series(known).duplicated(keep=False).mean())
+        chance = float(pd.Series(train_hashes).duplicated(keep=False).mean())
     for name, part in (("validation", splits.valid), ("test", splits.test)):
-        share = float(pd.Series(_hashes(part)).isin(known).mean())
+        share = float(pd.Series(_hashes(part)).isin(train_hashes).mean())
         error = (chance * (1 - chance) / max(len(part), 1)) ** 0.5  # standard
         if share > COPIES[-1] + chance + 4 * error:
             least = next(step for step in COPIES if step <= share)
@@ -88,9 +88,9 @@ def copied_rows(splits: Splits) -> list[str]:
 def _hashes(examples: Examples) -> U64:
     """Return 64 bits (n,) per row: a sum of its cells' bits, each times its own factor."""
     factors = hashed(np.arange(examples.X.shape[1] + 1)) | np.uint64(1)
-    found = np.empty(len(examples), dtype=np.uint64)
-    for start in range(0, len(found), BLOCK):
+    hashes = np.empty(len(examples), dtype=np.uint64)
+    for start in range(0, len(hashes), BLOCK):
         rows = slice(start, start + BLOCK)
         cells = np.column_stack([examples.X[rows], examples.y[rows]]).astype(np.float32) + 0.0
-        found[rows] = cells.view(np.uint32).astype(np.uint64) @ factors  # + 0.0: one zero
-    return found
+        hashes[rows] = cells.view(np.uint32).astype(np.uint64) @ factors  # + 0.0: one zero
+    return hashes

@@ -56,9 +56,9 @@ class DataFolder:
         here = at_home(name)
         if here.is_dir():
             return here.resolve()
-        found = [] if here.is_absolute() else self._below(name, Path.is_dir)
+        matches = [] if here.is_absolute() else self._below(name, Path.is_dir)
         absent = f"{name}: no such folder, neither here nor in {self.folder}; check the name"
-        return _the_one(found, name, absent)
+        return _the_one(matches, name, absent)
 
     def find(self, *names: str) -> Path:
         """Return the file with one of these relative paths, packed (``.gz``) or not.
@@ -78,33 +78,33 @@ class DataFolder:
         return bool(self._all(names) and self.find(*names))
 
     def _all(self, names: tuple[str, ...]) -> list[Path]:
-        found: dict[Path, Path] = {}
+        files: dict[Path, Path] = {}
         for name in names:
             places = [Path(name)]  # a user's own file is exactly this one
             if not places[0].is_absolute():
                 plain = name.removesuffix(".gz")
                 places = self._below(plain, Path.is_file) + self._below(f"{plain}.gz", Path.is_file)
-            found |= {p.resolve(): p for p in places if p.is_file()}
-        return sorted(found.values())
+            files |= {p.resolve(): p for p in places if p.is_file()}
+        return sorted(files.values())
 
     def _below(self, name: str, wanted: Callable[[Path], bool]) -> list[Path]:
         """Return matches of this path in the folder and two levels below, hidden folders
         excluded."""
-        found = []
+        matches = []
         for above in ("", "*/", "*/*/"):
             for path in self.folder.glob(above + glob.escape(name)):
                 parts = path.relative_to(self.folder).parts
                 if wanted(path) and not any(part.startswith(".") for part in parts):
-                    found.append(path)
-        return sorted(found)
+                    matches.append(path)
+        return sorted(matches)
 
 
-def _the_one(found: list[Path], name: str, absent: str) -> Path:
-    if len(found) > 1:
+def _the_one(matches: list[Path], name: str, absent: str) -> Path:
+    if len(matches) > 1:
         raise InputError(
-            f"{found[0]} and {found[1]} both match {name}: keep one, or choose a folder with "
+            f"{matches[0]} and {matches[1]} both match {name}: keep one, or choose a folder with "
             f"{option('data_dir')}"
         )
-    if not found:
+    if not matches:
         raise InputError(absent)
-    return found[0]
+    return matches[0]

@@ -25,13 +25,13 @@ from bench_core.splits import UNUSED, Note, Splits
 
 Models = Mapping[str, type[CostModel]]
 # A cost file, the name of a cost model, the content of a file, or a cost model.
-Given = str | Path | CostFile | CostModel
+CostSource = str | Path | CostFile | CostModel
 Complete = Callable[[SensorPrices], SensorPrices]
 
 
 def with_costs(
     splits: Splits,
-    given: Given,
+    source: CostSource,
     models: Models | None = None,
     encoding: str | None = None,
     *,
@@ -49,10 +49,10 @@ def with_costs(
     """
     spare, notes = list[str](), list[str | Note]()
     own_groups = f"the costs have their own groups; not used: {_few(groups)}"
-    if groups and isinstance(given, CostModel):
+    if groups and isinstance(source, CostModel):
         notes.append(own_groups)
-    if isinstance(given, str | Path) and Path(given).is_file():
-        given = cost_text(given, encoding)
+    if isinstance(source, str | Path) and Path(source).is_file():
+        source = cost_text(source, encoding)
     columns = [*dict.fromkeys(splits.columns)]
 
     def complete(prices: SensorPrices) -> SensorPrices:
@@ -61,21 +61,21 @@ def with_costs(
         if not alone or not np.all(np.diff(prices.start) == 1):  # it has groups
             notes.extend([own_groups] if groups else [])
             return prices
-        made = _grouped(prices, groups, columns)
-        other = np.flatnonzero(made.feature_price() != prices.feature_price())
-        if len(other):
-            names = _few([columns[j] for j in other])
+        group_prices = _grouped(prices, groups, columns)
+        unused = np.flatnonzero(group_prices.feature_price() != prices.feature_price())
+        if len(unused):
+            names = _few([columns[j] for j in unused])
             notes.append(f"prices not used, as a group has its own price: {names}")
-        return made
+        return group_prices
 
-    known = MODELS if models is None else models
-    made = splits.under(_costs_for(splits, given, known, spare, complete))
+    models = MODELS if models is None else models
+    splits = splits.under(_costs_for(splits, source, models, spare, complete))
     spare = [name for name in spare if name not in others]
     notes += [Note(UNUSED, _unused(spare, splits.columns))] if spare else []
-    if isinstance(given, CostFile) and (unused := columns_not_used(given)):
+    if isinstance(source, CostFile) and (unused := columns_not_used(source)):
         shared = "features of one measurement or service are groups 'shared' in JSON or TOML"
         notes.append(f"columns of the price file that are not used: {_few(unused)}; {shared}")
-    return replace(made, notes=(*dict.fromkeys((*made.notes, *notes)),)) if notes else made
+    return replace(splits, notes=(*dict.fromkeys((*splits.notes, *notes)),)) if notes else splits
 
 
 def _unused(spare: Sequence[str], columns: Sequence[str]) -> str:
@@ -89,21 +89,21 @@ def _few(names: Sequence[str]) -> str:
 
 
 def _costs_for(
-    splits: Splits, given: Given, models: Models, spare: list[str], complete: Complete
+    splits: Splits, source: CostSource, models: Models, spare: list[str], complete: Complete
 ) -> CostModel:
     """Return the cost model of a data set from a cost file or a model's name. Priced names that are
     not features are appended to ``spare``; ``complete`` changes the prices of columns in a file.
 
     Raises InputError in one line with the place and the remedy.
     """
-    if isinstance(given, str) and not Path(given).exists() and given in models:
-        given = CostFile(Path(given), "", {"model": given})
-    if isinstance(given, CostModel):
-        costs, place = given, "costs"
+    if isinstance(source, str) and not Path(source).exists() and source in models:
+        source = CostFile(Path(source), "", {"model": source})
+    if isinstance(source, CostModel):
+        costs, place = source, "costs"
     else:
-        file = given if isinstance(given, CostFile) else cost_text(given)
-        known = splits.prices if splits.cost_model is None else None
-        costs = cost_model(file, splits.names, known, models, splits.origins, spare, complete)
+        file = source if isinstance(source, CostFile) else cost_text(source)
+        default = splits.prices if splits.cost_model is None else None
+        costs = cost_model(file, splits.names, default, models, splits.origins, spare, complete)
         place = str(file.path)
     if costs.features != len(splits.names):
         raise InputError(f"{place}: prices of {costs.features} features for {len(splits.names)}")
@@ -139,15 +139,15 @@ def under_groups(splits: Splits, groups: Sequence[str]) -> Splits:
         return splits
     columns = [*dict.fromkeys(splits.columns)]
     number = [columns.index(name) for name in splits.columns]
-    own = splits.prices.of_columns([number.index(j) for j in range(len(columns))])
-    return splits.under(_grouped(own, groups, columns).of_columns(number))
+    prices = splits.prices.of_columns([number.index(j) for j in range(len(columns))])
+    return splits.under(_grouped(prices, groups, columns).of_columns(number))
 
 
-def _grouped(own: SensorPrices, groups: Sequence[str], columns: Sequence[str]) -> SensorPrices:
+def _grouped(base: SensorPrices, groups: Sequence[str], columns: Sequence[str]) -> SensorPrices:
     """Return prices of columns in groups, as ``under_groups``."""
     if not groups:
-        return own
-    cost, shared = own.feature_price(), []
+        return base
+    cost, shared = base.feature_price(), []
     for group in groups:
         words, colon, price = group.rpartition(":")  # "age,hist_*:5"
         words = words if colon else group
@@ -167,7 +167,7 @@ def _grouped(own: SensorPrices, groups: Sequence[str], columns: Sequence[str]) -
         shared.append(members)
     try:
         return price_list(
-            cost, shared=shared, split=own.split, tree=own.tree, unit=own.unit, names=columns
+            cost, shared=shared, split=base.split, tree=base.tree, unit=base.unit, names=columns
         )
     except ContradictionError as error:
         raise UsageError(f"{option('groups')}: {error}") from error
@@ -176,7 +176,7 @@ def _grouped(own: SensorPrices, groups: Sequence[str], columns: Sequence[str]) -
 def unit_prices(features: int, encodings: Sequence[ColumnEncoding] = ()) -> SensorPrices:
     """Return a sensor of cost 1 for each feature, or for each raw column of the features."""
     prices = SensorPrices.additive(np.ones(len(encodings) or features))
-    column = [k for k, own in enumerate(encodings) for _ in own.features]
+    column = [k for k, encoding in enumerate(encodings) for _ in encoding.features]
     return prices.of_columns(column) if encodings else prices
 
 
@@ -186,21 +186,21 @@ def by_transformer(splits: Splits, names: Iterable[str]) -> Splits:
 
     Raises UsageError if the columns of a transformer are not adjacent.
     """
-    made: list[ColumnEncoding] = []
+    encodings: list[ColumnEncoding] = []
     names = [name for name in names if name not in splits.columns]
-    for own in splits.encodings or plain_encodings(splits.names):
-        owner = max((n for n in names if own.name.startswith(f"{n}__")), key=len, default="")
-        if not owner or own.texts:
-            made.append(own)
-        elif made and made[-1].name == owner:
-            made[-1] = replace(made[-1], made=(*made[-1].made, *own.features))
+    for encoding in splits.encodings or plain_encodings(splits.names):
+        owner = max((n for n in names if encoding.name.startswith(f"{n}__")), key=len, default="")
+        if not owner or encoding.texts:
+            encodings.append(encoding)
+        elif encodings and encodings[-1].name == owner:
+            encodings[-1] = replace(encodings[-1], made=(*encodings[-1].made, *encoding.features))
         else:
-            made.append(ColumnEncoding(owner, made=own.features))
-    if not any(own.made for own in made):
+            encodings.append(ColumnEncoding(owner, made=encoding.features))
+    if not any(encoding.made for encoding in encodings):
         return splits
-    known = [own.name for own in made]
+    columns = [encoding.name for encoding in encodings]
     for name in names:
-        if known.count(name) > 1:
+        if columns.count(name) > 1:
             raise UsageError(f"columns of {name!r} are not adjacent; put {name}__... side by side")
-    prices = unit_prices(len(splits.names), made)
-    return replace(splits, encodings=tuple(made), prices=prices)
+    prices = unit_prices(len(splits.names), encodings)
+    return replace(splits, encodings=tuple(encodings), prices=prices)

@@ -41,13 +41,13 @@ def described(data: FileData, folder: Path) -> tuple[dict[str, Any], Splits]:
                 data = replace(data, decimal=decimal, dates=dates)
             else:
                 data = replace(data, drop=(*data.drop, *error.faults))
-    part = read_part(Path(data.train), data, data.format)
-    if isinstance(part, TablePart):
-        split = None if data.shares else part.split
+    train = read_part(Path(data.train), data, data.format)
+    if isinstance(train, TablePart):
+        split = None if data.shares else train.split
         data = replace(
             data,
-            label=part.label.name,
-            query=part.query.name if part.query else "",
+            label=train.label.name,
+            query=train.query.name if train.query else "",
             split=split.name if split else "",
         )
     positive = splits.class_names[1] if splits.task is Task.BINARY else ""

@@ -126,13 +126,13 @@ def unpack(archive: Path, members: Mapping[str, str], folder: Path) -> None:
         with ExitStack() as held:
             files = _contents(archive, held)
             for want, name in members.items():
-                found = [f for f in files if f.removeprefix("./") == want or f.endswith(f"/{want}")]
-                if len(found) != 1:
-                    how = "no" if not found else f"{len(found)} files"
+                hits = [f for f in files if f.removeprefix("./") == want or f.endswith(f"/{want}")]
+                if len(hits) != 1:
+                    how = "no" if not hits else f"{len(hits)} files"
                     raise InputError(f"{archive}: {how} {want} in it; get the publisher's archive")
                 to = folder / name
                 to.parent.mkdir(parents=True, exist_ok=True)
-                with files[found[0]]() as source, to.open("wb") as out:
+                with files[hits[0]]() as source, to.open("wb") as out:
                     shutil.copyfileobj(source, out)
     except (*damaged, RuntimeError, OSError) as error:
         raise InputError(
@@ -223,10 +223,10 @@ def _staged(dataset: CompleteDataset, source: DataFolder) -> Iterator[Path]:
     try:
         source.folder.mkdir(parents=True, exist_ok=True)
         with TemporaryDirectory(prefix=WORK, dir=source.folder) as stage:
-            made = Path(stage, home_of(dataset))
-            made.mkdir(parents=True)
+            folder = Path(stage, home_of(dataset))
+            folder.mkdir(parents=True)
             try:
-                yield made
+                yield folder
                 fetched = DataFolder(stage)
                 for name in filter(fetched.has, dataset.files):
                     path = fetched.find(name)
@@ -239,14 +239,14 @@ def _staged(dataset: CompleteDataset, source: DataFolder) -> Iterator[Path]:
                         raise InputError(f"{path}: {fault}") from error
             except InputError as error:
                 origin = f"{dataset.name} as fetched"
-                text = str(error).replace(f"{made}/", f"{origin}: ").replace(stage, origin)
+                text = str(error).replace(f"{folder}/", f"{origin}: ").replace(stage, origin)
                 raise InputError(text) from error
             if not home.exists():  # all at once; else files join those that are there
                 home.parent.mkdir(parents=True, exist_ok=True)
-                made.replace(home)
+                folder.replace(home)
                 return
-            for path in sorted(p for p in made.rglob("*") if p.is_file()):
-                to = home / path.relative_to(made)
+            for path in sorted(p for p in folder.rglob("*") if p.is_file()):
+                to = home / path.relative_to(folder)
                 to.parent.mkdir(parents=True, exist_ok=True)
                 path.replace(to)
     except OSError as error:

@@ -21,7 +21,7 @@ import numpy as np
 from bench_core.costs.cost_file import CostFile
 from bench_core.costs.model import CostModel, SensorPrices
 from bench_core.data import Examples
-from bench_core.datasets.pricing import Given, Models, unit_prices, with_costs
+from bench_core.datasets.pricing import CostSource, Models, unit_prices, with_costs
 from bench_core.errors import InputError, UsageError
 from bench_core.splits import Splits
 
@@ -83,15 +83,15 @@ def traced(steps: Sequence[Any], width: int) -> Traced | None:
     inputs = [_Column(name, frozenset([j])) for j, name in enumerate(names)]
     notes: dict[str, None] = {}
     whole = Pipeline([(str(k), step) for k, step in enumerate(steps)])
-    made = _outputs(whole, inputs, width, None, notes)
-    made = made if len(made) == width else _all_of(inputs, width, None)
+    outputs = _outputs(whole, inputs, width, None, notes)
+    outputs = outputs if len(outputs) == width else _all_of(inputs, width, None)
     why = "does not name its outputs (get_feature_names_out): each needs all inputs of this step"
     lines = tuple(f"{kind} {why}" for kind in notes)
-    return Traced(names, tuple(own.sources for own in made), lines)
+    return Traced(names, tuple(output.sources for output in outputs), lines)
 
 
 def under_input_costs(
-    splits: Splits, given: Given, models: Models, traced: Traced, sizes: Sequence[int]
+    splits: Splits, source: CostSource, models: Models, traced: Traced, sizes: Sequence[int]
 ) -> tuple[Splits, Splits]:
     """Return the data of a pipeline's outputs, each encoded as a number of features (``sizes``),
     under costs of its input columns; and the input columns, without rows, under these costs.
@@ -101,9 +101,9 @@ def under_input_costs(
     """
     names, sources = traced.names, traced.sources
     used = sorted(frozenset[int]().union(*sources))
-    table = given.table if isinstance(given, CostFile) else None
+    table = source.table if isinstance(source, CostFile) else None
     listed = table.get("costs") if isinstance(table, Mapping) else None
-    count = given.features if isinstance(given, CostModel) else None
+    count = source.features if isinstance(source, CostModel) else None
     count = len(listed) if isinstance(listed, list) else count
     if count is not None:  # without names
         alike = [{j} for j in range(len(names))] == [*sources]
@@ -118,20 +118,20 @@ def under_input_costs(
             )
     if isinstance(listed, list) and isinstance(table, Mapping):
         priced = {names[j]: listed[j] for j in used}
-        given = CostFile(Path("costs"), "", {**table, "costs": priced})
+        source = CostFile(Path("costs"), "", {**table, "costs": priced})
     elif count is not None:
         used = [*range(len(names))]
     few, number = tuple(names[j] for j in used), {j: k for k, j in enumerate(used)}
     rows = Examples(np.zeros((0, len(used)), np.float32), np.zeros(0))
     facts = unit_prices(len(used)), splits.task, splits.classes, few
-    inputs = with_costs(Splits(rows, rows, rows, *facts), given, models, others=names)
+    inputs = with_costs(Splits(rows, rows, rows, *facts), source, models, others=names)
     if not isinstance(inputs.costs, SensorPrices):
         raise InputError(
             f"costs: cost model {inputs.costs.name!r} has no prices for columns that share an "
             "output; give prices by name"
         )
-    features = [own for own, size in zip(sources, sizes, strict=True) for _ in range(size)]
-    costs = inputs.costs.of_columns([[number[j] for j in sorted(own)] for own in features])
+    features = [made_of for made_of, k in zip(sources, sizes, strict=True) for _ in range(k)]
+    costs = inputs.costs.of_columns([[number[j] for j in sorted(ids)] for ids in features])
     return splits.under(costs), inputs
 
 
@@ -143,41 +143,40 @@ def _outputs(
     notes: dict[str, None],
 ) -> list[_Column]:
     """Return the outputs of a fitted step. ``width`` is their number and ``names`` their names, if
-    the next step has them."""
+    the next step has them. Types of steps that do not name their outputs are added to ``notes``."""
     from sklearn.compose import ColumnTransformer
     from sklearn.pipeline import FeatureUnion, Pipeline
 
     if (count := getattr(step, "n_features_in_", None)) not in (None, len(inputs)):
         inputs = _all_of(inputs, count, getattr(step, "feature_names_in_", None))
     if isinstance(step, Pipeline):
-        inner = [own for _, own in step.steps if own not in (None, "passthrough")]
-        for own, following in pairwise([*inner, None]):
-            known = getattr(following, "n_features_in_", None)
+        inner = [inside for _, inside in step.steps if inside not in (None, "passthrough")]
+        for inside, following in pairwise([*inner, None]):
+            count = getattr(following, "n_features_in_", None)
             titles = getattr(following, "feature_names_in_", None)
-            known, titles = (width, names) if following is None else (known, titles)
-            inputs = _outputs(own, inputs, known, titles, notes)
+            count, titles = (width, names) if following is None else (count, titles)
+            inputs = _outputs(inside, inputs, count, titles, notes)
         return inputs
     if isinstance(step, ColumnTransformer):
-        made = [_Column("", frozenset())] * max(own.stop for own in step.output_indices_.values())
-        for name, own, _ in step.transformers_:
-            place = step.output_indices_[name]
-            if own != "drop" and place.stop > place.start:
-                some = [inputs[j] for j in step._transformer_to_input_indices[name]]
-                count = place.stop - place.start
-                made[place] = (
-                    some if own == "passthrough" else _outputs(own, some, count, None, notes)
-                )
-        return made
+        places = step.output_indices_
+        outputs = [_Column("", frozenset())] * max(place.stop for place in places.values())
+        for name, inside, _ in step.transformers_:
+            size = places[name].stop - places[name].start
+            if inside == "drop" or not size:
+                continue
+            columns = [inputs[j] for j in step._transformer_to_input_indices[name]]
+            if inside != "passthrough":
+                columns = _outputs(inside, columns, size, None, notes)
+            outputs[places[name]] = columns
+        return outputs
     if isinstance(step, FeatureUnion):
-        parts = [own for _, own in step.transformer_list if own not in (None, "drop")]
-        joined = [
-            column
-            for own in parts
-            for column in (
-                inputs if own == "passthrough" else _outputs(own, inputs, None, None, notes)
-            )
-        ]
-        return joined if width in (None, len(joined)) else _all_of(inputs, width, names)
+        outputs = []
+        for _, inside in step.transformer_list:
+            if inside == "passthrough":
+                outputs += inputs
+            elif inside not in (None, "drop"):
+                outputs += _outputs(inside, inputs, None, None, notes)
+        return outputs if width in (None, len(outputs)) else _all_of(inputs, width, names)
     return _of_leaf(step, inputs, width, names, notes)
 
 
@@ -189,7 +188,7 @@ def _of_leaf(
     notes: dict[str, None],
 ) -> list[_Column]:
     """Return the outputs of a step that holds no others."""
-    twin, kind = copy(step), type(step).__name__
+    twin, kind, every = copy(step), type(step).__name__, _union(inputs)
     vars(twin).pop("feature_names_in_", None)  # which the marks are not
     marks = np.array([f"\0{k}\0" for k in range(len(inputs))], dtype=object)
     try:
@@ -197,24 +196,27 @@ def _of_leaf(
     except Exception:  # a user's transformer may have no names, or only its own
         marked = []
     if not marked or width not in (None, len(marked)):
-        made = _all_of(inputs, width, names)
-        every = frozenset[int]().union(*(own.sources for own in inputs))
-        if len(every) > 1 and any(own.sources == every for own in made):
+        outputs = _all_of(inputs, width, names)
+        if len(every) > 1 and any(output.sources == every for output in outputs):
             notes[kind] = None
-        return made
+        return outputs
     if kind in _MIXING:
         return _all_of(inputs, len(marked), None)
-    every, made = _all_of(inputs, 1, None)[0].sources, list[_Column]()
+    outputs = []
     for text in marked:
-        found = [inputs[int(k)].sources for k in _MARK.findall(text)]
+        sources = _union([inputs[int(k)] for k in _MARK.findall(text)])
         name = _MARK.sub(lambda mark: inputs[int(mark[1])].name, text)
-        made.append(_Column(name, frozenset().union(*found) if found else every))
-    return made
+        outputs.append(_Column(name, sources or every))
+    return outputs
 
 
 def _all_of(inputs: list[_Column], width: int | None, names: Sequence[str] | None) -> list[_Column]:
     """Return outputs that keep the name of an input, or else need all inputs."""
-    every = frozenset[int]().union(*(own.sources for own in inputs))
-    known = {own.name: own.sources for own in inputs if own.name} if names is not None else {}
-    titles = [""] * (width or 1) if names is None else names
-    return [_Column(name, known.get(name, every)) for name in titles]
+    if names is None:
+        return [_Column("", _union(inputs))] * (width or 1)
+    sources = {column.name: column.sources for column in inputs}
+    return [_Column(name, sources.get(name, _union(inputs))) for name in names]
+
+
+def _union(columns: Sequence[_Column]) -> frozenset[int]:
+    return frozenset[int]().union(*(column.sources for column in columns))

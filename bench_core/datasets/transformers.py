@@ -45,15 +45,15 @@ def transformer_splits(
     from sklearn.utils import _safe_indexing
 
     steps, columns = column_transformer(transformer)
-    given = {"train": (X, y, queries, split)}
+    inputs = {"train": (X, y, queries, split)}
     for name, more in (("valid", valid), ("test", test)):
         if more is not None:
-            own = more if isinstance(more, tuple | list) else (more, y, queries)
-            given[name] = (*own, None, None)[:4]
+            arguments = more if isinstance(more, tuple | list) else (more, y, queries)
+            inputs[name] = (*arguments, None, None)[:4]
     frames: dict[int, Any] = {}  # by the number of their first row
     rows: dict[str, list[Any]] = {}  # of each part the numbers of its rows, labels, ids, splits
     first = 0
-    for name, part in given.items():
+    for name, part in inputs.items():
         frame, values = _taken_out("X" if name == "train" else name, *part, options.drop)
         rows[name] = [pd.DataFrame({"row": np.arange(first, first + len(frame))}), *values]
         frames[first] = frame
@@ -74,18 +74,18 @@ def transformer_splits(
         fold=fold,
     )
     places = {name: getattr(divided, name).X[:, 0].astype(np.int64) for name in SPLITS}
-    chosen, made = dict[str, Any](), dict[str, Any]()
+    chosen, outputs = dict[str, Any](), dict[str, Any]()
     for name, place in places.items():  # the rows of a split are of one frame
         start = max(first for first in frames if first <= place[0])
         chosen[name] = _safe_indexing(frames[start], place - start)
     with blamed("transformer", columns):
-        made["train"] = steps.fit_transform(chosen["train"], divided.train.y)
-        made |= {name: steps.transform(chosen[name]) for name in SPLITS[1:]}
+        outputs["train"] = steps.fit_transform(chosen["train"], divided.train.y)
+        outputs |= {name: steps.transform(chosen[name]) for name in SPLITS[1:]}
     names, owners = _names(steps, columns)
     labels, ids = (_joined(rows, k) for k in (1, 2))
     parts = {
         name: (
-            pd.DataFrame(np.asarray(made[name]), columns=names).infer_objects(),
+            pd.DataFrame(np.asarray(outputs[name]), columns=names).infer_objects(),
             labels.iloc[place],
             None if ids is None else ids.iloc[place],
         )
@@ -112,8 +112,8 @@ def _joined(rows: Mapping[str, Sequence[Any]], k: int) -> Any:
 
     if rows["train"][k] is None:
         return None
-    each = [row_values(part[k], name, len(part[0])) for name, part in rows.items()]
-    return pd.concat(each, ignore_index=True)
+    values = [row_values(part[k], name, len(part[0])) for name, part in rows.items()]
+    return pd.concat(values, ignore_index=True)
 
 
 def _taken_out(
@@ -125,15 +125,15 @@ def _taken_out(
     if frame is None:
         frame, _ = data_frame(X, name)
     values: list[Any] = []
-    for what, own in (("y", y), ("queries", queries), ("split", split)):
-        if isinstance(own, str) and own not in frame:
-            raise InputError(f"{name}: {what}: {unknown('column', own, [*frame.columns])}")
-        values.append(frame[own] if isinstance(own, str) else own)
-    left_out = [own for own in (y, queries, split, *drop) if isinstance(own, str)]
+    for what, value in (("y", y), ("queries", queries), ("split", split)):
+        if isinstance(value, str) and value not in frame:
+            raise InputError(f"{name}: {what}: {unknown('column', value, [*frame.columns])}")
+        values.append(frame[value] if isinstance(value, str) else value)
+    left_out = [value for value in (y, queries, split, *drop) if isinstance(value, str)]
     return frame[[column for column in frame.columns if column not in left_out]], values
 
 
-def column_transformer(given: Any) -> tuple[Any, Any]:
+def column_transformer(transformer: Any) -> tuple[Any, Any]:
     """Return an unfitted copy without a final estimator, and the ColumnTransformer in it.
 
     Raises UsageError if there is no ColumnTransformer.
@@ -142,34 +142,36 @@ def column_transformer(given: Any) -> tuple[Any, Any]:
     from sklearn.compose import ColumnTransformer
     from sklearn.pipeline import Pipeline
 
-    steps = clone(given) if hasattr(given, "get_params") else given
+    steps = clone(transformer) if hasattr(transformer, "get_params") else transformer
     if isinstance(steps, Pipeline) and not hasattr(steps[-1], "transform"):
         steps = steps[:-1]
     parts = [step for _, step in steps.steps] if isinstance(steps, Pipeline) else [steps]
-    found = [part for part in parts if isinstance(part, ColumnTransformer)]
-    if len(found) != 1:
-        kind = type(given).__name__
+    transformers = [part for part in parts if isinstance(part, ColumnTransformer)]
+    if len(transformers) != 1:
+        kind = type(transformer).__name__
         raise UsageError(
             f"transformer is a {kind}; give a ColumnTransformer, or a Pipeline with one, whose "
             "transformers have prices"
         )
-    found[0].set_params(sparse_threshold=0)  # dense
-    return steps, found[0]
+    transformers[0].set_params(sparse_threshold=0)  # dense
+    return steps, transformers[0]
 
 
 def _names(steps: Any, columns: Any) -> tuple[list[str], list[str]]:
     """Return the name of each column made, and the transformers that make columns."""
-    fitted = {name: own for name, own, _ in columns.transformers_}
-    passed = {name for name, own, _ in columns.transformers if own == PASSED}
+    fitted = {name: transformer for name, transformer, _ in columns.transformers_}
+    passed = {name for name, transformer, _ in columns.transformers if transformer == PASSED}
     passed |= {"remainder"} if columns.remainder == PASSED else set()
     names, owners = list[str](), list[str]()
     for owner, block in columns.output_indices_.items():
         width = block.stop - block.start
         try:
-            own = [str(name) for name in fitted[owner].get_feature_names_out()]
+            outputs = [str(name) for name in fitted[owner].get_feature_names_out()]
         except (AttributeError, KeyError, ValueError):  # a user's transformer may lack names
-            own = [str(k + 1) for k in range(width)]
-        names += own[:width] if owner in passed else [f"{owner}__{name}" for name in own[:width]]
+            outputs = [str(k + 1) for k in range(width)]
+        names += (
+            outputs[:width] if owner in passed else [f"{owner}__{name}" for name in outputs[:width]]
+        )
         owners += [owner] if width and owner not in passed else []
     after = False
     for step in [step for _, step in getattr(steps, "steps", [])]:
@@ -196,7 +198,7 @@ def blamed(what: str, columns: Any = None) -> Iterator[None]:
     except Exception as error:
         # scikit-learn fits copies, which are written alike
         at = {repr(frame.f_locals.get("transformer")) for frame, _ in walk_tb(error.__traceback__)}
-        steps = [name for name, own, _ in getattr(columns, "transformers", ()) if repr(own) in at]
+        steps = [name for name, t, _ in getattr(columns, "transformers", ()) if repr(t) in at]
         where = f": step {' or '.join(map(repr, steps))}" if steps else ""
         fault = one_line(f"{type(error).__name__}: {error}", 200)
         raise InputError(f"{what}{where}: {fault}") from error

@@ -54,10 +54,11 @@ class InMemory:
     def stamp(self, source: Source) -> str:
         """Return a digest of arrays, names, prices, task and notes."""
         contents = []
-        for own in self.splits:
-            costs = [to_json(own.costs), to_json(own.prices), own.costs_assumed]
-            names = [own.feature_names, [*map(asdict, own.encodings)], own.task, own.class_names]
-            contents.append([fingerprint(own), costs, [*names, own.stand_in, own.notes]])
+        for splits in self.splits:
+            costs = [to_json(splits.costs), to_json(splits.prices), splits.costs_assumed]
+            encodings = [*map(asdict, splits.encodings)]
+            names = [splits.feature_names, encodings, splits.task, splits.class_names]
+            contents.append([fingerprint(splits), costs, [*names, splits.stand_in, splits.notes]])
         return digest(contents)
 
 
@@ -199,11 +200,11 @@ def check_order(X: Any, values: Any, name: str) -> None:
     """Raise InputError if two pandas indexes hold the same values in different orders."""
     import pandas as pd
 
-    own, other = getattr(X, "index", None), getattr(values, "index", None)
-    if not isinstance(own, pd.Index) or not isinstance(other, pd.Index) or own.equals(other):
+    index, order = getattr(X, "index", None), getattr(values, "index", None)
+    if not isinstance(index, pd.Index) or not isinstance(order, pd.Index) or index.equals(order):
         return
-    if len(own) == len(other) and Counter(own) == Counter(other):
-        sort = f"{name}.loc[X.index] or " if own.is_unique else ""
+    if len(index) == len(order) and Counter(index) == Counter(order):
+        sort = f"{name}.loc[X.index] or " if index.is_unique else ""
         remedy = f"give {sort}{name}.to_numpy()"
         raise InputError(f"{name}'s index has another order than X's; {remedy}")
 

@@ -155,13 +155,13 @@ class TablePart:
 def read_parts(parts: Mapping[str, Part | TablePart], keep: Sequence[str] = ()) -> dict[str, Part]:
     """Return the parts with their cells read. Columns that number the rows are left out, except
     those to ``keep``. Raises InputError for unusable cells."""
-    given = {name: part for name, part in parts.items() if isinstance(part, TablePart)}
-    made = {name: part for name, part in parts.items() if isinstance(part, Part)}
-    if not given:
-        return made
-    first = next(iter(given.values()))
-    frames = read_features([part.table for part in given.values()], first.columns)
-    labels = _labels([part.label for part in given.values()])
+    raw_parts = {name: raw for name, raw in parts.items() if isinstance(raw, TablePart)}
+    by_split = {name: part for name, part in parts.items() if isinstance(part, Part)}
+    if not raw_parts:
+        return by_split
+    first = next(iter(raw_parts.values()))
+    frames = read_features([raw.table for raw in raw_parts.values()], first.columns)
+    labels = _labels([raw.label for raw in raw_parts.values()])
     notes = [*first.notes]
     numbering = [name for name in _numbering(frames) if name not in keep]
     for column in numbering:
@@ -171,25 +171,25 @@ def read_parts(parts: Mapping[str, Part | TablePart], keep: Sequence[str] = ()) 
         else:
             frames = [frame.drop(columns=column) for frame in frames]
             notes.append(f"{what} and is left out: {option('keep_column', [column])} keeps it")
-    for (name, part), frame, y in zip(given.items(), frames, labels, strict=True):
+    for (name, raw), frame, y in zip(raw_parts.items(), frames, labels, strict=True):
         queries, unit, words = None, hashed(np.arange(len(y))), None
-        if part.query is not None:
-            with part.found(part.query):
-                queries, ids = grouped(part.query.texts(), part.table.place)
+        if raw.query is not None:
+            with raw.found(raw.query):
+                queries, ids = grouped(raw.query.texts(), raw.table.place)
             digests = (blake2b(str(name).encode(), digest_size=8).digest() for name in ids)
             unit = np.frombuffer(b"".join(digests), dtype="<u8").astype(np.uint64)
-        if part.split is not None:
-            with part.found(part.split):
-                words = _words(part.split)
-        typed = part.table.written is None
-        made[name] = Part(
-            *(part.path, frame, y, queries, unit, words, part.label.place),
+        if raw.split is not None:
+            with raw.found(raw.split):
+                words = _words(raw.split)
+        typed = raw.table.written is None
+        by_split[name] = Part(
+            *(raw.path, frame, y, queries, unit, words, raw.label.place),
             typed=typed,
-            formats=part.table.formats,
-            copies=part.copies,
+            formats=raw.table.formats,
+            copies=raw.copies,
         )
-    made[next(iter(given))] = replace(made[next(iter(given))], notes=tuple(notes))
-    return {name: made[name] for name in parts}
+    by_split[next(iter(raw_parts))] = replace(by_split[next(iter(raw_parts))], notes=tuple(notes))
+    return {name: by_split[name] for name in parts}
 
 
 def _words(column: DataColumn) -> NDArray[Any]:
@@ -259,29 +259,29 @@ def splits_of(
     )  # fmt: skip
 
 
-def _same_columns(given: Mapping[str, Part | TablePart], keep: Sequence[str]) -> dict[str, Part]:
+def _same_columns(tables: Mapping[str, Part | TablePart], keep: Sequence[str]) -> dict[str, Part]:
     """Give all parts the same columns: pad SVMlight with zeros, order tables as the first."""
-    first = given["train"]
-    if not all(isinstance(part, Part) and part.numbered for part in given.values()):
-        for part in given.values():
-            for here, there in ((part, first), (first, part)):
+    first = tables["train"]
+    if not all(isinstance(table, Part) and table.numbered for table in tables.values()):
+        for table in tables.values():
+            for here, there in ((table, first), (first, table)):
                 for name in there.columns:
                     if name not in here.columns:
-                        own = [column for column in here.columns if column not in there.columns]
-                        near = get_close_matches(name, own, 1)
+                        spare = [c for c in here.columns if c not in there.columns]
+                        near = get_close_matches(name, spare, 1)
                         hint = f"rename {near[0]!r}?" if near else "give both the same columns"
                         raise InputError(
                             f"{here.path}: no column {name!r}, which {there.path} has; {hint}"
                         )
-        return read_parts(given, keep)
+        return read_parts(tables, keep)
     # the largest index used sets an SVMlight file's width, so files may differ
-    parts = read_parts(given)
-    columns = max((part.frame.columns for part in parts.values()), key=len)
+    parts = read_parts(tables)
+    columns = max((table.frame.columns for table in parts.values()), key=len)
     wide = {
-        name: part.frame.reindex(columns=columns, fill_value=np.float32(part.unwritten))
-        for name, part in parts.items()
+        name: table.frame.reindex(columns=columns, fill_value=np.float32(table.unwritten))
+        for name, table in parts.items()
     }
-    return {name: replace(part, frame=wide[name]) for name, part in parts.items()}
+    return {name: replace(table, frame=wide[name]) for name, table in parts.items()}
 
 
 def _by_column(parts: dict[str, Part], words: NDArray[Any], column: str) -> dict[str, Part]:
@@ -316,10 +316,10 @@ def _by_hash(
     angle = (first.unit.astype(np.float64) / 2.0**64 + turn) % 1.0
     place = np.searchsorted(np.cumsum(shares)[:-1], angle, side="right")
     chosen = np.array(["train", *missing])[place]
-    made = dict(parts)
+    splits = dict(parts)
     for n in ("train", *missing):
-        made[n] = first.choose(chosen == n)
-        if not len(made[n]):
+        splits[n] = first.choose(chosen == n)
+        if not len(splits[n]):
             raise InputError(
                 f"{first.path}: too small to cut a {n} split off by a hash; "
                 f"give {option('valid')} and {option('test')}, or a {option('split')} column"
@@ -329,7 +329,7 @@ def _by_hash(
     if len(missing) == 2:
         how = "/".join(f"{100 * share:.3g}" for share in shares)
     notes.append(Note(CUT, f"split: {how}, by a hash of the {unit}"))
-    return made
+    return splits
 
 
 def _encoded(
@@ -345,11 +345,11 @@ def _encoded(
         return X, train.columns, ()
     missing = () if train.typed else MISSING
     encodings = frame_encodings(train.frame, notes, missing, train.formats)
-    counts = Counter(name for own in encodings for name in own.features)
+    counts = Counter(name for encoding in encodings for name in encoding.features)
     if twice := [name for name, times in counts.items() if times > 1]:
         raise InputError(f"{train.path}: two features would be called {twice[0]!r}")
     X = {
-        split: np.hstack([own.spread(own.codes(frame[own.name].to_numpy())) for own in encodings])
+        split: np.hstack([e.spread(e.codes(frame[e.name].to_numpy())) for e in encodings])
         for split, frame in frames.items()
     }
     return X, tuple(counts), encodings
@@ -365,31 +365,31 @@ def frame_encodings(
 
     Adds a note for each encoded column.
     """
-    made = []
+    encodings = []
     for name in frame:
-        cells, own = frame[name].to_numpy(), ColumnEncoding(name, format=formats.get(name, ""))
+        cells, encoding = frame[name].to_numpy(), ColumnEncoding(name, format=formats.get(name, ""))
         if cells.dtype == np.float64:
-            own = replace(own, offset=float32_offset(cells) or 0.0)
-            what = f"{APART}: made {own.features[0]!r}" if own.offset else MERGED
+            encoding = replace(encoding, offset=float32_offset(cells) or 0.0)
+            what = f"{APART}: made {encoding.features[0]!r}" if encoding.offset else MERGED
             notes.append(f"column {name!r}: {what}")
         elif cells.dtype != np.float32:
             texts = tuple(different_texts(cells)) or ("-",)
-            own = ColumnEncoding(name, texts, 1 < len(texts) <= ONE_HOT, missing)
+            encoding = ColumnEncoding(name, texts, 1 < len(texts) <= ONE_HOT, missing)
             how = f"{len(texts)} one-hot features of one sensor"
-            how = how if own.one_hot else "codes, 0 for the most frequent"
+            how = how if encoding.one_hot else "codes, 0 for the most frequent"
             what = f"column {name!r} holds text ({len(texts)} values in training)"
             notes.append(f"{what}: made {how}")
-        made.append(own)
-    return tuple(made)
+        encodings.append(encoding)
+    return tuple(encodings)
 
 
-def _task(asked: str, parts: dict[str, Part], notes: list[str | Note]) -> Task:
+def _task(name: str, parts: dict[str, Part], notes: list[str | Note]) -> Task:
     without = [part.path for part in parts.values() if part.queries is None]
     if len({part.labels.dtype.kind for part in parts.values()}) > 1:  # of SVMlight and a table
         path = parts["train"].path
         raise InputError(f"{path}: labels are text here or elsewhere and numbers in another file")
-    if asked:
-        task = Task(asked)
+    if name:
+        task = Task(name)
     else:
         task, reason = Task.RANKING, "there are queries"
         if len(without) == len(parts):
@@ -421,21 +421,21 @@ def _numbered(
         if text:
             label = str(train.labels[0])
             raise InputError(f"{train.place(0)}: label {label!r} is text; {task} needs numbers")
-        for part in parts.values() if task is Task.RANKING else ():
-            wrong = (part.labels < 0) | (part.labels > LARGEST_GRADE)
+        for split in parts.values() if task is Task.RANKING else ():
+            wrong = (split.labels < 0) | (split.labels > LARGEST_GRADE)
             if wrong.any():
                 row = int(np.argmax(wrong))
                 raise InputError(
-                    f"{part.place(row)}: label {part.labels[row]:g} is not a grade: grades start "
+                    f"{split.place(row)}: label {split.labels[row]:g} is not a grade: grades start "
                     f"at 0, and their gain is 2^grade; scale the labels to 0..{LARGEST_GRADE:g}, "
                     f"or give {option('task', 'regression')}"
                 )
         return {n: parts[n].labels for n in SPLITS}, ()
     if (task is Task.BINARY) != (len(values) == 2):
-        number, other = ("two", Task.BINARY) if len(values) == 2 else (len(values), "multiclass")
+        number, remedy = ("two", Task.BINARY) if len(values) == 2 else (len(values), "multiclass")
         raise InputError(
             f"{train.path}: {number} different labels do not fit a {task} task; "
-            f"give {option('task', other)}"
+            f"give {option('task', remedy)}"
         )
     names = tuple(map(class_name, values))
     if positive:
@@ -449,16 +449,16 @@ def _numbered(
             raise InputError(f"{option('positive', positive)}: {what}")
         names = (*(name for name in names if name != wanted), wanted)
     if names != tuple(map(str, range(len(names)))):
-        shown = ", ".join(f"{name} is {k}" for k, name in enumerate(names[:6]))
-        notes.append(f"classes: {shown}{', ...' if len(values) > 6 else ''}")
-    for part in parts.values():
-        new = ~np.isin(part.labels, values)
+        listing = ", ".join(f"{name} is {k}" for k, name in enumerate(names[:6]))
+        notes.append(f"classes: {listing}{', ...' if len(values) > 6 else ''}")
+    for split in parts.values():
+        new = ~np.isin(split.labels, values)
         if new.any():
             row = int(np.argmax(new))
             numbers = f"; for numeric targets give {option('task', 'regression')}"
             raise InputError(
-                f"{part.place(row)}: label {class_name(part.labels[row])!r} is not in the training "
-                "rows; correct it, leave the row out, or give training rows that have it"
+                f"{split.place(row)}: label {class_name(split.labels[row])!r} is not in the "
+                "training rows; correct it, leave the row out, or give training rows that have it"
                 f"{'' if text else numbers}"
             )
     codes = np.array([names.index(class_name(value)) for value in values], dtype=np.float64)

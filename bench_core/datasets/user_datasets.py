@@ -163,10 +163,10 @@ def add_own_data(to: Registry, folder: Path) -> None:
         return
     info = PluginInfo(FILE, str(folder), "", str(path))
     try:
-        found = read_entries(path)
-        for dataset in found:
+        datasets = read_entries(path)
+        for dataset in datasets:
             if dataset.name in to.datasets:
                 raise InputError(f"{path}: [{dataset.name}] has the name of another data set")
-        to.add(info, [("data set", dataset.name, dataset) for dataset in found])
+        to.add(info, [("data set", dataset.name, dataset) for dataset in datasets])
     except InputError as error:
         to.plugins.append(replace(info, error=str(error)))

@@ -143,7 +143,7 @@ class _Block(NamedTuple):
 
     features: Features
     rows: IntArray  # (n,) of the split
-    own: IntArray  # (n,) position of each row's query in ``chosen``
+    unit_of: IntArray  # (n,) position of each row's query in ``chosen``
     chosen: IntArray  # (q,) queries of the split
     answers: list[_Answer]  # by point
 
@@ -151,7 +151,7 @@ class _Block(NamedTuple):
         """Raise for the first of these rows that is not the ``same`` (as long as ``rows``)."""
         if not same.all():
             unit = "row" if self.features.queries is None else "query"
-            query = self.chosen[self.own[rows[np.argmin(same)]]]
+            query = self.chosen[self.unit_of[rows[np.argmin(same)]]]
             raise AuditError(f"{unit} {query} at {dict(point)}: {what}")
 
 
@@ -181,7 +181,7 @@ class _Audit:
         # at most half of the split, so that the block differs from the trial's blocks
         block = self._block(order[: min(most, max(1, len(sizes) // 2))])
         self._without_others(block)
-        at = np.resize(points, len(block.chosen))[block.own]
+        at = np.resize(points, len(block.chosen))[block.unit_of]
         self._judge(block, [(p, np.flatnonzero(at == p)) for p in np.unique(at).tolist()], True)
 
     def all_queries(self) -> None:
@@ -193,7 +193,7 @@ class _Audit:
         number = np.cumsum(sizes[order]) // BLOCK_ROWS
         for chosen in np.split(order, np.flatnonzero(np.diff(number)) + 1):
             block = self._block(chosen)
-            buyers += [weights[block.rows] @ self._mask(own.bits) for own in block.answers]
+            buyers += [weights[block.rows] @ self._mask(answer.bits) for answer in block.answers]
             every, left = np.arange(len(block.rows)), list(range(len(block.answers)))
             while left:  # points with equal purchases are audited together
                 first = block.answers[left[0]]
@@ -206,11 +206,11 @@ class _Audit:
     def _block(self, chosen: IntArray) -> _Block:
         """Predict these queries, and compare with the trial's predictions."""
         keeps_order = getattr(self.model, "reads_order", False)
-        features, rows, own = gather(
+        features, rows, unit_of = gather(
             self.examples.features, chosen, None if keeps_order else self.rng
         )
         answers = self._answers(self.model, features, "in another block of queries", finite=True)
-        block = _Block(features, rows, own, chosen, answers)
+        block = _Block(features, rows, unit_of, chosen, answers)
         every = np.arange(len(rows))
         for p, (point, answer) in enumerate(zip(self.path.points, answers, strict=True)):
             what = "depend on rows outside the query, on their order or on chance"
@@ -239,12 +239,12 @@ class _Audit:
         self, model: Any, features: Features, doing: str, finite: bool = False
     ) -> list[_Answer]:
         """Predictions of the model at all points on a copy of a block."""
-        own = Features(features.X.copy(), features.queries)  # to detect changes
-        points, found = [], []
+        copy = Features(features.X.copy(), features.queries)  # to detect changes
+        points, answers = [], []
         try:
-            for prediction in predictions(model, own, self.costs, self.classes, finite=finite):
+            for prediction in predictions(model, copy, self.costs, self.classes, finite=finite):
                 points.append(dict(prediction.point))
-                found.append(_Answer.of(prediction, len(own)))
+                answers.append(_Answer.of(prediction, len(copy)))
         except MemoryError:
             raise
         except Exception as error:
@@ -252,9 +252,9 @@ class _Audit:
             raise AuditError(f"{doing}: {kind}{error}") from error
         if points != [dict(point) for point in self.path.points]:
             raise AuditError(f"{doing}: its path changes")
-        if own.X.tobytes() != features.X.tobytes():
+        if copy.X.tobytes() != features.X.tobytes():
             raise AuditError("it modifies its input cells; let it work on a copy")
-        return found
+        return answers
 
     def _without_others(self, block: _Block) -> None:
         """Omit half of the rows of each query, if rows are declared independent."""
@@ -262,16 +262,16 @@ class _Audit:
         alone = model_of(self.model).independent_rows
         if queries is None or not alone:
             return
-        kept = self.rng.random(len(block.rows)) < 0.5
-        kept[queries.boundaries[:-1]] = True
-        sizes = np.add.reduceat(kept.astype(np.int64), queries.boundaries[:-1])
-        fewer = Features(block.features.X[kept], Queries.from_sizes(sizes))
+        sample = self.rng.random(len(block.rows)) < 0.5
+        sample[queries.boundaries[:-1]] = True
+        sizes = np.add.reduceat(sample.astype(np.int64), queries.boundaries[:-1])
+        fewer = Features(block.features.X[sample], Queries.from_sizes(sizes))
         doing = "where other rows of its query are left out, although it has independent_rows"
-        answers, those = self._answers(self.model, fewer, doing), np.flatnonzero(kept)
+        answers, those = self._answers(self.model, fewer, doing), np.flatnonzero(sample)
         for point, before, after in zip(self.path.points, block.answers, answers, strict=True):
             parts: Any = (None if part is None else part[those] for part in before)
-            own = _Answer(*parts)
-            for what, same in own.compared(after):
+            expected = _Answer(*parts)
+            for what, same in expected.compared(after):
                 block.require(same, those, point, f"{doing}, {what}")
 
     def _judge(self, block: _Block, judged: Judged, sampled: bool = False) -> None:
@@ -322,49 +322,49 @@ class _Audit:
         on_demand: bool,
     ) -> None:
         """Evaluate the program and compare, in the sample on demand: ten times as slow."""
-        features, here, _ = gather(block.features, np.unique(block.own[rows]))
+        features, here, _ = gather(block.features, np.unique(block.unit_of[rows]))
         names = tuple(map(str, range(features.X.shape[1])))
-        served = Predictor(Folder(program, self.costs, names, {}))
-        answer = served.replay if on_demand else served.predict_features
-        found, mine = answer(features.X, features.queries), block.answers[p]
-        bought = self._mask(mine.bits[here])
-        cost = self._cost(block, mine)[here]
+        predictor = Predictor(Folder(program, self.costs, names, {}))
+        answer = predictor.replay if on_demand else predictor.predict_features
+        by_program, by_model = answer(features.X, features.queries), block.answers[p]
+        bought = self._mask(by_model.bits[here])
+        cost = self._cost(block, by_model)[here]
         # copies of a row may share its bill, which a program does not know
-        each = pays_by_row(self.costs)
-        shared = self.examples.multiplicity is not None and not each
-        paid = shared | (np.abs(found.spent - cost) <= TOLERANCE * cost)
+        price_by_row = pays_by_row(self.costs)
+        shared = self.examples.multiplicity is not None and not price_by_row
+        paid = shared | (np.abs(by_program.spent - cost) <= TOLERANCE * cost)
         for what, same in (
-            ("it buys other sensors", (found.bought == bought).all(axis=1)),
+            ("it buys other sensors", (by_program.bought == bought).all(axis=1)),
             ("it pays for other splits or trees", paid),
-            ("its scores change", close(mine.scores[here], found.scores)),
+            ("its scores change", close(by_model.scores[here], by_program.scores)),
         ):
             block.require(same, here, self.path.points[p], f"asked again by its program, {what}")
 
     def _hide(self, block: _Block, judged: Judged) -> None:
         """Replace the values that rows did not buy."""
-        seen = np.ones((len(block.rows), self.costs.sensors), dtype=bool)
+        visible = np.ones((len(block.rows), self.costs.sensors), dtype=bool)
         for p, rows in judged:
-            seen[rows] = self._mask(block.answers[p].bits[rows])
-        for doing, after in self._replaced(block, seen, "cells that it did not pay for"):
+            visible[rows] = self._mask(block.answers[p].bits[rows])
+        for doing, after in self._replaced(block, visible, "cells that it did not pay for"):
             for p, rows in judged:
                 for what, same in block.answers[p].compared(after[p]):
                     block.require(same[rows], rows, self.path.points[p], f"{doing}, {what}")
 
     def _follow(self, block: _Block, judged: Judged) -> None:
         """Replace the values that rows had not bought before a random step of their order."""
-        seen = np.ones((len(block.rows), self.costs.sensors), dtype=bool)
+        visible = np.ones((len(block.rows), self.costs.sensors), dtype=bool)
         steps = np.zeros(len(block.rows), dtype=np.int64)
         for p, rows in judged:
             order = np.asarray(block.answers[p].order)[rows]
             # one step for all rows of a query, from 0 to after its last purchase
             last = np.zeros(len(block.chosen), dtype=np.int64)
-            np.maximum.at(last, block.own[rows], order.max(axis=1) + 1)
-            steps[rows] = self.rng.integers(0, last + 1)[block.own[rows]]
-            seen[rows] = (order >= 0) & (order < steps[rows, None])
-        for doing, after in self._replaced(block, seen, "cells that it buys later"):
+            np.maximum.at(last, block.unit_of[rows], order.max(axis=1) + 1)
+            steps[rows] = self.rng.integers(0, last + 1)[block.unit_of[rows]]
+            visible[rows] = (order >= 0) & (order < steps[rows, None])
+        for doing, after in self._replaced(block, visible, "cells that it buys later"):
             for p, rows in judged:
                 # a missing order counts as no purchases
-                now = after[p].order if after[p].order is not None else np.full(seen.shape, -1)
+                now = after[p].order if after[p].order is not None else np.full(visible.shape, -1)
                 same = (_until(block.answers[p].order, steps) == _until(now, steps)).all(axis=1)
                 what = f"{doing}, it buys other sensors next"
                 block.require(same[rows], rows, self.path.points[p], what)
@@ -375,11 +375,11 @@ class _Audit:
         return self.fresh()
 
     def _replaced(
-        self, block: _Block, seen: BoolArray, what: str
+        self, block: _Block, visible: BoolArray, what: str
     ) -> Iterator[tuple[str, list[_Answer]]]:
-        """Yield predictions of a separate instance that sees only cells of the sensors ``seen`` (n,
+        """Yield predictions of a separate instance that sees only cells of ``visible`` sensors (n,
         s), and a description of the replacement."""
-        features, hidden = block.features, ~readable(seen, self.costs)
+        features, hidden = block.features, ~readable(visible, self.costs)
         others = self.rng.permuted(features.X, axis=0)  # shuffled by column: rows are mixed
         for by, values in (("NaN", np.float32(np.nan)), ("other rows' values", others)):
             doing = f"where {what} are replaced by {by}"

@@ -36,42 +36,42 @@ def predictions(
 ) -> Iterator[Prediction]:
     """Yield the predictions of one block, checked: at most 100 points, shapes, bills, and with
     ``finite`` finite scores."""
-    path, found = model.predict_path(features), 0
+    path, count = model.predict_path(features), 0
     if not isinstance(path, Iterable):
         raise ContractError(f"predict_path gives {path!r:.40}: yield predictions")
-    for given in path:
-        if found == MAX_POINTS:
+    for prediction in path:
+        if count == MAX_POINTS:
             more = f"its path has more than {MAX_POINTS} points: yield fewer, evenly spread in cost"
             raise ContractError(more)
-        if not all(hasattr(given, name) for name in ("point", "scores", "bills")):
-            raise ContractError(f"predict_path yields {given!r:.40}: yield Prediction")
-        yield plain(given, len(features), costs, classes, finite)
-        found += 1
-    if found == 0:
+        if not all(hasattr(prediction, name) for name in ("point", "scores", "bills")):
+            raise ContractError(f"predict_path yields {prediction!r:.40}: yield Prediction")
+        yield plain(prediction, len(features), costs, classes, finite)
+        count += 1
+    if count == 0:
         raise ContractError("its path is empty")
 
 
-def plain(given: Any, n: int, costs: CostModel, classes: int, finite: bool = True) -> Prediction:
+def plain(raw: Any, n: int, costs: CostModel, classes: int, finite: bool = True) -> Prediction:
     """Convert a prediction for n rows to arrays of the required types and shapes."""
-    if not isinstance(given.point, Mapping) or not isinstance(given.bills, Mapping):
+    if not isinstance(raw.point, Mapping) or not isinstance(raw.bills, Mapping):
         raise ContractError("point and bills of a prediction must be mappings")
-    point = {str(name): _number(value, str(name)) for name, value in given.point.items()}
+    point = {str(name): _number(value, str(name)) for name, value in raw.point.items()}
     at = f"at {point}"
     for name in {CAP, CONSTANT} & {*point}:
         raise ContractError(f"{at}: the name {name!r} is reserved; choose another")
-    scores = _real(given.scores, f"{at}: scores")
+    scores = _real(raw.scores, f"{at}: scores")
     wanted = (n, classes) if classes > 2 else (n,)
     if scores.shape != wanted:
         raise ContractError(f"{at}: scores have shape {scores.shape} instead of {wanted}")
     if finite and not bool(np.isfinite(scores).all()):
         raise ContractError(f"{at}: {int((~np.isfinite(scores)).sum())} scores are not finite")
-    if "path" not in given.bills:
+    if "path" not in raw.bills:
         raise ContractError(f"{at}: there is no bill 'path'")
     bills = {
         str(name): _plain_bill(bill, n, costs, f"{at}: bill {name!r}")
-        for name, bill in given.bills.items()
+        for name, bill in raw.bills.items()
     }
-    return Prediction(point, scores, bills, _whole(getattr(given, "stage", None), f"{at}: stage"))
+    return Prediction(point, scores, bills, _whole(getattr(raw, "stage", None), f"{at}: stage"))
 
 
 def _plain_bill(bill: Bill, n: int, costs: CostModel, at: str) -> Bill:
@@ -103,15 +103,15 @@ def _plain_bill(bill: Bill, n: int, costs: CostModel, at: str) -> Bill:
 def plain_marks(marks: Iterable[Any]) -> tuple[str, ...]:
     """Check a model's marks, which reports show unchanged: at most 5, each of up to 24 lower-case
     letters, digits, spaces and hyphens, without words for verdicts."""
-    found = tuple(map(str, marks))
-    for mark in found:
+    texts = tuple(map(str, marks))
+    for mark in texts:
         if not _MARK.fullmatch(mark) or VERDICTS & {*re.split("[ -]", mark)}:
             how = "up to 24 lower-case letters, digits, spaces and hyphens"
             barred = ", ".join(sorted(VERDICTS))
             raise ContractError(f"its mark {mark!r:.40} is not plain: {how}, without {barred}")
-    if len(found) > MOST_MARKS:
+    if len(texts) > MOST_MARKS:
         raise ContractError(f"it has more than {MOST_MARKS} marks")
-    return found
+    return texts
 
 
 def _number(value: Any, name: str) -> int | float:

@@ -45,12 +45,12 @@ def on_cluster(plan: Plan, request: RunRequest, writer: Writer) -> Iterator[Dask
         raise UsageError(fault) from error
     where = request.executor.partition("=")[2]
     with ExitStack() as stack:
-        found = where if "://" in where else named(where) if where else None
-        if found is None:
+        cluster = where if "://" in where else named(where) if where else None
+        if cluster is None:
             how = {"n_workers": plan.workers, "threads_per_worker": 1, "dashboard_address": None}
-            found = stack.enter_context(LocalCluster(**how))
+            cluster = stack.enter_context(LocalCluster(**how))
         try:
-            client = stack.enter_context(Client(found, timeout="20s"))
+            client = stack.enter_context(Client(cluster, timeout="20s"))
         except (OSError, ValueError, ImportError, AttributeError, TypeError) as error:
             place = option("executor", f"dask={where}")
             raise InputError(f"{place}: no scheduler there ({error})") from error
@@ -141,19 +141,19 @@ _REUSED: list[Reused] = []
 """Worker processes and plugins of a worker, reused by its next task. Tasks use it one at a time."""
 
 
-def _do(text: str, given: bytes, data_dir: str) -> tuple[bytes, Event]:
-    """On a worker: run a job whose shard starts with the files ``given``. Return the rest of the
-    shard and the job's last event."""
-    reused, said = _REUSED.pop() if _REUSED else Reused(), list[Event]()
+def _do(text: str, archive: bytes, data_dir: str) -> tuple[bytes, Event]:
+    """On a worker: run a job whose shard starts with the files in ``archive``. Return the rest of
+    the shard and the job's last event."""
+    reused, events = _REUSED.pop() if _REUSED else Reused(), list[Event]()
     try:
         with tempfile.TemporaryDirectory() as name:
             folder = Path(name)
-            unpack(given, folder)
+            unpack(archive, folder)
             models = [*folder.rglob("*.npz")]
-            work(parse_job(text), folder / "1.db", said.append, data_dir, earlier=reused)
+            work(parse_job(text), folder / "1.db", events.append, data_dir, earlier=reused)
             for model in models:  # already in the store
                 model.unlink()
-            last = next(event for event in reversed(said) if event.kind == "finish")
+            last = next(event for event in reversed(events) if event.kind == "finish")
             return pack(folder), last
     finally:
         _REUSED.append(reused)

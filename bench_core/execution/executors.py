@@ -111,7 +111,7 @@ class InlineExecutor:
         written = _Tee(sys.stderr)  # stdout is reserved for the command's result
         with redirect_stdout(written), redirect_stderr(written), one_blas_thread():
             outcome = attempt(job, progress)
-        return replace(outcome, output=written.kept)
+        return replace(outcome, output=written.end)
 
     def close(self) -> None:
         """Do nothing, as no process was started."""
@@ -121,13 +121,13 @@ class _Tee(TextIOBase):
     """Forwards written text, and keeps the end of it."""
 
     def __init__(self, to: TextIO) -> None:
-        self.kept = ""
+        self.end = ""
         self._to = to
         # rich then draws past the tee: its bars are not output of the job
         self.rich_proxied_file = getattr(to, "rich_proxied_file", to)
 
     def write(self, text: str) -> int:
-        self.kept = (self.kept + text)[-LONGEST_TEXT:]
+        self.end = (self.end + text)[-LONGEST_TEXT:]
         return self._to.write(text)
 
     def flush(self) -> None:
@@ -157,7 +157,7 @@ class Worker:
             env=os.environ | dict.fromkeys(_THREADS, str(threads)) | _ONE_THREAD,
             start_new_session=True,  # the parent handles Ctrl-C
         )
-        self.seen = psutil.Process(self.process.pid)
+        self.handle = psutil.Process(self.process.pid)
         self.family: Processes = []  # child processes at the last check
         self.job: Job | None = None
         self.sent, self.deadline = 0.0, float("inf")
@@ -179,7 +179,7 @@ class Worker:
     def start_clock(self, timeout: float) -> None:
         """Start the time limit when the worker has started its job."""
         self.sent = time.monotonic()
-        self._processor = processor_seconds([self.seen])
+        self._processor = processor_seconds([self.handle])
         self.deadline = self.sent + timeout
 
     @property
@@ -189,11 +189,11 @@ class Worker:
 
     def busy_threads(self, seconds: float) -> float:
         """Mean number of threads that computed for a job of so many seconds."""
-        return (processor_seconds([self.seen, *self.family]) - self._processor) / seconds
+        return (processor_seconds([self.handle, *self.family]) - self._processor) / seconds
 
     def kill(self) -> None:
         """Kill the process and its child processes."""
-        end_all(self.seen, self.family)
+        end_all(self.handle, self.family)
         if hasattr(os, "killpg"):
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(self.process.pid, signal.SIGKILL)
@@ -296,21 +296,21 @@ class LocalExecutor:
             self.on_event(news("progress", worker.job, worker=worker.number, **how_far))
         return None
 
-    def _ended(self, worker: Worker, job: Job, found: Outcome, children: bool) -> Outcome:
-        seconds, result = worker.seconds, found.result
-        found = replace(found, job=job, seconds=seconds, output=worker.output())
+    def _ended(self, worker: Worker, job: Job, outcome: Outcome, children: bool) -> Outcome:
+        seconds, result = worker.seconds, outcome.result
+        outcome = replace(outcome, job=job, seconds=seconds, output=worker.output())
         busy = worker.busy_threads(seconds) if seconds > _SOME else 0.0
         worker.job = None
         # a failed job may leave any state behind, and its child processes must not slow down the
         # next job
-        if children or found.status != Status.OK:
+        if children or outcome.status != Status.OK:
             self._drop(worker)
-        if found.status != Status.OK or busy <= self.threads + 0.5:
-            return found
+        if outcome.status != Status.OK or busy <= self.threads + 0.5:
+            return outcome
         if isinstance(result, Trial):
-            return replace(found, result=replace(result, marks=(*result.marks, MORE_THREADS)))
+            return replace(outcome, result=replace(result, marks=(*result.marks, MORE_THREADS)))
         return replace(
-            found, warning=f"used {busy:.1f} threads, more than the allowed {self.threads}"
+            outcome, warning=f"used {busy:.1f} threads, more than the allowed {self.threads}"
         )
 
     def _look(self) -> Outcome | None:
@@ -333,7 +333,7 @@ class LocalExecutor:
             if now > worker.deadline:
                 line = f"exceeded the time limit of {self.timeout:g} s"
                 return self._end(worker, Status.TIMEOUT, line)
-            used = memory_of([worker.seen, *worker.family], self.memory) if self.memory else 0
+            used = memory_of([worker.handle, *worker.family], self.memory) if self.memory else 0
             if used > self.memory:
                 return self._end(worker, Status.OUT_OF_MEMORY, _too_much(self.memory))
         return None

@@ -118,12 +118,12 @@ class Clock:
         return {**arrays, _SECONDS: np.array(self.now() - started)}
 
     def count(
-        self, path: Path, find: Callable[[], Mapping[str, Array]], part: float = 1.0
+        self, path: Path, find: Callable[[], Mapping[str, Array]], share: float = 1.0
     ) -> Mapping[str, Array]:
-        """Find arrays that ``built`` made, now or earlier; ``part`` of their seconds counts."""
+        """Find arrays that ``built`` made, now or earlier; ``share`` of their seconds counts."""
         started = self.now()
         arrays = dict(find())
-        seconds = part * float(arrays.pop(_SECONDS, 0.0))
+        seconds = share * float(arrays.pop(_SECONDS, 0.0))
         self._added += started - self.now() + (0.0 if path in self._counted else seconds)
         self._counted.add(path)
         return arrays
@@ -181,9 +181,9 @@ def _of_this_run(folder: Path, build: Build, size: int, clock: Clock) -> Mapping
     with locked(folder / "lock"):
         clock.leave_out(clock.now() - waiting)
         sizes = (int(file.stem) for file in folder.glob("*.npz") if file.stem.isdecimal())
-        found = min((held for held in sizes if held >= size), default=size)
-        path = folder / f"{found}.npz"
-        return clock.count(path, find, size / found if found else 1.0)
+        length = min((held for held in sizes if held >= size), default=size)
+        path = folder / f"{length}.npz"
+        return clock.count(path, find, size / length if length else 1.0)
 
 
 def open_splits(spec: FitSpec | TrialSpec, rows: Sequence[str] = SPLITS) -> Splits:

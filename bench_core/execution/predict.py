@@ -77,15 +77,15 @@ def gather(
     row's position in ``chosen``. With ``rng``, rows are shuffled within each query."""
     boundaries = units(features)
     sizes = np.diff(boundaries)[chosen]
-    # queries of 2, 1 and 3 rows, chosen [2, 0]: own 0 0 0 1 1, rows 3 4 5 0 1
-    own = np.repeat(np.arange(len(sizes)), sizes)
+    # queries of 2, 1 and 3 rows, chosen [2, 0]: unit_of 0 0 0 1 1, rows 3 4 5 0 1
+    unit_of = np.repeat(np.arange(len(sizes)), sizes)
     first = np.cumsum(sizes) - sizes
-    rows = np.arange(len(own)) - first[own] + boundaries[chosen][own]
+    rows = np.arange(len(unit_of)) - first[unit_of] + boundaries[chosen][unit_of]
     if rng is not None:
-        rows = rows[np.lexsort((rng.random(len(rows)), own))]
+        rows = rows[np.lexsort((rng.random(len(rows)), unit_of))]
     queries = None if features.queries is None else Queries.from_sizes(sizes)
     X = np.array(features.X[rows], dtype=np.float32, order="C")
-    return Features(X, queries), rows, own
+    return Features(X, queries), rows, unit_of
 
 
 @dataclass(slots=True, eq=False)
@@ -159,13 +159,14 @@ def predict_split(
 
         Predictions are copied before the model continues, as it may modify its arrays.
         """
-        rows, queries, own, seconds = block.rows, block.features.queries, copies[block.rows], 0.0
+        rows, queries, seconds = block.rows, block.features.queries, 0.0
+        weights = copies[rows]
         points, parts, bought_in = [], [], {}
-        buyers = _Buyers(costs, own, queries)
-        under = caps.start(model, costs, queries, own) if caps else []
+        buyers = _Buyers(costs, weights, queries)
+        under = caps.start(model, costs, queries, weights) if caps else []
 
         def add(feature: FloatArray, evaluation: FloatArray, bought: Any, ended: Any) -> None:
-            spent = [(feature * own).sum(), (evaluation * own).sum()]
+            spent = [(feature * weights).sum(), (evaluation * weights).sum()]
             parts.append(np.concatenate([spent, bought, ended]))
 
         started = time.perf_counter()
@@ -173,43 +174,43 @@ def predict_split(
             seconds += time.perf_counter() - started
             bill = billed(prediction, accounting)
             feature, bought = buyers.pay(bill)
-            evaluation = bill.evaluation_cost(costs, len(own))
+            evaluation = bill.evaluation_cost(costs, len(weights))
             scores[k, rows], cost[k, rows] = prediction.scores, feature + evaluation
             check_costs(cost[k, rows], costs, prediction.point)
-            add(feature, evaluation, bought, _ended(prediction, own, stages))
+            add(feature, evaluation, bought, _ended(prediction, weights, stages))
             if acquired is not None and k == kept:
                 acquired[rows] = bill.acquired.bits
             if bill.order is not None:
-                bought_in[k] = _steps(bill.order, first, own)
+                bought_in[k] = _steps(bill.order, first, weights)
             points.append(dict(prediction.point))
             for answers in () if knows_cap else under:
                 answers.take(prediction.scores, bill, feature, evaluation)
             started = time.perf_counter()
         for k, answers in enumerate(under, start=len(points)):
             if knows_cap:
-                own_answer = model.predict_capped(block.features, answers.limit, costs)
-                bill = plain(own_answer, len(own), costs, classes).bills["path"]
-                answers.take(own_answer.scores, bill, buyers.pay(bill)[0], np.zeros(len(own)))
+                capped = model.predict_capped(block.features, answers.limit, costs)
+                bill = plain(capped, len(weights), costs, classes).bills["path"]
+                answers.take(capped.scores, bill, buyers.pay(bill)[0], np.zeros(len(weights)))
                 if bill.order is not None:
-                    bought_in[k] = _steps(bill.order, first, own)
+                    bought_in[k] = _steps(bill.order, first, weights)
             scores[k, rows], cost[k, rows] = answers.scores, answers.cost
             if acquired is not None and k == kept:
                 acquired[rows] = answers.bits
-            bought = _count(Acquired(answers.bits, sensors), own)
+            bought = _count(Acquired(answers.bits, sensors), weights)
             add(answers.feature, answers.evaluation, bought, np.zeros(stages))
         return block, tuple(points), np.array(parts), bought_in, seconds
 
     points: Points = ()
     seconds = 0.0
     ahead = threads if model_of(model).concurrent else 1
-    for block, found, parts, bought_in, took in in_order(follow, blocks(examples.features), ahead):
-        if same := [point for p, point in enumerate(found) if point in found[:p]]:
+    for block, path, parts, bought_in, took in in_order(follow, blocks(examples.features), ahead):
+        if same := [point for p, point in enumerate(path) if point in path[:p]]:
             raise ContractError(f"two points of its path are {same[0]}")
-        points = points or found
-        if len(found) != len(points):  # the path must be the same on every block
-            where = f"{len(points)} points on one block and {len(found)} on another"
+        points = points or path
+        if len(path) != len(points):  # the path must be the same on every block
+            where = f"{len(points)} points on one block and {len(path)} on another"
             raise ContractError(f"its path has {where}")
-        for p, (usual, here) in enumerate(zip(points, found, strict=True)):
+        for p, (usual, here) in enumerate(zip(points, path, strict=True)):
             if usual != here:
                 where = f"{usual} on one block and {here} on another"
                 raise ContractError(f"point {p} of its path is {where}")

@@ -81,10 +81,10 @@ def run_trial(spec: TrialSpec, progress: Progress = lambda done, total: None) ->
     parts = {name: getattr(splits, name) for name in spec.splits}
     total, done = sum(map(len, parts.values())), 0
     paths, scores = {}, {}
-    for name, part in parts.items():
+    for name, examples in parts.items():
         paths[name] = predict_split(
             model,
-            part,
+            examples,
             splits.costs,
             splits.classes,
             spec.accounting,
@@ -92,9 +92,9 @@ def run_trial(spec: TrialSpec, progress: Progress = lambda done, total: None) ->
             spec.threads,
             caps,
         )
-        done += len(part)
+        done += len(examples)
         scores[name] = score_split(
-            paths[name], part, splits.costs, metrics, name, spec.threads, splits.columns
+            paths[name], examples, splits.costs, metrics, name, spec.threads, splits.columns
         )
     if any(path.points != paths["test"].points for path in paths.values()):
         raise ContractError(f"its path differs between the splits {', '.join(paths)}")
@@ -109,14 +109,14 @@ def run_trial(spec: TrialSpec, progress: Progress = lambda done, total: None) ->
         accounting=spec.accounting,
         fresh=lambda: load_model(state_path(spec.states, spec.fit)),
     )
-    kept = points_to_keep(scores["valid"].rows, metrics[0])
+    stored_points = points_to_keep(scores["valid"].rows, metrics[0])
     return Trial.of(
         spec,
         points=tuple(row for score in scores.values() for row in score.rows),
         values=tuple(
-            stored_values(name, parts[name], paths[name], scores[name], kept)
+            stored_values(name, parts[name], paths[name], scores[name], stored_points)
             for name in ("valid", "test")
-            if kept
+            if stored_points
         ),
         audit=verdict.word,
         error=verdict.reason,
@@ -124,17 +124,17 @@ def run_trial(spec: TrialSpec, progress: Progress = lambda done, total: None) ->
         peak_rss_mb=peak_rss_mb(),
         marks=plain_marks(model_of(model).marks),
         sensors=sensors_of(splits),
-        stages=stages_of(model, paths["test"], kept),
+        stages=stages_of(model, paths["test"], stored_points),
     )
 
 
-def stages_of(model: Any, path: PredictedPath, kept: tuple[int, ...]) -> dict[str, Any]:
-    """Stages of a model, and the rows that reached them at the points ``kept`` of its path."""
+def stages_of(model: Any, path: PredictedPath, points: tuple[int, ...]) -> dict[str, Any]:
+    """Stages of a model, and the rows that reached them at these ``points`` of its path."""
     tree = model_of(model).stage_tree
     if tree is None:
         return {}
     reached = {}
-    for p in kept:
+    for p in points:
         if 0 <= p < len(path.points):
             shares = path.ended[p].copy()
             # rows that ended at a stage also reached its ancestors; parents come before children
@@ -184,8 +184,8 @@ def score_split(
         return values, summarise_cost(path.cost[p], examples.multiplicity)
 
     points = path.numbered
-    found = in_order(judged, [*points], threads)
-    for (p, point), (values, cost) in zip(points.items(), found, strict=True):
+    results = in_order(judged, [*points], threads)
+    for (p, point), (values, cost) in zip(points.items(), results, strict=True):
         first = values[metrics[0].name]
         units = len(first.values)
         condensed, weights = condense(first.values, first.weights)
@@ -217,29 +217,29 @@ def points_to_keep(valid: Sequence[OperatingPoint], primary: Metric) -> tuple[in
     points = frontier(cost, quality, primary.higher_is_better)
     if len(points) == 0:
         return ()
-    kept = [path[k].number for k in points]
-    return (*kept, *(row.number for row in valid if CAP in row.point))
+    frontier_points = [path[k].number for k in points]
+    return (*frontier_points, *(row.number for row in valid if CAP in row.point))
 
 
 def stored_values(
-    split: str, part: Examples, path: PredictedPath, score: SplitScore, kept: Sequence[int]
+    split: str, examples: Examples, path: PredictedPath, score: SplitScore, points: Sequence[int]
 ) -> StoredValues:
-    """Values of a split, by query or row, at the points ``kept``."""
+    """Values of a split, by query or row, at these ``points``."""
     costs, rows = [], np.zeros(0)
-    for p in kept:
-        means, rows = unit_costs(path.cost[p], part.groups, part.weights, score.units)
+    for p in points:
+        means, rows = unit_costs(path.cost[p], examples.groups, examples.weights, score.units)
         means, rows = condense(means, rows)
         costs.append(means)
-    bought = path.bought[[*kept]]
+    bought = path.bought[[*points]]
     # points without an order have no steps, and steps without purchases are left out
-    orders = [path.steps.get(p, np.zeros((0, bought.shape[1]))) for p in kept]
+    orders = [path.steps.get(p, np.zeros((0, bought.shape[1]))) for p in points]
     depth = max(int(np.flatnonzero(order.any(axis=1)).max(initial=-1)) + 1 for order in orders)
-    steps = np.zeros((len(kept), depth, bought.shape[1]))
+    steps = np.zeros((len(points), depth, bought.shape[1]))
     for k, order in enumerate(orders):
         steps[k, : len(order)] = order[:depth]
-    metric = np.clip([score.primary[p] for p in kept], -LARGEST_VALUE, LARGEST_VALUE)
+    metric = np.clip([score.primary[p] for p in points], -LARGEST_VALUE, LARGEST_VALUE)
     arrays = [metric, np.stack(costs), score.weights, rows, bought, *([steps] if depth else [])]
-    return StoredValues(split, tuple(kept), *(array.astype(np.float32) for array in arrays))
+    return StoredValues(split, tuple(points), *(array.astype(np.float32) for array in arrays))
 
 
 def unit_costs(

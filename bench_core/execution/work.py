@@ -81,16 +81,16 @@ def _data(path: str, job: JobFile, registry: Registry, emit: OnEvent, data_dir: 
         if open_prepared(path).fingerprint == use.fingerprint:
             return path
     try:
-        made = _prepared(use, job, registry, emit, data_dir)
+        prepared = _prepared(use, job, registry, emit, data_dir)
     except BenchError as error:
         why = f"{use.name} is missing at {path} and cannot be prepared here"
         raise InputError(f"{why}: {error}") from error
-    if made.splits.fingerprint != use.fingerprint:
+    if prepared.splits.fingerprint != use.fingerprint:
         raise InputError(
-            f"{use.name}, prepared here, has the fingerprint {made.splits.fingerprint[:12]}, "
+            f"{use.name}, prepared here, has the fingerprint {prepared.splits.fingerprint[:12]}, "
             f"the plan has {use.fingerprint[:12]}: use the same files, or plan again"
         )
-    return str(made.path)
+    return str(prepared.path)
 
 
 def _prepared(

@@ -65,14 +65,14 @@ class BlockWalk:
         X = np.ascontiguousarray(X)  # once, not for every segment
         for segment in self._segments:
             here = np.flatnonzero(rows.next == segment.first)
-            every, done = len(here) == len(X), self._walked(segment, X, here, rows)
-            each = zip(*done, segment.trees, segment.ends, strict=True)
+            every, walked = len(here) == len(X), self._walked(segment, X, here, rows)
+            by_step = zip(*walked, segment.trees, segment.ends, strict=True)
             before = rows.trees[here]
-            for own, bits, splits, trees, number in each:
+            for sums, bits, splits, trees, number in by_step:
                 step = self.program.steps[number]
                 if step.reads:
-                    own, bits = with_columns(step, own, X, here), bits | self._columns[number]
-                rows.arrive(here, number, step.combine, own, bits, splits, before + trees)
+                    sums, bits = with_columns(step, sums, X, here), bits | self._columns[number]
+                rows.arrive(here, number, step.combine, sums, bits, splits, before + trees)
                 if number in self.shown:
                     # the caller must not share arrays with the walk
                     yield rows if every and number < segment.ends[-1] else rows.copied()
@@ -104,8 +104,8 @@ class BlockWalk:
         if number not in self._alone:
             self._alone[number] = self._segment(number, number + 1)
         X, every = np.ascontiguousarray(X), np.arange(len(X))
-        done = self._walked(self._alone[number], X, every, self.begin(len(X)))
-        return np.asarray(done.scores[0])
+        walked = self._walked(self._alone[number], X, every, self.begin(len(X)))
+        return np.asarray(walked.scores[0])
 
     def _cuts(self) -> list[int]:
         """Return the first step of each segment, and the number of steps."""
@@ -125,22 +125,22 @@ class BlockWalk:
     def _segment(self, first: int, stop: int) -> Segment:
         from bench_trees.inference import Steps
 
-        own = self.program.steps[first:stop]
-        wanted = [k in self.shown or not _adds(later) for k, later in enumerate(own[1:], first)]
+        chain = self.program.steps[first:stop]
+        wanted = [k in self.shown or not _adds(later) for k, later in enumerate(chain[1:], first)]
         ends = [*(first + np.flatnonzero(wanted)).tolist(), stop - 1]
         begun = [self.program.steps[k] for k in (first, *(end + 1 for end in ends[:-1]))]
-        trees = np.cumsum([len(step.trees) for step in own])
+        trees = np.cumsum([len(step.trees) for step in chain])
         steps = Steps(
             ends=trees[np.array(ends) - first].astype(np.int64),
             bias=np.array([step.bias for step in begun], dtype=np.float64),
             carry=np.array([step.carry for step in begun], dtype=np.bool_),
         )
         uses: list[Any] = [
-            np.concatenate([getattr(s, name) for s in own]).astype(kind)
+            np.concatenate([getattr(s, name) for s in chain]).astype(kind)
             for name, kind in (("trees", np.int64), ("weights", np.float64), ("fresh", np.bool_))
         ]
         needs: list[Any] = [self.needs.start, self.needs.needed, self.needs.multiplier]
-        arrays = (each.tobytes() for each in (*needs, *uses))
+        arrays = (array.tobytes() for array in (*needs, *uses))
         layout = _laid_out(self.program.trees, self.needs.sensors, *arrays)
         billed = np.append(0, np.cumsum(uses[2] & (layout.levels > 0)))[steps.ends]
         output = layout.output
@@ -153,24 +153,24 @@ class BlockWalk:
         from bench_trees.inference import Steps, Walked, walk
         from bench_trees.kernels.leaf_vectors import add_leaves
 
-        some: Any = here if len(here) < len(X) else slice(None)
-        before = Walked(rows.own[None, some], rows.bits[None, some], rows.splits[None, some])
+        index: Any = here if len(here) < len(X) else slice(None)
+        before = Walked(rows.sums[None, index], rows.bits[None, index], rows.splits[None, index])
         if (vectors := self.program.vectors) is None:
             return walk(segment.layout, segment.steps, X, before, here)
         # the value of each tree: its leaf may number a vector
         count = max(1, len(segment.output))
         alone = Steps(np.array([len(segment.output)]), np.zeros((1, count)), np.ones(1, dtype=bool))
-        found = Walked(*map(np.empty_like, before))  # type: ignore[arg-type]
-        found.scores[:] = segment.steps.bias + (before.scores if segment.steps.carry[0] else 0.0)
+        walked = Walked(*map(np.empty_like, before))  # type: ignore[arg-type]
+        walked.scores[:] = segment.steps.bias + (before.scores if segment.steps.carry[0] else 0.0)
         size = max(64, _CELLS // count)
         for i in range(0, len(here), size):
-            part = slice(i, i + size)
-            none = np.zeros((1, len(here[part]), count))
-            start = Walked(none, before.bits[:, part], before.splits[:, part])
-            done = walk(segment.layout, alone, X, start, here[part])
-            found.bits[:, part], found.splits[:, part] = done.bits, done.splits
-            add_leaves(done.scores[0], segment.output, vectors, found.scores[0, part])
-        return found
+            chunk = slice(i, i + size)
+            none = np.zeros((1, len(here[chunk]), count))
+            start = Walked(none, before.bits[:, chunk], before.splits[:, chunk])
+            leaves = walk(segment.layout, alone, X, start, here[chunk])
+            walked.bits[:, chunk], walked.splits[:, chunk] = leaves.bits, leaves.splits
+            add_leaves(leaves.scores[0], segment.output, vectors, walked.scores[0, chunk])
+        return walked
 
 
 class ExitWalk:
@@ -194,15 +194,15 @@ class ExitWalk:
         ends = Rows(self.program, settings * n, begun.bits.shape[1])
         walked = self.chain.walk(begun, features.X)
         for number, (step, rows) in enumerate(zip(self.program.steps, walked, strict=True)):
-            score = combined(step.combine, score, rows.own) if number else rows.own
+            score = combined(step.combine, score, rows.sums) if number else rows.sums
             left = on.copy()
             if step.gate != "always":
                 left &= ~passing(step, values[:, number], score, on, groups, ends)
-            some = np.flatnonzero(left)
-            row = some % n
-            ends.score[some], ends.bits[some], ends.last[some] = score[row], rows.bits[row], number
-            ends.splits[some] += rows.splits[row]
-            ends.trees[some] += rows.trees[row]
+            out = np.flatnonzero(left)
+            row = out % n
+            ends.score[out], ends.bits[out], ends.last[out] = score[row], rows.bits[row], number
+            ends.splits[out] += rows.splits[row]
+            ends.trees[out] += rows.trees[row]
             on &= ~left
         ends.how = np.where(ends.last < len(self.program.steps) - 1, REJECTED, ENDED)
         boundaries = None if queries is None else queries.boundaries

@@ -102,15 +102,15 @@ def export(
         "reference": _reference(best, row),
     }
     # columns made by a transformer are requested by their features' names
-    encodings = () if any(own.made for own in splits.encodings) else splits.encodings
+    encodings = () if any(encoding.made for encoding in splits.encodings) else splits.encodings
     folder = Folder(program, splits.costs, splits.names, about, encodings)
     if splits.test.queries is None or limit.kind != CAP:
         return folder
     # under a cap a run stops whole queries, the served model rows
     model = Predictor(folder)
     test, valid = (replayed(model, part, metrics) for part in (splits.test, splits.valid))
-    own = {"valid": {"quality": valid["quality"], "cost": valid["total_cost"]}, "test": test}
-    return replace(folder, about={**about, **own})
+    figures = {"valid": {"quality": valid["quality"], "cost": valid["total_cost"]}, "test": test}
+    return replace(folder, about={**about, **figures})
 
 
 def replayed(model: Predictor, rows: Examples, metrics: Mapping[str, Any]) -> dict[str, float]:

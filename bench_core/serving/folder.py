@@ -84,7 +84,7 @@ def fill(new: Path, folder: Folder) -> None:
         "format": FORMAT,
         "version": VERSION,
         "names": list(folder.names),
-        "columns": [{"kind": own.kind, **asdict(own)} for own in folder.encodings],
+        "columns": [{"kind": e.kind, **asdict(e)} for e in folder.encodings],
         "about": dict(folder.about),
         "costs": to_json(folder.costs),
     }
@@ -104,17 +104,17 @@ def read_folder(path: Path) -> Folder:
     again = "export it with 'bench model export'"
     try:
         index = json.loads((path / INDEX).read_text(encoding="utf-8"))
-        found = index["format"], index.get("version")
+        header = index["format"], index.get("version")
     except _UNSOUND as error:
         fault = f"{type(error).__name__}: {error}"
         raise InputError(f"{path}: not an exported model ({INDEX}: {fault}); {again}") from error
-    if found[0] != FORMAT:
+    if header[0] != FORMAT:
         raise InputError(
-            f"{path}: an export in the format {found[0]!r}, which cannot be opened here; "
+            f"{path}: an export in the format {header[0]!r}, which cannot be opened here; "
             "for Python and 'bench model check', export without --format"
         )
-    if found != (FORMAT, VERSION):
-        raise InputError(f"{path}: format {found}, this version reads {VERSION}; {again} again")
+    if header != (FORMAT, VERSION):
+        raise InputError(f"{path}: format {header}, this version reads {VERSION}; {again} again")
     if index.pop("sum", None) != _sum(path, index):
         raise InputError(f"{path}: changed after the export; {again} again")
     try:
@@ -123,9 +123,9 @@ def read_folder(path: Path) -> Folder:
         program, names = program_from(arrays, index), tuple(map(str, index["names"]))
         if not len(names) == len(program.multiplier) == costs.features:
             raise ValueError("names, program and costs differ in their features")
-        columns = [{k: v for k, v in own.items() if k != "kind"} for own in index["columns"]]
+        columns = [{k: v for k, v in entry.items() if k != "kind"} for entry in index["columns"]]
         encodings = encodings_from(columns)
-        if encodings and names != tuple(f for own in encodings for f in own.features):
+        if encodings and names != tuple(f for encoding in encodings for f in encoding.features):
             raise ValueError("the columns do not make the features")
         return Folder(program, costs, names, dict(index["about"]), encodings)
     except (*_UNSOUND, AttributeError) as error:
@@ -151,10 +151,10 @@ def _policy_state(policy: PolicyProgram) -> tuple[dict[str, Any], dict[str, Any]
 
 
 def _policy_from(scores: Program, arrays: Arrays, about: Mapping[str, Any]) -> PolicyProgram:
-    own = {name: about[name] for name in _POLICY}
-    own |= {name: Evaluated(*about[name]) for name in ("each_act", "each_answer")}
+    options = {name: about[name] for name in _POLICY}
+    options |= {name: Evaluated(*about[name]) for name in ("each_act", "each_answer")}
     prices: Any = from_json(about["prices"])
-    return PolicyProgram(scores, prices=prices, marked=arrays["marked"], **own)
+    return PolicyProgram(scores, prices=prices, marked=arrays["marked"], **options)
 
 
 def program_state(program: Program | PolicyProgram) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -165,8 +165,8 @@ def program_state(program: Program | PolicyProgram) -> tuple[dict[str, Any], dic
     arrays: dict[str, Any] = {f"trees.{name}": getattr(program.trees, name) for name in _TREES}
     arrays["multiplier"] = program.multiplier
     for name in ("vectors", "nothing"):
-        if (own := getattr(program, name)) is not None:
-            arrays[name] = own
+        if (array := getattr(program, name)) is not None:
+            arrays[name] = array
     arrays["steps.start"] = _starts([len(s.trees) for s in steps])
     for name, kind in (("trees", np.int32), ("weights", np.float64), ("fresh", np.bool_)):
         arrays[f"steps.{name}"] = np.concatenate([getattr(s, name) for s in steps]).astype(kind)
@@ -204,13 +204,13 @@ def program_from(arrays: Arrays, index: Mapping[str, Any]) -> Program | PolicyPr
     steps = []
     for k, about in enumerate(index["steps"]):
         then, otherwise = arrays["steps.onward"][k].tolist()
-        kernel, sentinel = (_inside(f"{part}{k}.", arrays) for part in ("kernel", "sentinel"))
+        kernel, sentinel = (_inside(f"{name}{k}.", arrays) for name in ("kernel", "sentinel"))
         step = Step(
             trees=uses[0][k],
             weights=uses[1][k],
             fresh=uses[2][k],
             bias=arrays["steps.bias"][k],
-            columns=Columns(*(part[k] for part in columns)),
+            columns=Columns(*(values[k] for values in columns)),
             **{name: about[name] for name in _STEP},
             value=float(arrays["steps.value"][k]),
             then=then,

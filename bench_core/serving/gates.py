@@ -73,7 +73,7 @@ def answers(program: Program, rows: Rows, boundaries: IntArray | None) -> FloatA
     return scores[:, 0] if program.outputs == 1 else scores
 
 
-def with_columns(step: Step, own: FloatArray, X: Float32Array, here: IntArray) -> FloatArray:
+def with_columns(step: Step, sums: FloatArray, X: Float32Array, here: IntArray) -> FloatArray:
     """Add the step's columns, or its kernel, to its sums of trees (n, K) for the rows ``here`` (n,)
     of X."""
     if step.kernel is not None:
@@ -85,8 +85,8 @@ def with_columns(step: Step, own: FloatArray, X: Float32Array, here: IntArray) -
             x = _scaled(x, columns.mean[j], columns.factor[j])
         else:
             x = np.where(np.isnan(x), 0.0, x)
-        own[:, columns.output[j]] += columns.weight[j] * x
-    return own
+        sums[:, columns.output[j]] += columns.weight[j] * x
+    return sums
 
 
 def kernel_sums(kernel: Kernel, bias: FloatArray, X: Float32Array) -> FloatArray:

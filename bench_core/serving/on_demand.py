@@ -74,8 +74,8 @@ class RowWalk:
         shared = queries is not None and not pays_by_row(self.needs.costs)
         if self.pauses or cap is not None or self.prices is None or shared:
             return (yield from self._together(count, queries, cap))
-        found = yield from side_by_side({i: self._alone() for i in range(count)})
-        return [found[i] for i in range(count)]
+        results = yield from side_by_side({i: self._alone() for i in range(count)})
+        return [results[i] for i in range(count)]
 
     def _alone(self) -> Way:
         """Walk one row to its answer."""
@@ -85,20 +85,20 @@ class RowWalk:
         parts: list[IntArray] = []
         bought = Purchases(self.needs)
         while (count := next(counts)) > 0:
-            numbers = self.features.take(row.asked[:count])
+            numbers = self.features.take(row.requests[:count])
             if self.price is None:  # features share sensors, or need several
                 numbers = np.array(bought.buy(numbers.tolist()), dtype=np.int64)
-                row.asked[: len(numbers)] = np.searchsorted(self.features, numbers)
+                row.requests[: len(numbers)] = np.searchsorted(self.features, numbers)
             parts.append(numbers)
-            yield numbers, row.given[: len(numbers)]
+            yield numbers, row.replies[: len(numbers)]
             row.place[ASKED] = len(numbers)
-        asked = np.concatenate([np.zeros(0, np.int64), *parts])
-        price = bought.price if self.price is None else self.price.take(asked).sum()
+        features = np.concatenate([np.zeros(0, np.int64), *parts])
+        price = bought.price if self.price is None else self.price.take(features).sum()
         walked = self.prices.split * row.paths[0] + self.prices.tree * row.place[TREES]
         how, step = int(row.place[ENDED_HOW]), int(row.place[LAST])
         score = self._score(row.scores[1], how, step)
         self._free.append(room)  # the room of an abandoned row is not reused
-        return Answer(score, float(price + walked), asked, step, HOW[how])
+        return Answer(score, float(price + walked), features, step, HOW[how])
 
     def _together(self, count: int, queries: Queries | None, cap: float | None) -> Rounds:
         """Walk rows step by step; numpy applies the gates."""
@@ -119,29 +119,29 @@ class RowWalk:
             if len(here) == 0:
                 continue
             states = [rooms[i].row for i in here.tolist()]
-            own = np.array([row.scores[0] for row in states])
+            sums = np.array([row.scores[0] for row in states])
             if step.kernel is not None:
-                own = kernel_sums(step.kernel, step.bias, self._cells(states))
+                sums = kernel_sums(step.kernel, step.bias, self._cells(states))
             splits = np.array([row.paths[0] for row in states])
             trees = np.array([float(row.place[TREES]) for row in states])
-            rows.arrive(here, number, step.combine, own, rows.bits[here], splits, trees)
+            rows.arrive(here, number, step.combine, sums, rows.bits[here], splits, trees)
             leave(program, number, here, rows, boundaries)
             for i, row in zip(here.tolist(), states, strict=True):
-                row.place[STEP], row.scores[0] = rows.next[i], rows.own[i]
+                row.place[STEP], row.scores[0] = rows.next[i], rows.sums[i]
                 row.paths[0], row.place[TREES] = rows.splits[i], rows.trees[i]
         scores, spent = answers(program, rows, boundaries), self._bill(rows, purchases, queries)
-        each = scores.tolist() if scores.ndim == 1 else [*scores]
-        asked = [np.array([*bought.features], dtype=np.int64) for bought in purchases]
+        by_row = scores.tolist() if scores.ndim == 1 else [*scores]
+        features = [np.array([*bought.features], dtype=np.int64) for bought in purchases]
         how = [HOW[number] for number in rows.how.tolist()]
         self._free += rooms
-        return [*map(Answer, each, spent.tolist(), asked, rows.final_step.tolist(), how)]
+        return [*map(Answer, by_row, spent.tolist(), features, rows.final_step.tolist(), how)]
 
     def _visit(self, room: Room, bought: Purchases) -> Way:
         """Walk one row through the trees of a step, and buy the features of its columns. Returns
         False where the cap ends it."""
         row, counts = room
         while (count := next(counts)) > 0:
-            wanted = self.features[row.asked[:count]].tolist()
+            wanted = self.features[row.requests[:count]].tolist()
             splits, trees, way_splits, way_trees = row.due.tolist()
             new = bought.buy(wanted, splits + way_splits, trees + way_trees)
             if new is None:
@@ -150,8 +150,8 @@ class RowWalk:
             row.place[ASKED] = len(new)
             if new:
                 numbers = np.array(new, dtype=np.int64)
-                row.asked[: len(new)] = np.searchsorted(self.features, numbers)
-                yield numbers, row.given[: len(new)]
+                row.requests[: len(new)] = np.searchsorted(self.features, numbers)
+                yield numbers, row.replies[: len(new)]
         return True
 
     def _bill(self, rows: Rows, purchases: list[Purchases], queries: Queries | None) -> FloatArray:

@@ -73,18 +73,18 @@ class PolicyProgram:
     ) -> Self:
         """Make a program from the sums that value purchases and the sum that answers."""
         every, steps, parts = [*values, answer], list[Step](), list[Ensemble]()
-        width, features = max(len(own.base) for own in every), prices.features + len(marked)
+        width, features = max(len(sums.base) for sums in every), prices.features + len(marked)
         trees, vectors = 0, list[FloatArray]()
-        for k, own in enumerate(every, start=1):
-            part = replace(own.trees, base=np.zeros(width), features=features)
-            if own.vectors is not None:
-                number = part.value + len(vectors) * (part.feature < 0)
-                part = replace(part, value=number, output=np.full_like(part.output, VECTOR))
-                vectors += [*_padded(own.vectors, width)]
-            count, then = part.trees, k if k < len(every) else END
-            those, base = np.arange(trees, trees + count), _padded(own.base[None], width)[0]
+        for k, sums in enumerate(every, start=1):
+            forest = replace(sums.trees, base=np.zeros(width), features=features)
+            if sums.vectors is not None:
+                number = forest.value + len(vectors) * (forest.feature < 0)
+                forest = replace(forest, value=number, output=np.full_like(forest.output, VECTOR))
+                vectors += [*_padded(sums.vectors, width)]
+            count, then = forest.trees, k if k < len(every) else END
+            those, base = np.arange(trees, trees + count), _padded(sums.base[None], width)[0]
             steps.append(Step(those, np.ones(count), np.zeros(count, bool), base, then=then))
-            parts.append(part)
+            parts.append(forest)
             trees += count
         rows = np.array(vectors) if vectors else None
         whole = Ensemble.concat(parts)
@@ -121,13 +121,13 @@ class PolicyProgram:
     def chosen(self, values: Sequence[FloatArray], bought: BoolArray, left: FloatArray) -> IntArray:
         """Return the rows' next purchase (n,) or STOP, from the sums (n, w) of all steps but the
         last."""
-        k, own, best = len(self.purchases), self.purchases, reduce(np.maximum, values)
+        k, purchases, best = len(self.purchases), self.purchases, reduce(np.maximum, values)
         worth, least = best[:, :k], best[:, k] if self.rule == "class" else self.least
         if self.rule == "rate":
-            price = own.price[None] if own.apart else own.marginal(bought)
+            price = purchases.price[None] if purchases.apart else purchases.marginal(bought)
             with np.errstate(divide="ignore", invalid="ignore"):
                 worth = np.where(price > 0, np.maximum(worth, 0.0) / price, np.inf)
-        return own.best(worth, bought, left, least, self.skip)
+        return purchases.best(worth, bought, left, least, self.skip)
 
 
 def _padded(rows: FloatArray, width: int) -> FloatArray:

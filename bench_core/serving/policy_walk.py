@@ -50,22 +50,22 @@ class PolicyWalk:
 
     def rounds(self, count: int, queries: Queries | None, cap: float | None) -> Rounds:
         """Walk ``count`` rows; each makes one purchase per round."""
-        rows, asked = self._begin(count, cap), [[np.zeros(0, np.int64)] for _ in range(count)]
+        rows, requests = self._begin(count, cap), [[np.zeros(0, np.int64)] for _ in range(count)]
         for row, column in self._asks(rows):
             first = np.flatnonzero(np.diff(row, prepend=-1))
             ends = [*first[1:].tolist(), len(row)]
             parts = ((int(row[a]), column[a:b]) for a, b in zip(first, ends, strict=False))
-            asks = [(i, own, np.empty(len(own), np.float32)) for i, own in parts]
+            asks = [(i, columns, np.empty(len(columns), np.float32)) for i, columns in parts]
             if asks:
                 yield asks
-            for i, own, values in asks:
-                rows.cells[i, own] = values
-                asked[i].append(own)
-        found = self._answers(rows, queries)
-        each = found.scores.tolist() if found.scores.ndim == 1 else [*found.scores]
-        how = np.where(found.capped, "cap", "end").tolist()
-        bought = map(np.concatenate, asked)
-        return [*map(Answer, each, found.spent.tolist(), bought, found.step.tolist(), how)]
+            for i, columns, values in asks:
+                rows.cells[i, columns] = values
+                requests[i].append(columns)
+        answers = self._answers(rows, queries)
+        scores = answers.scores.tolist() if answers.scores.ndim == 1 else [*answers.scores]
+        how = np.where(answers.capped, "cap", "end").tolist()
+        bought = map(np.concatenate, requests)
+        return [*map(Answer, scores, answers.spent.tolist(), bought, answers.step.tolist(), how)]
 
     def _begin(self, count: int, cap: float | None) -> Rows:
         if cap is None or self.prices is None:

@@ -88,17 +88,17 @@ class Predictor:
         return self._by_sensor(self._read)
 
     def _by_sensor(self, features: Iterable[int]) -> Mapping[int, list[str]]:
-        found = defaultdict[int, dict[str, None]](dict)
+        columns = defaultdict[int, dict[str, None]](dict)
         for f in features:
             for s in self.costs.sensors_of(f).tolist():
-                found[s][self.names[self._raw.column[f]]] = None
-        return {s: [*names] for s, names in found.items()}
+                columns[s][self.names[self._raw.column[f]]] = None
+        return {s: [*names] for s, names in columns.items()}
 
     @cached_property
     def _sensor_names(self) -> tuple[str, ...]:
         """The columns that each sensor measures; its number if there is none."""
-        found = self._by_sensor(range(self.costs.features))
-        return tuple(" + ".join(found.get(s, [str(s)])) for s in range(self.costs.sensors))
+        columns = self._by_sensor(range(self.costs.features))
+        return tuple(" + ".join(columns.get(s, [str(s)])) for s in range(self.costs.sensors))
 
     def __repr__(self) -> str:
         """Return what it is and what it may ask for."""
@@ -124,11 +124,11 @@ class Predictor:
     @cached_property
     def _read(self) -> list[int]:
         """Features that it reads, in increasing order; without those that its cap never affords."""
-        found = sorted(self._needs.features)
+        features = sorted(self._needs.features)
         if self.cap is not None and type(self.costs) is SensorPrices:
             price = self.costs.feature_price()
-            found = [f for f in found if price[f] <= self.cap * (1 + ROUNDING)]
-        return found
+            features = [f for f in features if price[f] <= self.cap * (1 + ROUNDING)]
+        return features
 
     @cached_property
     def _needed(self) -> list[int]:
@@ -199,9 +199,9 @@ class Predictor:
                 raise UsageError(f"queries: {error}") from error
         if queries is not None and queries.rows != len(cells):
             raise UsageError(f"queries has {queries.rows} rows, X {len(cells)}")
-        found = self._rows(cells, queries, cap)
-        found.sensors = self._sensor_names
-        return found
+        answers = self._rows(cells, queries, cap)
+        answers.sensors = self._sensor_names
+        return answers
 
     def _rows(self, cells: Float32Array, queries: Queries | None, cap: float | None) -> Answers:
         if isinstance(self.program, PolicyProgram):
@@ -250,15 +250,15 @@ class Predictor:
     def _run(
         self, count: int, queries: Queries | None, cap: float | None, acquire: AcquireFor
     ) -> list[Answer]:
-        asked = AskedCells(self._raw, count)
+        cells = AskedCells(self._raw, count)
 
         def fill(row: int, features: IntArray, values: Float32Array) -> None:
-            asked.fill(row, features, values, acquire)
+            cells.fill(row, features, values, acquire)
 
-        each = _answered(self._walk.rounds(count, queries, self._limit(cap, queries)), fill)
-        for answer, names in zip(each, asked.names, strict=True):
+        answers = _answered(self._walk.rounds(count, queries, self._limit(cap, queries)), fill)
+        for answer, names in zip(answers, cells.names, strict=True):
             answer.bought = tuple(names)
-        return each
+        return answers
 
     @property
     def _walk(self) -> PolicyWalk | RowWalk:

@@ -5,8 +5,8 @@ in the given order. Its gate then sends the row to ``then`` or ``otherwise``, al
 or ends its walk. Further operations of a model family on scores (a running minimum, an average, a
 link) are a step's ``combine`` or ``Finish``::
 
-    own    = (own of the step before, with ``carry``, else 0) + bias + trees + columns
-    score  = combine(score, own)            input of the gate
+    sums   = (sums of the step before, with ``carry``, else 0) + bias + trees + columns
+    score  = combine(score, sums)           input of the gate
     answer = slope * link(base + score / rounds) + intercept    where the step has a Finish
 
 The order of all float operations is fixed, so that an answer has the same bits as the benchmark's
@@ -32,7 +32,7 @@ END, REJECT = -1, -2
 it, see ``Program.rejected``."""
 
 COMBINE = ("last", "min", "and", "add")
-"""New score from the score so far and the step's own: the step's own; the smaller; the log-odds of
+"""New score from the score so far and the step's sums: the sums; the smaller; the log-odds of
 the product of both probabilities; the sum."""
 
 GATES = ("always", "score", "class", "rank", "proximity", "capacity", "sentinel")
@@ -142,10 +142,10 @@ class Step:
     @property
     def reads(self) -> list[int]:
         """Return the features that every row needs, each once."""
-        own = self.columns.feature.tolist()
-        return list(
-            dict.fromkeys(own if self.kernel is None else [*own, *self.kernel.features.tolist()])
-        )
+        features = self.columns.feature.tolist()
+        if self.kernel is not None:
+            features += self.kernel.features.tolist()
+        return list(dict.fromkeys(features))
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,8 +237,8 @@ class Program:
         ]
         used += [s.columns.feature for s in self.steps]
         used += [s.kernel.features for s in self.steps if s.kernel is not None]
-        found = np.unique(np.concatenate([np.zeros(0, np.int64), *used]))
-        return np.asarray(found[found >= 0], dtype=np.int64)
+        features = np.unique(np.concatenate([np.zeros(0, np.int64), *used]))
+        return np.asarray(features[features >= 0], dtype=np.int64)
 
 
 def _below(numbers: IntArray, limit: int) -> bool:
@@ -283,17 +283,17 @@ def segments(program: Program) -> list[int]:
 
 def first_reads(program: Program) -> list[int]:
     """Return the features that every row reads before the first point where it can answer."""
-    trees, found = program.trees, set[int]()
+    trees, reads = program.trees, set[int]()
     last = min([segments(program)[0], *(stop.step for stop in program.stops)])
     for step in program.steps[: last + 1]:
-        found.update(step.reads)
+        reads.update(step.reads)
         for t in step.trees.tolist():
             sure = dict[int, set[int]]()
             for node in reversed(range(trees.start[t], trees.start[t + 1])):  # children come later
                 f, below = int(trees.feature[node]), (int(trees.left[node]), int(trees.right[node]))
                 sure[node] = {f, *(sure[below[0]] & sure[below[1]])} if f >= 0 else set()
-            found |= sure[int(trees.start[t])]
-    return sorted(found)
+            reads |= sure[int(trees.start[t])]
+    return sorted(reads)
 
 
 def compact(program: Program) -> Program:
@@ -301,10 +301,10 @@ def compact(program: Program) -> Program:
     used = np.unique(np.concatenate([step.trees for step in program.steps])).astype(np.int64)
     trees, vectors = program.trees.select(used), program.vectors
     if vectors is not None:
-        own = vector_leaves(trees)
-        rows, number = np.unique(trees.value[own].astype(np.int64), return_inverse=True)
+        leaves = vector_leaves(trees)
+        rows, number = np.unique(trees.value[leaves].astype(np.int64), return_inverse=True)
         value = np.where(trees.feature < 0, trees.value, 0.0)
-        value[own] = number.reshape(-1)
+        value[leaves] = number.reshape(-1)
         trees, vectors = replace(trees, value=value), vectors[rows]
     steps = [replace(step, trees=np.searchsorted(used, step.trees)) for step in program.steps]
     return replace(program, steps=steps, trees=trees, vectors=vectors)

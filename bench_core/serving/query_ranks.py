@@ -76,13 +76,13 @@ def describe(scores: FloatArray, groups: QueryGroups) -> Any:
     model never sees them.
     """
     inputs = np.empty((*scores.shape, INPUTS), dtype=np.float32)
-    for p, own in enumerate(scores):
-        low = np.minimum.reduceat(own, groups.starts) if len(own) else own
-        high = np.maximum.reduceat(own, groups.starts) if len(own) else own
+    for p, score in enumerate(scores):
+        low = np.minimum.reduceat(score, groups.starts) if len(score) else score
+        high = np.maximum.reduceat(score, groups.starts) if len(score) else score
         reach = np.where(high > low, high - low, 1.0)
-        inputs[p, :, 0] = own
-        inputs[p, :, 1] = (own - low[groups.of]) / reach[groups.of]
-        inputs[p, :, 2] = ranks(own, np.ones((1, len(own)), bool), groups)[0]
+        inputs[p, :, 0] = score
+        inputs[p, :, 1] = (score - low[groups.of]) / reach[groups.of]
+        inputs[p, :, 2] = ranks(score, np.ones((1, len(score)), bool), groups)[0]
         inputs[p, :, 3] = groups.sizes[groups.of]
     return inputs
 
@@ -103,13 +103,13 @@ def among_seen(
     stays = np.zeros(on.shape, dtype=bool)
     setting = np.arange(len(on))[:, None]
     for place in range(longest):
-        some = np.flatnonzero(groups.sizes > place)
-        rows = groups.starts[some] + place
-        own = np.where(on[:, rows], scores[rows], -np.inf)
-        at = (setting, some, best[:, some].argmin(axis=2))
+        queries = np.flatnonzero(groups.sizes > place)
+        rows = groups.starts[queries] + place
+        values = np.where(on[:, rows], scores[rows], -np.inf)
+        at = (setting, queries, best[:, queries].argmin(axis=2))
         lowest = best[at]
-        stays[:, rows] = own >= lowest
-        best[at] = np.maximum(own, lowest)
+        stays[:, rows] = values >= lowest
+        best[at] = np.maximum(values, lowest)
     return stays
 
 
@@ -120,11 +120,11 @@ def below(
     by stage score. Survivors keep their scores; rejected rows follow in steps of one; ties are
     kept."""
     query = groups.of
-    kept = ~rejected
+    survivors = ~rejected
     worst = np.zeros(len(groups.sizes))
-    survives = np.unique(query[kept])
+    survives = np.unique(query[survivors])
     worst[survives] = np.inf
-    np.minimum.at(worst, query[kept], scores[kept])
+    np.minimum.at(worst, query[survivors], scores[survivors])
     out = np.flatnonzero(rejected)
     order = out[np.lexsort((-scores[out], -last[out], query[out]))]
     fields = (query[order], last[order], scores[order])

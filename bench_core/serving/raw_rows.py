@@ -24,18 +24,18 @@ class RawColumns:
 
     def __init__(self, encodings: tuple[ColumnEncoding, ...]) -> None:
         self.encodings = encodings
-        self.names = tuple(own.name for own in encodings)
+        self.names = tuple(encoding.name for encoding in encodings)
         self.labels: Any = np.array(self.names, dtype=object)
         # True if columns of numbers are features unchanged
         self.plain = encodings == plain_encodings(self.names)
-        self.places = [own.places() if own.texts else None for own in encodings]
-        sizes = [len(own.features) for own in encodings]
+        self.places = [encoding.places() if encoding.texts else None for encoding in encodings]
+        sizes = [len(encoding.features) for encoding in encodings]
         self.first: list[int] = np.cumsum([0, *sizes]).tolist()  # first feature of each column
         self.column: list[int] = np.repeat(np.arange(len(sizes)), sizes).tolist()
         # the code for which a feature is 1; -1 if the feature is the code
         self.level: list[int] = []
-        for own in encodings:
-            self.level += range(len(own.texts)) if own.one_hot else [-1]
+        for encoding in encodings:
+            self.level += range(len(encoding.texts)) if encoding.one_hot else [-1]
 
     def of(self, features: Iterable[int]) -> list[int]:
         """Return the raw columns of features, each once."""
@@ -69,20 +69,20 @@ class RawColumns:
             if X.ndim != 2 or X.shape[1] != len(self.names):
                 raise UsageError(f"X must be (n, {len(self.names)}), not {X.shape}")
             X = dict(zip(self.names, X.T, strict=True))
-        made = np.full((len(next(iter(X.values()), ())), self.first[-1]), nan, dtype=np.float32)
+        features = np.full((len(next(iter(X.values()), ())), self.first[-1]), nan, dtype=np.float32)
         for column in needed:
             name, first, last = self.names[column], *self.first[column : column + 2]
             if name not in X:
                 hint = ""
-                if any(str(other).endswith(f"__{name}") for other in X):
+                if any(str(column_name).endswith(f"__{name}") for column_name in X):
                     hint = "; give a transformer's rows as an array: numpy.asarray(X)"
                 elif "__" in name:
                     hint = "; give rows of the run's transformer, saved from result.transformer"
                 raise UsageError(f"X has no column {name!r}, which the model may ask for{hint}")
             cells = np.asarray(X[name])
             codes = self._codes(column, cells if cells.dtype.kind in "biufM" else cells.tolist())
-            made[:, first:last] = self.encodings[column].spread(codes)
-        return made
+            features[:, first:last] = self.encodings[column].spread(codes)
+        return features
 
 
 def columns_by_name(X: Any) -> Mapping[str, Any] | None:

@@ -89,7 +89,7 @@ Way = Generator[tuple[IntArray, Float32Array], None, Any]
 
 def side_by_side(ways: Mapping[int, Way]) -> Any:
     """Return the rows' results by number; in each round all unfinished rows make a request."""
-    found = dict[int, Any]()
+    results = dict[int, Any]()
     here = list(ways)
     while here:
         asks = []
@@ -97,11 +97,11 @@ def side_by_side(ways: Mapping[int, Way]) -> Any:
             try:
                 asks.append((i, *next(ways[i])))
             except StopIteration as end:
-                found[i] = end.value
+                results[i] = end.value
         if asks:
             yield asks
         here = [i for i, _, _ in asks]
-    return found
+    return results
 
 
 class Rows:
@@ -109,10 +109,10 @@ class Rows:
 
     def __init__(self, program: Program, n: int, words: int = 0) -> None:
         # (n, K): sums of the current step, the score, the score at the last stop passed
-        self.own, self.score, self.stop_score = np.zeros((3, n, program.outputs))
+        self.sums, self.score, self.stop_score = np.zeros((3, n, program.outputs))
         self.alike = all(step.combine == "last" for step in program.steps)
         if self.alike:
-            self.score = self.own
+            self.score = self.sums
         self.bits = np.zeros(
             (n, words), dtype=np.uint64
         )  # sensors bought, if the walk records them
@@ -123,44 +123,44 @@ class Rows:
 
     def arrive(
         self,
-        some: IntArray,
+        rows: IntArray,
         number: int,
         combine: str,
-        own: FloatArray,
+        sums: FloatArray,
         bits: BitArray,
         splits: FloatArray,
         trees: FloatArray,
     ) -> None:
         """Record rows after step ``number``. Arrays are replaced, never modified."""
         if not self.alike:
-            score = combined(combine, self.score[some], own)
-            self.score = np.array(_put(self.score, some, score))
-        self.own, self.bits = _put(self.own, some, own), _put(self.bits, some, bits)
-        self.score = self.own if self.alike else self.score
-        self.splits, self.trees = _put(self.splits, some, splits), _put(self.trees, some, trees)
-        self.last = _put(self.last, some, np.full(len(some), number))
+            score = combined(combine, self.score[rows], sums)
+            self.score = np.array(_put(self.score, rows, score))
+        self.sums, self.bits = _put(self.sums, rows, sums), _put(self.bits, rows, bits)
+        self.score = self.sums if self.alike else self.score
+        self.splits, self.trees = _put(self.splits, rows, splits), _put(self.trees, rows, trees)
+        self.last = _put(self.last, rows, np.full(len(rows), number))
 
     def copied(self) -> Rows:
         """Return a copy with its own score, bits, splits and trees."""
-        made = copy(self)
-        made.score, made.bits = self.score.copy(), self.bits.copy()
-        made.splits, made.trees = self.splits.copy(), self.trees.copy()
-        return made
+        rows = copy(self)
+        rows.score, rows.bits = self.score.copy(), self.bits.copy()
+        rows.splits, rows.trees = self.splits.copy(), self.trees.copy()
+        return rows
 
-    def part(self, some: slice) -> Rows:
+    def part(self, rows: slice) -> Rows:
         """Return some of the rows, which share their arrays."""
-        found = copy(self)
+        subset = copy(self)
         for name in ("score", "stop_score", "bits", "splits", "trees", "how", "last", "stop"):
-            setattr(found, name, getattr(self, name)[some])
-        return found
+            setattr(subset, name, getattr(self, name)[rows])
+        return subset
 
-    def go_on(self, some: IntArray, number: int, onward: int, passes: bool) -> None:
+    def go_on(self, rows: IntArray, number: int, onward: int, passes: bool) -> None:
         """Move rows from step ``number`` to ``onward``, past the stops between."""
-        self.next[some] = onward
+        self.next[rows] = onward
         if onward < 0:
-            self.how[some] = REJECTED if onward == REJECT else ENDED if passes else GATED
+            self.how[rows] = REJECTED if onward == REJECT else ENDED if passes else GATED
         if any(number <= stop and (onward < 0 or stop < onward) for stop in self.stops):
-            self.stop[some], self.stop_score[some] = number, self.score[some]
+            self.stop[rows], self.stop_score[rows] = number, self.score[rows]
 
     def end_capped(self, i: int, splits: float, trees: float) -> None:
         """End row i by its cap, with the splits and trees that were evaluated."""
@@ -189,15 +189,15 @@ def _put(array: Any, rows: IntArray, values: Any) -> Any:
     return new
 
 
-def combined(how: str, before: FloatArray, own: FloatArray) -> FloatArray:
+def combined(how: str, before: FloatArray, sums: FloatArray) -> FloatArray:
     """Return the score after a step, (n, K)."""
     if how == "min":
-        return np.minimum(before, own)
+        return np.minimum(before, sums)
     if how == "add":
-        return before + own
+        return before + sums
     if how == "and":
-        return np.asarray(-np.logaddexp(np.logaddexp(-before, -own), -before - own))
-    return own
+        return np.asarray(-np.logaddexp(np.logaddexp(-before, -sums), -before - sums))
+    return sums
 
 
 def prices_of(costs: CostModel) -> SensorPrices | None:
@@ -219,20 +219,20 @@ class FeatureNeeds:
             [0.0] * costs.sensors if self.prices is None else self.prices.sensor.tolist()
         )
         # the sensors of each feature as a set of bits
-        self.bits = {f: sum(1 << s for s in set(own)) for f, own in self.sensors.items()}
+        self.bits = {f: sum(1 << s for s in set(sensors)) for f, sensors in self.sensors.items()}
         by_sensor: dict[int, list[int]] = {}
-        for f, own in self.sensors.items():
-            for s in own:
+        for f, sensors in self.sensors.items():
+            for s in sensors:
                 by_sensor.setdefault(s, []).append(f)
         free = {f for f in self.features if not self.bits[f]}
         # features that become readable after buying one of its sensors
         self.mates = {
-            f: {m for s in own for m in by_sensor[s]} if own else free
-            for f, own in self.sensors.items()
+            f: {m for s in sensors for m in by_sensor[s]} if sensors else free
+            for f, sensors in self.sensors.items()
         }
         # (d,) the features' sensors if each has its own
         self.single: IntArray | None = None
-        if all(len(own) == len(self.mates[f]) == 1 for f, own in self.sensors.items()):
+        if all(len(sensors) == len(self.mates[f]) == 1 for f, sensors in self.sensors.items()):
             self.single = np.zeros(costs.features, dtype=np.int64)
             for f, (sensor,) in self.sensors.items():
                 self.single[f] = sensor
@@ -247,7 +247,7 @@ class FeatureNeeds:
     def acquired(self, bits: Iterable[int]) -> Acquired:
         """Return the sets of sensors of rows."""
         size = 8 * words(self.costs.sensors)
-        raw = b"".join(own.to_bytes(size, "little") for own in bits)
+        raw = b"".join(row_bits.to_bytes(size, "little") for row_bits in bits)
         return Acquired(np.frombuffer(raw, "<u8").reshape(-1, size // 8), self.costs.sensors)
 
     def least(self, program: Program) -> float:
@@ -282,24 +282,22 @@ class Purchases:
     ) -> list[int] | None:
         """Buy the sensors of features. Returns the newly readable features in increasing order;
         None, without a purchase, if the cap forbids it."""
-        known, before = self.needs, (self.bits, self.price, len(self.prices))
+        needs, before = self.needs, (self.bits, self.price, len(self.prices))
         mates: set[int] = set()
         for f in wanted:
-            for s in known.sensors[f]:
+            for s in needs.sensors[f]:
                 if not self.bits >> s & 1:
                     self.bits |= 1 << s
-                    self.prices.append(known.price_of[s])
-            mates |= known.mates[f]
+                    self.prices.append(needs.price_of[s])
+            mates |= needs.mates[f]
         self.price = fsum(self.prices)
         if not self.affords(splits, trees):
             self.bits, self.price = before[:2]
             del self.prices[before[2] :]
             return None
-        asked = sorted(
-            m for m in mates if m not in self.features and not known.bits[m] & ~self.bits
-        )
-        self.features.update(dict.fromkeys(asked))
-        return asked
+        new = sorted(m for m in mates if m not in self.features and not needs.bits[m] & ~self.bits)
+        self.features.update(dict.fromkeys(new))
+        return new
 
     def affords(self, splits: float, trees: float) -> bool:
         """True if the cap allows these splits and trees in addition to the purchases."""

@@ -113,13 +113,13 @@ class State(NamedTuple):
     keys: Any  # int32 (2 f + 1,), the last for leaves
     have: Any  # uint8 (f,): 1 if the value is known
     need: Any  # uint8 (f + 1,): 1 if a tree or a column needs it
-    asked: Any  # int64 (f + 1,): features requested or needed
-    given: Any  # float32 (f,): their values
+    requests: Any  # int64 (f + 1,): features requested or needed
+    replies: Any  # float32 (f,): their values
     at: Any  # int32 (u,): nodes
     place: Any  # int64 (PLACES,)
     paths: Any  # float64 (1,): multipliers of the splits passed
     due: Any  # float64 (4,): under a cap splits and trees done, and those of the way in a tree
-    scores: Any  # float64 (2, K): the step's own sums, the score
+    scores: Any  # float64 (2, K): the step's sums, the score
 
 
 def new_state(program: Packed, outputs: int) -> State:
@@ -130,8 +130,8 @@ def new_state(program: Packed, outputs: int) -> State:
         keys=np.zeros(2 * count + 1, np.int32),
         have=np.empty(count, np.uint8),
         need=np.empty(count + 1, np.uint8),
-        asked=np.empty(count + 1, np.int64),
-        given=np.empty(count, np.float32),
+        requests=np.empty(count + 1, np.int64),
+        replies=np.empty(count, np.float32),
         at=np.empty(len(program.uses), np.int32),
         place=np.empty(PLACES, np.int64),
         paths=np.empty(1),
@@ -143,8 +143,9 @@ def new_state(program: Packed, outputs: int) -> State:
 @kernel
 def ways(program: Packed, row: State) -> Generator[int, None, None]:
     """Walk row after row through the program. Yields the number of features needed, listed in
-    ``asked``, and reads their values from ``given``; yields 0 at the end of a row or, by ``MODE``,
-    of a step. A generator, since passing all these arrays takes as long as a hundred trees."""
+    ``requests``, and reads their values from ``replies``; yields 0 at the end of a row or, by
+    ``MODE``, of a step. A generator, since passing all these arrays takes as long as a hundred
+    trees."""
     while True:
         row.have[:] = row.need[:] = 0
         row.place[:MODE] = 0
@@ -191,13 +192,13 @@ def _advance(program: Any, row: Any) -> int:
 @inner
 def _take(row: Any) -> None:
     """Convert the given values to keys: integers in the order of the floats; -0.0 is 0.0."""
-    bits = row.given.view(np.int32)
+    bits = row.replies.view(np.int32)
     for k in range(row.place[ASKED]):
-        c = _U(row.asked[k])
-        row.given[k] += np.float32(0)
+        c = _U(row.requests[k])
+        row.replies[k] += np.float32(0)
         number = bits[k] ^ (bits[k] >> 31 & 0x7FFFFFFF)
         missing = bits[k] & 0x7FFFFFFF > 0x7F800000
-        row.values[c] = row.given[k]
+        row.values[c] = row.replies[k]
         row.keys[_U(2) * c] = -(2**31) if missing else number
         row.keys[_U(2) * c + _U(1)] = 2**31 - 1 if missing else number
         row.have[c] = 1
@@ -209,7 +210,7 @@ def _descend(program: Any, row: Any, p: int) -> int:
     """Descend all trees of a segment, level by level and without branches, as far as features are
     known. Returns the number of features needed to continue. A row at its leaf stays there."""
     place, steps, nodes, at = row.place, program.steps, program.nodes, row.at
-    keys, need, have, asked = row.keys, row.need, row.have, row.asked
+    keys, need, have, requests = row.keys, row.need, row.have, row.requests
     last = steps[p, SEGMENT]
     first, stop = steps[p, FIRST_USE], steps[last, LAST_USE]
     if place[LEVEL] < 0:
@@ -223,7 +224,7 @@ def _descend(program: Any, row: Any, p: int) -> int:
     while True:
         count = 0
         for c in range(len(have)):
-            asked[_U(count)] = c
+            requests[_U(count)] = c
             count += need[_U(c)] & ~have[_U(c)]
         if count > 0:
             return count
@@ -266,12 +267,12 @@ def _descend_in_order(program: Any, row: Any, p: int) -> int:
             row.at[u], place[AGREED] = nodes[node, LEFT] + above, 0
         else:
             due[WAY_SPLITS] += program.multiplier[c] * billed
-            row.asked[0], place[AGREED] = c, 1
+            row.requests[0], place[AGREED] = c, 1
             return 1
     due[WAY_SPLITS] = due[WAY_TREES] = 0.0
     count = 0
     for i in range(steps[p, FIRST_READ], steps[p, LAST_READ]):
-        row.asked[_U(count)] = program.reads[i]
+        row.requests[_U(count)] = program.reads[i]
         count += 1 - row.have[program.reads[i]]
     if count == 0:
         place[LEVEL] = -1
@@ -280,14 +281,14 @@ def _descend_in_order(program: Any, row: Any, p: int) -> int:
 
 @inner
 def _add_columns(program: Any, row: Any, p: Any) -> None:
-    columns, factors, own = program.columns, program.factors, row.scores
+    columns, factors, scores = program.columns, program.factors, row.scores
     for c in range(program.steps[p, FIRST_COLUMN], program.steps[p, LAST_COLUMN]):
         x, output = np.float64(row.values[columns[c, 0]]), columns[c, 1]
         if columns[c, 2]:
             scaled = (x - factors[c, 1]) * factors[c, 2] if np.isfinite(x) else 0.0
-            own[0, output] += factors[c, 0] * scaled
+            scores[0, output] += factors[c, 0] * scaled
         elif not np.isnan(x):
-            own[0, output] += factors[c, 0] * x
+            scores[0, output] += factors[c, 0] * x
 
 
 @inner
@@ -295,14 +296,14 @@ def _leave(program: Any, row: Any, p: Any) -> None:
     """Combine scores, and follow the gate."""
     place, scores, steps = row.place, row.scores, program.steps
     for k in range(scores.shape[1]):
-        own, score = scores[0, k], scores[1, k]
+        new, score = scores[0, k], scores[1, k]
         if steps[p, COMBINED] == ADD:
-            own += score
+            new += score
         elif steps[p, COMBINED] == MIN:
-            own = np.minimum(score, own)
+            new = np.minimum(score, new)
         elif steps[p, COMBINED] == AND:
-            own = -np.logaddexp(np.logaddexp(-score, -own), -score - own)
-        scores[1, k] = own
+            new = -np.logaddexp(np.logaddexp(-score, -new), -score - new)
+        scores[1, k] = new
     gate, value = steps[p, GATE], program.gates[p, 0]
     passes = gate == ALWAYS or (gate == SCORE and scores[1, 0] >= value)
     if gate == CLASS:

@@ -89,7 +89,7 @@ class QWYC(OnTrees):
         batches = self._batches(ensemble, train, prices)
         models = []
         for k, alpha in enumerate(sorted(self.alphas, reverse=True)):
-            if len(batches.own) > 1:
+            if len(batches.scores) > 1:
                 order = arranged(batches, float(ensemble.base[0]), train.weights, alpha)
                 stages = _stages(order, batches.trees, ensemble)
                 points = [Point(len(stages) - 1, {"alpha": alpha})]
@@ -130,7 +130,7 @@ class Batches(NamedTuple):
     """B base models: their trees, scores of n rows, and costs."""
 
     trees: Sequence[IntArray]
-    own: FloatArray  # (B, n)
+    scores: FloatArray  # (B, n)
     evaluation: FloatArray  # (B,)
     sensors: BoolArray  # (B, s)
     price: FloatArray  # (s,)
@@ -146,7 +146,7 @@ class Position(NamedTuple):
 
 def arranged(batches: Batches, base: float, mass: FloatArray, alpha: float) -> list[Position]:
     """All base models in order, for rows that count ``mass`` (n,) times."""
-    scores, left = batches.own, list(range(len(batches.own)))
+    scores, left = batches.scores, list(range(len(batches.scores)))
     partial = np.full(scores.shape[1], base)
     positive = base + scores.sum(axis=0) > 0
     on = np.arange(scores.shape[1])

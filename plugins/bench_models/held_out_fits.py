@@ -29,31 +29,31 @@ class HeldOutFit:
 
     subsets: Subsets
     held: Examples  # rows held out
-    own: FloatArray  # (K, n) scores of the training rows
-    far: FloatArray  # (K, m) scores of the held-out rows
+    scores: FloatArray  # (K, n) scores of the training rows
+    held_scores: FloatArray  # (K, m) scores of the held-out rows
     parts: tuple[Ensemble, ...] = ()
 
     @classmethod
     def begin(cls, subsets: Subsets, held: Examples, constant: FloatArray | None = None) -> Self:
         """A fit without trees at the ``constant`` (K,), by default the training rows' best."""
         base = subsets.loss.base(labels_of(subsets.train)) if constant is None else constant
-        own, far = (np.repeat(base[:, None], len(rows), axis=1) for rows in (subsets.train, held))
-        return cls(subsets, held, own, far)
+        scores, held_scores = (np.repeat(base[:, None], len(x), 1) for x in (subsets.train, held))
+        return cls(subsets, held, scores, held_scores)
 
     def more(self, features: BoolArray, settings: Settings) -> HeldOutFit:
         """The fit continued with trees that test only these features (d,)."""
-        part = self.subsets.boost(features, lambda *_: None, start=self.own, settings=settings)
-        part = replace(part, diverged=False)
-        own, far = (
-            old + scores_of(part, rows)
-            for old, rows in ((self.own, self.subsets.train), (self.far, self.held))
+        trees = self.subsets.boost(features, lambda *_: None, start=self.scores, settings=settings)
+        trees = replace(trees, diverged=False)
+        scores, held_scores = (
+            old + scores_of(trees, rows)
+            for old, rows in ((self.scores, self.subsets.train), (self.held_scores, self.held))
         )
-        return replace(self, own=own, far=far, parts=(*self.parts, part))
+        return replace(self, scores=scores, held_scores=held_scores, parts=(*self.parts, trees))
 
     @cached_property
     def loss(self) -> float:
         """The mean loss of the held-out rows, or the negative metric; lower is better."""
-        return self._mean(self.far)
+        return self._mean(self.held_scores)
 
     @property
     def total(self) -> float:
@@ -78,7 +78,7 @@ class HeldOutFit:
     @cached_property
     def quality(self) -> float:
         """The run's metric on the held-out rows; higher is better."""
-        return self._quality(self.far)
+        return self._quality(self.held_scores)
 
     def _quality(self, scores: FloatArray) -> float:
         metric, rows = self.subsets.context.metric, self.held
@@ -138,7 +138,7 @@ class Purchases:
         brings = list(found.values())
         each, size = prices.sensor, [len(features) for features in brings]
         price = np.array([each[s[0]] if len(s) == 1 else each[list(s)].sum() for s in found])
-        alone = np.sum([fit.subsets.explained(fit.own) for fit in fits], axis=0)
+        alone = np.sum([fit.subsets.explained(fit.scores) for fit in fits], axis=0)
         start = np.cumsum([0, *size])[:-1]
         explained = np.maximum.reduceat(alone[[j for own in brings for j in own]], start)
         return cls(brings, price, explained)

@@ -48,12 +48,12 @@ def both(one: Bill, other: Bill) -> Bill:
     return Bill(acquired, one.splits + other.splits, one.trees + other.trees)
 
 
-def where(chosen: BoolArray, one: Bill, other: Bill) -> Bill:
+def where(chosen: BoolArray, first: Bill, second: Bill) -> Bill:
     """The first bill's rows where ``chosen`` (n,), otherwise the second's."""
-    bits = np.where(chosen[:, None], one.acquired.bits, other.acquired.bits)
-    splits = np.where(chosen, one.splits, other.splits)
-    trees = np.where(chosen, one.trees, other.trees)
-    return Bill(Acquired(bits, one.acquired.sensors), splits, trees)
+    bits = np.where(chosen[:, None], first.acquired.bits, second.acquired.bits)
+    splits = np.where(chosen, first.splits, second.splits)
+    trees = np.where(chosen, first.trees, second.trees)
+    return Bill(Acquired(bits, first.acquired.sensors), splits, trees)
 
 
 def bill_of(output: Prediction, name: str = "path") -> Bill:

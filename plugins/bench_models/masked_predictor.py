@@ -120,30 +120,30 @@ class MaskedPredictor(Stored):
         part[np.argsort(copies.y, kind="stable")] = np.arange(len(copies)) % len(self.without)
         return part
 
-    def cross_fitted(self, cells: Float32Array, bought: BoolArray, part: IntArray) -> FloatArray:
-        """Like ``scores``, for training rows: each by trees trained without its ``part`` (n,)."""
-        found = np.empty((len(cells), self.whole.outputs))
+    def cross_fitted(self, cells: Float32Array, bought: BoolArray, part_of: IntArray) -> FloatArray:
+        """``scores`` of training rows, each by trees trained without its ``part_of`` (n,)."""
+        scores = np.empty((len(cells), self.whole.outputs))
         for k, trees in enumerate(self.without):
-            own = part == k
-            found[own] = trees.scores(cells[own], bought[own])
-        return self._shaped(found)
+            rows = part_of == k
+            scores[rows] = trees.scores(cells[rows], bought[rows])
+        return self._shaped(scores)
 
     def losses_of_all_sets(
-        self, X: Float32Array, y: FloatArray, part: IntArray, prices: Prices
+        self, X: Float32Array, y: FloatArray, part_of: IntArray, prices: Prices
     ) -> FloatArray | None:
         """The losses (n, 2^k) of ``cross_fitted`` scores with every set of k purchases, numbered by
         ``code_of``; None where there are too many, or trees are not used."""
         k, shown = len(Purchases.of(prices)), shown_by(prices)
         if 1 << k > MOST_SETS or (shown < -1).any() or not isinstance(self.whole, MaskedTrees):
             return None
-        found, size = np.empty((len(X), 1 << k)), max(1, AT_ONCE >> k)
+        table, size = np.empty((len(X), 1 << k)), max(1, AT_ONCE >> k)
         for number, trees in enumerate(self.without):
-            own = np.flatnonzero(part == number)
-            for rows in np.split(own, range(size, len(own), size)):
+            members = np.flatnonzero(part_of == number)
+            for rows in np.split(members, range(size, len(members), size)):
                 sums = trees.of_all_sets(X[rows], k, shown).reshape(-1, self.whole.outputs)
                 losses = self.loss(self._shaped(sums), np.repeat(y[rows], 1 << k))
-                found[rows] = losses.reshape(len(rows), -1)
-        return found
+                table[rows] = losses.reshape(len(rows), -1)
+        return table
 
     def loss(self, scores: FloatArray, y: FloatArray) -> FloatArray:
         """The loss (n,) of scores (n,) or (n, K): nats for classes, else half squared errors."""
@@ -212,12 +212,12 @@ def fitted_predictor(name: str, learner: BudgetedLearner, context: FitContext) -
 
     Raises UsageError where the learner has none.
     """
-    found = getattr(getattr(context.fitted(learner), "policy", None), "predictor", None)
-    if not isinstance(found, MaskedPredictor):
+    predictor = getattr(getattr(context.fitted(learner), "policy", None), "predictor", None)
+    if not isinstance(predictor, MaskedPredictor):
         raise UsageError(
             f"{name}: {learner.name!r} has no predictor for masked rows; choose masked-gbrt"
         )
-    return found
+    return predictor
 
 
 def training_copies(train: Examples, seed: int) -> Examples:
@@ -310,8 +310,9 @@ def fit_masked(
         return row, random_purchases(purchases, len(row), rng)
 
     row, bought = states(train)
-    far, seen = states(valid)
-    held = masked(valid.X[far], seen, purchases, prices), seen, valid.y[far]
+    valid_row, valid_bought = states(valid)
+    cells = masked(valid.X[valid_row], valid_bought, purchases, prices)
+    held = cells, valid_bought, valid.y[valid_row]
 
     def report(done: int) -> None:
         context.progress(done, (parts + 1) * max(1, settings.trees))
@@ -321,14 +322,14 @@ def fit_masked(
     )
     name, loss = loss_of(context.task, learner.loss, context.classes)
     predictor = MaskedPredictor(whole, [whole] * parts, name)
-    part = predictor.parts_of(train)[row]
+    part_of = predictor.parts_of(train)[row]
     enough = replace(settings, trees=whole.ensemble.trees // loss.outputs)
     without = []
     for k in range(parts):
         context.progress(k + 1, parts + 1)
-        rest = np.flatnonzero(part != k) if len(train) >= parts else np.arange(len(row))
-        some = row[rest], bought[rest]
-        without.append(fit_on_states(learner, enough, train, some, None, prices, context))
+        outside = np.flatnonzero(part_of != k) if len(train) >= parts else np.arange(len(row))
+        outside_states = row[outside], bought[outside]
+        without.append(fit_on_states(learner, enough, train, outside_states, None, prices, context))
     return replace(predictor, without=without)
 
 
@@ -366,21 +367,21 @@ def fit_on_states(
         return MaskedTrees(grown(settings.trees), marked)
     base, labels = loss.base(Labels(y)), Labels(held[2])
     rows = X, with_marks(*held[:2], marked)
-    scores = [np.repeat(base[:, None], len(own), axis=1) for own in rows]
-    best, kept, waited, done = loss.mean(scores[1], labels), 1, 0, 0
+    scores = [np.repeat(base[:, None], len(x), axis=1) for x in rows]
+    best, best_length, waited, trees = loss.mean(scores[1], labels), 1, 0, 0
     parts = [Ensemble.of_trees([], [], base, bins.features)]
-    while done < settings.trees and waited < PATIENCE:
-        parts.append(grown(min(max(CHUNK, done // 4), settings.trees - done), scores[0]))
+    while trees < settings.trees and waited < PATIENCE:
+        parts.append(grown(min(max(CHUNK, trees // 4), settings.trees - trees), scores[0]))
         if parts[-1].trees == 0:
             break
-        done += parts[-1].trees // loss.outputs
-        progress(done)
+        trees += parts[-1].trees // loss.outputs
+        progress(trees)
         layout, none = layout_of(parts[-1]), np.zeros(len(base))
-        scores = [old + sums(layout, none, own).T for old, own in zip(scores, rows, strict=True)]
+        scores = [old + sums(layout, none, x).T for old, x in zip(scores, rows, strict=True)]
         waited += 1
         if (now := loss.mean(scores[1], labels)) < best - LEAST_FALL * abs(best):
-            best, kept, waited = now, len(parts), 0
-    return MaskedTrees(replace(Ensemble.concat(parts[:kept]), base=base), marked)
+            best, best_length, waited = now, len(parts), 0
+    return MaskedTrees(replace(Ensemble.concat(parts[:best_length]), base=base), marked)
 
 
 def _of_classes(scores: FloatArray) -> FloatArray:

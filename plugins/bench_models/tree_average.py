@@ -65,12 +65,12 @@ class TreeAverage(Stored):
             vectors = vectors * (per_round / trees.trees) if average else vectors
             average, per_round = False, trees.trees
         number = np.where(trees.feature < 0, trees.value, 0.0)
-        one = replace(trees, value=number, output=np.zeros_like(trees.output), base=np.zeros(1))
+        forest = replace(trees, value=number, output=np.zeros_like(trees.output), base=np.zeros(1))
         stages = [
             Stage(np.array([t]), np.ones(1), np.zeros(1), then=END if t == last else t + 1)
             for t in range(trees.trees)
         ]
-        numbers = StagedModel(stages, [Point(last, {})], prices, one)
+        numbers = StagedModel(stages, [Point(last, {})], prices, forest)
         return cls(numbers, vectors, base, average, link, per_round, facts, counts)
 
     def of_leaves(self, trees: Ensemble, leaves: FloatArray, facts: Mapping[str, Any]) -> Self:

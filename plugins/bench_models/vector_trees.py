@@ -51,22 +51,22 @@ class VectorTrees(Stored):
 def boost_vectors(
     X: Float32Array,
     targets: FloatArray,
-    known: BoolArray,
+    mask: BoolArray,
     settings: Settings,
     rng: np.random.Generator,
     threads: int = 1,
 ) -> VectorTrees:
-    """Regress the ``known`` entries (n, K) of ``targets`` (n, K) on rows X (n, d)."""
+    """Regress the entries of ``targets`` (n, K) in ``mask`` (n, K) on rows X (n, d)."""
     from bench_trees import Ensemble, boost, find_bins
     from scipy.sparse import csr_array
 
     n, outputs = targets.shape
     bins = find_bins(X, threads=threads)
     words = bins.words(X, threads)
-    weight = known.astype(np.float64)
-    base = np.where(known, targets, 0.0).sum(axis=0) / np.maximum(weight.sum(axis=0), 1)
-    left = np.where(known, targets - base, 0.0)
-    one = replace(settings, trees=1, learning_rate=1.0)
+    weight = mask.astype(np.float64)
+    base = np.where(mask, targets, 0.0).sum(axis=0) / np.maximum(weight.sum(axis=0), 1)
+    left = np.where(mask, targets - base, 0.0)
+    per_tree = replace(settings, trees=1, learning_rate=1.0)
     grown: list[Ensemble] = []
     vectors: list[FloatArray] = [np.zeros((0, outputs))]
     for _ in range(settings.trees):
@@ -74,17 +74,17 @@ def boost_vectors(
         if not share.any():
             break
         k = int(rng.choice(outputs, p=share / share.sum()))
-        tree = boost(words, bins, left[:, k], settings=one, threads=threads)
+        tree = boost(words, bins, left[:, k], settings=per_tree, threads=threads)
         if tree.trees == 0:
             continue
-        leaf, before = tree.feature < 0, sum(len(own) for own in vectors)
+        leaf, before = tree.feature < 0, sum(len(values) for values in vectors)
         number = np.where(leaf, np.cumsum(leaf) - 1, 0)
         tree = replace(tree, value=number.astype(np.float64), base=np.zeros(1))
         at = leaves(layout_of(tree), X)[:, 0].astype(np.int64)
         inside = csr_array((np.ones(n), (at, np.arange(n))), shape=(int(leaf.sum()), n))
         value = inside @ left / np.maximum(inside @ weight + settings.l2, 1e-300)
         value *= settings.learning_rate
-        left -= np.where(known, value[at], 0.0)
+        left -= np.where(mask, value[at], 0.0)
         grown.append(replace(tree, value=np.where(leaf, number + before, 0).astype(np.float64)))
         vectors.append(value)
     none = Ensemble.of_trees([], [], np.zeros(1), X.shape[1])

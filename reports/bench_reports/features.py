@@ -174,12 +174,12 @@ def shaded(steps: Sequence[float]) -> str:
 
 def order_lines(bought: Mapping[str, Sequence[Purchase]]) -> Table:
     """Return all numbers by data set, for a file."""
-    width = max(len(one.steps) for sensors in bought.values() for one in sensors)
+    width = max(len(p.steps) for sensors in bought.values() for p in sensors)
     figures = ("features", "price", "share", "step")
     titles = ("data set", *figures, *(f"step {k + 1}" for k in range(width)))
     rows = []
     for name, sensors in bought.items():
-        for one in sensors:
-            numbers = one.price, one.share, one.step, *one.steps, *[0] * (width - len(one.steps))
-            rows.append([name, one.features, *(f"{number:.6g}" for number in numbers)])
+        for p in sensors:
+            numbers = p.price, p.share, p.step, *p.steps, *[0] * (width - len(p.steps))
+            rows.append([name, p.features, *(f"{number:.6g}" for number in numbers)])
     return Table(titles, rows)

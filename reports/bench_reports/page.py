@@ -173,11 +173,11 @@ def linked(text: str) -> Markup:
     sites = {"doi": "https://doi.org/", "arXiv": "https://arxiv.org/abs/"}
     # text at even places, addresses at odd ones
     linked = []
-    for k, part in enumerate(parts):
-        site, _, rest = part.partition(":")
-        address = sites[site] + rest if site in sites else part
-        link = Markup('<a href="{}" rel="noreferrer">{}</a>').format(address, part)
-        linked.append(link if k % 2 else escape(part))
+    for k, piece in enumerate(parts):
+        site, _, rest = piece.partition(":")
+        address = sites[site] + rest if site in sites else piece
+        link = Markup('<a href="{}" rel="noreferrer">{}</a>').format(address, piece)
+        linked.append(link if k % 2 else escape(piece))
     return Markup("").join(linked)
 
 

@@ -34,7 +34,7 @@ from bench_core.results.budgets import CAP, Budget
 from bench_core.results.operating_points import Criterion, caps_of
 from bench_core.statistics import CONFIDENCE
 from bench_core.terminal.wording import cost, quality, times
-from bench_reports.palette import COLOURS, look
+from bench_reports.palette import COLOURS, DASHES, MARKS, look
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -208,6 +208,8 @@ def page_data(
             [one_line(name), int(name in info.baselines), *look(name)] for name in learners
         ],
         "colours": [light for light, _ in COLOURS],
+        "dashes": DASHES,
+        "marks": MARKS,
         # the board shown first is the one with most test rows
         "open": tested.index(max(tested)) if tested else 0,
         "level": CONFIDENCE,

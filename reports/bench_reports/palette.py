@@ -22,8 +22,11 @@ COLOURS = (
 )
 """Each colour on a light and on a dark background."""
 
-DASHES, MARKS = 4, 8
-"""Numbers of line styles (the first is solid) and of marks."""
+DASHES = ("", "7 3", "2 3", "8 3 2 3")
+"""Line styles in SVG; the first is solid."""
+
+MARKS = "●■◆▲✚✖★▼"
+"""Marks before names in tables."""
 
 _SOLID = (
     *("gbrt", "miser", "cegb", "budget-boosting", "cronus", "early-exit", "cost-tree"),
@@ -59,10 +62,10 @@ def look(learner: str) -> Look:
     """Return the look of a learner."""
     if learner in _FIXED:
         colour, dash = _FIXED[learner]
-        return Look(colour, dash, (colour + dash) % MARKS)
+        return Look(colour, dash, (colour + dash) % len(MARKS))
     rest, colour = divmod(zlib.crc32(f"{_SALT}{learner}".encode()), len(COLOURS) - _FIRST)
-    rest, dash = divmod(rest, DASHES - 1)
-    return Look(_FIRST + colour, 1 + dash, (_FIRST + colour + rest) % MARKS)
+    rest, dash = divmod(rest, len(DASHES) - 1)
+    return Look(_FIRST + colour, 1 + dash, (_FIRST + colour + rest) % len(MARKS))
 
 
 def css() -> str:

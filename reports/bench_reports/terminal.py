@@ -111,11 +111,11 @@ def show_boards(
         return
     from rich.text import Text
 
-    for part in _parts(panels, sections, verbose, to.width):
-        if isinstance(part, Table):
-            show(part, to)
+    for block in _parts(panels, sections, verbose, to.width):
+        if isinstance(block, Table):
+            show(block, to)
         else:
-            to.print(Text(part[0], style=part[1]))
+            to.print(Text(block[0], style=block[1]))
 
 
 def text_boards(panels: Panels, sections: Sequence[Section] = (), verbose: bool = False) -> str:

@@ -89,8 +89,8 @@ class NaiveWalk:
                 continue
             if self._lists.reads[number]:
                 cells = np.array([self._cells[i] for i in here.tolist()], dtype=np.float32)
-                rows.own[here] = with_columns(step, rows.own[here], cells, np.arange(len(here)))
-            own, splits = rows.own[here], rows.splits[here]
+                rows.sums[here] = with_columns(step, rows.sums[here], cells, np.arange(len(here)))
+            own, splits = rows.sums[here], rows.splits[here]
             rows.arrive(here, number, step.combine, own, rows.bits[here], splits, rows.trees[here])
             leave(self.program, number, here, rows, self.boundaries)
         scores, spent, last = answers(self.program, rows, self.boundaries), self._bill(), []
@@ -126,7 +126,7 @@ class NaiveWalk:
         if not self.capped and self._ahead_of[i] < number:
             yield from self._ahead(i, number)
             self._ahead_of[i] = tree.segments[number]
-        own = ((rows.own[i] if step.carry else 0.0) + step.bias).tolist()
+        own = ((rows.sums[i] if step.carry else 0.0) + step.bias).tolist()
         splits, trees = float(rows.splits[i]), float(rows.trees[i])
         for t, weight, fresh in tree.uses[number]:
             node, path = tree.root[t], 0.0
@@ -155,7 +155,7 @@ class NaiveWalk:
             if asked is None:
                 return rows.end_capped(i, splits, trees)
             yield from self._ask(i, asked)
-        rows.own[i], rows.splits[i], rows.trees[i] = own, splits, trees
+        rows.sums[i], rows.splits[i], rows.trees[i] = own, splits, trees
         return None
 
     def _ahead(self, i: int, number: int) -> Way:

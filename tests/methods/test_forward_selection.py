@@ -142,7 +142,7 @@ def test_the_path_is_nested_and_its_end_has_learned_the_task(task):
     assert costs == sorted(costs)
     assert [dict(p.point)["features"] for p in found] == [0, 1, 2, 3, 4]
     start = HeldOutFit.begin(whole(train, task), train)
-    labels = replace(start, far=found[-1].scores.reshape(len(train), -1).T)
+    labels = replace(start, held_scores=found[-1].scores.reshape(len(train), -1).T)
     assert labels.loss < 0.75 * start.loss
 
 

@@ -39,8 +39,8 @@ def test_continued_boosting_is_boosting(task):
     assert np.concatenate([part.feature for part in fit.parts]).tolist() == once.feature.tolist()
     assert values == pytest.approx(once.value, abs=1e-6)
     (scores,) = path(start.subsets.whole(once, {}), train)
-    assert np.allclose(fit.far.T, scores.scores.reshape(len(train), -1), atol=1e-6)
-    assert np.array_equal(fit.own, fit.far)
+    assert np.allclose(fit.held_scores.T, scores.scores.reshape(len(train), -1), atol=1e-6)
+    assert np.array_equal(fit.scores, fit.held_scores)
 
 
 def test_held_out_scores_are_those_of_the_metered_model():
@@ -48,7 +48,7 @@ def test_held_out_scores_are_those_of_the_metered_model():
     start = HeldOutFit.begin(whole(train, Task.MULTICLASS), train)
     fit = start.more(EVERYTHING, Settings(trees=3))
     (metered,) = path(start.subsets.whole(fit.parts[0], {}), train)
-    assert np.array_equal(fit.far, start.far + metered.scores.T)
+    assert np.array_equal(fit.held_scores, start.held_scores + metered.scores.T)
 
 
 def test_what_a_part_of_the_rows_explains_hangs_on_no_other_rows():
@@ -100,7 +100,7 @@ def test_purchases_have_the_price_of_what_is_missing_and_the_best_feature_to_sho
     of = whole(train, Task.REGRESSION, at)
     fits = [HeldOutFit.begin(of, train)] * 2
     found = Purchases.of(fits, np.zeros(4, dtype=bool))
-    alone = 2 * of.explained(fits[0].own)
+    alone = 2 * of.explained(fits[0].scores)
     assert [list(features) for features in found.brings] == [[0], [1], [2, 3]]
     assert found.price.tolist() == [1.0, 5.0, 20.0]
     assert found.explained.tolist() == [alone[0], alone[1], max(alone[2:])]

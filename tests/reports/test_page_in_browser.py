@@ -10,6 +10,7 @@ from bench_reports.page import TEMPLATES, page
 from helpers import browser, example, page_run
 
 from bench_core.leaderboard.assembly import boards
+from bench_core.terminal import wording
 
 pytestmark = pytest.mark.skipif(
     browser.executable() is None, reason="no Chromium on the PATH to open the page with"
@@ -491,6 +492,11 @@ def test_a_data_set_without_results_shows_its_failures_and_is_no_choice(tmp_path
             assert tab.js("document.getElementById('f-set').options.length") == choices
             assert "over 600 s" in tab.js("document.body.innerText")
             assert tab.complaints() == []
+
+
+def test_the_script_writes_costs_as_tables_do(tab):
+    costs = [0, 0.00423, 0.01, 0.0249, 1, 23.374, 99.994, 100, 1234.4, -0.5]
+    assert tab.js(f"{json.dumps(costs)}.map(cost)") == [wording.cost(value) for value in costs]
 
 
 def test_no_script_complains(tab):

@@ -44,8 +44,10 @@ def test_the_look_of_an_unknown_learner_is_of_its_name_alone():
     looks = {look(f"learner-{k}") for k in range(2000)}
     own = {look(name).colour for name in ("gbrt", "miser", "cegb", "budget-boosting")}
     assert {one.colour for one in looks} == set(range(len(COLOURS))) - own
-    assert {one.dash for one in looks} == set(range(1, DASHES))  # solid lines are of known names
-    assert {one.mark for one in looks} == set(range(MARKS))
+    assert {one.dash for one in looks} == set(
+        range(1, len(DASHES))
+    )  # solid lines are of known names
+    assert {one.mark for one in looks} == set(range(len(MARKS)))
 
 
 def methods(suite):

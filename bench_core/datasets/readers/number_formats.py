@@ -33,17 +33,17 @@ def with_decimal_commas(table: DataTable, but: Collection[str] = ()) -> DataTabl
         if name in but or column.kind not in TEXTS or column.kind == "categorical":
             continue
         texts = column.cells()
-        made = _with_points(texts)
-        points = [k for k, t in enumerate(texts) if "." in t and made[k] == t and is_number(t)]
-        if points and (made != texts).any():
-            where, other = table.place(points[0]), int(np.argmax(made != texts))
+        numbers = _with_points(texts)
+        points = [k for k, t in enumerate(texts) if "." in t and numbers[k] == t and is_number(t)]
+        if points and (numbers != texts).any():
+            where, comma = table.place(points[0]), int(np.argmax(numbers != texts))
             raise InputError(
                 f"{where}, column {name!r}: {texts[points[0]]!r} has a decimal point, but "
-                f"{texts[other]!r} ({table.place(other)}) would be read as {made[other]}; use one "
-                f"decimal mark, or {option('decimal', '.')}"
+                f"{texts[comma]!r} ({table.place(comma)}) would be read as {numbers[comma]}; "
+                f"use one decimal mark, or {option('decimal', '.')}"
             )
         formats[name] = "" if points else COMMA
-        frame[name] = _read(made, typed=before is None, otherwise=frame[name])
+        frame[name] = _read(numbers, typed=before is None, otherwise=frame[name])
     return replace(
         table,
         frame=frame,
@@ -79,7 +79,7 @@ def with_days(
     """
     import pandas as pd
 
-    frame, made, notes = table.frame.copy(deep=False), dict[str, str](), list[str]()
+    frame, formats, notes = table.frame.copy(deep=False), dict[str, str](), list[str]()
     for name in table.names:
         column, values, format = table.column(name), table.frame[name], YEAR_FIRST
         if name in but:
@@ -96,17 +96,17 @@ def with_days(
             days = _days(cells, format, table, name)
         else:
             continue
-        frame[name], made[name] = days, format
+        frame[name], formats[name] = days, format
         notes.append(f"column {name!r} holds dates: read as days since {EPOCH}")
     before = table.written
 
     def written(name: str) -> TextArray:
         assert before is not None
-        cells: Any = frame[name].astype("str") if name in made else before(name)
+        cells: Any = frame[name].astype("str") if name in formats else before(name)
         return np.array(cells, dtype=object)
 
     raw = None if before is None else written
-    return replace(table, frame=frame, written=raw, formats={**table.formats, **made}), notes
+    return replace(table, frame=frame, written=raw, formats={**table.formats, **formats}), notes
 
 
 def _since(dates: pd.Series[Any]) -> FloatArray:
@@ -122,13 +122,13 @@ def _days(texts: TextArray, format: str, table: DataTable, name: str) -> FloatAr
     import pandas as pd
 
     days = _since(pd.to_datetime(pd.Series(texts), format="ISO8601", utc=True, errors="coerce"))
-    known = {"": np.nan}
+    days_by_text = {"": np.nan}
     for row in np.flatnonzero(np.isnan(days)).tolist():
-        if (text := texts[row]) not in known:
+        if (text := texts[row]) not in days_by_text:
             try:
-                known[text] = days_of(text, format)
+                days_by_text[text] = days_of(text, format)
             except ValueError:
                 where = f"{table.place(row)}, column {name!r}"
                 raise InputError(f"{where}: {text!r} is not a date; correct it") from None
-        days[row] = known[text]
+        days[row] = days_by_text[text]
     return days

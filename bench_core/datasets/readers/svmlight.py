@@ -280,12 +280,12 @@ def _queries(
 ) -> tuple[Queries | None, NDArray[Any] | None]:
     side_car = find_side_car(path)
     sizes = None if side_car is None else read_group_sizes(side_car, len(qid))
-    given = qid >= 0
-    if not given.any():
+    has_qid = qid >= 0
+    if not has_qid.any():
         return sizes, None
-    if not given.all():
+    if not has_qid.all():
         raise InputError(
-            f"{place(int(np.argmin(given)))}: no qid, while other lines have one; "
+            f"{place(int(np.argmin(has_qid)))}: no qid, while other lines have one; "
             "give every line its query"
         )
     queries, ids = grouped(qid, place)
@@ -317,12 +317,12 @@ def find_side_car(path: Path) -> Path | None:
     """Return the file of group sizes next to a data file. Raises InputError if there are two."""
     bases = dict.fromkeys((str(path), str(path).removesuffix(".gz")))
     try:
-        found = [p for base in bases for end in SIDE_CARS if (p := Path(base + end)).is_file()]
+        files = [p for base in bases for end in SIDE_CARS if (p := Path(base + end)).is_file()]
     except OSError as error:  # the name is too long
         raise InputError(f"{path!s:.100}: {error.strerror}") from None
-    if len(found) > 1:
-        raise InputError(f"{found[0]} and {found[1]} both give the groups of {path}: keep one")
-    return found[0] if found else None
+    if len(files) > 1:
+        raise InputError(f"{files[0]} and {files[1]} both give the groups of {path}: keep one")
+    return files[0] if files else None
 
 
 def read_group_sizes(path: Path, rows: int) -> Queries:

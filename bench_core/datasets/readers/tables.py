@@ -188,16 +188,16 @@ def one_kind(columns: Sequence[DataColumn]) -> list[Any]:
         rounded = [column.numbers(np.float32) for column in columns]
         exact = [column.numbers() for column in columns]
         return rounded if float32_offset(np.concatenate(exact)) is None else exact
-    made = [column.cells() for column in columns]
-    counts = different_texts(np.concatenate(made))
-    rows, first = max(map(len, made)), next(iter(counts), "")
+    texts = [column.cells() for column in columns]
+    counts = different_texts(np.concatenate(texts))
+    rows, first = max(map(len, texts)), next(iter(counts), "")
     typed = columns[0].written is None
     figures = sum(
         n for t, n in counts.items() if _FIGURE.fullmatch(t) and (typed or not is_number(t))
     )
     if "categorical" not in {column.kind for column in columns} and figures * 2 > counts.total():
-        filled = next(k for k, cells in enumerate(made) if (cells != "").any())
-        raise columns[filled]._no_numbers(made[filled])
+        filled = next(k for k, cells in enumerate(texts) if (cells != "").any())
+        raise columns[filled]._no_numbers(texts[filled])
     what = ""
     if are_dates(counts):
         what = f"dates ({first!r}): {option('dates', True)} reads them as days"
@@ -205,7 +205,7 @@ def one_kind(columns: Sequence[DataColumn]) -> list[Any]:
         what = f"{len(counts)} different texts, as {first!r:.40}: too many for categories"
     if what:
         raise InputError(f"{columns[0]._whole} holds {what}")
-    return made
+    return texts
 
 
 def are_dates(texts: Iterable[str]) -> bool:
@@ -289,12 +289,12 @@ class DataTable:
         """Return one column (n,) as numbers. Raises InputError as ``DataColumn.numbers`` does."""
         return self.column(name).numbers(dtype, missing)
 
-    def codes(self, name: str, known: Collection[float]) -> FloatArray:
+    def codes(self, name: str, labels: Collection[float]) -> FloatArray:
         """Return a publisher's column (n,) of labels. Raises InputError for an unknown label."""
         values: FloatArray = self.numbers(name, missing=False)
-        for row in np.flatnonzero(~np.isin(values, [*known])).tolist():
+        for row in np.flatnonzero(~np.isin(values, [*labels])).tolist():
             raise InputError(
-                f"{self.place(row)}: label {values[row]:g} is not one of {[*known]}; "
+                f"{self.place(row)}: label {values[row]:g} is not one of {[*labels]}; "
                 "get the file again"
             )
         return values
@@ -321,28 +321,28 @@ def read_features(tables: Sequence[DataTable], names: Sequence[str]) -> list[pd.
     """
     import pandas as pd
 
-    made: list[dict[str, Any]] = [{} for _ in tables]
+    by_table: list[dict[str, Any]] = [{} for _ in tables]
     faults: dict[str, str] = {}
     for name in names:
         try:
             cells = one_kind([table.column(name) for table in tables])
-            for own, values in zip(made, cells, strict=True):
-                own[name] = values
+            for columns, values in zip(by_table, cells, strict=True):
+                columns[name] = values
         except InputError as error:
             faults[name] = str(error)
     if faults:
         alike: dict[str, list[str]] = {}  # columns by remedy, the end of a message
         for name, fault in faults.items():
             alike.setdefault(fault.rpartition(": ")[2], []).append(name)
-        shown = [
+        messages = [
             faults[first] + (f" (also {', '.join(map(repr, rest[:SHOWN]))})" if rest else "")
             for first, *rest in [*alike.values()][:SHOWN]
         ]
-        shown[1:] = [fault.removeprefix(f"{tables[0].path}, ") for fault in shown[1:]]
-        shown += [f"{len(alike) - SHOWN} more columns"] if len(alike) > SHOWN else []
+        messages[1:] = [fault.removeprefix(f"{tables[0].path}, ") for fault in messages[1:]]
+        messages += [f"{len(alike) - SHOWN} more columns"] if len(alike) > SHOWN else []
         remedy = f"to leave out: {option('drop', [*faults])}"
-        raise UnusableColumnsError(f"{'; '.join(shown)}; {remedy}", faults)
-    return [pd.DataFrame(own) for own in made]
+        raise UnusableColumnsError(f"{'; '.join(messages)}; {remedy}", faults)
+    return [pd.DataFrame(columns) for columns in by_table]
 
 
 def read_table(
@@ -487,16 +487,16 @@ def _parquet(path: Path) -> pd.DataFrame:
             f"{path}: reading Parquet needs pyarrow; pip install 'budget-bench[parquet]'"
         ) from error
     try:
-        found = pq.ParquetFile(path).read()
-        for field in found.schema:
+        table = pq.ParquetFile(path).read()
+        for field in table.schema:
             if pa.types.is_nested(field.type):
                 raise InputError(
                     f"{path}, column {field.name!r} holds {field.type}, not one value for each "
                     "row; write the file without it"
                 )
-        frame: pd.DataFrame = found.to_pandas(ignore_metadata=True)
+        frame: pd.DataFrame = table.to_pandas(ignore_metadata=True)
         # pandas writes an index that is not a range as a column, and records it in the metadata
-        index = (found.schema.pandas_metadata or {}).get("index_columns", [])
+        index = (table.schema.pandas_metadata or {}).get("index_columns", [])
     except (pa.ArrowException, OSError, ValueError) as error:
         reason = str(error).strip().partition("\n")[0][:200]
         raise InputError(f"{path}: not a Parquet file ({reason}); get the file again") from error

@@ -114,7 +114,7 @@ class Oracle(Rows):
     centre: FloatArray  # (d,)
     spread: FloatArray  # (d,)
     order: IntArray  # (r, t), each row's own purchases in order
-    own: FloatArray  # (r, t + 1), its losses before and after each
+    order_losses: FloatArray  # (r, t + 1), its losses before and after each
     masks: BoolArray  # (q, k), candidate sets for the first purchase
     alone: FloatArray  # (r', q), losses with them
     price: Sequence[float]  # the values of lambda
@@ -231,11 +231,11 @@ class Oracle(Rows):
         paid, every = self.price_of(past[None]), np.arange(len(row))
         bought = np.tile(past, (len(row), 1))
         least, best, extra = np.full(len(row), np.inf), bought.copy(), np.zeros(len(row))
-        for step in range(self.own.shape[1]):
+        for step in range(self.order_losses.shape[1]):
             if step:
                 bought[every, self.order[row, step - 1]] = True
             price = self.price_of(bought) - paid
-            score = self.own[row, step] + stop * price
+            score = self.order_losses[row, step] + stop * price
             better = (score < least) & ((price <= left) | (step == 0))
             least[better], best[better] = score[better], bought[better]
             extra[better] = price[better]

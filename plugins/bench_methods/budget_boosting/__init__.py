@@ -262,7 +262,7 @@ def _held(model: NestedBoosters, ended: Sequence[Fits], context: FitContext) -> 
     few = max(1, int(np.searchsorted(fold_sizes, SETTLED_ROWS, side="right")))
     folds = [stage[:few] for stage in ended]
     rows = _joined([fold.held for fold in folds[0]])
-    scores = np.array([np.concatenate([f.far for f in stage], axis=1) for stage in folds])
+    scores = np.array([np.concatenate([f.held_scores for f in stage], axis=1) for stage in folds])
     chain, n = model.chain(range(len(ended))), len(rows)
     features, evaluation = [], []
     for walked in chain.stage_by_stage(Features(rows.X)):

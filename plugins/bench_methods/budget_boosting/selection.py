@@ -116,8 +116,8 @@ def drifts(folds: Fits, valid: Examples, settings: Settings) -> bool:
 
     everything = np.ones(of.prices.features, dtype=bool)
     fitted = converged(folds, everything, settings, QUICK_TREES, 1)
-    held_out = np.concatenate([judged(fit.far, fit.held) for fit in fitted])
-    start = HeldOutFit.begin(of, valid, folds[0].far[:, 0]).far
+    held_out = np.concatenate([judged(fit.held_scores, fit.held) for fit in fitted])
+    start = HeldOutFit.begin(of, valid, folds[0].held_scores[:, 0]).held_scores
     far = [judged(start + sum(map(scores_of, fit.parts, repeat(valid))), valid) for fit in fitted]
     later = np.mean(far, axis=0)
     error = np.sqrt(held_out.var() / len(held_out) + later.var() / len(later))
@@ -217,8 +217,8 @@ def best_pair(folds: Fits, chosen: BoolArray, settings: Settings) -> BoolArray |
     """``chosen`` (d,) with the pair that lowers the held-out loss most per price, among pairs with
     products that explain most of the residuals; None if none helps."""
     of, left = folds[0].subsets, np.flatnonzero(~chosen)
-    left = left[np.argsort(-of.explained(folds[0].own)[left], kind="stable")[:PAIRED]]
-    strength = np.triu(of.interactions(folds[0].own, left), 1)
+    left = left[np.argsort(-of.explained(folds[0].scores)[left], kind="stable")[:PAIRED]]
+    strength = np.triu(of.interactions(folds[0].scores, left), 1)
     deep = replace(settings, trees=PAIR_TREES, learning_rate=PROBE["learning_rate"])
     best, most = None, 0.0
     for place in np.argsort(-strength, axis=None, kind="stable")[:PAIRS].tolist():

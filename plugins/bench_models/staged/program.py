@@ -24,8 +24,8 @@ def first_steps(steps: Sequence[Step], last: int) -> list[Step]:
     def within(onward: int) -> int:
         return onward if onward <= last else END
 
-    found = [
+    before_last = [
         replace(step, then=within(step.then), otherwise=within(step.otherwise))
         for step in steps[:last]
     ]
-    return [*found, replace(steps[last], gate="always", value=0.0, then=END, otherwise=END)]
+    return [*before_last, replace(steps[last], gate="always", value=0.0, then=END, otherwise=END)]

@@ -6,8 +6,6 @@
 // each place [low, high, tier, first rank, last rank], or 0.
 
 const GREY = "#57606a";
-const DASHES = ["", "7 3", "2 3", "8 3 2 3"];
-const MARKS = ["●", "■", "◆", "▲", "✚", "✖", "★", "▼"];
 const GAP = 14;
 const AXIS = {
   mean: "budget: mean cost per row",
@@ -38,8 +36,8 @@ function look(data, learner) {
   return {
     colour: baseline ? GREY : data.colours[colour],
     css: baseline ? "kb" : `k${colour}`,
-    dash: DASHES[dash],
-    mark: MARKS[mark],
+    dash: data.dashes[dash],
+    mark: data.marks[mark],
     width: baseline ? 1.2 : 1.8,
   };
 }

@@ -11,6 +11,7 @@ from scipy import stats
 from bench_core.statistics import JOINT_LEVEL, SURE_ERRORS
 from bench_core.statistics.bootstrap import (
     BLOCKS,
+    DRAWS,
     FEW,
     Candidates,
     Units,
@@ -83,8 +84,8 @@ def test_more_units_than_blocks_keep_the_mean_and_its_error():
 
 def test_boards_of_very_many_settings_are_drawn_from_fewer_blocks():
     one = units(np.random.default_rng(7), 2, 1000)
-    assert effort(249, 2000) == (512, 2000)
-    assert effort(250, 2000) == (128, 399)
+    assert effort(249, DRAWS) == (512, 2000)
+    assert effort(250, DRAWS) == (128, 399)
     assert effort(250, 300)[1] == 300
     small = one.condensed(128)
     assert small.quality.shape == small.cost.shape == (2, 128)
