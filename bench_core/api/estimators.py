@@ -38,7 +38,7 @@ from sklearn.utils.validation import (
 )
 
 from bench_core import __version__
-from bench_core.api.arguments import checked_metric, costs_of, priced_names, spelling_checked
+from bench_core.api.arguments import checked_metric, costs_of, priced_names
 from bench_core.api.budget_choice import Fits, Trained, key_of, served_program
 from bench_core.arrays import BoolArray, Float32Array, FloatArray, IntArray
 from bench_core.data import Examples, Features, Queries, Task
@@ -473,9 +473,6 @@ class _Budgeted(BaseEstimator):
         if np.isinf(cells).any():
             raise ValueError("X holds a value too large for float32; scale its column")
         return cells
-
-
-_Budgeted.__init__ = spelling_checked(_Budgeted.__init__)  # type: ignore[method-assign]
 
 
 class BudgetedClassifier(ClassifierMixin, _Budgeted):
