@@ -166,7 +166,7 @@ def price_table(
     lower = [title.strip().lower() for title in titles]
     groups = lower.index("group") if "group" in lower else -1
     units = next((k for k, title in enumerate(lower) if title in _UNIT_TITLES), -1)
-    listed = width - len({groups, units} - {-1}) == 1  # a cost for each feature in order
+    listed = width - len({groups, units} - {-1}) <= 1  # a cost for each feature in order
     names = -1 if listed else _names_column(rows, known, titles, {groups, units})
     price = _price_column(rows, titles, {names, groups, units})
     rows = [row for row in rows if names < 0 or name_of(row[1][names])]  # without sums
@@ -236,6 +236,8 @@ def _is_header(rows: Sequence[Row], known: FeatureNames) -> bool:
         return len(cells) > 1 and known.find(name) is None and (not name or bool(words))
     titled = any(_title_rank(cell) for cell in map(str, cells) if not re.search(r"\d", cell))
     names = [(k, cell) for k, cell in enumerate(cells) if known.find(name_of(cell)) is not None]
+    if len(cells) == 1:
+        return titled or not re.search(r"\d", str(cells[0]))
     below = all(any(row[k : k + 1] == [cell] for _, row in rows[1:]) for k, cell in names)
     return bool(cells) and (titled or below)
 
@@ -270,10 +272,8 @@ def _price_column(rows: Sequence[Row], titles: Sequence[str], others: set[int]) 
     best = [k for k in free if ranks[k] == max(ranks.values())]
     if not max(ranks.values(), default=0):
         filled = {k: [c for _, cells in rows if not is_empty(c := cells[k])] for k in free}
-        best = [k for k in free if filled[k] and all(map(is_price, filled[k]))]
-        counting = [k for k in best if _counts(filled[k])]
-        best = [k for k in best if k not in counting] or best
-        best = best or [k for k in free if any(map(is_price, filled[k]))] or free
+        best = [k for k in free if 2 * sum(map(is_price, filled[k])) > len(filled[k])]
+        best = [k for k in best if not _counts(filled[k])] or best or free
     if len(best) == 1:
         return best[0]
     called = " or ".join(repr(titles[k] or f"column {k + 1}") for k in best[:3]) or "no column"

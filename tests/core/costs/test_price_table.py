@@ -211,6 +211,12 @@ WRONG = {
         "Test,Preis,Menge\nage,5,2\nscan,7,9\nweb visits,3,1",
         "line 2: prices may be in 'Preis' or 'Menge'; give that column the title price",
     ),
+    "a wrong price beside row numbers": (
+        "No,Test,Betrag\n1,age,1\n2,scan,2?5\n3,web visits,0",
+        "line 3: feature 'scan' costs '2?5', not a number",
+    ),
+    "a wrong first price": ("1[5\n2\n3\n4", "line 1: feature '1' costs '1[5', not a number"),
+    "a column of groups alone": ("group\n1\n2\n3", "prices may be in no column; give"),
     "two units": (
         "feature,price,unit\nage,1,EUR\nscan,2,USD\nweb visits,3,EUR",
         "line 2: prices in EUR and USD; convert them to one unit",
