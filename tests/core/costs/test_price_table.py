@@ -42,6 +42,7 @@ TABLES = {
     "a sum": "feature;price\nage;1\nscan;25.5\nweb visits;0\n;26.5",
     "a title of two lines": 'feature;"price\n(EUR)"\nage;1\nscan;25,5\nweb visits;0',
     "separators at line ends": "feature;price;\nage;1;\nscan;25,5;\nweb visits;0;",
+    "old line ends": "feature;price\rage;1\rscan;25.5\rweb visits;0\r",
     "other prices": "feature,cost,cost old\nage,1,2\nscan,25.5,3\nweb visits,0,4",
     "other numbers": "Merkmal;Dauer;Preis (EUR)\nage;5;1\nscan;7;25,5\nweb visits;9;0",
     "numbered in order": "number,cost\n2,25.5\n1,1\n3,0",
@@ -53,7 +54,7 @@ TABLES = {
 
 def prices(text, folder, names=NAMES):
     path = folder / "prices.csv"
-    path.write_text(text, encoding="utf-8")
+    path.write_text(text, encoding="utf-8", newline="")
     return read_costs(path, names)
 
 
