@@ -32,7 +32,7 @@ from bench_core.terminal.tables import (
     write_text,
     written,
 )
-from bench_core.terminal.wording import cost, notices, quality
+from bench_core.terminal.wording import cost, notices, quality, run_line
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -106,6 +106,7 @@ def command(
             parts.append(f"{name}: {answers[0].reason}")
         kind = within_budget if isinstance(answers[0].limit, Budget) else at_quality
         parts += kind(choice, answers, plugins, store)
+    options.note(run_line(info))
     deliver_parts(parts, output)
     return 0 if any(isinstance(part, Table) for part in parts) else NO_RESULT
 

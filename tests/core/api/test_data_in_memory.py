@@ -506,7 +506,8 @@ WRONG = {
         (FRAME.assign(name=[f"n{k}" for k in range(N)], z=1 + 2j), Y),
         {},
         "X, column 'name' holds 60 "
-        "different texts, as 'n0': too many for categories; column 'z' holds values of type "
+        "different texts, as 'n0': too many for categories; give numbers in their place; "
+        "column 'z' holds values of type "
         "complex: give numbers, text or categories; to leave out: drop=['name', 'z']",
     ),
     "dates as text": ((FRAME.assign(on="2024-02-01"), Y), {}, "'on' holds dates ('2024-02-01')"),
