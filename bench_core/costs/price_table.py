@@ -8,8 +8,10 @@ whatever stands before it. Titles decide only among columns that fit equally wel
 import csv
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import product
 from typing import Any
 
 from bench_core.costs.amounts import (
@@ -79,15 +81,17 @@ def rows_of_lines(lines: Sequence[tuple[str, str]], features: FeatureNames) -> l
     """Split lines of text, with their locations, into cells. The separator is the one that shows
     the most names of the data, else the first one that divides most lines."""
     lines = [*_joined(lines[1:] if lines and _EXCEL.fullmatch(lines[0][1].strip()) else lines)]
-    best, rows, mark = (-1, -1), list[Row](), ""
+    rows: list[Row] = [(place, [line.strip()]) for place, line in lines]
+    best, mark = (0, 0), ""
     for separator in SEPARATORS:
-        holding = [(_split(name, separator), name) for name in features.names if separator in name]
-        holding.sort(key=lambda entry: -len(entry[0]))
+        if not any(separator in line for _, line in lines):
+            continue
+        holding = {(*_split(n, separator),): n for n in features.names if separator in n}
         divided = [(place, _cells(line, separator, holding)) for place, line in lines]
         named = max(_matches(divided, features), default=0)
         if (fit := (named, sum(len(cells) > 1 for _, cells in divided))) > best:
             best, rows, mark = fit, divided, separator
-    if not rows or best[1] == 0:
+    if not mark:
         return rows
     bare = lines[len(rows[0][1]) == 1 :]  # without a title
     decimals = [match[1] for _, x in bare if (match := re.fullmatch(r"\s*(\d+),\d+\s*", x))]
@@ -130,18 +134,18 @@ def _split(text: str, separator: str) -> list[str]:
     return [cell.strip() for cell in text.split(separator)]
 
 
-def _cells(line: str, separator: str, holding: Sequence[tuple[list[str], str]]) -> list[Any]:
+def _cells(line: str, separator: str, holding: Mapping[tuple[str, ...], str]) -> list[Any]:
     """Cells of a line; ``holding`` are names of the data that contain the separator, which need no
-    quotes, in words between separators."""
-    try:
-        reader = csv.reader([line], delimiter=separator, skipinitialspace=True, strict=True)
-        cells = [cell.strip() for cell in next(reader)]
-    except csv.Error:
-        cells = _split(line, separator)
-    for words, name in holding if len(cells) > 2 else []:
-        for at in range(len(cells) - len(words) + 1):
-            if cells[at : at + len(words)] == words:
-                return [*cells[:at], name, *cells[at + len(words) :]]
+    quotes, by their words between separators."""
+    cells = _split(line, separator)
+    if '"' in line:
+        with suppress(csv.Error):
+            reader = csv.reader([line], delimiter=separator, skipinitialspace=True, strict=True)
+            cells = [cell.strip() for cell in next(reader)]
+    several = range(len(cells) - 1, 1, -1) if holding else ()
+    for at, count in product(range(len(cells)), several):
+        if (name := holding.get((*cells[at : at + count],))) is not None:
+            return [*cells[:at], name, *cells[at + count :]]
     return cells
 
 

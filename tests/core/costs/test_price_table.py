@@ -281,6 +281,6 @@ def test_numbers_from_0_are_no_numbers_from_1(names, numbers, tmp_path):
 
 
 def test_names_that_begin_with_a_hash_or_hold_separators_need_no_quotes(tmp_path):
-    names = ("#visits", "distance, km", "a;b")
-    text = "# prices\n#visits,1\ndistance, km,2\na;b,3\n"
-    assert prices(text, tmp_path, names).feature_price().tolist() == [1, 2, 3]
+    names = ("#visits", "distance, km", "a;b", "distance, km, once")
+    text = "# prices\n#visits,1\ndistance, km,2\na;b,3\ndistance, km, once,4\nx, y,5\n"
+    assert prices(text, tmp_path, names).feature_price().tolist() == [1, 2, 3, 4]
