@@ -276,8 +276,7 @@ def _listed_cells(value: Any) -> Any:
     """Return arrays and tuples as lists, also within a list, and numpy numbers as Python's."""
     if isinstance(value, np.ndarray):
         value = np.atleast_1d(np.squeeze(value))
-    if hasattr(value, "tolist"):
-        return value.tolist()
+    value = value.tolist() if hasattr(value, "tolist") else value
     if isinstance(value, Mapping):
         return {str(key): _listed_cells(cell) for key, cell in value.items()}
     several = isinstance(value, list | tuple | range)
