@@ -15,7 +15,7 @@ from bench_core._io.large_arrays import zeros
 from bench_core.arrays import BoolArray, FloatArray, IntArray
 from bench_core.contracts import model_of
 from bench_core.costs.bill import Acquired, Bill
-from bench_core.costs.model import CostModel, SensorPrices, needs_of, pays_by_row
+from bench_core.costs.model import CostModel, SensorPrices, needs_of, pays_by_row, words
 from bench_core.data import Examples, Features, Queries
 from bench_core.execution.caps import Caps
 from bench_core.execution.contract import (
@@ -105,6 +105,7 @@ class PredictedPath:
     # buy it in the first step, the second and so on
     steps: Mapping[int, FloatArray] = field(default_factory=dict)
     seconds: float = 0.0
+    acquired: Acquired | None = None  # purchases of rows at the point ``kept``
 
     @property
     def numbered(self) -> dict[int, dict[str, int | float]]:
@@ -123,24 +124,25 @@ def predict_split(
     progress: Callable[[int], None] = lambda rows: None,
     threads: int = 1,
     caps: Caps | None = None,
+    kept: int | None = None,
 ) -> PredictedPath:
     """Predict every operating point on a full split; with ``caps`` also each cap's results and the
-    best constant. ``classes`` > 2 requires scores (n, K).
+    best constant. ``classes`` > 2 requires scores (n, K). The purchases of every row are returned
+    for the point number ``kept``; under a cap without those of a point that it cut short.
 
     Threads may call a model with ``concurrent = True`` on several blocks at once.
     Raises ContractError if the model violates its protocol.
     """
     n, copies, sensors = len(examples), examples.weights, costs.sensors
     limits = caps.limits if caps else ()
-    # a policy receives the remainder of a cap, if only sensors have costs
-    sensors_alone = type(costs) is SensorPrices and not costs.split and not costs.tree
-    knows_cap = isinstance(model, Sequential) and sensors_alone
+    knows_cap = keeps_caps(model, costs)
     # The first block determines the number of points. Unused memory pages cost nothing.
     room = MAX_POINTS + len(limits) + 1
     scores = zeros((room, n, classes) if classes > 2 else (room, n))
     cost = zeros((room, n))
     sums = np.zeros((room, 2 + sensors))  # over copies: feature and evaluation costs, buyers
     steps: dict[int, FloatArray] = {}
+    acquired = None if kept is None else np.zeros((n, words(sensors)), np.uint64)
     # free sensors are bought before the first step
     sensor: Any = getattr(costs, "sensor", 1) if pays_by_row(costs) else 1
     first = 0 if np.any(sensor == 0) else 1
@@ -171,6 +173,8 @@ def predict_split(
             scores[k, rows], cost[k, rows] = prediction.scores, feature + evaluation
             check_costs(cost[k, rows], costs, prediction.point)
             add(feature, evaluation, bought)
+            if acquired is not None and k == kept:
+                acquired[rows] = bill.acquired.bits
             if bill.order is not None:
                 bought_in[k] = _steps(bill.order, first, weights)
             points.append(dict(prediction.point))
@@ -185,11 +189,10 @@ def predict_split(
                 if bill.order is not None:
                     bought_in[k] = _steps(bill.order, first, weights)
             scores[k, rows], cost[k, rows] = answers.scores, answers.cost
-            add(
-                answers.feature,
-                answers.evaluation,
-                _count(Acquired(answers.bits, sensors), weights),
-            )
+            if acquired is not None and k == kept:
+                acquired[rows] = answers.bits
+            bought = _count(Acquired(answers.bits, sensors), weights)
+            add(answers.feature, answers.evaluation, bought)
         return block, tuple(points), np.array(parts), bought_in, seconds
 
     points: Points = ()
@@ -229,7 +232,15 @@ def predict_split(
         bought=means[:, 2:],
         steps={k: counts / copies.sum() for k, counts in steps.items()},
         seconds=seconds,
+        acquired=None if acquired is None else Acquired(acquired, sensors),
     )
+
+
+def keeps_caps(model: Any, costs: CostModel) -> bool:
+    """True for a policy, which receives the remainder of a cap, if only sensors have costs. Not for
+    a subclass, which may show cells to its policy."""
+    sensors_alone = type(costs) is SensorPrices and not costs.split and not costs.tree
+    return type(model) is Sequential and sensors_alone
 
 
 def in_order(

@@ -54,7 +54,8 @@ TABLES = f"""
 PRAGMA application_id = {APPLICATION};
 PRAGMA user_version = {SCHEMA};
 CREATE TABLE run (
-  run TEXT PRIMARY KEY, number INTEGER, created_at TEXT, updated_at TEXT, state TEXT, about TEXT);
+  begun INTEGER PRIMARY KEY, run TEXT UNIQUE, number INTEGER, created_at TEXT, state TEXT,
+  about TEXT);
 CREATE TABLE run_trial (
   run TEXT, position INTEGER, trial TEXT, PRIMARY KEY (run, position)) WITHOUT ROWID;
 CREATE TABLE trial (
