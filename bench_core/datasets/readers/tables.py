@@ -89,7 +89,11 @@ class DataColumn:
         Raises InputError for text, for infinite values and, unless ``missing``, for empty cells.
         """
         if self.kind in NUMBERS:
-            values = self.values.to_numpy(dtype=np.float64, na_value=np.nan)
+            try:
+                values = self.values.to_numpy(dtype=np.float64, na_value=np.nan)
+            except OverflowError:  # integers of any size
+                what = "integers beyond float64: give them as text, or scale them"
+                raise InputError(f"{self._whole} holds {what}") from None
         else:
             texts = self.cells()
             texts[texts == NONE] = ""
@@ -123,12 +127,16 @@ class DataColumn:
             remedy = f"{option('dates', True)} reads them as days" if self.name else "give numbers"
             raise InputError(f"{self._whole} holds dates: {remedy}")
         if kind not in (*NUMBERS, *TEXTS):
-            kind = type(self.values.dropna().iloc[0]).__name__ if kind == "mixed" else kind
+            if kind == "mixed":
+                kind = " and ".join(sorted({type(cell).__name__ for cell in self.values.dropna()}))
             raise InputError(
                 f"{self._whole} holds values of type {kind}: give numbers, text or categories"
             )
         if self.written is not None and kind in NUMBERS:
             texts = self.written()
+        elif kind == "categorical":
+            words = np.array([*map(str, self.values.cat.categories), ""], dtype=object)
+            texts = words[self.values.cat.codes]  # -1 if missing
         else:
             texts = self.values.astype("str").to_numpy(dtype=object)
         gone = frozenset(MISSING if self.written is not None else ())
