@@ -35,8 +35,9 @@ def pandas_of(values: Any) -> Any:
     if isinstance(values, pd.DataFrame):
         if not any(isinstance(dtype, pd.ArrowDtype) for dtype in values.dtypes):
             return values
-        columns = [_without_arrow(values.iloc[:, j]) for j in range(values.shape[1])]
-        return pd.concat(columns, axis=1)
+        return pd.concat(
+            [_without_arrow(values.iloc[:, j]) for j in range(values.shape[1])], axis=1
+        )
     if isinstance(values, pd.Series):
         return _without_arrow(values)
     frame = _as_narwhals(values)
@@ -58,6 +59,23 @@ def _without_arrow(series: pd.Series[Any]) -> pd.Series[Any]:
     import pyarrow as pa
 
     return pd.Series(pa.array(series.array).to_pandas().array, series.index, name=series.name)
+
+
+def rows_of(frame: pd.DataFrame) -> list[list[Any]]:
+    """Return the titles and the rows of a frame, with None for missing cells. Its index is first,
+    unless it only numbers the rows of several columns."""
+    import pandas as pd
+
+    index = frame.index.to_frame(index=False).set_axis([n or "" for n in frame.index.names], axis=1)
+    if isinstance(frame.index, pd.RangeIndex) and frame.shape[1] > 1:
+        index = index.iloc[:, :0]
+    cells = [
+        column.astype(object).where(column.notna(), None).tolist()
+        for table in (index, frame)
+        for _, column in table.items()
+    ]
+    titles = [*map(str, index.columns), *map(str, frame.columns)]
+    return [titles, *map(list, zip(*cells, strict=True))]
 
 
 def polars_of(values: Any) -> Any:

@@ -11,7 +11,7 @@ from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from bench_core.errors import InputError, option
+from bench_core.errors import InputError, check_memory, option
 
 PACKED = (".gz", ".bz2", ".xz")
 """Suffixes of packed files. Whether a file is packed is decided by its first bytes alone."""
@@ -94,6 +94,7 @@ def _readable(path: Path) -> Iterator[None]:
             f"{path}: truncated or damaged packed file ({error}); get the file again"
         ) from error
     except OSError as error:
+        check_memory(error, path)
         raise InputError(
             f"{path}: cannot be read ({error.strerror or error}); check the file"
         ) from error

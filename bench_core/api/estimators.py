@@ -117,7 +117,7 @@ class _Budgeted(BaseEstimator):
             if self.costs is not None:
                 splits = by_transformer(splits, priced_names(self.costs))
                 try:
-                    costs = costs_of(self.costs, splits.columns)
+                    costs = costs_of(self.costs)
                     noted = len(splits.notes)
                     splits = with_costs(splits, costs, registry.cost_models)
                     for note in splits.notes[noted:]:
@@ -155,39 +155,39 @@ class _Budgeted(BaseEstimator):
         parts = cut_by_class(rows.y, shares, seed) if by_class else cut(n, shares, seed)
         if not all(map(len, parts)):
             parts = cut(n, (0.5, 0.5), seed)  # very few rows
-        made = []
+        divided = []
         for part in parts:
             block, chosen, _ = gather(Features(rows.X, whole), part)
             groups = block.queries or Queries(np.array([0, len(chosen)]))
             copies = None if rows.multiplicity is None else rows.multiplicity[chosen]
-            made.append(Examples(block.X, rows.y[chosen], rows.queries and groups, copies))
-        return made[0], made[1]
+            divided.append(Examples(block.X, rows.y[chosen], rows.queries and groups, copies))
+        return divided[0], divided[1]
 
     def _learners(self, registry: Registry, task: Task) -> Sequence[Any]:
         """Return the learner at each of its settings."""
-        found: Sequence[Any]
+        instances: Sequence[Any]
         if isinstance(self.learner, str):
             cls, where = registry.learner(self.learner), f"learner {self.learner}"
-            found = instances_of(cls, self.parameters or {}, (), 0, registry, where)
+            instances = instances_of(cls, self.parameters or {}, (), 0, registry, where)
         else:
             require_learner(self.learner, "learner")
             if self.parameters:
                 raise ValueError("parameters need a learner given by name")
-            found = [resolved(self.learner, registry.learner)]
-        if task not in found[0].tasks:
-            able = ", ".join(sorted(found[0].tasks))
-            raise ValueError(f"learner {found[0].name} does {able}, not {task}")
-        return found
+            instances = [resolved(self.learner, registry.learner)]
+        if task not in instances[0].tasks:
+            able = ", ".join(sorted(instances[0].tasks))
+            raise ValueError(f"learner {instances[0].name} does {able}, not {task}")
+        return instances
 
     def _choose(self, learners: Sequence[Any], splits: Splits, metric: Metric) -> None:
         """Keep the best model and point within the budget on the validation part."""
         limit = np.inf if self.budget is None else float(self.budget)
         limits = (limit,) if self.budget_kind == "cap" else ()
         self.caps_ = Caps(limits, splits.constant)
-        kept: dict[str, Any] = {}  # fits shared by several settings
+        shared: dict[str, Any] = {}  # fits shared by several settings
         classes, points, bought = splits.classes, [], []
         for learner in learners:
-            model = fit_in_process(learner, splits, metric, self._seed(), self.threads, kept)
+            model = fit_in_process(learner, splits, metric, self._seed(), self.threads, shared)
             path = predict_split(model, splits.valid, splits.costs, classes, caps=self.caps_)
             score = {"valid": score_split(path, splits.valid, splits.costs, [metric], "valid")}
             found = score["valid"].rows
@@ -207,12 +207,12 @@ class _Budgeted(BaseEstimator):
         self.cost_ = float(getattr(row, COLUMNS[self.budget_kind]))
         self.quality_, share = float(quality[at]), bought[at]
         named = zip(sensors_of(splits).names, share.tolist(), strict=True)
-        self.purchases_ = {k: v for k, v in sorted(named, key=lambda own: -own[1]) if v > 0}
-        sizes = [len(own.features) for own in self.encodings_] or [1] * len(splits.names)
+        self.purchases_ = {k: v for k, v in sorted(named, key=lambda item: -item[1]) if v > 0}
+        sizes = [len(encoding.features) for encoding in self.encodings_] or [1] * len(splits.names)
         first = np.cumsum([0, *sizes[:-1]])  # the first feature of each column
         self.feature_costs_ = splits.prices.feature_price()[first]
         sensors = map(splits.prices.sensors_of, first.tolist())
-        self.feature_importances_ = np.array([share[own].min(initial=1.0) for own in sensors])
+        self.feature_importances_ = np.array([share[ids].min(initial=1.0) for ids in sensors])
 
     def _predicted(self, X: Any, queries: Any = None) -> tuple[FloatArray, FloatArray]:
         """Return scores (n,) or (n, K) at the chosen point, and the cost of each row (n,)."""
@@ -383,12 +383,12 @@ class BudgetedClassifier(ClassifierMixin, _Budgeted):
         sample_weight: ArrayLike | None = None,
     ) -> Self:
         """Fit to X (n, d), NaN = missing, labels y (n,) and the number of copies of each row."""
-        rows, given = self._checked(X, y)
-        check_classification_targets(given)
+        rows, labels = self._checked(X, y)
+        check_classification_targets(labels)
         if sample_weight is not None:
             copies = _copies(sample_weight, rows)
-            rows, given, sample_weight = rows[copies > 0], given[copies > 0], copies[copies > 0]
-        self.classes_, numbers = np.unique(given, return_inverse=True)
+            rows, labels, sample_weight = rows[copies > 0], labels[copies > 0], copies[copies > 0]
+        self.classes_, numbers = np.unique(labels, return_inverse=True)
         if len(self.classes_) < 2:
             raise ValueError("y holds one class; a classifier needs at least two")
         if self.positive is not None and self.positive not in self.classes_:

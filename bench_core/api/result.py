@@ -277,7 +277,7 @@ class Result(RunResult):
     ) -> DataFrame:
         """Return each learner within each budget, best first: quality with its interval, tier and
         ranks, and cost. Quality is NaN if a repeat has no result."""
-        asked = as_budgets(budgets, budget_kind)
+        limits = as_budgets(budgets, budget_kind)
         rows = [
             {
                 "dataset": name,
@@ -286,7 +286,7 @@ class Result(RunResult):
                 **standing_fields(stands, self._boards[name].metric),
             }
             for name in self._names(dataset)
-            for budget, found in zip(asked, self._standings(name, *asked), strict=True)
+            for budget, found in zip(limits, self._standings(name, *limits), strict=True)
             for learner, stands in found.items()
         ]
         return self._table(rows, dataset)
@@ -318,7 +318,7 @@ class Result(RunResult):
         unmeasured = " (a cap that was not measured)" if lacking else ""
         setting, standing = top.pick.settings[0], top.standing
         tier = standing.tier  # 0: without intervals, or at a target
-        level = [one.learner for one in answers.found if one.standing.tier == tier > 0]
+        level = [s.learner for s in answers.found if s.standing.tier == tier > 0]
 
         def exported() -> Folder:
             from bench_core.serving.export import export
@@ -342,7 +342,7 @@ class Result(RunResult):
             interval=standing.interval if isinstance(limit, Budget) else top.saved.quality,
             falls=bool(choice.places) and top.learner in falling(choice.found, choice.higher),
             tier=tier,
-            level=tuple(one for one in level if one != top.learner),
+            level=tuple(name for name in level if name != top.learner),
             reason=answers.reason,
             exported=exported,
             transformed=self.transformer is not None,
@@ -435,11 +435,11 @@ class Result(RunResult):
         return self._bought(self._chosen(dataset, given, learner or "")[2])
 
     def _chosen(
-        self, dataset: str | None, given: _Given, learner: str = "", metric: str = ""
+        self, dataset: str | None, limits: _Given, learner: str = "", metric: str = ""
     ) -> tuple[Choice, Answers, Selection]:
         """Return the answers of a data set at a limit, or at the default one, and the first or the
         learner's. Raises UsageError with the reason if there is none."""
-        name, limit = self._one(dataset), _limit(*given)
+        name, limit = self._one(dataset), _limit(*limits)
         self._known(name, [learner] if learner else [])
         choice = Choice(self.info, Store(self.store), self._rows, name, metric)
         answers = choice.usual(learner) if limit is None else choice.at(limit)
@@ -449,14 +449,14 @@ class Result(RunResult):
 
     def _bought(self, answer: Selection) -> DataFrame:
         bought = purchases(Store(self.store), self.run, answer.points)
-        ordered = any(one.steps for one in bought)
+        ordered = any(purchase.steps for purchase in bought)
         return _frame(
             {
-                **dict(zip(one._fields[:3], one[:3], strict=True)),
-                "cost per row": one.price * one.share,
-                **({"mean step": one.step} if ordered else {}),
+                **dict(zip(purchase._fields[:3], purchase[:3], strict=True)),
+                "cost per row": purchase.price * purchase.share,
+                **({"mean step": purchase.step} if ordered else {}),
             }
-            for one in bought
+            for purchase in bought
         )
 
     @spelling_checked
@@ -470,13 +470,12 @@ class Result(RunResult):
         """Write the run, or these learners (a list, or "a,b") or a data set alone, to a file; its
         suffix sets the format: .html, .tex, .md, .csv, .json, .txt, .svg, .pdf, .png, and formats
         of plugins."""
-        names = learners.split(",") if isinstance(learners, str) else learners
         request = ReportRequest(
             self.store,
             self.run,
             Path(path),
             data=[] if dataset is None else [dataset],
-            learners=[name.strip() for name in names],
+            learners=[learners] if isinstance(learners, str) else [*learners],
         )
         write_report(self._registry(), request, warnings.warn)
         return Path(path)

@@ -85,17 +85,17 @@ def check_arrays(learner: Any, splits: Splits) -> None:
     (``scores.copy()``), not a reused buffer.
     """
     prices, features = splits.prices, splits.test.features
-    own = Features(features.X.copy(), features.queries)
+    test_rows = Features(features.X.copy(), features.queries)
     before = [a.tobytes() for a in (prices.sensor, prices.needed)]
     # each prediction as yielded, and a copy of its arrays at that time
-    kept = []
-    for prediction in fit(learner, splits).predict_path(own):
-        given = prediction.scores, prediction.bills["path"].acquired.bits
-        kept.append((prediction.point, given, [np.array(array) for array in given]))
-    for point, given, then in kept:
-        same = all(map(np.array_equal, given, then))
+    predictions = []
+    for prediction in fit(learner, splits).predict_path(test_rows):
+        arrays = prediction.scores, prediction.bills["path"].acquired.bits
+        predictions.append((prediction.point, arrays, [np.array(array) for array in arrays]))
+    for point, arrays, copies in predictions:
+        same = all(map(np.array_equal, arrays, copies))
         expect(same, f"the prediction at {dict(point)} changed later")
-    expect(own.X.tobytes() == features.X.tobytes(), "predict_path changes the features")
+    expect(test_rows.X.tobytes() == features.X.tobytes(), "predict_path changes the features")
     after = [a.tobytes() for a in (prices.sensor, prices.needed)]
     expect(after == before, "it changes the prices")
 
@@ -199,14 +199,15 @@ def check_multiplicity(learner: Any, splits: Splits) -> None:
     Remedy: weight each row by ``train.weights`` in every sum, mean and count.
     """
     # a learner that depends on the seed is exempt
-    one, two = (_path(m, splits) for m in (fitted(learner, splits), fit(learner, splits, seed=1)))
-    if not np.array_equal(one.scores, two.scores) or _compares_rows(learner, splits):
+    models = fitted(learner, splits), fit(learner, splits, seed=1)
+    first, second = (_path(model, splits) for model in models)
+    if not np.array_equal(first.scores, second.scores) or _compares_rows(learner, splits):
         return
-    one, two = (
+    first, second = (
         _path(fit(learner, replace(splits, train=train)), splits)
         for train in with_copies(splits.train)
     )
-    _same(one, two, COPIES_TOLERANCE, "trained on physical copies")
+    _same(first, second, COPIES_TOLERANCE, "trained on physical copies")
 
 
 def check_poor_features(learner: Any, splits: Splits) -> None:
@@ -245,11 +246,11 @@ def check_few_rows(learner: Any, splits: Splits) -> None:
     Remedy: guard divisions by the number of rows minus one, and splits with an empty side.
     """
 
-    def keep(part: Examples) -> Examples:
-        found = np.sort(np.unique(np.round(part.y), return_index=True)[1])
-        rows = found if splits.classes or part.queries is not None else found[:1]
-        queries = None if part.queries is None else Queries.from_sizes(np.array([len(rows)]))
-        return Examples(sealed(part.X[rows]), sealed(part.y[rows]), queries)
+    def keep(examples: Examples) -> Examples:
+        first_rows = np.sort(np.unique(np.round(examples.y), return_index=True)[1])
+        rows = first_rows if splits.classes or examples.queries is not None else first_rows[:1]
+        queries = None if examples.queries is None else Queries.from_sizes(np.array([len(rows)]))
+        return Examples(sealed(examples.X[rows]), sealed(examples.y[rows]), queries)
 
     _copes(learner, splits, keep, ["train", "valid"])
 

@@ -198,8 +198,8 @@ def areas(
     A learner without a point within the lowest budget has none.
     """
     mean = np.array([draws.mean(quality) for quality in curves.values()])  # (b, l)
-    known = [k for k in range(len(draws.names)) if curves and not np.isnan(mean[:, k]).any()]
-    compared = [k for k in known if k in draws.places] or known
+    complete = [k for k in range(len(draws.names)) if curves and not np.isnan(mean[:, k]).any()]
+    compared = [k for k in complete if k in draws.places] or complete
     if not compared:
         return {}
     first = np.array(compared)[(draws.sign * mean[:, compared]).argmax(axis=1)].tolist()
@@ -212,7 +212,7 @@ def areas(
     most = float(mean[np.arange(len(first)), first].mean())
     level = draws.level(np.asarray(area), [*compared, len(draws.names)]) if draws.places else None
     by_learner = {}
-    for k in known:
+    for k in complete:
         value, sure, below = float(mean[:, k].mean()), UNKNOWN, UNKNOWN
         if level is not None and k in compared:
             line, *_, last = np.eye(len(compared) + 1)[[compared.index(k), -1]]

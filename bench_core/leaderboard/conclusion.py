@@ -47,15 +47,13 @@ def overall_conclusion(boards: Sequence[Board]) -> tuple[str, ...]:
     if not ranked:
         return ()
     rows = {row.learner: row for board in boards for row in board.rows}
-    best = [min(ranks) for ranks in zip(*(one.by_dataset for one in ranked), strict=True)]
+    best = [min(ranks) for ranks in zip(*(r.by_dataset for r in ranked), strict=True)]
     leads = {
-        one.learner: [rank == least for rank, least in zip(one.by_dataset, best, strict=True)]
-        for one in ranked
+        r.learner: [rank == least for rank, least in zip(r.by_dataset, best, strict=True)]
+        for r in ranked
     }
-    tied = [one for one in ranked if one.tier == 1]
-    top = min(
-        tied, key=lambda one: (rows[one.learner].baseline, -sum(leads[one.learner]), one.mean)
-    )
+    tied = [r for r in ranked if r.tier == 1]
+    top = min(tied, key=lambda r: (rows[r.learner].baseline, -sum(leads[r.learner]), r.mean))
     sentences = [
         f"{_name(rows[top.learner])} is first on {sum(leads[top.learner])} of {len(names)} "
         f"data sets, by {ranked_by(boards)}."
@@ -66,9 +64,9 @@ def overall_conclusion(boards: Sequence[Board]) -> tuple[str, ...]:
     else:
         low, high = top.interval
         sentences.append(f"{mean} ({CONFIDENCE} by Nemenyi's test: {low:.2f} to {high:.2f}).")
-        others = [rows[one.learner] for one in tied if one is not top]
+        others = [rows[r.learner] for r in tied if r is not top]
         sentences += _ties(others, "mean rank") or ["No other learner ties in mean rank."]
-    ahead = min(tied, key=lambda one: one.mean)
+    ahead = min(tied, key=lambda r: r.mean)
     if ahead.mean < top.mean:
         sentences.append(f"{_name(rows[ahead.learner])} has the best mean rank, {ahead.mean:.2f}.")
     by_methods = [lead for name, lead in leads.items() if not rows[name].baseline]

@@ -448,12 +448,12 @@ class Draws:
         """Return the observed means (l,) over repeats of values (r, l, draws), NaN for a learner
         without a result in one of its repeats."""
         first = np.where(self.there, values[:, :, 0], 0.0)
-        found: FloatArray = first.sum(axis=0) / np.maximum(self.there.sum(axis=0), 1)
+        observed: FloatArray = first.sum(axis=0) / np.maximum(self.there.sum(axis=0), 1)
         whole = self.there.all(axis=0)
         if self.found and whole.any():  # as ``level`` does
             means = [first[same][:, whole].mean(axis=0) for same in on_same_rows(self.found)]
-            found[whole] = np.mean(means, axis=0)
-        return found
+            observed[whole] = np.mean(means, axis=0)
+        return observed
 
     def units(self, r: int, k: int, row: int) -> FloatArray | None:
         """Return the test quality of each query or row at a row of the points, None if unknown."""

@@ -23,20 +23,20 @@ def command(request: Mapping[str, Any], kind: type = RunRequest) -> str:
 
 def words(request: Mapping[str, Any], kind: type = RunRequest) -> list[str]:
     """Return the words of ``bench run`` for the fields of a request of a kind, in order."""
-    made = ["bench", "run"]
+    command = ["bench", "run"]
     for option, value in _given(request, kind):
         flag = f"--{option.word}"
         if option.form is FLAG:
-            made.append(flag)
+            command.append(flag)
         elif option.form.many and not option.form.commas:
-            made += [word for one in value for word in (flag, str(one))]
+            command += [word for one in value for word in (flag, str(one))]
         else:
             values = value if option.form.many else [value]
-            made += [
+            command += [
                 flag,
                 ",".join(f"{x:.15g}" if isinstance(x, float) else str(x) for x in values),
             ]
-    return made
+    return command
 
 
 def _given(request: Mapping[str, Any], kind: type) -> Iterator[tuple[Option, Any]]:
@@ -60,21 +60,21 @@ def given_from_python(request: Mapping[str, Any]) -> bool:
 def python_call(request: Mapping[str, Any], learners: Any) -> str:
     """Return the call that repeats the run with these learners; ``X``, ``y``, ``costs``, names of
     metrics and ``...`` represent the given objects."""
-    made: list[str] = []
+    arguments: list[str] = []
     for option, value in _given({**request, "learners": learners}, RunRequest):
         if option.name == "data" and str(value[0]).endswith(FROM_PYTHON):
             call = str(value[0]).removesuffix(f" {FROM_PYTHON}")
-            made.insert(0, call if call.split(", ")[0] == "X" else "X, y")
+            arguments.insert(0, call if call.split(", ")[0] == "X" else "X, y")
         elif value == FROM_PYTHON:
-            made.append("costs=costs")
+            arguments.append("costs=costs")
         elif option.name == "metrics":  # objects as names
             objects = {
                 n: n if n.isidentifier() else "..." for n in request.get("metric_objects", ())
             }
-            made.append(f"metrics=[{', '.join(objects.get(n, repr(n)) for n in value)}]")
+            arguments.append(f"metrics=[{', '.join(objects.get(n, repr(n)) for n in value)}]")
         elif option.decides and not (option.name == "settings" and isinstance(learners, Mapping)):
-            made.append(f"{option.name}={value!r}")
-    return one_line(f"bench_core.run({', '.join(made)})")
+            arguments.append(f"{option.name}={value!r}")
+    return one_line(f"bench_core.run({', '.join(arguments)})")
 
 
 def shell_line(line: Iterable[str]) -> str:

@@ -17,8 +17,10 @@ classes the wrong way round are refused.
 Departures
 - Probabilities and means of a logarithmic link become log-odds and label units; an averaged model
   (boosting = rf) stays averaged. Such models, and CatBoost's for classes, have no ``ensemble``.
-- Categorical splits (of LightGBM, XGBoost) become splits on codes or on features of 0 and 1, so
-  one may count as several. Categories are matched by name; unknown names are treated as missing.
+- Two outputs of two classes become one score, their difference: the log-odds of the second.
+- Categorical splits (of LightGBM, XGBoost), and LightGBM's thresholds on the codes of ordered
+  categories, become splits on codes or on features of 0 and 1, so one may count as several.
+  Categories are matched by name; unknown names are treated as missing.
 - LightGBM's splits with zero_as_missing may count as up to three.
 - Linear leaves, vector-valued XGBoost leaves and CatBoost's categories are not supported.
 """
@@ -83,11 +85,10 @@ class ImportedModel:
 
     def notes(self, splits: Splits) -> Iterator[tuple[str, bool]]:
         """Notes on the match of columns and classes, and warnings (True) on contradictions."""
-        read = self._read()
-        model, notes = matched(read, splits, self.file)
+        model, notes = matched(self._read(), splits, self.file)
         coded = {own.name for own in splits.encodings if own.kind == "codes"}
         if shared := sorted(
-            coded & {read.names[m] for m in read.categories if m < len(read.names)}
+            coded & {model.names[m] for m in model.categories if m < len(model.names)}
         ):
             notes[
                 f"{', '.join(shared)}: categories to this model, codes (0 for the most frequent "

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from bench_core._io.text import opened, read_beginning, read_text
 from bench_core.arrays import BoolArray, Float32Array, FloatArray
 from bench_core.encoding import MISSING, NONE, TRUTH, is_date, number_of, with_point
-from bench_core.errors import InputError, option
+from bench_core.errors import InputError, check_memory, option
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -41,7 +41,7 @@ DATES = ("datetime64", "datetime", "date")
 EXACT = 2**53  # float64 is not exact for larger integers
 # A column is not categorical with more than MOST_TEXTS different texts, nor with fewer than two
 # rows per text, unless it has at most FEW_TEXTS.
-MOST_TEXTS, FEW_TEXTS = 100, 12
+MOST_TEXTS, FEW_TEXTS = 1000, 12
 UNNAMED = "Unnamed: 0"  # first column without a name, as pandas calls an index that it saved
 SHOWN = 20  # faulty columns in one message
 SAMPLE = 20  # lines used to find the separator
@@ -134,9 +134,9 @@ class DataColumn:
             )
         if self.written is not None and kind in NUMBERS:
             texts = self.written()
-        elif kind == "categorical":
-            words = np.array([*map(str, self.values.cat.categories), ""], dtype=object)
-            texts = words[self.values.cat.codes]  # -1 if missing
+        elif kind == "categorical":  # not cell by cell: 7 would be 7.0 beside missing cells
+            names = self.values.cat.categories.astype("str").to_numpy(dtype=object)
+            texts = np.append(names, "")[self.values.cat.codes]
         else:
             texts = self.values.astype("str").to_numpy(dtype=object)
         gone = frozenset(MISSING if self.written is not None else ())
@@ -214,13 +214,14 @@ def one_kind(columns: Sequence[DataColumn]) -> list[Any]:
         counts if columns[0].written is None else {t: counts[t] for t in counts if not is_number(t)}
     )
     what = ""
-    if dates_in(counts.elements()):
+    if dates_in(counts):
         what = f"dates ({first!r}): {option('dates', True)} reads them as days"
     elif "categorical" not in {column.kind for column in columns} and _are_quantities(written):
         filled = next(k for k, cells in enumerate(texts) if (cells != "").any())
         raise columns[filled]._no_numbers(texts[filled])
     elif len(counts) > MOST_TEXTS or len(counts) * 2 > max(rows, 2 * FEW_TEXTS):
         what = f"{len(counts)} different texts, as {first!r:.40}: too many for categories"
+        what += "; give numbers in their place"
     if what:
         raise InputError(f"{columns[0]._whole} holds {what}")
     return texts
@@ -248,7 +249,8 @@ def _are_quantities(counts: Mapping[str, int]) -> bool:
 
 def dates_in(texts: Iterable[str]) -> list[str]:
     """Return the different texts that are written as dates, if most non-empty texts are."""
-    counts = Counter(filter(None, texts))
+    counts = Counter(texts)
+    counts.pop("", None)
     dates = [text for text in counts if is_date(text)]
     return dates if sum(counts[text] for text in dates) * 2 > counts.total() else []
 
@@ -602,9 +604,8 @@ def _parquet(path: Path) -> pd.DataFrame:
         frame: pd.DataFrame = table.to_pandas(ignore_metadata=True)
         # pandas writes an index that is not a range as a column, and records it in the metadata
         index = (table.schema.pandas_metadata or {}).get("index_columns", [])
-    except MemoryError:
-        raise
     except (pa.ArrowException, OSError, ValueError) as error:
+        check_memory(error, path)
         reason = str(error).strip().partition("\n")[0][:200]
         raise InputError(f"{path}: not a Parquet file ({reason}); get the file again") from error
     if not len(frame):
@@ -642,6 +643,7 @@ def _csv(path: Path, raw: bytes, **options: Any) -> pd.DataFrame:
             **exact_floats(),
         )
     except (ValueError, pd.errors.ParserError) as error:
+        check_memory(error, path)
         reason = " ".join(str(error).replace("Error tokenizing data. C error: ", "").split())
         raise InputError(f"{path}: not a table ({reason}); correct the file") from error
 

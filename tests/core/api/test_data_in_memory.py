@@ -424,7 +424,7 @@ def test_a_text_column_has_one_cost_and_a_note():
     frame = FRAME.assign(level=KINDS["objects"])
     splits = array_splits(frame, Y)
     for given in ({"a": 1, "b": 1, "c": 1, "level": 5}, [1, 1, 1, 5]):
-        priced = with_costs(splits, costs_of(given, splits.columns))
+        priced = with_costs(splits, costs_of(given))
         assert priced.prices.sensor.tolist() == [1, 1, 1, 5]
     made = plan(frame, Y, costs=given)
     assert [n for n in made.notes if "column 'level' holds text" in n and "one sensor" in n]
@@ -504,7 +504,8 @@ WRONG = {
         (FRAME.assign(name=[f"n{k}" for k in range(N)], z=1 + 2j), Y),
         {},
         "X, column 'name' holds 60 "
-        "different texts, as 'n0': too many for categories; column 'z' holds values of type "
+        "different texts, as 'n0': too many for categories; give numbers in their place; "
+        "column 'z' holds values of type "
         "complex: give numbers, text or categories; to leave out: drop=['name', 'z']",
     ),
     "dates as text": ((FRAME.assign(on="2024-02-01"), Y), {}, "'on' holds dates ('2024-02-01')"),
