@@ -30,6 +30,7 @@ from .datasets.publishers import Download as Download
 from .errors import BenchError as BenchError
 from .errors import InputError as InputError
 from .errors import UsageError as UsageError
+from .errors import check_memory as check_memory
 from .hookspecs import hookimpl as hookimpl
 from .hookspecs import provide_datasets as provide_datasets
 from .hookspecs import provide_learners as provide_learners

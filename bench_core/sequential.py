@@ -253,6 +253,10 @@ class Sequential:
             before = rows.bought.copy(), found.scores
             yield found
 
+    def predict_at(self, features: Features, point: Mapping[str, Any]) -> Prediction:
+        """Prediction at one of the stops alone."""
+        return self._answer(features, self.begin(len(features), self.prices), dict(point))
+
     def predict_capped(self, features: Features, cap: float, prices: SensorPrices) -> Prediction:
         """Prediction at the last stop if each row may pay at most ``cap`` for its sensors under
         these ``prices``; the policy receives the remainder."""

@@ -6,6 +6,7 @@ import os
 import signal
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from typing import BinaryIO
 
 import psutil
 
@@ -24,6 +25,17 @@ def die_with(parent: int) -> None:
         libc.prctl(_SUBREAPER, 1)
     if os.name == "posix" and os.getppid() != parent:  # it has ended already
         os._exit(1)
+
+
+def private_pipes() -> tuple[BinaryIO, BinaryIO]:
+    """Return the two pipes to the parent, separate from a learner's output and input."""
+    source = os.fdopen(os.dup(0), "rb")
+    sink = os.fdopen(os.dup(1), "wb")
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+    os.dup2(2, 1)
+    return source, sink
 
 
 def has_children() -> bool:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
 
 import numpy as np
 
-from bench_core._io.frames import pandas_of
+from bench_core._io.frames import pandas_of, rows_of
 from bench_core.contracts import check, check_name, labels_fault, shapes_fault
 from bench_core.costs.cost_file import CostFile
 from bench_core.costs.model import CostModel
@@ -111,11 +111,9 @@ def request_of(
             raise UsageError(f"{field} is empty: give at least one, or leave it out")
     if "groups" in fields:
         fields["groups"] = _groups(fields["groups"])
-    names: tuple[str, ...] = ()
     if X is not None:  # data in memory are a data set of one name
         folds = _splits(X, y, queries, fields, transformer, sample_weight)
         splits, fitted = zip(*folds, strict=True)
-        names = splits[0].columns
         values = {"queries": queries, "sample_weight": sample_weight, "transformer": transformer}
         values |= {field: fields.pop(field, None) for field in (*_APART, "task")}
         values |= {"name": "" if name == "data" else name}
@@ -155,7 +153,7 @@ def request_of(
     if texts:  # also from the mapping of learners
         fields["settings"] = texts
     if "costs" in fields:
-        fields["costs"] = costs_of(fields["costs"], names)
+        fields["costs"] = costs_of(fields["costs"])
     if "caps" in fields:
         with blaming("caps"):
             fields["caps"] = as_caps(fields["caps"])
@@ -252,7 +250,7 @@ def _groups(value: Any) -> tuple[str, ...]:
     """Return groups of columns as text, "a,b"; a group may also be a list of columns. Raises
     UsageError for one column, which shares its measurement with no other."""
     groups = tuple(",".join(map(str, _listed(group))) for group in _listed(value))
-    alone = [group for group in groups if not set(group) & set(",:*?[")]
+    alone = [group for group in groups if not set(group) & set(",:*")]
     if alone:
         ids = "" if isinstance(value, str | list | tuple) else "; ids of rows are queries"
         raise UsageError(
@@ -280,37 +278,39 @@ def _texts(values: Iterable[tuple[str, Any]]) -> Iterator[str]:
         yield f"{name}={toml_literal(value)}"
 
 
-def costs_of(costs: Any, names: tuple[str, ...]) -> str | CostFile | CostModel:
-    """Return costs as a file's name, a cost model, or the content of a cost file. ``names`` are the
-    features, () if not known yet. Raises UsageError for other values."""
+def costs_of(costs: Any) -> str | CostFile | CostModel:
+    """Return costs as a file's name, a cost model, or the content of a cost file. Raises UsageError
+    for other values."""
     if isinstance(costs, str | CostFile | CostModel | Path):
         return str(costs) if isinstance(costs, Path) else costs
-    costs = pandas_of(costs)
-    if hasattr(costs, "columns"):  # a data frame
-        if costs.shape[1] > 1:
-            named = costs.index.inferred_type == "string"
-            return CostFile(Path("costs"), costs.to_csv(index=named))
-        costs = costs.squeeze(axis=1)
-    table: Any = costs
-    if hasattr(costs, "to_dict") and getattr(costs, "ndim", 0) == 1:  # a series
-        # a series without an index of names is a list
-        numbered = [*costs.index] == [*range(len(costs))]
-        table = costs.tolist() if numbered else costs.to_dict()
-    if isinstance(table, Mapping):
-        table = {_feature(key, names): _plain(value) for key, value in table.items()}
-        # the content of a cost file, or its costs alone
-        whole = isinstance(table.get("costs"), Mapping | list)
-        whole = whole or isinstance(table.get("model"), str)
-        return CostFile(Path("costs"), "", table if whole else {"costs": table})
-    if isinstance(costs, int | float) or np.ndim(table) != 1:
+    table = _table_of(costs)
+    # the content of a cost file, or its costs alone
+    if isinstance(costs, Mapping):
+        inner = _table_of(costs.get("costs"))
+        if isinstance(inner, Mapping | list) or isinstance(costs.get("model"), str):
+            return CostFile(Path("costs"), "", table | ({"costs": inner} if inner else {}))
+    elif not isinstance(table, list) or not table:
         raise UsageError(
             f"costs is a {type(costs).__name__}; give a mapping of features to costs, one cost for "
             "each feature in order, a cost model or a file"
         )
-    return CostFile(Path("costs"), "", {"costs": [*map(_plain, table)]})
+    return CostFile(Path("costs"), "", {"costs": table})
 
 
-def _feature(key: Any, names: tuple[str, ...]) -> str:
-    """Return a feature's name; an integer is a column number of an array, from 0."""
-    by_number = isinstance(key, int | np.integer) and str(key) not in names
-    return f"x{key}" if by_number and f"x{key}" in names else str(key)
+def _table_of(value: Any) -> Any:
+    """Return a frame or series as rows of cells with titles; other values as ``_listed_cells``."""
+    value = pandas_of(value)
+    value = value.to_frame() if hasattr(value, "to_frame") else value  # a series
+    return rows_of(value) if hasattr(value, "columns") else _listed_cells(value)
+
+
+def _listed_cells(value: Any) -> Any:
+    """Return arrays and tuples as lists, also within a list, and numpy numbers as Python's."""
+    if isinstance(value, np.ndarray):
+        value = np.atleast_1d(np.squeeze(value))
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    if isinstance(value, Mapping):
+        return {str(key): _listed_cells(cell) for key, cell in value.items()}
+    several = isinstance(value, list | tuple | range)
+    return [*map(_listed_cells, value)] if several else _plain(value)

@@ -117,7 +117,7 @@ class _Budgeted(BaseEstimator):
             if self.costs is not None:
                 splits = by_transformer(splits, priced_names(self.costs))
                 try:
-                    costs = costs_of(self.costs, splits.columns)
+                    costs = costs_of(self.costs)
                     noted = len(splits.notes)
                     splits = with_costs(splits, costs, registry.cost_models)
                     for note in splits.notes[noted:]:

@@ -470,13 +470,12 @@ class Result(RunResult):
         """Write the run, or these learners (a list, or "a,b") or a data set alone, to a file; its
         suffix sets the format: .html, .tex, .md, .csv, .json, .txt, .svg, .pdf, .png, and formats
         of plugins."""
-        names = learners.split(",") if isinstance(learners, str) else learners
         request = ReportRequest(
             self.store,
             self.run,
             Path(path),
             data=[] if dataset is None else [dataset],
-            learners=[name.strip() for name in names],
+            learners=[learners] if isinstance(learners, str) else [*learners],
         )
         write_report(self._registry(), request, warnings.warn)
         return Path(path)

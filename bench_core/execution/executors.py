@@ -39,9 +39,10 @@ from bench_core._io.processes import (
     families,
     has_children,
     memory_of,
+    private_pipes,
     processor_seconds,
 )
-from bench_core.errors import one_line
+from bench_core.errors import NO_MEMORY, one_line
 from bench_core.execution.events import OnEvent, news
 from bench_core.execution.failures import LONGEST_LINE, LONGEST_TEXT
 from bench_core.execution.fitting import metrics_of
@@ -57,7 +58,6 @@ LOG_BYTES = 1 << 25
 _LOOK = 0.1  # seconds between checks of jobs' limits
 _CHILDREN_INTERVAL = 1.0  # seconds between checks of child processes, which are slower
 _SOME = 0.5  # minimum seconds of a job to determine its number of threads
-_NO_MEMORY = ("out of memory", "bad_alloc", "cannot allocate memory", "memoryerror")
 _START = (
     "import json, sys; a = json.loads(sys.argv[1]); sys.path[:] = a['path']; "
     "from bench_core.execution.executors import serve; serve(a['parent'], a['memory'])"
@@ -369,7 +369,7 @@ def _too_much(memory: int) -> str:
 
 def _cause(code: int, output: str, memory: int) -> tuple[Status, str]:
     """Reason for this exit code of a process."""
-    if memory and any(word in output.lower() for word in _NO_MEMORY):
+    if memory and any(word in output.lower() for word in NO_MEMORY):
         return Status.OUT_OF_MEMORY, _too_much(memory)
     if code < 0:
         name = signal.Signals(-code).name if -code in set(signal.Signals) else str(-code)
@@ -387,7 +387,7 @@ def serve(parent: int, memory: int) -> None:
     """
     die_with(parent)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    source, sink = _private_pipes()
+    source, sink = private_pipes()
     faulthandler.enable()
     with contextlib.suppress(OSError):  # kill this process first if memory runs out
         Path("/proc/self/oom_score_adj").write_text("1000")
@@ -398,17 +398,6 @@ def serve(parent: int, memory: int) -> None:
         limit_memory(memory)
     while True:
         _answer(jobs.get(), sink)
-
-
-def _private_pipes() -> tuple[BinaryIO, BinaryIO]:
-    """Return the two pipes to the parent, separate from a learner's output and input."""
-    source = os.fdopen(os.dup(0), "rb")
-    sink = os.fdopen(os.dup(1), "wb")
-    nothing = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(nothing, 0)
-    os.close(nothing)
-    os.dup2(2, 1)
-    return source, sink
 
 
 def _listen(source: BinaryIO, jobs: queue.Queue[Job]) -> None:

@@ -134,9 +134,7 @@ def predict_split(
     n, copies, sensors = len(examples), examples.weights, costs.sensors
     tree = model_of(model).stage_tree
     stages, limits = len(tree.parent) if tree else 0, caps.limits if caps else ()
-    # a policy receives the remainder of a cap, if only sensors have costs
-    sensors_alone = type(costs) is SensorPrices and not costs.split and not costs.tree
-    knows_cap = isinstance(model, Sequential) and sensors_alone
+    knows_cap = keeps_caps(model, costs)
     # The first block determines the number of points. Unused memory pages cost nothing.
     room = MAX_POINTS + len(limits) + 1
     scores = zeros((room, n, classes) if classes > 2 else (room, n))
@@ -231,6 +229,12 @@ def predict_split(
         steps={k: counts / copies.sum() for k, counts in steps.items()},
         seconds=seconds,
     )
+
+
+def keeps_caps(model: Any, costs: CostModel) -> bool:
+    """True for a policy, which receives the remainder of a cap, if only sensors have costs."""
+    sensors_alone = type(costs) is SensorPrices and not costs.split and not costs.tree
+    return isinstance(model, Sequential) and sensors_alone
 
 
 def in_order(

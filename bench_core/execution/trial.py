@@ -24,6 +24,7 @@ from bench_core.execution.caps import Caps
 from bench_core.execution.contract import ContractError, plain_marks
 from bench_core.execution.failures import failure
 from bench_core.execution.fitting import Progress, find_metric, open_splits, run_fit
+from bench_core.execution.new_process import ModelElsewhere
 from bench_core.execution.predict import PredictedPath, in_order, predict_split, readable
 from bench_core.metrics import Labels, evaluate
 from bench_core.metrics.frontier import frontier
@@ -98,17 +99,18 @@ def run_trial(spec: TrialSpec, progress: Progress = lambda done, total: None) ->
         )
     if any(path.points != paths["test"].points for path in paths.values()):
         raise ContractError(f"its path differs between the splits {', '.join(paths)}")
-    verdict = replay(
-        model,
-        splits.test,
-        splits.costs,
-        splits.classes,
-        spec.audit_mode,
-        seed=spec.key,
-        path=paths["test"],
-        accounting=spec.accounting,
-        fresh=lambda: load_model(state_path(spec.states, spec.fit)),
-    )
+    with ModelElsewhere(state_path(spec.states, spec.fit)) as elsewhere:
+        verdict = replay(
+            model,
+            splits.test,
+            splits.costs,
+            splits.classes,
+            spec.audit_mode,
+            seed=spec.key,
+            path=paths["test"],
+            accounting=spec.accounting,
+            fresh=elsewhere.fresh if spec.audit_mode == "full" else elsewhere.load_here,
+        )
     stored_points = points_to_keep(scores["valid"].rows, metrics[0])
     return Trial.of(
         spec,

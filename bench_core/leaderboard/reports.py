@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bench_core.contracts import name_of
-from bench_core.errors import BenchError, UsageError, one_line, require
+from bench_core.errors import BenchError, UsageError, one_line
 from bench_core.execution.failures import fault_of
 from bench_core.leaderboard.board import SHARE
 from bench_core.leaderboard.draws import uses_of
+from bench_core.option_fields import chosen
 from bench_core.parameters import flat, parameters
 from bench_core.parameters import plain as plain_value
 from bench_core.planning.invocation import command, shell_line
@@ -51,14 +52,14 @@ def finished(
             f"done; {remedy}{' continues it' * (info.state == 'interrupted')}"
         )
     if data:
-        require(f"data set of run {info.number}", data, dict.fromkeys(map(str, frame["dataset"])))
+        known = dict.fromkeys(map(str, frame["dataset"]))
+        data = chosen(f"data set of run {info.number}", data, known)
         frame = frame[frame["dataset"].isin(data)]
         uses = tuple(use for use in info.datasets if use.name in data)
         info = replace(info, datasets=uses)
     if learners:
-        require(
-            f"learner of run {info.number}", learners, dict.fromkeys(map(str, frame["learner"]))
-        )
+        known = dict.fromkeys(map(str, frame["learner"]))
+        learners = chosen(f"learner of run {info.number}", learners, known)
         frame = frame[frame["learner"].isin(learners)]
         if info.reference not in learners:
             info = replace(info, reference="")

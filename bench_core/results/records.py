@@ -352,7 +352,6 @@ class RunInfo(RunRecord):
     run: str
     number: int
     created_at: str
-    updated_at: str
     state: str  # running, interrupted (also by a kill) or finished
     request: Mapping[str, Any]
     planned: int = 0  # trials; ``counts`` has finished ones

@@ -52,13 +52,13 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _ATTEMPTS = """
-SELECT *, row_number() OVER (PARTITION BY kind, key ORDER BY created_at, rowid) AS attempt
+SELECT *, row_number() OVER (PARTITION BY kind, key ORDER BY rowid) AS attempt
 FROM attempt
 WHERE run = ?1 OR key IN (
   SELECT trial FROM run_trial WHERE run = ?1
   UNION SELECT fit FROM run_trial JOIN trial ON trial.key = run_trial.trial
   WHERE run_trial.run = ?1)
-ORDER BY created_at, rowid
+ORDER BY rowid
 """
 _STATUSES = """
 SELECT status, count(*) FROM run_trial LEFT JOIN trial ON trial.key = run_trial.trial
@@ -91,12 +91,12 @@ _UNDER_CAP = """
 """
 _REQUEST = """
 SELECT about FROM run WHERE run IN (SELECT run FROM run_trial WHERE trial = ?)
-ORDER BY updated_at DESC LIMIT 1
+ORDER BY begun DESC LIMIT 1
 """
 _RUNS = """
-SELECT run, number, created_at, updated_at, state, about FROM run
-ORDER BY updated_at DESC, number DESC
+SELECT run, number, created_at, state, about FROM run ORDER BY begun DESC
 """
+"""The last run is the one that began, or was resumed or merged, last: clocks may be wrong."""
 _DURATIONS = """
 SELECT dataset, learner, coalesce(f.seconds, fit_seconds, 0.0), coalesce(t.seconds, trial.seconds)
 FROM trial

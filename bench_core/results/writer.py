@@ -130,7 +130,7 @@ def _create(path: Path) -> None:
 
 
 def now() -> str:
-    """Current time in UTC, to the microsecond (runs are ordered by it)."""
+    """Current time in UTC, to the microsecond."""
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
@@ -189,9 +189,8 @@ class Writer:
 
     def begin(self, run: str, about: Mapping[str, Any], trials: Sequence[str]) -> None:
         """Register a run, or resume one with the same id."""
-        moment = now()
-        times = {"created_at": moment, "updated_at": moment}
-        row = {"run": run, "state": "running", "about": json.dumps(dict(about)), **times}
+        row = {"run": run, "state": "running", "about": json.dumps(dict(about))}
+        row["created_at"] = now()
         with self.transaction() as db:
             self.put_run(row, trials)
             add_metrics(db, about["metrics"])
@@ -202,8 +201,9 @@ class Writer:
             known = "SELECT number, created_at FROM run WHERE run = ?"
             (highest,) = db.execute("SELECT coalesce(max(number), 0) FROM run").fetchone()
             new = highest + 1, row["created_at"]
-            number, begun = db.execute(known, [row["run"]]).fetchone() or new
-            put(db, "run", {**row, "number": number, "created_at": begun})
+            number, created_at = db.execute(known, [row["run"]]).fetchone() or new
+            # a new row gets a larger ``begun`` than all others
+            put(db, "run", {**row, "number": number, "created_at": created_at})
             db.execute("DELETE FROM run_trial WHERE run = ?", [row["run"]])
             listed = [(row["run"], position, trial) for position, trial in enumerate(trials)]
             db.executemany("INSERT INTO run_trial VALUES (?, ?, ?)", listed)
@@ -211,8 +211,7 @@ class Writer:
     def end(self, run: str, state: str) -> None:
         """Record the end of a run: finished or interrupted."""
         with self.transaction() as db:
-            values = [state, now(), run]
-            db.execute("UPDATE run SET state = ?, updated_at = ? WHERE run = ?", values)
+            db.execute("UPDATE run SET state = ? WHERE run = ?", [state, run])
 
     def attempt(self, run: str, outcome: Outcome) -> None:
         """Record the outcome of one attempt of a job."""

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bench_core.cli import options
-from bench_core.errors import one_line, printable, require
-from bench_core.option_fields import options_of
+from bench_core.errors import one_line, printable
+from bench_core.option_fields import chosen, options_of
 from bench_core.planning.invocation import (
     given_from_python,
     python_call,
@@ -32,7 +32,7 @@ from bench_core.terminal.tables import (
     write_text,
     written,
 )
-from bench_core.terminal.wording import cost, notices, quality
+from bench_core.terminal.wording import cost, notices, quality, run_line
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -106,6 +106,7 @@ def command(
             parts.append(f"{name}: {answers[0].reason}")
         kind = within_budget if isinstance(answers[0].limit, Budget) else at_quality
         parts += kind(choice, answers, plugins, store)
+    options.note(run_line(info))
     deliver_parts(parts, output)
     return 0 if any(isinstance(part, Table) for part in parts) else NO_RESULT
 
@@ -232,7 +233,7 @@ def model_of(
 def named_datasets(frame: pd.DataFrame, wanted: Sequence[str]) -> list[str]:
     """Return the requested data sets of a run, or all. Raises UsageError for an unknown one."""
     known = list(dict.fromkeys(map(str, frame["dataset"])))
-    require("data set of this run", wanted, known)
+    wanted = chosen("data set of this run", wanted, known)
     return [name for name in known if not wanted or name in wanted]
 
 

@@ -11,7 +11,7 @@ import click
 from bench_core.cli import options
 from bench_core.errors import printable, require
 from bench_core.terminal.tables import Table, check_output, console, deliver, show
-from bench_core.terminal.wording import cost, listed
+from bench_core.terminal.wording import cost, listed, run_line
 from bench_reports.best import costs_in, named_datasets
 
 if TYPE_CHECKING:
@@ -116,6 +116,8 @@ def command(
         deliver(order_lines(panels), output)
     elif output is not None and lines:
         deliver(Table(("data set", "features", "price", "share"), lines), output)
+    if lines or panels:
+        options.note(run_line(info))
     return 0 if lines or panels else 1
 
 

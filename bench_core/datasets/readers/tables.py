@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from bench_core._io.text import read_text
 from bench_core.arrays import BoolArray, Float32Array, FloatArray
 from bench_core.encoding import MISSING, NONE, with_point
-from bench_core.errors import InputError, option
+from bench_core.errors import InputError, check_memory, option
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -504,6 +504,7 @@ def _parquet(path: Path) -> pd.DataFrame:
         # pandas writes an index that is not a range as a column, and records it in the metadata
         index = (table.schema.pandas_metadata or {}).get("index_columns", [])
     except (pa.ArrowException, OSError, ValueError) as error:
+        check_memory(error, path)
         reason = str(error).strip().partition("\n")[0][:200]
         raise InputError(f"{path}: not a Parquet file ({reason}); get the file again") from error
     if not len(frame):
@@ -554,6 +555,7 @@ def _csv(path: Path, raw: bytes, **options: Any) -> pd.DataFrame:
                 **exact_floats(),
             )
     except (ValueError, pd.errors.ParserError, pd.errors.ParserWarning) as error:
+        check_memory(error, path)
         reason = " ".join(str(error).replace("Error tokenizing data. C error: ", "").split())
         raise InputError(f"{path}: not a table ({reason}); correct the file") from error
 

@@ -424,7 +424,7 @@ def test_a_text_column_has_one_cost_and_a_note():
     frame = FRAME.assign(level=KINDS["objects"])
     splits = array_splits(frame, Y)
     for given in ({"a": 1, "b": 1, "c": 1, "level": 5}, [1, 1, 1, 5]):
-        priced = with_costs(splits, costs_of(given, splits.columns))
+        priced = with_costs(splits, costs_of(given))
         assert priced.prices.sensor.tolist() == [1, 1, 1, 5]
     made = plan(frame, Y, costs=given)
     assert [n for n in made.notes if "column 'level' holds text" in n and "one sensor" in n]

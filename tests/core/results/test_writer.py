@@ -294,6 +294,23 @@ def test_the_order_and_repeats_change_neither_what_is_finished_nor_the_runs(pool
         assert content(mixed)[table] == once[table]
 
 
+def test_after_a_merge_the_last_run_is_the_one_that_came_or_began_last(tmp_path, monkeypatch):
+    """The clock of the other store is ahead, and its runs began in the order b, a."""
+    clock = ["2026-11-29T12:00:00Z"]
+    monkeypatch.setattr(writer, "now", lambda: clock[0])
+    filled(tmp_path / "own.db", {"t": Status.OK}, run="own")
+    clock[0] = "2026-11-29T16:00:00Z"
+    filled(tmp_path / "other.db", {"u": Status.OK}, run="b")
+    clock[0] = "2026-11-29T14:00:00Z"
+    filled(tmp_path / "other.db", {"u": Status.OK}, run="a")
+    merged(tmp_path, "own.db", tmp_path / "other.db")
+    assert [info.run for info in Store(tmp_path / "own.db").runs()] == ["a", "b", "own"]
+    clock[0] = "2026-11-29T12:30:00Z"
+    filled(tmp_path / "own.db", {"v": Status.OK}, run="next")
+    merged(tmp_path, "own.db", tmp_path / "other.db")  # a repeat changes nothing
+    assert [info.run for info in Store(tmp_path / "own.db").runs()] == ["next", "a", "b", "own"]
+
+
 def test_the_merged_store_holds_what_each_had(pool, tmp_path):
     whole = content(merged(tmp_path, "all.db", *pool))
     for path in pool:
