@@ -15,7 +15,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Self
 
-from bench_core.api.arguments import spelling_checked
 from bench_core.errors import UsageError, blaming, require
 from bench_core.execution.runner import RunResult
 from bench_core.leaderboard.assembly import boards
@@ -238,7 +237,6 @@ class Result(RunResult):
         one = dataset is not None or len(self._names(None)) == 1
         return frame.drop(columns="dataset") if one else frame
 
-    @spelling_checked
     def board(self, dataset: str | None = None, columns: str | Iterable[str] = SHOWN) -> DataFrame:
         """Return one row for each learner's model, in the order of the terminal.
 
@@ -268,7 +266,6 @@ class Result(RunResult):
         require("column of this board", wanted, [*table])
         return table[list(dict.fromkeys([*table.columns.intersection(_NAMES), *wanted]))]
 
-    @spelling_checked
     def at(
         self,
         budgets: Amount | Iterable[Amount],
@@ -291,7 +288,6 @@ class Result(RunResult):
         ]
         return self._table(rows, dataset)
 
-    @spelling_checked
     def best(
         self,
         budget: Amount | None = None,
@@ -352,7 +348,6 @@ class Result(RunResult):
         named = self.info.request.get("plugins", ())  # a store must not import code
         return load_registry([name for name in named if name in sys.modules])
 
-    @spelling_checked
     def compare(
         self,
         *learners: str,
@@ -392,7 +387,6 @@ class Result(RunResult):
             warnings.warn(f"no result of {listed(others)} {where}", stacklevel=3)
         return _frame({**pair.fields(), "compared": where} for pair in pairs)
 
-    @spelling_checked
     def curve(self, learner: str | None = None, dataset: str | None = None) -> DataFrame:
         """Return quality with its 95% interval, and cost, at each mean budget at which the curve
         of a learner (None: of each) rises. Between two budgets it is flat."""
@@ -416,7 +410,6 @@ class Result(RunResult):
         ]
         return _frame(rows)
 
-    @spelling_checked
     def features(
         self,
         learner: str | None = None,
@@ -459,7 +452,6 @@ class Result(RunResult):
             for purchase in bought
         )
 
-    @spelling_checked
     def report(
         self,
         path: str | PathLike[str],
@@ -480,7 +472,6 @@ class Result(RunResult):
         write_report(self._registry(), request, warnings.warn)
         return Path(path)
 
-    @spelling_checked
     def plot(self, *, learners: str | Iterable[str] = (), dataset: str | None = None) -> Figure:
         """Return the curves of all learners and data sets, or of these, as a figure; needs
         matplotlib."""

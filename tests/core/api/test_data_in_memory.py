@@ -316,43 +316,16 @@ def test_a_data_set_may_be_an_instance(home):
     assert plan(data=ToyBinary()).datasets[0].name == "toy-binary"
 
 
-def test_what_is_repeated_later_is_a_call_of_python(home):
-    from bench_reports.best import run_command
-
+def test_no_command_repeats_a_run_on_objects(home, capsys):
     from bench_core.planning.invocation import command
-    from bench_core.plugins import load_registry
 
-    request = run(X, Y, costs=[1, 2, 3]).info.request
-    assert command(request) == (
-        "bench_core.run(X, y, costs=costs, learners=['toy-prefix'], "
-        "settings=['toy-prefix.tradeoff=0.1'], plugins=['helpers.toys'])"
-    )
-    weight, parts = np.arange(N) % 3 + 1, np.array(["train", "valid", "test"])[IDS % 3]
-    frame = FRAME.assign(ill=Y, part=parts)
-    given = {"sample_weight": weight, "queries": IDS, "split": "part", "task": "binary"}
-    result = run(frame, "ill", **given, name="visits", metrics=["auc", Within("my-own"), Within()])
-    assert command(result.info.request) == (
-        "bench_core.run(X, 'ill', queries=..., sample_weight=..., split='part', task='binary', "
-        "name='visits', metrics=['auc', ..., within], learners=['toy-prefix'], "
-        "settings=['toy-prefix.tradeoff=0.1'], plugins=['helpers.toys'])"
-    )
-    other = run(
-        FRAME,
-        Y,
-        split=parts,
-        valid=None,
-        transformer=ColumnTransformer([("t", "passthrough", ["a"])]),
-    )
-    assert command(other.info.request).startswith(
-        "bench_core.run(X, y, transformer=..., split=..., l"
-    )
-    registry = load_registry(["helpers.toys"])
-    params = {"tradeoff": 0.1, "seconds": 0.0}
-    call = run_command(request, "data", "toy-prefix", params, registry, home / "other.db")
-    assert call == (
-        "bench_core.run(X, y, costs=costs, learners={'toy-prefix': {'tradeoff': 0.1}}, "
-        "plugins=['helpers.toys'])"
-    )
+    result = run(X, Y, costs=[1, 2, 3])
+    assert result.info.request["data"] == ["data (from Python)"]
+    assert command(result.info.request) == ""
+    assert command(bench_core.run(data="toy-binary", **TOYS).info.request).startswith("bench run")
+    text = result.report(home / "board.md").read_text()
+    assert "repeated by" not in text
+    assert "bench report" in text
 
 
 def test_a_run_on_arrays_is_audited_and_billed_anew_without_them(home):
@@ -638,7 +611,7 @@ def test_what_cannot_be_used_is_one_line_that_speaks_python(kind, home):
     }.items(),
 )
 def test_an_unknown_argument_names_the_one_that_was_meant(name, meant):
-    with pytest.raises(TypeError, match=f"unknown argument '{name}': .*{meant}"):
+    with pytest.raises(UsageError, match=f"unknown argument '{name}': .*{meant}"):
         run(X, Y, **{name: 1})
 
 
