@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, Self, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -235,18 +235,8 @@ class BudgetedModel(Protocol):
 
 DIVERGED = "diverged"
 """Mark of a model whose training diverged; savings are not measured against it."""
-
-
-class StageTree(NamedTuple):
-    """Stages that rows pass through, for pictures.
-
-    ``parent`` of each stage is -1 for the first, else a lower number. ``sensors`` counts the
-    sensors that may be bought up to its end; ``price`` is their total price.
-    """
-
-    parent: tuple[int, ...]
-    sensors: tuple[int, ...]
-    price: tuple[float, ...]
+ELSEWHERE = "trained elsewhere"
+"""Mark of an existing model, as it is."""
 
 
 class CompleteModel(BudgetedModel, Protocol):
@@ -260,8 +250,6 @@ class CompleteModel(BudgetedModel, Protocol):
     marks: tuple[str, ...] = ()
     """Words that boards show with the model's results (such as ``DIVERGED``): at most 5, each of up
     to 24 lower-case letters, digits, spaces and hyphens, and not a verdict."""
-    stage_tree: StageTree | None = None
-    """At most 100 stages, for pictures; each prediction must then have a ``stage``."""
 
 
 @runtime_checkable

@@ -205,6 +205,11 @@ codecs.register_error(SIGNS, _plain_signs)
 def main(argv: Sequence[str] | None = None) -> NoReturn:
     """Run the ``bench`` command. ``argv`` excludes the program's name."""
     arguments = list(sys.argv[1:] if argv is None else argv)
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        # closed by a daemon, absent under pythonw. In this order each gets its own number, which
+        # the next file that is opened would have otherwise
+        if getattr(getattr(sys, name), "closed", getattr(sys, name) is None):
+            setattr(sys, name, open(os.devnull, mode))  # noqa: PTH123, SIM115
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors=SIGNS)

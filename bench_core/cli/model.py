@@ -293,7 +293,7 @@ def _rows_of(path: Path, model: Predictor, table_options: Mapping[str, Any]) -> 
         text = {encoding.name for encoding in model.encodings if encoding.texts}
         columns = {name: read.table.column(name) for name in model.features}
         cells = {k: c.cells() if k in text else c.numbers() for k, c in columns.items()}
-        X = model.table_features(cells)
+        X = model.table_features({"": rows.labels, **cells})  # labels count rows without cells
     else:
         rows = read
         X = np.full((len(rows), len(model.names)), rows.unwritten, dtype=np.float32)

@@ -1,8 +1,10 @@
 """Exit status and messages, through the real entry point where processes matter."""
 
 import errno
+import io
 import os
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -12,11 +14,13 @@ import pandas as pd
 import pytest
 from helpers.commands import BENCH, QUICK
 
+import bench_core
 from bench_core import InputError, UsageError
 from bench_core.cli import app, options
 from bench_core.errors import charging
 from bench_core.execution.failures import failure, fault_of
 from bench_core.results.records import Status
+from bench_core.results.store import Store
 
 MISTAKES = [
     (["runn"], "did you mean run or rerun?"),
@@ -128,6 +132,25 @@ def test_a_closed_stdout_is_status_141():
     os.close(write)
     assert done.returncode == 141
     assert done.stderr == b""
+
+
+@pytest.mark.parametrize("closed", [">&-", "<&- >&- 2>&-"])
+def test_closed_streams_are_nowhere_to_write_to(closed, material):
+    for words in (f"run {' '.join(QUICK)} -l toy", "report -o board.html"):
+        done = subprocess.run(f"{BENCH} {words} {closed}", shell=True, capture_output=True)
+        assert (done.returncode, b"error" in done.stderr) == (0, False)
+    assert len(Store("results/bench.db").frame()) > 1
+    assert "</html>" in (material / "board.html").read_text()
+
+
+@pytest.mark.parametrize("stream", [None, io.StringIO()])
+def test_python_runs_without_streams(stream, material, monkeypatch):
+    if stream is not None:
+        stream.close()
+    for name in ("stdin", "stdout", "stderr"):  # as under pythonw
+        monkeypatch.setattr(sys, name, stream)
+    run = bench_core.run(data="data.csv", label="label", learners=["gbrt"], executor="inline")
+    assert run.exit_status == 0
 
 
 def test_output_that_the_terminal_cannot_show_is_replaced(bench, shell, material):

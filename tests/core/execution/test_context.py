@@ -1,4 +1,4 @@
-"""What ``fit`` gets of the harness, and what it does not; who reaches which stage."""
+"""What ``fit`` gets of the harness, and what it does not."""
 
 import time
 from dataclasses import dataclass, replace
@@ -9,11 +9,10 @@ import pytest
 from helpers import toys
 
 import bench_core
-from bench_core import Acquired, Bill, Examples, Prediction, Queries, param, plugins, price_list
+from bench_core import Examples, Queries, param, plugins, price_list
 from bench_core._io.large_arrays import inputs_digest
 from bench_core.api import plan
 from bench_core.execution import fitting
-from bench_core.execution.contract import ContractError
 from bench_core.execution.fitting import (
     find_metric,
     fit_context,
@@ -21,11 +20,9 @@ from bench_core.execution.fitting import (
     open_splits,
     run_fit,
 )
-from bench_core.execution.predict import predict_split
-from bench_core.execution.trial import stages_of
 from bench_core.metrics import parse_metric
 from bench_core.parameters import encode
-from bench_core.protocols import FitContext, StageTree
+from bench_core.protocols import FitContext
 from bench_core.splits import Splits
 
 
@@ -179,7 +176,7 @@ def inputs(**changes):
         "array": X,
         "examples": Examples(X, np.array([0.0, 1, 1, 0])),
         "learner": toys.Prefix(tradeoff=0.5),
-        "prices": PRICES,
+        "prices": price_list([1.0, 2.0]),
         "several": (1, 2.5, None, {"a": [True]}),
     }
     return {**values, **changes}
@@ -249,47 +246,3 @@ def test_reports_of_progress_are_rare_however_many_there_are(home):
         context.progress(1, 1)
     assert heard[0] == (1, 1)
     assert len(heard) < 20
-
-
-PRICES = price_list([1.0, 2.0])
-TREE = StageTree((-1, 0, 0, 2), (1, 2, 2, 2), (1.0, 3.0, 3.0, 3.0))
-
-
-@dataclass
-class Walker:
-    """Rows end at the stage that their first cell names, under the second setting at the last."""
-
-    stage_tree: StageTree | None = TREE
-    silent: bool = False
-
-    def predict_path(self, features):
-        n, last = len(features), features.X[:, 0].astype(np.int64)
-        for point, stage in enumerate((last, np.full(n, 3))):
-            bills = {"path": Bill(Acquired.nothing(2))}
-            yield Prediction({"k": point}, np.zeros(n), bills, None if self.silent else stage)
-
-
-def rows():
-    X = np.array([[0, 0], [1, 0], [2, 0], [3, 0]], dtype=np.float32)
-    return Examples(X, np.zeros(4), multiplicity=np.array([1, 1, 2, 4]))
-
-
-def test_a_stage_is_reached_by_the_rows_that_end_there_or_beyond_each_with_its_copies():
-    path = predict_split(Walker(), rows(), PRICES, 2)
-    assert path.ended.tolist() == [[1 / 8, 1 / 8, 2 / 8, 4 / 8], [0, 0, 0, 1]]
-    found = stages_of(Walker(), path, (0, 1))
-    assert found["parent"] == (-1, 0, 0, 2)
-    assert found["reached"] == {0: [1, 0.125, 0.75, 0.5], 1: [1, 0, 1, 1]}
-
-
-def test_without_a_tree_nothing_is_said_ofstages_of():
-    model = Walker(stage_tree=None)
-    path = predict_split(model, rows(), PRICES, 2)
-    assert path.ended.shape == (2, 0)
-    assert stages_of(model, path, (0,)) == {}
-
-
-@pytest.mark.parametrize("model", [Walker(silent=True), Walker(StageTree((-1,), (1,), (1.0,)))])
-def test_a_stage_that_is_none_of_the_tree_is_a_broken_contract(model):
-    with pytest.raises(ContractError, match=r"stage must be \(n,\), one of"):
-        predict_split(model, rows(), PRICES, 2)
