@@ -48,7 +48,6 @@ from .protocols import FitContext as FitContext
 from .protocols import Metric as Metric
 from .protocols import MetricValues as MetricValues
 from .protocols import Source as Source
-from .protocols import StageTree as StageTree
 from .results.budgets import Budget as Budget
 from .results.store import Store as Store
 from .sequential import STOP as STOP
