@@ -41,7 +41,7 @@ class Policy(Protocol):
     """Required members of a policy. Its functions receive independent rows of one block.
 
     ``cells`` (n, d) float32 are NaN if not bought. ``bought`` (n, k) marks the ``Purchases`` made.
-    The policy may modify both.
+    The policy may modify both, and keeps nothing of a row for another call.
 
     Optional members: ``nested = True`` if each stop extends the purchases of the previous stop in
     the same order; the computation then continues from there. ``offer(cells, bought, left)``

@@ -1,14 +1,13 @@
-"""Arguments of ``bench_core.run``: their signature, their spelling, and the resulting request."""
+"""Arguments of ``bench_core.run``: their signature, and the resulting request."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
-from functools import wraps
 from inspect import Parameter, signature
 from pathlib import Path
 from textwrap import fill, indent
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -37,7 +36,12 @@ if TYPE_CHECKING:
     Table: TypeAlias = ArrayLike | DataFrame | Mapping[str, ArrayLike]
 
 Function = TypeVar("Function", bound=Callable[..., Any])
-_MEANT = {"prices": "costs", "random_state": "seeds", "seed": "seeds", "weights": "sample_weight"}
+_MEANT = {
+    "prices": "did you mean costs?",
+    "random_state": "did you mean seeds?",
+    "weights": "did you mean sample_weight?",
+    "budget": "a budget is given to the result: result.best(60); a limit for rows as caps",
+}
 _APART = ("split", "valid", "test")
 """Options that accept data in memory, and names of files and columns."""
 
@@ -45,50 +49,20 @@ _OF_COSTS = ("unit", "encoding")
 """Table options that also apply to costs."""
 
 
-def spelling_checked(function: Function, allowed: Sequence[str] = ()) -> Function:
-    """Give a function an error that suggests one of ``allowed`` (its own arguments) for others."""
-    known = allowed or [name for name in signature(function).parameters if name != "self"]
-
-    @wraps(function)
-    def checked(*args: Any, **given: Any) -> Any:
-        for name in given:
-            if name in known:
-                continue
-            if _MEANT.get(name) in known:
-                raise TypeError(f"unknown argument {name!r}: did you mean {_MEANT[name]}?")
-            hint = "a budget is given to the result: result.best(60); a limit for rows as caps"
-            why = hint if name == "budget" and allowed else ""
-            raise TypeError(unknown("argument", name, known, why))
-        return function(*args, **given)
-
-    return cast(Function, checked)
-
-
-def taking(request: type, *names: str, **texts: str) -> Callable[[Function], Function]:
-    """Give a function of ``**options`` the arguments of a request, or only the named ones: in its
-    signature, at the end of its docstring, and in the check of its calls. ``texts`` replace those
-    of options."""
-    options = options_of(request)
-    names_of = {name: name for name in options}
-    about = {k: f"{x.help.format_map(names_of)} {x.python}" for k, x in options.items()} | texts
-    options = {name: option for name, option in options.items() if not names or name in names}
-    text = "\n".join(
-        f"{name} : default {option.default!r}\n{indent(fill(about[name], 88), '    ')}"
-        for name, option in options.items()
-    )
-
-    def signed(function: Function) -> Function:
-        declaration = signature(function)
-        arguments = [p for p in declaration.parameters.values() if p.kind is not p.VAR_KEYWORD]
-        arguments += [
-            Parameter(x.name, Parameter.KEYWORD_ONLY, default=x.default) for x in options.values()
-        ]
-        wrapper: Any = spelling_checked(function, [parameter.name for parameter in arguments])
-        wrapper.__signature__ = declaration.replace(parameters=arguments)
-        wrapper.__doc__ = f"{(function.__doc__ or '').rstrip()}\n{indent(text, '    ')}\n    "
-        return cast(Function, wrapper)
-
-    return signed
+def documented(function: Function) -> Function:
+    """Add all options of a run to the signature and the docstring of a function of ``**options``,
+    for ``help``."""
+    options, declared = options_of(RunRequest), signature(function)
+    names = {name: name for name in options}
+    arguments = [p for p in declared.parameters.values() if p.kind is not p.VAR_KEYWORD]
+    text = function.__doc__ or ""
+    for name, option in options.items():
+        arguments.append(Parameter(name, Parameter.KEYWORD_ONLY, default=option.default))
+        about = fill(f"{option.help.format_map(names)} {option.python}", 88)
+        text += f"{name} : default {option.default!r}\n{indent(about, ' ' * 8)}\n    "
+    function.__doc__ = text
+    vars(function)["__signature__"] = declared.replace(parameters=arguments)
+    return function
 
 
 def request_of(
@@ -104,6 +78,10 @@ def request_of(
     """Return the request with the given options; None leaves an option unchanged."""
     request_options = options_of(RunRequest)
     fields = {k: v for k, v in options.items() if v is not None}
+    for field in fields:
+        if field not in request_options:
+            known = [*request_options, "queries", "sample_weight", "transformer", "progress"]
+            raise UsageError(unknown("argument", field, known, _MEANT.get(field, "")))
     if "positive" in fields:  # a label of any type
         fields["positive"] = str(_plain(fields["positive"]))
     for field, value in fields.items():
@@ -114,20 +92,10 @@ def request_of(
     if X is not None:  # data in memory are a data set of one name
         folds = _splits(X, y, queries, fields, transformer, sample_weight)
         splits, fitted = zip(*folds, strict=True)
-        values = {"queries": queries, "sample_weight": sample_weight, "transformer": transformer}
-        values |= {field: fields.pop(field, None) for field in (*_APART, "task")}
-        values |= {"name": "" if name == "data" else name}
-        # the arguments as text, with ``...`` for objects
-        call = "X"
-        if y is not None:
-            call += f", {y!r}" if isinstance(y, str) else ", y"
-        for field, value in values.items():
-            if _is_given(value):
-                text = repr(str(value)) if isinstance(value, str | Path) else "..."
-                call += f", {field}={text}"
+        fields = {field: fields[field] for field in fields if field not in (*_APART, "task")}
         if not isinstance(name, str) or not name.isprintable() or not name.strip():
             raise UsageError(f"name must be a word that names the data, not {name!r}")
-        fields["data"] = InMemory(name, *splits, transformer=fitted[0], call=call)
+        fields["data"] = InMemory(name, *splits, transformer=fitted[0])
     rows = {"y": y, "queries": queries, "sample_weight": sample_weight}
     for field, value in {**rows, "transformer": transformer}.items():
         if X is None and value is not None:
@@ -229,11 +197,15 @@ def _stored(name: str, value: Any) -> Any:
 
 
 def priced_names(costs: Any) -> list[str]:
-    """Return the names in a mapping of costs, or in the content of a cost file."""
-    if not isinstance(costs, Mapping):
-        return []
-    own = costs.get("costs")
-    return [str(name) for name in (own if isinstance(own, Mapping) else costs)]
+    """Return the names in a mapping of costs or in the content of a cost file, and all texts in
+    frames and lists, which may be names."""
+    inner = costs.get("costs") if isinstance(costs, Mapping) else None
+    table = costs if inner is None else inner
+    table = [] if table is None or isinstance(table, str | Path) else _table_of(table)
+    if not isinstance(table, list):
+        return [*table] if isinstance(table, Mapping) else []
+    rows = [[*row.values()] if isinstance(row, Mapping) else row for row in table]
+    return [cell for row in rows if isinstance(row, list) for cell in row if isinstance(cell, str)]
 
 
 def _is_given(value: Any) -> bool:
@@ -308,8 +280,7 @@ def _listed_cells(value: Any) -> Any:
     """Return arrays and tuples as lists, also within a list, and numpy numbers as Python's."""
     if isinstance(value, np.ndarray):
         value = np.atleast_1d(np.squeeze(value))
-    if hasattr(value, "tolist"):
-        return value.tolist()
+    value = value.tolist() if hasattr(value, "tolist") else value
     if isinstance(value, Mapping):
         return {str(key): _listed_cells(cell) for key, cell in value.items()}
     several = isinstance(value, list | tuple | range)

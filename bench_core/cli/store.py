@@ -155,8 +155,7 @@ def attempt_lines(attempt: Attempt) -> list[str]:
     about = f"({duration(attempt.seconds)}{again}, {when} UTC{where})"
     named = "" if attempt.kind == "fit" else f", trial {attempt.key[:TRIAL_DIGITS]}"
     head = one_line(f"{attempt.status} {attempt.kind} {attempt.title} {about}{named}")
-    reason = attempt.error or attempt.warning
-    why = [f"  {one_line(reason)}"] if reason else []
+    why = [f"  {one_line(attempt.error)}"] if attempt.error else []
     return [head, *why, *detail_lines(attempt.trace, attempt.output)]
 
 

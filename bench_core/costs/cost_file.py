@@ -37,7 +37,7 @@ import numpy as np
 from bench_core._io.frames import rows_of
 from bench_core._io.text import parse_toml, read_beginning, read_text
 from bench_core.arrays import FloatArray
-from bench_core.costs.amounts import amounts
+from bench_core.costs.amounts import amounts, is_empty
 from bench_core.costs.model import (
     NO_UNIT,
     ContradictionError,
@@ -78,10 +78,10 @@ class CostFile:
         """Yield lines that are neither blank nor comments, each with its location. A line that
         begins with one of the data's names is no comment."""
         marked = tuple(name for name in names if name.startswith("#"))
-        for number, line in enumerate(self.text.split("\n"), start=1):
+        for number, line in enumerate(re.split(r"\r\n?|\n", self.text), start=1):
             text = line.strip()
             if text and (not text.startswith("#") or text.startswith(marked)):
-                yield f"{self.path}, line {number}", line.strip("\r")
+                yield f"{self.path}, line {number}", line
 
     def near(self, name: str) -> str:
         """Location of a key or text in JSON or TOML."""
@@ -235,42 +235,37 @@ def _repeated(place: str, name: str) -> InputError:
 
 def _price_list(file: CostFile, costs: Any, columns: FeatureNames) -> PriceList:
     """Costs as written in a file (``costs`` is None), or in its parsed JSON or ``costs``."""
-    columnwise = isinstance(costs, Mapping) and len(costs) > 1
-    if columnwise and all(map(_is_list, costs.values())):
+    first = 1
+    if isinstance(costs, Mapping) and len(costs) > 1 and _all(list, costs.values()):
         if len({*map(len, costs.values())}) > 1:
             raise InputError(f"{file.path}: {' and '.join(costs)} differ in length; complete them")
         costs = [[*costs], *map(list, zip(*costs.values(), strict=True))]
+    elif isinstance(costs, list) and _all(Mapping, costs):  # records
+        titles, first = [*dict.fromkeys(title for record in costs for title in record)], 0
+        costs = [titles, *([record.get(title) for title in titles] for record in costs)]
     if costs is None:
-        made = price_table(rows_of_lines([*file.lines(columns.names)], columns), columns)
+        prices = price_table(rows_of_lines([*file.lines(columns.names)], columns), columns)
     elif isinstance(costs, Mapping):
         places = [file.near(key) if isinstance(v, str) else "" for key, v in costs.items()]
-        prices, unit = amounts([*zip(places, costs.values(), strict=True)])
-        names = map(name_of, costs)
-        made = PriceList([*zip(places, names, prices, strict=True)], unit)
-    elif _is_list(costs):
-        places = [f"{file.path}, entry {k}" for k, _ in enumerate(costs, start=1)]
-        if costs and all(isinstance(cells, Mapping) for cells in costs):
-            titles = [*dict.fromkeys(title for record in costs for title in record)]
-            cells = [[record.get(title) for title in titles] for record in costs]
-            made = price_table([*zip(places, cells, strict=True)], columns, titles)
-        elif costs and all(map(_is_list, costs)):
-            width = max(map(len, costs))
-            cells = [[*cells, *[None] * (width - len(cells))] for cells in costs]
-            made = price_table([*zip(places, cells, strict=True)], columns)
-        else:
-            prices, unit = amounts([*zip(places, costs, strict=True)])
-            made = PriceList([(p, None, v) for p, v in zip(places, prices, strict=True)], unit)
+        values, unit = amounts([*zip(places, costs.values(), strict=True)])
+        prices = PriceList([*zip(places, map(name_of, costs), values, strict=True)], unit)
+    elif isinstance(costs, list):
+        places = [f"{file.path}, entry {k}" for k, _ in enumerate(costs, start=first)]
+        rows = costs if _all(list, costs) else [[cost] for cost in costs]
+        width = max(map(len, rows), default=0)
+        cells = [[*row, *[None] * (width - len(row))] for row in rows]
+        prices = price_table([*zip(places, cells, strict=True)], columns)
     else:
         raise InputError(f"{file.path}: expected a mapping or a list of costs; see --help")
-    if not made.entries:
+    if not prices.entries:
         raise InputError(
             f"{file.path}: no costs in this file; write one line name,cost per feature"
         )
-    return made
+    return prices
 
 
-def _is_list(value: Any) -> bool:
-    return isinstance(value, list | tuple)
+def _all(kind: type, values: Iterable[Any]) -> bool:
+    return all(isinstance(value, kind) for value in values)
 
 
 def number(value: Any) -> float:
@@ -283,22 +278,19 @@ def number(value: Any) -> float:
 
 def _cost(file: CostFile, name: str, value: Any, place: str = "") -> float:
     """Check a cost: a number from 0 to ``LARGEST_COST``."""
-    place, cost, dotted = place or file.near(name), number(value), name
+    cost, dotted, fault = number(value), name, ""
     while isinstance(value, Mapping) and value and file.path.suffix.lower() == ".toml":
         key, value = next(iter(value.items()))
         dotted = f"{dotted}.{key}"
     if dotted != name:
-        raise InputError(
-            f"{place}: feature {name!r} has a table instead of a cost; if its name has a dot, "
-            f'quote it: "{dotted}" = {value}'
-        )
-    if value is None or value == "" or (isinstance(value, float) and math.isnan(value)):
-        raise InputError(f"{place}: feature {name!r} has no price; write one")
-    if not 0 <= cost <= LARGEST_COST:
-        raise InputError(
-            f"{place}: feature {name!r} costs {value!r}, not a number from 0 to "
-            f"{LARGEST_COST:g}; correct it"
-        )
+        dot = f'if its name has a dot, quote it: "{dotted}" = {value}'
+        fault = f"has a table instead of a cost; {dot}"
+    elif is_empty(value):
+        fault = "has no price; write one"
+    elif not 0 <= cost <= LARGEST_COST:
+        fault = f"costs {value!r}, not a number from 0 to {LARGEST_COST:g}; correct it"
+    if fault:
+        raise InputError(f"{place or file.near(name)}: feature {name!r} {fault}")
     return cost
 
 
@@ -312,8 +304,8 @@ class _Columns(FeatureNames):
 
     def of(self, name: str, place: str = "") -> int:
         """Column of a name. Raises InputError for an unknown one."""
-        if (found := self.find(name)) is not None:
-            return found
+        if (column := self.find(name)) is not None:
+            return column
         few = f"; known: {', '.join(self.names)}" if len(self.names) <= FEW_NAMES else ""
         why = f"correct or remove it{few}"
         line = unknown("feature", name, self.names, why)
@@ -325,7 +317,7 @@ class _Columns(FeatureNames):
         return tuple(self.of(str(name)) for name in group if str(name) not in self.others)
 
     def arrange(
-        self, made: PriceList, optional: Iterable[int] = ()
+        self, listing: PriceList, optional: Iterable[int] = ()
     ) -> tuple[FloatArray, list[list[int]]]:
         """Return costs in column order, and the groups' columns. ``optional`` columns may have no
         cost (then 0). Names of other features are skipped, as price lists may cover more than the
@@ -333,7 +325,7 @@ class _Columns(FeatureNames):
         cost = np.full(len(self.names), np.nan)  # NaN: not given yet
         skipped: dict[str, str] = {}  # locations of names that are not features
         column: list[int | None] = []  # of each entry
-        for position, (place, name, value) in enumerate(made.entries, start=1):
+        for position, (place, name, value) in enumerate(listing.entries, start=1):
             j = position - 1 if name is None else self.find(name)
             column.append(j)
             if name is not None and j is None:
@@ -364,11 +356,13 @@ class _Columns(FeatureNames):
             zero = base if missing.tolist() == [0] and self.names[0] == "0" else ""
             raise InputError(
                 f"{self.file.path}: feature {self.names[missing[0]]!r}{more} no cost "
-                f"({len(made.entries) - len(skipped)} costs for {len(self.names)} columns); "
+                f"({len(listing.entries) - len(skipped)} costs for {len(self.names)} columns); "
                 f"add a line for each{zero}{unused}"
             )
         self.unused.features += skipped
-        return cost, [[j for k in group if (j := column[k]) is not None] for group in made.groups]
+        return cost, [
+            [j for k in group if (j := column[k]) is not None] for group in listing.groups
+        ]
 
     def _refuse_numbers(self, skipped: Mapping[str, str]) -> None:
         """Raise InputError for numbers from 0 of columns that are counted from 1."""
@@ -380,9 +374,9 @@ class _Columns(FeatureNames):
 
 
 def _prices(file: CostFile, document: Mapping[str, Any], columns: _Columns) -> SensorPrices:
-    made = _price_list(file, document["costs"], columns)
-    columns.unused.columns += made.unused
-    names = [name for _, name, _ in made.entries if name is not None]
+    listing = _price_list(file, document["costs"], columns)
+    columns.unused.columns += listing.unused
+    names = [name for _, name, _ in listing.entries if name is not None]
     columns.count_from(names)
     columns.others = {name for name in names if columns.find(name) is None}
     rules = document.get("derived", {})
@@ -391,7 +385,7 @@ def _prices(file: CostFile, document: Mapping[str, Any], columns: _Columns) -> S
     derived = {
         columns.of(name): columns.members("derived", parents) for name, parents in rules.items()
     }
-    cost, shared = columns.arrange(made, optional=derived)
+    cost, shared = columns.arrange(listing, optional=derived)
     groups = {key: document.get(key, []) for key in ("shared", "discounted")}
     for key, value in groups.items():
         if not isinstance(value, list):
@@ -404,12 +398,12 @@ def _prices(file: CostFile, document: Mapping[str, Any], columns: _Columns) -> S
                 *(m for group in groups["shared"] if (m := columns.members("shared", group))),
             ],
             discounted=[
-                found
+                group
                 for rule in groups["discounted"]
-                if (found := _discount(file, rule, columns)).members
+                if (group := _discount(file, rule, columns)).members
             ],
             derived=derived,
-            unit=made.unit or NO_UNIT,
+            unit=listing.unit or NO_UNIT,
             names=columns.names,
         )
     except ContradictionError as error:

@@ -8,8 +8,10 @@ whatever stands before it. Titles decide only among columns that fit equally wel
 import csv
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import product
 from typing import Any
 
 from bench_core.costs.amounts import (
@@ -54,6 +56,7 @@ class FeatureNames:
     def __init__(self, names: Sequence[str]) -> None:
         self.names = names
         self.number = {name.strip(): j for j, name in enumerate(names)}
+        self.number |= {name: j for j, name in enumerate(names)}
         numbers = [int(match[1]) for name in names if (match := _NUMBERED.fullmatch(name))]
         # if all columns are numbered, 7 names f7, and f7 names 7
         numbered = len({*numbers}) == len(names)
@@ -62,7 +65,7 @@ class FeatureNames:
     def find(self, name: str) -> int | None:
         """Column of a name, None if no column has it."""
         match = _NUMBERED.fullmatch(name)
-        return self.number.get(name.strip(), self.by_number.get(int(match[1])) if match else None)
+        return self.number.get(name, self.by_number.get(int(match[1])) if match else None)
 
     def count_from(self, names: Sequence[str]) -> None:
         """Accept numbers for columns if all ``names`` are numbers, from 0 or from 1, as many as
@@ -74,19 +77,21 @@ class FeatureNames:
             self.by_number = {k: j for j, k in enumerate(numbers)}
 
 
-def rows_of_lines(lines: Sequence[tuple[str, str]], known: FeatureNames) -> list[Row]:
+def rows_of_lines(lines: Sequence[tuple[str, str]], features: FeatureNames) -> list[Row]:
     """Split lines of text, with their locations, into cells. The separator is the one that shows
     the most names of the data, else the first one that divides most lines."""
     lines = [*_joined(lines[1:] if lines and _EXCEL.fullmatch(lines[0][1].strip()) else lines)]
-    best, rows, mark = (-1, -1), list[Row](), ""
+    rows: list[Row] = [(place, [line.strip()]) for place, line in lines]
+    best, mark = (0, 0), ""
     for separator in SEPARATORS:
-        holding = [(_split(name, separator), name) for name in known.names if separator in name]
-        holding.sort(key=lambda entry: -len(entry[0]))
+        if not any(separator in line for _, line in lines):
+            continue
+        holding = {(*_split(n, separator),): n for n in features.names if separator in n}
         divided = [(place, _cells(line, separator, holding)) for place, line in lines]
-        named = max(_matches(divided, known), default=0)
+        named = max(_matches(divided, features), default=0)
         if (fit := (named, sum(len(cells) > 1 for _, cells in divided))) > best:
             best, rows, mark = fit, divided, separator
-    if not rows or best[1] == 0:
+    if not mark:
         return rows
     bare = lines[len(rows[0][1]) == 1 :]  # without a title
     decimals = [match[1] for _, x in bare if (match := re.fullmatch(r"\s*(\d+),\d+\s*", x))]
@@ -129,45 +134,41 @@ def _split(text: str, separator: str) -> list[str]:
     return [cell.strip() for cell in text.split(separator)]
 
 
-def _cells(line: str, separator: str, holding: Sequence[tuple[list[str], str]]) -> list[Any]:
+def _cells(line: str, separator: str, holding: Mapping[tuple[str, ...], str]) -> list[Any]:
     """Cells of a line; ``holding`` are names of the data that contain the separator, which need no
-    quotes, in words between separators."""
-    try:
-        reader = csv.reader([line], delimiter=separator, skipinitialspace=True, strict=True)
-        cells = [cell.strip() for cell in next(reader)]
-    except csv.Error:
-        cells = _split(line, separator)
-    for words, name in holding if len(cells) > 2 else []:
-        for at in range(len(cells) - len(words) + 1):
-            if cells[at : at + len(words)] == words:
-                return [*cells[:at], name, *cells[at + len(words) :]]
+    quotes, by their words between separators."""
+    cells = _split(line, separator)
+    if '"' in line:
+        with suppress(csv.Error):
+            reader = csv.reader([line], delimiter=separator, skipinitialspace=True, strict=True)
+            cells = [cell.strip() for cell in next(reader)]
+    several = range(len(cells) - 1, 1, -1) if holding else ()
+    for at, count in product(range(len(cells)), several):
+        if (name := holding.get((*cells[at : at + count],))) is not None:
+            return [*cells[:at], name, *cells[at + count :]]
     return cells
 
 
-def price_table(
-    rows: Sequence[Row], known: FeatureNames, titles: Sequence[str] | None = None
-) -> PriceList:
-    """Return the prices in a table. Without ``titles`` the first row may hold them.
+def price_table(rows: Sequence[Row], features: FeatureNames) -> PriceList:
+    """Return the prices in a table, whose first row may hold titles.
 
     Raises InputError if two columns may be the names or the prices, for two units, and for prices
     that have two readings.
     """
     rows = [row for row in rows if not all(map(is_empty, row[1]))]
-    if titles is None and _is_header(rows, known):
-        titles, rows = rows[0][1], rows[1:]
+    if len(rows) == 2 and _row_matches(rows[0][1], features) > max(_matches(rows, features)):
+        (_, above), (place, below) = rows  # one row of prices below the names
+        rows = [(place, [*pair]) for pair in zip(above, below, strict=True)]
+    titles, rows = (rows[0][1], rows[1:]) if _is_header(rows, features) else ([], rows)
     if not rows:
         return PriceList([])
-    first = (titles or rows[0][1]) if len(rows) == (2 if titles is None else 1) else []
-    if _row_matches(first, known) > max(_matches(rows, known)):  # one row of prices below names
-        place, cells = rows[-1]
-        titles, rows = None, [(place, [*pair]) for pair in zip(first, cells, strict=True)]
     width = len(rows[0][1])
     titles = [*map(str, titles or [""] * width)]
     lower = [title.strip().lower() for title in titles]
     groups = lower.index("group") if "group" in lower else -1
     units = next((k for k, title in enumerate(lower) if title in _UNIT_TITLES), -1)
-    listed = width - len({groups, units} - {-1}) == 1  # a cost for each feature in order
-    names = -1 if listed else _names_column(rows, known, titles, {groups, units})
+    in_order = width - len({groups, units} - {-1}) <= 1  # a cost for each feature in order
+    names = -1 if in_order else _names_column(rows, features, titles, {groups, units})
     price = _price_column(rows, titles, {names, groups, units})
     rows = [row for row in rows if names < 0 or name_of(row[1][names])]  # without sums
     texts = [name_of(cells[names]) if names >= 0 else None for _, cells in rows]
@@ -208,23 +209,24 @@ def _words(title: str) -> set[str]:
     return {*re.split(r"[\W_]+", title.lower())} - {""}
 
 
-def _row_matches(cells: Sequence[Any], known: FeatureNames) -> int:
+def _row_matches(cells: Sequence[Any], features: FeatureNames) -> int:
     """Number of columns of the data that cells name; names count more than numbers, which may
     be anything."""
-    columns = {name: known.find(name) for name in map(name_of, cells)}
+    columns = {name: features.find(name) for name in map(name_of, cells)}
     words = {j for name, j in columns.items() if not name.isdecimal()} - {None}
-    return len(words) * len(known.names) + len({*columns.values()} - {None})
+    return len(words) * len(features.names) + len({*columns.values()} - {None})
 
 
-def _matches(rows: Sequence[Row], known: FeatureNames) -> list[int]:
+def _matches(rows: Sequence[Row], features: FeatureNames) -> list[int]:
     """``_row_matches`` of each column of a table."""
     width = max((len(cells) for _, cells in rows), default=0)
     return [
-        _row_matches([cells[k] for _, cells in rows if k < len(cells)], known) for k in range(width)
+        _row_matches([cells[k] for _, cells in rows if k < len(cells)], features)
+        for k in range(width)
     ]
 
 
-def _is_header(rows: Sequence[Row], known: FeatureNames) -> bool:
+def _is_header(rows: Sequence[Row], features: FeatureNames) -> bool:
     """True if the first row holds titles: no price and no name of the data (but one that has its
     price below), or the title of prices, or a price below no name (the 0 above a series of pandas).
     """
@@ -233,22 +235,26 @@ def _is_header(rows: Sequence[Row], known: FeatureNames) -> bool:
     if prices:
         name = name_of(cells[0])
         words = _words(name) & {*_FEATURE_WORDS, "index"}
-        return len(cells) > 1 and known.find(name) is None and (not name or bool(words))
+        return len(cells) > 1 and features.find(name) is None and (not name or bool(words))
     titled = any(_title_rank(cell) for cell in map(str, cells) if not re.search(r"\d", cell))
-    names = [(k, cell) for k, cell in enumerate(cells) if known.find(name_of(cell)) is not None]
+    names = [(k, cell) for k, cell in enumerate(cells) if features.find(name_of(cell)) is not None]
+    if len(cells) == 1:
+        return titled or not re.search(r"\d", str(cells[0]))
     below = all(any(row[k : k + 1] == [cell] for _, row in rows[1:]) for k, cell in names)
     return bool(cells) and (titled or below)
 
 
 def _names_column(
-    rows: Sequence[Row], known: FeatureNames, titles: Sequence[str], others: set[int]
+    rows: Sequence[Row], features: FeatureNames, titles: Sequence[str], others: set[int]
 ) -> int:
     """Column with the most names of the data, else the one that is most likely to hold names."""
-    matches, free = _matches(rows, known), [k for k in range(len(titles)) if k not in others]
+    matches, free = _matches(rows, features), [k for k in range(len(titles)) if k not in others]
     fits = {k: matches[k] for k in free if matches[k] and not _words(titles[k]) & PRICE_WORDS}
     best = [k for k in fits if fits[k] == max(fits.values())]
     # where data have numbers, any small number is a name: there titles come first
-    titled = [k for k in (fits if known.by_number else best) if _words(titles[k]) & _FEATURE_WORDS]
+    titled = [
+        k for k in (fits if features.by_number else best) if _words(titles[k]) & _FEATURE_WORDS
+    ]
     best = [k for k in titled if fits[k] == max(fits[j] for j in titled)] or best
     texts = [[name_of(cells[k]) for _, cells in rows] for k in range(len(titles))]
     if len(best) > 1 and len(titles) > 2 and any(texts[k] != texts[best[0]] for k in best):
@@ -270,10 +276,8 @@ def _price_column(rows: Sequence[Row], titles: Sequence[str], others: set[int]) 
     best = [k for k in free if ranks[k] == max(ranks.values())]
     if not max(ranks.values(), default=0):
         filled = {k: [c for _, cells in rows if not is_empty(c := cells[k])] for k in free}
-        best = [k for k in free if filled[k] and all(map(is_price, filled[k]))]
-        counting = [k for k in best if _counts(filled[k])]
-        best = [k for k in best if k not in counting] or best
-        best = best or [k for k in free if any(map(is_price, filled[k]))] or free
+        best = [k for k in free if 2 * sum(map(is_price, filled[k])) > len(filled[k])]
+        best = [k for k in best if not _counts(filled[k])] or best or free
     if len(best) == 1:
         return best[0]
     called = " or ".join(repr(titles[k] or f"column {k + 1}") for k in best[:3]) or "no column"

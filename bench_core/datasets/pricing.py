@@ -38,6 +38,7 @@ def with_costs(
     *,
     groups: Sequence[str] = (),
     unit: str = "",
+    others: Sequence[str] = (),
 ) -> Splits:
     """Return the same data under the costs of a file, in ``encoding`` if not in UTF-8, or of a
     named cost model. Notes name priced features that the data do not have, and columns of a price
@@ -45,6 +46,7 @@ def with_costs(
 
     ``groups`` (as in ``under_groups``) and ``unit`` complete files without their own. Notes name
     groups that are not used, and columns whose prices are not used, as their group has one.
+    ``others`` are further columns of the user's table, whose prices need no note.
     """
     unused, notes = Unused(), list[str | Note]()
     own_groups = f"the costs have their own groups; not used: {_few(groups)}"
@@ -69,7 +71,7 @@ def with_costs(
 
     models = MODELS if models is None else models
     splits = splits.under(_costs_for(splits, source, models, unused, complete))
-    if names := unused.features:
+    if names := [name for name in unused.features if name not in others]:
         notes.append(Note(UNUSED, _unused(names, splits.columns)))
     if titles := unused.columns:
         shared = "a column 'group' names the measurement or service of each feature"

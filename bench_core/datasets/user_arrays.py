@@ -35,17 +35,13 @@ if TYPE_CHECKING:
 
 class InMemory:
     """Splits, one for each fold, as a data set. The cache keeps them under a digest of their
-    content. ``transformer``: fitted on the training rows of the first fold, if there is one.
-    ``call``: the arguments that give the data, as text with ``...`` for objects."""
+    content. ``transformer``: fitted on the training rows of the first fold, if there is one."""
 
     files = ()
 
-    def __init__(
-        self, name: str, *splits: Splits, transformer: Any = None, call: str = "X, y"
-    ) -> None:
+    def __init__(self, name: str, *splits: Splits, transformer: Any = None) -> None:
         self.name, self.title, self.task = name, f"{name} (in memory)", splits[0].task
         self.splits, self.folds, self.transformer = splits, len(splits), transformer
-        self.call = call
         self.depends_on = ("fold",) if self.folds > 1 else ()
 
     def prepare(self, source: Source, size: str, fold: int, seed: int) -> Splits:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -37,7 +36,6 @@ from bench_core.results.records import (
     Outcome,
     Result,
     Sensors,
-    Stages,
     Status,
     StoredValues,
     Trial,
@@ -126,25 +124,7 @@ def run_trial(spec: TrialSpec, progress: Progress = lambda done, total: None) ->
         peak_rss_mb=peak_rss_mb(),
         marks=plain_marks(model_of(model).marks),
         sensors=sensors_of(splits),
-        stages=stages_of(model, paths["test"], stored_points),
     )
-
-
-def stages_of(model: Any, path: PredictedPath, points: tuple[int, ...]) -> dict[str, Any]:
-    """Stages of a model, and the rows that reached them at these ``points`` of its path."""
-    tree = model_of(model).stage_tree
-    if tree is None:
-        return {}
-    reached = {}
-    for p in points:
-        if 0 <= p < len(path.points):
-            shares = path.ended[p].copy()
-            # rows that ended at a stage also reached its ancestors; parents come before children
-            for stage in range(len(shares) - 1, 0, -1):
-                shares[tree.parent[stage]] += shares[stage]
-            reached[p] = [round(float(share), 4) for share in shares]
-    parent, sensors = (tuple(map(int, numbers)) for numbers in (tree.parent, tree.sensors))
-    return Stages(parent, sensors, tuple(map(float, tree.price)), reached)._asdict()
 
 
 def sensors_of(splits: Splits) -> Sensors:

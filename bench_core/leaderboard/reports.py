@@ -46,7 +46,8 @@ def finished(
     info = kept.info(run)
     frame = kept.frame(run, compact=True)
     if frame.empty:
-        remedy = "wait for the first" if info.state == "running" else command(info.request)
+        again = command(info.request) or "the same call of bench_core.run"
+        remedy = "wait for the first" if info.state == "running" else again
         raise UsageError(
             f"run {info.run} in {kept.path} is {info.state}: 0 of {count(info.planned, 'trial')} "
             f"done; {remedy}{' continues it' * (info.state == 'interrupted')}"
@@ -194,7 +195,7 @@ def paragraph(
     lines = [plain(text.format(**facts)) for need, text in METHODS.items() if facts[need]]
     commands = {"The run is repeated by": command(info.request), "its report by": made_by}
     repeated = [f"{plain(words)}: {code(line)}" for words, line in commands.items() if line]
-    return " ".join([*lines, f"{', '.join(repeated)}."])
+    return " ".join([*lines, *([f"{', '.join(repeated)}."] if repeated else [])])
 
 
 METHODS = {

@@ -70,10 +70,10 @@ def check_store(path: Path) -> bool:
     return True
 
 
-def damaged(path: Path, error: Exception) -> InputError:
+def damaged(path: Path, fault: str) -> InputError:
     """Return the error for a damaged store, in one line."""
     remedy = f"put a copy in its place, or name another with {option('store')}"
-    return InputError(f"{path}: the store is damaged ({one_line(str(error), 200)}); {remedy}")
+    return InputError(f"{path}: the store is damaged ({one_line(fault, 200)}); {remedy}")
 
 
 def lock_path(path: Path) -> Path:

@@ -67,7 +67,7 @@ CREATE TABLE point (
   PRIMARY KEY (trial, split, number)) WITHOUT ROWID;
 CREATE TABLE sensor (list TEXT PRIMARY KEY, names TEXT, price TEXT);
 CREATE TABLE fit (
-  key TEXT PRIMARY KEY, status TEXT, seconds REAL, peak_rss_mb REAL, warning TEXT);
+  key TEXT PRIMARY KEY, status TEXT, seconds REAL, peak_rss_mb REAL);
 CREATE TABLE attempt ({", ".join(f.name for f in fields(Attempt) if f.name != "attempt")});
 """
 

@@ -20,7 +20,6 @@ from bench_core.costs.shipped import to_json
 from bench_core.errors import InputError, option
 from bench_core.results.records import (
     MEASURED,
-    MORE_THREADS,
     Outcome,
     Trial,
     TrialSpec,
@@ -73,7 +72,7 @@ def open_writer(path: Path) -> Iterator[Writer]:
         except sqlite3.DatabaseError as error:
             code = getattr(error, "sqlite_errorcode", 0) & 0xFF
             if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
-                raise damaged(path, error) from error
+                raise damaged(path, str(error)) from error
             full = code in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR)
             remedy = "; make room and run again: finished trials are kept" if full else ""
             raise InputError(f"{path}: cannot write to the store ({error}){remedy}") from error
@@ -226,7 +225,7 @@ class Writer:
             "created_at": now(),
             "machine": ": ".join(self._here),
         }
-        texts = ("error", "warning", "trace", "output")
+        texts = ("error", "trace", "output")
         with self.transaction() as db:
             put(db, "attempt", row | {name: plain(getattr(outcome, name)) for name in texts})
 
@@ -246,7 +245,6 @@ class Writer:
             "status": str(outcome.status),
             "seconds": result.seconds if result else outcome.seconds,
             "peak_rss_mb": result.peak_rss_mb if result else None,
-            "warning": outcome.warning,
         }
         with self.transaction() as db:
             put(db, "fit", row)
@@ -259,17 +257,15 @@ class Writer:
         measured = {name: getattr(result, name) for name in MEASURED} if result else {}
         versions = dict.fromkeys([*self._installed.split(", "), *spec.libraries.split(", ")])
         with self.transaction() as db:
-            fit = "SELECT seconds, peak_rss_mb, warning FROM fit WHERE key = ?"
-            seconds, peak, warning = db.execute(fit, [spec.fit]).fetchone() or (None, None, "")
+            fit = "SELECT seconds, peak_rss_mb FROM fit WHERE key = ?"
+            seconds, peak = db.execute(fit, [spec.fit]).fetchone() or (None, None)
             peaks = [peak, measured.get("peak_rss_mb")]
-            marks = [*measured.get("marks", ()), *([MORE_THREADS] if result and warning else [])]
             trial = Trial.of(
                 spec,
                 **measured
                 | {
                     "status": str(outcome.status),
                     "error": outcome.error or measured.get("error", ""),
-                    "marks": tuple(dict.fromkeys(marks)),
                     "seconds": outcome.seconds,
                     "fit_seconds": seconds,
                     "peak_rss_mb": max(filter(None, peaks), default=None),

@@ -22,7 +22,8 @@ Departures
   categories, become splits on codes or on features of 0 and 1, so one may count as several.
   Categories are matched by name; unknown names are treated as missing.
 - LightGBM's splits with zero_as_missing may count as up to three.
-- Linear leaves, vector-valued XGBoost leaves and CatBoost's categories are not supported.
+- Linear leaves, vector-valued XGBoost leaves and CatBoost's statistics of categories are not
+  supported. Its one-hot categories are, if the file was written with ``pool=``.
 """
 
 import hashlib
@@ -38,6 +39,7 @@ from bench_models.libraries import LibraryModel, serve
 from bench_models.matching import matched
 
 from bench_core import (
+    ELSEWHERE,
     Examples,
     Features,
     FitContext,
@@ -81,7 +83,7 @@ class ImportedModel:
         """Read the model, for the columns and classes of the data."""
         model, _ = matched(self._read(), context.splits, self.file)
         context.progress(1, 1)
-        return serve(model, prices, {"marks": ("trained elsewhere",)}, whole=True)
+        return serve(model, prices, {"marks": (ELSEWHERE,)}, whole=True)
 
     def notes(self, splits: Splits) -> Iterator[tuple[str, bool]]:
         """Notes on the match of columns and classes, and warnings (True) on contradictions."""

@@ -16,7 +16,6 @@ import numpy as np
 
 from bench_core import InputError, Splits
 from bench_core.arrays import Float32Array, IntArray
-from bench_core.encoding import ColumnEncoding, number_of
 
 if TYPE_CHECKING:
     from bench_trees.importers import Imported
@@ -60,7 +59,9 @@ def on_categories(
             )
         if not names:
             return by_codes(split)
-        if split.missing_inside:  # so that unknown categories are outside
+        # so that unknown categories, which go where missing cells go, are outside; to CatBoost a
+        # missing cell is one text of many
+        if split.missing_inside and model.source != "CatBoost":
             others = frozenset(range(len(names))) - split.codes
             left = not split.inside_left
             split = replace(split, codes=others, inside_left=left, missing_inside=False)
@@ -114,7 +115,8 @@ def _with_lists(
     for m, j in enumerate(column.tolist() if model.listed else ()):
         place = j % X.shape[1]
         encoding = of_feature[place] if of_feature else None
-        cells = _cells(encoding, X[:, place]) if j >= 0 else ()
+        texts = encoding.texts if encoding else ()
+        cells = (texts or _numbers(X[:, place])) if j >= 0 else ()
         for k, names in reversed([*enumerate(model.listed)]):
             before, after = best[k], best[k + 1]
             fit = None if before is None else _fit(names, cells, *ranges[m].tolist())
@@ -131,18 +133,16 @@ def _with_lists(
     return replace(model, categories={**model.categories, **best[-1][1]})
 
 
-def _cells(encoding: ColumnEncoding | None, x: Float32Array) -> Sequence[str] | Sequence[float]:
-    """The different cells of a column in training, without missing ones."""
-    if encoding is not None and encoding.texts:
-        return encoding.texts
-    cells: list[float] = np.unique(x[~np.isnan(x)]).tolist()
-    return cells
+def _numbers(x: Float32Array) -> list[float]:
+    """The different cells (n,) without missing ones."""
+    numbers: list[float] = np.unique(x[~np.isnan(x)]).tolist()
+    return numbers
 
 
 def _fit(
     names: tuple[Any, ...], cells: Sequence[Any], low: float, high: float
 ) -> tuple[float, tuple[Any, ...]] | None:
-    """How well a list of categories fits a column, and the list, () if the cells are its codes;
+    """The fit of a list of categories with a column, and the list, () if the cells are its codes;
     None if it is another column's. ``low``, ``high``: the range of the model's training."""
     count = len(names)
     if low < 0 or high >= count or low % 1 > 0 or high % 1 > 0:
@@ -162,7 +162,7 @@ def _fit(
 def _number(name: Any) -> float:
     """A category as the number of its cells, NaN if it has none."""
     with suppress(ValueError):
-        return number_of(name)
+        return float({"True": 1.0, "False": 0.0}.get(str(name), name))
     return nan
 
 

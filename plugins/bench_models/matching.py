@@ -16,7 +16,6 @@ import numpy as np
 
 from bench_core import InputError, Splits, Task
 from bench_core.arrays import Float32Array, FloatArray, IntArray
-from bench_core.errors import option
 from bench_models.matched_categories import on_categories, used_features
 
 if TYPE_CHECKING:
@@ -80,8 +79,8 @@ def _check_fits(model: Imported, splits: Splits, where: str) -> None:
         raise InputError(f"{where}: the model has no trees")
     if model.kind not in _KINDS[splits.task]:
         raise InputError(
-            f"{where}: a {model.kind} model cannot do a {splits.task} task; run it with "
-            f"{option('task', model.kind)}"
+            f"{where}: a {model.kind} model cannot do a {splits.task} task; run it with --task "
+            f"{model.kind}"
         )
     if model.outputs != outputs:
         has = "1 output" if model.outputs == 1 else f"{model.outputs} outputs"

@@ -221,3 +221,34 @@ def test_numbers_as_categories_of_xgboost_are_texts_in_a_frame():
     model, _ = matched(read_model(bytes(booster.save_raw("json"))), splits, "m")
     ours = raw_scores(model, splits.test.X)[:, 0]
     np.testing.assert_allclose(ours, booster.predict(data), atol=1e-4)
+
+
+@pytest.mark.parametrize("grow_policy", ["SymmetricTree", "Depthwise"])
+@pytest.mark.parametrize("classes", [2, 3])
+def test_one_hot_categories_of_catboost(classes, grow_policy, tmp_path):
+    catboost = pytest.importorskip("catboost", reason="catboost is not installed")
+    X, y = mixture()
+    columns = ["trust", "size", "stars", "shop", "month"]
+    X = X[columns].astype(dict.fromkeys(["trust", "stars", "shop", "month"], object))
+    X["stars"] = X["stars"].fillna(7)
+    y = np.digitize(y, np.quantile(y, np.arange(1, classes) / classes))
+    loss = "Logloss" if classes == 2 else "MultiClass"
+    usual = {"iterations": 15, "depth": 3, "verbose": 0, "thread_count": 1}
+    usual |= {"loss_function": loss, "one_hot_max_size": 200, "grow_policy": grow_policy}
+    made = catboost.CatBoost({**usual, "allow_writing_files": False})
+    texts = X.assign(trust=X["trust"].fillna("nan"))  # as str(nan)
+    texts = texts.astype({name: str for name in columns if name != "size"})
+    pool = catboost.Pool(texts, y, cat_features=["trust", "stars", "shop", "month"])
+    made.fit(pool)
+    file, rows = tmp_path / "model.json", tmp_path / "rows.csv"
+    made.save_model(file, format="json", pool=pool)
+    X.assign(y=y).to_csv(rows, index=False)
+    splits = FileData(str(rows), str(rows), str(rows), label="y")
+    splits = splits.prepare(object(), "quick", 0, 0).complete()
+    model, notes = matched(read_model(file.read_bytes()), splits, "m")
+    assert not any(notes.values()), notes
+    ours, theirs = raw_scores(model, splits.test.X), made.predict(texts)
+    np.testing.assert_allclose(ours, theirs.reshape(len(X), -1), atol=1e-9)
+    made.save_model(file, format="json")
+    with pytest.raises(ValueError, match=r"lacks the texts of its categories.*pool=pool"):
+        read_model(file.read_bytes())

@@ -42,6 +42,7 @@ TABLES = {
     "a sum": "feature;price\nage;1\nscan;25.5\nweb visits;0\n;26.5",
     "a title of two lines": 'feature;"price\n(EUR)"\nage;1\nscan;25,5\nweb visits;0',
     "separators at line ends": "feature;price;\nage;1;\nscan;25,5;\nweb visits;0;",
+    "old line ends": "feature;price\rage;1\rscan;25.5\rweb visits;0\r",
     "other prices": "feature,cost,cost old\nage,1,2\nscan,25.5,3\nweb visits,0,4",
     "other numbers": "Merkmal;Dauer;Preis (EUR)\nage;5;1\nscan;7;25,5\nweb visits;9;0",
     "numbered in order": "number,cost\n2,25.5\n1,1\n3,0",
@@ -53,7 +54,7 @@ TABLES = {
 
 def prices(text, folder, names=NAMES):
     path = folder / "prices.csv"
-    path.write_text(text, encoding="utf-8")
+    path.write_text(text, encoding="utf-8", newline="")
     return read_costs(path, names)
 
 
@@ -211,6 +212,12 @@ WRONG = {
         "Test,Preis,Menge\nage,5,2\nscan,7,9\nweb visits,3,1",
         "line 2: prices may be in 'Preis' or 'Menge'; give that column the title price",
     ),
+    "a wrong price beside row numbers": (
+        "No,Test,Betrag\n1,age,1\n2,scan,2?5\n3,web visits,0",
+        "line 3: feature 'scan' costs '2?5', not a number",
+    ),
+    "a wrong first price": ("1[5\n2\n3\n4", "line 1: feature '1' costs '1[5', not a number"),
+    "a column of groups alone": ("group\n1\n2\n3", "prices may be in no column; give"),
     "two units": (
         "feature,price,unit\nage,1,EUR\nscan,2,USD\nweb visits,3,EUR",
         "line 2: prices in EUR and USD; convert them to one unit",
@@ -274,6 +281,6 @@ def test_numbers_from_0_are_no_numbers_from_1(names, numbers, tmp_path):
 
 
 def test_names_that_begin_with_a_hash_or_hold_separators_need_no_quotes(tmp_path):
-    names = ("#visits", "distance, km", "a;b")
-    text = "# prices\n#visits,1\ndistance, km,2\na;b,3\n"
-    assert prices(text, tmp_path, names).feature_price().tolist() == [1, 2, 3]
+    names = ("#visits", "distance, km", "a;b", "distance, km, once")
+    text = "# prices\n#visits,1\ndistance, km,2\na;b,3\ndistance, km, once,4\nx, y,5\n"
+    assert prices(text, tmp_path, names).feature_price().tolist() == [1, 2, 3, 4]

@@ -15,7 +15,6 @@ from click.testing import CliRunner
 import bench_core
 from bench_core import UsageError
 from bench_core.api import plan
-from bench_core.api.arguments import taking
 from bench_core.cli import options
 from bench_core.cli.app import bench as group
 from bench_core.cli.run import run_command
@@ -54,15 +53,8 @@ def test_one_field_is_all_that_an_option_needs():
     assert "--stop-after" in refused
     assert "'40' is not a whole number from 1 to 9" in refused
 
-    @taking(Patient)
-    def python(**given):
-        """Run."""
-        return Patient(**given)
-
-    assert signature(python).parameters["stop_after"].default == 0
-    assert "Rounds without progress, for data." in str(python.__doc__)
     with pytest.raises(UsageError, match=r"^stop_after: 40 is not"):
-        python(stop_after=40)
+        Patient(stop_after=40)
 
 
 def test_the_signature_of_run_has_every_option_and_its_documentation_too():
@@ -72,8 +64,10 @@ def test_the_signature_of_run_has_every_option_and_its_documentation_too():
         assert f"\n    {name} : default" in str(bench_core.run.__doc__)
     assert list(taken)[:2] == ["X", "y"]
     assert signature(bench_core.plan).parameters == signature(bench_core.run).parameters
-    with pytest.raises(TypeError, match="unknown argument 'learner': did you mean learners"):
+    with pytest.raises(UsageError, match="unknown argument 'learner': did you mean learners"):
         bench_core.run(learner="gbrt")
+    with pytest.raises(UsageError, match="unknown argument 'worker': did you mean workers"):
+        bench_core.audit(worker=1)
 
 
 @pytest.mark.parametrize(

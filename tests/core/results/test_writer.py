@@ -118,17 +118,13 @@ def test_values_of_several_points_and_units_are_read_back_as_they_were(path):
     with open_writer(path) as store:
         begin(store)
         sensors = Sensors(("a", "b, c", "d"), (1.0, 2.5, 0.1))
-        stages = {"parent": (-1, 0), "sensors": (1, 3), "price": (1.0, 3.6)}
-        stages |= {"reached": {1: [1.0, 0.5], 3: [1.0, 0.25]}}
         kept = (values(metric, (1, 3)),)
-        made = result(points=4, values=kept, sensors=sensors, stages=stages)
+        made = result(points=4, values=kept, sensors=sensors)
         store.trial(scored(made))
     (bought,) = Store(path).values(capped=True)
     assert bought.settings == ({"step": 1}, {"step": 3})
     assert bought.bought.tolist() == [[0.25] * 3] * 2
     assert bought.trial.sensors == sensors
-    reached = {0: [1.0, 0.5], 1: [1.0, 0.25]}  # by place among the kept points
-    assert bought.stages == ((-1, 0), (1, 3), (1.0, 3.6), reached)
     (found,) = Store(path).values()
     assert Store(path).trial(TRIAL.key).sensors == sensors
     assert found.bought.tolist() == [[0.25] * 3] * 2
