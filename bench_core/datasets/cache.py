@@ -54,7 +54,8 @@ _OURS = (
 )
 # Modules of bench_core that decide which numbers are read. If one changes, data sets that import it
 # are prepared again. FORMAT rises when other code would give other arrays.
-READING = ("bench_core.costs.cost_", *(f"bench_core.datasets.{name}" for name in _OURS))
+_BELOW = ("costs.cost_", "encoding", "_io.text")
+READING = tuple(f"bench_core.{name}" for name in (*_BELOW, *(f"datasets.{our}" for our in _OURS)))
 
 Say = Callable[[str], None]
 
