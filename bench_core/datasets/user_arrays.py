@@ -124,11 +124,11 @@ def _part(
     n = len(frame)
     order = grouped_rows(queries, n)[0]
 
-    def listed(values: Any, called: str) -> DataColumn | None:
+    def listed(values: Any, called: str, name: str = "") -> DataColumn | None:
         if values is None:
             return None
         series = row_values(values, called, n).iloc[order]
-        return DataColumn(series, "", called, lambda row: f"{called}, row {order[row]}")
+        return DataColumn(series, name, called, lambda row: f"{called}, row {order[row]}")
 
     labels = listed(y, label)
     assert labels is not None
@@ -145,8 +145,10 @@ def _part(
         if not np.array_equal(copies, weights.numbers(missing=False)) or copies.min() < 1:
             what = "weights count copies of rows, in whole numbers from 1"
             raise InputError(f"sample_weight: {what}: scale and round them; leave out rows of 0")
+    name_of_ids = "" if isinstance(queries, Queries) else "queries"  # a place is not an id
+    ids = listed(queries, "queries", name_of_ids)
     return TablePart(
-        *(table, table.names, labels, listed(queries, "queries"), listed(split, "split")),
+        *(table, table.names, labels, ids, listed(split, "split")),
         notes=tuple(notes),
         named=named,
         copies=copies,

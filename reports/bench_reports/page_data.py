@@ -384,9 +384,8 @@ def pairs(
         return percent(shares.mean(axis=0))
 
     uses = uses_of(info, board.dataset)
-    queries = bool(uses) and any(uses[0].queries.values())
     return {
-        "units": "queries" if queries else "rows",
+        "units": uses[0].units("test")[1] if uses else "rows",
         "learners": [learners.index(curve.learner) for curve in compared],
         "won": [
             [won(pair, budget) for budget in (*view.places, math.inf)]

@@ -241,7 +241,7 @@ class HeightOfFirst:
 
 def test_a_metric_sees_the_frames_that_the_model_does_not():
     frames = Frames(np.array([0, 6, 10]), np.array([2, 4]))
-    examples = Examples(np.ones((10, models.D), np.float32), np.ones(10), frames=frames)
+    examples = Examples(np.ones((10, models.D), np.float32), np.ones(10), groups=frames)
     path = predict_split(models.Scripted(models.honest), examples, PRICES, 2)
     score = score_split(path, examples, PRICES, [HeightOfFirst()], "test")
     assert score.units == 2
