@@ -78,11 +78,23 @@ def missing(draws: Draws) -> str:
 
 
 def quality_interval(metric: str, level: Level, line: FloatArray) -> Interval:
-    """Return the interval of a quality, within the bounds of its metric."""
+    """Return the interval of a quality, within the bounds of its metric.
+
+    Of few units it is computed for the log-odds of the position between the bounds (delta method),
+    as it is too narrow on one side otherwise.
+    """
     bounds: tuple[float, float] | None = None
     with suppress(UsageError):  # a run does not store the bounds of plugins' metrics
         bounds = getattr(parse_metric(metric), "bounds", None)
     (least, most), (low, high) = bounds or (-math.inf, math.inf), interval(level, line)
+    value, width = float(line @ level.observed), most - least
+    if level.few and math.isfinite(width) and least < value < most:
+        share = (value - least) / width
+        odds, slope = math.log(share / (1 - share)), width * share * (1 - share)
+        low, high = (
+            least + width / (1 + math.exp(-min(max(odds + (end - value) / slope, -700), 700)))
+            for end in (low, high)
+        )
     return Interval(max(low, least), min(high, most))
 
 

@@ -81,6 +81,8 @@ class Candidates:
     moments: FloatArray
     # (p, JOINT_DRAWS) jointly normal deviations of the mean validation qualities
     deviations: Float32Array
+    # test units of equal weight that would be as certain, and test rows; at most of blocks
+    tested: tuple[int, int]
 
     @classmethod
     def of(
@@ -94,7 +96,9 @@ class Candidates:
         """Points with these units, condensed to at most ``blocks`` blocks (default: as they are).
         ``other``: validation quality by unit of the reference's best point."""
         small = [units.condensed(blocks or len(units.weights)) for units in (valid, test)]
-        return cls(small[0], small[1], keys, moments(valid, other), deviations(valid))
+        most = blocks or BLOCKS
+        tested = min(equal_units(test.weights), most), min(round(float(test.rows.sum())), most)
+        return cls(small[0], small[1], keys, moments(valid, other), deviations(valid), tested)
 
     def at(self, places: IntArray) -> Candidates:
         """The points at these places, in their order."""
@@ -103,7 +107,16 @@ class Candidates:
             for one in (self.valid, self.test)
         )
         keys = [self.keys[k] for k in places]
-        return Candidates(valid, test, keys, self.moments[:, places], self.deviations[places])
+        found = self.moments[:, places], self.deviations[places], self.tested
+        return Candidates(valid, test, keys, *found)
+
+
+def equal_units(weights: Values) -> int:
+    """Number of units of equal weight whose mean has a variance that is known as well as that of
+    units with these ``weights`` (m,), after Satterthwaite (1946). AUC weighs the classes alike, so
+    that its variance is mostly that of the few rows of the rarer class."""
+    squares = np.square(weights.astype(np.float64) / max(float(weights.max(initial=0)), _TINY))
+    return max(round(float(squares.sum()) ** 2 / max(float(squares @ squares), _TINY)), 1)
 
 
 def moments(units: Units, other: FloatArray | Float32Array | None = None) -> FloatArray:
