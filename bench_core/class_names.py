@@ -48,9 +48,9 @@ def find_class(spelling: str) -> type:
 
 def _import(spelling: str) -> type:
     module, _, qualname = spelling.partition(":")
-    found: Any = import_module(module)
+    target: Any = import_module(module)
     for part in qualname.split("."):
-        found = getattr(found, part)
-    if not isinstance(found, type):
+        target = getattr(target, part)
+    if not isinstance(target, type):
         raise ImportError(f"{spelling} is not a class")
-    return found
+    return target

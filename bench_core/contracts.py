@@ -124,12 +124,12 @@ def shapes_fault(splits: Any) -> str:
         return f"prepare gives {_kind(splits)}, not Splits"
     parts = {name: getattr(splits, name) for name in SPLITS}
     d = 0  # features of the training rows
-    for name, part in parts.items():
-        if not isinstance(part, Examples):
-            return f"{name} is {_kind(part)}, not Examples"
-        d = d or part.X.shape[1]
-        if not len(part) or part.X.shape[1] != d:
-            return f"{name} has {part.X.shape} cells, train {d} features"
+    for name, examples in parts.items():
+        if not isinstance(examples, Examples):
+            return f"{name} is {_kind(examples)}, not Examples"
+        d = d or examples.X.shape[1]
+        if not len(examples) or examples.X.shape[1] != d:
+            return f"{name} has {examples.X.shape} cells, train {d} features"
     prices: Any = splits.prices
     if not isinstance(prices, SensorPrices) or not pays_by_row(prices):
         return f"prices are {_kind(prices)}, not SensorPrices; other costs are a cost_model"
@@ -148,13 +148,13 @@ def labels_fault(task: Task, splits: Splits) -> str:
     if (task in (Task.BINARY, Task.MULTICLASS)) != (classes >= 2):
         return f"{task} with {classes} classes"
     # a split may lack a class
-    y = np.concatenate([part.y for part in parts])
+    y = np.concatenate([split.y for split in parts])
     if y.dtype.kind not in "biuf":
         return f"labels y are {y.dtype}, not numbers"
     if not np.isfinite(y).all() or (classes and not np.isin(y, np.arange(classes)).all()):
         numbered = f": {classes} classes are numbered from 0" if classes else ""
         return f"labels {np.unique(y)[:5].tolist()} do not fit {task}{numbered}"
-    if task == Task.RANKING and (y.min() < 0 or any(part.queries is None for part in parts)):
+    if task == Task.RANKING and (y.min() < 0 or any(split.queries is None for split in parts)):
         return "ranking needs queries, and grades of at least 0"
     return ""
 

@@ -194,13 +194,13 @@ def date_format(texts: Iterable[str]) -> str:
     texts = [*texts]
     if all(map(_YEAR_FIRST.fullmatch, texts)):
         return YEAR_FIRST
-    found = [match for match in map(_YEAR_LAST.fullmatch, texts) if match is not None]
-    marks = {match[2] for match in found}
-    if len(found) < len(texts) or len(marks) > 1:
+    matches = [match for match in map(_YEAR_LAST.fullmatch, texts) if match is not None]
+    marks = {match[2] for match in matches}
+    if len(matches) < len(texts) or len(marks) > 1:
         return ""
     if marks == {"."}:
         return "D.M.Y"
-    first, second = (max(int(match[k]) for match in found) for k in (1, 3))
+    first, second = (max(int(match[k]) for match in matches) for k in (1, 3))
     if (first > 12) == (second > 12):
         return ""
     return "D/M/Y" if first > 12 else "M/D/Y"

@@ -218,15 +218,15 @@ def expand(
     ``where`` begins error messages (``suites/yahoo.toml, [learners.miser]``). Raises UsageError,
     one line with the nearest names, for a wrong name or type.
     """
-    known = {p.name: p for p in parameters(cls)}
+    by_name = {p.name: p for p in parameters(cls)}
     where = where or name_of(cls) or cls.__name__
     # {"trees": [10, 20], "rate": 0.1} has axes (10, 20) and (0.1,): two instances
     axes: dict[str, tuple[Any, ...]] = {}
     for key, value in table.items():
-        if key not in known:
-            raise UsageError(f"{where}: {unknown('parameter', key, known)}")
-        axes[key] = _choices(known[key], value, registry, f"{where}: {key}")
-    missing = [p.name for p in known.values() if p.required and p.name not in table]
+        if key not in by_name:
+            raise UsageError(f"{where}: {unknown('parameter', key, by_name)}")
+        axes[key] = _choices(by_name[key], value, registry, f"{where}: {key}")
+    missing = [p.name for p in by_name.values() if p.required and p.name not in table]
     if missing:
         raise UsageError(f"{where}: parameter {missing[0]!r} has no default and must be given")
     # every combination, the last parameter changing fastest
@@ -246,13 +246,13 @@ def resolved(learner: Any, find: Callable[[str], type]) -> Any:
     for p in parameters(type(learner)):
         p.range.check(p.name, getattr(learner, p.name))
     held = {p.name: getattr(learner, p.name) for p in parameters(type(learner)) if p.holds_learner}
-    made = {
+    learners = {
         name: resolved(find(value)() if isinstance(value, str) else value, find)
         for name, value in held.items()
     }
     # unchanged learners keep their identity, which distinguishes trials
-    same = all(made[name] is value for name, value in held.items())
-    return learner if same else dataclasses.replace(learner, **made)
+    same = all(learners[name] is value for name, value in held.items())
+    return learner if same else dataclasses.replace(learner, **learners)
 
 
 def is_grid(p: Parameter, value: Any) -> bool:
@@ -265,30 +265,30 @@ def is_grid(p: Parameter, value: Any) -> bool:
 def _choices(p: Parameter, value: Any, registry: Registry, where: str) -> tuple[Any, ...]:
     values = value if is_grid(p, value) else [value]
     if p.holds_learner:
-        made = [x for v in values for x in _nested(p, v, registry, where)]
+        choices = [x for v in values for x in _nested(p, v, registry, where)]
     else:
-        made = [convert(v, p.annotation, where) for v in values]
-    if not made:
+        choices = [convert(v, p.annotation, where) for v in values]
+    if not choices:
         raise UsageError(f"{where}: the grid is empty; give at least one value")
-    return tuple(made)
+    return tuple(choices)
 
 
 def _nested(p: Parameter, value: Any, registry: Registry, where: str) -> tuple[Any, ...]:
     # BudgetedLearner accepts any learner, Trees only tree learners
     wanted = learner_type(p.annotation)
     if value is None or (value == "none" and NoneType in members(p.annotation)):
-        made: tuple[Any, ...] = (None,)
+        learners: tuple[Any, ...] = (None,)
     elif isinstance(value, str | Mapping):
         at = f"{where} = {value}" if isinstance(value, str) else where
-        made = expand(*held(p, value, registry, where), registry, at)
+        learners = expand(*held(p, value, registry, where), registry, at)
     elif hasattr(value, "fit"):
-        made = (value,)
+        learners = (value,)
     else:
         raise UsageError(f"{where}: expected a learner's name or table, got {value!r}")
-    for learner in made:
+    for learner in learners:
         if learner is not None and isinstance(wanted, type) and not isinstance(learner, wanted):
             raise UsageError(f"{where}: expected {in_words(wanted)}, got {_name_of(learner)}")
-    return made
+    return learners
 
 
 def held(
@@ -326,14 +326,14 @@ def as_json(instance: Any) -> dict[str, Any]:
 
 def flat(values: Mapping[str, Any], of: str = "") -> dict[str, Any]:
     """Return a learner's parameters, with nested learners' parameters as ``base.trees``."""
-    found: dict[str, Any] = {}
+    flattened: dict[str, Any] = {}
     for name, value in values.items():
         if isinstance(value, Mapping):
             inner = dict(value)
-            found |= {of + name: inner.pop("learner", "...")} | flat(inner, f"{of}{name}.")
+            flattened |= {of + name: inner.pop("learner", "...")} | flat(inner, f"{of}{name}.")
         else:
-            found[of + name] = value
-    return found
+            flattened[of + name] = value
+    return flattened
 
 
 def encode(instance: Any) -> dict[str, Any]:
@@ -349,14 +349,14 @@ def encode(instance: Any) -> dict[str, Any]:
 def decode(spec: Mapping[str, Any]) -> Any:
     """Inverse of ``encode``."""
     cls = find_class(spec["class"])
-    known = {p.name: p for p in parameters(cls)}
+    by_name = {p.name: p for p in parameters(cls)}
     values: dict[str, Any] = {}
     for name, value in spec["fields"].items():
         # a nested learner
         if isinstance(value, Mapping) and set(value) == {"class", "fields"}:
             values[name] = decode(value)
         else:
-            values[name] = convert(value, known[name].annotation, f"{spec['class']}.{name}")
+            values[name] = convert(value, by_name[name].annotation, f"{spec['class']}.{name}")
     return cls(**values)
 
 

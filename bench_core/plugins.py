@@ -175,12 +175,12 @@ class Registry:
         self.plugins.append(info)
         self.keep(given)
 
-    def claim(self, given: Iterable[Given]) -> None:
+    def claim(self, objects: Iterable[Given]) -> None:
         """Record the owner of these names; UsageError if one is taken."""
         claimed = dict(self.origin)  # kept only if all names are free
         ours = [n for (kind, n), p in claimed.items() if (kind, p.origin) == ("metric", OURS)]
         built_in = {name.partition("@")[0] for name in ours}
-        for info, kind, name, _ in given:
+        for info, kind, name, _ in objects:
             # this distribution's families of metrics are known at any cut-off
             family = name.partition("@")[0]
             if kind == "metric" and info.origin != OURS and family in built_in:
@@ -211,13 +211,13 @@ def load_registry(
         if info not in registry.errors:
             _register(plugin, info, registry)
     answers = [answer for hook in HOOKS for answer in getattr(registry.manager.hook, hook)()]
-    given: list[Given] = [one for answer in answers for one in answer]
+    objects: list[Given] = [entry for answer in answers for entry in answer]
     # in loading order, so that the first of two plugins of one name keeps it
     for info in plugins:
         try:
             if error := registry.errors.get(info):
                 raise error
-            registry.claim(one for one in given if one.plugin == info)
+            registry.claim(entry for entry in objects if entry.plugin == info)
         except FAULTS as error:
             registry.errors[info] = error
             if registry.manager.has_plugin(info.key):
@@ -226,7 +226,7 @@ def load_registry(
                 raise _refused(info, error) from error
             info = replace(info, error=one_line(error))
         registry.plugins.append(info)
-    registry.keep(one for one in given if one.plugin not in registry.errors)
+    registry.keep(entry for entry in objects if entry.plugin not in registry.errors)
     return registry
 
 
@@ -239,24 +239,24 @@ def _imported(registry: Registry, modules: Sequence[str]) -> dict[PluginInfo, An
     loaders: dict[PluginInfo, Callable[[], Any]] = {
         info: load for info, load in points.items() if not registry.manager.is_blocked(info.key)
     }
-    known = {info.module for info in points}
+    installed_modules = {info.module for info in points}
     for module in modules:
-        if module not in known:
+        if module not in installed_modules:
             loaders[PluginInfo(module, "-p", "", module)] = partial(import_module, module)
-    found: dict[PluginInfo, Any] = {}
+    plugins: dict[PluginInfo, Any] = {}
     for info, load in loaders.items():
         begun = perf_counter()
         try:
-            found[info] = load()
+            plugins[info] = load()
         except FAULTS as error:
-            found[info], registry.errors[info] = None, error
+            plugins[info], registry.errors[info] = None, error
         # installed plugins only: the user of -p is developing the module
         if (seconds := perf_counter() - begun) > SLOW and info.origin not in (OURS, "-p"):
             line = f"took {seconds:.1f} s to import: import slow modules inside functions"
             registry.notes.setdefault(info, []).append(line)
     for module in modules:
         _check_place(module)
-    return found
+    return plugins
 
 
 def _check_place(module: str) -> None:
@@ -289,7 +289,7 @@ def _refused(info: PluginInfo, error: BaseException) -> UsageError:
 def _register(plugin: ModuleType, info: PluginInfo, to: Registry) -> None:
     """Register the hooks of a module; errors are recorded."""
     # the hooks of ``hookspecs``
-    known = [name for name in vars(to.manager.hook) if not name.startswith("_")]
+    hook_names = [name for name in vars(to.manager.hook) if not name.startswith("_")]
     hooks = ModuleType("hooks")  # hooks only, as pluggy is slow for each name
     try:
         made_for = vars(plugin).get("bench_interface", INTERFACE)
@@ -299,10 +299,10 @@ def _register(plugin: ModuleType, info: PluginInfo, to: Registry) -> None:
             raise UsageError(f"made for plugin interface {made_for}, this is {INTERFACE}: {update}")
         for name, function in vars(plugin).items():
             if isroutine(function) and hasattr(function, f"{GROUP}_impl"):
-                if name not in known:
-                    raise TypeError(unknown("hook", name, known))
+                if name not in hook_names:
+                    raise TypeError(unknown("hook", name, hook_names))
                 setattr(hooks, name, _guarded(function, name, info, to.errors))
-            elif name in known and callable(function):
+            elif name in hook_names and callable(function):
                 raise TypeError(f"{name} is not marked: write @hookimpl above it")
         to.manager.register(hooks, name=info.key)
     except FAULTS as error:
@@ -335,20 +335,20 @@ def _checked(info: PluginInfo, hook: str, answer: Any) -> Iterator[Given]:
         raise TypeError(f"{hook} gives nothing: return a list")
     if isinstance(answer, str | type) or not isinstance(answer, Iterable):
         raise TypeError(f"{hook} gives {answer!r}, which is not a list")
-    found: list[tuple[str, Any]] = []
+    objects: list[tuple[str, Any]] = []
     if isinstance(answer, Mapping):
-        found = [*answer.items()]
-        if odd := [f"{name!r} is {one!r}" for name, one in found if not callable(one)]:
+        objects = [*answer.items()]
+        if odd := [f"{name!r} is {one!r}" for name, one in objects if not callable(one)]:
             raise TypeError(f"{kind} {odd[0]}, which is not callable")
     elif kind == "suite":
         if absent := [folder for folder in answer if not Path(folder).is_dir()]:
             raise TypeError(f"{hook} gives {absent[0]}, which is not a folder")
-        found = [(p.stem, p) for folder in answer for p in sorted(Path(folder).glob("*.toml"))]
+        objects = [(p.stem, p) for folder in answer for p in sorted(Path(folder).glob("*.toml"))]
     else:
         for value in answer:
             check(value, CONTRACTS[hook], f"{hook} gives {value!r}")
-            found.append((value.name, value))
-    for name, value in found:
+            objects.append((value.name, value))
+    for name, value in objects:
         check_name(kind, name)
         yield Given(info, kind, name, value)
 

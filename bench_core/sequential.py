@@ -41,7 +41,7 @@ class Policy(Protocol):
     """Required members of a policy. Its functions receive independent rows of one block.
 
     ``cells`` (n, d) float32 are NaN if not bought. ``bought`` (n, k) marks the ``Purchases`` made.
-    The policy may modify both.
+    The policy may modify both, and keeps nothing of a row for another call.
 
     Optional members: ``nested = True`` if each stop extends the purchases of the previous stop in
     the same order; the computation then continues from there. ``offer(cells, bought, left)``
@@ -230,11 +230,11 @@ class Sequential:
         sets = [np.flatnonzero(row).tolist() for row in self._purchases.sets]
         needs = [{*self.prices.sensors_of(j).tolist()} for j in range(self.prices.features)]
         served: list[list[int]] = [[] for _ in range(self.prices.sensors)]
-        for thing, own in enumerate([*needs, *sets]):
-            for sensor in own:
+        for thing, sensors in enumerate([*needs, *sets]):
+            for sensor in sensors:
                 served[sensor].append(thing)
         self._sensors, self._served = _Lists(sets), _Lists(served)
-        needed = np.array([len(own) for own in [*needs, *sets]], dtype=np.int64)
+        needed = np.array([len(sensors) for sensors in [*needs, *sets]], dtype=np.int64)
         self._needed = needed.astype(np.min_scalar_type(needed.max(initial=0)))  # mostly uint8
 
     @property
@@ -252,6 +252,10 @@ class Sequential:
             found = self._answer(features, rows, {name: stop}, before)
             before = rows.bought.copy(), found.scores
             yield found
+
+    def predict_at(self, features: Features, point: Mapping[str, Any]) -> Prediction:
+        """Prediction at one of the stops alone."""
+        return self._answer(features, self.begin(len(features), self.prices), dict(point))
 
     def predict_capped(self, features: Features, cap: float, prices: SensorPrices) -> Prediction:
         """Prediction at the last stop if each row may pay at most ``cap`` for its sensors under
@@ -346,13 +350,13 @@ class Sequential:
         some, offer = those[:1] if rows.alike else those, getattr(self.policy, "offer", None)
         bought = rows.bought[some]
         if offer is None:
-            given = self.policy.act(rows.cells[some], bought.copy(), rows.left[some], stop)
+            actions = self.policy.act(rows.cells[some], bought.copy(), rows.left[some], stop)
         else:
             if len(new := some[np.isnan(rows.until[some])]):
                 asked = rows.cells[new], rows.bought[new], rows.left[new]
                 rows.offer[new], rows.until[new] = offer(*asked)
-            given = np.where(rows.until[some] >= stop, rows.offer[some], STOP)
-        chosen = purchases_of(given, bought)
+            actions = np.where(rows.until[some] >= stop, rows.offer[some], STOP)
+        chosen = purchases_of(actions, bought)
         return np.repeat(chosen, len(those)) if rows.alike else chosen
 
     def evaluated(self, rows: Rows) -> tuple[FloatArray, FloatArray]:

@@ -41,6 +41,23 @@ def pandas_of(values: Any) -> Any:
     return values.to_pandas() if hasattr(values, "to_pandas") else values
 
 
+def rows_of(frame: pd.DataFrame) -> list[list[Any]]:
+    """Return the titles and the rows of a frame, with None for missing cells. Its index is first,
+    unless it only numbers the rows of several columns."""
+    import pandas as pd
+
+    index = frame.index.to_frame(index=False).set_axis([n or "" for n in frame.index.names], axis=1)
+    if isinstance(frame.index, pd.RangeIndex) and frame.shape[1] > 1:
+        index = index.iloc[:, :0]
+    cells = [
+        column.astype(object).where(column.notna(), None).tolist()
+        for table in (index, frame)
+        for _, column in table.items()
+    ]
+    titles = [*map(str, index.columns), *map(str, frame.columns)]
+    return [titles, *map(list, zip(*cells, strict=True))]
+
+
 def polars_of(values: Any) -> Any:
     """Return a Polars frame, computed if lazy; None for any other value."""
     import pandas as pd

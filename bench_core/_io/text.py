@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from bench_core.errors import InputError, option
+from bench_core.errors import InputError, check_memory, option
 
 
 def read_bytes(path: str | Path) -> bytes:
@@ -55,6 +55,7 @@ def _readable(path: Path) -> Iterator[None]:
             f"{path}: truncated or damaged gzip file ({error}); get the file again"
         ) from error
     except OSError as error:
+        check_memory(error, path)
         raise InputError(
             f"{path}: cannot be read ({error.strerror or error}); check the file"
         ) from error

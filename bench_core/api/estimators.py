@@ -4,6 +4,9 @@
 validation part, it chooses the setting and operating point with the best quality within the budget.
 ``predict`` uses that point; ``row_costs`` returns the cost of each row. A cap is enforced for every
 row (``execution.caps``): a row follows the path as long as the cap allows, or stays at one point.
+
+The budget decides nothing before that choice, so ``at`` chooses again without training, and clones
+of one estimator, as in a grid search over budgets, share their models (``Fits``).
 """
 
 from __future__ import annotations
@@ -11,13 +14,18 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from copy import copy
 from dataclasses import KW_ONLY, dataclass
+from functools import lru_cache
 from itertools import islice
+from os import PathLike
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Self
+from weakref import ref
 
 import numpy as np
+from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
@@ -29,8 +37,10 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from bench_core.api.arguments import checked_metric, costs_of, priced_names, spelling_checked
-from bench_core.arrays import Float32Array, FloatArray, IntArray
+from bench_core import __version__
+from bench_core.api.arguments import checked_metric, costs_of, priced_names
+from bench_core.api.budget_choice import Fits, Trained, key_of, served_program
+from bench_core.arrays import BoolArray, Float32Array, FloatArray, IntArray
 from bench_core.data import Examples, Features, Queries, Task
 from bench_core.datasets.pricing import by_transformer, unit_prices, with_costs
 from bench_core.datasets.readers.number_formats import with_days, with_decimal_commas
@@ -42,28 +52,29 @@ from bench_core.datasets.readers.tables import (
     read_features,
 )
 from bench_core.datasets.splitting import cut, cut_by_class
+from bench_core.datasets.traced_columns import steps_before, traced, under_input_costs
 from bench_core.datasets.user_arrays import data_frame, grouped_rows
 from bench_core.datasets.user_data import LARGEST_GRADE, frame_encodings
 from bench_core.encoding import ColumnEncoding, plain_encodings
 from bench_core.errors import BenchError, InputError
 from bench_core.execution.caps import Caps
-from bench_core.execution.fitting import fit_in_process
 from bench_core.execution.predict import blocks, gather, predict_split
-from bench_core.execution.trial import score_split, sensors_of
+from bench_core.execution.trial import sensors_of
 from bench_core.metrics import Labels, default_metric, evaluate, parse_metric
-from bench_core.metrics.frontier import best_within
-from bench_core.parameters import resolved
+from bench_core.parameters import parameters, plain, resolved
 from bench_core.planning.resolve_learners import instances_of, require_learner
 from bench_core.plugins import Registry, load_registry
 from bench_core.protocols import Metric
 from bench_core.results.budgets import CAP, COLUMNS
-from bench_core.sequential import ROUNDING
 from bench_core.serving.predictor import probabilities
 from bench_core.serving.raw_rows import RawColumns, columns_by_name
 from bench_core.splits import Splits
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
+    from pandas import DataFrame
+
+    from bench_core.serving import Predictor
 
 
 @dataclass(eq=False, repr=False)
@@ -86,14 +97,13 @@ class _Budgeted(BaseEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
+        tags.input_tags.allow_nan = tags.input_tags.sparse = True
         tags.target_tags.required = True
         return tags
 
     def _fit(self, rows: Examples, valid: Examples | None, task: Task, classes: int = 0) -> Self:
         """Train, and choose the operating point on ``valid``, or on a part of the rows."""
-        if self.budget_kind not in COLUMNS:
-            raise ValueError(f"budget_kind must be mean or cap, not {self.budget_kind!r}")
+        self._check_budget()
         if self.decimal not in ("", ".", ","):
             raise ValueError(f"decimal must be '.' or ',', not {self.decimal!r}")
         given: Any = self.parameters
@@ -102,35 +112,16 @@ class _Budgeted(BaseEstimator):
             raise ValueError(f"parameters must map names to values or lists of them, not a {kind}")
         if self.positive is not None and task is not Task.BINARY:
             raise ValueError(f"positive={self.positive!r}: a {task} task has no positive class")
-        if self.budget is not None and not (
-            isinstance(self.budget, int | float | np.number) and self.budget >= 0
-        ):
-            raise ValueError(f"budget must be a number >= 0, not {self.budget!r}")
-        train, valid = self._divided(rows, classes > 0) if valid is None else (rows, valid)
+        seed = self._seed()
+        train, valid = self._divided(rows, classes > 0, seed) if valid is None else (rows, valid)
         d, encodings = train.X.shape[1], self.encodings_
         columns = getattr(self, "feature_names_in_", [f"x{j}" for j in range(d)])
         names = tuple(f for own in encodings or plain_encodings(columns) for f in own.features)
         prices = unit_prices(d, encodings)
         splits = Splits(train, valid, valid, prices, task, classes, names, encodings=encodings)
         with _as_value_errors():
-            registry = load_registry()
-            if self.costs is not None:
-                splits = by_transformer(splits, priced_names(self.costs))
-                try:
-                    costs = costs_of(self.costs, splits.columns)
-                    noted = len(splits.notes)
-                    splits = with_costs(splits, costs, registry.cost_models)
-                    for note in splits.notes[noted:]:
-                        warnings.warn(f"costs: {note}", stacklevel=3)
-                except InputError as error:
-                    unused = [x for x in priced_names(self.costs) if x not in splits.columns]
-                    if not unused or any("__" in name for name in splits.columns):
-                        raise
-                    hint = f"if {unused[0]!r} is a transformer, set verbose_feature_names_out=True"
-                    if not hasattr(self, "feature_names_in_"):
-                        hint = "in a pipeline, set_output(transform='pandas') gives them"
-                        hint = f"X has no names; {hint}"
-                    raise InputError(f"{error}; {hint}") from error
+            registry = _installed()
+            splits, self._sensors = self._priced(splits, registry)
             metric: Metric = (
                 checked_metric(self.metric)
                 if self.metric is not None and not isinstance(self.metric, str)
@@ -141,81 +132,151 @@ class _Budgeted(BaseEstimator):
                 raise ValueError(f"metric {metric.name} judges {able}, not {task}")
             learners = self._learners(registry, task)
         self.cost_model_, self.task_ = splits.costs, task
-        self._choose(learners, splits, metric)
+        self._names = splits.names
+        sizes = [len(own.features) for own in encodings] or [1] * d
+        self._first = np.cumsum([0, *sizes[:-1]])  # the first feature of each column
+        self.feature_costs_ = splits.prices.feature_price()[self._first]
+        how = learners, splits, metric, seed, self.threads
+        fits, key = self.__dict__.pop("_fits", None), None
+        if fits is not None and (key := key_of(*how)) in fits:
+            self._trained = fits[key]
+        else:
+            self._trained = Trained.of(*how)
+        if fits is not None and key is not None:
+            fits[key] = self._trained
+        self._choose()
         return self
 
-    def _divided(self, rows: Examples, by_class: bool) -> tuple[Examples, Examples]:
+    def _check_budget(self) -> None:
+        """Raise ValueError for a budget that is none."""
+        if self.budget_kind not in COLUMNS:
+            raise ValueError(f"budget_kind must be mean or cap, not {self.budget_kind!r}")
+        if self.budget is not None and not (
+            isinstance(self.budget, int | float | np.number) and self.budget >= 0
+        ):
+            raise ValueError(f"budget must be a number >= 0, not {self.budget!r}")
+
+    def _priced(self, splits: Splits, registry: Registry) -> tuple[Splits, tuple[str, ...]]:
+        """Return the data under ``costs``, and the names of the sensors. In a pipeline costs may be
+        those of its input columns."""
+        if self.costs is None:
+            return splits, sensors_of(splits).names
+        models, fault = registry.cost_models, None
+        if (before := traced(steps_before(self), self.n_features_in_)) is not None:
+            sizes = [len(own.features) for own in self.encodings_] or [1] * self.n_features_in_
+            try:
+                costs = costs_of(self.costs)
+                made, inputs = under_input_costs(splits, costs, models, before, sizes)
+            except InputError as error:
+                fault = error
+            else:
+                for note in (*inputs.notes, *before.notes):
+                    warnings.warn(f"costs: {note}", stacklevel=4)
+                return made, sensors_of(inputs).names
+        splits = by_transformer(splits, priced_names(self.costs))
+        try:
+            made = with_costs(splits, costs_of(self.costs), models)
+        except InputError as error:
+            unused = [x for x in priced_names(self.costs) if x not in splits.columns]
+            if fault is not None and not any("__" in name for name in unused):
+                raise fault from error
+            if not unused or any("__" in name for name in splits.columns):
+                raise
+            hint = f"if {unused[0]!r} is a transformer, set verbose_feature_names_out=True"
+            if not hasattr(self, "feature_names_in_"):
+                hint = "in a pipeline, set_output(transform='pandas') gives them"
+                hint = f"X has no names; {hint}"
+            raise InputError(f"{error}; {hint}") from error
+        for note in made.notes[len(splits.notes) :]:
+            warnings.warn(f"costs: {note}", stacklevel=4)
+        return made, sensors_of(made).names
+
+    def _divided(self, rows: Examples, by_class: bool, seed: int) -> tuple[Examples, Examples]:
         """Return the training and validation part: by query, or stratified by class."""
         share = self.validation_fraction
         if not isinstance(share, int | float) or not 0 < share < 1:
             raise ValueError(f"validation_fraction must be between 0 and 1, not {share!r}")
-        seed, shares = self._seed(), (1 - share, share)
+        shares = 1 - share, share
         whole = rows.queries if rows.queries and len(rows.queries) > 1 else None
         n = len(whole or rows)
         parts = cut_by_class(rows.y, shares, seed) if by_class else cut(n, shares, seed)
         if not all(map(len, parts)):
             parts = cut(n, (0.5, 0.5), seed)  # very few rows
-        made = []
+        divided = []
         for part in parts:
             block, chosen, _ = gather(Features(rows.X, whole), part)
             groups = block.queries or Queries(np.array([0, len(chosen)]))
             copies = None if rows.multiplicity is None else rows.multiplicity[chosen]
-            made.append(Examples(block.X, rows.y[chosen], rows.queries and groups, copies))
-        return made[0], made[1]
+            divided.append(Examples(block.X, rows.y[chosen], rows.queries and groups, copies))
+        return divided[0], divided[1]
 
     def _learners(self, registry: Registry, task: Task) -> Sequence[Any]:
         """Return the learner at each of its settings."""
-        found: Sequence[Any]
+        instances: Sequence[Any]
         if isinstance(self.learner, str):
             cls, where = registry.learner(self.learner), f"learner {self.learner}"
-            found = instances_of(cls, self.parameters or {}, (), 0, registry, where)
+            instances = instances_of(cls, self.parameters or {}, (), 0, registry, where)
         else:
             require_learner(self.learner, "learner")
             if self.parameters:
                 raise ValueError("parameters need a learner given by name")
-            found = [resolved(self.learner, registry.learner)]
-        if task not in found[0].tasks:
-            able = ", ".join(sorted(found[0].tasks))
-            raise ValueError(f"learner {found[0].name} does {able}, not {task}")
-        return found
+            instances = [resolved(self.learner, registry.learner)]
+        if task not in instances[0].tasks:
+            able = ", ".join(sorted(instances[0].tasks))
+            raise ValueError(f"learner {instances[0].name} does {able}, not {task}")
+        return instances
 
-    def _choose(self, learners: Sequence[Any], splits: Splits, metric: Metric) -> None:
-        """Keep the best model and point within the budget on the validation part."""
-        limit = np.inf if self.budget is None else float(self.budget)
-        limits = (limit,) if self.budget_kind == "cap" else ()
-        self.caps_ = Caps(limits, splits.constant)
-        kept: dict[str, Any] = {}  # fits shared by several settings
-        classes, points, bought = splits.classes, [], []
-        for learner in learners:
-            model = fit_in_process(learner, splits, metric, self._seed(), self.threads, kept)
-            path = predict_split(model, splits.valid, splits.costs, classes, caps=self.caps_)
-            score = {"valid": score_split(path, splits.valid, splits.costs, [metric], "valid")}
-            found = score["valid"].rows
-            within = limit * (1 + ROUNDING) if limits else np.inf
-            rows = [row for row in found if CAP in row.point or row.cost_max <= within]
-            points += [(model, learner, row) for row in rows]
-            bought += [path.bought[row.number] for row in rows]
-        mean = np.array([row.total_cost for _, _, row in points])
-        quality = np.array([row.metrics[metric.name] for _, _, row in points])
-        budget = np.inf if limits else limit  # all rows are within a cap
-        at = best_within(mean, quality[None], budget, metric.higher_is_better)[0]
-        if at < 0:
-            raise ValueError(f"{metric.name} is not defined on the validation part")
-        self.model_, self.learner_, row = points[at]
-        self.metric_, self.position_ = metric, row.number
-        self.point_ = dict(row.point) | ({CAP: limit} if limits else {})
+    def _choose(self, depth: int = 4) -> None:
+        """Keep the best model and point within the budget on the validation part. The user's call
+        is ``depth`` frames above."""
+        chosen, trained = self._trained.within(self.budget, self.budget_kind), self._trained
+        point, row, capped = chosen.point, chosen.point.row, self.budget_kind == CAP
+        limits = (np.inf if self.budget is None else float(self.budget),) if capped else ()
+        self.caps_ = Caps(limits, trained.constant)
+        self.model_, self.learner_, self.metric_ = point.model, point.learner, trained.metric
+        self._point, self.position_, self.quality_ = point, row.number, chosen.quality
+        self.point_ = dict(row.point) | dict.fromkeys([CAP] * capped, *limits)
         self.cost_ = float(getattr(row, COLUMNS[self.budget_kind]))
-        self.quality_, share = float(quality[at]), bought[at]
-        named = zip(sensors_of(splits).names, share.tolist(), strict=True)
-        self.purchases_ = {k: v for k, v in sorted(named, key=lambda own: -own[1]) if v > 0}
-        sizes = [len(own.features) for own in self.encodings_] or [1] * len(splits.names)
-        first = np.cumsum([0, *sizes[:-1]])  # the first feature of each column
-        self.feature_costs_ = splits.prices.feature_price()[first]
-        sensors = map(splits.prices.sensors_of, first.tolist())
-        self.feature_importances_ = np.array([share[own].min(initial=1.0) for own in sensors])
+        named = zip(self._sensors, point.bought.tolist(), strict=True)
+        self.purchases_ = {k: v for k, v in sorted(named, key=lambda item: -item[1]) if v > 0}
+        sensors = map(trained.costs.sensors_of, self._first.tolist())
+        self.feature_importances_ = np.array(
+            [point.bought[ids].min(initial=1.0) for ids in sensors]
+        )
+        if chosen.warning:
+            warnings.warn(chosen.warning, stacklevel=depth)
 
-    def _predicted(self, X: Any, queries: Any = None) -> tuple[FloatArray, FloatArray]:
-        """Return scores (n,) or (n, K) at the chosen point, and the cost of each row (n,)."""
+    def at(self, budget: float | None, budget_kind: str | None = None) -> Self:
+        """Return the fitted estimator at another budget, without training.
+
+        ``fit`` trains for all budgets. Among its models this chooses again, on the same validation
+        part.
+        """
+        check_is_fitted(self)
+        kind = self.budget_kind if budget_kind is None else budget_kind
+        other: Self = copy(self).set_params(budget=budget, budget_kind=kind)
+        other._check_budget()
+        other._choose(3)
+        return other
+
+    def __sklearn_clone__(self) -> Self:
+        """Return an unfitted copy, which shares trained models with its own and other copies as
+        long as one of them is not fitted."""
+        other: Self = super().__sklearn_clone__()
+        known = self.__dict__
+        fits: Fits | None = known.get("_fits") or known.get("_fits_of_clones", lambda: None)()
+        other._fits = Fits() if fits is None else fits
+        self._fits_of_clones = ref(other._fits)
+        return other
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the state without what clones share."""
+        state: dict[str, Any] = super().__getstate__()
+        return {k: v for k, v in state.items() if k not in ("_fits", "_fits_of_clones")}
+
+    def _predicted(self, X: Any, queries: Any = None) -> tuple[FloatArray, FloatArray, BoolArray]:
+        """Return scores (n,) or (n, K) at the chosen point, the cost of each row (n,), and the
+        sensors that it buys (n, s)."""
         check_is_fitted(self)
         X, named = self._table(X), self.encodings_
         how = {"dtype": np.float64, "ensure_all_finite": "allow-nan"}
@@ -226,14 +287,14 @@ class _Budgeted(BaseEstimator):
         order, groups = np.arange(len(X)), None
         if self.task_ == Task.RANKING:
             order, groups = _order(queries, len(X))
-        scores, cost = self._at_point(X[order], groups)
         back = np.argsort(order)  # the caller's order
-        return scores[back], cost[back]
+        scores, cost, bought = self._at_point(X[order], groups)
+        return scores[back], cost[back], bought[back]
 
-    def _at_point(self, X: Any, groups: Queries | None) -> tuple[FloatArray, FloatArray]:
-        """Return scores and costs of all rows at the chosen point."""
+    def _at_point(self, X: Any, groups: Queries | None) -> tuple[FloatArray, FloatArray, BoolArray]:
+        """Return scores, costs and purchases of all rows at the chosen point."""
         position, whole, parts = self.position_, self.model_, []
-        classes = len(getattr(self, "classes_", ()))
+        costs, classes = self.cost_model_, len(getattr(self, "classes_", ()))
         first, last = 0, max(position, 0) + 1  # the path ends where it was chosen
         alone = CAP in self.point_ and len(self.point_) > 1 and position >= 0
         if alone:  # the answer under the cap follows the point
@@ -244,10 +305,12 @@ class _Budgeted(BaseEstimator):
             )
         for _, rows in blocks(Features(X, groups)):
             unlabelled = Examples(rows.X, np.zeros(len(rows)), rows.queries)
-            path = predict_split(whole, unlabelled, self.cost_model_, classes, caps=self.caps_)
-            parts.append((path.scores[position].copy(), path.cost[position].copy()))
-        scores, cost = (np.concatenate(each) for each in zip(*parts, strict=True))
-        return scores, cost
+            path = predict_split(whole, unlabelled, costs, classes, caps=self.caps_, kept=position)
+            assert path.acquired is not None
+            each = path.scores[position].copy(), path.cost[position].copy(), path.acquired.unpack()
+            parts.append(each)
+        scores, cost, bought = (np.concatenate(each) for each in zip(*parts, strict=True))
+        return scores, cost, bought
 
     def _seed(self) -> int:
         return int(check_random_state(self.random_state).randint(2**31 - 1))
@@ -255,6 +318,79 @@ class _Budgeted(BaseEstimator):
     def row_costs(self, X: ArrayLike, queries: Any = None) -> FloatArray:
         """Return the cost of predicting each row (n,), in the unit of the costs."""
         return self._predicted(X, queries)[1]
+
+    def row_purchases(self, X: ArrayLike, queries: Any = None) -> DataFrame:
+        """Return what each row buys: True or False, a column for each sensor by its columns.
+
+        The index is that of a data frame X. Under a cap, without purchases for a point that the cap
+        cut short.
+        """
+        import pandas as pd
+
+        index = X.index if isinstance(X, pd.DataFrame) else None
+        return pd.DataFrame(self._predicted(X, queries)[2], index, [*self._sensors])
+
+    def export(self, folder: str | PathLike[str] | None = None) -> Predictor:
+        """Return the model at the chosen point as a ``bench_core.serving.Predictor``, and write it
+        into a folder if one is given (an older model there is replaced).
+
+        It asks for the columns of X as ``fit`` had them, in a pipeline for those of the last step.
+        Raises ValueError if the model cannot be exported, or the folder contains other files.
+        """
+        check_is_fitted(self)
+        from bench_core.serving import Folder, Predictor, write_folder
+        from bench_core.serving.folder import check_folder
+
+        trained, point, names = self._trained, self._point, self._names
+        encodings = self.encodings_
+        limit = self.caps_.limits[0] if self.caps_.limits else None
+        with _as_value_errors():
+            program = served_program(point, limit, trained.constant, len(names))
+            if folder is not None:
+                check_folder(Path(folder))
+        if not encodings and self.offsets_.any():
+            pairs = zip(names, self.offsets_.tolist(), strict=True)
+            encodings = tuple(ColumnEncoding(name, offset=offset) for name, offset in pairs)
+            names = tuple(feature for own in encodings for feature in own.features)
+        made = Folder(program, trained.costs, names, self._about(limit), encodings)
+        if folder is not None:
+            write_folder(Path(folder), made)
+        return Predictor(made)
+
+    def _about(self, limit: float | None) -> dict[str, Any]:
+        """Return the facts of an exported model; figures are those of the validation part."""
+        learner, row, amount = (
+            self.learner_,
+            self._point.row,
+            self.budget if limit is None else limit,
+        )
+        labels = [str(label) for label in getattr(self, "classes_", ())]
+        return {
+            "marks": [],
+            "learner": learner.name,
+            "params": {
+                p.name: plain(getattr(learner, p.name), p) for p in parameters(type(learner))
+            },
+            "point": {**self.point_},
+            "dataset": "data",
+            "task": str(self.task_),
+            "classes": len(labels),
+            "class_names": labels[::-1] if getattr(self, "turned_", False) else labels,
+            "stand_in": False,
+            "unit": self.cost_model_.unit,
+            "everything": self.cost_model_.everything,
+            "provenance": {"version": __version__},
+            "budget": None
+            if amount is None
+            else {"amount": float(amount), "kind": self.budget_kind},
+            "metric": self.metric_.name,
+            "higher_is_better": self.metric_.higher_is_better,
+            "audit": "",
+            "valid": {"quality": self.quality_, "cost": row.total_cost}
+            | {"total_cost": row.total_cost, "cost_max": row.cost_max},
+            "test": None,
+            "reference": None,
+        }
 
     def _examples(
         self, X: Any, y: Any, queries: Any = None, weight: Any = None, *, ranking: bool, **more: Any
@@ -296,7 +432,10 @@ class _Budgeted(BaseEstimator):
         return self._cells(X), y
 
     def _table(self, X: Any, reset: bool = False) -> Any:
-        """Return tables that numpy cannot convert as pandas frames, anything else unchanged."""
+        """Return tables that numpy cannot convert as pandas frames, sparse matrices as arrays,
+        anything else unchanged."""
+        if issparse(X):
+            return X.toarray()
         objects = isinstance(X, np.ndarray) and X.dtype == object and X.ndim == 2
         text = objects and any(isinstance(cell, str) for cell in X.ravel().tolist())
         if columns_by_name(X) is None and not text:
@@ -334,9 +473,6 @@ class _Budgeted(BaseEstimator):
         if np.isinf(cells).any():
             raise ValueError("X holds a value too large for float32; scale its column")
         return cells
-
-
-_Budgeted.__init__ = spelling_checked(_Budgeted.__init__)  # type: ignore[method-assign]
 
 
 class BudgetedClassifier(ClassifierMixin, _Budgeted):
@@ -383,12 +519,12 @@ class BudgetedClassifier(ClassifierMixin, _Budgeted):
         sample_weight: ArrayLike | None = None,
     ) -> Self:
         """Fit to X (n, d), NaN = missing, labels y (n,) and the number of copies of each row."""
-        rows, given = self._checked(X, y)
-        check_classification_targets(given)
+        rows, labels = self._checked(X, y)
+        check_classification_targets(labels)
         if sample_weight is not None:
             copies = _copies(sample_weight, rows)
-            rows, given, sample_weight = rows[copies > 0], given[copies > 0], copies[copies > 0]
-        self.classes_, numbers = np.unique(given, return_inverse=True)
+            rows, labels, sample_weight = rows[copies > 0], labels[copies > 0], copies[copies > 0]
+        self.classes_, numbers = np.unique(labels, return_inverse=True)
         if len(self.classes_) < 2:
             raise ValueError("y holds one class; a classifier needs at least two")
         if self.positive is not None and self.positive not in self.classes_:
@@ -488,6 +624,12 @@ class BudgetedRanker(_Budgeted):
         scores, (order, groups) = self.predict(X, queries), _order(queries, len(np.asarray(y)))
         labels = Labels(np.asarray(y, dtype=np.float64)[order], groups)
         return evaluate([self.metric_], scores[order], labels)[self.metric_.name].mean
+
+
+@lru_cache(1)
+def _installed() -> Registry:
+    """Return the installed plugins, for all fits: loading them takes as long as a small fit."""
+    return load_registry()
 
 
 def _order(queries: Any, n: int) -> tuple[IntArray, Queries]:

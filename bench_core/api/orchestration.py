@@ -132,20 +132,20 @@ class Rerun:
         return not self.changed
 
 
-def rerun(trial: str, asked: RunRequest, on_event: OnEvent) -> Rerun:
+def rerun(trial: str, places: RunRequest, on_event: OnEvent) -> Rerun:
     """Train and score the trial whose key starts with ``trial`` again, in a separate store.
 
-    ``asked`` names the trial's store, plugins and the data folder. Raises UsageError if there is no
+    ``places`` names the trial's store, plugins and data folder. Raises UsageError if there is no
     such trial or it cannot be requested again, InputError if it fails now.
     """
-    kept = Store(asked.store)
-    then = kept.trial(trial)
+    store = Store(places.store)
+    then = store.trial(trial)
     with tempfile.TemporaryDirectory(prefix="bench-rerun-") as folder:
         path = Path(folder, "bench.db")
-        before = kept.request_for(then.key)
-        asked = replace(asked, data_dir=asked.data_dir or before.get("data_dir", ""))
-        registry = registry_of(asked)
-        request = _request(then, before, path, asked, registry)
+        before = store.request_for(then.key)
+        places = replace(places, data_dir=places.data_dir or before.get("data_dir", ""))
+        registry = registry_of(places)
+        request = _request(then, before, path, places, registry)
         plan = make_plan(request, registry)
         same = [
             spec
@@ -166,13 +166,13 @@ def rerun(trial: str, asked: RunRequest, on_event: OnEvent) -> Rerun:
         for title, status, error in result.failures:
             raise InputError(f"{title} is {status} now: {error}")
         now = Store(path).trial(spec.key)
-        found = differences(then, now)
+        changes = differences(then, now)
     decide = {name.replace("_", " "): (getattr(then, name), getattr(now, name)) for name in _DECIDE}
     return Rerun(
         then.key,
         then.title,
         len(then.points),
-        tuple(f"{at}: {what} {old} then, {new} now" for at, what, old, new in found),
+        tuple(f"{at}: {what} {old} then, {new} now" for at, what, old, new in changes),
         tuple(
             f"{what}: {old or 'none'} then, {new or 'none'} now"
             for what, (old, new) in decide.items()
@@ -182,7 +182,7 @@ def rerun(trial: str, asked: RunRequest, on_event: OnEvent) -> Rerun:
 
 
 def _request(
-    then: Trial, before: Mapping[str, Any], store: Path, asked: RunRequest, registry: Registry
+    then: Trial, before: Mapping[str, Any], store: Path, places: RunRequest, registry: Registry
 ) -> RunRequest:
     """Return the run's request, limited to the trial's data set and repeat, without other learners
     that are not registered now."""
@@ -191,23 +191,23 @@ def _request(
             "its data or costs were Python objects, which are not in the store: call "
             "bench_core.run with them and another store, and compare the exports"
         )
-    known = [*registry.learners, *registry.datasets, ALL]
+    names = [*registry.learners, *registry.datasets, ALL]
     modules = " ".join(f"-p {name}" for name in before.get("plugins", ()))
     for name in filter(None, (then.learner, before.get("reference"))):
-        if name not in known:
+        if name not in names:
             had = f"; the run had {modules}" if modules else ""
             raise UsageError(f"learner {name!r} is not installed{had}")
-    learners = tuple(x for x in before.get("learners", ()) if x in known)
+    learners = tuple(x for x in before.get("learners", ()) if x in names)
     alone = (then.learner,) * bool(before.get("suite"))  # it may name others that are not known
     return RunRequest.of(
         before,
         learners=learners or alone,
-        settings=tuple(x for x in before.get("settings", ()) if parse_setting(x).owner in known),
+        settings=tuple(x for x in before.get("settings", ()) if parse_setting(x).owner in names),
         seeds=(then.seed,),
         folds=(then.fold,),
-        data_dir=asked.data_dir,
+        data_dir=places.data_dir,
         store=str(store),
-        plugins=asked.plugins,
+        plugins=places.plugins,
         workers=1,  # there is one trial
         timeout=0.0,  # no limit
         memory=0,

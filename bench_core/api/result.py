@@ -15,7 +15,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Self
 
-from bench_core.api.arguments import spelling_checked
 from bench_core.errors import UsageError, blaming, require
 from bench_core.execution.runner import RunResult
 from bench_core.leaderboard.assembly import boards
@@ -238,7 +237,6 @@ class Result(RunResult):
         one = dataset is not None or len(self._names(None)) == 1
         return frame.drop(columns="dataset") if one else frame
 
-    @spelling_checked
     def board(self, dataset: str | None = None, columns: str | Iterable[str] = SHOWN) -> DataFrame:
         """Return one row for each learner's model, in the order of the terminal.
 
@@ -268,7 +266,6 @@ class Result(RunResult):
         require("column of this board", wanted, [*table])
         return table[list(dict.fromkeys([*table.columns.intersection(_NAMES), *wanted]))]
 
-    @spelling_checked
     def at(
         self,
         budgets: Amount | Iterable[Amount],
@@ -277,7 +274,7 @@ class Result(RunResult):
     ) -> DataFrame:
         """Return each learner within each budget, best first: quality with its interval, tier and
         ranks, and cost. Quality is NaN if a repeat has no result."""
-        asked = as_budgets(budgets, budget_kind)
+        limits = as_budgets(budgets, budget_kind)
         rows = [
             {
                 "dataset": name,
@@ -286,12 +283,11 @@ class Result(RunResult):
                 **standing_fields(stands, self._boards[name].metric),
             }
             for name in self._names(dataset)
-            for budget, found in zip(asked, self._standings(name, *asked), strict=True)
+            for budget, found in zip(limits, self._standings(name, *limits), strict=True)
             for learner, stands in found.items()
         ]
         return self._table(rows, dataset)
 
-    @spelling_checked
     def best(
         self,
         budget: Amount | None = None,
@@ -318,7 +314,7 @@ class Result(RunResult):
         unmeasured = " (a cap that was not measured)" if lacking else ""
         setting, standing = top.pick.settings[0], top.standing
         tier = standing.tier  # 0: without intervals, or at a target
-        level = [one.learner for one in answers.found if one.standing.tier == tier > 0]
+        level = [s.learner for s in answers.found if s.standing.tier == tier > 0]
 
         def exported() -> Folder:
             from bench_core.serving.export import export
@@ -342,7 +338,7 @@ class Result(RunResult):
             interval=standing.interval if isinstance(limit, Budget) else top.saved.quality,
             falls=bool(choice.places) and top.learner in falling(choice.found, choice.higher),
             tier=tier,
-            level=tuple(one for one in level if one != top.learner),
+            level=tuple(name for name in level if name != top.learner),
             reason=answers.reason,
             exported=exported,
             transformed=self.transformer is not None,
@@ -352,7 +348,6 @@ class Result(RunResult):
         named = self.info.request.get("plugins", ())  # a store must not import code
         return load_registry([name for name in named if name in sys.modules])
 
-    @spelling_checked
     def compare(
         self,
         *learners: str,
@@ -392,7 +387,6 @@ class Result(RunResult):
             warnings.warn(f"no result of {listed(others)} {where}", stacklevel=3)
         return _frame({**pair.fields(), "compared": where} for pair in pairs)
 
-    @spelling_checked
     def curve(self, learner: str | None = None, dataset: str | None = None) -> DataFrame:
         """Return quality with its 95% interval, and cost, at each mean budget at which the curve
         of a learner (None: of each) rises. Between two budgets it is flat."""
@@ -416,7 +410,6 @@ class Result(RunResult):
         ]
         return _frame(rows)
 
-    @spelling_checked
     def features(
         self,
         learner: str | None = None,
@@ -435,11 +428,11 @@ class Result(RunResult):
         return self._bought(self._chosen(dataset, given, learner or "")[2])
 
     def _chosen(
-        self, dataset: str | None, given: _Given, learner: str = "", metric: str = ""
+        self, dataset: str | None, limits: _Given, learner: str = "", metric: str = ""
     ) -> tuple[Choice, Answers, Selection]:
         """Return the answers of a data set at a limit, or at the default one, and the first or the
         learner's. Raises UsageError with the reason if there is none."""
-        name, limit = self._one(dataset), _limit(*given)
+        name, limit = self._one(dataset), _limit(*limits)
         self._known(name, [learner] if learner else [])
         choice = Choice(self.info, Store(self.store), self._rows, name, metric)
         answers = choice.usual(learner) if limit is None else choice.at(limit)
@@ -449,17 +442,16 @@ class Result(RunResult):
 
     def _bought(self, answer: Selection) -> DataFrame:
         bought = purchases(Store(self.store), self.run, answer.points)
-        ordered = any(one.steps for one in bought)
+        ordered = any(purchase.steps for purchase in bought)
         return _frame(
             {
-                **dict(zip(one._fields[:3], one[:3], strict=True)),
-                "cost per row": one.price * one.share,
-                **({"mean step": one.step} if ordered else {}),
+                **dict(zip(purchase._fields[:3], purchase[:3], strict=True)),
+                "cost per row": purchase.price * purchase.share,
+                **({"mean step": purchase.step} if ordered else {}),
             }
-            for one in bought
+            for purchase in bought
         )
 
-    @spelling_checked
     def report(
         self,
         path: str | PathLike[str],
@@ -470,18 +462,16 @@ class Result(RunResult):
         """Write the run, or these learners (a list, or "a,b") or a data set alone, to a file; its
         suffix sets the format: .html, .tex, .md, .csv, .json, .txt, .svg, .pdf, .png, and formats
         of plugins."""
-        names = learners.split(",") if isinstance(learners, str) else learners
         request = ReportRequest(
             self.store,
             self.run,
             Path(path),
             data=[] if dataset is None else [dataset],
-            learners=[name.strip() for name in names],
+            learners=[learners] if isinstance(learners, str) else [*learners],
         )
         write_report(self._registry(), request, warnings.warn)
         return Path(path)
 
-    @spelling_checked
     def plot(self, *, learners: str | Iterable[str] = (), dataset: str | None = None) -> Figure:
         """Return the curves of all learners and data sets, or of these, as a figure; needs
         matplotlib."""

@@ -270,12 +270,12 @@ def show_command(
       bench show per-query           the cost model's charges, and its options in a cost file
     """
     registry = options.registry(plugins, data_dir)
-    found = ["\n".join(lines) for lines in _described(registry, name, kind, data_dir)]
-    if not found:
+    descriptions = ["\n".join(lines) for lines in _described(registry, name, kind, data_dir)]
+    if not descriptions:
         known = {n for _, n in registry.origin} | {*registry.suite_files}
         fault = registry.unknown(kind or "name", name, known)
         raise UsageError(f"{fault}; see 'bench list KIND'")
-    text = printable("\n\n".join(found))
+    text = printable("\n\n".join(descriptions))
     if output is None:
         to = console()
         click.echo(fitted(text, to.width) if to.is_terminal else text)
@@ -372,12 +372,12 @@ def _dataset_lines(registry: Registry, name: str, data_dir: str) -> list[str]:
     lines += [*_doc(cls), *_parameters("Options", cls, name), ""]
     if not about.files:
         return [*lines, "Needs no files: bundled or generated."]
-    source, found = DataFolder(data_dir), {}
+    source, states = DataFolder(data_dir), {}
     for file in about.files:
         try:
-            found[file] = "found  " if source.has(file) else "missing"
+            states[file] = "found  " if source.has(file) else "missing"
         except InputError:
-            found[file] = "twice! "
+            states[file] = "twice! "
     described: Any = cls
     if about.place and (described.data.costs or described.data.groups):
         data = described.data
@@ -387,9 +387,9 @@ def _dataset_lines(registry: Registry, name: str, data_dir: str) -> list[str]:
         lines += [f"Prices: {prices}{unit}{groups}", ""]
     where = f"looked for in {source.folder} (--data-dir, BENCH_DATA), .gz too"
     lines.append(f"Files, {'your own' if about.place else where}:")
-    lines += [f"  {state}  {file}" for file, state in found.items()]
+    lines += [f"  {state}  {file}" for file, state in states.items()]
     published = about.downloads or about.homepage
-    if published and "twice! " not in found.values() and not is_there(cls(), source):
+    if published and "twice! " not in states.values() and not is_there(cls(), source):
         fetch = f"'bench data fetch {name}', or " if about.downloads else ""
         place = f" from {about.homepage}" if about.homepage else ""
         by_hand = f"get them{place} and put them into {source.folder / (about.home or name)}"

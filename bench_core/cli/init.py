@@ -51,11 +51,11 @@ def init_command(file: Path, name: str, plugins: tuple[str, ...], **given: Any) 
     text = as_toml(name, table)
     write_text(path, before + text)
     rows = sum(map(len, (splits.train, splits.valid, splits.test)))
-    known = f"{count(rows, 'row')}, {count(len({*splits.columns}), 'column')}, {splits.task}"
+    summary = f"{count(rows, 'row')}, {count(len({*splits.columns}), 'column')}, {splits.task}"
     if not splits.costs_assumed:
         unit = "" if splits.costs.unit == NO_UNIT else f" {splits.costs.unit}"
-        known += f", all columns cost {splits.costs.everything:.6g}{unit}"
-    console().out(f"wrote {path}: {known}\n\n{text}", highlight=False)
+        summary += f", all columns cost {splits.costs.everything:.6g}{unit}"
+    console().out(f"wrote {path}: {summary}\n\n{text}", highlight=False)
     for note in splits.notes:
         options.note(f"note: {note}")
     several = f" --data {name}" if there else ""

@@ -51,19 +51,19 @@ def plan_command(jobs: int | None, output: Path | None, **given: Any) -> int:
     """
     from bench_core.api.orchestration import planned, registry_of
 
-    asked = asked_for(**given)
+    request = asked_for(**given)
     if jobs and output is None:
         raise UsageError("--jobs writes files: name their folder with -o, as in -o jobs/")
     if not jobs and output is not None:
         check_output(output)
     with following() as show:
-        made = planned(asked, registry_of(asked), show)
+        plan = planned(request, registry_of(request), show)
     # a suite may name the executor
-    asked = replace(asked, executor=made.executor)
+    request = replace(request, executor=plan.executor)
     if jobs and output:
-        print("\n".join([*write(made, asked, output, jobs), *spent(made)]))
+        print("\n".join([*write(plan, request, output, jobs), *spent(plan)]))
     else:
-        deliver(table(made), output)
+        deliver(table(plan), output)
     return 0
 
 
@@ -107,23 +107,23 @@ def table(plan: Plan) -> Table:
 
 def spent(plan: Plan) -> list[str]:
     """Return lines on a plan's time, estimated from recorded durations."""
-    known = plan.estimate
-    if not known.jobs:
+    estimate = plan.estimate
+    if not estimate.jobs:
         return []
     # a job's time is known if its learner ran on these data before
-    if not known.recorded:
+    if not estimate.recorded:
         return [
-            f"time: not known before the first run of these learners on these data ({known.jobs} "
-            "jobs); on a terminal 'bench run' shows the time left from its first jobs on"
+            f"time: not known before the first run of these learners on these data ({estimate.jobs}"
+            " jobs); on a terminal 'bench run' shows the time left from its first jobs on"
         ]
-    hours, unknown = known.work * plan.threads / 3600, known.jobs - known.recorded
+    hours, unknown = estimate.work * plan.threads / 3600, estimate.jobs - estimate.recorded
     lines = [
-        f"time: {'at least' if unknown else 'about'} {duration(known.wall)} with "
+        f"time: {'at least' if unknown else 'about'} {duration(estimate.wall)} with "
         f"{count(plan.workers, 'worker')} ({hours:.2g} core hours), from the medians "
         "of recorded durations"
     ]
     if unknown:
-        lines.append(f"not counted: {unknown} of {known.jobs} jobs without recorded durations")
+        lines.append(f"not counted: {unknown} of {estimate.jobs} jobs without recorded durations")
     return lines
 
 

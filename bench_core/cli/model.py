@@ -13,7 +13,7 @@ from bench_core.cli import options
 from bench_core.datasets.table_options import READING, USUAL, TableOptions
 from bench_core.errors import InputError, UsageError, require
 from bench_core.terminal.tables import Table, console, show
-from bench_core.terminal.wording import cost, count, quality, stand_in_notice
+from bench_core.terminal.wording import cost, count, quality, run_line, stand_in_notice
 
 if TYPE_CHECKING:
     from bench_core.data import Examples
@@ -105,11 +105,11 @@ def export_command(
     registry = options.registry(plugins)  # makes their classes importable
     write = registry.export(written)
     info, frame = finished(store, run)
-    known = list(dict.fromkeys(map(str, frame["dataset"])))
-    require("data set of this run", [dataset] if dataset else (), known)
-    if not dataset and len(known) > 1:
-        raise UsageError(f"the run has {', '.join(known)}: choose one with --data")
-    dataset = dataset or known[0]
+    names = list(dict.fromkeys(map(str, frame["dataset"])))
+    require("data set of this run", [dataset] if dataset else (), names)
+    if not dataset and len(names) > 1:
+        raise UsageError(f"the run has {', '.join(names)}: choose one with --data")
+    dataset = dataset or names[0]
     choice = Choice(info, Store(store), frame, dataset, metric)
     require("learner of this run", [learner] if learner else (), {*choice.frame["learner"]})
     answers = choice.usual(learner) if limit is None else choice.at(limit)
@@ -122,7 +122,7 @@ def export_command(
         folder = export(Store(store), info, answer, registry.metrics, **made)
     remark = write_as(output, folder, written, write)
     lines = [answers.reason] if answers.reason else []
-    lines += [f"wrote {output}, {answer.words}", *summary(Predictor(folder))]
+    lines += [f"wrote {output}, {answer.words}", run_line(info), *summary(Predictor(folder))]
     lines += [remark] if remark else []
     console().out("\n".join(lines), highlight=False)
 
@@ -157,13 +157,13 @@ def summary(model: Predictor) -> list[str]:
 
     about, metric, best = model.about, model.about["metric"], model.about["reference"]
     test, unit = about["test"], about["unit"]
-    own, valid = test["total_cost"], about.get("valid")
+    paid, valid = test["total_cost"], about.get("valid")
     reached = f"{quality(valid['quality'])} on validation, " if valid else ""
     point = about["point"]
     at = Setting(point, {}, frozenset(), 1, 1).short if point else "its only point"
     lines = [
         f"{about['learner']} at {at}, on {about['dataset']} ({about['task']})",
-        f"{metric} {reached}{quality(test['quality'])} on test at {cost(own)} {unit} per row "
+        f"{metric} {reached}{quality(test['quality'])} on test at {cost(paid)} {unit} per row "
         f"(most: {cost(test['cost_max'])}; all features: {cost(about['everything'])})",
     ]
     if best is not None and best["learner"] != about["learner"]:
@@ -216,13 +216,13 @@ def check_command(folder: Path, data: Path | None, **given: Any) -> int:
     model = _loaded(folder)
     rows = _splits_of(model).test if data is None else _rows_of(data, model, given)
     exported = model.about["test"]
-    found = replayed(model, rows, options.registry().metrics)
+    replay = replayed(model, rows, options.registry().metrics)
     figures = {
         "quality": (model.about["metric"], quality),
         "total_cost": (f"mean cost ({model.about['unit']})", cost),
         "cost_max": ("largest cost", cost),
     }
-    lines = [[name, word(exported[f]), word(found[f])] for f, (name, word) in figures.items()]
+    lines = [[name, word(exported[f]), word(replay[f])] for f, (name, word) in figures.items()]
     titles = ("figure", "exported", "replayed")
     title = f"{folder}: {count(len(rows), 'row')} of {data or 'the test split'}"
     show(Table(titles, lines, "figure", titles[1:], title=title), console())
@@ -235,8 +235,8 @@ def check_command(folder: Path, data: Path | None, **given: Any) -> int:
         return 0
     capped = (model.about["budget"] or {}).get("kind") == CAP  # costs are the run's upper bounds
     same = all(
-        np.isclose(found[f], exported[f], rtol=_SAME, atol=_SAME, equal_nan=True)  # may be NaN
-        or (capped and f != "quality" and found[f] < exported[f])
+        np.isclose(replay[f], exported[f], rtol=_SAME, atol=_SAME, equal_nan=True)  # may be NaN
+        or (capped and f != "quality" and replay[f] < exported[f])
         for f in figures
     )
     console().out("the same as when exported" if same else "NOT the same as when exported")
@@ -263,17 +263,17 @@ def _rows_of_the_run(rows: Examples, model: Predictor) -> int:
         splits = _splits_of(model)
     except InputError:
         return 0
-    asked = ~np.isnan(rows.X).all(axis=0)  # others were not read
+    columns = ~np.isnan(rows.X).all(axis=0)  # others were not read
 
     def cells(part: Examples) -> list[bytes]:
-        table = np.nan_to_num(np.column_stack([part.X[:, asked], part.y]), nan=np.inf) + 0.0
+        table = np.nan_to_num(np.column_stack([part.X[:, columns], part.y]), nan=np.inf) + 0.0
         return [row.tobytes() for row in table]
 
     known = {*cells(splits.train), *cells(splits.valid)}
-    return sum(row in known for row in cells(rows)) if asked.any() else 0
+    return sum(row in known for row in cells(rows)) if columns.any() else 0
 
 
-def _rows_of(path: Path, model: Predictor, given: Mapping[str, Any]) -> Examples:
+def _rows_of(path: Path, model: Predictor, table_options: Mapping[str, Any]) -> Examples:
     """Read a file's rows with the model's columns, and its labels as the training numbers."""
     import numpy as np
 
@@ -284,30 +284,30 @@ def _rows_of(path: Path, model: Predictor, given: Mapping[str, Any]) -> Examples
     if model.encodings and not is_table(path):
         raise InputError(f"{path}: SVMlight; the model needs a table with its columns")
     of_run = model.about.get("table", {}) if is_table(path) else {}
-    changes = {k: v for k, v in given.items() if v != getattr(USUAL, k)}
+    changes = {k: v for k, v in table_options.items() if v != getattr(USUAL, k)}
     read = read_part(path, TableOptions.of(of_run, **changes))
     if isinstance(read, TablePart):
-        part = read_parts({"test": replace(read, columns=())})["test"]
+        rows = read_parts({"test": replace(read, columns=())})["test"]
         if lost := [name for name in model.features if name not in read.table.names]:
             raise InputError(f"{path}: no column {lost[0]!r}, which the model may ask for")
-        text = {own.name for own in model.encodings if own.texts}
+        text = {encoding.name for encoding in model.encodings if encoding.texts}
         columns = {name: read.table.column(name) for name in model.features}
-        cells = {k: own.cells() if k in text else own.numbers() for k, own in columns.items()}
-        X = model.table_features(cells)
+        cells = {k: c.cells() if k in text else c.numbers() for k, c in columns.items()}
+        X = model.table_features({"": rows.labels, **cells})  # labels count rows without cells
     else:
-        part = read
-        X = np.full((len(part), len(model.names)), part.unwritten, dtype=np.float32)
-        width = min(part.frame.shape[1], X.shape[1])
-        X[:, :width] = part.frame.to_numpy()[:, :width]
-    y: Any = part.labels
-    if known := model.classes:
+        rows = read
+        X = np.full((len(rows), len(model.names)), rows.unwritten, dtype=np.float32)
+        width = min(rows.frame.shape[1], X.shape[1])
+        X[:, :width] = rows.frame.to_numpy()[:, :width]
+    y: Any = rows.labels
+    if classes := model.classes:
         names = [*map(class_name, y)]
         for row, name in enumerate(names):
-            if name not in known:
-                what = f"label {name!r} is not a class of the model: {', '.join(known)}"
-                raise InputError(f"{part.place(row)}: {what}")
-        y = np.array([*map(known.index, names)])
+            if name not in classes:
+                what = f"label {name!r} is not a class of the model: {', '.join(classes)}"
+                raise InputError(f"{rows.place(row)}: {what}")
+        y = np.array([*map(classes.index, names)])
     elif y.dtype.kind != "f":
-        raise InputError(f"{part.place(0)}: label {y[0]!r} is text; the model needs numbers")
-    queries = part.queries if model.about["task"] == "ranking" else None
+        raise InputError(f"{rows.place(0)}: label {y[0]!r} is text; the model needs numbers")
+    queries = rows.queries if model.about["task"] == "ranking" else None
     return Examples(X, y.astype(np.float64), queries)

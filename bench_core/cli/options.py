@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bench_core.errors import UsageError, blaming
-from bench_core.option_fields import FLAG, NAMES, Form, options_of
+from bench_core.option_fields import FLAG, TEXTS, Form, options_of
 from bench_core.planning.invocation import shell_word
 from bench_core.planning.request import RunRequest
 from bench_core.results.budgets import KINDS, Budget, Limit, as_budgets, as_target
@@ -64,26 +64,26 @@ def request_options(request: type, *left_out: str) -> Decorator:
 
 def request_option(name: str, request: type = RunRequest, **changes: Any) -> Decorator:
     """Return the option of one field. ``changes`` override click's arguments for this verb."""
-    known = options_of(request)
-    option = known[name]
+    options = options_of(request)
+    option = options[name]
     form = option.form
-    flags = {field: other.flags[-1] for field, other in known.items()}
-    given: dict[str, Any] = {"default": option.default, "help": option.help.format_map(flags)}
+    flags = {field: other.flags[-1] for field, other in options.items()}
+    arguments: dict[str, Any] = {"default": option.default, "help": option.help.format_map(flags)}
     if form is FLAG:
-        return click.option(*option.flags, name, is_flag=True, **given | changes)
-    given |= {"type": Written(form), "metavar": option.metavar or form.metavar}
+        return click.option(*option.flags, name, is_flag=True, **arguments | changes)
+    arguments |= {"type": Written(form), "metavar": option.metavar or form.metavar}
     if form.many:
-        del given["default"]
-        given |= {"multiple": True, "callback": _joined(option.default)}
+        del arguments["default"]
+        arguments |= {"multiple": True, "callback": _joined(option.default)}
     if option.usual:
-        given["show_default"] = option.usual == str(option.default) or option.usual
+        arguments["show_default"] = option.usual == str(option.default) or option.usual
     if option.variable:
-        given |= {"envvar": option.variable, "show_envvar": True}
+        arguments |= {"envvar": option.variable, "show_envvar": True}
     if name == "store":
-        given |= {"type": FILE, "default": STORE, "show_default": True}
+        arguments |= {"type": FILE, "default": STORE, "show_default": True}
     if changes.get("required"):
-        del given["default"]  # click would take it
-    return click.option(*option.flags, name, **given | changes)
+        del arguments["default"]  # click would take it
+    return click.option(*option.flags, name, **arguments | changes)
 
 
 def _joined(default: Any) -> Callable[[click.Context, click.Parameter, Any], Any]:
@@ -106,16 +106,13 @@ def as_flag(name: str, like: str, value: object) -> str:
     flag = "-p" if name == "plugins" else flag  # as usual
     if value is None or value is True or value == "":
         return f"{flag} {like}".rstrip()
-    texts = [str(value)]
-    if isinstance(value, list):  # names with a comma get their own option
-        plain = ",".join(text for text in value if "," not in text)
-        texts = [text for text in (plain, *value) if text == plain != "" or "," in text]
-    return " ".join(f"{flag} {quote(text)}" for text in dict.fromkeys(texts))
+    return f"{flag} {quote(','.join(value) if isinstance(value, list) else str(value))}"
 
 
 def names_option(*names: str, **given: Any) -> Decorator:
     """Return an option for a list of names that only one verb has."""
-    how: dict[str, Any] = {"type": Written(NAMES), "metavar": "NAMES", "multiple": True}
+    # names are divided where they are known (``chosen``)
+    how: dict[str, Any] = {"type": Written(TEXTS), "metavar": "NAMES", "multiple": True}
     return click.option(*names, callback=_joined(()), **how | given)
 
 
@@ -128,14 +125,14 @@ def budget_options(several: bool = True, unlimited: bool = False) -> Decorator:
         if text is None and kind != KINDS[0]:
             raise UsageError(f"--budget-kind {kind} needs a --budget")
         with blaming("--budget"):
-            found: tuple[Budget, ...] = ()
+            budgets: tuple[Budget, ...] = ()
             if text is not None:
-                found = as_budgets(text, kind, unlimited=unlimited)
+                budgets = as_budgets(text, kind, unlimited=unlimited)
         if several:
-            return found
-        if len(found) > 1:
-            raise UsageError(f"--budget {text}: give one budget here, such as {found[0]}")
-        return found[0] if found else None
+            return budgets
+        if len(budgets) > 1:
+            raise UsageError(f"--budget {text}: give one budget here, such as {budgets[0]}")
+        return budgets[0] if budgets else None
 
     return together(
         click.option(

@@ -17,7 +17,7 @@ import click
 from bench_core.cli import options
 from bench_core.errors import UsageError, one_line
 from bench_core.planning.request import RunRequest
-from bench_core.terminal.tables import check_output, complain, write_text
+from bench_core.terminal.tables import check_output, complain, on_terminal, write_text
 from bench_core.terminal.wording import counted, duration
 
 if TYPE_CHECKING:
@@ -45,17 +45,17 @@ def asked_for(**given: Any) -> RunRequest:
     from bench_core.datasets.user_datasets import FILE, project_names
     from bench_core.planning.resolve_datasets import file_options
 
-    asked = request(**given)
-    project = () if asked.suite or asked.data else project_names()
+    run_request = request(**given)
+    project = () if run_request.suite or run_request.data else project_names()
     if len(project) > 1:
         raise UsageError(f"{FILE} has {', '.join(project)}: choose with --data")
     if project:
         options.note(f"data set {project[0]} of {FILE}")
-        return replace(asked, data=tuple(project))
-    if asked.suite or asked.data or file_options(asked):
-        return asked
+        return replace(run_request, data=tuple(project))
+    if run_request.suite or run_request.data or file_options(run_request):
+        return run_request
     options.note(f"no data given; running suite {FIRST}: {FIRST_TAKES}")
-    return replace(asked, suite=FIRST)
+    return replace(run_request, suite=FIRST)
 
 
 def request(*, store: Path, **given: Any) -> RunRequest:
@@ -88,11 +88,11 @@ def run_command(output: Path | None, **given: Any) -> int:
     from bench_core.api.orchestration import carried_out, registry_of
     from bench_core.leaderboard.reports import report_for
 
-    asked = asked_for(**given)
-    registry = registry_of(asked)
+    run_request = asked_for(**given)
+    registry = registry_of(run_request)
     report_for(registry, output)  # fail before hours of work
     with following(GO_ON) as show:
-        result = carried_out(asked, registry, show)
+        result = carried_out(run_request, registry, show)
     return show_result(registry, result, output)
 
 
@@ -172,7 +172,7 @@ def show_result(registry: Registry, result: RunResult, output: Path | None) -> i
     from bench_core.results.budgets import Budget
     from bench_core.results.store import Store
 
-    here = output is None and sys.stdout.isatty() and sys.stderr.isatty()
+    here = output is None and on_terminal(sys.stdout) and on_terminal(sys.stderr)
     verbose = options.flag("verbose")
     noted = here and not options.flag("quiet")  # by the progress, just above the board
     shown = ReportRequest(result.store, result.run, output, verbose=verbose, noted=noted)
@@ -376,17 +376,17 @@ def rerun_command(trial: str, **given: Any) -> int:
     """
     from bench_core.api.orchestration import rerun
 
-    asked = request(**given)
+    places = request(**given)
     with following() as show:
-        found = rerun(trial, asked, show)
-    word = "same bits" if found.same else f"{len(found.changed)} of its numbers differ"
-    click.echo(f"{found.title}: {word} ({found.rows} rows)")
-    for line in found.changed[:_SHOWN]:
+        comparison = rerun(trial, places, show)
+    word = "same bits" if comparison.same else f"{len(comparison.changed)} of its numbers differ"
+    click.echo(f"{comparison.title}: {word} ({comparison.rows} rows)")
+    for line in comparison.changed[:_SHOWN]:
         click.echo(f"  {line}")
-    if found.ingredients:
-        click.echo("changed since:" if found.same else "possible causes, changed since:")
-    for line in found.ingredients:
+    if comparison.ingredients:
+        click.echo("changed since:" if comparison.same else "possible causes, changed since:")
+    for line in comparison.ingredients:
         click.echo(f"  {line}")
-    if not (found.same or found.ingredients):
+    if not (comparison.same or comparison.ingredients):
         click.echo("no recorded ingredient differs: the learner is not deterministic")
-    return 0 if found.same else DIFFERS
+    return 0 if comparison.same else DIFFERS

@@ -103,21 +103,21 @@ def _cases(
     kind: str, value: Any, source: Source | None = None, tasks: Iterable[Task] | None = None
 ) -> list[Case]:
     """Return all cases of one object of a kind, on each task that it supports."""
-    given: dict[str, tuple[Any, ...]]  # further arguments of checks, by task
+    arguments: dict[str, tuple[Any, ...]]  # further arguments of checks, by task
     if kind == "learner":
-        done = sorted(map(Task, _done(value) if tasks is None else tasks))
-        given = {task: (task_splits(task),) for task in done}
+        supported = sorted(map(Task, _done(value) if tasks is None else tasks))
+        arguments = {task: (task_splits(task),) for task in supported}
     elif kind == "metric":
-        done = [] if metric_of(value).pictures else sorted(map(Task, value.tasks))
-        given = {task: (task, task_splits(task).test) for task in done}
+        supported = [] if metric_of(value).pictures else sorted(map(Task, value.tasks))
+        arguments = {task: (task, task_splits(task).test) for task in supported}
     elif kind == "data set":
-        given = {"": (source or DataFolder(),)}
+        arguments = {"": (source or DataFolder(),)}
     else:
-        given = {"": purchases(value) if kind == "cost model" else ()}
+        arguments = {"": purchases(value) if kind == "cost model" else ()}
     cls = type(value)
     subject = f"{kind} {name_of(value) or '?'} (class {cls.__name__} of {cls.__module__})"
     checks = [check for module in _CHECKS[kind] for check in checks_of(module)]
-    return [Case(subject, c, (value, *more), on) for on, more in given.items() for c in checks]
+    return [Case(subject, c, (value, *more), on) for on, more in arguments.items() for c in checks]
 
 
 def _done(learner: Any) -> frozenset[Task]:
@@ -142,27 +142,27 @@ def chosen_cases(
     tables: dict[str, dict[str, Any]] = {}
     for setting in map(parse_setting, settings):
         with blaming(setting.given):
-            own = tables.get(setting.owner, {})
-            tables[setting.owner] = with_setting(own, setting.path, setting.value)
-    kinds, found = [kind] if kind else [*_CHECKS], list[Found]()
+            table = tables.get(setting.owner, {})
+            tables[setting.owner] = with_setting(table, setting.path, setting.value)
+    kinds, objects = [kind] if kind else [*_CHECKS], list[Found]()
     for name in names:  # of an object, or of a plugin
         pairs = [(k, name) for k in kinds if (k, name) in registry.origin]
         if not (pairs := pairs or _given_by(registry, name)):
             known = {n for k, n in registry.origin if k in kinds}
             known |= {plugin.name for plugin in registry.plugins}
             raise UsageError(registry.unknown(kind or "name", name, known))
-        found += pairs
+        objects += pairs
     for module in () if names else modules:  # everything registered by the modules
-        found += _given_by(registry, module)
-    if not found:
+        objects += _given_by(registry, module)
+    if not objects:
         given = ", ".join(modules) or "nothing is named"
         raise UsageError(f"{given}: no learner, data set, metric, cost model or report to check")
-    if strange := set(tables) - {name for _, name in found}:
+    if strange := set(tables) - {name for _, name in objects}:
         raise UsageError(f"--set {sorted(strange)[0]}...: this object is not checked")
     source = DataFolder(data_dir)
     return [
         case
-        for what, name in dict.fromkeys(found)
+        for what, name in dict.fromkeys(objects)
         for value in _made(registry, what, name, tables.get(name, {}))
         for case in _cases(what, value, source)
     ]

@@ -72,12 +72,12 @@ def check_disjoint(dataset: Any, source: Any) -> None:
     Remedy: shuffle once and divide the rows into three parts, keeping queries and persons together.
     """
     splits = _splits(dataset, source)
-    known = _rows(splits.train)
+    training_rows = _rows(splits.train)
     # repetitions within training estimate repetitions by chance
-    half = len(known) // 2
-    chance = _share(known[half:], known[:half])
+    half = len(training_rows) // 2
+    chance = _share(training_rows[half:], training_rows[:half])
     for name in ("valid", "test"):
-        share = _share(_rows(getattr(splits, name)), known)
+        share = _share(_rows(getattr(splits, name)), training_rows)
         few = share <= 2 * chance + STRAY
         expect(few, f"{share:.0%} of the {name} rows are training rows too")
 

@@ -7,6 +7,7 @@ UsageError or InputError.
 import json
 import tempfile
 from collections.abc import Callable, Sequence
+from copy import deepcopy
 from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,7 @@ from bench_core.costs.model import price_list
 from bench_core.data import Examples, Features, Queries, Task
 from bench_core.errors import BenchError
 from bench_core.execution.audit import replay
+from bench_core.execution.caps import Caps
 from bench_core.execution.predict import PredictedPath, gather, predict_split, readable, units
 from bench_core.parameters import as_json, decode, encode, parameters
 from bench_core.protocols import CompleteLearner
@@ -38,6 +40,7 @@ COPIES_TOLERANCE = 1e-6
 ALONE = 20  # rows or queries that are predicted separately
 SCALE = 1024.0  # a power of two: rescaling is exact in binary
 HUGE = 1e6  # tradeoff at which a feature costs more than any error
+CAPPED = 0.3  # cap of a row, as a part of the price of everything
 FEW, WIDE = 60, 150  # rows; features, which need more than two words of bits
 
 
@@ -85,17 +88,17 @@ def check_arrays(learner: Any, splits: Splits) -> None:
     (``scores.copy()``), not a reused buffer.
     """
     prices, features = splits.prices, splits.test.features
-    own = Features(features.X.copy(), features.queries)
+    test_rows = Features(features.X.copy(), features.queries)
     before = [a.tobytes() for a in (prices.sensor, prices.needed)]
     # each prediction as yielded, and a copy of its arrays at that time
-    kept = []
-    for prediction in fit(learner, splits).predict_path(own):
-        given = prediction.scores, prediction.bills["path"].acquired.bits
-        kept.append((prediction.point, given, [np.array(array) for array in given]))
-    for point, given, then in kept:
-        same = all(map(np.array_equal, given, then))
+    predictions = []
+    for prediction in fit(learner, splits).predict_path(test_rows):
+        arrays = prediction.scores, prediction.bills["path"].acquired.bits
+        predictions.append((prediction.point, arrays, [np.array(array) for array in arrays]))
+    for point, arrays, copies in predictions:
+        same = all(map(np.array_equal, arrays, copies))
         expect(same, f"the prediction at {dict(point)} changed later")
-    expect(own.X.tobytes() == features.X.tobytes(), "predict_path changes the features")
+    expect(test_rows.X.tobytes() == features.X.tobytes(), "predict_path changes the features")
     after = [a.tobytes() for a in (prices.sensor, prices.needed)]
     expect(after == before, "it changes the prices")
 
@@ -145,16 +148,21 @@ def check_blocks(learner: Any, splits: Splits) -> None:
 
 def check_unpaid_cells(learner: Any, splits: Splits) -> None:
     """At every point of every row the model reads only values that it paid for. Its program, or NaN
-    and other rows' values in all other cells, give the same result (the audit of each row).
+    and other rows' values in all other cells, give the same result (the audit of each row). A
+    policy does the same under a cap, and at each point alone.
 
     Remedy: bill each feature that predict_path reads, by ``prices.acquired(features)``, or do not
     read it; compare ``program`` with predict_path step by step.
     """
     model = fitted(learner, splits)
-    # a copy that has not seen the rows before
-    blind = type(model).from_state(model.state())
-    test, prices, classes = splits.test, splits.prices, splits.classes
-    found = replay(model, test, prices, classes, "full", seed="conformance", fresh=lambda: blind)
+    data = splits.test, splits.prices, splits.classes
+    caps = Caps((CAPPED * splits.prices.everything,), splits.constant)
+    path = predict_split(model, *data, caps=caps)
+
+    def fresh() -> Any:
+        return type(model).from_state(deepcopy(model.state()))  # it has seen no row
+
+    found = replay(model, *data, "full", seed="conformance", path=path, fresh=fresh)
     if found.word == "failed":
         raise ConformanceError(f"{found.reason}{_feature_read(model, splits)}")
 
@@ -199,14 +207,15 @@ def check_multiplicity(learner: Any, splits: Splits) -> None:
     Remedy: weight each row by ``train.weights`` in every sum, mean and count.
     """
     # a learner that depends on the seed is exempt
-    one, two = (_path(m, splits) for m in (fitted(learner, splits), fit(learner, splits, seed=1)))
-    if not np.array_equal(one.scores, two.scores) or _compares_rows(learner, splits):
+    models = fitted(learner, splits), fit(learner, splits, seed=1)
+    first, second = (_path(model, splits) for model in models)
+    if not np.array_equal(first.scores, second.scores) or _compares_rows(learner, splits):
         return
-    one, two = (
+    first, second = (
         _path(fit(learner, replace(splits, train=train)), splits)
         for train in with_copies(splits.train)
     )
-    _same(one, two, COPIES_TOLERANCE, "trained on physical copies")
+    _same(first, second, COPIES_TOLERANCE, "trained on physical copies")
 
 
 def check_poor_features(learner: Any, splits: Splits) -> None:
@@ -245,11 +254,11 @@ def check_few_rows(learner: Any, splits: Splits) -> None:
     Remedy: guard divisions by the number of rows minus one, and splits with an empty side.
     """
 
-    def keep(part: Examples) -> Examples:
-        found = np.sort(np.unique(np.round(part.y), return_index=True)[1])
-        rows = found if splits.classes or part.queries is not None else found[:1]
-        queries = None if part.queries is None else Queries.from_sizes(np.array([len(rows)]))
-        return Examples(sealed(part.X[rows]), sealed(part.y[rows]), queries)
+    def keep(examples: Examples) -> Examples:
+        first_rows = np.sort(np.unique(np.round(examples.y), return_index=True)[1])
+        rows = first_rows if splits.classes or examples.queries is not None else first_rows[:1]
+        queries = None if examples.queries is None else Queries.from_sizes(np.array([len(rows)]))
+        return Examples(sealed(examples.X[rows]), sealed(examples.y[rows]), queries)
 
     _copes(learner, splits, keep, ["train", "valid"])
 

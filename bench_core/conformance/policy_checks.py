@@ -123,11 +123,11 @@ def check_caps(learner: Any, splits: Splits) -> None:
         within = paid <= cap * (1 + 2 * ROUNDING)
         expect(within, f"under a cap of {cap:g} a row pays {paid:g}")
         for row in range(min(len(features), ALONE)):
-            one = model.predict_capped(Features(features.X[[row]]), float(cap), prices)
+            alone = model.predict_capped(Features(features.X[[row]]), float(cap), prices)
             bits = bill.acquired.rows(len(features)).bits[[row]]
-            same = np.array_equal(one.bills["path"].acquired.bits, bits)
+            same = np.array_equal(alone.bills["path"].acquired.bits, bits)
             expect(same, f"under a cap of {cap:g} row {row} buys differently alone")
-            _same((answer.scores[[row]],), (one.scores,), f"under a cap of {cap:g}, alone")
+            _same((answer.scores[[row]],), (alone.scores,), f"under a cap of {cap:g}, alone")
 
 
 def check_nested(learner: Any, splits: Splits) -> None:

@@ -38,13 +38,13 @@ class Meter:
 
 
 @njit(cache=True, nogil=True)
-def _charge(bits: Any, price: Any, known: Any, total: Any, copies: Any, buyers: Any) -> None:
+def _charge(bits: Any, price: Any, before: Any, total: Any, copies: Any, buyers: Any) -> None:
     for i in range(len(bits)):
         returned = False
         for w in range(bits.shape[1]):
             word = bits[i, w]
-            changed = word ^ known[i, w]  # bought or dropped since
-            known[i, w] = word
+            changed = word ^ before[i, w]  # bought or dropped since
+            before[i, w] = word
             while changed:
                 last = changed & (~changed + np.uint64(1))  # the lowest set bit
                 sensor = 64 * w + _place(last)

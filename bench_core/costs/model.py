@@ -269,14 +269,16 @@ class SensorPrices:
         """Purchase of all sensors that these features need, as ``bought_for``."""
         return Acquired.pack(np.atleast_2d(self.bought_for(features)))
 
-    def of_columns(self, columns: Sequence[int]) -> SensorPrices:
-        """Prices of features made of columns: feature ``j`` needs the sensors of ``columns[j]``."""
-        needs = [self.sensors_of(j) for j in columns]
+    def of_columns(self, columns: Sequence[int] | Sequence[Sequence[int]]) -> SensorPrices:
+        """Prices of features made of columns: feature ``j`` needs the sensors of ``columns[j]``,
+        one column or several."""
+        made_of = [np.atleast_1d(own).astype(np.int64) for own in columns]
+        needs = [sorted({s for c in own for s in self.sensors_of(c).tolist()}) for own in made_of]
         return replace(
             self,
             start=np.cumsum([0, *map(len, needs)]).astype(np.int32),
             needed=np.concatenate([*needs, np.zeros(0)]).astype(np.int32),
-            multiplier=self.multiplier[list(columns)],
+            multiplier=np.array([self.multiplier[own].max(initial=0.0) for own in made_of]),
         )
 
     def feature_price(self) -> FloatArray:

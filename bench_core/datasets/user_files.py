@@ -20,7 +20,7 @@ from bench_core.datasets.splitting import hashed
 from bench_core.datasets.table_options import TableOptions
 from bench_core.datasets.user_data import MERGED, Part, TablePart, splits_of
 from bench_core.errors import InputError, one_line, option, unknown
-from bench_core.option_fields import FILE, choice, declared
+from bench_core.option_fields import FILE, choice, declared, listed
 from bench_core.protocols import Source
 from bench_core.splits import SPLITS, Splits
 
@@ -99,12 +99,12 @@ class FileData(TableOptions):
                 if isinstance(part, TablePart):  # the others have the same label
                     options = replace(options, label=part.label.name)
         for word, texts in (("drop", self.drop), ("keep_column", self.keep_column)):
-            for name in named(texts, columns):
+            for name in _names_in(texts, columns):
                 if name not in columns:
                     raise InputError(
                         f"{self.train}: {option(word)}: {unknown('column', name, columns)}"
                     )
-        options = replace(self, keep_column=(*named(self.keep_column, columns),))
+        options = replace(self, keep_column=(*_names_in(self.keep_column, columns),))
         splits = splits_of(parts, options, fold)
         if self.costs:
             splits = with_costs(splits, self.costs, encoding=self.encoding, groups=self.groups)
@@ -113,11 +113,8 @@ class FileData(TableOptions):
         return splits.in_unit(self.unit) if self.unit else splits
 
 
-def named(texts: Sequence[str], columns: Container[str]) -> list[str]:
-    """Return the columns named by these texts: one name, or several separated by commas."""
-    return [
-        name.strip() for text in texts for name in ([text] if text in columns else text.split(","))
-    ]
+def _names_in(texts: Sequence[str], columns: Container[str]) -> list[str]:
+    return [name for text in texts for name in listed(text, columns.__contains__)]
 
 
 def read_part(
@@ -158,7 +155,7 @@ def read_part(
     ids = ids % 2**64 if ids.dtype == object else ids
     frame = pd.DataFrame(rows.X, columns=[str(j + first) for j in range(rows.X.shape[1])])
     columns.update(dict.fromkeys(frame.columns))
-    frame = frame.drop(columns=[n for n in named(options.drop, columns) if n in frame])
+    frame = frame.drop(columns=[n for n in _names_in(options.drop, columns) if n in frame])
     unused = [f"{path.name}{end}" for end in UNUSED if Path(f"{path}{end}").is_file()]
     notes = [f"{name} is not used: all rows count alike" for name in unused]
     notes += [f"feature {j + first} of {path.name}: {MERGED}" for j in sorted(rows.merged)]
@@ -195,7 +192,7 @@ def _table_part(table: DataTable, options: TableOptions) -> TablePart:
             what = unknown("column", column, table.names)
             raise InputError(f"{path}, line 1: {option(role)}: {what}")
     notes: list[str] = []
-    drop = named(options.drop, table.names)
+    drop = _names_in(options.drop, table.names)
     there = [name for name in table.names if name not in drop]
     guessed = (
         "" if options.query else _first(there, QUERIES),

@@ -92,14 +92,14 @@ def _board(draws: Draws, more: Sequence[Budget]) -> Board:
             points = chosen[budget] if under is draws else under.chosen([budget])[0][budget]
             at.append(standings(under, budget, points))
     rows = _rows(draws, use, chosen, curves, [unlimited, *at], areas(draws, within))
-    given = dict.fromkeys(note for use in uses for note in use.notes)
+    notes_of_uses = dict.fromkeys(note for use in uses for note in use.notes)
     # a stand-in has a notice
-    notes = [note.text for note in given if note.kind != STAND_IN]
+    notes = [note.text for note in notes_of_uses if note.kind != STAND_IN]
     notes += _repeats(draws, uses)
     stand_in = bool(first["stand_in"])
     marks = {
         "stand-in": stand_in,
-        SAMPLE: any(note.kind == SAMPLE for note in given),
+        SAMPLE: any(note.kind == SAMPLE for note in notes_of_uses),
         SURROGATE: bool(first.get("surrogate", False)),
     }
     return Board(

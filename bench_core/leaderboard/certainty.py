@@ -175,6 +175,7 @@ def savings(draws: Draws, chosen: Chosen, best: Chosen, share: float) -> list[tu
         least = share_of(best.held[:, reference], lost_below(share), draws.higher)[:, None]
         excess = draws.level((chosen.held - least) * draws.sign, compared)
         quality = draws.level(chosen.held, compared)
+        gaps = draws.level(chosen.held - best.held[:, reference][:, None], compared)
         lines = np.eye(len(compared))
         still = [j for j, line in enumerate(lines) if interval(excess, line).high >= 0]
         better = better_than(draws.level(logs, [compared[j] for j in still]), True)
@@ -189,6 +190,7 @@ def savings(draws: Draws, chosen: Chosen, best: Chosen, share: float) -> list[tu
                 lost=j not in ranked,
                 dominated=saved[k].dominated,
                 quality=quality_interval(draws.metric.name, quality, lines[j]),
+                gap=interval(gaps, lines[j]),
             )
     return [(saving[k], saved[k]) if k in saved else (math.nan, Saved()) for k in learners]
 
@@ -238,8 +240,8 @@ def areas(
     A learner without a point within the lowest budget has none.
     """
     mean = np.array([draws.mean(quality) for quality in curves.values()])  # (b, l)
-    known = [k for k in range(len(draws.names)) if curves and not np.isnan(mean[:, k]).any()]
-    compared = [k for k in known if k in draws.places] or known
+    complete = [k for k in range(len(draws.names)) if curves and not np.isnan(mean[:, k]).any()]
+    compared = [k for k in complete if k in draws.places] or complete
     if not compared:
         return {}
     first = np.array(compared)[(draws.sign * mean[:, compared]).argmax(axis=1)].tolist()
@@ -252,7 +254,7 @@ def areas(
     most = float(mean[np.arange(len(first)), first].mean())
     level = draws.level(np.asarray(area), [*compared, len(draws.names)]) if draws.places else None
     by_learner = {}
-    for k in known:
+    for k in complete:
         value, sure, below = float(mean[:, k].mean()), UNKNOWN, UNKNOWN
         if level is not None and k in compared:
             line, *_, last = np.eye(len(compared) + 1)[[compared.index(k), -1]]

@@ -85,7 +85,7 @@ def columns(board: Board, registry: Registry | None = None) -> list[Column]:
         return board.wrong(row.model.quality) if board.tested else math.nan
 
     cheaper_95, cheaper_99 = (f"{CHEAPER} {share:.0%}" for share in (LEVEL, WIDE_LEVEL))
-    found = [
+    entries = [
         _column("cost", lambda row: row.model.cost, cost, usual=True),
         _column(
             CHEAPER,
@@ -124,9 +124,9 @@ def columns(board: Board, registry: Registry | None = None) -> list[Column]:
         _column("audit", lambda row: row.audit, str),
         _column("marks", lambda row: ", ".join(board.marks_of(row)), str),
     ]
-    found = [replace(column, about=about.get(column.title, "")) for column in found]
+    entries = [replace(column, about=about.get(column.title, "")) for column in entries]
     plugins = registry.columns.values() if registry else ()
-    return [*found, *(column for columns_of in plugins for column in columns_of(board))]
+    return [*entries, *(column for columns_of in plugins for column in columns_of(board))]
 
 
 V = TypeVar("V", float, int, str, Interval)
@@ -238,7 +238,7 @@ def _explanations(board: Board) -> dict[str, str]:
     """Return the explanations of a board's columns by title."""
     interval = f"half the {CONFIDENCE} interval{of_few_draws(board)}"
     at_best = "of its best model at any cost"
-    known = {
+    texts = {
         "±": interval,
         f"best {board.metric}": at_best,
         "best ±": interval,
@@ -251,13 +251,13 @@ def _explanations(board: Board) -> dict[str, str]:
         "seconds": "time of training",
     }
     if not board.saves:
-        return known
+        return texts
     name, metric = one_line(board.reference), board.metric
     best = f"{name}'s best test {metric}"
     share = f"its test {metric} as a share of {best}"
     repeats = ", the mean of repeats" if board.repeats > 1 else ""
     saving = f"the cost of {name} by the same rule divided by this one{repeats}"
-    return known | {
+    return texts | {
         CHEAPER: "; ".join([saving, *_missing_words(board)]),
         f"{CHEAPER} {WIDE_LEVEL:.0%}": "its interval",
         f"{CHEAPER} tier": TIER_WORDS,

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from bench_core.errors import one_line
 from bench_core.leaderboard.board import SHARE, Board, Pick, Row, Standings, saves
 from bench_core.leaderboard.ranks import least_difference, over_datasets, ranked_by
-from bench_core.protocols import DIVERGED
+from bench_core.protocols import DIVERGED, ELSEWHERE
 from bench_core.results.budgets import CAP
 from bench_core.statistics import CONFIDENCE
 from bench_core.terminal.wording import cost, listed, quality, times
@@ -47,15 +47,13 @@ def overall_conclusion(boards: Sequence[Board]) -> tuple[str, ...]:
     if not ranked:
         return ()
     rows = {row.learner: row for board in boards for row in board.rows}
-    best = [min(ranks) for ranks in zip(*(one.by_dataset for one in ranked), strict=True)]
+    best = [min(ranks) for ranks in zip(*(r.by_dataset for r in ranked), strict=True)]
     leads = {
-        one.learner: [rank == least for rank, least in zip(one.by_dataset, best, strict=True)]
-        for one in ranked
+        r.learner: [rank == least for rank, least in zip(r.by_dataset, best, strict=True)]
+        for r in ranked
     }
-    tied = [one for one in ranked if one.tier == 1]
-    top = min(
-        tied, key=lambda one: (rows[one.learner].baseline, -sum(leads[one.learner]), one.mean)
-    )
+    tied = [r for r in ranked if r.tier == 1]
+    top = min(tied, key=lambda r: (rows[r.learner].baseline, -sum(leads[r.learner]), r.mean))
     sentences = [
         f"{_name(rows[top.learner])} is first on {sum(leads[top.learner])} of {len(names)} "
         f"data sets, by {ranked_by(boards)}."
@@ -66,9 +64,9 @@ def overall_conclusion(boards: Sequence[Board]) -> tuple[str, ...]:
     else:
         low, high = top.interval
         sentences.append(f"{mean} ({CONFIDENCE} by Nemenyi's test: {low:.2f} to {high:.2f}).")
-        others = [rows[one.learner] for one in tied if one is not top]
+        others = [rows[r.learner] for r in tied if r is not top]
         sentences += _ties(others, "mean rank") or ["No other learner ties in mean rank."]
-    ahead = min(tied, key=lambda one: one.mean)
+    ahead = min(tied, key=lambda r: r.mean)
     if ahead.mean < top.mean:
         sentences.append(f"{_name(rows[ahead.learner])} has the best mean rank, {ahead.mean:.2f}.")
     by_methods = [lead for name, lead in leads.items() if not rows[name].baseline]
@@ -83,6 +81,13 @@ def _saves(board: Board, row: Row, reference: Row) -> Iterator[str]:
     price = f"{cost(row.cheap.cost)} {board.unit}".rstrip()
     yield f"{_name(row)} costs {price} per row and {_reached(board, row.cheap)}."
     yield _compared(board, reference, f", {_times(row)}")
+    if ELSEWHERE in reference.marks:  # the model of today: what is lost by its replacement
+        gap, ends = row.cheap.quality - reference.best.quality, row.saved.gap
+        unsure = (
+            "" if math.isnan(ends.low) else f" ({CONFIDENCE}: {ends.low:.4f} to {ends.high:.4f})"
+        )
+        words = f"On test, {row.learner}'s {board.metric} minus {reference.learner}'s"
+        yield f"{words}: {gap:.4f}{unsure}."
     if math.isnan(row.saved.interval.low):
         yield UNMEASURED
         return
@@ -118,7 +123,9 @@ def _nothing_saves(board: Board, reference: Row) -> Iterator[str]:
         yield f"No other learner is sure to {what}{few}{only}."
     if likeliest is not None:
         price = f"{cost(likeliest.model.cost)} instead of {cost(reference.cheap.cost)}"
-        yield f"Likeliest: {_name(likeliest)}, {price}, right with {likeliest.probability:.0%}."
+        reached = _reached(board, likeliest.model)
+        right = f"right with {likeliest.probability:.0%}"
+        yield f"Likeliest: {_name(likeliest)}, {price}, {right}; it {reached}."
     yield _compared(board, reference)
 
 

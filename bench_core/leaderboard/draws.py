@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import json
 import math
-import sys
 from collections.abc import Collection, Sequence
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, NamedTuple, Self
@@ -165,7 +164,6 @@ class Draws:
         cap: float | None = None,
         learners: Collection[str] = (),
         resamples: int = DRAWS,
-        condensed: bool = True,
     ) -> None:
         rows = frame["dataset"] == dataset
         self.info, self.store, self.dataset, self.cap = info, store, dataset, cap
@@ -181,7 +179,7 @@ class Draws:
         self.defined = np.ones(1, dtype=bool)  # draws of the last choice
         blocks, self.resamples = effort(self._settings_tried(), resamples)
         if store and self.names and self.metric == primary_metric(info, dataset):
-            self._read(store, blocks if condensed else sys.maxsize)
+            self._read(store, blocks)
         # learners with values in every repeat
         self._valued = [
             k
@@ -448,21 +446,12 @@ class Draws:
         """Return the observed means (l,) over repeats of values (r, l, draws), NaN for a learner
         without a result in one of its repeats."""
         first = np.where(self.there, values[:, :, 0], 0.0)
-        found: FloatArray = first.sum(axis=0) / np.maximum(self.there.sum(axis=0), 1)
+        observed: FloatArray = first.sum(axis=0) / np.maximum(self.there.sum(axis=0), 1)
         whole = self.there.all(axis=0)
         if self.found and whole.any():  # as ``level`` does
             means = [first[same][:, whole].mean(axis=0) for same in on_same_rows(self.found)]
-            found[whole] = np.mean(means, axis=0)
-        return found
-
-    def units(self, r: int, k: int, row: int) -> FloatArray | None:
-        """Return the test quality of each query or row at a row of the points, None if unknown."""
-        candidates = self.candidates(r, self.names[k])
-        place = np.flatnonzero(self.rows(r, self.names[k]) == row)
-        if candidates is None or not len(place):
-            return None
-        counted = candidates.test.weights > 0
-        return np.asarray(candidates.test.quality[place[0]][counted], dtype=np.float64)
+            observed[whole] = np.mean(means, axis=0)
+        return observed
 
 
 @lru_cache(65536)

@@ -63,13 +63,13 @@ _MIXED = "mean quality over all budgets, on some data sets by best quality"
 def ranked_by(boards: Sequence[Board]) -> str:
     """Return what ``over_datasets`` ranks by, in words."""
     names = {one.learner for one in over_datasets(boards)[1]}
-    known = [
+    has_area = [
         not any(math.isnan(row.area.value) for row in board.rows if row.learner in names)
         for board in boards
     ]
-    if all(known):
+    if all(has_area):
         return "mean quality over all budgets"
-    return _MIXED if any(known) else "best quality"
+    return _MIXED if any(has_area) else "best quality"
 
 
 def least_difference(datasets: int, learners: int, share: float = LEVEL) -> float:

@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bench_core.contracts import name_of
-from bench_core.errors import BenchError, UsageError, one_line, require
+from bench_core.errors import BenchError, UsageError, one_line
 from bench_core.execution.failures import fault_of
 from bench_core.leaderboard.board import SHARE
 from bench_core.leaderboard.draws import uses_of
+from bench_core.option_fields import chosen
 from bench_core.parameters import flat, parameters
 from bench_core.parameters import plain as plain_value
 from bench_core.planning.invocation import command, shell_line
@@ -45,20 +46,21 @@ def finished(
     info = kept.info(run)
     frame = kept.frame(run, compact=True)
     if frame.empty:
-        remedy = "wait for the first" if info.state == "running" else command(info.request)
+        again = command(info.request) or "the same call of bench_core.run"
+        remedy = "wait for the first" if info.state == "running" else again
         raise UsageError(
             f"run {info.run} in {kept.path} is {info.state}: 0 of {count(info.planned, 'trial')} "
             f"done; {remedy}{' continues it' * (info.state == 'interrupted')}"
         )
     if data:
-        require(f"data set of run {info.number}", data, dict.fromkeys(map(str, frame["dataset"])))
+        known = dict.fromkeys(map(str, frame["dataset"]))
+        data = chosen(f"data set of run {info.number}", data, known)
         frame = frame[frame["dataset"].isin(data)]
         uses = tuple(use for use in info.datasets if use.name in data)
         info = replace(info, datasets=uses)
     if learners:
-        require(
-            f"learner of run {info.number}", learners, dict.fromkeys(map(str, frame["learner"]))
-        )
+        known = dict.fromkeys(map(str, frame["learner"]))
+        learners = chosen(f"learner of run {info.number}", learners, known)
         frame = frame[frame["learner"].isin(learners)]
         if info.reference not in learners:
             info = replace(info, reference="")
@@ -73,14 +75,14 @@ def report_for(registry: Registry, output: Path | None) -> Report:
     check_output(output)
     suffix = output.suffix.lower() if output is not None else ""
     reports = reversed([*registry.reports.values()])  # the first of a suffix wins
-    known = {s: report for report in reports for s in report.suffixes}
-    if suffix not in known or (output is not None and not suffix and str(output) != "-"):
-        words = ", ".join(sorted(filter(None, known))) or "none: no report is installed"
+    by_suffix = {s: report for report in reports for s in report.suffixes}
+    if suffix not in by_suffix or (output is not None and not suffix and str(output) != "-"):
+        words = ", ".join(sorted(filter(None, by_suffix))) or "none: no report is installed"
         raise UsageError(
             f"{output or 'the terminal'}: no report has the suffix {suffix!r}; known: {words} "
             "('bench export' writes tables)"
         )
-    return known[suffix]
+    return by_suffix[suffix]
 
 
 @dataclass(frozen=True)
@@ -145,11 +147,11 @@ def write_report(
         report.write(info, frame, request.output, **accepted(report.write, arguments))
 
 
-def accepted(of: Callable[..., Any], given: Mapping[str, Any]) -> dict[str, Any]:
+def accepted(of: Callable[..., Any], arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Return the keyword arguments that a report or section accepts; it need not accept all."""
     takes = signature(of).parameters
     every = any(one.kind is Parameter.VAR_KEYWORD for one in takes.values())
-    return {name: value for name, value in given.items() if every or name in takes}
+    return {name: value for name, value in arguments.items() if every or name in takes}
 
 
 def _sections(
@@ -193,7 +195,7 @@ def paragraph(
     lines = [plain(text.format(**facts)) for need, text in METHODS.items() if facts[need]]
     commands = {"The run is repeated by": command(info.request), "its report by": made_by}
     repeated = [f"{plain(words)}: {code(line)}" for words, line in commands.items() if line]
-    return " ".join([*lines, f"{', '.join(repeated)}."])
+    return " ".join([*lines, *([f"{', '.join(repeated)}."] if repeated else [])])
 
 
 METHODS = {
@@ -299,10 +301,10 @@ def _numbers(noun: str, values: Sequence[int]) -> str:
 def _configurations(frame: pd.DataFrame, registry: Registry | None) -> Iterator[str]:
     """Yield each learner's version, or source if it does not come with this package, with its
     number of configurations, and the parameters that were varied or set."""
-    known = registry.learners if registry else {}
+    classes = registry.learners if registry else {}
     for name, rows in frame.groupby("learner", sort=True, observed=True):
         version, code = (str(rows[key].iloc[0]) for key in ("learner_version", "code"))
-        ours = registry and name in known and registry.origin["learner", str(name)].origin == OURS
+        ours = registry and name in classes and registry.origin["learner", str(name)].origin == OURS
         source = "" if ours else f"source {code or 'unknown'}"
         tried = [json.loads(text) for text in rows["params"].astype(str).unique()]
         values: dict[str, dict[str, Any]] = {}  # by parameter, distinct ones by text
@@ -310,7 +312,7 @@ def _configurations(frame: pd.DataFrame, registry: Registry | None) -> Iterator[
             for parameter, value in flat(params).items():
                 values.setdefault(parameter, {})[str(value)] = value
         changed = {
-            parameter for params in tried for parameter in _changed(params, str(name), known)
+            parameter for params in tried for parameter in _changed(params, str(name), classes)
         }
         words = [
             parameter + _values([*of.values()])
@@ -322,17 +324,17 @@ def _configurations(frame: pd.DataFrame, registry: Registry | None) -> Iterator[
 
 
 def _changed(
-    params: Mapping[str, Any], learner: str, known: Mapping[str, type], of: str = ""
+    params: Mapping[str, Any], learner: str, classes: Mapping[str, type], of: str = ""
 ) -> Iterator[str]:
     """Yield the names of parameters that are not at the default of the learner's class."""
-    usual = {p.name: plain_value(p.default, p) for p in parameters(known.get(learner, object))}
+    usual = {p.name: plain_value(p.default, p) for p in parameters(classes.get(learner, object))}
     for name, value in params.items():
         if isinstance(value, Mapping):
             inner = dict(value)
             base = inner.pop("learner", "")
             if base not in (usual.get(name), name_of(usual.get(name))):
                 yield of + name
-            yield from _changed(inner, base, known, f"{of}{name}.")
+            yield from _changed(inner, base, classes, f"{of}{name}.")
         elif name not in usual or usual[name] != value:
             yield of + name
 

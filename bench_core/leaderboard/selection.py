@@ -98,28 +98,28 @@ class Choice(Draws):
         after those whose point is."""
         draws = self.under(limit)
         chosen, _ = draws.chosen([limit, NO_LIMIT] if limit.kind == KEEP else [limit])
-        found, reason = _selections(draws, limit, chosen), ""
-        reference = next((one for one in found if one.learner == draws.reference), None)
+        selections, reason = _selections(draws, limit, chosen), ""
+        reference = next((s for s in selections if s.learner == draws.reference), None)
 
-        def place(one: Selection) -> tuple[object, ...]:
-            lacks, quality = one.repeats < one.of, -self.sign * one.pick.valid_quality
+        def place(model: Selection) -> tuple[object, ...]:
+            lacks, quality = model.repeats < model.of, -self.sign * model.pick.valid_quality
             if isinstance(limit, Budget):
-                order: tuple[object, ...] = quality, one.pick.valid_cost
+                order: tuple[object, ...] = quality, model.pick.valid_cost
             elif limit.kind == KEEP:
-                order = saving_order(one.saved, one.saving, one.pick.cost)
-                order = not one.sure, one.baseline, *order
+                order = saving_order(model.saved, model.saving, model.pick.cost)
+                order = not model.sure, model.baseline, *order
             else:
-                order = not one.sure, one.pick.valid_cost
-            return lacks, *order, one.learner
+                order = not model.sure, model.pick.valid_cost
+            return lacks, *order, model.learner
 
-        found.sort(key=place)
+        selections.sort(key=place)
         if limit.kind == KEEP and isinstance(limit, Target) and reference and reference.sure:
-            answer = next((one for one in found if saves(one, reference)), reference)
-            found.sort(key=lambda one: one is not answer)  # the reference unless some model saves
-            if answer is reference and len(found) > 1:
+            answer = next((s for s in selections if saves(s, reference)), reference)
+            selections.sort(key=lambda s: s is not answer)  # the reference unless some model saves
+            if answer is reference and len(selections) > 1:
                 words = limit.words(self.metric.name, reference.learner)
                 reason = f"no learner is sure to keep {words} for less than {reference.learner}"
-        return Answers(limit, found, reason, missing(draws))
+        return Answers(limit, selections, reason, missing(draws))
 
     @property
     def best(self) -> Selection | None:
@@ -162,7 +162,7 @@ def _selections(draws: Draws, limit: Limit, chosen: Mapping[Limit, Chosen]) -> l
     for k, name in enumerate(draws.names):
         if len(rows := points.row[points.row[:, k] >= 0, k]):
             model = pick(draws, points, k) or pick_at(draws, rows, name)
-            one = Selection(
+            selection = Selection(
                 dataset=draws.dataset,
                 learner=name,
                 limit=limit,
@@ -179,5 +179,5 @@ def _selections(draws: Draws, limit: Limit, chosen: Mapping[Limit, Chosen]) -> l
                 reference=draws.info.reference,
                 baseline=name in draws.info.baselines,
             )
-            selections.append(one)
+            selections.append(selection)
     return selections

@@ -77,12 +77,12 @@ def parse_metric(
         if not re.fullmatch(r"0*[1-9][0-9]{0,8}", k):
             raise UsageError(f"metric {name!r}: the cut-off {k!r} must be a whole number from 1 up")
         arguments["k"] = int(k)
-    for part in listed.split(",") if listed else ():
-        key, _, value = map(str.strip, part.partition("="))
+    for assignment in listed.split(",") if listed else ():
+        key, _, value = map(str.strip, assignment.partition("="))
         if not value or key not in options or key in arguments:
             known = ", ".join(sorted(options)) or "none"
             raise UsageError(
-                f"metric {name!r}: write {part.strip()!r} as option=value, each option "
+                f"metric {name!r}: write {assignment.strip()!r} as option=value, each option "
                 f"once; known: {known}"
             )
         try:
@@ -123,12 +123,12 @@ def _judge(
     if isinstance(metric, BuiltIn) and type(metric).values is BuiltIn.values:
         return metric.judge(scores, labels)
     with charging(f"metric {metric.name}"):
-        found = metric.values(scores, labels.y, labels.queries, labels.multiplicity)
-        shapes = np.shape(found.values), np.shape(found.weights)
+        values = metric.values(scores, labels.y, labels.queries, labels.multiplicity)
+        shapes = np.shape(values.values), np.shape(values.weights)
     if len(shapes[0]) != 1 or shapes[0] != shapes[1]:
         fault = f"values of shape {shapes[0]} and weights of shape {shapes[1]}"
         raise UsageError(f"metric {metric.name}: {fault}; give one of each for every row or query")
-    return found
+    return values
 
 
 def warm_up(metrics: Iterable[Metric], say: Callable[[str], None]) -> None:

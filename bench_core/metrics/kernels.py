@@ -125,14 +125,14 @@ def tally(
                 out[j] += r * steps / n
             elif what == PRECISIONS and r > 0:
                 c = (r - 1) / (n - 1) if n > 1 else 0.0
-                part = 0.0
+                precisions = 0.0
                 if steps <= 16:
                     for s in range(1, steps + 1):
-                        part += (before + 1 + (s - 1) * c) / (place + s)
+                        precisions += (before + 1 + (s - 1) * c) / (place + s)
                 else:
                     inverse = summed[place + steps] - summed[place]
-                    part = c * steps + (before + 1 - c * (place + 1)) * inverse
-                out[j] += r / n * part
+                    precisions = c * steps + (before + 1 - c * (place + 1)) * inverse
+                out[j] += r / n * precisions
             elif what == FIRST and r > 0:
                 chance = r / n  # P(the first relevant one is at step s)
                 for s in range(1, min(n - r + 1, steps) + 1):

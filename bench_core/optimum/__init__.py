@@ -66,15 +66,15 @@ class States:
         -1 marks values known from the start."""
         digits, bought, purchases = table.ndim - 1, each >= 0, Purchases.of(prices)
         masks = (np.arange(2**digits)[:, None] >> np.arange(digits)) & 1 > 0
-        made = np.zeros((len(masks), len(purchases)), dtype=bool)
-        made[:, each[bought]] = masks[:, bought]
+        subsets = np.zeros((len(masks), len(purchases)), dtype=bool)
+        subsets[:, each[bought]] = masks[:, bought]
         price = np.zeros(masks.shape)
-        price[:, bought] = purchases.marginal(made)[:, each[bought]]
+        price[:, bought] = purchases.marginal(subsets)[:, each[bought]]
         mass = table
         for axis in range(digits):
             mass = np.concatenate([mass.sum(axis=axis, keepdims=True), mass], axis=axis)
         radix = np.array(mass.shape[:-1], dtype=np.int64)
-        spent = purchases.sensors(made) @ purchases.sensor
+        spent = purchases.sensors(subsets) @ purchases.sensor
         return cls(mass.reshape(-1, mass.shape[-1]), radix, price, spent)
 
     @property
@@ -95,7 +95,7 @@ class States:
     def corners(self) -> list[Corner]:
         """Return the corners of mean cost and accuracy, by ascending cost."""
         ends = self.solve(np.inf)[1:], self.solve(0.0)[1:]
-        found, gaps, new = dict(ends), list[tuple[float, ...]](), [*ends]
+        quality_at, gaps, new = dict(ends), list[tuple[float, ...]](), [*ends]
         for _ in range(SOLVES - 2):
             for (cost, quality), (more, better) in pairwise(new):
                 room = (more - cost) * (better - quality)
@@ -108,9 +108,9 @@ class States:
             between = self.solve(slope)[1:]
             above = between[1] - quality - slope * (between[0] - cost)
             new = [(cost, quality), between, (more, better)] if above > EXACT else []
-            found.update(new)
-        costs = sorted(found)
-        qualities = [found[cost] for cost in costs]
+            quality_at.update(new)
+        costs = sorted(quality_at)
+        qualities = [quality_at[cost] for cost in costs]
         slopes = [*(np.diff(qualities) / np.diff(costs)), 0.0]
         # prices between the slopes on both sides of a corner
         prices = np.mean([[2 * slopes[0], *slopes[:-1]], slopes], axis=0)

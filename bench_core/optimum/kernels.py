@@ -21,21 +21,21 @@ def solve(
     value, cost = np.zeros(count), np.zeros(count)
     action = np.full(count, -1, np.int8)
     digit = radix - 1  # digits of the last state, with all purchases
-    made = (1 << digits) - 1
+    mask = (1 << digits) - 1
     for s in range(count - 1, -1, -1):
         value[s] = best_class[s]
         if mass[s] > 0.0:
             tied = TIED * mass[s]
             for t in range(digits):
-                own = prices[made, t]
-                if digit[t] > 0 or spent[made] + own > cap or (own > 0.0 and price == np.inf):
+                extra = prices[mask, t]
+                if digit[t] > 0 or spent[mask] + extra > cap or (extra > 0.0 and price == np.inf):
                     continue
-                worth = 0.0 if own == 0.0 else -price * own * mass[s]
+                worth = 0.0 if extra == 0.0 else -price * extra * mass[s]
                 for v in range(1, radix[t]):
                     worth += value[s + v * strides[t]]
                 if worth < value[s] - tied:
                     continue
-                paid = own * mass[s]
+                paid = extra * mass[s]
                 for v in range(1, radix[t]):
                     paid += cost[s + v * strides[t]]
                 if worth > value[s] + tied or paid < cost[s] - tied:
@@ -43,10 +43,10 @@ def solve(
         t = digits - 1
         while t >= 0 and digit[t] == 0:
             digit[t] = radix[t] - 1
-            made |= 1 << t
+            mask |= 1 << t
             t -= 1
         if t >= 0:
             digit[t] -= 1
             if digit[t] == 0:
-                made &= ~(1 << t)
+                mask &= ~(1 << t)
     return action, value[0], cost[0]

@@ -123,13 +123,13 @@ class Cutter:
         for job in jobs:
             place = number[job.key if isinstance(job, FitSpec) else job.fit]
             groups.setdefault(group_of[place], []).append(job)
-        made: list[list[FitSpec | TrialSpec]] = [[] for _ in range(min(count, len(groups)))]
-        spent = [0.0] * len(made)
+        parts: list[list[FitSpec | TrialSpec]] = [[] for _ in range(min(count, len(groups)))]
+        spent = [0.0] * len(parts)
         for group in sorted(groups.values(), key=self._seconds, reverse=True):
             emptiest = spent.index(min(spent))
-            made[emptiest] += group
+            parts[emptiest] += group
             spent[emptiest] += self._seconds(group)
-        return sorted(made, key=self._seconds, reverse=True)
+        return sorted(parts, key=self._seconds, reverse=True)
 
     def job(self, specs: Sequence[FitSpec | TrialSpec], finished: Set[str]) -> JobFile:
         """Create a job of these fits and trials, which may need each other and ``finished``."""
@@ -168,16 +168,16 @@ def _classes(learner: Mapping[str, Any]) -> Iterator[str]:
 def learners_code(classes: Iterable[str]) -> dict[str, str]:
     """Return digests of learners' sources by class. Raises UsageError for a learner that another
     process cannot import."""
-    found = {}
+    digests = {}
     for name in dict.fromkeys(classes):
         try:
             if not importable(cls := find_class(name)):
                 raise ImportError("it is not in a module")
-            found[name] = code_key(cls)
+            digests[name] = code_key(cls)
         except (ImportError, InputError) as error:
             why = f"learner {name} cannot be imported here ({error})"
             raise UsageError(f"{why}: install it, or name its module with -p") from error
-    return found
+    return digests
 
 
 def job_path(name: Path) -> Path:

@@ -21,7 +21,7 @@ from bench_core.parameters import as_json, encode, is_learner, parameters
 from bench_core.protocols import Metric
 from bench_core.results.records import TrialSpec
 
-SCORING = 16
+SCORING = 17
 """Increases when scoring, metering or the audit change the results of the same model."""
 
 
@@ -30,18 +30,18 @@ class DescribedLearner:
 
     def __init__(self, learner: Any) -> None:
         kind: Any = type(learner)
-        own = learner_of(learner)
-        held = [getattr(learner, p.name) for p in parameters(kind)]
+        complete = learner_of(learner)
+        values = [getattr(learner, p.name) for p in parameters(kind)]
         self.name = str(kind.name)
-        self.tasks = sorted(map(str, own.tasks))
-        self.version = str(own.version)  # used if no distribution has a version
+        self.tasks = sorted(map(str, complete.tasks))
+        self.version = str(complete.version)  # used if no distribution has a version
         self.encoded = encode(learner)  # for other processes
         self.params = as_json(learner)
         self.code = code_key(kind)  # digest of its source
-        of_libraries = {"stamp": own.stamp(), "numerics": versions(*own.numerics)}
+        of_libraries = {"stamp": complete.stamp(), "numerics": versions(*complete.numerics)}
         self.decides = {name: text for name, text in of_libraries.items() if text}
-        self.inner = [DescribedLearner(one) for one in held if is_learner(one)]  # nested learners
-        self.needs = [DescribedLearner(one) for one in own.needs()]  # learners whose fits it needs
+        self.inner = [DescribedLearner(one) for one in values if is_learner(one)]  # nested learners
+        self.needs = [DescribedLearner(one) for one in complete.needs()]  # it needs their fits
 
     def with_inner(self) -> Iterator[DescribedLearner]:
         """Yield the learner and its nested learners."""

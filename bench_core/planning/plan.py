@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 from zipfile import is_zipfile
 
 from bench_core.costs.model import CostModel
-from bench_core.metrics.evaluation import given_metrics
 from bench_core.planning.invocation import FROM_PYTHON
 from bench_core.planning.request import RunRequest, cores_for
 from bench_core.results.records import FitSpec, RunRecord, TrialSpec
@@ -64,16 +63,12 @@ class Plan(RunRecord):
 
 def about_run(plan: Plan, request: RunRequest) -> dict[str, Any]:
     """Return the record of a run in the store, as JSON values."""
-    asked = asdict(replace(request, learners=(), data=(), costs=""))
-    asked["learners"] = [x if isinstance(x, str) else x.name for x in request.learners]
-    asked["data"] = [
-        x if isinstance(x, str) else f"{getattr(x, 'call', x.name)} {FROM_PYTHON}"
-        for x in request.data
-    ]
-    asked["metric_objects"] = [name for name in request.metrics if name in given_metrics]
-    asked["costs"] = request.costs if isinstance(request.costs, str) else FROM_PYTHON
-    kept = {f.name: getattr(plan, f.name) for f in fields(RunRecord)}
-    return {**kept, "datasets": [asdict(use) for use in plan.datasets], "request": asked}
+    values = asdict(replace(request, learners=(), data=(), costs=""))
+    values["learners"] = [x if isinstance(x, str) else x.name for x in request.learners]
+    values["data"] = [x if isinstance(x, str) else f"{x.name} {FROM_PYTHON}" for x in request.data]
+    values["costs"] = request.costs if isinstance(request.costs, str) else FROM_PYTHON
+    record = {f.name: getattr(plan, f.name) for f in fields(RunRecord)}
+    return {**record, "datasets": [asdict(use) for use in plan.datasets], "request": values}
 
 
 def trials_left(plan: Plan) -> list[TrialSpec]:
@@ -112,13 +107,13 @@ def expected_seconds(
     by_kind: dict[tuple[str, str], list[tuple[float, float]]] = {}
     for dataset, learner, *seconds in recorded:
         by_kind.setdefault((dataset, learner), []).append((seconds[0], seconds[1]))
-    found = {}
+    estimates = {}
     for job in jobs:
         fit = isinstance(job, FitSpec)
         kind = job.dataset, job.learner_name if isinstance(job, FitSpec) else job.learner
         if kind in by_kind:
-            found[job.key] = median(row[0 if fit else 1] for row in by_kind[kind])
-    return found
+            estimates[job.key] = median(row[0 if fit else 1] for row in by_kind[kind])
+    return estimates
 
 
 def usable_fits(keys: Iterable[str], fitted: Set[str], states: str | Path) -> frozenset[str]:

@@ -191,15 +191,15 @@ class _Planner:
         source = DataFolder(source.folder, say, remedy(chosen.dataset))
         prepared = prepare(chosen.dataset, size, fold, seed, source, say=say)
         splits = prepared.splits
-        if given := request.costs or suite.costs:
-            given = str(local_path(given)) if isinstance(given, str) else given
+        if costs := request.costs or suite.costs:
+            costs = str(local_path(costs)) if isinstance(costs, str) else costs
             models, usual = self.registry.cost_models, groups_and_unit(chosen.dataset, request)
-            splits = with_costs(splits, given, models, request.encoding, **usual)
+            splits = with_costs(splits, costs, models, request.encoding, **usual)
         if request.unit:
             splits = splits.in_unit(request.unit)
-        costs = costs_key(splits.costs) if given or request.unit else ""
-        if costs:
-            self.costs[costs] = splits.costs
+        cost_key = costs_key(splits.costs) if costs or request.unit else ""
+        if cost_key:
+            self.costs[cost_key] = splits.costs
         lines = cautions(splits)
         imported = [learner.name for learner in learners if learner.role == "own"]
         if imported and any(note.kind == CUT for note in splits.all_notes):
@@ -210,16 +210,16 @@ class _Planner:
         metrics = self.judges(splits, label)
         lines += rare_class(splits) if metrics[0] == "accuracy" and not suite.name else []
         parts = {name: getattr(splits, name) for name in SPLITS}
-        for metric, part in product(self.metrics(metrics), ("valid", "test")):
-            if why := metric_of(metric).undefined(parts[part].y):
-                where = f"{part} (fold {fold}, seed {seed})"
+        for metric, split in product(self.metrics(metrics), ("valid", "test")):
+            if why := metric_of(metric).undefined(parts[split].y):
+                where = f"{split} (fold {fold}, seed {seed})"
                 self.note(f"{label}: {metric.name} is not defined on {where}: {why}", warning=True)
         of_learners = [
             line for x in learners for one in x.instances for line in _notes(one, splits)
         ]
         notes = [*splits.all_notes, *map(Note.of, lines)]
         for note in notes:
-            mistyped = note.kind == UNUSED and isinstance(given, CostFile)
+            mistyped = note.kind == UNUSED and isinstance(costs, CostFile)
             self.note(f"{label}: {note}", mistyped)
         for line, warning in of_learners:
             self.note(f"{label}: {line}", warning)
@@ -237,22 +237,22 @@ class _Planner:
             fingerprint=splits.fingerprint,
             features=len({*splits.columns}),  # as cost files count them
             classes=splits.classes,
-            rows={name: len(part) for name, part in parts.items()},
-            queries={name: len(part.units or ()) for name, part in parts.items()},
+            rows={name: len(examples) for name, examples in parts.items()},
+            queries={name: len(examples.units or ()) for name, examples in parts.items()},
             metrics=metrics,
             notes=tuple(notes),
             ends={learner.name: learner.ends for learner in learners},
             budgets=tuple(map(str, suite.budgets_on(name))),
             accounting=suite.accounting[0],
         )
-        use = priced(use, splits, caps, None if costs else about.optimum)
+        use = priced(use, splits, caps, None if cost_key else about.optimum)
         uses = [use, *map(use.under, suite.accounting[1:])]
         self.uses += uses
         first = self.uses[0]
         same = (fold, seed) == (first.fold, first.seed)
         suffix = "" if same else f", fold {fold}, seed {seed}"
         for each in uses:
-            self.specify(learners, each, splits, str(prepared.path), costs, suffix)
+            self.specify(learners, each, splits, str(prepared.path), cost_key, suffix)
 
     def specify(
         self,
@@ -353,11 +353,11 @@ class _Planner:
         metrics = {m.name: m.higher_is_better for m in asked + self.metrics(used)}
         about = suite.name or "+".join(dict.fromkeys(u.name for u in self.uses))
         name = request.profile or PROFILES[0]
-        slug, part = (re.sub(r"[^\w+.-]", "_", word)[:40] for word in (about, name))
+        data_slug, profile_slug = (re.sub(r"[^\w+.-]", "_", word)[:40] for word in (about, name))
         decides = [about, self.uses[0].size, self.reference, list(metrics), sorted(trials)]
         notes = tuple(self.notes)
         plan = Plan(
-            run=f"{slug}-{part}-{digest(decides)[:8]}",
+            run=f"{data_slug}-{profile_slug}-{digest(decides)[:8]}",
             suite=suite.name,
             title=suite.title,
             profile=name,

@@ -49,11 +49,11 @@ def choose_datasets(
     stand_ins: dict[str, list[str]] = {name: [] for name in files_of}
     for name in sorted(registry.datasets):
         stand_ins.setdefault(registry.about_dataset(name).stand_in_for, []).append(name)
-    known = [*files_of, *(name for of in files_of for name in stand_ins[of])]
+    names = [*files_of, *(name for of in files_of for name in stand_ins[of])]
     for name in request.data:
-        if name not in known:
+        if name not in names:
             place = f"{option('data')} with suite {suite.name} restricts it"
-            raise UsageError(f"{place}: {unknown('data set', name, known)}")
+            raise UsageError(f"{place}: {unknown('data set', name, names)}")
     chosen: list[ChosenDataset] = []
     absent: dict[str, tuple[str, ...]] = {}
     for entry in suite.datasets:
@@ -104,14 +104,14 @@ def _own_data(
 ) -> list[ChosenDataset]:
     """Return registered data sets, instances, or one file."""
     chosen, files = [], []
-    for given in request.data:
-        if not isinstance(given, str):
-            chosen.append(ChosenDataset(_label(given, registry), given))
-        elif cls := registry.datasets.get(given):
-            own = [setting for setting in settings if setting.owner == given]
-            chosen.append(ChosenDataset(*_instance(cls, {}, own, registry, given)))
+    for entry in request.data:
+        if not isinstance(entry, str):
+            chosen.append(ChosenDataset(_label(entry, registry), entry))
+        elif cls := registry.datasets.get(entry):
+            overrides = [setting for setting in settings if setting.owner == entry]
+            chosen.append(ChosenDataset(*_instance(cls, {}, overrides, registry, entry)))
         else:
-            files.append(given)
+            files.append(entry)
     in_memory = chosen and all(isinstance(one.dataset, InMemory) for one in chosen)
     if not files and not in_memory:
         places = [getattr(one.dataset, "place", "") for one in chosen]  # in datasets.toml

@@ -164,17 +164,17 @@ def choose_learners(
     user named both the learner and the data set. A learner with a missing package or file (see
     ``stamp`` in protocols) raises if the user named it, and is skipped otherwise.
     """
-    asked = list(request.learners or suite.learners or _first_board(registry, settings, notify))
-    given = _instances([x for x in asked if not isinstance(x, str)], settings, registry)
-    objects = {learner.name for learner in given}
-    by_name = [x for x in asked if isinstance(x, str) and x != ALL]
+    entries = list(request.learners or suite.learners or _first_board(registry, settings, notify))
+    objects = _instances([x for x in entries if not isinstance(x, str)], settings, registry)
+    object_names = {learner.name for learner in objects}
+    by_name = [x for x in entries if isinstance(x, str) and x != ALL]
     named = {*(by_name if request.learners else ()), request.reference}
-    everything = sorted(registry.learners) if ALL in asked else ()
+    everything = sorted(registry.learners) if ALL in entries else ()
     names = (request.reference or suite.reference, *by_name, *everything, *suite.baselines)
     profile, on = suite.profile(request.profile), suite.on.get(dataset, {})
     configs = request.configs or profile.configs
     chosen: list[ChosenLearner] = []
-    for name in dict.fromkeys(name for name in names if name and name not in objects):
+    for name in dict.fromkeys(name for name in names if name and name not in object_names):
         if on.get(name) is False:
             if name not in named:
                 continue
@@ -201,21 +201,21 @@ def choose_learners(
             notify(f"left out: {name}: {error}", False)
         else:
             chosen.append(ChosenLearner(cls.name, instances, name in named, configs > 0))
-    if both := objects.intersection(by_name):
-        raise UsageError(f"learner {min(both)!r} is requested by name and as an object: keep one")
-    return [*chosen, *given]
+    if twice := object_names.intersection(by_name):
+        raise UsageError(f"learner {min(twice)!r} is requested by name and as an object: keep one")
+    return [*chosen, *objects]
 
 
 def _first_board(registry: Registry, settings: Sequence[Override], notify: Notify) -> Sequence[str]:
     """Return ``FIRST``, learners of ``-p`` modules and learners with a setting; all learners if
     none of these is registered."""
-    own = {name for (kind, name), info in registry.origin.items() if info.origin == "-p"}
-    wanted = dict.fromkeys([*FIRST, *sorted(own), *(setting.owner for setting in settings)])
-    if not (found := [name for name in wanted if name in registry.learners]):
+    of_modules = {name for (kind, name), info in registry.origin.items() if info.origin == "-p"}
+    wanted = dict.fromkeys([*FIRST, *sorted(of_modules), *(setting.owner for setting in settings)])
+    if not (names := [name for name in wanted if name in registry.learners]):
         return [ALL]
     more = f"(a first board); {option('learners', ALL)}: all learners"
-    notify(f"learners: {', '.join(found)} {more}", False)
-    return found
+    notify(f"learners: {', '.join(names)} {more}", False)
+    return names
 
 
 def default_reference(learners: Sequence[ChosenLearner], registry: Registry, notify: Notify) -> str:
@@ -246,13 +246,13 @@ def instances_of(
     where: str,
 ) -> tuple[Any, ...]:
     """Return ``configs`` settings from the class's search ranges, or the grid of the table (0)."""
-    own = [setting for setting in settings if setting.owner == cls.name]
+    overrides = [setting for setting in settings if setting.owner == cls.name]
     fixed: dict[str, Any] = {}
-    for setting in own:
+    for setting in overrides:
         with blaming(setting.given):
             require("parameter", setting.path[:1], [p.name for p in parameters(cls)])
             table, fixed = setting.applied(table), setting.applied(fixed)
-    where = " ".join(setting.given for setting in own) or where
+    where = " ".join(setting.given for setting in overrides) or where
     if configs:
         return configurations(cls, table, fixed, configs, registry, where)
     return expand(cls, {**default_grid(cls), **table}, registry, where)
@@ -264,21 +264,21 @@ def default_grid(cls: type[Any]) -> dict[str, Any]:
     return {"tradeoff": list(getattr(cls, "tradeoffs", ()) or TRADEOFFS)} if swept else {}
 
 
-def require_learner(given: Any, where: str) -> None:
+def require_learner(learner: Any, where: str) -> None:
     """Raise UsageError, in one line with the remedy, for an object that is no learner."""
-    if isinstance(given, type):
-        if given.__module__.startswith("sklearn."):
+    if isinstance(learner, type):
+        if learner.__module__.startswith("sklearn."):
             with suppress(TypeError):  # it needs arguments
-                require_learner(given(), where)
-        raise UsageError(f"{where}: {given.__name__} is a class; give {given.__name__}()")
-    cls = type(given)
+                require_learner(learner(), where)
+        raise UsageError(f"{where}: {learner.__name__} is a class; give {learner.__name__}()")
+    cls = type(learner)
     called, package = cls.__name__, cls.__module__.partition(".")[0]
-    if not hasattr(given, "fit"):
-        fault = f"{short(given)} is neither a name nor a learner (with name, tasks and fit)"
+    if not hasattr(learner, "fit"):
+        fault = f"{short(learner)} is neither a name nor a learner (with name, tasks and fit)"
     elif package == "sklearn":
         public = takewhile(lambda part: not part.startswith("_"), cls.__module__.split("."))
-        own, usual = given.get_params(deep=False), signature(cls).parameters
-        changed = {key: value for key, value in own.items() if value is not usual[key].default}
+        values, usual = learner.get_params(deep=False), signature(cls).parameters
+        changed = {key: value for key, value in values.items() if value is not usual[key].default}
         table = {"estimator": ".".join([*public, called]), "arguments": changed}
         form = f"learner='sklearn', parameters={table}"
         if where == option("learners"):
@@ -288,7 +288,7 @@ def require_learner(given: Any, where: str) -> None:
             json.dumps(changed)
         except TypeError:
             fault = f"{called} is made of other objects: 'bench new learner' writes a learner"
-    elif hasattr(given, "get_params") and not name_of(given):
+    elif hasattr(learner, "get_params") and not name_of(learner):
         fault = f"{called} is an estimator, not a learner: 'bench new learner' writes one"
     else:
         try:
@@ -296,7 +296,7 @@ def require_learner(given: Any, where: str) -> None:
         except (TypeError, ValueError) as error:
             fault = f"{error}; 'bench new learner' writes a learner"
         else:
-            if is_learner(given):
+            if is_learner(learner):
                 return
             fault = f"{called} has settings: write @dataclass(frozen=True) above its class, and "
             fault += "its settings as fields"
@@ -307,20 +307,20 @@ def _instances(
     learners: Sequence[Any], settings: Sequence[Override], registry: Registry
 ) -> list[ChosenLearner]:
     """Return learners given as objects, grouped by name."""
-    given: dict[str, list[Any]] = {}
+    by_name: dict[str, list[Any]] = {}
     for learner in learners:
         require_learner(learner, option("learners"))
         name = name_of(learner)
         check_name("learner", name)
         with blaming(f"learner {name}"):
             try:
-                given.setdefault(name, []).append(resolved(learner, registry.learner))
+                by_name.setdefault(name, []).append(resolved(learner, registry.learner))
             except ValueError as error:
                 raise UsageError(str(error)) from error
     for setting in settings:
-        if setting.owner in given:
+        if setting.owner in by_name:
             raise UsageError(f"{setting.given}: {setting.owner} was given as an object")
-    return [ChosenLearner(name, tuple(made), True) for name, made in given.items()]
+    return [ChosenLearner(name, tuple(instances), True) for name, instances in by_name.items()]
 
 
 def varied(instances: Sequence[Any]) -> list[str]:
@@ -386,12 +386,12 @@ class _Space:
         value = self.start.get(p.name, p.default)
         each = value if is_grid(p, value) else [value]
         tables = fixed if isinstance(fixed, list) else repeat(fixed)
-        for base, given in zip(each, tables, strict=False):
+        for base, changes in zip(each, tables, strict=False):
             if base == "none" or not isinstance(base, str | Mapping):
                 yield base
                 continue
             cls, table = held(p, base, self.registry, self.where)
-            kept = {**given} if isinstance(given, Mapping) else {}
+            kept = {**changes} if isinstance(changes, Mapping) else {}
             kept.pop("learner", None)
             yield _Space(cls, table, kept, self.registry, self.where)
 
@@ -408,22 +408,22 @@ class _Space:
     def settings(self, count: int) -> list[Any]:
         """Return at most ``count`` distinct instances."""
         bases = {name: _in_turn(each, count) for name, each in self.bases.items()}
-        others = [name for name in self.searched if name not in SHARED]
+        unshared = [name for name in self.searched if name not in SHARED]
         column = {name: SHARED.index(name) for name in self.searched if name in SHARED}
-        column |= {name: len(SHARED) + self._below + k for k, name in enumerate(others)}
-        found: list[Any] = []
+        column |= {name: len(SHARED) + self._below + k for k, name in enumerate(unshared)}
+        instances: list[Any] = []
         for shares in _draws(1 + max(column.values(), default=-1), 16 * count):
             drawn = {
                 name: search.value(float(shares[column[name]]), float not in members(p.annotation))
                 for name, (p, search) in self.searched.items()
                 if shares is not None
             }
-            stands_on = {name: each[len(found) % len(each)] for name, each in bases.items()}
-            made = expand(self.cls, self.start | drawn | stands_on, self.registry, self.where)
-            found += [one for one in made if one not in found]
-            if len(found) >= count or not (self.searched or self.bases):
+            stands_on = {name: each[len(instances) % len(each)] for name, each in bases.items()}
+            candidates = expand(self.cls, self.start | drawn | stands_on, self.registry, self.where)
+            instances += [candidate for candidate in candidates if candidate not in instances]
+            if len(instances) >= count or not (self.searched or self.bases):
                 break
-        return found[:count]
+        return instances[:count]
 
 
 def _in_turn(bases: Sequence[Any], count: int) -> list[Any]:
@@ -452,7 +452,7 @@ def search_ends(
     """Return, for each varied parameter, the values at or beyond which a choice is at the edge of
     the search: the ends of a grid, or 5% inside the ends of a range from which settings were
     ``drawn``. None if the parameter cannot go further."""
-    found = {}
+    ends = {}
     for p in parameters(type(instances[0])):
         values = [getattr(instance, p.name) for instance in instances]
         numbers = {v for v in values if isinstance(v, int | float) and not isinstance(v, bool)}
@@ -463,5 +463,5 @@ def search_ends(
             least, most = p.search.least, p.search.most
             low, high = p.search.value(0.05), p.search.value(0.95)
         floor, ceiling = max(p.range.least, p.range.above), min(p.range.most, p.range.below)
-        found[p.name] = None if least <= floor else low, None if most >= ceiling else high
-    return found
+        ends[p.name] = None if least <= floor else low, None if most >= ceiling else high
+    return ends

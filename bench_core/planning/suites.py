@@ -156,54 +156,54 @@ _SUITE: dict[str, Form] = {
 
 def _suite(path: Path, text: str, table: Mapping[str, Any], registry: Registry) -> Suite:
     known = _SUITE | dict.fromkeys(registry.suite_keys, Form("", "", fits=lambda _: True))
-    made = _values({k: v for k, v in table.items() if not _foreign(k, v, known)}, known)
+    fields = _values({k: v for k, v in table.items() if not _foreign(k, v, known)}, known)
     for key in ("datasets", "metrics", "learners"):
-        if not made.get(key):
+        if not fields.get(key):
             raise UsageError(f"key {key!r}: give at least one entry")
     entries: list[DatasetEntry] = []
-    for i, item in enumerate(made["datasets"]):
+    for i, item in enumerate(fields["datasets"]):
         options = {"name": item} if isinstance(item, str) else dict(item)
         name = TEXT.checked(options.pop("name", None), f"key 'datasets[{i}].name'")
         if DatasetEntry(name, options) in entries:
             raise UsageError(f"key 'datasets[{i}]': {name} is listed twice; keep one")
         entries.append(DatasetEntry(name, options))
     datasets = {entry.name for entry in entries}
-    learners = {*made["learners"], *made.get("baselines", ())}
-    extra = {key: made.pop(key) for key in registry.suite_keys if key in made}
+    learners = {*fields["learners"], *fields.get("baselines", ())}
+    extra = {key: fields.pop(key) for key in registry.suite_keys if key in fields}
     for key, value in extra.items():
         with blaming(f"key {key!r}"):
-            registry.suite_keys[key](value, datasets, {*learners, made.get("reference", "")})
-    on = _values(made.get("on", {}), dict.fromkeys(datasets, _TABLE), "on")
+            registry.suite_keys[key](value, datasets, {*learners, fields.get("reference", "")})
+    on = _values(fields.get("on", {}), dict.fromkeys(datasets, _TABLE), "on")
     usual: dict[str, Any] = {
-        key: made.pop(key) for key in ("seeds", "folds", "configs") if key in made
+        key: fields.pop(key) for key in ("seeds", "folds", "configs") if key in fields
     }
     for name, table in on.items():
-        if table.get(made.get("reference", "")) is False:
+        if table.get(fields.get("reference", "")) is False:
             raise UsageError(
-                f"key 'on.{name}': {made['reference']} is the reference, which is on every board; "
-                "leave this line out"
+                f"key 'on.{name}': {fields['reference']} is the reference, which is on every board;"
+                " leave this line out"
             )
-    profiles, tables = dict[str, Profile](), made.get("profiles", {})
+    profiles, tables = dict[str, Profile](), fields.get("profiles", {})
     for name in dict.fromkeys((*PROFILES, *tables)):
         values = {"size": name, "seeds": (0,), "folds": (0,), **usual, **tables.get(name, {})}
         profiles[name] = Profile(**_values(values, _PROFILE, f"profiles.{name}"))
-    made |= {
+    fields |= {
         "datasets": tuple(entries),
         "profiles": profiles,
         "on": {
             name: _values(table, dict.fromkeys(learners, _TABLE_OR_FALSE), f"on.{name}")
             for name, table in on.items()
         },
-        "budgets": _budgets(made.get("budgets", {}), "budgets", datasets, "mean"),
-        "caps": _budgets(made.get("caps", {}), "caps", datasets, "cap"),
+        "budgets": _budgets(fields.get("budgets", {}), "budgets", datasets, "mean"),
+        "caps": _budgets(fields.get("caps", {}), "caps", datasets, "cap"),
     }
-    if isinstance(made.get("accounting"), str):
-        made["accounting"] = [made["accounting"]]
-    made["accounting"] = tuple(made.get("accounting", ("path",)))
-    if costs := made.get("costs"):
-        beside = isinstance(costs, str)
-        made["costs"] = path.parent / costs if beside else CostFile(path, text, costs)
-    return Suite(name=path.stem, place=str(path), extra=extra, **{"title": path.stem} | made)
+    if isinstance(fields.get("accounting"), str):
+        fields["accounting"] = [fields["accounting"]]
+    fields["accounting"] = tuple(fields.get("accounting", ("path",)))
+    if costs := fields.get("costs"):
+        is_path = isinstance(costs, str)
+        fields["costs"] = path.parent / costs if is_path else CostFile(path, text, costs)
+    return Suite(name=path.stem, place=str(path), extra=extra, **{"title": path.stem} | fields)
 
 
 def _foreign(key: str, value: Any, known: Iterable[str]) -> bool:
@@ -214,15 +214,15 @@ def _foreign(key: str, value: Any, known: Iterable[str]) -> bool:
 
 def _values(table: Mapping[str, Any], forms: Mapping[str, Form], at: str = "") -> dict[str, Any]:
     """Check the values of a table by the forms of its keys; ``at`` is its location."""
-    made = {}
+    checked_values = {}
     for key, value in table.items():
         name = f"{at}.{key}".strip(".")
         if key not in forms:
             raise UsageError(unknown("key", name, [f"{at}.{one}" if at else one for one in forms]))
-        made[key] = forms[key].checked(value, f"key {name!r}")
+        checked_values[key] = forms[key].checked(value, f"key {name!r}")
         if forms[key] is _TABLES:
-            made[key] = _values(value, dict.fromkeys(value, _TABLE), name)
-    return made
+            checked_values[key] = _values(value, dict.fromkeys(value, _TABLE), name)
+    return checked_values
 
 
 def _budgets(

@@ -122,12 +122,12 @@ def as_budgets(
 
 def as_caps(values: float | str | Iterable[float | str | Budget]) -> tuple[float, ...]:
     """Convert numbers or texts to caps, in ascending order. Raises UsageError."""
-    found = as_budgets(values, CAP)
-    for budget in found:
+    budgets = as_budgets(values, CAP)
+    for budget in budgets:
         if budget.kind != CAP or not budget.amount > 0:
             given = f"{budget.amount:.15g}" if budget.kind == CAP else str(budget)
             raise UsageError(f"{given!r} is not a cap: write numbers > 0{_WRITTEN}")
-    return tuple(sorted(budget.amount for budget in found))
+    return tuple(sorted(budget.amount for budget in budgets))
 
 
 def default_budgets(cheapest: float, whole: float) -> tuple[Budget, ...]:

@@ -96,14 +96,14 @@ def with_choices(frame: pd.DataFrame, info: RunInfo) -> pd.DataFrame:
     of best validation quality in the primary metric (by repeat), else empty."""
     frame, keys = frame.assign(chosen=""), [*_TRIAL, "point"]
     for use in {use.name: use for use in info.datasets}.values():
-        own = frame.loc[frame["dataset"] == use.name]
+        rows = frame.loc[frame["dataset"] == use.name]
         metric = criterion(info, use.metrics[0])
-        points, higher = operating_points(own, metric.name), metric.higher_is_better
+        points, higher = operating_points(rows, metric.name), metric.higher_is_better
         for _, best in best_points(points, higher).groupby(["fold", "seed"]):
             marks = search_marks(best, points, use.ends, higher)
             words = ["; ".join(("best", *marks[name])) for name in best["learner"].astype(str)]
-            there = own[keys].merge(best[keys].assign(chosen=words), on=keys, how="left")["chosen"]
-            frame.loc[own.index[there.notna()], "chosen"] = there.dropna().to_numpy()
+            there = rows[keys].merge(best[keys].assign(chosen=words), on=keys, how="left")["chosen"]
+            frame.loc[rows.index[there.notna()], "chosen"] = there.dropna().to_numpy()
     return frame
 
 

@@ -37,6 +37,10 @@ _ATTEMPTS = """
 INSERT INTO attempt SELECT * FROM (SELECT * FROM other.attempt
 EXCEPT SELECT * FROM main.attempt) ORDER BY created_at
 """
+_NEW_RUNS = """
+SELECT run, number, created_at, state, about FROM other.run
+WHERE run NOT IN (SELECT run FROM main.run) ORDER BY begun
+"""
 _STATES = """
 UPDATE run SET state = iif(EXISTS (
   SELECT 1 FROM run_trial WHERE run = run.run AND trial NOT IN (SELECT key FROM trial)),
@@ -138,12 +142,11 @@ def _join(writer: Writer, source: Path) -> None:
 
 
 def _join_runs(writer: Writer) -> list[str]:
-    """Merge runs with their lists of trials and return their names; the later record wins."""
-    updated = dict(writer.db.execute("SELECT run, updated_at FROM main.run").fetchall())
-    rows = [*select(writer.db, "SELECT * FROM other.run ORDER BY created_at, run")]
-    for row in rows:
-        if row["updated_at"] > updated.get(row["run"], ""):
-            listed = "SELECT trial FROM other.run_trial WHERE run = ? ORDER BY position"
-            writer.put_run(row, [trial for (trial,) in writer.db.execute(listed, [row["run"]])])
-    writer.db.execute(_STATES)
-    return [row["run"] for row in rows]
+    """Add new runs with their lists of trials, in the order in which they began, and return the
+    names of all runs in the source. A run of the same name has the same trials."""
+    db = writer.db
+    for row in [*select(db, _NEW_RUNS)]:
+        listed = "SELECT trial FROM other.run_trial WHERE run = ? ORDER BY position"
+        writer.put_run(row, [trial for (trial,) in db.execute(listed, [row["run"]])])
+    db.execute(_STATES)
+    return [run for (run,) in db.execute("SELECT run FROM other.run ORDER BY begun")]

@@ -138,8 +138,8 @@ def marked(rows: pd.DataFrame, mark: str = DIVERGED) -> pd.Series[bool]:
 
 
 def _missing(column: str, frame: pd.DataFrame) -> str:
-    known = []
+    metrics = []
     for name in frame.columns:
         with suppress(UsageError):
-            known.append(parse_metric(str(name)).name)
-    return f"these results have no column {column!r}; metrics: {', '.join(known) or 'none'}"
+            metrics.append(parse_metric(str(name)).name)
+    return f"these results have no column {column!r}; metrics: {', '.join(metrics) or 'none'}"

@@ -49,7 +49,7 @@ def files(kind: str, name: str, package: bool, registry: Registry) -> dict[str, 
     folder of its name. Raises UsageError for an invalid name."""
     module = name.replace("-", "_")
     _check_name(kind, name, module, registry)
-    given = {
+    context = {
         "kind": KINDS[kind],
         "name": name,
         "module": module,
@@ -63,7 +63,7 @@ def files(kind: str, name: str, package: bool, registry: Registry) -> dict[str, 
         places["costs.toml"] = "costs.toml"
     if package:
         places |= {place.format(module=module): source for place, source in _PACKAGE.items()}
-    texts = {place: _filled(source, given) for place, source in places.items()}
+    texts = {place: _filled(source, context) for place, source in places.items()}
     return {f"{name}/{place}": text for place, text in texts.items()} if package else texts
 
 
@@ -99,7 +99,7 @@ def _installed(module: str) -> bool:
     return spec is not None and Path(spec.origin or "").parent != Path.cwd()
 
 
-def _filled(source: str, given: Mapping[str, Any]) -> str:
+def _filled(source: str, context: Mapping[str, Any]) -> str:
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
     environment = Environment(
@@ -109,4 +109,4 @@ def _filled(source: str, given: Mapping[str, Any]) -> str:
         trim_blocks=True,
         autoescape=False,  # templates are not HTML
     )
-    return environment.get_template(f"{source}.jinja").render(given)
+    return environment.get_template(f"{source}.jinja").render(context)

@@ -131,7 +131,7 @@ def _program(
         return constant_program(np.atleast_1d(splits.constant), len(splits.names)), point
     model = load_model(state_path(states, spec["fit"]))
     if CAP in point:
-        program = capped_program(model, spec["learner"], splits)
+        program = capped_program(model, spec["learner"], len(splits.names))
     else:
         program = program_of(model, spec["learner"], point)
     if isinstance(program, Program):
@@ -139,10 +139,10 @@ def _program(
     return program, point
 
 
-def capped_program(model: Any, learner: str, splits: Splits) -> Program | PolicyProgram:
+def capped_program(model: Any, learner: str, features: int) -> Program | PolicyProgram:
     """Return a program for serving under a cap: as in ``execution.caps``, a row follows all points
     of the path."""
-    nobody = Features(np.zeros((0, len(splits.names)), dtype=np.float32))
+    nobody = Features(np.zeros((0, features), dtype=np.float32))
     left = [dict(prediction.point) for prediction in model.predict_path(nobody)]
     parts = list[Program]()
     while left:  # a program may stop at earlier points; what remains precedes it

@@ -178,24 +178,24 @@ def effort(settings: int, resamples: int) -> tuple[int, int]:
     return (FEW, min(resamples, FEW_DRAWS)) if settings >= MANY else (BLOCKS, resamples)
 
 
-def draw(one: Candidates, resamples: int, seed: int = 0) -> Means:
+def draw(candidates: Candidates, resamples: int, seed: int = 0) -> Means:
     """Compute the means of a learner's points in 1 + ``resamples`` draws. Splits of equal size have
     the same draws for one ``seed``."""
-    found = []
-    for split, units in enumerate((one.valid, one.test)):
+    means = []
+    for split, units in enumerate((candidates.valid, candidates.test)):
         totals = _totals(units, BLOCKS)
         counts = _counts(totals.shape[1], resamples + 1, seed, split)
         sums = _sums(units.quality, units.weights, BLOCKS), _sums(units.cost, units.rows, BLOCKS)
         with one_thread():
             # divide last, so that equal sums of integers remain equal: ties go to the cheaper point
-            for own, total in zip(sums, totals, strict=True):
+            for block_sums, total in zip(sums, totals, strict=True):
                 whole = counts @ total
-                found.append((own @ counts.T / np.where(whole > 0, whole, np.nan)).T)
-    return Means(*found)
+                means.append((block_sums @ counts.T / np.where(whole > 0, whole, np.nan)).T)
+    return Means(*means)
 
 
 def errors(
-    one: Candidates,
+    candidates: Candidates,
     against: tuple[Candidates, int] | None,
     factor: float,
     resamples: int,
@@ -206,14 +206,14 @@ def errors(
 
     Those of the original data are from all units; draws scale them by the spread of their blocks.
     """
-    variance, shared = one.moments
-    sums = _sums(one.valid.quality, one.valid.weights, BLOCKS).astype(np.float64)
+    variance, shared = candidates.moments
+    sums = _sums(candidates.valid.quality, candidates.valid.weights, BLOCKS).astype(np.float64)
     if against is not None:
         reference, k = against
         variance = variance - 2 * factor * shared + factor**2 * reference.moments[0, k]
         point = reference.valid.quality[k : k + 1]
         sums -= factor * _sums(point, reference.valid.weights, BLOCKS)
-    weights = _totals(one.valid, BLOCKS)[0].astype(np.float64)
+    weights = _totals(candidates.valid, BLOCKS)[0].astype(np.float64)
     residuals = sums - weights * (sums.sum(axis=1) / weights.sum())[:, None]
     counts = _counts(len(weights), resamples + 1, seed, 0)
     with one_thread():
@@ -227,7 +227,7 @@ def errors(
 
 
 def errors_needed(
-    one: Candidates,
+    candidates: Candidates,
     against: tuple[Candidates, int] | None,
     factor: float,
     gain: FloatArray,
@@ -242,11 +242,11 @@ def errors_needed(
     tested = (gain >= 0) & (error > 0)
     if not tested.any():
         return SURE_ERRORS
-    found = one.deviations[tested]
+    deviations = candidates.deviations[tested]
     if against is not None:
         reference, k = against
-        found = found - np.float32(factor) * reference.deviations[k]
-    largest = (found / error[tested, None]).max(axis=0)
+        deviations = deviations - np.float32(factor) * reference.deviations[k]
+    largest = (deviations / error[tested, None]).max(axis=0)
     return max(SURE_ERRORS, float(np.quantile(largest, JOINT_LEVEL)))
 
 

@@ -166,16 +166,16 @@ def _pooled(parts: Sequence[Candidates]) -> Candidates:
         return parts[0]
     valid, test = (
         Units(
-            np.concatenate([one.quality for one in units]),
-            np.concatenate([one.cost for one in units]),
+            np.concatenate([unit.quality for unit in units]),
+            np.concatenate([unit.cost for unit in units]),
             units[0].weights,
             units[0].rows,
         )
-        for units in ([one.valid for one in parts], [one.test for one in parts])
+        for units in ([c.valid for c in parts], [c.test for c in parts])
     )
-    keys = [key for one in parts for key in one.keys]
-    deviations = np.concatenate([one.deviations for one in parts])
-    moments = np.hstack([one.moments for one in parts])
+    keys = [key for c in parts for key in c.keys]
+    deviations = np.concatenate([c.deviations for c in parts])
+    moments = np.hstack([c.moments for c in parts])
     return Candidates(valid, test, keys, moments, deviations, parts[0].tested)
 
 
@@ -186,12 +186,12 @@ def with_seeds(found: Sequence[Repeat]) -> Iterator[tuple[Repeat, int]]:
         yield one, seeds.setdefault((one.fold, one.fingerprint[-32:]), len(seeds))
 
 
-def over_repeats(found: Sequence[Repeat], values: Sequence[FloatArray]) -> Level:
+def over_repeats(repeats: Sequence[Repeat], values: Sequence[FloatArray]) -> Level:
     """Return the level of the mean over repeats, from ``values`` (learners, 1 + resamples) of each.
     Repeats on the same rows (seeds on one split) are joined first."""
-    anyone = [next(iter(one.candidates.values())) for one in found]  # all have the same units
-    levels = [of_units(own, *of.tested) for own, of in zip(values, anyone, strict=True)]
-    groups = [joined([levels[k] for k in same], same_units=True) for same in on_same_rows(found)]
+    first = [next(iter(repeat.candidates.values())) for repeat in repeats]  # all have these units
+    levels = [of_units(own, *of.tested) for own, of in zip(values, first, strict=True)]
+    groups = [joined([levels[k] for k in same], same_units=True) for same in on_same_rows(repeats)]
     return joined(groups, same_units=False)
 
 

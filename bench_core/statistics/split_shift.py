@@ -34,12 +34,13 @@ def falling(repeats: Sequence[Repeat], higher: bool) -> set[str]:
     }
 
 
-def falls(own: Candidates, higher: bool, shuffles: int) -> bool:
+def falls(points: Candidates, higher: bool, shuffles: int) -> bool:
     """True if one learner's quality falls by more than in all of ``shuffles`` permutations."""
-    weights = np.concatenate([own.valid.weights, own.test.weights])
-    known, first = weights > 0, np.arange(len(weights)) < len(own.valid.weights)
-    values = np.hstack([own.valid.quality, own.test.quality])[:, known] * (1 if higher else -1)
-    weights, first = weights[known].astype(np.float64), first[known]
+    weights = np.concatenate([points.valid.weights, points.test.weights])
+    counted, first = weights > 0, np.arange(len(weights)) < len(points.valid.weights)
+    sign = 1 if higher else -1
+    values = sign * np.hstack([points.valid.quality, points.test.quality])[:, counted]
+    weights, first = weights[counted].astype(np.float64), first[counted]
     weighted = values * weights
     rounding = 1e-24 * np.square(values).max(initial=0.0)  # the noise of equal values
 

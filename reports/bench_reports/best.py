@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bench_core.cli import options
-from bench_core.errors import one_line, printable, require
-from bench_core.option_fields import options_of
+from bench_core.errors import one_line, printable
+from bench_core.option_fields import chosen, options_of
 from bench_core.planning.invocation import (
     given_from_python,
-    python_call,
     shell_line,
     toml_literal,
     words,
@@ -32,7 +31,7 @@ from bench_core.terminal.tables import (
     write_text,
     written,
 )
-from bench_core.terminal.wording import cost, notices, quality
+from bench_core.terminal.wording import cost, notices, quality, run_line
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -106,6 +105,7 @@ def command(
             parts.append(f"{name}: {answers[0].reason}")
         kind = within_budget if isinstance(answers[0].limit, Budget) else at_quality
         parts += kind(choice, answers, plugins, store)
+    options.note(run_line(info))
     deliver_parts(parts, output)
     return 0 if any(isinstance(part, Table) for part in parts) else NO_RESULT
 
@@ -121,35 +121,35 @@ def within_budget(
 
     info, frame, name = choice.info, choice.frame, choice.dataset
     judge, first = choice.metric.name, answers[0]
-    if any(one.found for one in answers):
+    if any(answer.found for answer in answers):
         title = f"best {judge} {limit_words(first.limit, judge, info.reference)}"
         shown, titles = first.found, ["learner", judge, "±", "cost", *VALIDATION, *RUN]
         if len(answers) > 1:
             title, titles = f"best {judge} at each budget", ["budget", *titles[:4], "at"]
             shown = [answer.found[0] for answer in answers if answer.found]
         yield selections(shown, titles, f"{name}: {title}{costs_in(frame)}")
-        every = [selection for one in answers for selection in one.found]
-        if any(not math.isnan(one.standing.interval.low) for one in every):
+        every = [selection for answer in answers for selection in answer.found]
+        if any(not math.isnan(selection.standing.interval.low) for selection in every):
             yield f"±: half the {CONFIDENCE} interval; *: not significantly worse than the best"
             yield "sorted and chosen by validation"
         else:
             yield f"±: not known: {first.note}"
-        if any(one.standing.over for one in every):
+        if any(selection.standing.over for selection in every):
             yield f"!: above the budget on test by more than its {CONFIDENCE} interval"
     yield from notices(replace(info, datasets=tuple(uses_of(info, name))))
-    for one in answers:
-        if not one.found:
-            yield f"{name}: {choice.why_not(one.limit)}"
-    yield from unmeasured(info, frame, [one.limit for one in answers], store)
+    for answer in answers:
+        if not answer.found:
+            yield f"{name}: {choice.why_not(answer.limit)}"
+    yield from unmeasured(info, frame, [answer.limit for answer in answers], store)
     if first.found and len(answers) == 1:
         free = choice.at(Budget(math.inf)).found
-        costs = {one.learner: one.pick.valid_cost for one in free}
-        if costs == {one.learner: one.pick.valid_cost for one in first.found}:
+        costs = {selection.learner: selection.pick.valid_cost for selection in free}
+        if costs == {selection.learner: selection.pick.valid_cost for selection in first.found}:
             most = cost(max(costs.values()))
             yield f"this budget limits no learner: none costs more than {most} on validation"
         yield from model_of(choice, first.found[0], plugins, store)
-    elif any(one.found for one in answers):
-        budget = next(str(one.limit) for one in answers if one.found)
+    elif any(answer.found for answer in answers):
+        budget = next(str(answer.limit) for answer in answers if answer.found)
         yield f"with the other learners, and how to train it: bench best --budget {budget!r}"
     yield ""
 
@@ -165,60 +165,68 @@ def at_quality(
     from bench_reports.selections import RUN, SAVING, VALIDATION, chance, selections
     from bench_reports.terminal import lost_words
 
-    info, (found, target) = choice.info, (answers[0].found, answers[0].limit)
+    info, (rows, target) = choice.info, (answers[0].found, answers[0].limit)
     assert isinstance(target, Target)
     words = target.words(choice.metric.name, info.reference)
     yield from notices(replace(info, datasets=tuple(uses_of(info, choice.dataset))))
-    if not any(one.sure for one in found):
+    if not any(row.sure for row in rows):
         yield f"{choice.dataset}: {choice.why_not(target)}"
-    found = [one for one in found if one.sure or chance(one) > LEAST_CHANCE]
-    if not found:
+    rows = [row for row in rows if row.sure or chance(row) > LEAST_CHANCE]
+    if not rows:
         return
     keeps = target.kind == KEEP
     saving = SAVING if keeps else ("sure",)
     titles = ["learner", "cost", *saving, choice.metric.name, *VALIDATION[::-1], *RUN]
     verb = "keep" if keeps else "reach"
     title = f"{choice.dataset}: least cost that is sure to {verb} {words}{costs_in(choice.frame)}"
-    yield selections(found, titles, title)
-    if any(one.saved.tier == 1 for one in found):
+    yield selections(rows, titles, title)
+    if any(row.saved.tier == 1 for row in rows):
         yield "*: not significantly worse than the largest saving"
-    if any(not one.sure for one in found):
+    if any(not row.sure for row in rows):
         yield f"% sure: the probability that the likeliest model will {verb} it"
-    if any(one.saved.lost for one in found):
+    if any(row.saved.lost for row in rows):
         below = lost_words(lost_below(target.amount), info.reference, choice.metric.name)
         yield f"!: {below}"
-    if found[0].sure:
-        yield from model_of(choice, found[0], plugins, store)
+    if rows[0].sure:
+        yield from model_of(choice, rows[0], plugins, store)
     yield ""
 
 
-def reached(one: Selection) -> str:
+def reached(answer: Selection) -> str:
     """Return a sentence on the chosen learner's results on validation and test."""
-    valid, test = quality(one.pick.valid_quality), quality(one.pick.quality)
-    paid = one.pick.cost
-    capped = paid > 0 and any("cap" in setting.point for setting in one.pick.settings)
+    valid, test = quality(answer.pick.valid_quality), quality(answer.pick.quality)
+    paid = answer.pick.cost
+    capped = paid > 0 and any("cap" in setting.point for setting in answer.pick.settings)
     most, bound = ("at most ", "; the exported model may pay less") if capped else ("", "")
-    figures = f"{one.metric.name} {valid} on validation, {test} on test"
-    return f"{one.learner}: {figures}, at a cost of {most}{cost(paid)} per row{bound}"
+    figures = f"{answer.metric.name} {valid} on validation, {test} on test"
+    return f"{answer.learner}: {figures}, at a cost of {most}{cost(paid)} per row{bound}"
 
 
-def model_of(choice: Choice, one: Selection, plugins: Sequence[str], store: Path) -> Iterator[str]:
+def model_of(
+    choice: Choice, answer: Selection, plugins: Sequence[str], store: Path
+) -> Iterator[str]:
     """Yield the results, setting and purchases of the answer, and the commands that train it."""
     from bench_core.leaderboard.bought_sensors import purchases, sentences
     from bench_core.results.budgets import CONSTANT
     from bench_core.results.store import Store
 
     info = choice.info
-    yield reached(one)
-    yield from (f"{one.learner}: best at {setting.short}" for setting in one.pick.settings)
-    yield from sentences(purchases(Store(store), info.run, one.points))
+    yield reached(answer)
+    yield from (f"{answer.learner}: best at {setting.short}" for setting in answer.pick.settings)
+    yield from sentences(purchases(Store(store), info.run, answer.points))
     registry = options.registry(plugins)
     # results under a cap need a run that measures it
-    cap = one.limit.amount if one.limit.kind == "cap" else 0.0
-    commands = dict.fromkeys(  # of the choices of all repeats, most frequent first
-        run_command(info.request, one.dataset, one.learner, setting.params, registry, store, cap)
-        for setting in one.pick.settings
-        if CONSTANT not in setting.point  # which needs no training
+    cap = answer.limit.amount if answer.limit.kind == "cap" else 0.0
+    commands = (
+        {}
+        if given_from_python(info.request)
+        else dict.fromkeys(  # most frequent first
+            run_command(
+                info.request, answer.dataset, answer.learner, setting.params, registry, store, cap
+            )
+            for setting in answer.pick.settings
+            if CONSTANT not in setting.point  # which needs no training
+        )
     )
     if commands:
         yield "run it alone with:"
@@ -228,7 +236,7 @@ def model_of(choice: Choice, one: Selection, plugins: Sequence[str], store: Path
 def named_datasets(frame: pd.DataFrame, wanted: Sequence[str]) -> list[str]:
     """Return the requested data sets of a run, or all. Raises UsageError for an unknown one."""
     known = list(dict.fromkeys(map(str, frame["dataset"])))
-    require("data set of this run", wanted, known)
+    wanted = chosen("data set of this run", wanted, known)
     return [name for name in known if not wanted or name in wanted]
 
 
@@ -240,19 +248,19 @@ def costs_in(frame: pd.DataFrame) -> str:
     return f", costs in {one_line(', '.join(sorted(units)))}" if units else ""
 
 
-def deliver_parts(parts: Iterable[Table | str], output: Path | None) -> None:
+def deliver_parts(blocks: Iterable[Table | str], output: Path | None) -> None:
     """Write tables and lines to a text file if one is named, else to stdout."""
     if output is not None:
-        lines = ([printable(p)] if isinstance(p, str) else plain_lines(p) for p in parts)
+        lines = ([printable(p)] if isinstance(p, str) else plain_lines(p) for p in blocks)
         write_text(output, "".join(f"{line}\n" for own in lines for line in own))
         written(output)
         return
     screen = console()
-    for part in parts:
-        if isinstance(part, Table):
-            show(part, screen)
+    for block in blocks:
+        if isinstance(block, Table):
+            show(block, screen)
         else:
-            screen.out(printable(part), highlight=False)
+            screen.out(printable(block), highlight=False)
 
 
 def unmeasured(
@@ -264,7 +272,8 @@ def unmeasured(
     caps = caps_of(frame)
     lacking = [one.amount for one in budgets if one.kind == "cap" and one.amount not in caps]
     if lacking:
-        again = _command(info.request, store, caps=sorted({*caps, *lacking}))
+        every = sorted({*caps, *lacking})
+        again = _command(info.request, store, caps=every) or f"the same call with caps={every}"
         yield (
             f"cap {', '.join(map(cost, lacking))}: not measured; only points at which no row costs "
             f"more take part. To measure it, without training: {again}"
@@ -272,14 +281,14 @@ def unmeasured(
 
 
 def _command(request: Mapping[str, Any], store: Path, **changed: Any) -> str:
-    """Return the command that repeats a run with some fields changed; a Python call if data or
-    costs came from Python."""
-    made = {**request, **changed}
+    """Return the command that repeats a run with some fields changed, "" if data or costs came from
+    Python."""
     if given_from_python(request):
-        return python_call(made, made.get("learners") or ())
+        return ""
+    values = {**request, **changed}
     known = options_of(RunRequest)
     # workers and limits do not matter, the place of data does
-    kept = {n: v for n, v in made.items() if n == "data_dir" or (n in known and known[n].decides)}
+    kept = {n: v for n, v in values.items() if n == "data_dir" or (n in known and known[n].decides)}
     place = ["--store", str(store)] if store != options.STORE else []
     return shell_line(words(kept) + place)
 
@@ -294,18 +303,18 @@ def run_command(
     cap: float = 0.0,
 ) -> str:
     """Return the command that trains one learner at one setting on one data set of an earlier run,
-    and measures it under a ``cap`` if given; a Python call if data or costs came from Python."""
+    and measures it under a ``cap`` if given."""
     from bench_core.parameters import parameters, plain
     from bench_core.planning.resolve_learners import default_grid
     from bench_core.planning.suites import NO_SUITE, find_suite
 
     suite = find_suite(request["suite"], registry) if request.get("suite") else NO_SUITE
-    known = registry.learners.get(learner)
+    cls = registry.learners.get(learner)
     tables = [suite.learners, *(profile.learners for profile in suite.profiles.values())]
     # omitted, these would take the suite's values or be a grid
     named = {name for table in tables for name in table.get(learner, {})}
-    named |= {*default_grid(known)} if known else set()
-    own = [p for p in parameters(known) if not p.holds_learner] if known else []
+    named |= {*default_grid(cls)} if cls else set()
+    own = [p for p in parameters(cls) if not p.holds_learner] if cls else []
     # omit defaults
     defaults = {p.name: plain(p.default, p) for p in own if p.name not in named}
     kept = {
@@ -313,8 +322,6 @@ def run_command(
         for name, value in params.items()
         if name not in defaults or defaults[name] != value
     }
-    if given_from_python(request):
-        return python_call(request, {learner: kept})
     # the reference and baselines take part by default
     others = {request.get("reference") or suite.reference, *suite.baselines, *registry.datasets}
     settings = [s for s in request.get("settings", ()) if _owner(s) in others - {learner}]

@@ -14,7 +14,7 @@ from bench_core.cli import options
 from bench_core.errors import UsageError, one_line, unknown
 from bench_core.statistics import CONFIDENCE, LEVEL
 from bench_core.terminal.tables import Table, deliver, write_text, written
-from bench_core.terminal.wording import cost, count, listed, notices, p_value, quality
+from bench_core.terminal.wording import cost, count, listed, notices, p_value, quality, run_line
 from bench_reports.best import deliver_parts, named_datasets
 
 if TYPE_CHECKING:
@@ -102,14 +102,14 @@ def command(
     if suffix not in SUFFIXES:
         raise UsageError(f"{output}: write the pairs as .tex, .md, .csv or .txt")
     info, frame = finished(store, run)
-    known = list(dict.fromkeys(map(str, frame["learner"])))
+    in_run = list(dict.fromkeys(map(str, frame["learner"])))
     names = list(dict.fromkeys([*filter(None, [against]), *learners]))
     number = next(filter(str.isdigit, names), "")
     why = f"for run {number} give --run {number}" if number else ""
     for name in names:
-        if name not in known:
-            raise UsageError(unknown("learner of this run", name, known, why))
-    names = [against, *(n for n in known if n != against)] if names == [against] else names
+        if name not in in_run:
+            raise UsageError(unknown("learner of this run", name, in_run, why))
+    names = [against, *(n for n in in_run if n != against)] if names == [against] else names
     if len(names) < 2:
         raise UsageError("compare needs two learners: bench compare miser cegb")
     parts: list[Table | str] = [*notices(info)]
@@ -126,6 +126,7 @@ def command(
                 parts.append(str(error))
     if output is not None and not records:
         raise UsageError("; ".join(str(part) for part in parts if part))
+    options.note(run_line(info))
     if suffix == ".csv":
         cells = [[*map(_cell, record.values())] for record in records]
         deliver(Table([*records[0]], cells), output)
@@ -145,22 +146,22 @@ def as_latex(parts: Sequence[Table | str], interest: float, notes: Sequence[str]
     from bench_reports.papers import latex_table
 
     lines = ["% needs \\usepackage{booktabs}"]
-    for k, part in enumerate(parts):
-        if isinstance(part, Table):
+    for k, block in enumerate(parts):
+        if isinstance(block, Table):
             test = next((line for line in map(str, parts[k + 1 :]) if line in TESTS), "")
             words = [
-                part.title,
+                block.title,
                 f"{test[:1].upper()}{test[1:]}",
-                f"p: two-sided; adjusted by Holm over {count(len(part.rows), 'comparison')}; "
+                f"p: two-sided; adjusted by Holm over {count(len(block.rows), 'comparison')}; "
                 "alike: the probability of a difference below "
                 f"{interest:.3g} of the better quality",
                 *(line for line in map(str, parts[:k][-1:]) if line not in notes),
                 *notes,
             ]
             caption = " ".join(f"{line}." for line in words if line)
-            lines += ["", *latex_table(part, caption, f"pairs-{part.title.partition(',')[0]}")]
-        elif part:
-            lines.append(f"% {one_line(part)}")
+            lines += ["", *latex_table(block, caption, f"pairs-{block.title.partition(',')[0]}")]
+        elif block:
+            lines.append(f"% {one_line(block)}")
     return "\n".join([*lines, ""])
 
 
@@ -169,12 +170,12 @@ def as_markdown(parts: Sequence[Table | str]) -> str:
     from bench_reports.papers import markdown_table, md
 
     lines: list[str] = []
-    for part in filter(None, parts):
-        if isinstance(part, Table):
-            rows = [[*map(md, row)] for row in part.rows]
-            lines += ["", md(part.title), "", *markdown_table(part.titles, rows), ""]
+    for block in filter(None, parts):
+        if isinstance(block, Table):
+            rows = [[*map(md, row)] for row in block.rows]
+            lines += ["", md(block.title), "", *markdown_table(block.titles, rows), ""]
         else:
-            lines.append(f"- {md(str(part))}")
+            lines.append(f"- {md(str(block))}")
     return "\n".join([*lines, ""]).lstrip()
 
 
@@ -247,26 +248,26 @@ def _cell(value: float | str) -> str:
 
 
 def _sentences(pair: Pair, higher: bool, data: str) -> Iterator[str]:
-    one = pair.difference
+    gap = pair.difference
     # a - b below 0 is better for errors
-    better, other = (pair.a, pair.b) if (one.value > 0) == higher else (pair.b, pair.a)
-    if one.adjusted <= 1 - LEVEL:
+    better, other = (pair.a, pair.b) if (gap.value > 0) == higher else (pair.b, pair.a)
+    if gap.adjusted <= 1 - LEVEL:
         yield f"{better} is better than {other}"
-    elif one.interval.low > 0 or one.interval.high < 0:
-        yield f"{better} is ahead of {other}, not significantly: adjusted p is {one.adjusted:.2f}"
-    elif math.isinf(one.more_units):
+    elif gap.interval.low > 0 or gap.interval.high < 0:
+        yield f"{better} is ahead of {other}, not significantly: adjusted p is {gap.adjusted:.2f}"
+    elif math.isinf(gap.more_units):
         yield f"{pair.a} and {pair.b} show no difference on these rows"
     else:
-        more = one.more_units
+        more = gap.more_units
         much = "more than 1000 times" if more > 1000 else f"{more:.{int(more < 10)}f}x"
         no = f"{pair.a} and {pair.b} do not differ significantly"
         yield f"{no}; that would take {much} the {data}"
     # a difference in cost is easier to judge than one in quality
-    (paid, asked), ratio, edges = pair.cost, pair.cost_ratio, pair.cost_interval
-    if math.isnan(asked):
+    (cost_a, cost_b), ratio, edges = pair.cost, pair.cost_ratio, pair.cost_interval
+    if math.isnan(cost_b):
         yield f"  {pair.b} does not reach the quality of {pair.a} on validation"
-    elif paid == 0:
-        yield f"  {pair.a} costs nothing; {pair.b} needs {cost(asked)} for the same quality"
+    elif cost_a == 0:
+        yield f"  {pair.a} costs nothing; {pair.b} needs {cost(cost_b)} for the same quality"
     else:
         within = f"{edges.low:.2f} to {edges.high:.2f}"
         within = f"at least {edges.low:.2f}" if math.isinf(edges.high) else within

@@ -11,7 +11,7 @@ import click
 from bench_core.cli import options
 from bench_core.errors import printable, require
 from bench_core.terminal.tables import Table, check_output, console, deliver, show
-from bench_core.terminal.wording import cost, listed
+from bench_core.terminal.wording import cost, listed, run_line
 from bench_reports.best import costs_in, named_datasets
 
 if TYPE_CHECKING:
@@ -116,6 +116,8 @@ def command(
         deliver(order_lines(panels), output)
     elif output is not None and lines:
         deliver(Table(("data set", "features", "price", "share"), lines), output)
+    if lines or panels:
+        options.note(run_line(info))
     return 0 if lines or panels else 1
 
 
@@ -174,12 +176,12 @@ def shaded(steps: Sequence[float]) -> str:
 
 def order_lines(bought: Mapping[str, Sequence[Purchase]]) -> Table:
     """Return all numbers by data set, for a file."""
-    width = max(len(one.steps) for sensors in bought.values() for one in sensors)
+    width = max(len(p.steps) for sensors in bought.values() for p in sensors)
     figures = ("features", "price", "share", "step")
     titles = ("data set", *figures, *(f"step {k + 1}" for k in range(width)))
     rows = []
     for name, sensors in bought.items():
-        for one in sensors:
-            numbers = one.price, one.share, one.step, *one.steps, *[0] * (width - len(one.steps))
-            rows.append([name, one.features, *(f"{number:.6g}" for number in numbers)])
+        for p in sensors:
+            numbers = p.price, p.share, p.step, *p.steps, *[0] * (width - len(p.steps))
+            rows.append([name, p.features, *(f"{number:.6g}" for number in numbers)])
     return Table(titles, rows)

@@ -31,10 +31,10 @@ from bench_core.leaderboard.ranks import over_datasets
 from bench_core.planning.invocation import command
 from bench_core.statistics import CONFIDENCE
 from bench_core.terminal.tables import write_text
-from bench_core.terminal.wording import cost, count, counted, quality
+from bench_core.terminal.wording import cost, count, counted, quality, run_line
 from bench_reports.page_data import json_text, page_data
 from bench_reports.palette import css
-from bench_reports.terminal import heading, mark_lines, own_marks, run_line, selection_line
+from bench_reports.terminal import heading, mark_lines, own_marks, selection_line
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -173,11 +173,11 @@ def linked(text: str) -> Markup:
     sites = {"doi": "https://doi.org/", "arXiv": "https://arxiv.org/abs/"}
     # text at even places, addresses at odd ones
     linked = []
-    for k, part in enumerate(parts):
-        site, _, rest = part.partition(":")
-        address = sites[site] + rest if site in sites else part
-        link = Markup('<a href="{}" rel="noreferrer">{}</a>').format(address, part)
-        linked.append(link if k % 2 else escape(part))
+    for k, piece in enumerate(parts):
+        site, _, rest = piece.partition(":")
+        address = sites[site] + rest if site in sites else piece
+        link = Markup('<a href="{}" rel="noreferrer">{}</a>').format(address, piece)
+        linked.append(link if k % 2 else escape(piece))
     return Markup("").join(linked)
 
 

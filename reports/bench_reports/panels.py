@@ -20,6 +20,7 @@ from bench_core.leaderboard.columns import (
     shown_rows,
 )
 from bench_core.leaderboard.pairs import pairs_within
+from bench_core.option_fields import listed
 from bench_core.results.budgets import Budget
 from bench_core.statistics.comparison import Difference, holm
 from bench_core.terminal.wording import count, p_value
@@ -71,6 +72,7 @@ class Panels:
     ) -> None:
         self.info, self.frame, self.store, self.boards = info, frame, store, boards
         self.against, self.registry = against, registry
+        names = [name for text in names for name in listed(text)]
         if against:
             learners = dict.fromkeys(map(str, frame["learner"]))
             require(f"learner of run {info.number}", [against], learners)
@@ -109,18 +111,18 @@ class Panels:
         return [*columns(board, self.registry), *budget_columns(board), *self._p_columns(board)]
 
     def _named(self, board: Board) -> list[Column]:
-        known = {column.title: column for column in self._all(board)}
+        by_title = {column.title: column for column in self._all(board)}
         nothing = {t: Column(t, lambda row: math.nan, lambda row: "-") for t in self._elsewhere}
         shown = []
         for name in self.names:
-            word = name if name in known else name.replace("+-", "±")
-            word = word if word in known else word.replace(QUALITY, board.metric)
-            if word not in known and word not in nothing and "<=" in word:
+            word = name if name in by_title else name.replace("+-", "±")
+            word = word if word in by_title else word.replace(QUALITY, board.metric)
+            if word not in by_title and word not in nothing and "<=" in word:
                 amount = word.partition("<=")[2].strip()
                 line = f"column {word!r}: {amount} is no budget of {board.dataset}: --budget "
                 raise UsageError(line + amount)
-            require("column", [word], {**nothing, **known})
-            shown.append(known.get(word) or nothing[word])
+            require("column", [word], {**nothing, **by_title})
+            shown.append(by_title.get(word) or nothing[word])
         return shown
 
     def _p_columns(self, board: Board) -> list[Column]:

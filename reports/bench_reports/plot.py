@@ -81,17 +81,17 @@ def write(
         require(
             f"learner of run {run.number}", [against], dict.fromkeys(map(str, frame["learner"]))
         )
-    made = boards(run, frame, store)  # in the order of the tables
-    made = [board for board in made if any(row.curve for row in board.rows)]
-    if not made:
+    run_boards = boards(run, frame, store)  # in the order of the tables
+    run_boards = [board for board in run_boards if any(row.curve for row in board.rows)]
+    if not run_boards:
         raise UsageError(f"run {run.run} has no curves to draw")
     with figure_file(output, run.run) as figure:
-        narrow, rows = len(made) > 1, (len(made) + 1) // 2
+        narrow, rows = len(run_boards) > 1, (len(run_boards) + 1) // 2
         figure.set_size_inches(6.6, LOW * rows if narrow else TALL)
         panels = figure.subplots(rows, 1 + narrow, squeeze=False).ravel()
-        for axes, board in zip(panels, made, strict=False):
+        for axes, board in zip(panels, run_boards, strict=False):
             _panel(axes, board, *_bands(run, store, board, frame, against), narrow)
-        for axes in panels[len(made) :]:
+        for axes in panels[len(run_boards) :]:
             axes.set_axis_off()
         if run.title:
             figure.suptitle(safe(one_line(run.title)), fontsize=9)

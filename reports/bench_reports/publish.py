@@ -57,18 +57,18 @@ def command(
     # read before writing: a folder with other content is refused
     registry = options.registry(plugins)
     before = read_state(folder)
-    kept = Store(store)
+    runs_store = Store(store)
     # a run without a result has no page
-    known = [info.run for info in kept.runs() if info.counts.get("ok")]
-    names = dict.fromkeys(map(kept.resolve, runs) if runs else known)
+    run_names = [info.run for info in runs_store.runs() if info.counts.get("ok")]
+    names = dict.fromkeys(map(runs_store.resolve, runs) if runs else run_names)
     if not names:
         raise UsageError(f"{store}: no run has results yet; use `bench run` first")
-    found = [finished(kept, name) for name in names]
+    results = [finished(runs_store, name) for name in names]
     state: dict[str, Figures] = {}
     entries = []
     if before is None:  # a site from now on, so that a failure does not block the next call
         write_text(folder / STATE, "{}\n")
-    for info, frame in found:
+    for info, frame in results:
         for name in FILES.values():
             file = folder / place(info.run) / name
             write_report(registry, ReportRequest(store, info.run, file), options.warn)
@@ -83,7 +83,7 @@ def command(
             (folder / place(gone) / name).unlink(missing_ok=True)
         with suppress(OSError):  # keep a folder that has other files
             (folder / place(gone)).rmdir()
-    options.note(f"published {count(len(found), 'run')} in {folder}")
+    options.note(f"published {count(len(results), 'run')} in {folder}")
     for line in changed:
         options.note(line)
     return 0
@@ -141,7 +141,7 @@ def changes(before: Mapping[str, Figures], now: Mapping[str, Figures]) -> Iterat
 def entry(info: RunInfo, written: Mapping[str, Any], seeds: Sequence[int]) -> dict[str, Any]:
     """Return a run's line in the index, from its boards as JSON: conclusion, picture, contents, and
     what tells it from other runs."""
-    from bench_reports.terminal import run_line
+    from bench_core.terminal.wording import run_line
 
     boards = written["datasets"]
     answer = written["conclusion"] or boards[0]["conclusion"]

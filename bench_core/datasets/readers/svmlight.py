@@ -28,7 +28,7 @@ from bench_core._io.text import opened, read_text
 from bench_core.arrays import Float32Array, FloatArray, IntArray
 from bench_core.data import Examples, Queries
 from bench_core.datasets.readers.tables import exact_floats, float32_offset
-from bench_core.errors import InputError, option
+from bench_core.errors import InputError, check_memory, option
 
 SIDE_CARS = (".query", ".group")
 MOST_FEATURES = 1_000_000
@@ -168,7 +168,8 @@ def _cells(
                 form |= {"dtype": {0: np.int64}, "converters": {1: _float}}
                 frame = pd.read_csv(BytesIO(table), **form)
         index, value = (frame[k].to_numpy() for k in frame)
-    except (ValueError, OverflowError, pd.errors.ParserError):
+    except (ValueError, OverflowError, pd.errors.ParserError) as error:
+        check_memory(error)
         return None
     label, query = index == LABEL, index == QUERY
     cell = ~(label | query)

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from bench_core._io.text import read_text
 from bench_core.arrays import BoolArray, Float32Array, FloatArray
 from bench_core.encoding import MISSING, NONE, with_point
-from bench_core.errors import InputError, option
+from bench_core.errors import InputError, check_memory, option
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -40,7 +40,7 @@ DATES = ("datetime64", "datetime", "date")
 EXACT = 2**53  # float64 is not exact for larger integers
 # A column is not categorical with more than MOST_TEXTS different texts, nor with fewer than two
 # rows per text, unless it has at most FEW_TEXTS.
-MOST_TEXTS, FEW_TEXTS = 100, 12
+MOST_TEXTS, FEW_TEXTS = 1000, 12
 SHOWN = 20  # faulty columns in one message
 SAMPLE = 20  # lines used to find the separator
 _SEPARATOR = re.compile(rb'"?sep=([,;\t|])"?\n')
@@ -122,6 +122,9 @@ class DataColumn:
             )
         if self.written is not None and kind in NUMBERS:
             texts = self.written()
+        elif kind == "categorical":  # not cell by cell: 7 would be 7.0 beside missing cells
+            names = self.values.cat.categories.astype("str").to_numpy(dtype=object)
+            texts = np.append(names, "")[self.values.cat.codes]
         else:
             texts = self.values.astype("str").to_numpy(dtype=object)
         gone = frozenset(MISSING if self.written is not None else ())
@@ -202,7 +205,10 @@ def one_kind(columns: Sequence[DataColumn]) -> list[Any]:
     if are_dates(counts):
         what = f"dates ({first!r}): {option('dates', True)} reads them as days"
     elif len(counts) > MOST_TEXTS or len(counts) * 2 > max(rows, 2 * FEW_TEXTS):
-        what = f"{len(counts)} different texts, as {first!r:.40}: too many for categories"
+        what = (
+            f"{len(counts)} different texts, as {first!r:.40}: too many for categories; give "
+            "numbers in their place"
+        )
     if what:
         raise InputError(f"{columns[0]._whole} holds {what}")
     return texts
@@ -498,6 +504,7 @@ def _parquet(path: Path) -> pd.DataFrame:
         # pandas writes an index that is not a range as a column, and records it in the metadata
         index = (table.schema.pandas_metadata or {}).get("index_columns", [])
     except (pa.ArrowException, OSError, ValueError) as error:
+        check_memory(error, path)
         reason = str(error).strip().partition("\n")[0][:200]
         raise InputError(f"{path}: not a Parquet file ({reason}); get the file again") from error
     if not len(frame):
@@ -548,6 +555,7 @@ def _csv(path: Path, raw: bytes, **options: Any) -> pd.DataFrame:
                 **exact_floats(),
             )
     except (ValueError, pd.errors.ParserError, pd.errors.ParserWarning) as error:
+        check_memory(error, path)
         reason = " ".join(str(error).replace("Error tokenizing data. C error: ", "").split())
         raise InputError(f"{path}: not a table ({reason}); correct the file") from error
 

@@ -1,7 +1,10 @@
 """The estimators keep scikit-learn's promises, and their own: the budget."""
 
+import gc
 import pickle
 import warnings
+import weakref
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -9,9 +12,13 @@ import numpy as np
 import pandas as pd
 import pytest
 from helpers.toys import Prefix, Stacked
+from scipy.sparse import csr_array
 from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import Ridge
 from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from bench_core import (
@@ -25,6 +32,7 @@ from bench_core import (
     Task,
 )
 from bench_core.execution.fitting import fit_in_process
+from bench_core.serving import load
 
 FAST = {"parameters": {"trees": 15, "tradeoff": 0.1}}
 
@@ -74,7 +82,7 @@ def test_the_positive_class_is_1_for_the_learner_and_classes_stay_sorted(monkeyp
         seen.append((splits.train.y, splits.valid.y))
         return fit_in_process(learner, splits, *more)
 
-    monkeypatch.setattr("bench_core.api.estimators.fit_in_process", spy)
+    monkeypatch.setattr("bench_core.api.budget_choice.fit_in_process", spy)
     y = np.where(SIGNAL > 0.5, "ill", "well")
     fitted = BudgetedClassifier(costs=COSTS, positive="ill", **FAST)
     fitted.fit(X[:200], y[:200], X[200:], y[200:])
@@ -98,7 +106,11 @@ def test_within_a_mean_budget_the_best_single_point_answers_a_row_alike_anywhere
     """The path of ``Prefix`` buys columns 0, 2 and 1, so its points cost 1, 21 and 26."""
     y = np.where(SIGNAL > 0, "ill", "well")
     for budget, spent in ((25.0, 21.0), (6.5, 1.0), (0.5, 0.0)):
-        fitted = BudgetedClassifier(Prefix(), budget=budget, costs=COSTS).fit(X, y)
+        cheapest = (
+            "budget 0.5: every row gets the same answer; .* features 1 of toy-prefix, costs 1$"
+        )
+        with nullcontext() if spent else pytest.warns(UserWarning, match=cheapest):
+            fitted = BudgetedClassifier(Prefix(), budget=budget, costs=COSTS).fit(X, y)
         assert fitted.cost_ == spent
         assert set(fitted.row_costs(X)) == {spent}
         whole = fitted.decision_function(X)
@@ -111,7 +123,8 @@ def test_within_a_mean_budget_the_best_single_point_answers_a_row_alike_anywhere
 def test_a_cap_holds_for_every_row_that_is_predicted(budget):
     y = np.where(SIGNAL > 0, "ill", "well")
     fitted = BudgetedClassifier(budget=budget, budget_kind="cap", costs=COSTS, **GRID)
-    fitted.fit(X[:200], y[:200])
+    with nullcontext() if budget != 0 else pytest.warns(UserWarning, match="cap 0: every row"):
+        fitted.fit(X[:200], y[:200])
     others = RNG.normal(size=(500, 3)) * 3
     paid = fitted.row_costs(others)
     if budget is not None:
@@ -176,9 +189,10 @@ def test_a_point_within_the_cap_is_used_alone_if_the_path_begins_above_it():
     np.testing.assert_array_equal(fitted.predict(X), y)
     assert set(fitted.row_costs(X)) == {1.0}
     assert fitted.purchases_ == {"x0": 1.0}
-    poor = BudgetedClassifier(LearnsCostlyFirst(), budget=0.5, budget_kind="cap", costs=COSTS).fit(
-        X, y
-    )
+    poor = BudgetedClassifier(LearnsCostlyFirst(), budget=0.5, budget_kind="cap", costs=COSTS)
+    said = "cap 0.5: every row gets the same answer; the cheapest point, feature 0 of costly-first"
+    with pytest.warns(UserWarning, match=f"{said}, costs 1$"):
+        poor.fit(X, y)
     assert set(poor.row_costs(X)) == {0.0}
     assert len(set(poor.predict(X))) == 1
 
@@ -358,6 +372,7 @@ def test_purchases_are_the_shares_of_the_validation_rows_that_buy():
     assert paid == pytest.approx(fitted.cost_)
 
 
+@pytest.mark.filterwarnings("ignore:.*every row gets the same answer")
 def test_budgets_below_every_purchase_are_searched_too():
     y = np.where(SIGNAL > 0, "ill", "well")
     estimator = BudgetedClassifier("gbrt", costs=[30, 50, 20], parameters={"trees": 5})
@@ -515,13 +530,206 @@ def test_the_metric_may_be_an_object():
     assert 0.3 < fitted.quality_ <= 1
 
 
-def test_an_unknown_argument_names_the_one_that_was_meant():
-    with pytest.raises(TypeError, match="unknown argument 'bugdet': did you mean budget"):
-        BudgetedClassifier("l1", bugdet=3)
-
-
 def test_a_price_of_no_column_is_warned_of():
     frame = pd.DataFrame(X[:60], columns=["a", "b", "c"])
     costs = {"a": 1.0, "b": 5.0, "c": 20.0, "mrii": 3.0}
     with pytest.warns(UserWarning, match="not in the data, price not used: mrii"):
         BudgetedClassifier("l1", costs=costs).fit(frame, (SIGNAL[:60] > 0).astype(int))
+
+
+def test_a_constant_that_nothing_beats_is_warned_of_with_the_cheapest_point():
+    noise = np.random.default_rng(8).normal(size=(200, 1))
+    y = (np.arange(200) % 10 == 0).astype(int)
+
+    class Wrong(CostlyFirst):
+        def predict_path(self, features):
+            bill = Bill(Acquired.pack(np.ones((1, 1), dtype=bool)))
+            yield Prediction({"way": 1}, 1.0 + np.arange(len(features)), {"path": bill})
+
+    @dataclass(frozen=True)
+    class LearnsWrong(LearnsCostlyFirst):
+        name: ClassVar[str] = "wrong"
+
+        def fit(self, train, valid, prices, context):
+            return Wrong()
+
+    message = "no point has a better accuracy on the held-out rows; the cheapest point, way 1 of wr"
+    with pytest.warns(UserWarning, match=message):
+        fitted = BudgetedClassifier(LearnsWrong(), budget=5, costs=[2.0]).fit(noise, y)
+    assert fitted.point_ == {"constant": 1}
+    BudgetedClassifier(LearnsWrong(), costs=[2.0]).fit(noise, y)  # without a budget, no warning
+
+
+@pytest.fixture
+def trained(monkeypatch):
+    """The number of settings trained so far, in a list."""
+    seen = []
+
+    def counted(*arguments):
+        seen.append(arguments[0])
+        return fit_in_process(*arguments)
+
+    monkeypatch.setattr("bench_core.api.budget_choice.fit_in_process", counted)
+    return seen
+
+
+@pytest.mark.parametrize("kind", ["mean", "cap"])
+def test_one_fit_holds_all_budgets(trained, kind):
+    y = np.where(SIGNAL > 0, "ill", "well")
+    how = {"costs": COSTS, **GRID}
+    whole = BudgetedClassifier(**how).fit(X, y)
+    assert len(trained) == 2
+    for budget in (2.0, 6.0, None):
+        other = whole.at(budget, kind)
+        assert len(trained) == 2
+        fresh = BudgetedClassifier(budget=budget, budget_kind=kind, **how).fit(X, y)
+        del trained[2:]
+        assert other.get_params() == fresh.get_params()
+        assert (other.point_, other.cost_, other.quality_) == (
+            fresh.point_,
+            fresh.cost_,
+            fresh.quality_,
+        )
+        assert other.purchases_ == fresh.purchases_
+        assert other.predict_proba(X).tolist() == fresh.predict_proba(X).tolist()
+        assert other.row_costs(X).tolist() == fresh.row_costs(X).tolist()
+    assert whole.budget is None  # unchanged
+    kept = pickle.loads(pickle.dumps(whole)).at(2.0, kind)
+    assert kept.row_costs(X).tolist() == whole.at(2.0, kind).row_costs(X).tolist()
+    with pytest.raises(ValueError, match="budget must be a number >= 0, not -1"):
+        whole.at(-1)
+
+
+@pytest.mark.parametrize("inside", [False, True])
+def test_a_grid_search_over_budgets_trains_once_for_each_other_setting(trained, inside):
+    y = (SIGNAL > 0).astype(int)
+    model = BudgetedClassifier("gbrt", costs=COSTS)
+    name = "budgetedclassifier__" if inside else ""
+    grid = {
+        "budget": [22, 26, None],
+        "budget_kind": ["mean", "cap"],
+        "parameters": [{"trees": 2}, {"trees": 3}],
+    }
+    search = GridSearchCV(
+        make_pipeline(StandardScaler(), model) if inside else model,
+        {f"{name}{key}": values for key, values in grid.items()},
+        cv=3,
+    ).fit(X, y)
+    assert len(trained) == 2 * 3 + 1  # settings by folds, and the best on all rows
+    assert len(search.cv_results_["params"]) == 12
+    alone = clone(search.best_estimator_).fit(X, y)
+    assert alone.predict(X).tolist() == search.predict(X).tolist()
+
+
+def test_other_rows_or_settings_are_trained_anew(trained):
+    y, base = (SIGNAL > 0).astype(int), clone(BudgetedClassifier("gbrt", costs=COSTS))
+    base.set_params(parameters={"trees": 2})
+    changes = {"costs": [1, 5, 21], "random_state": 1, "metric": "auc", "threads": 2}
+    clone(base).fit(X, y)
+    clone(base).fit(X.copy(), y)
+    assert len(trained) == 1
+    for count, (name, value) in enumerate(changes.items(), start=2):
+        clone(base).set_params(**{name: value}).fit(X, y)
+        assert len(trained) == count
+    clone(base).fit(X[::-1], y[::-1])
+    clone(base).fit(X, 1 - y)
+    clone(base).fit(X, y, sample_weight=np.full(N, 2))
+    clone(base).fit(X, y, X, y)
+    assert len(trained) == 9
+
+
+def test_models_of_clones_go_with_them(trained):
+    y, model = (SIGNAL > 0).astype(int), BudgetedClassifier("gbrt", parameters={"trees": 2})
+    base = clone(model)
+    fitted = clone(base).fit(X, y)
+    kept = weakref.ref(fitted.model_)
+    assert "_fits" not in pickle.loads(pickle.dumps(base)).__dict__
+    del fitted, base
+    gc.collect()
+    assert kept() is None
+    clone(model).fit(X, y)
+    assert len(trained) == 2
+
+
+@pytest.mark.parametrize("kind", ["mean", "cap"])
+def test_purchases_of_rows_add_up_to_their_costs(kind):
+    y = np.where((X[:, 0] > 0) & (X[:, 2] > 0), "ill", "well")
+    frame = pd.DataFrame(X, columns=["age", "weight", "scan"], index=np.arange(N) * 2)
+    fitted = BudgetedClassifier("cost-tree", costs=COSTS, budget=21, budget_kind=kind)
+    fitted.fit(frame, y)
+    bought = fitted.row_purchases(frame)
+    assert bought.index.equals(frame.index)
+    assert [*bought.columns] == ["age", "weight", "scan"]
+    assert {*bought.dtypes} == {np.dtype(bool)}
+    assert 0 < bought["scan"].mean() < 1
+    assert (bought.to_numpy() @ COSTS).tolist() == fitted.row_costs(frame).tolist()
+
+
+def test_purchases_of_rows_of_queries_are_in_the_callers_order():
+    queries, grades = np.arange(N) % 60, np.clip(np.round(SIGNAL + 1), 0, 4)
+    ranker = BudgetedRanker("gbrt", costs=COSTS, parameters={"trees": 15}).fit(X, grades, queries)
+    bought = ranker.row_purchases(X, queries)
+    assert (bought.to_numpy() @ COSTS).tolist() == ranker.row_costs(X, queries).tolist()
+
+
+SERVED = [
+    ("gbrt", {"trees": 12}),
+    ("cegb", {"trees": 12, "tradeoff": 0.1}),
+    ("l1", {}),
+    ("masked-gbrt", {"trees": 20}),
+    ("cost-tree", {}),
+]
+
+
+@pytest.mark.parametrize(("learner", "parameters"), SERVED)
+@pytest.mark.parametrize(("budget", "kind"), [(None, "mean"), (21.5, "mean"), (22.0, "cap")])
+def test_an_exported_model_answers_and_pays_as_the_estimator(
+    learner, parameters, budget, kind, tmp_path
+):
+    y = np.where((X[:, 0] > 0) | (X[:, 2] > 1), "ill", "well")
+    frame = pd.DataFrame(X, columns=["age", "weight", "scan"])
+    frame["age"] += 1.7e9  # kept apart by an offset
+    if learner in ("gbrt", "l1"):
+        frame["city"] = CITIES
+    costs = {"age": 1, "weight": 5, "scan": 20, "city": 3}
+    how = {"costs": {name: costs[name] for name in frame}, "positive": "ill"}
+    fitted = BudgetedClassifier(
+        learner, budget=budget, budget_kind=kind, parameters=parameters, **how
+    ).fit(frame, y)
+    for model in (fitted.export(), load(_exported(fitted, tmp_path / "model"))):
+        answers = model.predict_rows(frame)
+        scores = fitted.decision_function(frame)  # of "well", the second class
+        np.testing.assert_allclose(-answers.scores, scores, rtol=1e-9, atol=1e-9)
+        assert model.classes == ("well", "ill")
+        paid = fitted.row_costs(frame)
+        if kind == "mean":
+            np.testing.assert_allclose(answers.spent, paid, rtol=1e-9)
+            bought = answers.bought[:, : len(frame.columns)]
+            assert bought.tolist() == fitted.row_purchases(frame).to_numpy().tolist()
+        assert (answers.spent <= paid + 1e-9).all()
+        assert (answers.spent <= (budget or 1e9) * (1 + 1e-9)).all() or kind == "mean"
+
+
+def _exported(fitted, folder):
+    fitted.export(folder)
+    return folder
+
+
+def test_what_cannot_be_exported_is_a_value_error(tmp_path):
+    y = (SIGNAL > 0).astype(int)
+    fitted = BudgetedClassifier(LearnsCostlyFirst(), costs=COSTS).fit(X, y)
+    with pytest.raises(ValueError, match="costly-first: its model, CostlyFirst, has no 'program'"):
+        fitted.export()
+    (tmp_path / "mine.txt").write_text("")
+    fitted = BudgetedClassifier("gbrt", parameters={"trees": 2}).fit(X, y)
+    with pytest.raises(ValueError, match="contains other files; name an empty or a new folder"):
+        fitted.export(tmp_path)
+    with pytest.raises(NotFittedError):
+        BudgetedClassifier().export()
+
+
+def test_a_sparse_matrix_is_its_array():
+    y, sparse = (SIGNAL > 0).astype(int), csr_array(np.where(X > 1, X, 0))
+    one = BudgetedClassifier(**FAST).fit(sparse, y)
+    two = BudgetedClassifier(**FAST).fit(sparse.toarray(), y)
+    assert one.predict_proba(sparse).tolist() == two.predict_proba(sparse.toarray()).tolist()

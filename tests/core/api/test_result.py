@@ -152,19 +152,6 @@ def test_the_best_says_that_its_quality_falls_on_test(result):
         assert repr(best).endswith(f"; {best.learner} falls on test by more than chance")
 
 
-def test_an_unknown_argument_names_the_one_that_was_meant(result):
-    for ask, name, meant in (
-        (result.best, "bugdet", "did you mean budget"),
-        (result.compare, "bugdet", "did you mean budget"),
-        (result.compare, "at", "known: against, budget, budget_kind, dataset, interest, keep, lea"),
-        (result.board, "data", "did you mean dataset"),
-        (result.at, "budget", "did you mean budgets or budget_kind[?]$"),
-        (result.plot, "learner", "did you mean learners"),
-    ):
-        with pytest.raises(TypeError, match=f"unknown argument '{name}': {meant}"):
-            ask(**{name: 3})
-
-
 def test_a_curve_has_the_steps_of_a_learners_best_points(result):
     rows = result.frame().query("learner == 'toy-stacked'")
     valid, test = (rows[rows["split"] == s].set_index("point") for s in ("valid", "test"))

@@ -338,12 +338,13 @@ def test_columns_with_commas_are_left_out_as_they_are_or_several_at_once(tmp_pat
         prepared(str(path))
     remedy = str(refused.value).partition("to leave out: ")[2]
     assert remedy == "drop=['note 1', 'a, b']"
-    assert as_flag("drop", "", ["note 1", "a, b"]) == "--drop 'note 1' --drop 'a, b'"
+    assert as_flag("drop", "", ["note 1", "a, b"]) == "--drop 'note 1,a, b'"
     assert prepared(str(path), drop=("note 1", "a, b")).feature_names == ("distance, km", "speed")
-    drop = ("note 1,speed", "a, b")
-    assert prepared(str(path), drop=drop).feature_names == ("distance, km",)
+    for drop in (("note 1,speed", "a, b"), ("note 1,a, b,speed",), ("a, b , note 1,speed",)):
+        assert prepared(str(path), drop=drop).feature_names == ("distance, km",)
+    assert prepared(str(path), drop=("distance, km,note 1,a, b",)).feature_names == ("speed",)
     with pytest.raises(InputError, match="unknown column 'distance'"):
-        prepared(str(path), drop=("distance, km,speed",))
+        prepared(str(path), drop=("distance,km,note 1",))
 
 
 @pytest.mark.parametrize("end", ["weight", "init", "position", "base_margin"])
