@@ -239,15 +239,13 @@ def row_values(values: Any, name: str, n: int) -> pd.Series[Any]:
     return pd.Series(values).reset_index(drop=True)
 
 
-def grouped_rows(queries: Any, n: int) -> tuple[IntArray, Queries | None]:
+def grouped_rows(queries: Any, n: int, name: str = "queries") -> tuple[IntArray, Queries | None]:
     """Return an order of ``n`` rows that groups queries, and the queries. Raises InputError unless
     there is one id for each row."""
     import pandas as pd
 
     if queries is None:
         return np.arange(n), None
-    ids = DataColumn(
-        row_values(queries, "queries", n), "", "queries", lambda row: f"queries, row {row}"
-    )
+    ids = DataColumn(row_values(queries, name, n), "", name, lambda row: f"{name}, row {row}")
     number, _ = pd.factorize(ids.texts())  # queries in order of first appearance
     return np.argsort(number, kind="stable"), Queries.from_sizes(np.bincount(number))

@@ -45,7 +45,8 @@ from bench_core.results.store_files import load_model, state_path
 from bench_core.splits import Splits
 
 LARGEST_VALUE = 1e30
-"""Maximum metric value per unit: sums for intervals must not overflow float32."""
+"""Maximum metric value per unit in float32, as sums for intervals must not overflow. Larger ones
+are kept in float64, and infinite ones as the largest."""
 
 VALUE_UNITS = 10_000
 """Maximum rows stored separately; more are stored as means of neighbours. A bootstrap of so many
@@ -220,9 +221,13 @@ def stored_values(
     steps = np.zeros((len(points), depth, bought.shape[1]))
     for k, order in enumerate(orders):
         steps[k, : len(order)] = order[:depth]
-    metric = np.clip([score.primary[p] for p in points], -LARGEST_VALUE, LARGEST_VALUE)
-    arrays = [metric, np.stack(costs), score.weights, rows, bought, *([steps] if depth else [])]
-    return StoredValues(split, tuple(points), *(array.astype(np.float32) for array in arrays))
+    metric = np.array([score.primary[p] for p in points])
+    finite = np.abs(metric, where=np.isfinite(metric), out=np.zeros_like(metric)).max(initial=0)
+    most = max(float(finite), LARGEST_VALUE)
+    metric = np.clip(metric, -most, most).astype(np.float32 if most == LARGEST_VALUE else float)
+    arrays = [np.stack(costs), score.weights, rows, bought, *([steps] if depth else [])]
+    others = (array.astype(np.float32) for array in arrays)
+    return StoredValues(split, tuple(points), metric, *others)
 
 
 def unit_costs(

@@ -15,7 +15,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from bench_core._io.digests import canonical
-from bench_core.arrays import Float32Array
+from bench_core.arrays import Float32Array, FloatArray
 from bench_core.data import Task
 from bench_core.splits import Note
 
@@ -185,7 +185,7 @@ class StoredValues:
 
     split: str
     points: tuple[int, ...]
-    metric: Float32Array  # (p, m) the primary metric
+    metric: FloatArray | Float32Array  # (p, m) the primary metric; float64 if values are huge
     cost: Float32Array  # (p, m) per row of each unit
     weights: Float32Array  # (m,) of the metric
     rows: Float32Array  # (m,) rows of each unit, with multiplicity
@@ -195,7 +195,7 @@ class StoredValues:
     steps: Float32Array | None = None
 
     @property
-    def arrays(self) -> dict[str, Float32Array]:
+    def arrays(self) -> dict[str, FloatArray | Float32Array]:
         """Arrays by name."""
         named = {f.name: getattr(self, f.name) for f in fields(StoredValues)[2:]}
         return {name: array for name, array in named.items() if array is not None}

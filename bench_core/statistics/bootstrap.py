@@ -217,6 +217,8 @@ def errors(
     residuals = sums - weights * (sums.sum(axis=1) / weights.sum())[:, None]
     counts = _counts(len(weights), resamples + 1, seed, 0)
     with one_thread():
+        largest = max(float(np.abs(residuals).max(initial=0)), _TINY)
+        residuals = np.ldexp(residuals, -math.frexp(largest)[1])  # squares of any size in float32
         spread = (counts @ np.square(residuals).T.astype(np.float32)).astype(np.float64)
         whole = (counts @ weights.astype(np.float32)).astype(np.float64)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -263,22 +265,28 @@ def _libraries() -> ThreadpoolController:
 
 
 _LEAST, _TINY = np.float32(1e-30), 1e-300
+_MOST = 1e33  # a draw sums 512 blocks of 20 rows of at most 1e30
 
 
-def _sums(values: Values, weights: Values, blocks: int) -> Float32Array:
-    """Weighted sums (p, at most ``blocks``) of values (p, m) over random blocks of units. The
-    blocks depend only on the number of units."""
+def _sums(values: Values, weights: Values, blocks: int) -> Values:
+    """Weighted sums (p, at most ``blocks``) of values (p, m) over random blocks of units, in
+    float32 if they fit. The blocks depend only on the number of units."""
     count = len(weights)
     if count <= blocks:
-        return np.asarray(values * weights, dtype=np.float32)
+        return _single(values * weights)
     order, whole = _shuffled(count), count - count % blocks
     product = np.asarray(values.take(order, axis=1) * weights[order])
     sums = product[:, :whole].reshape(len(values), -1, blocks).sum(axis=1)
     sums[:, : count - whole] += product[:, whole:]
-    return np.asarray(sums, dtype=np.float32)
+    return _single(sums)
 
 
-def _totals(units: Units, blocks: int) -> Float32Array:
+def _single(sums: Values) -> Values:
+    """Round to float32, unless a total of the values would overflow."""
+    return sums if np.abs(sums).max(initial=0) > _MOST else sums.astype(np.float32)
+
+
+def _totals(units: Units, blocks: int) -> Values:
     """Weights and rows by block (2, blocks)."""
     both = np.array([units.weights, units.rows])
     return _sums(both, np.ones(both.shape[1], dtype=np.float32), blocks)
