@@ -197,11 +197,15 @@ def _stored(name: str, value: Any) -> Any:
 
 
 def priced_names(costs: Any) -> list[str]:
-    """Return the names in a mapping of costs, or in the content of a cost file."""
-    if not isinstance(costs, Mapping):
-        return []
-    own = costs.get("costs")
-    return [str(name) for name in (own if isinstance(own, Mapping) else costs)]
+    """Return the names in a mapping of costs or in the content of a cost file, and all texts in
+    frames and lists, which may be names."""
+    inner = costs.get("costs") if isinstance(costs, Mapping) else None
+    table = costs if inner is None else inner
+    table = [] if table is None or isinstance(table, str | Path) else _table_of(table)
+    if not isinstance(table, list):
+        return [*table] if isinstance(table, Mapping) else []
+    rows = [[*row.values()] if isinstance(row, Mapping) else row for row in table]
+    return [cell for row in rows if isinstance(row, list) for cell in row if isinstance(cell, str)]
 
 
 def _is_given(value: Any) -> bool:

@@ -177,7 +177,8 @@ class _Budgeted(BaseEstimator):
         try:
             made = with_costs(splits, costs_of(self.costs), models)
         except InputError as error:
-            unused = [x for x in priced_names(self.costs) if x not in splits.columns]
+            names = priced_names(self.costs) if isinstance(self.costs, Mapping) else []
+            unused = [name for name in names if name not in splits.columns]
             if fault is not None and not any("__" in name for name in unused):
                 raise fault from error
             if not unused or any("__" in name for name in splits.columns):

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from bench_core._io.text import read_beginning
+from bench_core._io.text import PACKED, other_format, read_beginning
 from bench_core.datasets.data_folder import local_path
 from bench_core.datasets.pricing import under_groups, with_costs
 from bench_core.datasets.readers.number_formats import with_days, with_decimal_commas
@@ -32,8 +32,6 @@ PATHS = ("train", "valid", "test", "costs")  # fields of ``FileData``
 TABLES = (".csv", ".tsv", ".parquet", ".pq")
 SVMLIGHT = (".svm", ".svmlight", ".libsvm", ".letor")
 UNUSED = (".weight", ".init", ".position", ".base_margin")  # of LightGBM and XGBoost
-# Arrow, a zip as .xlsx and .npz files are, NumPy, HDF5, a pickle, JSON, ARFF
-_OTHERS = (b"ARROW1", b"PK\x03\x04", b"\x93NUMPY", b"\x89HDF", b"\x80", b"{", b"[", b"@")
 
 
 @dataclass(frozen=True)
@@ -128,12 +126,8 @@ def read_part(
     import pandas as pd
 
     columns = {} if columns is None else columns
-    beginning = read_beginning(path, 64).removeprefix(b"\xef\xbb\xbf").lstrip()
-    if beginning.startswith(_OTHERS):
-        raise InputError(
-            f"{path}: another format, such as JSON, Excel's or NumPy's; save the rows as CSV, "
-            "Parquet or SVMlight"
-        )
+    if other := other_format(path):
+        raise InputError(f"{path}: {other}, no table; save its rows as CSV, Parquet or SVMlight")
     if format in ("csv", "parquet") or (not format and is_table(path)):
         text = {options.query, options.split, *QUERIES, SPLIT}
         table = read_table(path, format, text, options.decimal == ",", options.encoding)
@@ -166,10 +160,12 @@ def read_part(
 
 def is_table(path: Path) -> bool:
     """True for CSV or Parquet, False for SVMlight, by its suffix or first line."""
-    suffixes = [s.lower() for s in path.suffixes if s != ".gz"]
+    beginning = read_beginning(path, 1 << 20)
+    if beginning.startswith(b"PAR1"):
+        return True
+    suffixes = [s.lower() for s in path.suffixes if s.lower() not in PACKED]
     if suffixes and suffixes[-1] in (*TABLES, *SVMLIGHT):
         return suffixes[-1] in TABLES
-    beginning = read_beginning(path, 1 << 20)
     first = next((t for t in beginning.splitlines() if t.partition(b"#")[0].strip()), b"")
     cells = first.partition(b"#")[0].split()
     if not cells or (len(cells) > 1 and b":" in cells[1] and b"," not in cells[0]):
@@ -186,6 +182,11 @@ def is_table(path: Path) -> bool:
 
 def _table_part(table: DataTable, options: TableOptions) -> TablePart:
     path = table.path
+    if len(table.names) == 1:
+        raise InputError(
+            f"{path}, line 1: one column only, {table.names[0]!r:.60}; separate cells by commas, "
+            "semicolons or tabs"
+        )
     for role in ROLES:
         column = getattr(options, role)
         if column and column not in table.names:

@@ -58,7 +58,7 @@ from bench_core.serving import Exportable, Folder, PolicyProgram, Predictor, Pro
 SAMPLE_QUERIES, SAMPLE_ROWS = 200, 512
 SAMPLE_PROGRAMS = 10
 """Points at which a sample evaluates the program: preparing one is as slow as evaluating rows."""
-SPREAD_ROWS = 5000
+SPREAD_ROWS = 1000
 """Rows whose scores give the scale of changes."""
 
 REMEDY = (

@@ -14,9 +14,10 @@ from bench_core.arrays import BoolArray, FloatArray
 from bench_core.data import Queries
 
 TOLERANCE = 1e-9
-"""Tolerance relative to the spread of a class."""
-ROUNDING, MOST_ROUNDING = 1e-13, 1e-6
-"""Tolerance for rounding errors, relative to a score, and its maximum relative to the spread."""
+"""Tolerance relative to the spread of a class, and to a score: an exponential of a rounded number
+has a large relative error."""
+LARGEST = 1e-6
+"""Largest tolerance relative to the spread and a score's distance from the middle of its class."""
 _ULPS = 8 * np.finfo(np.float64).eps
 """Scores closer than that, relative to their size, count as equal."""
 
@@ -56,8 +57,8 @@ def close(
         size = np.maximum(np.abs(before), np.abs(after)).reshape(len(before), -1)
         pairs = zip(_views(before, queries), _views(after, queries), scale, strict=True)
         for one, other, (middle, spread) in pairs:
-            slack = ROUNDING * size
-            most = MOST_ROUNDING * (np.abs(one - middle) + spread)
+            slack = TOLERANCE * size
+            most = LARGEST * (np.abs(one - middle) + spread)
             slack = np.where(spread > 0, np.minimum(slack, most), slack)
             near = np.abs(one - other) <= TOLERANCE * spread + slack
             same &= (near | (one == other)).all(axis=1)

@@ -2,8 +2,8 @@
 
 For two rows of one key, the finished one is kept. Two finished rows must agree to 1e-9; the
 target's row is kept with the weaker of the two audit verdicts, as other stores cannot verify it. Of
-two failures the later one is kept. Attempts are merged as a set. Numbers of runs are separate for
-each store.
+two failures the later one is kept. Attempts are merged as a set. Numbers and order of runs are
+separate for each store: new runs follow its own.
 """
 
 from __future__ import annotations

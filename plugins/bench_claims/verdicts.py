@@ -220,7 +220,7 @@ def _lack(claim: Claim) -> str:
     if claim.measure in CURVES:
         return "equal at every budget"
     if claim.measure in STAGES:
-        return "its model or prepared data is gone: run again with --fresh"
+        return "a stored model or its data is gone, or no setting has the same tradeoff"
     limited = claim.budget < inf
     lack = "no operating point within the budget" if limited else "target not reached"
     return f"{lack} in at least one repeat"

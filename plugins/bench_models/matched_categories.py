@@ -142,7 +142,7 @@ def _numbers(x: Float32Array) -> list[float]:
 def _fit(
     names: tuple[Any, ...], cells: Sequence[Any], low: float, high: float
 ) -> tuple[float, tuple[Any, ...]] | None:
-    """How well a list of categories fits a column, and the list, () if the cells are its codes;
+    """The fit of a list of categories with a column, and the list, () if the cells are its codes;
     None if it is another column's. ``low``, ``high``: the range of the model's training."""
     count = len(names)
     if low < 0 or high >= count or low % 1 > 0 or high % 1 > 0:

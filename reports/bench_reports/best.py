@@ -194,8 +194,7 @@ def at_quality(
 
 def reached(answer: Selection) -> str:
     """Return a sentence on the chosen learner's results on validation and test."""
-    valid, test = quality(answer.pick.valid_quality), quality(answer.pick.quality)
-    paid = answer.pick.cost
+    valid, test, paid = quality(answer.valid_quality), quality(answer.quality), answer.cost
     capped = paid > 0 and any("cap" in setting.point for setting in answer.pick.settings)
     most, bound = ("at most ", "; the exported model may pay less") if capped else ("", "")
     figures = f"{answer.metric.name} {valid} on validation, {test} on test"

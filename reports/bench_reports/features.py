@@ -112,12 +112,12 @@ def command(
                 lower = _lower(choice, learner, chosen)
                 footer.append(f"none can be dropped {chosen.words}{lower}")
             show(_table(title, bought, footer), console())
+    if lines or panels:
+        options.note(run_line(info))
     if output is not None and panels:
         deliver(order_lines(panels), output)
     elif output is not None and lines:
         deliver(Table(("data set", "features", "price", "share"), lines), output)
-    if lines or panels:
-        options.note(run_line(info))
     return 0 if lines or panels else 1
 
 

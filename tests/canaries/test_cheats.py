@@ -346,7 +346,7 @@ def bench_datasets():
 
 
 @pytest.mark.parametrize("mode", ["sample", "full"])
-@pytest.mark.parametrize("how", CASES.keys() - {"remembers-in-its-module"})
+@pytest.mark.parametrize("how", [name for name in CASES if name != "remembers-in-its-module"])
 def test_the_sample_already_tells_what_the_full_audit_tells(how, mode):
     splits = Canary().prepare(None, "quick", 0, 0)
     model = Cheat(how).fit(splits.train, splits.valid, splits.prices, None)

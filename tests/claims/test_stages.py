@@ -62,7 +62,7 @@ def test_the_stages_of_a_model_without_quality_show_nothing():
 def test_a_model_that_is_gone_is_named():
     found = judged("stages", trial("first", (5, None)), PLAIN, near=2, within=0)
     assert (found.word, found.shown) == (FAILS, "-")
-    assert "its model or prepared data is gone" in found.how
+    assert "a stored model or its data is gone" in found.how
 
 
 def test_stages_are_counted_at_the_best_point_on_validation():

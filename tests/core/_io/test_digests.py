@@ -160,11 +160,11 @@ def test_another_python_gives_the_same_digests(tmp_path: Path, python: Path) -> 
         "import sys, importlib.util as u; from pathlib import Path\n"
         f"spec = u.spec_from_file_location('own', {digests.__file__!r})\n"
         "own = sys.modules['own'] = u.module_from_spec(spec); spec.loader.exec_module(own)\n"
-        "print(*[own._source('a.b', Path(p), 0, 0).digest for p in sys.argv[1:]])"
+        "print(*[own._source('a.b', Path(p), '').digest for p in sys.argv[1:]])"
     )
     words = [str(python), "-I", "-c", load, *map(str, files)]
     found = subprocess.run(words, capture_output=True, text=True, check=True).stdout.split()
-    assert found == [digests._source("a.b", file, 0, 0).digest for file in files]
+    assert found == [digests._source("a.b", file, "").digest for file in files]
 
 
 @pytest.mark.parametrize(
@@ -188,7 +188,7 @@ def test_what_is_left_out_of_a_tree_hides_no_difference(
     found = []
     for name, text in (("one.py", one), ("other.py", other)):
         (tmp_path / name).write_text(text)
-        found.append(digests._source("a.b", tmp_path / name, 0, 0).digest)
+        found.append(digests._source("a.b", tmp_path / name, "").digest)
     assert found[0] != found[1]
 
 

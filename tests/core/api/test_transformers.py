@@ -121,7 +121,17 @@ def test_every_fold_is_fitted_on_its_own_training_rows():
     assert {len(own.prices.sensor) for own in splits} == {4}
 
 
-def test_an_estimator_behind_a_transformer_has_its_names():
+@pytest.mark.parametrize(
+    "costs",
+    [
+        {"place": 5.0, "size": 1.0},
+        pd.Series({"place": 5.0, "size": 1.0}),
+        pd.DataFrame({"step": ["size", "place"], "price": [1.0, 5.0]}),
+        [{"step": "size", "price": 1.0}, {"step": "place", "price": 5.0}],
+    ],
+    ids=["mapping", "series", "frame", "records"],
+)
+def test_an_estimator_behind_a_transformer_has_its_names(costs):
     frame, y = complaints()
     first = ColumnTransformer(
         [
@@ -130,7 +140,7 @@ def test_an_estimator_behind_a_transformer_has_its_names():
         ]
     ).set_output(transform="pandas")
     parameters = {"trees": 5, "tradeoff": 0.001}
-    last = BudgetedClassifier(costs={"place": 5.0, "size": 1.0}, parameters=parameters)
+    last = BudgetedClassifier(costs=costs, parameters=parameters)
     fitted = make_pipeline(first, last).fit(frame, y)
     assert {*fitted[-1].purchases_} <= {"place", "size"}
     assert fitted[-1].feature_costs_.tolist() == [5.0, 5.0, 1.0]

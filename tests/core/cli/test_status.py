@@ -16,6 +16,7 @@ from helpers.commands import BENCH, QUICK
 
 import bench_core
 from bench_core import InputError, UsageError
+from bench_core._io import text
 from bench_core.cli import app, options
 from bench_core.errors import charging
 from bench_core.execution.failures import failure, fault_of
@@ -205,10 +206,10 @@ def svmlight_lacks_memory(monkeypatch, error):
 
 
 def the_system_lacks_memory(monkeypatch, error):
-    def fail(path):
-        raise error or OSError(errno.ENOMEM, "Cannot allocate memory", str(path))
+    def fail(file):
+        raise error or OSError(errno.ENOMEM, "Cannot allocate memory", file.name)
 
-    monkeypatch.setattr(Path, "read_bytes", fail)
+    monkeypatch.setattr(text, "nullcontext", fail)
     return "rows.csv"
 
 

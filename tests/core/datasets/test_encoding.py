@@ -139,11 +139,11 @@ def test_rows_numbered_through_all_files_are_met_too(tmp_path):
     numbers = np.random.default_rng(0).permutation(120)
     for name, own in (("train.csv", numbers[:80]), ("test.csv", numbers[80:])):
         lines = "".join(f"{i},{i % 5},{i % 2}\n" for i in own)
-        (tmp_path / name).write_text(f"id,x,y\n{lines}")
+        (tmp_path / name).write_text(f"n,x,y\n{lines}")
     splits = prepared(tmp_path / "train.csv", test=str(tmp_path / "test.csv"))
     assert splits.feature_names == ("x",)
     # alone the training rows have gaps
-    assert prepared(tmp_path / "train.csv").feature_names == ("id", "x")
+    assert prepared(tmp_path / "train.csv").feature_names == ("n", "x")
 
 
 def test_a_data_set_of_one_column_keeps_it(tmp_path):

@@ -128,7 +128,7 @@ def test_a_column_can_say_which_split(tmp_path):
         ("a,y\n1,0\n2,1\n", {"split": "part"}, "line 1: split: unknown column 'part'"),
         ("a,y\n1,0\n2,1\n", {"label": "z"}, "line 1: label: unknown column 'z'"),
         ("a,y\n1,0\n2,1\n", {}, "too small"),
-        ("y\n1\n2\n", {"label": "y"}, "no feature columns"),
+        ("y\n1\n2\n", {"label": "y"}, "line 1: one column only, 'y'; separate"),
     ],
 )  # fmt: skip
 def test_columns_that_cannot_be_used_are_refused(text, options, message, tmp_path):
