@@ -53,7 +53,7 @@ from bench_core.datasets.readers.tables import (
 )
 from bench_core.datasets.splitting import cut, cut_by_class
 from bench_core.datasets.traced_columns import steps_before, traced, under_input_costs
-from bench_core.datasets.user_arrays import data_frame, grouped_rows
+from bench_core.datasets.user_arrays import data_frame, grouped_rows, row_values
 from bench_core.datasets.user_data import LARGEST_GRADE, frame_encodings
 from bench_core.encoding import ColumnEncoding, plain_encodings
 from bench_core.errors import BenchError, InputError
@@ -193,22 +193,23 @@ class _Budgeted(BaseEstimator):
         return made, sensors_of(made).names
 
     def _divided(self, rows: Examples, by_class: bool, seed: int) -> tuple[Examples, Examples]:
-        """Return the training and validation part: by query, or stratified by class."""
+        """Return the training and validation part: by query or group, or stratified by class."""
         share = self.validation_fraction
         if not isinstance(share, int | float) or not 0 < share < 1:
             raise ValueError(f"validation_fraction must be between 0 and 1, not {share!r}")
         shares = 1 - share, share
-        whole = rows.queries if rows.queries and len(rows.queries) > 1 else None
-        n = len(whole or rows)
+        whole = rows.units if rows.units and len(rows.units) > 1 else None
+        n, by_class = len(whole or rows), by_class and whole is None
         parts = cut_by_class(rows.y, shares, seed) if by_class else cut(n, shares, seed)
         if not all(map(len, parts)):
             parts = cut(n, (0.5, 0.5), seed)  # very few rows
         divided = []
         for part in parts:
             block, chosen, _ = gather(Features(rows.X, whole), part)
-            groups = block.queries or Queries(np.array([0, len(chosen)]))
+            units = block.queries or Queries(np.array([0, len(chosen)]))
             copies = None if rows.multiplicity is None else rows.multiplicity[chosen]
-            divided.append(Examples(block.X, rows.y[chosen], rows.queries and groups, copies))
+            both = rows.queries and units, copies, rows.groups and units
+            divided.append(Examples(block.X, rows.y[chosen], *both))
         return divided[0], divided[1]
 
     def _learners(self, registry: Registry, task: Task) -> Sequence[Any]:
@@ -405,14 +406,16 @@ class _Budgeted(BaseEstimator):
         if ranking and not bool(np.all((y >= 0) & (y <= LARGEST_GRADE))):
             raise ValueError(f"y holds grades, which must be from 0 to {LARGEST_GRADE:g}")
         copies = None if weight is None else _copies(weight, X)
-        order, groups = _order(queries, len(X)) if ranking else (np.arange(len(X)), None)
+        order, units, name = np.arange(len(X)), None, "queries" if ranking else "groups"
+        if ranking or queries is not None:
+            order, units = _order(queries, len(X), name)
         if copies is not None:
             order = order[copies[order] > 0]
-            if groups is not None:
-                groups = _order(
-                    None if queries is None else np.asarray(queries)[order], len(order)
-                )[1]
-        return Examples(X[order], y[order], groups, None if copies is None else copies[order])
+            if units is not None:
+                ids = None if queries is None else np.asarray(queries)[order]
+                units = _order(ids, len(order), name)[1]
+        both = None if copies is None else copies[order], None if ranking else units
+        return Examples(X[order], y[order], units if ranking else None, *both)
 
     def _checked(self, X: Any, y: Any, reset: bool = True, **more: Any) -> tuple[Any, Any]:
         """Return X as float32 (n, d), text encoded, and y (n,). ``reset``: fit the encodings."""
@@ -518,12 +521,17 @@ class BudgetedClassifier(ClassifierMixin, _Budgeted):
         X_val: ArrayLike | None = None,
         y_val: Any = None,
         sample_weight: ArrayLike | None = None,
+        groups: Any = None,
     ) -> Self:
-        """Fit to X (n, d), NaN = missing, labels y (n,) and the number of copies of each row."""
+        """Fit to X (n, d), NaN = missing, labels y (n,) and the number of copies of each row. Rows
+        of a group (n,), such as a patient, stay in one part."""
         rows, labels = self._checked(X, y)
         check_classification_targets(labels)
         if sample_weight is not None:
             copies = _copies(sample_weight, rows)
+            if groups is not None:
+                with _as_value_errors():
+                    groups = row_values(groups, "groups", len(rows)).to_numpy()[copies > 0]
             rows, labels, sample_weight = rows[copies > 0], labels[copies > 0], copies[copies > 0]
         self.classes_, numbers = np.unique(labels, return_inverse=True)
         if len(self.classes_) < 2:
@@ -539,7 +547,7 @@ class BudgetedClassifier(ClassifierMixin, _Budgeted):
                 raise ValueError(f"y_val holds {min(unknown)!r}, which is not a class of y")
             valid = Examples(others, self._turned(np.searchsorted(self.classes_, y_val)))
         task = Task.BINARY if len(self.classes_) == 2 else Task.MULTICLASS
-        known = self._rows(rows, self._turned(numbers), None, sample_weight, False)
+        known = self._rows(rows, self._turned(numbers), groups, sample_weight, False)
         return self._fit(known, valid, task, len(self.classes_))
 
     def _turned(self, numbers: Any) -> FloatArray:
@@ -574,9 +582,11 @@ class BudgetedRegressor(RegressorMixin, _Budgeted):
         X_val: ArrayLike | None = None,
         y_val: Any = None,
         sample_weight: ArrayLike | None = None,
+        groups: Any = None,
     ) -> Self:
-        """Fit to X (n, d), NaN = missing, targets y (n,) and the number of copies of each row."""
-        rows, valid = self._examples(X, y, None, sample_weight, ranking=False), None
+        """Fit to X (n, d), NaN = missing, targets y (n,) and the number of copies of each row. Rows
+        of a group (n,), such as a patient, stay in one part."""
+        rows, valid = self._examples(X, y, groups, sample_weight, ranking=False), None
         if X_val is not None:
             valid = self._examples(X_val, y_val, ranking=False, reset=False)
         return self._fit(rows, valid, Task.REGRESSION)
@@ -633,11 +643,11 @@ def _installed() -> Registry:
     return load_registry()
 
 
-def _order(queries: Any, n: int) -> tuple[IntArray, Queries]:
+def _order(queries: Any, n: int, name: str = "queries") -> tuple[IntArray, Queries]:
     """Return an order of the rows that groups queries, and the queries; without ids all rows are
     one query."""
     with _as_value_errors():
-        order, groups = grouped_rows(queries, n)
+        order, groups = grouped_rows(queries, n, name)
     return order, groups or Queries(np.array([0, n]))
 
 
