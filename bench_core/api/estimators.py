@@ -61,7 +61,7 @@ from bench_core.execution.caps import Caps
 from bench_core.execution.predict import blocks, gather, predict_split
 from bench_core.execution.trial import sensors_of
 from bench_core.metrics import Labels, default_metric, evaluate, parse_metric
-from bench_core.parameters import parameters, plain, resolved
+from bench_core.parameters import encode, resolved
 from bench_core.planning.resolve_learners import instances_of, require_learner
 from bench_core.plugins import Registry, load_registry
 from bench_core.protocols import Metric
@@ -368,9 +368,7 @@ class _Budgeted(BaseEstimator):
         return {
             "marks": [],
             "learner": learner.name,
-            "params": {
-                p.name: plain(getattr(learner, p.name), p) for p in parameters(type(learner))
-            },
+            "params": encode(learner)["fields"],
             "point": {**self.point_},
             "dataset": "data",
             "task": str(self.task_),
