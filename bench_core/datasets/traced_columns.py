@@ -70,6 +70,18 @@ def steps_before(estimator: Any) -> list[Any]:
     return steps
 
 
+def output_names(steps: Sequence[Any], width: int) -> list[str]:
+    """Return the names of the ``width`` outputs of fitted steps, x0, x1, ... without names."""
+    from sklearn.pipeline import Pipeline
+
+    try:
+        whole = Pipeline([(str(k), step) for k, step in enumerate(steps)])
+        names = [*map(str, whole.get_feature_names_out())]
+    except Exception:  # a user's transformer may have none
+        names = []
+    return names if len(names) == width else [f"x{j}" for j in range(width)]
+
+
 def traced(steps: Sequence[Any], width: int) -> Traced | None:
     """Trace the ``width`` outputs of fitted steps to the input of the first. None if its columns
     are not known."""
